@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=bash
-# The cases of scripts/test. Each is a command that ends with 0 (ok), 77 (skip, the reason on a line 'skip: ...') or something else.
+# The cases of scripts/test. Each is a command that ends with 0 (ok), 77 (skip, the reason on a line
+# 'skip: ...') or something else.
 # shellcheck disable=SC2154 # top, build, jobs, temporary, quick and long are the caller's
 
-# The builds, each in build-test/NAME. The gcc one is configured as a distribution would, the clang one for a prefix of its own; with a sanitizer the
-# compiler takes half again as long for -O2.
+# The builds, each in build-test/NAME. The gcc one is configured as a distribution would, the clang
+# one for a prefix of its own; with a sanitizer the compiler takes half again as long for -O2.
 configure_options() {
 	case $1 in
 	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
@@ -44,8 +45,9 @@ build_once() {
 	fi
 }
 
-# Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that new kernels randomize to; and where threads
-# still run at the end it watches them for a second, of each child, too: a tenth is enough for a race at exit.
+# Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that
+# new kernels randomize to; and where threads still run at the end it watches them for a second, of
+# each child, too: a tenth is enough for a race at exit.
 run_built() {
 	local variant=$1 prefix=()
 	shift
@@ -57,11 +59,12 @@ run_built() {
 		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
 
-# System tests that want the machine for themselves: they compare rates and times, count what the kernel counts in all, change a setting of the
-# kernel, or make more images than any opd keeps.
+# System tests that want the machine for themselves: they compare rates and times, count what the
+# kernel counts in all, change a setting of the kernel, or make more images than any opd keeps.
 ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import kernel overwrite page_faults processes shares storm swaps turns wakeup"
 
-# Those that count page faults: the kernel mixes up such samples when two profilers take them at once.
+# Those that count page faults: the kernel mixes up such samples when two profilers take them at
+# once.
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers many_files
 	opcheck opcontrol rotation span"
 
@@ -87,8 +90,8 @@ is_for() {
 	esac
 }
 
-# A million records with gcc and under ASan; what another compiler made of the same code shows with fewer. ThreadSanitizer takes five times as long: its million is
-# in --long.
+# A million records with gcc and under ASan; what another compiler made of the same code shows with
+# fewer. ThreadSanitizer takes five times as long: its million is in --long.
 check_units() {
 	local variant=$1 program records=1000000
 	shift
@@ -119,7 +122,8 @@ check_systems() {
 	done
 }
 
-# The daemon as the unit runs it: a user of its own, with the unit's capabilities. All of them: make check-user.
+# The daemon as the unit runs it: a user of its own, with the unit's capabilities. All of them: make
+# check-user.
 check_users() {
 	local name
 	for name in "$@"; do
@@ -161,7 +165,8 @@ static_analysis() {
 		"$top/libop" "$top/daemon" "$top/tools"
 }
 
-# SPDX line, length of files and functions, marks of unfinished work and of merges, and scripts that parse.
+# SPDX line, length of files and functions, marks of unfinished work and of merges, and scripts that
+# parse.
 house_style() {
 	sources \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.mk' -o -name '*.md' -o -name '*.[1-8]' -o -name '*.am' -o -name '*.ac' \) >"$temporary/sources"
 	python3 "$top/tests/style.py" "$temporary/sources"
@@ -180,7 +185,8 @@ all_run() {
 	[ -z "$left" ] || { echo "not executable: $left"; return 1; }
 }
 
-# That the targets of `make fuzz` can be built, in their own way and with nothing of theirs missing. Where they are built for use, they are instrumented.
+# That the targets of `make fuzz` can be built, in their own way and with nothing of theirs missing.
+# Where they are built for use, they are instrumented.
 fuzz_targets() {
 	need_build gcc || return 1
 	make -C "$build/gcc" -j"$jobs" --no-print-directory fuzz-programs FUZZ_CFLAGS="-O0 -fsanitize=fuzzer" &&
@@ -217,7 +223,8 @@ demo_works() {
 	"$top/scripts/demo" "$@" && left_by "$top/build-demo/"
 }
 
-# Without spin nothing is proved. It is skipped only where need_packages could not see to it that spin is there.
+# Without spin nothing is proved. It is skipped only where need_packages could not see to it that
+# spin is there.
 model_holds() {
 	local rc=0
 	"$top/tests/model/run.sh" || rc=$?
@@ -277,7 +284,8 @@ distcheck_lane() {
 	check distcheck distcheck
 }
 
-# What has been seen to fail with clang alone, or after a million records under TSan alone, is rare, and takes five minutes.
+# What has been seen to fail with clang alone, or after a million records under TSan alone, is rare,
+# and takes five minutes.
 run_long_checks() {
 	together all_units clang
 	check_units tsan tests/ring/torture

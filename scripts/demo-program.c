@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What scripts/demo compiles and then runs: a program that reads a file and compresses, checksums and sorts it for some seconds, each in a function that a
- * profile can name. usage: demo-program FILE SECONDS
+ * What scripts/demo compiles and then runs: a program that reads a file and compresses, checksums
+ * and sorts it for some seconds, each in a function that a profile can name. usage: demo-program
+ * FILE SECONDS
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=bash disable=SC2034,SC2154 # variables are for the caller, who sets self
-# What scripts/demo and scripts/test share: root, packages, builds, and an end that leaves nothing behind.
-# The caller sets `self` (its own path), sources this file and calls begin "$@".
+# What scripts/demo and scripts/test share: root, packages, builds, and an end that leaves nothing
+# behind. The caller sets `self` (its own path), sources this file and calls begin "$@".
 
-# Debian packages, in one place. BUILD: needed for ./configure && make; TEST: what scripts/test needs more; DEMO: scripts/demo.
+# Debian packages, in one place. BUILD: needed for ./configure && make; TEST: what scripts/test
+# needs more; DEMO: scripts/demo.
 BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
 	libpopt-dev libsystemd-dev libcap-dev binutils-dev libiberty-dev libmd-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev"
 TEST_PACKAGES="libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
@@ -42,7 +43,8 @@ clean_environment() {
 	umask 022
 }
 
-# Ends what start_child and start_group started, newest first, and removes the temporary directory. Runs on every way out.
+# Ends what start_child and start_group started, newest first, and removes the temporary directory.
+# Runs on every way out.
 finish() {
 	local rc=$? i
 	trap - EXIT INT TERM HUP
@@ -146,7 +148,8 @@ configure_is_stale() {
 		-newer "$top/configure" -print -quit 2>/dev/null)" ]
 }
 
-# build_tree DIR CONFIGURE-OPTION...: autogen when needed, configure and make in DIR below the source tree.
+# build_tree DIR CONFIGURE-OPTION...: autogen when needed, configure and make in DIR below the
+# source tree.
 build_tree() {
 	local dir=$1
 	shift

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for what the house style forbids: usage: style.py FILE-WITH-PATHS. One line for each finding, exit code 1 when there is one."""
+"""Looks for what the house style forbids: usage: style.py FILE-WITH-PATHS. One line for each
+finding, exit code 1 when there is one.
+"""
 import re
 import sys
 
 SOURCES = (".c", ".h", ".sh", ".py", ".mk")  # of others, texts for the most part, only that they are whole
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 80
+MAX_CODE_COLUMNS = 132
+MAX_TEXT_COLUMNS = 100  # comments and documents
 UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 
 
 def long_functions(lines):
-    """(line, length) of the functions of a C file that are too long: from the line before '{' in column 0 to its '}'."""
+    """(line, length) of the functions of a C file that are too long: from the line before '{' in
+    column 0 to its '}'.
+    """
     start = None
     for number, line in enumerate(lines, 1):
         if line.startswith("{"):
@@ -23,12 +29,50 @@ def long_functions(lines):
             start = None
 
 
+def commented(path, lines):
+    """For each line of a source whether it is a comment, or ends with one."""
+    if path.endswith((".c", ".h")):
+        inside = False
+        for line in lines:
+            code = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+            yield inside or "/*" in code
+            inside = code.rfind("/*") > code.rfind("*/") or inside and "*/" not in code
+    else:
+        for line in lines:
+            yield line.lstrip().startswith(("#", "dnl "))
+
+
+def prose(path, lines):
+    """For each line of a document whether it is text: no table, no example, no link that cannot be
+    cut.
+    """
+    fenced = False
+    for line in lines:
+        if line.startswith("```"):
+            fenced = not fenced
+        if path.endswith(".md"):
+            yield not (fenced or line.startswith(("|", "    ", "\t")) or " " not in line.strip())
+        else:
+            yield "\t" not in line  # a row of a table of tbl(1)
+
+
+def too_wide(path, lines):
+    is_source = path.endswith(SOURCES + (".am", ".ac", ".m4"))
+    for number, (line, is_text) in enumerate(zip(lines, commented(path, lines) if is_source else prose(path, lines)), 1):
+        columns = len(line.expandtabs(8))
+        if is_text and columns > MAX_TEXT_COLUMNS:
+            yield number, "%d columns of text, %d are the limit" % (columns, MAX_TEXT_COLUMNS)
+        elif is_source and columns > MAX_CODE_COLUMNS:
+            yield number, "%d columns, %d are the limit" % (columns, MAX_CODE_COLUMNS)
+
+
 def findings(path):
     with open(path, encoding="utf-8") as stream:
         lines = stream.read().split("\n")
     for number, line in enumerate(lines, 1):
         if UNMERGED.search(line):
             yield number, "mark of a merge"
+    yield from too_wide(path, lines)
     if not path.endswith(SOURCES):
         return
     if not any("SPDX-License-Identifier: GPL-3.0-or-later" in line for line in lines[:3]):

@@ -58,7 +58,10 @@ static inline void bench_pin_within(const cpu_set_t *allowed, unsigned int n)
 	}
 }
 
-/* The same, of the CPUs that the thread may use now; one that was pinned, or whose maker was, stays where it is. */
+/*
+ * The same, of the CPUs that the thread may use now; one that was pinned, or whose maker was, stays
+ * where it is.
+ */
 static inline void bench_pin(unsigned int n)
 {
 	cpu_set_t allowed;
@@ -73,7 +76,10 @@ static inline double bench_per(double what, double nr)
 	return nr > 0 ? what / nr : 0;
 }
 
-/* The line of an aim. True when it is met; one that nothing was measured for (not `shown`) is neither met nor missed, and says so: false. */
+/*
+ * The line of an aim. True when it is met; one that nothing was measured for (not `shown`) is
+ * neither met nor missed, and says so: false.
+ */
 static inline bool bench_say_aim(const char *aim, double figure, bool shown, bool good)
 {
 	if (shown)

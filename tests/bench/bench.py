@@ -2,12 +2,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What opd costs, and beside it perf record: usage: bench.py [SECONDS], default 30 for each of the six runs.
 
-Two loads keep all CPUs busy: `steady`, one process on each CPU, and `compile`, the C compiler again and again, so that processes,
-mappings and exits come all the time. The third, `storm`, starts 2,000 programs per second that live for less than a millisecond: what a fork, exec and
-exit costs either profiler. Each is profiled by opd at its default rate and then by perf record -a at the same rate. CPU
-time is that of the profiler's processes (opd: /proc/PID/task/*/schedstat, its share without start and end; perf: wait4, all of it,
-its RSS the peak), bytes are blocks on disk. perf is told not to collect build-ids at its end: it is the cheaper for it, and Debian's
-perf 6.1 may die of them. What the kernel spends in its own interrupt handlers is the same for both and not in these figures.
+Two loads keep all CPUs busy: `steady`, one process on each CPU, and `compile`, the C compiler again
+and again, so that processes,
+mappings and exits come all the time. The third, `storm`, starts 2,000 programs per second that live
+for less than a millisecond: what a fork, exec and
+exit costs either profiler. Each is profiled by opd at its default rate and then by perf record -a
+at the same rate. CPU
+time is that of the profiler's processes (opd: /proc/PID/task/*/schedstat, its share without start
+and end; perf: wait4, all of it,
+its RSS the peak), bytes are blocks on disk. perf is told not to collect build-ids at its end: it is
+the cheaper for it, and Debian's
+perf 6.1 may die of them. What the kernel spends in its own interrupt handlers is the same for both
+and not in these figures.
 """
 import os
 import re
@@ -88,7 +94,9 @@ class Load:
 
 
 def measure_opd(box, kind, seconds):
-    """opd at its defaults: CPU seconds in the middle of its life and in all of it, memory, bytes on disk, samples; and its event."""
+    """opd at its defaults: CPU seconds in the middle of its life and in all of it, memory, bytes on
+    disk, samples; and its event.
+    """
     shutil.rmtree(box.session, ignore_errors=True)
     load = Load(box, kind)
     box.start_daemon()
@@ -115,7 +123,8 @@ def measure_perf(box, kind, seconds, event):
     output = os.path.join(box.dir, "perf.data")
     name = PERF_EVENTS.get(event["name"], event["name"])
     started, begun = time.monotonic(), forks()
-    perf = subprocess.Popen(["perf", "record", "-a", "--no-buildid", "-e", name, "-c", str(event["count"]), "-o", output, "--", "sleep", str(seconds)],
+    perf = subprocess.Popen(["perf", "record", "-a", "--no-buildid", "-e", name, "-c", str(event["count"]), "-o",
+                             output, "--", "sleep", str(seconds)],
                             cwd=box.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = perf.stderr.read().decode("utf-8", "replace")
     _, status, usage = os.wait4(perf.pid, 0)
@@ -126,7 +135,8 @@ def measure_perf(box, kind, seconds, event):
     stats = subprocess.run(["perf", "report", "--stats", "-i", output], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     samples = re.search(r"SAMPLE events: +(\d+)", stats.stdout.decode("utf-8", "replace"))
     cpu_s = usage.ru_utime + usage.ru_stime
-    row = {"cpu_s": cpu_s, "life_s": cpu_s, "seconds": elapsed, "forks": begun, "rss": usage.ru_maxrss * 1024, "peak": usage.ru_maxrss * 1024,
+    row = {"cpu_s": cpu_s, "life_s": cpu_s, "seconds": elapsed, "forks": begun, "rss": usage.ru_maxrss * 1024,
+           "peak": usage.ru_maxrss * 1024,
            "samples": int(samples.group(1)) if samples else 0, "bytes": disk_bytes(output)}
     os.unlink(output)
     return row
@@ -139,7 +149,8 @@ def ratio(other, own):
 def print_table(kind, opd, perf):
     rows = [("CPU, start to end, s", "%.3f", lambda r: r["life_s"]),
             ("share of one CPU, %", "%.3f", lambda r: 100 * r["cpu_s"] / r["seconds"]),
-            ("RSS, MB", "%.1f", lambda r: r["rss"] / 1e6), ("peak RSS, MB", "%.1f", lambda r: r["peak"] / 1e6), ("on disk, kB", "%.0f", lambda r: r["bytes"] / 1e3),
+            ("RSS, MB", "%.1f", lambda r: r["rss"] / 1e6), ("peak RSS, MB", "%.1f", lambda r: r["peak"] / 1e6),
+            ("on disk, kB", "%.0f", lambda r: r["bytes"] / 1e3),
             ("samples", "%d", lambda r: r["samples"]), ("processes per second", "%.0f", lambda r: r["forks"] / r["seconds"]),
             ("CPU us per process", "%.1f", lambda r: 1e6 * r["cpu_s"] / max(1, r["forks"]))]
     print("\nload %s, %.0f s\n%-22s %12s %12s %12s" % (kind, opd["seconds"], "", "opd", "perf record", "perf / opd"))
@@ -149,7 +160,9 @@ def print_table(kind, opd, perf):
 
 
 def verdict(shown, good):
-    """What is said of an aim, also by the other benchmarks; where nothing was measured that could show it, that. Met only where it is both."""
+    """What is said of an aim, also by the other benchmarks; where nothing was measured that could
+    show it, that. Met only where it is both.
+    """
     return ("met" if good else "NOT met") if shown else "NOT SHOWN"
 
 

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What a sample costs on the disk, in opd's session and in perf.data: usage: bench_disk.py [SAMPLES [PERIOD-NS]], default 1000000 and 100000.
+What a sample costs on the disk, in opd's session and in perf.data: usage: bench_disk.py [SAMPLES
+[PERIOD-NS]], default 1000000 and 100000.
 
-Both profile the same load, the C compiler and an interpreter again and again, at the same time and at the same period. At 1/32, 1/16 ... of the samples and at
-the end the disk blocks of both are looked at: an opd session grows with the addresses that run, perf.data with the samples. perf.data is as perf record writes
-it by default, without build-ids; `-z` beside it is the same file as zstd level 1 would leave it. The aim, a fiftieth, is for 10^7 samples:
+Both profile the same load, the C compiler and an interpreter again and again, at the same time and
+at the same period. At 1/32, 1/16 ... of the samples and at
+the end the disk blocks of both are looked at: an opd session grows with the addresses that run,
+perf.data with the samples. perf.data is as perf record writes
+it by default, without build-ids; `-z` beside it is the same file as zstd level 1 would leave it.
+The aim, a fiftieth, is for 10^7 samples:
 
     make bench-disk BENCH_DISK_FLAGS=10000000      # 500 s on two CPUs, and 500 MB for perf.data
 """
@@ -66,23 +70,30 @@ def look(box, output):
 
 
 def show_apps(parts, perf_bytes_per_sample):
-    """The applications with most samples: what else runs on the machine has its addresses, too, and a file for each image at least."""
+    """The applications with most samples: what else runs on the machine has its addresses, too, and
+    a file for each image at least.
+    """
     print("%12s %12s %12s %12s" % ("samples", "addresses", "kB", "perf / opd"))
     rows = sorted(((*numbers, app) for app, numbers in parts.apps.items()), reverse=True)
     rest = [sum(column) for column in zip(*(row[:3] for row in rows[NR_APPS:]))] or [0, 0, 0]
     for samples, nodes, nr_bytes, app in rows[:NR_APPS] + [(*rest, "%d others" % max(0, len(rows) - NR_APPS))]:
-        print("%12d %12d %12.0f %12.1f %s" % (samples, nodes, nr_bytes / 1e3, samples * perf_bytes_per_sample / max(1, nr_bytes), app))
+        print("%12d %12d %12.0f %12.1f %s" % (samples, nodes, nr_bytes / 1e3, samples * perf_bytes_per_sample / max(1,
+                nr_bytes), app))
 
 
 def show_parts(before, after, final):
-    """Where the bytes lie, before the session was closed and after it; and how far from it what the format needs for each address is."""
+    """Where the bytes lie, before the session was closed and after it; and how far from it what the
+    format needs for each address is.
+    """
     samples, _, perf_bytes, _ = final
     for title, parts in (("the session that is counted in", before), ("the same, closed", after)):
         print("%s: perf / opd %.1f" % (title, perf_bytes / parts.total()))
         disk_parts.show(parts)
         show_apps(parts, perf_bytes / samples)
-    require((before.samples, before.nodes) == (after.samples, after.nodes) and before.samples == samples, "closing a session has changed it")
-    print("perf / opd were an address %d bytes, and nothing else there: %.1f" % (disk_parts.NODE_BYTES, perf_bytes / disk_parts.NODE_BYTES / before.nodes))
+    require((before.samples, before.nodes) == (after.samples, after.nodes) and before.samples == samples,
+            "closing a session has changed it")
+    print("perf / opd were an address %d bytes, and nothing else there: %.1f" % (disk_parts.NODE_BYTES,
+            perf_bytes / disk_parts.NODE_BYTES / before.nodes))
 
 
 def measure(box, wanted, period_ns):

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What opimport costs, and beside it perf report --sort dso, on the same file: usage: bench_import.py [SECONDS], default 10, of recording.
 
-The file is a system-wide recording of clock samples and page faults. Times are CPU times, user and system, the best of five runs in turn,
-since the machine has other work. opimport also writes a session, a file for each image of each application, where perf report prints a table.
-The aim is for a session in memory (tmpfs); the same on the disk stands below it, since ext4 looks long for the inode of a new file where many
-were removed in the last seconds, as by the run before (recently_deleted in fs/ext4/ialloc.c: three quarters of the system time that was seen).
+The file is a system-wide recording of clock samples and page faults. Times are CPU times, user and
+system, the best of five runs in turn,
+since the machine has other work. opimport also writes a session, a file for each image of each
+application, where perf report prints a table.
+The aim is for a session in memory (tmpfs); the same on the disk stands below it, since ext4 looks
+long for the inode of a new file where many
+were removed in the last seconds, as by the run before (recently_deleted in fs/ext4/ialloc.c: three
+quarters of the system time that was seen).
 """
 import os
 import resource

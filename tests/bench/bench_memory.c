@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the memory ring costs beside memcpy and other queues: usage: bench_memory [MEGABYTES [ROUNDS]], default 16 a run, 60 rounds.
+ * What the memory ring costs beside memcpy and other queues: usage: bench_memory [MEGABYTES
+ * [ROUNDS]], default 16 a run, 60 rounds.
  *
- * Records of 32, 64 and 256 bytes go from a writer on one CPU to a reader on another through 256 kB, one at a time, and every word
- * of every record is read (`through`). Each record is published for itself by all of them; the room of what was read is given
- * back for every record by ck_ring, for 16 kB at once with the memory ring, for all that one splice took by wfcqueue; a pair is swapped when
- * half of the ring is full. A writer that finds no room and a reader that finds nothing try again after one pause instruction, and
- * let others run after a thousand of them. memcpy takes the same records in and out of a buffer of the same size, on one
- * CPU. `write` is the writer alone, which fills the empty queue, and `read` the reader alone, which empties it, in turn on one CPU.
+ * Records of 32, 64 and 256 bytes go from a writer on one CPU to a reader on another through 256
+ * kB, one at a time, and every word of every record is read (`through`). Each record is published
+ * for itself by all of them; the room of what was read is given back for every record by ck_ring,
+ * for 16 kB at once with the memory ring, for all that one splice took by wfcqueue; a pair is
+ * swapped when half of the ring is full. A writer that finds no room and a reader that finds
+ * nothing try again after one pause instruction, and let others run after a thousand of them.
+ * memcpy takes the same records in and out of a buffer of the same size, on one CPU. `write` is the
+ * writer alone, which fills the empty queue, and `read` the reader alone, which empties it, in turn
+ * on one CPU.
  *
- * Each round measures all peers one after another, in runs that are short enough to be left alone by the scheduler, so that other
- * load on the machine comes to all of them and leaves some rounds of each undisturbed; a run on two CPUs during which one of them was
- * taken away is done again. `copied out` is what a writer of another process costs: the reader copies each record before it gives it (OP_RING_COPY), and
- * the pair's writer fences; both are threads of this process all the same. A figure is what a tenth of the rounds stay
- * below, and ratios are ratios of those; `half` is the same for half of the rounds, and says how far the figure can be
- * trusted. Exit code 1 when an aim is missed or not shown (a peer
- * was not built, or not measured), or a record is.
+ * Each round measures all peers one after another, in runs that are short enough to be left alone
+ * by the scheduler, so that other load on the machine comes to all of them and leaves some rounds
+ * of each undisturbed; a run on two CPUs during which one of them was taken away is done again.
+ * `copied out` is what a writer of another process costs: the reader copies each record before it
+ * gives it (OP_RING_COPY), and the pair's writer fences; both are threads of this process all the
+ * same. A figure is what a tenth of the rounds stay below, and ratios are ratios of those; `half`
+ * is the same for half of the rounds, and says how far the figure can be trusted. Exit code 1 when
+ * an aim is missed or not shown (a peer was not built, or not measured), or a record is.
  *
- * LTTng-UST's reader is another process and its full ring discards, so it does not do quite the same work: `write` is in bursts that
- * the ring has room for, `through` is for a record that arrived in the consumer daemon's file on a tmpfs, what was lost is said,
- * and a header with a time stamp is written, which the others do without. The best of three runs.
+ * LTTng-UST's reader is another process and its full ring discards, so it does not do quite the
+ * same work: `write` is in bursts that the ring has room for, `through` is for a record that
+ * arrived in the consumer daemon's file on a tmpfs, what was lost is said, and a header with a time
+ * stamp is written, which the others do without. The best of three runs.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -267,11 +273,12 @@ static void print_lttng(size_t record_bytes)
 	double ns = figures->through_ns;
 
 	if (ns > 0)
-		printf("%-20s %10.2f %10s %12.2f %10s %12.1f %10.0f %12.3f x  %.1f %% lost\n", "LTTng-UST", figures->write_ns, "", ns, "",
-		       1e3 / ns, 1e3 * (double)record_bytes / ns, quantile(bench.figures[ROW_MEMCPY].through, FIGURE) / ns,
+		printf("%-20s %10.2f %10s %12.2f %10s %12.1f %10.0f %12.3f x  %.1f %% lost\n", "LTTng-UST", figures->write_ns, "",
+		       ns, "", 1e3 / ns, 1e3 * (double)record_bytes / ns, quantile(bench.figures[ROW_MEMCPY].through, FIGURE) / ns,
 		       (double)figures->lost_permille / 10);
 	else
-		printf("%-20s not measured: OPD_BENCH_LTTNG (set by make), root, and liblttng-ust-dev, liblttng-ctl-dev, lttng-tools\n",
+		printf("%-20s not measured: OPD_BENCH_LTTNG (set by make), root, and liblttng-ust-dev, liblttng-ctl-dev, "
+		       "lttng-tools\n",
 		       "LTTng-UST");
 }
 

@@ -3,10 +3,14 @@
 """
 From samples to a report: usage: bench_report.py [SECONDS], default 20.
 
-A session of 10^8 samples over 2,000 images is made of this machine's programs and libraries that have a .symtab, at functions of it, and of others that are linked
-of the objects in its static libraries; each must be shown by function, none as a whole. opreport's summary and its list of symbols
-are timed, with the symbols read anew, and again with those that it has kept (aims: 1 s, 200 MB, the second run three times faster). Then opd and perf record profile
-the same load at the same time and rate, and what each takes from sample to report, recording included, is compared (aim: 20 times less CPU; with 300 SECONDS as the issue has it).
+A session of 10^8 samples over 2,000 images is made of this machine's programs and libraries that
+have a .symtab, at functions of it, and of others that are linked
+of the objects in its static libraries; each must be shown by function, none as a whole. opreport's
+summary and its list of symbols
+are timed, with the symbols read anew, and again with those that it has kept (aims: 1 s, 200 MB, the
+second run three times faster). Then opd and perf record profile
+the same load at the same time and rate, and what each takes from sample to report, recording
+included, is compared (aim: 20 times less CPU; with 300 SECONDS as the issue has it).
 """
 import itertools
 import json
@@ -42,7 +46,9 @@ REPEATS = 3
 
 
 def functions(path):
-    """File offsets at which functions of a program or a library begin, by its .symtab; none of another file, a debug file, or a stripped one."""
+    """File offsets at which functions of a program or a library begin, by its .symtab; none of
+    another file, a debug file, or a stripped one.
+    """
     try:
         with open(path, "rb") as stream:
             head = stream.read(64)
@@ -63,7 +69,9 @@ def functions(path):
 
 
 def find_images(wanted):
-    """{path: offsets} of so many different files of the machine that have functions in .symtab, the same ones each time."""
+    """{path: offsets} of so many different files of the machine that have functions in .symtab, the
+    same ones each time.
+    """
     found, seen = {}, set()
     for where, _, names in itertools.chain.from_iterable(map(os.walk, PLACES)):
         for name in sorted(names):
@@ -81,7 +89,9 @@ def find_images(wanted):
 
 
 def unpack_objects(directory):
-    """The objects of the machine's static libraries: what programs are linked of, with the names that they have."""
+    """The objects of the machine's static libraries: what programs are linked of, with the names
+    that they have.
+    """
     objects = []
     archives = [os.path.join(at, name) for at, _, names in os.walk("/usr/lib") for name in names if name.endswith(".a")]
     for archive in sorted(archives):
@@ -102,7 +112,9 @@ def link(output, objects, shared):
 
 
 def link_images(directory, wanted):
-    """What the machine does not have: programs and libraries of other objects each, some of which two neighbours share."""
+    """What the machine does not have: programs and libraries of other objects each, some of which
+    two neighbours share.
+    """
     made, objects = {}, unpack_objects(directory)
     for first in range(0, len(objects) - OBJECTS_OF_ONE, OBJECTS_STEP):
         if len(made) >= wanted:
@@ -138,14 +150,17 @@ def make_session(top, session):
 
 
 def check_symbols(opreport, session, env, images):
-    """No image is shown as a whole: all of them have functions in the report, and all samples are in functions."""
+    """No image is shown as a whole: all of them have functions in the report, and all samples are
+    in functions.
+    """
     out = subprocess.run([opreport, "--session-dir=" + session, "-l", "--format=json"], check=True, capture_output=True,
                          env={**env, "OPD_CACHE_DIR": ""}).stdout
     rows = json.loads(out)["symbols"]
     shown = {row["image"] for row in rows if row.get("symbol") and row["symbol"] != row["image"]}
     whole = [row["image"] for row in rows if not row.get("symbol") or row["symbol"] == row["image"]]
     missing = set(images) - shown
-    require(not whole and not missing, "%d images are shown as a whole and %d not by function: %s" % (len(whole), len(missing), (whole + sorted(missing))[:5]))
+    require(not whole and not missing, "%d images are shown as a whole and %d not by function: %s" % (len(whole),
+            len(missing), (whole + sorted(missing))[:5]))
 
 
 def run_measured(box, cache, *args):
@@ -226,7 +241,8 @@ def beside_perf(box, seconds):
     print("%-44s %8.2f s of CPU to record, %8.2f to report, %8.2f in all" % ("opd", opd_cpu, opd_report[1], opd_all))
     print("%-44s %8.2f s of CPU to record, %8.2f to report, %8.2f in all" % ("perf", perf_cpu, perf_report[1], perf_all))
     print("to report alone: perf's CPU by opd's %.1f" % (perf_report[1] / opd_report[1] if opd_report[1] else 0))
-    return aim("perf's CPU by opd's, from sample to report", perf_all / opd_all if opd_all else 0, PERF_AIM, perf_all >= PERF_AIM * opd_all, stored > 0 and opd_all > 0)
+    return aim("perf's CPU by opd's, from sample to report", perf_all / opd_all if opd_all else 0, PERF_AIM,
+               perf_all >= PERF_AIM * opd_all, stored > 0 and opd_all > 0)
 
 
 def bench_report(seconds):

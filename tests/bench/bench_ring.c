@@ -2,10 +2,12 @@
 /*
  * What the kernel pair costs: usage: bench_ring [SECONDS], default 3 for each of the runs.
  *
- * Five tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same bytes; whole captures at several
- * rates beside perf record; what a wake-up for each record costs beside the watermark; the length of a turn with one swapping
- * thread and with several; and what a snapshot in overwrite mode costs beside a swap. CPU time is that of the reading thread,
- * as the scheduler counts it (perf: all of its threads). Exit code 1 when an aim is missed or not shown, 77 when events are not allowed.
+ * Five tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same
+ * bytes; whole captures at several rates beside perf record; what a wake-up for each record costs
+ * beside the watermark; the length of a turn with one swapping thread and with several; and what a
+ * snapshot in overwrite mode costs beside a swap. CPU time is that of the reading thread, as the
+ * scheduler counts it (perf: all of its threads). Exit code 1 when an aim is missed or not shown,
+ * 77 when events are not allowed.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -31,7 +33,8 @@ struct prefilled {
 
 static bool prefill(struct prefilled *full, size_t data_bytes)
 {
-	uint64_t record[] = { 0, 7, 0x401000, (42ull << 32) | 42, 1000 }; /* header, id, address, thread and process, time */
+	/* header, id, address, thread and process, time */
+	uint64_t record[] = { 0, 7, 0x401000, (42ull << 32) | 42, 1000 };
 	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER, .size = sizeof(record) };
 
 	*full = (struct prefilled){ .ring = { .data_bytes = data_bytes, .k_data = aligned_alloc(4096, data_bytes) } };

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What opd costs from ring to sample file, with a made-up load (tests/bench/load.h) in memory pairs: usage: bench_sim [SECONDS
- * [SAMPLES]], default 10 and 10^7.
+ * What opd costs from ring to sample file, with a made-up load (tests/bench/load.h) in memory
+ * pairs: usage: bench_sim [SECONDS [SAMPLES]], default 10 and 10^7.
  *
- * The first table is 256 CPUs at 1 kHz in real time, read by the sync thread with its timer of 250 ms: its CPU time in shares of
- * one CPU. The second is one pair as fast as it goes, and what each stage adds: the same load is read again and again, with memcpy,
- * with decoding alone, with resolving, with all. Times are CPU times of the reading thread. After both the ledger must be exact, and
- * the counts in the sample files those that the load made, image by image and address by address. Exit code 1 when it is not so,
- * or when an aim is missed or not shown: a first table whose rate the writer did not reach shows nothing, and says so.
+ * The first table is 256 CPUs at 1 kHz in real time, read by the sync thread with its timer of 250
+ * ms: its CPU time in shares of one CPU. The second is one pair as fast as it goes, and what each
+ * stage adds: the same load is read again and again, with memcpy, with decoding alone, with
+ * resolving, with all. Times are CPU times of the reading thread. After both the ledger must be
+ * exact, and the counts in the sample files those that the load made, image by image and address by
+ * address. Exit code 1 when it is not so, or when an aim is missed or not shown: a first table
+ * whose rate the writer did not reach shows nothing, and says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +123,10 @@ static void sleep_until(uint64_t time_ns)
 		;
 }
 
-/* As the kernel does, a sample is stamped when it is written; what the sync thread forgets goes by that. */
+/*
+ * As the kernel does, a sample is stamped when it is written; what the sync thread forgets goes by
+ * that.
+ */
 static uint64_t stamp(uint64_t last_ns)
 {
 	uint64_t now_ns;
@@ -159,7 +164,10 @@ static uint64_t write_due_tick(struct sim *sim, uint64_t due_ns, uint64_t last_n
 	return write_tick(sim, last_ns);
 }
 
-/* Every slice the ticks that are due; when there was no CPU to write on for long, what is missing stays missing. */
+/*
+ * Every slice the ticks that are due; when there was no CPU to write on for long, what is missing
+ * stays missing.
+ */
 static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, struct host_figures *figures)
 {
 	uint64_t begin_ns = op_now_ns(), end_ns = begin_ns + seconds * BENCH_NS_PER_S, begin_cpu_ns = bench_clock_ns(reader);
@@ -188,7 +196,8 @@ static void quit(struct opd_sync *sync)
 	job->kind = OPD_JOB_QUIT;
 	opd_sync_submit(sync, job);
 	opd_sync_stop(sync);
-	end_on(job->error, "writing out"); /* nobody takes it from the list of what is done any more */
+	/* nobody takes it from the list of what is done any more */
+	end_on(job->error, "writing out");
 	free(job);
 }
 
@@ -426,8 +435,9 @@ static bool table_pair(uint64_t nr_samples)
 }
 
 /*
- * ext4 does not give away the number of a file again that was removed in the last minutes, and passes over all of those for each file that it
- * makes: what one run removes, the next one would pay for. So all goes at the end.
+ * ext4 does not give away the number of a file again that was removed in the last minutes, and
+ * passes over all of those for each file that it makes: what one run removes, the next one would
+ * pay for. So all goes at the end.
  */
 static void begin_work_dir(char dir[WORK_DIR_BYTES])
 {

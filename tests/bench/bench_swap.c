@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a swap of a memory pair costs: usage: bench_swap [SWAPS [SECONDS]], default 1000 for each of 21 runs of a row, and 100 seconds for
- * all of them: on a machine with other work, where a swapping thread must wait for its CPU, a run ends with its share of the time.
+ * What a swap of a memory pair costs: usage: bench_swap [SWAPS [SECONDS]], default 1000 for each of
+ * 21 runs of a row, and 100 seconds for all of them: on a machine with other work, where a swapping
+ * thread must wait for its CPU, a run ends with its share of the time.
  *
- * The writer rests, or writes all the time on the other CPU; it fences (OP_MRING_FENCE), or a membarrier does; the reader swaps, or lends
- * the baton to a swapping thread: on the other CPU when the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what of the reader's time is spent in calls that do something
- * for the swap, `until quiet` is the time from its begin until the reader has the frozen ring. What was written is read in between, which is not
- * counted. The rows are measured in turn, so that other load on the machine comes to all of them; a figure is what a tenth of
- * the runs stay below, and ratios are to the first row; `swaps` are those of all runs, and `records` is what one of them gave: a row whose writer is said to
- * write and did not is invalid, and the exit code is 1. What one membarrier costs, with the same writer, stands beside it; where the kernel refuses
- * that, the rows that need it say so instead of showing what fences cost.
+ * The writer rests, or writes all the time on the other CPU; it fences (OP_MRING_FENCE), or a
+ * membarrier does; the reader swaps, or lends the baton to a swapping thread: on the other CPU when
+ * the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what
+ * of the reader's time is spent in calls that do something for the swap, `until quiet` is the time
+ * from its begin until the reader has the frozen ring. What was written is read in between, which
+ * is not counted. The rows are measured in turn, so that other load on the machine comes to all of
+ * them; a figure is what a tenth of the runs stay below, and ratios are to the first row; `swaps`
+ * are those of all runs, and `records` is what one of them gave: a row whose writer is said to
+ * write and did not is invalid, and the exit code is 1. What one membarrier costs, with the same
+ * writer, stands beside it; where the kernel refuses that, the rows that need it say so instead of
+ * showing what fences cost.
  */
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -84,7 +89,8 @@ static void *write_until_over(void *arg)
 	bench_pin_within(&bench->allowed, 1);
 	if (op_mring_pair_writer_open(&bench->pair, &writer) < 0)
 		die("no writer");
-	op_store_release(&bench->writer_ready, 1); /* pairs with the load in run_row, as the swapper's */
+	/* pairs with the load in run_row, as the swapper's */
+	op_store_release(&bench->writer_ready, 1);
 	while (!op_load_relaxed(&bench->over)) {
 		if (!bench->row->busy) {
 			poll(NULL, 0, 5);
@@ -136,7 +142,8 @@ static void swap_once(struct bench *bench)
 		die("swap");
 	called_ns = look_ns = bench_now_ns();
 	while (!(ring = op_mring_pair_read_ring(&bench->reader))) {
-		sched_yield(); /* to a swapping thread on this CPU, or a writer that was taken away inside */
+		/* to a swapping thread on this CPU, or a writer that was taken away inside */
+		sched_yield();
 		look_ns = bench_now_ns();
 	}
 	end_ns = bench_now_ns();

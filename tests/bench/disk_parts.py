@@ -3,8 +3,10 @@
 """
 Where the bytes of a session lie: usage: disk_parts.py SESSION-DIR.
 
-All that the session has on the disk, in blocks, by what it is for: nodes in use, hash tables, what else the blocks of sample files have (heads, nodes that wait for
-their first sample, ends of last blocks), directories, and what lies beside the sample files. Then the addresses: how many, how many with one sample, and how
+All that the session has on the disk, in blocks, by what it is for: nodes in use, hash tables, what
+else the blocks of sample files have (heads, nodes that wait for
+their first sample, ends of last blocks), directories, and what lies beside the sample files. Then
+the addresses: how many, how many with one sample, and how
 they are spread over kinds of images and over files.
 """
 import collections
@@ -31,7 +33,8 @@ class Parts:
         self.files = []  # (nodes in use, path) of each sample file
         self.nodes, self.once, self.samples = 0, 0, 0
         self.kinds = collections.Counter()
-        self.apps = collections.defaultdict(lambda: [0, 0, 0])  # by application: samples, addresses, bytes with the directories that are its own
+        self.apps = collections.defaultdict(lambda: [0, 0,
+                                                     0])  # by application: samples, addresses, bytes with the directories that are its own
 
     def total(self):
         return sum(self.bytes.values())

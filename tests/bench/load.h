@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A made-up load, the same for the same seed: what the rings of a busy host would get, and what has to come out at the end.
+ * A made-up load, the same for the same seed: what the rings of a busy host would get, and what has
+ * to come out at the end.
  *
- * Programs (each with an executable of its own and libraries out of one pool) run as processes with many mappings. A process
- * has the CPU for a few samples, stays in a function for some of them and at an address for some of these; functions,
- * addresses, libraries and processes are as unequal as Zipf says. Some of the samples are in the kernel. Now and then a process
- * ends and its pid begins anew (fork, exec), or execs another program in its place, or has another library where one was. Every
- * record is laid out as libop/perf/record.h reads it and says what the kernel's would.
+ * Programs (each with an executable of its own and libraries out of one pool) run as processes with
+ * many mappings. A process has the CPU for a few samples, stays in a function for some of them and
+ * at an address for some of these; functions, addresses, libraries and processes are as unequal as
+ * Zipf says. Some of the samples are in the kernel. Now and then a process ends and its pid begins
+ * anew (fork, exec), or execs another program in its place, or has another library where one was.
+ * Every record is laid out as libop/perf/record.h reads it and says what the kernel's would.
  *
  * One thread.
  */
@@ -49,8 +51,9 @@ void load_free(struct load *load);
 void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *sideband) OP_NONNULL;
 
 /*
- * For a reader that is at work at the same time and looks at `clock` too: each record has the time at which it is written, and what follows from
- * it a later one, as the kernel's have. Other times, which callers give, may lie before a look of the reader that did not find the record yet.
+ * For a reader that is at work at the same time and looks at `clock` too: each record has the time
+ * at which it is written, and what follows from it a later one, as the kernel's have. Other times,
+ * which callers give, may lie before a look of the reader that did not find the record yet.
  */
 void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
 
@@ -58,9 +61,10 @@ void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
 int load_begin(struct load *load, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * One sample of a CPU into `ring`, at time_ns (without effect with a clock), which grows by LOAD_STEP_NS at least from call to call; what the side bands say of
- * the time before it goes first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not count;
- * -ENOBUFS: no room in a side band, and the load is spoilt.
+ * One sample of a CPU into `ring`, at time_ns (without effect with a clock), which grows by
+ * LOAD_STEP_NS at least from call to call; what the side bands say of the time before it goes
+ * first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not
+ * count; -ENOBUFS: no room in a side band, and the load is spoilt.
  */
 int load_sample(struct load *load, uint32_t cpu, struct op_mring_writer *ring, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
@@ -84,7 +88,10 @@ static inline uint64_t load_key(const struct load_file *file, uint32_t place)
 	return file->first_key + place / LOAD_ADDRESSES * LOAD_FUNCTION_BYTES + place % LOAD_ADDRESSES * LOAD_STEP_BYTES;
 }
 
-/* Calls `visit` for each file that has samples, until it returns something else than 0; returns that. */
+/*
+ * Calls `visit` for each file that has samples, until it returns something else than 0; returns
+ * that.
+ */
 int load_visit(const struct load *load, int (*visit)(const struct load_file *file, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Runs lttng_writer beside a session daemon of its own: usage: lttng.sh LTTNG-WRITER. The daemon's sockets, the shared memory and the
-# traces are on a tmpfs that nobody else sees, so root is needed; whatever LTTng runs on this host is not touched.
+# Runs lttng_writer beside a session daemon of its own: usage: lttng.sh LTTNG-WRITER. The daemon's
+# sockets, the shared memory and the traces are on a tmpfs that nobody else sees, so root is needed;
+# whatever LTTng runs on this host is not touched.
 if [ "$1" != --inside ]; then
 	command -v lttng-sessiond >/dev/null || { echo "no lttng-sessiond (Debian package lttng-tools)" >&2; exit 1; }
 	[ "$(id -u)" -eq 0 ] || { echo "needs root for a mount namespace of its own" >&2; exit 1; }

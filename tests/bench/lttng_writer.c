@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The traced process of bench_memory's LTTng-UST row, started by tests/bench/lttng.sh beside a session daemon of its own: usage:
- * lttng_writer DIRECTORY. For each line "BYTES NR" of its input it writes NR records as tracepoints into a ring of 4 sub-buffers of 64
- * kB for this process and CPU, and answers with a line "WRITE-NS THROUGH-NS LOST":
+ * The traced process of bench_memory's LTTng-UST row, started by tests/bench/lttng.sh beside a
+ * session daemon of its own: usage: lttng_writer DIRECTORY. For each line "BYTES NR" of its input
+ * it writes NR records as tracepoints into a ring of 4 sub-buffers of 64 kB for this process and
+ * CPU, and answers with a line "WRITE-NS THROUGH-NS LOST":
  *
- *   WRITE-NS    for a record, in bursts of half of the ring, with a pause behind each for the consumer daemon
- *   THROUGH-NS  for a record that arrived, written without a pause, until the consumer daemon has all of them in its file
+ *   WRITE-NS    for a record, in bursts of half of the ring, with a pause behind each for the
+ *               consumer daemon
+ *   THROUGH-NS  for a record that arrived, written without a pause, until the consumer daemon has
+ *               all of them in its file
  *   LOST        records in a thousand that the ring discarded at that, as it does when it is full
  *
- * A writer that waits for room (LTTng's blocking timeout) sleeps for milliseconds each time and is no measure.
+ * A writer that waits for room (LTTng's blocking timeout) sleeps for milliseconds each time and is
+ * no measure.
  */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A queue of records between two threads, as the benchmark drives it: the same records, written in place where that is possible,
- * and read by the same check. A peer makes its functions for each size, so that a size is a constant wherever it is copied.
+ * A queue of records between two threads, as the benchmark drives it: the same records, written in
+ * place where that is possible, and read by the same check. A peer makes its functions for each
+ * size, so that a size is a constant wherever it is copied.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -19,21 +20,30 @@ struct peer_check {
 };
 
 struct peer {
-	/* A queue of ring_bytes for records of record_bytes (32, 64 or 256); NULL without memory. */
+	/*
+	 * A queue of ring_bytes for records of record_bytes (32, 64 or 256); NULL without memory.
+	 */
 	void *(*create)(size_t ring_bytes, size_t record_bytes);
-	/* Writes records first, first + 1, ... up to nr of them or until there is no room; how many. Writer's thread. */
+	/*
+	 * Writes records first, first + 1, ... up to nr of them or until there is no room; how
+	 * many. Writer's thread.
+	 */
 	uint64_t (*write)(void *queue, uint64_t first, uint64_t nr);
 	/* Reads what is there; how many. Reader's thread. */
 	uint64_t (*read)(void *queue, struct peer_check *check);
 	void (*destroy)(void *queue);
 };
 
-extern const struct peer peer_memcpy; /* no queue between threads: the bytes go in and out of a buffer of the same size */
+/* no queue between threads: the bytes go in and out of a buffer of the same size */
+extern const struct peer peer_memcpy;
 extern const struct peer peer_ring;   /* libop/ring/memory.h */
 extern const struct peer peer_pair;   /* libop/ring/memory_pair.h: two rings of half the size */
 extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 
-/* As with a writer of another process: the reader copies each record out, and the pair's writer fences. */
+/*
+ * As with a writer of another process: the reader copies each record out, and the pair's writer
+ * fences.
+ */
 extern const struct peer peer_ring_copy;
 extern const struct peer peer_pair_copy;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ck_ring for one writer and one reader, with the records by value: written in place, read by copying out. */
+/*
+ * ck_ring for one writer and one reader, with the records by value: written in place, read by
+ * copying out.
+ */
 #include "tests/bench/peer.h"
 
 #include <ck_ring.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* LTTng-UST for bench_memory: its reader is another process, so it is measured by tests/bench/lttng_writer.c and asked for figures. */
+/*
+ * LTTng-UST for bench_memory: its reader is another process, so it is measured by
+ * tests/bench/lttng_writer.c and asked for figures.
+ */
 #ifndef PEER_LTTNG_H
 #define PEER_LTTNG_H
 
@@ -22,7 +25,10 @@ struct lttng_figures {
 /* Runs `command` (tests/bench/lttng.sh and the writer's path) with sh. 0 or -errno. */
 int peer_lttng_start(const char *command, struct peer_lttng *ret_peer) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes nr records of 32, 64 or 256 bytes. 0; -EPIPE: it has ended, and has said why on its standard error. */
+/*
+ * Writes nr records of 32, 64 or 256 bytes. 0; -EPIPE: it has ended, and has said why on its
+ * standard error.
+ */
 int peer_lttng_measure(struct peer_lttng *peer, size_t record_bytes, uint64_t nr,
 		       struct lttng_figures *ret_figures) OP_NONNULL OP_MUST_CHECK;
 

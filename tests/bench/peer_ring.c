@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The memory ring and the memory pair. The writer waits for room instead of losing records, as with the other queues. */
+/*
+ * The memory ring and the memory pair. The writer waits for room instead of losing records, as with
+ * the other queues.
+ */
 #include "tests/bench/peer.h"
 
 #include <stdlib.h>
 
 #include "libop/ring/memory_pair.h"
 
-/* At once: a reader that gives back only at the end makes the writer of a full ring wait for all of it. */
+/*
+ * At once: a reader that gives back only at the end makes the writer of a full ring wait for all of
+ * it.
+ */
 #define BYTES_GIVEN_BACK (16 * 1024)
 
-/* The reader of a pair swaps when half of the ring is full, or when nothing more has come for so many looks. */
+/*
+ * The reader of a pair swaps when half of the ring is full, or when nothing more has come for so
+ * many looks.
+ */
 #define LOOKS_TO_SWAP 32
 
 struct queue {

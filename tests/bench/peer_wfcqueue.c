@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * wfcqueue of liburcu: an unbounded linked queue. Its nodes are a fixed pool, used in turn, so that it holds as many records as the
- * others; the reader takes all that is there with one splice and then says how many nodes are free again.
+ * wfcqueue of liburcu: an unbounded linked queue. Its nodes are a fixed pool, used in turn, so that
+ * it holds as many records as the others; the reader takes all that is there with one splice and
+ * then says how many nodes are free again.
  */
 #define _LGPL_SOURCE /* its functions inline, as those of the others are */
 

@@ -6,10 +6,10 @@
 #include "libop/base/compiler.h"
 
 /*
- * CPU time of `perf record -a -e cpu-clock -c period_ns` for each sample, with rings of the same size, in the middle of its
- * life: its start and its end are left out. It measures for the seconds, or longer when perf would not empty its rings four times
- * in them.
- * 0; -ENOENT without perf; another -errno.
+ * CPU time of `perf record -a -e cpu-clock -c period_ns` for each sample, with rings of the same
+ * size, in the middle of its life: its start and its end are left out. It measures for the seconds,
+ * or longer when perf would not empty its rings four times in them. 0; -ENOENT without perf;
+ * another -errno.
  */
 int perf_peer_ns_per_sample(uint64_t period_ns, unsigned int nr_cpus, size_t ring_bytes, unsigned int seconds, double *ret_ns)
 	OP_NONNULL OP_MUST_CHECK;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`, `make bench-sim` and `make bench`.
+# What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`,
+# `make bench-sim` and `make bench`.
 if ENABLE_TESTS
 check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring tests/bench/bench_sim tests/bench/bench_files
 endif
@@ -12,7 +13,8 @@ tests_bench_bench_memory_SOURCES = \
 	tests/bench/peer_memcpy.c \
 	tests/bench/peer_ring.c
 tests_bench_bench_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CK_CFLAGS) $(URCU_CFLAGS)
-# All peers alike: where a loop of some bytes begins must not decide (the same code, 16 bytes further on, took 24 ns for a record instead of 15).
+# All peers alike: where a loop of some bytes begins must not decide (the same code, 16 bytes
+# further on, took 24 ns for a record instead of 15).
 tests_bench_bench_memory_CFLAGS = $(AM_CFLAGS) -falign-functions=64 -falign-loops=32
 tests_bench_bench_memory_LDADD = libop/libop.a
 if OPD_PEER_CK

@@ -21,7 +21,10 @@
 static int open_rings(struct sim *sim, const struct sim_config *config, uint32_t index)
 {
 	struct sim_cpu *cpu = &sim->cpus[index];
-	/* A writer that rests most of the time fences for itself: the reader would have to interrupt it for each swap. */
+	/*
+	 * A writer that rests most of the time fences for itself: the reader would have to
+	 * interrupt it for each swap.
+	 */
 	int err = op_mring_pair_create(config->ring_bytes, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 
 	if (!err)
@@ -213,7 +216,10 @@ static int compare_keys(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Keys of a load file grow with its places: both are gone through side by side, and whoever is behind has too much. */
+/*
+ * Keys of a load file grow with its places: both are gone through side by side, and whoever is
+ * behind has too much.
+ */
 static void compare(struct sim_check *check, const struct load_file *file, struct op_odb_samples *samples)
 {
 	uint32_t n = 0;

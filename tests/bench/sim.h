@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A host that is not there: a memory pair and a side band for each of its CPUs, the load that writes them, and opd's pipeline
- * behind.
+ * A host that is not there: a memory pair and a side band for each of its CPUs, the load that
+ * writes them, and opd's pipeline behind.
  */
 #ifndef BENCH_SIM_H
 #define BENCH_SIM_H
@@ -51,7 +51,10 @@ int sim_visit(struct sim *sim, uint32_t cpu, uint64_t now_ns) OP_NONNULL OP_MUST
 /* Records that found no room. */
 uint64_t sim_dropped(const struct sim *sim) OP_NONNULL;
 
-/* What is wrong with the sample files, compared with what the load made: samples and places, 0 and 0 when nothing is. */
+/*
+ * What is wrong with the sample files, compared with what the load made: samples and places, 0 and
+ * 0 when nothing is.
+ */
 struct sim_check {
 	uint64_t nr_files, nr_places, nr_samples; /* that are right */
 	uint64_t wrong_places, wrong_samples;

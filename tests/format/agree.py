@@ -4,7 +4,8 @@
 
 usage: agree.py OPREPORT SESSION-DIR
 
-Runs OPREPORT -n -f on the session; every application and dependent image must have the reader's count, and none be missing.
+Runs OPREPORT -n -f on the session; every application and dependent image must have the reader's
+count, and none be missing.
 """
 import collections
 import os
@@ -37,12 +38,16 @@ def escaped(name):
 
 
 def shown(name):
-    """A name as opreport(1), NAMES, says: a backslash that would look like the beginning of an escape is one, too."""
+    """A name as opreport(1), NAMES, says: a backslash that would look like the beginning of an
+    escape is one, too.
+    """
     return "\\x5c".join(escaped(part) for part in re.split(r"\\(?=x[0-9a-f]{2})", name))
 
 
 def parse_summary(text):
-    """[(application, image or None, [(count, percent), one for each class])] of the output of opreport -n -f."""
+    """[(application, image or None, [(count, percent), one for each class])] of the output of
+    opreport -n -f.
+    """
     rows, app = [], None
     for line in text.split("\n")[:-1]:
         match = LINE.match(line)
@@ -62,7 +67,9 @@ def class_key(name):
 
 
 def expected(files):
-    """Classes in opreport's order; {application: [count per class]}; {application: {image: [count per class]}}."""
+    """Classes in opreport's order; {application: [count per class]}; {application: {image: [count
+    per class]}}.
+    """
     files = [f for f in files if f.name.callee is None]
     classes = sorted({class_key(f.name) for f in files}, key=lambda k: (k[2], k[0], k[1]))
     apps = collections.defaultdict(lambda: [0] * len(classes))

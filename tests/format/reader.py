@@ -4,8 +4,10 @@
 
 usage: reader.py [--session=NAME] [--keys] [--strict] SESSION-DIR
 
-Prints one line per sample file, tab-separated: application, image, event, count, unit mask, tgid, tid, cpu, total.
-With --keys, each is followed by its keys and counts, indented; with --strict, headers must agree with names. Every rule of the format is checked on the way: the first
+Prints one line per sample file, tab-separated: application, image, event, count, unit mask, tgid,
+tid, cpu, total.
+With --keys, each is followed by its keys and counts, indented; with --strict, headers must agree
+with names. Every rule of the format is checked on the way: the first
 file that breaks one ends the program with exit code 1 and one line that says which and how.
 """
 import argparse
@@ -33,7 +35,9 @@ class FormatError(Exception):
 
 
 class SampleFile:
-    """One sample file: its name taken apart, its header, and `keys`, a dictionary from key to count."""
+    """One sample file: its name taken apart, its header, and `keys`, a dictionary from key to
+    count.
+    """
 
     def __init__(self, path, name, header, keys, nr_nodes):
         self.path, self.name, self.header, self.keys, self.nr_nodes = path, name, header, keys, nr_nodes
@@ -73,7 +77,9 @@ def parse_descriptor(path, data):
 
 
 def check_hash(path, data, size, nodes, closed):
-    """Every node is reached exactly once, from the bucket of its key; or, in a session that is closed, none is."""
+    """Every node is reached exactly once, from the bucket of its key; or, in a session that is
+    closed, none is.
+    """
     table = struct.unpack_from("<%dI" % size, data, NODES_OFFSET + NODE.size * size)
     if closed and not any(table):
         return
@@ -90,7 +96,9 @@ def check_hash(path, data, size, nodes, closed):
 
 
 def parse_samples(path, data, check_links=True, closed=False):
-    """The header, {key: count} and the number of nodes of a sample file's bytes. `check_links` False: the file is being written; `closed`: it never will be again."""
+    """The header, {key: count} and the number of nodes of a sample file's bytes. `check_links`
+    False: the file is being written; `closed`: it never will be again.
+    """
     header = parse_header(path, data)
     require(len(data) >= NODES_OFFSET, path, "shorter than header and descriptor")
     size, current_size = parse_descriptor(path, data)
@@ -105,7 +113,9 @@ def parse_samples(path, data, check_links=True, closed=False):
 
 
 def take_image(parts, path, first):
-    """Takes one image-part off the front of the list `parts`; returns its display text as a tuple (kind, name)."""
+    """Takes one image-part off the front of the list `parts`; returns its display text as a tuple
+    (kind, name).
+    """
     require(parts, path, "an image is missing")
     kind = parts.pop(0)
     if kind.startswith("{anon:") and kind.endswith("}"):
@@ -153,7 +163,8 @@ def check_header_against_name(path, header, name):
     require(header.count in (name.count & 0xffffffff, 0xffffffff), path, "header says count %d" % header.count)
     require(header.unit_mask == name.unit_mask, path, "header says unit mask %d" % header.unit_mask)
     if name.event == "TIMER":
-        require(header.cpu_type == 4 and header.event == 0, path, "TIMER with cpu_type %d event %d" % (header.cpu_type, header.event))
+        require(header.cpu_type == 4 and header.event == 0, path,
+                "TIMER with cpu_type %d event %d" % (header.cpu_type, header.event))
     if name.image[0] == "anon":
         start = int(name.image[1].rsplit("range:", 1)[1].split("-")[0], 16)
         require(header.anon_start == start, path, "anon_start 0x%x is not the region's" % header.anon_start)
@@ -179,7 +190,9 @@ def list_files(session):
 
 
 def jit_object(base, path, name):
-    """The object that names the JIT code of an anonymous region: {anon:LABEL}/TGID.jo beside the region's directory. None without one."""
+    """The object that names the JIT code of an anonymous region: {anon:LABEL}/TGID.jo beside the
+    region's directory. None without one.
+    """
     if name.image[0] != "anon":
         return None
     region = os.path.dirname(path)
@@ -189,7 +202,8 @@ def jit_object(base, path, name):
 
 def read_session(session_dir, session="current", live=False, strict=False):
     """
-    All sample files of a session. `live`: the daemon is counting, so links between nodes are not looked at. `strict`: a header must
+    All sample files of a session. `live`: the daemon is counting, so links between nodes are not
+    looked at. `strict`: a header must
     agree with the name of its file, and all files of an image with each other.
     """
     base = os.path.join(session_dir, "samples", session)

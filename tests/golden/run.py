@@ -4,8 +4,10 @@
 
 usage: run.py LABEL
 
-LABEL is 'TOOL SESSION: ARGUMENTS', a line of cases.txt. The recordings are in $OPD_GOLDEN or in ../shared/golden beside the
-source tree; without them the case is skipped (77). Tools are those of $OPD_BINDIR or of the build $OPD_BUILD.
+LABEL is 'TOOL SESSION: ARGUMENTS', a line of cases.txt. The recordings are in $OPD_GOLDEN or in
+../shared/golden beside the
+source tree; without them the case is skipped (77). Tools are those of $OPD_BINDIR or of the build
+$OPD_BUILD.
 """
 import json
 import os
@@ -18,7 +20,8 @@ TOOL_DIRS = {"opannotate": "bin", "opreport": "bin", "opcontrol": "bin"}
 
 def find_recordings():
     source = os.environ.get("OPD_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    # The comparison program cuts its own folder out of what the tools print, and they print where it really is.
+    # The comparison program cuts its own folder out of what the tools print, and they print where
+    # it really is.
     golden = os.path.realpath(os.environ.get("OPD_GOLDEN") or os.path.join(source, "..", "shared", "golden"))
     if not os.path.exists(os.path.join(golden, "compare")):
         print("skip: no recordings of the genuine tools at %s" % os.path.normpath(golden))

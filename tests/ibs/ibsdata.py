@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-IBS samples made up: the payloads of PERF_SAMPLE_RAW for CPUs of every generation, legal and damaged, and perf.data files around
+IBS samples made up: the payloads of PERF_SAMPLE_RAW for CPUs of every generation, legal and
+damaged, and perf.data files around
 them. Written from the description of the registers (doc/ibs.md), not from the decoder.
 """
 import collections
@@ -47,7 +48,9 @@ def random_address(rng):
 
 
 def random_words(rng, kind, nr_words):
-    """Registers with every bit free, but those that say that the sample is one; addresses often look like addresses."""
+    """Registers with every bit free, but those that say that the sample is one; addresses often
+    look like addresses.
+    """
     words = [rng.getrandbits(64) for _ in range(nr_words)]
     if kind == FETCH:
         words[0] |= FETCH_VAL | FETCH_EN
@@ -91,7 +94,9 @@ def damage_extra(rng, cpu, kind, words):
 
 
 def unknown_caps(rng, cpu, kind, words):
-    """A CPU of the years to come: the words behind the known ones have no name, the others are what they were."""
+    """A CPU of the years to come: the words behind the known ones have no name, the others are what
+    they were.
+    """
     extra = rng.randrange(3)
     if kind == FETCH and cpu.caps & CAP_DATA4 and extra == 1:
         extra = 2  # one more would be the length of old kernels
@@ -173,7 +178,9 @@ def features(cpu):
 
 
 def sample(record, number, ip=0x401000, pid=PID, event_id=None):
-    """A PERF_RECORD_SAMPLE; its time is its number. One that is cut short says that it has more than it has."""
+    """A PERF_RECORD_SAMPLE; its time is its number. One that is cut short says that it has more
+    than it has.
+    """
     event_id = event_id or EVENT_IDS[record.kind]
     raw = struct.pack("<I", len(record.payload) + 64 * (record.reason == "cut short")) + record.payload
     raw += bytes(-len(raw) % 8)
@@ -198,7 +205,9 @@ def with_address(record, ip):
 
 
 def has_address(record):
-    """False where the register says that its address means nothing: then the interrupted one counts."""
+    """False where the register says that its address means nothing: then the interrupted one
+    counts.
+    """
     if record.kind == FETCH:
         return True
     caps, = struct.unpack_from("<I", record.payload)
@@ -211,7 +220,9 @@ def write_perf_data(path, cpu, records):
 
 
 def write_perf_records(path, cpu, data, second=None, without=()):
-    """`second`: the attr of one more event, whose samples have SECOND_ID. Without the features of the given numbers. Where the records end is returned."""
+    """`second`: the attr of one more event, whose samples have SECOND_ID. Without the features of
+    the given numbers. Where the records end is returned.
+    """
     events = [(attr(kind), EVENT_IDS[kind]) for kind in (FETCH, OP)] + ([(second, SECOND_ID)] if second else [])
     ids_at = HEADER_BYTES
     attrs_at = ids_at + 8 * len(events)
@@ -248,4 +259,5 @@ def write_perf_stream(path, cpu, data):
         stream.write(struct.pack("<8sQ", b"PERFILE2", 16))
         for kind in (FETCH, OP):
             stream.write(user_record(RECORD_ATTR, attr(kind) + struct.pack("<Q", EVENT_IDS[kind])))
-        stream.write(data + b"".join(user_record(RECORD_FEATURE, struct.pack("<Q", number) + content) for number, content in features(cpu)))
+        stream.write(data + b"".join(user_record(RECORD_FEATURE, struct.pack("<Q", number) + content) for number,
+                                     content in features(cpu)))

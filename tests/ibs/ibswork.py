@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-IBS samples made up over the functions of a real binary, and what must come of them: for each derived event and function the sum
+IBS samples made up over the functions of a real binary, and what must come of them: for each
+derived event and function the sum
 of what predicates.py says, and the facts of the memory view. Nothing here knows of opd's decoder.
 """
 import bisect
@@ -23,7 +24,9 @@ Placed = collections.namedtuple("Placed", "record ip")
 
 
 class Functions:
-    """Functions of an image that is mapped somewhere; [(name, first offset, offset after the last)], as elfsyms has them."""
+    """Functions of an image that is mapped somewhere; [(name, first offset, offset after the
+    last)], as elfsyms has them.
+    """
 
     def __init__(self, ranges, base):
         self.ranges = sorted({start: (start, end, name) for name, start, end in ranges if end > start}.values())
@@ -51,7 +54,9 @@ def wrong_length(rng, record):
 
 
 def random_placed(rng, cpu, functions, damaged):
-    """One sample: its registers name one address, and the interrupted one, of another function, is behind it."""
+    """One sample: its registers name one address, and the interrupted one, of another function, is
+    behind it.
+    """
     kind = ibsdata.FETCH if rng.random() < 0.4 else ibsdata.OP
     words = ibsdata.random_words(rng, kind, ibsdata.announced(kind, cpu.caps))
     words[1] = functions.random_address(rng)
@@ -94,7 +99,8 @@ def memory_facts(cpu, placed):
 
 
 def expected(cpu, samples, functions):
-    """({event number: {function: amount}}, {function: {fact: amount}}, {kind: {reason: samples}})."""
+    """({event number: {function: amount}}, {function: {fact: amount}}, {kind: {reason: samples}}).
+    """
     events = collections.defaultdict(collections.Counter)
     memory = collections.defaultdict(collections.Counter)
     reasons = (collections.Counter(), collections.Counter())

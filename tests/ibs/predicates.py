@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The derived events of IBS by their predicates, event by event and bit by bit, as the table of oprofile 0.9.9 and the registers'
+The derived events of IBS by their predicates, event by event and bit by bit, as the table of
+oprofile 0.9.9 and the registers'
 description have them. It knows nothing of the decoder: what both say must be the same.
 """
 import struct

@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Proves the swap of the memory pair with spin: the model as it is holds in every state, and each way to break it is found.
-# Which kind of assertion (ring_pair.pml) a broken one must violate stands in its case, and is the only one that is looked at.
-# usage: run.sh; the exit code is 0 when all is as it must be, 77 when there is no spin. Cases run as many at a time as there are CPUs.
-# OPD_MODEL=quick, for who runs all of it elsewhere: without the swapping thread and the ways to break it.
+# Proves the swap of the memory pair with spin: the model as it is holds in every state, and each
+# way to break it is found. Which kind of assertion (ring_pair.pml) a broken one must violate stands
+# in its case, and is the only one that is looked at. usage: run.sh; the exit code is 0 when all is
+# as it must be, 77 when there is no spin. Cases run as many at a time as there are CPUs.
+# OPD_MODEL=quick, for who runs all of it elsewhere: without the swapping thread and the ways to
+# break it.
 self=$(cd "$(dirname "$0")" && pwd -P)/$(basename "$0")
 here=$(dirname "$self")
 
-# make_verifier OPTIONS DEFINE...: the compiler's and the model's. What is found at once is not worth being optimized.
+# make_verifier OPTIONS DEFINE...: the compiler's and the model's. What is found at once is not
+# worth being optimized.
 make_verifier() {
 	options=$1
 	shift
@@ -19,7 +22,8 @@ make_verifier() {
 	"${CC:-gcc}" -w -DSAFETY -DCOLLAPSE $options -o pan pan.c
 }
 
-# verify OPTIONS DEFINE...: leaves the verifier's report in the current directory, which says whether the search was complete.
+# verify OPTIONS DEFINE...: leaves the verifier's report in the current directory, which says
+# whether the search was complete.
 verify() { make_verifier "$@" && ./pan -m100000 >report 2>&1; }
 
 # number PATTERN: the number in front of it in the report.
@@ -61,7 +65,8 @@ say_fails() {
 	fi
 }
 
-# fails KIND DEFINE...: the assertion must be violated; a verifier that stops for another reason has shown nothing.
+# fails KIND DEFINE...: the assertion must be violated; a verifier that stops for another reason has
+# shown nothing.
 fails() {
 	only=$1
 	shift
@@ -77,7 +82,8 @@ fails_wide() {
 	say_fails "$only" "$@"
 }
 
-# The same by short searches in a random order, the same ones each time: with a third process the first branch may be a long way round.
+# The same by short searches in a random order, the same ones each time: with a third process the
+# first branch may be a long way round.
 fails_soon() {
 	only=$1
 	shift

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * kernel_overwrite [--snapshots=N] [--bare] [--larger=N] [--list] [MODE...]: consecutive snapshots of the kernel pair in overwrite mode, under load, on
- * every CPU at once.
+ * kernel_overwrite [--snapshots=N] [--bare] [--larger=N] [--list] [MODE...]: consecutive snapshots
+ * of the kernel pair in overwrite mode, under load, on every CPU at once.
  *
- * Each page fault is also seen by a second event, in the same group and so counted over the same time, whose ring is never
- * overwritten: the snapshots, put together, must be what that ring has, record for record, but for what they say is overwritten. The
- * timer's records must have its identifier and period and come in the order of time, each once. A frozen ring must not change at
- * all: every byte of it is looked at before and after it is read. --bare leaves the settling out and says how often a ring did. --larger:
- * rings that are large are twice as large N times. --list: the modes.
+ * Each page fault is also seen by a second event, in the same group and so counted over the same
+ * time, whose ring is never overwritten: the snapshots, put together, must be what that ring has,
+ * record for record, but for what they say is overwritten. The timer's records must have its
+ * identifier and period and come in the order of time, each once. A frozen ring must not change at
+ * all: every byte of it is looked at before and after it is read. --bare leaves the settling out
+ * and says how often a ring did. --larger: rings that are large are twice as large N times. --list:
+ * the modes.
  *
- * Exit code 1 and a line that says what was wrong; 75 when more came from one snapshot to the next than a ring that is large has room for, since the reader was
- * held up or others had that many page faults; 77 when system-wide events are not allowed.
+ * Exit code 1 and a line that says what was wrong; 75 when more came from one snapshot to the next
+ * than a ring that is large has room for, since the reader was held up or others had that many page
+ * faults; 77 when system-wide events are not allowed.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -37,8 +40,12 @@ struct mode {
 	uint64_t clock_period_ns; /* 0: no timer */
 	bool faults;
 	bool wraps;           /* the rings are too small on purpose */
-	bool alone;           /* one CPU after another: all readers wake at the same time, and then no CPU runs its load */
-	uint32_t stack_bytes; /* of the stack in each record: handlers take long, and sizes differ; no second opinion */
+	/*
+	 * one CPU after another: all readers wake at the same time, and then no CPU runs its load
+	 */
+	bool alone;
+	/* of the stack in each record: handlers take long, and sizes differ; no second opinion */
+	uint32_t stack_bytes;
 	size_t ring_bytes;
 };
 
@@ -90,7 +97,8 @@ struct follower {
 	uint64_t overwritten_bytes;
 	uint64_t moved;           /* times that a frozen ring changed */
 	uint64_t older_page;      /* of the load in the snapshot in hand, LOAD_PAGES: none */
-	uint64_t page, nr_jumped; /* the load's next page, as the second opinion has it; pages that it has not */
+	/* the load's next page, as the second opinion has it; pages that it has not */
+	uint64_t page, nr_jumped;
 	pthread_t thread;
 };
 
@@ -132,8 +140,8 @@ static bool is_of_load(const struct follower *follower, const struct sample *sam
 }
 
 /*
- * The stack of the load in a record: a little of its last frame, then one word over and over, as far as the handler got (a page
- * that the kernel is moving ends the copy), and how far that was.
+ * The stack of the load in a record: a little of its last frame, then one word over and over, as
+ * far as the handler got (a page that the kernel is moving ends the copy), and how far that was.
  */
 static void check_stack(const struct follower *follower, const struct perf_event_header *header)
 {
@@ -152,7 +160,10 @@ static void check_stack(const struct follower *follower, const struct perf_event
 			wrong(follower, "a word of the stack", words[i]);
 }
 
-/* Without a second opinion: the pages of the load in their order, newest first, but for one that the kernel did not sample. */
+/*
+ * Without a second opinion: the pages of the load in their order, newest first, but for one that
+ * the kernel did not sample.
+ */
 static void check_page(struct follower *follower, const struct sample *sample)
 {
 	uint64_t page = load_page(&follower->load, sample->address);
@@ -232,7 +243,10 @@ static struct mark mark_now(const struct follower *follower)
 	return mark;
 }
 
-/* Only what has no room is overwritten: by the time that went by and the count of the event more bytes came than the ring has, but for the last record. */
+/*
+ * Only what has no room is overwritten: by the time that went by and the count of the event more
+ * bytes came than the ring has, but for the last record.
+ */
 static void check_overwritten(const struct follower *follower, uint64_t nr_bytes)
 {
 	struct mark now = mark_now(follower);
@@ -393,7 +407,10 @@ static void open_clock(struct follower *follower)
 	must(follower, op_ring_pair_attach(&follower->pair, follower->clock_fd), "attach");
 }
 
-/* What must be refused: a ring that would be written in both directions, and settling what does not need it. */
+/*
+ * What must be refused: a ring that would be written in both directions, and settling what does not
+ * need it.
+ */
 static void check_refusals(struct follower *follower)
 {
 	struct op_ring_pair plain;
@@ -447,7 +464,10 @@ static void close_all(struct follower *follower)
 
 /* ---- the end ---- */
 
-/* The event's own count. Nothing may be lost: in overwrite mode there is always room, and the ring of the second opinion is large. */
+/*
+ * The event's own count. Nothing may be lost: in overwrite mode there is always room, and the ring
+ * of the second opinion is large.
+ */
 static uint64_t count_of(const struct follower *follower, int fd)
 {
 	uint64_t counts[2];
@@ -462,8 +482,9 @@ static uint64_t count_of(const struct follower *follower, int fd)
 }
 
 /*
- * The kernel counts some page faults without sampling them, for both events alike, and hands some to one of two events only: `nr`, less
- * what the second opinion has not either, are few in a million.
+ * The kernel counts some page faults without sampling them, for both events alike, and hands some
+ * to one of two events only: `nr`, less what the second opinion has not either, are few in a
+ * million.
  */
 static void check_few(const struct follower *follower, uint64_t nr, uint64_t kernels_own, const char *what)
 {
@@ -515,7 +536,9 @@ static void report(struct follower *follower)
 	fflush(stdout);
 }
 
-/* The reader of a CPU runs on the next one, so that handlers and the reader run at the same time. */
+/*
+ * The reader of a CPU runs on the next one, so that handlers and the reader run at the same time.
+ */
 static size_t place_followers(struct follower *followers, const struct follower *like)
 {
 	cpu_set_t allowed;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * litmus [--rounds=N] [private|global|none]: what the light store of a pair's writer rests on. Two threads on two CPUs, in each
- * round: the one stores x lightly and loads y, the other stores y, has the kernel fence, and loads x. One of the two must see the other.
- * The process is made so that the kernel's knowledge of the writer's CPU is old: it ran there before it registered, and the CPU has
+ * litmus [--rounds=N] [private|global|none]: what the light store of a pair's writer rests on. Two
+ * threads on two CPUs, in each round: the one stores x lightly and loads y, the other stores y, has
+ * the kernel fence, and loads x. One of the two must see the other. The process is made so that the
+ * kernel's knowledge of the writer's CPU is old: it ran there before it registered, and the CPU has
  * been idle since. Exit code 1 when a round saw neither; 77 on one CPU, or without membarrier(2).
  *
- * `private` is what libop/ring/memory_pair.c uses. `global` (GLOBAL_EXPEDITED) fails on Linux 6.18, now and then, and `none` at once:
- * they are there to be shown (doc/ring.md). Without one of these words: first `none`, in which this machine has to show within NR_TRIES processes
- * that there is something to see, and then `private`, in which nothing may be seen.
+ * `private` is what libop/ring/memory_pair.c uses. `global` (GLOBAL_EXPEDITED) fails on Linux 6.18,
+ * now and then, and `none` at once: they are there to be shown (doc/ring.md). Without one of these
+ * words: first `none`, in which this machine has to show within NR_TRIES processes that there is
+ * something to see, and then `private`, in which nothing may be seen.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -82,7 +84,10 @@ static void *writer_main(void *arg)
 	for (uint64_t round = 1; round <= nr; round++) {
 		while (op_load_acquire(&shared.round) != round)
 			;
-		/* Stores that miss the cache, since the other CPU has stored there: x waits behind them. */
+		/*
+		 * Stores that miss the cache, since the other CPU has stored there: x waits behind
+		 * them.
+		 */
 		for (int i = 0; i < NR_LINES; i++)
 			op_store_relaxed(&shared.lines[i][0], round);
 		op_store_light(&shared.x, round);
@@ -172,7 +177,10 @@ static const struct method *find_method(const char *name)
 	return NULL;
 }
 
-/* ThreadSanitizer puts so much between a store and a load that nobody overtakes anybody, and a pair in its builds has no light store. */
+/*
+ * ThreadSanitizer puts so much between a store and a load that nobody overtakes anybody, and a pair
+ * in its builds has no light store.
+ */
 static int run_both(void)
 {
 	int code = OP_HAVE_LIGHT_STORE ? 0 : 1;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Threads on memory rings: 10^6 records for each mode in `make check`, as many as asked for in `make check-long`.
+# Threads on memory rings: 10^6 records for each mode in `make check`, as many as asked for in `make
+# check-long`.
 check_PROGRAMS += tests/ring/torture
 TESTS += tests/ring/torture
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The load of kernel_overwrite: a process on one CPU that touches pages at known addresses in a known order, each for the first time
- * since it gave it back, so that each is a page fault. It goes on as long as it has credit, so that it cannot outrun a
- * reader that must not be outrun.
+ * The load of kernel_overwrite: a process on one CPU that touches pages at known addresses in a
+ * known order, each for the first time since it gave it back, so that each is a page fault. It goes
+ * on as long as it has credit, so that it cannot outrun a reader that must not be outrun.
  */
 #ifndef OVERWRITE_LOAD_H
 #define OVERWRITE_LOAD_H
@@ -32,9 +32,9 @@ struct load {
 void load_pin(int cpu);
 
 /*
- * Starts the process. It uses its stacks in turn: a handler that copies a stack finds it in the cache
- * when there are few, and takes several times longer when there are many. Returns when each stack is full and the credit of as
- * many pages is used up. 0 or -errno.
+ * Starts the process. It uses its stacks in turn: a handler that copies a stack finds it in the
+ * cache when there are few, and takes several times longer when there are many. Returns when each
+ * stack is full and the credit of as many pages is used up. 0 or -errno.
  */
 int load_start(int cpu, size_t nr_stacks, struct load *ret_load) OP_NONNULL OP_MUST_CHECK;
 

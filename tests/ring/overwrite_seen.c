@@ -63,7 +63,10 @@ static bool agrees_at(const struct seen *seen, const struct place *place, size_t
 	return true;
 }
 
-/* Goes to the next place where the two agree, and counts the words that only one of them has on the way. */
+/*
+ * Goes to the next place where the two agree, and counts the words that only one of them has on the
+ * way.
+ */
 static bool find_agreement(struct seen *seen, struct place *place)
 {
 	for (size_t sum = 1; sum <= ONE_SIDED_MAX; sum++) {
@@ -80,9 +83,10 @@ static bool find_agreement(struct seen *seen, struct place *place)
 }
 
 /*
- * Goes to the first word of the turn, which must be right behind what was overwritten in front of it: by their bytes the words that only
- * one has among them are not seen, so a few more or fewer will do, unless there are none. Nor do two events begin or end in the same
- * fault when it is interrupted by that.
+ * Goes to the first word of the turn, which must be right behind what was overwritten in front of
+ * it: by their bytes the words that only one has among them are not seen, so a few more or fewer
+ * will do, unless there are none. Nor do two events begin or end in the same fault when it is
+ * interrupted by that.
  */
 static bool skip(struct seen *seen, const struct turn *turn, size_t record_bytes, struct place *place)
 {

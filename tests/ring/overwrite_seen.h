@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What kernel_overwrite has seen of the page faults of a CPU, in two ways: through the snapshots of the pair, and through a second
- * event whose ring is its own, never overwritten and never swapped. Each fault is one word made of its address, thread and
- * instruction.
+ * What kernel_overwrite has seen of the page faults of a CPU, in two ways: through the snapshots of
+ * the pair, and through a second event whose ring is its own, never overwritten and never swapped.
+ * Each fault is one word made of its address, thread and instruction.
  */
 #ifndef OVERWRITE_SEEN_H
 #define OVERWRITE_SEEN_H
@@ -41,10 +41,12 @@ void words_reverse(struct words *words, size_t first) OP_NONNULL;
 int seen_add_turn(struct seen *seen, const struct turn *turn) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * True when the turns, one after another, are the whole of the second opinion but for what was overwritten in front of each turn: so
- * many records of `record_bytes` as its bytes say. When another profiler opens an event of the kind, the kernel now and then
- * hands a fault to one of two events only (6.18): a few words that only one has are counted and passed over, but not where two turns
- * join. Else false and *ret_turn: the turn that does not agree, nr_turns when something is missing behind the last.
+ * True when the turns, one after another, are the whole of the second opinion but for what was
+ * overwritten in front of each turn: so many records of `record_bytes` as its bytes say. When
+ * another profiler opens an event of the kind, the kernel now and then hands a fault to one of two
+ * events only (6.18): a few words that only one has are counted and passed over, but not where two
+ * turns join. Else false and *ret_turn: the turn that does not agree, nr_turns when something is
+ * missing behind the last.
  */
 bool seen_agree(struct seen *seen, size_t record_bytes, size_t *ret_turn) OP_NONNULL;
 

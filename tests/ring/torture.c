@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * torture [--records=N] [--seed=N] [MODE...] (N: 1000000, or OPD_TORTURE_RECORDS): a writer and a reader thread on one memory ring or pair, which the reader swaps. Or
- * swapping threads do it: the reader lends them the baton, takes it back now and then, and swaps one time in eight itself. Or many pairs,
- * each with a writer, one reader and a few swapping threads. Or the writer is a process, which has the reader's mapping or has attached, and may
- * write over what it has committed. Or the reader sleeps until it is woken. Or there is an AUX area (torture_aux.c). Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
- * in order and once; what is missing must be what LOST records tell (in overwrite mode: nothing may be missing within a
- * snapshot, and between two of them what the ring says was overwritten, to the byte; no ring moves while it is read). Exit code 1 and a line that says what was wrong otherwise.
+ * torture [--records=N] [--seed=N] [MODE...] (N: 1000000, or OPD_TORTURE_RECORDS): a writer and a
+ * reader thread on one memory ring or pair, which the reader swaps. Or swapping threads do it: the
+ * reader lends them the baton, takes it back now and then, and swaps one time in eight itself. Or
+ * many pairs, each with a writer, one reader and a few swapping threads. Or the writer is a
+ * process, which has the reader's mapping or has attached, and may write over what it has
+ * committed. Or the reader sleeps until it is woken. Or there is an AUX area (torture_aux.c). Every
+ * record has a number and a CRC, a random size and random yields around it. What is read must be
+ * what was written, in order and once; what is missing must be what LOST records tell (in overwrite
+ * mode: nothing may be missing within a snapshot, and between two of them what the ring says was
+ * overwritten, to the byte; no ring moves while it is read). Exit code 1 and a line that says what
+ * was wrong otherwise.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -102,7 +107,10 @@ static uint64_t nr_bytes_down(const struct run *run)
 	return nr_bytes;
 }
 
-/* Who overwrites has gone round before the first look: something is overwritten also where the reader keeps up with it from then on. */
+/*
+ * Who overwrites has gone round before the first look: something is overwritten also where the
+ * reader keeps up with it from then on.
+ */
 static void await_first_round(const struct run *run)
 {
 	while (!op_load_acquire(&run->done) && nr_bytes_down(run) < 2 * RING_BYTES)

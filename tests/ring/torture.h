@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the threads of torture share: one run for each ring or pair, and its records, which have a number and a CRC each.
+ * What the threads of torture share: one run for each ring or pair, and its records, which have a
+ * number and a CRC each.
  */
 #ifndef TORTURE_H
 #define TORTURE_H
@@ -17,16 +18,23 @@ struct mode {
 	bool pair;
 	bool in_page;
 	bool never_lose;           /* the writer tries again until there is room */
-	bool copies;               /* the reader does not believe the writer, though it is a thread of its own process */
+	/* the reader does not believe the writer, though it is a thread of its own process */
+	bool copies;
 	bool attached;             /* the writer has nothing but the descriptors */
 	bool scribbles;            /* and writes lengths over records that it has committed */
 	bool process;              /* the writer is one, and is not believed */
-	unsigned int nr_swappers;  /* threads beside the reader's; without them the reader does all swaps */
+	/* threads beside the reader's; without them the reader does all swaps */
+	unsigned int nr_swappers;
 	unsigned int nr_pairs;     /* each with a writer; 0: one */
-	bool waits;                /* the writer asks for room, so that none is refused any: it is the reader's wake-ups alone that go on */
+	/*
+	 * the writer asks for room, so that none is refused any: it is the reader's wake-ups alone
+	 * that go on
+	 */
+	bool waits;
 	uint64_t wake_every;       /* the reader sleeps until it is woken; 0: it never sleeps */
 	bool wake_records;         /* that many of them, else bytes */
-	bool aux;                  /* transactions in an area beside the ring, each with a record in front of it */
+	/* transactions in an area beside the ring, each with a record in front of it */
+	bool aux;
 };
 
 /* What both sides of an AUX area count; the one's is compared with the other's in the end. */
@@ -72,10 +80,12 @@ struct run {
 	uint64_t nr_lent;
 	uint64_t overwritten; /* bytes, as the reader was told */
 	struct aux_counts aux_read;
-	uint64_t aux_known;  /* in overwrite mode: AUX records that the snapshots have named, given or not */
+	/* in overwrite mode: AUX records that the snapshots have named, given or not */
+	uint64_t aux_known;
 	uint64_t aux_copied; /* bytes that were right */
 	uint64_t aux_gone;   /* times that they were overwritten */
-	uint64_t pause;      /* counts its pauses in overwrite mode, which the writer stands still for */
+	/* counts its pauses in overwrite mode, which the writer stands still for */
+	uint64_t pause;
 	uint64_t resumed;
 	/* both */
 	struct op_aux aux;
@@ -87,7 +97,8 @@ struct run {
 };
 
 struct writers {
-	struct op_mring_pair attached; /* or the first of its rings alone; as zeros, where the writer has the reader's mapping */
+	/* or the first of its rings alone; as zeros, where the writer has the reader's mapping */
+	struct op_mring_pair attached;
 	struct op_mring_writer ring;
 	struct op_mring_pair_writer pair;
 	struct op_aux_writer aux;
@@ -103,13 +114,19 @@ void yield_sometimes(uint64_t *seed) OP_NONNULL;
 /* Says what is wrong and ends the program. */
 _Noreturn void wrong(const struct run *run, const char *what, uint64_t value) OP_NONNULL;
 
-/* Of the body of a record that is committed: known from its number, also to a reader that it was not given to. */
+/*
+ * Of the body of a record that is committed: known from its number, also to a reader that it was
+ * not given to.
+ */
 size_t body_bytes(const struct run *run, uint64_t number) OP_NONNULL;
 
 /* The writer: makes the record in its place. */
 void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed) OP_NONNULL;
 
-/* The writer: all of its records; only a mode that may lose some has none committed for a number. `arg`: struct run. */
+/*
+ * The writer: all of its records; only a mode that may lose some has none committed for a number.
+ * `arg`: struct run.
+ */
 void *write_all(void *arg);
 
 /* A record of that size; when there is no room it is counted. As op_mring_reserve. */
@@ -125,7 +142,10 @@ void read_some(struct run *run, uint64_t *seed) OP_NONNULL;
 /* The same of an AUX area, and of its ring. */
 void read_transactions(struct run *run, uint64_t *seed) OP_NONNULL;
 
-/* A swapping thread: true when the baton was there. Some are given back as they were, and some before the writer has left. */
+/*
+ * A swapping thread: true when the baton was there. Some are given back as they were, and some
+ * before the writer has left.
+ */
 bool swap_one(struct run *run, uint64_t *seed) OP_NONNULL;
 
 /* After the last record: whether what was written and read, lost and told, agree. */
@@ -141,15 +161,18 @@ void take_lost(struct run *run, const struct perf_event_header *header) OP_NONNU
 /* The writer: a length where it may be that of a record. */
 void scribble(const struct op_mring *ring, uint64_t *seed) OP_NONNULL;
 
-/* The reader of one that scribbles: each record lies outside of the ring, has a length that can be, and stays as it is. */
+/*
+ * The reader of one that scribbles: each record lies outside of the ring, has a length that can be,
+ * and stays as it is.
+ */
 void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;
 
 /* The reader: reads what is there now, and compares. */
 void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;
 
 /*
- * The reader in overwrite mode: from the newest down, without a gap, to what the snapshot before had, or to what was overwritten, which is then to the
- * byte the records whose numbers are missing.
+ * The reader in overwrite mode: from the newest down, without a gap, to what the snapshot before
+ * had, or to what was overwritten, which is then to the byte the records whose numbers are missing.
  */
 void read_snapshot(struct run *run, struct op_ring *ring) OP_NONNULL;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Torture of the AUX area. Each try of the writer is a numbered record and then a transaction, whose bytes follow from the number and
- * from their positions: what was left there by another try or by another lap is not taken for them.
+ * Torture of the AUX area. Each try of the writer is a numbered record and then a transaction,
+ * whose bytes follow from the number and from their positions: what was left there by another try
+ * or by another lap is not taken for them.
  *
- * In overwrite mode the ring of the records is read while the writer stands still (the reader asks it to), the area is copied out
- * while the writer goes on.
+ * In overwrite mode the ring of the records is read while the writer stands still (the reader asks
+ * it to), the area is copied out while the writer goes on.
  */
 #include <errno.h>
 #include <sched.h>
@@ -106,8 +107,10 @@ static void stand_still_when_asked(struct run *run)
 
 	if (pause == run->paused)
 		return;
-	op_store_release(&run->paused, pause);          /* z, pairs with stop_writer's look at it: the records are stored before */
-	while (op_load_acquire(&run->resumed) != pause) /* pairs with read_standing: the records were loaded before */
+	/* z, pairs with stop_writer's look at it: the records are stored before */
+	op_store_release(&run->paused, pause);
+	/* pairs with read_standing: the records were loaded before */
+	while (op_load_acquire(&run->resumed) != pause)
 		sched_yield();
 }
 
@@ -289,7 +292,10 @@ static void take_older(struct run *run, struct snapshot *snapshot, const struct 
 	snapshot->is_open = false;
 }
 
-/* What is overwritten is, to the byte, the numbers that are missing and their AUX records; of these the last one may have been given. */
+/*
+ * What is overwritten is, to the byte, the numbers that are missing and their AUX records; of these
+ * the last one may have been given.
+ */
 static void check_gone(struct run *run, const struct snapshot *snapshot)
 {
 	uint64_t overwritten = op_ring_overwritten(&run->ring), nr_numbers = snapshot->oldest - run->expected;

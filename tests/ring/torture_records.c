@@ -16,7 +16,10 @@ void make_crc_table(void)
 	}
 }
 
-/* ThreadSanitizer sees each word of a record being loaded; in a table that was made before the threads there is nothing to see. */
+/*
+ * ThreadSanitizer sees each word of a record being loaded; in a table that was made before the
+ * threads there is nothing to see.
+ */
 __attribute__((no_sanitize("thread"))) static uint32_t crc_of_word(uint32_t crc, uint64_t word)
 {
 	for (int i = 0; i < 8; i++, word >>= 8)
@@ -195,8 +198,9 @@ static uint64_t place_below(const struct run *run, uint64_t head, uint64_t numbe
 }
 
 /*
- * The bytes that the ring says are overwritten, below what it had at the snapshot before: those of the numbers that are missing. What is not known in a page: how
- * much is left of the gap between the newest of them and the oldest record that was given, so it may be on either side.
+ * The bytes that the ring says are overwritten, below what it had at the snapshot before: those of
+ * the numbers that are missing. What is not known in a page: how much is left of the gap between
+ * the newest of them and the oldest record that was given, so it may be on either side.
  */
 static void check_overwritten(struct run *run, const struct op_ring *ring, const struct snapshot *snapshot)
 {
@@ -226,7 +230,10 @@ void read_snapshot(struct run *run, struct op_ring *ring)
 	op_ring_end(ring);
 	if (!snapshot.any)
 		return;
-	/* Only a full ring may have let records go: full but for one partly overwritten, one reserved and a gap. */
+	/*
+	 * Only a full ring may have let records go: full but for one partly overwritten, one
+	 * reserved and a gap.
+	 */
 	missing = 3 * (sizeof(struct record) + BODY_BYTES_MAX) + run->mode->in_page * ring->data_bytes / 2;
 	if (snapshot.oldest != run->expected && snapshot.bytes + missing < ring->data_bytes)
 		wrong(run, "missing between snapshots", snapshot.oldest);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The three kinds of threads on one ring or pair: its writer, its reader, and who swaps in the reader's place. */
+/*
+ * The three kinds of threads on one ring or pair: its writer, its reader, and who swaps in the
+ * reader's place.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -146,7 +149,8 @@ void *write_all(void *arg)
 		write_transactions(run, &writers);
 	else
 		write_records(run, &writers);
-	op_store_release(&run->done, true); /* v, pairs with w in the reader: the commits are stored before */
+	/* v, pairs with w in the reader: the commits are stored before */
+	op_store_release(&run->done, true);
 	if (op_sys_write(run->done_fd, &one, sizeof(one)) < 0)
 		wrong(run, "the last wake-up", 0);
 	op_mring_pair_destroy(&writers.attached);
@@ -155,7 +159,10 @@ void *write_all(void *arg)
 
 /* ---- the reader ---- */
 
-/* What is committed before the writer wakes is read by who was woken: the descriptor is cleared before the look. */
+/*
+ * What is committed before the writer wakes is read by who was woken: the descriptor is cleared
+ * before the look.
+ */
 static void sleep_until_woken(struct run *run)
 {
 	struct pollfd fds[] = { { .fd = run->pair.rings[0].wake_fd, .events = POLLIN }, { .fd = run->done_fd, .events = POLLIN } };
@@ -269,7 +276,10 @@ bool swap_one(struct run *run, uint64_t *seed)
 
 /* ---- the sums ---- */
 
-/* One for each so many that were committed, or fewer when the reader came late; where none was refused room there is no other. */
+/*
+ * One for each so many that were committed, or fewer when the reader came late; where none was
+ * refused room there is no other.
+ */
 static void check_wakes(struct run *run)
 {
 	uint64_t nr = run->mode->wake_records ? run->read : run->nr_bytes;

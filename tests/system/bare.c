@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * The smallest program that runs a known function, hot, without a library: for programs of another word size and for odd linker scripts.
- * Waits for the end of its standard input, then spends about a second of CPU time in hot. x86 only.
+ * The smallest program that runs a known function, hot, without a library: for programs of another
+ * word size and for odd linker scripts. Waits for the end of its standard input, then spends about
+ * a second of CPU time in hot. x86 only.
  */
 #define STEPS 1000000u
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A known tree of calls, for so many milliseconds: main -> work -> { a, c } -> leaf, a three times as long as c, and into_kernel -> the kernel. With frame pointers. */
+/*
+ * A known tree of calls, for so many milliseconds: main -> work -> { a, c } -> leaf, a three times
+ * as long as c, and into_kernel -> the kernel. With frame pointers.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -42,7 +45,10 @@ static __attribute__((noinline)) void into_kernel(void)
 	sink += (uint64_t)result;
 }
 
-/* A round is about as long as the time between two samples: rounds of one length would be sampled at the same few places. */
+/*
+ * A round is about as long as the time between two samples: rounds of one length would be sampled
+ * at the same few places.
+ */
 static inline __attribute__((always_inline)) unsigned int part_of_round(void)
 {
 	static uint32_t state;

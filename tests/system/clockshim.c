@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Clocks that tests can set. Loaded before the C library (LD_PRELOAD) into a real daemon; CLOCKSHIM_CONTROL=FILE has two numbers, looked at with every call: seconds
- * that CLOCK_REALTIME, and that CLOCK_BOOTTIME are ahead of what the kernel says. A suspend is both of them. The time of perf's events stays as it is.
+ * Clocks that tests can set. Loaded before the C library (LD_PRELOAD) into a real daemon;
+ * CLOCKSHIM_CONTROL=FILE has two numbers, looked at with every call: seconds that CLOCK_REALTIME,
+ * and that CLOCK_BOOTTIME are ahead of what the kernel says. A suspend is both of them. The time of
+ * perf's events stays as it is.
  */
 #include <dlfcn.h>
 #include <errno.h>

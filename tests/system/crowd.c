@@ -2,10 +2,14 @@
 /*
  * A process that tries to make a profiler grow, for test_bounds.py:
  *
- *   crowd names DIR N    N files of different names below DIR, one after the other: each is made, mapped, executed and removed; prints N
- *   crowd maps DIR N     maps and unmaps code N times: a half of them at one address, from two files in turn, the other half at ever new
- *                        addresses; then runs the code of crowd-map-0 for half a second, and prints N
- *   crowd cgroups DIR N  N cgroups below DIR, one after the other: each is made, has a process that began in it, and is removed; prints N
+ *   crowd names DIR N    N files of different names below DIR, one after the other: each is made,
+ *                        mapped, executed and removed; prints N
+ *   crowd maps DIR N     maps and unmaps code N times: a half of them at one address, from two
+ *                        files in turn, the other half at ever new
+ *                        addresses; then runs the code of crowd-map-0 for half a second, and prints
+ *                        N
+ *   crowd cgroups DIR N  N cgroups below DIR, one after the other: each is made, has a process that
+ *                        began in it, and is removed; prints N
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +35,8 @@
 typedef uint64_t code_fn(uint64_t steps, uint64_t x);
 
 /* Without calls and data, so that its bytes run anywhere. */
-__attribute__((noinline, aligned(64), no_sanitize("address", "undefined", "thread"))) static uint64_t code(uint64_t steps, uint64_t x)
+__attribute__((noinline, aligned(64), no_sanitize("address", "undefined", "thread"))) static uint64_t code(uint64_t steps,
+													   uint64_t x)
 {
 	for (; steps; steps--) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
@@ -126,7 +131,8 @@ static void run_maps(const char *dir, unsigned long nr, size_t page_bytes)
 		char *where = i % 2 ? area + 2 * i * page_bytes : area;
 
 		map(where, fds[i / 2 % 2], page_bytes);
-		if (mmap(where, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		if (mmap(where, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
 			die("unmapping");
 	}
 	run_last(area, fds[0], page_bytes);

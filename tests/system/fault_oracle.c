@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A second opinion on page faults: its own period-1 page-fault event on each online CPU, each with a ring of its own that is large, read now and
- * then and never swapped. Prints "ready", and when its standard input ends, what the kernel counted, sampled and lost:
+ * A second opinion on page faults: its own period-1 page-fault event on each online CPU, each with
+ * a ring of its own that is large, read now and then and never swapped. Prints "ready", and when
+ * its standard input ends, what the kernel counted, sampled and lost:
  *
  *   counted N sampled N lost N
  *
- * counted - sampled - lost is what the kernel counts without taking a sample, for every page-fault event of the CPU alike.
+ * counted - sampled - lost is what the kernel counts without taking a sample, for every page-fault
+ * event of the CPU alike.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -53,7 +55,10 @@ static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
 	return ioctl(eye->fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
 }
 
-/* Counts what is new in the ring and gives it back. A header does not cross the end: it is as long as what records are aligned to. */
+/*
+ * Counts what is new in the ring and gives it back. A header does not cross the end: it is as long
+ * as what records are aligned to.
+ */
 static void read_samples(struct eye *eye, size_t page_bytes)
 {
 	const uint8_t *data = (const uint8_t *)eye->control + page_bytes;
@@ -109,6 +114,7 @@ int main(void)
 		read_samples(&eyes[i], page_bytes);
 		sampled += eyes[i].sampled;
 	}
-	printf("counted %llu sampled %llu lost %llu\n", (unsigned long long)counted, (unsigned long long)sampled, (unsigned long long)lost);
+	printf("counted %llu sampled %llu lost %llu\n", (unsigned long long)counted, (unsigned long long)sampled,
+	       (unsigned long long)lost);
 	return 0;
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of faults share: work that touches many images and addresses, and looks at a session that remember the last one."""
+"""What the tests of faults share: work that touches many images and addresses, and looks at a
+session that remember the last one.
+"""
 import os
 import shutil
 
@@ -7,7 +9,9 @@ from opdtest import Skip, reader, require
 
 
 class Looks:
-    """Sample files as they were at the last look: what was there must be there at the next, and no count may be lower."""
+    """Sample files as they were at the last look: what was there must be there at the next, and no
+    count may be lower.
+    """
 
     def __init__(self, box):
         self.box, self.last, self.nr = box, {}, 0
@@ -34,7 +38,9 @@ def start_busy(box):
 
 
 class Growing:
-    """Programs with a sample file that is small and, when a dump has been since, grows: each call takes its nodes over the next size."""
+    """Programs with a sample file that is small and, when a dump has been since, grows: each call
+    takes its nodes over the next size.
+    """
 
     SITES = (60, 300, 1200, 5000, 16000)
 
@@ -80,7 +86,8 @@ class Shim:
         os.makedirs(self.disk)
         box.give(self.disk)
         self.say()
-        self.env = {"FAULTSHIM_LINK_MAX": "1023", "LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control, "FAULTSHIM_DISK": self.disk}
+        self.env = {"FAULTSHIM_LINK_MAX": "1023", "LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control,
+                    "FAULTSHIM_DISK": self.disk}
 
     def say(self, *lines):
         """What the disk does from now on; nothing: all is well."""
@@ -95,7 +102,8 @@ class Shim:
 
     def cut_power_of_data(self, directory, to):
         """
-        The same for a disk that keeps the order of names, as a journal does, and of what is in files has what was synced: names are as they are now. The directory
+        The same for a disk that keeps the order of names, as a journal does, and of what is in
+        files has what was synced: names are as they are now. The directory
         must be on a file system that gives no inode twice. The daemon stands still meanwhile.
         """
         inodes = {}

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * A disk that tests can hold, fill with errors and cut the power of. Loaded before the C library (LD_PRELOAD) into a real daemon:
+ * A disk that tests can hold, fill with errors and cut the power of. Loaded before the C library
+ * (LD_PRELOAD) into a real daemon:
  *
  *   FAULTSHIM_CONTROL=FILE   lines that are looked at with every call:
  *                              hold                       fsync does not return while this is there
- *                              fail CALL ERRNO PART       CALL fails with the number ERRNO where PART is in the path
- *                            What could not be synced is not tried again, as the kernel does: the disk keeps what it had of that file,
- *                            until all of it is written anew from its beginning on
- *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME", a NUL behind
+ *                              fail CALL ERRNO PART       CALL fails with the number ERRNO where
+ *                              PART is in the path
+ *                            What could not be synced is not tried again, as the kernel does: the
+ *                            disk keeps what it had of that file, until all of it is written anew
+ *                            from its beginning on
+ *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE,
+ *                            "TYPE INODE NAME", a NUL behind
  *                            each, of a directory. What was not synced is not there.
  *   FAULTSHIM_LINK_MAX=N     symbolic links have no longer text than N bytes, as on XFS
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opd with one CPU more than the host has: its records come from the FIFO that OPD_FED_FIFO names, through a memory pair. A record
- * is as the kernel writes it for an IBS sampler (libop/perf/record.h, OP_SAMPLE_TYPE_IBS), with FETCH_ID or OP_ID, and gets the time of
- * now. The writer waits for room. What stands between two of the type RUSH and without a body, misc 1 and misc 0, is written all
- * at once, and what finds no room is dropped. For tests only.
+ * opd with one CPU more than the host has: its records come from the FIFO that OPD_FED_FIFO names,
+ * through a memory pair. A record is as the kernel writes it for an IBS sampler
+ * (libop/perf/record.h, OP_SAMPLE_TYPE_IBS), with FETCH_ID or OP_ID, and gets the time of now. The
+ * writer waits for room. What stands between two of the type RUSH and without a body, misc 1 and
+ * misc 0, is written all at once, and what finds no room is dropped. For tests only.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that run one known function, hot, and whether its samples lie where they must: mapped.c and bare.c, made while the test runs."""
+"""Programs that run one known function, hot, and whether its samples lie where they must: mapped.c
+and bare.c, made while the test runs.
+"""
 import collections
 import os
 import re
@@ -16,10 +18,11 @@ OWN_SHARE = 0.05  # of a program's samples at most: what mapped.c does between t
 OWN_FUNCTIONS = ("main", "plain", "go_and_run", "run", "cpu_ms", "clock_gettime", "__clock_gettime")
 PAGE = 4096
 
-# Where samples must be: kind and name of the image ("root", PATH), ("anon", LABEL), and the keys there.
+# Where samples must be: kind and name of the image ("root", PATH), ("anon", LABEL), and the keys
+# there.
 Place = collections.namedtuple("Place", "kind name first end")
-# Processes whose application is `app`: at least `share` of their user samples at one of the places, and at least `samples` in all. OWN_SHARE of
-# them may be at one of the places `own` instead.
+# Processes whose application is `app`: at least `share` of their user samples at one of the places,
+# and at least `samples` in all. OWN_SHARE of them may be at one of the places `own` instead.
 Wanted = collections.namedtuple("Wanted", "app places share samples own", defaults=((),))
 
 
@@ -50,7 +53,9 @@ def hot_place(path, stored=None):
 
 
 def own_places(path, stored=None):
-    """Where a static program is when it is not in hot: in the functions around it, or in the vdso, which they ask for the time."""
+    """Where a static program is when it is not in hot: in the functions around it, or in the vdso,
+    which they ask for the time.
+    """
     ranges = elfsyms.symbol_ranges(path, OWN_FUNCTIONS)
     require("main" in ranges, "%s has no main" % path)
     return [Place("root", stored or path, first, end) for first, end in ranges.values()] + [Place("anon", "[vdso]", 0, 1 << 20)]
@@ -67,15 +72,19 @@ def nr_at(places, files):
 
 
 def wrong_with(what, all_wanted, files):
-    """What is wrong with the samples of some processes: a list of texts. Prints one line for each application."""
+    """What is wrong with the samples of some processes: a list of texts. Prints one line for each
+    application.
+    """
     wrong = []
     for wanted in all_wanted:
         mine = [f for f in files if f.name.app == ("root", wanted.app) and not f.header.is_kernel]
         total = sum(f.total for f in mine)
         hot, own = nr_at(wanted.places, mine), nr_at(wanted.own, mine)
         right = hot + min(own, int(OWN_SHARE * total))
-        print("%-30s %5d samples, %6.2f %% right, %d of them not in hot" % (what, total, 100.0 * right / total if total else 0, right - hot))
+        print("%-30s %5d samples, %6.2f %% right, %d of them not in hot" % (what, total, 100.0 * right / total
+                if total else 0, right - hot))
         if total < wanted.samples or right < wanted.share * total:
             seen = sorted(((f.total, f.name.image, ["0x%x" % k for k in sorted(f.keys)[:3]]) for f in mine), reverse=True)[:4]
-            wrong.append("%s: %d samples of %r, %d right, wanted %s, found %s" % (what, total, wanted.app, right, wanted.places, seen))
+            wrong.append("%s: %d samples of %r, %d right, wanted %s, found %s" % (what, total, wanted.app, right,
+                    wanted.places, seen))
     return wrong

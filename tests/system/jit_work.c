@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * A process that makes code at run time, as a JIT compiler does, for the system tests. Prints nanoseconds of CPU time:
+ * A process that makes code at run time, as a JIT compiler does, for the system tests. Prints
+ * nanoseconds of CPU time:
  *
- *   jit_work map MS          three quarters of MS in jit_alpha, a quarter in jit_beta; both in /tmp/perf-PID.map
+ *   jit_work map MS          three quarters of MS in jit_alpha, a quarter in jit_beta; both in
+ *                            /tmp/perf-PID.map
  *   jit_work late MS         the same, but the map is written after half of the time
  *   jit_work dual MS         the same, written through one mapping of a memfd and run in another
  *   jit_work alien MS UID    the same with a map that belongs to UID
@@ -11,9 +13,11 @@
  *   jit_work silent MS       the same without a map
  *   jit_work replace MS      half of MS in jit_old, then half of it in jit_new at the same address
  *   jit_work fork MS         jit_alpha and jit_beta in a child that was forked after they were made
- *   jit_work crowd MS N      MS in jit_alpha in each of N children that were forked after it was made, without a map; they stay until the input ends
+ *   jit_work crowd MS N      MS in jit_alpha in each of N children that were forked after it was
+ *                            made, without a map; they stay until the input ends
  *   jit_work maps MS N       the same, and each child has a map of its own
- *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and jit_beta moved after half of the time; its name goes
+ *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and
+ *                            jit_beta moved after half of the time; its name goes
  *                            when it is mapped
  *   jit_work kept MS DIR     the same, and the jitdump keeps its name, as JIT compilers leave it
  */

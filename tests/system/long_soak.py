@@ -3,7 +3,8 @@
 """
 A long run at 10 kHz per CPU under changing load: usage: long_soak.py [MINUTES], default 30.
 
-Every half minute the ledger is checked, the files are read, and the daemon's memory is looked at: nothing is lost, nothing
+Every half minute the ledger is checked, the files are read, and the daemon's memory is looked at:
+nothing is lost, nothing
 grows without end.
 """
 import sys
@@ -43,7 +44,8 @@ def soak(minutes):
                   (rounds, event["taken"], event["lost_kernel"], status["rss_bytes"] // 1024), flush=True)
             require(event["lost_kernel"] == 0, "lost_kernel is %d" % event["lost_kernel"])
             first_rss = status["rss_bytes"] if rounds == 3 else first_rss
-        require(status["rss_bytes"] <= MAX_GROWTH * first_rss, "the daemon grew from %d to %d bytes" % (first_rss, status["rss_bytes"]))
+        require(status["rss_bytes"] <= MAX_GROWTH * first_rss, "the daemon grew from %d to %d bytes" % (first_rss,
+                status["rss_bytes"]))
         box.shutdown()
     return test
 

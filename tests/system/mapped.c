@@ -4,9 +4,9 @@
  *
  *   mapped KIND MS [FILE ...]
  *
- * First everything is mapped, then it waits for the end of its standard input, then it spends MS of CPU time in hot. So a test decides whether
- * the mappings are there before the profiler or come while it looks. FILE is a copy of this program, or a library made of it
- * with -DLIBRARY.
+ * First everything is mapped, then it waits for the end of its standard input, then it spends MS of
+ * CPU time in hot. So a test decides whether the mappings are there before the profiler or come
+ * while it looks. FILE is a copy of this program, or a library made of it with -DLIBRARY.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -127,7 +127,8 @@ static off_t file_offset_of_hot(void)
 
 	need(maps != NULL, "/proc/self/maps");
 	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && start <= (uintptr_t)hot && (uintptr_t)hot < end) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && start <= (uintptr_t)hot &&
+		    (uintptr_t)hot < end) {
 			fclose(maps);
 			return (off_t)((uintptr_t)hot - start + offset);
 		}
@@ -232,7 +233,8 @@ static void mremap_file(uint64_t ms, char **files)
 /* Code that is moved to where another file's ran, which is in no record. */
 static void mremap_over(uint64_t ms, char **files)
 {
-	void *first = map_file(files[0], PROT_READ | PROT_EXEC, MAP_PRIVATE), *second = map_file(files[1], PROT_READ | PROT_EXEC, MAP_PRIVATE);
+	void *first = map_file(files[0], PROT_READ | PROT_EXEC, MAP_PRIVATE),
+	     *second = map_file(files[1], PROT_READ | PROT_EXEC, MAP_PRIVATE);
 
 	go();
 	run((hot_function)(uintptr_t)first, ms / 4);

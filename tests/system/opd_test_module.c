@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later OR GPL-2.0-only */
-/* A kernel module that spends time when it is told to: echo MILLISECONDS >/sys/module/opd_test_module/parameters/spin. For test_modules.py. */
+/*
+ * A kernel module that spends time when it is told to: echo MILLISECONDS
+ * >/sys/module/opd_test_module/parameters/spin. For test_modules.py.
+ */
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/module.h>

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What the system tests share: a daemon of their own, below a temporary directory, with real perf events.
+What the system tests share: a daemon of their own, below a temporary directory, with real perf
+events.
 
-A test is a function of one argument, a Box, handed to run(). Exit code 0: passed, 77: skipped with the reason, 1: failed. The
-environment says where the programs are: OPD_BUILD (a build directory), or OPD_BINDIR and OPD_SBINDIR (an installation). OPD_RUN_AS says
-what the daemon is: "root", the default; "user", an ordinary one with the capabilities of the unit; "unit", the unit itself, where systemd runs it.
+A test is a function of one argument, a Box, handed to run(). Exit code 0: passed, 77: skipped with
+the reason, 1: failed. The
+environment says where the programs are: OPD_BUILD (a build directory), or OPD_BINDIR and
+OPD_SBINDIR (an installation). OPD_RUN_AS says
+what the daemon is: "root", the default; "user", an ordinary one with the capabilities of the unit;
+"unit", the unit itself, where systemd runs it.
 """
 import collections
 import ctypes
@@ -123,14 +127,18 @@ def wait_until(condition, seconds, text):
 
 
 def host_seconds(*columns):
-    """Of all CPUs together, since the start of the host: columns of /proc/stat, beginning with 0 for user, 3 for idle, 4 for waiting."""
+    """Of all CPUs together, since the start of the host: columns of /proc/stat, beginning with 0
+    for user, 3 for idle, 4 for waiting.
+    """
     with open("/proc/stat", encoding="ascii") as stream:
         times = [int(field) for field in stream.readline().split()[1:]]
     return sum(times[column] for column in columns) / os.sysconf("SC_CLK_TCK")
 
 
 def busy_seconds():
-    """For which all CPUs together had work; what other hosts took from this one is not in it, guests are in the time of users."""
+    """For which all CPUs together had work; what other hosts took from this one is not in it,
+    guests are in the time of users.
+    """
     return host_seconds(0, 1, 2, 5, 6)
 
 
@@ -151,7 +159,8 @@ def open_event(config, period, sample_type, cpu, disabled, flags=0):
     number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise Skip("the number of perf_event_open on %s is not known to the tests" % platform.machine())
-    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0, flags | (1 if disabled else 0)).ljust(64, b"\0")
+    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0,
+                       flags | (1 if disabled else 0)).ljust(64, b"\0")
     descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, cpu, -1, 0)
     return None if descriptor < 0 else descriptor
 
@@ -166,7 +175,9 @@ def can_count():
 
 
 def sees_all_processes():
-    """False in a container: what runs outside of its pid name space has no number here, and so no place for its samples."""
+    """False in a container: what runs outside of its pid name space has no number here, and so no
+    place for its samples.
+    """
     return os.stat("/proc/self/ns/pid").st_ino == INIT_PID_NAMESPACE
 
 
@@ -196,14 +207,17 @@ def has_ended(tid):
 
 
 class FaultOracle:
-    """A second, independent page-fault event on every CPU: what the kernel counts and does not sample, it misses as well."""
+    """A second, independent page-fault event on every CPU: what the kernel counts and does not
+    sample, it misses as well.
+    """
 
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         require(self.process.stdout.readline() == "ready\n", "fault_oracle does not start")
 
     def not_sampled(self):
-        """Ends the oracle: events from its start to now that the kernel counted and did not sample."""
+        """Ends the oracle: events from its start to now that the kernel counted and did not sample.
+        """
         out, _ = self.process.communicate("", timeout=CALL_SECONDS)
         words = out.split()
         require(self.process.returncode == 0 and len(words) == 6, "fault_oracle said %r" % out)
@@ -214,7 +228,9 @@ class FaultOracle:
 
 
 class Box:
-    """A temporary directory with a session, a configuration, a daemon and the processes of one test."""
+    """A temporary directory with a session, a configuration, a daemon and the processes of one
+    test.
+    """
 
     def __init__(self):
         self.run_as, self.unit_lines = os.environ.get("OPD_RUN_AS", "root"), []
@@ -255,14 +271,16 @@ class Box:
 
     def become_users(self):
         """
-        The daemon is a user of its own: a program that makes it one, also when opcontrol starts it, and does before what the unit's
+        The daemon is a user of its own: a program that makes it one, also when opcontrol starts it,
+        and does before what the unit's
         StateDirectory= does; or one that has systemd start it.
         """
         self.give(self.dir)
         wrapper = os.path.join(self.dir, "opd-as-" + self.run_as)
         with open(wrapper, "w", encoding="utf-8") as stream:
             if self.run_as == "unit":
-                stream.write(AS_UNIT.format(python=sys.executable, source=unit_daemon.__file__, directory=self.dir, program=self.program))
+                stream.write(AS_UNIT.format(python=sys.executable, source=unit_daemon.__file__, directory=self.dir,
+                                            program=self.program))
             else:
                 allowed = ",".join("+" + c for c in CAPABILITIES)
                 stream.write(AS_USER.format(uid=DAEMON_UID, caps=allowed, program=self.program))
@@ -277,14 +295,17 @@ class Box:
     # ---- configuration and programs ----
 
     def configure(self, session=None, **keys):
-        """Writes the configuration file; keys as in opd.conf(5). A test that runs at midnight keeps its session."""
+        """Writes the configuration file; keys as in opd.conf(5). A test that runs at midnight keeps
+        its session.
+        """
         rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0", "ProfileOnStart": "no"}
         rows.update(keys)
         with open(self.config, "w", encoding="utf-8") as stream:
             stream.writelines("%s=%s\n" % row for row in rows.items())
 
     def run(self, *command, env=None, user=None, timeout=CALL_SECONDS):
-        """Runs a program to its end; exit code and output, never an exception for a bad exit code."""
+        """Runs a program to its end; exit code and output, never an exception for a bad exit code.
+        """
         words = [str(w) for w in command]
         if user is not None:
             words = ["setpriv", "--reuid=%d" % user, "--regid=%d" % user, "--clear-groups"] + words
@@ -307,7 +328,9 @@ class Box:
         return self.good(os.path.join(self.bin, "opreport"), "--session-dir=" + self.session, *args)
 
     def refused(self, *command, **more):
-        """Runs a program that must fail as the issue says: exit code 1 and one clear line on stderr. That line."""
+        """Runs a program that must fail as the issue says: exit code 1 and one clear line on
+        stderr. That line.
+        """
         result = self.run(*command, **more)
         words = " ".join(map(str, command))
         require(result.rc == 1, "%s: exit code %d, not 1: %s%s" % (words, result.rc, result.out, result.err))
@@ -319,7 +342,9 @@ class Box:
     # ---- the daemon ----
 
     def start_daemon(self, *setup, start=True, env=None):
-        """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment, and waits for its READY; then --start."""
+        """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment,
+        and waits for its READY; then --start.
+        """
         if setup:
             self.opcontrol("--setup", *setup)
         self.forget_state(start)
@@ -345,7 +370,8 @@ class Box:
             os.chmod(ready, 0o777)
             notify.settimeout(0.1)
             with open(self.log, "ab") as log:
-                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**env, "NOTIFY_SOCKET": ready}, cwd="/", stdin=subprocess.DEVNULL,
+                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**env, "NOTIFY_SOCKET": ready}, cwd="/",
+                                               stdin=subprocess.DEVNULL,
                                                stdout=log, stderr=log)
             self.known_pids.add(self.daemon.pid)
             self.await_ready(notify)
@@ -379,12 +405,14 @@ class Box:
 
     def await_look(self, before=None):
         """
-        The status after opd has looked at all CPUs, `before` the one when it was asked for: whenever it looks it reads the side band, in which a process was
+        The status after opd has looked at all CPUs, `before` the one when it was asked for:
+        whenever it looks it reads the side band, in which a process was
         started. What belongs to the turn is done by the second look.
         """
         seen = sum(cpu["sideband_bytes"] for cpu in (before or self.status())["cpus"])
         self.good("/bin/true")
-        wait_until(lambda: sum(cpu["sideband_bytes"] for cpu in self.status()["cpus"]) > seen, HANG_SECONDS, "nobody looks at the CPUs")
+        wait_until(lambda: sum(cpu["sideband_bytes"] for cpu in self.status()["cpus"]) > seen, HANG_SECONDS,
+                   "nobody looks at the CPUs")
         return self.status()
 
     def lock_pid(self):
@@ -401,7 +429,9 @@ class Box:
         self.check_rest()
 
     def stop_on_full_disk(self):
-        """Profiling stops; what has no room is that the next opd is not to begin with it, and then the answer says so."""
+        """Profiling stops; what has no room is that the next opd is not to begin with it, and then
+        the answer says so.
+        """
         result = self.run(os.path.join(self.bin, "opcontrol"), "--stop")
         path = os.path.join(self.session, "profiling")
         with open(path, encoding="ascii") as stream:
@@ -413,11 +443,15 @@ class Box:
         return is_kept
 
     def check_rest(self):
-        """After the daemon's end: no lock, no socket, nothing in the making, no word of a sanitizer."""
+        """After the daemon's end: no lock, no socket, nothing in the making, no word of a
+        sanitizer.
+        """
         require(not os.path.exists(os.path.join(self.session, "lock")), "the lock is still there")
         require(not os.path.exists(self.socket), "the control socket is still there")
         unfinished = os.path.join(self.session, "tmp")
-        require(not os.path.isdir(unfinished) or not os.listdir(unfinished), "unfinished files are left: %s" % [os.path.join(d, n) for d, _, f in os.walk(os.path.join(self.session, "tmp")) for n in f])
+        require(not os.path.isdir(unfinished) or not os.listdir(unfinished),
+                "unfinished files are left: %s" % [os.path.join(d, n) for d, _,
+                                                   f in os.walk(os.path.join(self.session, "tmp")) for n in f])
         require(not any(w in self.log_text() for w in SANITIZER_WORDS), self.log_text())
         self.files()
 
@@ -431,19 +465,24 @@ class Box:
 
     def start_piped(self, *command):
         """The same, with its input and output as pipes."""
-        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
         self.children.append(child)
         return child
 
     def copy_work(self, name, program="work"):
-        """A copy of a work program of the tests under another name, so that it is an application of its own."""
+        """A copy of a work program of the tests under another name, so that it is an application of
+        its own.
+        """
         path = os.path.join(self.dir, name)
         shutil.copy(os.path.join(os.path.dirname(self.work), program), path)
         os.chmod(path, 0o755)
         return path
 
     def work_until(self, is_counted, text, *command):
-        """Runs a program until what it does is counted: on a busy machine the rings have no room for some samples, and these are lost by name."""
+        """Runs a program until what it does is counted: on a busy machine the rings have no room
+        for some samples, and these are lost by name.
+        """
         wait_until(lambda: self.good(*command) is not None and is_counted(), HANG_SECONDS, text)
 
     def busy_cpus(self, seconds):
@@ -496,7 +535,8 @@ class Box:
 
     def check_ledger(self, with_files=True, not_sampled=0):
         """
-        Both lines of the ledger for every event; what is stored is what the files have. The status. not_sampled: how many events the
+        Both lines of the ledger for every event; what is stored is what the files have. The status.
+        not_sampled: how many events the
         kernel counted without taking a sample, as a FaultOracle saw it.
         """
         status = self.status()
@@ -507,7 +547,8 @@ class Box:
             outstanding = event["taken"] - event["received"] - event["lost_kernel"]
             require(0 <= outstanding <= not_sampled, "taken != received + lost_kernel (%d not sampled), %s" % (not_sampled, where))
             require(event["outstanding"] == outstanding, "outstanding is not taken - received - lost_kernel, " + where)
-            require(event["received"] == event["stored"] + event["filtered"] + lost, "received != stored + filtered + lost, " + where)
+            require(event["received"] == event["stored"] + event["filtered"] + lost,
+                    "received != stored + filtered + lost, " + where)
             require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
             if with_files and event["role"] != SAMPLER:
                 total = sum(f.total for f in files if (f.name.event, f.name.count) == (event["name"], event["count"]))

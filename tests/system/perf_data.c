@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Records through the memory ring into a perf.data file: usage: perf_data ring|in-page|pair SEED FILE.
+ * Records through the memory ring into a perf.data file: usage: perf_data ring|in-page|pair SEED
+ * FILE.
  *
- * Writes COMM, MMAP2 and SAMPLE records of a few processes into a ring that is read too seldom, so that some find no room, and what
- * is read out of it, byte for byte, as the data section of FILE. Prints what was written and what was lost, a line for each record:
+ * Writes COMM, MMAP2 and SAMPLE records of a few processes into a ring that is read too seldom, so
+ * that some find no room, and what is read out of it, byte for byte, as the data section of FILE.
+ * Prints what was written and what was lost, a line for each record:
  *
  *   comm PID NAME
  *   mmap PID START BYTES OFFSET MAJ MIN INODE GENERATION PROT NAME
  *   sample EVENT PID TID TIME-NS IP
  *   lost NUMBER
  *
- * The format of the file is that of perf.data-file-format.txt in the kernel's tools/perf/Documentation.
+ * The format of the file is that of perf.data-file-format.txt in the kernel's
+ * tools/perf/Documentation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +66,10 @@ struct file {
 	struct file_attr attrs[op_array_size(events)];
 };
 
-/* sample_id_all is 0: the memory ring's own LOST records have no sample_id, since the ring does not know of what kind it would be. */
+/*
+ * sample_id_all is 0: the memory ring's own LOST records have no sample_id, since the ring does not
+ * know of what kind it would be.
+ */
 static void fill_file(struct file *file, uint64_t data_bytes)
 {
 	*file = (struct file){
@@ -161,7 +167,10 @@ static int keep(struct store *store, const struct perf_event_header *record)
 	return 0;
 }
 
-/* The pair swaps and reads all of its frozen ring; the other modes have one ring and read some of it. */
+/*
+ * The pair swaps and reads all of its frozen ring; the other modes have one ring and read some of
+ * it.
+ */
 static int drain(struct store *store, size_t nr_records)
 {
 	const struct perf_event_header *record;

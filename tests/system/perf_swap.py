@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-perf.data files taken apart, for the tests of opimport: records one by one, a flag that the kernel sets wrongly, and a copy in the other byte
+perf.data files taken apart, for the tests of opimport: records one by one, a flag that the kernel
+sets wrongly, and a copy in the other byte
 order. Written from perf.data-file-format.txt and perf_event_open(2).
 """
 import collections
@@ -13,7 +14,8 @@ MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES,
 FINISHED_ROUND, ID_INDEX, COMPRESSED = 68, 69, 81
 IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD = 1 << 16, 1, 2, 4, 8, 64, 512, 128, 256
 MISC_BUILD_ID = 1 << 14
-SAMPLE_WORDS = ((IDENTIFIER, "q"), (IP, "q"), (TID, "dd"), (TIME, "q"), (ADDR, "q"), (ID, "q"), (STREAM_ID, "q"), (CPU, "dd"), (PERIOD, "q"))
+SAMPLE_WORDS = ((IDENTIFIER, "q"), (IP, "q"), (TID, "dd"), (TIME, "q"), (ADDR, "q"), (ID, "q"), (STREAM_ID, "q"),
+                (CPU, "dd"), (PERIOD, "q"))
 TRAILER_WORDS = ((TID, "dd"), (TIME, "q"), (ID, "q"), (STREAM_ID, "q"), (CPU, "dd"), (IDENTIFIER, "q"))
 # What of a body is numbers, by their sizes (d: 4 bytes, q: 8, w: 2); the rest of it is a name.
 BODIES = {MMAP: "ddqqq", LOST: "qq", COMM: "dd", EXIT: "ddddq", FORK: "ddddq", THROTTLE: "qqq", UNTHROTTLE: "qqq",
@@ -57,7 +59,9 @@ class PerfData:
         return part
 
     def mend_flags(self):
-        """Takes away the flag that the kernel leaves set for another profiler, which makes perf abort. How many had it."""
+        """Takes away the flag that the kernel leaves set for another profiler, which makes perf
+        abort. How many had it.
+        """
         nr_mended = 0
         for record in self.records():
             if record.type == MMAP2 and record.misc & MISC_BUILD_ID and not self.asks_build_ids:
@@ -110,7 +114,9 @@ class PerfData:
             at += 8 * nr_ids
 
     def swapped(self):
-        """The same file as a machine of the other byte order writes it, without what only perf's own reports need."""
+        """The same file as a machine of the other byte order writes it, without what only perf's
+        own reports need.
+        """
         skipped = {66, 73, 74, 78, 79, 82}
         records = [r for r in self.records() if r.type not in skipped]
         body = bytearray(self.bytes)

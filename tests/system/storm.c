@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Storms of processes that know what samples they cause: a page fault in touch_pages of a known file for each page.
+ * Storms of processes that know what samples they cause: a page fault in touch_pages of a known
+ * file for each page.
  *
- *   storm sleepers N MAPS PROGRAM             N processes with MAPS mappings of their code; prints "ready"; they end with its input
- *   storm execs RATE MS PAGES SPINS PROGRAM...  RATE processes per second for MS, half of them by fork, half by vfork, each with exec of one
- *                                             of the programs in turn: the first touches PAGES pages, the next one more ...
- *   storm forks RATE MS PAGES LIB LIB2        children without exec: each PAGES pages in this program, PAGES + 1 in LIB, which it has loaded; every
+ *   storm sleepers N MAPS PROGRAM             N processes with MAPS mappings of their code; prints
+ *                                             "ready"; they end with its input
+ *   storm execs RATE MS PAGES SPINS PROGRAM...  RATE processes per second for MS, half of them by
+ *   fork, half by vfork, each with exec of one
+ *                                             of the programs in turn: the first touches PAGES
+ *                                             pages, the next one more ...
+ *   storm forks RATE MS PAGES LIB LIB2        children without exec: each PAGES pages in this
+ *                                             program, PAGES + 1 in LIB, which it has loaded; every
  *                                             fourth loads LIB2 and touches PAGES + 2 there
- *   storm threads RATE MS PAGES               RATE threads per second, PAGES pages each; every eighth in a process whose first thread has ended
+ *   storm threads RATE MS PAGES               RATE threads per second, PAGES pages each; every
+ *                                             eighth in a process whose first thread has ended
  *
- * The last three print a line for each file in the order of the arguments (this program first): how many pages were touched there. After them a line with the
- * processes or threads that there were, and the ms that it took.
+ * The last three print a line for each file in the order of the arguments (this program first): how
+ * many pages were touched there. After them a line with the processes or threads that there were,
+ * and the ms that it took.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,7 +81,10 @@ static bool pace_next(struct pace *pace)
 	return now_ns < pace->end_ns;
 }
 
-/* Takes in children that have ended: all at the end, else those that are there, and more while too many are under way. */
+/*
+ * Takes in children that have ended: all at the end, else those that are there, and more while too
+ * many are under way.
+ */
 static void reap(struct pace *pace, bool all)
 {
 	while (pace->nr_under_way) {
@@ -101,7 +111,10 @@ static void report(const uint64_t *touched, size_t nr_files, uint64_t nr, const 
 	printf("%llu %llu\n", (unsigned long long)nr, (unsigned long long)((op_now_ns() - pace->begin_ns) / OP_NS_PER_MS));
 }
 
-/* A machine that has no room for another process has it again soon, unless it is too small for the test. */
+/*
+ * A machine that has no room for another process has it again soon, unless it is too small for the
+ * test.
+ */
 static bool try_again(unsigned int *nr_tries)
 {
 	if (errno != EAGAIN || ++*nr_tries > MAX_TRIES)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Storms of short-lived processes: a driver, a small static program and a library, without the flags of sanitizers and of hardening.
+# Storms of short-lived processes: a driver, a small static program and a library, without the flags
+# of sanitizers and of hardening.
 if ENABLE_TESTS
 check_PROGRAMS += tests/system/storm tests/system/storm_worker tests/system/storm_lib.so
 endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Samples whose number is known: so many new pages touched by one instruction, one page fault each. Every program and library that
- * includes this has a touch_pages of its own, so its file shows who ran it.
+ * Samples whose number is known: so many new pages touched by one instruction, one page fault each.
+ * Every program and library that includes this has a touch_pages of its own, so its file shows who
+ * ran it.
  */
 #ifndef STORM_TOUCH_H
 #define STORM_TOUCH_H
@@ -17,7 +18,10 @@ __attribute__((noinline, aligned(64))) static void touch_pages(volatile char *me
 		memory[i * page_bytes] = 1;
 }
 
-/* 0, or -1 without memory. The first call has nothing to touch: what it faults in is the function itself. */
+/*
+ * 0, or -1 without memory. The first call has nothing to touch: what it faults in is the function
+ * itself.
+ */
 static inline int touch_new_pages(size_t nr_pages)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr_bytes = (nr_pages + 1) * page_bytes;

@@ -2,8 +2,10 @@
 /*
  * What a storm is made of: small and static, so that it begins and ends quickly.
  *
- *   storm_worker PAGES SPINS   touches PAGES new pages in touch_pages, goes SPINS times round a loop in spin_here, ends
- *   storm_worker sleep MAPS    maps its own code MAPS times more, writes a byte to its output, sleeps until its input ends; then touches 8
+ *   storm_worker PAGES SPINS   touches PAGES new pages in touch_pages, goes SPINS times round a
+ *                              loop in spin_here, ends
+ *   storm_worker sleep MAPS    maps its own code MAPS times more, writes a byte to its output,
+ *                              sleeps until its input ends; then touches 8
  *                              new pages in touch_pages
  */
 #include <fcntl.h>

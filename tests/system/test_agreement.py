@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opreport and the independent reader agree on every count of a session with two events; both can read while it is written."""
+"""opreport and the independent reader agree on every count of a session with two events; both can
+read while it is written.
+"""
 import os
 import re
 
@@ -35,7 +37,9 @@ def check_one_image(box, path):
 
 
 def check_symbols(box, path):
-    """The symbols listed for one image are what its files have within symbols; what lies between them (.plt) is in no list."""
+    """The symbols listed for one image are what its files have within symbols; what lies between
+    them (.plt) is in no list.
+    """
     own = {}
     for sample_file in box.files():
         if sample_file.name.app[1] == sample_file.name.image[1] == path:

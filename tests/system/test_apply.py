@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Daemons that do not come up or do not end as they should: what --start, --start-daemon, --apply and --shutdown make of it, and that they say so."""
+"""Daemons that do not come up or do not end as they should: what --start, --start-daemon, --apply
+and --shutdown make of it, and that they say so.
+"""
 import errno
 import os
 import signal
@@ -27,10 +29,13 @@ def know(box):
 
 
 class Unkillable:
-    """A daemon that neither answers nor heeds SIGTERM, with files of its own, and the --shutdown of it: that takes a minute."""
+    """A daemon that neither answers nor heeds SIGTERM, with files of its own, and the --shutdown of
+    it: that takes a minute.
+    """
 
     def __init__(self, box):
-        self.place = types.SimpleNamespace(session=os.path.join(box.dir, "unkillable"), socket=os.path.join(box.dir, "unkillable.socket"))
+        self.place = types.SimpleNamespace(session=os.path.join(box.dir, "unkillable"), socket=os.path.join(box.dir,
+                "unkillable.socket"))
         os.mkdir(self.place.session)
         config = os.path.join(box.dir, "unkillable.conf")
         with open(config, "w", encoding="utf-8") as stream:
@@ -51,15 +56,20 @@ class Unkillable:
 
 
 def answered_with_an_error(box):
-    """A daemon that ends and could not write all: that is told, and it is waited for, though its lock is nobody's already."""
-    with FakeDaemon(box, {STATUS: (0, status_payload), SHUTDOWN: (errno.ENOSPC, b"the disk is full")}, end_after=SHUTDOWN, locked=True, linger=LINGER_SECONDS) as daemon:
+    """A daemon that ends and could not write all: that is told, and it is waited for, though its
+    lock is nobody's already.
+    """
+    with FakeDaemon(box, {STATUS: (0, status_payload), SHUTDOWN: (errno.ENOSPC, b"the disk is full")},
+                    end_after=SHUTDOWN, locked=True, linger=LINGER_SECONDS) as daemon:
         result = box.run(opcontrol(box), "--shutdown")
         require((result.rc, result.err) == (1, "opcontrol: --shutdown: the disk is full\n"), "--shutdown: %s" % (result,))
         require(not opdtest.is_alive(daemon.pid), "the daemon was not waited for")
 
 
 def paused_once(box):
-    """--start-daemon pauses the daemon that it starts and no other: what --start or --stop said last is as it was, also when none comes up."""
+    """--start-daemon pauses the daemon that it starts and no other: what --start or --stop said
+    last is as it was, also when none comes up.
+    """
     box.opcontrol("--start", "--event=TIMER:1000000")
     know(box)
     box.opcontrol("--shutdown")
@@ -71,7 +81,8 @@ def paused_once(box):
     box.shutdown()
     box.opcontrol("--start-daemon")
     require(know(box)["state"] == "paused", "--start-daemon profiles")
-    require(profiling(box) == "on\n" and not os.path.exists(os.path.join(box.session, "paused")), "--start-daemon leaves: %s" % os.listdir(box.session))
+    require(profiling(box) == "on\n" and not os.path.exists(os.path.join(box.session, "paused")),
+            "--start-daemon leaves: %s" % os.listdir(box.session))
     box.opcontrol("--shutdown")
     box.start_process(box.env)
     require(box.status()["state"] == "running", "--start-daemon pauses the next daemon, too")
@@ -84,17 +95,20 @@ def paused_once(box):
 def one_of_two_starts(box):
     """Somebody else has started a daemon just before: that is what was asked for."""
     program = box.env["OPD_DAEMON"]
-    other = "mkdir %s/first 2>/dev/null && OPD_DAEMON=%s %s --start-daemon >/dev/null\nexec %s\n" % (box.dir, program, opcontrol(box), program)
+    other = "mkdir %s/first 2>/dev/null && OPD_DAEMON=%s %s --start-daemon >/dev/null\nexec %s\n" % (box.dir, program,
+            opcontrol(box), program)
     result = box.run(opcontrol(box), "--start", env=stub(box, other))
     status = know(box)
-    require((result.rc, result.out, result.err) == (0, "Using default event: %s" % result.out.split(": ", 1)[-1], ""), "--start: %s" % (result,))
+    require((result.rc, result.out, result.err) == (0, "Using default event: %s" % result.out.split(": ", 1)[-1], ""),
+            "--start: %s" % (result,))
     require("Daemon started." not in result.out and result.out.endswith("\nProfiler running.\n"), result.out)
     require(os.path.isdir(os.path.join(box.dir, "first")) and status["state"] == "running", "after two starts: %s" % status)
     box.opcontrol("--shutdown")
 
 
 def starts_at_once(box):
-    calls = [subprocess.Popen([opcontrol(box), "--start"], env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    calls = [subprocess.Popen([opcontrol(box), "--start"], env=box.env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) for _ in range(5)]
     said = [call.communicate(timeout=opdtest.HANG_SECONDS) + (call.returncode,) for call in calls]
     know(box)
@@ -111,7 +125,8 @@ def apply_to_the_mute(box):
         before = know(box)
         os.rename(box.socket, box.socket + ".away")
         result = box.run(opcontrol(box), "--apply", "--event=TIMER:%d" % (before["events"][0]["count"] + 1000))
-        require(result.rc == 0 and "opd (pid %d) does not answer: the next one " % before["pid"] in result.err, "--apply: %s" % (result,))
+        require(result.rc == 0 and "opd (pid %d) does not answer: the next one " % before["pid"] in result.err,
+                "--apply: %s" % (result,))
         os.unlink(box.socket + ".away")
         after = know(box)
         require(after["state"] == state and after["pid"] != before["pid"], "%s, --apply: %s" % (request, after["state"]))
@@ -119,7 +134,9 @@ def apply_to_the_mute(box):
 
 
 def refused_at_once(box, result, pid):
-    """The owner of the session directory may not have root make directories of root's; the daemon goes on."""
+    """The owner of the session directory may not have root make directories of root's; the daemon
+    goes on.
+    """
     require(result.rc == 1 and "SESSION_DIR: /proc/none belongs to user 0, but this file to user " in result.err, "%s" % (result,))
     after = know(box)
     require(after["pid"] == pid and not after["setup_waits"], "after what was refused: %s" % after)
@@ -134,13 +151,15 @@ def apply_what_cannot_be(box):
         if state == "paused":
             box.opcontrol("--start-daemon")
         pid, before = know(box)["pid"], kept(box)
-        for words, reason in ((("--separate=cpu",), "opd does not start: not with CPUs"), (("--session-dir=/proc/none",), "/proc/none")):
+        for words, reason in ((("--separate=cpu",), "opd does not start: not with CPUs"),
+                              (("--session-dir=/proc/none",), "/proc/none")):
             result = box.run(opcontrol(box), "--apply", *words, env=picky)
             if "/proc/none" in words[0] and os.stat(box.session).st_uid:
                 refused_at_once(box, result, pid)
                 continue
             lines = result.err.splitlines()
-            require(result.rc == 1 and len(lines) == 2 and reason in lines[0] and "the setup of before is in force again" in lines[1], "%s" % (result,))
+            require(result.rc == 1 and len(lines) == 2 and reason in lines[0]
+                    and "the setup of before is in force again" in lines[1], "%s" % (result,))
             after = know(box)
             require(after["state"] == state and after["pid"] != pid, "after %s: %s" % (words, after))
             require(kept(box) == before and not after["setup_waits"], "after %s: %s" % (words, kept(box)))
@@ -164,7 +183,9 @@ os.unlink(place.socket)
 
 
 def apply_what_cannot_profile(box):
-    """A daemon that comes up with the new setup and cannot profile with it is ended, and the one of before goes on."""
+    """A daemon that comes up with the new setup and cannot profile with it is ended, and the one of
+    before goes on.
+    """
     path = os.path.join(box.dir, "no-profiler.py")
     with open(path, "w", encoding="ascii") as stream:
         stream.write(NO_PROFILER)
@@ -175,9 +196,11 @@ def apply_what_cannot_profile(box):
     pid, before = know(box)["pid"], kept(box)
     result = box.run(opcontrol(box), "--apply", "--separate=cpu", env=picky)
     lines = result.err.splitlines()
-    require(result.rc == 1 and len(lines) == 2 and "--start: no events left" in lines[0] and "the setup of before is in force again" in lines[1], "%s" % (result,))
+    require(result.rc == 1 and len(lines) == 2 and "--start: no events left" in lines[0]
+            and "the setup of before is in force again" in lines[1], "%s" % (result,))
     after = know(box)
-    require(after["state"] == "running" and after["pid"] != pid and kept(box) == before and not after["setup_waits"], "%s, %s" % (after, kept(box)))
+    require(after["state"] == "running" and after["pid"] != pid and kept(box) == before and not after["setup_waits"],
+            "%s, %s" % (after, kept(box)))
     box.opcontrol("--shutdown")
 
 

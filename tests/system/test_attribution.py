@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Samples go to the program that caused them: short-lived ones, forks without exec, exec, deleted files, and what ran before opd."""
+"""Samples go to the program that caused them: short-lived ones, forks without exec, exec, deleted
+files, and what ran before opd.
+"""
 import os
 import subprocess
 import time
@@ -29,7 +31,9 @@ def totals(box):
 
 
 def check_share(apps, path, cpu_s, what):
-    """At least four fifths of the CPU time spent must be filed under the application, and not more than there was."""
+    """At least four fifths of the CPU time spent must be filed under the application, and not more
+    than there was.
+    """
     expected = cpu_s * 1e9 / PERIOD_NS
     found = apps.get(path, 0)
     print("%s: %d samples of about %d" % (what, found, expected))
@@ -68,7 +72,8 @@ def test(box):
     early = box.busy_until_ended(path["early"])
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     box.good(path["exec-old"], "exec", 400, path["exec-new"], "spin", 400)
-    spent = {"storm": storm(box, path["storm"]), "forks": timed(box, path["forks"], "forks", 40, 20), "gone": deleted(box, path["gone"]),
+    spent = {"storm": storm(box, path["storm"]), "forks": timed(box, path["forks"], "forks", 40, 20),
+             "gone": deleted(box, path["gone"]),
              "kernel": timed(box, path["kernel"], "kernel", 500)}
     opdtest.await_cpu_seconds(early.pid, EARLY_S)
     box.end_busy(early)
@@ -80,7 +85,8 @@ def test(box):
         check_share(apps, path[name], cpu_s, name)
     check_share(apps, path["exec-old"], 0.4, "exec, before")
     check_share(apps, path["exec-new"], 0.4, "exec, after")
-    require(images.get((path["early"], path["early"]), 0) > 0.8 * EARLY_S * 1e9 / PERIOD_NS, "what ran before opd has %d samples" % apps.get(path["early"], 0))
+    require(images.get((path["early"], path["early"]), 0) > 0.8 * EARLY_S * 1e9 / PERIOD_NS,
+            "what ran before opd has %d samples" % apps.get(path["early"], 0))
     own = images.get((path["kernel"], path["kernel"]), 0)
     kernel = sum(f.total for f in box.files() if f.name.app[1] == path["kernel"] and f.header.is_kernel)
     print("kernel work: %d kernel samples, %d of its own" % (kernel, own))
@@ -88,7 +94,8 @@ def test(box):
     event = status["events"][0]
     print("unattributed %d of %d" % (event["unattributed"], event["stored"]))
     if opdtest.sees_all_processes():
-        require(event["unattributed"] * 100 <= event["stored"], "%d of %d samples unattributed" % (event["unattributed"], event["stored"]))
+        require(event["unattributed"] * 100 <= event["stored"],
+                "%d of %d samples unattributed" % (event["unattributed"], event["stored"]))
     shown = box.opreport("-n", "-f")
     for name in names:
         require(path[name] in shown, "opreport does not show %s" % path[name])

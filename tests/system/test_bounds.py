@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A process that executes from 10^5 files of different names, and one that maps and unmaps code 10^6 times: opd's memory and disk stay small, the
-ledger holds to the sample, the profile of others is right, also of those that live for 10 ms, and what was held back is counted.
+A process that executes from 10^5 files of different names, and one that maps and unmaps code 10^6
+times: opd's memory and disk stay small, the
+ledger holds to the sample, the profile of others is right, also of those that live for 10 ms, and
+what was held back is counted.
 """
 import os
 
@@ -58,7 +60,9 @@ def count_in(box, *names):
 
 
 def run_others(box, path, milliseconds, is_over):
-    """Processes one after the other, each with so much CPU time, until it is over: their times in hot_a and hot_b."""
+    """Processes one after the other, each with so much CPU time, until it is over: their times in
+    hot_a and hot_b.
+    """
     times = [0, 0]
     while not is_over(times):
         times = [a + int(b) for a, b in zip(times, box.good(path, "shares", milliseconds).split())]
@@ -66,7 +70,9 @@ def run_others(box, path, milliseconds, is_over):
 
 
 def found_alone(box, path, milliseconds):
-    """The part of their CPU time for which others have samples in their own functions while nobody disturbs; some goes into interrupts."""
+    """The part of their CPU time for which others have samples in their own functions while nobody
+    disturbs; some goes into interrupts.
+    """
     box.opcontrol("--reset")
     spent = run_others(box, path, milliseconds, lambda times: sum(times) >= ALONE_NS)
     box.opcontrol("--dump")
@@ -74,26 +80,32 @@ def found_alone(box, path, milliseconds):
 
 
 def count_nowhere(box):
-    """The samples of which nobody knows whose they are; in a container those without a process are the host's."""
+    """The samples of which nobody knows whose they are; in a container those without a process are
+    the host's.
+    """
     return count_in(box, "/no-mapping", *["/no-process"] * opdtest.sees_all_processes())
 
 
 def are_sure(box, path):
-    """Of the others hardly a sample belongs nowhere; every one that does is held to be one of theirs."""
+    """Of the others hardly a sample belongs nowhere; every one that does is held to be one of
+    theirs.
+    """
     total = sum(hot_counts(box, path).values())
     return total >= SURE_SHARE * (total + count_nowhere(box))
 
 
 def check_other(box, path, spent, alone, event):
     """
-    The others: three quarters of their samples in hot_a, and not more than their CPU time. The part of that for which they have samples.
+    The others: three quarters of their samples in hot_a, and not more than their CPU time. The part
+    of that for which they have samples.
     """
     counts, nowhere = hot_counts(box, path), count_nowhere(box)
     total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
     print("the others: %s of %d samples, %.4f; alone %.4f; %d belong nowhere; %d of %d lost by the kernel" % (
         counts, expected, total / expected, alone, nowhere, event["lost_kernel"], event["taken"]))
     require(are_sure(box, path), "%d samples belong nowhere, the others have %d" % (nowhere, total))
-    require(event["lost_kernel"] <= LOST_SHARE * event["taken"], "%d of %d samples were lost by the kernel" % (event["lost_kernel"], event["taken"]))
+    require(event["lost_kernel"] <= LOST_SHARE * event["taken"],
+            "%d of %d samples were lost by the kernel" % (event["lost_kernel"], event["taken"]))
     require(total <= 1.1 * expected, "the others have %d samples of %d" % (total, expected))
     share = 100.0 * counts["hot_a"] / total
     require(abs(share - 100.0 * spent[0] / sum(spent)) <= POINTS, "hot_a has %.2f %% of the others" % share)
@@ -102,14 +114,17 @@ def check_other(box, path, spent, alone, event):
 
 def check_found(box, path, milliseconds, found, alone):
     """
-    How many samples the others have for their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host,
-    has no samples. That may change meanwhile, and so they are alone once more before this is wrong. Leaves nothing of the session.
+    How many samples the others have for their CPU time is only nearly what they have alone: time
+    that goes into interrupts, or to other machines of the host,
+    has no samples. That may change meanwhile, and so they are alone once more before this is wrong.
+    Leaves nothing of the session.
     """
     if found < FOUND_SHARE * alone:
         box.opcontrol("--start")
         again = found_alone(box, path, milliseconds)
         print("alone once more: %.4f" % again)
-        require(found >= FOUND_SHARE * again, "the others have %.4f of their samples, alone %.4f, and then %.4f" % (found, alone, again))
+        require(found >= FOUND_SHARE * again,
+                "the others have %.4f of their samples, alone %.4f, and then %.4f" % (found, alone, again))
 
 
 def run_beside(box, path, milliseconds, *crowd):
@@ -130,7 +145,8 @@ def check_last(box):
 
 def check_names(box, path):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    # The program is known before the crowd begins, which has as many images as there is room for within a moment.
+    # The program is known before the crowd begins, which has as many images as there is room for
+    # within a moment.
     alone = found_alone(box, path, 500)
     box.opcontrol("--reset")
     box.good(path, "shares", 10)
@@ -155,7 +171,8 @@ def check_names(box, path):
     print("the session takes %d KiB of disk" % (used >> 10))
     require(used <= DISK_BYTES, "the session takes %d bytes of disk" % used)
     shown = box.opcontrol("--status")
-    require("too_many_images: %d" % status["too_many_images"] in shown, "opcontrol --status does not show too_many_images: %s" % shown)
+    require("too_many_images: %d" % status["too_many_images"] in shown,
+            "opcontrol --status does not show too_many_images: %s" % shown)
     require("too-many-images" in box.opreport("--images"), "opreport --images does not show too-many-images")
     box.check_agreement()
     check_found(box, path, 1000, found, alone)
@@ -167,7 +184,9 @@ def sideband_lost(status):
 
 
 def try_maps(box, path, sideband, last):
-    """False: the machine was so busy that records of the side band were lost, and with them who the others were. It is to be done with a larger ring."""
+    """False: the machine was so busy that records of the side band were lost, and with them who the
+    others were. It is to be done with a larger ring.
+    """
     directory = os.path.join(box.dir, "maps-" + sideband)
     os.mkdir(directory)
     box.configure(RingSize="1M", SidebandSize=sideband)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-BuildIds=yes: images have the build-ids that readelf shows, those of programs that ran before opd and of programs that came later, on a disk and in memory;
+BuildIds=yes: images have the build-ids that readelf shows, those of programs that ran before opd
+and of programs that came later, on a disk and in memory;
 and no other profiler is disturbed, while opd is not by another that asks for them itself.
 """
 import os
@@ -21,7 +22,8 @@ ATTEMPTS = 5  # others who profile on this host disturb us as well
 
 def build_id(path):
     """As readelf shows it, '-' for none."""
-    found = re.search("Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], capture_output=True, check=True).stdout.decode())
+    found = re.search("Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], capture_output=True,
+                                                              check=True).stdout.decode())
     return found.group(1) if found else "-"
 
 
@@ -73,18 +75,23 @@ def can_be_asked(path):
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/maps", "rb") as maps:
         query = ctypes.create_string_buffer(struct.pack("<13Q", 104, 16, *[0] * 11))
-        return libc.ioctl(maps.fileno(), ctypes.c_ulong(0xc0686611), query) == 0 or os.strerror(ctypes.get_errno()) != os.strerror(25)
+        return libc.ioctl(maps.fileno(), ctypes.c_ulong(0xc0686611),
+                          query) == 0 or os.strerror(ctypes.get_errno()) != os.strerror(25)
 
 
 def check_ids(box):
-    """What ran before, what comes, what has none, what lies in memory, and a process that is gone at once before one that lives."""
+    """What ran before, what comes, what has none, what lies in memory, and a process that is gone
+    at once before one that lives.
+    """
     memory = box.tmpfs("memory", "size=16m")
     early, early_memory = make_program(box, os.path.join(box.dir, "early")), make_program(box, os.path.join(memory, "early"))
     children = [waiting(box, early), waiting(box, early_memory)]
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     paths = [early, early_memory]
-    for name, directory, flags in (("late", box.dir, ()), ("static", box.dir, ("-static",)), ("none", box.dir, ("-Wl,--build-id=none",)),
-                                   ("long", box.dir, ("-Wl,--build-id=md5",)), ("late", memory, ()), ("none", memory, ("-Wl,--build-id=none",))):
+    for name, directory, flags in (("late", box.dir, ()), ("static", box.dir, ("-static",)),
+                                   ("none", box.dir, ("-Wl,--build-id=none",)),
+                                   ("long", box.dir, ("-Wl,--build-id=md5",)), ("late", memory, ()),
+                                   ("none", memory, ("-Wl,--build-id=none",))):
         paths.append(make_program(box, os.path.join(directory, name), *flags))
     for path in paths[2:]:
         for _ in range(3):
@@ -102,7 +109,9 @@ def check_ids(box):
 
 
 def check_library(box):
-    """The C library of this program, which the others have as well; containers may have one of their own at its path."""
+    """The C library of this program, which the others have as well; containers may have one of
+    their own at its path.
+    """
     with open("/proc/self/maps", encoding="utf-8") as maps:
         path = next((line.split()[-1] for line in maps if "/libc.so" in line), None)
     if path:
@@ -125,7 +134,8 @@ def check_written_anew(box, path):
     go(child)
     box.opcontrol("--dump")
     after = rows(box, path)[path]
-    require(sorted(after) == sorted(before + [(build_id(other), before[0][1])]), "written anew in place: %s, then %s" % (before, after))
+    require(sorted(after) == sorted(before + [(build_id(other), before[0][1])]),
+            "written anew in place: %s, then %s" % (before, after))
 
 
 # ---- others ----
@@ -141,12 +151,15 @@ def perf_of_a_program(box, path):
 
 
 def perf_of_all(box, path, with_opd):
-    """perf record of the whole system, begun before opd; programs run then. Its exit code, and how many mappings of them it has."""
+    """perf record of the whole system, begun before opd; programs run then. Its exit code, and how
+    many mappings of them it has.
+    """
     output = os.path.join(box.dir, "perf.data")
     if os.path.exists(output):
         os.unlink(output)
     child = box.start(*perf(box, "-a", "-e", "cpu-clock", "-c", 10000000), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    opdtest.wait_until(lambda: os.path.exists(output) and os.path.getsize(output), opdtest.START_SECONDS, "perf record does not begin")
+    opdtest.wait_until(lambda: os.path.exists(output) and os.path.getsize(output), opdtest.START_SECONDS,
+                       "perf record does not begin")
     if with_opd:
         box.start_daemon("--event=page-faults:1")
     for _ in range(3):
@@ -160,7 +173,9 @@ def perf_of_all(box, path, with_opd):
 
 
 def check_perf(box):
-    """perf record ends well and has its mappings beside an opd that was begun after it; one of a program alone where no other opd disturbs it."""
+    """perf record ends well and has its mappings beside an opd that was begun after it; one of a
+    program alone where no other opd disturbs it.
+    """
     path = box.copy_work("neighbour")
     for attempt in range(ATTEMPTS):
         beside = perf_of_all(box, path, True)
@@ -186,14 +201,18 @@ def check_perf(box):
 
 
 def check_beside_one_that_asks(box):
-    """perf record --buildid-mmap, begun after opd: the kernel marks opd's records as if they had build-ids. Nothing is taken for one."""
+    """perf record --buildid-mmap, begun after opd: the kernel marks opd's records as if they had
+    build-ids. Nothing is taken for one.
+    """
     path, output = box.copy_work("asked"), os.path.join(box.dir, "perf.data")
     box.configure(BuildIds="no")
     box.start_daemon("--event=page-faults:1")
     if os.path.exists(output):
         os.unlink(output)
-    child = box.start(*perf(box, "-a", "--buildid-mmap", "-e", "cpu-clock", "-c", 10000000), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    opdtest.wait_until(lambda: child.poll() is not None or (os.path.exists(output) and os.path.getsize(output)), opdtest.START_SECONDS, "perf record does not begin")
+    child = box.start(*perf(box, "-a", "--buildid-mmap", "-e", "cpu-clock", "-c", 10000000),
+                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    opdtest.wait_until(lambda: child.poll() is not None or (os.path.exists(output) and os.path.getsize(output)),
+                       opdtest.START_SECONDS, "perf record does not begin")
     if child.poll() is None:
         for _ in range(3):
             box.good(path, "faults", 500)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
---callgraph: a program whose calls are known, sampled with its call chains. Every sample has its callers, in the right proportion, across the border
-between kernel and program as well; opreport shows them; without the option there are none, and what is asked for is checked. After kill -9 all files are sound.
+--callgraph: a program whose calls are known, sampled with its call chains. Every sample has its
+callers, in the right proportion, across the border
+between kernel and program as well; opreport shows them; without the option there are none, and what
+is asked for is checked. After kill -9 all files are sound.
 """
 import os
 import platform
@@ -64,7 +66,8 @@ def calls_at(files, app, ranges, name, of_callee):
     found = 0
     for f in files:
         if (f.name.callee if of_callee else f.name.image)[1] == app:
-            found += sum(count for key, count in f.keys.items() if is_within(ranges, name, key & 0xffffffff if of_callee else key >> 32))
+            found += sum(count for key, count in f.keys.items() if is_within(ranges, name, key & 0xffffffff
+                    if of_callee else key >> 32))
     return found
 
 
@@ -72,11 +75,13 @@ def check_tree(box, files, app, ranges):
     samples, calls = of_app(files, app)
     arcs = arcs_within(calls, app, ranges)
     print("arcs: %s" % arcs)
-    # What a function was called for: its own samples, and what it called. Its first instructions have no frame yet, and then the caller is left out.
+    # What a function was called for: its own samples, and what it called. Its first instructions
+    # have no frame yet, and then the caller is left out.
     for name in ("leaf", "a", "c", "into_kernel", "work"):
         wanted = samples_in(samples, app, ranges, name) + calls_at(calls, app, ranges, name, False)
         found = calls_at(calls, app, ranges, name, True)
-        print("%-12s %5d samples, with what it calls %5d, called for %5d" % (name, samples_in(samples, app, ranges, name), wanted, found))
+        print("%-12s %5d samples, with what it calls %5d, called for %5d" % (name, samples_in(samples, app, ranges,
+                name), wanted, found))
         require(wanted > 200 and 0.97 * wanted <= found <= wanted, "%s has %d and is called for %d" % (name, wanted, found))
     from_a, from_c = arcs.get(("a", "leaf"), 0), arcs.get(("c", "leaf"), 0)
     require(0.68 < from_a / (from_a + from_c) < 0.82, "a has %d of %d, not three quarters" % (from_a, from_a + from_c))
@@ -85,7 +90,9 @@ def check_tree(box, files, app, ranges):
 
 
 def check_report(box, app, wanted):
-    """The block of leaf: who called it, to the call. A sample in its first instructions is called by who called its caller."""
+    """The block of leaf: who called it, to the call. A sample in its first instructions is called
+    by who called its caller.
+    """
     report = box.opreport("-c", "-n", "image:" + app)
     blocks = [block for block in report.split("-" * 79 + "\n") if re.search(r"^\d.* leaf$", block, re.M)]
     require(len(blocks) == 1, "opreport -c has %d blocks of leaf: %s" % (len(blocks), report))
@@ -134,7 +141,9 @@ def check_calls(box, app, ranges):
 
 
 def check_kill(box, app, ranges):
-    """The calls that were counted are there after kill -9, and the next daemon goes on with the same files."""
+    """The calls that were counted are there after kill -9, and the next daemon goes on with the
+    same files.
+    """
     box.opcontrol("--start")
     box.good(app, str(MS // 2))
     box.opcontrol("--dump")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""--separate=cgroup: the ordinary files are complete, and each cgroup has its samples once more, in files that every tool reads."""
+"""--separate=cgroup: the ordinary files are complete, and each cgroup has its samples once more, in
+files that every tool reads.
+"""
 import os
 import re
 import sys
@@ -63,13 +65,15 @@ class Groups:
 
 def spend(box, groups, cgroup, program, milliseconds):
     """A program that spends CPU time in a cgroup, from its exec on."""
-    child = box.start("sh", "-c", 'echo $$ >"$1" && shift && exec "$@"', "sh", groups.top + cgroup + "/cgroup.procs", program, "spin",
+    child = box.start("sh", "-c", 'echo $$ >"$1" && shift && exec "$@"', "sh", groups.top + cgroup + "/cgroup.procs",
+                      program, "spin",
                       milliseconds)
     require(child.wait() == 0, "the program in %s failed" % cgroup)
 
 
 def files_of(box, cgroup):
-    name = "current/cgroup" + "".join("/" + ("{%s}" % part if re.fullmatch(r"\{.*\}", part) else part) for part in cgroup.split("/")[1:])
+    name = "current/cgroup" + "".join("/" + ("{%s}" % part if re.fullmatch(r"\{.*\}", part) else part)
+                                      for part in cgroup.split("/")[1:])
     return reader.read_session(box.session, session=name, strict=True)
 
 
@@ -144,10 +148,12 @@ def test(box):
             about(total(files_of(box, cgroup), app), BRIEF_MS, cgroup)
         require(total(files_of(box, old), wanderer) > 50 and total(files_of(box, braces), wanderer) > 50, "the one that was moved")
         stored = sum(event["stored"] for event in status["events"])
-        require(sum(listed(box).values()) == stored, "the cgroups have %d samples, %d are stored" % (sum(listed(box).values()), stored))
+        require(sum(listed(box).values()) == stored,
+                "the cgroups have %d samples, %d are stored" % (sum(listed(box).values()), stored))
         box.check_agreement()
         unknown = listed(box).get("/(unknown cgroup)", 0)
-        require(status["of_unknown_cgroups"] == unknown, "%d samples of unknown cgroups, %d counted" % (unknown, status["of_unknown_cgroups"]))
+        require(status["of_unknown_cgroups"] == unknown, "%d samples of unknown cgroups, %d counted" % (unknown,
+                status["of_unknown_cgroups"]))
         check_reports(box, [old, hidden, nested, braces, gone], app)
         box.opcontrol("--reset")
         require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "--reset leaves the cgroups")

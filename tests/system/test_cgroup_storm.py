@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Separation by cgroup together with that by thread, and a storm of cgroups that live for a millisecond: more than there are slots, and each has its samples.
+Separation by cgroup together with that by thread, and a storm of cgroups that live for a
+millisecond: more than there are slots, and each has its samples.
 usage: test_cgroup_storm.py [--long]: 10,000 cgroups instead of 4,500
 """
 import os
@@ -17,7 +18,9 @@ GROWTH_BYTES = 48 << 20  # of it 16 MiB are pages of 4,096 open files, 16 MiB ri
 
 
 def check_threads(box, groups):
-    """Each cgroup has the files of its threads, and the reports need no --merge to list cgroups and images."""
+    """Each cgroup has the files of its threads, and the reports need no --merge to list cgroups and
+    images.
+    """
     app, one, two = box.copy_work("cgroup-app"), groups.make("one"), groups.make("two")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread,cpu,cgroup")
     for cgroup in (one, two, two):
@@ -61,10 +64,12 @@ def check_storm(box, groups):
     require(NR_CGROUPS - lost <= found <= NR_CGROUPS, "%d cgroups have samples, %d samples were lost" % (found, lost))
     require(status["cgroup_slots_taken_back"] > 0 and status["not_split"] == 0, "taken back: %d, not split: %d" % (
         status["cgroup_slots_taken_back"], status["not_split"]))
-    wait_until(lambda: box.status()["rss_bytes"] - before < GROWTH_BYTES, 20, "opd grew by more than %d bytes and does not give them back" % GROWTH_BYTES)
+    wait_until(lambda: box.status()["rss_bytes"] - before < GROWTH_BYTES, 20,
+               "opd grew by more than %d bytes and does not give them back" % GROWTH_BYTES)
     require("cgroup_slots_taken_back" in box.opcontrol("--status"), "--status does not show what was taken back")
     rows = listed(box)
-    require(sum(rows.values()) == status["events"][0]["stored"], "the cgroups have %d samples, %d are stored" % (sum(rows.values()), status["events"][0]["stored"]))
+    require(sum(rows.values()) == status["events"][0]["stored"],
+            "the cgroups have %d samples, %d are stored" % (sum(rows.values()), status["events"][0]["stored"]))
     box.shutdown()
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Sessions beside a clock that steps (clockshim.c): far ahead, also at the start of the daemon, and back; and a suspend. Sessions are closed once, none is removed by its
+Sessions beside a clock that steps (clockshim.c): far ahead, also at the start of the daemon, and
+back; and a suspend. Sessions are closed once, none is removed by its
 age on the word of a clock that has just stepped, and together they hold every sample.
 """
 import os
@@ -52,7 +53,8 @@ class Sessions:
 
     def closes(self, why):
         """One more, and only one, which is returned."""
-        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), opdtest.HANG_SECONDS, "no session is closed %s" % why)
+        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), opdtest.HANG_SECONDS,
+                           "no session is closed %s" % why)
         names = closed(self.samples, "rotated")
         new = [name for name in names if name not in self.names]
         require(len(new) == 1 and len(names) == len(self.names) + 1, "%s: sessions %s, before %s" % (why, names, self.names))
@@ -60,11 +62,13 @@ class Sessions:
         return new[0]
 
     def stay(self, why):
-        require(closed(self.samples, "rotated") == self.names, "%s: sessions %s, before %s" % (why, closed(self.samples, "rotated"), self.names))
+        require(closed(self.samples, "rotated") == self.names, "%s: sessions %s, before %s" % (why,
+                closed(self.samples, "rotated"), self.names))
 
 
 def log_says(box, text, nr=1):
-    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, opdtest.HANG_SECONDS, "the log does not say '%s' %d times" % (text, nr))
+    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, opdtest.HANG_SECONDS,
+                       "the log does not say '%s' %d times" % (text, nr))
 
 
 def steps(box, clock, sessions):
@@ -94,7 +98,9 @@ def suspend(clock, sessions):
 
 
 def starts_far_ahead(box, clock, sessions):
-    """What a machine with an empty battery does each time: nothing goes, and the time that was right is right again."""
+    """What a machine with an empty battery does each time: nothing goes, and the time that was
+    right is right again.
+    """
     for i in (2, 3):
         sessions.work()
         box.shutdown()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opcontrol's requests in every order that its manual promises: words, exit codes, and what each of them leaves."""
+"""opcontrol's requests in every order that its manual promises: words, exit codes, and what each of
+them leaves.
+"""
 import os
 
 import opdtest
@@ -38,7 +40,9 @@ def before_any_daemon(box):
 
 
 def start_and_stop(box, path):
-    """--start starts the daemon, too; twice is once; --stop twice is once; paused, there is still a dump."""
+    """--start starts the daemon, too; twice is once; --stop twice is once; paused, there is still a
+    dump.
+    """
     opcontrol(box, "--setup", *SETUP)
     first = opcontrol(box, "--start")
     said(first, "Daemon started.")
@@ -64,7 +68,9 @@ def start_and_stop(box, path):
 
 
 def dump_is_complete(box, path):
-    """What was taken before --dump is in the files when it returns: the end of the profiling adds nothing to it."""
+    """What was taken before --dump is in the files when it returns: the end of the profiling adds
+    nothing to it.
+    """
     def counted():
         return sum(f.total for f in box.files(live=True) if f.name.app[1] == path)
 
@@ -123,11 +129,14 @@ def new_setup_counts(box):
     require(status["events"][0]["name"] == "page-faults" and status["events"][0]["count"] == 3, "events: %s" % status["events"])
     silent(opcontrol(box, "--start-daemon"))
     opcontrol(box, "--shutdown")
-    opdtest.wait_until(lambda: not opdtest.is_alive(status["pid"]), opdtest.HANG_SECONDS, "the daemon is still there after --shutdown")
+    opdtest.wait_until(lambda: not opdtest.is_alive(status["pid"]), opdtest.HANG_SECONDS,
+                       "the daemon is still there after --shutdown")
 
 
 def apply(box):
-    """--apply: the setup takes effect at once, and the next daemon profiles when this one did. --deinit ends it."""
+    """--apply: the setup takes effect at once, and the next daemon profiles when this one did.
+    --deinit ends it.
+    """
     for request, state in (("--start-daemon", "paused"), ("--start", "running")):
         opcontrol(box, request)
         before = box.status()

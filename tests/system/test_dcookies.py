@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The dcookie table of a session: a row for every image with samples, there before a kill and after it; cookies and names go on with the next daemon;
-a replaced file is another image, also when it has the inode of the one before; a full disk stops nothing; --reset empties it.
+The dcookie table of a session: a row for every image with samples, there before a kill and after
+it; cookies and names go on with the next daemon;
+a replaced file is another image, also when it has the inode of the one before; a full disk stops
+nothing; --reset empties it.
 """
 import os
 import signal
@@ -14,7 +16,9 @@ PERIOD_NS = 100000
 
 
 def read_table(session):
-    """{cookie: {column: text}}, by the description in opd-dcookies(5) only. Every line must be right."""
+    """{cookie: {column: text}}, by the description in opd-dcookies(5) only. Every line must be
+    right.
+    """
     with open(os.path.join(session, "samples", "current", "dcookies"), "rb") as stream:
         lines = stream.read().split(b"\n")
     if lines == [b""]:
@@ -57,7 +61,9 @@ def rows_and_missing(box):
 
 
 def check_rows(box):
-    """Every image that has a sample file has a row of its own. {name in the session: cookie} of files."""
+    """Every image that has a sample file has a row of its own. {name in the session: cookie} of
+    files.
+    """
     names, missing = rows_and_missing(box)
     require(not missing, "%s have samples and no row: %s" % (missing, sorted(names)))
     return names
@@ -69,7 +75,9 @@ def kill(box):
 
 
 def check_restart(box, path):
-    """kill -9, without a dump, three times; each daemon knows what the one before has named, and a replaced file is a new image once."""
+    """kill -9, without a dump, three times; each daemon knows what the one before has named, and a
+    replaced file is a new image once.
+    """
     before = {}
     for turn in range(3):
         box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
@@ -97,7 +105,8 @@ def check_dump_and_reset(box, path):
     check_rows(box)
     size = os.path.getsize(os.path.join(box.session, "samples", "current", "dcookies"))
     box.opcontrol("--dump")
-    require(os.path.getsize(os.path.join(box.session, "samples", "current", "dcookies")) <= size + 4096, "the table grows with each dump")
+    require(os.path.getsize(os.path.join(box.session, "samples", "current", "dcookies")) <= size + 4096,
+            "the table grows with each dump")
     highest = max(read_table(box.session))
     box.opcontrol("--stop")
     box.opcontrol("--reset")
@@ -114,7 +123,9 @@ def check_dump_and_reset(box, path):
 
 
 def ext4(box, name):
-    """An empty ext4, which gives the number of a removed inode to the next file; None where it cannot be had."""
+    """An empty ext4, which gives the number of a removed inode to the next file; None where it
+    cannot be had.
+    """
     image, path = os.path.join(box.dir, name + ".img"), os.path.join(box.dir, name)
     with open(image, "wb") as stream:
         stream.truncate(16 << 20)
@@ -127,7 +138,9 @@ def ext4(box, name):
 
 
 def check_inode_given_again(box, program):
-    """A program without a build-id is removed; another one of its size and date gets its inode at once: only the generation tells."""
+    """A program without a build-id is removed; another one of its size and date gets its inode at
+    once: only the generation tells.
+    """
     disks = [path for path in (ext4(box, "disk"), box.tmpfs("memory", "size=8m")) if path]
     bare = os.path.join(box.dir, "bare-app")
     box.good("objcopy", "--remove-section=.note.gnu.build-id", program, bare)
@@ -146,7 +159,8 @@ def check_inode_given_again(box, program):
         rows = [row for row in read_table(box.session).values() if row["path"] == os.fsencode(path)]
         print("%s: inodes %s, generations %s" % (os.path.basename(disk), inodes, [row["generation"] for row in rows]))
         require(disk.endswith("memory") or inodes[0] == inodes[1], "ext4 gave another inode: the test shows nothing")
-        require(len(rows) == 2 and sorted(int(row["inode"]) for row in rows) == sorted(inodes), "not two images of %s: %s" % (path, rows))
+        require(len(rows) == 2 and sorted(int(row["inode"]) for row in rows) == sorted(inodes),
+                "not two images of %s: %s" % (path, rows))
         require(len({row["generation"] for row in rows} - {b"0"}) == 2, "generations: %s" % rows)
     box.opcontrol("--stop")
     check_rows(box)
@@ -155,7 +169,9 @@ def check_inode_given_again(box, program):
 
 
 def check_full_disk(box, path):
-    """The file system has no room for the table; samples go on in files that have it, and the rows come when there is room."""
+    """The file system has no room for the table; samples go on in files that have it, and the rows
+    come when there is room.
+    """
     mount = box.tmpfs("small", "size=2m")
     box.session = os.path.join(mount, "session")
     box.configure(session=box.session)
@@ -194,7 +210,8 @@ def check_without_build_ids(box):
     box.end_busy(before)
     box.end_busy(after)
     box.opcontrol("--dump")
-    rows = {unescape(row["name"]): row for row in read_table(box.session).values() if row["kind"] == b"file" and unescape(row["name"]) == os.fsencode(path)}
+    rows = {unescape(row["name"]): row for row in read_table(box.session).values() if row["kind"] == b"file"
+            and unescape(row["name"]) == os.fsencode(path)}
     require(len(rows) == 1 and all(row["build_id"] == b"-" for row in rows.values()), "rows of a file: %s" % rows)
     box.shutdown()
 

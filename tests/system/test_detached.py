@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A program that has no path: a user without privileges mounts it in a name space of his own, opens it, takes the mount away and runs it by its descriptor. The kernel calls it "/". Its
-samples are counted and shown, and the session is one that every reader takes. What an opimport that was killed has left is gone when the daemon is there.
+A program that has no path: a user without privileges mounts it in a name space of his own, opens
+it, takes the mount away and runs it by its descriptor. The kernel calls it "/". Its
+samples are counted and shown, and the session is one that every reader takes. What an opimport that
+was killed has left is gone when the daemon is there.
 """
 import os
 

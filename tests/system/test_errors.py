@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong is said in one line on stderr with exit code 1, and nothing half-written is left."""
+"""What goes wrong is said in one line on stderr with exit code 1, and nothing half-written is left.
+"""
 import os
 import shutil
 
@@ -41,7 +42,8 @@ def bad_words(box):
     for program in (opcontrol, opreport, box.env["OPD_DAEMON"]):
         line = box.refused(program, "--no-such-option")
         require("no-such-option" in line, "the option is not named: %s" % line)
-    for event in ("NO_SUCH_EVENT:1000", "TIMER", "TIMER:", "TIMER:x", "TIMER:0", "TIMER:-5", "TIMER:1000:0:2", "page-faults:1:0:1:1:1", ":5"):
+    for event in ("NO_SUCH_EVENT:1000", "TIMER", "TIMER:", "TIMER:x", "TIMER:0", "TIMER:-5", "TIMER:1000:0:2",
+                  "page-faults:1:0:1:1:1", ":5"):
         line = box.refused(opcontrol, "--setup", "--event=" + event)
         require(event.split(":")[0] in line, "the event is not named: %s" % line)
     box.refused(opcontrol, "--setup", "--separate=nonsense")
@@ -63,7 +65,8 @@ def bad_configuration(box):
 
 
 def unwritable(box):
-    """A session directory on a read-only file system, and one below something that is no directory."""
+    """A session directory on a read-only file system, and one below something that is no directory.
+    """
     place = box.tmpfs("read-only", "size=1m")
     box.good("mount", "-o", "remount,ro", place)
     plain = os.path.join(box.dir, "plain-file")
@@ -97,7 +100,9 @@ def full_at_start(box):
 
 
 def full_while_running(box):
-    """The disk fills up in full work: the samples are counted as lost, every file that is there is whole, opd lives."""
+    """The disk fills up in full work: the samples are counted as lost, every file that is there is
+    whole, opd lives.
+    """
     place = box.tmpfs("small", "size=256k")
     box.session = os.path.join(place, "session")
     box.configure()
@@ -126,7 +131,9 @@ def no_such_session(box):
 
 
 def event_the_host_has_not(box):
-    """A raw event on a machine without PMU is an error that names the event; with a PMU there is nothing to see."""
+    """A raw event on a machine without PMU is an error that names the event; with a PMU there is
+    nothing to see.
+    """
     if os.path.isdir("/sys/bus/event_source/devices/cpu") or os.path.isdir("/sys/bus/event_source/devices/cpu_core"):
         return
     line = box.refused(os.path.join(box.bin, "opcontrol"), "--setup", "--event=cycles:1000000")

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What --dump promises, and what waits for the disk. The daemon runs on a disk that remembers what was synced (faultshim.c): right after a
-dump the power is cut, and all that was taken before the call is there. And while the disk does not answer, samples are counted.
+What --dump promises, and what waits for the disk. The daemon runs on a disk that remembers what was
+synced (faultshim.c): right after a
+dump the power is cut, and all that was taken before the call is there. And while the disk does not
+answer, samples are counted.
 """
 import errno
 import os
@@ -55,8 +57,10 @@ def require_all(before, found, when):
 
 def cut(box, shim, name, before):
     """
-    Two disks that lose power at once. Of one nothing is left but what was synced, names included: what did not grow since is there as it is. The other keeps names in
-    their order, as a journal does: the next daemon finds there what every file had, whatever has taken its place. *before* is what was promised; the first
+    Two disks that lose power at once. Of one nothing is left but what was synced, names included:
+    what did not grow since is there as it is. The other keeps names in
+    their order, as a journal does: the next daemon finds there what every file had, whatever has
+    taken its place. *before* is what was promised; the first
     disk, and how many files were not looked at there.
     """
     as_before, promised = before
@@ -123,7 +127,9 @@ def grow_held(box, growing):
 
 
 def grow_beside_dumps(box, shim):
-    """Files of an earlier dump grow while the next one waits for the disk, and when it has ended and the disk does not take them."""
+    """Files of an earlier dump grow while the next one waits for the disk, and when it has ended
+    and the disk does not take them.
+    """
     long = os.path.join(*["d" * 240] * 4)  # links of this disk have no room for its sample files' paths
     os.makedirs(os.path.join(box.dir, long))
     growing = faultload.Growing(box, os.path.join(long, "grows-meanwhile"), 2)
@@ -154,7 +160,9 @@ def has_symbol(session, path, name):
 
 
 def symbols_beside_dumps(box, shim):
-    """The symbols of JIT code that a dump has promised are there, whatever the disk has of the newer ones that all readers see."""
+    """The symbols of JIT code that a dump has promised are there, whatever the disk has of the
+    newer ones that all readers see.
+    """
     app = box.copy_work("jit-cut", "jit_work")
     child = test_jit.start(box, app, "replace", JIT_MS)
 
@@ -171,8 +179,10 @@ def symbols_beside_dumps(box, shim):
     shim.say("hold")
     opdtest.wait_until(lambda: test_jit.has_lines(test_jit.map_path(child.pid), 2), opdtest.HANG_SECONDS, "no second function")
     require(child.wait(opdtest.HANG_SECONDS) == 0, "jit_work has failed")
-    stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")  # writes the symbols, and then waits for the disk to forget that it profiles
-    opdtest.wait_until(lambda: has_symbol(box.session, path, b"jit_new"), opdtest.HANG_SECONDS, "the newer symbols wait for the disk")
+    stop = box.start(os.path.join(box.bin, "opcontrol"),
+                     "--stop")  # writes the symbols, and then waits for the disk to forget that it profiles
+    opdtest.wait_until(lambda: has_symbol(box.session, path, b"jit_new"), opdtest.HANG_SECONDS,
+                       "the newer symbols wait for the disk")
     ordered = os.path.join(os.path.dirname(box.session), "ordered-symbols")
     box.daemon.send_signal(signal.SIGSTOP)
     opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), opdtest.HANG_SECONDS, "the daemon does not stop")
@@ -192,7 +202,9 @@ def symbols_beside_dumps(box, shim):
 
 
 def new_symbols(box, shim):
-    """The first object of a process that no dump has promised: a power cut leaves its name with nothing behind it, and the next daemon puts that aside."""
+    """The first object of a process that no dump has promised: a power cut leaves its name with
+    nothing behind it, and the next daemon puts that aside.
+    """
     app = box.copy_work("jit-new", "jit_work")
     shim.say("hold")
     child = test_jit.start(box, app, "map", JIT_MS // 4)
@@ -231,12 +243,15 @@ def counts_while_the_disk_is_held(box, shim):
     waiting = links(box)
     require(waiting, "what had to wait for the disk did not")
     shim.say()
-    opdtest.wait_until(lambda: not set(links(box)) & set(waiting), opdtest.HANG_SECONDS, "%s are left when the disk answers again" % waiting)
+    opdtest.wait_until(lambda: not set(links(box)) & set(waiting), opdtest.HANG_SECONDS,
+                       "%s are left when the disk answers again" % waiting)
     print("%d files waited for the disk" % len(waiting))
 
 
 def starts_after_the_cut(box, after, found):
-    """The next daemon on what the disk had: every reader takes the session, and all that was there is there."""
+    """The next daemon on what the disk had: every reader takes the session, and all that was there
+    is there.
+    """
     shutil.rmtree(box.session)
     shutil.copytree(after, box.session)
     box.start_daemon(start=False)
@@ -248,7 +263,9 @@ def starts_after_the_cut(box, after, found):
 
 
 def stop_that_cannot_write(box, shim):
-    """The daemon says so with its exit code and keeps the lock; also when opcontrol removes that, the next one looks at the session."""
+    """The daemon says so with its exit code and keeps the lock; also when opcontrol removes that,
+    the next one looks at the session.
+    """
     for removed in (False, True):
         box.start_daemon(env=shim.env)
         box.good(box.copy_work("unwritten-%d" % removed), "faults", FAULTS)
@@ -272,8 +289,11 @@ def stop_that_cannot_write(box, shim):
 
 
 def dump_without_its_ledger(box, shim):
-    """The samples can be written, what says how many they are cannot: a dump fails until it can, and writes the samples all the same."""
-    for call, part in (("openat", "tmp/stats"), ("renameat", "current/stats"), ("openat", "tmp/ledger"), ("renameat", "current/ledger")):
+    """The samples can be written, what says how many they are cannot: a dump fails until it can,
+    and writes the samples all the same.
+    """
+    for call, part in (("openat", "tmp/stats"), ("renameat", "current/stats"), ("openat", "tmp/ledger"),
+                       ("renameat", "current/ledger")):
         app = box.copy_work("unbooked-%s" % part.replace("/", "-"))
         shim.say("fail %s %d %s" % (call, errno.ENOSPC, part))
         box.good(app, "faults", FAULTS)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-kill -9 of opd at a random moment while it samples at 10 kHz: usage: test_fault_kill.py [KILLS], default 30.
+kill -9 of opd at a random moment while it samples at 10 kHz: usage: test_fault_kill.py [KILLS],
+default 30.
 
-After each one every file is read by the independent reader and by opreport, no count is lower than at the last look, and what was stored before
+After each one every file is read by the independent reader and by opreport, no count is lower than
+at the last look, and what was stored before
 the kill is there.
 """
 import os

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Pages of sample files that go away under the daemon. A foreign hand cuts a file short that is counted in: opd lives, what is gone is counted and named, what
-comes after it is stored. A disk fails to write: the kernel takes the pages for written and says so once; the next --dump that says
-all is well has written them, as the power cut right after it shows. So it is with the symbols of JIT code.
+Pages of sample files that go away under the daemon. A foreign hand cuts a file short that is
+counted in: opd lives, what is gone is counted and named, what
+comes after it is stored. A disk fails to write: the kernel takes the pages for written and says so
+once; the next --dump that says
+all is well has written them, as the power cut right after it shows. So it is with the symbols of
+JIT code.
 """
 import errno
 import os
@@ -70,7 +73,9 @@ def counts(files):
 
 
 def disk_that_fails(box, shim, name, *faults):
-    """What could not be written is not on the disk when the next dump says that all is: the kernel does not try it again by itself."""
+    """What could not be written is not on the disk when the next dump says that all is: the kernel
+    does not try it again by itself.
+    """
     app = box.copy_work(name)
     box.work_until(lambda: files_of(box, app), "nothing is counted", app, "faults", FAULTS)
     before = counts(box.files(live=True))
@@ -83,12 +88,14 @@ def disk_that_fails(box, shim, name, *faults):
     shim.cut_power(box.session, after)
     found = counts(reader.read_session(after, live=True))
     missing = {what: (count, found.get(what, 0)) for what, count in before.items() if found.get(what, 0) < count}
-    require(not missing, "%d of %d counts are not on the disk after a dump that said so: %s" % (len(missing), len(before), list(missing.items())[:3]))
+    require(not missing, "%d of %d counts are not on the disk after a dump that said so: %s" % (len(missing),
+            len(before), list(missing.items())[:3]))
     print("%s: %d counts on the disk" % (name, len(before)))
 
 
 def settler_that_fails(box, shim):
-    """A file that grows is written by itself: the error that this meets is the next dump's as well."""
+    """A file that grows is written by itself: the error that this meets is the next dump's as well.
+    """
     growing = faultload.Growing(box, "settled")
     box.opcontrol("--dump")
     shim.say("fail fsync %d samples/current" % errno.EIO)
@@ -106,7 +113,9 @@ def settler_that_fails(box, shim):
 
 
 def objects_that_fail(box, shim):
-    """The symbols of JIT code are on the disk when the dump after the failed one says so, whoever made them."""
+    """The symbols of JIT code are on the disk when the dump after the failed one says so, whoever
+    made them.
+    """
     box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
     app = test_jit.work(box, "map", ms=JIT_MS)[0]
     shim.say("fail fsync %d .jo" % errno.EIO, "fail syncfs %d" % errno.EIO)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A power cut while the disk is slow and a session is closed: what a dump had promised is in one of the sessions afterwards, also what lay in files that grew
-and had not been written, and every session can be read. What could not be written is written when the disk takes it again. usage: test_fault_rotate.py [CUTS], default 2.
+A power cut while the disk is slow and a session is closed: what a dump had promised is in one of
+the sessions afterwards, also what lay in files that grew
+and had not been written, and every session can be read. What could not be written is written when
+the disk takes it again. usage: test_fault_rotate.py [CUTS], default 2.
 """
 import errno
 import os
@@ -61,7 +63,9 @@ def check_session(box, name):
 
 
 def start_after_the_cut(session, names, promised):
-    """The next daemon on what the disk had: what was promised is in the sessions of these names. What they have together."""
+    """The next daemon on what the disk had: what was promised is in the sessions of these names.
+    What they have together.
+    """
     box = opdtest.Box()
     try:
         box.session = session
@@ -93,14 +97,19 @@ def cut(box, shim, number, promised):
 
 
 def check_written_later(box, name, waiting):
-    """The disk takes it again: the running daemon writes what it could not, and keeps nothing more of it."""
+    """The disk takes it again: the running daemon writes what it could not, and keeps nothing more
+    of it.
+    """
     mark = os.path.join(box.session, "samples", name, "closing")
-    opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), opdtest.HANG_SECONDS, "%s is not written later" % name)
+    opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), opdtest.HANG_SECONDS,
+                       "%s is not written later" % name)
     opdtest.wait_until(lambda: box.status()["sessions_not_written"] == 0, opdtest.HANG_SECONDS, "the status still counts %s" % name)
 
 
 def one_round(box, shim, number):
-    """The disk is held, and what is closed then cannot be written; or it answers again, and the closed session alone has errors."""
+    """The disk is held, and what is closed then cannot be written; or it answers again, and the
+    closed session alone has errors.
+    """
     name = "cut-%d" % number
     growing = faultload.Growing(box, "growing-%d" % number, NR_WAITING)
     box.opcontrol("--dump")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A disk that is full, a real one, when files are made, when they grow, when the table of images and the ledger are written: what is lost is counted
+A disk that is full, a real one, when files are made, when they grow, when the table of images and
+the ledger are written: what is lost is counted
 exactly, every file stays whole, opd lives, and stores again as soon as there is room.
 """
 import contextlib
@@ -68,7 +69,8 @@ def write_nothing(box, place):
     opdtest.wait_until(is_refused, opdtest.HANG_SECONDS, "a full disk has room for a table again and again")
     require("No space left on device" in refused[-1].err, "the dump does not say why: %s" % refused[-1].err)
     require(box.status()["dcookie_errors"] > errors, "the table of images has no error")
-    opdtest.wait_until(lambda: "cannot write the session's ledger: No space left" in box.log_text(), opdtest.HANG_SECONDS, "the log says nothing of the ledger")
+    opdtest.wait_until(lambda: "cannot write the session's ledger: No space left" in box.log_text(),
+                       opdtest.HANG_SECONDS, "the log says nothing of the ledger")
 
 
 def write_all(box):
@@ -90,7 +92,8 @@ def lose(box, number):
     before = event_of(box)
     app = box.copy_work("homeless-%d" % number)
     box.good(app, "faults", 1000)
-    opdtest.wait_until(lambda: event_of(box)["lost_no_space"] > before["lost_no_space"], opdtest.HANG_SECONDS, "nothing is lost on a full disk")
+    opdtest.wait_until(lambda: event_of(box)["lost_no_space"] > before["lost_no_space"], opdtest.HANG_SECONDS,
+                       "nothing is lost on a full disk")
     require(stored_of(box, app) == 0, "a full disk has room for %s" % app)
 
 
@@ -125,12 +128,15 @@ def own_file(box, app):
 
 
 def keeps_its_size(box, place, growing):
-    """One call of the program with more addresses than its file has nodes, on a full disk. False when it found room all the same."""
+    """One call of the program with more addresses than its file has nodes, on a full disk. False
+    when it found room all the same.
+    """
     app, before = growing.apps[0], event_of(box)
     nr_bytes, nr_samples = own_file(box, app)
     with full(place):
         growing.grow()
-        opdtest.wait_until(lambda: event_of(box)["received"] > before["received"] and event_of(box)["lost_no_space"] > before["lost_no_space"], 60,
+        opdtest.wait_until(lambda: event_of(box)["received"] > before["received"]
+                           and event_of(box)["lost_no_space"] > before["lost_no_space"], 60,
                            "nothing is lost on a full disk")
         box.stop_on_full_disk()  # all that was taken is counted
         after, (bytes_after, samples_after) = event_of(box), own_file(box, app)
@@ -139,14 +145,17 @@ def keeps_its_size(box, place, growing):
         return False
     missing = growing.SITES[growing.nr_calls - 1] - (samples_after - nr_samples)
     lost = sum(after[name] - before[name] for name in ("lost_no_space", "lost_kernel"))
-    print("a file of %d bytes: %d samples more on a full disk, %d have no room, %d are lost in all" % (nr_bytes, samples_after - nr_samples, missing, lost))
+    print("a file of %d bytes: %d samples more on a full disk, %d have no room, %d are lost in all" % (nr_bytes,
+            samples_after - nr_samples, missing, lost))
     require(samples_after > nr_samples, "addresses that the file has are not counted any more")
     require(0 < missing <= lost, "%d samples have no room, and %d are counted as lost" % (missing, lost))
     return True
 
 
 def grow(box, place, number):
-    """A file whose nodes are used up keeps its size: known addresses go on, new ones are lost, and it grows when there is room again."""
+    """A file whose nodes are used up keeps its size: known addresses go on, new ones are lost, and
+    it grows when there is room again.
+    """
     growing = faultload.Growing(box, "growing-%d" % number)
     app = growing.apps[0]
     opdtest.wait_until(lambda: own_files(box, app) or growing.again(), opdtest.HANG_SECONDS, "nothing is counted")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Calls that fail, and a session directory that somebody changes under the daemon: each has its counter and a line in the log, the daemon lives and goes
+Calls that fail, and a session directory that somebody changes under the daemon: each has its
+counter and a line in the log, the daemon lives and goes
 on when it is over, and nothing outside of the session is ever written.
 """
 import errno
@@ -52,7 +53,8 @@ def calls_that_fail(box, shim):
     for number, (call, code, part, counter, words) in enumerate(FAILURES):
         before = lost(box, counter)
         shim.say("fail %s %d %s" % (call, code, part))
-        box.work_until(lambda c=counter, b=before: lost(box, c) > b, "%s with %s is not counted as %s" % (call, errno.errorcode[code], counter),
+        box.work_until(lambda c=counter, b=before: lost(box, c) > b, "%s with %s is not counted as %s" % (call,
+                errno.errorcode[code], counter),
                        box.copy_work("failing-%d" % number), "faults", FAULTS)
         opdtest.wait_until(lambda w=words: w in box.log_text(), opdtest.HANG_SECONDS, "the log does not say %r" % words)
         shim.say()
@@ -61,7 +63,9 @@ def calls_that_fail(box, shim):
 
 
 def without_fallocate(box, shim):
-    """A file system that gives no blocks ahead, as some network ones: they are written, nothing is lost."""
+    """A file system that gives no blocks ahead, as some network ones: they are written, nothing is
+    lost.
+    """
     before = lost(box, "lost_io_error")
     shim.say("fail fallocate %d session" % errno.EOPNOTSUPP)
     require_counting(box, "unallocated")
@@ -79,18 +83,24 @@ def ledger_of(box):
 
 
 def beside_the_files(box, shim):
-    """No room for the ledger, the stats, the table of images, when sample files have some: nothing is lost by it, and they are mended when there is room."""
+    """No room for the ledger, the stats, the table of images, when sample files have some: nothing
+    is lost by it, and they are mended when there is room.
+    """
     before = [lost(box, counter) for counter in ("lost_no_space", "lost_io_error")]
     errors = box.status()["dcookie_errors"]
-    shim.say("fail write %d tmp/ledger" % errno.ENOSPC, "fail write %d tmp/stats" % errno.ENOSPC, "fail write %d dcookies" % errno.ENOSPC)
+    shim.say("fail write %d tmp/ledger" % errno.ENOSPC, "fail write %d tmp/stats" % errno.ENOSPC,
+             "fail write %d dcookies" % errno.ENOSPC)
     app = box.copy_work("without-a-row")
     box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: stored_of(box, app) > 0, opdtest.HANG_SECONDS, "nothing is stored while the ledger cannot be written")
+    opdtest.wait_until(lambda: stored_of(box, app) > 0, opdtest.HANG_SECONDS,
+                       "nothing is stored while the ledger cannot be written")
     opdtest.wait_until(lambda: box.status()["dcookie_errors"] > errors, opdtest.HANG_SECONDS, "the table of images has no error")
     box.opcontrol("--stop")
-    opdtest.wait_until(lambda: "cannot write the session's ledger" in box.log_text(), opdtest.HANG_SECONDS, "the log says nothing of the ledger")
+    opdtest.wait_until(lambda: "cannot write the session's ledger" in box.log_text(), opdtest.HANG_SECONDS,
+                       "the log says nothing of the ledger")
     status = box.check_ledger(not_sampled=1 << 40)
-    require([lost(box, counter) for counter in ("lost_no_space", "lost_io_error")] == before, "samples are lost: %s" % status["events"])
+    require([lost(box, counter) for counter in ("lost_no_space", "lost_io_error")] == before,
+            "samples are lost: %s" % status["events"])
     _, missing = rows_and_missing(box)
     require(app in missing, "the image has a row")
     shim.say()
@@ -145,7 +155,9 @@ def need_damaged(box, number):
 
 
 def links_beside(box, outside):
-    """Directories of a session that the daemon does not write at the moment, or only when something is wrong."""
+    """Directories of a session that the daemon does not write at the moment, or only when something
+    is wrong.
+    """
     before = faultload.listing(outside)
     damaged = os.path.join(box.session, "damaged")
     link_instead(damaged, outside)
@@ -184,14 +196,16 @@ def links_at_the_start(box, outside, shim):
 
 
 def links_in_the_tree(box, outside):
-    """Where a directory of the session was there is a link to elsewhere: nothing is written there."""
+    """Where a directory of the session was there is a link to elsewhere: nothing is written there.
+    """
     for name in ("ledger", "dcookies", "sample", "total_samples", "dcookies-closed-1"):
         with open(os.path.join(outside, name), "w", encoding="ascii") as stream:
             stream.write("untouched\n")
     app = box.copy_work("below")
     box.work_until(lambda: own_files(box, app), "nothing is counted", app, "faults", FAULTS)
     deep = current(box, "{root}" + app)
-    for number, path in enumerate((current(box, "{root}"), current(box, "{kern}"), deep, os.path.join(deep, "{dep}"), os.path.join(box.session, "tmp"),
+    for number, path in enumerate((current(box, "{root}"), current(box, "{kern}"), deep, os.path.join(deep, "{dep}"),
+                                   os.path.join(box.session, "tmp"),
                                    current(box, "stats"), current(box))):
         before = faultload.listing(outside)
         link_instead(path, outside)
@@ -212,7 +226,8 @@ def own_files(box, app):
 
 
 def others_in_place_of_files(box, outside):
-    """In place of sample files stand a directory, a link to a file elsewhere, a pipe, and garbage."""
+    """In place of sample files stand a directory, a link to a file elsewhere, a pipe, and garbage.
+    """
     victim = os.path.join(outside, "victim")
     with open(victim, "w", encoding="ascii") as stream:
         stream.write("untouched\n" * 400)
@@ -243,7 +258,9 @@ def others_in_place_of_files(box, outside):
 
 
 def others_beside_the_files(box):
-    """In place of the ledger and of the numbers: a dump says which, and what to do, until they are gone."""
+    """In place of the ledger and of the numbers: a dump says which, and what to do, until they are
+    gone.
+    """
     for name, is_there in (("ledger", os.path.isfile), ("stats", os.path.isdir)):
         path = current(box, name)
         os.rename(path, path + ".away")
@@ -276,11 +293,13 @@ def long_path(box):
 
 def directory_goes_away(box):
     """The whole session directory is removed under the daemon: it lives and says so."""
-    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), opdtest.HANG_SECONDS, "cannot remove it")
+    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session),
+                       opdtest.HANG_SECONDS, "cannot remove it")
     lost_before = lost(box, "lost_io_error")
     box.good(box.copy_work("gone"), "faults", FAULTS)
     for request in ("--dump", "--save=gone"):
-        require("removed the session directory" in box.refused(os.path.join(box.bin, "opcontrol"), request), "%s does not say what to do" % request)
+        require("removed the session directory" in box.refused(os.path.join(box.bin, "opcontrol"), request),
+                "%s does not say what to do" % request)
     require(box.daemon.poll() is None, "opd died of a session directory that is gone: %s" % box.log_text())
     require(not os.path.exists(box.session), "the session directory came back by itself")
     require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
@@ -304,14 +323,16 @@ def both_at_once(box):
     """Of two that start together one stays, with a socket that answers, and the other names it."""
     for _ in range(TOGETHER):
         shutil.rmtree(box.session, ignore_errors=True)
-        pair = [subprocess.Popen([box.env["OPD_DAEMON"]], env=box.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        pair = [subprocess.Popen([box.env["OPD_DAEMON"]], env=box.env, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True) for _ in range(2)]
         try:
             opdtest.wait_until(lambda: any(p.poll() is not None for p in pair), opdtest.START_SECONDS, "two opds run")
             left = [p for p in pair if p.poll() is None]
             require(len(left) == 1, "none of two is left")
             line = next(p for p in pair if p.poll() is not None).stderr.read()
             require("pid %d" % left[0].pid in line, "the one that stays is not named: %s" % line)
-            opdtest.wait_until(lambda: not box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc, opdtest.START_SECONDS, "the one that stays does not answer")
+            opdtest.wait_until(lambda: not box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc,
+                               opdtest.START_SECONDS, "the one that stays does not answer")
         finally:
             for p in pair:
                 if p.poll() is None:
@@ -320,7 +341,9 @@ def both_at_once(box):
 
 
 def read_only(box):
-    """A file system that becomes read-only under the daemon, where the kernel does that to files that are mapped; else FAILURES has it."""
+    """A file system that becomes read-only under the daemon, where the kernel does that to files
+    that are mapped; else FAILURES has it.
+    """
     place = box.tmpfs("remounted", "size=4m")
     box.session = os.path.join(place, "session")
     box.configure()
@@ -337,7 +360,9 @@ def read_only(box):
 
 
 def check_session(box, what):
-    """The session's own ledger: what was received is stored or lost, and what is stored is in the files. What is lost."""
+    """The session's own ledger: what was received is stored or lost, and what is stored is in the
+    files. What is lost.
+    """
     box.opcontrol("--stop")
     box.opcontrol("--dump")
     _, events = read_ledger(current(box))
@@ -351,7 +376,9 @@ def check_session(box, what):
 
 
 def removed_under_it(box):
-    """Programs whose files are removed and who do not run again, and a whole session with what an earlier daemon stored: lost by name."""
+    """Programs whose files are removed and who do not run again, and a whole session with what an
+    earlier daemon stored: lost by name.
+    """
     box.session = os.path.join(box.dir, "removed")
     box.configure()
     box.start_daemon(*SETUP)
@@ -400,7 +427,8 @@ def beyond(old, nr_bytes):
 
 def restore(box, name):
     """
-    What it copies is whose it was: a user's opd could not remove what is root's. cp ends where opd makes a directory between its look and its own making:
+    What it copies is whose it was: a user's opd could not remove what is root's. cp ends where opd
+    makes a directory between its look and its own making:
     then it is done again, which writes over as much.
     """
     command = ("cp", "-r", "--preserve=ownership", os.path.join(box.session, "samples", name, "."), current(box))
@@ -417,7 +445,8 @@ def written_over(box):
     box.configure()
     box.start_daemon(*SETUP)
     said = len(box.log_text())
-    for begin, make in ((104, circle), (104, beyond), (72, lambda old, _: os.urandom(len(old))), (0, lambda old, _: os.urandom(len(old)))):
+    for begin, make in ((104, circle), (104, beyond), (72, lambda old, _: os.urandom(len(old))),
+                        (0, lambda old, _: os.urandom(len(old)))):
         app = box.copy_work("over")
         box.good(app, "faults", FAULTS)
         box.opcontrol("--dump")
@@ -464,7 +493,8 @@ def refused_starts(box):
         os.makedirs(os.path.join(box.dir, "volume-" + name))
         box.bind_mount(os.path.join(box.dir, "volume-" + name), os.path.join(box.session, name))
         line = box.refused(box.env["OPD_DAEMON"])
-        require("/samples is another mount than " in line and "mount that over all" in line, "a bind mount at %s is not refused: %s" % (name, line))
+        require("/samples is another mount than " in line and "mount that over all" in line,
+                "a bind mount at %s is not refused: %s" % (name, line))
 
 
 def test(box):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The header of every kind of sample file, field by field and byte by byte: what the running daemon writes, and what opimport makes of a made-up perf.data, in
-which there are modules on every host. Without --callgraph there are no call graph files; nothing here may have the fields that are theirs.
+The header of every kind of sample file, field by field and byte by byte: what the running daemon
+writes, and what opimport makes of a made-up perf.data, in
+which there are modules on every host. Without --callgraph there are no call graph files; nothing
+here may have the fields that are theirs.
 """
 import os
 import re
@@ -94,18 +96,21 @@ def id_of(pid, time_ns):
 
 def mapping(misc, pid, start, length, offset, name):
     text = name.encode() + b"\0"
-    body = struct.pack("<IIQQQ", pid & 0xffffffff, pid & 0xffffffff, start, length, offset) + text.ljust(-(-len(text) // 8) * 8, b"\0")
+    body = struct.pack("<IIQQQ", pid & 0xffffffff, pid & 0xffffffff, start, length,
+                       offset) + text.ljust(-(-len(text) // 8) * 8, b"\0")
     return record(1, misc, body + id_of(pid, 1))
 
 
 def sample(misc, ip, time_ns, chain=()):
-    return record(9, misc, struct.pack("<QIIQII", ip, PID, PID, time_ns, 0, 0) + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain)))
+    return record(9, misc, struct.pack("<QIIQII", ip, PID, PID, time_ns, 0,
+                                       0) + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain)))
 
 
 def perf_data():
     """A software clock, one process, and a sample in each kind of image."""
     flags = 1 << 8 | 1 << 9 | 1 << 18  # mmap, comm, sample_id_all
-    attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD_NS, 1 | 2 | 4 | 32 | 128, 0, flags).ljust(112, b"\0") + struct.pack("<QQ", 0, 0)
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD_NS, 1 | 2 | 4 | 32 | 128, 0, flags).ljust(112,
+            b"\0") + struct.pack("<QQ", 0, 0)
     records = mapping(KERNEL, -1, KERNEL_START, 0x1000000, KERNEL_START, "[kernel.kallsyms]_text")
     records += mapping(KERNEL, -1, MODULE_START, 0x10000, 0, "/lib/modules/6.18/kernel/fs/ext4/ext4.ko")
     records += record(3, USER, struct.pack("<II16s", PID, PID, b"app") + id_of(PID, 1))
@@ -115,7 +120,8 @@ def perf_data():
         records += sample(misc, start + 0x40, 10 + at)
     records += sample(KERNEL, MODULE_START + 0x50, 20, CHAIN)
     offset = 104 + len(attr)
-    return struct.pack("<8sQQQQQQQQ", b"PERFILE2", 104, len(attr), 104, len(attr), offset, len(records), 0, 0) + bytes(32) + attr + records
+    return struct.pack("<8sQQQQQQQQ", b"PERFILE2", 104, len(attr), 104, len(attr), offset, len(records), 0,
+                       0) + bytes(32) + attr + records
 
 
 def check_import(box):
@@ -137,7 +143,8 @@ def check_import(box):
     check(box.session, "made-up", found.get("/[kernel.kallsyms]"), expected(event, is_kernel=1), "the kernel")
     require(sum(f.total for f in files) == 5, "%d samples" % sum(f.total for f in files))
     for ends, key, header in ((("/[kernel.kallsyms]", "/ext4"), 0x60 << 32 | 0x50, expected(event, is_kernel=1, to_kernel=1)),
-                              (("anon", "/[kernel.kallsyms]"), 0x70 << 32 | 0x60, expected(event, anon_start=ANON_START, to_kernel=1)),
+                              (("anon", "/[kernel.kallsyms]"), 0x70 << 32 | 0x60,
+                               expected(event, anon_start=ANON_START, to_kernel=1)),
                               (("/usr/bin/made-up", "anon"), 0x80 << 32 | 0x70, expected(event, to_anon=ANON_START)),
                               (("anon", "/usr/bin/made-up"), 0x90 << 32 | 0x80, expected(event, anon_start=ANON_START))):
         require(ends in calls, "no calls from %s to %s: %s" % (ends + (sorted(calls),)))

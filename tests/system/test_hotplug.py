@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A CPU goes and comes back while all are busy and sampled, also between two looks of opd: its samples are kept, and go on when it is back.
+A CPU goes and comes back while all are busy and sampled, also between two looks of opd: its samples
+are kept, and go on when it is back.
 
-With page faults of period 1 to the last one: opd stands still while a known number of them goes into the rings of the CPU, and until that has gone,
-so that all of them are read from the rings of a CPU that is offline. What the kernel itself passes over is what a FaultOracle says.
+With page faults of period 1 to the last one: opd stands still while a known number of them goes
+into the rings of the CPU, and until that has gone,
+so that all of them are read from the rings of a CPU that is offline. What the kernel itself passes
+over is what a FaultOracle says.
 """
 import contextlib
 import os
@@ -61,7 +64,8 @@ def take_away(box, cpu, path, times):
             raise opdtest.Failure("CPU %d does not go offline again: %s" % (cpu, error)) from error
         raise opdtest.Skip("CPU %d does not go offline: %s" % (cpu, error)) from error
     away = await_row(box, cpu, lambda r: not r["online"], "CPU %d is offline, opd says online" % cpu)
-    require(away["online"] is False and away["received"] >= before["received"], "samples of CPU %d were forgotten: %s, %s" % (cpu, before, away))
+    require(away["online"] is False and away["received"] >= before["received"],
+            "samples of CPU %d were forgotten: %s, %s" % (cpu, before, away))
     require(box.log_text().count("CPU %d went offline" % cpu) == times, "the log does not say that CPU %d went" % cpu)
     return away
 
@@ -76,7 +80,8 @@ def bring_back(box, cpu, path, times, away):
     require(back["online"] is True, "online is %r" % back["online"])
     require(box.log_text().count("CPU %d came online" % cpu) == times, "the log does not say that CPU %d came" % cpu)
     box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
-    more = await_row(box, cpu, lambda r: r["received"] > away["received"] + MORE_SAMPLES, "no samples of CPU %d after its return" % cpu)
+    more = await_row(box, cpu, lambda r: r["received"] > away["received"] + MORE_SAMPLES,
+                     "no samples of CPU %d after its return" % cpu)
     print("round %d: CPU %d had %d samples when it went, %d after its return" % (times, cpu, away["received"], more["received"]))
 
 
@@ -96,10 +101,12 @@ def blink(box, cpu, path, times):
         switch(path, False)
     finally:
         switch(path, True)
-    opdtest.wait_until(lambda: box.log_text().count("CPU %d came online" % cpu) == times, WAIT_SECONDS, "nobody saw that CPU %d went and came" % cpu)
+    opdtest.wait_until(lambda: box.log_text().count("CPU %d came online" % cpu) == times, WAIT_SECONDS,
+                       "nobody saw that CPU %d went and came" % cpu)
     require(box.log_text().count("CPU %d went offline" % cpu) == times, "the log does not say that CPU %d went" % cpu)
     box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
-    more = await_row(box, cpu, lambda r: r["received"] > before["received"] + MORE_SAMPLES, "no samples of CPU %d after its return" % cpu)
+    more = await_row(box, cpu, lambda r: r["received"] > before["received"] + MORE_SAMPLES,
+                     "no samples of CPU %d after its return" % cpu)
     print("a blink: CPU %d had %d samples before, %d after its return" % (cpu, before["received"], more["received"]))
 
 
@@ -122,7 +129,9 @@ def standing_still(box):
 
 
 class FaultRounds:
-    """Each time sampling is started, the CPU goes with its rings full, and comes back, and sampling is stopped."""
+    """Each time sampling is started, the CPU goes with its rings full, and comes back, and sampling
+    is stopped.
+    """
 
     def __init__(self, box, cpu, path):
         self.box, self.cpu, self.path = box, cpu, path
@@ -141,7 +150,9 @@ class FaultRounds:
         self.box.good("taskset", "-c", self.cpu, self.app, "faults", FAULTS)
 
     def come(self):
-        """The first oracle has no event on the CPU any more; opd gets its own there after the second one."""
+        """The first oracle has no event on the CPU any more; opd gets its own there after the
+        second one.
+        """
         switch(self.path, True)
         return opdtest.FaultOracle(self.box.fault_oracle)
 
@@ -176,7 +187,8 @@ class FaultRounds:
             faults, found, event["taken"], event["received"], event["outstanding"], self.not_sampled))
         require(event["lost_kernel"] == 0, "the rings were too small: lost_kernel %d" % event["lost_kernel"])
         nobodys = sum(f.total for f in self.box.files() if f.name.image[1] == "/no-process")
-        require(faults - self.not_sampled <= found <= faults, "%d samples in touch_pages, not %d; %d of no process, which another profiler "
+        require(faults - self.not_sampled <= found <= faults,
+                "%d samples in touch_pages, not %d; %d of no process, which another profiler "
                 "in a pid name space of its own would explain (doc/ring.md)" % (found, faults, nobodys))
 
 
@@ -222,13 +234,16 @@ def going_and_coming(path):
 
 
 def starts_meanwhile(box, cpu, path):
-    """A CPU that goes while opd opens its events is one that is offline, and is sampled when it is back."""
+    """A CPU that goes while opd opens its events is one that is offline, and is sampled when it is
+    back.
+    """
     for _ in range(NR_STARTS):
         with going_and_coming(path) as back:
             box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
             require(back, "CPU %d did not come back once while opd started" % cpu)
         box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
-        await_row(box, cpu, lambda r: r["online"] and r["received"] > MORE_SAMPLES, "no samples of CPU %d, which came and went at the start" % cpu)
+        await_row(box, cpu, lambda r: r["online"] and r["received"] > MORE_SAMPLES,
+                  "no samples of CPU %d, which came and went at the start" % cpu)
         box.opcontrol("--stop")
         check_sums(box.check_ledger())
         box.shutdown()

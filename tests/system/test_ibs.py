@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The IBS decoder against two witnesses: the test vectors where they are at hand, and perf, which shows records in a perf.data file
-made here: every field that perf report -D prints is what the decoder found in the record, and what is damaged is told by its
+The IBS decoder against two witnesses: the test vectors where they are at hand, and perf, which
+shows records in a perf.data file
+made here: every field that perf report -D prints is what the decoder found in the record, and what
+is damaged is told by its
 reason. usage: test_ibs.py [--records=N] [--seed=N]
 """
 import argparse
@@ -43,7 +45,9 @@ def program():
 
 
 def decode(cpu, records):
-    """What the decoder makes of records: (reason, {field: number}, {event number: amount}) of each, and the counters."""
+    """What the decoder makes of records: (reason, {field: number}, {event number: amount}) of each,
+    and the counters.
+    """
     stream = struct.pack("<II", cpu.family, cpu.model) + b"".join(
         struct.pack("<II", record.kind, len(record.payload)) + record.payload for record in records)
     result = subprocess.run([program()], input=stream, stdout=subprocess.PIPE, check=True, timeout=DUMP_SECONDS)
@@ -67,7 +71,9 @@ def decode(cpu, records):
 # ---- the vectors ----
 
 def find_vectors():
-    """The vectors from hardware: beside the tree, or beside what it is a worktree of. None where they are not."""
+    """The vectors from hardware: beside the tree, or beside what it is a worktree of. None where
+    they are not.
+    """
     for up in ("..", "../.."):
         path = os.path.join(os.environ["OPD_SOURCE"], up, "shared", "ibs-vectors.jsonl")
         if os.path.exists(path):
@@ -84,8 +90,10 @@ def with_names_of_vectors(kind, fields):
     return fields
 
 
-# Two of the vectors have the kernel's name for the distance, HOPS_1, as the number 1. In <linux/perf_event.h> 1 is PERF_MEM_HOPS_0, another core of the
-# same node, and PERF_MEM_HOPS_1, another node, is 2: opd holds to the header (doc/ibs.md), and the rest of these two is compared bit by bit.
+# Two of the vectors have the kernel's name for the distance, HOPS_1, as the number 1. In
+# <linux/perf_event.h> 1 is PERF_MEM_HOPS_0, another core of the same node, and PERF_MEM_HOPS_1,
+# another node, is 2: opd holds to the header (doc/ibs.md), and the rest of these two is compared
+# bit by bit.
 HOPS_SHIFT, HOPS_1, WITH_NAME_FOR_NUMBER = 43, 2, ("S10", "S14")
 
 
@@ -215,7 +223,9 @@ def check_reasons(records, decoded, counters):
 
 
 def check_events(cpu, records, decoded):
-    """Each derived event that the decoder names is one by the description as well, and none is missing; and the data source."""
+    """Each derived event that the decoder names is one by the description as well, and none is
+    missing; and the data source.
+    """
     nr = 0
     for record, (reason, fields, events) in zip(records, decoded):
         if reason == "decoded":

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A perf.data of IBS samples over the functions of a real binary goes through opimport: opreport shows for each derived event and
-function what the predicates say, latency events as cycles; each record that cannot be used is counted by its reason.
+A perf.data of IBS samples over the functions of a real binary goes through opimport: opreport shows
+for each derived event and
+function what the predicates say, latency events as cycles; each record that cannot be used is
+counted by its reason.
 usage: test_ibs_import.py [--records=N] [--seed=N]
 """
 import argparse
@@ -72,7 +74,9 @@ def unit_of(name):
 
 
 def counts_of_report(report, numbers, period=ibsdata.PERIOD, suffix=""):
-    """{event number: {function: amount}} of opreport -l; the classes are told apart by event only. Those with another suffix are left out."""
+    """{event number: {function: amount}} of opreport -l; the classes are told apart by event only.
+    Those with another suffix are left out.
+    """
     counts, columns = {}, []
     for entry in report["classes"]:
         name, count = entry["title"].split(":")
@@ -141,7 +145,8 @@ def check_memory(report, memory, what):
     require(set(found) == set(wanted), "%s: --mem has other functions: %s" % (what, set(found) ^ set(wanted)))
     for name, row in wanted.items():
         for key, value in row.items():
-            require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key, found[name][key], value))
+            require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key,
+                    found[name][key], value))
 
 
 RANGES = "p95 above 15 is the end of a range of latencies, at most an eighth too long\n"
@@ -201,7 +206,9 @@ TWO_SAMPLERS = {"alike": (ibsdata.PERIOD, False), "other-mask": (ibsdata.PERIOD,
 
 
 def check_two(box, rng, functions, image, what):
-    """Two events of ops: each has its own derived events, by whatever name, and both one memory view."""
+    """Two events of ops: each has its own derived events, by whatever name, and both one memory
+    view.
+    """
     path = os.path.join(box.dir, what + ".data")
     period, by_cycles = TWO_SAMPLERS[what]
     suffix = "_2" if period == ibsdata.PERIOD else ""
@@ -225,7 +232,9 @@ CPU_LINE = "the file names no CPU that has IBS"
 
 
 def records_of(rng, cpu, functions, image, skid):
-    """Undamaged samples, as the kernel has them: at the address that the registers have, or `skid` behind it. Their end, and what is to come of them."""
+    """Undamaged samples, as the kernel has them: at the address that the registers have, or `skid`
+    behind it. Their end, and what is to come of them.
+    """
     samples = [ibswork.random_placed(rng, cpu, functions, 0) for _ in range(UNTOLD_RECORDS)]
     samples = [placed._replace(ip=ibswork.address_of(placed)) for placed in samples if ibsdata.has_address(placed.record)]
     data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)]
@@ -234,7 +243,9 @@ def records_of(rng, cpu, functions, image, skid):
 
 
 def check_untold(box, rng, functions, image):
-    """Files that do not say which PMU is whose: recognised, or told; whole, cut, and with that at the end of a stream."""
+    """Files that do not say which PMU is whose: recognised, or told; whole, cut, and with that at
+    the end of a stream.
+    """
     path = os.path.join(box.dir, "untold.data")
     data, samples = records_of(rng, ZEN4, functions, image, 0)
     wanted = ibswork.expected(ZEN4, samples, functions)[0]
@@ -246,13 +257,15 @@ def check_untold(box, rng, functions, image):
     end = ibsdata.write_perf_records(path, ZEN4, b"".join(data))
     os.truncate(path, end - len(data[-1]) - 1)
     result = opimport(box, "cut", path)
-    require(result.rc == 1 and "the file ends before its records do" in result.err and PMU_LINE % (8, 0) in result.out, result.out + result.err)
+    require(result.rc == 1 and "the file ends before its records do" in result.err and PMU_LINE % (8,
+            0) in result.out, result.out + result.err)
     require(CPU_LINE in result.out, result.out)
 
     ibsdata.write_perf_stream(path, ZEN4, b"".join(data))
     require(opimport(box, "behind", path).rc == 0, "what the end of a stream tells is too late")
     compare_events(counts_of_report(report_of(box, "behind"), numbers_of_names()), wanted, "behind")
-    later = [ibsdata.sample(samples[0].record, second * 1000000000) + ibsdata.user_record(ibsdata.RECORD_ROUND) for second in (1, 2)]
+    later = [ibsdata.sample(samples[0].record, second * 1000000000) + ibsdata.user_record(ibsdata.RECORD_ROUND)
+             for second in (1, 2)]
     ibsdata.write_perf_stream(path, ZEN4, b"".join(data + later))
     result = opimport(box, "late", path)
     require(result.rc == 1 and "2 events are not what they were counted as" in result.err, "%d: %s" % (result.rc, result.err))
@@ -264,12 +277,14 @@ def check_assumed(box, rng, functions, image):
     data, samples = records_of(rng, ZEN4, functions, image, FAR)
     ibsdata.write_perf_records(path, ZEN4, b"".join(data), without=(ibsdata.FEATURE_PMU_MAPPINGS,))
     result = opimport(box, "unassumed", path)
-    require(result.rc == 0 and "--ibs-op=9 or --ibs-fetch=9 makes IBS_ events" in result.out and "\nIBS_" not in result.out, result.out)
+    require(result.rc == 0 and "--ibs-op=9 or --ibs-fetch=9 makes IBS_ events" in result.out
+            and "\nIBS_" not in result.out, result.out)
     result = opimport(box, "assumed", path, "--ibs-op=9", "--ibs-fetch=8")
     require(result.rc == 0 and "list of PMUs" not in result.out, result.out + result.err)
     line = box.refused(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "none", "--ibs-op=4", path)
     require("--ibs-op=4: the type of a PMU is a number from 6 on" in line, line)
-    compare_events(counts_of_report(report_of(box, "assumed"), numbers_of_names()), ibswork.expected(ZEN4, samples, functions)[0], "assumed")
+    compare_events(counts_of_report(report_of(box, "assumed"), numbers_of_names()), ibswork.expected(ZEN4, samples,
+            functions)[0], "assumed")
 
 
 def check_unknown_cpu(box, rng, functions, image):

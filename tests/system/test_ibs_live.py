@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-IBS samples through a memory pair into a running opd that samples TIMER live: both end in one session with exact ledgers, and each
-derived event has what the predicates say. What may be asked of IBS, and what is said where it cannot be.
+IBS samples through a memory pair into a running opd that samples TIMER live: both end in one
+session with exact ledgers, and each
+derived event has what the predicates say. What may be asked of IBS, and what is said where it
+cannot be.
 """
 import os
 import random

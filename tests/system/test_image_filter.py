@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""--image: of two programs, their C library and the kernel, those are kept that were asked for; the others are in the ledger, and the reports say so."""
+"""--image: of two programs, their C library and the kernel, those are kept that were asked for; the
+others are in the ledger, and the reports say so.
+"""
 import json
 import os
 import re
@@ -36,17 +38,20 @@ def take(box, programs, wanted):
         for program in programs:
             box.good(program, kind, 60)
     for kind, test in wanted:
-        box.work_until(lambda test=test: total(box, test) >= ENOUGH, "no samples in the place of '%s'" % kind, programs[0], kind, 100)
+        box.work_until(lambda test=test: total(box, test) >= ENOUGH, "no samples in the place of '%s'" % kind,
+                       programs[0], kind, 100)
 
 
 def check_told(box, status):
     """As many as the ledger has are told, as a note, and are no loss."""
     event = status["events"][0]
     result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session)
-    note = "note: %d of %d samples of %s/samples/current were left out when they were taken: " % (event["filtered"], event["received"], box.session)
+    note = "note: %d of %d samples of %s/samples/current were left out when they were taken: " % (event["filtered"],
+            event["received"], box.session)
     require(result.rc == 0 and note in result.err and "ost samples" not in result.err, "%s: %s" % (event, result.err))
     rows = json.loads(box.opreport("--format=json"))["ledger"]
-    require([(row["filtered"], row["stored"]) for row in rows] == [(event["filtered"], event["stored"])], "--format=json: %s" % rows)
+    require([(row["filtered"], row["stored"]) for row in rows] == [(event["filtered"], event["stored"])],
+            "--format=json: %s" % rows)
     shown = box.opcontrol("--status")
     require("    filtered: %d (" % event["filtered"] in shown and "Warning" not in shown, shown)
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
@@ -80,7 +85,8 @@ def nothing_is_kept(box, program):
     event = box.check_ledger()["events"][0]
     require(event["stored"] == 0 and event["filtered"] == event["received"] >= ENOUGH, "all is left out: %s" % event)
     result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session)
-    require(result.rc == 1 and "No sample found" in result.err and "note: %d of %d samples" % (event["filtered"], event["received"]) in result.err, result.err)
+    require(result.rc == 1 and "No sample found" in result.err and "note: %d of %d samples" % (event["filtered"],
+            event["received"]) in result.err, result.err)
     box.shutdown()
 
 
@@ -92,7 +98,8 @@ def all_is_kept(box, programs):
     box.opcontrol("--dump")
     status = box.check_ledger()
     require(status["image_filter"] == "" and status["events"][0]["filtered"] == 0, "%s" % status["events"][0])
-    require("note:" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session).err, "a note without a filter")
+    require("note:" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session).err,
+            "a note without a filter")
     box.shutdown()
 
 

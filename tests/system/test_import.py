@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-opimport: a system-wide recording of perf becomes a session whose counts are those of perf report, image by image; so do the same records through a
-pipe, compressed, and in the other byte order. A damaged file gives what could be read, an error with the offset, and exit code 1.
+opimport: a system-wide recording of perf becomes a session whose counts are those of perf report,
+image by image; so do the same records through a
+pipe, compressed, and in the other byte order. A damaged file gives what could be read, an error
+with the offset, and exit code 1.
 """
 import collections
 import os
@@ -34,7 +36,8 @@ def record(box, path, seconds, *more):
 
 def opimport(box, *args, stdin=None):
     command = [os.path.join(box.bin, "opimport"), *[str(a) for a in args]]
-    done = subprocess.run(command, env=box.env, stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=opdtest.CALL_SECONDS,
+    done = subprocess.run(command, env=box.env, stdin=stdin or subprocess.DEVNULL, capture_output=True,
+                          timeout=opdtest.CALL_SECONDS,
                           check=False)
     out, err = done.stdout.decode(), done.stderr.decode()
     require(not any(w in err for w in opdtest.SANITIZER_WORDS), err)
@@ -87,7 +90,8 @@ def compare(ours, theirs, tolerance, what):
     for event, images in theirs.items():
         require(sum(ours[event].values()) == sum(images.values()),
                 "%s, %s: %d samples, not %d" % (what, event, sum(ours[event].values()), sum(images.values())))
-        wrong = {name: (ours[event][name], images[name]) for name in set(ours[event]) | set(images) if ours[event][name] != images[name]}
+        wrong = {name: (ours[event][name], images[name]) for name in set(ours[event]) | set(images)
+                 if ours[event][name] != images[name]}
         moved = sum(max(0, a - b) for a, b in wrong.values())
         require(moved <= tolerance, "%s, %s: opd and perf disagree on %d samples (%d records are out of order): %s" %
                 (what, event, moved, tolerance, wrong))
@@ -105,7 +109,8 @@ def check_ledger(out, counts):
 
 def check_counts(box, path):
     """
-    The kernel (6.18) gives software events of one CPU the time stamp of another profiler's: such records are out of order for perf, which
+    The kernel (6.18) gives software events of one CPU the time stamp of another profiler's: such
+    records are out of order for perf, which
     resolves them by what it has read until then, and no more of them may differ.
     """
     theirs, disorder = counts_of_perf(box, path)
@@ -137,7 +142,8 @@ def check_stdin(box, path, ours):
 def check_pipe(box):
     path = os.path.join(box.dir, "pipe.data")
     with open(path, "wb") as stream:
-        done = subprocess.run(["perf", "record", "-q", "-B", "-a", *EVENTS, "-o", "-", "--", "sh", "-c", WORK.format(1)], stdout=stream,
+        done = subprocess.run(["perf", "record", "-q", "-B", "-a", *EVENTS, "-o", "-", "--", "sh", "-c",
+                               WORK.format(1)], stdout=stream,
                               stderr=subprocess.DEVNULL, env={**box.env, **PERF_ENV}, check=False)
     require(done.returncode == 0, "perf record -o - failed")
     with open(path, "rb") as stream:
@@ -177,7 +183,8 @@ def check_cuts(box):
         told = re.search(r"at byte (\d+): (.*)", result.err)
         require(told, "cut at byte %d: %r" % (cut, result.err))
         if cut < sum(data.data):
-            require(int(told[1]) <= cut and told[2].startswith("the file ends before its records do"), "cut at byte %d: %r" % (cut, result.err))
+            require(int(told[1]) <= cut and told[2].startswith("the file ends before its records do"),
+                    "cut at byte %d: %r" % (cut, result.err))
         stored = sum(int(match[3]) for match in LEDGER_LINE.findall(result.out))
         wanted = sum(end <= cut for end in samples)
         require(stored == wanted, "cut at byte %d: %d samples stored of %d before it" % (cut, stored, wanted))

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The forms in which perf writes records, beside the plain file: a directory of perf record --threads, with compressed records too, whole and with damaged or
-missing files; streams whose events are told one after the other, with call chains or without; and lists of build-ids, of images that are here and of others.
+The forms in which perf writes records, beside the plain file: a directory of perf record --threads,
+with compressed records too, whole and with damaged or
+missing files; streams whose events are told one after the other, with call chains or without; and
+lists of build-ids, of images that are here and of others.
 """
 import collections
 import glob
@@ -64,7 +66,9 @@ def cpu_and_time(data, r):
 
 
 def split(data, path):
-    """The file as a directory: what perf made up in the first file, what the kernel wrote in one for each CPU. Where the samples of each end."""
+    """The file as a directory: what perf made up in the first file, what the kernel wrote in one
+    for each CPU. Where the samples of each end.
+    """
     parts, ends, made_up = {}, {}, b""
     for r in data.records():
         content = bytes(data.bytes[r.offset:r.offset + r.size])
@@ -76,7 +80,8 @@ def split(data, path):
         if r.type == perf_swap.SAMPLE:
             ends.setdefault(cpu, []).append(len(parts[cpu]))
     begin, end = data.data[0], sum(data.data)
-    sections = [(number, bytes(data.bytes[at:at + size])) for number, (at, size) in data.features()] + [(DIR_FORMAT, struct.pack("<Q", 1))]
+    sections = [(number, bytes(data.bytes[at:at + size])) for number, (at, size) in data.features()] + [(DIR_FORMAT,
+            struct.pack("<Q", 1))]
     place = begin + len(made_up) + 16 * len(sections)
     table, contents, bits = b"", b"", data.words[9]
     for number, content in sorted(sections):
@@ -88,7 +93,8 @@ def split(data, path):
     struct.pack_into("<Q", header, 9 * 8, bits)
     require(end <= len(data.bytes), "the recording has no end")
     os.mkdir(path)
-    for name, content in [("data", bytes(header) + made_up + table + contents)] + [("data.%d" % cpu, parts[cpu]) for cpu in sorted(parts)]:
+    for name, content in [("data", bytes(header) + made_up + table + contents)] + [("data.%d" % cpu, parts[cpu])
+            for cpu in sorted(parts)]:
         with open(os.path.join(path, name), "wb") as stream:
             stream.write(content)
     return ends
@@ -133,7 +139,8 @@ def check_missing(box, directory, ends):
     os.unlink(os.path.join(directory, "data.0"))
     result = opimport(box, "--session-dir=" + box.session, "-o", "missing", directory)
     require(result.rc == 1 and "data.0: at byte 0: it is not there" in result.err, "%d: %s" % (result.rc, result.err))
-    require(0 < stored(result.out) <= sum(len(e) for c, e in ends.items() if c), "of the other files %d are stored" % stored(result.out))
+    require(0 < stored(result.out) <= sum(len(e) for c, e in ends.items() if c),
+            "of the other files %d are stored" % stored(result.out))
     tool = os.path.join(box.bin, "opimport")
     line = box.refused(tool, "--session-dir=" + box.session, "-o", "part", os.path.join(directory, "data"))
     require("name the directory" in line, line)
@@ -151,7 +158,9 @@ def mend(path):
 
 
 def check_threads(box, name, *more):
-    """What perf record --threads wrote, against perf report, which does not read it always when there is another profiler."""
+    """What perf record --threads wrote, against perf report, which does not read it always when
+    there is another profiler.
+    """
     path = os.path.join(box.dir, name + ".data")
     record(box, path, "--threads", *more)
     out = imported(box, name, path)
@@ -187,7 +196,8 @@ def put_mapping(name="/no/such/app", time=1):
 
 def put_sample(identifier, time, chain=None):
     body = struct.pack("<QIIQQ", IMAGE + 0x100, PID, PID, time, identifier)
-    return put(perf_swap.SAMPLE, USER, body + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain) if chain is not None else b""))
+    return put(perf_swap.SAMPLE, USER, body + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain)
+                                               if chain is not None else b""))
 
 
 def stream(box, name, records):
@@ -223,9 +233,12 @@ def check_stream(box):
 
 
 def check_no_rounds(box):
-    """More than is held back, and then a mapping that is a little older: the samples behind it are those of its file."""
+    """More than is held back, and then a mapping that is a little older: the samples behind it are
+    those of its file.
+    """
     sample = struct.Struct("<IHHQIIQQ")
-    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time * STEP, PLAIN) for time in range(1, NR_UNROUNDED + 1))
+    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time * STEP, PLAIN)
+                       for time in range(1, NR_UNROUNDED + 1))
     mapping = put_mapping("/no/such/new", (NR_UNROUNDED - NR_MAPPED) * STEP)
     result = stream(box, "unrounded", put_attr(PLAIN, 0) + put_mapping() + samples + mapping)
     require(result.rc == 0, result.err)
@@ -248,22 +261,30 @@ def check_late_mapping(box, samples, mapping):
 
 
 def check_late_event(box):
-    """An event that comes when samples of others have been counted is not taken for one of those."""
-    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, SECOND) + put(ROUND, 0, b"") + put_sample(PLAIN, 2 * SECOND) + put(ROUND, 0, b"")
-    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 3 * SECOND, (IMAGE + 0x100, IMAGE + 0x200)) +
+    """An event that comes when samples of others have been counted is not taken for one of those.
+    """
+    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, SECOND) + put(ROUND, 0, b"") + put_sample(PLAIN,
+            2 * SECOND) + put(ROUND, 0, b"")
+    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 3 * SECOND,
+            (IMAGE + 0x100, IMAGE + 0x200)) +
                     put_sample(PLAIN, 4 * SECOND))
     require(result.rc == 1 and re.search(r"received 3, stored 3$", result.out, re.MULTILINE), result.out + result.err)
     require("1 samples are of events that the file tells when others had been counted" in result.err, result.err)
 
 
 def check_damaged_samples(box):
-    """A chain that is longer than its record, a sample that is too short for its identifier, and one of an event that is not in the file."""
+    """A chain that is longer than its record, a sample that is too short for its identifier, and
+    one of an event that is not in the file.
+    """
     chain = (IMAGE + 0x100, IMAGE + 0x200)
-    begin = put_attr(PLAIN, 0) + put_attr(CHAINED, WITH_CHAIN) + put_mapping() + put_sample(PLAIN, 10) + put_sample(CHAINED, 11, chain)
+    begin = put_attr(PLAIN, 0) + put_attr(CHAINED, WITH_CHAIN) + put_mapping() + put_sample(PLAIN,
+            10) + put_sample(CHAINED, 11, chain)
     longer = bytearray(put_sample(CHAINED, 12, chain))
     struct.pack_into("<Q", longer, 40, 1000)
-    for name, records, rc, told in (("longer", bytes(longer), 1, "at byte %d: a record does not hold what it should: " % (16 + len(begin))),
-                                    ("short", put(perf_swap.SAMPLE, USER, bytes(16)), 1, "1 samples are of events that the file does not have"),
+    for name, records, rc, told in (("longer", bytes(longer), 1,
+                                     "at byte %d: a record does not hold what it should: " % (16 + len(begin))),
+                                    ("short", put(perf_swap.SAMPLE, USER, bytes(16)), 1,
+                                     "1 samples are of events that the file does not have"),
                                     ("foreign", put_sample(999, 13), 0, "1 samples are of events that the file does not have")):
         result = stream(box, "damaged-" + name, begin + records)
         require(result.rc == rc and told in result.err, "%s: %d: %s" % (name, result.rc, result.err))
@@ -282,15 +303,19 @@ def check_no_events(box):
 
 def sample_files(box):
     """Of an import that is under way."""
-    return [f for f in glob.glob(os.path.join(box.session, "tmp", "import.*", "samples", "**", "task-clock.*"), recursive=True) if os.path.getsize(f)]
+    return [f for f in glob.glob(os.path.join(box.session, "tmp", "import.*", "samples", "**", "task-clock.*"),
+                                 recursive=True) if os.path.getsize(f)]
 
 
 def rounds(first, nr):
-    return b"".join(b"".join(put_sample(PLAIN, 10 + SECOND * r + i) for i in range(PER_ROUND)) + put(ROUND, 0, b"") for r in range(first, first + nr))
+    return b"".join(b"".join(put_sample(PLAIN, 10 + SECOND * r + i) for i in range(PER_ROUND)) + put(ROUND, 0, b"")
+                    for r in range(first, first + nr))
 
 
 def check_cut_session(box):
-    """Somebody cuts the sample file in the middle of the import: what it had is lost by name, and the import goes on."""
+    """Somebody cuts the sample file in the middle of the import: what it had is lost by name, and
+    the import goes on.
+    """
     command = [os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "bus", "-"]
     with subprocess.Popen(command, env=box.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write(struct.pack("<8sQ", b"PERFILE2", 16) + put_attr(PLAIN, 0) + put_mapping() + rounds(0, NR_ROUNDS))
@@ -303,7 +328,8 @@ def check_cut_session(box):
     require(process.returncode == 1 and event, "%d: %s%s" % (process.returncode, out, err))
     received, kept, lost = (int(n) for n in event.groups())
     samples, _ = totals(box, "bus")
-    require(received == 2 * NR_ROUNDS * PER_ROUND == kept + lost and list(samples.values()) == [kept], "%s, in the files %s" % (event[0], samples))
+    require(received == 2 * NR_ROUNDS * PER_ROUND == kept + lost and list(samples.values()) == [kept],
+            "%s, in the files %s" % (event[0], samples))
     require("opimport: standard input: %d samples are not in the session: the sample file" % lost in err, err)
     print("of a file that was cut: " + event[0])
 
@@ -335,16 +361,20 @@ def check_limits(box):
         result = import_limited(box, name, place, path, **keys)
         files = reader.read_session(place, name, strict=True)
         merged = sum(f.total for f in files if "too-many-images" in f.name.image[1])
-        require(result.rc == 1 and "%d counts are filed under too-many-images" % merged in result.err, "%d: %s" % (result.rc, result.err))
-        require(stored(result.out) == sum(f.total for f in files) == NR_IMAGES and 0 < merged < NR_IMAGES, "%s: %d of %s" % (name, merged, result.out))
-        require("(MaxSampleFiles)" in result.err if name == "files" else "as large as SessionKeepFree allows" in result.err, result.err)
+        require(result.rc == 1 and "%d counts are filed under too-many-images" % merged in result.err,
+                "%d: %s" % (result.rc, result.err))
+        require(stored(result.out) == sum(f.total for f in files) == NR_IMAGES and 0 < merged < NR_IMAGES,
+                "%s: %d of %s" % (name, merged, result.out))
+        require("(MaxSampleFiles)" in result.err
+                if name == "files" else "as large as SessionKeepFree allows" in result.err, result.err)
         require(name != "files" or len(files) == MAX_FILES, "%d files" % len(files))
         print("%s: %d files, %d samples under too-many-images" % (name, len(files), merged))
     free = os.statvfs(place)
     require(free.f_bavail * free.f_frsize > 900 << 10, "%d bytes are free of what was to be" % (free.f_bavail * free.f_frsize))
     result = import_limited(box, "none", place, path, SessionKeepFree="2M")
     require(result.rc == 1 and "no more room left than SessionKeepFree" in result.err, "%d: %s" % (result.rc, result.err))
-    require(not os.path.exists(os.path.join(place, "samples", "none")) and not os.listdir(os.path.join(place, "tmp")), "something is left")
+    require(not os.path.exists(os.path.join(place, "samples", "none")) and not os.listdir(os.path.join(place, "tmp")),
+            "something is left")
 
 
 def check_full(box):
@@ -353,7 +383,8 @@ def check_full(box):
     result = import_limited(box, "full", place, many_images(box), SessionKeepFree="0")
     require(result.rc == 1 and "No space left on device: nothing was kept; make room there, or name another place" in result.err,
             "%d: %s" % (result.rc, result.err))
-    require(os.listdir(os.path.join(place, "samples")) in ([], ["current"]) and not os.listdir(os.path.join(place, "tmp")), "something is left")
+    require(os.listdir(os.path.join(place, "samples")) in ([], ["current"])
+            and not os.listdir(os.path.join(place, "tmp")), "something is left")
 
 
 def check_no_place(box):
@@ -393,7 +424,8 @@ def known_id(name, digits):
 
 def file_of(records, ids):
     """A file of one event and a list of build-ids."""
-    attr = struct.pack("<IIQQQQQ", 1, 112, 0, 1000000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0") + struct.pack("<QQ", 104, 8)
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0, 1000000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112,
+            b"\0") + struct.pack("<QQ", 104, 8)
     at = 104 + 8 + len(attr)
     header = struct.pack("<8s8Q4Q", b"PERFILE2", 104, len(attr), 112, len(attr), at, len(records), 0, 0, 1 << BUILD_ID, 0, 0, 0)
     table = struct.pack("<QQ", at + len(records) + 16, len(ids))
@@ -425,7 +457,9 @@ def import_with_ids(box, name, image, image_id, kernel_id):
 
 
 def check_build_ids(box):
-    """An image is the file of its path when that has its build-id, and the kernel the one that runs; others have no symbols."""
+    """An image is the file of its path when that has its build-id, and the kernel the one that
+    runs; others have no symbols.
+    """
     image, other = os.path.join(box.dir, "image"), "%040x" % 0x123456789
     source = image + ".c"
     with open(source, "w", encoding="utf-8") as out:
@@ -449,7 +483,8 @@ def put_feature(number, text):
 def kernel_of(box, name, host, release, start):
     """What the samples of a kernel are filed under that a stream tells of without a build-id."""
     records = put_attr(PLAIN, 0) + put_feature(HOSTNAME, host) + put_feature(OSRELEASE, release)
-    records += map_of(KERNEL, -1, start, start, "[kernel.kallsyms]_text") + put(perf_swap.SAMPLE, KERNEL, struct.pack("<QIIQQ", start + 64, PID, PID, 20, PLAIN))
+    records += map_of(KERNEL, -1, start, start, "[kernel.kallsyms]_text") + put(perf_swap.SAMPLE, KERNEL,
+            struct.pack("<QIIQQ", start + 64, PID, PID, 20, PLAIN))
     result = stream(box, name, records)
     require(result.rc == 0, result.err)
     return [f.name.image[1] for f in reader.read_session(box.session, name, strict=True)]
@@ -474,11 +509,14 @@ def check_own_kernel(box):
 def check_words(box):
     """IBS without its registers; a kernel that is not told of, with samples in it and without."""
     attr = struct.pack("<IIQQQQQ", IBS_TYPE, 112, 0, 100000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0")
-    records = put(ATTR, 0, attr + struct.pack("<Q", PLAIN)) + put(FEATURE, 0, struct.pack("<QII", PMU_MAPPINGS, 1, IBS_TYPE) + IBS_NAME)
+    records = put(ATTR, 0, attr + struct.pack("<Q", PLAIN)) + put(FEATURE, 0, struct.pack("<QII", PMU_MAPPINGS, 1,
+            IBS_TYPE) + IBS_NAME)
     records += put_mapping() + put_sample(PLAIN, 10)
     result = stream(box, "bare", records)
-    require(result.rc == 0 and "recorded without the registers of IBS (perf record --raw-samples)" in result.out, result.out + result.err)
-    require("hidden" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:bare").err, "there is no kernel")
+    require(result.rc == 0 and "recorded without the registers of IBS (perf record --raw-samples)" in result.out,
+            result.out + result.err)
+    require("hidden" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session,
+                                    "session:bare").err, "there is no kernel")
     records += put(perf_swap.SAMPLE, KERNEL, struct.pack("<QIIQQ", KERNEL_START, PID, PID, 20, PLAIN))
     stream(box, "hidden", records)
     err = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:hidden").err

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-opimport: what a recording had lost is in the ledger once, whoever tells it: LOST of a full ring, LOST_SAMPLES of a driver, or those in which perf writes what
-PERF_FORMAT_LOST has counted; by made-up streams with exact figures, and by a recording with rings that are too small, against its own records and perf report.
+opimport: what a recording had lost is in the ledger once, whoever tells it: LOST of a full ring,
+LOST_SAMPLES of a driver, or those in which perf writes what
+PERF_FORMAT_LOST has counted; by made-up streams with exact figures, and by a recording with rings
+that are too small, against its own records and perf report.
 """
 import collections
 import os
@@ -53,15 +55,19 @@ def told(out):
     return {name: int(nr or 0) for name, _, _, nr in LEDGER.findall(out)}
 
 
-# records, what is lost with PERF_FORMAT_LOST and without it (of cpu-clock, of page-faults), and what is on no event's account
+# records, what is lost with PERF_FORMAT_LOST and without it (of cpu-clock, of page-faults), and
+# what is on no event's account
 CASES = {
     "ring": (lost(CLOCK_ID, 5), (5, 0), (5, 0), 0),
     "driver": (lost(CLOCK_ID, 5) + lost_samples(CLOCK_ID, 6, AT_ALL) + lost_samples(FAULTS_ID, 7, AT_ALL), (11, 7), (11, 7), 0),
-    "sums": (lost(CLOCK_ID, 5) + lost(FAULTS_ID, 1) + lost_samples(CLOCK_ID, 6, BY_PERF) + lost_samples(FAULTS_ID, 7, BY_PERF), (6, 7), (11, 8), 0),
+    "sums": (lost(CLOCK_ID, 5) + lost(FAULTS_ID, 1) + lost_samples(CLOCK_ID, 6, BY_PERF) + lost_samples(FAULTS_ID, 7,
+            BY_PERF), (6, 7), (11, 8), 0),
     "both": (lost(CLOCK_ID, 5) + lost_samples(CLOCK_ID, 2, AT_ALL) + lost_samples(CLOCK_ID, 6, BY_PERF), (8, 0), (13, 0), 0),
-    "read": (read_record(CLOCK_ID, 40) + lost(FAULTS_ID, 5) + lost_samples(CLOCK_ID, 5, BY_PERF) + read_record(FAULTS_ID, 40), (5, 0), (5, 5), 0),
+    "read": (read_record(CLOCK_ID, 40) + lost(FAULTS_ID, 5) + lost_samples(CLOCK_ID, 5,
+            BY_PERF) + read_record(FAULTS_ID, 40), (5, 0), (5, 5), 0),
     "filter": (lost_samples(CLOCK_ID, 90, BY_PERF, TO_FILTER) + lost(CLOCK_ID, 5), (5, 0), (5, 0), 0),
-    "nobody": (lost(UNKNOWN_ID, 100) + lost(0, 1000) + lost_samples(UNKNOWN_ID, 9, AT_ALL) + lost(CLOCK_ID, 5), (5, 0), (5, 0), 1109),
+    "nobody": (lost(UNKNOWN_ID, 100) + lost(0, 1000) + lost_samples(UNKNOWN_ID, 9, AT_ALL) + lost(CLOCK_ID, 5),
+               (5, 0), (5, 0), 1109),
 }
 
 
@@ -71,7 +77,8 @@ def check_stream(box, name, read_format, records, wanted, unknown):
     result = forms.stream(box, name, begin + samples + records)
     require(result.rc == 0, "%s: exit code %d: %s" % (name, result.rc, result.err))
     require(sorted(match[1:3] for match in LEDGER.findall(result.out)) == [("2", "2"), ("3", "3")], "%s: %s" % (name, result.out))
-    require(tuple(told(result.out)[event] for event in ("cpu-clock", "page-faults")) == wanted, "%s: not %s: %s" % (name, wanted, result.out))
+    require(tuple(told(result.out)[event] for event in ("cpu-clock", "page-faults")) == wanted,
+            "%s: not %s: %s" % (name, wanted, result.out))
     line = UNKNOWN_LINE.search(result.err)
     require((int(line[1]) if line else 0) == unknown, "%s: not %d on no event's account: %s" % (name, unknown, result.err))
     with open(os.path.join(box.session, "samples", name, "stats", "lost_records_by_kernel"), encoding="ascii") as stats:
@@ -86,20 +93,25 @@ def check_streams(box):
 
 def check_late_event(box):
     """What an event lost that is told when samples of others have been counted."""
-    begin = put_attr(CLOCK, CLOCK_ID, 0) + forms.put_mapping() + forms.put_sample(CLOCK_ID, forms.SECOND) + forms.put(forms.ROUND, 0, b"")
-    result = forms.stream(box, "late", begin + forms.put_sample(CLOCK_ID, 2 * forms.SECOND) + forms.put(forms.ROUND, 0, b"") + put_attr(FAULTS, FAULTS_ID, 0) +
+    begin = put_attr(CLOCK, CLOCK_ID, 0) + forms.put_mapping() + forms.put_sample(CLOCK_ID,
+            forms.SECOND) + forms.put(forms.ROUND, 0, b"")
+    result = forms.stream(box, "late", begin + forms.put_sample(CLOCK_ID, 2 * forms.SECOND) + forms.put(forms.ROUND,
+            0, b"") + put_attr(FAULTS, FAULTS_ID, 0) +
                           lost(FAULTS_ID, 4) + lost_samples(FAULTS_ID, 5, AT_ALL))
     require(UNKNOWN_LINE.search(result.err) and UNKNOWN_LINE.search(result.err)[1] == "9", result.err)
     require(told(result.out) == {"cpu-clock": 0}, result.out)
 
 
 def check_no_identifiers(box):
-    """Two events are not told apart by samples that have no identifier, nor by records that have it elsewhere; one event needs none."""
+    """Two events are not told apart by samples that have no identifier, nor by records that have it
+    elsewhere; one event needs none.
+    """
     without = 1 | 2 | 4
     sample = forms.put(perf_swap.SAMPLE, forms.USER, struct.pack("<QIIQ", forms.IMAGE + 0x100, forms.PID, forms.PID, 10))
     for name, second in (("none", put_attr(FAULTS, 0, 0, without)), ("some", put_attr(FAULTS, FAULTS_ID, 0))):
         result = forms.stream(box, "two-" + name, put_attr(CLOCK, 0, 0, without) + second + sample)
-        require(result.rc == 1 and "nothing that tells their samples apart" in result.err, "%s: %d: %s" % (name, result.rc, result.err))
+        require(result.rc == 1 and "nothing that tells their samples apart" in result.err,
+                "%s: %d: %s" % (name, result.rc, result.err))
         require(not forms.totals(box, "two-" + name)[0], "samples of either event are counted as the first's")
     elsewhere = put_attr(CLOCK, CLOCK_ID, 0) + put_attr(FAULTS, FAULTS_ID, 0, forms.SAMPLE_TYPE | 128)
     result = forms.stream(box, "two-trailers", elsewhere + forms.put_sample(CLOCK_ID, 10))
@@ -145,13 +157,15 @@ def check_perf_report(box, path, ours):
         event = STATS_EVENT.match(line)[1].replace(":", "_") if STATS_EVENT.match(line) else event
         if event and STATS_LOST.match(line):
             theirs[event] += int(STATS_LOST.match(line)[1])
-    require(theirs == collections.Counter({name: nr for name, nr in ours.items() if nr}), "perf report has %s lost, opimport %s" % (theirs, ours))
+    require(theirs == collections.Counter({name: nr for name, nr in ours.items() if nr}),
+            "perf report has %s lost, opimport %s" % (theirs, ours))
 
 
 def check_recording(box):
     path, cut = os.path.join(box.dir, "small.data"), os.path.join(box.dir, "cut.data")
     for _ in range(ATTEMPTS):
-        box.good("perf", "record", "-q", "-B", "-a", *RECORDING, "-o", path, "--", "sh", "-c", test_import.WORK.format(1), env=test_import.PERF_ENV)
+        box.good("perf", "record", "-q", "-B", "-a", *RECORDING, "-o", path, "--", "sh", "-c",
+                 test_import.WORK.format(1), env=test_import.PERF_ENV)
         data = perf_swap.PerfData(path)
         data.mend_flags()
         data.write(path)

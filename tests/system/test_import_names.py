@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What opimport is given by who wants to do harm, or by a machine that is not like this one: names that no file has, numbers that no process has, the features of a 32-bit
-machine of the other byte order; and what it leaves when it is killed. Sessions are read by an independent reader, which takes no name that the format does not have.
+What opimport is given by who wants to do harm, or by a machine that is not like this one: names
+that no file has, numbers that no process has, the features of a 32-bit
+machine of the other byte order; and what it leaves when it is killed. Sessions are read by an
+independent reader, which takes no name that the format does not have.
 """
 import json
 import os
@@ -29,8 +31,10 @@ ATTR, HEADER = 64, 16
 PERIOD = 1000000
 BUILD_ID, HOSTNAME, OSRELEASE, ARCH = 2, 3, 4, 6
 
-NAMES = ("/", "//", "///", "/.", "/..", "/../../../../../../etc/passwd", "/a/../b", "/a//b/", "/{dep}", "/x/{dep}/{root}/y", "/{cg}/{kern}", "/{root}",
-         "/a\nb\tc\\", "/" + "x" * 300 + "/y", "/y/" + "x" * 300, "/" + "x" * 300 + "/", "/" + "a/" * 1500 + "z", "/" + "../" * 500, "/bin/true (deleted)",
+NAMES = ("/", "//", "///", "/.", "/..", "/../../../../../../etc/passwd", "/a/../b", "/a//b/", "/{dep}",
+         "/x/{dep}/{root}/y", "/{cg}/{kern}", "/{root}",
+         "/a\nb\tc\\", "/" + "x" * 300 + "/y", "/y/" + "x" * 300, "/" + "x" * 300 + "/", "/" + "a/" * 1500 + "z",
+         "/" + "../" * 500, "/bin/true (deleted)",
          "/(no path)", "/\x1b[31m", "", ".", "..", "../up", "[vdso]", "[a/b}]", "[..]", "//anon", "/y.jo", "/TIMER.1.0.all.all.all")
 PARTS = ("[..]", "[.]", "[no-process]", "..", "/lib/a/..", "/", "[]", "[a/b]", "x" * 400, "[{dep}]", "[kernel.kallsyms]_text")
 PIDS = (1, 0x7fffffff, 0x80000000, 0xfffffffe)
@@ -77,7 +81,8 @@ def opcheck(box, name, code, *words):
 def check_session(box, name, nr_samples):
     """All of it is there, and can be read. Its rows of images."""
     files = reader.read_session(box.session, name, strict=True)
-    require(sum(f.total for f in files) == nr_samples, "%d samples are in the files, not %d" % (sum(f.total for f in files), nr_samples))
+    require(sum(f.total for f in files) == nr_samples,
+            "%d samples are in the files, not %d" % (sum(f.total for f in files), nr_samples))
     state = opcheck(box, name, SOUND)
     require(not state["problems"] and state["samples"] == nr_samples, "%s" % state)
     for words in ((), ("-l",), ("--images",)):
@@ -105,11 +110,13 @@ def check_names(box):
         require(result.rc == 0 and "lost_" not in result.out, "%d: %s%s" % (result.rc, result.out, result.err))
         rows = check_session(box, name, stream.nr_samples)
         without = [row[2] for row in rows if row[1] == "file" and not row[3].strip("/")]
-        require(len(without) >= 3 and all(shown.startswith("/(no path)") for shown in without), "files without a path: %s" % without)
+        require(len(without) >= 3 and all(shown.startswith("/(no path)") for shown in without),
+                "files without a path: %s" % without)
 
 
 def check_earlier(box):
-    """What opd 0.1 made of "/": reports show the rest with a warning, a repair keeps the samples."""
+    """What opd 0.1 made of "/": reports show the rest with a warning, a repair keeps the samples.
+    """
     stream = Stream()
     for pid, image, nr in ((100, "/", 3), (101, "/bin/true", 30)):
         stream.map(pid, START, image)
@@ -128,10 +135,13 @@ def check_earlier(box):
     with open(table, "w", encoding="utf-8") as lines:
         lines.write(text.replace("\t/(no path)\t", "\t\t"))
     result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:earlier")
-    require(result.rc == 1 and "true" in result.out and "it is left out" in result.err and "3 samples of cpu-clock:1000000 are gone" in result.err and "%s" % event in result.err, "%d: %s%s" % (result.rc, result.out, result.err))
+    require(result.rc == 1 and "true" in result.out and "it is left out" in result.err
+            and "3 samples of cpu-clock:1000000 are gone" in result.err and "%s" % event in result.err,
+            "%d: %s%s" % (result.rc, result.out, result.err))
     opcheck(box, "earlier", 2)
     repaired = opcheck(box, "earlier", REPAIRED, "--repair")
-    require(any(p["fault"] == "its image has no name" and p["detail"] == os.path.join(inner, event) for p in repaired["problems"]), "%s" % repaired)
+    require(any(p["fault"] == "its image has no name" and p["detail"] == os.path.join(inner, event)
+                for p in repaired["problems"]), "%s" % repaired)
     require(not os.path.exists(os.path.join(current, "damaged")), "something was put aside")
     files = reader.read_session(box.session, "earlier", strict=True)
     require({f.name.app[1]: f.total for f in files} == {"/(no path)": 3, "/bin/true": 30}, "%s" % files)
@@ -147,7 +157,9 @@ def feature_text(text):
 
 
 def big_endian(path, wide, with_host=True):
-    """A file of a machine of the other byte order whose longs have 64 bits, or 32. The build-id in it."""
+    """A file of a machine of the other byte order whose longs have 64 bits, or 32. The build-id in
+    it.
+    """
     build_id, name = bytes(range(1, 21)), b"/usr/bin/busybox".ljust(64, b"\0")
     known = struct.pack(">IHH", 0, USER, 36 + len(name)) + struct.pack(">i", -1) + build_id + bytes(4) + name
     features = {BUILD_ID: known, HOSTNAME: feature_text("mips-box"), OSRELEASE: feature_text("4.19.0"), ARCH: feature_text("mips")}
@@ -179,7 +191,8 @@ def check_longs(box):
         path = os.path.join(box.dir, name + ".data")
         build_id = big_endian(path, wide)
         result = opimport(box, "--session-dir=" + box.session, "-o", name, path)
-        require(result.rc == 0 and "taken on mips-box, Linux 4.19.0, mips" in result.out, "%d: %s%s" % (result.rc, result.out, result.err))
+        require(result.rc == 0 and "taken on mips-box, Linux 4.19.0, mips" in result.out,
+                "%d: %s%s" % (result.rc, result.out, result.err))
         require(any(row[6] == build_id for row in check_session(box, name, 10)), "the build-id is not in the table")
     path = os.path.join(box.dir, "hostless.data")
     build_id = big_endian(path, True, with_host=False)
@@ -192,7 +205,8 @@ def check_longs(box):
 def check_cycles(box):
     """What opcheck calls samples is what the sampler took, not what was derived of it."""
     cpu = ibsdata.Cpu(0x19, 0x11, 0xbff)
-    op = ibsdata.pack(cpu.caps, [ibsdata.OP_VAL | ibsdata.OP_EN, START + AT, 0xffffffff, 3, 1 | 1 << 7 | 3 << 17 | 1 << 20 | 0xffff << 32, 0x7000, 0x1000, 0])
+    op = ibsdata.pack(cpu.caps, [ibsdata.OP_VAL | ibsdata.OP_EN, START + AT, 0xffffffff, 3,
+                                 1 | 1 << 7 | 3 << 17 | 1 << 20 | 0xffff << 32, 0x7000, 0x1000, 0])
     path = os.path.join(box.dir, "cycles.data")
     ibsdata.write_perf_data(path, cpu, [ibsdata.Record(ibsdata.OP, op, "decoded", True)] * 70)
     require(opimport(box, "--session-dir=" + box.session, "-o", "cycles", path).rc == 0, "not imported")
@@ -216,7 +230,8 @@ def begin_import(box, name, stream):
     child.stdin.flush()
 
     def begun():
-        return [name for name in set(imports(box)) - set(before) if os.path.isdir(os.path.join(box.session, "tmp", name, "samples", "current"))]
+        return [name for name in set(imports(box)) - set(before) if os.path.isdir(os.path.join(box.session, "tmp",
+                name, "samples", "current"))]
     opdtest.wait_until(begun, opdtest.HANG_SECONDS, "the import does not begin")
     return child, begun()[0]
 
@@ -235,7 +250,9 @@ def kill_import(box, stream):
 
 
 def check_left(box):
-    """The next one removes what a killed one left, and not what another one works in; a repair does as well."""
+    """The next one removes what a killed one left, and not what another one works in; a repair does
+    as well.
+    """
     stream = Stream()
     stream.map(100, START, "/bin/true")
     stream.sample(100, START + AT)

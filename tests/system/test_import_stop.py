@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opimport is ended by SIGINT, SIGTERM and SIGHUP wherever it waits for its input, and keeps nothing then; it does not wait for a FIFO where a file should be."""
+"""opimport is ended by SIGINT, SIGTERM and SIGHUP wherever it waits for its input, and keeps
+nothing then; it does not wait for a FIFO where a file should be.
+"""
 import fcntl
 import os
 import signal
@@ -39,7 +41,8 @@ def check_ended(box, name, number, given, *args):
         try:
             process.stdin.write(given)
             process.stdin.flush()
-            opdtest.wait_until(lambda: process.poll() is not None or (is_read(process.stdin) or args) and waits(process), opdtest.HANG_SECONDS, "it does not wait")
+            opdtest.wait_until(lambda: process.poll() is not None or (is_read(process.stdin) or args)
+                               and waits(process), opdtest.HANG_SECONDS, "it does not wait")
             process.send_signal(number)
             process.wait(opdtest.HANG_SECONDS)
         finally:
@@ -47,7 +50,8 @@ def check_ended(box, name, number, given, *args):
                 process.kill()
         out, err = process.stdout.read().decode(), process.stderr.read().decode()
         process.stdin.close()
-    require(process.returncode == 1 and err == "opimport: interrupted: nothing was kept\n", "%s: exit code %d: %s%s" % (name, process.returncode, out, err))
+    require(process.returncode == 1 and err == "opimport: interrupted: nothing was kept\n",
+            "%s: exit code %d: %s%s" % (name, process.returncode, out, err))
     samples, tmp = (os.path.join(box.session, part) for part in ("samples", "tmp"))
     require(not os.path.exists(os.path.join(samples, name)), "%s: there is a session" % name)
     require(not os.path.isdir(tmp) or not os.listdir(tmp), "%s: something is left" % name)

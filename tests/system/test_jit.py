@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the place of other code, memory mapped twice,
-forks, a container; and a map that belongs to somebody else, to an earlier process or to the program before exec, or is none, names nothing.
-Where descriptors are few, crowds of processes with such memory do not take them from samples, nor places from those that have JIT code.
+JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the
+place of other code, memory mapped twice,
+forks, a container; and a map that belongs to somebody else, to an earlier process or to the program
+before exec, or is none, names nothing.
+Where descriptors are few, crowds of processes with such memory do not take them from samples, nor
+places from those that have JIT code.
 """
 import glob
 import os
@@ -35,7 +38,9 @@ LEFT = []  # files that the processes of this test may leave in /tmp; another te
 
 
 def jit_functions(box, app):
-    """({function: samples} by the objects beside the sample files of an application, samples of it in anonymous regions)."""
+    """({function: samples} by the objects beside the sample files of an application, samples of it
+    in anonymous regions).
+    """
     found, rest = {}, 0
     for sample_file in box.files():
         kind, name = sample_file.name.image
@@ -54,7 +59,9 @@ def jit_functions(box, app):
 
 
 def check_shares(box, app, spent, names, waiting_ns=0):
-    """Each function has the samples of the CPU time that the program measured in it, and of what waited in the rings before."""
+    """Each function has the samples of the CPU time that the program measured in it, and of what
+    waited in the rings before.
+    """
     found, rest = jit_functions(box, app)
     print("%s: %s, %d in no function, %s ms spent" % (os.path.basename(app), found, rest, [n // 1000000 for n in spent]))
     require(sorted(found) == sorted(names), "%s has the functions %s, not %s" % (app, sorted(found), sorted(names)))
@@ -63,7 +70,8 @@ def check_shares(box, app, spent, names, waiting_ns=0):
         wanted, percent = 100.0 * ns / sum(spent), 100.0 * found[name] / total
         require(abs(wanted - percent) < POINTS, "%s: %s has %.2f %%, not %.2f %%" % (app, name, percent, wanted))
     expected = sum(spent) / PERIOD_NS
-    require(0.8 * expected < total < 1.25 * expected + 50 + waiting_ns / PERIOD_NS, "%s: %d samples of about %d" % (app, total, expected))
+    require(0.8 * expected < total < 1.25 * expected + 50 + waiting_ns / PERIOD_NS,
+            "%s: %d samples of about %d" % (app, total, expected))
     return found, rest
 
 
@@ -86,7 +94,9 @@ def start(box, *command, **more):
 
 
 def work(box, kind, *args, prefix=(), name=None, ms=MS):
-    """Runs one kind of work in an application of its own; its path and the nanoseconds that it printed."""
+    """Runs one kind of work in an application of its own; its path and the nanoseconds that it
+    printed.
+    """
     app = box.copy_work("jit-" + (name or kind), "jit_work")
     child = start(box, *prefix, app, kind, ms, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = child.communicate(timeout=opdtest.CALL_SECONDS)
@@ -114,13 +124,16 @@ def work_in_container(box):
 
 def map_of_others(box):
     """
-    Maps of the right name and owner that tell of other programs at the addresses where code runs now: (application, nanoseconds) of the
+    Maps of the right name and owner that tell of other programs at the addresses where code runs
+    now: (application, nanoseconds) of the
     program after exec, and of a process with the number that another one had in a container.
     """
     directory = tempfile.mkdtemp(prefix="opd-test.", dir="/var/tmp")
     fixed = ("setarch", "-R")
-    container = (*fixed, "unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c", 'mount --bind "$0" /tmp; exec "$@"', directory)
-    programs = [shutil.copy(os.path.join(os.path.dirname(box.work), "jit_work"), os.path.join(directory, name)) for name in ("one", "two")]
+    container = (*fixed, "unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c",
+                 'mount --bind "$0" /tmp; exec "$@"', directory)
+    programs = [shutil.copy(os.path.join(os.path.dirname(box.work), "jit_work"), os.path.join(directory, name))
+                for name in ("one", "two")]
     box.good(*container, programs[0], "map", 1)
     path = os.path.join(directory, "perf-1.map")
     require(os.path.exists(path), "the first process of a container wrote no map")
@@ -136,7 +149,8 @@ def check_other_map(box, app, path):
         named = [int(line.split()[0], 16) for line in stream]
     ranges = [re.search(r"range:0x([0-9a-f]+)-0x([0-9a-f]+)", f.name.image[1]) for f in box.files()
               if f.name.app[1] == app and f.name.image[0] == "anon" and f.total > SHORT_MS * 1000000 / PERIOD_NS / 2]
-    require(any(int(r.group(1), 16) <= n < int(r.group(2), 16) for r in ranges for n in named), "%s has no code where the map has: %s" % (app, named))
+    require(any(int(r.group(1), 16) <= n < int(r.group(2), 16) for r in ranges for n in named),
+            "%s has no code where the map has: %s" % (app, named))
 
 
 def code_of(path):
@@ -160,9 +174,11 @@ def check_dump(box, app):
     require(len(objects) == 1, "%s has the objects %s" % (app, objects))
     code = code_of(objects[0])
     require(sorted(code) == ["jit_alpha", "jit_beta"], "objdump finds %s" % sorted(code))
-    require(code["jit_alpha"].rstrip(b"\0") == code["jit_beta"].rstrip(b"\0") != b"", "the code is not what was in the dump: %s" % code)
+    require(code["jit_alpha"].rstrip(b"\0") == code["jit_beta"].rstrip(b"\0") != b"",
+            "the code is not what was in the dump: %s" % code)
     lines = box.opreport("-l", "-g", app)
-    require(re.search(r"alpha\.js:10 .*jit_alpha$", lines, re.MULTILINE), "opreport -g does not know the line of jit_alpha:\n" + lines)
+    require(re.search(r"alpha\.js:10 .*jit_alpha$", lines, re.MULTILINE),
+            "opreport -g does not know the line of jit_alpha:\n" + lines)
     require("damaged" not in box.opreport("--images", app), "opreport --images takes the object's lines for damaged")
     text, errors = annotate(box, app)
     require(re.search(r"<jit_alpha>: /\* jit_alpha total: ", text) and not re.search(r"no code is shown for .*\.jo: ", errors),
@@ -185,8 +201,10 @@ def check_report(box, app, found):
     require(re.search(r"^\t *[0-9]+ +[0-9.e+-]+ +[0-9]+\.jo$", box.opreport("-n", app), re.MULTILINE), "the summary has no object")
     text, errors = annotate(box, app)
     for name, count in found.items():
-        require(re.search(r"^ *%d +[0-9.]+ :/\* %s total: +%d " % (count, re.escape(name), count), text, re.MULTILINE), "opannotate has no total of %s:\n%s" % (name, text))
-    require(re.search(r"no code is shown for %d samples .*\.jo: .*a perf map has names$" % sum(found.values()), errors, re.MULTILINE),
+        require(re.search(r"^ *%d +[0-9.]+ :/\* %s total: +%d " % (count, re.escape(name), count), text,
+                          re.MULTILINE), "opannotate has no total of %s:\n%s" % (name, text))
+    require(re.search(r"no code is shown for %d samples .*\.jo: .*a perf map has names$" % sum(found.values()),
+                      errors, re.MULTILINE),
             "opannotate does not say that there is no code:\n" + errors)
 
 
@@ -202,7 +220,9 @@ def has_lines(path, number):
 
 
 def wait_for_both(box, app, already=0):
-    """Until the session has so many more samples of the code that each function is among them; they are written out."""
+    """Until the session has so many more samples of the code that each function is among them; they
+    are written out.
+    """
     def has_both():
         box.opcontrol("--dump")
         return sum(f.total for f in box.files(live=True) if f.name.app[1] == app and f.name.image[0] == "jo") >= already + MIN_BOTH
@@ -210,7 +230,9 @@ def wait_for_both(box, app, already=0):
 
 
 def outlives(box):
-    """A process that goes on while the session is emptied, and while one opd follows the other: what each counted has its names."""
+    """A process that goes on while the session is emptied, and while one opd follows the other:
+    what each counted has its names.
+    """
     app = box.copy_work("jit-long", "jit_work")
     child = start(box, app, "map", 4 * WAIT_SECONDS * 1000)
     opdtest.wait_until(lambda: has_lines(map_path(child.pid), 2), WAIT_SECONDS, "no map is written")
@@ -228,7 +250,8 @@ def outlives(box):
     box.opcontrol("--stop")
     require(len(objects_of(box, app)) == 2, "two opds left the objects %s" % objects_of(box, app))
     found, rest = jit_functions(box, app)
-    require(sorted(found) == [ALPHA, BETA] and min(found.values()) > 10 and not rest, "two opds found %s, %d elsewhere" % (found, rest))
+    require(sorted(found) == [ALPHA, BETA] and min(found.values()) > 10 and not rest,
+            "two opds found %s, %d elsewhere" % (found, rest))
     box.check_agreement()
     box.end_process(child.pid)
     child.wait()
@@ -236,7 +259,9 @@ def outlives(box):
 
 
 def ends_early(box):
-    """A process that has ended before opd looks for the first time: its map and its dump are there still, and so is who began it."""
+    """A process that has ended before opd looks for the first time: its map and its dump are there
+    still, and so is who began it.
+    """
     box.configure(RingSize="8M", VisitInterval="10000")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     named = [(work(box, "map"), (ALPHA, BETA)), (work(box, "kept", box.dir), ("jit_alpha", "jit_beta"))]
@@ -253,19 +278,24 @@ def ends_early(box):
 
 
 def check_processes(box, status, mine):
-    """Each process whose code is named has an object of its own. Who else runs code here is not the test's business, and may be refused, too."""
+    """Each process whose code is named has an object of its own. Who else runs code here is not the
+    test's business, and may be refused, too.
+    """
     apps = sorted({f.name.image[1]: f.name.app[1] for f in box.files() if f.name.image[0] == "jo"}.values())
     others = [app for app in apps if app not in mine]
     print("processes with JIT code: %d, of others: %s" % (len(apps), others or "none"))
     require([app for app in apps if app in mine] == sorted(mine), "there are objects of %s" % apps)
-    require(status["jit_processes"] == len(apps), "the status says %d processes with JIT code, not %d" % (status["jit_processes"], len(apps)))
+    require(status["jit_processes"] == len(apps),
+            "the status says %d processes with JIT code, not %d" % (status["jit_processes"], len(apps)))
     refused = status["jit_refused_files"]
     require(refused == NR_REFUSED or (others and refused > NR_REFUSED), "the status says %d refused files" % refused)
     require("refused_files: %d" % refused in box.opcontrol("--status"), "opcontrol --status does not show what was refused")
 
 
 def start_with_few_descriptors(box, *setup):
-    """An opd that has some for JIT code, but fewer than there are processes in a crowd; as many as that are kept for the CPUs and whatever comes."""
+    """An opd that has some for JIT code, but fewer than there are processes in a crowd; as many as
+    that are kept for the CPUs and whatever comes.
+    """
     few = NR_NEEDED + 2 * NR_NEEDED_BY_CPU * os.cpu_count() + NR_FOR_JIT
     if box.run_as == "unit":
         box.unit_lines = ["LimitNOFILE=%d" % few]
@@ -279,7 +309,9 @@ def start_with_few_descriptors(box, *setup):
 
 
 def beside_crowd(box, kind):
-    """JIT code of another program while a crowd is there: (application, nanoseconds), and the descriptors that opd has then."""
+    """JIT code of another program while a crowd is there: (application, nanoseconds), and the
+    descriptors that opd has then.
+    """
     child = box.start_piped(box.copy_work("jit-" + kind, "jit_work"), kind, CROWD_MS, NR_CROWD)
     require(int(child.stdout.readline()) == NR_CROWD, "not all of the crowd is there")
     with open("/proc/%d/task/%d/children" % (child.pid, child.pid), encoding="ascii") as stream:
@@ -295,7 +327,9 @@ def beside_crowd(box, kind):
 
 
 def crowds(box):
-    """Processes with memory for code, without a map and with one each, more than opd has descriptors."""
+    """Processes with memory for code, without a map and with one each, more than opd has
+    descriptors.
+    """
     start_with_few_descriptors(box, "--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     nr_before = len(os.listdir("/proc/%d/fd" % box.lock_pid()))
     beside, nr_silent = beside_crowd(box, "crowd")
@@ -306,10 +340,13 @@ def crowds(box):
     print("descriptors: %d, %d beside a crowd without maps, %d with maps; %d and %d processes refused" % (
         nr_before, nr_silent, nr_named, refused, status["jit_refused_processes"]))
     lost = {e["name"]: e["lost_too_many_files"] for e in status["events"]}
-    require(not any(lost.values()) and not status["dcookie_errors"], "a crowd costs samples: %s, %d times no table" % (lost, status["dcookie_errors"]))
+    require(not any(lost.values()) and not status["dcookie_errors"],
+            "a crowd costs samples: %s, %d times no table" % (lost, status["dcookie_errors"]))
     require("Too many open files" not in box.log_text(), "a crowd costs descriptors: " + box.log_text())
-    require(nr_silent <= nr_before + 5 and not refused, "a crowd without maps has %d descriptors, %d refused" % (nr_silent - nr_before, refused))
-    require(nr_named >= nr_before + 10 and status["jit_refused_processes"] > refused, "a crowd with maps has %d descriptors" % (nr_named - nr_before))
+    require(nr_silent <= nr_before + 5 and not refused,
+            "a crowd without maps has %d descriptors, %d refused" % (nr_silent - nr_before, refused))
+    require(nr_named >= nr_before + 10 and status["jit_refused_processes"] > refused,
+            "a crowd with maps has %d descriptors" % (nr_named - nr_before))
     check_shares(box, *beside, (ALPHA, BETA))
     named = jit_functions(box, os.path.join(box.dir, "jit-maps"))[0]
     require(sum(named.values()) > 0, "no code of the crowd is named")

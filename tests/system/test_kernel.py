@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Kernel code that is not in the kernel's own text: BPF programs that were there before opd and that come and go while it runs, also while records are lost; filters of
+Kernel code that is not in the kernel's own text: BPF programs that were there before opd and that
+come and go while it runs, also while records are lost; filters of
 classic BPF, of which nobody tells; kernel threads and
-idle CPUs; a session that goes on under another kernel; and addresses that are hidden, which the log, --status and opreport say. For these opd
-gets a mount name space of its own, in which /sys/kernel/notes and /proc/kallsyms are files of the test. Modules have their unit test, test_kernel_map.
+idle CPUs; a session that goes on under another kernel; and addresses that are hidden, which the
+log, --status and opreport say. For these opd
+gets a mount name space of its own, in which /sys/kernel/notes and /proc/kallsyms are files of the
+test. Modules have their unit test, test_kernel_map.
 """
 import ctypes
 import mmap
@@ -50,12 +53,15 @@ def bpf(command, attr):
 
 
 def load_program(name, nr_instructions=NR_INSTRUCTIONS):
-    """A long program without a loop: r0 = r0 * 3 + 1, many times. A descriptor; the program goes with it."""
+    """A long program without a loop: r0 = r0 * 3 + 1, many times. A descriptor; the program goes
+    with it.
+    """
     code = struct.pack("<BBhi", 0xb7, 0, 0, 1)
     code += (struct.pack("<BBhi", 0x27, 0, 0, 3) + struct.pack("<BBhi", 0x07, 0, 0, 1)) * (nr_instructions // 2)
     code += struct.pack("<BBhi", 0x95, 0, 0, 0)
     code_buffer, licence = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
-    attr = struct.pack("<IIQQIIQII16s", SOCKET_FILTER, len(code) // 8, ctypes.addressof(code_buffer), ctypes.addressof(licence), 0, 0, 0, 0, 0,
+    attr = struct.pack("<IIQQIIQII16s", SOCKET_FILTER, len(code) // 8, ctypes.addressof(code_buffer),
+                       ctypes.addressof(licence), 0, 0, 0, 0, 0,
                        name.encode())
     try:
         return bpf(BPF_PROG_LOAD, attr)
@@ -68,11 +74,14 @@ def run_program(program):
     data = ctypes.create_string_buffer(64)
     end = time.process_time() + RUN_SECONDS
     while time.process_time() < end:
-        bpf(BPF_PROG_TEST_RUN, struct.pack("<IIIIQQII", program, 0, len(data), 0, ctypes.addressof(data), 0, 1000, 0).ljust(80, b"\0"))
+        bpf(BPF_PROG_TEST_RUN, struct.pack("<IIIIQQII", program, 0, len(data), 0, ctypes.addressof(data), 0, 1000,
+                                           0).ljust(80, b"\0"))
 
 
 def run_filter():
-    """The same with classic BPF: a filter of a socket, which this process runs when it sends. Like those of seccomp it is in no list."""
+    """The same with classic BPF: a filter of a socket, which this process runs when it sends. Like
+    those of seccomp it is in no list.
+    """
     code = struct.pack("<HBBI", 0x00, 0, 0, 1)
     code += (struct.pack("<HBBI", 0x24, 0, 0, 3) + struct.pack("<HBBI", 0x04, 0, 0, 1)) * (NR_INSTRUCTIONS // 2)
     code += struct.pack("<HBBI", 0x06, 0, 0, 0)
@@ -136,19 +145,25 @@ def end(box):
 
 
 def check_filter(box, pid, status):
-    """No program is believed to reach to where a filter is, or not beyond a page; what is nowhere is counted."""
+    """No program is believed to reach to where a filter is, or not beyond a page; what is nowhere
+    is counted.
+    """
     totals, (event,) = image_totals(box, pid), status["events"]
     check_samples(totals, "^/no-vmlinux$", MIN_SAMPLES, "a socket filter")
     foreign = {name: count for name, count in totals.items() if name not in (KERNEL, "/no-vmlinux")}
     require(box.run_as != "root" or not foreign, "the socket filter is filed under %s" % foreign)
     nowhere = sum(f.total for f in box.files() if re.match("/no-", f.name.image[1]) and f.header.is_kernel)
-    require(totals["/no-vmlinux"] <= nowhere <= event["unattributed"], "%d samples are nowhere in the kernel: %s" % (nowhere, event))
+    require(totals["/no-vmlinux"] <= nowhere <= event["unattributed"],
+            "%d samples are nowhere in the kernel: %s" % (nowhere, event))
 
 
 def bpf_programs(box):
     """
-    Two from before opd, one that comes and goes while it runs, and a filter. Only this process is looked at: seccomp filters of others are run-time code, too,
-    of which the kernel tells nobody. How long the code from before is the kernel tells root alone, so for others it is less than a page. Another profiler hears of the programs before opd does, which makes the kernel's records longer than what is in them.
+    Two from before opd, one that comes and goes while it runs, and a filter. Only this process is
+    looked at: seccomp filters of others are run-time code, too,
+    of which the kernel tells nobody. How long the code from before is the kernel tells root alone,
+    so for others it is less than a page. Another profiler hears of the programs before opd does,
+    which makes the kernel's records longer than what is in them.
     """
     early = load_program("opd_early", NR_INSTRUCTIONS if box.run_as == "root" else NR_OF_A_PAGE)
     before_filter = load_program("opd_short", NR_OF_A_PAGE)
@@ -171,7 +186,8 @@ def bpf_programs(box):
         check_filter(box, filter_pid, status)
     listed = box.opreport("-l", "-n", "--merge=all")
     for name in ("opd_early", "opd_late"):
-        require(re.search(r"bpf_prog_[0-9a-f]+_%s$" % name, listed, re.MULTILINE), "opreport -l does not list %s:\n%s" % (name, listed))
+        require(re.search(r"bpf_prog_[0-9a-f]+_%s$" % name, listed, re.MULTILINE),
+                "opreport -l does not list %s:\n%s" % (name, listed))
 
 
 def lose_records(box):
@@ -186,7 +202,9 @@ def lose_records(box):
 
 
 def lost_programs(box):
-    """One that is loaded while records are lost, and one that goes then: what lies there later is not it."""
+    """One that is loaded while records are lost, and one that goes then: what lies there later is
+    not it.
+    """
     cpus = os.sched_getaffinity(0)
     early = load_program("opd_gone")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread")
@@ -196,7 +214,8 @@ def lost_programs(box):
         os.close(early)
         lost = load_program("opd_lost", NR_OF_A_PAGE)
         os.kill(pid, signal.SIGCONT)
-        opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before, opdtest.HANG_SECONDS, "no record was lost")
+        opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before,
+                           opdtest.HANG_SECONDS, "no record was lost")
         run_program(lost)
     finally:
         os.sched_setaffinity(0, cpus)
@@ -231,14 +250,18 @@ def apps_of_threads(box, event):
 
 
 def check_idle(box, nr_perf):
-    """cpu-clock counts idle CPUs, TIMER does not. How often the timer of an idle CPU fires is the host's, and perf's is the same."""
+    """cpu-clock counts idle CPUs, TIMER does not. How often the timer of an idle CPU fires is the
+    host's, and perf's is the same.
+    """
     clock, timer = apps_of_threads(box, "cpu-clock"), apps_of_threads(box, "TIMER")
     found = clock.pop(0, {})
     nr_clock, nr_timer = (sum(sum(apps.values()) for apps in threads.values()) for threads in (clock, timer))
-    print("idle: %s, %d of perf in a part of the time; busy: %d samples of cpu-clock, %d of TIMER" % (found, nr_perf, nr_clock, nr_timer))
+    print("idle: %s, %d of perf in a part of the time; busy: %d samples of cpu-clock, %d of TIMER" % (found, nr_perf,
+            nr_clock, nr_timer))
     require(set(found) <= {KERNEL}, "an idle CPU is filed under %s" % sorted(found))
     require(0 not in timer, "TIMER has samples of idle CPUs")
-    require(nr_clock <= 1.25 * nr_timer + MIN_SAMPLES, "%d samples of cpu-clock have a thread, %d of TIMER: of idle CPUs?" % (nr_clock, nr_timer))
+    require(nr_clock <= 1.25 * nr_timer + MIN_SAMPLES,
+            "%d samples of cpu-clock have a thread, %d of TIMER: of idle CPUs?" % (nr_clock, nr_timer))
     if nr_perf >= MIN_SAMPLES:
         require(found.get(KERNEL, 0) >= 0.5 * nr_perf, "idle CPUs have %s samples, and perf has counted %d" % (found, nr_perf))
     else:
@@ -246,7 +269,9 @@ def check_idle(box, nr_perf):
 
 
 def kernel_threads(box):
-    """Idle CPUs and kernel threads have no application: their samples are the kernel's own. A thread that goes to sleep is a context switch."""
+    """Idle CPUs and kernel threads have no application: their samples are the kernel's own. A
+    thread that goes to sleep is a context switch.
+    """
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--event=cpu-clock:%d" % PERIOD_NS, "--event=context-switches:%d" % SWITCHES,
                      "--separate=library,kernel,thread")
     nr_perf, nr_seconds = idle_samples_of_perf(box), 1
@@ -256,7 +281,8 @@ def kernel_threads(box):
     box.check_ledger()
     check_idle(box, nr_perf)
     apps = apps_of_threads(box, "context-switches")
-    threads = [int(p) for p in os.listdir("/proc") if p.isdigit() and not os.path.exists("/proc/%s/exe" % p) and opdtest.is_alive(int(p))]
+    threads = [int(p) for p in os.listdir("/proc") if p.isdigit() and not os.path.exists("/proc/%s/exe" % p)
+               and opdtest.is_alive(int(p))]
     seen = [tid for tid in threads if tid in apps]
     print("%d of %d kernel threads have samples" % (len(seen), len(threads)))
     require(seen, "no kernel thread has samples: %s" % sorted(apps))
@@ -296,7 +322,8 @@ def hidden_addresses(box):
     check_samples(image_totals(box), "^/no-vmlinux$", MIN_SAMPLES, "kernel code without symbols")
     (event,) = box.status()["events"]
     nowhere = sum(f.total for f in box.files() if f.name.image[1] in ("/no-process", "/no-mapping"))
-    require(event["unattributed"] == nowhere, "%d samples are nowhere, while no-vmlinux is all of the kernel: %s" % (nowhere, event))
+    require(event["unattributed"] == nowhere,
+            "%d samples are nowhere, while no-vmlinux is all of the kernel: %s" % (nowhere, event))
     for what, text in (("the log", box.log_text()), ("opcontrol --status", box.opcontrol("--status")),
                        ("opreport", box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l").err)):
         lines = [line for line in text.splitlines() if "kptr_restrict" in line]
@@ -316,7 +343,9 @@ def kernel_build_id():
 
 
 def another_kernel(box):
-    """The machine is started with another kernel, and the session goes on: two images, and no symbol of one kernel for samples of the other."""
+    """The machine is started with another kernel, and the session goes on: two images, and no
+    symbol of one kernel for samples of the other.
+    """
     running = kernel_build_id()
     if running is None:
         print("SKIP of another kernel: the running one says no build-id")
@@ -343,7 +372,8 @@ def another_kernel(box):
     for count, name in [(int(row[0]), " ".join(row[2:])) for row in rows if row[0].isdigit()]:
         images.setdefault("build-id" in name, []).append((count, name))
     require(len(images[True]) > 1, "the running kernel has no symbols: %s" % listed.out)
-    require(all(name.split()[-1].endswith("kallsyms") for _, name in images[False]), "symbols for samples of another kernel: %s" % images[False])
+    require(all(name.split()[-1].endswith("kallsyms") for _, name in images[False]),
+            "symbols for samples of another kernel: %s" % images[False])
     shown = box.opreport("--images", "-f")
     require(re.search(before + r" +replaced +/proc/kallsyms", shown) and re.search(running + r" +symbols +/proc/kallsyms", shown),
             "opreport --images: %s" % shown)

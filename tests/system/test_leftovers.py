@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What a daemon finds that another one, oprofile's or somebody left: files that went while none ran, a ledger of the stop before the last one beside a kill, files of
-oprofile 0.9, a reset that cannot remove all. The ledger adds up after each, and says what the files hold.
+What a daemon finds that another one, oprofile's or somebody left: files that went while none ran, a
+ledger of the stop before the last one beside a kill, files of
+oprofile 0.9, a reset that cannot remove all. The ledger adds up after each, and says what the files
+hold.
 """
 import os
 import shutil
@@ -28,7 +30,8 @@ def end_in_order(box):
     """The daemon ends; its ledger adds up, and opcheck says so. Received, stored and lost."""
     box.shutdown()
     book = stored_and_lost(box.session)
-    require(book[0] == book[1] + book[2] and book[1] == in_files(box), "received, stored, lost: %s, in the files %d" % (book, in_files(box)))
+    require(book[0] == book[1] + book[2] and book[1] == in_files(box),
+            "received, stored, lost: %s, in the files %d" % (book, in_files(box)))
     Copies(box).opcheck(box.session, SOUND)
     return book
 
@@ -73,7 +76,8 @@ def taken_over(box, app):
     box.good(app, "faults", FAULTS)
     box.opcontrol("--dump")
     received, stored, lost = end_in_order(box)
-    require(stored >= before + FAULTS and received == stored and lost == 0, "%d samples before; received, stored, lost: %s" % (before, (received, stored, lost)))
+    require(stored >= before + FAULTS and received == stored and lost == 0,
+            "%d samples before; received, stored, lost: %s" % (before, (received, stored, lost)))
     versions = {read(current(box, path))[4] for path in paths}
     require(versions == {0x13}, "versions of the files: %s" % versions)
     require("damaged/" not in box.log_text()[said:], "something was thrown out: %s" % box.log_text()[said:])
@@ -90,7 +94,8 @@ def reset_in_part(box, app):
         return
     try:
         line = box.refused(os.path.join(box.bin, "opcontrol"), "--reset")
-        require("{root}" + app in line and "not permitted" in line and "all else is removed" in line and "lsattr" in line, "what stays is not told: %s" % line)
+        require("{root}" + app in line and "not permitted" in line and "all else is removed" in line
+                and "lsattr" in line, "what stays is not told: %s" % line)
     finally:
         box.good("chattr", "-i", *directories)
     require(all(os.listdir(where) for where in directories), "nothing is left of %s" % app)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Storms of threads in a session that is separated by thread: MaxSampleFiles= and SessionMaxUse= hold for the current session, also after a restart, no sample
-is lost by it, and what is kept less apart is counted. usage: test_limits.py [--long]: with a session that is closed before its time as well
+Storms of threads in a session that is separated by thread: MaxSampleFiles= and SessionMaxUse= hold
+for the current session, also after a restart, no sample
+is lost by it, and what is kept less apart is counted. usage: test_limits.py [--long]: with a
+session that is closed before its time as well
 """
 import os
 import re
@@ -32,7 +34,8 @@ def program(box, name):
 def sample_files(box, session="current"):
     """Paths of the files in the session's directory, sorted."""
     top = os.path.join(box.session, "samples", session)
-    return sorted(os.path.join(d, f) for part in ("{root}", "{kern}", "cgroup") for d, _, files in os.walk(os.path.join(top, part)) for f in files)
+    return sorted(os.path.join(d, f) for part in ("{root}", "{kern}", "cgroup") for d, _,
+                  files in os.walk(os.path.join(top, part)) for f in files)
 
 
 def disk_bytes(path):
@@ -63,7 +66,8 @@ def settled_status(box, oracle, first=True):
         losses = {k: v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel" and v}
         require(not losses, "samples were lost: %s" % losses)
     files = sample_files(box)
-    require(status["nr_session_files"] == len(files), "%d sample files, the status says %d" % (len(files), status["nr_session_files"]))
+    require(status["nr_session_files"] == len(files), "%d sample files, the status says %d" % (len(files),
+            status["nr_session_files"]))
     return status
 
 
@@ -95,7 +99,9 @@ def check_threads(box, path):
 
 
 def check_restart(box, path, before):
-    """The next daemon counts the files that are there, knows them again, and adds no thread to them."""
+    """The next daemon counts the files that are there, knows them again, and adds no thread to
+    them.
+    """
     oracle = start(box)
     nr = box.status()["nr_session_files"]
     box.opcontrol("--dump")
@@ -120,7 +126,8 @@ def check_images(box):
     print("%d files of at most %d, too_many_sample_files %d" % (nr, MAX_FILES, status["too_many_sample_files"]))
     require(nr == MAX_FILES, "%d files" % nr)
     there = sum(f.total for f in box.files() if f.name.image[1] == "/too-many-images") - before
-    require(there == status["too_many_sample_files"] > 0, "too_many_sample_files %d, the files have %d" % (status["too_many_sample_files"], there))
+    require(there == status["too_many_sample_files"] > 0,
+            "too_many_sample_files %d, the files have %d" % (status["too_many_sample_files"], there))
     require("too-many-images" in box.opreport("--images"), "opreport --images does not show too-many-images")
     shown = sum(int(line.split()[0]) for line in box.opreport("-n", "-f", "--merge=tgid").splitlines() if not line.startswith("\t"))
     require(shown == sum(f.total for f in box.files()), "opreport shows %d samples" % shown)
@@ -131,10 +138,13 @@ def check_images(box):
 
 
 def check_held(box, path):
-    """A session that is never closed by time ends to get files, and those that it has do not grow, when it takes all that sessions may."""
+    """A session that is never closed by time ends to get files, and those that it has do not grow,
+    when it takes all that sessions may.
+    """
     box.configure(SessionMaxUse=HELD_USE, RingSize="8M", SidebandSize="8M")
     oracle = start(box, "--event=" + EVENT, "--separate=library,kernel,thread")
-    opdtest.wait_until(lambda: storm(box, path) and box.status()["classes_merged"], opdtest.HANG_SECONDS, "the session gets more and more files")
+    opdtest.wait_until(lambda: storm(box, path) and box.status()["classes_merged"], opdtest.HANG_SECONDS,
+                       "the session gets more and more files")
     growing = faultload.Growing(box, "growing", NR_GROWING)
     for _ in growing.SITES[1:]:
         growing.grow()
@@ -156,10 +166,12 @@ def check_early(box, path):
     """The current session is closed when it takes a quarter of what all may, and the oldest go."""
     box.configure(SessionInterval="1d", SessionMaxUse=MAX_USE, SessionKeepFree="0", RingSize="8M", SidebandSize="8M")
     box.start_daemon("--event=" + EVENT, "--separate=library,kernel,thread")
-    opdtest.wait_until(lambda: storm(box, path) and "is removed" in box.log_text(), opdtest.HANG_SECONDS, "the oldest session stays")
+    opdtest.wait_until(lambda: storm(box, path) and "is removed" in box.log_text(), opdtest.HANG_SECONDS,
+                       "the oldest session stays")
     box.opcontrol("--stop")
     samples = os.path.join(box.session, "samples")
-    opdtest.wait_until(lambda: disk_bytes(samples) <= MAX_USE * 5 // 4, opdtest.HANG_SECONDS, "the sessions take %d bytes" % disk_bytes(samples))
+    opdtest.wait_until(lambda: disk_bytes(samples) <= MAX_USE * 5 // 4, opdtest.HANG_SECONDS,
+                       "the sessions take %d bytes" % disk_bytes(samples))
     box.shutdown()
     closed = rotated(box)
     print("%d sessions closed before their time are left; %d KiB of %d" % (len(closed), disk_bytes(samples) >> 10, MAX_USE >> 10))

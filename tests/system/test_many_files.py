@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-More sample files than may be open: usage: test_many_files.py [FILES], default 1500. The daemon has no descriptor to spare and keeps few files open, processes
+More sample files than may be open: usage: test_many_files.py [FILES], default 1500. The daemon has
+no descriptor to spare and keeps few files open, processes
 make files of their own again and again: all is stored, once, and every file can be read.
-And a count that passes 2^32-1: it goes on in a second node, and the sum is right in the files and in opreport.
+And a count that passes 2^32-1: it goes on in a second node, and the sum is right in the files and
+in opreport.
 """
 import os
 import re
@@ -93,7 +95,8 @@ def full_count(box):
     require(FULL + 700 <= sum(values) + event["lost_kernel"] and sum(values) <= FULL + 800, "%d samples" % sum(values))
     total = sum(f.total for f in box.files() if f.name.app[1] == f.name.image[1] == app)
     shown = box.opreport("-n", "-l", app)
-    require(re.search(r"^%d\s" % total, shown, re.M) or str(sum(values)) in shown, "opreport does not show %d:\n%s" % (total, shown))
+    require(re.search(r"^%d\s" % total, shown, re.M) or str(sum(values)) in shown,
+            "opreport does not show %d:\n%s" % (total, shown))
     box.check_agreement()
     box.shutdown()
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Every kind of mapping: a process runs a function that is known, from where the kind puts it; its samples must lie there. Each kind twice: with
+Every kind of mapping: a process runs a function that is known, from where the kind puts it; its
+samples must lie there. Each kind twice: with
 its mappings made before opd looks, and while it does.
 """
 import collections
@@ -20,7 +21,8 @@ OVER_MS = 2000
 SPREAD = "while True: sum(i * i for i in range(1000))"  # for an interpreter: busy at many addresses
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
-# A kind: its name, how the program is made, arguments of the program and what is wanted, both as functions of (box, path of the program).
+# A kind: its name, how the program is made, arguments of the program and what is wanted, both as
+# functions of (box, path of the program).
 Kind = collections.namedtuple("Kind", "name build files wanted")
 
 
@@ -195,7 +197,8 @@ class HugePages:
     def __init__(self, box):
         self.before = self.setting()
         os.makedirs(os.path.join(box.dir, "huge"))
-        self.there = self.set(max(self.before, 16)) and box.run("mount", "-t", "hugetlbfs", "opd-test", os.path.join(box.dir, "huge")).rc == 0
+        self.there = self.set(max(self.before, 16)) and box.run("mount", "-t", "hugetlbfs", "opd-test",
+                                                                os.path.join(box.dir, "huge")).rc == 0
         if self.there:
             box.mounts.append(os.path.join(box.dir, "huge"))
 
@@ -238,8 +241,10 @@ def runs_32_bit(box):
 
 def moved_over(box):
     """
-    One file's code is moved to where another one's ran. Nothing tells of it: opd sees it when it compares what has most samples with /proc, a few
-    at each visit, and then in all samples. Others are as busy meanwhile. The code is so small a loop that all of its samples are of one address.
+    One file's code is moved to where another one's ran. Nothing tells of it: opd sees it when it
+    compares what has most samples with /proc, a few
+    at each visit, and then in all samples. Others are as busy meanwhile. The code is so small a
+    loop that all of its samples are of one address.
     """
     path, files = os.path.join(box.dir, "mremap-over"), [os.path.join(box.dir, "over-%d" % i) for i in range(2)]
     compile_to(box, path)

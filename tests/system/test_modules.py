@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Kernel modules that come and go while opd runs: one that is loaded, taken out, and put in again as another build of the same name. Two images, known by
+Kernel modules that come and go while opd runs: one that is loaded, taken out, and put in again as
+another build of the same name. Two images, known by
 their build-ids. Memory-fed, without a kernel that has modules: test_kernel_map.
 """
 import os

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Files with any name: what is in a name, how long it is, and what becomes of the file while it runs. The session must be one that every reader
+Files with any name: what is in a name, how long it is, and what becomes of the file while it runs.
+The session must be one that every reader
 takes, and nothing may be mixed or lost.
 """
 import os
@@ -127,7 +128,9 @@ def check_upgrade(what, files, old, new):
 
 
 class Far(Program):
-    """A program whose path is longer than a path may be: nobody can say it, but one can go there step by step."""
+    """A program whose path is longer than a path may be: nobody can say it, but one can go there
+    step by step.
+    """
 
     def __init__(self, box, variant):
         super().__init__(box, "/".join([box.dir, variant] + FAR + ["far"]), "far-" + variant)
@@ -140,7 +143,8 @@ class Far(Program):
         shutil.copy(self.built, "/proc/self/fd/%d/far" % self.directory)
 
     def waiting(self, box):
-        child = subprocess.Popen(["./far", "plain", str(MS)], env=box.env, stdin=subprocess.PIPE, preexec_fn=lambda: os.fchdir(self.directory))
+        child = subprocess.Popen(["./far", "plain", str(MS)], env=box.env, stdin=subprocess.PIPE,
+                                 preexec_fn=lambda: os.fchdir(self.directory))
         box.children.append(child)
         opdtest.wait_until(lambda: opdtest.is_waiting(child.pid), opdtest.START_SECONDS, "the program far away does not wait")
         return child
@@ -185,7 +189,8 @@ def profile(box):
     go(gone_child)
     after = upgraded(box, "upgraded-late", "upgraded-late")
     pair = finish_upgrade(box, *after, "upgraded-late")
-    return {"early": early, "late": late}, [gone_early, gone_late], {"upgraded early": (before[0], new_early), "upgraded late": pair}, far
+    return {"early": early, "late": late}, [gone_early, gone_late], {"upgraded early": (before[0], new_early),
+                                                                     "upgraded late": pair}, far
 
 
 def test(box):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-opcheck on a real session and on copies of it that were damaged in every way that is repaired: what it finds, what it leaves, what it makes up (nothing), and the
+opcheck on a real session and on copies of it that were damaged in every way that is repaired: what
+it finds, what it leaves, what it makes up (nothing), and the
 exit codes.
 """
 import fcntl
@@ -21,7 +22,9 @@ SOUND, REPAIRED, DAMAGED, FAILED = range(4)
 
 
 def biggest(session, app=""):
-    """The path of the sample file with the most nodes, of those with this in their path, and its nodes."""
+    """The path of the sample file with the most nodes, of those with this in their path, and its
+    nodes.
+    """
     best = max((f for f in reader.read_session(session) if app in f.path), key=lambda f: f.nr_nodes)
     return os.path.join(session, "samples", "current", best.path), best
 
@@ -94,7 +97,8 @@ def break_twice(path):
 
 
 # What is done to the file, and whether samples are certainly lost by it.
-FILES = [(break_truncated, True), (break_longer, False), (break_size, False), (break_current, False), (break_hash, False), (break_unlinked, False),
+FILES = [(break_truncated, True), (break_longer, False), (break_size, False), (break_current, False),
+         (break_hash, False), (break_unlinked, False),
          (break_circle, False), (break_torn, True), (break_twice, False)]
 
 
@@ -167,7 +171,8 @@ def check_lost(copies, good):
         book = stored_and_lost(session)
         after = copies.repaired(session, damage.__name__)
         require(stored_and_lost(session) == (book[0], book[1] - before.total, book[2] + before.total),
-                "%d samples are gone with a file: received, stored and lost were %s and are %s" % (before.total, book, stored_and_lost(session)))
+                "%d samples are gone with a file: received, stored and lost were %s and are %s" % (before.total, book,
+                        stored_and_lost(session)))
         require({f.path for f in after} == {f.path for f in good} - {before.path}, "other files went")
         aside = os.path.join(session, "samples", "current", "damaged")
         require([read(os.path.join(aside, n)) for n in os.listdir(aside)] == [content], "it was not kept")
@@ -182,14 +187,17 @@ def check_lost(copies, good):
     os.mkfifo(os.path.join(current, "{kern}", "pipe"))
     copies.repaired(session, "strangers")
     after = os.lstat(elsewhere)
-    require(read(elsewhere) == b"not opd's" and (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns),
+    require(read(elsewhere) == b"not opd's" and (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino,
+            before.st_mode, before.st_mtime_ns),
             "the link was followed")
     links = [e for e in os.scandir(os.path.join(current, "damaged")) if e.is_symlink()]
     require([os.readlink(e.path) for e in links] == [elsewhere], "the link itself was not kept")
 
 
 def leave_pending(session, torn):
-    """A file that had grown, and a power cut took the new one's pages: the old one is in tmp/, by a name that has the new one's inode."""
+    """A file that had grown, and a power cut took the new one's pages: the old one is in tmp/, by a
+    name that has the new one's inode.
+    """
     path, _ = biggest(session)
     content = read(path)
     kept = os.path.join(session, "tmp", "kept")
@@ -203,7 +211,9 @@ def leave_pending(session, torn):
 
 
 def check_pending(copies, good):
-    """What a dump has promised is in tmp/ after a power cut: a repair takes it from there, in whatever session the file is now."""
+    """What a dump has promised is in tmp/ after a power cut: a repair takes it from there, in
+    whatever session the file is now.
+    """
     for torn in (False, True):
         for name in ("current", "2026-11-21T03:00Z"):
             session = copies.fresh()
@@ -212,7 +222,8 @@ def check_pending(copies, good):
                 os.rename(os.path.join(session, "samples", "current"), os.path.join(session, "samples", name))
                 write(os.path.join(session, "samples", name, "closing"), b"")
             found = copies.opcheck(session, REPAIRED, "--repair", name)[0]["problems"]
-            require(any("had grown" in p["fault"] and p["outcome"] == "repaired" for p in found), "what was put back is not told: %s" % found)
+            require(any("had grown" in p["fault"] and p["outcome"] == "repaired" for p in found),
+                    "what was put back is not told: %s" % found)
             require(not os.listdir(os.path.join(session, "tmp")), "something is left in tmp/")
             after = {f.path: f.keys for f in reader.read_session(session, session=name, strict=True)}
             require(after == {f.path: f.keys for f in good}, "samples that were on the disk are gone")
@@ -222,7 +233,8 @@ def check_pending(copies, good):
 def check_beside(copies):
     """Ledger and table of images."""
     for name, change in (("ledger", lambda t: t.replace(b"\tstored=", b"\tstored=1")), ("ledger", lambda t: t[:-20]),
-                         ("ledger", lambda t: b"\0" * len(t)), ("dcookies", lambda t: t[:-5]), ("dcookies", lambda t: t + b"7\tjunk\n"),
+                         ("ledger", lambda t: b"\0" * len(t)), ("dcookies", lambda t: t[:-5]),
+                         ("dcookies", lambda t: t + b"7\tjunk\n"),
                          ("dcookies", lambda t: b"something else\n")):
         session = copies.fresh()
         path = os.path.join(session, "samples", "current", name)
@@ -234,7 +246,9 @@ HEADER = {8: "processor", 12: "event", 16: "unit mask", 20: "count", 24: "kernel
 
 
 def check_headers(copies):
-    """What a header says is known from the name and the table of images; a repair takes it from there, and every count stays."""
+    """What a header says is known from the name and the table of images; a repair takes it from
+    there, and every count stays.
+    """
     session = copies.fresh()
     current = os.path.join(session, "samples", "current")
     paths = [path for path in reader.list_files(current) if any(read(os.path.join(current, path))[40:48])]
@@ -244,7 +258,8 @@ def check_headers(copies):
         patch(os.path.join(current, path), offset, struct.pack("<I", 0x5eed))
     problems = {p["file"]: p for p in copies.opcheck(session, DAMAGED)[0]["problems"]}
     for offset, path in damaged.items():
-        require(HEADER[offset] in problems[path]["fault"] and problems[path]["offset"] == offset, "%s: %s" % (HEADER[offset], problems.get(path)))
+        require(HEADER[offset] in problems[path]["fault"] and problems[path]["offset"] == offset,
+                "%s: %s" % (HEADER[offset], problems.get(path)))
     require(len(damaged) == len(HEADER) == len(problems), "%d problems in %d files" % (len(problems), len(damaged)))
     copies.repaired(session, "headers")
     require({path: read(os.path.join(current, path))[:72] for path in paths} == before, "the headers are not what they were")
@@ -257,22 +272,28 @@ def exchange(path, other):
 
 
 def told_apart(session):
-    """Pairs of paths of files whose headers are known to be different: of two images, of two events of one image."""
+    """Pairs of paths of files whose headers are known to be different: of two images, of two events
+    of one image.
+    """
     files = [f for f in reader.read_session(session) if f.header.mtime]
     pairs = [(a, b) for a in files for b in files if "/TIMER." in a.path and a.keys != b.keys]
     image = next((a.path, b.path) for a, b in pairs if "/TIMER." in b.path and a.header.mtime != b.header.mtime)
-    event = next((a.path, b.path) for a, b in pairs if "/page-faults." in b.path and (a.name.app, a.name.image) == (b.name.app, b.name.image))
+    event = next((a.path, b.path) for a, b in pairs if "/page-faults." in b.path
+                 and (a.name.app, a.name.image) == (b.name.app, b.name.image))
     return [image, event]
 
 
 def check_exchanged(copies, good):
-    """A file in the place of another: two that changed places go back; a copy of another one is no count of this one."""
+    """A file in the place of another: two that changed places go back; a copy of another one is no
+    count of this one.
+    """
     for path, other in told_apart(copies.box.session):
         session = copies.fresh()
         current = os.path.join(session, "samples", "current")
         exchange(os.path.join(current, path), os.path.join(current, other))
         problems = copies.opcheck(session, DAMAGED)[0]["problems"]
-        require({(p["file"], p["detail"]) for p in problems if "another file" in p["fault"]} == {(path, other), (other, path)}, "%s" % problems)
+        require({(p["file"], p["detail"]) for p in problems if "another file" in p["fault"]} == {(path, other),
+                (other, path)}, "%s" % problems)
         after = copies.repaired(session, "exchanged")
         require({f.path: f.keys for f in after} == {f.path: f.keys for f in good}, "not all files are what they were")
         session = copies.fresh()
@@ -283,7 +304,9 @@ def check_exchanged(copies, good):
 
 
 def check_beside_files(copies):
-    """Symbols of JIT code that are not whole, or something else by their name; files that were in the making."""
+    """Symbols of JIT code that are not whole, or something else by their name; files that were in
+    the making.
+    """
     def stray(path):
         write(path, b"")
 
@@ -305,7 +328,8 @@ def check_beside_files(copies):
     for name in left:
         write(os.path.join(current, name), b"half")
     problems = copies.opcheck(session, SOUND)[0]["problems"]
-    require([(p["file"], p["outcome"]) for p in problems] == [(name, "note") for name in left], "of files in the making: %s" % problems)
+    require([(p["file"], p["outcome"]) for p in problems] == [(name, "note") for name in left],
+            "of files in the making: %s" % problems)
     copies.opcheck(session, REPAIRED, "--repair")
     require(not any(os.path.exists(os.path.join(current, name)) for name in left), "files in the making are left")
     require(copies.opcheck(session, SOUND)[0]["problems"] == [], "something is left")
@@ -342,7 +366,9 @@ def give_all(directory, owner):
 
 
 def check_owners(copies, good):
-    """A session of a daemon that is not root, with things in it that he cannot write; a repair gives them back."""
+    """A session of a daemon that is not root, with things in it that he cannot write; a repair
+    gives them back.
+    """
     def foreign(path):
         os.chown(path, 0, 0)
 
@@ -358,7 +384,8 @@ def check_owners(copies, good):
             change(os.path.join(current, what))
         problems = copies.opcheck(session, DAMAGED)[0]["problems"]
         require({p["file"] for p in problems} == some and len(problems) == len(some), "%s" % problems)
-        require({f.path: f.keys for f in copies.repaired(session, change.__name__)} == {f.path: f.keys for f in good}, "counts were changed")
+        require({f.path: f.keys for f in copies.repaired(session, change.__name__)} == {f.path: f.keys for f in good},
+                "counts were changed")
         states = [(what, os.stat(os.path.join(current, what))) for what in some]
         require(all(st.st_uid == 65534 and st.st_mode & 0o600 == 0o600 for _, st in states), "not given back: %s" % states)
     session = copies.fresh()
@@ -376,7 +403,8 @@ def check_places(copies):
     """Directories and files that are something else, or gone; nothing is lost without a name."""
     def become(kind, part):
         session = copies.fresh()
-        path, aside = os.path.join(session, "samples", "current", part), os.path.join(copies.box.dir, "elsewhere-%d" % copies.number)
+        path, aside = os.path.join(session, "samples", "current", part), os.path.join(copies.box.dir,
+                "elsewhere-%d" % copies.number)
         os.rename(path, aside)
         if kind == "link":
             os.symlink(aside, path)
@@ -394,11 +422,13 @@ def check_places(copies):
         wanted = (found, found, 0) if part == "ledger" else (book[0], found, book[2] + book[1] - found)
         require(stored_and_lost(session) == wanted, "%s at %s: %s, before %s" % (kind, part, stored_and_lost(session), book))
     problems = copies.opcheck(become("none", "dcookies"), SOUND)[0]["problems"]
-    require([(p["file"], p["outcome"]) for p in problems] == [("dcookies", "note")], "no word of the table that is gone: %s" % problems)
+    require([(p["file"], p["outcome"]) for p in problems] == [("dcookies", "note")],
+            "no word of the table that is gone: %s" % problems)
 
 
 def make_file(header, nodes):
-    """A sample file of 128 nodes from (key, count) in their order, each at the front of its bucket."""
+    """A sample file of 128 nodes from (key, count) in their order, each at the front of its bucket.
+    """
     buckets, data = [0] * 128, bytearray(header[:72] + struct.pack("<II24x", 128, len(nodes) + 1) + bytes(16 * 128))
     for index, (key, count) in enumerate(nodes, 1):
         bucket = reader.bucket_of(key, 128)
@@ -408,7 +438,9 @@ def make_file(header, nodes):
 
 
 def check_fillers(copies):
-    """Key 0 is not put where it would look torn: a node that holds the place is no damage, and key 0 there is."""
+    """Key 0 is not put where it would look torn: a node that holds the place is no damage, and key
+    0 there is.
+    """
     ones = [(key, 1) for key in range(1, 25)]
     for nodes, code in ((ones + [(24, 0), (0, -24)], SOUND), (ones + [(0, -24)], DAMAGED), (ones + [(23, 0), (0, -24)], DAMAGED)):
         session = copies.fresh()
@@ -435,10 +467,12 @@ def check_stats(copies):
 
 
 def check_stats_places(copies, stats, total):
-    """Whatever stands where the numbers belong makes room, also in a session whose ledger is open."""
+    """Whatever stands where the numbers belong makes room, also in a session whose ledger is open.
+    """
     def link(path):
         os.symlink("/etc/passwd", path)
-    for end, name, make in ((b"stopped", "total_samples", os.mkdir), (b"stopped", "total_samples", link), (b"open", "lost_samplefile", os.mkdir),
+    for end, name, make in ((b"stopped", "total_samples", os.mkdir), (b"stopped", "total_samples", link),
+                            (b"open", "lost_samplefile", os.mkdir),
                             (b"stopped", ".", os.mkfifo)):
         session = copies.fresh()
         ledger = os.path.join(session, "samples", "current", "ledger")
@@ -451,12 +485,15 @@ def check_stats_places(copies, stats, total):
         copies.opcheck(session, SOUND)
         number = os.path.join(session, stats, "total_samples")
         require(end == b"open" or int(read(number)) == total, "total_samples is not there again")
-        require(os.path.isdir(path) if name == "." else not os.path.lexists(path) or os.path.isfile(path) and not os.path.islink(path),
+        require(os.path.isdir(path) if name == "." else not os.path.lexists(path) or os.path.isfile(path)
+                and not os.path.islink(path),
                 "%s is still in the way" % path)
 
 
 def check_behind(copies):
-    """A ledger that lacks samples, and says that its daemon was stopped, is no damage beside the mark of one that was killed: the next one recounts."""
+    """A ledger that lacks samples, and says that its daemon was stopped, is no damage beside the
+    mark of one that was killed: the next one recounts.
+    """
     def less(match):
         return b"\treceived=%d\tstored=%d\t" % (int(match[1]) - 1, int(match[2]) - 1)
     for mark, code in ((None, DAMAGED), ("lock", SOUND), ("unclean", SOUND)):
@@ -470,7 +507,8 @@ def check_behind(copies):
         problems = copies.opcheck(session, code)[0]["problems"]
         require([p["outcome"] for p in problems] == ["note" if mark else "damaged"], "beside %s: %s" % (mark, problems))
         copies.opcheck(session, REPAIRED, "--repair")
-        require(stored_and_lost(session) == stored_and_lost(copies.box.session), "not what it was: %s" % (stored_and_lost(session),))
+        require(stored_and_lost(session) == stored_and_lost(copies.box.session),
+                "not what it was: %s" % (stored_and_lost(session),))
 
 
 def check_usage(copies, box):
@@ -478,7 +516,8 @@ def check_usage(copies, box):
     empty = os.path.join(box.dir, "empty")
     os.mkdir(empty)
     here = "--session-dir=" + box.session
-    for words in (["--nonsense"], [here, "nobody"], ["--session-dir=/nowhere/at/all"], [here, "/etc"], [here, "-r", "/etc"], [here, empty]):
+    for words in (["--nonsense"], [here, "nobody"], ["--session-dir=/nowhere/at/all"], [here, "/etc"],
+                  [here, "-r", "/etc"], [here, empty]):
         result = box.run(opcheck, *words)
         require(result.rc == FAILED and len(result.err.splitlines()) == 1, "opcheck %s: %r" % (words, result))
     session = copies.fresh()
@@ -490,11 +529,14 @@ def check_usage(copies, box):
     require(box.good(opcheck, "-q", "--session-dir=" + session) == "", "not quiet")
     os.rename(os.path.join(session, "samples", "current"), os.path.join(session, "samples", "saved"))
     os.mkdir(os.path.join(session, "samples", "current"))
-    require(len(copies.opcheck(session, SOUND)) == 2 and copies.opcheck(session, SOUND, "current"), "an empty current session is none")
+    require(len(copies.opcheck(session, SOUND)) == 2 and copies.opcheck(session, SOUND, "current"),
+            "an empty current session is none")
 
 
 def check_stale_lock(copies, box):
-    """The lock of a daemon that was killed: a repair may remove it, and the next daemon looks at the session all the same."""
+    """The lock of a daemon that was killed: a repair may remove it, and the next daemon looks at
+    the session all the same.
+    """
     for repair in (False, True):
         session = copies.fresh()
         write(os.path.join(session, "lock"), b"4194303")
@@ -517,13 +559,16 @@ def check_live(copies, box):
     for name in ("current", "current/", "current/.", current, current + "//", link, link + "/"):
         require(copies.opcheck(box.session, SOUND, name)[0]["live"], "%s is not live" % name)
         result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, "--repair", name)
-        require(result.rc == FAILED and "daemon" in result.err and "sound" not in result.out, "opcheck repairs under the daemon: %s: %r" % (name, result))
+        require(result.rc == FAILED and "daemon" in result.err and "sound" not in result.out,
+                "opcheck repairs under the daemon: %s: %r" % (name, result))
     mode = os.stat(os.path.join(box.session, "lock")).st_mode & 0o777
     require(mode == 0o600, "everybody may lock the lock: mode %o" % mode)
 
 
 def check_replaced(box):
-    """Somebody put a copy in the place of a file that is being counted in: a dump finds out, what is gone is lost_io_error, and the rest is in the copy."""
+    """Somebody put a copy in the place of a file that is being counted in: a dump finds out, what
+    is gone is lost_io_error, and the rest is in the copy.
+    """
     work = [box.copy_work("replaced-app"), "busy", 500, min(os.sched_getaffinity(0))]
     box.good(*work)
     busiest = max((f for f in box.files(live=True) if "/replaced-app/TIMER" in f.path), key=lambda f: f.total)
@@ -566,7 +611,9 @@ def check_look(copies, box):
 
 
 def room(path):
-    """Bytes on the disk beside those of the pages with nodes in use, and whether there is a hash table."""
+    """Bytes on the disk beside those of the pages with nodes in use, and whether there is a hash
+    table.
+    """
     data = read(path)
     size, current_size = struct.unpack_from("<II", data, 72)
     page = os.sysconf("SC_PAGESIZE")
@@ -583,13 +630,17 @@ def count_sites(box):
 
 
 def check_closed(copies, box):
-    """A session that is closed, by the daemon or without one, has no room for more, nor a hash table where that takes blocks; it is sound, and what was in it is there."""
+    """A session that is closed, by the daemon or without one, has no room for more, nor a hash
+    table where that takes blocks; it is sound, and what was in it is there.
+    """
     count_sites(box)
     for name, with_daemon in (("by-daemon", True), ("without", False)):
-        path, best = biggest(box.session, "many-sites/page-faults")  # of others' large files the file system may have a block of extents
+        path, best = biggest(box.session,
+                             "many-sites/page-faults")  # of others' large files the file system may have a block of extents
         current = os.path.join(box.session, "samples", "current")
         before, total = room(path), sum(f.total for f in reader.read_session(box.session))
-        require(best.nr_nodes > 127 and before[0] > 0 and before[1], "%s, %d nodes: no room for more: %s" % (path, best.nr_nodes, before))
+        require(best.nr_nodes > 127 and before[0] > 0 and before[1], "%s, %d nodes: no room for more: %s" % (path,
+                best.nr_nodes, before))
         if with_daemon:
             shutil.copytree(current, os.path.join(box.dir, "kept"), symlinks=True)
             box.start_daemon(start=False)
@@ -598,9 +649,11 @@ def check_closed(copies, box):
             box.shutdown()
         closed = os.path.join(box.session, "samples", name)
         after = room(os.path.join(closed, best.path))
-        require(after[0] <= 0 and not after[1], "a closed session takes %d bytes too many, %s a hash table" % (after[0], "with" if after[1] else "without"))
+        require(after[0] <= 0 and not after[1],
+                "a closed session takes %d bytes too many, %s a hash table" % (after[0], "with" if after[1] else "without"))
         require(sum(f.total for f in reader.read_session(box.session, session=name, strict=True)) == total, "closing lost samples")
-        require(copies.opcheck(box.session, SOUND, name) and copies.opcheck(box.session, SOUND, "--repair", name), "%s is not sound" % name)
+        require(copies.opcheck(box.session, SOUND, name) and copies.opcheck(box.session, SOUND, "--repair", name),
+                "%s is not sound" % name)
         if with_daemon:
             shutil.rmtree(current)
             shutil.copytree(os.path.join(box.dir, "kept"), current, symlinks=True)

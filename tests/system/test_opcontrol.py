@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opcontrol by itself: what goes with what, what is kept of a setup, and how it speaks of a daemon that is not as it should be."""
+"""opcontrol by itself: what goes with what, what is kept of a setup, and how it speaks of a daemon
+that is not as it should be.
+"""
 import errno
 import fcntl
 import json
@@ -17,26 +19,39 @@ import opdtest
 import test_cgroup
 from opdtest import require, wait_until
 
-STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
-               "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
-               "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
+STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files",
+               "nr_processes", "nr_images", "dumps", "has_pmu",
+               "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread",
+               "separate_cpu", "nr_events",
+               "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads",
+               "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
                "of_unknown_cgroups", "image_filter"}
-JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
-                                     "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
-BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
-              "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images", "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
+JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes",
+                                 "refused_files", "refused_records",
+                                     "refused_size", "refused_memory", "refused_processes", "failed_objects",
+                                     "functions_forgotten")}
+BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused",
+              "mappings_dropped",
+              "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images",
+              "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
               "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
-BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
+BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid",
+                                    "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}
-BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "filtered", "undecodable", "not_split",
-                                                      "lost_no_room", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory")}
+BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere",
+                                                     "of_another", "filtered", "undecodable", "not_split",
+                                                      "lost_no_room", "lost_no_space", "lost_too_many_files",
+                                                      "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
-EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "filtered", "lost_kernel",
+EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored",
+                       "unattributed", "filtered", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
-CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read", "turn_bytes", "turn_records",
-                     "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged", "received", "lost_kernel", "throttled_ns"}
+CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read",
+                     "turn_bytes", "turn_records",
+                     "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged",
+                     "received", "lost_kernel", "throttled_ns"}
 
 
 STATUS, START, STOP, DUMP, SHUTDOWN = 1, 2, 3, 4, 6
@@ -66,7 +81,8 @@ def what_goes_with_what(box):
              (("--dump", "--event=TIMER:100000"), 'Option "--setup" not valid with "--dump".'),
              (("--shutdown", "--session-dir=/x"), 'Option "--setup" not valid with "--shutdown".'),
              (("--verbose", "--stop"), 'Option "--verbose" not valid with "--stop".'),
-             (("--setup",), "No options specified"), (("--apply",), "--apply"), (("--start", "--apply", "-e", "default"), "--apply"),
+             (("--setup",), "No options specified"), (("--apply",), "--apply"),
+             (("--start", "--apply", "-e", "default"), "--apply"),
              (("--json",), "--json"), (("word",), "word"), (("--event",), "--event"), (("-x",), "-x")]
     for words, text in cases:
         line = box.refused(opcontrol(box), *words)
@@ -88,8 +104,10 @@ def what_is_kept(box):
     box.opcontrol("--separate=thread,cpu")
     setup = kept(box)
     require(setup["NR_CHOSEN"] == "2" and setup["SEPARATE_LIB"] == "0" and setup["SEPARATE_THREAD"] == "1", setup)
-    for words in (("--event=TIMER:100000", "--event=timer:100000"), ("--event=default", "--event=TIMER:100000"), ("--separate=all,x",),
-                  ("--event=page-faults:1", "--vmlinux=/no/such/file"), ("--callgraph=128",), ("--kernel-range=5,4",), ("--session-dir=/a b",),
+    for words in (("--event=TIMER:100000", "--event=timer:100000"), ("--event=default", "--event=TIMER:100000"),
+                  ("--separate=all,x",),
+                  ("--event=page-faults:1", "--vmlinux=/no/such/file"), ("--callgraph=128",), ("--kernel-range=5,4",),
+                  ("--session-dir=/a b",),
                   ("--buffer-size=-1",)):
         box.refused(opcontrol(box), *words)
     require(kept(box) == setup, "a refused call changed the setup: %s" % kept(box))
@@ -106,23 +124,29 @@ def what_is_kept(box):
         require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
     for name in ("xen", "active-domains", "s390hwsampbufsize"):
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
-    require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
+    require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"),
+            "--init does not say that it does nothing")
     require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
     os.unlink(os.path.join(box.session, "daemonrc"))
 
 
 def names_of_images(box):
-    """What is there is kept by its path without links; what is not, with a warning; all is nothing to be kept."""
+    """What is there is kept by its path without links; what is not, with a warning; all is nothing
+    to be kept.
+    """
     program = box.copy_work("lib++.so")
     link = os.path.join(box.dir, "link")
     os.symlink("lib++.so", link)
-    for given, taken, warned in ((link, program, []), (os.path.relpath(program, box.dir), program, []), ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
-                                 ("/no/such,%s,no-module" % program, "/no/such,%s,no-module" % program, ["/no/such", "no-module"]), ("all", "", []),
+    for given, taken, warned in ((link, program, []), (os.path.relpath(program, box.dir), program, []),
+                                 ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
+                                 ("/no/such,%s,no-module" % program, "/no/such,%s,no-module" % program,
+                                  ["/no/such", "no-module"]), ("all", "", []),
                                  (link, program, []), ("", "", [])):
         result = box.run(opcontrol(box), "--image=" + given)
         lines = result.err.splitlines()
         require(result.rc == 0 and not result.out and len(lines) == len(warned), "--image=%s: %s" % (given, result))
-        require(all("warning: --image: %s: " % name in line for name, line in zip(warned, lines)), "--image=%s: %s" % (given, result.err))
+        require(all("warning: --image: %s: " % name in line for name, line in zip(warned, lines)),
+                "--image=%s: %s" % (given, result.err))
         require(kept(box)["IMAGE_FILTER"] == taken, "--image=%s: %s" % (given, kept(box)))
         require("Image filter: %s" % (taken or "none") in box.opcontrol("--status").splitlines(), "--status after --image=" + given)
     require("-_:,./+ only" in box.run(opcontrol(box), "--image=/a b").err, "--image takes a name that the setup cannot keep")
@@ -150,7 +174,9 @@ def odd_vmlinux(box):
 
 
 def nothing_half_written(box):
-    """A setup that cannot be kept leaves nothing, and its error says what helps. What was there before stays."""
+    """A setup that cannot be kept leaves nothing, and its error says what helps. What was there
+    before stays.
+    """
     place = box.tmpfs("full", "size=16k")
     there = os.path.join(place, "there")
     os.mkdir(there)
@@ -161,7 +187,8 @@ def nothing_half_written(box):
         except OSError:
             pass
     plain = os.path.join(place, "ballast", "session")
-    for session, reason in ((os.path.join(there, "a/b/session"), "No space left on device (make room there; "), (there, "No space left on device"),
+    for session, reason in ((os.path.join(there, "a/b/session"), "No space left on device (make room there; "),
+                            (there, "No space left on device"),
                             (plain, "Not a directory (")):
         box.configure(session=session)
         line = box.refused(opcontrol(box), "--setup", "--event=TIMER:100000")
@@ -196,7 +223,9 @@ def bad_daemons(box):
 
 
 def no_foreign_descriptors(box):
-    """What the caller has open is not the daemon's: a lock would be held by it, and the end of a pipe never come."""
+    """What the caller has open is not the daemon's: a lock would be held by it, and the end of a
+    pipe never come.
+    """
     with open(os.path.join(box.dir, "callers-own"), "w", encoding="ascii") as stream:
         done = subprocess.run([opcontrol(box), "--start-daemon"], env={**box.env, **stub(box, STUB_FDS)}, cwd=box.dir,
                               pass_fds=[stream.fileno()], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -206,7 +235,8 @@ def no_foreign_descriptors(box):
 
 def with_systemctl(box, text, *words, before=""):
     """
-    opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it, after `before`; None without a mount
+    opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl
+    is a shell script with this in it, after `before`; None without a mount
     name space. Only its own processes are seen there.
     """
     if box.run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
@@ -220,31 +250,37 @@ def with_systemctl(box, text, *words, before=""):
               "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && { " + (before or ":") + "\n\"$@\"; }")
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
-    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                           script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
 
 
 def at_systemds_word(box):
     """Where the daemon is systemd's, what systemctl says against it is handed on."""
-    for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
+    for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1,
+                             ": Unit opd.service is masked. ("),
                             ("case $*:$1 in *StatusText*:show) echo the disk burns;; *:start) echo Job for $2 failed. >&2; exit 1;; esac", 1,
                              ": opd does not start: the disk burns ("),
                             ("case $*:$1 in *StatusText*:show) echo It ran once.;; *:start) echo Unit $2 is masked. >&2; exit 1;; esac", 1,
                              "failed: Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
         done = with_systemctl(box, text, "--start-daemon")
-        require(not done or (done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc), "%s: %s" % (text, done))
+        require(not done or (done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc),
+                "%s: %s" % (text, done))
 
 
 def shut_down_for_good(box):
-    """What root ends stays so: --shutdown and --deinit close the socket by which systemd would start it for whoever connects, also when nothing runs."""
+    """What root ends stays so: --shutdown and --deinit close the socket by which systemd would
+    start it for whoever connects, also when nothing runs.
+    """
     said = os.path.join(box.dir, "systemctl.said")
     for request in ("--shutdown", "--deinit"):
         done = with_systemctl(box, "echo $* >>%s" % said, request)
         if done:
             require(done.returncode == 0, "%s: %s" % (request, done))
             with open(said, encoding="ascii") as stream:
-                require([line for line in stream if not line.startswith("show ")] == ["stop opd.socket\n"], "%s does not close the socket" % request)
+                require([line for line in stream if not line.startswith("show ")] == ["stop opd.socket\n"],
+                        "%s does not close the socket" % request)
             os.unlink(said)
         done = with_systemctl(box, "echo no bus >&2; exit 1", request)
         require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
@@ -273,7 +309,9 @@ listening.accept()
 
 
 def without_systemctls_word(box):
-    """Who systemctl does not answer, as a user without D-Bus, asks at the socket when there is a daemon, and else has none started by it."""
+    """Who systemctl does not answer, as a user without D-Bus, asks at the socket when there is a
+    daemon, and else has none started by it.
+    """
     session = re.search("^Session-dir: (.*)$", box.good("env", "-u", "OPD_CONFIG", opcontrol(box), "--status"), re.M).group(1)
     state = os.path.dirname(os.path.dirname(session))
     control = os.path.join("/run" if state == "/var" else state + "/run", "opd", "control")
@@ -287,17 +325,20 @@ def without_systemctls_word(box):
     with open(path, "w", encoding="ascii") as stream:
         stream.write(LISTENER)
     top = test_cgroup.hierarchy()
-    group = test_cgroup.Groups(top, "opd-test-%d" % os.getpid()) if top and os.access(os.path.join(top, "cgroup.procs"), os.W_OK) else None
+    group = test_cgroup.Groups(top, "opd-test-%d" % os.getpid()) if top and os.access(os.path.join(top,
+            "cgroup.procs"), os.W_OK) else None
     try:
         unit = group.top + group.make("opd.service") if group else None
-        for name, cgroup, lock, is_asked in (("tool", "", "lock", False), ("opd", "", "", False), ("opd", "", "lock", True), ("opd", unit, "", True)):
+        for name, cgroup, lock, is_asked in (("tool", "", "lock", False), ("opd", "", "", False),
+                                             ("opd", "", "lock", True), ("opd", unit, "", True)):
             if cgroup is None:
                 print("no cgroup to move processes to: one case is left out")
                 continue
             before = "%s{ python3 %s %s %s %s '%s' '%s' & } && while ! [ -e %s ]; do sleep 0.05; done" % (
                 mount, path, session, control, name, cgroup, lock, control)
             done = with_systemctl(box, "exit 1", "--dump", before=before)
-            require(not done or (done.returncode == 1 and ("closed the connection" in done.stderr) == is_asked), "%s: %s" % ((name, cgroup, lock), done))
+            require(not done or (done.returncode == 1 and ("closed the connection" in done.stderr) == is_asked),
+                    "%s: %s" % ((name, cgroup, lock), done))
     finally:
         if group:
             group.close()
@@ -314,7 +355,8 @@ def stale_locks(box):
         result = box.run(opcontrol(box), "--stop")
         require("Detected stale lock file. Removing." in result.out and result.rc == 0, "lock %r: %r" % (text, result))
         require(not os.path.exists(os.path.join(box.session, "lock")), "lock %r is still there" % text)
-        require(os.path.exists(os.path.join(box.session, "unclean")), "lock %r: the next daemon does not look at the session" % text)
+        require(os.path.exists(os.path.join(box.session, "unclean")),
+                "lock %r: the next daemon does not look at the session" % text)
 
 
 def held_by_a_tool(box):
@@ -334,7 +376,9 @@ def held_by_a_tool(box):
 
 
 def copied_lock(box):
-    """The lock of a daemon that runs, in a copy of its session directory: nobody holds that one, and the daemon is not that session's."""
+    """The lock of a daemon that runs, in a copy of its session directory: nobody holds that one,
+    and the daemon is not that session's.
+    """
     running, copy, away = box.session, os.path.join(box.dir, "copy"), box.socket + ".copy"
     box.start_daemon("--event=TIMER:300000", start=False)
     os.mkdir(copy)
@@ -350,7 +394,8 @@ def copied_lock(box):
 
 class FakeDaemon:
     """
-    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}, and to others not at all; locked: and holds the
+    A process with the name of opd that answers at the control socket as it is told: {command:
+    (error, payload)}, and to others not at all; locked: and holds the
     lock; linger: seconds that it takes to end; version: of the protocol, else that of the request.
     """
 
@@ -423,12 +468,16 @@ def status_payload(state=1):
 
 
 def told_by_the_daemon(box):
-    """An error in the daemon's reply is not taken for its absence, whatever its number; requests have the names of their options."""
+    """An error in the daemon's reply is not taken for its absence, whatever its number; requests
+    have the names of their options.
+    """
     for error in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOSPC):
-        with FakeDaemon(box, {STATUS: (0, status_payload), STOP: (error, b"a file\nis missing"), DUMP: (error, b"a file\nis missing")}):
+        with FakeDaemon(box, {STATUS: (0, status_payload), STOP: (error, b"a file\nis missing"),
+                              DUMP: (error, b"a file\nis missing")}):
             for request in ("--dump", "--stop"):
                 result = box.run(opcontrol(box), request)
-                require((result.rc, result.err) == (1, "opcontrol: %s: a file is missing\n" % request), "%s: %s" % (request, result))
+                require((result.rc, result.err) == (1, "opcontrol: %s: a file is missing\n" % request),
+                        "%s: %s" % (request, result))
     line = box.refused(opcontrol(box), "--dump")
     require("is the oprofile daemon running?" in line, line)
 
@@ -436,7 +485,8 @@ def told_by_the_daemon(box):
 def asked_twice_to_end(box):
     """A daemon that somebody else has asked to end is waited for, in silence."""
     ending = (errno.ESHUTDOWN, b"opd is shutting down")
-    for answers in ({STATUS: (0, status_payload), STOP: ending, SHUTDOWN: ending}, {STATUS: (0, status_payload), STOP: (0, b""), SHUTDOWN: ending}):
+    for answers in ({STATUS: (0, status_payload), STOP: ending, SHUTDOWN: ending}, {STATUS: (0, status_payload),
+            STOP: (0, b""), SHUTDOWN: ending}):
         with FakeDaemon(box, answers, end_after=SHUTDOWN):
             result = box.run(opcontrol(box), "--shutdown")
             require((result.rc, result.err) == (0, ""), "--shutdown: %s" % (result,))
@@ -451,7 +501,9 @@ def asked_twice_to_end(box):
 
 
 def another_version(box):
-    """An opd that speaks another version of the protocol is told as one by every request, with both versions and the remedy, and can be ended."""
+    """An opd that speaks another version of the protocol is told as one by every request, with both
+    versions and the remedy, and can be ended.
+    """
     for version in (1, 60000):
         answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}
         with FakeDaemon(box, answers, locked=True, version=version) as daemon:
@@ -461,7 +513,8 @@ def another_version(box):
                 require("speaks version %d " % version in line and "systemctl restart opd" in line, "%s: %s" % (request, line))
             require(box.status() == {"state": "another version", "pid": daemon.pid}, "status: %s" % box.status())
             result = box.run(opcontrol(box), "--status")
-            require("Daemon running: pid %d" % daemon.pid in result.out and "speaks version %d " % version in result.err, "--status: %s" % (result,))
+            require("Daemon running: pid %d" % daemon.pid in result.out
+                    and "speaks version %d " % version in result.err, "--status: %s" % (result,))
         os.unlink(os.path.join(box.session, "lock"))
     with FakeDaemon(box, answers, version=3):
         line = box.refused(opcontrol(box), "--start")
@@ -469,12 +522,15 @@ def another_version(box):
 
 
 def not_kept(box):
-    """That --start and --stop hold for the next opd cannot be written: what they do is done, and the answer says both."""
+    """That --start and --stop hold for the next opd cannot be written: what they do is done, and
+    the answer says both.
+    """
     box.start_daemon()
     path = os.path.join(box.session, "profiling")
     os.unlink(path)
     os.mkdir(path)
-    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"), ("--start", "running", "begun, but the next opd may begin without it")):
+    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"),
+                                  ("--start", "running", "begun, but the next opd may begin without it")):
         result = box.run(opcontrol(box), request)
         require(result.rc == 1 and words in result.err and path in result.err, "%s: %s" % (request, result))
         require(box.status()["state"] == state, "%s: %s" % (request, box.status()["state"]))
@@ -514,7 +570,9 @@ def setup_while_it_runs(box):
 
 
 def mute_daemon(box):
-    """A daemon whose socket has gone is neither taken for dead nor started twice, and it can be ended."""
+    """A daemon whose socket has gone is neither taken for dead nor started twice, and it can be
+    ended.
+    """
     os.rename(box.socket, box.socket + ".away")
     for request in ("--start", "--stop", "--reset"):
         line = box.refused(opcontrol(box), request)
@@ -527,7 +585,8 @@ def mute_daemon(box):
 
 
 def unreadable_setup(box):
-    """What is wrong in daemonrc is said with its line; it does not keep a daemon from being ended."""
+    """What is wrong in daemonrc is said with its line; it does not keep a daemon from being ended.
+    """
     box.opcontrol("--stop")
     require(kept(box)["CHOSEN_EVENTS_0"].startswith("TIMER:400000"), "the setup that waited did not take effect")
     box.start_daemon()
@@ -548,7 +607,9 @@ def unreadable_setup(box):
 
 
 def damaged_setup(box):
-    """A damaged setup is no dead end: setup options begin anew, with and without a daemon, and say so."""
+    """A damaged setup is no dead end: setup options begin anew, with and without a daemon, and say
+    so.
+    """
     path = os.path.join(box.session, "daemonrc")
     for damage, where in ((b"CALLGRAPH=9\nwhat is this\n", ":2: "), (bytes(64), ": holds NUL bytes"), (b"NR_CHOSEN=1\n", ":1: ")):
         for words in (("--setup", "--event=TIMER:500000"), ("--event=default",), ("--no-vmlinux",)):
@@ -575,7 +636,9 @@ def pipe_as_log(box, path):
 
 
 def foreign_things(box):
-    """What the owner of the session directory has put into it leads root nowhere else, and does not make him wait; no daemon runs."""
+    """What the owner of the session directory has put into it leads root nowhere else, and does not
+    make him wait; no daemon runs.
+    """
     victim = os.path.join(box.dir, "victim")
     below = os.path.join(victim, "current", "{root}", "bin")
     os.makedirs(below)
@@ -583,7 +646,8 @@ def foreign_things(box):
     before = sorted(path for path, _, _ in os.walk(victim))
     samples, kept_samples = os.path.join(box.session, "samples"), os.path.join(box.dir, "kept")
     os.rename(samples, kept_samples)
-    for make in (lambda: os.symlink(victim, samples), lambda: (os.unlink(samples), os.mkdir(samples), os.symlink(victim, samples + "/current"))):
+    for make in (lambda: os.symlink(victim, samples), lambda: (os.unlink(samples), os.mkdir(samples),
+                                                               os.symlink(victim, samples + "/current"))):
         make()
         for request in ("--reset", "--save=taken"):
             box.refused(opcontrol(box), request)

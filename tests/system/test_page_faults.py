@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Software event of period 1: the count of the event descriptors is received + lost_kernel to the last one, also after an overflow.
+Software event of period 1: the count of the event descriptors is received + lost_kernel to the last
+one, also after an overflow.
 
-Linux 6.18 counts a few page faults in a million and takes no sample of them. An oracle with page-fault events of its own runs beside, so
+Linux 6.18 counts a few page faults in a million and takes no sample of them. An oracle with
+page-fault events of its own runs beside, so
 that the test knows how many those were, and demands every other one.
 """
 import os
@@ -24,7 +26,8 @@ PERF_SAMPLE_IDENTIFIER = 1 << 16
 
 
 class Faults:
-    """One daemon with its page faults; what the kernel did not sample adds up as its ledger does."""
+    """One daemon with its page faults; what the kernel did not sample adds up as its ledger does.
+    """
 
     def __init__(self, box, path):
         self.box = box
@@ -50,7 +53,9 @@ class Faults:
 
 
 def check_quiet(faults):
-    """Faults that the rings hold, however fast they come: each of them is a sample, at the instruction that caused it."""
+    """Faults that the rings hold, however fast they come: each of them is a sample, at the
+    instruction that caused it.
+    """
     before, after = faults.count("quiet", lambda: faults.box.good(faults.path, "faults", QUIET_FAULTS))
     require(after["lost_kernel"] == before["lost_kernel"], "lost_kernel rose to %d" % after["lost_kernel"])
     require(after["taken"] - before["taken"] >= QUIET_FAULTS, "only %d faults taken" % after["taken"])
@@ -59,7 +64,8 @@ def check_quiet(faults):
 
 def check_beside_another(faults):
     """Another profiler with the same event, opened later: each has its own samples all the same."""
-    others = [opdtest.open_event(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_IDENTIFIER, cpu, False) for cpu in os.sched_getaffinity(0)]
+    others = [opdtest.open_event(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_IDENTIFIER, cpu, False)
+              for cpu in os.sched_getaffinity(0)]
     require(None not in others, "cannot open an event of another profiler")
     before, after = faults.count("beside another", lambda: faults.box.good(faults.path, "faults", QUIET_FAULTS))
     for descriptor in others:
@@ -69,7 +75,9 @@ def check_beside_another(faults):
 
 
 def check_vsyscall(faults):
-    """A call of the vsyscall page is a page fault there, which the kernel answers as if the call had been made."""
+    """A call of the vsyscall page is a page fault there, which the kernel answers as if the call
+    had been made.
+    """
     result = faults.box.run(faults.path, "vsyscall", 1)
     if result.rc != 0:
         print("SKIP of vsyscall: this kernel or machine has none (exit code %d)" % result.rc)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What the memory ring's writer makes, taken out of the ring and put into a perf.data file, is what perf script prints: every sample,
+What the memory ring's writer makes, taken out of the ring and put into a perf.data file, is what
+perf script prints: every sample,
 mapping, name and LOST record, and nothing else.
 """
 import os
@@ -66,7 +67,8 @@ def expect(lines):
 
 
 def perf_script(box, path):
-    out = box.good("perf", "script", "-i", path, "-F", FIELDS, "--ns", "--show-mmap-events", "--show-task-events", "--show-lost-events",
+    out = box.good("perf", "script", "-i", path, "-F", FIELDS, "--ns", "--show-mmap-events", "--show-task-events",
+                   "--show-lost-events",
                    env={"PERF_CONFIG": "/dev/null", "HOME": box.dir})
     kinds = {"sample": [], "comm": [], "mmap": [], "lost": []}
     for line in out.splitlines():
@@ -85,7 +87,8 @@ def check_mode(box, mode, seed):
         require(len(rows) == len(found[kind]), "%s, seed %d: %d %s records, not %d" %
                 (mode, seed, len(found[kind]), kind, len(rows)))
     lost = sum(int(row[0]) for row in expected["lost"])
-    print("%s, seed %d: %d samples, %d lost in %d LOST records" % (mode, seed, len(expected["sample"]), lost, len(expected["lost"])))
+    print("%s, seed %d: %d samples, %d lost in %d LOST records" % (mode, seed, len(expected["sample"]), lost,
+                                                                   len(expected["lost"])))
     require(expected["sample"] and lost, "%s, seed %d: nothing was written, or nothing was lost" % (mode, seed))
 
 

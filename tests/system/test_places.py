@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Programs in chroots, mount namespaces, overlays and containers are filed under the path that the host has for them; where it has none, under
+Programs in chroots, mount namespaces, overlays and containers are filed under the path that the
+host has for them; where it has none, under
 their own. What is different is never mixed, what is one file is one image.
 """
 import os
@@ -14,7 +15,8 @@ from opdtest import require
 
 NR_STORM = 40
 STORM_MS = 10
-FILES_OF_ITS_OWN = (("with", ""), ("without", "-Wl,--build-id=none"))  # what a container has and the host has not: a build-id, and how
+FILES_OF_ITS_OWN = (("with", ""), ("without",
+                                   "-Wl,--build-id=none"))  # what a container has and the host has not: a build-id, and how
 
 
 def make_program(box, path, *flags):
@@ -32,7 +34,8 @@ def own_path(box, name):
     return os.path.join(box.dir, name)
 
 
-# Each case: the command that runs the program, the path that its samples are filed under, and the path by which the test finds the file.
+# Each case: the command that runs the program, the path that its samples are filed under, and the
+# path by which the test finds the file.
 
 
 def chroot(box, name):
@@ -104,7 +107,8 @@ def nspawn(box, name):
             "/usr/bin/app"], path, path
 
 
-CASES = [("chroot-one", chroot), ("chroot-second", chroot), ("bind", bind_on_host), ("ns-bind", bind_in_namespace), ("ns-plain", plain_in_namespace),
+CASES = [("chroot-one", chroot), ("chroot-second", chroot), ("bind", bind_on_host), ("ns-bind", bind_in_namespace),
+         ("ns-plain", plain_in_namespace),
          ("tmpfs", private_tmpfs), ("overlay-one", overlay), ("overlay-two", overlay), ("overlay-upper", overlay_upper),
          ("pid-ns", pid_namespace), ("nspawn", nspawn)]
 TRIED_FIRST = ("overlay-one", "overlay-two", "overlay-upper", "nspawn", "pid-ns")
@@ -149,7 +153,9 @@ def storm(box, name):
 
 
 def of_its_own(box, name, flag):
-    """A program that only the container has: processes that are gone when opd looks, then one that lives. The path."""
+    """A program that only the container has: processes that are gone when opd looks, then one that
+    lives. The path.
+    """
     real = make_program(box, own_path(box, name + "-real/app"), *flag.split())
     inner = own_path(box, name + "-inner")
     os.makedirs(inner)
@@ -160,9 +166,11 @@ def of_its_own(box, name, flag):
 
 def check_of_its_own(box, files, path):
     """It is one image, and the table says which file it was."""
-    apps = {f.name.app[1]: sum(g.total for g in files if g.name.app == f.name.app and not g.header.is_kernel) for f in files if f.name.app[1].startswith(path)}
+    apps = {f.name.app[1]: sum(g.total for g in files if g.name.app == f.name.app and not g.header.is_kernel)
+            for f in files if f.name.app[1].startswith(path)}
     with open(os.path.join(box.session, "samples/current/dcookies"), encoding="utf-8", errors="surrogateescape") as stream:
-        rows = [dict(zip(("cookie", "inode", "mtime", "size"), (r[0], r[8], r[10], r[11]))) for r in (line.split("\t") for line in stream) if len(r) > 11 and r[3] == path]
+        rows = [dict(zip(("cookie", "inode", "mtime", "size"), (r[0], r[8], r[10], r[11])))
+                for r in (line.split("\t") for line in stream) if len(r) > 11 and r[3] == path]
     print("%s: %s, %s" % (os.path.relpath(path, box.dir), list(apps.values()), rows))
     require(list(apps) == [path], "one file of a container has the profiles %s" % apps)
     require(apps[path] >= 0.95 * (NR_STORM * STORM_MS + MS) * 1e6 / PERIOD_NS, "%s has %d samples" % (path, apps[path]))
@@ -175,7 +183,8 @@ def profile(box, cases):
     late = [Case(box, name, make, "late") for name, make in cases]
     for case in early:
         case.start(box, subprocess.PIPE)
-    opdtest.wait_until(lambda: all(opdtest.is_waiting_below(c.child.pid) for c in early), opdtest.START_SECONDS, "not all programs wait")
+    opdtest.wait_until(lambda: all(opdtest.is_waiting_below(c.child.pid) for c in early), opdtest.START_SECONDS,
+                       "not all programs wait")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     for case in early:
         case.child.stdin.close()
@@ -186,7 +195,8 @@ def profile(box, cases):
         case.start(box, subprocess.PIPE if case.goes_with_place else subprocess.DEVNULL)
     for case in late:
         if case.goes_with_place:
-            opdtest.wait_until(lambda c=case: opdtest.is_waiting_below(c.child.pid), opdtest.HANG_SECONDS, "%s does not begin" % case.what)
+            opdtest.wait_until(lambda c=case: opdtest.is_waiting_below(c.child.pid), opdtest.HANG_SECONDS,
+                               "%s does not begin" % case.what)
             box.await_look()
             case.child.stdin.close()
             case.child.stdin = None
@@ -234,7 +244,8 @@ def test(box):
     files = box.files()
     wrong = []
     for case in done:
-        wrong += wrong_with(case.what, [Wanted(case.filed, [hot_place(case.file, case.filed)], SHARE, MS * 5, own_places(case.file, case.filed))], files)
+        wrong += wrong_with(case.what, [Wanted(case.filed, [hot_place(case.file, case.filed)], SHARE, MS * 5,
+                                               own_places(case.file, case.filed))], files)
     require(not wrong, "\n".join(wrong))
     check_storm(files, path, cpu_s)
     check_twins(files, twin_paths)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What opd may do. With each capability of doc/security.md left out, what that page says breaks, and nothing else: opd names the capability and what it means, profiles, and keeps
-its ledger. Started by root it becomes the owner of its session directory, and what that owner writes there neither makes an opd root's nor has root's opcontrol write elsewhere.
+What opd may do. With each capability of doc/security.md left out, what that page says breaks, and
+nothing else: opd names the capability and what it means, profiles, and keeps
+its ledger. Started by root it becomes the owner of its session directory, and what that owner
+writes there neither makes an opd root's nor has root's opcontrol write elsewhere.
 """
 import os
 import shutil
@@ -34,11 +36,14 @@ def sysctl(name):
 
 
 def use_capabilities(box, left_out):
-    """The daemon is a user of its own with the capabilities of the unit but one, and with a limit on locked memory."""
+    """The daemon is a user of its own with the capabilities of the unit but one, and with a limit
+    on locked memory.
+    """
     path = os.path.join(box.dir, "opd-without")
     caps = ",".join("+" + name for name in CAPABILITIES if name != left_out)
     with open(path, "w", encoding="ascii") as stream:
-        stream.write(opdtest.AS_USER.format(uid=DAEMON_UID, caps=caps, program=box.program).replace("exec setpriv", "ulimit -l 64\nexec setpriv"))
+        stream.write(opdtest.AS_USER.format(uid=DAEMON_UID, caps=caps, program=box.program).replace("exec setpriv",
+                "ulimit -l 64\nexec setpriv"))
     os.chmod(path, 0o755)
     box.env["OPD_DAEMON"] = path
     shutil.rmtree(box.session, ignore_errors=True)
@@ -54,14 +59,18 @@ def is_identified(box, path):
 
 
 def make_old_ones(box, part):
-    """Programs from before opd: an open file, one in a closed directory, one that is removed. {what: (path, process)}."""
+    """Programs from before opd: an open file, one in a closed directory, one that is removed.
+    {what: (path, process)}.
+    """
     closed = os.path.join(box.dir, "closed-" + part)
     os.mkdir(closed, 0o700)
-    paths = {"open file": box.copy_work("open-" + part), "closed directory": os.path.join(closed, "work"), "removed file": box.copy_work("removed-" + part)}
+    paths = {"open file": box.copy_work("open-" + part), "closed directory": os.path.join(closed, "work"),
+             "removed file": box.copy_work("removed-" + part)}
     shutil.copy(box.work, paths["closed directory"])
     old = {what: (path, box.busy_until_ended(path)) for what, path in paths.items()}
     for path, process in old.values():
-        opdtest.wait_until(lambda p=path, c=process: os.path.realpath("/proc/%d/exe" % c.pid) == p, opdtest.HANG_SECONDS, "%s does not run" % path)
+        opdtest.wait_until(lambda p=path, c=process: os.path.realpath("/proc/%d/exe" % c.pid) == p,
+                           opdtest.HANG_SECONDS, "%s does not run" % path)
     os.unlink(paths["removed file"])
     return old
 
@@ -77,9 +86,12 @@ def end_when_profiled(box, old):
 
 
 def run_new_ones(box, part):
-    """A JIT compiler in a container with a /tmp of its own, one whose map is its own to read, and work in the kernel. The path of the second."""
+    """A JIT compiler in a container with a /tmp of its own, one whose map is its own to read, and
+    work in the kernel. The path of the second.
+    """
     app = box.copy_work("jit-" + part, "jit_work")
-    script = "mount -t tmpfs opd-test /mnt; cp %s %s; mount -t tmpfs opd-test /tmp; exec %s map %d" % (app, IN_CONTAINER, IN_CONTAINER, JIT_MS)
+    script = "mount -t tmpfs opd-test /mnt; cp %s %s; mount -t tmpfs opd-test /tmp; exec %s map %d" % (app,
+            IN_CONTAINER, IN_CONTAINER, JIT_MS)
     box.good("unshare", "--mount", "--propagation=private", "sh", "-ec", script)
     box.good("sh", "-c", "umask 077; exec %s map %d" % (app, JIT_MS))
     box.good(box.work, "kernel", WORK_MS)
@@ -133,7 +145,8 @@ def left_out(box):
             lost = set()
         known, warnings = profile_without(box, capability)
         require(known == whole - lost, "without %s: %s is known, not %s" % (capability, known, whole - lost))
-        require(len(warnings) == 1 and warnings[0].startswith("opd: without CAP_%s " % capability.upper()), "without %s: %s" % (capability, warnings))
+        require(len(warnings) == 1 and warnings[0].startswith("opd: without CAP_%s " % capability.upper()),
+                "without %s: %s" % (capability, warnings))
 
 
 def refused_without(box):
@@ -169,11 +182,14 @@ def lead_to(box, path):
 
 
 def tree(path):
-    return sorted((name, os.lstat(os.path.join(top, name)).st_mtime_ns) for top, dirs, files in os.walk(path) for name in dirs + files)
+    return sorted((name, os.lstat(os.path.join(top, name)).st_mtime_ns) for top, dirs, files in os.walk(path)
+                  for name in dirs + files)
 
 
 def owner_of_the_session(box):
-    """opd is the owner's, wherever his setup leads to; to a directory of root's, or of another user's, it does not lead."""
+    """opd is the owner's, wherever his setup leads to; to a directory of root's, or of another
+    user's, it does not lead.
+    """
     opcontrol = os.path.join(box.bin, "opcontrol")
     box.run_as = "root"  # it is root who starts it here, also for make check-user
     box.use_program(os.path.join(box.sbin, "opd"))
@@ -204,7 +220,8 @@ def owner_of_the_session(box):
         setups = sorted(name for name in os.listdir(box.session) if name.startswith("daemonrc"))
         line = box.refused(opcontrol, "--session-dir=" + roots)
         require("SESSION_DIR: %s belongs to user 0, but this file to user %d" % (roots, DAEMON_UID) in line, line)
-        require(sorted(name for name in os.listdir(box.session) if name.startswith("daemonrc")) == setups, "a setup is kept that is refused")
+        require(sorted(name for name in os.listdir(box.session) if name.startswith("daemonrc")) == setups,
+                "a setup is kept that is refused")
     box.opcontrol("--shutdown")
     require(tree(roots) == before, "root's directory is not as it was: %s" % tree(roots))
     made = os.path.join(box.session, "made", "below")
@@ -212,7 +229,8 @@ def owner_of_the_session(box):
     box.opcontrol("--start")
     status = box.status()
     require(uid_of(status["pid"]) == {DAEMON_UID} and status["session_dir"] == made, "%s: %s" % (made, status))
-    require(os.stat(made).st_uid == DAEMON_UID and os.stat(os.path.dirname(made)).st_uid == DAEMON_UID, "directories that root made are not the owner's")
+    require(os.stat(made).st_uid == DAEMON_UID and os.stat(os.path.dirname(made)).st_uid == DAEMON_UID,
+            "directories that root made are not the owner's")
     box.opcontrol("--shutdown")
     lead_to(box, roots)
     result = box.run(opcontrol, "--setup", "--separate=none")

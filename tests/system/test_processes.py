@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A number that two processes have one after the other: the samples of each go to its own program."""
+"""A number that two processes have one after the other: the samples of each go to its own program.
+"""
 import os
 import subprocess
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ends that were not meant: kill -9 in full work, the session goes on where it was; a stale lock; a second daemon."""
+"""Ends that were not meant: kill -9 in full work, the session goes on where it was; a stale lock; a
+second daemon.
+"""
 import os
 import signal
 import time
@@ -14,7 +16,9 @@ def total_of(files):
 
 
 def kill_in_full_work(box, path):
-    """kill -9 while both CPUs are sampled: every file stays readable and what was dumped before is there."""
+    """kill -9 while both CPUs are sampled: every file stays readable and what was dumped before is
+    there.
+    """
     box.start_daemon("--event=TIMER:100000", "--separate=library,kernel")
     workers = box.busy_cpus(4)
     box.good(path, "spin", 300)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Sessions that rotate every second while page faults, each of them a sample, are counted: what the closed sessions hold, by their files and by
-their ledgers, adds up to what the daemon stored, with dumps and a save in between; and after kills of the daemon every ledger says what is in the files.
+Sessions that rotate every second while page faults, each of them a sample, are counted: what the
+closed sessions hold, by their files and by
+their ledgers, adds up to what the daemon stored, with dumps and a save in between; and after kills
+of the daemon every ledger says what is in the files.
 """
 import os
 import re
@@ -34,7 +36,8 @@ def read_ledger(path):
 
 
 def files_total(path):
-    return sum(f.total for f in reader.read_session(os.path.dirname(os.path.dirname(path)), session=os.path.basename(path), strict=True))
+    return sum(f.total for f in reader.read_session(os.path.dirname(os.path.dirname(path)),
+                                                    session=os.path.basename(path), strict=True))
 
 
 def check_session(path, ended):
@@ -51,7 +54,8 @@ def check_session(path, ended):
     total = files_total(path)
     require(total == stored, "%s: the files have %d samples, the ledger %d" % (path, total, stored))
     with open(os.path.join(path, "stats", "total_samples"), encoding="ascii") as stream:
-        require(int(stream.read()) == sum(r["received"] + r["lost_kernel"] for r in events.values()), "%s: stats say otherwise" % path)
+        require(int(stream.read()) == sum(r["received"] + r["lost_kernel"] for r in events.values()),
+                "%s: stats say otherwise" % path)
     return stored, lost
 
 
@@ -78,7 +82,8 @@ def is_empty(path):
 
 def check_times(samples, names):
     """
-    One ends where the next begins, whatever it took to close it: what may lie between is two readings of the clock. An interval without a sample leaves no session; the
+    One ends where the next begins, whatever it took to close it: what may lie between is two
+    readings of the clock. An interval without a sample leaves no session; the
     next one then begins at a boundary, or as late after it as the daemon came to it.
     """
     names = [n for n in names if n != "current" or not is_empty(os.path.join(samples, n))]
@@ -98,7 +103,9 @@ def check_all(samples):
 
 
 def check_killed(box, samples):
-    """A daemon that is killed leaves samples that its last ledger does not know of; the next one finds them."""
+    """A daemon that is killed leaves samples that its last ledger does not know of; the next one
+    finds them.
+    """
     box.start_daemon()
     load = box.start(box.copy_work("killed-app"), "busy", 6000, min(os.sched_getaffinity(0)))
     fault = box.start("/bin/sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
@@ -114,7 +121,8 @@ def check_killed(box, samples):
     box.configure(SessionInterval="%ds" % INTERVAL_S, SessionMaxUse="1")
     box.start_daemon(start=False)
     # What was counted before is closed at the first boundary.
-    opdtest.wait_until(lambda: not has_files(os.path.join(samples, "current")) and sorted(os.listdir(samples)) == ["current", "mine"],
+    opdtest.wait_until(lambda: not has_files(os.path.join(samples, "current"))
+                       and sorted(os.listdir(samples)) == ["current", "mine"],
                        opdtest.HANG_SECONDS, "old sessions are not removed")
     box.shutdown()
     require(sorted(os.listdir(samples)) == ["current", "mine"], "left: %s" % os.listdir(samples))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""--separate: every combination of library, kernel, thread and cpu files its samples where it says."""
+"""--separate: every combination of library, kernel, thread and cpu files its samples where it says.
+"""
 import itertools
 import os
 import subprocess

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What opd promises a service manager: READY, STATUS, WATCHDOG, RELOADING, STOPPING, socket activation, and the state of the one before."""
+"""What opd promises a service manager: READY, STATUS, WATCHDOG, RELOADING, STOPPING, socket
+activation, and the state of the one before.
+"""
 import os
 import re
 import signal
@@ -104,7 +106,9 @@ def check_watchdog(box, manager):
 
 
 def check_reload(box, manager):
-    """SIGHUP: a change that takes effect at once does, one that waits is said to wait, an unknown key has its line."""
+    """SIGHUP: a change that takes effect at once does, one that waits is said to wait, an unknown
+    key has its line.
+    """
     box.configure(SessionInterval="1", RingSize="256K")
     drop_ins = box.config + ".d"
     os.mkdir(drop_ins)
@@ -125,14 +129,17 @@ def check_reload(box, manager):
 
 
 def check_resume(box, manager):
-    """What was said last, --start or --stop, is what the next daemon does, after an end in order and after a kill."""
+    """What was said last, --start or --stop, is what the next daemon does, after an end in order
+    and after a kill.
+    """
     for request, state in (("--stop", "paused"), ("--start", "running")):
         for end in (signal.SIGTERM, signal.SIGKILL):
             box.opcontrol(request)
             box.daemon.send_signal(end)
             box.daemon.wait()
             manager.start()
-            require(box.status()["state"] == state, "after %s and signal %d the next opd is %s" % (request, end, box.status()["state"]))
+            require(box.status()["state"] == state, "after %s and signal %d the next opd is %s" % (request, end,
+                    box.status()["state"]))
     box.opcontrol("--shutdown")
     box.daemon.wait()
     manager.start()
@@ -150,7 +157,9 @@ def check_resume(box, manager):
 
 
 def check_activation(box, manager):
-    """The socket is the manager's: opd uses it and leaves it, also when it was asked before it was there."""
+    """The socket is the manager's: opd uses it and leaves it, also when it was asked before it was
+    there.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(box.socket)
         listener.listen(8)
@@ -169,13 +178,16 @@ def refused_socket(box, kind, path):
         listener.bind(path)
         listener.listen(8)
         done = subprocess.run(["sh", "-c", 'exec env LISTEN_PID=$$ "$0" 3<&%d' % listener.fileno(), box.env["OPD_DAEMON"]],
-                              env={**box.env, "LISTEN_FDS": "1"}, pass_fds=[listener.fileno()], capture_output=True, check=False, timeout=opdtest.HANG_SECONDS)
+                              env={**box.env, "LISTEN_FDS": "1"}, pass_fds=[listener.fileno()], capture_output=True,
+                              check=False, timeout=opdtest.HANG_SECONDS)
     require(done.returncode == 1 and b"ListenSequentialPacket=" in done.stderr, "%s at %s: %s" % (kind.name, path, done))
     os.unlink(path)
 
 
 def check_where_it_listens(box, manager):
-    """The manager's socket is of the right kind and at ControlSocket=, by whatever path: systemd makes /run of /var/run."""
+    """The manager's socket is of the right kind and at ControlSocket=, by whatever path: systemd
+    makes /run of /var/run.
+    """
     refused_socket(box, socket.SOCK_STREAM, box.socket)
     refused_socket(box, socket.SOCK_SEQPACKET, os.path.join(box.dir, "elsewhere"))
     link = os.path.join(box.dir, "link")
@@ -194,7 +206,9 @@ def check_where_it_listens(box, manager):
 
 
 def check_owner(box, manager):
-    """Started by root, opd becomes the owner of the session directory, with the capabilities of the unit, and profiles."""
+    """Started by root, opd becomes the owner of the session directory, with the capabilities of the
+    unit, and profiles.
+    """
     allowed = sum(1 << n for n in (2, 14, 19, 34, 38, 40))
     for top, _, names in os.walk(box.session):
         for name in [top] + [os.path.join(top, n) for n in names]:
@@ -211,10 +225,12 @@ def check_owner(box, manager):
     require(box.check_ledger(with_files=False)["events"][0]["stored"] > 0, "nothing is counted")
     box.opcontrol("--shutdown")
     require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
-    # Where the directory is not its own, socket and lock lie there still, nobody's, and the next opd takes them.
+    # Where the directory is not its own, socket and lock lie there still, nobody's, and the next
+    # opd takes them.
     is_own = os.stat(box.dir).st_uid == opdtest.DAEMON_UID
     left = [path for path in (box.socket, box.socket + ".lock") if os.path.exists(path)]
-    require(len(left) == (0 if is_own else 2), "opd ends in a directory that is %s, and leaves %s" % ("its own" if is_own else "root's", left))
+    require(len(left) == (0 if is_own else 2), "opd ends in a directory that is %s, and leaves %s" % ("its own"
+            if is_own else "root's", left))
     require("Daemon not running" in box.opcontrol("--status"), "what is left is taken for a daemon")
     manager.start()
     require(box.status()["pid"] == box.daemon.pid, "the next opd does not answer")

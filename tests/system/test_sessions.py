@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Sessions as a user has them: --save with and without a daemon, --reset, session: and session-exclude:, several sessions added up, --since and --until, archive:.
+Sessions as a user has them: --save with and without a daemon, --reset, session: and
+session-exclude:, several sessions added up, --since and --until, archive:.
 """
 import os
 import re
@@ -30,7 +31,9 @@ def work(box):
 
 
 def check_save(box, opcontrol):
-    """With a daemon: names that cannot be, a name that is taken, samples that go on in the next session."""
+    """With a daemon: names that cannot be, a name that is taken, samples that go on in the next
+    session.
+    """
     work(box)
     for name in ("current", ".hidden", "a/b", "a b", "", "x" * 300):
         require("cannot have that name" in box.refused(opcontrol, "--save=" + name), "--save=%s is not refused clearly" % name)
@@ -50,7 +53,9 @@ def check_save(box, opcontrol):
 
 
 def check_save_of_nothing(box):
-    """A session in which nothing was taken since the last one was closed, or was emptied, is not saved, with a daemon as without."""
+    """A session in which nothing was taken since the last one was closed, or was emptied, is not
+    saved, with a daemon as without.
+    """
     box.opcontrol("--stop")
     box.opcontrol("--save=whole")
     shutil.rmtree(os.path.join(box.session, "samples", "whole"))
@@ -58,7 +63,8 @@ def check_save_of_nothing(box):
         if prepare:
             box.opcontrol(*prepare)
         require(box.opcontrol("--save=nothing") == NOTHING, "nothing to save is not told after %s" % (prepare,))
-        require(not os.path.exists(os.path.join(box.session, "samples", "nothing")), "an empty session was saved after %s" % (prepare,))
+        require(not os.path.exists(os.path.join(box.session, "samples", "nothing")),
+                "an empty session was saved after %s" % (prepare,))
     box.opcontrol("--start")
 
 
@@ -74,7 +80,9 @@ def check_save_alone(box, opcontrol):
 
 
 def check_reports(box, opreport, names):
-    """One session, several, without some; the genuine rule that several conflict unless they are merged."""
+    """One session, several, without some; the genuine rule that several conflict unless they are
+    merged.
+    """
     totals = {name: total(box, name) for name in names}
     for name in names:
         spec = "session:" + name.replace(",", "\\,")
@@ -83,11 +91,13 @@ def check_reports(box, opreport, names):
     session_dir = "--session-dir=" + box.session
     for tool in (opreport, os.path.join(box.bin, "oparchive")):
         said = box.run(tool, session_dir, "--list-files" if tool != opreport else "-f", every).err
-        require("parsed twice" in said and "choose one of these" in said, "%s: sessions are added up without being asked: %s" % (tool, said))
+        require("parsed twice" in said and "choose one of these" in said,
+                "%s: sessions are added up without being asked: %s" % (tool, said))
     require(reported(box.opreport("-n", "-f", "-m", "all", every)) == sum(totals.values()), "-m all does not add up")
     rest = reported(box.opreport("-n", "-f", "-m", "all", every, "session-exclude:one"))
     require(rest == sum(totals.values()) - totals["one"], "session-exclude: leaves other samples")
-    for span in (["--since=today", "--until=tomorrow"], ["--since=-2h"], ["--until=now"], ["--since=1 hour ago", "--until=1h left"]):
+    for span in (["--since=today", "--until=tomorrow"], ["--since=-2h"], ["--until=now"],
+                 ["--since=1 hour ago", "--until=1h left"]):
         result = box.run(opreport, session_dir, "-n", "-f", *span)
         require(result.rc == 0 and reported(result.out) == sum(totals.values()), "%s: %s%s" % (span, result.out, result.err))
         require("%d sessions" % len(names) in result.err, "%s: which sessions is not told: %s" % (span, result.err))
@@ -95,16 +105,19 @@ def check_reports(box, opreport, names):
     os.symlink("one", link)
     result = box.run(opreport, session_dir, "-n", "-f", "--since=-2h")
     os.unlink(link)
-    require(reported(result.out) == sum(totals.values()) and "%d sessions" % len(names) in result.err, "a link has a session counted twice: %s" % (result,))
+    require(reported(result.out) == sum(totals.values()) and "%d sessions" % len(names) in result.err,
+            "a link has a session counted twice: %s" % (result,))
     result = box.run(opreport, session_dir, "-n", "-f", "--since=-2h", "session-exclude:one")
-    require(reported(result.out) == rest and "%d session" % (len(names) - 1) in result.err, "--since with session-exclude: %s" % (result,))
+    require(reported(result.out) == rest and "%d session" % (len(names) - 1) in result.err,
+            "--since with session-exclude: %s" % (result,))
     line = box.refused(opreport, session_dir, "--since=-2h", "session-exclude:" + every.partition(":")[2])
     require("session-exclude: leaves none of the %d" % len(names) in line, "all are excluded: %s" % line)
 
 
 def check_errors(box, opreport):
     session_dir = "--session-dir=" + box.session
-    for words, text in ((["--since=soon"], "is not a time"), (["--since=2026-02-30"], "no such date"), (["--since=tomorrow"], "no session was taken"),
+    for words, text in ((["--since=soon"], "is not a time"), (["--since=2026-02-30"], "no such date"),
+                        (["--since=tomorrow"], "no session was taken"),
                         (["--until=@1"], "those in"), (["--since=now", "--until=yesterday"], "later than"),
                         (["--since=today", "session:one"], "do not go together"), (["session:nobody"], "no session"),
                         (["archive:/nowhere/at/all"], "archive /nowhere/at/all: No such file"),
@@ -114,7 +127,9 @@ def check_errors(box, opreport):
 
 
 def check_archive(box, opreport):
-    """What oparchive makes: sessions in var/lib/oprofile, images below the directory; the place of the sessions is not asked for."""
+    """What oparchive makes: sessions in var/lib/oprofile, images below the directory; the place of
+    the sessions is not asked for.
+    """
     archive = os.path.join(box.dir, "archive")
     shutil.copytree(os.path.join(box.session, "samples"), os.path.join(archive, "var/lib/oprofile/samples"))
     app = box.copy_work("session-app")
@@ -129,7 +144,9 @@ def check_archive(box, opreport):
 
 
 def check_replaced(box):
-    """Another program took the path between two sessions: both profiles are there, and not mixed; the later one has the name."""
+    """Another program took the path between two sessions: both profiles are there, and not mixed;
+    the later one has the name.
+    """
     path = box.copy_work("swap-app")
     box.good(path, "busy", 600, min(os.sched_getaffinity(0)))
     box.opcontrol("--save=before")
@@ -138,7 +155,8 @@ def check_replaced(box):
     box.good(path, "-c", "for i in range(5000000): pass")
     box.opcontrol("--save=after")
     text = box.opreport("-n", "-f", "--since=-2h", "session-exclude:current")
-    counts = dict((line.split(None, 2)[2], int(line.split()[0])) for line in text.splitlines() if re.match(r"^ *\d+ +[\d.]+ ", line))
+    counts = dict((line.split(None, 2)[2], int(line.split()[0])) for line in text.splitlines()
+                  if re.match(r"^ *\d+ +[\d.]+ ", line))
     old = [n for n in counts if re.match(re.escape(path) + r" \((build-id [0-9a-f]{12}|inode \d+)\)$", n)]
     require(len(old) == 1 and counts.get(path, 0) > 0 and counts[old[0]] > 0, "two programs of one path: %s" % counts)
     for name in ("before", "after"):
@@ -150,7 +168,9 @@ def symbols_of(text, image):
 
 
 def check_replaced_since(box, opreport):
-    """A file that took the place of another after the profile has no symbols to give, not even with the time of the one before; a copy of that one has."""
+    """A file that took the place of another after the profile has no symbols to give, not even with
+    the time of the one before; a copy of that one has.
+    """
     path, kept = box.copy_work("since-app"), os.path.join(box.dir, "kept")
     asked = box.busy_until_ended(path)  # a process that is there when opd looks: the file has its build-id from then on
     box.await_look()
@@ -166,8 +186,10 @@ def check_replaced_since(box, opreport):
     shutil.copy(os.path.realpath(sys.executable), path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     result = box.run(opreport, "--session-dir=" + box.session, "-n", "-l", path)
-    require(symbols_of(result.out, "since-app") == {path} and "build-id" in result.err, "another file gave symbols: %s%s" % (result.out, result.err))
-    require(symbols_of(box.opreport("-n", "-l", "-p", kept, path), "since-app") == symbols, "a copy of the file that ran gives other symbols")
+    require(symbols_of(result.out, "since-app") == {path} and "build-id" in result.err,
+            "another file gave symbols: %s%s" % (result.out, result.err))
+    require(symbols_of(box.opreport("-n", "-l", "-p", kept, path), "since-app") == symbols,
+            "a copy of the file that ran gives other symbols")
     os.unlink(path)
 
 
@@ -181,11 +203,14 @@ def kill(box):
 
 
 def largest(directory):
-    return max((os.path.join(d, n) for d, _, names in os.walk(os.path.join(directory, "{root}")) for n in names), key=os.path.getsize)
+    return max((os.path.join(d, n) for d, _, names in os.walk(os.path.join(directory, "{root}")) for n in names),
+               key=os.path.getsize)
 
 
 def check_save_after_kill(box):
-    """The ledger says what the files hold; what a power cut left of them the next daemon looks at, as it would have done in the current session."""
+    """The ledger says what the files hold; what a power cut left of them the next daemon looks at,
+    as it would have done in the current session.
+    """
     opcheck, samples = os.path.join(box.bin, "opcheck"), os.path.join(box.session, "samples")
     killed = kill(box)
     box.opcontrol("--save=killed")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A program with three quarters of its time in hot_a and one in hot_b shows these shares in opreport -l, at 1 kHz over 10 s."""
+"""A program with three quarters of its time in hot_a and one in hot_b shows these shares in
+opreport -l, at 1 kHz over 10 s.
+"""
 import re
 
 import elfsyms
@@ -22,7 +24,9 @@ def symbol_lines(text):
 
 
 def check_percent(symbols, name, wanted, own):
-    """own: the part of the samples that lies in the program; what interrupts took from it is in the same list as kernel symbols."""
+    """own: the part of the samples that lies in the program; what interrupts took from it is in the
+    same list as kernel symbols.
+    """
     require(name in symbols, "opreport -l does not list %s: %s" % (name, symbols))
     percent = symbols[name][1]
     print("%s: %.2f %%, %d samples; the program has %.2f %% of its list" % (name, percent, symbols[name][0], 100 * own))

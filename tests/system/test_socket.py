@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The control socket in the real daemon: who may send what, clients that mean harm, and starting and stopping again and again."""
+"""The control socket in the real daemon: who may send what, clients that mean harm, and starting
+and stopping again and again.
+"""
 import contextlib
 import errno
 import grp
@@ -93,13 +95,16 @@ def group_of(pid):
 
 
 def check_access(box, group):
-    """Every user and every command, and it is not only the mode of the socket that keeps others out."""
+    """Every user and every command, and it is not only the mode of the socket that keeps others
+    out.
+    """
     for mode, stranger in ((0o660, errno.EACCES), (0o666, errno.EPERM)):
         os.chmod(box.socket, mode)
         os.chown(box.socket, -1, group)
         for command in COMMANDS:
             member_may = 0 if command in GROUP_MAY else errno.EPERM
-            for gid, groups, code in ((group, (), member_may), (NOBODY, (1, 2, group), member_may), (NOBODY, (1, 2), stranger), (ROOTS_GROUP, (), stranger)):
+            for gid, groups, code in ((group, (), member_may), (NOBODY, (1, 2, group), member_may),
+                                      (NOBODY, (1, 2), stranger), (ROOTS_GROUP, (), stranger)):
                 got = ask_as(box, NOBODY, gid, command, groups)
                 require(got == code, "%s as %d:%d, groups %s, at a socket of mode %o: %s, not %s" % (
                     command, NOBODY, gid, groups, mode, os.strerror(got), os.strerror(code)))
@@ -128,7 +133,9 @@ def ask_and_leave(box, command):
 
 
 def start_leaver(box, group, command, nr_batches):
-    """A member of the group who asks and leaves, so often or, with None, as long as there is somebody to ask."""
+    """A member of the group who asks and leaves, so often or, with None, as long as there is
+    somebody to ask.
+    """
     pid = os.fork()
     if pid:
         return pid
@@ -158,7 +165,9 @@ def has_ended(pid):
 
 
 def check_leavers(box, group, nr_requests):
-    """Who asks and hangs up leaves no work behind that others wait for: root is answered beside it, and at its end no dumps are left to be made."""
+    """Who asks and hangs up leaves no work behind that others wait for: root is answered beside it,
+    and at its end no dumps are left to be made.
+    """
     before, answered = resources(box.daemon.pid)[2], 0
     with leavers(box, group, max(1, nr_requests // (LEAVERS * BATCH))) as pids:
         while not all(has_ended(pid) for pid in pids):
@@ -181,7 +190,9 @@ def shut_down_beside_leavers(box, group):
 
 
 def flood(box, nr_requests):
-    """Sends requests as fast as they are taken, and reads no more than it must for that: a client with one request under way at a time."""
+    """Sends requests as fast as they are taken, and reads no more than it must for that: a client
+    with one request under way at a time.
+    """
     answered, sent, one = 0, 0, request("STATUS")
     with connect(box) as client:
         client.setblocking(False)
@@ -211,7 +222,8 @@ def mean_harm(box):
             client.send(message)
             require(client.recv(1 << 18) == b"", "a request that is none is answered")
     for command in ("DUMP", "STATUS", "STATUS") * 30:
-        # Those who have left keep their places until what they asked for is done: one beyond them may find none.
+        # Those who have left keep their places until what they asked for is done: one beyond them
+        # may find none.
         with connect(box) as client, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             client.send(request(command))
     wait_until(lambda: is_served(box), opdtest.HANG_SECONDS, "nobody is served after clients that have left")
@@ -246,7 +258,9 @@ def member(uid, group):
 
 
 def crowds_of_members(box, group):
-    """Users who may only ask have as many clients as they can, all with answers that they do not take: root is served all the same, and so is another one."""
+    """Users who may only ask have as many clients as they can, all with answers that they do not
+    take: root is served all the same, and so is another one.
+    """
     silent = []
     for uid, others in ((NOBODY, (0, SOMEBODY)), (SOMEBODY, (0,))):
         with member(uid, group):
@@ -261,7 +275,8 @@ def crowds_of_members(box, group):
 def never_read(box):
     """As many as there may be, and then one who behaves."""
     silent = never_reading(box, 80)
-    wait_until(lambda: box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc == 0, opdtest.HANG_SECONDS, "nobody is served beside clients that never read")
+    wait_until(lambda: box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc == 0, opdtest.HANG_SECONDS,
+               "nobody is served beside clients that never read")
     for client in silent:
         client.close()
 
@@ -282,7 +297,8 @@ def resources(pid):
 def at_rest(pid):
     """Descriptors and events when those of clients who have gone are closed."""
     seen = []
-    wait_until(lambda: time.sleep(SETTLE_SECONDS) or seen.append(resources(pid)[:2]) or seen[-2:] == [seen[-1]] * 2, opdtest.HANG_SECONDS, "descriptors come and go")
+    wait_until(lambda: time.sleep(SETTLE_SECONDS) or seen.append(resources(pid)[:2]) or seen[-2:] == [seen[-1]] * 2,
+               opdtest.HANG_SECONDS, "descriptors come and go")
     return seen[-1]
 
 
@@ -294,7 +310,8 @@ def check_hostile(box, group, nr_requests):
     crowds_of_members(box, group)
     never_read(box)
     answered = flood(box, nr_requests)
-    wait_until(lambda: resources(pid)[:2] == before, opdtest.HANG_SECONDS, "descriptors before and after: %s, %s" % (before, resources(pid)))
+    wait_until(lambda: resources(pid)[:2] == before, opdtest.HANG_SECONDS,
+               "descriptors before and after: %s, %s" % (before, resources(pid)))
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
     lost = {k: v for k, v in event.items() if k.startswith("lost_") and v}
@@ -314,7 +331,8 @@ def check_cycles(box, nr_cycles):
                "descriptors and events: %s, then %s" % (seen[0], resources(pid)))
     print("%d cycles: %s, then %s" % (nr_cycles, seen[0], resources(pid)))
     # What other programs of the host cost is given back when they have ended, what is lost is not.
-    wait_until(lambda: resources(pid)[2] - seen[0][2] <= MAX_GROWTH_KIB, opdtest.HANG_SECONDS, "memory grows from %d to %d KiB" % (seen[0][2], resources(pid)[2]))
+    wait_until(lambda: resources(pid)[2] - seen[0][2] <= MAX_GROWTH_KIB, opdtest.HANG_SECONDS,
+               "memory grows from %d to %d KiB" % (seen[0][2], resources(pid)[2]))
 
 
 def number_of(option, preset):
@@ -328,7 +346,8 @@ def check_versions(box):
             client.send(struct.pack("=IHH", MAGIC, version, 99).ljust(length, b"x"))
             answer = client.recv(1 << 18)
             magic, own, command, error, nr_bytes = REPLY.unpack_from(answer)
-            require((magic, own, command, error) == (MAGIC, protocol_version(), 99, -errno.EPROTO) and len(answer) == REPLY.size + nr_bytes,
+            require((magic, own, command, error) == (MAGIC, protocol_version(), 99, -errno.EPROTO)
+                    and len(answer) == REPLY.size + nr_bytes,
                     "to version %d opd says %r" % (version, answer))
             require(client.recv(1 << 18) == b"", "the connection goes on")
 

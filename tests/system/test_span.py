@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Which sessions --since takes: none is missing while sessions are closed beside the reports; that of a daemon that was killed ends with its last samples; one that does
-not say when it was taken is left out, and that is told. What is removed while it is read, as old sessions are, is left out, too.
+Which sessions --since takes: none is missing while sessions are closed beside the reports; that of
+a daemon that was killed ends with its last samples; one that does
+not say when it was taken is left out, and that is told. What is removed while it is read, as old
+sessions are, is left out, too.
 """
 import os
 import shutil
@@ -21,7 +23,8 @@ OLD_SESSIONS, ROUNDS_OF_REMOVAL, PAUSE_S = 40, 20, 0.05
 
 
 class Saver(threading.Thread):
-    """Closes the session again and again, under one name after the other, beside SessionInterval=."""
+    """Closes the session again and again, under one name after the other, beside SessionInterval=.
+    """
 
     def __init__(self, box):
         super().__init__()
@@ -34,9 +37,12 @@ class Saver(threading.Thread):
 
 
 def check_archive(box, home):
-    """Of the current session: when it was closed meanwhile, it is there to the last sample, else it has what its ledger says, and more. Whether it had samples."""
+    """Of the current session: when it was closed meanwhile, it is there to the last sample, else it
+    has what its ledger says, and more. Whether it had samples.
+    """
     shutil.rmtree(home, ignore_errors=True)
-    result = box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session, "--root=" + os.path.join(box.dir, "no-images"),
+    result = box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session,
+                     "--root=" + os.path.join(box.dir, "no-images"),
                      "--output-directory=" + home, "session:current")
     if result.rc != 0:
         return False
@@ -97,7 +103,8 @@ def check_killed(box):
     box.daemon.wait()
     time.sleep(1.1)
     result = since(box, time.time() - 0.1)
-    require(result.rc != 0 and "no session was taken in that time" in result.err, "the session of a killed opd is of now: %s%s" % (result.out, result.err))
+    require(result.rc != 0 and "no session was taken in that time" in result.err,
+            "the session of a killed opd is of now: %s%s" % (result.out, result.err))
     result = since(box, began)
     require(result.rc == 0 and app in result.out, "a killed opd's samples are not found: %s%s" % (result.out, result.err))
     require("left out" not in result.err, "nothing is left out: %s" % result.err)
@@ -138,7 +145,8 @@ class Remover(threading.Thread):
 
 def check_beside_removal(box, app):
     """Reports of all sessions while the old ones go: each is of what is there."""
-    names, samples, nr_beside, nr_read_again = ["old-%d" % i for i in range(OLD_SESSIONS)], os.path.join(box.session, "samples"), 0, 0
+    names, samples, nr_beside, nr_read_again = ["old-%d" % i for i in range(OLD_SESSIONS)], os.path.join(box.session,
+            "samples"), 0, 0
     of_one = reported(since(box, 0).out)
     for _ in range(ROUNDS_OF_REMOVAL):
         for name in names:
@@ -147,8 +155,10 @@ def check_beside_removal(box, app):
         remover.start()
         while remover.is_alive():
             result = since(box, 0)
-            require(result.rc == 0 and app in result.out, "a report beside the removal of sessions: %s%s" % (result.out, result.err))
-            require(reported(result.out) % of_one == 0, "a session is in the report in part: %d, one has %d" % (reported(result.out), of_one))
+            require(result.rc == 0 and app in result.out,
+                    "a report beside the removal of sessions: %s%s" % (result.out, result.err))
+            require(reported(result.out) % of_one == 0,
+                    "a session is in the report in part: %d, one has %d" % (reported(result.out), of_one))
             nr_beside += 1
             nr_read_again += "was removed while it was read" in result.err
         remover.join()

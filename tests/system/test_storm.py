@@ -1,17 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Storms of processes that live for milliseconds, beside thousands that sleep: each causes a number of page faults in a file that is known, so the
+Storms of processes that live for milliseconds, beside thousands that sleep: each causes a number of
+page faults in a file that is known, so the
 truth is counted and not estimated. usage: test_storm.py [--long] [STORM...]: with
---long 10,000 sleepers, a minute each, and pids that are used again, instead of 1,500 and some seconds; names (exec_storm, overflow ...) choose storms.
+--long 10,000 sleepers, a minute each, and pids that are used again, instead of 1,500 and some
+seconds; names (exec_storm, overflow ...) choose storms.
 
-Demanded of each storm: 99.9 % of the samples in the right image and none too many in any, at most 0.1 % of the samples of its programs where opd says that it
-does not know, the ledger to the sample (but for what a second profiler sees the kernel count without sampling it), and no record of the side band lost,
-unless the storm is about that. Of exec_storm also: opd's memory, from the first moment on, stays under 64 MiB, and afterwards it is within 10 % of what it was before
+Demanded of each storm: 99.9 % of the samples in the right image and none too many in any, at most
+0.1 % of the samples of its programs where opd says that it
+does not know, the ledger to the sample (but for what a second profiler sees the kernel count
+without sampling it), and no record of the side band lost,
+unless the storm is about that. Of exec_storm also: opd's memory, from the first moment on, stays
+under 64 MiB, and afterwards it is within 10 % of what it was before
 the storm, with all sleepers known and profiling on.
-Of exec_storm --long also: 2,000 fork and exec per second, or, where the machine does not make as many, 95 % of what the same storm makes without opd's daemon, half a
-minute before and half a minute after, beside the same sleepers; when these two are not alike, other work took the machine and the test fails. That each page fault
-is a sample is what makes the truth known, and costs the kernel more than the faults: it is so without opd as well, where another profiler takes them and
+Of exec_storm --long also: 2,000 fork and exec per second, or, where the machine does not make as
+many, 95 % of what the same storm makes without opd's daemon, half a
+minute before and half a minute after, beside the same sleepers; when these two are not alike, other
+work took the machine and the test fails. That each page fault
+is a sample is what makes the truth known, and costs the kernel more than the faults: it is so
+without opd as well, where another profiler takes them and
 forgets them. The rate without any profiler is printed, not demanded.
 """
 import os
@@ -40,7 +48,8 @@ MIN_RATE_SHARE = 0.95
 PLAIN_PART = 3
 MIN_EVEN = 0.9  # of what is made without opd before and after: with less, other work decided, and nothing is shown
 ASKED_RATE = RATE + 200 # who is asked for no more than is demanded never makes quite as much
-SHORT = {"sleepers": 1500, "seconds": 4, "warm_seconds": 0, "bare_seconds": 0, "slack": 2 << 20} # beside few sleepers it shows what other programs run
+SHORT = {"sleepers": 1500, "seconds": 4, "warm_seconds": 0, "bare_seconds": 0,
+         "slack": 2 << 20} # beside few sleepers it shows what other programs run
 LONG = {"sleepers": 10000, "seconds": 60, "warm_seconds": 0, "bare_seconds": 30, "slack": 0}
 SETTLE_SECONDS = 4
 FORGET_SECONDS = 8 # opd gives memory back at most every 5 s
@@ -50,7 +59,8 @@ SETTLED_PERCENT = 2
 WITNESSES = 100
 WITNESS_PAGES = 8
 RESCAN_SECONDS = opdtest.HANG_SECONDS
-# What a storm begins with, and what it is tried with again when the machine was so busy that something was lost by name.
+# What a storm begins with, and what it is tried with again when the machine was so busy that
+# something was lost by name.
 RINGS = ({"RingSize": "4M"}, {"RingSize": "16M", "SidebandSize": "16M"}, {"RingSize": "64M", "SidebandSize": "64M"})
 
 
@@ -86,7 +96,9 @@ def cpu_seconds(box):
 
 
 def found_touches(files, path):
-    """Samples of the instruction of touch_pages that touches: the one with the most samples, the others have none or fetched the page."""
+    """Samples of the instruction of touch_pages that touches: the one with the most samples, the
+    others have none or fetched the page.
+    """
     start, end = elfsyms.symbol_ranges(path, ("touch_pages",))["touch_pages"]
     keys = {}
     for sample_file in files:
@@ -107,14 +119,17 @@ def check_truth(files, truth, what, min_share=MIN_SHARE):
     found = {path: found_touches(files, path) for path in truth}
     wanted, have = sum(truth.values()), sum(found.values())
     wrong = {os.path.basename(p): (found[p], truth[p]) for p in truth if found[p] != truth[p]}
-    print("%s: %d of %d samples in the right image, %.5f; others than known: %s" % (what, have, wanted, have / wanted, wrong or "none"))
+    print("%s: %d of %d samples in the right image, %.5f; others than known: %s" % (what, have, wanted, have / wanted,
+            wrong or "none"))
     for path in truth:
         require(found[path] <= truth[path], "%s: %d samples in %s, which had %d" % (what, found[path], path, truth[path]))
     require(have >= min_share * wanted, "%s: %d of %d samples in the right image" % (what, have, wanted))
 
 
 def count_known(files, images):
-    """Samples of the programs of the storm, and how many of them are where opd says that it does not know; who else runs here is not the test's business."""
+    """Samples of the programs of the storm, and how many of them are where opd says that it does
+    not know; who else runs here is not the test's business.
+    """
     mine = [f for f in files if f.name.app[1] in images or f.name.image[1] in images]
     return sum(f.total for f in mine), sum(f.total for f in mine if f.name.image[1] in NOWHERE)
 
@@ -129,8 +144,10 @@ def check_known(files, images, before=(0, 0)):
 
 def check_events(box, oracle, may_lose=False, last=True):
     """
-    The ledger of all that was counted; what the kernel does not sample, a second profiler knows (doc/ring.md). How many samples are unattributed is that of the
-    whole machine, whose other programs are not the test's business. With the largest rings nothing of the side band may be lost.
+    The ledger of all that was counted; what the kernel does not sample, a second profiler knows
+    (doc/ring.md). How many samples are unattributed is that of the
+    whole machine, whose other programs are not the test's business. With the largest rings nothing
+    of the side band may be lost.
     """
     status = box.check_ledger(not_sampled=oracle.not_sampled())
     lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
@@ -167,7 +184,8 @@ def finish(box, driver, paths):
 
 
 def begin_execs(box, seconds, images):
-    return [box.start_piped(program(box, "storm"), "execs", ASKED_RATE // 2, int(seconds * 1000), PAGES, SPINS, *images) for _ in range(2)]
+    return [box.start_piped(program(box, "storm"), "execs", ASKED_RATE // 2, int(seconds * 1000), PAGES, SPINS,
+                            *images) for _ in range(2)]
 
 
 def storm(box, seconds, images):
@@ -181,7 +199,9 @@ def storm(box, seconds, images):
 
 
 def bare_rates(box, seconds, images):
-    """What the machine makes without opd, with as many page-fault events as there are beside it: nothing, or one rate."""
+    """What the machine makes without opd, with as many page-fault events as there are beside it:
+    nothing, or one rate.
+    """
     if not seconds:
         return []
     _, number, longest = storm(box, seconds / PLAIN_PART, images)
@@ -200,7 +220,8 @@ def check_rate(rate, without):
     bare = sum(without) / len(without)
     print("%.0f processes per second with opd, %.0f without: %.1f %%" % (rate, bare, 100 * rate / bare))
     if rate < RATE:
-        require(min(without) >= MIN_EVEN * max(without), "other work took the machine: %s processes per second without opd" % [round(r) for r in without])
+        require(min(without) >= MIN_EVEN * max(without),
+                "other work took the machine: %s processes per second without opd" % [round(r) for r in without])
         require(rate >= MIN_RATE_SHARE * bare, "%.0f processes per second with opd, %.0f without" % (rate, bare))
 
 
@@ -211,7 +232,8 @@ def settle(box):
     parts = {field: memory_bytes(box, field) for field in ("VmRSS", "RssAnon", "RssFile", "RssShmem")}
     status = box.status()
     print("memory: %s; %d images with samples, %d files open" % (
-        ", ".join("%s %.1f MB" % (field, value / 1e6) for field, value in parts.items()), status["nr_images_counted"], status["nr_files"]))
+        ", ".join("%s %.1f MB" % (field, value / 1e6) for field, value in parts.items()), status["nr_images_counted"],
+        status["nr_files"]))
     return parts
 
 
@@ -229,7 +251,8 @@ def idle_cost(box, what):
 
 
 def check_memory(before, storm_rss, after, peak, slack):
-    print("RSS: %.1f MB before, %.1f at the end of the storm, %.1f afterwards, peak %.1f" % tuple(b / 1e6 for b in (before["VmRSS"], storm_rss, after["VmRSS"], peak)))
+    print("RSS: %.1f MB before, %.1f at the end of the storm, %.1f afterwards, peak %.1f" % tuple(b / 1e6
+            for b in (before["VmRSS"], storm_rss, after["VmRSS"], peak)))
     require(peak < MAX_RSS_BYTES, "opd had %d bytes" % peak)
     require(after["VmRSS"] <= MAX_LEFT * before["VmRSS"] + slack, "before %s, after the storm %s" % (before, after))
 
@@ -270,7 +293,9 @@ def exec_storm(box, size):
 
 
 def fork_storm(box, size):
-    """Children that live on what their parent has mapped, and now and then load a library of their own."""
+    """Children that live on what their parent has mapped, and now and then load a library of their
+    own.
+    """
     path, libs = copy(box, "storm", "forks-app"), [copy(box, "storm_lib.so", name) for name in ("loaded.so", "later.so")]
     oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon(*EVENTS, "--separate=library,kernel")
@@ -306,7 +331,8 @@ def thread_storm(box, size):
 
 def overflow(box, size):
     """
-    A side-band ring that is far too small: what is lost is counted, the sync thread is not held up by the many that sleep, and who lives on is known
+    A side-band ring that is far too small: what is lost is counted, the sync thread is not held up
+    by the many that sleep, and who lives on is known
     right again. The witnesses exec while records are lost, and touch their pages when that is over.
     """
     images = [copy(box, "storm_worker", "lossy-%d" % i) for i in range(NR_IMAGES)]
@@ -362,12 +388,15 @@ def pid_namespace():
 
 
 def reuse(box, size):
-    """All of it once more where a pid is used again after some hundred others: in a pid name space, with opd in it."""
+    """All of it once more where a pid is used again after some hundred others: in a pid name space,
+    with opd in it.
+    """
     require(OUTER in os.environ, "only reuse_apart may start it")
     require(str(pid_namespace()) != os.environ.get(OUTER), "this would limit the pids of the host")
     with open("/proc/sys/kernel/pid_max", "w", encoding="ascii") as stream:
         stream.write("%d\n" % PID_MAX)
-    # With nobody else there, the files of the storm's own programs are most of what opd has mapped: they are there before.
+    # With nobody else there, the files of the storm's own programs are most of what opd has mapped:
+    # they are there before.
     undisturbed(box, exec_storm, dict(size, sleepers=0, warm_seconds=5))
     undisturbed(box, fork_storm, size)
 
@@ -391,13 +420,16 @@ def all_storms(size):
 
 
 def reuse_apart(size):
-    """The limit on pids belongs to the pid name space since Linux 6.14; before that it is everybody's and stays as it is."""
+    """The limit on pids belongs to the pid name space since Linux 6.14; before that it is
+    everybody's and stays as it is.
+    """
     if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 14):
         print("not tried: this kernel has one pid_max for all")
         return
     with open("/proc/sys/kernel/pid_max", encoding="ascii") as stream:
         pid_max = stream.read()
-    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, os.path.abspath(__file__), "--reuse", str(size["seconds"])]
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, os.path.abspath(__file__), "--reuse",
+               str(size["seconds"])]
     done = subprocess.run(command, env={**os.environ, OUTER: str(pid_namespace())}, check=False)
     with open("/proc/sys/kernel/pid_max", encoding="ascii") as stream:
         require(stream.read() == pid_max, "pid_max of the host was changed")

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-All CPUs busy at 10 kHz for 20 s, or for as long as many swaps take: the ring pairs are swapped again and again, nothing is lost, and the ledger is exact.
-Where opd is so long without a CPU that the rings are full, which the ledger says, they are larger the next time.
+All CPUs busy at 10 kHz for 20 s, or for as long as many swaps take: the ring pairs are swapped
+again and again, nothing is lost, and the ledger is exact.
+Where opd is so long without a CPU that the rings are full, which the ledger says, they are larger
+the next time.
 """
 import os
 import time
@@ -21,7 +23,9 @@ def nr_swaps(status):
 
 
 def sample(box):
-    """Until there were enough swaps; the seconds that all CPUs together were busy meanwhile. Profiling goes on."""
+    """Until there were enough swaps; the seconds that all CPUs together were busy meanwhile.
+    Profiling goes on.
+    """
     workers = [box.busy_until_ended(box.copy_work("busy-app-%d" % cpu), cpu) for cpu in sorted(os.sched_getaffinity(0))]
     box.opcontrol("--start")
     before = opdtest.busy_seconds()
@@ -41,7 +45,8 @@ def test(box):
         spent = sample(box)
         status = box.check_ledger()
         event = status["events"][0]
-        print("RingSize=%s: %d swaps, taken %d of %d, lost_kernel %d" % (ring, nr_swaps(status), event["taken"], spent * RATE, event["lost_kernel"]))
+        print("RingSize=%s: %d swaps, taken %d of %d, lost_kernel %d" % (ring, nr_swaps(status), event["taken"],
+                spent * RATE, event["lost_kernel"]))
         if not event["lost_kernel"]:
             break
         require(ring != RINGS[-1], "lost_kernel is %d" % event["lost_kernel"])

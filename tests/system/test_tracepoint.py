@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A tracepoint as an event: every time that a program comes to it is a sample, filed under the program, by the tracepoint's name; what cannot be is
+A tracepoint as an event: every time that a program comes to it is a sample, filed under the
+program, by the tracepoint's name; what cannot be is
 said in a line.
 """
 import os
@@ -25,7 +26,9 @@ def need_tracefs(box):
 
 
 def show_libpfm(box):
-    """libpfm4 knows tracepoints by debugfs: also where it does, what is wrong with one is said in opd's words."""
+    """libpfm4 knows tracepoints by debugfs: also where it does, what is wrong with one is said in
+    opd's words.
+    """
     if not os.path.isdir(os.path.join(DEBUGFS, "tracing")) and box.run("mount", "-t", "debugfs", "debugfs", DEBUGFS).rc == 0:
         box.mounts.append(DEBUGFS)
 
@@ -52,7 +55,8 @@ def test(box):
     numbers = {f.header.event for f in box.files() if f.name.event == TRACEPOINT}
     require(numbers == {int(box.good(ophelp, TRACEPOINT))}, "ophelp has another number than the files, %s" % numbers)
     report = box.opreport("event:" + TRACEPOINT, "image:" + app)
-    require("Counted %s events (Tracepoint of the kernel)" % TRACEPOINT in report and str(counted) in report, "opreport shows: %s" % report)
+    require("Counted %s events (Tracepoint of the kernel)" % TRACEPOINT in report and str(counted) in report,
+            "opreport shows: %s" % report)
     box.check_agreement()
     box.shutdown()
 

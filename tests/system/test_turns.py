@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Four events on all CPUs: the CPUs are swapped beside each other, the rings have the size that the plan says, no CPU is swapped that has
+Four events on all CPUs: the CPUs are swapped beside each other, the rings have the size that the
+plan says, no CPU is swapped that has
 written nothing, whether sampling is on or off, and the ledger is exact.
 """
 import os
@@ -31,7 +32,9 @@ def threads(box):
 
 
 def check_plan(status, ring_kib=None):
-    """The size of the rings, from the figures that the status gives: the formula of doc/ring.md once more."""
+    """The size of the rings, from the figures that the status gives: the formula of doc/ring.md
+    once more.
+    """
     rate = 3 * 1000 + EVENT_RATE
     need = 2 * rate * SAMPLE_BYTES * (status["turn_planned_ns"] / 1e9 + VISIT_MS / 1e3)
     require(abs(status["ring_need_bytes"] - need) <= need / 100, "%d bytes needed, not %d" % (status["ring_need_bytes"], need))
@@ -48,7 +51,9 @@ def check_plan(status, ring_kib=None):
 
 
 def work(box, path):
-    """All CPUs busy, and page faults that are known; events that the kernel counted without a sample."""
+    """All CPUs busy, and page faults that are known; events that the kernel counted without a
+    sample.
+    """
     oracle = opdtest.FaultOracle(box.fault_oracle)
     box.opcontrol("--start")
     workers = box.busy_cpus(SECONDS)
@@ -62,7 +67,9 @@ def work(box, path):
 
 
 def check_overlap(status, names):
-    """Were CPUs swapped one after another, the time asleep in swaps would be a part of the time that visits take for swapping."""
+    """Were CPUs swapped one after another, the time asleep in swaps would be a part of the time
+    that visits take for swapping.
+    """
     asleep = sum(cpu["swap_wait_ns"] for cpu in status["cpus"])
     print("%d visits in %.2f s, swapping for %.2f s, %.2f s asleep in swaps, %d threads, longest turn %.1f ms, planned %.1f ms" %
           (status["visits"], status["visits_ns"] / 1e9, status["swapping_ns"] / 1e9, asleep / 1e9, status["swap_threads"],
@@ -83,7 +90,8 @@ def check_cpus(status):
 
 
 def check_idle(box):
-    """Nothing is sampled, so nothing is swapped: the rings of a daemon that is paused cost nothing."""
+    """Nothing is sampled, so nothing is swapped: the rings of a daemon that is paused cost nothing.
+    """
     before = box.status()
     box.opcontrol("--dump")
     after = box.status()
@@ -94,7 +102,9 @@ def check_idle(box):
 
 
 def check_idle_while_sampling(box):
-    """The timer runs on all CPUs, and seldom has a sample, however busy the machine is. In between opd looks and does not swap."""
+    """The timer runs on all CPUs, and seldom has a sample, however busy the machine is. In between
+    opd looks and does not swap.
+    """
     box.start_daemon("--event=" + SELDOM)
     before, begin, used, looks = box.status(), time.monotonic(), opdtest.cpu_seconds(box.daemon.pid), 0
     require(before["state"] == "running", "sampling is off: %(state)s" % before)
@@ -107,7 +117,8 @@ def check_idle_while_sampling(box):
             require(after["swapping_ns"] == before["swapping_ns"], "time went by in swaps of nothing")
             looks += 1
         before = after
-    print("%d looks at idle CPUs in %.2f s: %.2f s of CPU time" % (looks, time.monotonic() - begin, opdtest.cpu_seconds(box.daemon.pid) - used))
+    print("%d looks at idle CPUs in %.2f s: %.2f s of CPU time" % (looks, time.monotonic() - begin,
+                                                                   opdtest.cpu_seconds(box.daemon.pid) - used))
     box.shutdown()
 
 

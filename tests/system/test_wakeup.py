@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-When opd reads the rings: every so many bytes that one has (Watermark=), or every so many samples (WakeupRecords=), and else when VisitInterval= is
+When opd reads the rings: every so many bytes that one has (Watermark=), or every so many samples
+(WakeupRecords=), and else when VisitInterval= is
 over. The swaps of one CPU are counted against what it wrote: not fewer, and not more.
 
-The samples are calls that nobody but this test makes, in bursts that are a part of what wakes opd. After each of them opd can read: two answers of its
+The samples are calls that nobody but this test makes, in bursts that are a part of what wakes opd.
+After each of them opd can read: two answers of its
 sync thread are waited for, and by the second it has done what was there to be done with the first.
 """
 import math
@@ -52,7 +54,9 @@ def held_up(pid):
 
 
 def nr_intervals(begin, times, interval):
-    """In how many intervals, one after the other, something was written: a burst that is later than the interval after the last one begins another."""
+    """In how many intervals, one after the other, something was written: a burst that is later than
+    the interval after the last one begins another.
+    """
     nr, last = 0, begin
     for end in times:
         if end - last >= interval:
@@ -66,7 +70,9 @@ def counts_of(box, cpu):
 
 
 def run_case(box, cpu, visit_ms, pause=0.0, **keys):
-    """The swaps, but for that of the dump in the end; what they gave; how often the interval was over, and how often opd could see that."""
+    """The swaps, but for that of the dump in the end; what they gave; how often the interval was
+    over, and how often opd could see that.
+    """
     box.configure(VisitInterval=visit_ms, RingSize="32M", **keys)
     box.start_daemon("--event=%s:1" % TRACEPOINT, "--separate=none")
     before, held_before = counts_of(box, cpu), held_up(box.daemon.pid)
@@ -79,7 +85,8 @@ def run_case(box, cpu, visit_ms, pause=0.0, **keys):
     swaps, nr_records, nr_bytes = (now - then for now, then in zip(counts_of(box, cpu), before))
     box.opcontrol("--stop")
     event, = box.check_ledger(with_files=False)["events"]
-    require(event["received"] == nr_records == BURSTS * CALLS, "%d samples, %d records of the CPU" % (event["received"], nr_records))
+    require(event["received"] == nr_records == BURSTS * CALLS,
+            "%d samples, %d records of the CPU" % (event["received"], nr_records))
     box.shutdown()
     return swaps - 1, nr_records, nr_bytes, (turns, seen)
 
@@ -94,7 +101,8 @@ def test(box):
     box.mount_tracefs()
     if not os.path.isdir(os.path.join(opdtest.TRACEFS, "events", *TRACEPOINT.split(":"))):
         raise opdtest.Skip("this kernel has no tracepoint %s (CONFIG_FTRACE_SYSCALLS)" % TRACEPOINT)
-    for what, keys in ("neither", {}), ("WakeupRecords=1000000", {"WakeupRecords": 1000000}), ("Watermark=16M", {"Watermark": "16M"}):
+    for what, keys in ("neither", {}), ("WakeupRecords=1000000", {"WakeupRecords": 1000000}), ("Watermark=16M",
+            {"Watermark": "16M"}):
         swaps, _, _, (turns, _) = run_case(box, cpu, NEVER, **keys)
         check(what, swaps, 0, math.ceil(turns))
     swaps, _, _, (turns, seen) = run_case(box, cpu, 200, PAUSE)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-opd as systemd runs it, for OPD_RUN_AS=unit: the installed unit with its user, capabilities and sandbox. A drop-in says which program with which
+opd as systemd runs it, for OPD_RUN_AS=unit: the installed unit with its user, capabilities and
+sandbox. A drop-in says which program with which
 configuration, where it may write besides its own session directory, and where its log goes.
 
 Beside a daemon that runs, another one has a copy of the unit.
 
-As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py DIRECTORY PROGRAM [ARGUMENT...], with the same exit code, and with
+As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py
+DIRECTORY PROGRAM [ARGUMENT...], with the same exit code, and with
 a copy of the unit.
 """
 import glob
@@ -67,7 +69,9 @@ def read_text(path):
 
 
 def lifts_memory_lock():
-    """False where systemd itself is limited and may not lift that, so that the unit does not get its LimitMEMLOCK=infinity."""
+    """False where systemd itself is limited and may not lift that, so that the unit does not get
+    its LimitMEMLOCK=infinity.
+    """
     return resource.prlimit(1, resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
 
 
@@ -82,7 +86,9 @@ def session_of(config):
 
 
 def own_session(session):
-    """What StateDirectory= does for the session directory of an installation: it is there, and the daemon's with all that is in it."""
+    """What StateDirectory= does for the session directory of an installation: it is there, and the
+    daemon's with all that is in it.
+    """
     try:
         if not os.path.exists(session):
             os.mkdir(session)
@@ -145,7 +151,9 @@ def free_unit():
 
 
 class UnitDaemon:
-    """A daemon of systemd's with what a test uses of subprocess.Popen; `more` are further lines of its [Service] section."""
+    """A daemon of systemd's with what a test uses of subprocess.Popen; `more` are further lines of
+    its [Service] section.
+    """
 
     def __init__(self, unit, directory, words, env, log, more=()):
         self.unit, self.pid, self.returncode, self.pidfd = unit, 0, None, -1
@@ -162,7 +170,8 @@ class UnitDaemon:
             raise OSError("systemctl start: " + done.stderr.strip())
 
     def show(self):
-        out = systemctl("show", self.unit, "--property=ActiveState,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,Job,Result").stdout
+        out = systemctl("show", self.unit,
+                        "--property=ActiveState,MainPID,ExecMainPID,ExecMainCode,ExecMainStatus,Job,Result").stdout
         return dict(line.split("=", 1) for line in out.splitlines())
 
     def has_started(self):

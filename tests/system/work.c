@@ -2,12 +2,14 @@
 /*
  * Work with a known profile, for the system tests:
  *
- *   work shares MS          three quarters of MS of CPU time in hot_a, one quarter in hot_b; prints the nanoseconds of both
+ *   work shares MS          three quarters of MS of CPU time in hot_a, one quarter in hot_b; prints
+ *                           the nanoseconds of both
  *   work spin MS            MS of CPU time in spin_here
  *   work busy MS CPU        keeps one CPU busy for MS of real time
  *   work faults N           touches N new pages, one page fault each, in touch_pages; prints N
  *   work sites N            as faults, but at N different addresses: N nodes of a sample file
- *   work forks N MS         N children, one after the other, each with MS of CPU time in spin_here, without exec
+ *   work forks N MS         N children, one after the other, each with MS of CPU time in spin_here,
+ *                           without exec
  *   work exec MS PATH ...   MS of CPU time in spin_here, then exec of PATH
  *   work kernel MS          MS of CPU time, nearly all of it in the kernel
  *   work library MS         MS of CPU time, nearly all of it in the C library
@@ -80,8 +82,9 @@ __attribute__((noinline)) static uint64_t spin_here(uint64_t steps, uint64_t x)
 }
 
 /*
- * Slices of changing length, each given to the function that is behind its share of the CPU time measured so far. So the shares come
- * out right on any machine, and no slice can be in step with a sampling period.
+ * Slices of changing length, each given to the function that is behind its share of the CPU time
+ * measured so far. So the shares come out right on any machine, and no slice can be in step with a
+ * sampling period.
  */
 static int do_shares(char **args)
 {

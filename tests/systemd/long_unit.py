@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The system tests against opd.service: a Debian container is booted, opd installed in it, and each test of tests/system runs there with a daemon that systemd
+The system tests against opd.service: a Debian container is booted, opd installed in it, and each
+test of tests/system runs there with a daemon that systemd
 starts as user opd, with the capabilities and in the sandbox of the unit.
 
 long_unit.py [WORD...]: only the tests with one of the words in their names.
@@ -20,7 +21,8 @@ import unit_checks  # noqa: E402
 from opdtest import Skip, require  # noqa: E402
 from test_container import Container  # noqa: E402
 
-# What the tests need beside opd: they compile programs, record with perf, run a container and look at symbols.
+# What the tests need beside opd: they compile programs, record with perf, run a container and look
+# at symbols.
 PACKAGES = ("python3", "gcc", "libc6-dev", "binutils", "linux-perf", "systemd-container", "procps")
 TEST_SECONDS = 900
 BOXES = "/srv/opd-test"  # not below /tmp, which is another one for the unit
@@ -32,13 +34,17 @@ def check_places():
     """The unit has a /tmp and a /var/tmp of its own: what lies in the host's it cannot run."""
     for name in ("OPD_SOURCE", "OPD_BUILD"):
         path = os.path.realpath(os.environ[name])
-        require(not path.startswith(("/tmp/", "/var/tmp/")), "%s=%s cannot be seen inside the unit (PrivateTmp=): use a directory elsewhere" % (name, path))
+        require(not path.startswith(("/tmp/", "/var/tmp/")),
+                "%s=%s cannot be seen inside the unit (PrivateTmp=): use a directory elsewhere" % (name, path))
 
 
 def inside(box):
-    """A container that sees source and build directory where they are, and in which tests may change the kernel's settings as on the host."""
+    """A container that sees source and build directory where they are, and in which tests may
+    change the kernel's settings as on the host.
+    """
     binds = {os.path.realpath(os.environ[name]) for name in ("OPD_SOURCE", "OPD_BUILD")}
-    return Container(box, PACKAGES, ["--system-call-filter=bpf @module", *["--bind=" + path for path in sorted(binds)]], {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1"})
+    return Container(box, PACKAGES, ["--system-call-filter=bpf @module",
+                                     *["--bind=" + path for path in sorted(binds)]], {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1"})
 
 
 def is_for_usr(build):
@@ -47,7 +53,9 @@ def is_for_usr(build):
 
 
 def make_package(container):
-    """The package of this build, or, when that is made for another place than a package's, of one that is made for it."""
+    """The package of this build, or, when that is made for another place than a package's, of one
+    that is made for it.
+    """
     if not shutil.which("dpkg-buildpackage"):
         raise Skip("dpkg-buildpackage is not installed")
     build = os.environ["OPD_BUILD"]
@@ -74,7 +82,8 @@ def run_test(container, path):
            "PYTHONDONTWRITEBYTECODE": "1"}
     env.update((name, os.path.realpath(os.environ[name])) for name in ("OPD_SOURCE", "OPD_BUILD"))
     limits = ("RuntimeMaxSec=%d" % TEST_SECONDS, "TasksMax=infinity", "LimitNOFILE=524288", "LimitMEMLOCK=infinity")
-    result = container.run("systemd-run", "--quiet", "--wait", "--pipe", "--collect", "--unit=opd-system-test", *["--property=" + p for p in limits],
+    result = container.run("systemd-run", "--quiet", "--wait", "--pipe", "--collect", "--unit=opd-system-test",
+                           *["--property=" + p for p in limits],
                            *["--setenv=%s=%s" % row for row in env.items()], "python3", path, timeout=TEST_SECONDS + 120)
     lines = (result.out + result.err).strip().splitlines()
     name = os.path.basename(path)
@@ -93,7 +102,8 @@ def run_tests(container, words):
     for path in tests(words):
         begin = time.monotonic()
         outcome = run_test(container, path)
-        print("%-4s %-28s %4d s%s" % (outcome.word, outcome.name, time.monotonic() - begin, outcome.text and "  " + outcome.text), flush=True)
+        print("%-4s %-28s %4d s%s" % (outcome.word, outcome.name, time.monotonic() - begin, outcome.text
+                                      and "  " + outcome.text), flush=True)
         outcomes.append(outcome)
     number = collections.Counter(outcome.word for outcome in outcomes)
     print("inside the unit: %d ok, %d skipped, %d failed" % (number["ok"], number["skip"], number["FAIL"]))

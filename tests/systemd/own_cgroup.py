@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A cgroup for one container. systemd-nspawn makes its own below that of its caller, under fixed names: two containers of one caller would share them, and the
+A cgroup for one container. systemd-nspawn makes its own below that of its caller, under fixed
+names: two containers of one caller would share them, and the
 systemd of one would end the services of the other.
 """
 import atexit
@@ -12,7 +13,9 @@ REMOVE_SECONDS = 10
 
 
 def hierarchy_of(line):
-    """The mount point and the name in /proc/PID/cgroup, for a line of mountinfo that is one in which systemd has its services; None for others."""
+    """The mount point and the name in /proc/PID/cgroup, for a line of mountinfo that is one in
+    which systemd has its services; None for others.
+    """
     left, _, right = line.partition(" - ")
     kind, _, options = right.split()
     if kind == "cgroup2":
@@ -47,7 +50,9 @@ def remove(path):
 
 
 def make():
-    """The beginning of a command line that is to run in a new cgroup; [] where none can be made. It is removed at the end of the test."""
+    """The beginning of a command line that is to run in a new cgroup; [] where none can be made. It
+    is removed at the end of the test.
+    """
     made = []
     for parent in here():
         path = os.path.join(parent, "opd-test-%d" % os.getpid())

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* reach PID: which ways there are to write into that process, or to take what it has open; one on a line, and none is the exit code 0. */
+/*
+ * reach PID: which ways there are to write into that process, or to take what it has open; one on a
+ * line, and none is the exit code 0.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

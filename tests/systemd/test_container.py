@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-opd as a service: a Debian container is booted, opd installed in it, started by systemd, used and stopped. And opd on the host, which profiles a
-service of the container: its program by the path that the host has for it, one in a file system of the container's own by its path there, and both by
+opd as a service: a Debian container is booted, opd installed in it, started by systemd, used and
+stopped. And opd on the host, which profiles a
+service of the container: its program by the path that the host has for it, one in a file system of
+the container's own by its path there, and both by
 the cgroup of the service.
 """
 import os
@@ -33,13 +35,16 @@ def build_deb():
 
 
 class LaterVersion:
-    """The package once more under a later version, from the source by dpkg-buildpackage alone; it is built beside the first checks."""
+    """The package once more under a later version, from the source by dpkg-buildpackage alone; it
+    is built beside the first checks.
+    """
 
     def __init__(self, box):
         self.directory, self.log = os.path.join(box.dir, "later"), os.path.join(box.dir, "later.log")
         with open(self.log, "wb") as log:
             self.child = box.start("env", "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)),
-                                   build_deb(), "--version", unit_checks.LATER_VERSION, self.directory, stdout=log, stderr=log, start_new_session=True)
+                                   build_deb(), "--version", unit_checks.LATER_VERSION, self.directory, stdout=log,
+                                   stderr=log, start_new_session=True)
 
     def end(self):
         if self.child.poll() is None:
@@ -66,7 +71,8 @@ class Container:
         for tool in ("mmdebstrap", "systemd-nspawn", "nsenter"):
             if not shutil.which(tool):
                 raise Skip("%s is not installed" % tool)
-        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + self.packages, SUITE, self.root, timeout=900)
+        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + self.packages, SUITE,
+                            self.root, timeout=900)
         if done.rc != 0:
             raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
 
@@ -100,8 +106,10 @@ class Container:
     def boot(self):
         with open(os.path.join(self.box.dir, "console.log"), "wb") as log:
             self.nspawn = subprocess.Popen(
-                [*own_cgroup.make(), "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
-                 "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                [*own_cgroup.make(), "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit",
+                 "--capability=all", "--console=pipe",
+                 "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env,
+                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.box.children.append(self.nspawn)
         end = time.monotonic() + BOOT_SECONDS
         while time.monotonic() < end:
@@ -151,7 +159,9 @@ class Container:
 
 
 def check_waits_for_ready(container):
-    """Before READY the unit is 'activating' and nothing else, however long it takes; after it, 'active'."""
+    """Before READY the unit is 'activating' and nothing else, however long it takes; after it,
+    'active'.
+    """
     container.drop_in('[Service]\nExecStart=\nExecStart=/bin/sh -c "while [ ! -e /run/go-on ]; do sleep 0.1; done; exec /usr/sbin/opd"\n'
                       "TimeoutStartSec=120\n")
     container.good("systemctl", "start", "--no-block", "opd")
@@ -210,7 +220,9 @@ def check_stop(container, pid):
 
 
 def check_opcontrol_uses_the_unit(container):
-    """opcontrol starts the daemon as the unit and says why when that fails; a shutdown is a clean end of the unit."""
+    """opcontrol starts the daemon as the unit and says why when that fails; a shutdown is a clean
+    end of the unit.
+    """
     out = container.good("opcontrol", "--start")
     require("Daemon started." in out and "Profiler running." in out, "opcontrol --start says %r" % out)
     pid = container.unit("MainPID")["MainPID"]
@@ -218,7 +230,8 @@ def check_opcontrol_uses_the_unit(container):
     require("Daemon running: pid %s" % pid in container.good("opcontrol", "--status"), "another daemon than the unit's answers")
     container.good("opcontrol", "--shutdown")
     wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "inactive", 30, "the unit does not end with the daemon")
-    require(container.unit("Result")["Result"] == "success" and not container.opd_pids(), "the shutdown was no clean end of the unit")
+    require(container.unit("Result")["Result"] == "success" and not container.opd_pids(),
+            "the shutdown was no clean end of the unit")
     unit_checks.check_shut_down_for_good(container)
     container.drop_in("[Service]\nExecStart=\nExecStart=/bin/false\n")
     result = container.run("opcontrol", "--start-daemon")
@@ -229,7 +242,9 @@ def check_opcontrol_uses_the_unit(container):
 
 
 class Probe:
-    """A service of the container that uses the CPU: its unit, its program there, and what the host knows of its process."""
+    """A service of the container that uses the CPU: its unit, its program there, and what the host
+    knows of its process.
+    """
 
     def __init__(self, container, unit, program):
         self.container, self.unit, self.program = container, unit, program
@@ -254,7 +269,9 @@ class Probe:
 
 
 def check_from_host(container):
-    """opd on the host sees two services: one whose program is in the container's root directory, one whose program is in its /run."""
+    """opd on the host sees two services: one whose program is in the container's root directory,
+    one whose program is in its /run.
+    """
     box = container.box
     container.good("mkdir", "-p", "/run/probe")
     container.good("mount", "-t", "tmpfs", "-o", "mode=755", "probe", "/run/probe")
@@ -277,7 +294,8 @@ def check_from_host(container):
             probe.unit, probe.cgroups, groups, sorted(listed)))
         require(path in box.opreport("-f", "cgroup:" + groups[0]), "opreport cgroup:%s does not show %s" % (groups[0], path))
     require("hot_a" in box.opreport("-l", container.root + "/usr/local/bin/outside"), "no symbols of the program in the container")
-    strays = [f.name.app[1] for f in box.files() if f.name.app[1] == "/usr/local/bin/outside" or f.name.app[1].startswith("/outside")]
+    strays = [f.name.app[1] for f in box.files() if f.name.app[1] == "/usr/local/bin/outside"
+              or f.name.app[1].startswith("/outside")]
     require(not strays, "a program of the container is filed under its path there: %s" % strays)
     box.check_agreement()
     box.shutdown()

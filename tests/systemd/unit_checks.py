@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What test_container.py asks of the package and of the unit: sandbox, reload, restarts, watchdog, activation, upgrade, purge."""
+"""What test_container.py asks of the package and of the unit: sandbox, reload, restarts, watchdog,
+activation, upgrade, purge.
+"""
 import json
 import os
 import re
@@ -102,7 +104,9 @@ def check_confinement(container):
 
 
 def check_reach(container):
-    """Whoever has taken opd over cannot write into a process of root, nor have it give him its files: a program with all that opd has, in its sandbox."""
+    """Whoever has taken opd over cannot write into a process of root, nor have it give him its
+    files: a program with all that opd has, in its sandbox.
+    """
     container.good("sh", "-c", "work spin 60000 >/dev/null 2>&1 & echo $! >/run/reach-target")
     target = container.good("cat", "/run/reach-target").strip()
     ways = set(container.run("reach", target).out.split())
@@ -122,7 +126,9 @@ def check_reach(container):
 
 
 def check_sandbox(container):
-    """Profiling of other users' programs in closed directories, of JIT code and of the kernel, from within the sandbox."""
+    """Profiling of other users' programs in closed directories, of JIT code and of the kernel, from
+    within the sandbox.
+    """
     container.good("sh", "-c", "mkdir -m 700 /root/closed && cp /usr/local/bin/work /root/closed/secret-work")
     container.good("systemctl", "stop", "opd")
     container.good("sh", "-c", "/root/closed/secret-work shares 3000 >/dev/null 2>&1 & sleep 0.3")
@@ -143,21 +149,25 @@ def check_sandbox(container):
 
 
 def check_group(container):
-    """Members of the group opd, the socket's, may ask for status and dump; others may not even connect."""
+    """Members of the group opd, the socket's, may ask for status and dump; others may not even
+    connect.
+    """
     def as_nobody(group, *request):
         return container.run("setpriv", "--reuid=nobody", "--regid=" + group, "--clear-groups", "opcontrol", *request)
 
     for request in (("--status",), ("--dump",)):
         require(as_nobody("opd", *request).rc == 0, "a member of the group is refused %s" % (request,))
         require(as_nobody("nogroup", *request).rc == 1, "anybody may %s" % (request,))
-    require(as_nobody("opd", "--stop").rc == 1 and status(container)["state"] == "running", "a member of the group may stop profiling")
+    require(as_nobody("opd", "--stop").rc == 1 and status(container)["state"] == "running",
+            "a member of the group may stop profiling")
 
 
 def check_reload(container):
     pid = container.unit("MainPID")["MainPID"]
     container.good("sh", "-c", "printf 'RingSize=256K\\nNonsense=1\\n' >/etc/opd/opd.conf.d/50-test.conf")
     container.good("systemctl", "reload", "opd")
-    wait_until(lambda: "50-test.conf:2: unknown key 'Nonsense'" in journal(container), 20, "the reload does not show in the journal")
+    wait_until(lambda: "50-test.conf:2: unknown key 'Nonsense'" in journal(container), 20,
+               "the reload does not show in the journal")
     require(container.unit("MainPID", "ActiveState") == {"MainPID": pid, "ActiveState": "active"}, "after the reload")
     container.good("rm", "/etc/opd/opd.conf.d/50-test.conf")
     container.good("systemctl", "reload", "opd")
@@ -178,7 +188,9 @@ def restarted(container, pid, seconds, why):
 
 
 def check_crash(container, number):
-    """The daemon ends by a signal: systemd starts another one, which goes on in the same session and profiles."""
+    """The daemon ends by a signal: systemd starts another one, which goes on in the same session
+    and profiles.
+    """
     pid = container.unit("MainPID")["MainPID"]
     container.good("work", "spin", "300")
     container.good("opcontrol", "--dump")
@@ -205,7 +217,9 @@ def number_of(container, interface, name):
 
 
 def check_gives_up(container):
-    """What no restart can mend is tried a few times and then left alone, until opcontrol is told to start: that is not held against it."""
+    """What no restart can mend is tried a few times and then left alone, until opcontrol is told to
+    start: that is not held against it.
+    """
     setup = os.path.join(container.root, "var/lib/oprofile/daemonrc")
     tries = number_of(container, "Unit", "StartLimitBurst")
     pause, within = number_of(container, "Service", "RestartUSec"), number_of(container, "Unit", "StartLimitIntervalUSec")
@@ -231,7 +245,9 @@ def check_gives_up(container):
 
 
 def check_unwritten(container):
-    """A daemon that ends as it was asked to, on a full disk, is not wanted back, and says with 2 that not all is written."""
+    """A daemon that ends as it was asked to, on a full disk, is not wanted back, and says with 2
+    that not all is written.
+    """
     container.drop_in(FAST_RESTART)
     container.good("systemctl", "stop", "opd")
     container.good("mount", "-t", "tmpfs", "-o", "size=512k,mode=755,uid=opd,gid=opd", "small", "/var/lib/oprofile")
@@ -242,7 +258,8 @@ def check_unwritten(container):
     wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "failed", 60, "it does not end, or is started again")
     time.sleep(1)
     ended = container.unit("ActiveState", "ExecMainStatus", "NRestarts")
-    require(ended == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"}, "after a stop that could not write all: %s" % ended)
+    require(ended == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"},
+            "after a stop that could not write all: %s" % ended)
     container.good("umount", "/var/lib/oprofile")
     container.remove_drop_in()
     container.good("systemctl", "reset-failed", "opd")
@@ -250,7 +267,8 @@ def check_unwritten(container):
 
 
 def check_watchdog(container):
-    """A sync thread that a debugger stops for good: systemd ends the daemon and starts another one."""
+    """A sync thread that a debugger stops for good: systemd ends the daemon and starts another one.
+    """
     container.drop_in("[Service]\nRestartSec=100ms\nWatchdogSec=2\n")
     container.good("systemctl", "restart", "opd")
     pid = container.unit("MainPID")["MainPID"]
@@ -260,7 +278,8 @@ def check_watchdog(container):
     opdtest.hold(thread, True)
     wait_until(lambda: opdtest.has_ended(thread), 60, "the watchdog does not end a daemon whose sync thread is stuck")
     restarted(container, pid, 60, "a sync thread that is stuck")
-    require("watchdog" in journal(container, "--since=@" + since).lower(), "no word of the watchdog:\n%s" % journal(container, "-n", "20"))
+    require("watchdog" in journal(container, "--since=@" + since).lower(),
+            "no word of the watchdog:\n%s" % journal(container, "-n", "20"))
     container.remove_drop_in()
 
 
@@ -275,11 +294,15 @@ def is_listened_at(container):
 
 
 def check_shut_down_for_good(container):
-    """After root's --shutdown nobody starts opd by a connection; --start does, and the socket is there again."""
+    """After root's --shutdown nobody starts opd by a connection; --start does, and the socket is
+    there again.
+    """
     require(not is_listened_at(container) and not container.opd_pids(), "somebody listens after --shutdown")
-    require(container.run("systemctl", "is-active", "opd.socket").out.strip() == "inactive", "the socket is active after --shutdown")
+    require(container.run("systemctl", "is-active", "opd.socket").out.strip() == "inactive",
+            "the socket is active after --shutdown")
     container.good("opcontrol", "--start")
-    require(container.good("systemctl", "is-active", "opd.socket").strip() == "active" and status(container)["state"] == "running", "--start after --shutdown")
+    require(container.good("systemctl", "is-active", "opd.socket").strip() == "active"
+            and status(container)["state"] == "running", "--start after --shutdown")
     container.good("opcontrol", "--shutdown")
     container.good("systemctl", "start", "opd.socket")
     require(is_listened_at(container), "the socket is not back")
@@ -289,7 +312,9 @@ def check_shut_down_for_good(container):
 
 
 def check_activation(container):
-    """Nothing runs but the socket: who connects gets an answer from an opd that systemd started for it."""
+    """Nothing runs but the socket: who connects gets an answer from an opd that systemd started for
+    it.
+    """
     container.good("systemctl", "stop", "opd")
     require("Daemon not running" in container.good("opcontrol", "--status"), "opcontrol --status starts the daemon")
     require(container.run("opcontrol", "--dump").rc == 1 and not container.opd_pids(), "opcontrol --dump starts the daemon")
@@ -316,12 +341,15 @@ def check_daemon_elsewhere(container, show):
     require("Killing daemon.\n" in out and not container.opd_pids(), "%s: --shutdown says %r" % (show, out))
     for request in ("--status", "--stop", "--shutdown"):
         result = container.run("opcontrol", request)
-        require("Daemon not running\n" in result.out + result.err and not container.opd_pids(), "%s: %s: %s" % (show, request, result))
+        require("Daemon not running\n" in result.out + result.err and not container.opd_pids(),
+                "%s: %s: %s" % (show, request, result))
     require(container.run("opcontrol", "--dump").rc == 1 and not container.opd_pids(), "%s: --dump starts the daemon" % show)
 
 
 def check_elsewhere(container):
-    """Session directories that are not the configuration's: of the setup, of a configuration that was changed since, of the unit."""
+    """Session directories that are not the configuration's: of the setup, of a configuration that
+    was changed since, of the unit.
+    """
     base = "/var/lib/oprofile/"
     container.good("opcontrol", "--session-dir=" + base + "one", "--apply")
     check_daemon_elsewhere(container, "--session-dir")
@@ -338,19 +366,24 @@ def check_elsewhere(container):
 
 
 def check_opcontrol_fails(container):
-    """Why opd does not start is told in its own words; --apply goes back to what works. --start-daemon says nothing for the next daemon."""
+    """Why opd does not start is told in its own words; --apply goes back to what works.
+    --start-daemon says nothing for the next daemon.
+    """
     container.good("opcontrol", "--start")
     pid = container.unit("MainPID")["MainPID"]
     result = container.run("opcontrol", "--session-dir=/root/none", "--apply")
-    require(result.rc == 1 and "SESSION_DIR: /root/none belongs to user 0, but this file to user " in result.err, "--apply of root's directory: %s" % (result,))
+    require(result.rc == 1 and "SESSION_DIR: /root/none belongs to user 0, but this file to user " in result.err,
+            "--apply of root's directory: %s" % (result,))
     require(container.unit("MainPID")["MainPID"] == pid, "--apply of root's directory ends the daemon")
     container.good("install", "-d", "-o", "opd", "-g", "opd", "/srv/closed")  # its own, and not to be written to from the unit
     result = container.run("opcontrol", "--session-dir=/srv/closed", "--apply")
     container.good("rmdir", "/srv/closed")
     lines = result.err.splitlines()
-    require(result.rc == 1 and "opd does not start: cannot use the session directory /srv/closed: " in lines[0], "--apply of what cannot be: %s" % (result,))
+    require(result.rc == 1 and "opd does not start: cannot use the session directory /srv/closed: " in lines[0],
+            "--apply of what cannot be: %s" % (result,))
     require(len(lines) == 2 and "the setup of before is in force again" in lines[1], "--apply of what cannot be: %s" % (result,))
-    require(status(container)["state"] == "running" and container.unit("MainPID")["MainPID"] not in ("0", pid), "nothing is profiled after --apply")
+    require(status(container)["state"] == "running" and container.unit("MainPID")["MainPID"] not in ("0", pid),
+            "nothing is profiled after --apply")
     container.good("opcontrol", "--shutdown")
     container.good("opcontrol", "--start-daemon")
     require(status(container)["state"] == "paused", "--start-daemon profiles")
@@ -359,7 +392,9 @@ def check_opcontrol_fails(container):
 
 
 def check_stop_under_load(container):
-    """systemctl stop while every CPU works: soon, and nothing is lost. The best of three, since others work on this machine, too."""
+    """systemctl stop while every CPU works: soon, and nothing is lost. The best of three, since
+    others work on this machine, too.
+    """
     seconds = []
     while not seconds or (len(seconds) < 3 and min(seconds) > STOP_SECONDS):
         container.good("systemctl", "start", "opd")
@@ -382,7 +417,9 @@ def check_ledger(container):
 
 
 def check_upgrade(container):
-    """A later version, built anew from the source, is installed while it profiles: its opd goes on with the session."""
+    """A later version, built anew from the source, is installed while it profiles: its opd goes on
+    with the session.
+    """
     container.good("systemctl", "start", "opd")
     pid, before = container.unit("MainPID")["MainPID"], samples_of(container)
     old = (version(container), container.good("sha256sum", "/usr/sbin/opd").split()[0])
@@ -395,14 +432,17 @@ def check_upgrade(container):
 
 
 def check_remove(container):
-    """Removed and installed again: the sessions and the user were there all the time, and profiling goes on."""
+    """Removed and installed again: the sessions and the user were there all the time, and profiling
+    goes on.
+    """
     before = samples_of(container)
     apt(container, "remove", "opd")
     require(not container.opd_pids(), "an opd runs after the removal")
     require(samples_of(container) >= before > 0, "the removal takes samples away")
     container.good("id", "opd")
     install(container, later(container))
-    require(container.unit("ActiveState")["ActiveState"] == "active" and status(container)["state"] == "running", "installed again, it does not profile")
+    require(container.unit("ActiveState")["ActiveState"] == "active" and status(container)["state"] == "running",
+            "installed again, it does not profile")
     require(samples_of(container) >= before, "installed again, it has fewer samples")
 
 
@@ -411,13 +451,16 @@ def check_stays_off(container):
     container.good("systemctl", "disable", "--now", *UNITS)
     apt(container, "install", "--reinstall", "/var/tmp/" + later(container))
     for unit in UNITS:
-        state = (container.run("systemctl", "is-enabled", unit).out.strip(), container.run("systemctl", "is-active", unit).out.strip())
+        state = (container.run("systemctl", "is-enabled", unit).out.strip(), container.run("systemctl", "is-active",
+                unit).out.strip())
         require(state == ("disabled", "inactive"), "%s was switched off and is %s" % (unit, state))
     container.good("systemctl", "enable", "--now", *UNITS)
 
 
 def check_nothing_left(container):
-    """After a purge: the sessions, which can be read, the description of their files, and what was put aside."""
+    """After a purge: the sessions, which can be read, the description of their files, and what was
+    put aside.
+    """
     require(not container.opd_pids(), "an opd runs after the purge")
     left = container.good("sh", "-c", "find /etc /run /usr /lib /var -xdev -name '*opd*' ! -name '*popd*' ! -path '/var/tmp/*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/oprofile/samples/*' "
                           "! -path '/var/log/*' ! -path '/var/cache/*' 2>/dev/null || :").split()
@@ -428,7 +471,9 @@ def check_nothing_left(container):
 
 
 def check_purge_after_kill(container):
-    """Nobody ended the daemon in order, a setup waited, a power cut left files in the making, and an administrator has a file of his own."""
+    """Nobody ended the daemon in order, a setup waited, a power cut left files in the making, and
+    an administrator has a file of his own.
+    """
     container.drop_in("[Service]\nRestart=no\n")
     container.good("opcontrol", "--separate=none")
     os.kill(host_pid(container)[0], signal.SIGKILL)

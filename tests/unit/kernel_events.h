@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Perf events of the calling thread on the CPU it is pinned to, and page faults that have numbers: the n-th touches the n-th page of
- * a region, so the address of its sample says which one it was.
+ * Perf events of the calling thread on the CPU it is pinned to, and page faults that have numbers:
+ * the n-th touches the n-th page of a region, so the address of its sample says which one it was.
  */
 #ifndef KERNEL_EVENTS_H
 #define KERNEL_EVENTS_H
@@ -92,7 +92,9 @@ static inline long nr_switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* Sleeps until it really was a context switch: a timer may end before the thread has gone to sleep. */
+/*
+ * Sleeps until it really was a context switch: a timer may end before the thread has gone to sleep.
+ */
 static inline void switch_context(void)
 {
 	long before = nr_switches();
@@ -102,8 +104,9 @@ static inline void switch_context(void)
 }
 
 /*
- * A software event of the calling thread, disabled, without a ring, whose samples are those of opd and end with the address. Its
- * descriptor or -errno (-EINVAL: the kernel does not know PERF_FORMAT_LOST).
+ * A software event of the calling thread, disabled, without a ring, whose samples are those of opd
+ * and end with the address. Its descriptor or -errno (-EINVAL: the kernel does not know
+ * PERF_FORMAT_LOST).
  */
 static inline int open_thread_event(uint64_t config, uint64_t period, int cpu)
 {
@@ -133,7 +136,10 @@ static inline void read_event(int fd, uint64_t *ret_taken, uint64_t *ret_lost)
 	*ret_lost = counts[1];
 }
 
-/* False, and why on stdout as the test command wants it, where the kernel does not allow what the tests do. */
+/*
+ * False, and why on stdout as the test command wants it, where the kernel does not allow what the
+ * tests do.
+ */
 static inline bool kernel_events_allowed(void)
 {
 	struct op_ring_pair pair;

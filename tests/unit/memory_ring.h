@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What tests of rings share: a ring in ordinary memory whose writer is the test (what the kernel would write, without the kernel),
- * and memory rings and pairs with their writer and reader.
+ * What tests of rings share: a ring in ordinary memory whose writer is the test (what the kernel
+ * would write, without the kernel), and memory rings and pairs with their writer and reader.
  */
 #ifndef MEMORY_RING_H
 #define MEMORY_RING_H
@@ -161,7 +161,10 @@ static inline void mring_box_tear(struct mring_box *box, size_t nr_bytes)
 	memset(record, 0x08, nr_bytes);
 }
 
-/* The next record, if `newest` bytes is not 0, is number 8 of so many; then come those of mring_box_fill_page but for the oldest, which are torn. */
+/*
+ * The next record, if `newest` bytes is not 0, is number 8 of so many; then come those of
+ * mring_box_fill_page but for the oldest, which are torn.
+ */
 static inline void mring_box_check_torn(struct mring_box *box, size_t nr_torn, size_t newest)
 {
 	size_t whole = box->ring.page_bytes - nr_torn;

@@ -8,9 +8,12 @@
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 
-/* Both begin anew. One event of this kind has been opened; the CPU's own, whose number is set, is that of its samples. 0 or not. */
-static inline int pipeline_cpu_begin(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *own, const struct op_event *kind,
-				     char ret_dir[PIPELINE_DIR_BYTES])
+/*
+ * Both begin anew. One event of this kind has been opened; the CPU's own, whose number is set, is
+ * that of its samples. 0 or not.
+ */
+static inline int pipeline_cpu_begin(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *own,
+				     const struct op_event *kind, char ret_dir[PIPELINE_DIR_BYTES])
 {
 	memset(pipeline, 0, sizeof(*pipeline));
 	memset(cpu, 0, sizeof(*cpu));

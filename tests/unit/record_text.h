@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Every field that a record decodes to, as text, so that two readers' views are compared at once. */
+/*
+ * Every field that a record decodes to, as text, so that two readers' views are compared at once.
+ */
 #ifndef RECORD_TEXT_H
 #define RECORD_TEXT_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A sync thread that is no thread, with clocks and a disk that tests set, for what is done between two turns. */
+/*
+ * A sync thread that is no thread, with clocks and a disk that tests set, for what is done between
+ * two turns.
+ */
 #ifndef ROTATION_H
 #define ROTATION_H
 
@@ -155,7 +158,8 @@ int __wrap_op_sys_fsync(int fd)
 
 	maybe_kill();
 	if (!fstat(fd, &st)) {
-		size_t at = __atomic_fetch_add(&nr_synced, 1, __ATOMIC_RELAXED); /* write-outs may go on beside each other */
+		/* write-outs may go on beside each other */
+		size_t at = __atomic_fetch_add(&nr_synced, 1, __ATOMIC_RELAXED);
 
 		if (at < op_array_size(synced))
 			synced[at] = st.st_ino;
@@ -322,7 +326,10 @@ static inline uint64_t stored(const struct op_session_ledger *ledger)
 	return sum;
 }
 
-/* Samples of a session by its files; by its ledger they must be as many, but for one whose daemon was killed. */
+/*
+ * Samples of a session by its files; by its ledger they must be as many, but for one whose daemon
+ * was killed.
+ */
 static inline uint64_t samples_of(const char *name)
 {
 	struct op_session_ledger ledger, files = { 0 };
@@ -348,7 +355,10 @@ static inline uint64_t samples_of(const char *name)
 	return sum;
 }
 
-/* Names of all sessions but the current one, sorted, with a blank behind each; *ret_sum, all samples. */
+/*
+ * Names of all sessions but the current one, sorted, with a blank behind each; *ret_sum, all
+ * samples.
+ */
 static inline void look(char names[512], uint64_t *ret_sum)
 {
 	int fd = openat(session_fd, "samples", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

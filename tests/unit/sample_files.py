@@ -43,14 +43,19 @@ def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kerne
 
 
 def put_image(session_dir, image, samples, event="TIMER.0.0." + ALL, session="current", app=None, **header):
-    """Samples of a file in an application, itself when none is said, with the numbers that the event's name has."""
+    """Samples of a file in an application, itself when none is said, with the numbers that the
+    event's name has.
+    """
     below = "{root}%s/{dep}/{root}%s/%s" % (app or image, image, event)
     fields = event.split(".")
-    write_samples(os.path.join(session_dir, "samples", session, below), samples, mask=int(fields[2]), count=int(fields[1]), **header)
+    write_samples(os.path.join(session_dir, "samples", session, below), samples, mask=int(fields[2]),
+                  count=int(fields[1]), **header)
 
 
 def write_ledger(session, stored, ended="stopped", event="TIMER", count=0, **numbers):
-    """The ledger of opd in a session's directory: so many samples of one event stored, and what else is said, lost_no_space=3."""
+    """The ledger of opd in a session's directory: so many samples of one event stored, and what
+    else is said, lost_no_space=3.
+    """
     lost = sum(value for name, value in numbers.items() if name.startswith("lost_") and name != "lost_kernel")
     values = dict(received=stored + lost, stored=stored, unattributed=0, lost_kernel=0)
     values.update(numbers)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Sample files and session directories for tests, written without libop's writer. A call that fails ends the test program. */
+/*
+ * Sample files and session directories for tests, written without libop's writer. A call that fails
+ * ends the test program.
+ */
 #ifndef SAMPLE_WRITER_H
 #define SAMPLE_WRITER_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A process that dies at every step: it is traced and killed after its first, second, third ... instruction. */
+/*
+ * A process that dies at every step: it is traced and killed after its first, second, third ...
+ * instruction.
+ */
 #ifndef STEPPED_H
 #define STEPPED_H
 
@@ -14,9 +17,10 @@
 #include "tests/unit/cmocka_all.h"
 
 /*
- * Sanitizers make of each instruction many, and the steps go with the square: with them every n-th is tried, so that a test has about STEPPED_MAX steps in
- * all. Where that begins is another place in each run, which is said; OPD_STEPPED_FROM is that place for one that is to be seen again. Without sanitizers
- * every step is tried.
+ * Sanitizers make of each instruction many, and the steps go with the square: with them every n-th
+ * is tried, so that a test has about STEPPED_MAX steps in all. Where that begins is another place
+ * in each run, which is said; OPD_STEPPED_FROM is that place for one that is to be seen again.
+ * Without sanitizers every step is tried.
  */
 #define STEPPED_MAX 40000
 #if defined(__SANITIZE_ADDRESS__)
@@ -60,7 +64,10 @@ static inline long stepped_run(pid_t pid, long nr_steps)
 	return made;
 }
 
-/* The child where its steps begin, from `child`, which does not return; -1 when it may not be traced. */
+/*
+ * The child where its steps begin, from `child`, which does not return; -1 when it may not be
+ * traced.
+ */
 static inline pid_t stepped_fork(void (*child)(void *), void *arg)
 {
 	pid_t pid = fork();
@@ -97,7 +104,10 @@ static inline long stepped_from(long stride)
 	return from;
 }
 
-/* `die_once` makes one death after so many steps, and returns how many there were until the end; -1: may not trace. */
+/*
+ * `die_once` makes one death after so many steps, and returns how many there were until the end;
+ * -1: may not trace.
+ */
 static inline void stepped_everywhere(long (*die_once)(const void *work, long nr_steps), const void *work)
 {
 	long nr_steps = die_once(work, 1000000), stride;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Clocks that stand still but for what a test lets pass, so that no limit of time is reached because the machine is busy. Begun where the real ones were at
- * the first look, all at the same moment: times of files and of processes can be compared with them. For programs of one thread that are linked with
- * --wrap=clock_gettime.
+ * Clocks that stand still but for what a test lets pass, so that no limit of time is reached
+ * because the machine is busy. Begun where the real ones were at the first look, all at the same
+ * moment: times of files and of processes can be compared with them. For programs of one thread
+ * that are linked with --wrap=clock_gettime.
  */
 #ifndef STILL_CLOCK_H
 #define STILL_CLOCK_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Call chains from a ring in memory to callgraph files: which calls, in which files, with which headers, and what ends a chain. */
+/*
+ * Call chains from a ring in memory to callgraph files: which calls, in which files, with which
+ * headers, and what ends a chain.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdio.h>
@@ -194,7 +197,9 @@ static void threads_have_calls_of_their_own(void **state OP_UNUSED)
 	SAMPLE(USER, LIB + 0x10, USER, LIB + 0x10, APP + 0x30);
 	drain();
 	assert_int_equal(op_odb_read(pipeline.count.session_fd,
-				     "samples/current/" APP_FILE "/{cg}/{root}/no/lib.so/TIMER.1000000.0.4000000.4000000.all", &samples, NULL), 0);
+				     "samples/current/" APP_FILE "/{cg}/{root}/no/lib.so/TIMER.1000000.0.4000000.4000000.all",
+				     &samples, NULL),
+			 0);
 	assert_int_equal(samples.nr_nodes, 1);
 	op_odb_samples_free(&samples);
 }
@@ -253,7 +258,9 @@ static void chains_that_lie_lose_no_sample(void **state OP_UNUSED)
 
 static void deeper_than_the_deepest_is_cut(void **state OP_UNUSED)
 {
-	uint64_t words[5 + 1 + 1 + 2 * OP_CHAIN_DEPTH_MAX] = { EVENT_ID, APP + 1, (uint64_t)PID << 32 | PID, 20, 2 + 2 * OP_CHAIN_DEPTH_MAX, USER };
+	uint64_t words[5 + 1 + 1 + 2 * OP_CHAIN_DEPTH_MAX] = {
+		EVENT_ID, APP + 1, (uint64_t)PID << 32 | PID, 20, 2 + 2 * OP_CHAIN_DEPTH_MAX, USER
+	};
 	struct perf_event_header header = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, sizeof(header) + sizeof(words) };
 
 	for (size_t i = 6; i < op_array_size(words); i++)
@@ -333,7 +340,8 @@ static void anonymous_ends_are_visited(void **state OP_UNUSED)
 	SAMPLE(USER, LIB + 0x10, USER, LIB + 0x10, REGION + 0x20, APP + 0x30);
 	drain();
 	opd_count_visit_files(&pipeline.count, visit, &seen);
-	assert_non_null(strstr(op_text_get(&seen), "samples/current/{root}/no/app/{dep}/" REGION_PART "/TIMER.1000000.0.all.all.all\n"));
+	assert_non_null(
+		strstr(op_text_get(&seen), "samples/current/{root}/no/app/{dep}/" REGION_PART "/TIMER.1000000.0.all.all.all\n"));
 	assert_non_null(strstr(op_text_get(&seen), "samples/current/" LIB_FILE "/TIMER.1000000.0.all.all.all\n"));
 	assert_null(strstr(op_text_get(&seen), "{cg}"));
 	op_text_free(&seen);
@@ -434,7 +442,10 @@ static void add_function(struct opd_jit_map *map, uint64_t start)
 	assert_true(opd_jit_map_find(map, start, 2, &offset));
 }
 
-/* As of a process whose code is known from the libraries alone that call it, none of which has a directory for it. */
+/*
+ * As of a process whose code is known from the libraries alone that call it, none of which has a
+ * directory for it.
+ */
 static struct opd_jit_space *begin_jit(struct opd_jit *jit)
 {
 	struct op_image_id id = { .name = { OP_IMAGE_ANON, OPD_JIT_LABEL "1", PID, OPD_JIT_RANGE_START, UINT32_MAX } };

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Damaged images: the reporting tools go on, and the sound ones are shown. Run from the build directory by `make check`.
 
-usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said; make check-long has 10,000
+usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said; make check-long
+has 10,000
 """
 import concurrent.futures
 import itertools
@@ -31,14 +32,21 @@ int main(int argc, char **argv) { (void)argv; return hot(argc); }
 BATCH = 60 # mutants in one session
 SEED = 20261121
 # What is run, and what it must say of the sound program; {} is a directory for what it writes.
-RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)), (("opreport", "-c"), (b"hot",)),
-        (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")), (("opannotate", "--html={}/page"), ()),
-        (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()), (("oparchive", "-o", "{}/archive"), ()))
-# A section with debugging information, how many bytes of it stay, what the others become, and a part of what is said of it.
-DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"), (".debug_info", 0, 0, "the unit at 0x0 of .debug_info is too short"),
-           (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"), (".debug_abbrev", 0, 0xff, "could not find abbrev"),
+RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)),
+        (("opreport", "-c"), (b"hot",)),
+        (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")),
+        (("opannotate", "--html={}/page"), ()),
+        (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()),
+        (("oparchive", "-o", "{}/archive"), ()))
+# A section with debugging information, how many bytes of it stay, what the others become, and a
+# part of what is said of it.
+DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"),
+           (".debug_info", 0, 0, "the unit at 0x0 of .debug_info is too short"),
+           (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"),
+           (".debug_abbrev", 0, 0xff, "could not find abbrev"),
            (".debug_line", 0, 0xff, "line info data is bigger"), (".debug_line", 40, 0, "mangled line number section"))
-DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"), ("opreport", "--images", "--format=json"), ("opannotate", "-s"), ("opannotate", "-s", "-a"),
+DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"),
+               ("opreport", "--images", "--format=json"), ("opannotate", "-s"), ("opannotate", "-s", "-a"),
                ("opannotate", "--html={}/page"))
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib/debug", "/usr/libexec")
 NR_DRAWN = 24
@@ -64,7 +72,9 @@ def is_image(path):
 
 
 def originals(program, chance):
-    """The program with its debugging information, opreport, and files that are drawn from this machine's programs, libraries, objects and debug files."""
+    """The program with its debugging information, opreport, and files that are drawn from this
+    machine's programs, libraries, objects and debug files.
+    """
     paths = [program, program, os.path.join(TOOLS, "opreport")]
     for place in PLACES:
         found = sorted(os.path.join(where, name) for where, _, names in os.walk(place) for name in names)
@@ -76,7 +86,8 @@ def originals(program, chance):
 def section_fields(data):
     """Positions of the numbers in the section table: what a reader of ELF believes first."""
     offset, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
-    return [offset + 64 * i + field for i in range(count) for field in (0, 4, 16, 24, 32, 40, 44, 48, 56) if offset + 64 * i + 64 <= len(data)]
+    return [offset + 64 * i + field for i in range(count) for field in (0, 4, 16, 24, 32, 40, 44, 48, 56)
+            if offset + 64 * i + 64 <= len(data)]
 
 
 def mutate(chance, data):
@@ -137,7 +148,8 @@ def check_batch(chance, texts, program, hot, nr_mutants):
                 if done.returncode != 0 or not all(text in done.stdout for text in wanted) or not has_written(words, results):
                     keep = tempfile.mkdtemp(prefix="opd-mutants-")
                     shutil.copytree(directory, keep, dirs_exist_ok=True)
-                    print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep, done.stderr.decode("utf-8", "replace")[-2000:]))
+                    print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep,
+                                                                     done.stderr.decode("utf-8", "replace")[-2000:]))
                     return False
     return True
 
@@ -163,12 +175,15 @@ def damage(path, name, skipped, byte):
 
 def warned(text, path, words):
     """There is one line about this file, and none about another."""
-    lines = [line for line in text.decode().split("\n") if "the debugging information of" in line and "cannot be read in whole" in line]
+    lines = [line for line in text.decode().split("\n") if "the debugging information of" in line
+             and "cannot be read in whole" in line]
     return len(lines) == 1 and "the debugging information of %s cannot be read in whole: " % path in lines[0] and words in lines[0]
 
 
 def check_debug_damage(program, hot):
-    """Debugging information that is damaged is told once for each image, by name and with what is wrong, and is not called whole."""
+    """Debugging information that is damaged is told once for each image, by name and with what is
+    wrong, and is not called whole.
+    """
     for name, skipped, byte, words in DAMAGES:
         with tempfile.TemporaryDirectory() as directory:
             bad, apart = (shutil.copy(program, os.path.join(directory, name)) for name in ("bad", "apart"))
@@ -185,9 +200,11 @@ def check_debug_damage(program, hot):
                 for run_words in DAMAGE_RUNS:
                     done = run(session, *(word.replace("{}", directory) for word in run_words))
                     wanted = {image: "damaged", program: "debug info"}
-                    states = {row["name"]: row["symbols"] for row in json.loads(done.stdout)["images"]} if "--images" in run_words else wanted
+                    states = {row["name"]: row["symbols"]
+                              for row in json.loads(done.stdout)["images"]} if "--images" in run_words else wanted
                     if done.returncode or states != wanted or not warned(done.stderr, told, words):
-                        print("%s of %s: exit %d\n%s%s" % (" ".join(run_words), name, done.returncode, done.stderr.decode(), done.stdout.decode()[:2000]))
+                        print("%s of %s: exit %d\n%s%s" % (" ".join(run_words), name, done.returncode,
+                                                           done.stderr.decode(), done.stdout.decode()[:2000]))
                         return False
                 alone = run(session, "opannotate", "-s", image)
                 if b"the debugging information of 1 binary is damaged" not in alone.stderr:
@@ -205,7 +222,8 @@ def main():
             return 1
         texts = originals(program, random.Random(SEED))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            batches = [pool.submit(check_batch, random.Random(SEED + i), texts, program, hot, min(BATCH, count - i)) for i in range(0, count, BATCH)]
+            batches = [pool.submit(check_batch, random.Random(SEED + i), texts, program, hot, min(BATCH, count - i))
+                       for i in range(0, count, BATCH)]
             if not all(batch.result() for batch in concurrent.futures.as_completed(batches)):
                 pool.shutdown(cancel_futures=True)
                 return 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the next daemon makes of a ledger: the one of a daemon that did not end in order, whatever it says of itself, and one whose files went, came or were written over
- * while no daemon ran. Afterwards received = stored + lost, and stored is what the files hold.
+ * What the next daemon makes of a ledger: the one of a daemon that did not end in order, whatever
+ * it says of itself, and one whose files went, came or were written over while no daemon ran.
+ * Afterwards received = stored + lost, and stored is what the files hold.
  */
 #include "tests/unit/rotation.h"
 
@@ -66,7 +67,10 @@ static void set_times(void)
 	run_there("find . -type f -exec touch -d @1795226400 {} +");
 }
 
-/* No `open` could be written, or a power cut took it: what is there is of the stop before, and the files tell nothing of it, as those of a tmpfs do. */
+/*
+ * No `open` could be written, or a power cut took it: what is there is of the stop before, and the
+ * files tell nothing of it, as those of a tmpfs do.
+ */
 static void test_killed_beside_an_old_ledger(void **state OP_UNUSED)
 {
 	char *text;

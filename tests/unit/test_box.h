@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A temporary directory for one test: box_setup and box_teardown are cmocka fixtures, *state is a struct box. */
+/*
+ * A temporary directory for one test: box_setup and box_teardown are cmocka fixtures, *state is a
+ * struct box.
+ */
 #ifndef TEST_BOX_H
 #define TEST_BOX_H
 

@@ -14,7 +14,10 @@
 #define FUNCTIONS_MAX 100u
 #define NONE          UINT32_MAX
 
-/* id 0: no more. A program with `vanishes` ends between the two looks, one with `grows` is another at the second. */
+/*
+ * id 0: no more. A program with `vanishes` ends between the two looks, one with `grows` is another
+ * at the second.
+ */
 static const struct program {
 	uint32_t id, nr_functions;
 	uint64_t start;

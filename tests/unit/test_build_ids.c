@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the kernel is asked of the files that this very process has mapped, how often, and what becomes of one who asks and hangs. */
+/*
+ * What the kernel is asked of the files that this very process has mapped, how often, and what
+ * becomes of one who asks and hangs.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -218,7 +221,10 @@ static int ask_until_answered(const struct opd_mapped_file *file, struct op_buil
 	return err;
 }
 
-/* A file system that does not answer holds nobody who asks of a disk, and nobody for long; when it answers after all, that is not for the next question. */
+/*
+ * A file system that does not answer holds nobody who asks of a disk, and nobody for long; when it
+ * answers after all, that is not for the next question.
+ */
 static void one_that_hangs(void **state OP_UNUSED)
 {
 	struct opd_mapped_file file = file_on(NO_DISK), other = file_on(DISK);
@@ -343,7 +349,10 @@ static void what_is_written_anew_is_asked_for_again(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* The first process was gone; the next one tells, also where its mapping is older than the look that was about the first. */
+/*
+ * The first process was gone; the next one tells, also where its mapping is older than the look
+ * that was about the first.
+ */
 static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -367,7 +376,10 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* A copy that its process sees under the same name is the same image, each time, and not asked for again. */
+/*
+ * A copy that its process sees under the same name is the same image, each time, and not asked for
+ * again.
+ */
 static void a_copy_is_the_same_image(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();

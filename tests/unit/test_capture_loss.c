@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one before 6.0, which refuses
- * PERF_FORMAT_LOST and tells by records alone; and a CPU that goes while it is opened. Real rings; the events are those of this
- * thread, so that the test knows each.
+ * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one
+ * before 6.0, which refuses PERF_FORMAT_LOST and tells by records alone; and a CPU that goes while
+ * it is opened. Real rings; the events are those of this thread, so that the test knows each.
  */
 #include <sys/wait.h>
 
@@ -215,7 +215,10 @@ static void records_are_believed_before_6_0(void **state)
 	check_ledger(FAULTS, lost, 0);
 }
 
-/* Of several events the sum is right, and the one that found room has the loss of the others in its row. */
+/*
+ * Of several events the sum is right, and the one that found room has the loss of the others in its
+ * row.
+ */
 static void before_6_0_the_sum_of_the_events_is_right(void **state)
 {
 	uint64_t lost, taken = 0, accounted = 0;
@@ -297,7 +300,9 @@ static struct opd_sideband_loss drain_sideband(void)
 	return loss;
 }
 
-/* LOST records come when there is room again and something else is to be told: that may be never. */
+/*
+ * LOST records come when there is room again and something else is to be told: that may be never.
+ */
 static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 {
 	const struct opd_cpu *cpu = box.cpu;
@@ -362,7 +367,8 @@ static void a_cpu_that_goes_while_all_are_opened_is_offline(void **state)
 	for (unsigned int i = 0; i < NR_OPENED; i++) {
 		opd_capture_close(capture);
 		away.goes = true;
-		away.nr_before = i + 3; /* the costs of a swap are measured first, if this is the first CPU */
+		/* the costs of a swap are measured first, if this is the first CPU */
+		away.nr_before = i + 3;
 		away.nr_refused = 0;
 		assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, 0, &why), 0);
 		box.cpu = &capture->cpus[index];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* cgroups: the right hierarchy, names from the side band and from the file system, slots, and the limits of both tables. */
+/*
+ * cgroups: the right hierarchy, names from the side band and from the file system, slots, and the
+ * limits of both tables.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -115,7 +118,10 @@ static void leaves_out_what_is_above(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
-/* What is not known is looked for once a second; what the side band tells is known at once; what is removed keeps its name. */
+/*
+ * What is not known is looked for once a second; what the side band tells is known at once; what is
+ * removed keeps its name.
+ */
 static void learns(void **state OP_UNUSED)
 {
 	struct opd_cgroups cgroups;
@@ -192,7 +198,10 @@ static void both_tables_are_bounded(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
-/* Who had samples since the last time is not chosen; a slot that was taken back goes to another cgroup, and the first gets another one. */
+/*
+ * Who had samples since the last time is not chosen; a slot that was taken back goes to another
+ * cgroup, and the first gets another one.
+ */
 static void slots_are_taken_back(void **state OP_UNUSED)
 {
 	struct opd_cgroups cgroups;

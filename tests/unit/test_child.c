@@ -373,10 +373,11 @@ static void sum_anew(const char *dir, const char *name)
 	for (size_t i = 0; i < foot.nr_rows; i++) {
 		const char *row_name = names + rows[i].name;
 
-		rows[i].sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)row_name, strlen(row_name)), (const Bytef *)pack_bytes + rows[i].at,
-						rows[i].nr_bytes);
+		rows[i].sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)row_name, strlen(row_name)),
+						(const Bytef *)pack_bytes + rows[i].at, rows[i].nr_bytes);
 	}
-	foot.sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot.nr_rows * sizeof(*rows)), (const Bytef *)names, foot.nr_name_bytes);
+	foot.sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot.nr_rows * sizeof(*rows)), (const Bytef *)names,
+				     foot.nr_name_bytes);
 	memcpy(names - foot.nr_rows * sizeof(*rows), rows, foot.nr_rows * sizeof(*rows));
 	memcpy(pack_bytes + nr_bytes - sizeof(foot), &foot, sizeof(foot));
 	rewind(file);
@@ -471,7 +472,8 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_text"));
 	opr_symbols_free(&symbols);
-	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1); /* what was read anew took in the others */
+	/* what was read anew took in the others */
+	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1);
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);
@@ -490,7 +492,10 @@ static void change_file(const char *dir, const char *command)
 	assert_int_equal(system(line), 0);
 }
 
-/* A user makes a program that has the build-id and size of another's, and other symbols: they are for his own alone. */
+/*
+ * A user makes a program that has the build-id and size of another's, and other symbols: they are
+ * for his own alone.
+ */
 static void test_cache_of_strangers(void **state)
 {
 	static const struct {
@@ -570,8 +575,10 @@ static void test_cache_of_module(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	change_file(dir, "echo 'int in_module(void) { return 1; }' | ${CC:-cc} -xc -O1 -c -o a.o - && ld -r --build-id=sha1 -o m.ko a.o && "
-			 "gzip -n m.ko");
+	change_file(
+		dir,
+		"echo 'int in_module(void) { return 1; }' | ${CC:-cc} -xc -O1 -c -o a.o - && ld -r --build-id=sha1 -o m.ko a.o && "
+		"gzip -n m.ko");
 	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
 	snprintf(path, sizeof(path), "%s/m.ko.gz", dir);
 	time_ahead = 60;
@@ -583,7 +590,8 @@ static void test_cache_of_module(void **state)
 	do_job_below(dir, path, &symbols, 0);
 	assert_true(has_symbol(&symbols, "was_found"));
 	opr_symbols_free(&symbols);
-	change_file(dir, "gunzip -k m.ko.gz && id=$(readelf -n m.ko | sed -n 's/.*Build ID: //p') && to=usr/lib/debug/.build-id/${id%${id#??}} && "
+	change_file(dir, "gunzip -k m.ko.gz && id=$(readelf -n m.ko | sed -n 's/.*Build ID: //p') && "
+			 "to=usr/lib/debug/.build-id/${id%${id#??}} && "
 			 "mkdir -p $to && objcopy --redefine-sym in_module=in_debug_file m.ko $to/${id#??}.debug");
 	do_job_below(dir, path, &symbols, 0);
 	assert_true(has_symbol(&symbols, "in_debug_file"));

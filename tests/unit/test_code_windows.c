@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which parts of large code are listed: around all samples where there is room, else around those with most. */
+/*
+ * Which parts of large code are listed: around all samples where there is room, else around those
+ * with most.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The completion scripts of every tool: all options of --help are in them, bash completes with them. Run from the build directory."""
+"""The completion scripts of every tool: all options of --help are in them, bash completes with
+them. Run from the build directory.
+"""
 import os
 import pty
 import re
@@ -41,12 +43,15 @@ class Completion(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w") as script:
             script.write(self.script(name, "bash"))
             script.flush()
-            return set(subprocess.run(["bash", "-c", COMPLETE, "bash", script.name, name, name, *words], stdout=subprocess.PIPE, check=True,
-                                      universal_newlines=True, env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.splitlines()) - {""}
+            return set(subprocess.run(["bash", "-c", COMPLETE, "bash", script.name, name, name, *words],
+                                      stdout=subprocess.PIPE, check=True,
+                                      universal_newlines=True,
+                                      env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.splitlines()) - {""}
 
     def test_every_option(self):
         for name in NAMES:
-            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
+            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=True,
                                   universal_newlines=True).stdout
             options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M))
             self.assertGreater(len(options), 3, name)
@@ -59,7 +64,8 @@ class Completion(unittest.TestCase):
     def test_manual_pages(self):
         """A page has the options that the table has, by both names, and no others."""
         for name in NAMES:
-            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
+            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=True,
                                   universal_newlines=True).stdout
             options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M)) | set(re.findall(r"^ {2}(-.), --", text, re.M))
             with open(os.path.join(SOURCE, "doc", name + ".1"), encoding="utf-8") as stream:
@@ -99,7 +105,8 @@ class Completion(unittest.TestCase):
         for name in ("odd, name", "odd *"):
             os.mkdir(os.path.join(directory, name))
         self.assertEqual(self.complete("opreport", directory + "/od"), {directory + "/odd, name", directory + "/odd *"})
-        self.assertEqual(self.complete("opreport", "image", ":", directory + "/od"), {directory + "/odd, name", directory + "/odd *"})
+        self.assertEqual(self.complete("opreport", "image", ":", directory + "/od"),
+                         {directory + "/odd, name", directory + "/odd *"})
         self.assertEqual(self.complete("ophelp", "--cpu-type", directory + "/od"), set())
 
     def test_bash_numbers_and_times(self):
@@ -176,7 +183,8 @@ class Completion(unittest.TestCase):
         os.symlink(os.path.join(TOOLS, name), os.path.join(directory, name))
         pid, terminal = pty.fork()
         if not pid:
-            os.execvpe("zsh", ["zsh", "-f", "-i"], dict(os.environ, PS1="", TERM="dumb", PATH=directory + ":" + TOOLS + ":" + os.environ["PATH"]))
+            os.execvpe("zsh", ["zsh", "-f", "-i"], dict(os.environ, PS1="", TERM="dumb",
+                                                        PATH=directory + ":" + TOOLS + ":" + os.environ["PATH"]))
         os.write(terminal, (ZSH % directory).encode())
         self.read_until(terminal, b"ready\r\n")
         os.write(terminal, line.encode() + b"\t\x18")
@@ -198,8 +206,10 @@ class Completion(unittest.TestCase):
             self.skipTest("zsh is not installed")
         directory = self.sessions("current", "former")
         script = self.script("opreport", "zsh")
-        for typed, wanted in (("session-", "session-exclude:"), ("unit", "unit-mask:"), ("--session-dir=%s session:cu" % directory, "session:current"),
-                              ("--session-dir %s session-exclude:x,fo" % directory, "session-exclude:x,former"), ("image:/pro", "image:/proc/"),
+        for typed, wanted in (("session-", "session-exclude:"), ("unit", "unit-mask:"),
+                              ("--session-dir=%s session:cu" % directory, "session:current"),
+                              ("--session-dir %s session-exclude:x,fo" % directory, "session-exclude:x,former"),
+                              ("image:/pro", "image:/proc/"),
                               ("archive:/pro", "archive:/proc/"), ("event:te", "event:te")):
             got = self.zsh(script, "opreport " + typed)
             self.assertEqual(got.split()[-1].replace("\\", ""), wanted, got)
@@ -217,18 +227,23 @@ class Completion(unittest.TestCase):
             subprocess.run(["zsh", "-n"], input=self.script(name, "zsh"), check=True, universal_newlines=True)
 
     def test_full_disk(self):
-        """What cannot be written is an error, also where popt ends the program; opcheck's 1 would say that something was repaired."""
+        """What cannot be written is an error, also where popt ends the program; opcheck's 1 would
+        say that something was repaired.
+        """
         for name in NAMES:
             for option in ("--help", "--usage", "--version", "--completion=bash"):
                 if name == "opcontrol" and option in ("--help", "--usage"):  # the one goes to standard error, the other it has not
                     continue
                 with open("/dev/full", "w", encoding="ascii") as full:
-                    done = subprocess.run([os.path.join(TOOLS, name), option], stdout=full, stderr=subprocess.PIPE, check=False, universal_newlines=True)
-                self.assertEqual((done.returncode, done.stderr.count("cannot write to the standard output")), (3 if name == "opcheck" else 1, 1), (name, option, done.stderr))
+                    done = subprocess.run([os.path.join(TOOLS, name), option], stdout=full, stderr=subprocess.PIPE,
+                                          check=False, universal_newlines=True)
+                self.assertEqual((done.returncode, done.stderr.count("cannot write to the standard output")),
+                                 (3 if name == "opcheck" else 1, 1), (name, option, done.stderr))
 
     def test_unknown_shell(self):
         for name in NAMES:
-            done = subprocess.run([os.path.join(TOOLS, name), "--completion=csh"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run([os.path.join(TOOLS, name), "--completion=csh"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, check=False)
             self.assertNotEqual((done.returncode, done.stderr), (0, b""), name)
             self.assertEqual(done.stdout, b"")
 

@@ -130,7 +130,8 @@ static void test_ring_size(void **state)
 		{ "RingSize=AUTO\nWatermark=1M\n", "", 0, 1 << 20 },
 		{ "RingSize=64K\nRingSize=auto\nWatermark=1M\n", "", 0, 1 << 20 },
 		{ "RingSize=auto\nRingSize=1M\nWatermark=1M\n", "", 1 << 20, 1 << 20 },
-		{ "RingSize=256K\nWatermark=1M\n", ": Watermark is larger than RingSize, a quarter of the ring is used\n", 256 << 10, 0 },
+		{ "RingSize=256K\nWatermark=1M\n", ": Watermark is larger than RingSize, a quarter of the ring is used\n",
+		  256 << 10, 0 },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {
@@ -239,8 +240,8 @@ static void test_keys_are_documented(void **state)
 }
 
 /*
- * Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is not read. A byte order mark is passed over
- * where an editor puts one, and in no other place.
+ * Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is
+ * not read. A byte order mark is passed over where an editor puts one, and in no other place.
  */
 static void test_drop_ins(void **state)
 {
@@ -270,7 +271,8 @@ static void test_drop_ins(void **state)
 	assert_non_null(strstr(op_text_get(&warnings), wanted));
 	assert_int_equal(op_config_read(&config, path, true, &warnings), -ENOENT);
 	op_text_truncate(&warnings, 0);
-	assert_int_equal(op_file_publish(fd, "20-b.conf", "\xef\xbb\xbfVisitInterval=500\n\xef\xbb\xbfVisitInterval=600\n", 0644), 0);
+	assert_int_equal(op_file_publish(fd, "20-b.conf", "\xef\xbb\xbfVisitInterval=500\n\xef\xbb\xbfVisitInterval=600\n", 0644),
+			 0);
 	assert_int_equal(op_file_publish(fd, "10-a.conf", "", 0644), 0);
 	assert_int_equal(op_file_publish(AT_FDCWD, path, "\xef\xbb\xbf# a comment\nRingSize=1M\n", 0644), 0);
 	assert_int_equal(op_config_read(&config, path, true, &warnings), 0);

@@ -210,7 +210,10 @@ static void test_payload_of_another_length(void **state)
 	forget(&result);
 }
 
-/* Older or younger, with an error as opd gives one or with something that this version does not know: its number is told. */
+/*
+ * Older or younger, with an error as opd gives one or with something that this version does not
+ * know: its number is told.
+ */
 static void test_other_version(void **state)
 {
 	struct answer older = { .reply = good_reply(4, -EPROTO), .payload = "what", .payload_bytes = 4 };

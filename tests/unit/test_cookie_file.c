@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The dcookie table on the disk: nothing that was appended is lost, whatever fails and whoever else writes; numbers and names go on. */
+/*
+ * The dcookie table on the disk: nothing that was appended is lost, whatever fails and whoever else
+ * writes; numbers and names go on.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

@@ -239,7 +239,10 @@ static void test_byte_order_mark(void **state)
 	op_setup_free(&setup);
 }
 
-/* Whoever may write into the directory would have root read what only root may, and write its words again. */
+/*
+ * Whoever may write into the directory would have root read what only root may, and write its words
+ * again.
+ */
 static void test_link(void **state)
 {
 	struct box *box = *state;
@@ -283,7 +286,10 @@ static int check_of(const struct box *box, const char *below)
 	return err;
 }
 
-/* Of a setup that names `below` the box, with the file and the directory around it of these users. *ret_owner: who must be the owner of what it names. */
+/*
+ * Of a setup that names `below` the box, with the file and the directory around it of these users.
+ * *ret_owner: who must be the owner of what it names.
+ */
 static int read_of(const struct box *box, uid_t file, uid_t dir, const char *below, uid_t *ret_owner)
 {
 	struct op_setup setup;
@@ -308,7 +314,10 @@ static int read_of(const struct box *box, uid_t file, uid_t dir, const char *bel
 	return err;
 }
 
-/* It names directories of its own user only, existing ones and such as would be made; where it is root's, any. */
+/*
+ * It names directories of its own user only, existing ones and such as would be made; where it is
+ * root's, any.
+ */
 static void test_whose_directory(void **state)
 {
 	static const struct {

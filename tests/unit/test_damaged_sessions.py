@@ -60,9 +60,11 @@ DAMAGES = {
     "socket": (put_other(put_socket), "not a regular file"),
     "directory": (put_other(os.mkdir), "a directory with the name of a sample file"),
     "link to a directory": (put_other(lambda path: os.symlink("/", path)), "a symbolic link to a directory"),
-    "link to itself": (put_other(lambda path: os.symlink(os.path.basename(path), path)), "a symbolic link to a directory, or to itself"),
+    "link to itself": (put_other(lambda path: os.symlink(os.path.basename(path), path)),
+                       "a symbolic link to a directory, or to itself"),
 }
-REPORTS = (("opreport",), ("opreport", "-l"), ("opreport", "-X"), ("opreport", "-c"), ("opreport", "--images"), ("opreport", "--format=json", "-d"),
+REPORTS = (("opreport",), ("opreport", "-l"), ("opreport", "-X"), ("opreport", "-c"), ("opreport", "--images"),
+           ("opreport", "--format=json", "-d"),
            ("opannotate", "-a"), ("opannotate", "-s"))
 
 
@@ -128,7 +130,8 @@ class Damaged(unittest.TestCase):
         self.assertEqual(self.errors, "")
 
     def test_stray_files(self):
-        strays = {"{root}/notes.txt": "not the name", "{kern}/.swp": "not the name", "{root}/fifo": "not a regular file", "{root}/dir": "a symbolic link to a directory"}
+        strays = {"{root}/notes.txt": "not the name", "{kern}/.swp": "not the name",
+                  "{root}/fifo": "not a regular file", "{root}/dir": "a symbolic link to a directory"}
         os.makedirs(os.path.join(self.current, "{kern}"))
         for path in list(strays)[:2]:
             with open(os.path.join(self.current, path), "w", encoding="ascii"):
@@ -142,7 +145,9 @@ class Damaged(unittest.TestCase):
         self.assertIn("4 files and directories were left out", self.errors)
 
     def test_links(self):
-        """One that leads nowhere is of no account, as with the genuine tools, but told; to a file it is followed; that of a whole directory of samples is not."""
+        """One that leads nowhere is of no account, as with the genuine tools, but told; to a file
+        it is followed; that of a whole directory of samples is not.
+        """
         os.symlink("nowhere", os.path.join(self.current, "{root}", "dangling"))
         elsewhere = os.path.join(self.dir, "elsewhere")
         os.rename(self.bad, elsewhere)
@@ -165,7 +170,8 @@ class Damaged(unittest.TestCase):
         os.chmod(self.dir, 0o755)
         if subprocess.run([os.path.join(TOOLS, "opreport"), "--version"], user=NOBODY, check=False, capture_output=True).returncode:
             self.skipTest("another user cannot run the programs of this build directory")
-        for path, mode in ((self.bad, 0), (os.path.dirname(self.bad), 0), (os.path.dirname(self.bad), 0o600), (os.path.dirname(self.bad), 0o100)):
+        for path, mode in ((self.bad, 0), (os.path.dirname(self.bad), 0), (os.path.dirname(self.bad), 0o600),
+                           (os.path.dirname(self.bad), 0o100)):
             os.chmod(path, mode)
             text = self.run_tool("opreport", "-n", "--session-dir=" + self.session, user=NOBODY, rc=1)
             self.assertEqual(text.split(), ["60", "100.000", "good"])
@@ -272,7 +278,9 @@ class Damaged(unittest.TestCase):
         self.assertIn("Lost samples detected! 2 of 10040, lost_kernel 2", self.errors)
 
     def test_filtered(self):
-        """What the user asked to leave out is told, and is no loss; what is lost of the rest is, however little that is of all."""
+        """What the user asked to leave out is told, and is no loss; what is lost of the rest is,
+        however little that is of all.
+        """
         left_out = "note: 1000000 of %d samples of " + self.current + " were left out when they were taken"
         for lost, kernel, told in ((0, 0, False), (1, 0, True), (0, 100, False), (0, 200, True)):
             write_ledger(self.current, 100, received=1000100 + lost, filtered=1000000, lost_no_space=lost, lost_kernel=kernel)
@@ -364,7 +372,8 @@ class Damaged(unittest.TestCase):
         write_ledger(self.current, 100, lost_no_space=7, lost_kernel=2)
         for arguments in ((), ("-l",), ("-c",), ("--images",)):
             ledger = json.loads(self.report("--format=json", *arguments))["ledger"]
-            self.assertEqual([(row["session"], row["event"], row["count"], row["received"], row["stored"], row["lost_no_space"], row["lost_kernel"]) for row in ledger],
+            self.assertEqual([(row["session"], row["event"], row["count"], row["received"], row["stored"],
+                               row["lost_no_space"], row["lost_kernel"]) for row in ledger],
                              [("current", "TIMER", 0, 107, 100, 7, 2)])
 
 

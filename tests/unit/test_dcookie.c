@@ -57,7 +57,8 @@ static void an_alias_leads_to_the_same_row(void **state OP_UNUSED)
 static void regions_differ_by_process_and_bounds(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
-	struct op_image_id region = { .name = { .kind = OP_IMAGE_ANON, .name = "anon", .tgid = 5, .start = 0x1000, .end = 0x2000 } };
+	struct op_image_id region = { .name = {
+					      .kind = OP_IMAGE_ANON, .name = "anon", .tgid = 5, .start = 0x1000, .end = 0x2000 } };
 	uint64_t first = op_dcookie_get(table, &region);
 
 	region.name.tgid = 6;
@@ -307,12 +308,12 @@ static void what_nobody_needs_is_forgotten(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_identity_same_cookie), cmocka_unit_test(what_replaces_a_file_is_another_image),
-		cmocka_unit_test(an_alias_leads_to_the_same_row), cmocka_unit_test(regions_differ_by_process_and_bounds),
-		cmocka_unit_test(many_stay_what_they_are), cmocka_unit_test(names_are_given_with_the_first_sample),
-		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths), cmocka_unit_test(names_are_those_of_paths),
-		cmocka_unit_test(what_is_beyond_a_limit_is_refused), cmocka_unit_test(names_have_so_much_room),
-		cmocka_unit_test(what_nobody_needs_is_forgotten),
+		cmocka_unit_test(same_identity_same_cookie),         cmocka_unit_test(what_replaces_a_file_is_another_image),
+		cmocka_unit_test(an_alias_leads_to_the_same_row),    cmocka_unit_test(regions_differ_by_process_and_bounds),
+		cmocka_unit_test(many_stay_what_they_are),           cmocka_unit_test(names_are_given_with_the_first_sample),
+		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths),
+		cmocka_unit_test(names_are_those_of_paths),          cmocka_unit_test(what_is_beyond_a_limit_is_refused),
+		cmocka_unit_test(names_have_so_much_room),           cmocka_unit_test(what_nobody_needs_is_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("dcookie", tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The dcookie table as a file: what is written is read again, whatever the names; what is damaged is passed over and named by its line. */
+/*
+ * The dcookie table as a file: what is written is read again, whatever the names; what is damaged
+ * is passed over and named by its line.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -89,7 +92,9 @@ static void names_may_hold_anything(void **state OP_UNUSED)
 	uint64_t cookies[op_array_size(odd_names)];
 
 	for (size_t i = 0; i < op_array_size(odd_names); i++) {
-		struct op_image_id id = { .name = { .name = odd_names[i] }, .device = makedev(8, 3), .inode = i + 1, .mtime_ns = i };
+		struct op_image_id id = {
+			.name = { .name = odd_names[i] }, .device = makedev(8, 3), .inode = i + 1, .mtime_ns = i
+		};
 
 		cookies[i] = op_dcookie_get(table, &id);
 		assert_int_equal(op_dcookie_count_in(table, cookies[i], 77), 0);
@@ -100,7 +105,9 @@ static void names_may_hold_anything(void **state OP_UNUSED)
 	assert_int_equal(reading.nr_rows, op_array_size(odd_names));
 	assert_int_equal(reading.nr_bad, 0);
 	for (size_t i = 0; i < op_array_size(odd_names); i++) {
-		struct op_image_id id = { .name = { .name = odd_names[i] }, .device = makedev(8, 3), .inode = i + 1, .mtime_ns = i };
+		struct op_image_id id = {
+			.name = { .name = odd_names[i] }, .device = makedev(8, 3), .inode = i + 1, .mtime_ns = i
+		};
 
 		assert_int_equal(by_name(again, odd_names[i]), cookies[i]);
 		assert_int_equal(op_dcookie_find(again, &id), cookies[i]);
@@ -119,17 +126,22 @@ static void names_may_hold_anything(void **state OP_UNUSED)
 #define COMPONENT_MAX  255
 #define SAMPLE_PATH    4096
 
-/* Kinds of names as nobody gives them but who wants to do harm: components that are special, empty or long, and many of them. */
+/*
+ * Kinds of names as nobody gives them but who wants to do harm: components that are special, empty
+ * or long, and many of them.
+ */
 static void make_hostile(unsigned int *seed, char name[HOSTILE_BYTES])
 {
-	static const char *const parts[] = { "", ".", "..", "{dep}", "{cg}", "{root}", "{..}", "a", "-", "\t", "\n", "\\", "\xfe", "(no path)", "{" };
+	static const char *const parts[] = { "",  ".",  "..", "{dep}", "{cg}", "{root}",    "{..}", "a",
+					     "-", "\t", "\n", "\\",    "\xfe", "(no path)", "{" };
 	size_t at = 0;
 
 	for (int nr = rand_r(seed) % 5; nr >= 0; nr--) {
 		size_t long_bytes = rand_r(seed) % 4 ? 0 : (size_t)rand_r(seed) % 1400, nr_of = rand_r(seed) % 8 ? 1 : 300;
 
 		while (nr_of-- && at + 10 < HOSTILE_BYTES)
-			at += (size_t)snprintf(name + at, HOSTILE_BYTES - at, "/%s", parts[(size_t)rand_r(seed) % op_array_size(parts)]);
+			at += (size_t)snprintf(name + at, HOSTILE_BYTES - at, "/%s",
+					       parts[(size_t)rand_r(seed) % op_array_size(parts)]);
 		long_bytes = op_min_u64(long_bytes, HOSTILE_BYTES - 1 - at);
 		memset(name + at, 'x', long_bytes);
 		at += long_bytes;
@@ -150,16 +162,22 @@ static struct op_image_id hostile_id(unsigned int *seed, char name[HOSTILE_BYTES
 	} else {
 		id.device = (uint64_t)rand_r(seed) << 33 ^ (uint64_t)rand_r(seed);
 		id.inode = (uint64_t)rand_r(seed) % 3;
-		id.mtime_ns = (uint64_t)rand_r(seed) % 2 ? (uint64_t)-(int64_t)rand_r(seed) : (uint64_t)rand_r(seed); /* before 1970 or after */
+		/* before 1970 or after */
+		id.mtime_ns = (uint64_t)rand_r(seed) % 2 ? (uint64_t)-(int64_t)rand_r(seed) : (uint64_t)rand_r(seed);
 		id.bytes = UINT64_MAX - (uint64_t)rand_r(seed);
 	}
 	return id;
 }
 
-/* The kernel takes the path of the sample file, and what it is read back as leads to the row that it was made for. */
+/*
+ * The kernel takes the path of the sample file, and what it is read back as leads to the row that
+ * it was made for.
+ */
 static void assert_path_leads_back(const struct op_dcookie_table *table, const struct op_dcookie_table *again, uint64_t cookie)
 {
-	struct op_sample_name name = { .app = op_dcookie_name(op_dcookie_row(table, cookie)), .event = "IBS_OP_L1_DTLB_MISS_L2_DTLB_HIT" }, found;
+	struct op_sample_name name = { .app = op_dcookie_name(op_dcookie_row(table, cookie)),
+				       .event = "IBS_OP_L1_DTLB_MISS_L2_DTLB_HIT" },
+			      found;
 	struct op_text path = { 0 };
 	char *storage, *part, *rest;
 
@@ -216,7 +234,9 @@ static void every_kind_and_column_comes_back(void **state OP_UNUSED)
 	struct op_image_id pseudo = { .name = { .kind = OP_IMAGE_KERNEL, .name = "no-process" }, .is_pseudo = true };
 	struct op_image_id region = { .name = { OP_IMAGE_ANON, "[vdso]", 77, 0x7fff00000000, 0xffffffffff601000 } };
 	struct op_image_id built_anew = { .name = kernel.name, .build_id = { 2 }, .build_id_bytes = 20, .is_kernel = true };
-	struct op_image_id vmlinux = { .name = { .name = "/boot/vmlinux" }, .build_id = { 3 }, .build_id_bytes = 20, .is_kernel = true };
+	struct op_image_id vmlinux = {
+		.name = { .name = "/boot/vmlinux" }, .build_id = { 3 }, .build_id_bytes = 20, .is_kernel = true
+	};
 	const struct op_image_id *ids[] = { &seen, &kernel, &built_anew, &vmlinux, &pseudo, &region };
 	struct op_dcookie_reading reading;
 	const struct op_dcookie_row *row;
@@ -263,7 +283,10 @@ static void the_last_line_of_a_cookie_holds(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Two files of one path and build-id, of a container and of the host: the second was gone before it could be looked at. */
+/*
+ * Two files of one path and build-id, of a container and of the host: the second was gone before it
+ * could be looked at.
+ */
 static void an_image_is_more_than_another_one_s_alias(void **state OP_UNUSED)
 {
 	struct op_image_id seen = { .name = { .name = "/lib/x" }, .device = makedev(8, 1), .inode = 5, .mtime_ns = 7, .bytes = 9 };
@@ -488,9 +511,18 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 	const struct CMUnitTest tests[] = {
-		T(names_may_hold_anything), T(whatever_is_written_is_read_back), T(every_kind_and_column_comes_back), T(the_last_line_of_a_cookie_holds),
-		T(an_image_is_more_than_another_one_s_alias), T(a_torn_line_is_passed_over_but_not_its_number), T(bad_lines_have_their_number), T(what_is_no_table_is_refused),
-		T(later_columns_and_remarks_do_no_harm), T(long_lines_are_passed_over), T(a_tail_is_not_read_into_memory), T(only_a_file_is_read),
+		T(names_may_hold_anything),
+		T(whatever_is_written_is_read_back),
+		T(every_kind_and_column_comes_back),
+		T(the_last_line_of_a_cookie_holds),
+		T(an_image_is_more_than_another_one_s_alias),
+		T(a_torn_line_is_passed_over_but_not_its_number),
+		T(bad_lines_have_their_number),
+		T(what_is_no_table_is_refused),
+		T(later_columns_and_remarks_do_no_harm),
+		T(long_lines_are_passed_over),
+		T(a_tail_is_not_read_into_memory),
+		T(only_a_file_is_read),
 	};
 
 	return cmocka_run_group_tests_name("dcookie_file", tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A file that had gone when somebody wanted to look at it, and is seen later or was seen before, is one image. */
+/*
+ * A file that had gone when somebody wanted to look at it, and is seen later or was seen before, is
+ * one image.
+ */
 #include "tests/unit/test_box.h"
 
 #include <string.h>
@@ -9,7 +12,9 @@
 
 static struct op_image_id unseen_id(const char *path, uint64_t inode)
 {
-	return (struct op_image_id){ .name = { .kind = OP_IMAGE_FILE, .name = path }, .device = 1, .inode = inode, .inode_generation = 7 };
+	return (struct op_image_id){
+		.name = { .kind = OP_IMAGE_FILE, .name = path }, .device = 1, .inode = inode, .inode_generation = 7
+	};
 }
 
 static struct op_image_id seen_id(const char *path, uint64_t inode, uint64_t mtime_ns)
@@ -56,7 +61,10 @@ static void a_file_was_seen_before(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Another inode, another generation, another device, another name, and a generation that nobody knows. */
+/*
+ * Another inode, another generation, another device, another name, and a generation that nobody
+ * knows.
+ */
 static void what_may_be_another_file_is_one(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -77,7 +85,9 @@ static void what_may_be_another_file_is_one(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* The headers of its sample files say that there is no time: it has one from the next session on. */
+/*
+ * The headers of its sample files say that there is no time: it has one from the next session on.
+ */
 static void a_counted_row_keeps_its_time(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -98,7 +108,10 @@ static void a_counted_row_keeps_its_time(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Two files at one path of two containers, say: the second leads to the image of the first, looked at or not. */
+/*
+ * Two files at one path of two containers, say: the second leads to the image of the first, looked
+ * at or not.
+ */
 static void a_copy_leads_to_a_row(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();

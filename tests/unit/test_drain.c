@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The pipeline from a ring in memory to sample files: side band first, then samples; every sample is stored or lost by name, and
- * lies in the file where it belongs.
+ * The pipeline from a ring in memory to sample files: side band first, then samples; every sample
+ * is stored or lost by name, and lies in the file where it belongs.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -121,7 +121,10 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	assert_int_equal(cpu.pair.counts.bytes, 3 * 40);
 }
 
-/* What is compared with /proc is what is sampled most: the loop whose samples are all of one address. */
+/*
+ * What is compared with /proc is what is sampled most: the loop whose samples are all of one
+ * address.
+ */
 static void what_repeats_is_given(void **state OP_UNUSED)
 {
 	uint64_t nr_given = 0;
@@ -174,7 +177,10 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
 	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
 	drain();
-	/* Its writer had picked the ring before a swap at 30: it is seen when the ring is read again, which is written since 45. */
+	/*
+	 * Its writer had picked the ring before a swap at 30: it is seen when the ring is read
+	 * again, which is written since 45.
+	 */
 	cpu.pair.since_ns[0] = 45;
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
@@ -227,7 +233,9 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
 }
 
-/* What was found for one sample is used for the next ones, but for none that it does not hold for. */
+/*
+ * What was found for one sample is used for the next ones, but for none that it does not hold for.
+ */
 static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 {
 	pipeline.resolver.kernel.text_start = 0x500000; /* so that an address can be both */
@@ -277,7 +285,10 @@ static void event_sample(uint64_t id, uint64_t ip, uint32_t pid, uint32_t tid, u
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
 }
 
-/* Samples that differ in their time alone are not looked at twice; what differs in one thing more is. */
+/*
+ * Samples that differ in their time alone are not looked at twice; what differs in one thing more
+ * is.
+ */
 static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
 {
 	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
@@ -339,7 +350,9 @@ static uint64_t nobody_is_gone(uint32_t pid OP_UNUSED)
 	return 0;
 }
 
-/* The pid of a process that ended comes back: what was found for the one is nothing for the other. */
+/*
+ * The pid of a process that ended comes back: what was found for the one is nothing for the other.
+ */
 static void what_was_found_ends_with_the_process(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -383,7 +396,8 @@ static void few_open_files_serve_many_at_once(void **state OP_UNUSED)
 		snprintf(name, sizeof(name), "{root}/no/app%u/{dep}/{root}/no/app%u", i, i);
 		assert_true(stored(name, 0x10) >= 2);
 	}
-	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/app1", 0x10) + stored("{root}/no/app2/{dep}/{root}/no/app2", 0x10), 6);
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/app1", 0x10) + stored("{root}/no/app2/{dep}/{root}/no/app2", 0x10),
+			 6);
 }
 
 static void regions_without_samples_cost_no_row(void **state OP_UNUSED)
@@ -577,7 +591,8 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 	assert_int_equal(opd_process_map(&pipeline.resolver.processes, PID, process->mm, &mapping), 0);
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
 	drain();
-	snprintf(record, sizeof(record), "/(long path %016llx)/app", (unsigned long long)op_hash_bytes(0, mapped.name, path.length));
+	snprintf(record, sizeof(record), "/(long path %016llx)/app",
+		 (unsigned long long)op_hash_bytes(0, mapped.name, path.length));
 	op_text_free(&path);
 	op_text_printf(&path, "{root}%s/{dep}/{root}%s", record, record);
 	assert_int_equal(event->stored, 1);
@@ -693,7 +708,8 @@ static void map_many(void)
 		if (i % 16 != 15)
 			continue;
 		drain();
-		opd_process_find(&pipeline.resolver.processes, PID + 500)->nr_mapped = 0; /* as if it took its time */
+		/* as if it took its time */
+		opd_process_find(&pipeline.resolver.processes, PID + 500)->nr_mapped = 0;
 	}
 }
 
@@ -769,13 +785,32 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(user_samples_go_to_app_and_library), T(what_repeats_is_given), T(samples_go_by_their_own_time), T(who_has_no_number_here_is_not_followed), T(a_late_commit_resolves_right_and_is_counted),
+		T(user_samples_go_to_app_and_library),
+		T(what_repeats_is_given),
+		T(samples_go_by_their_own_time),
+		T(who_has_no_number_here_is_not_followed),
+		T(a_late_commit_resolves_right_and_is_counted),
 		T(what_has_no_place_is_stored_in_sight),
-		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(all_processes_have_one_vdso), T(without_separation_images_stand_alone), T(losses_have_names),
-		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
-		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(what_is_repeated_is_counted_in_its_place), T(changed_files_are_named_once),
-		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
-		T(forgotten_images_do_not_change_names), T(files_that_are_forgotten_are_found_again), T(what_is_mapped_is_not_forgotten),
+		T(anonymous_and_kernel_code),
+		T(regions_without_samples_cost_no_row),
+		T(all_processes_have_one_vdso),
+		T(without_separation_images_stand_alone),
+		T(losses_have_names),
+		T(samples_with_anothers_identifier),
+		T(a_time_of_another_clock_is_now),
+		T(throttled_time_is_counted),
+		T(few_open_files_serve_many),
+		T(few_open_files_serve_many_at_once),
+		T(what_was_found_is_not_found_for_too_long),
+		T(what_was_found_ends_with_the_process),
+		T(what_was_found_is_one_process_only),
+		T(what_is_repeated_is_counted_in_its_place),
+		T(changed_files_are_named_once),
+		T(a_path_too_long_is_shortened),
+		T(a_damaged_file_makes_room),
+		T(forgotten_images_do_not_change_names),
+		T(files_that_are_forgotten_are_found_again),
+		T(what_is_mapped_is_not_forgotten),
 		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, teardown),
 	};
 

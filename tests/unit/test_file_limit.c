@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Too many sample files, and more cgroups than slots: every sample is in a file, and what is kept less apart is counted. */
+/*
+ * Too many sample files, and more cgroups than slots: every sample is in a file, and what is kept
+ * less apart is counted.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "daemon/capture/cpu_rings.h"
@@ -217,7 +220,10 @@ static uint64_t weigh(void)
 	return nr_bytes;
 }
 
-/* What a file has no room for goes where the samples of a new one would; what it has is counted there. The account is what the disk says. */
+/*
+ * What a file has no room for goes where the samples of a new one would; what it has is counted
+ * there. The account is what the disk says.
+ */
 static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
 {
 	struct opd_file_limit *limit = &pipeline.count.limit;
@@ -231,7 +237,8 @@ static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
 		take_at(0, 1, 0, 16 * address);
 	opd_count_flush(&pipeline.count);
 	nr_moved = limit->nr_samples[OPD_FILE_OF_IMAGE];
-	assert_in_range(nr_moved, 40000 - 16384, 40000 - 8192); /* larger than a file of 8,192 nodes, and not all of the next */
+	/* larger than a file of 8,192 nodes, and not all of the next */
+	assert_in_range(nr_moved, 40000 - 16384, 40000 - 8192);
 	assert_int_equal(account.stored, nr_taken);
 	assert_int_equal(sum_files(OP_SESSION_CURRENT).all, nr_taken);
 	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, nr_moved);

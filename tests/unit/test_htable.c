@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The hash table: what is in it is found, whatever came and went, and it takes the room of what is in it. */
+/*
+ * The hash table: what is in it is found, whatever came and went, and it takes the room of what is
+ * in it.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "libop/base/htable.h"
@@ -85,7 +88,10 @@ static void it_shrinks_when_a_visit_is_over(void **state OP_UNUSED)
 	op_htable_free(&table);
 }
 
-/* Between the sizes where it grows and shrinks it does neither: one entry more or less does not move all of them. */
+/*
+ * Between the sizes where it grows and shrinks it does neither: one entry more or less does not
+ * move all of them.
+ */
 static void it_does_not_go_to_and_fro(void **state OP_UNUSED)
 {
 	struct op_htable table = { 0 };

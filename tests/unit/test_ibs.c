@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* IBS payloads of every length and generation, damaged ones by their reason, and records out of a ring. */
+/*
+ * IBS payloads of every length and generation, damaged ones by their reason, and records out of a
+ * ring.
+ */
 #include "tests/unit/memory_ring.h"
 
 #include <errno.h>
@@ -266,7 +269,10 @@ static void killed_fetches(void **state OP_UNUSED)
 	}
 }
 
-/* What OP_DATA2 says beside a store, or a load that did not miss, is of another op: nothing tells that the memory is a device's. */
+/*
+ * What OP_DATA2 says beside a store, or a load that did not miss, is of another op: nothing tells
+ * that the memory is a device's.
+ */
 static void stale_devices(void **state OP_UNUSED)
 {
 	static const uint32_t data3[] = { 0x4001, 0x4002, 0x104082, 0x4081 };
@@ -279,7 +285,8 @@ static void stale_devices(void **state OP_UNUSED)
 
 			assert_int_equal(decode(0x19, 0x11, OP_IBS_OP, &record, &ibs), OP_IBS_OK);
 			assert_true(is_fact(&ibs, OP_IBS_O_UC));
-			assert_false(is_fact(&ibs, OP_IBS_O_DC_MISS) || is_fact(&ibs, OP_IBS_O_DC_HIT) || is_fact(&ibs, OP_IBS_O_L2_HIT));
+			assert_false(is_fact(&ibs, OP_IBS_O_DC_MISS) || is_fact(&ibs, OP_IBS_O_DC_HIT) ||
+				     is_fact(&ibs, OP_IBS_O_L2_HIT));
 			assert_false(is_fact(&ibs, OP_IBS_O_SRC_IO) || ibs.has & (OP_IBS_HAS_SOURCE | OP_IBS_HAS_LATENCY));
 		}
 	}
@@ -316,7 +323,10 @@ static uint64_t data_src_of(uint32_t family, uint32_t model, uint32_t caps, uint
 	return op_ibs_data_src(&cpu, &ibs);
 }
 
-/* What the bit of another node changes, in three bits and in five: memory of any kind, and neither devices nor caches. */
+/*
+ * What the bit of another node changes, in three bits and in five: memory of any kind, and neither
+ * devices nor caches.
+ */
 static void other_nodes(void **state OP_UNUSED)
 {
 	static const struct {
@@ -387,7 +397,9 @@ static void raw_in_a_record(void **state OP_UNUSED)
 	assert_int_equal(op_ibs_raw(chained, SAMPLE_TYPE_RAW | PERF_SAMPLE_CALLCHAIN, &raw, &raw_bytes), OP_IBS_CUT);
 }
 
-/* Decodes what is in the ring; how many were found, each with the RIP that follows the one before. */
+/*
+ * Decodes what is in the ring; how many were found, each with the RIP that follows the one before.
+ */
 static unsigned int drain(struct op_ring *ring, uint64_t *next_rip)
 {
 	const struct perf_event_header *record;
@@ -410,7 +422,10 @@ static unsigned int drain(struct op_ring *ring, uint64_t *next_rip)
 	return nr;
 }
 
-/* Records of 112 bytes in a ring of 4096: every 36th lies across the end, at another byte in each round. */
+/*
+ * Records of 112 bytes in a ring of 4096: every 36th lies across the end, at another byte in each
+ * round.
+ */
 static void cut_by_the_end_of_the_ring(void **state OP_UNUSED)
 {
 	uint64_t rip = 0x401000, next = rip;
@@ -431,7 +446,10 @@ static void cut_by_the_end_of_the_ring(void **state OP_UNUSED)
 	memory_ring_free(&ring);
 }
 
-/* The writer stopped in the middle: what is there of the record is not taken for one, and the ring counts it. */
+/*
+ * The writer stopped in the middle: what is there of the record is not taken for one, and the ring
+ * counts it.
+ */
 static void cut_by_the_writer(void **state OP_UNUSED)
 {
 	_Alignas(8) uint8_t record[128];
@@ -502,14 +520,23 @@ static void a_cpu_by_its_capabilities(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length),      cmocka_unit_test(words_by_position),
-		cmocka_unit_test(old_fetches),       cmocka_unit_test(wrong_lengths),
-		cmocka_unit_test(not_a_sample),      cmocka_unit_test(unknown_capabilities),
-		cmocka_unit_test(stale_words),       cmocka_unit_test(errata_of_zen3),
-		cmocka_unit_test(gated_fetch),       cmocka_unit_test(killed_fetches), cmocka_unit_test(stale_devices), cmocka_unit_test(uncacheable),
+		cmocka_unit_test(every_length),
+		cmocka_unit_test(words_by_position),
+		cmocka_unit_test(old_fetches),
+		cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(not_a_sample),
+		cmocka_unit_test(unknown_capabilities),
+		cmocka_unit_test(stale_words),
+		cmocka_unit_test(errata_of_zen3),
+		cmocka_unit_test(gated_fetch),
+		cmocka_unit_test(killed_fetches),
+		cmocka_unit_test(stale_devices),
+		cmocka_unit_test(uncacheable),
 		cmocka_unit_test(other_nodes),
-		cmocka_unit_test(raw_in_a_record),   cmocka_unit_test(cut_by_the_end_of_the_ring),
-		cmocka_unit_test(cut_by_the_writer), cmocka_unit_test(cpu_from_text),
+		cmocka_unit_test(raw_in_a_record),
+		cmocka_unit_test(cut_by_the_end_of_the_ring),
+		cmocka_unit_test(cut_by_the_writer),
+		cmocka_unit_test(cpu_from_text),
 		cmocka_unit_test(a_cpu_by_its_capabilities),
 	};
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of derived events, and what samples add to its rows. tests/system/test_ibs.py has the predicates one by one. */
+/*
+ * The table of derived events, and what samples add to its rows. tests/system/test_ibs.py has the
+ * predicates one by one.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <ctype.h>
@@ -45,7 +48,8 @@ static void amounts(void **state OP_UNUSED)
 		.tag_to_ret = 1271,
 		.depth = 5,
 	};
-	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 }; /* killed */
+	/* killed */
+	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 };
 
 	assert_int_equal(adds("IBS_OP_LOAD", &load), 1);
 	assert_int_equal(adds("IBS_OP_STORE", &load), 0);
@@ -111,7 +115,8 @@ static void what_a_cpu_has(void **state OP_UNUSED)
 	for (const struct op_ibs_cpu *cpu = cpus; cpu < cpus + op_array_size(cpus); cpu++) {
 		bool is_zen4 = cpu == &cpus[2];
 
-		assert_int_equal(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_SRC_L3"), cpu, is_zen4 ? 0xbff : 0x1f), cpu != &cpus[1]);
+		assert_int_equal(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_SRC_L3"), cpu, is_zen4 ? 0xbff : 0x1f),
+				 cpu != &cpus[1]);
 	}
 }
 

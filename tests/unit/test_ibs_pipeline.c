@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * IBS from a request to the sample files: what a host has, the list of events, a sampler's records in a ring, each counted at its
- * own address or lost by its reason, and what the memory view keeps.
+ * IBS from a request to the sample files: what a host has, the list of events, a sampler's records
+ * in a ring, each counted at its own address or lost by its reason, and what the memory view keeps.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -147,7 +147,8 @@ static void samplers_share_a_memory_view(void **state OP_UNUSED)
 
 static void attributes_both_ways(void **state OP_UNUSED)
 {
-	static const char *const specs[] = { "IBS_OP_LOAD:100000:0", "IBS_OP_LOAD:250000:1:l3miss", "IBS_FETCH_ALL:160:rand:l3miss" };
+	static const char *const specs[] = { "IBS_OP_LOAD:100000:0", "IBS_OP_LOAD:250000:1:l3miss",
+					     "IBS_FETCH_ALL:160:rand:l3miss" };
 
 	for (size_t i = 0; i < op_array_size(specs); i++) {
 		struct op_event event = derive(specs[i]);
@@ -180,7 +181,8 @@ static void buckets(void **state OP_UNUSED)
 		before = bucket;
 	}
 	assert_int_equal(before, OP_MEM_NR_BUCKETS - 1);
-	assert_true(op_memory_view_offset(op_memory_view_key(UINT64_C(0xffffffff81000010), OP_MEM_BRANCH)) == UINT64_C(0xffffffff81000010));
+	assert_true(op_memory_view_offset(op_memory_view_key(UINT64_C(0xffffffff81000010), OP_MEM_BRANCH)) ==
+		    UINT64_C(0xffffffff81000010));
 	assert_int_equal(op_memory_view_offset(op_memory_view_key(0x1234, UINT8_MAX)), 0x1234);
 }
 
@@ -193,7 +195,8 @@ static char dir[PIPELINE_DIR_BYTES];
 
 static int setup(void **state OP_UNUSED)
 {
-	struct op_event wanted[] = { derive("IBS_OP_ALL:100000"), derive("IBS_OP_LOAD:100000"), derive("IBS_OP_DC_LOAD_LAT:100000") };
+	struct op_event wanted[] = { derive("IBS_OP_ALL:100000"), derive("IBS_OP_LOAD:100000"),
+				     derive("IBS_OP_DC_LOAD_LAT:100000") };
 	char *why = NULL;
 
 	memset(&pipeline, 0, sizeof(pipeline));
@@ -224,7 +227,10 @@ static int teardown(void **state OP_UNUSED)
 	return pipeline_end(&pipeline, dir);
 }
 
-/* A record that says it has raw_bytes, with as many words behind the capability word as fit, nr_words at most. */
+/*
+ * A record that says it has raw_bytes, with as many words behind the capability word as fit,
+ * nr_words at most.
+ */
 static void give(uint64_t control, uint64_t data, uint64_t data3, uint32_t caps, uint32_t raw_bytes, size_t nr_words)
 {
 	uint64_t words[5 + OP_WORDS + 2] = { OP_ID, NEVER, 0, 1000, (uint64_t)caps << 32 | raw_bytes,
@@ -263,7 +269,10 @@ static void samples_are_derived(void **state OP_UNUSED)
 	assert_int_equal(pipeline.ibs.counts[OP_IBS_OP].by_reason[OP_IBS_OK], 3);
 }
 
-/* IBS is filtered as all else is, and so are the facts beside it; the sampler's samples were decoded all the same. */
+/*
+ * IBS is filtered as all else is, and so are the facts beside it; the sampler's samples were
+ * decoded all the same.
+ */
 static void samples_of_unwanted_images_are_filtered(void **state OP_UNUSED)
 {
 	static const char *const lists[] = { "no-process", "/no/such" };
@@ -276,7 +285,8 @@ static void samples_of_unwanted_images_are_filtered(void **state OP_UNUSED)
 		give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS, OP_BYTES, OP_WORDS);
 		drain();
 		opd_count_close_files(&pipeline.count);
-		op_dcookie_row(pipeline.resolver.table, pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS])->wanted = OP_DCOOKIE_NOT_ASKED;
+		op_dcookie_row(pipeline.resolver.table, pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS])->wanted =
+			OP_DCOOKIE_NOT_ASKED;
 		pipeline.count.filter = NULL;
 		opd_image_filter_free(filter);
 	}
@@ -315,7 +325,10 @@ static void useless_records_are_counted(void **state OP_UNUSED)
 		assert_int_equal(pipeline.ibs.counts[OP_IBS_OP].by_reason[cases[i].reason], before + 1);
 		assert_int_equal(account("ibs_op")->lost[OP_LOSS_undecodable], ++nr);
 	}
-	/* With 60 bytes a word is missing, with 76 and one capability more nothing is wrong, and a bit that nobody knows harms nobody. */
+	/*
+	 * With 60 bytes a word is missing, with 76 and one capability more nothing is wrong, and a
+	 * bit that nobody knows harms nobody.
+	 */
 	give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS, 60, OP_WORDS - 1);
 	give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS | OP_IBS_CAP_OP_DATA4, 76, OP_WORDS + 1);
 	give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS | 1u << 25, 76, OP_WORDS + 1);

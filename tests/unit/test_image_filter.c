@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opcontrol --image: which samples are kept, of which images, and that the others are filtered by name and leave nothing behind. */
+/*
+ * opcontrol --image: which samples are kept, of which images, and that the others are filtered by
+ * name and leave nothing behind.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "daemon/count/image_filter.h"
@@ -208,7 +211,10 @@ static void repeated_samples_are_all_counted(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_nr_counted(pipeline.resolver.table), 1);
 }
 
-/* Beyond MaxImages= nobody knows what is wanted of what has no name; what is filtered takes no room. */
+/*
+ * Beyond MaxImages= nobody knows what is wanted of what has no name; what is filtered takes no
+ * room.
+ */
 static void wanted_images_beyond_the_limit_are_kept(void **state OP_UNUSED)
 {
 	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 1, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);

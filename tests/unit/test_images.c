@@ -31,7 +31,8 @@ static int setup(void **state OP_UNUSED)
 
 static int teardown(void **state OP_UNUSED)
 {
-	static const char *const dirs[] = { "root/bin", "root/proc", "root/boot", "root/sys/kernel", "root/sys", "root", "search/deep/er", "search/deep", "search/a", "search" };
+	static const char *const dirs[] = { "root/bin", "root/proc",      "root/boot",   "root/sys/kernel", "root/sys",
+					    "root",     "search/deep/er", "search/deep", "search/a",        "search" };
 
 	for (size_t i = 0; i < op_array_size(files); i++)
 		unlinkat(dir_fd, files[i], 0);
@@ -187,7 +188,8 @@ static void expect_kernel(struct opr_finder *finder, enum op_image_kind kind, co
 {
 	const struct op_image_name image = { .kind = kind, .name = name };
 	struct op_dcookie_row row = {
-		.id = { .name = image, .build_id = { 0xaa }, .build_id_bytes = OP_BUILD_ID_BYTES_MAX, .is_kernel = true }, .name = name
+		.id = { .name = image, .build_id = { 0xaa }, .build_id_bytes = OP_BUILD_ID_BYTES_MAX, .is_kernel = true },
+		.name = name
 	};
 	const struct opr_identity identity = opr_identity_of_row(&row);
 	enum opr_image_state found_state;
@@ -208,7 +210,10 @@ static void write_notes(uint8_t first)
 	sample_write_bytes(dir_fd, "root/sys/kernel/notes", (const char *)notes, sizeof(notes));
 }
 
-/* Names of the kernel and of modules are the same after an upgrade: only the build-id says what is there. */
+/*
+ * Names of the kernel and of modules are the same after an upgrade: only the build-id says what is
+ * there.
+ */
 static void test_kernel_is_known_by_its_build_id(void **state OP_UNUSED)
 {
 	const struct opr_words dirs = { search_dirs, 1 };

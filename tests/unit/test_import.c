@@ -158,7 +158,10 @@ static void end_round(struct imported *imported)
 	assert_int_equal(opi_import_take(imported->import, &imported->events, &record), 0);
 }
 
-/* All of the first CPU, in which a process of old runs; then the other's, where one process follows another. */
+/*
+ * All of the first CPU, in which a process of old runs; then the other's, where one process follows
+ * another.
+ */
 static void take_round(struct imported *imported)
 {
 	mapping(imported, 0, OLD_PID, 1);
@@ -222,7 +225,10 @@ static void a_round_is_not_cut(void **state)
 	assert_files_are_as_left(imported);
 }
 
-/* A virtual CPU stood still between the time of a mapping and its place in the ring; in the meantime rounds have ended. */
+/*
+ * A virtual CPU stood still between the time of a mapping and its place in the ring; in the
+ * meantime rounds have ended.
+ */
 static void late_by(struct imported *imported, uint64_t late_ns, uint64_t nr_wanted)
 {
 	uint64_t time_ns = LATE_AT_NS;
@@ -327,8 +333,8 @@ static uint64_t samples_of_cpu(const struct imported *imported, uint32_t cpu)
 	char path[128];
 	uint64_t sum = 0;
 
-	snprintf(path, sizeof(path), "samples/current/{root}/no/such/%u/{dep}/{root}/no/such/%u/cpu-clock.100000.0.all.all.%u", OLD_PID, OLD_PID,
-		 cpu);
+	snprintf(path, sizeof(path), "samples/current/{root}/no/such/%u/{dep}/{root}/no/such/%u/cpu-clock.100000.0.all.all.%u",
+		 OLD_PID, OLD_PID, cpu);
 	assert_int_equal(op_odb_read(imported->fd, path, &samples, NULL), 0);
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		sum += samples.nodes[i].value;
@@ -415,7 +421,9 @@ static size_t nr_of_role(const struct op_event_list *list, enum op_event_role ro
 /* So many events of one period; how many of them are samplers. */
 static size_t make_events(struct imported *imported, size_t nr_events)
 {
-	const struct perf_event_attr attr = { .type = IBS_TYPE, .sample_type = SAMPLE_BITS | PERF_SAMPLE_RAW, .sample_period = 100000 };
+	const struct perf_event_attr attr = { .type = IBS_TYPE,
+					      .sample_type = SAMPLE_BITS | PERF_SAMPLE_RAW,
+					      .sample_period = 100000 };
 	struct op_event_list list = { .events = NULL };
 	struct op_ibs_cpu cpu;
 	size_t nr_samplers;
@@ -436,7 +444,10 @@ static size_t make_events(struct imported *imported, size_t nr_events)
 	return nr_samplers;
 }
 
-/* The first samplers have derived events, as many as a session has room for; naming them is no work that grows beyond measure. */
+/*
+ * The first samplers have derived events, as many as a session has room for; naming them is no work
+ * that grows beyond measure.
+ */
 static void as_many_events_as_there_may_be(void **state)
 {
 	struct imported *imported = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* JIT code: functions at their times and places, what the files of a process say of them, whose files are read, and the limits of all of it. */
+/*
+ * JIT code: functions at their times and places, what the files of a process say of them, whose
+ * files are read, and the limits of all of it.
+ */
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
@@ -146,7 +149,10 @@ static void names_can_be_shown(void **state OP_UNUSED)
 	opd_jit_map_free(&map);
 }
 
-/* A runtime that compiles anew and anew, at the same addresses: what is gone makes room, what had samples keeps its place and its name. */
+/*
+ * A runtime that compiles anew and anew, at the same addresses: what is gone makes room, what had
+ * samples keeps its place and its name.
+ */
 static void gone_code_makes_room(void **state OP_UNUSED)
 {
 	struct opd_jit_map map = new_map();
@@ -282,7 +288,10 @@ static void a_line_too_long_is_passed_over(void **state)
 	opd_jit_map_free(&map);
 }
 
-/* The file is never written again: the reading that comes to the limit is the one that counts it, and the one before it does not. */
+/*
+ * The file is never written again: the reading that comes to the limit is the one that counts it,
+ * and the one before it does not.
+ */
 static void what_is_beyond_the_limit_is_counted(void **state)
 {
 	struct box *box = *state;
@@ -509,7 +518,8 @@ static void a_file_from_before_the_exec_is_not_its(void **state OP_UNUSED)
 
 	passed_ns += 100 * OP_NS_PER_MS;
 	written_ns = op_clock_ns(CLOCK_REALTIME) - 50 * OP_NS_PER_MS;
-	st.st_mtim = (struct timespec){ .tv_sec = (time_t)(written_ns / OP_NS_PER_S), .tv_nsec = (long)(written_ns % OP_NS_PER_S) | 1 };
+	st.st_mtim =
+		(struct timespec){ .tv_sec = (time_t)(written_ns / OP_NS_PER_S), .tv_nsec = (long)(written_ns % OP_NS_PER_S) | 1 };
 	opd_jit_owner_init(&owner, (uint32_t)getpid(), op_now_ns());
 	assert_true(opd_jit_owner_is_older(&owner, &st));
 	opd_jit_owner_close(&owner);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Many processes with memory that may hold JIT code, most of them without any: who costs a place or a descriptor, and who has to give way. */
+/*
+ * Many processes with memory that may hold JIT code, most of them without any: who costs a place or
+ * a descriptor, and who has to give way.
+ */
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
@@ -151,7 +154,10 @@ static void children_have_their_parents_code(void **state OP_UNUSED)
 	end(&crowd);
 }
 
-/* A child that was forked by one that had only its parent's code has what that one says later, and what both have. */
+/*
+ * A child that was forked by one that had only its parent's code has what that one says later, and
+ * what both have.
+ */
 static void grandchildren_have_both(void **state OP_UNUSED)
 {
 	struct crowd crowd;

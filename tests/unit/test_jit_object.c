@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The object of JIT code as opd writes it, read as opreport reads it: symbols, addresses, code, source lines. */
+/*
+ * The object of JIT code as opd writes it, read as opreport reads it: symbols, addresses, code,
+ * source lines.
+ */
 #include "tests/unit/test_box.h"
 
 #include <elf.h>
@@ -16,7 +19,10 @@
 
 #define BASE UINT64_C(0x7f0000000000)
 
-/* libbfd 2.40 keeps what it read of DWARF when a file is closed; the leak checker of --enable-sanitizers is told here. */
+/*
+ * libbfd 2.40 keeps what it read of DWARF when a file is closed; the leak checker of
+ * --enable-sanitizers is told here.
+ */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -46,7 +52,10 @@ static void put_u64(int fd, uint64_t value)
 #define LINES_AT 16
 #define CODE     UINT64_C(0x1122334455667788)
 
-/* Code, and a DEBUG_INFO record: line 7 of "/a" at the start of the function, line 3 of the same file four bytes behind, one that lies outside. */
+/*
+ * Code, and a DEBUG_INFO record: line 7 of "/a" at the start of the function, line 3 of the same
+ * file four bytes behind, one that lies outside.
+ */
 static int make_dump(const struct box *box)
 {
 	int fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -251,7 +260,9 @@ static void write_file(const struct box *box, const char *path, const char *byte
 	close(fd);
 }
 
-/* What a power cut may have left of `whole`: none is taken for whole, with a seal or without one. */
+/*
+ * What a power cut may have left of `whole`: none is taken for whole, with a seal or without one.
+ */
 static void check_remains(const struct box *box, const char *whole, size_t nr_bytes)
 {
 	char *zeroed = calloc(1, nr_bytes);

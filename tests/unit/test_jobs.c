@@ -26,7 +26,10 @@ static size_t number_of(const struct opd_job *job)
 	return *(const size_t *)job->arg;
 }
 
-/* The next job is this one, with so many others that share its answer, in the order of their requests. */
+/*
+ * The next job is this one, with so many others that share its answer, in the order of their
+ * requests.
+ */
 static void expect(struct opd_job **waiting, enum opd_job_kind kind, size_t number, size_t nr_sharers)
 {
 	struct opd_job *job = opd_jobs_take(waiting);
@@ -54,7 +57,10 @@ static void test_nothing_waits(void **state)
 	assert_null(opd_jobs_take(&waiting));
 }
 
-/* However many ask for dumps and the status, they are two jobs, and the one that was asked for first is done first. */
+/*
+ * However many ask for dumps and the status, they are two jobs, and the one that was asked for
+ * first is done first.
+ */
 static void test_share(void **state)
 {
 	struct opd_job *waiting = NULL;
@@ -72,7 +78,10 @@ static void test_share(void **state)
 	assert_null(waiting);
 }
 
-/* What members ask for holds up neither the watchdog nor root; root's own requests keep their order. */
+/*
+ * What members ask for holds up neither the watchdog nor root; root's own requests keep their
+ * order.
+ */
 static void test_urgent_first(void **state)
 {
 	struct opd_job *waiting = NULL;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Kernel text, modules and run-time code from files that a test wrote, and with addresses hidden. */
+/*
+ * Kernel text, modules and run-time code from files that a test wrote, and with addresses hidden.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdio.h>
@@ -98,7 +100,8 @@ static void where_text_begins(void **state)
 		const char *list;
 		uint64_t text;
 	} cases[] = {
-		{ "ffffffff80fffff0 t _text_before\nffffffff80fffff0 t _tex\nffffffff81000000 T _text\nffffffff82000000 T _etext\n", 0xffffffff81000000 },
+		{ "ffffffff80fffff0 t _text_before\nffffffff80fffff0 t _tex\nffffffff81000000 T _text\nffffffff82000000 T _etext\n",
+		  0xffffffff81000000 },
 		{ "0000000000000000 T _stext\n0000000000000000 T _text\n", 0 },
 		{ "ffffffff81000000 T _stext\nffffffff82000000 t _text\t[module]\n", 0 },
 		{ "", 0 },
@@ -262,7 +265,9 @@ static void a_vmlinux_that_was_touched_is_the_same(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* rmmod and insmod of another build, to the same address and of the same size, between two looks. */
+/*
+ * rmmod and insmod of another build, to the same address and of the same size, between two looks.
+ */
 static void a_module_that_was_built_anew_is_another_image(void **state)
 {
 	struct opd_kernel_map map;
@@ -315,7 +320,9 @@ static const char *name_there(struct op_dcookie_table *table, const struct opd_k
 /* Nobody tells of a filter of classic BPF that lies behind what is listed. */
 static void code_that_nobody_tells_of(void **state)
 {
-	struct opd_bpf_function lengths[] = { { 0xffffffffc0201000, 0x80 }, { 0xffffffffc0300000, 0x3000 }, { 0xffffffffc0500000, 0x40 } };
+	struct opd_bpf_function lengths[] = { { 0xffffffffc0201000, 0x80 },
+					      { 0xffffffffc0300000, 0x3000 },
+					      { 0xffffffffc0500000, 0x40 } };
 	const struct opd_bpf_code code = { .functions = lengths, .nr_functions = op_array_size(lengths) };
 	struct opd_kernel_map map;
 
@@ -364,7 +371,9 @@ static void listed_code_whose_record_comes_late(void **state)
 /* A map with a listed program and one that its record told of. */
 static void init_with_code(struct opd_kernel_map *map, struct op_dcookie_table *table)
 {
-	struct op_ksymbol_record told = { .start = 0xffffffffc0300000, .bytes = 0x2000, .name = "bpf_prog_told", .who.time_ns = 10 };
+	struct op_ksymbol_record told = {
+		.start = 0xffffffffc0300000, .bytes = 0x2000, .name = "bpf_prog_told", .who.time_ns = 10
+	};
 
 	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
 	write_file("modules", "ext4 4096 1 - Live 0xffffffffc0001000\n");
@@ -398,7 +407,10 @@ static void code_is_looked_at_again_after_a_loss(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* With net.core.bpf_jit_harden no program is listed, with kernel.kptr_restrict no address, and a list may not be there at all. */
+/*
+ * With net.core.bpf_jit_harden no program is listed, with kernel.kptr_restrict no address, and a
+ * list may not be there at all.
+ */
 static void a_list_that_says_nothing_ends_nothing(void **state)
 {
 	static const char *const lists[] = {
@@ -428,12 +440,20 @@ static void a_list_that_says_nothing_ends_nothing(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = { T(text_and_modules), T(where_text_begins), T(a_line_of_any_length), T(vmlinux_takes_the_text), T(hidden_addresses),
-					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
-					    T(run_time_code_that_was_there_before), T(code_that_nobody_tells_of),
-					    T(listed_code_whose_record_comes_late), T(code_is_looked_at_again_after_a_loss),
+	const struct CMUnitTest tests[] = { T(text_and_modules),
+					    T(where_text_begins),
+					    T(a_line_of_any_length),
+					    T(vmlinux_takes_the_text),
+					    T(hidden_addresses),
+					    T(run_time_code_comes_and_goes),
+					    T(modules_come_and_go),
+					    T(run_time_code_that_was_there_before),
+					    T(code_that_nobody_tells_of),
+					    T(listed_code_whose_record_comes_late),
+					    T(code_is_looked_at_again_after_a_loss),
 					    T(a_list_that_says_nothing_ends_nothing),
-					    T(another_kernel_is_another_image), T(a_vmlinux_that_was_touched_is_the_same),
+					    T(another_kernel_is_another_image),
+					    T(a_vmlinux_that_was_touched_is_the_same),
 					    T(a_module_that_was_built_anew_is_another_image) };
 
 	return cmocka_run_group_tests_name("kernel_map", tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files that this very process has mapped: there, removed, called as if removed, and what is told after a process is gone. */
+/*
+ * Files that this very process has mapped: there, removed, called as if removed, and what is told
+ * after a process is gone.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <fcntl.h>
@@ -126,7 +129,8 @@ static void process_is_gone(void **state OP_UNUSED)
 	wanted.inode_generation = opd_generation_at(path, wanted.inode);
 	assert_found(&wanted, true, true);
 	wanted.inode_generation++;
-	assert_found(&wanted, wanted.inode_generation == 1, wanted.inode_generation == 1); /* 0: this file system tells none */
+	/* 0: this file system tells none */
+	assert_found(&wanted, wanted.inode_generation == 1, wanted.inode_generation == 1);
 	wanted.has_inode = false;
 	assert_found(&wanted, true, true);
 	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
@@ -154,7 +158,10 @@ static void another_is_there(void **state OP_UNUSED)
 	}
 }
 
-/* A process that lives where the host has another directory, and has a file there. Returns its number; 0: this host cannot do it. */
+/*
+ * A process that lives where the host has another directory, and has a file there. Returns its
+ * number; 0: this host cannot do it.
+ */
 static pid_t start_elsewhere(uint64_t *ret_inode)
 {
 	int ends[2];
@@ -288,7 +295,8 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *looked, uint64_t time_ns)
+static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *looked,
+			  uint64_t time_ns)
 {
 	struct opd_mapped mapped = {
 		.pid = wanted->pid,

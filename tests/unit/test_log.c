@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where lines with fields go: to the journal when it is stderr and was asked for, else they are lines. */
+/*
+ * Where lines with fields go: to the journal when it is stderr and was asked for, else they are
+ * lines.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

@@ -191,7 +191,10 @@ static void test_names_stay_below_the_session(void **state OP_UNUSED)
 	assert_written(&name, "{kern}/{..}/{dep}/{root}/x/{{dep}}/{{cg}}/y/TIMER.0.0.all.all.all");
 }
 
-/* The kernel says "/" for a file whose mount was taken away, and "" as well as "." may be in what another machine recorded. */
+/*
+ * The kernel says "/" for a file whose mount was taken away, and "" as well as "." may be in what
+ * another machine recorded.
+ */
 static void test_names_without_a_component(void **state OP_UNUSED)
 {
 	static const char *const names[] = { "/", "//", "////", "", "/(no path)", "/(no path)/" };
@@ -211,8 +214,26 @@ static void test_names_without_a_component(void **state OP_UNUSED)
 #define ODD_PARTS  6
 #define ODD_BYTES  64
 
-static const char *const odd_parts[] = { "/", ".", "..", "{dep}", "{cg}", "{root}", "{kern}", "{anon:x}", "{", "}", "{.}", "{}", "a", ".jo", "x.1", " ",
-					 "\n", "\xff", "TIMER.0.0.all.all.all", "//" };
+static const char *const odd_parts[] = { "/",
+					 ".",
+					 "..",
+					 "{dep}",
+					 "{cg}",
+					 "{root}",
+					 "{kern}",
+					 "{anon:x}",
+					 "{",
+					 "}",
+					 "{.}",
+					 "{}",
+					 "a",
+					 ".jo",
+					 "x.1",
+					 " ",
+					 "\n",
+					 "\xff",
+					 "TIMER.0.0.all.all.all",
+					 "//" };
 
 static void make_odd(unsigned int *seed, char odd[ODD_BYTES * ODD_PARTS])
 {
@@ -230,13 +251,17 @@ static void make_odd_image(unsigned int *seed, char odd[ODD_BYTES * ODD_PARTS], 
 	*image = (struct op_image_name){ .kind = rand_r(seed) % 2 ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = odd };
 }
 
-/* Whatever a name holds, the path is one of a sample file, says the same when it is written again, and leads nowhere else. */
+/*
+ * Whatever a name holds, the path is one of a sample file, says the same when it is written again,
+ * and leads nowhere else.
+ */
 static void test_any_name_is_read_again(void **state OP_UNUSED)
 {
 	unsigned int seed = 1;
 
 	for (unsigned int i = 0; i < ODD_NAMES; i++) {
-		char app[ODD_BYTES * ODD_PARTS], image[ODD_BYTES * ODD_PARTS], callee[ODD_BYTES * ODD_PARTS], *storage, *part, *rest;
+		char app[ODD_BYTES * ODD_PARTS], image[ODD_BYTES * ODD_PARTS], callee[ODD_BYTES * ODD_PARTS], *storage, *part,
+			*rest;
 		struct op_sample_name name = { .event = "TIMER", .tgid = -1, .tid = 5, .cpu = 0, .has_callee = i % 2 }, again;
 		struct op_text path = { 0 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Mappings over time: cutting, the past, copies after a fork; and against a model that paints every page. */
+/*
+ * Mappings over time: cutting, the past, copies after a fork; and against a model that paints every
+ * page.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdlib.h>
@@ -200,7 +203,8 @@ static void a_crowd_of_sets_stays_below_the_limit(void **state OP_UNUSED)
 		nr_kept += opd_mapset_count(sets[i]);
 	assert_in_range(nr_kept, op_array_size(sets) * 40, OPD_MAPPINGS_MAX);
 	/* Past ones went as well as those that hold. */
-	assert_in_range(account.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX, 2 * op_array_size(sets) * 600 - nr_kept);
+	assert_in_range(account.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX,
+			2 * op_array_size(sets) * 600 - nr_kept);
 	/* Who has few keeps them, and the newest of each is there. */
 	assert_int_equal(opd_mapset_count(other), 20);
 	assert_int_equal(cookie_at(other, 0x1000, UINT64_MAX), 1);
@@ -282,10 +286,15 @@ static void cookies_are_visited_once_a_round(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_by_address), cmocka_unit_test(a_later_mapping_cuts),
-		cmocka_unit_test(the_same_again_changes_nothing), cmocka_unit_test(a_child_keeps_its_own),
-		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(what_a_set_cannot_keep_is_counted),
-		cmocka_unit_test(a_crowd_of_sets_stays_below_the_limit), cmocka_unit_test(the_limit_holds_for_any_number_of_sets),
+		cmocka_unit_test(finds_by_address),
+		cmocka_unit_test(a_later_mapping_cuts),
+		cmocka_unit_test(the_same_again_changes_nothing),
+		cmocka_unit_test(a_child_keeps_its_own),
+		cmocka_unit_test(forgets_behind_the_horizon),
+		cmocka_unit_test(a_full_set_keeps_files_and_the_newest),
+		cmocka_unit_test(what_a_set_cannot_keep_is_counted),
+		cmocka_unit_test(a_crowd_of_sets_stays_below_the_limit),
+		cmocka_unit_test(the_limit_holds_for_any_number_of_sets),
 		cmocka_unit_test(the_past_goes_before_the_present),
 		cmocka_unit_test(cookies_are_visited_once_a_round),
 		cmocka_unit_test(agrees_with_a_painted_model),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The memory view has so many nodes: each is counted once, whatever becomes of the file that it is in. */
+/*
+ * The memory view has so many nodes: each is counted once, whatever becomes of the file that it is
+ * in.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include "daemon/count/memory_limit.h"

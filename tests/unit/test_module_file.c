@@ -127,7 +127,10 @@ static void assert_length(int fd, size_t nr_bytes)
 
 #define NR_PIECES 7
 
-/* As pigz, xz -T and zstd -T may write them, or cat of several files: each piece is a stream of its own. `gap`: what stands between them. */
+/*
+ * As pigz, xz -T and zstd -T may write them, or cat of several files: each piece is a stream of its
+ * own. `gap`: what stands between them.
+ */
 static size_t pack_pieces(size_t format, const uint8_t *module, const uint8_t *gap, size_t nr_gap, uint8_t *packed,
 			  size_t *ret_last)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is known of an image whose debugging information is damaged, also when libbfd crashes on it. */
+/*
+ * What is known of an image whose debugging information is damaged, also when libbfd crashes on it.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The writer of sample files: layout byte by byte, growth, saturation, repair after an unclean stop, and full disks. */
+/*
+ * The writer of sample files: layout byte by byte, growth, saturation, repair after an unclean
+ * stop, and full disks.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <dirent.h>
@@ -111,7 +114,9 @@ static void grows_and_keeps_every_count(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
-/* A file is new each time that it grows: small ones take large steps, so that a profile makes few. */
+/*
+ * A file is new each time that it grows: small ones take large steps, so that a profile makes few.
+ */
 static void small_files_grow_in_large_steps(void **state OP_UNUSED)
 {
 	static const uint64_t sizes[] = { 128, 512, 2048, 4096, 8192 };
@@ -230,7 +235,10 @@ static void makes_its_directories_anew(void **state OP_UNUSED)
 	assert_int_equal(count_of(1, NULL), 1);
 }
 
-/* Key 0 is not put where it would look torn; the node that holds that place has the key of another one, which goes on where it was. */
+/*
+ * Key 0 is not put where it would look torn; the node that holds that place has the key of another
+ * one, which goes on where it was.
+ */
 static void nothing_is_counted_in_a_node_that_holds_a_place(void **state OP_UNUSED)
 {
 	struct op_odb_samples samples;
@@ -294,7 +302,9 @@ static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 #define NR_IN_BUCKET 6u
 #define IN_BUCKET(n) (((n) + 1ull) << 16)
 
-/* One bucket has them all, and whoever follows is to find what those before it have just put there. */
+/*
+ * One bucket has them all, and whoever follows is to find what those before it have just put there.
+ */
 static void a_batch_sees_what_it_added(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_odb();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The writer of sample files where disks are full, cannot give blocks ahead, or lose what they had. */
+/*
+ * The writer of sample files where disks are full, cannot give blocks ahead, or lose what they had.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -489,7 +491,8 @@ static void a_header_is_written_over(void **state OP_UNUSED)
 
 	write_over(0, zeros, sizeof(zeros));
 	assert_true(op_odb_is_broken(odb));
-	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG); /* the file is full: no other takes it over */
+	/* the file is full: no other takes it over */
+	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG);
 	assert_int_equal(op_odb_add(odb, 5, 1), 0);
 	op_odb_close(odb);
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EBADMSG);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Power cuts. A writer counts, grows, is dumped and settles; at a moment that is chosen at random the power goes. What is on the
- * disk then: of each file, each sector as it was at some moment since the file was last synced, zeros if it never was; of the names
- * all that was done, in order. Whatever it is, afterwards a reader takes the file, no count is larger than what was counted, and none is
- * smaller than at the last dump.
+ * Power cuts. A writer counts, grows, is dumped and settles; at a moment that is chosen at random
+ * the power goes. What is on the disk then: of each file, each sector as it was at some moment
+ * since the file was last synced, zeros if it never was; of the names all that was done, in order.
+ * Whatever it is, afterwards a reader takes the file, no count is larger than what was counted, and
+ * none is smaller than at the last dump.
  */
 #include "tests/unit/cmocka_all.h"
 

@@ -11,7 +11,10 @@
 static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
 static int dir_fd;
 
-/* pread: interrupted at every other call, and short, for `nagging`; `failing` counts the calls up to one that fails. */
+/*
+ * pread: interrupted at every other call, and short, for `nagging`; `failing` counts the calls up
+ * to one that fails.
+ */
 static bool nagging, interrupted;
 static int failing;
 
@@ -302,11 +305,15 @@ static void test_failing_calls(void **state OP_UNUSED)
 		assert_null(fault.why);
 	} while (err && nr_failed < 100);
 	failing = 0;
-	assert_int_equal(nr_failed, 6); /* two looks at the length, header, descriptor, nodes; then none failed */
+	/* two looks at the length, header, descriptor, nodes; then none failed */
+	assert_int_equal(nr_failed, 6);
 	op_odb_samples_free(&read);
 }
 
-/* A full one of 128 nodes; those at indices where key 0 would look torn have key 0, which a foreign hand may do. */
+/*
+ * A full one of 128 nodes; those at indices where key 0 would look torn have key 0, which a foreign
+ * hand may do.
+ */
 static void write_full_of_0_9(uint64_t *ret_total, uint64_t *ret_of_zero)
 {
 	static const uint64_t embedded_offset = UINT64_MAX, mtime = 1400000000;
@@ -351,7 +358,10 @@ static void check_taken_over(uint64_t total, uint64_t of_zero)
 	op_odb_samples_free(&read);
 }
 
-/* Whoever counts in one of 0.9, or repairs it, makes it one of ours with all that it has; what cannot be read stays as it is. */
+/*
+ * Whoever counts in one of 0.9, or repairs it, makes it one of ours with all that it has; what
+ * cannot be read stays as it is.
+ */
 static void test_taking_over(void **state OP_UNUSED)
 {
 	static const struct op_odb_header header = { .magic = { 'D', 'A', 'E', '\n' }, .version = OP_ODB_VERSION };

@@ -45,7 +45,8 @@ FUNCTIONS = ("hot", "warm", "twice")
 
 
 class Page(html.parser.HTMLParser):
-    """The marks of rows at each side, targets of links, and whether something outside is asked for."""
+    """The marks of rows at each side, targets of links, and whether something outside is asked for.
+    """
 
     def __init__(self):
         super().__init__()
@@ -77,7 +78,8 @@ class Annotate(unittest.TestCase):
         source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.dir, name)
         with open(source, "w", encoding="utf-8") as stream:
             stream.write(text)
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O1", "-fno-inline", "-nostdlib", "-static", "-fno-pie", "-no-pie",
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O1", "-fno-inline", "-nostdlib",
+                        "-static", "-fno-pie", "-no-pie",
                         "-o", program, source, *options], check=True)
         return program
 
@@ -181,7 +183,9 @@ class Annotate(unittest.TestCase):
         self.assertNotIn("\x1b", out)
 
     def test_characters_that_turn_a_line(self):
-        """A name and a source that have them are shown as they are, for people; programs get the bytes."""
+        """A name and a source that have them are shown as they are, for people; programs get the
+        bytes.
+        """
         turned, shown = "ho\u202et", "ho\\xe2\\x80\\xaet"
         self.program = self.build("turned", PROGRAM.replace("int hot(", 'int hot(int n) __asm__("%s");\nint hot(' % turned).replace(
             "int warm", "/* \u2067 */ int warm"), "-w")
@@ -194,7 +198,8 @@ class Annotate(unittest.TestCase):
                 self.assertIn("/* \\xe2\\x81\\xa7 */ int warm", out)
         opreport = os.path.join(os.path.dirname(OPANNOTATE), "opreport")
         for options, wanted in (((), shown), (("--format=csv",), turned), (("--format=json",), turned), (("-X",), turned)):
-            done = subprocess.run([opreport, "--session-dir=" + self.dir, "-l", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+            done = subprocess.run([opreport, "--session-dir=" + self.dir, "-l", *options], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, check=True,
                                   universal_newlines=True)
             self.assertIn(wanted, done.stdout)
             self.assertEqual(turned in done.stdout, wanted == turned)
@@ -265,7 +270,8 @@ class Annotate(unittest.TestCase):
     def test_labels_within_a_function(self):
         """Those that the assembler kept do not end it."""
         self.program = self.build("labels", PROGRAM, "-Wa,-L")
-        first, last = elfsyms.symbol_ranges(self.program, ("hot", "warm"))["hot"][0], elfsyms.symbol_ranges(self.program, ("warm",))["warm"][0]
+        first, last = elfsyms.symbol_ranges(self.program,
+                                            ("hot", "warm"))["hot"][0], elfsyms.symbol_ranges(self.program, ("warm",))["warm"][0]
         self.put([(key, 1) for key in range(first, last)])
         seen, nr_samples = self.seen(self.run_tool("-a"))
         self.assertEqual((nr_samples, sum(count for count, _ in seen.values())), (last - first, last - first))
@@ -291,7 +297,8 @@ class Annotate(unittest.TestCase):
         out = self.run_tool("-a", "--objdump-params=-M intel")
         self.assertRegex(out, r"DWORD PTR")
         self.assertIn('objdump ; "-M intel"', out)
-        self.assertEqual(self.run_tool("-a", "--objdump-params=-d --disassembler-options=intel  -w --no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
+        self.assertEqual(self.run_tool("-a",
+                                       "--objdump-params=-d --disassembler-options=intel  -w --no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
         for word in ("-j", "-D", "-r", "--prefix-addresses", "--start-address=0x1000", "-dS"):
             self.run_tool("-a", "--objdump-params=-M intel %s .data" % word, rc=1)
             self.assertIn("--objdump-params: %s has no meaning here" % word, self.errors)
@@ -301,7 +308,9 @@ class Annotate(unittest.TestCase):
         self.assertEqual(mixed, self.run_tool("-a", "-s").split(" */\n", 1)[1])
 
     def test_parameters_are_those_of_objdump(self):
-        """Bytes beside instructions, on lines of their own where there are many, zeros, and names of C++."""
+        """Bytes beside instructions, on lines of their own where there are many, zeros, and names
+        of C++.
+        """
         self.program = self.build("raw", "long _Z3abcl(long a) { return a + 0x1122334455667788; }\nlong hot(long a) { return _Z3abcl(a); }\n"
                                   "__asm__(\".globl zeros\\nzeros: .zero 24\\n ret\\n\");\nvoid _start(void) { hot(1); }\n")
         with open(self.program, "rb") as stream:
@@ -326,11 +335,13 @@ class Annotate(unittest.TestCase):
     def test_names_of_addresses_are_those_of_objdump(self):
         """Of a program at a fixed address that has exported names alone, and of one without any."""
         text = PROGRAM.replace("static int", "int")
-        for options, name in ((("-Wl,--export-dynamic", "-fno-pie", "-no-pie", "-Wl,--dynamic-linker=/none", "-Wl,--no-as-needed", "-lc"), "exports"), ((), "none")):
+        for options, name in ((("-Wl,--export-dynamic", "-fno-pie", "-no-pie", "-Wl,--dynamic-linker=/none",
+                                "-Wl,--no-as-needed", "-lc"), "exports"), ((), "none")):
             source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.dir, name)
             with open(source, "w", encoding="utf-8") as stream:
                 stream.write(text)
-            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O1", "-fno-inline", "-nostartfiles", "-fno-pie", "-no-pie", "-o", program, source,
+            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O1", "-fno-inline",
+                            "-nostartfiles", "-fno-pie", "-no-pie", "-o", program, source,
                             *(options or ("-nostdlib", "-static"))], check=True)
             place = elfsyms.symbol_ranges(program, FUNCTIONS)["warm"][0]
             subprocess.run(["strip", program], check=True)
@@ -354,9 +365,12 @@ class Annotate(unittest.TestCase):
         self.assertIn("     5 100.000 :" + self.instructions(self.program)[hot], out)
 
     def test_module(self):
-        """All sections of a module begin at 0: its code has no names of data, and none of other sections."""
+        """All sections of a module begin at 0: its code has no names of data, and none of other
+        sections.
+        """
         self.build("my-mod.ko", MODULE, "-c", "-ffreestanding")
-        module, samples = os.path.join(self.dir, "my-mod.ko"), os.path.join(self.dir, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod")
+        module, samples = os.path.join(self.dir, "my-mod.ko"), os.path.join(self.dir,
+                "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod")
         write_samples(os.path.join(samples, "TIMER.0.0.all.all.all"), [(0, 5), (1, 3)], kernel=1)
         out = self.run_tool("-a", "-p", self.dir)
         wanted = self.objdump(module, "--section=.text").split("<helper>:\n")[1].split("\n\n")[0].strip("\n")
@@ -376,7 +390,8 @@ class Annotate(unittest.TestCase):
 
     def instructions_of(self, program, *ranges):
         return {int(m[1], 16): m[0] for first, last in ranges
-                for m in re.finditer(r"^ *([0-9a-f]+):\t.*$", self.objdump(program, "--start-address=%d" % first, "--stop-address=%d" % last), re.M)}
+                for m in re.finditer(r"^ *([0-9a-f]+):\t.*$", self.objdump(program, "--start-address=%d" % first,
+                        "--stop-address=%d" % last), re.M)}
 
     def seen(self, out):
         """{address: (samples, line)} of the instructions, and the samples of all lines."""
@@ -387,7 +402,8 @@ class Annotate(unittest.TestCase):
 
     def test_large_image_without_symbols(self):
         program = self.build_large("large")
-        ranges, address = elfsyms.symbol_ranges(program, FUNCTIONS), {name: ends[0] for name, ends in self.addresses(program).items()}
+        ranges, address = elfsyms.symbol_ranges(program, FUNCTIONS), {name: ends[0] for name,
+                                                                      ends in self.addresses(program).items()}
         subprocess.run(["strip", program], check=True)
         wanted = self.instructions_of(program, *((address[name], address[name] + 16) for name in FUNCTIONS))
         put_image(self.dir, program, [(ranges["hot"][0], 30), (ranges["warm"][0], 10)])
@@ -408,7 +424,9 @@ class Annotate(unittest.TestCase):
         return {name: (first, last) for name, first, last in elfsyms.all_ranges(program, by_address=True)}
 
     def test_large_function(self):
-        """Its name and total stand above what is around its samples; what is left out has its samples as well."""
+        """Its name and total stand above what is around its samples; what is left out has its
+        samples as well.
+        """
         program = self.build_large("large", before=".globl huge\\n.type huge,@function\\nhuge:", behind="int huge(void);\n")
         first, last = elfsyms.symbol_ranges(program, ("huge",))["huge"]
         vma, end = self.addresses(program)["huge"]
@@ -419,7 +437,8 @@ class Annotate(unittest.TestCase):
         wanted = self.instructions_of(program, (vma + 7000, vma + 9000), (end - 16, end))
         self.assertEqual(nr_samples, 11)
         self.assertEqual(seen[vma + 8000], (5, wanted[vma + 8000]))
-        self.assertIn("%016x <huge>: /* huge total:     11 100.000 */\n%s:\t[0x%x bytes are left out]\n" % (vma, BLANK, 8000 - 128), out)
+        self.assertIn("%016x <huge>: /* huge total:     11 100.000 */\n%s:\t[0x%x bytes are left out]\n" % (vma,
+                BLANK, 8000 - 128), out)
         self.assertLess(len(seen), 200)
         self.assertEqual(out.count("bytes are left out"), 2)
 
@@ -444,7 +463,8 @@ class Annotate(unittest.TestCase):
 
     def lost(self, image, *texts):
         """The line about it, which has these texts."""
-        lines = [line for line in self.errors.split("\n") if line.startswith("warning: no code is shown for ") and " of %s: " % image in line]
+        lines = [line for line in self.errors.split("\n") if line.startswith("warning: no code is shown for ")
+                 and " of %s: " % image in line]
         self.assertEqual(len(lines), 1, self.errors)
         for text in texts:
             self.assertIn(text, lines[0])
@@ -454,7 +474,8 @@ class Annotate(unittest.TestCase):
         label = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{anon:jit-1}" % self.program)
         ends = self.addresses(self.program)
         for name, nr_samples in (("hot", 30), ("warm", 10)):
-            write_samples(os.path.join(label, "7.0x%x.0x%x" % ends[name], "TIMER.0.0.all.all.all"), [(0, nr_samples)], anon_start=ends[name][0])
+            write_samples(os.path.join(label, "7.0x%x.0x%x" % ends[name], "TIMER.0.0.all.all.all"), [(0, nr_samples)],
+                          anon_start=ends[name][0])
         subprocess.run(["objcopy", "--only-keep-debug", self.program, os.path.join(label, "7.jo")], check=True)
         out = self.run_tool("-a").split(" */\n", 1)[1]
         self.assertEqual(out, "%s:\n%s:%s/7.jo:     no code\n%s:\n    30 75.0000 :/* hot total:     30 75.0000 */\n"
@@ -468,13 +489,15 @@ class Annotate(unittest.TestCase):
         """Each has a line with its samples, also where they are of two events, and a total."""
         below = os.path.join(self.dir, "samples/current")
         app = "{root}%s/{dep}" % self.program
-        places = {"[vdso]": app + "/{anon:[vdso]}/0.0x0.0x2000", "anon": app + "/{anon:anon}/7.0x1000.0x2000", "no-vmlinux": "{kern}/no-vmlinux/{dep}/{kern}/no-vmlinux",
+        places = {"[vdso]": app + "/{anon:[vdso]}/0.0x0.0x2000", "anon": app + "/{anon:anon}/7.0x1000.0x2000",
+                  "no-vmlinux": "{kern}/no-vmlinux/{dep}/{kern}/no-vmlinux",
                   "/gone": "{root}/gone/{dep}/{root}/gone"}
         for i, place in enumerate(places.values(), 1):
             write_samples(os.path.join(below, place, "TIMER.0.0.all.all.all"), [(16, i)], anon_start=0x1000 if i == 2 else 0)
         self.put([(self.ranges["hot"][0], 30), (0, 20)])
         out = self.run_tool("-a")
-        for image, count, reason in (("[vdso]", 1, "does not know of which build"), ("anon", 2, "a jitdump is kept"), ("no-vmlinux", 3, "no file with code"),
+        for image, count, reason in (("[vdso]", 1, "does not know of which build"), ("anon", 2, "a jitdump is kept"),
+                                     ("no-vmlinux", 3, "no file with code"),
                                      ("/gone", 4, "could not be found")):
             name = [line for line in re.findall(r"of (.*): ", self.errors) if image in line]
             self.assertEqual(len(name), 1, self.errors)
@@ -492,7 +515,9 @@ class Annotate(unittest.TestCase):
         self.lost(self.program, "20 samples (40.0000%)", "in no section of code")
 
     def test_code_of_another_file(self):
-        """There were two files at this place, and nothing says that the samples are of this one: none of its code is shown with them."""
+        """There were two files at this place, and nothing says that the samples are of this one:
+        none of its code is shown with them.
+        """
         plain = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s" % (self.program, self.program))
         subprocess.run(["strip", self.program], check=True)
         self.put([(self.ranges["hot"][0], 30)])
@@ -522,7 +547,9 @@ class Annotate(unittest.TestCase):
         self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
 
     def test_page_of_an_image_without_symbols(self):
-        """The code around its samples, the hottest instructions linked; what is in no code does not hide what is behind it."""
+        """The code around its samples, the hottest instructions linked; what is in no code does not
+        hide what is behind it.
+        """
         wanted = self.instructions(self.program)
         subprocess.run(["strip", self.program], check=True)
         self.put([(0, 5), (self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
@@ -564,7 +591,8 @@ class Annotate(unittest.TestCase):
 
     def test_page_replaces_pages_alone(self):
         self.put([(self.ranges["hot"][0], 30)])
-        page, others, link = os.path.join(self.dir, "page.html"), os.path.join(self.dir, "others"), os.path.join(self.dir, "link.html")
+        page, others, link = os.path.join(self.dir, "page.html"), os.path.join(self.dir,
+                "others"), os.path.join(self.dir, "link.html")
         self.make_page(page)
         first, names = self.read(page), sorted(os.listdir(self.dir))
         with open(others, "w", encoding="ascii") as stream:
@@ -585,7 +613,8 @@ class Annotate(unittest.TestCase):
         os.symlink(page, link)
         self.make_page(link)
         self.assertTrue(os.path.islink(link))
-        self.assertEqual((self.read(page), os.stat(page).st_mode & 0o777), (first.replace(b"--html=" + page.encode(), b"--html=" + link.encode()), 0o604))
+        self.assertEqual((self.read(page), os.stat(page).st_mode & 0o777),
+                         (first.replace(b"--html=" + page.encode(), b"--html=" + link.encode()), 0o604))
         self.assertNotEqual(os.stat(page).st_ino, old)
         with open(page, "w", encoding="ascii"):
             pass
@@ -596,7 +625,8 @@ class Annotate(unittest.TestCase):
     def test_page_that_cannot_be_written(self):
         self.put([(self.ranges["hot"][0], 30)])
         os.symlink("nowhere", os.path.join(self.dir, "dangling"))
-        for path, words in ((self.dir, "Is a directory"), (self.dir + "/none/page", "No such file"), (self.dir + "/dangling", "leads nowhere"),
+        for path, words in ((self.dir, "Is a directory"), (self.dir + "/none/page", "No such file"),
+                            (self.dir + "/dangling", "leads nowhere"),
                             ("/dev/full", "No space left")):
             self.make_page(path, rc=1)
             self.assertIn(words, self.errors)
@@ -606,7 +636,8 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         text = self.run_tool("--html=/dev/stdout")
         self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
-        done = subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd=self.dir,
+        done = subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=-"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=True, cwd=self.dir,
                               universal_newlines=True)
         self.assertEqual(done.stdout, text.replace("--html=/dev/stdout", "--html=-"))
         self.assertFalse(os.path.exists(os.path.join(self.dir, "-")))
@@ -614,7 +645,8 @@ class Annotate(unittest.TestCase):
         with open(log, "w", encoding="ascii") as stream:
             stream.write("precious\n")
             stream.flush()
-            subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=/dev/stdout"], stdout=stream, check=True, stderr=subprocess.DEVNULL)
+            subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=/dev/stdout"], stdout=stream, check=True,
+                           stderr=subprocess.DEVNULL)
         self.assertEqual(self.read(log).decode(), "precious\n" + text)
 
     # ---- refusals ----

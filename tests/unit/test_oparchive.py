@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports from an archive are those from home, byte for byte, when nothing of home is left. Run from the build directory by `make check`."""
+"""Reports from an archive are those from home, byte for byte, when nothing of home is left. Run
+from the build directory by `make check`.
+"""
 import os
 import platform
 import pwd
@@ -22,10 +24,12 @@ from sample_files import ALL, PACKERS, put_image, write_ledger, write_samples  #
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
 FUNCTIONS = ("hot", "warm")
-REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"), ("--format=json", "-d", "-g", "-f"))
+REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"),
+           ("--format=json", "-d", "-g", "-f"))
 KERNEL, BUILD_ID = 0xffffffff81000000, bytes(range(20))
 KERNEL_CODE = bytes.fromhex("90 90 31 c0 c3 90 90 90")  # nop, nop, xor %eax,%eax; ret, nop, nop, nop
-OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--images"), ("opreport", "-l", "-g"), ("opannotate", "-a"))
+OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--images"), ("opreport", "-l", "-g"),
+              ("opannotate", "-a"))
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 HOLES = 1 << 30  # OPR_HOLE_BYTES_MAX
 HANG_SECONDS = 120
@@ -47,7 +51,8 @@ class Archive(unittest.TestCase):
         source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.home, name)
         with open(source, "w", encoding="utf-8") as stream:
             stream.write(PROGRAM)
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o", program, source,
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static",
+                        "-fno-pie", "-no-pie", "-o", program, source,
                         *options], check=True)
         os.utime(program, (1, 1))
         return program
@@ -116,7 +121,8 @@ class Archive(unittest.TestCase):
     def let_others_in(self):
         """What the temporary directory has is not closed to them by that."""
         os.chmod(self.dir, 0o755)
-        if subprocess.run([os.path.join(TOOLS, "oparchive"), "--version"], user=NOBODY, check=False, capture_output=True).returncode:
+        if subprocess.run([os.path.join(TOOLS, "oparchive"), "--version"], user=NOBODY, check=False,
+                          capture_output=True).returncode:
             self.skipTest("another user cannot run the programs of this build directory")
 
     @unittest.skipIf(os.geteuid(), "to be another user takes root")
@@ -138,7 +144,8 @@ class Archive(unittest.TestCase):
         os.chmod(self.dir + "/out", 0o777)
         away, where = self.dir + "/out/archive", ("-l", "-n", "-f", "--session-dir=" + self.session)
         self.run_tool("oparchive", *where[3:], "-o", away, rc=1, user=NOBODY)
-        for path, who in ((closed, "root and its owner %s can" % pwd.getpwuid(1).pw_name), (hidden + "/prog", "root can"), (other, "root can")):
+        for path, who in ((closed, "root and its owner %s can" % pwd.getpwuid(1).pw_name),
+                          (hidden + "/prog", "root can"), (other, "root can")):
             self.assertIn("%s cannot be read (Permission denied): it is left out; %s read it: run oparchive as root" % (path, who), self.errors)
         self.assertIn("3 files are left out", self.errors)
         self.run_tool("oparchive", *where[3:], "-l", rc=1, user=NOBODY)
@@ -154,7 +161,9 @@ class Archive(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "to be another user takes root")
     def test_others_read_what_they_could(self):
-        """No more than at home, also in a directory that is open to them; into one that is made here they cannot go."""
+        """No more than at home, also in a directory that is open to them; into one that is made
+        here they cannot go.
+        """
         self.let_others_in()
         private, group = os.path.join(self.home, "private"), os.path.join(self.home, "group")
         os.mkdir(private)
@@ -164,18 +173,23 @@ class Archive(unittest.TestCase):
                 shutil.copy(self.program, path)
             os.chmod(path, mode)
             self.put(path, {"hot": 3})
-        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(0, 1)], kernel=1)
+        write_samples(os.path.join(self.session,
+                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(0, 1)], kernel=1)
         self.addCleanup(os.umask, os.umask(0o022))
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.dir + "/new/archive")
         self.assertEqual({os.stat(path).st_mode & 0o777 for path, _, _ in os.walk(self.dir + "/new")}, {0o700})
         os.makedirs(self.away + private)  # open, as what an older oparchive made
         os.mkdir(self.away + "/proc")
         self.archive()
-        modes = {path: self.archived(path).st_mode & 0o777 for path in (self.program, private + "/prog", group, "/proc/kallsyms", "/opd-archive", "/SHA256SUMS")}
-        self.assertEqual(modes, {self.program: 0o755, private + "/prog": 0o700, group: 0o700, "/proc/kallsyms": 0o400, "/opd-archive": 0o600, "/SHA256SUMS": 0o600})
+        modes = {path: self.archived(path).st_mode & 0o777 for path in (self.program, private + "/prog", group,
+                "/proc/kallsyms", "/opd-archive", "/SHA256SUMS")}
+        self.assertEqual(modes, {self.program: 0o755, private + "/prog": 0o700, group: 0o700, "/proc/kallsyms": 0o400,
+                                 "/opd-archive": 0o600, "/SHA256SUMS": 0o600})
         for path in (private + "/prog", group, "/proc/kallsyms"):
-            self.assertNotEqual(subprocess.run(["cat", self.away + path], user=NOBODY, group=NOBODY, extra_groups=[], check=False, capture_output=True).returncode, 0)
-        subprocess.run(["cat", self.away + self.program], user=NOBODY, group=NOBODY, extra_groups=[], check=True, capture_output=True)
+            self.assertNotEqual(subprocess.run(["cat", self.away + path], user=NOBODY, group=NOBODY, extra_groups=[],
+                                               check=False, capture_output=True).returncode, 0)
+        subprocess.run(["cat", self.away + self.program], user=NOBODY, group=NOBODY, extra_groups=[], check=True,
+                       capture_output=True)
 
     def test_hidden_kernel(self):
         root = os.path.join(self.home, "root")
@@ -194,7 +208,8 @@ class Archive(unittest.TestCase):
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             row = (1, "file", self.program, self.program, "-", "-", "0123456789ab", "0:0", 0, 0, "0.000000000", 0, 0, 1, 1)
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
-        for replace in (lambda: None, lambda: os.unlink(self.program), lambda: os.mkfifo(self.program), lambda: os.mkdir(self.program)):
+        for replace in (lambda: None, lambda: os.unlink(self.program), lambda: os.mkfifo(self.program),
+                        lambda: os.mkdir(self.program)):
             if not os.path.isfile(self.program) and os.path.exists(self.program):
                 os.unlink(self.program)
             replace()
@@ -223,7 +238,9 @@ class Archive(unittest.TestCase):
         return before
 
     def test_same_images(self):
-        """Of images with debug files here and there, one that is gone, one that was replaced, one of a package; also from an archive of an archive."""
+        """Of images with debug files here and there, one that is gone, one that was replaced, one
+        of a package; also from an archive of an archive.
+        """
         self.put(self.program, {"hot": 60})
         self.strip_to_debug_file(self.program)
         put_image(self.session, os.path.realpath("/bin/ls"), [(0x4000, 50)])
@@ -233,7 +250,8 @@ class Archive(unittest.TestCase):
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t3\n")
             for cookie, kind, kernel, name in ((1, "file", 0, other), (2, "file", 1, "/proc/kallsyms (build-id 0123456789ab)")):
-                row = (cookie, kind, name, name[:name.index(" ")], "-", "-", "0123456789ab", "0:0", 0, 0, "0.000000000", kernel, 1, 1, 1)
+                row = (cookie, kind, name, name[:name.index(" ")], "-", "-", "0123456789ab", "0:0", 0, 0,
+                       "0.000000000", kernel, 1, 1, 1)
                 stream.write("%s\n" % "\t".join(map(str, row)))
         put_image(self.session, "/proc/kallsyms (build-id 0123456789ab)", [(1, 20)], kernel=1)
         write_ledger(os.path.join(self.session, "samples/current"), 200)
@@ -254,7 +272,9 @@ class Archive(unittest.TestCase):
         self.assertIn("package some-dbgsym", self.run_tool("opreport", "--images", "archive:" + self.away))
 
     def test_absent_image_is_searched_for(self):
-        """What was not there when the archive was made is not taken from the host that reads it, but from a directory that is named."""
+        """What was not there when the archive was made is not taken from the host that reads it,
+        but from a directory that is named.
+        """
         self.put(self.program, {"hot": 60})
         os.rename(self.program, self.program + ".away")
         self.archive()
@@ -264,7 +284,8 @@ class Archive(unittest.TestCase):
         self.assertIn("hot", self.run_tool("opreport", "-l", "-n", "archive:" + self.away, "-p", self.home))
 
     def test_kernel_symbols(self):
-        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL),
+        write_samples(os.path.join(self.session,
+                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL),
                       [(64 * i, 1 + i % 3) for i in range(100)], kernel=1)
         before = self.run_tool("opreport", "-l", "-w", "--session-dir=" + self.session)
         self.archive()
@@ -273,17 +294,21 @@ class Archive(unittest.TestCase):
         self.assertEqual(self.run_tool("opreport", "-l", "-w", "archive:" + self.away), before)
 
     def put_kernel(self, root):
-        """A machine of its own with a kernel of 8 bytes, and a session of opd, whose table says the build-id."""
+        """A machine of its own with a kernel of 8 bytes, and a session of opd, whose table says the
+        build-id.
+        """
         for where in ("proc", "sys/kernel"):
             os.makedirs(os.path.join(root, where))
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
-            stream.write("".join("%016x T %s\n" % (KERNEL + at, name) for at, name in ((0, "_text"), (0, "first_code"), (4, "second_code"), (8, "_etext"))))
+            stream.write("".join("%016x T %s\n" % (KERNEL + at, name) for at,
+                                 name in ((0, "_text"), (0, "first_code"), (4, "second_code"), (8, "_etext"))))
         with open(root + "/sys/kernel/notes", "wb") as stream:
             stream.write(struct.pack("<III4s", 4, 20, 3, b"GNU") + BUILD_ID)
         with open(root + "/proc/kcore", "wb") as stream:
             stream.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 4, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0))
             stream.write(struct.pack("<IIQQQQQQ", 1, 5, 120, KERNEL - 16, 0, 64, 64, 1) + bytes(16) + KERNEL_CODE + bytes(40))
-        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(2, 5), (4, 7)], kernel=1)
+        write_samples(os.path.join(self.session,
+                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(2, 5), (4, 7)], kernel=1)
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             row = (1, "file", "/proc/kallsyms", "/proc/kallsyms", "-", "-", BUILD_ID.hex(), "0:0", 0, 0, "0.000000000", 0, 1, 1, 1)
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
@@ -291,7 +316,9 @@ class Archive(unittest.TestCase):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):
-        """The symbols and the code of a kernel that is not the running one; that one has neither the build-id nor code at this address."""
+        """The symbols and the code of a kernel that is not the running one; that one has neither
+        the build-id nor code at this address.
+        """
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         home, away = ("--session-dir=" + self.session, "--root=" + root), ("archive:" + self.away,)
@@ -317,28 +344,34 @@ class Archive(unittest.TestCase):
 
     def test_damaged_modules(self):
         """One symbol, and a line that names the file; the rest of the report is there."""
-        write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
+        write_samples(os.path.join(self.session,
+                                   "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
         self.put(self.program, {"hot": 60})
         for suffix, pack in PACKERS.items():
             with open(self.program, "rb") as program, open(self.home + "/my-mod.ko" + suffix, "wb") as module:
                 packed = pack(program.read())
                 module.write(packed[:len(packed) // 2])
             out = self.run_tool("opreport", "-l", "-n", "--session-dir=" + self.session, "--image-path=" + self.home)
-            self.assertEqual([line.split() for line in out.splitlines()], [["60", "92.3077", "prog", "hot"], ["5", "7.6923", "my-mod.ko" + suffix, "/my_mod"]])
+            self.assertEqual([line.split() for line in out.splitlines()], [["60", "92.3077", "prog", "hot"],
+                    ["5", "7.6923", "my-mod.ko" + suffix, "/my_mod"]])
             self.assertIn("my-mod.ko%s is not in a usable binary format" % suffix, self.errors)
             os.unlink(self.home + "/my-mod.ko" + suffix)
 
     def check_modules(self, suffix):
-        """Also compressed ones, as distributions have them: the same reports, and the archive has them as they are."""
+        """Also compressed ones, as distributions have them: the same reports, and the archive has
+        them as they are.
+        """
         modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")
         os.makedirs(modules)
         packed = modules + "/my-mod.ko" + suffix
         with open(self.program, "rb") as program, open(packed, "wb") as module:
             module.write(PACKERS.get(suffix, bytes)(program.read()))
         os.utime(packed, (1, 1))
-        write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
+        write_samples(os.path.join(self.session,
+                                   "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
         home = ("--session-dir=" + self.session, "--image-path=" + modules)
-        before = [self.run_tool(*what, *home).split("</setup>")[-1].split(" */\n")[-1].replace(packed, packed[len(self.dir):]) for what in OF_MODULES]
+        before = [self.run_tool(*what, *home).split("</setup>")[-1].split(" */\n")[-1].replace(packed,
+                packed[len(self.dir):]) for what in OF_MODULES]
         hot = elfsyms.symbol_ranges(self.program, FUNCTIONS)["hot"]
         with open(self.program, "rb") as program:
             program.seek(hot[0])
@@ -350,7 +383,8 @@ class Archive(unittest.TestCase):
         self.assertIn("     5 100.000 :", before[4])
         self.archive("--root=" + self.dir, "--image-path=" + modules)
         shutil.rmtree(os.path.join(self.dir, "usr"))
-        self.assertEqual([self.run_tool(*what, "archive:" + self.away).split("</setup>")[-1].split(" */\n")[-1] for what in OF_MODULES], before)
+        self.assertEqual([self.run_tool(*what, "archive:" + self.away).split("</setup>")[-1].split(" */\n")[-1]
+                          for what in OF_MODULES], before)
         shutil.rmtree(self.away)
 
     def test_selection(self):
@@ -383,7 +417,9 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
 
     def test_files_without_checksums(self):
-        """A sample file that came into the archive otherwise is counted as it always was, and told; any file among the samples is by --check."""
+        """A sample file that came into the archive otherwise is counted as it always was, and told;
+        any file among the samples is by --check.
+        """
         self.put(self.program, {"hot": 60})
         self.archive()
         self.run_tool("opreport", "archive:" + self.away)
@@ -419,7 +455,8 @@ class Archive(unittest.TestCase):
         """Listing of images, reports and their warnings, of one session."""
         told = []
         for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l", "-n", "-f"), ("-d",)):
-            told += [self.run_tool("opreport", *arguments, *where, "session:" + session), self.errors.replace(self.away + "/var/lib/oprofile", self.session)]
+            told += [self.run_tool("opreport", *arguments, *where, "session:" + session),
+                     self.errors.replace(self.away + "/var/lib/oprofile", self.session)]
         return told
 
     def snapshot(self):
@@ -434,28 +471,33 @@ class Archive(unittest.TestCase):
         """`one` and `two` have an image together, each has one more, and one that is absent."""
         debug = self.build("debug", "-g")
         self.strip_to_debug_file(debug)
-        for session, images in (("one", (self.program, "/gone/one", debug, os.path.realpath("/bin/ls"))), ("two", (self.program, "/gone/two", self.build("other")))):
+        for session, images in (("one", (self.program, "/gone/one", debug, os.path.realpath("/bin/ls"))),
+                                ("two", (self.program, "/gone/two", self.build("other")))):
             for count, image in enumerate(images):
                 put_image(self.session, image, [(0x1001, 10 + count)], session=session)
             write_ledger(os.path.join(self.session, "samples", session), sum(10 + count for count in range(len(images))))
 
     def test_sessions_one_after_another(self):
-        """Reports of each are those from home, and another one in the archive changes none of them."""
+        """Reports of each are those from home, and another one in the archive changes none of them.
+        """
         self.put_sessions()
         home = {session: self.told_of(session, "--session-dir=" + self.session) for session in ("one", "two")}
         self.archive_session("one")
         before = self.snapshot()
         self.archive_session("two")
         after = self.snapshot()
-        self.assertEqual({path: what for path, what in after.items() if path in before and os.path.basename(path) not in ("opd-archive", "SHA256SUMS")},
-                         {path: what for path, what in before.items() if os.path.basename(path) not in ("opd-archive", "SHA256SUMS")})
+        self.assertEqual({path: what for path, what in after.items() if path in before
+                          and os.path.basename(path) not in ("opd-archive", "SHA256SUMS")},
+                         {path: what for path, what in before.items() if os.path.basename(path) not in ("opd-archive",
+                                 "SHA256SUMS")})
         self.assertTrue(after[self.away + "/opd-archive"][0].startswith(before[self.away + "/opd-archive"][0]))
         lines = after[self.away + "/opd-archive"][0].splitlines()
         self.assertEqual(len(lines), len(set(lines)))
         os.rename(self.home, self.home + ".gone")
         for session, told in home.items():
             self.assertEqual(self.told_of(session, "archive:" + self.away), told)
-        both = self.run_tool("opreport", "-l", "-n", "archive:" + self.away, *(word for session in home for word in ("{", "session:" + session, "}")))
+        both = self.run_tool("opreport", "-l", "-n", "archive:" + self.away,
+                             *(word for session in home for word in ("{", "session:" + session, "}")))
         self.assertRegex(both, "prog")
         self.run_tool("oparchive", "--check=" + self.away)
         subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
@@ -479,7 +521,8 @@ class Archive(unittest.TestCase):
             self.assertEqual(self.errors.count("\n"), 2)
 
     def test_image_comes_back(self):
-        """One that is gone from the archive and that the second session has, too, is there again."""
+        """One that is gone from the archive and that the second session has, too, is there again.
+        """
         self.put_sessions()
         self.archive_session("one")
         os.unlink(self.away + self.program)
@@ -487,7 +530,9 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away)
 
     def test_other_images_of_a_later_session(self):
-        """Where the images of two sessions differ those of the first stay, and each of the second that is left out is told."""
+        """Where the images of two sessions differ those of the first stay, and each of the second
+        that is left out is told.
+        """
         self.put_sessions()
         put_image(self.session, "/gone/one", [(1, 1)], session="two")
         put_image(self.session, self.home + "/later", [(1, 1)], session="one")
@@ -501,8 +546,10 @@ class Archive(unittest.TestCase):
         os.utime(self.home + "/debug", (2, 2))
         shutil.copy(self.program, self.home + "/later")
         self.archive_session("two", rc=1)
-        for path, why in ((self.program, "another file has its place"), (self.home + "/debug", "another file has its place"), (self.home + "/later", "it is said to be absent")):
-            self.assertIn("%s: %s in %s, from an earlier session, and that stays: it is left out" % (path, why, self.away), self.errors)
+        for path, why in ((self.program, "another file has its place"),
+                          (self.home + "/debug", "another file has its place"), (self.home + "/later", "it is said to be absent")):
+            self.assertIn("%s: %s in %s, from an earlier session, and that stays: it is left out" % (path, why,
+                    self.away), self.errors)
         self.assertIn("3 files are left out", self.errors)
         self.assertEqual(self.told_of("one", "archive:" + self.away), first)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
@@ -533,7 +580,9 @@ class Archive(unittest.TestCase):
         self.assertEqual(self.told_of("one", "archive:" + self.away), first)
 
     def test_kernels_of_two_sessions(self):
-        """Symbols of modules come and go, and addresses are others after a boot: that is one kernel."""
+        """Symbols of modules come and go, and addresses are others after a boot: that is one
+        kernel.
+        """
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         shutil.copytree(self.session + "/samples/current", self.session + "/samples/two")
@@ -553,21 +602,27 @@ class Archive(unittest.TestCase):
         self.assertEqual({path: what for path, what in self.snapshot().items() if path in kept}, kept)
 
     def test_refused_sessions(self):
-        """The archive stays what it is when a session is there, when its sessions are another directory's, when it is damaged, and after an interrupt."""
+        """The archive stays what it is when a session is there, when its sessions are another
+        directory's, when it is damaged, and after an interrupt.
+        """
         self.put_sessions()
         self.archive_session("one")
         before = self.snapshot()
         self.archive_session("one", 1)
-        self.assertIn("%s is an archive with a session one: name another directory, or remove %s first" % (self.away, self.away), self.errors)
+        self.assertIn("%s is an archive with a session one: name another directory, or remove %s first" % (self.away,
+                self.away), self.errors)
         other = os.path.join(self.dir, "elsewhere")
         shutil.copytree(self.session, other)
         self.run_tool("oparchive", "--session-dir=" + other, "-o", self.away, "session:two", rc=1)
-        self.assertIn("the sessions in %s are from %s: archive those in %s into another directory" % (self.away, self.session, other), self.errors)
-        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "session:two,%s/samples/two" % other, "-x", rc=1)
+        self.assertIn("the sessions in %s are from %s: archive those in %s into another directory" % (self.away,
+                self.session, other), self.errors)
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away,
+                      "session:two,%s/samples/two" % other, "-x", rc=1)
         os.mkdir(self.away + "/SHA256SUMS.tmp")  # what it is written to
         self.archive_session("two", 1)
         os.rmdir(self.away + "/SHA256SUMS.tmp")
-        self.assertEqual({path: what[0] for path, what in self.snapshot().items()}, {path: what[0] for path, what in before.items()})
+        self.assertEqual({path: what[0] for path, what in self.snapshot().items()},
+                         {path: what[0] for path, what in before.items()})
         before = self.snapshot()
         self.put_holes()
         self.interrupt(signal.SIGTERM)
@@ -618,7 +673,9 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away)
 
     def test_too_many_holes(self):
-        """A program that somebody made a tebibyte long is cut, what is all holes is left out, and both are told."""
+        """A program that somebody made a tebibyte long is cut, what is all holes is left out, and
+        both are told.
+        """
         self.put(self.program, {"hot": 60})
         other, third = self.build("other"), os.path.join(self.home, "third")
         self.put(other, {"hot": 5})
@@ -664,7 +721,8 @@ class Archive(unittest.TestCase):
 
     def begin(self):
         """An oparchive whose first file is half there."""
-        run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         begun, end = False, time.monotonic() + HANG_SECONDS
         while not begun and time.monotonic() < end:
             begun = any(".oparchive." in name for _, _, names in os.walk(self.away) for name in names)
@@ -719,7 +777,8 @@ class Archive(unittest.TestCase):
         with open(self.program, "ab") as stream:
             stream.write(bytes(1 << 20))
         os.mkdir(self.away)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "opd", self.away], stderr=subprocess.DEVNULL, check=False).returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "opd", self.away], stderr=subprocess.DEVNULL,
+                          check=False).returncode:
             self.skipTest("nothing can be mounted here")
         try:
             self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
@@ -731,7 +790,8 @@ class Archive(unittest.TestCase):
     def test_list_on_a_full_disk(self):
         self.put(self.program, {"hot": 60})
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = subprocess.run([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-l"], stdout=full, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-l"],
+                                  stdout=full, stderr=subprocess.PIPE, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"cannot write to the standard output: No space left on device", done.stderr)
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A daemon that ends early, since a CPU cannot sample: its exit code, and whether the next one looks at the session. Needs perf events. */
+/*
+ * A daemon that ends early, since a CPU cannot sample: its exit code, and whether the next one
+ * looks at the session. Needs perf events.
+ */
 #include "tests/unit/kernel_events.h"
 
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gprof reads from opgprof's files, and what opgprof refuses. Run from the build directory by `make check`."""
+"""What gprof reads from opgprof's files, and what opgprof refuses. Run from the build directory by
+`make check`.
+"""
 import os
 import re
 import shutil
@@ -32,7 +34,8 @@ class Gprof(unittest.TestCase):
         source, self.program = os.path.join(self.dir, "prog.c"), os.path.join(self.dir, "prog")
         with open(source, "w", encoding="utf-8") as stream:
             stream.write(PROGRAM)
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-o", self.program, source, *options], check=True)
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-o", self.program, source,
+                        *options], check=True)
         ranges = elfsyms.symbol_ranges(self.program, FUNCTIONS)
         self.at = {name: ranges[name][0] for name in FUNCTIONS}
 

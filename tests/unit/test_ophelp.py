@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ophelp: events of description files written here, and those of this host. Run from the build directory by `make check`."""
+"""ophelp: events of description files written here, and those of this host. Run from the build
+directory by `make check`.
+"""
 import os
 import shutil
 import subprocess
@@ -45,7 +47,8 @@ class Help(unittest.TestCase):
                 stream.write(text)
 
     def run_tool(self, *arguments, rc=0):
-        done = subprocess.run([OPHELP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, universal_newlines=True,
+        done = subprocess.run([OPHELP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              universal_newlines=True,
                               env=dict(os.environ, OPROFILE_EVENTS_DIR=self.dir))
         self.assertEqual(done.returncode, rc, done.stderr)
         if rc:
@@ -83,7 +86,8 @@ class Help(unittest.TestCase):
 
     def test_extra(self):
         several = 0x1f << 24 | 1 << 23 | 1 << 21 | 1 << 19 | 0x2 << 8
-        self.assertEqual(self.family10("-E", "ONE_OF", "ONE_OF:500:named:1:1", "KINDS", "ONE_OF:500:2"), "%d\n%d\n0\n0\n" % ((1 << 18 | 0x100,) * 2))
+        self.assertEqual(self.family10("-E", "ONE_OF", "ONE_OF:500:named:1:1", "KINDS", "ONE_OF:500:2"),
+                         "%d\n%d\n0\n0\n" % ((1 << 18 | 0x100,) * 2))
         self.assertEqual(self.family10("-E", "MANY:500:several", "MANY::bare", "MANY"), "%d\n%d\n0\n" % (several, 1 << 22 | 0x300))
         self.assertIn("no unit mask other", self.family10("-E", "MANY:500:other", rc=1))
         masks = os.path.join(self.dir, "x86-64", "family10", "unit_masks")
@@ -96,8 +100,10 @@ class Help(unittest.TestCase):
         self.assertEqual(self.family10("-e", "CPU_CLK_UNHALTED:3000", "FIRST_ONLY:500", "IBS_OP_ALL:50000"), "1 0 ibs_op \n")
         self.assertEqual(self.family10("-e", "KINDS:500:1", "ONE_OF:500:named"), "0 1 \n")
         self.assertEqual(self.family10("-e", "-i", "KINDS"), "0 \n")
-        for specs, wanted in ((["NONE:500"], "no event named"), (["KINDS:499"], "below the minimum"), (["KINDS:500:4"], "no unit mask"),
-                              (["ONE_OF:500:3"], "no unit mask"), (["KINDS:500", "KINDS:600"], "twice"), (["KINDS:500:1:2"], "neither"),
+        for specs, wanted in ((["NONE:500"], "no event named"), (["KINDS:499"], "below the minimum"),
+                              (["KINDS:500:4"], "no unit mask"),
+                              (["ONE_OF:500:3"], "no unit mask"), (["KINDS:500", "KINDS:600"], "twice"),
+                              (["KINDS:500:1:2"], "neither"),
                               (["CPU_CLK_UNHALTED:3000", "KINDS:500", "FIRST_ONLY:500"], "no counter is left"),
                               (["KINDS:500", "--callgraph=5"], "below the minimum of 7500"), ([], "no events"),
                               (["KINDS"], "count is missing"), (["KINDS:1:1:1:1:1"], "too many fields")):
@@ -118,7 +124,8 @@ class Help(unittest.TestCase):
         events = os.path.join(SOURCE, "events")
         for directory, _, files in os.walk(events):
             if "events" in files and "unit_masks" in files:  # without masks: a part that others include
-                done = subprocess.run([OPHELP, "-c", os.path.relpath(directory, events)], env=dict(os.environ, OPROFILE_EVENTS_DIR=events),
+                done = subprocess.run([OPHELP, "-c", os.path.relpath(directory, events)],
+                                      env=dict(os.environ, OPROFILE_EVENTS_DIR=events),
                                       stdout=subprocess.PIPE, check=True, universal_newlines=True)
                 self.assertIn("(min count: ", done.stdout, directory)
 
@@ -142,9 +149,12 @@ class Help(unittest.TestCase):
                 self.assertIn(name, text)
 
     def test_what_the_host_cannot_count(self):
-        """A name of opd's, and one of libpfm4's, which says what it is translated to: the reason is told, not that there is no such name."""
+        """A name of opd's, and one of libpfm4's, which says what it is translated to: the reason is
+        told, not that there is no such name.
+        """
         for spec, name in (("cycles:100000", "cycles"), ("INST_RETIRED:ANY_P:100000", "INST_RETIRED_ANY_P")):
-            done = subprocess.run([OPHELP, "-e", spec], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, universal_newlines=True,
+            done = subprocess.run([OPHELP, "-e", spec], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                  universal_newlines=True,
                                   env=dict(os.environ, LIBPFM_FORCE_PMU="skl"))
             if done.returncode or not os.path.isdir("/sys/bus/event_source/devices/cpu"):
                 self.assertRegex(done.stderr, "event %s: (this host has no hardware counter|not permitted)" % name)

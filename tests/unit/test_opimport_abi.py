@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opimport --abi: sample files of machines with another byte order, other alignment or the header of 0.9.x. Run from the build directory."""
+"""opimport --abi: sample files of machines with another byte order, other alignment or the header
+of 0.9.x. Run from the build directory.
+"""
 import os
 import shutil
 import struct
@@ -15,11 +17,14 @@ sys.path[:0] = [os.path.join(SOURCE, "tests", "format"), os.path.join(SOURCE, "t
 import reader  # noqa: E402
 
 OPIMPORT = os.path.abspath(os.environ.get("OPIMPORT", "bin/opimport"))
-SIZES = {"double": 8, "u64": 8, "u8": 1, "u32": 4, "int": 4, "unsigned_int": 4, "odb_key_t": 8, "odb_index_t": 4, "odb_value_t": 4, "odb_node_nr_t": 4,
+SIZES = {"double": 8, "u64": 8, "u8": 1, "u32": 4, "int": 4, "unsigned_int": 4, "odb_key_t": 8, "odb_index_t": 4,
+         "odb_value_t": 4, "odb_node_nr_t": 4,
          "odb_descr_t": 32, "odb_node_t": 16}
-FIELDS = ("magic", "version", "cpu_type", "ctr_event", "ctr_um", "ctr_count", "is_kernel", "cpu_speed", "mtime", "cg_to_is_kernel", "anon_start",
+FIELDS = ("magic", "version", "cpu_type", "ctr_event", "ctr_um", "ctr_count", "is_kernel", "cpu_speed", "mtime",
+          "cg_to_is_kernel", "anon_start",
           "cg_to_anon_start")
-VALUES = {"version": 0x13, "cpu_type": 4, "ctr_event": 0x76, "ctr_um": 0x3f, "ctr_count": 100000, "is_kernel": 1, "cpu_speed": 2400.5,
+VALUES = {"version": 0x13, "cpu_type": 4, "ctr_event": 0x76, "ctr_um": 0x3f, "ctr_count": 100000, "is_kernel": 1,
+          "cpu_speed": 2400.5,
           "mtime": 0x1122334455, "cg_to_is_kernel": 1, "anon_start": 0x7f0012345000, "cg_to_anon_start": 0x7e0000001000}
 NODES = [(0x401126, 3), (0x1112223334445556, 0xfffffff0), (0x10, 1), (0x401126, 4)]
 WIDE = {"cpu_speed": "d", "mtime": "Q", "anon_start": "Q", "cg_to_anon_start": "Q"}
@@ -73,7 +78,8 @@ class Foreign(unittest.TestCase):
         return path
 
     def opimport(self, abi, content, *options, name="in"):
-        return subprocess.run([OPIMPORT, "-a", self.put("abi", abi), "-o", self.out, *options, self.put(name, content)], capture_output=True, text=True,
+        return subprocess.run([OPIMPORT, "-a", self.put("abi", abi), "-o", self.out, *options,
+                               self.put(name, content)], capture_output=True, text=True,
                               check=False)
 
     def refused(self, words, *args, **more):
@@ -142,7 +148,8 @@ class Foreign(unittest.TestCase):
         self.refused("at byte 72", BIG.abi(), whole[:72] + struct.pack(">II", 128, 0) + whole[80:])
 
     def test_the_command_line(self):
-        for options, words in ((["-a", "x"], "--output"), (["-a", "x", "-o", "y"], "one sample file"), (["-f", "x"], "go with --abi"),
+        for options, words in ((["-a", "x"], "--output"), (["-a", "x", "-o", "y"], "one sample file"),
+                               (["-f", "x"], "go with --abi"),
                                (["-a", "x", "-o", "y", "-k", "z", "w"], "alone")):
             done = subprocess.run([OPIMPORT, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
             self.assertEqual(done.returncode, 1)

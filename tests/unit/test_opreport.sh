@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# opreport itself: what it refuses, in one line on stderr, with exit code 1 and nothing on stdout. Run from the build directory.
+# opreport itself: what it refuses, in one line on stderr, with exit code 1 and nothing on stdout.
+# Run from the build directory.
 set -u
 opreport=$(pwd)/${OPREPORT:-bin/opreport}
 [ -x "$opreport" ] || { echo "SKIP: $opreport is not built"; exit 77; }

@@ -43,7 +43,8 @@ class Forms(unittest.TestCase):
         source, cls.program = os.path.join(cls.images, "prog.c"), os.path.join(cls.images, "prog")
         with open(source, "w", encoding="utf-8") as stream:
             stream.write(PROGRAM)
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie",
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O0", "-nostdlib", "-static",
+                        "-fno-pie", "-no-pie",
                         "-o", cls.program, source], check=True)
         os.utime(cls.program, (1, 1))
         ranges = elfsyms.symbol_ranges(cls.program, FUNCTIONS)
@@ -143,10 +144,13 @@ class Forms(unittest.TestCase):
         self.assertIn("--callgraph is incompatible with --details", self.run_tool("-c", "-d", rc=1))
 
     def test_callgraph_of_merged_libraries(self):
-        """What another image calls is where the samples are: not once more under the caller's application."""
+        """What another image calls is where the samples are: not once more under the caller's
+        application.
+        """
         self.put_functions(hot=60)
         other = "{root}/no/other/"
-        write_samples(os.path.join(self.dir, "samples/current", other + "{dep}/" + other + "{cg}/{root}" + self.program, "TIMER.0.0." + ALL),
+        write_samples(os.path.join(self.dir, "samples/current",
+                                   other + "{dep}/" + other + "{cg}/{root}" + self.program, "TIMER.0.0." + ALL),
                       [(1 << 32 | self.at["hot"], 30)])
         report = json.loads(self.run_tool("-c", "-m", "lib", "--format=json"))
         blocks = {block["symbol"]: block for block in report["symbols"]}
@@ -194,7 +198,8 @@ class Forms(unittest.TestCase):
     def check_xml(self, *arguments):
         text = self.run_tool(*arguments)
         if shutil.which("xmllint"):
-            done = subprocess.run(["xmllint", "--noout", "--schema", SCHEMA, "-"], input=text.encode(), capture_output=True, check=False)
+            done = subprocess.run(["xmllint", "--noout", "--schema", SCHEMA, "-"], input=text.encode(),
+                                  capture_output=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr.decode())
         return text
 
@@ -221,7 +226,8 @@ class Forms(unittest.TestCase):
     def test_by_cgroup(self):
         """One line for each, whether it was the kernel, a library or a program."""
         cgroups = os.path.join(self.dir, "samples/current/cgroup")
-        for name, count in (("{root}/app/{dep}/{root}/app", 1), ("{root}/app/{dep}/{root}/lib", 2), ("{kern}/no-process/{dep}/{kern}/no-process", 4),
+        for name, count in (("{root}/app/{dep}/{root}/app", 1), ("{root}/app/{dep}/{root}/lib", 2),
+                            ("{kern}/no-process/{dep}/{kern}/no-process", 4),
                             ("{root}/app/{dep}/{kern}/ext4", 8)):
             for cgroup in ("a", "a/b"):
                 write_samples(os.path.join(cgroups, cgroup, name, "TIMER.0.0." + ALL), [(1, count)])
@@ -239,28 +245,36 @@ class Forms(unittest.TestCase):
         self.assertIn("conflicts with parameter", self.run_tool("-l", rc=1))
 
     def test_xml_escapes(self):
-        write_samples(os.path.join(self.dir, 'samples/current/{root}/a<&">b\x01/{dep}/{root}/a<&">b\x01/TIMER.0.0.' + ALL), [(1, 1)])
+        write_samples(os.path.join(self.dir,
+                                   'samples/current/{root}/a<&">b\x01/{dep}/{root}/a<&">b\x01/TIMER.0.0.' + ALL), [(1, 1)])
         self.assertIn('name="/a&lt;&amp;&quot;&gt;b\\x01"', self.check_xml("-X"))
 
     def test_every_name_in_every_form(self):
-        """No two names are the same in any form, and each is what it was once the form's own quoting and \\xHH are undone."""
+        """No two names are the same in any form, and each is what it was once the form's own
+        quoting and \\xHH are undone.
+        """
         names = [b"/n/" + name for name in (
-            b" a name with  blanks ", b"blanks", b"blanks ", b"first\nsecond", b"first\\x0asecond", b"first\\\\x0asecond", b"first\\nsecond",
+            b" a name with  blanks ", b"blanks", b"blanks ", b"first\nsecond", b"first\\x0asecond",
+            b"first\\\\x0asecond", b"first\\nsecond",
             b"tab\t", b"..app", b"...", b"{root}", b"comma,\"quote\"", b"<&>'", b"&lt;", b"\xff", b"\xfe", b"\\xff",
-            b"\xef\xbf\xbd", b"\xef\xbf\xbe", b"?", b"\xc3", b"\xc3\xa9", b"\x9b", b"\xc2\x9b", b"\x7f\x1b[31m", b"%s%n", b"c" * 255,
+            b"\xef\xbf\xbd", b"\xef\xbf\xbe", b"?", b"\xc3", b"\xc3\xa9", b"\x9b", b"\xc2\x9b", b"\x7f\x1b[31m",
+            b"%s%n", b"c" * 255,
             b"/".join([b"d" * 200] * 8 + [b"app"]), b"/".join([b"d" * 200] * 8 + [b"apq"]))]
         names += [b"/n/{..}", b"/n/{{dep}}", b"/n/{{cg}}"]  # as doc/format.md has them
         for name in names:
-            write_samples(os.path.join(os.fsencode(self.dir), b"samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0." % (name, name) + ALL.encode()),
+            write_samples(os.path.join(os.fsencode(self.dir),
+                                       b"samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0." % (name, name) + ALL.encode()),
                           [(1, 1)])
         forms = {
             "text": [re.match(r" *\d+ +[\d.]+ (.*)", line).group(1) for line in self.run_tool("-n", "-f").split("\n")[:-1]],
-            "csv": [row[1] for row in csv.reader(io.StringIO(self.run_tool("--format=csv", "-n"), newline="")) if row[0] == "application"],
+            "csv": [row[1] for row in csv.reader(io.StringIO(self.run_tool("--format=csv", "-n"), newline=""))
+                    if row[0] == "application"],
             "json": [app["name"] for app in json.loads(self.run_tool("--format=json"))["applications"]],
             "xml": [element.get("name") for element in xml.etree.ElementTree.fromstring(self.check_xml("-X")).iter("binary")],
         }
         for form, found in forms.items():
-            self.assertEqual(sorted(re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), text.encode()) for text in found),
+            self.assertEqual(sorted(re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]),
+                                           text.encode()) for text in found),
                              sorted(names), form)
 
     def test_json(self):
@@ -329,14 +343,17 @@ class Forms(unittest.TestCase):
         self.assertIn("Counted LLC_MISSES events (References that missed", self.run_tool(env=self.events_env()))
 
     def test_event_files_that_multiply(self):
-        """Each of seven includes the next one a hundred times: it does not take for ever to say so."""
+        """Each of seven includes the next one a hundred times: it does not take for ever to say so.
+        """
         self.put_event(number=0x99, mask=0)
         names = ["x86-64/family10"] + ["cpu-%u" % i for i in range(7)]
         for name, following in zip(names, names[1:] + [None]):
             os.makedirs(os.path.join(self.dir, "events", name))
             with open(os.path.join(self.dir, "events", name, "events"), "w", encoding="ascii") as stream:
                 stream.write(100 * ("include:%s\n" % following) if following else "")
-        self.assertIn("parse error in ", self.run_tool(rc=1, env={"OPROFILE_EVENTS_DIR": os.path.join(self.dir, "events")}, timeout=HANG_SECONDS))
+        self.assertIn("parse error in ", self.run_tool(rc=1,
+                                                       env={"OPROFILE_EVENTS_DIR": os.path.join(self.dir, "events")},
+                                                       timeout=HANG_SECONDS))
 
     def test_event_files_by_the_form(self):
         self.put_event(number=0x99, mask=0)
@@ -413,16 +430,20 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
 
     def test_pager_that_cannot_be_run(self):
-        """The report is there all the same; of one that fails the user is told, and the program ends with 1."""
+        """The report is there all the same; of one that fails the user is told, and the program
+        ends with 1.
+        """
         self.put_functions(hot=1)
         for i in range(400):  # more than a pipe can hold
             part = "{root}/gone/%s%d/" % (50 * "long", i)
             os.makedirs(os.path.join(self.dir, "samples/current", part + "{dep}/" + part))
-            os.link(os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0.%s" % (self.program, self.program, ALL)),
+            os.link(os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0.%s" % (self.program,
+                    self.program, ALL)),
                     os.path.join(self.dir, "samples/current", part + "{dep}/" + part, "TIMER.0.0." + ALL))
         for arguments in (("-l", "-n", self.program), ("-n", "-f")):
             plain = self.run_tool(*arguments)
-            for pager, whole in (("/nonexistent/pager", True), ("nonexistent-pager -R", True), ("exit 126", True), ("cat >/dev/null; exit 127", len(plain) < 65536)):
+            for pager, whole in (("/nonexistent/pager", True), ("nonexistent-pager -R", True), ("exit 126", True),
+                                 ("cat >/dev/null; exit 127", len(plain) < 65536)):
                 text = self.on_terminal(*arguments, "--color=never", PAGER=pager, COLUMNS="10000", rc=0 if whole else 1)
                 self.assertEqual(text, plain if whole else "", pager)
                 self.assertEqual("the pager '%s' cannot be run" % pager in self.errors, whole)
@@ -438,9 +459,12 @@ class Forms(unittest.TestCase):
         self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
 
     def test_images_of_threads_and_cpus(self):
-        """Samples that are kept apart by thread, process and CPU are added up; classes of events have titles."""
+        """Samples that are kept apart by thread, process and CPU are added up; classes of events
+        have titles.
+        """
         part = "{root}/gone/"
-        for number, counts in enumerate(("TIMER.0.0.10.10.0", "TIMER.0.0.10.11.1", "TIMER.0.0.12.12.1", "TIMER.0.0.all.all.all", "EVENT_OF_A_LONG_NAME.7.0.10.10.1")):
+        for number, counts in enumerate(("TIMER.0.0.10.10.0", "TIMER.0.0.10.11.1", "TIMER.0.0.12.12.1",
+                                         "TIMER.0.0.all.all.all", "EVENT_OF_A_LONG_NAME.7.0.10.10.1")):
             write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + counts), [(1, 1 << number)])
         self.assertIn("conflicts", self.run_tool("--images", "--merge=unitmask", rc=1))
         self.assertEqual(self.run_tool("-n", "--images", "event:TIMER").split()[0], "15")
@@ -461,23 +485,31 @@ class Forms(unittest.TestCase):
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
 
     def test_many_symbols_without_lines(self):
-        """Lines of 200,000 addresses in 100,000 functions that have none: all functions for each address would be more than a child's minute of processor time."""
+        """Lines of 200,000 addresses in 100,000 functions that have none: all functions for each
+        address would be more than a child's minute of processor time.
+        """
         number, source, image = 100000, os.path.join(self.dir, "many.s"), os.path.join(self.dir, "many")
         with open(source, "w", encoding="ascii") as stream:
-            stream.write(".text\n.globl _start\n_start:\n" + "".join(".type f%u,@function\nf%u:\n.byte 0, 0\n" % (i, i) for i in range(number)))
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-nostdlib", "-static", "-o", image, source], check=True)
+            stream.write(".text\n.globl _start\n_start:\n" + "".join(".type f%u,@function\nf%u:\n.byte 0, 0\n" % (i,
+                    i) for i in range(number)))
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-nostdlib", "-static", "-o", image,
+                        source], check=True)
         with open(image, "rb") as stream:
             data = stream.read()
-        programs = [struct.unpack_from("<IIQ", data, struct.unpack_from("<Q", data, 32)[0] + 56 * i) for i in range(struct.unpack_from("<H", data, 56)[0])]
+        programs = [struct.unpack_from("<IIQ", data, struct.unpack_from("<Q", data, 32)[0] + 56 * i)
+                    for i in range(struct.unpack_from("<H", data, 56)[0])]
         start = next(offset for kind, flags, offset in programs if kind == 1 and flags & 1)  # PT_LOAD, PF_X
         part = "{root}%s/" % image
-        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(start + i, 1) for i in range(2 * number)])
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL),
+                      [(start + i, 1) for i in range(2 * number)])
         done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-d", "-g", "-n"], capture_output=True, check=True)
         self.assertNotIn("cannot be read", done.stderr.decode())
         self.assertEqual(done.stdout.count(b"(no location information)"), 3 * number)
 
     def test_names_that_cannot_be_read(self):
-        """Of a symbol table whose table of names is itself: functions without names, in their places, and a line that names the file."""
+        """Of a symbol table whose table of names is itself: functions without names, in their
+        places, and a line that names the file.
+        """
         damaged = os.path.join(self.dir, "damaged")
         with open(self.program, "rb") as stream:
             data = bytearray(stream.read())
@@ -493,15 +525,19 @@ class Forms(unittest.TestCase):
         for name in ("", "warm"):  # the sound one has the same build-id
             if name:
                 self.put_functions(warm=3)
-            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "-n"], capture_output=True, check=True, env=dict(os.environ, OPD_CACHE_DIR=cache))
-            self.assertIn("the symbol table of %s is damaged: symbols are missing, or have no names" % damaged, done.stderr.decode())
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "-n"], capture_output=True,
+                                  check=True, env=dict(os.environ, OPD_CACHE_DIR=cache))
+            self.assertIn("the symbol table of %s is damaged: symbols are missing, or have no names" % damaged,
+                          done.stderr.decode())
             self.assertNotIn("the symbol table of %s " % self.program, done.stderr.decode())
             self.assertNotIn("(null)", done.stdout.decode())
             self.assertIn("anonymous symbol from section .text", done.stdout.decode())
             self.assertIn(name, done.stdout.decode())
 
     def test_image_that_is_gone(self):
-        """What is known of it: the build-id, where its debug file belongs, and, for images of a package, which one."""
+        """What is known of it: the build-id, where its debug file belongs, and, for images of a
+        package, which one.
+        """
         self.put_functions(hot=300)
         rows, build_ids = [], {"/gone/image": "0123456789abcdef", os.path.realpath("/bin/ls"): "00112233"}
         for cookie, (image, build_id) in enumerate(build_ids.items(), 1):
@@ -512,9 +548,11 @@ class Forms(unittest.TestCase):
         with open(os.path.join(self.dir, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t3\n" + "".join("%s\n" % "\t".join(map(str, row)) for row in rows))
         for urls in ("", "https://localhost"):
-            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, env=dict(os.environ, DEBUGINFOD_URLS=urls), text=True)
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True,
+                                  env=dict(os.environ, DEBUGINFOD_URLS=urls), text=True)
             for image, build_id in build_ids.items():
-                words = "warning: %s that ran has build-id %s, debug file /usr/lib/debug/.build-id/%s/" % (image, build_id, build_id[:2])
+                words = "warning: %s that ran has build-id %s, debug file /usr/lib/debug/.build-id/%s/" % (image,
+                        build_id, build_id[:2])
                 line = [line for line in done.stderr.splitlines() if line.startswith(words)]
                 self.assertEqual(len(line), 1, done.stderr)
                 self.assertEqual("debuginfod-find executable " + build_id in line[0], bool(urls))
@@ -535,11 +573,13 @@ class Forms(unittest.TestCase):
         self.put_functions(hot=3, warm=2)
         plain, lines = self.run_tool("-X"), set()
         for topic in ("debug", "bfd", "level1", "sfile", "stats", "xml"):
-            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", topic], capture_output=True, check=True, text=True)
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", topic], capture_output=True,
+                                  check=True, text=True)
             self.assertEqual(done.stdout.replace(" -V " + topic, ""), plain)
             self.assertNotEqual(done.stderr, "", topic)
             lines |= set(done.stderr.splitlines())
-        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", "all"], capture_output=True, check=True, text=True)
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", "all"], capture_output=True,
+                              check=True, text=True)
         self.assertEqual(set(done.stderr.splitlines()), lines)
 
     def test_top(self):
@@ -551,7 +591,8 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.run_tool("-n", "--images").count("\n"), 2)
         self.assertEqual(self.run_tool("-n", "--images", "--top=1").count("\n"), 1)
         self.assertEqual(self.run_tool("-n", "--top=1").count("\n"), 1)
-        names = [symbol.get("name") for symbol in xml.etree.ElementTree.fromstring(self.run_tool("-X", "--top=1")).iter("symboldata")]
+        names = [symbol.get("name") for symbol in xml.etree.ElementTree.fromstring(self.run_tool("-X",
+                "--top=1")).iter("symboldata")]
         self.assertEqual(names, ["hot"], "/gone is the first in the order of XML")
 
 
@@ -568,7 +609,8 @@ class ManyRows(unittest.TestCase):
         source, program = os.path.join(self.dir, "many.c"), os.path.join(self.dir, "many")
         with open(source, "w", encoding="utf-8") as stream:
             stream.write("".join("void %s(void) { }\n" % name for name in names) + "void _start(void) { }\n")
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o", program, source],
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static",
+                        "-fno-pie", "-no-pie", "-o", program, source],
                        check=True)
         ranges = elfsyms.symbol_ranges(program, names)
         for i in range(NR_COPIES):
@@ -581,27 +623,33 @@ class ManyRows(unittest.TestCase):
 
     def damage(self, program):
         for i in (3, 20, 21, 37):
-            path = os.path.join(self.dir, "samples/current/{root}%s%d/{dep}/{root}%s%d/INST_RETIRED.100000.0." % (program, i, program, i) + ALL)
+            path = os.path.join(self.dir,
+                                "samples/current/{root}%s%d/{dep}/{root}%s%d/INST_RETIRED.100000.0." % (program, i,
+                                        program, i) + ALL)
             with open(path, "r+b") as stream:
                 stream.write(b"X")
 
     def run_tool(self, cache, cpus, *arguments):
-        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir] + list(arguments), capture_output=True, check=False, timeout=10 * HANG_SECONDS,
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir] + list(arguments), capture_output=True,
+                              check=False, timeout=10 * HANG_SECONDS,
                               env=dict(os.environ, OPD_CACHE_DIR=cache), preexec_fn=lambda: os.sched_setaffinity(0, cpus))
         return done.returncode, done.stdout, done.stderr
 
     def test_threads(self):
         cpus = os.sched_getaffinity(0)
         cache = os.path.join(self.dir, "cache")
-        for arguments in ((), ("-l",), ("-l", "--accumulated"), ("-d",), ("-l", "--format=json", "--accumulated"), ("-l", "--format=csv"), ("-X",),
-                          ("-l", "--reverse-sort", "--sort=symbol,image"), ("-l", "--threshold=0.01"), ("-c",), ("-l", "-w", "--exclude-symbols=f7")):
+        for arguments in ((), ("-l",), ("-l", "--accumulated"), ("-d",), ("-l", "--format=json", "--accumulated"),
+                          ("-l", "--format=csv"), ("-X",),
+                          ("-l", "--reverse-sort", "--sort=symbol,image"), ("-l", "--threshold=0.01"), ("-c",),
+                          ("-l", "-w", "--exclude-symbols=f7")):
             with self.subTest(arguments=arguments):
                 alone = self.run_tool("", {min(cpus)}, *arguments)
                 self.assertEqual(alone[0], 1)
                 self.assertIn(b"4 files and directories were left out", alone[2])
                 self.assertTrue(alone[1])
                 for kept in ("", cache, cache):
-                    self.assertTrue(self.run_tool(kept, cpus, *arguments) == alone, kept)  # what differs would be sought for minutes
+                    self.assertTrue(self.run_tool(kept, cpus, *arguments) == alone,
+                                    kept)  # what differs would be sought for minutes
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The perf.data reader on layouts that this host's perf does not write, and the import of records that come out of order. */
+/*
+ * The perf.data reader on layouts that this host's perf does not write, and the import of records
+ * that come out of order.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -84,7 +87,10 @@ static void all_fields(void **state OP_UNUSED)
 	assert_sample(&record, 1, 101, 103, 107);
 }
 
-/* An old perf: no identifier in front, which stands behind the address, and none at all where there is one event. */
+/*
+ * An old perf: no identifier in front, which stands behind the address, and none at all where there
+ * is one event.
+ */
 static void identifier_behind(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 4);
@@ -142,7 +148,10 @@ static void short_samples_have_their_event(void **state OP_UNUSED)
 	assert_int_equal(record.event, OP_PERF_NO_EVENT);
 }
 
-/* An op of Zen 4, as the kernel leaves it: caps, control with En and Val, RIP and five words more, target. */
+/*
+ * An op of Zen 4, as the kernel leaves it: caps, control with En and Val, RIP and five words more,
+ * target.
+ */
 static struct words op_of(uint64_t ip, uint64_t rip, uint32_t raw_bytes)
 {
 	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 10);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Names of libpfm4, for a CPU that this one need not be: LIBPFM_FORCE_PMU (libpfm(3)). Codes: Intel's manual, volume 3, chapter 19; AMD's PPR. */
+/*
+ * Names of libpfm4, for a CPU that this one need not be: LIBPFM_FORCE_PMU (libpfm(3)). Codes:
+ * Intel's manual, volume 3, chapter 19; AMD's PPR.
+ */
 #include <errno.h>
 
 #include "tests/unit/cmocka_all.h"
@@ -30,7 +33,8 @@ static void test_names_become_codes(void **state)
 		{ "INST_RETIRED:ANY_P:100000", "rc0=INST_RETIRED_ANY_P:100000" },
 		{ "skl::INST_RETIRED:ANY_P:100000:0:1:0", "rc0=INST_RETIRED_ANY_P:100000:0:1:0" },
 		{ "BR_MISP_RETIRED:CONDITIONAL:c=2:5000", "r20001c5=BR_MISP_RETIRED_CONDITIONAL_c_2:5000" },
-		{ "INST_RETIRED:ANY_P", "rc0=INST_RETIRED_ANY_P" }, /* the count is missed by who reads that */
+		/* the count is missed by who reads that */
+		{ "INST_RETIRED:ANY_P", "rc0=INST_RETIRED_ANY_P" },
 	};
 	static const struct row amd[] = { { "RETIRED_INSTRUCTIONS:100000", "rc0=RETIRED_INSTRUCTIONS:100000" } };
 

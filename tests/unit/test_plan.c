@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From CPUs, events and rates to swapping threads, length of a turn and size of a ring; by hand, and by what must hold for all. */
+/*
+ * From CPUs, events and rates to swapping threads, length of a turn and size of a ring; by hand,
+ * and by what must hold for all.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdio.h>
@@ -34,7 +37,8 @@ static const struct op_event too_fast[] = { TIMER(1), TIMER(0) };
 
 #define DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, callgraph)                                                               \
 	{                                                                                                                          \
-		nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark, callgraph \
+		nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark,     \
+			callgraph                                                                                                  \
 	}
 #define ROW(nr, which, wait_ms, visit_ms, watermark) DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, 0)
 

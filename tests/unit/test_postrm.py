@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Debian package, purged, leaves of the session directory what is the user's, and takes each other file that doc/format.md has."""
+"""The Debian package, purged, leaves of the session directory what is the user's, and takes each
+other file that doc/format.md has.
+"""
 import os
 import re
 import subprocess
@@ -29,7 +31,8 @@ class Purge(unittest.TestCase):
         """What is left of a session directory that had everything."""
         with tempfile.TemporaryDirectory() as root:
             session = root + "/var/lib/oprofile"
-            for path in (session + "/tmp", session + "/samples/current", session + "/damaged", root + "/run/opd", root + "/etc/opd"):
+            for path in (session + "/tmp", session + "/samples/current", session + "/damaged", root + "/run/opd",
+                         root + "/etc/opd"):
                 os.makedirs(path)
             for name in files_of_the_format() - {"tmp", "samples", "damaged"} | {name + ".tmp" for name in SYNCED} | {"abi.tmp"}:
                 with open(os.path.join(session, name), "w", encoding="ascii"):

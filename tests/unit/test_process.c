@@ -98,7 +98,10 @@ static void a_pid_is_used_again(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
 }
 
-/* So that their memory is given back where no process is ever forgotten, because its pid comes again before. */
+/*
+ * So that their memory is given back where no process is ever forgotten, because its pid comes
+ * again before.
+ */
 static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP_UNUSED)
 {
 	for (uint64_t now_ns = 10; now_ns < 1000; now_ns += 10) {

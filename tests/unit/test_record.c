@@ -169,7 +169,9 @@ static void mmap_by_build_id(void **state OP_UNUSED)
 	assert_int_equal(m.build_id[0], 0xa0);
 	assert_int_equal(m.build_id[19], 0xb3);
 	assert_int_equal(m.inode, 0);
-	/* Nobody asked for it: the flag is another profiler's, and what stands there is the inode. */
+	/*
+	 * Nobody asked for it: the flag is another profiler's, and what stands there is the inode.
+	 */
 	make_mmap(0, "/lib/a\0", 8);
 	record.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
 	assert_int_equal(op_record_mmap_unasked(&record.header, &m), 0);
@@ -292,7 +294,10 @@ static void ksymbol(void **state OP_UNUSED)
 	assert_refuses_shorter(op_record_ksymbol, struct op_ksymbol_record);
 }
 
-/* Another profiler on the host got the record before: the kernel has let it grow, and left the end as it was in the ring. */
+/*
+ * Another profiler on the host got the record before: the kernel has let it grow, and left the end
+ * as it was in the ring.
+ */
 static void ksymbol_that_grew(void **state OP_UNUSED)
 {
 	static const uint8_t rest[2 * sizeof(uint64_t) * 3] = { [8] = 0xff, [15] = 0xff, [32] = 0xee };
@@ -378,7 +383,8 @@ static void markers_say_of_what_kind_frames_are(void **state OP_UNUSED)
 	expect_frame(&chain, 0x10, OP_CPUMODE_KERNEL);
 	expect_frame(&chain, 0xffffffff81000010, OP_CPUMODE_KERNEL);
 	expect_frame(&chain, 0x401000, OP_CPUMODE_USER);
-	expect_frame(&chain, 0xffffffffff600010, OP_CPUMODE_USER); /* the vsyscall page is no marker */
+	/* the vsyscall page is no marker */
+	expect_frame(&chain, 0xffffffffff600010, OP_CPUMODE_USER);
 	expect_frame(&chain, 1, OP_CPUMODE_GUEST_KERNEL);
 	expect_frame(&chain, 2, OP_CPUMODE_GUEST_USER);
 	expect_frame(&chain, 3, OP_CPUMODE_HYPERVISOR);
@@ -412,9 +418,17 @@ static void chain_that_lies(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(markers_say_of_what_kind_frames_are), cmocka_unit_test(chain_that_lies), cmocka_unit_test(sample), cmocka_unit_test(mmap_by_inode), cmocka_unit_test(mmap_by_build_id),
-		cmocka_unit_test(mmap_that_lies), cmocka_unit_test(task), cmocka_unit_test(comm),
-		cmocka_unit_test(lost_and_throttle), cmocka_unit_test(ksymbol), cmocka_unit_test(ksymbol_that_grew),
+		cmocka_unit_test(markers_say_of_what_kind_frames_are),
+		cmocka_unit_test(chain_that_lies),
+		cmocka_unit_test(sample),
+		cmocka_unit_test(mmap_by_inode),
+		cmocka_unit_test(mmap_by_build_id),
+		cmocka_unit_test(mmap_that_lies),
+		cmocka_unit_test(task),
+		cmocka_unit_test(comm),
+		cmocka_unit_test(lost_and_throttle),
+		cmocka_unit_test(ksymbol),
+		cmocka_unit_test(ksymbol_that_grew),
 		cmocka_unit_test(namespaces),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Whole reports, from sample files to text, without a program's own options. The images of the sessions do not exist, so each is one symbol; only the
- * tests of replaced images make one.
+ * Whole reports, from sample files to text, without a program's own options. The images of the
+ * sessions do not exist, so each is one symbol; only the tests of replaced images make one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -273,7 +273,10 @@ static void test_anonymous_regions_and_speed(void **state OP_UNUSED)
 		      "2        100.000  [heap] (tgid:12 range:0x1000-0x2000) [heap] (tgid:12 range:0x1000-0x2000)\n");
 }
 
-/* Names that would move the cursor, begin a line of their own or change colours; letters beyond ASCII are none of those. */
+/*
+ * Names that would move the cursor, begin a line of their own or change colours; letters beyond
+ * ASCII are none of those.
+ */
 static void test_control_characters(void **state OP_UNUSED)
 {
 	put("{root}/bin/\033[31mred\n       99 99.0000 fake/{dep}/{root}/bin/\033[31mred\n       99 99.0000 fake" TIMER, 0x10, 2);
@@ -440,7 +443,9 @@ static void test_rebuilt(void **state OP_UNUSED)
 		      "        5 62.5000 prog (build-id 001122334455)\n        3 37.5000 prog\n");
 }
 
-/* The file of another mount name space, with the same path: the one that is here is the plain one. */
+/*
+ * The file of another mount name space, with the same path: the one that is here is the plain one.
+ */
 static void test_elsewhere(void **state OP_UNUSED)
 {
 	put_work(PLAIN, NEW_TIME, 3);
@@ -525,7 +530,10 @@ static void write_images(const char *expected, size_t nr_expected)
 	close_stages(&stages);
 }
 
-/* Of another file that was at the program's path; of the program under a name that says nothing; of a row without samples. */
+/*
+ * Of another file that was at the program's path; of the program under a name that says nothing; of
+ * a row without samples.
+ */
 #define TABLE_HEAD "opd-dcookies 1\n"
 #define TABLE_ROW(cookie, name, build_id, inode)                                                                                   \
 	cookie "\tfile\t" name "\t/prog\t-\t-\t" build_id "\t8:1\t" inode "\t0\t1600000000.000000000\t1\t0\t1\t2\n"
@@ -564,11 +572,12 @@ static void test_images_without_a_table(void **state OP_UNUSED)
 
 	put_work(PLAIN, NEW_TIME, 3);
 	put("{root}/bin/gone/{dep}/{root}/bin/gone" TIMER, 0x1000, 1);
-	snprintf(expected, sizeof(expected),
-		 "3        75.0000  00112233445566778899                      symbols     /prog                    "
-		 "%s/usr/lib/debug/.build-id/00/112233445566778899.debug (missing; debuginfod-find debuginfo 00112233445566778899)\n"
-		 "1        25.0000  -                                         not found   /bin/gone                -\n",
-		 directory);
+	snprintf(
+		expected, sizeof(expected),
+		"3        75.0000  00112233445566778899                      symbols     /prog                    "
+		"%s/usr/lib/debug/.build-id/00/112233445566778899.debug (missing; debuginfod-find debuginfo 00112233445566778899)\n"
+		"1        25.0000  -                                         not found   /bin/gone                -\n",
+		directory);
 	setenv("DEBUGINFOD_URLS", "https://debuginfod.example", 1);
 	write_images(expected, 2);
 	unsetenv("DEBUGINFOD_URLS");
@@ -627,8 +636,10 @@ static int compare_plainly(const struct opr_symbol_report *report, const struct 
 		uint64_t count_a = report->counts.values[a->counts], count_b = report->counts.values[b->counts];
 		const int results[] = {
 			[OPR_SORT_sample] = count_a > count_b ? -1 : count_a < count_b,
-			[OPR_SORT_image] = order->long_names ? strcmp(a->image, b->image) : strcmp(opr_base_name(a->image), opr_base_name(b->image)),
-			[OPR_SORT_app_name] = order->long_names ? strcmp(a->app, b->app) : strcmp(opr_base_name(a->app), opr_base_name(b->app)),
+			[OPR_SORT_image] = order->long_names ? strcmp(a->image, b->image)
+							     : strcmp(opr_base_name(a->image), opr_base_name(b->image)),
+			[OPR_SORT_app_name] =
+				order->long_names ? strcmp(a->app, b->app) : strcmp(opr_base_name(a->app), opr_base_name(b->app)),
 			[OPR_SORT_symbol] = strcmp(a->name, b->name),
 			[OPR_SORT_debug] = 0,
 			[OPR_SORT_vma] = a->vma < b->vma ? -1 : a->vma > b->vma,
@@ -664,8 +675,12 @@ static void check_order(const char *key, bool reverse, bool long_names)
 			picked[j] = chance >> 16;
 		}
 		counts[i] = picked[0] % 4;
-		rows[i] = (struct opr_symbol_row){ .image = images[picked[1] % 5], .app = images[picked[2] % 5], .name = images[picked[3] % 5],
-						   .vma = picked[4] % 3, .counts = i, .order = i };
+		rows[i] = (struct opr_symbol_row){ .image = images[picked[1] % 5],
+						   .app = images[picked[2] % 5],
+						   .name = images[picked[3] % 5],
+						   .vma = picked[4] % 3,
+						   .counts = i,
+						   .order = i };
 	}
 	assert_int_equal(opr_words_add(&keys, key), 0);
 	assert_int_equal(opr_sort_order_make(&order, &keys, &bad_key), 0);

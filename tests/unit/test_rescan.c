@@ -298,7 +298,10 @@ static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 	remove_list();
 }
 
-/* While addresses are hidden, all of the kernel is no-vmlinux, and that is where its samples belong. */
+/*
+ * While addresses are hidden, all of the kernel is no-vmlinux, and that is where its samples
+ * belong.
+ */
 static void kernel_code_that_is_nowhere_is_counted(void **state OP_UNUSED)
 {
 	resolver.kernel.nr_ranges = 0;

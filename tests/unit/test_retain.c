@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What sessions are kept: by age, by size and by the room that is left; and those that nobody may remove. */
+/*
+ * What sessions are kept: by age, by size and by the room that is left; and those that nobody may
+ * remove.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -108,7 +111,8 @@ static void write_clock(uint64_t trusted_ns)
 {
 	char text[100];
 
-	snprintf(text, sizeof(text), "opd-clock 1\ntrusted\t%llu\nclaimed\t0\nheld\t0\n", (unsigned long long)(trusted_ns / SECOND));
+	snprintf(text, sizeof(text), "opd-clock 1\ntrusted\t%llu\nclaimed\t0\nheld\t0\n",
+		 (unsigned long long)(trusted_ns / SECOND));
 	sample_write_bytes(session_fd, OPD_TRUSTED_CLOCK_FILE, text, strlen(text));
 }
 
@@ -126,10 +130,12 @@ static int setup(void **state OP_UNUSED)
 		make(days[i], OP_SESSION_rotated, NOW - (3 - i) * DAY - DAY / 2);
 	make("current", OP_SESSION_open, NOW);
 	make("mine", OP_SESSION_saved, NOW - 100 * DAY);
-	make("2020-01-01T00:00Z", OP_SESSION_saved, NOW - 100 * DAY); /* a user's, whatever it is called */
+	/* a user's, whatever it is called */
+	make("2020-01-01T00:00Z", OP_SESSION_saved, NOW - 100 * DAY);
 	make("renamed", OP_SESSION_rotated, NOW - 100 * DAY);         /* a user took it */
 	make("2020-01-02T00:00Z", OP_SESSION_open, NOW - 100 * DAY);
-	sample_write_bytes(session_fd, "samples/2020-01-03T00:00Z/{root}/x", "", 0); /* of another program */
+	/* of another program */
+	sample_write_bytes(session_fd, "samples/2020-01-03T00:00Z/{root}/x", "", 0);
 	sample_write_bytes(session_fd, "elsewhere/ledger", "", 0);
 	return session_fd < 0 ? -1 : symlinkat("../elsewhere", session_fd, "samples/2020-01-04T00:00Z");
 }
@@ -189,7 +195,9 @@ static void test_use(void **state OP_UNUSED)
 	check(&(struct op_config){ .session_max_use = 1 }, 4);
 }
 
-/* A session gives room back until it is on the disk as a whole: only then is its weight the last. */
+/*
+ * A session gives room back until it is on the disk as a whole: only then is its weight the last.
+ */
 static void test_smaller_when_whole(void **state OP_UNUSED)
 {
 	uint64_t all;
@@ -305,7 +313,10 @@ static void restart(void)
 	boot_ns = 10 * SECOND;
 }
 
-/* A machine that starts with a clock far ahead keeps what it has, each time again, and what it wrote then is not in the way. */
+/*
+ * A machine that starts with a clock far ahead keeps what it has, each time again, and what it
+ * wrote then is not in the way.
+ */
 static void test_clock_ahead_at_the_start(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 3; i++) {
@@ -341,7 +352,10 @@ static void test_clock_holds(void **state OP_UNUSED)
 	check(&keep_3_days, 4);
 }
 
-/* The same where no daemon is there for a day: what has held for a while goes on, as if it had not been interrupted. */
+/*
+ * The same where no daemon is there for a day: what has held for a while goes on, as if it had not
+ * been interrupted.
+ */
 static void test_clock_holds_with_restarts(void **state OP_UNUSED)
 {
 	wall_ns = NOW + 1000 * DAY;
@@ -379,7 +393,8 @@ static void test_clock_short_at_the_start(void **state OP_UNUSED)
 /* Without the file, or with another one in its place, the newest session says what time it was. */
 static void test_clock_without_a_file(void **state OP_UNUSED)
 {
-	static const char *const texts[] = { "", "opd-clock 2\ntrusted\t1\nclaimed\t1\nheld\t1\n", "opd-clock 1\ntrusted\t99999999999999999\nclaimed\t0\nheld\t0\n" };
+	static const char *const texts[] = { "", "opd-clock 2\ntrusted\t1\nclaimed\t1\nheld\t1\n",
+					     "opd-clock 1\ntrusted\t99999999999999999\nclaimed\t0\nheld\t0\n" };
 
 	for (size_t i = 0; i <= op_array_size(texts); i++) {
 		restart();

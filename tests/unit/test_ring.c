@@ -104,7 +104,10 @@ static void puts_a_record_back(void **state)
 	assert_memory_equal(op_ring_next(ring) + 1, &word, 8);
 }
 
-/* What must not be believed: each leaves the ring empty, counted, and the next good record readable. */
+/*
+ * What must not be believed: each leaves the ring empty, counted, and the next good record
+ * readable.
+ */
 static void check_damaged(struct op_ring *ring, const struct perf_event_header *bad)
 {
 	uint64_t damaged = ring->damaged, word = 3;

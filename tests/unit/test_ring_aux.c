@@ -222,7 +222,8 @@ static void stops_with_the_error_of_the_callback(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, AUX_BYTES, look, &seen), -EPIPE);
 	assert_int_equal(seen.calls, 3);
 	seen = (struct seen){ 0 };
-	assert_int_equal(op_aux_copy_out(&box->aux, 0, AUX_BYTES, look, &seen), AUX_BYTES); /* the area is free again */
+	/* the area is free again */
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, AUX_BYTES, look, &seen), AUX_BYTES);
 	assert_int_equal(op_aux_copy_out(&box->aux, 7, 7, look, &seen), 0);
 }
 
@@ -292,7 +293,10 @@ static int attempt_within(const void *bytes OP_UNUSED, size_t nr_bytes OP_UNUSED
 	return attempt->begin(attempt->writer, &handle);
 }
 
-/* Who is refused while the reader copies has lost its bytes, and the next record says so, also that of the next writer. */
+/*
+ * Who is refused while the reader copies has lost its bytes, and the next record says so, also that
+ * of the next writer.
+ */
 static void says_that_a_copy_was_in_the_way(void **state)
 {
 	struct box *box = *state;
@@ -395,7 +399,8 @@ static void refuses_bytes_that_are_not_there(void **state)
 	assert_int_equal(put(box, AUX_BYTES, &taken), 0);
 	op_aux_give_back(&box->aux, AUX_BYTES);
 	assert_int_equal(put(box, 100, &taken), 0);
-	assert_int_equal(op_aux_copy_out(&box->aux, 99, 200, look, &seen), -ERANGE); /* overwritten */
+	/* overwritten */
+	assert_int_equal(op_aux_copy_out(&box->aux, 99, 200, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, AUX_BYTES, AUX_BYTES + 101, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, AUX_BYTES + 50, AUX_BYTES, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, UINT64_MAX, look, &seen), -ERANGE);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The promise of a membarrier(2) in the control page of a pair (`barrier`), as another process may have left it, or writes it beside the
- * reader: doc/ring.md, "Nobody is believed". It may make the reader wait, and keep it from reading, and nothing else.
+ * The promise of a membarrier(2) in the control page of a pair (`barrier`), as another process may
+ * have left it, or writes it beside the reader: doc/ring.md, "Nobody is believed". It may make the
+ * reader wait, and keep it from reading, and nothing else.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -28,7 +29,10 @@ int __wrap_op_sys_membarrier(int command)
 	return refuses ? -EPERM : 0;
 }
 
-/* The reader's and the writer's mapping are of this process, and `other` is what another one has of it. */
+/*
+ * The reader's and the writer's mapping are of this process, and `other` is what another one has of
+ * it.
+ */
 struct box {
 	struct mring_pair_box ends;
 	struct op_mring_pair other;
@@ -54,7 +58,8 @@ static void open_box(struct box *box, uint64_t word)
 	box->other.rings[0].shared->barrier = word;
 	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_int_equal(box->ends.reader.baton.swap.barrier, command);
-	assert_int_equal(box->other.rings[0].shared->barrier, command == MEMBARRIER_CMD_PRIVATE_EXPEDITED ? op_process_token() : word);
+	assert_int_equal(box->other.rings[0].shared->barrier,
+			 command == MEMBARRIER_CMD_PRIVATE_EXPEDITED ? op_process_token() : word);
 	assert_int_equal(op_mring_pair_writer_open(&box->ends.pair, &box->ends.writer), 0);
 	assert_int_equal(box->ends.writer.fence, command != MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	nr_calls = 0;
@@ -111,7 +116,10 @@ static void with_every_word(word_fn *test)
 	}
 }
 
-/* One barrier for each swap with a writer that rests, of the kind that was promised, and every record in order. */
+/*
+ * One barrier for each swap with a writer that rests, of the kind that was promised, and every
+ * record in order.
+ */
 static void swap_with(uint64_t word)
 {
 	struct box box;
@@ -137,7 +145,10 @@ static void keeps_any_promise(void **state OP_UNUSED)
 	with_every_word(swap_with);
 }
 
-/* No ring, one call for each look, no swap and no wait, until the writer says the new turn or the kernel has changed its mind. */
+/*
+ * No ring, one call for each look, no swap and no wait, until the writer says the new turn or the
+ * kernel has changed its mind.
+ */
 static void look_refused(struct box *box, int command)
 {
 	for (unsigned int look = 1; look <= NR_LOOKS; look++) {
@@ -170,7 +181,10 @@ static void swap_refused_with(uint64_t word)
 		if (goes_on)
 			put(&box);
 		refuses = goes_on;
-		/* The first time there is the one record, and then also what the writer went on with before. */
+		/*
+		 * The first time there is the one record, and then also what the writer went on
+		 * with before.
+		 */
 		read_frozen(&box, i && !goes_on ? 2 : 1);
 		assert_int_equal(box.ends.reader.baton.swap.barriers, command ? i / 2 + 1 : 0);
 	}
@@ -199,7 +213,8 @@ static void change_to(uint64_t word)
 		read_frozen(&box, 1);
 		assert_int_equal(nr_calls, command != 0);
 		assert_int_equal(box.ends.reader.baton.swap.barrier, command);
-		assert_int_equal(box.other.rings[0].shared->barrier, word); /* it is written once, when the reader opens */
+		/* it is written once, when the reader opens */
+		assert_int_equal(box.other.rings[0].shared->barrier, word);
 		close_box(&box);
 	}
 }

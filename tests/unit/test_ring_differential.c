@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The same records through the kernel's layout and through ours. A stream (of a real kernel ring, and of random sizes) is written as
- * the kernel writes it into a ring that op_ring_map maps, and with the memory ring's writer in each of its ways; the one reader must
- * give the same bytes and decode the same fields, wherever the records wrap.
+ * The same records through the kernel's layout and through ours. A stream (of a real kernel ring,
+ * and of random sizes) is written as the kernel writes it into a ring that op_ring_map maps, and
+ * with the memory ring's writer in each of its ways; the one reader must give the same bytes and
+ * decode the same fields, wherever the records wrap.
  */
 #include <spawn.h>
 #include <stdlib.h>
@@ -47,7 +48,10 @@ static void free_stream(struct stream *stream)
 	*stream = (struct stream){ 0 };
 }
 
-/* Records of any type and size, most of them small; bytes are random, so names may have no end and build-ids too many bytes. */
+/*
+ * Records of any type and size, most of them small; bytes are random, so names may have no end and
+ * build-ids too many bytes.
+ */
 static void make_random(struct stream *stream, unsigned int seed)
 {
 	uint8_t record[LARGEST + 8];
@@ -70,7 +74,8 @@ static void make_random(struct stream *stream, unsigned int seed)
 /* ---- what the reader makes of it ---- */
 
 struct result {
-	struct op_text text; /* a line for each record: its header and every field that was decoded */
+	/* a line for each record: its header and every field that was decoded */
+	struct op_text text;
 	struct stream stream;
 };
 
@@ -122,7 +127,10 @@ static uint64_t begin_at(unsigned int *seed)
 	return base + (uint64_t)rand_r(seed) % (RING_BYTES / 8) * 8;
 }
 
-/* The memory of another party behind the kernel's layout: the memfd stands for the descriptor of an event. */
+/*
+ * The memory of another party behind the kernel's layout: the memfd stands for the descriptor of an
+ * event.
+ */
 static void through_the_kernels(const struct way *way, const struct stream *stream, unsigned int seed, struct result *ret_result)
 {
 	int fd = op_sys_memfd_create("image", 0);
@@ -218,7 +226,9 @@ static void through_the_pair(const struct way *way, const struct stream *stream,
 	mring_pair_box_close(&box);
 }
 
-/* Appends a snapshot, which goes from the newest record to the oldest, in the order of the others. */
+/*
+ * Appends a snapshot, which goes from the newest record to the oldest, in the order of the others.
+ */
 static void take_snapshot(struct op_ring *reader, struct result *result)
 {
 	const struct perf_event_header *headers[RING_BYTES / 8], *header;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A memory ring whose other party lies: doc/ring.md, "Nobody is believed". tests/unit/test_ring_wake_fd.c has the descriptor that wakes. */
+/*
+ * A memory ring whose other party lies: doc/ring.md, "Nobody is believed".
+ * tests/unit/test_ring_wake_fd.c has the descriptor that wakes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -46,7 +49,9 @@ static void does_not_believe_the_reader(void **state)
 	}
 }
 
-/* Nor one that opens: with a position ahead of the head there would be more room than the ring has. */
+/*
+ * Nor one that opens: with a position ahead of the head there would be more room than the ring has.
+ */
 static void does_not_believe_the_reader_when_it_opens(void **state)
 {
 	struct mring_box *box = *state;
@@ -182,7 +187,10 @@ void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
 	return __real_aligned_alloc(alignment, nr_bytes);
 }
 
-/* What a reader needs it has when it opens: later on nothing can fail that would look like a damaged ring. */
+/*
+ * What a reader needs it has when it opens: later on nothing can fail that would look like a
+ * damaged ring.
+ */
 static void opens_without_memory_or_reads(void **state)
 {
 	struct mring_box *box = *state;
@@ -244,8 +252,8 @@ static void believes_its_own_writer_only(void **state)
 		mring_pair_box_open(&own, PAGE, flags[i] | OP_MRING_OWN_WRITER);
 		assert_true(gives_copies(&box.reader));
 		assert_false(gives_copies(&own.reader));
-		assert_int_equal(op_mring_pair_attach((const int[]){ own.pair.rings[0].fd, own.pair.rings[1].fd }, own.pair.rings[0].wake_fd,
-						      &attached),
+		assert_int_equal(op_mring_pair_attach((const int[]){ own.pair.rings[0].fd, own.pair.rings[1].fd },
+						      own.pair.rings[0].wake_fd, &attached),
 				 0);
 		assert_int_equal(op_mring_pair_reader_open(&attached, &reader), 0);
 		assert_true(gives_copies(&reader));
@@ -275,7 +283,9 @@ static void does_not_believe_a_backward_writer(void **state)
 	}
 }
 
-/* The other party may have written to `floor`: what a reservation tears is remembered all the same. */
+/*
+ * The other party may have written to `floor`: what a reservation tears is remembered all the same.
+ */
 static void does_not_believe_the_floor(void **state)
 {
 	struct mring_box *box = *state;
@@ -333,7 +343,8 @@ static void attaches_to_rings_only(void **state)
 
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, box->ring.control, 2 * PAGE, 0), 2 * PAGE);
-	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), -EINVAL); /* can shrink: a SIGBUS */
+	/* can shrink: a SIGBUS */
+	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), -EINVAL);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), 0);
 	op_mring_destroy(&ring);

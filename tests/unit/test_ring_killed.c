@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step (stepped.h), from before a reservation to behind the commit. After each death the reader sees whole records only, in order, and the next writer goes
- * on; what was dropped is told once. No record is given twice, whichever reading it comes with, and none is missing that was not overwritten: how many bytes could not be kept is known from where
+ * A writer process that dies at every step (stepped.h), from before a reservation to behind the
+ * commit. After each death the reader sees whole records only, in order, and the next writer goes
+ * on; what was dropped is told once. No record is given twice, whichever reading it comes with, and
+ * none is missing that was not overwritten: how many bytes could not be kept is known from where
  * data_head was and how far the dead one had gone below it.
  */
 #include <errno.h>
@@ -42,12 +44,18 @@ static int put(struct op_mring_pair_writer *writer, uint64_t number, bool in_pag
 /* What the child does between being traced and its end. */
 struct work {
 	unsigned int flags;
-	unsigned int snapshots; /* overwrite mode: taken before, each of FULL records, in one ring and the other */
+	/* overwrite mode: taken before, each of FULL records, in one ring and the other */
+	unsigned int snapshots;
 	unsigned int unread;    /* records that were written since; 0: FEW */
-	bool read;              /* of those, what was not refused is read before: the child's record has a LOST record in front */
+	/*
+	 * of those, what was not refused is read before: the child's record has a LOST record in
+	 * front
+	 */
+	bool read;
 	bool in_page;
 	bool swapped;  /* the reader has swapped before */
-	bool lent;     /* the baton is, and a swapping thread swaps when the child has done half of its steps */
+	/* the baton is, and a swapping thread swaps when the child has done half of its steps */
+	bool lent;
 	bool recalled; /* the baton is lent, and the reader takes it back after the death */
 };
 
@@ -150,7 +158,10 @@ static long swap_halfway(struct op_mring_pair *pair, struct op_mring_pair_reader
 	return made;
 }
 
-/* Runs the child for that many instructions and kills it. Returns how many it made until it was through, or nr_steps. */
+/*
+ * Runs the child for that many instructions and kills it. Returns how many it made until it was
+ * through, or nr_steps.
+ */
 static long kill_after(struct op_mring_pair *pair, struct op_mring_pair_reader *reader, struct child *child, long nr_steps)
 {
 	pid_t pid = stepped_fork(write_one, child);
@@ -224,7 +235,10 @@ static void write_before(const struct work *work, struct op_mring_pair *pair, st
 	*ret_before = before;
 }
 
-/* What the dead one has committed is given and whatever was there before: the oldest alone, and no more than it went over, are gone. */
+/*
+ * What the dead one has committed is given and whatever was there before: the oldest alone, and no
+ * more than it went over, are gone.
+ */
 static void check_overwritten(const struct op_mring_pair *pair, const struct before *before, const struct result *result)
 {
 	uint64_t overwritten = before->overwritten, written = 0, way = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step (stepped.h) of a transaction in the AUX area. After each death the area can be copied out,
- * the records name every byte below aux_head once, and the next writer says TRUNCATED when something is missing. And a reader process that
- * dies at every step of a copy-out: the writer goes on, and the next reader gets what that one had not given back.
+ * A writer process that dies at every step (stepped.h) of a transaction in the AUX area. After each
+ * death the area can be copied out, the records name every byte below aux_head once, and the next
+ * writer says TRUNCATED when something is missing. And a reader process that dies at every step of
+ * a copy-out: the writer goes on, and the next reader gets what that one had not given back.
  */
 #include <errno.h>
 
@@ -18,7 +19,8 @@ struct work {
 	unsigned int flags;
 	unsigned int nr_before; /* transactions; with 5 the area has no room for all of the next */
 	bool full;              /* the data ring has no room for the child's record */
-	bool late;              /* the next writer has written other records when it opens the area */
+	/* the next writer has written other records when it opens the area */
+	bool late;
 };
 
 struct box {
@@ -159,7 +161,10 @@ static void go_on(struct box *box, const struct work *work, const struct seen *b
 		assert_true(after.records[0].flags & PERF_AUX_FLAG_TRUNCATED);
 }
 
-/* Runs `child` for that many instructions and kills it, in a box that is open until close_box. What stepped_run gives; -1: may not trace. */
+/*
+ * Runs `child` for that many instructions and kills it, in a box that is open until close_box. What
+ * stepped_run gives; -1: may not trace.
+ */
 static long open_and_kill(struct box *box, const struct work *work, void (*child)(void *), long nr_steps)
 {
 	long made = -1;
@@ -214,7 +219,8 @@ static long die_once(const void *arg, long nr_steps)
 		for (size_t i = 0; i < seen.nr; i++)
 			assert_int_equal(seen.records[i].aux_offset, i * TRANSACTION);
 		if (seen.nr > work->nr_before)
-			assert_int_equal(seen.records[work->nr_before].flags & PERF_AUX_FLAG_TRUNCATED, written + TRANSACTION > BYTES);
+			assert_int_equal(seen.records[work->nr_before].flags & PERF_AUX_FLAG_TRUNCATED,
+					 written + TRANSACTION > BYTES);
 		go_on(&box, work, &seen, box.data.ring.shared->aux_touched > written);
 	}
 	close_box(&box);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rings of the kernel that overflow, again and again: what LOST records tell, what PERF_FORMAT_LOST counts, and what is in the ring
- * all the same. See "Loss" in doc/ring.md.
+ * Rings of the kernel that overflow, again and again: what LOST records tell, what PERF_FORMAT_LOST
+ * counts, and what is in the ring all the same. See "Loss" in doc/ring.md.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -45,8 +45,10 @@ struct box {
 	uint64_t told_since; /* by those since the last numbered fault */
 	uint64_t next;       /* number of the fault that is expected */
 	uint64_t missing;    /* numbers that are neither there nor told lost in their place */
-	unsigned int stalls; /* not 0: the seed of a reader that stops now and then, in the middle of a ring */
-	bool by_turns;       /* rings are left unread over a swap: records are in order in a ring and not beyond it */
+	/* not 0: the seed of a reader that stops now and then, in the middle of a ring */
+	unsigned int stalls;
+	/* rings are left unread over a swap: records are in order in a ring and not beyond it */
+	bool by_turns;
 };
 
 /* ---- events ---- */
@@ -147,7 +149,10 @@ static void see_fault(struct box *box, uint64_t number)
 	box->next = number + 1;
 }
 
-/* The identifier may be that of another profiler's event of the kind (doc/ring.md); then the address says what it is. */
+/*
+ * The identifier may be that of another profiler's event of the kind (doc/ring.md); then the
+ * address says what it is.
+ */
 static void see_sample(struct box *box, const struct perf_event_header *header)
 {
 	struct op_sample sample;
@@ -214,7 +219,10 @@ static uint64_t read_write_ring(struct box *box)
 	return read_ring(box, op_ring_pair_write_ring(&box->pair));
 }
 
-/* All page faults are numbered ones but for a few of the test itself; numbers that are not explained were not sampled at all. */
+/*
+ * All page faults are numbered ones but for a few of the test itself; numbers that are not
+ * explained were not sampled at all.
+ */
 static void check_faults(const struct box *box)
 {
 	uint64_t taken, lost, not_sampled;
@@ -298,7 +306,10 @@ static void events_of_one_ring_agree_in_their_sum(void **state)
 	close_box(&box);
 }
 
-/* For one event of several a LOST record says nothing: it names the event that found room, not the one that found none. */
+/*
+ * For one event of several a LOST record says nothing: it names the event that found room, not the
+ * one that found none.
+ */
 static void a_lost_record_names_the_event_that_found_room(void **state)
 {
 	struct box box;
@@ -324,7 +335,10 @@ static void a_lost_record_names_the_event_that_found_room(void **state)
 	close_box(&box);
 }
 
-/* Writes to the write ring; pending: what it has lost and not told, in_ring: what LOST records in it tell. */
+/*
+ * Writes to the write ring; pending: what it has lost and not told, in_ring: what LOST records in
+ * it tell.
+ */
 static void overflow(struct box *box, uint64_t *pending, uint64_t *in_ring)
 {
 	uint64_t before = counted_lost(box);
@@ -392,7 +406,10 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
-/* The reader stalls as it likes while the thread on the other CPU goes on: what it gives back is overwritten, and nothing else. */
+/*
+ * The reader stalls as it likes while the thread on the other CPU goes on: what it gives back is
+ * overwritten, and nothing else.
+ */
 static void nothing_unread_is_overwritten(void **state)
 {
 	struct race race = { .ended = false };

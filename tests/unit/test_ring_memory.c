@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One memory ring: every promise of the table in doc/ring.md. tests/unit/test_ring_hostile.c has a party that lies. */
+/*
+ * One memory ring: every promise of the table in doc/ring.md. tests/unit/test_ring_hostile.c has a
+ * party that lies.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,7 +47,9 @@ static size_t size_of(uint64_t number)
 	return 16 + number * 7 % 23 * 8;
 }
 
-/* Reads everything that is there; numbers go on from *number. Returns how many LOST records told. */
+/*
+ * Reads everything that is there; numbers go on from *number. Returns how many LOST records told.
+ */
 static uint64_t read_all(struct mring_box *box, uint64_t *number)
 {
 	const struct perf_event_header *record;
@@ -146,7 +151,8 @@ static void needs_room_for_the_loss_too(void **state)
 	op_ring_begin(&box->reader);
 	assert_non_null(op_ring_next(&box->reader));
 	op_ring_end(&box->reader);
-	assert_int_equal(mring_box_put(box, 1, PAGE / 8 - 16), -ENOSPC); /* 24 for LOST do not fit beside it */
+	/* 24 for LOST do not fit beside it */
+	assert_int_equal(mring_box_put(box, 1, PAGE / 8 - 16), -ENOSPC);
 	assert_int_equal(mring_box_put(box, 1, PAGE / 8 - 24), 0);
 	assert_int_equal(mring_box_put(box, 1, 8), -ENOSPC);
 }
@@ -202,10 +208,12 @@ static void keeps_records_in_their_page(void **state)
 	for (uint64_t written = 0; written < 5000; written++) {
 		const uint8_t *record;
 
-		memset(box->ring.data + (box->writer.head & (4 * PAGE - 1)), 0xff, 8); /* what is skipped must have been zeroed */
+		/* what is skipped must have been zeroed */
+		memset(box->ring.data + (box->writer.head & (4 * PAGE - 1)), 0xff, 8);
 		assert_int_equal(mring_box_put_with(op_mring_reserve_in_page, box, written, size_of(written)), 0);
 		record = (const uint8_t *)box->writer.record;
-		assert_int_equal((size_t)(record - box->ring.data) / PAGE, (size_t)(record + size_of(written) - 1 - box->ring.data) / PAGE);
+		assert_int_equal((size_t)(record - box->ring.data) / PAGE,
+				 (size_t)(record + size_of(written) - 1 - box->ring.data) / PAGE);
 		if (written % 50 == 49)
 			read_all(box, &read);
 	}
@@ -327,7 +335,10 @@ static void check_overwrite(struct mring_box *box, mring_reserve_fn *reserve)
 		nr = read_snapshot(box, written);
 		for (uint64_t i = 0; i < nr; i++)
 			bytes += size_of(written - i);
-		/* All that are new, or as many as the ring can hold but for one that is partly overwritten and a gap. */
+		/*
+		 * All that are new, or as many as the ring can hold but for one that is partly
+		 * overwritten and a gap.
+		 */
 		if (nr != (uint64_t)turn)
 			assert_true(nr < (uint64_t)turn && bytes + 400 > PAGE);
 		assert_false(op_ring_pending(&box->reader));
@@ -345,7 +356,10 @@ static void overwrites_within_pages(void **state)
 	check_overwrite(*state, op_mring_reserve_in_page);
 }
 
-/* Nothing is given back: a reader that opens after another one gets all that is there once more, and what went before it is overwritten. */
+/*
+ * Nothing is given back: a reader that opens after another one gets all that is there once more,
+ * and what went before it is overwritten.
+ */
 static void the_next_reader_gets_all_that_is_there(void **state)
 {
 	struct mring_box *box = *state;
@@ -383,8 +397,8 @@ static void stops_at_what_a_reservation_tore(void **state)
 }
 
 /*
- * A reservation that was given up has torn as much as one that was committed: a smaller one that comes next does not make what
- * lies behind it whole again.
+ * A reservation that was given up has torn as much as one that was committed: a smaller one that
+ * comes next does not make what lies behind it whole again.
  */
 static void remembers_what_a_reservation_given_up_tore(void **state)
 {
@@ -485,7 +499,8 @@ static void skips_zeros_to_the_head_only(void **state)
 	assert_null(op_ring_next(&box->reader));
 	op_ring_end(&box->reader);
 	assert_int_equal(box->ring.control->data_tail, PAGE);
-	box->reader.flags &= ~(unsigned int)OP_RING_GAPS; /* and not at all in a ring of the kernel */
+	/* and not at all in a ring of the kernel */
+	box->reader.flags &= ~(unsigned int)OP_RING_GAPS;
 	box->ring.control->data_head = PAGE + 64;
 	op_ring_begin(&box->reader);
 	assert_null(op_ring_next(&box->reader));

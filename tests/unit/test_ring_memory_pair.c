@@ -162,7 +162,8 @@ static void waits_for_a_writer_in_mid_reserve(void **state)
 	assert_int_equal(put(box), 0); /* goes to the other ring */
 	read_frozen(box);
 	assert_int_equal(box->expected, 2);
-	assert_int_equal(box->ends.reader.baton.swap.late, 1); /* of one swap, however often one looked */
+	/* of one swap, however often one looked */
+	assert_int_equal(box->ends.reader.baton.swap.late, 1);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
 	assert_int_equal(box->expected, 3);
@@ -350,7 +351,9 @@ static void wakes_through_one_descriptor(void **state)
 	assert_int_equal(box->expected, 4);
 }
 
-/* The swap is no new beginning: the third record wakes, whichever rings the two before it are in. */
+/*
+ * The swap is no new beginning: the third record wakes, whichever rings the two before it are in.
+ */
 static void counts_until_a_wake_up_over_swaps(void **state)
 {
 	struct box *box = *state;
@@ -366,7 +369,10 @@ static void counts_until_a_wake_up_over_swaps(void **state)
 	}
 }
 
-/* Who is woken finds the writer outside: here the eventfd is written, and the writer asked for its ring in that very moment. */
+/*
+ * Who is woken finds the writer outside: here the eventfd is written, and the writer asked for its
+ * ring in that very moment.
+ */
 static void wakes_when_it_is_outside(void **state)
 {
 	struct box *box = *state;
@@ -434,7 +440,8 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	struct box *box = *state;
 
 	if (!box->ends.reader.baton.swap.barrier)
-		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		/* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		skip();
 	assert_false(box->ends.writer.fence);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
@@ -449,7 +456,10 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_int_equal(box->ends.reader.baton.swap.barriers, 1);
 }
 
-/* A writer that is about to say the old turn again must not be taken for one that has said the new one. */
+/*
+ * A writer that is about to say the old turn again must not be taken for one that has said the new
+ * one.
+ */
 static void knows_an_old_turn_from_a_new_one(void **state)
 {
 	struct box *box = *state;
@@ -523,7 +533,8 @@ static void fences_for_a_writer_of_the_reader_before(void **state)
 	struct box *box = *state;
 
 	if (!box->ends.reader.baton.swap.barrier)
-		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		/* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		skip();
 	assert_int_equal(box->ends.reader.baton.swap.barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	assert_int_equal(in_a_child(&box->ends.pair, command_of_its_reader), MEMBARRIER_CMD_GLOBAL);
 	/* It has promised nothing for its own process, and taken nothing back. */
@@ -567,9 +578,11 @@ static void keeps_the_promise_of_the_reader_before(void **state)
 	refuse_membarrier = true;
 	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_true(box->ends.reader.baton.swap.barrier);
-	assert_non_null(op_mring_pair_read_ring(&box->ends.reader)); /* the writer has said this turn */
+	/* the writer has said this turn */
+	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
-	assert_null(op_mring_pair_read_ring(&box->ends.reader)); /* it rests, and nobody can say where */
+	/* it rests, and nobody can say where */
+	assert_null(op_mring_pair_read_ring(&box->ends.reader));
 	assert_int_equal(put(box), 0);
 	read_frozen(box);
 	assert_int_equal(box->expected, 1);
@@ -633,9 +646,11 @@ static void has_no_ring_while_the_baton_is_lent(void **state)
 	struct box *box = *state;
 	struct op_mring_pair_swapper swapper, second;
 
-	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* not lent */
+	/* not lent */
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN);
 	swapper = lend_and_open(box);
-	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* taken */
+	/* taken */
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN);
 	for (int i = 0; i < 2; i++) {
 		assert_null(op_mring_pair_read_ring(&box->ends.reader));
 		assert_int_equal(op_mring_pair_swap(&box->ends.reader), -EAGAIN);
@@ -645,7 +660,8 @@ static void has_no_ring_while_the_baton_is_lent(void **state)
 	}
 	op_mring_pair_swapper_close(&swapper);
 	assert_null(swapper.baton);
-	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* back */
+	/* back */
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN);
 	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
 }
 
@@ -723,7 +739,8 @@ static void calls_the_barrier_where_it_swaps(void **state)
 	struct op_mring_pair_swapper swapper;
 
 	if (!box->ends.reader.baton.swap.barrier)
-		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		/* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+		skip();
 	assert_int_equal(put(box), 0);
 	swapper = lend_and_open(box);
 	nr_membarriers = 0;

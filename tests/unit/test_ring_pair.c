@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The kernel pair in overwrite mode, with the test in the place of the kernel: an event is a memfd, and the ring that the one
- * sampling event was directed to last is written downwards, at any moment that the test wants.
+ * The kernel pair in overwrite mode, with the test in the place of the kernel: an event is a memfd,
+ * and the ring that the one sampling event was directed to last is written downwards, at any moment
+ * that the test wants.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -31,7 +32,10 @@ struct kernel {
 	bool late;      /* a handler is in the old ring and commits when the settler waits for it */
 	int late_fd;
 	uint64_t number;   /* of the last record */
-	uint64_t first_ns; /* when the first event was directed since it was 0; the clock has gone on before that ends */
+	/*
+	 * when the first event was directed since it was 0; the clock has gone on before that ends
+	 */
+	uint64_t first_ns;
 };
 
 static struct kernel k;
@@ -253,7 +257,10 @@ static void waits_for_a_late_commit(void **state)
 	assert_int_equal(overwritten, 0);
 }
 
-/* Without settling, a reader can see that the ring did not stand still, and the record comes with its next snapshot. */
+/*
+ * Without settling, a reader can see that the ring did not stand still, and the record comes with
+ * its next snapshot.
+ */
 static void sees_that_a_ring_does_not_stand_still(void **state)
 {
 	struct op_ring *ring;
@@ -296,7 +303,9 @@ static void keeps_what_a_failed_snapshot_has(void **state)
 	}
 }
 
-/* A swap of which the time is known in which it can have begun: before its first event is directed. */
+/*
+ * A swap of which the time is known in which it can have begun: before its first event is directed.
+ */
 static void swap_timed(uint64_t *ret_before_ns, uint64_t *ret_first_ns)
 {
 	uint64_t before_ns = op_now_ns();
@@ -311,8 +320,8 @@ static void swap_timed(uint64_t *ret_before_ns, uint64_t *ret_first_ns)
 }
 
 /*
- * Each ring has the time at which the swap began that made it the write ring, and keeps it while it is read: what was taken in between
- * is late in that ring alone.
+ * Each ring has the time at which the swap began that made it the write ring, and keeps it while it
+ * is read: what was taken in between is late in that ring alone.
  */
 static void knows_since_when_a_ring_is_written(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The descriptor that wakes the reader comes from another process, and stays one that is shared with it: nothing waits there, or writes elsewhere. */
+/*
+ * The descriptor that wakes the reader comes from another process, and stays one that is shared
+ * with it: nothing waits there, or writes elsewhere.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +41,8 @@ static void attaches_with_an_eventfd_only(void **state)
 	assert_int_equal(attach_and_close(&box, pipe_fds[1]), -EINVAL);
 	assert_int_equal(attach_and_close(&box, memfd_create("anon_inode:[eventfd]", 0)), -EINVAL);
 	assert_int_equal(attach_and_close(&box, open("/dev/null", O_RDWR | O_NONBLOCK)), -EINVAL);
-	assert_int_equal(attach_and_close(&box, timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)), -EINVAL); /* a name as long */
+	/* a name as long */
+	assert_int_equal(attach_and_close(&box, timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)), -EINVAL);
 	assert_int_equal(attach_and_close(&box, eventfd(0, 0)), -EINVAL); /* it waits */
 	assert_int_equal(attach_and_close(&box, eventfd(0, EFD_NONBLOCK)), 0);
 	mring_box_close(&box);
@@ -104,7 +108,10 @@ static bool is_readable(const struct mring_box *box)
 	return poll(&pollfd, 1, 0);
 }
 
-/* The writer's process empties it, and makes it one that waits. On a kernel that can read without waiting, and on one that cannot. */
+/*
+ * The writer's process empties it, and makes it one that waits. On a kernel that can read without
+ * waiting, and on one that cannot.
+ */
 static void clear_beside_one_that_waits(bool old)
 {
 	struct mring_box box;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rotation beside a clock that steps, a disk that is full, a dump that is under way, and kills: every sample is in exactly one session, and the ledger of each session
- * says what its files hold.
+ * Rotation beside a clock that steps, a disk that is full, a dump that is under way, and kills:
+ * every sample is in exactly one session, and the ledger of each session says what its files hold.
  */
 #include "libop/session/contents.h"
 #include "tests/unit/rotation.h"
@@ -45,7 +45,10 @@ static void become_too_large(void)
 	opd_file_limit_weigh(&pipeline.count.limit, config.session_max_use / 4 + 1, opd_file_limit_bytes(&pipeline.count.limit));
 }
 
-/* A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the next one has that still. */
+/*
+ * A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the
+ * next one has that still.
+ */
 static void test_too_large(void **state OP_UNUSED)
 {
 	become_too_large();
@@ -85,7 +88,10 @@ static uint64_t bytes_of(const char *path)
 	return nr_bytes;
 }
 
-/* As long as what is closed does not go, no more is closed than fits; the current session goes on, and no sample is lost by it. */
+/*
+ * As long as what is closed does not go, no more is closed than fits; the current session goes on,
+ * and no sample is lost by it.
+ */
 static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
 {
 	uint64_t peak = 0, sum;
@@ -511,7 +517,10 @@ static void test_start_after_a_kill_in_a_save(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rotate_test(test_boundaries), rotate_test(test_too_large), rotate_test(test_too_large_and_no_space), rotate_test(test_too_large_and_nothing_goes),
+		rotate_test(test_boundaries),
+		rotate_test(test_too_large),
+		rotate_test(test_too_large_and_no_space),
+		rotate_test(test_too_large_and_nothing_goes),
 		rotate_test(test_nothing_to_close),
 		rotate_test(test_off),
 		rotate_test(test_down_over_a_boundary),

@@ -17,7 +17,10 @@
 #define GROUP     54321
 #define HOUR_USEC UINT64_C(3600000000)
 
-/* How long the server waits for a client, in the place of what it asks for: no test is held up for as long. */
+/*
+ * How long the server waits for a client, in the place of what it asks for: no test is held up for
+ * as long.
+ */
 static uint64_t patience_usec;
 
 int __real_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
@@ -227,7 +230,10 @@ static void test_answer_to_nobody(void **state)
 	close(b);
 }
 
-/* However many ask and leave at once, the handler has no more requests than there are places, and a place is free when it has answered. */
+/*
+ * However many ask and leave at once, the handler has no more requests than there are places, and a
+ * place is free when it has answered.
+ */
 static void test_requests_of_the_gone(void **state)
 {
 	struct harness *h = *state;
@@ -379,7 +385,10 @@ static void test_reply_too_large(void **state)
 	test_free(payload);
 }
 
-/* Replies pile up until the socket is full; then the rest waits, nobody else does, and reading on brings every one of them. */
+/*
+ * Replies pile up until the socket is full; then the rest waits, nobody else does, and reading on
+ * brings every one of them.
+ */
 static void test_slow_reader(void **state)
 {
 	struct harness *h = *state;

@@ -18,7 +18,8 @@ static void expect(const struct opd_pulse *before, const struct opd_pulse *now, 
 
 static void test_words(void **state)
 {
-	struct opd_pulse none = { 0 }, before = { .now_ns = OP_NS_PER_S, .taken = 1000, .stored = 900, .nr_cpus = 2, .profiling = true };
+	struct opd_pulse none = { 0 },
+			 before = { .now_ns = OP_NS_PER_S, .taken = 1000, .stored = 900, .nr_cpus = 2, .profiling = true };
 	struct opd_pulse now = { .now_ns = 6ull * OP_NS_PER_S, .taken = 11000, .stored = 11000, .nr_cpus = 2, .profiling = true };
 
 	(void)state;
@@ -29,7 +30,8 @@ static void test_words(void **state)
 	now.stored = 10890;
 	now.nr_cpus = 1;
 	expect(&before, &now,
-	       "Profiling 1 CPU, 2000 samples per second; of 11000 samples 10890 are stored, 100 lost in full rings, 10 lost after that (1 %)");
+	       "Profiling 1 CPU, 2000 samples per second; of 11000 samples 10890 are stored, 100 lost in full rings, 10 lost after "
+	       "that (1 %)");
 	now.profiling = false;
 	now.lost = 0;
 	now.filtered = 7000;

@@ -68,7 +68,9 @@ static bool fails(void)
 	return failing_call && !--failing_call;
 }
 
-/* Before this directory is opened, the one above it is replaced by a link to `outside`. NULL: not. */
+/*
+ * Before this directory is opened, the one above it is replaced by a link to `outside`. NULL: not.
+ */
 static const char *turning;
 
 static void turn(const char *path)
@@ -416,7 +418,10 @@ static void test_threads_list_as_one(void **state OP_UNUSED)
 	op_text_free(&told_alone);
 }
 
-/* What threads have told is nothing until all have ended: it is told once, by the walk that needs fewer descriptors. */
+/*
+ * What threads have told is nothing until all have ended: it is told once, by the walk that needs
+ * fewer descriptors.
+ */
 static void test_threads_without_descriptors(void **state OP_UNUSED)
 {
 	struct rlimit before, few;
@@ -526,7 +531,9 @@ static void test_clear(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
-/* Files at each of many depths, and more in one directory than a read gives, with few descriptors. */
+/*
+ * Files at each of many depths, and more in one directory than a read gives, with few descriptors.
+ */
 static void test_walk(void **state OP_UNUSED)
 {
 	struct rlimit before, few;
@@ -560,7 +567,10 @@ static void test_walk(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
-/* After a growth that failed the list has the room it had: the next directory asks for the same growth. */
+/*
+ * After a growth that failed the list has the room it had: the next directory asks for the same
+ * growth.
+ */
 static void test_clear_without_memory(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 100; i++) {

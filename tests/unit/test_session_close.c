@@ -39,10 +39,18 @@ static void test_names(void **state OP_UNUSED)
 
 static void test_time_names(void **state OP_UNUSED)
 {
-	static const char *const good[] = { "2026-11-21T03:00Z", "2026-11-21T03:00:59Z", "2026-11-21T03:00Z-02", "2026-11-21T03:00Z-1234" };
-	static const char *const bad[] = { "",		  "2026-11-21",		 "2026-11-21T03:00",	"2026-11-21T03:00Z-",
-					   "2026-11-21T03:00Zx", "2026-11-21T03:00Z-x", "2026-11-21T03:00Z-12345", "x2026-11-21T03:00Z",
-					   "2026-11-21 03:00Z",	 "current" };
+	static const char *const good[] = { "2026-11-21T03:00Z", "2026-11-21T03:00:59Z", "2026-11-21T03:00Z-02",
+					    "2026-11-21T03:00Z-1234" };
+	static const char *const bad[] = { "",
+					   "2026-11-21",
+					   "2026-11-21T03:00",
+					   "2026-11-21T03:00Z-",
+					   "2026-11-21T03:00Zx",
+					   "2026-11-21T03:00Z-x",
+					   "2026-11-21T03:00Z-12345",
+					   "x2026-11-21T03:00Z",
+					   "2026-11-21 03:00Z",
+					   "current" };
 	char name[OP_SESSION_NAME_BYTES];
 
 	op_session_time_name(1795230000 * SECOND + 1, false, name);
@@ -242,7 +250,8 @@ static void test_stale_lock(void **state)
 		fd = op_session_lock(box->fd);
 		assert_true(fd >= 0);
 		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
-		assert_int_equal(lseek(fd, 0, SEEK_END), 0); /* the pid of who had it is not that of who has it */
+		/* the pid of who had it is not that of who has it */
+		assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 		op_session_unlock(box->fd, fd);
 		assert_false(has(box->fd, OP_SESSION_LOCK));
 		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
@@ -256,7 +265,13 @@ static void test_ledger(void **state)
 {
 	struct box *box = *state;
 	struct op_ledger_event rows[] = {
-		{ .name = "TIMER", .count = 1000, .received = 17, .stored = 10, .unattributed = 3, .filtered = 5, .lost_kernel = 7 },
+		{ .name = "TIMER",
+		  .count = 1000,
+		  .received = 17,
+		  .stored = 10,
+		  .unattributed = 3,
+		  .filtered = 5,
+		  .lost_kernel = 7 },
 		{ .name = "CPU_CLK_UNHALTED", .count = 100000, .unit_mask = 255, .received = UINT64_MAX },
 	};
 	struct op_session_ledger ledger = { .ended = OP_SESSION_rotated, .begin_ns = 5 * SECOND + 7, .end_ns = 9 * SECOND }, back;
@@ -280,7 +295,10 @@ static void test_ledger(void **state)
 	op_text_free(&text);
 }
 
-/* What the files lack is lost by name, what they have more was received; a row that does not add up proves nothing. */
+/*
+ * What the files lack is lost by name, what they have more was received; a row that does not add up
+ * proves nothing.
+ */
 static void test_correct_ledger(void **state OP_UNUSED)
 {
 	struct op_ledger_event rows[] = {
@@ -291,7 +309,10 @@ static void test_correct_ledger(void **state OP_UNUSED)
 		{ .name = "sampler", .received = 10, .stored = 10, .role = OP_EVENT_SAMPLER },
 	};
 	struct op_ledger_event files[] = {
-		{ .name = "new", .stored = 4 }, { .name = "less", .stored = 7 }, { .name = "more", .stored = 11 }, { .name = "torn", .stored = 9 },
+		{ .name = "new", .stored = 4 },
+		{ .name = "less", .stored = 7 },
+		{ .name = "more", .stored = 11 },
+		{ .name = "torn", .stored = 9 },
 	};
 	static const struct {
 		uint64_t received, stored, unattributed, lost_io_error;

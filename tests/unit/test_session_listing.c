@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The kept list of a session: it is believed while nothing was changed, never longer, and it is not kept where that could not be seen. */
+/*
+ * The kept list of a session: it is believed while nothing was changed, never longer, and it is not
+ * kept where that could not be seen.
+ */
 #include <dirent.h>
 #include <ftw.h>
 
@@ -93,7 +96,9 @@ static void await_tick(void)
 	while (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec);
 }
 
-/* Lists the session as it is kept, and as it is: the same. True when no directory was read for it. */
+/*
+ * Lists the session as it is kept, and as it is: the same. True when no directory was read for it.
+ */
 static bool list_twice(size_t nr_files)
 {
 	struct op_text told = { 0 }, told_anew = { 0 };

@@ -116,7 +116,10 @@ static unsigned int free_all(struct op_odb_pending *pending)
 	return nr;
 }
 
-/* The file grew again while the first growth was being written, so that it stands at its path no more when that fails. */
+/*
+ * The file grew again while the first growth was being written, so that it stands at its path no
+ * more when that fails.
+ */
 static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
 {
 	struct opd_syncer *settler;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Memory pairs in the place of the kernel's: a made-up load whose outcome is known goes through the sync thread's code, and each
- * sample lies where it belongs or is lost by name.
+ * Memory pairs in the place of the kernel's: a made-up load whose outcome is known goes through the
+ * sync thread's code, and each sample lies where it belongs or is lost by name.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -99,8 +99,8 @@ static int write_sample(uint32_t cpu, uint64_t *time_ns)
 }
 
 /*
- * Every CPU is visited often enough, so nothing is lost; processes change all the time, and their records are in other side
- * bands.
+ * Every CPU is visited often enough, so nothing is lost; processes change all the time, and their
+ * records are in other side bands.
  */
 static void every_sample_lies_where_it_belongs(void **state OP_UNUSED)
 {
@@ -164,7 +164,9 @@ static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
 	assert_int_equal(sim_visit(&sim, 0, time_ns), -EAGAIN);
 	assert_int_equal(swap->late, 1);
 	assert_int_equal(event_of(0)->received, 0);
-	/* Committed after the swap to the ring that is read: it is there once the writer has left. */
+	/*
+	 * Committed after the swap to the ring that is read: it is there once the writer has left.
+	 */
 	assert_int_equal(write_in(0, ring, &time_ns), 0);
 	assert_int_equal(sim_visit(&sim, 0, time_ns), -EAGAIN);
 	op_mring_pair_leave(&sim.cpus[0].writer);
@@ -176,7 +178,10 @@ static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
 	expect_all_right();
 }
 
-/* The writer leaves as soon as the side band has been read: what it wrote is not explained yet, and stays for the next visit. */
+/*
+ * The writer leaves as soon as the side band has been read: what it wrote is not explained yet, and
+ * stays for the next visit.
+ */
 static struct opd_visits visits;
 static uint64_t entered_ns;
 static struct op_mring_writer *entered;
@@ -314,7 +319,9 @@ static uint64_t pause_after(uint64_t before_ns)
 	return now_ns;
 }
 
-/* Writes while the thread reads; where there is no room the thread has been woken and makes some. */
+/*
+ * Writes while the thread reads; where there is no room the thread has been woken and makes some.
+ */
 static void write_beside(bool drop)
 {
 	uint64_t time_ns = op_now_ns();

@@ -14,7 +14,10 @@
 
 static const struct opr_symbol_options options = { .demangle = true };
 
-/* libbfd 2.40 does not free the message about a damaged file; the leak checker of --enable-sanitizers is told here. */
+/*
+ * libbfd 2.40 does not free the message about a damaged file; the leak checker of
+ * --enable-sanitizers is told here.
+ */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)

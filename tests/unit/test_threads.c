@@ -16,7 +16,8 @@
 
 struct seen {
 	pthread_t caller;
-	uint64_t nr_calls, nr_callers, nr_open; /* the last: other threads in which a signal is not blocked */
+	/* the last: other threads in which a signal is not blocked */
+	uint64_t nr_calls, nr_callers, nr_open;
 };
 
 static void look(void *arg)

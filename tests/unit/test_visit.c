@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Visits to 64 CPUs whose kernel is this test: it stands behind the ioctl that directs an event, sees which thread comes when, and
- * writes what a kernel could write at that moment. While the last swap is under way a new process maps a file, which is told in the
- * side band of another CPU, and runs in it: a visit that looks at the side band any earlier than after the last swap, or
- * reads a frozen ring before that, files the sample wrong.
+ * Visits to 64 CPUs whose kernel is this test: it stands behind the ioctl that directs an event,
+ * sees which thread comes when, and writes what a kernel could write at that moment. While the last
+ * swap is under way a new process maps a file, which is told in the side band of another CPU, and
+ * runs in it: a visit that looks at the side band any earlier than after the last swap, or reads a
+ * frozen ring before that, files the sample wrong.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -49,7 +50,8 @@ static struct {
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
 	unsigned int inside, most_inside;
-	unsigned int wait_for; /* threads that must have been inside at once before one of them goes on */
+	/* threads that must have been inside at once before one of them goes on */
+	unsigned int wait_for;
 	unsigned int nr_calls;
 	unsigned int nr_by_caller; /* by the thread that runs the test */
 	bool busy[NR_CPUS];        /* a thread swaps this CPU */
@@ -81,7 +83,10 @@ static void write_sample(struct op_ring *ring, uint32_t pid, uint64_t time_ns)
 		kernel.nr_written++;
 }
 
-/* A process begins and runs, as late as it can: in the ring that is still the write ring of its CPU. */
+/*
+ * A process begins and runs, as late as it can: in the ring that is still the write ring of its
+ * CPU.
+ */
 static void run_new_process(unsigned int cpu)
 {
 	struct op_ring *sideband = &cpus[(cpu + 1) % NR_CPUS].sideband;
@@ -159,7 +164,9 @@ static int make_cpu(unsigned int index)
 {
 	struct opd_cpu *cpu = &cpus[index];
 
-	*cpu = (struct opd_cpu){ .cpu = index, .online = true, .source = &opd_source_kernel, .events = events[index], .sideband_fd = -1 };
+	*cpu = (struct opd_cpu){
+		.cpu = index, .online = true, .source = &opd_source_kernel, .events = events[index], .sideband_fd = -1
+	};
 	memory_ring_init(&cpu->pair.rings[0]);
 	memory_ring_init(&cpu->pair.rings[1]);
 	memory_ring_init(&cpu->sideband);
@@ -182,7 +189,12 @@ static int setup(void **state OP_UNUSED)
 		if (make_cpu(i) < 0)
 			return -1;
 	pipeline = (struct opd_pipeline){
-		.capture = { .events = kinds, .nr_events = NR_EVENTS, .nr_opened = NR_EVENTS, .cpus = cpus, .nr_cpus = NR_CPUS, .nr_online = NR_CPUS },
+		.capture = { .events = kinds,
+			     .nr_events = NR_EVENTS,
+			     .nr_opened = NR_EVENTS,
+			     .cpus = cpus,
+			     .nr_cpus = NR_CPUS,
+			     .nr_online = NR_CPUS },
 	};
 	if (pipeline_begin(&pipeline, dir) < 0)
 		return -1;
@@ -318,7 +330,10 @@ static void one_cpu_is_swapped_by_the_caller(void **state OP_UNUSED)
 	check_all_is_stored();
 }
 
-/* Its writer had picked the ring before a swap and ends after what the swap froze was read: it waits there until the ring is read again. */
+/*
+ * Its writer had picked the ring before a swap and ends after what the swap froze was read: it
+ * waits there until the ring is read again.
+ */
 static void a_late_commit_is_counted_once(void **state OP_UNUSED)
 {
 	struct op_swap_counts *counts = &cpus[3].pair.counts;
@@ -342,8 +357,8 @@ static void a_late_commit_is_counted_once(void **state OP_UNUSED)
 }
 
 /*
- * What a CPU had when it went: a late commit in its read ring, and in its write ring samples of a process that nothing but the unread
- * side band of another CPU tells of. Nobody swaps it any more.
+ * What a CPU had when it went: a late commit in its read ring, and in its write ring samples of a
+ * process that nothing but the unread side band of another CPU tells of. Nobody swaps it any more.
  */
 static void a_cpu_that_went_leaves_both_rings(void **state OP_UNUSED)
 {
