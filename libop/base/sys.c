@@ -234,21 +234,6 @@ int op_sys_times(int fd, struct op_sys_times *ret_times)
 	return 0;
 }
 
-int op_sys_stamp(int dir_fd, const char *path, struct op_sys_stamp *ret_stamp)
-{
-	struct statx stx;
-
-	if (statx(dir_fd, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_INO | STATX_MTIME | STATX_CTIME, &stx) < 0)
-		return -errno;
-	*ret_stamp = (struct op_sys_stamp){
-		.device = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor,
-		.inode = stx.stx_ino,
-		.modified_ns = ns_of(&stx.stx_mtime),
-		.changed_ns = ns_of(&stx.stx_ctime),
-	};
-	return 0;
-}
-
 uint64_t op_sys_wall_ns(void)
 {
 	return op_clock_ns(CLOCK_REALTIME);

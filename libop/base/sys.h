@@ -67,14 +67,6 @@ struct op_sys_times {
 };
 int op_sys_times(int fd, struct op_sys_times *ret_times) OP_NONNULL OP_MUST_CHECK;
 
-/* What changes when anything is done to a directory that changes what is in it. */
-struct op_sys_stamp {
-	uint64_t device, inode, modified_ns, changed_ns; /* the last by the inode's own time, which nobody can set */
-};
-
-/* Of what is at `path` below dir_fd, of dir_fd itself when the path is empty; a link is not followed. File systems on other hosts are asked. 0 or -errno. */
-int op_sys_stamp(int dir_fd, const char *path, struct op_sys_stamp *ret_stamp) OP_NONNULL OP_MUST_CHECK;
-
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
 uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;

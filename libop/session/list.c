@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "libop/base/grow.h"
 #include "libop/session/walk.h"
 
 /* ---- the list of sample files ---- */
@@ -16,16 +17,14 @@ bool op_session_is_jit_object(const char *path)
 	return length > 3 && !strcmp(path + length - 3, ".jo");
 }
 
-int op_session_list_add(struct op_session_list *list, size_t nr_files, const char *path)
+static int add_file(struct op_walk *walk, const char *path)
 {
+	struct op_session_list *list = walk->list;
 	struct op_session_file file = { 0 };
 	int err;
 
-	if (!list->files)
-		list->files = reallocarray(NULL, nr_files + 1, sizeof(*list->files));
-	if (!list->files)
+	if (!op_grow(&list->files, &walk->list_capacity, list->nr_files + 1))
 		return -ENOMEM;
-	assert(list->nr_files < nr_files);
 	err = op_unmangle(path, &file.name, &file.storage, NULL);
 	if (err < 0)
 		return err;
@@ -36,22 +35,6 @@ int op_session_list_add(struct op_session_list *list, size_t nr_files, const cha
 	}
 	list->files[list->nr_files++] = file;
 	return 0;
-}
-
-static int add_file(struct op_walk *walk, const char *path)
-{
-	struct op_session_list *list = walk->list;
-
-	if (list->nr_files == walk->list_capacity) {
-		size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
-		struct op_session_file *files = reallocarray(list->files, capacity, sizeof(*files));
-
-		if (!files)
-			return -ENOMEM;
-		list->files = files;
-		walk->list_capacity = capacity;
-	}
-	return op_session_list_add(list, walk->list_capacity, path);
 }
 
 /* What a link leads to: DT_REG, DT_DIR, DT_FIFO for what is neither; -errno: nothing that can be seen. */
@@ -70,8 +53,6 @@ int op_walk_list_entry(struct op_walk *walk, const char *path, unsigned char typ
 
 	if (op_session_is_jit_object(path))
 		return 0;
-	if (walk->trace && type != DT_REG)
-		walk->trace->is_partial = true;
 	if (type == DT_LNK)
 		found = type_behind(walk->dir_fd, path);
 	if (found < 0 || found == DT_DIR)
@@ -130,48 +111,6 @@ void op_session_list_free(struct op_session_list *list)
 	}
 	free(list->files);
 	*list = (struct op_session_list){ 0 };
-}
-
-/* ---- the trace ---- */
-
-int op_trace_add(struct op_session_trace *trace, const char *path, const struct op_sys_stamp *stamp)
-{
-	if (trace->nr_dirs == trace->capacity) {
-		size_t capacity = trace->capacity ? 2 * trace->capacity : 256;
-		struct op_session_dir *dirs = reallocarray(trace->dirs, capacity, sizeof(*dirs));
-
-		if (!dirs)
-			return -ENOMEM;
-		trace->dirs = dirs;
-		trace->capacity = capacity;
-	}
-	trace->dirs[trace->nr_dirs++] = (struct op_session_dir){ *stamp, trace->paths.length };
-	op_text_add_bytes(&trace->paths, path, strlen(path) + 1);
-	return trace->paths.failed ? -ENOMEM : 0;
-}
-
-bool op_trace_take(struct op_session_trace *trace, struct op_session_trace *more)
-{
-	size_t nr_dirs = trace->nr_dirs + more->nr_dirs, before = trace->paths.length;
-	struct op_session_dir *dirs = reallocarray(trace->dirs, nr_dirs + 1, sizeof(*dirs));
-
-	if (!dirs)
-		return false;
-	trace->dirs = dirs;
-	trace->capacity = nr_dirs + 1;
-	for (size_t i = 0; i < more->nr_dirs; i++)
-		dirs[trace->nr_dirs++] = (struct op_session_dir){ more->dirs[i].stamp, more->dirs[i].path + before };
-	op_text_add_bytes(&trace->paths, op_text_get(&more->paths), more->paths.length);
-	trace->is_partial |= more->is_partial;
-	op_session_trace_free(more);
-	return !trace->paths.failed;
-}
-
-void op_session_trace_free(struct op_session_trace *trace)
-{
-	free(trace->dirs);
-	op_text_free(&trace->paths);
-	*trace = (struct op_session_trace){ 0 };
 }
 
 /* ---- cgroups ---- */

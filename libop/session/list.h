@@ -36,29 +36,6 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
 int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
 			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 
-/* A directory that a walk came to, as it was before it was read; one that was not there has a stamp of zeros. */
-struct op_session_dir {
-	struct op_sys_stamp stamp;
-	uint64_t path; /* in the paths of the trace */
-};
-
-/* Where a walk has been. All zeros at first. */
-struct op_session_trace {
-	struct op_session_dir *dirs; /* in no order */
-	size_t nr_dirs, capacity;
-	struct op_text paths; /* below the session's directory, each with its NUL */
-	bool is_partial;      /* the list hangs on more than these directories: something was told, or is a link */
-};
-
-/* op_session_list_sound, and the directories that it hangs on are added to *trace, which is to be freed in any case: as long as they are what they were the list is. */
-int op_session_list_traced(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits,
-			   struct op_session_trace *trace) OP_NONNULL OP_MUST_CHECK;
-
-void op_session_trace_free(struct op_session_trace *trace) OP_NONNULL;
-
-/* Adds a sample file to a list that is being made, of nr_files at the most, by its path. 0; -EINVAL: the path is none of a sample file; -ENOMEM. */
-int op_session_list_add(struct op_session_list *list, size_t nr_files, const char *path) OP_NONNULL OP_MUST_CHECK;
-
 /* Frees a list; NULL is allowed. */
 void op_session_list_free(struct op_session_list *list);
 

@@ -41,7 +41,6 @@ struct grove {
 	size_t nr_fds;
 	struct op_session_list list;
 	size_t list_capacity;
-	struct op_session_trace *trace; /* NULL: nobody asks for it */
 	pthread_mutex_t lock;           /* of the list, while there are threads */
 	uint64_t next;                  /* branch, of all threads together */
 	bool failed;                    /* to put the files of a thread into the list */
@@ -118,7 +117,6 @@ static int read_branch(struct grove *grove, size_t index)
 				.list = &grove->list,
 				.list_capacity = grove->list_capacity,
 				.parent_fd1 = branch->parent_fd1,
-				.trace = grove->trace,
 				.misfits = &misfits };
 	size_t nr_files = grove->list.nr_files;
 	int fd, err = op_walk_one(&walk, branch->path, &fd);
@@ -178,12 +176,10 @@ static void walk_branches(void *arg)
 {
 	struct grove *grove = arg;
 	struct op_session_list list = { 0 };
-	struct op_session_trace trace = { 0 };
 	struct op_session_misfits misfits = { note_misfit, NULL };
 	struct op_walk walk = { .dir_fd = grove->dir_fd,
 				.visit = op_walk_list_entry,
 				.list = &list,
-				.trace = grove->trace ? &trace : NULL,
 				.misfits = &misfits };
 	bool taken;
 	size_t i;
@@ -192,10 +188,9 @@ static void walk_branches(void *arg)
 		walk_branch(&walk, &misfits, &grove->branches[i]);
 	pthread_mutex_lock(&grove->lock);
 	taken = take_files(&grove->list, &list);
-	grove->failed |= !taken || (grove->trace && !op_trace_take(grove->trace, &trace));
+	grove->failed |= !taken;
 	pthread_mutex_unlock(&grove->lock);
 	op_walk_free(&walk);
-	op_session_trace_free(&trace);
 	if (taken)
 		free(list.files);
 	else
@@ -247,9 +242,9 @@ static void free_grove(struct grove *grove)
 
 /* Nothing is told when it fails. */
 static int list_by_threads(int dir_fd, size_t nr_threads, struct op_session_list *ret_list,
-			   const struct op_session_misfits *misfits, struct op_session_trace *trace)
+			   const struct op_session_misfits *misfits)
 {
-	struct grove grove = { .dir_fd = dir_fd, .trace = trace, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct grove grove = { .dir_fd = dir_fd, .lock = PTHREAD_MUTEX_INITIALIZER };
 	int err = read_trunk(&grove);
 
 	grove.next = grove.nr_read;
@@ -267,11 +262,10 @@ static int list_by_threads(int dir_fd, size_t nr_threads, struct op_session_list
 	return err;
 }
 
-static int list_alone(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits,
-		      struct op_session_trace *trace)
+static int list_alone(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
 {
 	struct op_session_list list = { 0 };
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = op_walk_list_entry, .list = &list, .trace = trace, .misfits = misfits };
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = op_walk_list_entry, .list = &list, .misfits = misfits };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
@@ -285,51 +279,17 @@ static int list_alone(int dir_fd, struct op_session_list *ret_list, const struct
 }
 
 /* Several threads have more descriptors. */
-static int list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits,
-		      struct op_session_trace *trace)
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
 {
 	size_t nr_threads = op_nr_cpus();
 	struct op_session_list list;
-	int err = nr_threads > 1 ? list_by_threads(dir_fd, nr_threads, &list, misfits, trace) : -EMFILE;
+	int err = nr_threads > 1 ? list_by_threads(dir_fd, nr_threads, &list, misfits) : -EMFILE;
 
-	if (err == -EMFILE || err == -ENFILE) {
-		if (trace)
-			op_session_trace_free(trace);
-		err = list_alone(dir_fd, &list, misfits, trace);
-	}
+	if (err == -EMFILE || err == -ENFILE)
+		err = list_alone(dir_fd, &list, misfits);
 	if (err)
 		return err;
 	op_session_list_sort(&list);
 	*ret_list = list;
 	return 0;
-}
-
-int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
-{
-	return list_sound(dir_fd, ret_list, misfits, NULL);
-}
-
-/* Who tells of what cannot be read, and whether anything was told. */
-struct telling {
-	const struct op_session_misfits *misfits;
-	bool told;
-};
-
-static void tell(const char *path, int why, void *arg)
-{
-	struct telling *telling = arg;
-
-	telling->told = true;
-	telling->misfits->tell(path, why, telling->misfits->arg);
-}
-
-int op_session_list_traced(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits,
-			   struct op_session_trace *trace)
-{
-	struct telling telling = { misfits, false };
-	const struct op_session_misfits counted = { tell, &telling };
-	int err = list_sound(dir_fd, ret_list, &counted, trace);
-
-	trace->is_partial |= telling.told;
-	return err;
 }

@@ -174,16 +174,6 @@ void op_walk_note_error(struct op_walk *walk, const char *path, int err)
 	walk->first_path = strdup(path);
 }
 
-/* Before it is read. */
-static int note_dir(struct op_session_trace *trace, const char *path, int fd)
-{
-	struct op_sys_stamp stamp = { 0 };
-
-	if (fd >= 0 && op_sys_stamp(fd, "", &stamp) < 0)
-		trace->is_partial = true;
-	return op_trace_add(trace, path, &stamp);
-}
-
 /* Opens a directory of the list, reads it and holds it; one that is gone is none. */
 static int walk_dir(struct op_walk *walk, const char *path, unsigned int depth)
 {
@@ -192,13 +182,8 @@ static int walk_dir(struct op_walk *walk, const char *path, unsigned int depth)
 	if (err < 0)
 		return err;
 	fd = open_dir(walk, path, depth);
-	if (walk->trace && (fd >= 0 || fd == -ENOENT))
-		err = note_dir(walk->trace, path, fd);
-	if (fd < 0 || err < 0) {
-		if (fd >= 0)
-			close(fd);
-		return err < 0 ? err : fd == -ENOENT ? 0 : op_walk_pass_over(walk, path, fd);
-	}
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : op_walk_pass_over(walk, path, fd);
 	let_go(walk, depth);
 	walk->held[depth % OP_WALK_HELD_DIRS].depth = depth;
 	walk->held[depth % OP_WALK_HELD_DIRS].fd = fd;

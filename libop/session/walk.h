@@ -10,8 +10,6 @@
 
 struct op_session_list;
 struct op_session_cgroups;
-struct op_session_trace;
-struct op_sys_stamp;
 
 /*
  * Who hears of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a file has
@@ -73,7 +71,6 @@ struct op_walk {
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 	char *first_path;                         /* where that was */
-	struct op_session_trace *trace; /* NULL: nobody asks for it */
 	const struct op_session_misfits *misfits; /* when given, what cannot be read is told and does not end the walk */
 };
 
@@ -103,11 +100,5 @@ void op_walk_free(struct op_walk *walk) OP_NONNULL;
 /* The `visit` that makes a list of sample files (op_session_list), and the end of it. */
 int op_walk_list_entry(struct op_walk *walk, const char *path, unsigned char type) OP_NONNULL OP_MUST_CHECK;
 void op_session_list_sort(struct op_session_list *list) OP_NONNULL;
-
-/* Adds a directory to a trace. 0 or -ENOMEM. */
-int op_trace_add(struct op_session_trace *trace, const char *path, const struct op_sys_stamp *stamp) OP_NONNULL OP_MUST_CHECK;
-
-/* Moves what `more` has into a trace; false without memory, and then it has it still. */
-bool op_trace_take(struct op_session_trace *trace, struct op_session_trace *more) OP_NONNULL OP_MUST_CHECK;
 
 #endif

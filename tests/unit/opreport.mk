@@ -13,7 +13,6 @@ opreport_unit_tests = \
 	tests/unit/test_profile_spec \
 	tests/unit/test_report \
 	tests/unit/test_session \
-	tests/unit/test_session_listing \
 	tests/unit/test_symbol_pack \
 	tests/unit/test_symbols \
 	tests/unit/test_threads \
@@ -87,10 +86,6 @@ tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
 	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_nr_cpus
 
-tests_unit_test_session_listing_SOURCES = tests/unit/test_session_listing.c tests/unit/sample_writer.h
-tests_unit_test_session_listing_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_session_listing_LDADD = $(opreport_test_libs)
-tests_unit_test_session_listing_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_getdents
 
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c
 tests_unit_test_threads_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

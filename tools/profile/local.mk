@@ -11,6 +11,5 @@ tools_libreport_a_SOURCES += \
 	tools/profile/selector.c tools/profile/selector.h \
 	tools/profile/session_hint.c tools/profile/session_hint.h \
 	tools/profile/session_images.c \
-	tools/profile/session_listing.c tools/profile/session_listing.h \
 	tools/profile/session_span.c tools/profile/session_span.h \
 	tools/profile/spec_words.c

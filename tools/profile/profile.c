@@ -16,7 +16,6 @@
 #include "tools/profile/read_samples.h"
 #include "tools/common/log.h"
 #include "tools/profile/session_hint.h"
-#include "tools/profile/session_listing.h"
 #include "tools/profile/losses.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
@@ -119,7 +118,7 @@ static void leave_out_misfit(const char *path, int why, void *arg)
 static int list_session(struct opr_session *session)
 {
 	const struct op_session_misfits misfits = { leave_out_misfit, session };
-	int err = opr_session_list(session->dir_fd, &session->list, &misfits);
+	int err = op_session_list_sound(session->dir_fd, &session->list, &misfits);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = opr_tell_removed(session, NULL);
