@@ -9,13 +9,10 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/resolve/build_ids.h"
-#include "daemon/capture/cpus.h"
 #include "daemon/count/image_filter.h"
 #include "daemon/jit/code.h"
 #include "daemon/journal.h"
 #include "libop/base/log.h"
-#include "daemon/count/memory_limit.h"
 #include "daemon/state.h"
 #include "daemon/privileges.h"
 #include "daemon/resolve/proc_scan.h"
@@ -96,69 +93,6 @@ static const char *vmlinux_of(const struct opd *opd)
 	return opd->setup.vmlinux ? opd->setup.vmlinux : opd->config.vmlinux;
 }
 
-/* The images that the session has go on under their cookies and names. */
-static int init_cookies(struct opd *opd)
-{
-	struct op_dcookie_table *table = op_dcookie_table_new();
-
-	if (!table)
-		return opd_fail("no memory");
-	if (opd_cookie_file_open(&opd->pipeline.cookie_file, opd->session_fd, table) < 0) {
-		op_dcookie_table_free(table);
-		return opd_fail("no memory");
-	}
-	return 0;
-}
-
-static void fini_cookies(struct opd *opd)
-{
-	op_dcookie_table_free(opd->pipeline.cookie_file.table);
-	opd_cookie_file_close(&opd->pipeline.cookie_file);
-}
-
-static int init_resolver(struct opd *opd)
-{
-	struct opd_resolver *resolver = &opd->pipeline.resolver;
-
-	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) < 0) {
-		opd_resolver_free(resolver);
-		return opd_fail("no memory");
-	}
-	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
-	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
-	if (!opd->config.build_ids || !opd_build_ids_new(&resolver->processes.build_ids))
-		return 0;
-	opd_resolver_free(resolver);
-	return opd_fail("no memory");
-}
-
-static void fini_resolver(struct opd *opd)
-{
-	opd_build_ids_free(opd->pipeline.resolver.processes.build_ids);
-	opd_resolver_free(&opd->pipeline.resolver);
-}
-
-/* The side band is open: what changes from now on is told there, what was before is in /proc. */
-static int init_processes(struct opd *opd)
-{
-	struct opd_resolver *resolver = &opd->pipeline.resolver;
-	int err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
-
-	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
-}
-
-/* The side band is open: cgroups that come to be from now on are told there. */
-static int init_cgroups(struct opd *opd)
-{
-	if (!opd->setup.separate_cgroup)
-		return 0;
-	if (opd_cgroups_init(&opd->pipeline.resolver.cgroups, "/proc/self/mountinfo") < 0)
-		return opd_fail("no memory");
-	if (!opd->pipeline.resolver.cgroups.mount_path)
-		op_log(OP_LOG_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
-	return 0;
-}
-
 static int init_filter(struct opd *opd)
 {
 	if (!opd->setup.image_filter)
@@ -172,39 +106,55 @@ static void fini_filter(struct opd *opd)
 	opd_image_filter_free(opd->image_filter);
 }
 
-static int init_count(struct opd *opd)
+static int init_pipeline(struct opd *opd)
 {
-	int err;
-
-	opd->pipeline.count = (struct opd_count){
+	const struct op_config *config = &opd->config;
+	const struct op_setup *setup = &opd->setup;
+	struct opd_resolver *resolver = &opd->pipeline.resolver;
+	const struct opd_pipeline_config pipeline = {
 		.session_fd = opd->session_fd,
-		.table = opd->pipeline.resolver.table,
-		.cookie_file = &opd->pipeline.cookie_file,
+		.vmlinux = vmlinux_of(opd),
+		.max_images = config->max_images,
+		.build_ids = config->build_ids,
+		.separate_lib = setup->separate_lib,
+		.separate_kernel = setup->separate_kernel,
+		.separate_thread = setup->separate_thread,
+		.separate_cpu = setup->separate_cpu,
+		.separate_cgroup = setup->separate_cgroup,
 		.events = opd->events.events,
-		.separate_lib = opd->setup.separate_lib,
-		.separate_kernel = opd->setup.separate_kernel,
-		.separate_thread = opd->setup.separate_thread,
-		.separate_cpu = opd->setup.separate_cpu,
-		.cgroups = opd->setup.separate_cgroup ? &opd->pipeline.resolver.cgroups : NULL,
+		.nr_events = opd->events.nr_events,
 		.filter = opd->image_filter,
-		.settler = opd->settler,
-		.cpu_speed_mhz = opd_cpu_speed_mhz(),
-		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
-		.max_open = opd_count_max_open(opd->config.max_open_files),
+		.syncer = opd->settler,
+		.max_open = opd_count_max_open(config->max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
-		.limit = { .max = opd->config.max_sample_files,
-			   .nr_last_max = opd->events.nr_events,
-			   .space = { .max_bytes = opd->config.session_max_use } },
+		.max_files = config->max_sample_files,
+		.max_bytes = config->session_max_use,
 	};
-	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
-	if (!err)
-		err = opd_memory_recount(&opd->pipeline.count);
-	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;
+	int err = opd_pipeline_open(&opd->pipeline, &pipeline);
+
+	if (err == -ENOMEM)
+		return opd_fail("no memory");
+	if (err)
+		return opd_fail("cannot count the sample files of the session: %s", strerror(-err));
+	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
+	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
+	if (setup->separate_cgroup && !resolver->cgroups.mount_path)
+		op_log(OP_LOG_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
+	return 0;
 }
 
-static void fini_count(struct opd *opd)
+static void fini_pipeline(struct opd *opd)
 {
-	opd_count_close_files(&opd->pipeline.count);
+	opd_pipeline_close(&opd->pipeline);
+}
+
+/* The side band is open and reports changes from now on. What was there before is in /proc. */
+static int init_processes(struct opd *opd)
+{
+	struct opd_resolver *resolver = &opd->pipeline.resolver;
+	int err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
+
+	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
 }
 
 /* ---- main thread ---- */
@@ -369,14 +319,11 @@ static const struct {
 	{ "privileges", init_privileges, NULL }, /* before there are threads */
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
-	{ "cookies", init_cookies, fini_cookies },
-	{ "resolver", init_resolver, fini_resolver },
-	{ "processes", init_processes, NULL },
-	{ "cgroups", init_cgroups, NULL },
 	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
 	{ "settler", opd_init_settler, opd_fini_settler },
 	{ "filter", init_filter, fini_filter },
-	{ "count", init_count, fini_count },
+	{ "pipeline", init_pipeline, fini_pipeline },
+	{ "processes", init_processes, NULL },
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },
 	{ "server", opd_init_server, opd_fini_server },

@@ -28,7 +28,7 @@ static void begin_next(struct opd_sync *sync)
 	opd_count_close_files(&pipeline->count);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
-	opd_ledger_turn_page(&sync->book);
+	opd_ledger_turn_page(&sync->pipeline->ledger);
 	sync->rotation.nr_closed++;
 	sync->rotation.held_ns = 0;
 	sync->rotation.held_told = false;
@@ -39,7 +39,7 @@ static void begin_next(struct opd_sync *sync)
 /* The ledger says closed before the session is: when it cannot be written, the session stays, and the ledger is as it was. */
 static int close_session(struct opd_sync *sync, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
 {
-	int session_fd = sync->pipeline->count.session_fd, err = opd_ledger_write(&sync->book, ledger);
+	int session_fd = sync->pipeline->count.session_fd, err = opd_ledger_write(&sync->pipeline->ledger, ledger);
 
 	if (err)
 		return err;
@@ -78,7 +78,7 @@ int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
 
 	opd_visit_all(&sync->visits);
 	opd_sync_look(sync, true);
-	err = opd_ledger_sum(&sync->book, OP_SESSION_saved, &ledger);
+	err = opd_ledger_sum(&sync->pipeline->ledger, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
 	err = op_session_ledger_is_empty(&ledger) ? -ENODATA : change_session(sync, &ledger, job, job->name);
@@ -110,12 +110,12 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 	int err;
 
 	opd_sync_look(sync, true);
-	err = opd_ledger_sum(&sync->book, OP_SESSION_rotated, &ledger);
+	err = opd_ledger_sum(&sync->pipeline->ledger, OP_SESSION_rotated, &ledger);
 	if (err)
 		goto failed;
 	op_session_time_name(ledger.begin_ns, wall_ns < sync->rotation.due_ns || interval_ns % NS_PER_MIN, name);
 	if (op_session_ledger_is_empty(&ledger)) {
-		opd_ledger_turn_page(&sync->book);
+		opd_ledger_turn_page(&sync->pipeline->ledger);
 		opd_sync_write_book(sync, OP_SESSION_open);
 	} else {
 		err = change_session(sync, &ledger, NULL, name);
@@ -164,12 +164,12 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 	struct opd_rotation *rotation = &sync->rotation;
 	uint64_t nr_failed = rotation->nr_failed;
 
-	if (!interval_ns || !sync->book.begun) {
+	if (!interval_ns || !sync->pipeline->ledger.begun) {
 		rotation->due_ns = 0;
 		return;
 	}
 	if (!rotation->due_ns) {
-		rotation->due_ns = opd_rotate_boundary(opd_ledger_begin_ns(&sync->book), interval_ns);
+		rotation->due_ns = opd_rotate_boundary(opd_ledger_begin_ns(&sync->pipeline->ledger), interval_ns);
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
 	look_at_clock(rotation, wall_ns, interval_ns);

@@ -38,7 +38,7 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 	if (capture->enabled == on)
 		return;
 	if (on)
-		opd_ledger_begin(&sync->book);
+		opd_ledger_begin(&sync->pipeline->ledger);
 	err = opd_capture_enable(capture, on);
 	now_ns = op_now_ns();
 	if (capture->enabled)
@@ -73,7 +73,7 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 /* What could not be written, as far as something else is in the place of it. */
 static const char *name_failure(const struct opd_sync *sync, char text[256])
 {
-	const char *path = opd_ledger_in_the_way(&sync->book);
+	const char *path = opd_ledger_in_the_way(&sync->pipeline->ledger);
 
 	snprintf(text, 256, "%s", LEDGER_FAILED);
 	if (path)
@@ -88,10 +88,10 @@ static int write_book(struct opd_sync *sync, enum op_session_end ended)
 	struct op_session_ledger ledger;
 	int err;
 
-	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
-	err = opd_ledger_sum(&sync->book, ended, &ledger);
+	sync->pipeline->ledger.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
+	err = opd_ledger_sum(&sync->pipeline->ledger, ended, &ledger);
 	if (!err) {
-		err = opd_ledger_write(&sync->book, &ledger);
+		err = opd_ledger_write(&sync->pipeline->ledger, &ledger);
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
@@ -124,7 +124,7 @@ static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const
 	struct opd_count *count = &sync->pipeline->count;
 	int limit_err = opd_file_limit_recount(&count->limit, count->session_fd);
 
-	opd_ledger_reset_to_rest(&sync->book);
+	opd_ledger_reset_to_rest(&sync->pipeline->ledger);
 	write_book(sync, OP_SESSION_open);
 	job->error = err;
 	snprintf(job->message, sizeof(job->message),
@@ -160,7 +160,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (err)
 		keep_rest(sync, job, err, path);
 	else
-		opd_ledger_reset(&sync->book);
+		opd_ledger_reset(&sync->pipeline->ledger);
 	free(path);
 	pipeline->resolver.cgroups.not_split = pipeline->resolver.cgroups.of_unknown = 0;
 	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
@@ -453,8 +453,8 @@ static void release(struct opd_sync *sync)
 		close(sync->done_fd);
 	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
 	opd_visits_free(&sync->visits);
-	sync->pipeline->count.book = NULL;
-	opd_ledger_close(&sync->book);
+	sync->pipeline->count.ledger = NULL;
+	opd_ledger_close(&sync->pipeline->ledger);
 	opd_retention_free(&sync->retention);
 	opd_unwritten_free(sync);
 	pthread_mutex_destroy(&sync->lock);
@@ -482,9 +482,9 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 	if (!err)
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
 	if (!err)
-		err = opd_ledger_open(&sync->book, pipeline->count.session_fd, &pipeline->capture, was_unclean);
-	pipeline->count.book = &sync->book;
-	if (!err && sync->book.is_mended)
+		err = opd_ledger_open(&sync->pipeline->ledger, pipeline->count.session_fd, &pipeline->capture, was_unclean);
+	pipeline->count.ledger = &sync->pipeline->ledger;
+	if (!err && sync->pipeline->ledger.is_mended)
 		write_book(sync, OP_SESSION_stopped);
 	if (!err)
 		err = watch_all(sync);

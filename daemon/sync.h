@@ -14,7 +14,6 @@
 #include <pthread.h>
 
 #include "daemon/keep/event_sums.h"
-#include "daemon/keep/ledger.h"
 #include "daemon/jobs.h"
 #include "daemon/retain.h"
 #include "daemon/rotate.h"
@@ -59,7 +58,6 @@ struct opd_sync {
 	bool trim_again;
 	uint64_t dumps, nr_closings;
 	uint64_t nr_settle_failures; /* of the settler, when a dump looked last */
-	struct opd_ledger book;
 	struct opd_rotation rotation;
 	struct opd_retention retention; /* but for due_ns its thread's while that runs */
 	uint64_t next_book_ns;

@@ -104,7 +104,7 @@ static void check_sample_rate(struct opd_sync *sync)
 static void recount(struct opd_sync *sync)
 {
 	static struct op_rate rate;
-	int err = sync->pipeline->count.limit.strangers ? opd_ledger_recount(&sync->book) : 0;
+	int err = sync->pipeline->count.limit.strangers ? opd_ledger_recount(&sync->pipeline->ledger) : 0;
 
 	if (err)
 		op_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);

@@ -86,7 +86,7 @@ struct opd_count {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
-	struct opd_ledger *book; /* is told what was booked as stored and is gone; the caller's; NULL: nobody wants to know */
+	struct opd_ledger *ledger; /* books stored samples that are gone as lost; the caller's; NULL: they are not booked */
 	struct opd_syncer *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */

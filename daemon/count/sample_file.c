@@ -166,8 +166,8 @@ void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_
 		lose_calls(count, file, nr_gone);
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
-	else if (count->book)
-		opd_ledger_lose(count->book, file->key.event, nr_gone);
+	else if (count->ledger)
+		opd_ledger_lose(count->ledger, file->key.event, nr_gone);
 }
 
 enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key)

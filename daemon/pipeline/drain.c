@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/pipeline/drain.h"
 
+#include <errno.h>
+
+#include "daemon/pipeline/attribute.h"
+#include "daemon/pipeline/ibs_sample.h"
+
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
 /*
@@ -110,8 +115,11 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 		     struct op_sample *sample)
 {
 	struct opd_resolved resolved;
-	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
-	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &counted.event);
+	struct opd_counted counted;
+	uint32_t index;
+	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &index);
+	const struct op_event *kind = &pipeline->capture.events[index];
+	int err;
 
 	end_repeat(pipeline);
 	if (!event) {
@@ -123,26 +131,21 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	if (op_unlikely(sample->id != event->id))
 		mend_time(pipeline, sample);
 	note_late(cpu, sample);
-	if (op_unlikely(pipeline->capture.events[counted.event].role == OP_EVENT_SAMPLER)) {
-		opd_ibs_take(pipeline, cpu, header, counted.event, sample);
+	if (op_unlikely(kind->role == OP_EVENT_SAMPLER)) {
+		opd_ibs_take(pipeline, cpu, header, index, sample);
 		return;
 	}
-	if (opd_resolve(&pipeline->resolver, sample, &resolved) < 0) {
-		event->lost[OP_LOSS_no_memory]++;
+	err = opd_attribute(pipeline, kind, header, sample, &resolved, &counted);
+	if (op_unlikely(err)) {
+		opd_lose_unattributed(event, err);
 		return;
 	}
-	if (op_unlikely(pipeline->capture.with_cgroup) && op_record_sample_cgroup(header, &counted.cgroup_id) < 0) {
-		event->lost[OP_LOSS_undecodable]++;
-		return;
-	}
+	counted.event = index;
 	counted.account = event;
-	opd_count_sample(&pipeline->count, &counted);
-	if (op_unlikely(opd_capture_has_chain(&pipeline->capture, &pipeline->capture.events[counted.event]))) {
-		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, &resolved, pipeline->count.arcs);
-		opd_arcs_count(&pipeline->arcs, &pipeline->count, &counted);
-		return;
-	}
-	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup)
+	counted.amount = 1;
+	opd_count_attributed(pipeline, &counted);
+	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup &&
+	    !opd_capture_has_chain(&pipeline->capture, kind))
 		pipeline->repeat = (struct opd_repeat){ .sample = *sample, .event = event };
 }
 

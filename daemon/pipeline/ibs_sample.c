@@ -3,122 +3,100 @@
 
 #include <errno.h>
 
-#include "daemon/pipeline/drain.h"
+#include "daemon/pipeline/attribute.h"
 #include "libop/session/memory_view.h"
 
-/* A sample on its way. */
-struct taken {
-	struct opd_pipeline *pipeline;
-	struct opd_cpu *cpu;
+/* A decoded record. */
+struct decoded {
 	const struct op_event *sampler;
 	struct op_ibs ibs;
 	struct op_memory_view_add adds[OP_MEM_ADDS_MAX];
 	size_t nr_adds;
-	struct opd_resolved resolved;
-	struct opd_counted counted;
 };
 
-static bool decode(struct taken *taken, const struct perf_event_header *header)
+static bool decode(struct opd_pipeline *pipeline, const struct perf_event_header *header, struct decoded *decoded)
 {
-	struct opd_ibs *ibs = &taken->pipeline->ibs;
-	enum op_ibs_kind kind = taken->sampler->sampler.kind;
+	enum op_ibs_kind kind = decoded->sampler->sampler.kind;
 	const void *raw;
 	size_t raw_bytes;
 	enum op_ibs_reason reason =
-		op_ibs_raw(header, opd_capture_sample_type(&taken->pipeline->capture, taken->sampler), &raw, &raw_bytes);
+		op_ibs_raw(header, opd_capture_sample_type(&pipeline->capture, decoded->sampler), &raw, &raw_bytes);
 
 	if (reason == OP_IBS_OK)
-		reason = op_ibs_decode(&ibs->cpu, kind, raw, raw_bytes, &taken->ibs);
-	op_ibs_count(&ibs->counts[kind], reason, &taken->ibs);
+		reason = op_ibs_decode(&pipeline->ibs.cpu, kind, raw, raw_bytes, &decoded->ibs);
+	op_ibs_count(&pipeline->ibs.counts[kind], reason, &decoded->ibs);
+	if (reason == OP_IBS_OK && decoded->sampler->memory)
+		decoded->nr_adds = op_memory_view_adds(&decoded->ibs, decoded->adds);
 	return reason == OP_IBS_OK;
 }
 
-/* Most samples are none of the few events that were asked for, and need no address then. */
-static bool is_wanted(const struct taken *taken)
+/* Most samples belong to none of the few chosen events. Their address need not be resolved. */
+static bool is_wanted(const struct op_event *events, const struct decoded *decoded)
 {
-	const struct op_event *events = taken->pipeline->capture.events;
-
-	if (taken->nr_adds)
+	if (decoded->nr_adds)
 		return true;
-	for (uint32_t i = taken->sampler->first_derived; i < taken->sampler->end_derived; i++)
-		if (op_ibs_event_adds(events[i].derived, &taken->ibs))
+	for (uint32_t i = decoded->sampler->first_derived; i < decoded->sampler->end_derived; i++)
+		if (op_ibs_event_adds(events[i].derived, &decoded->ibs))
 			return true;
 	return false;
 }
 
-static void count_derived(struct taken *taken)
+static void count_derived(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct decoded *decoded,
+			  struct opd_counted *counted)
 {
-	for (uint32_t i = taken->sampler->first_derived; i < taken->sampler->end_derived; i++) {
-		uint32_t amount = op_ibs_event_adds(taken->pipeline->capture.events[i].derived, &taken->ibs);
-
-		if (!amount)
+	for (uint32_t i = decoded->sampler->first_derived; i < decoded->sampler->end_derived; i++) {
+		counted->amount = op_ibs_event_adds(pipeline->capture.events[i].derived, &decoded->ibs);
+		if (!counted->amount)
 			continue;
-		taken->counted.event = i;
-		taken->counted.account = &taken->cpu->events[i];
-		taken->counted.amount = amount;
-		taken->counted.account->received += amount;
-		opd_count_sample(&taken->pipeline->count, &taken->counted);
-		if (op_unlikely(opd_capture_has_chain(&taken->pipeline->capture, taken->sampler)))
-			opd_arcs_count(&taken->pipeline->arcs, &taken->pipeline->count, &taken->counted);
+		counted->event = i;
+		counted->account = &cpu->events[i];
+		counted->account->received += counted->amount;
+		opd_count_attributed(pipeline, counted);
 	}
 }
 
-static void remember(struct taken *taken)
+/* The memory view keeps the data access beside the offset of the instruction. */
+static void count_memory(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct decoded *decoded,
+			 struct opd_resolved *resolved, struct opd_counted *counted)
 {
-	uint64_t offset = taken->resolved.location.offset;
+	uint64_t offset = resolved->location.offset;
 
-	taken->counted.event = taken->sampler->memory;
-	taken->counted.account = &taken->cpu->events[taken->sampler->memory];
-	for (size_t i = 0; i < taken->nr_adds; i++) {
-		taken->resolved.location.offset = op_memory_view_key(offset, taken->adds[i].fact);
-		taken->counted.amount = taken->adds[i].amount;
-		opd_count_sample(&taken->pipeline->count, &taken->counted);
+	counted->event = decoded->sampler->memory;
+	counted->account = &cpu->events[counted->event];
+	for (size_t i = 0; i < decoded->nr_adds; i++) {
+		resolved->location.offset = op_memory_view_key(offset, decoded->adds[i].fact);
+		counted->amount = decoded->adds[i].amount;
+		opd_count_sample(&pipeline->count, counted);
 	}
-}
-
-/* 0, or why the sample is lost. */
-static int resolve_and_count(struct taken *taken, const struct perf_event_header *header, struct op_sample *sample)
-{
-	int err;
-
-	if (taken->ibs.has & OP_IBS_HAS_IP)
-		sample->ip = taken->ibs.ip;
-	err = opd_resolve(&taken->pipeline->resolver, sample, &taken->resolved);
-	if (!err && taken->pipeline->capture.with_cgroup)
-		err = op_record_sample_cgroup(header, &taken->counted.cgroup_id);
-	if (err)
-		return err;
-	if (op_unlikely(opd_capture_has_chain(&taken->pipeline->capture, taken->sampler)))
-		opd_arcs_follow(&taken->pipeline->arcs, &taken->pipeline->resolver, header, sample, &taken->resolved,
-				taken->pipeline->count.arcs);
-	taken->counted.resolved = &taken->resolved;
-	taken->counted.pid = sample->pid;
-	taken->counted.tid = sample->tid;
-	taken->counted.cpu = sample->cpu;
-	count_derived(taken);
-	remember(taken);
-	return 0;
 }
 
 void opd_ibs_take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header, uint32_t index,
 		  struct op_sample *sample)
 {
+	const struct op_event *events = pipeline->capture.events;
 	struct opd_event *account = &cpu->events[index];
-	struct taken taken = { .pipeline = pipeline, .cpu = cpu, .sampler = &pipeline->capture.events[index] };
-	int err = 0;
+	struct decoded decoded = { .sampler = &events[index] };
+	struct opd_resolved resolved;
+	struct opd_counted counted;
+	int err;
 
-	if (!decode(&taken, header)) {
+	if (!decode(pipeline, header, &decoded)) {
 		account->lost[OP_LOSS_undecodable]++;
 		return;
 	}
-	if (taken.sampler->memory)
-		taken.nr_adds = op_memory_view_adds(&taken.ibs, taken.adds);
-	if (is_wanted(&taken))
-		err = resolve_and_count(&taken, header, sample);
+	if (!is_wanted(events, &decoded)) {
+		account->stored++;
+		return;
+	}
+	if (decoded.ibs.has & OP_IBS_HAS_IP)
+		sample->ip = decoded.ibs.ip;
+	err = opd_attribute(pipeline, decoded.sampler, header, sample, &resolved, &counted);
 	if (err) {
-		account->lost[err == -EBADMSG ? OP_LOSS_undecodable : OP_LOSS_no_memory]++;
+		opd_lose_unattributed(account, err);
 		return;
 	}
 	account->stored++;
-	account->unattributed += taken.resolved.unattributed;
+	account->unattributed += resolved.unattributed;
+	count_derived(pipeline, cpu, &decoded, &counted);
+	count_memory(pipeline, cpu, &decoded, &resolved, &counted);
 }

@@ -207,8 +207,8 @@ static inline void start_after(bool was_unclean)
 					     .max_open = 100,
 					     .max_closed = 100 };
 	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
-	assert_int_equal(opd_ledger_open(&sync_thread.book, session_fd, &pipeline.capture, was_unclean), 0);
-	opd_ledger_begin(&sync_thread.book);
+	assert_int_equal(opd_ledger_open(&pipeline.ledger, session_fd, &pipeline.capture, was_unclean), 0);
+	opd_ledger_begin(&pipeline.ledger);
 	opd_sync_write_book(&sync_thread, OP_SESSION_open);
 }
 
@@ -235,7 +235,7 @@ static inline void end(bool in_order)
 	opd_unwritten_free(&sync_thread);
 	opd_retention_free(&sync_thread.retention);
 	opd_cookie_file_close(&pipeline.cookie_file);
-	opd_ledger_close(&sync_thread.book);
+	opd_ledger_close(&pipeline.ledger);
 	op_dcookie_table_free(pipeline.resolver.table);
 	opd_resolver_free(&pipeline.resolver);
 	close(sync_thread.done_fd);

@@ -86,7 +86,7 @@ static void test_killed_beside_an_old_ledger(void **state OP_UNUSED)
 	set_times();
 	put_ledger(text);
 	start_after(true);
-	assert_true(sync_thread.book.is_mended);
+	assert_true(pipeline.ledger.is_mended);
 	take(2);
 	end_with(15, 0);
 }
@@ -128,7 +128,7 @@ static void test_killed_while_it_closed(void **state OP_UNUSED)
 	assert_int_equal(stored(&ledger), 7);
 	op_session_ledger_free(&ledger);
 	start();
-	assert_true(sync_thread.book.is_mended);
+	assert_true(pipeline.ledger.is_mended);
 	end_with(11, 0);
 }
 
@@ -160,7 +160,7 @@ static void test_written_over_while_down(void **state OP_UNUSED)
 	run_there("cp b/{dep}/{root}/bin/b/TIMER.* b/{dep}/{root}/bin/b/copy && mv b/{dep}/{root}/bin/b/copy "
 		  "a/{dep}/{root}/bin/a/TIMER.*");
 	start();
-	assert_true(sync_thread.book.is_mended);
+	assert_true(pipeline.ledger.is_mended);
 	end_with(12, 0);
 }
 
@@ -181,7 +181,7 @@ static void test_nothing_happened(void **state OP_UNUSED)
 	take(600);
 	end(true);
 	start();
-	assert_false(sync_thread.book.is_mended);
+	assert_false(pipeline.ledger.is_mended);
 	text = keep_ledger();
 	assert_null(strstr(text, "files\t")); /* of a daemon that is there */
 	free(text);
@@ -191,7 +191,7 @@ static void test_nothing_happened(void **state OP_UNUSED)
 	assert_non_null(strstr(text, "\nfiles\t2\t"));
 	free(text);
 	start();
-	assert_false(sync_thread.book.is_mended);
+	assert_false(pipeline.ledger.is_mended);
 }
 
 /* Of an opd that did not write it, or none that is any: the files are added up once. */
@@ -215,7 +215,7 @@ static void test_files_line(void **state OP_UNUSED)
 	end(true);
 	put_ledger(strdup("opd-ledger 1\nended\tstopped\n"));
 	start();
-	assert_true(sync_thread.book.is_mended);
+	assert_true(pipeline.ledger.is_mended);
 	end_with(3, 0);
 }
 
@@ -223,14 +223,14 @@ static void test_files_line(void **state OP_UNUSED)
 static void test_rest_of_a_reset(void **state OP_UNUSED)
 {
 	struct op_session_ledger ledger;
-	uint64_t begin_ns = opd_ledger_begin_ns(&sync_thread.book);
+	uint64_t begin_ns = opd_ledger_begin_ns(&pipeline.ledger);
 
 	take(10);
 	pass(MINUTE);
 	opd_count_close_files(&pipeline.count);
 	run_there("rm -r a ../../" OP_SESSION_LEDGER);
 	memset(&event, 0, sizeof(event));
-	opd_ledger_reset_to_rest(&sync_thread.book);
+	opd_ledger_reset_to_rest(&pipeline.ledger);
 	take(4);
 	end(true);
 	ledger = read_current();
@@ -240,7 +240,7 @@ static void test_rest_of_a_reset(void **state OP_UNUSED)
 	assert_int_equal(samples_of("current"), 9);
 	op_session_ledger_free(&ledger);
 	start();
-	assert_false(sync_thread.book.is_mended);
+	assert_false(pipeline.ledger.is_mended);
 }
 
 static void test_in_the_way(void **state OP_UNUSED)
@@ -249,18 +249,18 @@ static void test_in_the_way(void **state OP_UNUSED)
 					     OPD_STATS_DIR "/total_samples" };
 
 	take(3);
-	assert_null(opd_ledger_in_the_way(&sync_thread.book));
+	assert_null(opd_ledger_in_the_way(&pipeline.ledger));
 	for (size_t i = 0; i < op_array_size(paths); i++) {
 		unlinkat(session_fd, paths[i], 0);
 		assert_int_equal(mkdirat(session_fd, paths[i], 0755), 0);
 		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), -EISDIR);
-		assert_string_equal(opd_ledger_in_the_way(&sync_thread.book), paths[i]);
+		assert_string_equal(opd_ledger_in_the_way(&pipeline.ledger), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], AT_REMOVEDIR), 0);
 		assert_int_equal(mkfifoat(session_fd, paths[i], 0644), 0);
-		assert_string_equal(opd_ledger_in_the_way(&sync_thread.book), paths[i]);
+		assert_string_equal(opd_ledger_in_the_way(&pipeline.ledger), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], 0), 0);
 		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), 0);
-		assert_null(opd_ledger_in_the_way(&sync_thread.book));
+		assert_null(opd_ledger_in_the_way(&pipeline.ledger));
 	}
 	end_with(3, 0);
 }

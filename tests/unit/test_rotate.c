@@ -306,10 +306,10 @@ static void test_names_that_are_taken(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 3; i++) {
 		wall_ns = BEGIN;
-		opd_ledger_reset(&sync_thread.book);
+		opd_ledger_reset(&pipeline.ledger);
 		event.received = event.stored = 0;
 		sync_thread.rotation.due_ns = 0;
-		opd_ledger_begin(&sync_thread.book);
+		opd_ledger_begin(&pipeline.ledger);
 		take(2);
 		turn();
 		pass(HOUR);

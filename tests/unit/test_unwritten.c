@@ -89,7 +89,7 @@ static void remove_below(const char *session, const char *below)
 
 static void begin_losing(void)
 {
-	pipeline.count.book = &sync_thread.book;
+	pipeline.count.ledger = &pipeline.ledger;
 }
 
 /* received = stored + lost_io_error, and the files have what is stored. */

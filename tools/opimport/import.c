@@ -6,7 +6,6 @@
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/cpu_table.h"
 #include "daemon/keep/event_sums.h"
-#include "daemon/keep/ledger.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
@@ -17,9 +16,6 @@
 struct opi_import {
 	struct opi_import_config config;
 	struct opd_pipeline pipeline;
-	struct op_dcookie_table *table;
-	bool has_cookie_file;
-	struct opd_ledger book; /* begun once the first sample has come */
 	struct op_session_files files; /* when they are complete */
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
@@ -36,43 +32,34 @@ struct opi_import {
 
 /* ---- opening ---- */
 
-static void open_count(struct opi_import *import)
-{
-	const struct opi_import_config *config = &import->config;
-
-	import->pipeline.count = (struct opd_count){
-		.session_fd = config->session_fd,
-		.table = import->table,
-		.separate_lib = config->separate_lib,
-		.separate_kernel = config->separate_kernel,
-		.separate_thread = config->separate_thread,
-		.separate_cpu = config->separate_cpu,
-		.no_process_cookie = import->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
-		.max_open = config->max_open,
-		.max_closed = MAX_CLOSED_FILES,
-		.limit = { .max = config->max_files, .bytes_of = "SessionKeepFree" },
-	};
-}
-
 int opi_import_open(const struct opi_import_config *config, struct opi_import **ret_import)
 {
 	struct opi_import *import = calloc(1, sizeof(*import));
-	int err = 0;
+	int err;
 
 	if (!import)
 		return -ENOMEM;
 	import->config = *config;
 	opi_backlog_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
-	import->table = op_dcookie_table_new();
-	err = import->table ? opd_cookie_file_open(&import->pipeline.cookie_file, config->session_fd, import->table) : -ENOMEM;
-	import->has_cookie_file = !err;
-	if (!err)
-		err = opd_resolver_init_foreign(&import->pipeline.resolver, import->table, config->max_images, config->vmlinux);
+	err = opd_pipeline_open(&import->pipeline, &(struct opd_pipeline_config){
+		.session_fd = config->session_fd,
+		.vmlinux = config->vmlinux,
+		.max_images = config->max_images,
+		.is_foreign = true,
+		.separate_lib = config->separate_lib,
+		.separate_kernel = config->separate_kernel,
+		.separate_thread = config->separate_thread,
+		.separate_cpu = config->separate_cpu,
+		.max_open = config->max_open,
+		.max_closed = MAX_CLOSED_FILES,
+		.max_files = config->max_files,
+		.bytes_of = "SessionKeepFree",
+	});
 	if (err) {
-		opi_import_close(import);
+		opi_backlog_free(&import->held);
+		free(import);
 		return err;
 	}
-	open_count(import);
 	*ret_import = import;
 	return 0;
 }
@@ -109,10 +96,10 @@ static int begin(struct opi_import *import, const struct op_perf_events *events)
 	err = opi_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
-		err = opd_ledger_open(&import->book, import->config.session_fd, &pipeline->capture, false);
+		err = opd_ledger_open(&import->pipeline.ledger, import->config.session_fd, &pipeline->capture, false);
 	if (!err) {
-		opd_ledger_begin(&import->book);
-		pipeline->count.book = &import->book;
+		opd_ledger_begin(&import->pipeline.ledger);
+		pipeline->count.ledger = &import->pipeline.ledger;
 	}
 	pipeline->count.events = import->events.events;
 	pipeline->count.limit.nr_last_max = import->events.nr_events;
@@ -322,7 +309,7 @@ static bool lacks_kernel(const struct opi_import *import)
 {
 	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
 
-	return !kernel->text_start && op_dcookie_row(import->table, kernel->no_vmlinux_cookie)->name;
+	return !kernel->text_start && op_dcookie_row(import->pipeline.count.table, kernel->no_vmlinux_cookie)->name;
 }
 
 static int write_book(struct opi_import *import)
@@ -330,13 +317,13 @@ static int write_book(struct opi_import *import)
 	struct op_session_ledger ledger;
 	int err;
 
-	if (!import->book.begun)
+	if (!import->pipeline.ledger.begun)
 		return 0;
-	import->book.hides_kernel = lacks_kernel(import);
-	err = opd_ledger_sum(&import->book, OP_SESSION_stopped, &ledger);
+	import->pipeline.ledger.hides_kernel = lacks_kernel(import);
+	err = opd_ledger_sum(&import->pipeline.ledger, OP_SESSION_stopped, &ledger);
 	if (err)
 		return err;
-	err = opd_ledger_write(&import->book, &ledger);
+	err = opd_ledger_write(&import->pipeline.ledger, &ledger);
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -360,7 +347,7 @@ int opi_import_finish(struct opi_import *import, const struct op_perf_events *ev
 		err = count_until(import, events, UINT64_MAX);
 	opd_count_flush(&import->pipeline.count);
 	if (!opd_count_note_files(&import->pipeline.count, &import->files))
-		import->book.files = &import->files;
+		import->pipeline.ledger.files = &import->files;
 	opd_count_close_files(&import->pipeline.count);
 	return err ? err : write_out(import);
 }
@@ -408,7 +395,7 @@ void opi_import_counts(const struct opi_import *import, struct opi_import_counts
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus + import->cpus.nr_shared,
-		.nr_images = op_dcookie_nr_counted(import->table),
+		.nr_images = op_dcookie_nr_counted(import->pipeline.count.table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
 		.nr_merged = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_IMAGE],
 		.nr_not_split = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS],
@@ -427,14 +414,10 @@ void opi_import_close(struct opi_import *import)
 {
 	if (!import)
 		return;
-	opd_count_close_files(&import->pipeline.count);
-	opd_resolver_free(&import->pipeline.resolver);
-	opd_ledger_close(&import->book);
+	opd_pipeline_close(&import->pipeline);
+	opd_ledger_close(&import->pipeline.ledger);
 	opd_capture_close(&import->pipeline.capture);
 	opi_import_cpus_close(&import->cpus);
-	op_dcookie_table_free(import->table);
-	if (import->has_cookie_file)
-		opd_cookie_file_close(&import->pipeline.cookie_file);
 	opi_backlog_free(&import->held);
 	op_event_list_free(&import->events);
 	free(import->ids);

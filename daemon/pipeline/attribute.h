@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One sample between the decoder and its counters: every kind of sample is attributed and counted here. Sync thread only. */
+#ifndef OPD_ATTRIBUTE_H
+#define OPD_ATTRIBUTE_H
+
+#include "daemon/pipeline/pipeline.h"
+
+/*
+ * Finds the image, the cgroup and the callers of a sample of `event`, whose record is `header`. *ret_counted is complete but for
+ * event, account and amount, and refers to *ret_resolved. 0, -ENOMEM or -EBADMSG. Inline, since it runs for each sample.
+ */
+static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_event *event, const struct perf_event_header *header,
+				const struct op_sample *sample, struct opd_resolved *ret_resolved, struct opd_counted *ret_counted)
+{
+	const struct opd_capture *capture = &pipeline->capture;
+	int err = opd_resolve(&pipeline->resolver, sample, ret_resolved);
+
+	*ret_counted = (struct opd_counted){ .resolved = ret_resolved, .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu };
+	if (!err && op_unlikely(capture->with_cgroup))
+		err = op_record_sample_cgroup(header, &ret_counted->cgroup_id);
+	pipeline->arcs.nr_callers = 0;
+	if (!err && op_unlikely(opd_capture_has_chain(capture, event)))
+		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, ret_resolved, pipeline->count.arcs);
+	return err;
+}
+
+/* Counts an attributed sample and the calls of its chain. */
+static inline void opd_count_attributed(struct opd_pipeline *pipeline, const struct opd_counted *counted)
+{
+	opd_count_sample(&pipeline->count, counted);
+	if (op_unlikely(pipeline->arcs.nr_callers))
+		opd_arcs_count(&pipeline->arcs, &pipeline->count, counted);
+}
+
+/* Books a sample that opd_attribute could not attribute. */
+static inline void opd_lose_unattributed(struct opd_event *account, int err)
+{
+	account->lost[err == -EBADMSG ? OP_LOSS_undecodable : OP_LOSS_no_memory]++;
+}
+
+#endif
