@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/opd.h"
+#include "daemon/capture/kernel_source.h"
 
 #include <errno.h>
 #include <popt.h>

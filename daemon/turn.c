@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/capture/cpus.h"
+#include "daemon/capture/kernel_source.h"
 #include "daemon/resolve/forget.h"
 #include "daemon/keep/jit_write.h"
 #include "libop/base/log.h"

@@ -2,6 +2,7 @@
 daemon_libpipeline_a_SOURCES += \
 	daemon/capture/cpu_rings.c daemon/capture/cpu_rings.h \
 	daemon/capture/cpus.c daemon/capture/cpus.h \
+	daemon/capture/kernel_source.c daemon/capture/kernel_source.h \
+	daemon/capture/memory_source.c daemon/capture/memory_source.h \
 	daemon/capture/plan.c daemon/capture/plan.h \
-	daemon/capture/source.c daemon/capture/source.h \
 	daemon/capture/swappers.c daemon/capture/swappers.h

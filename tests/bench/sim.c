@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/capture/memory_source.h"
 #include "tests/bench/sim.h"
 
 #include <errno.h>

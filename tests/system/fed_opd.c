@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "daemon/capture/cpu_rings.h"
+#include "daemon/capture/kernel_source.h"
+#include "daemon/capture/memory_source.h"
 #include "daemon/opd.h"
 #include "libop/base/clock.h"
 

@@ -6,6 +6,7 @@
  */
 #include <sys/wait.h>
 
+#include "daemon/capture/kernel_source.h"
 #include "daemon/resolve/sideband.h"
 #include "daemon/keep/event_sums.h"
 #include "libop/base/clock.h"

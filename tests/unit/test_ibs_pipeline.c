@@ -3,6 +3,7 @@
  * IBS from a request to the sample files: what a host has, the list of events, a sampler's records
  * in a ring, each counted at its own address or lost by its reason, and what the memory view keeps.
  */
+#include "daemon/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * Many processes with memory that may hold JIT code, most of them without any: who costs a place or
  * a descriptor, and who has to give way.
  */
+#include "daemon/capture/kernel_source.h"
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 

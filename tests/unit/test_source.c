@@ -3,6 +3,7 @@
  * Memory pairs in the place of the kernel's: a made-up load whose outcome is known goes through the
  * sync thread's code, and each sample lies where it belongs or is lost by name.
  */
+#include "daemon/capture/memory_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

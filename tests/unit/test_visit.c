@@ -6,6 +6,7 @@
  * runs in it: a visit that looks at the side band any earlier than after the last swap, or reads a
  * frozen ring before that, files the sample wrong.
  */
+#include "daemon/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <dirent.h>

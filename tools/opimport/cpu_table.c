@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/opimport/cpu_table.h"
+#include "daemon/capture/memory_source.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/capture/source.h"
+#include "daemon/capture/memory_source.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "daemon/capture/cpu_rings.h"
 #include "libop/events/event_list.h"
-
-/* ---- the kernel's pair ---- */
-
-static void kernel_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds)
-{
-	*ret_fds = (struct opd_source_fds){
-		.samples = { cpu->pair.anchor_fds[0], cpu->pair.anchor_fds[1] },
-		.sideband = cpu->sideband_fd,
-	};
-}
-
-static bool kernel_pending(const struct opd_cpu *cpu)
-{
-	return op_ring_pending(&cpu->pair.rings[0]) || op_ring_pending(&cpu->pair.rings[1]);
-}
-
-static struct op_ring *kernel_read_ring(struct opd_cpu *cpu)
-{
-	return op_ring_pair_read_ring(&cpu->pair);
-}
-
-const struct opd_source opd_source_kernel = {
-	.is_host = true,
-	.epoll_events = EPOLLIN,
-	.fds = kernel_fds,
-	.pending = kernel_pending,
-	.read_ring = kernel_read_ring,
-};
-
-/* ---- a memory pair ---- */
 
 static void memory_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds)
 {

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/capture/kernel_source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/capture/cpus.h"
+#include "libop/perf/chain.h"
+#include "libop/events/event_list.h"
+#include "libop/perf/record.h"
+#include "libop/base/sys.h"
+
+#define SPARE_DESCRIPTORS 64 /* log, sockets, epoll, a sample file in the making ... */
+
+/* ---- the kernel's pair ---- */
+
+static void kernel_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds)
+{
+	*ret_fds = (struct opd_source_fds){
+		.samples = { cpu->pair.anchor_fds[0], cpu->pair.anchor_fds[1] },
+		.sideband = cpu->sideband_fd,
+	};
+}
+
+static bool kernel_pending(const struct opd_cpu *cpu)
+{
+	return op_ring_pending(&cpu->pair.rings[0]) || op_ring_pending(&cpu->pair.rings[1]);
+}
+
+static struct op_ring *kernel_read_ring(struct opd_cpu *cpu)
+{
+	return op_ring_pair_read_ring(&cpu->pair);
+}
+
+const struct opd_source opd_source_kernel = {
+	.is_host = true,
+	.epoll_events = EPOLLIN,
+	.fds = kernel_fds,
+	.pending = kernel_pending,
+	.read_ring = kernel_read_ring,
+};
+
+/* ---- opening ---- */
+
+static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_why, format, args) < 0)
+		*ret_why = NULL;
+	va_end(args);
+}
+
+static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
+{
+	return nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
+}
+
+/* Asks for as many descriptors as will be needed. */
+static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
+{
+	rlim_t need = nr_descriptors(nr_cpus, nr_events);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -errno;
+	if (limit.rlim_cur >= need)
+		return 0;
+	limit.rlim_cur = need;
+	if (limit.rlim_max < need)
+		limit.rlim_max = need;
+	if (!setrlimit(RLIMIT_NOFILE, &limit))
+		return 0;
+	explain(ret_why,
+		"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
+		nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit.rlim_max);
+	return -EMFILE;
+}
+
+int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted)
+{
+	rlim_t need = nr_descriptors(capture->nr_online, capture->nr_opened), wanted;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	wanted = op_min_u64(need + nr_wanted, limit.rlim_max);
+	if (limit.rlim_cur < wanted) {
+		struct rlimit raised = { .rlim_cur = wanted, .rlim_max = limit.rlim_max };
+
+		if (!setrlimit(RLIMIT_NOFILE, &raised))
+			limit = raised;
+	}
+	return (int)op_min_u64(limit.rlim_cur - op_min_u64(limit.rlim_cur, need), INT_MAX);
+}
+
+/* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
+static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.sample_type = OP_SAMPLE_TYPE,
+		.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0,
+		.sample_id_all = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.namespaces = 1,
+		.ksymbol = 1,
+		.cgroup = capture->with_cgroup,
+		.watermark = 1,
+		.wakeup_watermark = (uint32_t)watermark_bytes,
+		.use_clockid = 1,
+		.clockid = OP_CLOCK,
+	};
+	int fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd == -EINVAL && attr.read_format) {
+		attr.read_format = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd >= 0)
+			capture->has_format_lost = false;
+	}
+	if (fd == -EINVAL || fd == -E2BIG) {
+		attr.ksymbol = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+	return fd;
+}
+
+/* The sample is a frame, too. */
+static void ask_for_chain(const struct opd_capture *capture, struct perf_event_attr *attr)
+{
+	attr->sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
+	attr->exclude_callchain_kernel = attr->exclude_kernel;
+	attr->exclude_callchain_user = attr->exclude_user;
+}
+
+static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
+{
+	struct perf_event_attr attr = { 0 };
+	int fd;
+
+	op_event_attr(event, &attr);
+	attr.sample_type = opd_capture_sample_type(capture, event);
+	if (capture->callgraph)
+		ask_for_chain(capture, &attr);
+	attr.sample_id_all = 1;
+	attr.wakeup_events = capture->wakeup_records;
+	attr.disabled = 1;
+	attr.use_clockid = 1;
+	attr.clockid = OP_CLOCK;
+	attr.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0;
+	fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd == -EINVAL && capture->has_format_lost) {
+		attr.read_format = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd >= 0)
+			capture->has_format_lost = false;
+	}
+	return fd;
+}
+
+/* Whether the event is refused for another reason than the cgroup. */
+static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_event *event, int cpu)
+{
+	int fd;
+
+	capture->with_cgroup = false;
+	fd = open_sampling(capture, event, cpu);
+	capture->with_cgroup = true;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0;
+}
+
+static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t index, char **ret_why)
+{
+	const struct op_event *wanted = &capture->events[index];
+	struct opd_event *event = &cpu->events[index];
+	int err;
+
+	event->fd = open_sampling(capture, wanted, (int)cpu->cpu);
+	if (event->fd == -EINVAL && capture->with_cgroup && !refuses_without_cgroup(capture, wanted, (int)cpu->cpu)) {
+		explain(ret_why, "--separate=cgroup: this kernel does not say in which cgroup a sample was taken (Linux 5.7 with "
+				 "CONFIG_CGROUP_PERF does)");
+		return event->fd;
+	}
+	if (event->fd < 0) {
+		*ret_why = op_event_explain(wanted, event->fd);
+		return event->fd;
+	}
+	err = op_sys_ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id);
+	if (!err)
+		err = op_ring_pair_attach(&cpu->pair, event->fd);
+	if (err)
+		explain(ret_why, "%s on CPU %u: cannot direct samples to the ring: %s", wanted->name, cpu->cpu, strerror(-err));
+	return err;
+}
+
+static int explain_ring(int err, uint32_t cpu, char **ret_why)
+{
+	const char *remedy = err == -EPERM || err == -EACCES ? ": run as root or with CAP_PERFMON and CAP_IPC_LOCK"
+			     : err == -ENOMEM                ? ": no memory, try a smaller RingSize="
+			     : err == -EMFILE                ? ": raise LimitNOFILE="
+							     : "";
+
+	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), remedy);
+	return err;
+}
+
+static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+{
+	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
+
+	if (err)
+		return explain_ring(err, cpu->cpu, ret_why);
+	cpu->sideband_known = cpu->sideband_told = 0;
+	cpu->sideband_was_full = false;
+	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
+	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
+	if (err)
+		return explain_ring(err, cpu->cpu, ret_why);
+	for (size_t i = 0; i < capture->nr_opened && !err; i++)
+		err = open_event(capture, cpu, i, ret_why);
+	return err;
+}
+
+static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, bool enable)
+{
+	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int err = 0;
+
+	for (size_t e = 0; cpu->source->is_host && e < capture->nr_opened; e++) {
+		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
+
+		if (result < 0 && !err)
+			err = result;
+	}
+	return err;
+}
+
+/* Whether it was the CPU that was not there, and not a counter of it. What went and came back meanwhile has left its first events dead. */
+static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
+{
+	int fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENODEV || opd_cpu_stay(cpu->cpu) != cpu->stay;
+}
+
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+{
+	char *why = NULL;
+	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
+
+	cpu->stay = opd_cpu_stay(cpu->cpu);
+	if (!err)
+		err = open_cpu(capture, cpu, &why);
+	if (!err && capture->enabled)
+		err = enable_cpu(capture, cpu, true);
+	if (err) {
+		opd_cpu_close_rings(cpu, capture->nr_events);
+		if (err == -ENODEV && is_away(capture, cpu)) {
+			free(why);
+			return 0;
+		}
+		if (!why)
+			explain(&why, "cannot start capturing on CPU %u: %s", cpu->cpu, strerror(-err));
+		*ret_why = why;
+		return err;
+	}
+	cpu->online = true;
+	capture->nr_online++;
+	return 0;
+}
+
+/* A slot for every CPU that can be online, so that nothing moves when one comes. */
+static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size_t nr_possible)
+{
+	capture->cpus = calloc(nr_possible, sizeof(*capture->cpus));
+	if (!capture->cpus)
+		return -ENOMEM;
+	capture->nr_cpus = nr_possible;
+	for (size_t c = 0; c < nr_possible; c++) {
+		struct opd_cpu *cpu = &capture->cpus[c];
+
+		cpu->cpu = possible[c];
+		cpu->source = &opd_source_kernel;
+		cpu->sideband_fd = -1;
+		cpu->pair.anchor_fds[0] = cpu->pair.anchor_fds[1] = -1;
+		cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
+		if (!cpu->events)
+			return -ENOMEM;
+		for (size_t e = 0; e < capture->nr_events; e++)
+			cpu->events[e].fd = -1;
+	}
+	return 0;
+}
+
+/* The sizes of the rings, before any is opened. */
+static void plan_rings(struct opd_capture *capture, const struct op_config *config, const uint32_t *online, size_t nr_online)
+{
+	struct opd_load load = {
+		.nr_cpus = nr_online,
+		.events = capture->events,
+		.nr_events = capture->nr_opened,
+		.wait_ns = OPD_PLAN_WAIT_NS,
+		.visit_ns = config->visit_ms * OP_NS_PER_MS,
+		.watermark_bytes = config->watermark_bytes,
+		.callgraph = capture->callgraph,
+	};
+
+	/* Where it cannot be measured, nothing can be opened either, and that is reported with its reason. */
+	if (opd_plan_measure_wait((int)online[0], &load.wait_ns) < 0)
+		load.wait_ns = OPD_PLAN_WAIT_NS;
+	opd_plan_make(&load, &capture->plan);
+	capture->ring_bytes = config->ring_bytes ? config->ring_bytes : capture->plan.ring_bytes;
+	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
+	capture->watermark_bytes = config->watermark_bytes;
+	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
+		capture->watermark_bytes = capture->ring_bytes / 4;
+}
+
+static int open_online(struct opd_capture *capture, const struct op_config *config, char **ret_why)
+{
+	uint32_t *online;
+	size_t nr_online;
+	int err = opd_cpus_online(&online, &nr_online);
+
+	if (err)
+		return err;
+	plan_rings(capture, config, online, nr_online);
+	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
+		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
+			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
+	free(online);
+	return err;
+}
+
+static int check_callgraph(uint32_t callgraph, uint32_t max_stack, char **ret_why)
+{
+	if (callgraph <= max_stack)
+		return 0;
+	explain(ret_why, "--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32 " calls: raise kernel.perf_event_max_stack",
+		callgraph, max_stack);
+	return -EOVERFLOW;
+}
+
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+		     bool with_cgroup, uint32_t callgraph, char **ret_why)
+{
+	uint32_t *possible = NULL;
+	size_t nr_possible = 0;
+	char *why = NULL;
+	int err = opd_cpus_possible(&possible, &nr_possible);
+
+	*capture = (struct opd_capture){
+		.events = events,
+		.nr_events = nr_events,
+		.nr_opened = op_event_nr_opened(events, nr_events),
+		.wakeup_records = (uint32_t)config->wakeup_records,
+		.with_cgroup = with_cgroup,
+		.callgraph = callgraph,
+		.max_stack = op_chain_max_stack(),
+		.has_format_lost = true,
+	};
+	if (!err)
+		err = check_callgraph(callgraph, capture->max_stack, &why);
+	if (!err)
+		err = make_cpus(capture, possible, nr_possible);
+	if (!err)
+		err = open_online(capture, config, &why);
+	free(possible);
+	if (!err)
+		return 0;
+	opd_capture_close(capture);
+	if (!why)
+		explain(&why, "cannot start capturing: %s", strerror(-err));
+	*ret_why = why;
+	return err;
+}
+
+int opd_capture_enable(struct opd_capture *capture, bool enable)
+{
+	int err = 0;
+
+	for (size_t c = 0; c < capture->nr_cpus; c++) {
+		int result = capture->cpus[c].online ? enable_cpu(capture, &capture->cpus[c], enable) : 0;
+
+		if (result < 0 && !err)
+			err = result;
+	}
+	/* On a failure some sample: they are all stopped again, so that the state is one or the other. */
+	if (err && enable) {
+		for (size_t c = 0; c < capture->nr_cpus; c++)
+			if (capture->cpus[c].online)
+				enable_cpu(capture, &capture->cpus[c], false);
+		return err;
+	}
+	capture->enabled = enable;
+	return err;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The kernel as the source of records: everything that calls perf_event_open. Each online CPU gets a ring pair on two anchors, a
+ * side-band ring on a tracking event, and one sampling event per configured event. All privilege that opd needs is needed here:
+ *
+ *   perf_event_open of a CPU, all processes      CAP_PERFMON, or kernel.perf_event_paranoid <= 0
+ *   ring memory beyond perf_event_mlock_kb       CAP_IPC_LOCK
+ *   one descriptor per event and CPU             RLIMIT_NOFILE
+ */
+#ifndef OPD_KERNEL_SOURCE_H
+#define OPD_KERNEL_SOURCE_H
+
+#include "daemon/capture/cpu_rings.h"
+#include "libop/base/compiler.h"
+#include "libop/control/config.h"
+
+extern const struct opd_source opd_source_kernel;
+
+/*
+ * Opens the rings and events of all online CPUs. Only the tracking events are enabled. A CPU that goes offline meanwhile is
+ * left out. `events` must outlive the capture. 0; or -errno and *ret_why, one line with the failure and its remedy, which the
+ * caller frees; then nothing is left open. Called by the main thread, before the sync thread starts.
+ */
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+		     bool with_cgroup, uint32_t callgraph, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Opens a CPU that came online; it samples when the others do. 0; the CPU is not online when it went again meanwhile. Else
+ * -errno and *ret_why as above, and the CPU stays offline.
+ */
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Raises the limit on descriptors, within the hard limit, to make room for nr_wanted more than the capture and the daemon need.
+ * Returns the first descriptor number that optional users must not reach: the numbers from there on are for all CPUs and the
+ * daemon.
+ */
+int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted) OP_NONNULL;
+
+/* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
+int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
+
+#endif
