@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/count/image_filter.h"
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
 #include "daemon/journal.h"
 #include "libop/base/log.h"
 #include "daemon/state.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
 #include "daemon/keep/event_sums.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"

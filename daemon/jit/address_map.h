@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The JIT code of one address space: which function was at an address at which time. Functions come one by one, a later one
- * cuts what it overlaps, and what was cut off is kept as the past as mappings are (daemon/resolve/mapset.h). Each function that has
+ * cuts what it overlaps, and what was cut off is kept as the past as mappings are (daemon/jit/mapset.h). Each function that has
  * samples gets a place of its own in a synthetic range of addresses, so that code which replaces other code at an address is
  * counted apart from it.
  *
@@ -12,7 +12,7 @@
 #ifndef OPD_JIT_MAP_H
 #define OPD_JIT_MAP_H
 
-#include "daemon/resolve/mapset.h"
+#include "daemon/jit/mapset.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"
 #include "libop/control/jit_stats.h"

@@ -11,7 +11,6 @@
 
 #include <sys/stat.h>
 
-#include "daemon/resolve/image.h"
 #include "libop/base/compiler.h"
 
 struct opd_jit_owner {

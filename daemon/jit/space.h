@@ -1,43 +1,114 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What code.c, which reads and finds JIT code, and daemon/keep/jit_write.c, which writes its objects, share. */
+/*
+ * A space: the JIT code of one process as its own files tell it, /tmp/perf-PID.map and jitdump. Known functions are counted under
+ * an anonymous image of the space, at addresses of the space's synthetic range (address_map.h). The symbols of that image are in
+ * TGID.jo beside the sample files. daemon/resolve/jit_lookup.h says which spaces an address space has.
+ *
+ * Sync thread only.
+ */
 #ifndef OPD_JIT_SPACE_H
 #define OPD_JIT_SPACE_H
 
-#include "daemon/jit/code.h"
 #include "daemon/jit/address_map.h"
-#include "daemon/jit/owner.h"
 #include "daemon/jit/jitdump.h"
+#include "daemon/jit/owner.h"
 #include "daemon/jit/perf_map.h"
 #include "libop/base/compiler.h"
+#include "libop/control/jit_stats.h"
+#include "libop/session/dcookie.h"
 
-#define OPD_JIT_LABEL "jit-" /* of the images, followed by when they were made */
+#define OPD_JIT_SPACES_MAX      1024u                     /* at a time */
+#define OPD_JIT_DESCRIPTORS_MAX (2u * OPD_JIT_SPACES_MAX) /* of all of them: a directory in /proc and a dump each */
+#define OPD_JIT_LABEL           "jit-"                    /* begins the names of the images; a time follows */
+
+/* Of objects, below the session directory. */
+struct opd_jit_paths {
+	char **paths;
+	size_t nr;
+};
+
+/* All spaces. */
+struct opd_jit {
+	struct op_dcookie_table *table;
+	struct opd_jit_space *spaces;
+	size_t nr_spaces;
+	int max_fd; /* descriptor numbers from here on are for others; a process that would need one is refused */
+	uint64_t counters[OP_NR_JIT];
+	uint64_t visit_ns, budget; /* bytes that may still be read in this visit */
+	uint64_t next_write_ns;
+	struct opd_jit_paths changed; /* written, and not synced yet */
+	struct opd_jit_paths failed;  /* could not be written the last time */
+};
 
 struct opd_jit_space {
 	struct opd_jit *jit;
 	struct opd_jit_space *next, **link;
-	struct opd_jit_space *base; /* what was there when it was forked */
+	struct opd_jit_space *base; /* of the parent process when it forked this one; a reference */
 	uint32_t refs;
 	struct opd_jit_owner owner;
 	struct opd_jit_map map;
 	struct opd_perf_map perf_map;
 	struct opd_jitdump dump;
-	uint64_t visit_ns;     /* when its files were looked at */
-	uint64_t next_read_ns; /* a process that writes much has to wait */
+	uint64_t visit_ns;     /* of the last reading of its files */
+	uint64_t next_read_ns; /* delays the reading of a process that writes much */
 	uint64_t cookie;       /* of its image; OP_DCOOKIE_NONE until it has samples */
 	uint32_t nr_written;   /* functions in its objects as they were written last */
 	uint32_t nr_failed;    /* of these objects: jit.failed has their paths */
-	bool refused;          /* a file of it was */
+	bool refused;          /* one of its files was */
 };
+
+/* A process that may tell of its code. */
+struct opd_jit_process {
+	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
+	uint64_t began_ns;        /* when its program began, OP_CLOCK; 0: before opd looked */
+	bool has_ended;
+};
+
+void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table) OP_NONNULL;
+void opd_jit_free(struct opd_jit *jit) OP_NONNULL;
+
+/* Makes an empty space with one reference. 0; -ENFILE: too many spaces or too few descriptors; -ENOMEM. */
+int opd_jit_space_new(struct opd_jit *jit, const struct opd_jit_process *process,
+		      struct opd_jit_space **ret_space) OP_NONNULL OP_MUST_CHECK;
+
+/* opd_jit_space_get adds a reference, opd_jit_space_put drops one. The space is freed without references and with its objects written. */
+struct opd_jit_space *opd_jit_space_get(struct opd_jit_space *space);
+void opd_jit_space_put(struct opd_jit_space *space);
+
+/* Frees a space without references, and drops its reference to its base. */
+void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;
+
+/* True when the process tells of its code, or may still do so. */
+static inline bool opd_jit_space_is_useful(const struct opd_jit_space *space)
+{
+	return space->map.nr_functions || (space->dump.fd >= 0 && !space->dump.ended);
+}
 
 static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)
 {
 	return space->nr_written == space->map.nr_sampled && !space->nr_failed;
 }
 
-/* Frees the paths, and there are none. */
-void opd_jit_forget_paths(struct opd_jit_paths *paths) OP_NONNULL;
+/* True for the path of a jitdump. */
+bool opd_jit_is_dump(const char *path) OP_NONNULL;
 
-/* Frees a space that nobody refers to, and gives back its reference to its base. */
-void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;
+/*
+ * Opens the dump that the process has mapped from start to end, before the file can go away. 0; -ENFILE: too few descriptors;
+ * another -errno. A file that may not be used is counted.
+ */
+int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_t end, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads what is new in the files of the process, once per visit and as far as the budget of the visit goes. */
+void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times) OP_NONNULL;
+
+/* Finds the function that was at an address at that time. False: there is none, or no memory. */
+bool opd_jit_space_find(struct opd_jit_space *space, uint64_t address, uint64_t time_ns,
+			struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
+
+/* Calls `visit` for the cookie of each space; OP_DCOOKIE_NONE among them. */
+void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t cookie, void *arg), void *arg) OP_NONNULL_ARGS(1, 2);
+
+/* Frees the paths and empties the list. */
+void opd_jit_forget_paths(struct opd_jit_paths *paths) OP_NONNULL;
 
 #endif

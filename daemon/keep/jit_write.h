@@ -9,7 +9,7 @@
 #define OPD_JIT_WRITE_H
 
 #include "daemon/count/count.h"
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
 #include "libop/base/compiler.h"
 
 /* Writes the objects that are missing or old: now and then, or at once when `at_once`. Failures are counted and tried again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/resolve/forget.h"
 
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
 
 #define DUE_MIN 4096
 

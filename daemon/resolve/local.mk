@@ -7,10 +7,10 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/resolve/forget.c daemon/resolve/forget.h \
 	daemon/resolve/generation.c daemon/resolve/generation.h \
 	daemon/resolve/image.c daemon/resolve/image.h \
+	daemon/resolve/jit_lookup.c daemon/resolve/jit_lookup.h \
 	daemon/resolve/kallsyms.c daemon/resolve/kallsyms.h \
 	daemon/resolve/kernel_map.c daemon/resolve/kernel_map.h \
 	daemon/resolve/locate.c daemon/resolve/locate.h \
-	daemon/resolve/mapset.c daemon/resolve/mapset.h \
 	daemon/resolve/mount_view.c daemon/resolve/mount_view.h \
 	daemon/resolve/mounts.c daemon/resolve/mounts.h \
 	daemon/resolve/proc_scan.c daemon/resolve/proc_scan.h \

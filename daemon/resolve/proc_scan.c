@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/resolve/image.h"
-#include "daemon/jit/code.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/locate.h"
 #include "libop/base/sys.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
 #include "libop/session/dcookie.h"
 
 /* How many there were, the older ones included. */

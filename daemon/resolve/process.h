@@ -10,7 +10,7 @@
 #define OPD_PROCESS_H
 
 #include "daemon/resolve/stat_cache.h"
-#include "daemon/resolve/mapset.h"
+#include "daemon/jit/mapset.h"
 #include "daemon/resolve/mount_view.h"
 #include "libop/base/clock.h"
 #include "libop/base/compiler.h"

@@ -4,7 +4,8 @@
 #include <errno.h>
 
 #include "daemon/resolve/forget.h"
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
 

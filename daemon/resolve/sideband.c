@@ -5,7 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/resolve/forget.h"
-#include "daemon/jit/code.h"
+#include "daemon/resolve/jit_lookup.h"
 
 #define RECORD_BYTES_MAX UINT16_MAX /* as perf_event_header.size says it */
 

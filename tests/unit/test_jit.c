@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "daemon/jit/address_map.h"
 #include "daemon/jit/object.h"
 #include "daemon/jit/owner.h"

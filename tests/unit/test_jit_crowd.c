@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "daemon/capture/cpu_rings.h"
-#include "daemon/jit/code.h"
+#include "daemon/jit/space.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/mapset.h"
+#include "daemon/jit/mapset.h"
 
 #include <errno.h>
 

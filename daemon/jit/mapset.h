@@ -16,7 +16,7 @@ struct opd_mapping {
 	uint64_t key;            /* offset of `start` in the image: file offset, or bytes from the start of the region */
 	uint64_t cookie;         /* of the image; of the label when region_end is not 0 (daemon/resolve/image.h) */
 	uint64_t region_end;     /* anonymous region: address after its last byte, also when a part was cut off; 0 for a file */
-	bool may_be_jit;         /* code may have been made there at run time (daemon/jit/code.h) */
+	bool may_be_jit;         /* code may have been made there at run time (daemon/resolve/jit_lookup.h) */
 	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
 };
 

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit/space.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+
+#define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read from all files in one visit; the next visit reads on */
+#define READ_COST_FACTOR 16u                 /* of the time, reading one process's files takes a sixteenth at most */
+
+void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
+{
+	*jit = (struct opd_jit){ .table = table, .max_fd = INT_MAX };
+}
+
+/* ---- spaces ---- */
+
+void opd_jit_space_free(struct opd_jit_space *space)
+{
+	struct opd_jit_space *base = space->base;
+
+	*space->link = space->next;
+	if (space->next)
+		space->next->link = space->link;
+	space->jit->nr_spaces--;
+	opd_jit_map_free(&space->map);
+	opd_jitdump_close(&space->dump);
+	opd_jit_owner_close(&space->owner);
+	free(space);
+	opd_jit_space_put(base);
+}
+
+struct opd_jit_space *opd_jit_space_get(struct opd_jit_space *space)
+{
+	if (space)
+		space->refs++;
+	return space;
+}
+
+void opd_jit_space_put(struct opd_jit_space *space)
+{
+	if (!space || --space->refs)
+		return;
+	/* The process is gone: nothing more is read from it. */
+	opd_jit_owner_close(&space->owner);
+	if (opd_jit_space_is_written(space))
+		opd_jit_space_free(space);
+}
+
+/* True when there is no descriptor left, or only those that are for others. */
+static bool is_short(const struct opd_jit *jit, int fd)
+{
+	return fd == -EMFILE || fd == -ENFILE || fd >= jit->max_fd;
+}
+
+int opd_jit_space_new(struct opd_jit *jit, const struct opd_jit_process *process, struct opd_jit_space **ret_space)
+{
+	struct opd_jit_space *space;
+
+	if (jit->nr_spaces >= OPD_JIT_SPACES_MAX)
+		return -ENFILE;
+	space = calloc(1, sizeof(*space));
+	if (!space)
+		return -ENOMEM;
+	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .next = jit->spaces, .link = &jit->spaces };
+	space->map.counters = jit->counters;
+	space->dump.fd = space->owner.proc_fd = -1;
+	space->owner.pid = process->pid;
+	if (!process->has_ended)
+		opd_jit_owner_init(&space->owner, process->pid, process->began_ns);
+	if (!space->owner.is_known && !is_short(jit, space->owner.proc_fd))
+		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, process->began_ns);
+	if (space->next)
+		space->next->link = &space->next;
+	jit->spaces = space;
+	jit->nr_spaces++;
+	if (is_short(jit, space->owner.proc_fd)) {
+		opd_jit_space_put(space);
+		return -ENFILE;
+	}
+	*ret_space = space;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static void refuse_file(struct opd_jit_space *space)
+{
+	space->jit->counters[OP_JIT_refused_files] += !space->refused;
+	space->refused = true;
+}
+
+static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_times *times)
+{
+	char path[64];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", space->owner.ns_pid);
+	fd = opd_jit_owner_open(&space->owner, path, &st);
+	if (fd == -EPERM || fd == -ELOOP)
+		refuse_file(space);
+	if (fd < 0)
+		return;
+	if (opd_jit_owner_is_older(&space->owner, &st)) {
+		close(fd);
+		return;
+	}
+	/* Without memory the functions are unknown, as if the process had not written them. */
+	if (opd_perf_map_read(&space->perf_map, fd, &st, &space->map, times, &space->jit->budget) == -ENOMEM)
+		space->jit->counters[OP_JIT_refused_memory]++;
+	close(fd);
+}
+
+void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times)
+{
+	struct opd_jit *jit = space->jit;
+	uint64_t begin_ns;
+
+	if (jit->visit_ns != times->now_ns) {
+		jit->visit_ns = times->now_ns;
+		jit->budget = VISIT_MAX_BYTES;
+	}
+	if (space->visit_ns == times->now_ns || times->now_ns < space->next_read_ns)
+		return;
+	begin_ns = op_now_ns();
+	space->visit_ns = times->now_ns;
+	read_perf_map(space, times);
+	if (opd_jitdump_read(&space->dump, &space->map, times, &jit->budget) == -ENOMEM)
+		jit->counters[OP_JIT_refused_memory]++;
+	space->next_read_ns = times->now_ns + READ_COST_FACTOR * (op_now_ns() - begin_ns);
+}
+
+/* The last component is "jit-", digits and ".dump". */
+bool opd_jit_is_dump(const char *path)
+{
+	static const char prefix[] = "/jit-", suffix[] = ".dump";
+	const char *slash = strrchr(path, '/'), *digits = slash ? slash + strlen(prefix) : NULL;
+	size_t nr_digits;
+
+	if (!slash || strncmp(slash, prefix, strlen(prefix)))
+		return false;
+	nr_digits = strspn(digits, "0123456789");
+	return nr_digits && !strncmp(digits + nr_digits, suffix, strlen(suffix));
+}
+
+int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_t end, const char *path)
+{
+	struct stat st;
+	int fd = opd_jit_owner_open_mapped(&space->owner, start, end, path, &st);
+
+	if (fd == -EPERM || fd == -ELOOP)
+		refuse_file(space);
+	if (is_short(space->jit, fd)) {
+		if (fd >= 0)
+			close(fd);
+		return -ENFILE;
+	}
+	if (fd < 0)
+		return fd;
+	space->dump = (struct opd_jitdump){ .fd = fd };
+	return 0;
+}
+
+/* ---- samples ---- */
+
+/* Each space has its own name: pids are used again, and an earlier opd may have filed the same process. */
+static uint64_t cookie_of(struct opd_jit_space *space)
+{
+	char label[32];
+	struct op_image_id id = {
+		.name = {
+			.kind = OP_IMAGE_ANON,
+			.name = label,
+			.tgid = (int32_t)space->owner.pid,
+			.start = OPD_JIT_RANGE_START,
+			.end = OPD_JIT_RANGE_START + OPD_JIT_RANGE_BYTES,
+		},
+	};
+
+	if (space->cookie != OP_DCOOKIE_NONE)
+		return space->cookie;
+	snprintf(label, sizeof(label), OPD_JIT_LABEL "%llx", (unsigned long long)op_clock_ns(CLOCK_REALTIME) / 1000u);
+	space->cookie = op_dcookie_get(space->jit->table, &id);
+	space->jit->counters[OP_JIT_processes]++;
+	return space->cookie;
+}
+
+bool opd_jit_space_find(struct opd_jit_space *space, uint64_t address, uint64_t time_ns, struct op_location *ret_location)
+{
+	struct op_location location;
+
+	if (!opd_jit_map_find(&space->map, address, time_ns, &location.offset))
+		return false;
+	location.cookie = cookie_of(space);
+	if (location.cookie == OP_DCOOKIE_NONE)
+		return false;
+	*ret_location = location;
+	return true;
+}
+
+void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	for (const struct opd_jit_space *space = jit->spaces; space; space = space->next)
+		visit(space->cookie, arg);
+}
+
+void opd_jit_forget_paths(struct opd_jit_paths *paths)
+{
+	for (size_t i = 0; i < paths->nr; i++)
+		free(paths->paths[i]);
+	free(paths->paths);
+	*paths = (struct opd_jit_paths){ 0 };
+}
+
+void opd_jit_free(struct opd_jit *jit)
+{
+	while (jit->spaces) {
+		jit->spaces->base = NULL;
+		opd_jit_space_free(jit->spaces);
+	}
+	opd_jit_forget_paths(&jit->changed);
+	opd_jit_forget_paths(&jit->failed);
+	*jit = (struct opd_jit){ 0 };
+}
