@@ -65,3 +65,10 @@ int op_build_id_of_notes_file(const char *path, struct op_build_id *ret_id)
 		return (int)nr;
 	return op_build_id_in_notes(notes, nr_bytes, ret_id) ? 0 : -ENODATA;
 }
+
+void op_build_id_format(const uint8_t *build_id, size_t nr_bytes, char digits[OP_BUILD_ID_DIGITS])
+{
+	digits[0] = '\0';
+	for (size_t i = 0; i < nr_bytes && i < OP_BUILD_ID_BYTES_MAX; i++)
+		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
+}

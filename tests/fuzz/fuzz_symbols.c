@@ -6,16 +6,15 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-#include "tools/symbols/debug_damage.h"
-#include "tools/symbols/symbols.h"
 #include "tools/symbols/bfd_file.h"
-#include "tools/symbols/packed_file.h"
 #include "tools/symbols/lines.h"
+#include "tools/symbols/packed_file.h"
+#include "tools/symbols/read.h"
 
 #define IMAGE_NAME  "image"
 #define CHECKED_MAX 64 /* symbols whose code and lines are asked for */
 
-static void check_symbol(const struct opr_symbols *symbols, const struct opr_symbol *symbol)
+static void check_symbol(const struct opr_symbols *symbols, const struct opr_symbol *symbol, struct opr_lines *lines)
 {
 	const char *file = NULL;
 	unsigned int line = 0;
@@ -24,7 +23,7 @@ static void check_symbol(const struct opr_symbols *symbols, const struct opr_sym
 
 	fuzz_check(symbol->name && symbol->shown);
 	fuzz_check(!symbol->size || opr_symbols_find(symbols, symbol->start) == symbol);
-	if (opr_symbols_line(symbols, symbol->vma, &file, &line))
+	if (lines && opr_lines_find(lines, symbol->vma, &file, &line))
 		fuzz_check(file && line);
 	if (!opr_symbols_code(symbols, symbol, &code, &nr_bytes))
 		fuzz_check(code && nr_bytes <= symbol->size);
@@ -56,34 +55,40 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 }
 
 /* What is wrong with the debugging information, if anything is, also where lines were found. */
-static void check_damage(const struct opr_lines *lines)
+static void check_damage(const struct opr_lines *lines, const char *image)
 {
 	const char *path, *damage = opr_lines_damage(lines, false, &path);
+	bfd *abfd;
 
 	fuzz_check(path && (!damage || (*damage && !strchr(damage, '\n'))));
-	damage = opr_debug_probe(lines->abfd);
+	abfd = opr_bfd_open(image);
+	fuzz_check(abfd);
+	damage = opr_lines_probe(abfd);
 	fuzz_check(!damage || *damage);
+	bfd_close(abfd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .lines = true };
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL };
 	struct opr_symbols symbols = { 0 };
+	struct opr_lines *lines = NULL;
 	char path[FUZZ_PATH_BYTES];
 
 	fuzz_check(fuzz_dir_write(IMAGE_NAME, bytes, nr_bytes));
 	fuzz_dir_path(path, IMAGE_NAME);
-	opr_debug_listen();
 	if (!opr_symbols_read_bfd(&symbols, path, path, &options)) {
+		fuzz_check(!opr_lines_open(path, path, NULL, &lines));
 		for (size_t i = 0; i < symbols.nr_symbols; i++) {
 			fuzz_check(!i || symbols.symbols[i - 1].start < symbols.symbols[i].start);
 			if (i < CHECKED_MAX)
-				check_symbol(&symbols, &symbols.symbols[i]);
+				check_symbol(&symbols, &symbols.symbols[i], lines);
 		}
 		check_kept(&symbols, path);
-		if (symbols.lines)
-			check_damage(symbols.lines);
+		if (lines)
+			check_damage(lines, path);
 	}
+	opr_lines_close(lines);
 	opr_symbols_free(&symbols);
 	return 0;
 }

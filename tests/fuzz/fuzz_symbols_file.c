@@ -9,8 +9,8 @@
 #include <fcntl.h>
 
 #include "tools/symbols/pack.h"
-#include "tools/symbols/symbols.h"
 #include "tools/symbols/packed_file.h"
+#include "tools/symbols/read.h"
 
 #define LIST_NAME "kallsyms"
 

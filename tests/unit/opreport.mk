@@ -44,7 +44,7 @@ tests_unit_test_code_windows_LDADD = tools/libcode.a $(opreport_test_libs)
 tests_unit_test_object_look_SOURCES = tests/unit/test_object_look.c
 tests_unit_test_object_look_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_object_look_LDADD = $(opreport_test_libs) $(BFD_LIBS)
-tests_unit_test_object_look_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opr_debug_probe
+tests_unit_test_object_look_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opr_lines_probe
 
 tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
 tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -140,7 +140,7 @@ static struct opd_mapped_file file_on(uint64_t device)
 static void what_the_real_kernel_says(void **state OP_UNUSED)
 {
 	struct opd_mapped_file file = { .pid = (uint32_t)getpid(), .address = (uintptr_t)set_up };
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", said[64] = "", command[128];
+	char digits[OP_BUILD_ID_DIGITS] = "", said[64] = "", command[128];
 	struct op_build_id id;
 	struct stat st;
 	FILE *stream;

@@ -17,14 +17,15 @@
 #include "libop/base/stop.h"
 #include "tools/common/child.h"
 #include "tools/code/listing.h"
-#include "tools/symbols/elf_id.h"
-#include "tools/symbols/line_table.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/symbols/lines.h"
 #include "tools/symbols/object_look.h"
 #include "tools/symbols/cache.h"
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/pack.h"
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/packed_file.h"
+#include "tools/symbols/read.h"
 
 #define SELF "/proc/self/exe"
 
@@ -650,7 +651,7 @@ bfd *__wrap_opr_bfd_open(const char *path)
 
 static void test_object(void **state)
 {
-	char dir[] = "/tmp/opd-object-XXXXXX", digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
+	char dir[] = "/tmp/opd-object-XXXXXX", digits[OP_BUILD_ID_DIGITS] = "";
 	struct opr_object object = { 0 };
 	struct stat st;
 	char *image;

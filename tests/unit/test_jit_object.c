@@ -14,7 +14,8 @@
 #include "libop/base/file.h"
 #include "libop/session/jit_object_check.h"
 #include "libop/base/sys.h"
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/lines.h"
+#include "tools/symbols/read.h"
 #include "tools/symbols/bfd_file.h"
 
 #define BASE UINT64_C(0x7f0000000000)
@@ -95,12 +96,12 @@ static const char *symbol_at(const struct opr_symbols *symbols, uint64_t offset)
 	return symbol ? symbol->name : "";
 }
 
-static void check_line(const struct opr_symbols *symbols, uint64_t offset, const char *wanted, unsigned int wanted_line)
+static void check_line(struct opr_lines *lines, uint64_t offset, const char *wanted, unsigned int wanted_line)
 {
 	const char *file = "";
 	unsigned int line = 0;
 
-	assert_true(opr_symbols_line(symbols, OPD_JIT_RANGE_START + offset, &file, &line));
+	assert_true(opr_lines_find(lines, OPD_JIT_RANGE_START + offset, &file, &line));
 	assert_string_equal(file, wanted);
 	assert_int_equal(line, wanted_line);
 }
@@ -120,11 +121,12 @@ static void check_code(const char *path, uint64_t offset)
 
 static void an_object_is_read_again(void **state)
 {
-	const struct opr_symbol_options options = { .demangle = true, .lines = true, .by_address = true };
+	const struct opr_symbol_options options = { .demangle = true, .by_address = true };
 	struct box *box = *state;
 	struct opd_jit_map map = { .counters = counters };
 	struct opd_jitdump dump = { .fd = make_dump(box) };
 	struct opr_symbols symbols = { 0 };
+	struct opr_lines *lines;
 	struct op_odb_pending *pending;
 	uint64_t plain, coded, lined, dir_bytes;
 	char path[64];
@@ -142,10 +144,13 @@ static void an_object_is_read_again(void **state)
 	assert_string_equal(symbol_at(&symbols, plain + 7), "plain");
 	assert_string_equal(symbol_at(&symbols, coded), "with code");
 	assert_string_equal(symbol_at(&symbols, lined + 7), "with lines");
-	check_line(&symbols, lined, "/a/b.js", 7);
-	check_line(&symbols, lined + 5, "/a/b.js", 3);
+	assert_int_equal(opr_lines_open(path, path, NULL, &lines), 0);
+	assert_non_null(lines);
+	check_line(lines, lined, "/a/b.js", 7);
+	check_line(lines, lined + 5, "/a/b.js", 3);
 	check_code(path, coded);
 	check_code(path, lined);
+	opr_lines_close(lines);
 	opr_symbols_free(&symbols);
 	close(dump.fd);
 	opd_jit_map_free(&map);

@@ -8,15 +8,16 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/debug_damage.h"
+#include "tools/symbols/bfd_file.h"
+#include "tools/symbols/lines.h"
 #include "tools/symbols/object_look.h"
 
 #define SELF "/proc/self/exe" /* with debugging information when all programs here have it */
 
 static enum { AS_IT_IS, SAYS, CRASHES } probe;
 
-const char *__real_opr_debug_probe(bfd *abfd);
-const char *__wrap_opr_debug_probe(bfd *abfd);
+const char *__real_opr_lines_probe(bfd *abfd);
+const char *__wrap_opr_lines_probe(bfd *abfd);
 
 /* Without what sanitizers do with a crash. */
 static void crash(void)
@@ -25,11 +26,11 @@ static void crash(void)
 	raise(SIGSEGV);
 }
 
-const char *__wrap_opr_debug_probe(bfd *abfd)
+const char *__wrap_opr_lines_probe(bfd *abfd)
 {
 	if (probe == CRASHES)
 		crash();
-	return probe == SAYS ? "it says so" : __real_opr_debug_probe(abfd);
+	return probe == SAYS ? "it says so" : __real_opr_lines_probe(abfd);
 }
 
 static void expect(int (*look)(struct opr_object *, const char *, const char *, const char *), const char *damage)

@@ -15,6 +15,7 @@
 #include "tools/common/packages.h"
 #include "tools/report/writer.h"
 #include "tools/report/symbol_sort.h"
+#include "tools/symbols/read.h"
 
 #define TIMER            "/TIMER.0.0.all.all.all"
 #define CPU_LINES        "CPU: CPU with timer interrupt\nProfiling through timer interrupt\n"

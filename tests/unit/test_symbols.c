@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/read.h"
 #include "tools/symbols/bfd_file.h"
 
 #define SELF "/proc/self/exe"
@@ -90,7 +90,10 @@ static void test_sizes(void **state OP_UNUSED)
 	add(&symbols, 260, 1, "last", true, false);
 	add(&symbols, 150, 0, "second", false, false);
 	add(&symbols, 120, 0, "first", true, false);
-	opr_symbols_finish(&symbols, sections, 1000);
+	symbols.sections = malloc(sizeof(sections));
+	assert_non_null(symbols.sections);
+	memcpy(symbols.sections, sections, sizeof(sections));
+	opr_symbols_finish(&symbols, 1000);
 	assert_symbol(&symbols, 119, NULL);
 	assert_symbol(&symbols, 120, "first");
 	assert_symbol(&symbols, 149, "first");
@@ -106,7 +109,6 @@ static void test_sizes(void **state OP_UNUSED)
 
 static void test_one_symbol_for_an_address(void **state OP_UNUSED)
 {
-	static const struct opr_section section = { 0, 100 };
 	struct opr_symbols symbols = { 0 };
 
 	add(&symbols, 1, 0, "Letext", true, false);
@@ -121,7 +123,7 @@ static void test_one_symbol_for_an_address(void **state OP_UNUSED)
 	add(&symbols, 5, 0, "then", true, false);
 	add(&symbols, 6, 0, "??.text", true, false);
 	add(&symbols, 6, 0, "named", false, true);
-	opr_symbols_finish(&symbols, &section, 100);
+	opr_symbols_finish(&symbols, 100);
 	assert_int_equal(symbols.nr_symbols, 6);
 	assert_symbol(&symbols, 1, "local");
 	assert_symbol(&symbols, 2, "plain");

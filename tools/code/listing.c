@@ -12,6 +12,7 @@
 #include "tools/symbols/demangle.h"
 #include "libop/base/grow.h"
 #include "tools/symbols/bfd_file.h"
+#include "tools/symbols/lines.h"
 
 #define OWN_PROGRAM    "/proc/self/exe" /* whose machine is that of the running kernel */
 #define ZEROS_MIN      8                /* so many zero bytes are no instructions */
@@ -25,7 +26,7 @@
 struct opr_code_reader {
 	bfd *abfd;
 	struct opr_core core; /* of the kernel; code is read from it when it has segments */
-	const struct opr_symbols *symbols;
+	struct opr_lines *lines; /* NULL: not asked for */
 	struct opr_code_names names;
 	disassembler_ftype print;
 	struct opr_code_style style;
@@ -152,7 +153,7 @@ static void add_source(const struct listing *listing, struct opr_code *code, str
 {
 	const char *file;
 
-	if (!opr_symbols_line(listing->reader->symbols, line->vma, &file, &line->line))
+	if (!listing->reader->lines || !opr_lines_find(listing->reader->lines, line->vma, &file, &line->line))
 		return;
 	if (*previous == SIZE_MAX || strcmp(op_text_get(&code->strings) + *previous, file)) {
 		*previous = code->strings.length;
@@ -500,9 +501,11 @@ static int add_kernel_names(struct opr_code_names *names, const struct opr_symbo
 	return err;
 }
 
-static int open_reader(struct opr_code_reader *reader, const char *path, const struct opr_code_style *style)
+/* `kernel`: the kernel's symbols, for the names of a core file; NULL: an object file has its own. */
+static int init_reader(struct opr_code_reader *reader, const char *path, const struct opr_symbols *kernel,
+		       const struct opr_code_style *style)
 {
-	reader->abfd = opr_bfd_open(reader->is_core ? OWN_PROGRAM : path);
+	reader->abfd = opr_bfd_open(kernel ? OWN_PROGRAM : path);
 	if (!reader->abfd)
 		return -ENOEXEC;
 	reader->print =
@@ -516,26 +519,20 @@ static int open_reader(struct opr_code_reader *reader, const char *path, const s
 		if (!reader->params)
 			return -ENOMEM;
 	}
-	if (!reader->is_core)
-		return opr_code_names_read(&reader->names, reader->abfd);
-	return add_kernel_names(&reader->names, reader->symbols);
+	return kernel ? add_kernel_names(&reader->names, kernel) : opr_code_names_read(&reader->names, reader->abfd);
 }
 
-static int open_any(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, bool is_core,
-		    struct opr_code_reader **ret_reader)
+int opr_code_open(const char *path, struct opr_lines *lines, const struct opr_code_style *style,
+		  struct opr_code_reader **ret_reader)
 {
 	struct opr_code_reader *reader = calloc(1, sizeof(*reader));
-	int err = reader ? 0 : -ENOMEM;
+	int err;
 
-	if (!err) {
-		reader->core.fd = -1;
-		reader->is_core = is_core;
-		reader->symbols = symbols;
-	}
-	if (!err && is_core)
-		err = opr_core_open(&reader->core, path);
-	if (!err)
-		err = open_reader(reader, path, style);
+	if (!reader)
+		return -ENOMEM;
+	reader->core.fd = -1;
+	reader->lines = lines;
+	err = init_reader(reader, path, NULL, style);
 	if (err)
 		opr_code_close(reader);
 	else
@@ -543,14 +540,23 @@ static int open_any(const char *path, const struct opr_symbols *symbols, const s
 	return err;
 }
 
-int opr_code_open(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style,
+		       struct opr_code_reader **ret_reader)
 {
-	return open_any(path, symbols, style, false, ret_reader);
-}
+	struct opr_code_reader *reader = calloc(1, sizeof(*reader));
+	int err;
 
-int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
-{
-	return open_any(path, symbols, style, true, ret_reader);
+	if (!reader)
+		return -ENOMEM;
+	reader->is_core = true;
+	err = opr_core_open(&reader->core, path);
+	if (!err)
+		err = init_reader(reader, path, symbols, style);
+	if (err)
+		opr_code_close(reader);
+	else
+		*ret_reader = reader;
+	return err;
 }
 
 unsigned int opr_code_digits(const struct opr_code_reader *reader)

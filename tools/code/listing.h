@@ -44,16 +44,17 @@ struct opr_code_style {
 };
 
 /*
- * Opens an object file; `symbols` are its own, for names and, when they have them, line numbers; they must stay as long as the reader. `style` NULL: as opannotate shows code
- * when nothing else is said. 0; -ENOEXEC: no object file, or code of a machine that libopcodes does not know; another -errno.
- * Says nothing.
+ * Opens an object file. `lines` gives its source lines and must stay open as long as the reader; NULL: they
+ * are not asked for. `style` NULL: as opannotate shows code by default. 0; -ENOEXEC: no object file, or a
+ * machine that libopcodes does not know; another -errno. Prints nothing.
  */
-int opr_code_open(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
-	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+struct opr_lines;
+int opr_code_open(const char *path, struct opr_lines *lines, const struct opr_code_style *style,
+		  struct opr_code_reader **ret_reader) OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
 
-/* The running kernel's memory, an ELF core file as /proc/kcore, whose names are those of /proc/kallsyms. Otherwise the same. */
-int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
-	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+/* The same for the memory of the running kernel: a core file such as /proc/kcore, and the symbols of /proc/kallsyms for names. */
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style,
+		       struct opr_code_reader **ret_reader) OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
 /* Hexadecimal digits of an address in full. */
 unsigned int opr_code_digits(const struct opr_code_reader *reader) OP_NONNULL;

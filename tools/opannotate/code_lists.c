@@ -8,18 +8,18 @@
 #include "tools/common/child.h"
 #include "tools/common/percent.h"
 #include "tools/common/log.h"
+#include "tools/symbols/lines.h"
 
 #define FORMAT_BYTES 64
 #define SECTIONS_MAX 65536
 #define DIGITS_MAX   16 /* of an address */
 
 struct request {
-	const char *path, *name;
-	struct opr_symbol_options options;
+	const char *path, *name, *root;
 	const struct opr_symbols *symbols; /* of the kernel, for its names */
 	const struct opr_code_style *style;
 	const struct opr_symbol_report *report;
-	bool is_core;
+	bool is_core, with_lines;
 	const struct opr_symbol_row *const *rows;
 	size_t nr_rows;
 };
@@ -139,7 +139,7 @@ static int work(FILE *out, void *arg)
 	const struct request *request = arg;
 	struct opr_code_reader *reader = NULL;
 	struct opr_code_section *list = NULL;
-	struct opr_symbols symbols = { 0 };
+	struct opr_lines *lines = NULL;
 	struct opr_code code = { 0 };
 	struct sections sections = { 0 };
 	int err = 0;
@@ -147,10 +147,10 @@ static int work(FILE *out, void *arg)
 	if (request->is_core) {
 		err = opr_code_open_core(request->path, request->symbols, request->style, &reader);
 	} else {
-		if (request->options.lines)
-			err = opr_symbols_read_bfd(&symbols, request->path, request->name, &request->options);
+		if (request->with_lines)
+			err = opr_lines_open(request->path, request->name, request->root, &lines);
 		if (!err)
-			err = opr_code_open(request->path, &symbols, request->style, &reader);
+			err = opr_code_open(request->path, lines, request->style, &reader);
 	}
 	if (!err)
 		err = opr_code_sections(reader, &list, &sections.nr_sections);
@@ -303,11 +303,12 @@ static int list_code(struct opr_listing *listing, const struct opr_annotate *ann
 	struct request request = {
 		.path = image->path,
 		.name = image->name,
-		.options = opr_image_options(annotate->images, image),
+		.root = opr_image_options(annotate->images, image).root,
 		.symbols = &image->symbols,
 		.style = &annotate->options->code_style,
 		.report = annotate->report,
 		.is_core = !image->is_object,
+		.with_lines = annotate->options->source || annotate->options->html,
 		.rows = rows,
 		.nr_rows = nr_rows,
 	};
@@ -318,7 +319,6 @@ static int list_code(struct opr_listing *listing, const struct opr_annotate *ann
 		return opr_no_memory();
 	if (core)
 		request.path = core;
-	request.options.lines = annotate->options->source || annotate->options->html;
 	err = run(listing, &request);
 	free(core);
 	return err;

@@ -42,7 +42,7 @@ static int read_report(struct run *run)
 	const struct opr_symbol_choice choice = {
 		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .details = true, .lines = lines
 	};
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .lines = lines, .root = options->root };
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
 	int err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
 
 	if (!err)

@@ -10,7 +10,7 @@
 #include "tools/code/core_file.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/common/log.h"
-#include "tools/symbols/symbols.h"
+#include "tools/symbols/read.h"
 
 static int add_notes(struct opr_archive_writer *writer, const char *kallsyms)
 {

@@ -240,9 +240,7 @@ static int read_symbols(struct run *run, struct opr_image_cache *cache, struct o
 						  .facts = options->mem,
 						  .lines = options->debug_info,
 						  .demangled = options->callgraph };
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
-							   .lines = options->debug_info,
-							   .root = options->root };
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
 	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
 	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "tools/common/child.h"
-#include "tools/symbols/debug_damage.h"
-#include "tools/symbols/line_table.h"
+#include "tools/symbols/lines.h"
+#include "tools/symbols/read.h"
 #include "tools/common/log.h"
 #include "tools/symbols/parallel_read.h"
 
@@ -101,7 +101,6 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
 {
 	struct opr_symbol_options options = cache->options;
 
-	options.lines = false;
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
 	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
 		options.root = cache->finder->archive->dir;
@@ -151,12 +150,12 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	opr_line_table_free(image->symbols.table);
 	image->symbols.table = NULL;
 	options = opr_image_options(cache, image);
-	err = opr_line_table_make(image->path, image->name, &options, vmas, nr_vmas, &image->symbols.table);
+	err = opr_line_table_make(image->path, image->name, options.root, vmas, nr_vmas, &image->symbols.table);
 	if (err)
 		opr_warn("the source lines of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
 	else if (image->symbols.table->damage)
-		opr_debug_warn(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
-			       image->symbols.table->damage);
+		opr_lines_warn_damage(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
+				      image->symbols.table->damage);
 	return 0;
 }
 

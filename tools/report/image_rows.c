@@ -29,7 +29,7 @@ static void identify(struct item *item)
 
 	static_assert(IDENTITY_BYTES > 2 * OP_BUILD_ID_BYTES_MAX, "room for a build-id");
 	if (row && row->id.build_id_bytes)
-		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, item->identity);
+		op_build_id_format(row->id.build_id, row->id.build_id_bytes, item->identity);
 	else if (bracket)
 		snprintf(item->identity, sizeof(item->identity), "%.*s", (int)strcspn(bracket + 1, ")"), bracket + 1);
 	else

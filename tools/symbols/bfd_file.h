@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Object files through libbfd: what bfd_file.c and debug_file.c share. */
-#ifndef OPR_SYMBOLS_BFD_H
-#define OPR_SYMBOLS_BFD_H
+/*
+ * Object files through libbfd: open a file, find its debug file, read its symbol table. libbfd may crash
+ * or hang on a hostile file, so all of this belongs in a child process (tools/common/child.h).
+ */
+#ifndef OPR_BFD_FILE_H
+#define OPR_BFD_FILE_H
 
 #include <bfd.h>
 
@@ -9,27 +12,41 @@
 
 #define OPR_DEBUG_DIR "/usr/lib/debug" /* separate debug files, below the root */
 
-/* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened; a compressed module is unpacked. bfd_close frees it. */
+/*
+ * Opens a regular file for reading; a compressed module is unpacked first. NULL: it cannot be read, or is
+ * no object file. The caller closes it with bfd_close.
+ */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
-/* The name of a symbol; NULL: the file's table of names does not have it. libbfd says "(null)" then. */
-const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
+/*
+ * Opens the separate debug file of `image`: by build-id, else by .gnu_debuglink with the right CRC.
+ * `path` is the file of the image, `name` is the path that the image had when it was sampled, `root` may
+ * be NULL. NULL: there is none. Source: gdb(1), Separate Debug Files.
+ */
+bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
 
-/* The file's symbols, for opr_lines; freed by the caller. NULL: there are none. */
-asymbol **opr_bfd_read_table(bfd *abfd) OP_NONNULL OP_MUST_CHECK;
-
-struct opr_lines {
-	bfd *abfd;
-	asymbol **table;
-};
+/*
+ * True when samples have the addresses of this section. In a relocatable file, such as a kernel module,
+ * many sections begin at 0, and samples are relative to .text.
+ */
+bool opr_bfd_has_addresses(const asection *section) OP_NONNULL;
 
 /* True when the file itself has debugging information. */
 bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
 
 /*
- * The separate debug file of an image: by build-id, else by .gnu_debuglink with the right CRC. `path` is where the image is, `name` its own name.
- * Opened; NULL: there is none. Source: gdb(1), Separate Debug Files.
+ * Reads the symbol table; freed by the caller. NULL: there is none. *is_damaged becomes true when libbfd
+ * cannot read a table that is there.
  */
-bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
+asymbol **opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged) OP_NONNULL OP_MUST_CHECK;
+
+/* The name of a symbol. NULL: the file's table of names does not have it. */
+const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
+
+/* Forgets what libbfd reported, and keeps its next message. libbfd never writes to stderr itself. */
+void opr_bfd_listen(void);
+
+/* The first message since opr_bfd_listen, valid until the next call of it. NULL: there was none. */
+const char *opr_bfd_message(void);
 
 #endif

@@ -12,14 +12,14 @@
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
 #include "tools/common/cache_dir.h"
-#include "tools/symbols/elf_id.h"
+#include "tools/symbols/image_identity.h"
 #include "tools/common/log.h"
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/packed_file.h"
 
 #define SUBDIR         "symbols"
 #define NS_PER_S       1000000000u
-#define DIGITS         (2 * OP_BUILD_ID_BYTES_MAX + 1)
+#define DIGITS         (OP_BUILD_ID_DIGITS)
 #define NAME_BYTES     (DIGITS + 96)
 #define NEW_SUFFIX     ".new"
 #define SETTLED_S      2
@@ -151,7 +151,7 @@ static char *join(const char *root, const char *dir, size_t dir_length, const ch
 	return asprintf(&path, "%s%.*s%s/%s", root, (int)dir_length, dir, below, name) < 0 ? NULL : path;
 }
 
-/* Whether a debug file is now where there was none: by build-id, or where the image's link leads (debug_file.c). */
+/* Whether a debug file is now where there was none: by build-id, or where the image's link leads (bfd_file.c). */
 static bool has_debug_file(const struct opr_symbols *symbols, const char *path, const struct opr_symbol_options *options)
 {
 	const char *root = options->root ? options->root : "", *link = symbols->debug_link, *slash = strrchr(path, '/');

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "tools/symbols/debug_damage.h"
-#include "tools/symbols/object_look.h"
 #include "tools/common/log.h"
-#include "tools/symbols/symbols.h"
 #include "tools/symbols/bfd_file.h"
+#include "tools/symbols/lines.h"
+#include "tools/symbols/object_look.h"
+#include "tools/symbols/read.h"
 
 const char *opr_symbol_state_word(enum opr_symbol_state state)
 {
@@ -55,9 +55,9 @@ static bool is_same_file(const struct op_dcookie_row *row, const char *build_id,
 	if (!row)
 		return true;
 	if (row->id.build_id_bytes) {
-		char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+		char digits[OP_BUILD_ID_DIGITS];
 
-		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, digits);
+		op_build_id_format(row->id.build_id, row->id.build_id_bytes, digits);
 		return !strcmp(digits, build_id);
 	}
 	return !op_dcookie_mtime(row) || stat(path, &st) < 0 || (uint64_t)st.st_mtime == op_dcookie_mtime(row);
@@ -80,7 +80,7 @@ static char *name_found_file(const struct opr_archive *archive, const char *imag
 
 static void note_damage(struct opr_debug *debug, const char *path, const char *damage, const struct opr_archive *archive)
 {
-	opr_debug_warn(opr_archive_strip(archive, path), damage);
+	opr_lines_warn_damage(opr_archive_strip(archive, path), damage);
 	debug->state = OPR_SYMBOLS_DAMAGED;
 }
 
@@ -163,7 +163,7 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 		return opr_no_memory();
 	debug->state = state_of_search(found);
 	if (row)
-		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, debug->build_id);
+		op_build_id_format(row->id.build_id, row->id.build_id_bytes, debug->build_id);
 	if (debug->path && opr_identity_is_kallsyms(&identity))
 		err = look_at_kallsyms(debug);
 	else if (debug->path)

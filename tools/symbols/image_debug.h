@@ -22,7 +22,7 @@ enum opr_symbol_state {
 
 struct opr_debug {
 	enum opr_symbol_state state;
-	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1]; /* "": none, or not known */
+	char build_id[OP_BUILD_ID_DIGITS]; /* "": none, or not known */
 	char *path;				      /* where the image is; NULL: not there, or not the one */
 	char *debug_file; /* the separate debug file that is used, or one that would help; NULL: none, or no build-id to tell it by */
 };

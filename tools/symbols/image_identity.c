@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/symbols/image_identity.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "libop/base/parse.h"
 #include "libop/base/text.h"
-#include "tools/symbols/elf_id.h"
 #include "tools/symbols/object_look.h"
 
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
 #define BUILD_ID_DIGITS 12
 #define KALLSYMS        "/proc/kallsyms"
+#define PROGRAMS_MAX    128
+#define NOTE_BYTES_MAX  65536
+#define FIRST_BYTES     4096
 #define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
+
+/* ---- names ---- */
 
 static bool has_prefix(const char *text, const char *prefix)
 {
@@ -69,13 +76,6 @@ struct opr_identity opr_identity_of(const char *name)
 	return identity;
 }
 
-void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
-{
-	digits[0] = '\0';
-	for (size_t i = 0; i < nr_bytes && i < OP_BUILD_ID_BYTES_MAX; i++)
-		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
-}
-
 /* A file of which more is known than a time that others have, too; or one of a container, where the host may have another at the same path. */
 static bool may_be_another(const struct op_dcookie_row *row)
 {
@@ -87,7 +87,7 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 	const char *path = row->host_path ? row->host_path : row->id.name.name;
 	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode };
 
-	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
+	op_build_id_format(row->id.build_id, row->id.build_id_bytes, identity.build_id);
 	identity.told_apart = strcmp(row->name, path) != 0;
 	identity.is_kernel = row->id.is_kernel && row->id.build_id_bytes;
 	if (!identity.told_apart && !identity.is_kernel && !may_be_another(row))
@@ -113,13 +113,86 @@ char *opr_beside_kallsyms(const char *kallsyms, const char *path)
 	return asprintf(&beside, "%.*s%s", (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms, path) < 0 ? NULL : beside;
 }
 
-static void read_kernel_build_id(const char *kallsyms, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+/* ---- the build-id of a file ---- */
+
+/* A file and its first bytes, where linkers put the headers and notes. */
+struct object {
+	int fd;
+	size_t nr_first;
+	uint8_t first[FIRST_BYTES];
+};
+
+static bool read_at(const struct object *object, void *buffer, size_t nr_bytes, uint64_t position)
+{
+	if (position < object->nr_first && nr_bytes <= object->nr_first - position) {
+		memcpy(buffer, object->first + position, nr_bytes);
+		return true;
+	}
+	return position <= INT64_MAX && pread(object->fd, buffer, nr_bytes, (off_t)position) == (ssize_t)nr_bytes;
+}
+
+static int find_in_segment(const struct object *object, const Elf64_Phdr *program, struct op_build_id *ret_id)
+{
+	uint8_t *notes;
+	int err = -ENODATA;
+
+	if (program->p_type != PT_NOTE || program->p_filesz > NOTE_BYTES_MAX)
+		return -ENODATA;
+	notes = malloc(program->p_filesz + 1);
+	if (!notes)
+		return -ENOMEM;
+	if (read_at(object, notes, program->p_filesz, program->p_offset) &&
+	    op_build_id_in_notes(notes, program->p_filesz, ret_id))
+		err = 0;
+	free(notes);
+	return err;
+}
+
+static int find_in_object(int fd, struct op_build_id *ret_id)
+{
+	const unsigned char data = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+	struct object object = { .fd = fd };
+	ssize_t got = pread(fd, object.first, sizeof(object.first), 0);
+	Elf64_Ehdr header;
+	int err = -ENODATA;
+
+	if (got < 0)
+		return -errno;
+	object.nr_first = (size_t)got;
+	if (!read_at(&object, &header, sizeof(header), 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != data || header.e_phentsize != sizeof(Elf64_Phdr))
+		return -ENODATA;
+	for (size_t i = 0; i < header.e_phnum && i < PROGRAMS_MAX && err == -ENODATA; i++) {
+		Elf64_Phdr program;
+
+		if (header.e_phoff > INT64_MAX || !read_at(&object, &program, sizeof(program), header.e_phoff + i * sizeof(program)))
+			break;
+		err = find_in_segment(&object, &program, ret_id);
+	}
+	return err;
+}
+
+int opr_elf_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS], struct stat *ret_st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	struct op_build_id id;
+
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, ret_st) < 0 ? -errno : S_ISREG(ret_st->st_mode) ? find_in_object(fd, &id) : -ENODATA;
+	close(fd);
+	if (!err)
+		op_build_id_format(id.bytes, id.nr_bytes, digits);
+	return err;
+}
+
+static void read_kernel_build_id(const char *kallsyms, char digits[OP_BUILD_ID_DIGITS])
 {
 	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES);
 	struct op_build_id id;
 
 	if (notes && !op_build_id_of_notes_file(notes, &id))
-		opr_format_build_id(id.bytes, id.nr_bytes, digits);
+		op_build_id_format(id.bytes, id.nr_bytes, digits);
 	free(notes);
 }
 
@@ -131,7 +204,7 @@ static bool is_kallsyms_path(const char *path)
 }
 
 /* Of objects for other machines, and of modules. */
-static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+static void look_for_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS])
 {
 	struct opr_object object = { 0 };
 
@@ -140,7 +213,7 @@ static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTE
 	opr_object_free(&object);
 }
 
-void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])
 {
 	struct stat st;
 
@@ -153,7 +226,7 @@ void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1
 
 static bool has_build_id(const char *path, const char *wanted)
 {
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+	char digits[OP_BUILD_ID_DIGITS];
 
 	opr_build_id_at(path, digits);
 	return has_prefix(digits, wanted);

@@ -7,6 +7,8 @@
 #ifndef OPR_IMAGE_IDENTITY_H
 #define OPR_IMAGE_IDENTITY_H
 
+#include <sys/stat.h>
+
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
@@ -26,7 +28,7 @@ struct opr_identity {
 	bool is_kernel;	      /* the kernel or a module, whose build-id is asked for in any case */
 	const char *path;     /* where the file was: the name without the suffix, or what the table says */
 	size_t path_length;   /* there may be more behind it */
-	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1]; /* hexadecimal digits, of a name only the first twelve */
+	char build_id[OP_BUILD_ID_DIGITS]; /* hexadecimal digits, of a name only the first twelve */
 	uint64_t inode;
 };
 
@@ -42,9 +44,6 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NON
 /* The name without the suffix. Freed by the caller; NULL: no memory. */
 char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/* A build-id as hexadecimal digits. */
-void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
-
 /* True for the list of symbols of a running kernel, which has no build-id in itself. */
 bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
 
@@ -53,8 +52,16 @@ bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
 #define OPR_KERNEL_CORE	 "/proc/kcore"
 char *opr_beside_kallsyms(const char *kallsyms, const char *path) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * The build-id in the program headers of an ELF file, read without libbfd and without a child process:
+ * every read is bounded (elf(5), PT_NOTE and NT_GNU_BUILD_ID). 0 with hexadecimal digits; -ENODATA: there
+ * is none, or this is no 64-bit ELF file of this machine's byte order; another -errno. *ret_st is set with
+ * 0 and with -ENODATA.
+ */
+int opr_elf_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS], struct stat *ret_st) OP_NONNULL OP_MUST_CHECK;
+
 /* The build-id of an object file, or of the kernel that a list of symbols is of; "" when none can be read. */
-void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
+void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS]) OP_NONNULL;
 
 /* True when the file at `path`, of an archive when there is one (NULL: none), is the one that the identity tells; one that says nothing agrees with none. */
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)

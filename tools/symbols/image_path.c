@@ -387,7 +387,7 @@ char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 {
 	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
 	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = other_kernel_of_home(finder, name), *text = NULL;
+	char digits[OP_BUILD_ID_DIGITS] = "", *path = other_kernel_of_home(finder, name), *text = NULL;
 
 	if (path)
 		return path;

@@ -4,10 +4,9 @@
 #include <errno.h>
 
 #include "tools/common/child.h"
-#include "tools/symbols/debug_damage.h"
-#include "tools/symbols/image_identity.h"
 #include "tools/common/log.h"
 #include "tools/symbols/bfd_file.h"
+#include "tools/symbols/lines.h"
 
 struct question {
 	const char *path, *name, *root;
@@ -17,7 +16,7 @@ struct question {
 /* What the child writes; the strings, with their NUL bytes, follow, and behind them what is wrong with the debugging information, if anything is. */
 struct answer {
 	uint32_t symbols, debug_symbols;
-	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1];
+	char build_id[OP_BUILD_ID_DIGITS];
 	uint64_t file_bytes, link_bytes; /* of the names; 0: there is none */
 };
 
@@ -40,7 +39,7 @@ static size_t bytes_of(const char *string)
 /* The answer is written: libbfd may fail now. */
 static void write_damage(FILE *out, bfd *abfd)
 {
-	const char *damage = abfd && opr_bfd_has_debug_info(abfd) ? opr_debug_probe(abfd) : NULL;
+	const char *damage = abfd && opr_bfd_has_debug_info(abfd) ? opr_lines_probe(abfd) : NULL;
 
 	if (damage)
 		fwrite(damage, 1, strlen(damage), out);
@@ -57,7 +56,7 @@ static int write_answer(FILE *out, bfd *object, const struct question *question)
 	if (debug)
 		answer.debug_symbols = symbols_of(debug);
 	if (object->build_id)
-		opr_format_build_id(object->build_id->data, object->build_id->size, answer.build_id);
+		op_build_id_format(object->build_id->data, object->build_id->size, answer.build_id);
 	fwrite(&answer, sizeof(answer), 1, out);
 	if (file)
 		fwrite(file, 1, bytes_of(file), out);

@@ -17,7 +17,7 @@ enum opr_object_symbols {
 struct opr_object {
 	bool is_object;                                 /* false: it is none, or whoever looked did not come to an end */
 	enum opr_object_symbols symbols, debug_symbols; /* its own; of its debug file */
-	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1];   /* "": none */
+	char build_id[OP_BUILD_ID_DIGITS];   /* "": none */
 	char *debug_file;                               /* the separate debug file that there is; NULL: none */
 	char *debug_link;                               /* the name of such a file that the object says; NULL: none */
 	char *damage;                                   /* what is wrong with its debugging information, or its debug file's; NULL: nothing that was seen, or looked for */

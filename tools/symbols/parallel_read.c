@@ -12,6 +12,7 @@
 #include "tools/common/log.h"
 #include "tools/symbols/cache.h"
 #include "tools/symbols/packed_file.h"
+#include "tools/symbols/read.h"
 
 #define JOBS_OF_THREAD 16 /* fewer than that are not worth one */
 #define BEGUN          1  /* in the place of an error: the next one that is worked on */

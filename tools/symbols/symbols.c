@@ -9,11 +9,9 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "libop/base/grow.h"
-#include "tools/symbols/line_table.h"
-#include "tools/symbols/module_file.h"
 #include "tools/symbols/lines.h"
+#include "tools/symbols/module_file.h"
 
-#define INITIAL_CAPACITY 256
 #define PIECE_BYTES      256 /* the first; each is twice as long as the one before */
 #define PIECE_DOUBLINGS  8
 #define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
@@ -24,7 +22,7 @@ struct opr_unpacked {
 	bool is_tried;
 };
 
-/* Another piece of memory for strings, which is freed with the symbols. */
+/* Returns a new piece of memory for strings. */
 static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 {
 	char *piece;
@@ -37,7 +35,7 @@ static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 	return piece;
 }
 
-/* A copy with a NUL behind it. */
+/* Copies bytes and adds a NUL. */
 static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes)
 {
 	char *copy = symbols->free_bytes;
@@ -60,23 +58,14 @@ static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, si
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol)
 {
 	const char *name = opr_symbols_keep_string(symbols, symbol->name);
-	struct opr_symbol *bigger = symbols->symbols;
+	struct opr_symbol *added;
 
-	if (!name)
+	if (!name || !op_grow(&symbols->symbols, &symbols->capacity, symbols->nr_symbols + 1))
 		return -ENOMEM;
-	if (symbols->nr_symbols == symbols->capacity) {
-		size_t capacity = symbols->capacity ? 2 * symbols->capacity : INITIAL_CAPACITY;
-
-		bigger = reallocarray(bigger, capacity, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		symbols->symbols = bigger;
-		symbols->capacity = capacity;
-	}
-	bigger[symbols->nr_symbols] = *symbol;
-	bigger[symbols->nr_symbols].name = name;
-	bigger[symbols->nr_symbols].order = (uint32_t)symbols->nr_symbols;
-	symbols->nr_symbols++;
+	added = &symbols->symbols[symbols->nr_symbols];
+	*added = *symbol;
+	added->name = name;
+	added->order = (uint32_t)symbols->nr_symbols++;
 	return 0;
 }
 
@@ -97,27 +86,24 @@ static int compare_symbols(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static void keep_best(struct opr_symbols *symbols)
+void opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end)
 {
 	size_t nr_kept = 0;
 
+	if (!symbols->nr_symbols)
+		return;
+	qsort(symbols->symbols, symbols->nr_symbols, sizeof(*symbols->symbols), compare_symbols);
 	for (size_t i = 0; i < symbols->nr_symbols; i++)
 		if (!nr_kept || symbols->symbols[nr_kept - 1].start != symbols->symbols[i].start)
 			symbols->symbols[nr_kept++] = symbols->symbols[i];
 	symbols->nr_symbols = nr_kept;
-}
-
-void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *sections, uint64_t last_end)
-{
-	if (!symbols->nr_symbols)
-		return;
-	qsort(symbols->symbols, symbols->nr_symbols, sizeof(*symbols->symbols), compare_symbols);
-	keep_best(symbols);
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		struct opr_symbol *symbol = &symbols->symbols[i];
 		const struct opr_symbol *next = i + 1 < symbols->nr_symbols ? symbol + 1 : NULL;
-		uint64_t end = !next ? last_end : next->section == symbol->section ? next->start : sections[symbol->section].end;
+		uint64_t end = last_end;
 
+		if (next)
+			end = next->section == symbol->section ? next->start : symbols->sections[symbol->section].end;
 		symbol->size = end > symbol->start ? end - symbol->start : 0;
 	}
 }
@@ -222,9 +208,7 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
-	if (symbols->table)
-		return opr_line_table_find(symbols->table, vma, ret_file, ret_line);
-	return symbols->lines && opr_lines_find(symbols->lines, vma, ret_file, ret_line);
+	return symbols->table && opr_line_table_find(symbols->table, vma, ret_file, ret_line);
 }
 
 void opr_symbols_free(struct opr_symbols *symbols)
@@ -239,7 +223,6 @@ void opr_symbols_free(struct opr_symbols *symbols)
 	free(symbols->strings);
 	free(symbols->symbols);
 	free(symbols->sections);
-	opr_lines_free(symbols->lines);
 	opr_line_table_free(symbols->table);
 	*symbols = (struct opr_symbols){ 0 };
 }

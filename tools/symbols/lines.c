@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/lines.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/base/text.h"
+#include "tools/common/child.h"
+#include "tools/common/log.h"
+#include "tools/symbols/bfd_file.h"
+
+#define HAS_DEBUG_INFO  1 /* as the address of the last row */
+#define NR_PROBES       8
+#define PROBE_BYTES_MAX (64u << 20) /* of .debug_info; libbfd refuses what a small file would be unpacked to */
+
+struct opr_lines {
+	bfd *abfd;
+	asymbol **table;
+};
+
+/* ---- lookup ---- */
+
+/* The file with debugging information: the image, else its debug file. The other one is closed. */
+static bfd *choose_file(bfd *image, const char *path, const char *name, const char *root)
+{
+	bfd *debug;
+
+	if (opr_bfd_has_debug_info(image))
+		return image;
+	debug = opr_bfd_open_debug_file(image, path, name, root);
+	bfd_close(image);
+	if (debug && opr_bfd_has_debug_info(debug))
+		return debug;
+	if (debug)
+		bfd_close(debug);
+	return NULL;
+}
+
+int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
+{
+	bfd *image = opr_bfd_open(path), *abfd;
+	struct opr_lines *lines;
+	bool is_damaged = false;
+	long nr_symbols;
+	asymbol **table;
+	int err;
+
+	if (!image)
+		return -ENOEXEC;
+	*ret_lines = NULL;
+	abfd = choose_file(image, path, name, root);
+	table = abfd ? opr_bfd_read_table(abfd, &nr_symbols, &is_damaged) : NULL;
+	lines = table ? malloc(sizeof(*lines)) : NULL;
+	if (lines) {
+		*lines = (struct opr_lines){ abfd, table };
+		*ret_lines = lines;
+		opr_bfd_listen();
+		return 0;
+	}
+	err = table ? -ENOMEM : 0;
+	if (abfd)
+		bfd_close(abfd);
+	free(table);
+	return err;
+}
+
+/*
+ * libbfd gets the symbols only to relocate the debugging information of a relocatable file. Otherwise it
+ * would search all of them for the function of each address without a line. It gets an empty table and
+ * not NULL, because without a table it does not unpack compressed sections.
+ */
+bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	asymbol *none = NULL, **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : &none;
+
+	for (asection *section = lines->abfd->sections; section; section = section->next) {
+		uint64_t offset = vma - bfd_section_vma(section);
+		const char *file = NULL, *function = NULL;
+		unsigned int line = 0;
+
+		if (!(bfd_section_flags(section) & SEC_CODE) || !opr_bfd_has_addresses(section) ||
+		    vma < bfd_section_vma(section) || offset >= bfd_section_size(section))
+			continue;
+		if (!bfd_find_nearest_line(lines->abfd, section, symbols, offset, &file, &function, &line) || !file || !line)
+			continue;
+		*ret_file = file;
+		*ret_line = line;
+		return true;
+	}
+	return false;
+}
+
+void opr_lines_close(struct opr_lines *lines)
+{
+	if (!lines)
+		return;
+	bfd_close(lines->abfd);
+	free(lines->table);
+	free(lines);
+}
+
+/* ---- damage: the unit headers of .debug_info (DWARF 5, section 7.5.1) ---- */
+
+static char unit_fault[128];
+
+struct units {
+	bfd *abfd;
+	bfd_byte *bytes;
+	uint64_t nr_bytes, nr_abbrev_bytes;
+};
+
+static asection *find_section(bfd *abfd, const char *name, const char *packed_name)
+{
+	asection *section = bfd_get_section_by_name(abfd, name);
+
+	return section ? section : bfd_get_section_by_name(abfd, packed_name);
+}
+
+/* Moves *at to the next unit. What is wrong with this one; NULL: nothing. */
+static const char *check_unit(const struct units *units, uint64_t *at)
+{
+	const bfd_byte *unit = units->bytes + *at;
+	uint64_t left = units->nr_bytes - *at, length, abbrev, first;
+	unsigned int offset_bytes = 4, length_bytes = 4, version, kind;
+
+	if (left < length_bytes)
+		return "is cut";
+	length = bfd_get_32(units->abfd, unit);
+	if (length == UINT32_MAX && left >= 12) {
+		length = bfd_get_64(units->abfd, unit + 4);
+		length_bytes = 12;
+		offset_bytes = 8;
+	}
+	if (length > left - length_bytes)
+		return "goes beyond the end";
+	*at += length_bytes + length;
+	if (length < 4u + offset_bytes)
+		return "is too short";
+	version = (unsigned int)bfd_get_16(units->abfd, unit + length_bytes);
+	if (version < 2 || version > 5)
+		return "has a version that is not known";
+	kind = version == 5 ? unit[length_bytes + 2] : 1;
+	abbrev = length_bytes + (version == 5 ? 4 : 2);
+	first = length_bytes + (version == 5 ? 4 : 3) + offset_bytes;
+	abbrev = offset_bytes == 8 ? bfd_get_64(units->abfd, unit + abbrev) : bfd_get_32(units->abfd, unit + abbrev);
+	if (abbrev >= units->nr_abbrev_bytes)
+		return "has no abbreviations";
+	if (kind == 1 && (first >= length_bytes + length || !unit[first]))
+		return "has no entry";
+	return NULL;
+}
+
+static const char *check_all_units(const struct units *units)
+{
+	const char *fault = units->nr_bytes ? NULL : "is not there";
+	uint64_t at = 0, next = 0;
+
+	while (!fault && next < units->nr_bytes) {
+		at = next;
+		fault = check_unit(units, &next);
+	}
+	if (!fault)
+		return NULL;
+	snprintf(unit_fault, sizeof(unit_fault), "the unit at 0x%" PRIx64 " of .debug_info %s", at, fault);
+	return unit_fault;
+}
+
+/* NULL, too, for another kind of debugging information than DWARF. */
+static const char *check_units(bfd *abfd)
+{
+	asection *info = find_section(abfd, ".debug_info", ".zdebug_info");
+	asection *abbrev = find_section(abfd, ".debug_abbrev", ".zdebug_abbrev");
+	struct units units = { .abfd = abfd, .nr_abbrev_bytes = abbrev ? bfd_section_size(abbrev) : 0 };
+	const char *fault;
+
+	if (!info)
+		return NULL;
+	if (!bfd_get_full_section_contents(abfd, info, &units.bytes))
+		return opr_bfd_message() ? opr_bfd_message() : "its .debug_info cannot be read";
+	units.nr_bytes = bfd_section_size(info);
+	fault = check_all_units(&units);
+	free(units.bytes);
+	return fault;
+}
+
+static const char *find_damage(bfd *abfd, bool found)
+{
+	if (opr_bfd_message())
+		return opr_bfd_message();
+	return found ? NULL : check_units(abfd);
+}
+
+const char *opr_lines_damage(const struct opr_lines *lines, bool found, const char **ret_path)
+{
+	*ret_path = bfd_get_filename(lines->abfd);
+	return find_damage(lines->abfd, found);
+}
+
+/* ---- a lookup of some addresses ---- */
+
+static asection *largest_code(bfd *abfd)
+{
+	asection *largest = NULL;
+
+	for (asection *section = abfd->sections; section; section = section->next)
+		if (bfd_section_flags(section) & SEC_CODE && (!largest || bfd_section_size(section) > bfd_section_size(largest)))
+			largest = section;
+	return largest;
+}
+
+const char *opr_lines_probe(bfd *abfd)
+{
+	asection *code = largest_code(abfd), *info = find_section(abfd, ".debug_info", ".zdebug_info");
+	struct opr_lines lines = { .abfd = abfd };
+	bool found = false, is_damaged = false;
+	long nr_symbols;
+
+	if (!code || !info || op_min_u64(bfd_section_size(info), bfd_get_file_size(abfd)) > PROBE_BYTES_MAX)
+		return NULL;
+	opr_bfd_listen();
+	lines.table = opr_bfd_read_table(abfd, &nr_symbols, &is_damaged);
+	for (uint64_t i = 0; i < NR_PROBES && !opr_bfd_message(); i++) {
+		uint64_t offset = bfd_section_size(code) / NR_PROBES * i;
+		const char *file;
+		unsigned int line;
+
+		found |= opr_lines_find(&lines, bfd_section_vma(code) + offset, &file, &line);
+	}
+	free(lines.table);
+	return find_damage(abfd, found);
+}
+
+struct request {
+	const char *path, *name, *root;
+	const uint64_t *vmas;
+	size_t nr_vmas;
+};
+
+/*
+ * The child writes a row for each address that has a line, a last row without a line, and the strings.
+ * The last row says whether there is debugging information, and where in the strings its damage is.
+ */
+
+/* ---- the table: in the child ---- */
+
+static uint32_t add_string(struct op_text *strings, const char *string)
+{
+	size_t offset = strings->length;
+
+	op_text_add(strings, string);
+	op_text_add_bytes(strings, "", 1);
+	return (uint32_t)offset;
+}
+
+static void add_damage(const struct opr_lines *lines, bool found, struct op_text *strings, struct opr_line_row *end)
+{
+	const char *path, *damage = opr_lines_damage(lines, found, &path);
+
+	end->vma = HAS_DEBUG_INFO;
+	if (!damage)
+		return;
+	end->file = 1 + add_string(strings, damage);
+	add_string(strings, path);
+}
+
+static int write_lines(FILE *out, void *arg)
+{
+	const struct request *request = arg;
+	struct opr_lines *lines = NULL;
+	struct op_text strings = { 0 };
+	struct opr_line_row row = { 0 }, end = { 0 };
+	int err = opr_lines_open(request->path, request->name, request->root, &lines);
+
+	for (size_t i = 0; i < request->nr_vmas && lines && !err; i++) {
+		const char *file;
+		unsigned int line;
+
+		if (!opr_lines_find(lines, request->vmas[i], &file, &line))
+			continue;
+		if (!strings.length || strcmp(op_text_get(&strings) + row.file, file))
+			row.file = add_string(&strings, file);
+		row.vma = request->vmas[i];
+		row.line = line;
+		fwrite(&row, sizeof(row), 1, out);
+		err = strings.failed ? -ENOMEM : strings.length > UINT32_MAX ? -EOVERFLOW : 0;
+	}
+	if (!err && lines)
+		add_damage(lines, row.line, &strings, &end);
+	fwrite(&end, sizeof(end), 1, out);
+	fwrite(op_text_get(&strings), 1, strings.length, out);
+	return err ? err : strings.failed ? -ENOMEM : 0;
+}
+
+/* ---- the table: in the parent ---- */
+
+/* `end` is the last row; the strings have nr_bytes and a NUL behind them. */
+static int read_damage(struct opr_line_table *table, const struct opr_line_row *end, size_t nr_bytes)
+{
+	size_t offset = end->file - 1u, length;
+
+	table->has_debug_info = end->vma == HAS_DEBUG_INFO;
+	if (!end->file)
+		return 0;
+	if (offset >= nr_bytes)
+		return -EBADMSG;
+	length = strlen(table->strings + offset);
+	if (offset + length + 1 >= nr_bytes)
+		return -EBADMSG;
+	table->damage = table->strings + offset;
+	table->damaged = table->damage + length + 1;
+	return 0;
+}
+
+static int read_table(const struct opr_child_result *result, struct opr_line_table *table)
+{
+	const struct opr_line_row *rows = (const void *)result->bytes;
+	size_t nr_rows = 0, nr_max = result->nr_bytes / sizeof(*rows), nr_left;
+
+	while (nr_rows < nr_max && rows[nr_rows].line)
+		nr_rows++;
+	if (nr_rows == nr_max)
+		return -EBADMSG;
+	nr_left = result->nr_bytes - (nr_rows + 1) * sizeof(*rows);
+	for (size_t i = 0; i < nr_rows; i++)
+		if (rows[i].file >= nr_left || (i && rows[i - 1].vma > rows[i].vma))
+			return -EBADMSG;
+	table->rows = calloc(nr_rows + 1, sizeof(*rows));
+	table->strings = malloc(nr_left + 1);
+	if (!table->rows || !table->strings)
+		return -ENOMEM;
+	memcpy(table->rows, rows, nr_rows * sizeof(*rows));
+	memcpy(table->strings, rows + nr_rows + 1, nr_left);
+	table->strings[nr_left] = '\0';
+	table->nr_rows = nr_rows;
+	return read_damage(table, &rows[nr_rows], nr_left);
+}
+
+static int compare_vmas(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+int opr_line_table_make(const char *path, const char *name, const char *root, uint64_t *vmas, size_t nr_vmas,
+			struct opr_line_table **ret_table)
+{
+	struct request request = { path, name, root, vmas, nr_vmas };
+	struct opr_line_table *table = calloc(1, sizeof(*table));
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+	int err = table ? 0 : -ENOMEM;
+
+	if (nr_vmas)
+		qsort(vmas, nr_vmas, sizeof(*vmas), compare_vmas);
+	if (!err)
+		err = opr_child_start(&child, write_lines, &request);
+	if (!err)
+		err = opr_child_wait(&child, &result);
+	if (!err)
+		err = result.err ? result.err : read_table(&result, table);
+	opr_child_result_free(&result);
+	if (err)
+		opr_line_table_free(table);
+	else
+		*ret_table = table;
+	return err;
+}
+
+bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	size_t index = op_nr_leading(table->rows, table->nr_rows, row, row->vma < vma);
+
+	if (index == table->nr_rows || table->rows[index].vma != vma)
+		return false;
+	*ret_file = table->strings + table->rows[index].file;
+	*ret_line = table->rows[index].line;
+	return true;
+}
+
+void opr_line_table_free(struct opr_line_table *table)
+{
+	if (!table)
+		return;
+	free(table->rows);
+	free(table->strings);
+	free(table);
+}
+
+void opr_lines_warn_damage(const char *path, const char *damage)
+{
+	opr_warn("the debugging information of %s cannot be read in whole: %s", path, damage);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Symbols of the kernel itself, from a list in the format of /proc/kallsyms. */
+#include <ctype.h>
+#include <errno.h>
+
+#include "libop/base/kallsyms.h"
+#include "tools/symbols/read.h"
+
+/* The text of the kernel. Positions are relative to its start. */
+struct kernel_text {
+	uint64_t start, old_start, end; /* _text, _stext, _etext */
+	bool any_address;               /* false: all addresses are hidden */
+};
+
+static void note_address(struct kernel_text *text, const struct op_kallsyms_line *line)
+{
+	text->any_address |= line->address != 0;
+	if (line->module)
+		return;
+	if (!strcmp(line->name, "_text"))
+		text->start = line->address;
+	else if (!strcmp(line->name, "_stext"))
+		text->old_start = line->address;
+	else if (!strcmp(line->name, "_etext"))
+		text->end = line->address;
+}
+
+static int add_line(struct opr_symbols *symbols, const struct kernel_text *text, const struct op_kallsyms_line *line)
+{
+	char lower = (char)tolower((unsigned char)line->type);
+	bool global = line->type != lower || lower == 'w';
+
+	if (line->module || (lower != 't' && lower != 'w') || line->address < text->start || line->address >= text->end)
+		return 0;
+	return opr_symbols_add(symbols, &(struct opr_symbol){ .start = line->address - text->start,
+							      .vma = line->address,
+							      .name = line->name,
+							      .rank = opr_symbol_rank(line->name, global, lower == 'w') });
+}
+
+/* Reads the list once: its range with `symbols` NULL, else the symbols in the range. */
+static int read_lines(FILE *file, struct kernel_text *text, struct opr_symbols *symbols)
+{
+	char *buffer = NULL;
+	size_t buffer_bytes = 0;
+	int err = 0;
+
+	while (!err && getline(&buffer, &buffer_bytes, file) > 0) {
+		struct op_kallsyms_line line;
+
+		if (!op_kallsyms_parse(buffer, &line))
+			continue;
+		if (symbols)
+			err = add_line(symbols, text, &line);
+		else
+			note_address(text, &line);
+	}
+	if (!err && ferror(file))
+		err = -EIO;
+	free(buffer);
+	return err;
+}
+
+int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enum opr_demangle demangle)
+{
+	struct kernel_text text = { 0 };
+	FILE *file = fopen(path, "re");
+	int err;
+
+	if (!file)
+		return -errno;
+	err = read_lines(file, &text, NULL);
+	if (!text.start)
+		text.start = text.old_start;
+	if (!err && !text.any_address)
+		err = -EPERM;
+	if (!err && text.end > text.start) {
+		rewind(file);
+		err = read_lines(file, &text, symbols);
+	}
+	fclose(file);
+	if (err < 0)
+		return err;
+	opr_symbols_finish(symbols, text.end - text.start);
+	return opr_symbols_demangle(symbols, demangle);
+}
