@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/keep/jit_write.h"
+#include "daemon/count/jit_objects.h"
 #include "libop/base/log.h"
 #include "daemon/keep/recover.h"
 #include "daemon/keep/syncer.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/keep/jit_write.h"
+#include "daemon/count/jit_objects.h"
 #include "libop/base/log.h"
 #include "daemon/sync.h"
 #include "libop/base/clock.h"

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/keep/jit_write.h"
+#include "daemon/count/jit_objects.h"
 #include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
 #include "daemon/unwritten.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/count/sample_file.h"
+#include "daemon/count/count.h"
 
 #include <errno.h>
 
 #include "daemon/capture/cpu_rings.h"
 #include "daemon/count/image_filter.h"
 #include "daemon/count/memory_limit.h"
-#include "daemon/keep/syncer.h"
+#include "daemon/count/sample_file.h"
 #include "libop/base/guard.h"
 #include "libop/session/memory_view.h"
 

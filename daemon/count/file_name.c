@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the file of a key is called, and what its header says. */
+#include "daemon/count/file_name.h"
+
 #include <errno.h>
 
-#include "daemon/count/sample_file.h"
 #include "libop/odb/mangle.h"
 #include "libop/session/memory_view.h"
 #include "libop/session/layout.h"

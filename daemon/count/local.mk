@@ -2,8 +2,10 @@
 daemon_libpipeline_a_SOURCES += \
 	daemon/count/count.c daemon/count/count.h \
 	daemon/count/file_limit.c daemon/count/file_limit.h \
-	daemon/count/file_name.c \
+	daemon/count/file_name.c daemon/count/file_name.h \
 	daemon/count/image_filter.c daemon/count/image_filter.h \
+	daemon/count/jit_objects.c daemon/count/jit_objects.h \
 	daemon/count/memory_limit.c daemon/count/memory_limit.h \
-	daemon/count/out.c \
-	daemon/count/sample_file.c daemon/count/sample_file.h
+	daemon/count/sample_file.c daemon/count/sample_file.h \
+	daemon/count/session_files.c daemon/count/session_files.h \
+	daemon/count/state.h

@@ -6,7 +6,7 @@
 #ifndef OPD_MEMORY_LIMIT_H
 #define OPD_MEMORY_LIMIT_H
 
-#include "daemon/count/sample_file.h"
+#include "daemon/count/state.h"
 
 #define OPD_MEMORY_NODES_MAX (1u << 20) /* in a session: at most 40 MiB */
 

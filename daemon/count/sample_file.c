@@ -5,13 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/keep/ledger.h"
-#include "libop/base/log.h"
+#include "daemon/count/file_name.h"
 #include "daemon/count/memory_limit.h"
+#include "daemon/keep/ledger.h"
 #include "daemon/keep/recover.h"
+#include "daemon/keep/syncer.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/guard.h"
+#include "libop/base/log.h"
 #include "libop/session/layout.h"
 
 #define LOST_LOG_NS OP_NS_PER_S
@@ -111,6 +113,14 @@ static void make_room(struct opd_count *count)
 }
 
 /* ---- opening ---- */
+
+void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
+{
+	if (pending && count->settler)
+		opd_syncer_add(count->settler, pending);
+	else
+		op_odb_pending_free(pending);
+}
 
 /* The counters say how much is lost; this says where and why. */
 static void tell(const struct opd_count *count, const char *path, int err)

@@ -2,7 +2,6 @@
 daemon_libpipeline_a_SOURCES += \
 	daemon/keep/cookie_file.c daemon/keep/cookie_file.h \
 	daemon/keep/event_sums.c daemon/keep/event_sums.h \
-	daemon/keep/jit_write.c daemon/keep/jit_write.h \
 	daemon/keep/ledger.c daemon/keep/ledger.h \
 	daemon/keep/recover.c daemon/keep/recover.h \
 	daemon/keep/stats_dir.c daemon/keep/stats_dir.h \

@@ -17,6 +17,7 @@
 
 #include "daemon/capture/cpu_rings.h"
 #include "daemon/count/count.h"
+#include "daemon/count/session_files.h"
 #include "daemon/keep/cookie_file.h"
 #include "daemon/keep/ledger.h"
 #include "daemon/pipeline/arcs.h"

@@ -9,7 +9,7 @@
 
 #include "daemon/count/image_filter.h"
 #include "daemon/jit/space.h"
-#include "daemon/keep/jit_write.h"
+#include "daemon/count/jit_objects.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/odb/odb.h"
 #include "tests/unit/pipeline_cpu.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/keep/jit_write.h"
+#include "daemon/count/jit_objects.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/count/sample_file.h"
+#include "daemon/count/session_files.h"
 #include "daemon/jit/object.h"
 #include "daemon/jit/space.h"
 #include "libop/base/clock.h"

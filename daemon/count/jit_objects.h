@@ -5,10 +5,10 @@
  *
  * Sync thread only.
  */
-#ifndef OPD_JIT_WRITE_H
-#define OPD_JIT_WRITE_H
+#ifndef OPD_JIT_OBJECTS_H
+#define OPD_JIT_OBJECTS_H
 
-#include "daemon/count/count.h"
+#include "daemon/count/state.h"
 #include "daemon/jit/space.h"
 #include "libop/base/compiler.h"
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What becomes of files that were counted in: handed out to be written to the disk, let go, closed. */
-#include "daemon/count/sample_file.h"
+#include "daemon/count/session_files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "libop/base/log.h"
+#include "daemon/count/count.h"
+#include "daemon/count/file_name.h"
 #include "daemon/count/memory_limit.h"
-#include "daemon/keep/syncer.h"
+#include "daemon/count/sample_file.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/base/log.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "libop/session/sum.h"
@@ -176,14 +177,6 @@ static int add_path(const char *path, unsigned char type, void *arg)
 	renewal->paths = paths;
 	paths[renewal->nr_paths] = strdup(path);
 	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
-}
-
-void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
-{
-	if (pending && count->settler)
-		opd_syncer_add(count->settler, pending);
-	else
-		op_odb_pending_free(pending);
 }
 
 /* The copy of an object, whole, or none. */
