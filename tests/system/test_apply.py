@@ -50,7 +50,7 @@ class Unkillable:
     def check(self):
         out, err = self.call.communicate(timeout=opdtest.HANG_SECONDS)
         require(self.daemon.ended_by() == signal.SIGKILL, "it was not killed: %s, %s" % (out, err))
-        require(self.call.returncode == 1 and "Killing daemon.\n" in out, "exit code %d: %s" % (self.call.returncode, out))
+        require(self.call.returncode == 1 and "Daemon stopped.\n" in out, "exit code %d: %s" % (self.call.returncode, out))
         require(err == "opcontrol: opd (pid %d) had to be killed: samples that it had not written are lost\n" % self.daemon.pid, err)
         require(os.path.exists(os.path.join(self.place.session, "unclean")), "the next daemon does not look at the session")
 

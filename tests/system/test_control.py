@@ -112,7 +112,7 @@ def setup_while_running(box):
 
 
 def shutdown(box, pid):
-    said(opcontrol(box, "--shutdown"), "Killing daemon.")
+    said(opcontrol(box, "--shutdown"), "Daemon stopped.")
     opdtest.wait_until(lambda: not opdtest.is_alive(pid), opdtest.HANG_SECONDS, "the daemon is still there after --shutdown")
     require(not os.path.exists(os.path.join(box.session, "lock")), "the lock is still there")
     require(opcontrol(box, "--shutdown").err.strip(), "a second --shutdown gives no notice")
@@ -147,7 +147,7 @@ def apply(box):
         box.known_pids.add(after["pid"])
         require(after["pid"] != before["pid"] and after["state"] == state == before["state"], "%s, then %s" % (before, after))
         require(after["events"][0]["count"] == count and not after["setup_waits"], "--apply: %s" % after["events"])
-    said(opcontrol(box, "--deinit"), "Killing daemon.")
+    said(opcontrol(box, "--deinit"), "Daemon stopped.")
     said(opcontrol(box, "--status"), "Daemon not running")
 
 

@@ -338,7 +338,7 @@ def check_daemon_elsewhere(container, show):
     require(container.good("opcontrol", "--stop") == "Stopping profiling.\n", "%s: --stop" % show)
     require(container.good("opcontrol", "--start") == "Profiler running.\n", "%s: --start" % show)
     out = container.good("opcontrol", "--shutdown")
-    require("Killing daemon.\n" in out and not container.opd_pids(), "%s: --shutdown says %r" % (show, out))
+    require("Daemon stopped.\n" in out and not container.opd_pids(), "%s: --shutdown says %r" % (show, out))
     for request in ("--status", "--stop", "--shutdown"):
         result = container.run("opcontrol", request)
         require("Daemon not running\n" in result.out + result.err and not container.opd_pids(),

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The completion scripts of every tool: all options of --help are in them, bash completes with
-them. Run from the build directory.
+"""--help and the completion scripts of every tool: all options of --help are in them, bash completes
+with them. Run from the build directory.
 """
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -48,11 +51,53 @@ class Completion(unittest.TestCase):
                                       universal_newlines=True,
                                       env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.splitlines()) - {""}
 
+    def help(self, name, option="--help", **environment):
+        """What a tool writes to standard output, which is no terminal."""
+        done = subprocess.run([os.path.join(TOOLS, name), option], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=True, universal_newlines=True,
+                              env=dict({key: value for key, value in os.environ.items() if key != "COLUMNS"}, **environment))
+        self.assertEqual(done.stderr, "", (name, option))
+        return done.stdout
+
+    def test_help_width(self):
+        """As wide as COLUMNS, else 80; only words that cannot be parted are longer. Every width has
+        the same words.
+        """
+        for name in NAMES:
+            for option in ("--help", "--usage"):
+                texts = {columns: self.help(name, option, **({"COLUMNS": str(columns)} if columns else {}))
+                         for columns in (0, 40, 80, 130)}
+                self.assertEqual(texts[0], texts[80], name)
+                for columns in (40, 80, 130):
+                    long = [line for line in texts[columns].splitlines()
+                            if len(line) > columns and len(line.split()) > 2]
+                    self.assertEqual(long, [], (name, option, columns))
+                    self.assertEqual(texts[columns].split(), texts[80].split(), (name, option))
+                if name in ("opcontrol", "opreport"):
+                    self.assertGreater(max(map(len, texts[130].splitlines())), 80, (name, option))
+
+    def test_help_on_a_terminal(self):
+        """Without COLUMNS it is the terminal that says how wide it is."""
+        for name in NAMES:
+            for columns in (60, 150):
+                ours, its = pty.openpty()
+                fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 500, columns, 0, 0))
+                with subprocess.Popen([os.path.join(TOOLS, name), "--help"], stdout=its, stderr=subprocess.PIPE,
+                                      env={key: value for key, value in os.environ.items() if key != "COLUMNS"}) as child:
+                    os.close(its)
+                    shown = b""
+                    try:
+                        while select.select([ours], [], [], 10)[0]:
+                            shown += os.read(ours, 4096)
+                    except OSError:
+                        pass  # the end, as a terminal says it
+                    self.assertEqual((child.wait(), child.stderr.read()), (0, b""), name)
+                os.close(ours)
+                self.assertEqual(shown.decode().replace("\r\n", "\n"), self.help(name, COLUMNS=str(columns)), name)
+
     def test_every_option(self):
         for name in NAMES:
-            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=True,
-                                  universal_newlines=True).stdout
+            text = self.help(name)
             options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M))
             self.assertGreater(len(options), 3, name)
             for shell in ("bash", "zsh"):
@@ -64,9 +109,7 @@ class Completion(unittest.TestCase):
     def test_manual_pages(self):
         """A page has the options that the table has, by both names, and no others."""
         for name in NAMES:
-            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=True,
-                                  universal_newlines=True).stdout
+            text = self.help(name)
             options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M)) | set(re.findall(r"^ {2}(-.), --", text, re.M))
             with open(os.path.join(SOURCE, "doc", name + ".1"), encoding="utf-8") as stream:
                 page = re.sub(r"\\f[BIRP]", "", stream.read()).replace("\\-", "-")
@@ -227,13 +270,9 @@ class Completion(unittest.TestCase):
             subprocess.run(["zsh", "-n"], input=self.script(name, "zsh"), check=True, universal_newlines=True)
 
     def test_full_disk(self):
-        """What cannot be written is an error, also where popt ends the program; opcheck's 1 would
-        say that something was repaired.
-        """
+        """What cannot be written is an error; opcheck's 1 would say that something was repaired."""
         for name in NAMES:
             for option in ("--help", "--usage", "--version", "--completion=bash"):
-                if name == "opcontrol" and option in ("--help", "--usage"):  # the one goes to standard error, the other it has not
-                    continue
                 with open("/dev/full", "w", encoding="ascii") as full:
                     done = subprocess.run([os.path.join(TOOLS, name), option], stdout=full, stderr=subprocess.PIPE,
                                           check=False, universal_newlines=True)

@@ -5,14 +5,14 @@
 #include <errno.h>
 #include <strings.h>
 
-/* What may follow an option. */
+/* The values of an option. */
 enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_DIRECTORY, VALUE_TIME, VALUE_EVENT, VALUE_WORDS };
 
-#define TIMES      "now today yesterday" /* some that --since takes */
+#define TIMES      "now today yesterday" /* some of the values of --since */
 #define EVENTS     "ophelp --names 2>/dev/null"
 #define ZSH_EVENTS ":event:{local -a names; names=(${(f)\"$(" EVENTS ")\"}); compadd -a names}"
 
-static enum value_kind kind_of(const struct poptOption *option)
+static enum value_kind kind_of(const struct opr_option *option)
 {
 	static const struct {
 		const char *description;
@@ -21,35 +21,33 @@ static enum value_kind kind_of(const struct poptOption *option)
 		      { "dir", VALUE_DIRECTORY }, { "path", VALUE_DIRECTORY }, { "time", VALUE_TIME },
 		      { "event", VALUE_EVENT } };
 
-	if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
+	if (!option->value_help)
 		return VALUE_NONE;
-	if (!option->argDescrip)
-		return VALUE_ANY;
 	for (size_t i = 0; i < op_array_size(kinds); i++)
-		if (!strcasecmp(option->argDescrip, kinds[i].description))
+		if (!strcasecmp(option->value_help, kinds[i].description))
 			return kinds[i].kind;
-	return strpbrk(option->argDescrip, "|,") && islower((unsigned char)*option->argDescrip) ? VALUE_WORDS : VALUE_ANY;
+	return strpbrk(option->value_help, "|,") && islower((unsigned char)*option->value_help) ? VALUE_WORDS : VALUE_ANY;
 }
 
-/* Calls for each option that has a name and is shown, those of included tables too. */
-typedef void visit_fn(FILE *out, const struct poptOption *option);
-
-static void visit(FILE *out, const struct poptOption *table, visit_fn *fn)
+/* Calls fn for each option that is shown. */
+static void visit(FILE *out, const struct opr_command *command, void (*fn)(FILE *out, const struct opr_option *option))
 {
-	for (const struct poptOption *option = table; option->longName || option->shortName || option->arg; option++) {
-		if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE)
-			visit(out, option->arg == poptHelpOptions ? poptHelpOptions : option->arg, fn);
-		else if (option->longName && !(option->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
+	const struct opr_option *option;
+
+	for (size_t i = 0; (option = opr_command_row(command, i)); i++)
+		if (option->name && option->help)
 			fn(out, option);
-	}
 }
 
-static bool has_events(const struct poptOption *table)
+/* True when names of events are completed anywhere on the command line. */
+static bool has_events(const struct opr_command *command)
 {
-	for (; table->longName || table->shortName || table->arg; table++)
-		if ((table->argInfo & POPT_ARG_MASK) != POPT_ARG_INCLUDE_TABLE && kind_of(table) == VALUE_EVENT)
+	const struct opr_option *option;
+
+	for (size_t i = 0; (option = opr_command_row(command, i)); i++)
+		if (kind_of(option) == VALUE_EVENT)
 			return true;
-	return false;
+	return command->words == OPR_WORDS_EVENTS;
 }
 
 static void write_words(FILE *out, const char *words)
@@ -58,7 +56,7 @@ static void write_words(FILE *out, const char *words)
 		fputc(strchr("|,", *words) ? ' ' : *words, out);
 }
 
-/* Calls for each tag of a kind, with what is to stand before all but the first. */
+/* Writes the tags of a kind with `between` between them. */
 static void write_tags(FILE *out, opr_tag_fn *tag, enum opr_tag_kind kind, const char *between)
 {
 	enum opr_tag_kind this_kind;
@@ -83,23 +81,23 @@ static void write_all_tags(FILE *out, opr_tag_fn *tag, const char *between)
 
 /* ---- bash ---- */
 
-static void write_bash_name(FILE *out, const struct poptOption *option)
+static void write_bash_name(FILE *out, const struct opr_option *option)
 {
-	fprintf(out, " --%s%s", option->longName, kind_of(option) == VALUE_NONE ? "" : "=");
-	if (option->shortName)
-		fprintf(out, " -%c", option->shortName);
+	fprintf(out, " --%s%s", option->name, kind_of(option) == VALUE_NONE ? "" : "=");
+	if (option->short_name)
+		fprintf(out, " -%c", option->short_name);
 }
 
-/* A number, or the name of a symbol, is no file. */
-static void write_bash_value(FILE *out, const struct poptOption *option)
+/* Without a case for a number or a symbol, the shell would offer files. */
+static void write_bash_value(FILE *out, const struct opr_option *option)
 {
 	enum value_kind kind = kind_of(option);
 
-	if (kind == VALUE_NONE || (kind == VALUE_ANY && option->argInfo & POPT_ARGFLAG_OPTIONAL))
+	if (kind == VALUE_NONE || (kind == VALUE_ANY && *option->value_help == '['))
 		return;
-	fprintf(out, "\t--%s", option->longName);
-	if (option->shortName)
-		fprintf(out, "|-%c", option->shortName);
+	fprintf(out, "\t--%s", option->name);
+	if (option->short_name)
+		fprintf(out, "|-%c", option->short_name);
 	if (kind == VALUE_ANY) {
 		fputs(") kind=none ;;\n", out);
 	} else if (kind == VALUE_TIME) {
@@ -108,14 +106,14 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 		fputs(") kind=events count=: ;;\n", out);
 	} else if (kind == VALUE_WORDS) {
 		fputs(") values=\"", out);
-		write_words(out, option->argDescrip);
+		write_words(out, option->value_help);
 		fputs("\" ;;\n", out);
 	} else {
 		fprintf(out, ") kind=%s ;;\n", kind == VALUE_FILE ? "-f" : "-d");
 	}
 }
 
-/* A tag and its value are one word or three, as readline is told to cut at colons or not. */
+/* readline may cut words at colons. Then a tag and its value are three words, else one. */
 static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 {
 	static const char *const kinds[] = {
@@ -146,7 +144,7 @@ static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
-/* readline cuts a word at colons, which names of tracepoints have: `head` is what stands before the one before the word. */
+/* readline cuts words at colons, and names of tracepoints have one: `head` is the part of the name before the cut. */
 static void write_bash_colons(FILE *out)
 {
 	fputs("\tlocal head= count= name at=$COMP_CWORD\n"
@@ -157,7 +155,7 @@ static void write_bash_colons(FILE *out)
 	      out);
 }
 
-/* A count follows a name that is an option's value. */
+/* The name of an event as the value of an option is followed by a count. */
 static void write_bash_events(FILE *out)
 {
 	fputs("\tif [ \"$kind\" = events ]; then\n\t\t[ -z \"$count\" ] || compopt -o nospace\n"
@@ -167,7 +165,7 @@ static void write_bash_events(FILE *out)
 	      out);
 }
 
-/* Files, and tags where there are any: what is no whole word is completed on. */
+/* Completes files, and tags where the tool has them. A tag gets no blank behind it. */
 static void write_bash_words(FILE *out, opr_tag_fn *tag)
 {
 	if (!tag) {
@@ -180,15 +178,16 @@ static void write_bash_words(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
-/* readline splits --name=value into three words, and a value may be a list: what stands before its last comma stays. */
-static void write_bash(FILE *out, const struct opr_completion *completion)
+/* readline splits --name=value into three words. A value may be a list: the part before its last comma stays. */
+static void write_bash(FILE *out, const struct opr_command *command)
 {
-	const char *program = completion->program, *rest = completion->takes_files ? "-f" : "none";
-	bool events = completion->takes_events || has_events(completion->table);
+	static const char *const rests[] = { [OPR_WORDS_FILES] = "-f", [OPR_WORDS_EVENTS] = "events", [OPR_WORDS_NONE] = "none" };
+	const char *program = command->program;
+	bool events = has_events(command);
 
 	fprintf(out, "# bash completion for %s, made from its table of options\n_opd_%s() {\n", program, program);
 	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=", out);
-	fprintf(out, " rest=%s\n", completion->takes_events ? "events" : rest);
+	fprintf(out, " rest=%s\n", rests[command->words]);
 	if (events)
 		write_bash_colons(out);
 	else
@@ -196,32 +195,32 @@ static void write_bash(FILE *out, const struct opr_completion *completion)
 		      "fi\n",
 		      out);
 	fputs("\tcase $option in\n", out);
-	visit(out, completion->table, write_bash_value);
+	visit(out, command, write_bash_value);
 	if (events)
 		fputs("\t:) kind=none ;;\n", out);
 	fputs("\tesac\n", out);
-	if (completion->tag)
-		write_bash_tags(out, completion->tag);
+	if (command->tag)
+		write_bash_tags(out, command->tag);
 	fputs("\tif [ -n \"$values\" ]; then\n"
 	      "\t\tcase $word in *,*) before=${word%,*}, ;; esac\n"
 	      "\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${word##*,}\"))\n"
 	      "\telif [ \"${word:0:1}\" = - ] || [ \"$word$kind$rest\" = none ]; then\n\t\tCOMPREPLY=($(compgen -W \"",
 	      out);
-	visit(out, completion->table, write_bash_name);
+	visit(out, command, write_bash_name);
 	fputs("\" -- \"$word\"))\n\t\tcase ${COMPREPLY[0]} in *=) compopt -o nospace ;; esac\n"
 	      "\t\treturn\n\tfi\n\t: \"${kind:=$rest}\"\n",
 	      out);
 	if (events)
 		write_bash_events(out);
 	fputs("\tif [ -z \"$values\" ] && [ \"$kind\" != none ]; then\n", out);
-	write_bash_words(out, completion->tag);
+	write_bash_words(out, command->tag);
 	fputs("\tfi\n}\n", out);
 	fprintf(out, "complete -F _opd_%s %s\n", program, program);
 }
 
 /* ---- zsh ---- */
 
-/* In a specification of _arguments between single quotes. */
+/* Quotes text for a specification of _arguments between single quotes. */
 static void write_zsh_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -234,7 +233,7 @@ static void write_zsh_text(FILE *out, const char *text)
 	}
 }
 
-static void write_zsh_value(FILE *out, const struct poptOption *option)
+static void write_zsh_value(FILE *out, const struct opr_option *option)
 {
 	switch (kind_of(option)) {
 	case VALUE_NONE:
@@ -255,41 +254,41 @@ static void write_zsh_value(FILE *out, const struct poptOption *option)
 		fputs(":time:(" TIMES ")", out);
 		break;
 	case VALUE_WORDS:
-		fprintf(out, ":%s:", strchr(option->argDescrip, '|') ? "word" : "list");
-		fputs(strchr(option->argDescrip, '|') ? "(" : "_values -s , list ", out);
-		write_words(out, option->argDescrip);
-		if (strchr(option->argDescrip, '|'))
+		fprintf(out, ":%s:", strchr(option->value_help, '|') ? "word" : "list");
+		fputs(strchr(option->value_help, '|') ? "(" : "_values -s , list ", out);
+		write_words(out, option->value_help);
+		if (strchr(option->value_help, '|'))
 			fputc(')', out);
 		break;
 	}
 }
 
-static void write_zsh_spec(FILE *out, const struct poptOption *option, const char *name)
+static void write_zsh_spec(FILE *out, const struct opr_option *option, const char *name)
 {
 	fprintf(out, " \\\n\t'%s", name);
 	if (kind_of(option) != VALUE_NONE)
 		fputs(name[1] == '-' ? "=" : "+", out);
 	fputc('[', out);
-	write_zsh_text(out, option->descrip ? option->descrip : "");
+	write_zsh_text(out, option->help);
 	fputc(']', out);
 	write_zsh_value(out, option);
 	fputc('\'', out);
 }
 
-static void write_zsh_option(FILE *out, const struct poptOption *option)
+static void write_zsh_option(FILE *out, const struct opr_option *option)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "--%s", option->longName);
+	snprintf(name, sizeof(name), "--%s", option->name);
 	write_zsh_spec(out, option, name);
-	if (!option->shortName)
+	if (!option->short_name)
 		return;
-	snprintf(name, sizeof(name), "-%c", option->shortName);
+	snprintf(name, sizeof(name), "-%c", option->short_name);
 	write_zsh_spec(out, option, name);
 }
 
-/* A function for words that are no options. */
-static void write_zsh_tags(FILE *out, const struct opr_completion *completion)
+/* Writes a function that completes words that are no options. */
+static void write_zsh_tags(FILE *out, const struct opr_command *command)
 {
 	static const char *const kinds[] = {
 		[OPR_TAG_ANY] = "_message value",
@@ -300,44 +299,45 @@ static void write_zsh_tags(FILE *out, const struct opr_completion *completion)
 			"--completion=" OPR_COMPLETION_SESSIONS " 2>/dev/null)\"})\n\t\tcompadd -a names",
 	};
 
-	fprintf(out, "_opd_%s_word() {\n\tlocal -a names\n\tlocal where=${(Q)opt_args[--session-dir]}\n\t", completion->program);
+	fprintf(out, "_opd_%s_word() {\n\tlocal -a names\n\tlocal where=${(Q)opt_args[--session-dir]}\n\t", command->program);
 	for (size_t i = 0; i < op_array_size(kinds); i++) {
 		fputs("if compset -P '(", out);
-		write_tags(out, completion->tag, (enum opr_tag_kind)i, "|");
+		write_tags(out, command->tag, (enum opr_tag_kind)i, "|");
 		fprintf(out, ")'; then\n\t\t%s\n\tel", kinds[i]);
 	}
 	fputs("se\n\t\tcompadd -S '' -- ", out);
-	write_all_tags(out, completion->tag, " ");
+	write_all_tags(out, command->tag, " ");
 	fputs("\n\t\t_files\n\tfi\n}\n", out);
 }
 
-static void write_zsh(FILE *out, const struct opr_completion *completion)
+static void write_zsh(FILE *out, const struct opr_command *command)
 {
-	fprintf(out, "#compdef %s\n# made from the table of options of %s\n", completion->program, completion->program);
-	if (completion->tag)
-		write_zsh_tags(out, completion);
+	static const char *const words[] = { [OPR_WORDS_FILES] = " \\\n\t'*:file:_files'\n",
+					     [OPR_WORDS_EVENTS] = " \\\n\t'*" ZSH_EVENTS "'\n",
+					     [OPR_WORDS_NONE] = "\n" };
+
+	fprintf(out, "#compdef %s\n# made from the table of options of %s\n", command->program, command->program);
+	if (command->tag)
+		write_zsh_tags(out, command);
 	fputs("_arguments -s", out);
-	visit(out, completion->table, write_zsh_option);
-	if (completion->tag)
-		fprintf(out, " \\\n\t'*:profile specification:_opd_%s_word'\n", completion->program);
+	visit(out, command, write_zsh_option);
+	if (command->tag)
+		fprintf(out, " \\\n\t'*:profile specification:_opd_%s_word'\n", command->program);
 	else
-		fputs(completion->takes_events  ? " \\\n\t'*" ZSH_EVENTS "'\n"
-		      : completion->takes_files ? " \\\n\t'*:file:_files'\n"
-						: "\n",
-		      out);
+		fputs(words[command->words], out);
 }
 
-int opr_completion_write(FILE *out, const struct opr_completion *completion, const char *shell)
+int opr_completion_write(FILE *out, const struct opr_command *command, const char *shell)
 {
 	static const struct {
 		const char *shell;
-		void (*write)(FILE *out, const struct opr_completion *completion);
+		void (*write)(FILE *out, const struct opr_command *command);
 	} writers[] = { { "bash", write_bash }, { "zsh", write_zsh } };
 
 	for (size_t i = 0; i < op_array_size(writers); i++) {
 		if (strcmp(shell, writers[i].shell))
 			continue;
-		writers[i].write(out, completion);
+		writers[i].write(out, command);
 		return 0;
 	}
 	return -EINVAL;

@@ -4,15 +4,15 @@ tools_libreport_a_SOURCES += \
 	tools/common/cache_dir.c tools/common/cache_dir.h \
 	tools/common/child.c tools/common/child.h \
 	tools/common/completion.c tools/common/completion.h \
-	tools/common/escape.c tools/common/escape.h \
-	tools/common/interrupt.c tools/common/interrupt.h \
+	tools/common/format.c tools/common/format.h \
+	tools/common/help.c tools/common/help.h \
 	tools/common/log.c tools/common/log.h \
 	tools/common/option_table.c tools/common/option_table.h \
 	tools/common/option_values.c tools/common/option_values.h \
 	tools/common/output.c tools/common/output.h \
 	tools/common/packages.c tools/common/packages.h \
 	tools/common/parallel_sort.c tools/common/parallel_sort.h \
-	tools/common/percent.c tools/common/percent.h \
+	tools/common/program.c tools/common/program.h \
 	tools/common/session_dir.c tools/common/session_dir.h \
 	tools/common/standard_output.c tools/common/standard_output.h \
 	tools/common/when.c tools/common/when.h \

@@ -1,48 +1,56 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The command line of a reporting tool, from one table: what is parsed, --help, --usage and the completion of shells come from its rows. Every tool has
- * --version, --help and --usage, and --completion=SHELL, which writes a script and is not shown.
- */
+/* The table of options of a tool: parsing (program.h), --help, --usage (help.h) and the completion of shells (completion.h) read its rows. */
 #ifndef OPR_OPTION_TABLE_H
 #define OPR_OPTION_TABLE_H
 
-#include "tools/common/completion.h"
-#include "tools/common/words.h"
+#include "libop/base/compiler.h"
 
-/* Takes a value into what is at the row's offset. 0, or -errno, and the user has been told why. */
+/* Takes a value into `field`. 0, or -errno after a message to the user. */
 typedef int opr_take_fn(void *field, const char *value);
 
 struct opr_option {
-	const char *name;
+	const char *name;  /* NULL: a heading of --help, whose text is `help` */
 	char short_name;   /* '\0': none */
-	size_t offset;     /* in the structure of the tool's options: of an int, which becomes 1, or of what `take` fills */
-	opr_take_fn *take; /* NULL: an option without a value */
-	const char *help;
-	const char *value_help; /* "a|b" and "a,b" are completed as words; "file", "directory" and "path" as what they say */
+	size_t offset;     /* of the field in the structure of the tool's options */
+	opr_take_fn *take; /* fills the field; NULL: the field is an int, which becomes 1 */
+	const char *help;  /* NULL: the option is not shown */
+	/*
+	 * Names the value; NULL: the option has none. "[x]": the value is optional. "a|b" and "a,b" are completed as words; "file", "patterns",
+	 * "directory", "dir", "path", "time" and "event" as what they say.
+	 */
+	const char *value_help;
 };
+
+/* What stands behind the colon of a word "tag:value,value". */
+enum opr_tag_kind { OPR_TAG_ANY, OPR_TAG_FILE, OPR_TAG_DIRECTORY, OPR_TAG_SESSION };
+
+/* The nth tag, with its colon, of the words of a program; NULL: there are no more. */
+typedef const char *opr_tag_fn(size_t nth, enum opr_tag_kind *ret_kind);
+
+/* What the words of a command line are that are no options. */
+enum opr_word_kind { OPR_WORDS_FILES, OPR_WORDS_EVENTS, OPR_WORDS_NONE };
 
 struct opr_command {
 	const char *program;
-	const char *arguments; /* what follows the options, for --help */
+	const char *arguments; /* what follows the options, for --help; NULL: nothing */
 	const struct opr_option *rows;
 	size_t nr_rows;
-	opr_tag_fn *tag; /* of the words that are no options; NULL: they have none */
-	bool takes_events; /* these words are names of events, and not of files */
-	int failed;	   /* the exit status when what it says cannot be written; 0: EXIT_FAILURE */
+	/* In the place of `rows`, for a tool whose rows hold more than a struct opr_option: the row of an index below nr_rows. */
+	const struct opr_option *(*row)(size_t index);
+	/* Takes each option of the tool; NULL: opr_option_take does. */
+	int (*take)(void *options, const struct opr_option *option, const char *value);
+	enum opr_word_kind words;
+	opr_tag_fn *tag; /* of the words; NULL: they have no tags */
+	int failed;      /* the exit status when standard output cannot be written; 0: EXIT_FAILURE */
 };
 
-/* What a command line was about. */
-enum opr_request { OPR_RUN, OPR_DONE };
+/* The `offset` of the options that every tool has. */
+enum opr_common { OPR_COMMON_VERSION, OPR_COMMON_COMPLETION, OPR_COMMON_HELP, OPR_COMMON_USAGE };
 
-/*
- * Reads a command line into `options` and the words that are no options into `words`. 0 with *ret_request; after --version or --completion everything was
- * said and nothing is to be run. -EINVAL or -ENOMEM. --help and --usage end the program with 0, as popt does it.
- * From then on the end of the program looks whether standard output could be written (standard_output.h).
- */
-int opr_command_read(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
-		     enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
+/* The row of an index: the rows of the tool, then those that every tool has. NULL: there are no more. */
+const struct opr_option *opr_command_row(const struct opr_command *command, size_t index) OP_NONNULL;
 
-/* "PROGRAM ARGUMENT ARGUMENT ", as titles of reports have it. Freed by the caller; NULL: no memory. */
-char *opr_command_line(const char *program, int argc, const char **argv) OP_NONNULL OP_MUST_CHECK;
+/* Takes an option into its field. 0, or -errno after a message to the user. */
+int opr_option_take(void *options, const struct opr_option *option, const char *value) OP_NONNULL OP_MUST_CHECK;
 
 #endif

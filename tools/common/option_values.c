@@ -57,50 +57,6 @@ bool opr_find_word(const char *const *words, size_t nr_words, const char *word, 
 	return false;
 }
 
-static const struct {
-	const char *word;
-	struct opr_merge merge;
-} merges[] = {
-	{ "cpu", { .cpu = true } },
-	{ "lib", { .lib = true } },
-	{ "library", { .lib = true } },
-	{ "tid", { .tid = true } },
-	{ "tgid", { .tgid = true, .tid = true } },
-	{ "unitmask", { .unit_mask = true } },
-	{ "all", { .cpu = true, .lib = true, .tid = true, .tgid = true, .unit_mask = true } },
-};
-
-static bool add_merge(struct opr_merge *merge, const char *word)
-{
-	for (size_t i = 0; i < op_array_size(merges); i++) {
-		const struct opr_merge *more = &merges[i].merge;
-
-		if (strcmp(word, merges[i].word))
-			continue;
-		merge->cpu |= more->cpu;
-		merge->lib |= more->lib;
-		merge->tid |= more->tid;
-		merge->tgid |= more->tgid;
-		merge->unit_mask |= more->unit_mask;
-		return true;
-	}
-	return false;
-}
-
-int opr_take_merge(void *field, const char *value)
-{
-	struct opr_merge_option *option = field;
-
-	if (opr_take_words(&option->words, value) < 0)
-		return -ENOMEM;
-	option->merge = (struct opr_merge){ 0 };
-	for (size_t i = 0; i < option->words.nr_words; i++)
-		if (!add_merge(&option->merge, option->words.words[i]))
-			return opr_error(-EINVAL, "unknown merge option '%s': cpu, lib, tid, tgid, unitmask or all",
-					 option->words.words[i]);
-	return 0;
-}
-
 int opr_take_verbose(void *field OP_UNUSED, const char *value)
 {
 	struct opr_words topics = { 0 };
@@ -114,50 +70,10 @@ int opr_take_verbose(void *field OP_UNUSED, const char *value)
 	return err;
 }
 
-static void free_string(void *field)
+void opr_value_free(opr_take_fn *take, void *field)
 {
-	free(*(char **)field);
-}
-
-static void free_words(void *field)
-{
-	opr_words_free(field);
-}
-
-static void free_merge(void *field)
-{
-	opr_words_free(&((struct opr_merge_option *)field)->words);
-}
-
-static const struct {
-	opr_take_fn *take;
-	void (*release)(void *field);
-} releases[] = {
-	{ opr_take_string, free_string },
-	{ opr_take_root, free_string },
-	{ opr_take_words, free_words },
-	{ opr_take_merge, free_merge },
-};
-
-void opr_command_free(const struct opr_command *command, void *options)
-{
-	for (size_t i = 0; i < command->nr_rows; i++)
-		for (size_t j = 0; j < op_array_size(releases); j++)
-			if (command->rows[i].take == releases[j].take)
-				releases[j].release((char *)options + command->rows[i].offset);
-}
-
-int opr_command_run(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
-		    int (*run)(const void *options))
-{
-	enum opr_request request;
-	int err;
-
-	opr_log_init(command->program);
-	err = opr_command_read(command, argc, argv, options, words, &request);
-	if (!err && request == OPR_RUN)
-		err = run(options);
-	opr_command_free(command, options);
-	opr_words_free(words);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (take == opr_take_string || take == opr_take_root)
+		free(*(char **)field);
+	else if (take == opr_take_words)
+		opr_words_free(field);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Values of options, as the rows of option_table.h take them in. An option that is given twice has its last value. */
+/* Values that several tools have: functions for the rows of option_table.h. Of an option that is given twice the last value stays. */
 #ifndef OPR_OPTION_VALUES_H
 #define OPR_OPTION_VALUES_H
 
 #include "tools/common/option_table.h"
-#include "tools/profile/profile.h"
-
-struct opr_merge_option {
-	struct opr_words words;
-	struct opr_merge merge;
-};
+#include "tools/common/words.h"
 
 /* a char * */
 int opr_take_string(void *field, const char *value);
 
-/* a char *: a directory, which must exist, with an absolute path; the root itself is "" */
+/* a char *: the absolute path of a directory, which must exist; "" for the root itself */
 int opr_take_root(void *field, const char *value);
 
 /* a struct opr_words */
@@ -23,21 +18,11 @@ int opr_take_words(void *field, const char *value);
 /* a double: 0 to 100 */
 int opr_take_percent(void *field, const char *value);
 
-/* a struct opr_merge_option */
-int opr_take_merge(void *field, const char *value);
-
-/* Nothing: topics of log.h are turned on. */
+/* no field: turns topics of log.h on */
 int opr_take_verbose(void *field, const char *value);
 
-/* Frees what the functions above took into a tool's options, by the rows of its table. */
-void opr_command_free(const struct opr_command *command, void *options) OP_NONNULL;
-
-/*
- * The whole of a tool that has nothing to do beside: reads its command line, runs it, and frees `options` and `words`, which is a part of them or stands beside.
- * The exit code.
- */
-int opr_command_run(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
-		    int (*run)(const void *options)) OP_NONNULL;
+/* Frees a field that one of the functions above filled. For another function, or NULL, it does nothing. */
+void opr_value_free(opr_take_fn *take, void *field);
 
 /* True when `word` is one of the words. */
 bool opr_find_word(const char *const *words, size_t nr_words, const char *word, size_t *ret_index) OP_NONNULL;

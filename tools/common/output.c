@@ -5,32 +5,18 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/base/parse.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 #include "tools/common/standard_output.h"
 
-#define DEFAULT_COLUMNS 80
-#define MAX_COLUMNS     10000
-#define DEFAULT_PAGER   "less"
-#define STDOUT_BYTES    65536
-
-static size_t count_columns(int fd)
-{
-	const char *said = getenv("COLUMNS");
-	struct winsize size = { 0 };
-	uint64_t columns;
-
-	if (said && !op_parse_u64(said, 1, MAX_COLUMNS, &columns))
-		return (size_t)columns;
-	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : DEFAULT_COLUMNS;
-}
+#define DEFAULT_PAGER "less"
+#define STDOUT_BYTES  65536
 
 static bool shows_colours(void)
 {
@@ -214,7 +200,7 @@ static int open_terminal(struct opr_output *output, bool no_pager)
 	const char *command = no_pager ? NULL : choose_pager();
 	int err = 0;
 
-	output->nr_columns = count_columns(STDOUT_FILENO);
+	output->nr_columns = opr_count_columns(STDOUT_FILENO);
 	output->colour = shows_colours();
 	if (command)
 		err = start_pager(output, command);

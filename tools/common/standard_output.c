@@ -7,7 +7,7 @@
 #include "tools/common/log.h"
 
 static bool is_told;
-static int exit_failed; /* 0: exit(3) does not look yet */
+static int exit_failed; /* 0: exit(3) does not flush yet */
 
 int opr_stdout_flush(void)
 {
@@ -23,7 +23,7 @@ int opr_stdout_flush(void)
 	return -EIO;
 }
 
-/* The status of a tool that knew of it is the tool's. */
+/* A tool that has told the user chooses its exit status itself. */
 static void check_at_exit(void)
 {
 	if (!is_told && opr_stdout_flush())

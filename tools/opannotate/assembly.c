@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "tools/opannotate/code_lists.h"
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 
 #define CONTEXT_LINES 5 /* of the source before the first line that is shown */

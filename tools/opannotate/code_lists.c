@@ -6,7 +6,7 @@
 #include <stdarg.h>
 
 #include "tools/common/child.h"
-#include "tools/common/percent.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 #include "tools/symbols/lines.h"
 

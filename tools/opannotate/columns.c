@@ -3,8 +3,7 @@
 
 #include <inttypes.h>
 
-#include "tools/common/escape.h"
-#include "tools/common/percent.h"
+#include "tools/common/format.h"
 
 #define COUNT_WIDTH 6
 #define CLASS_WIDTH (COUNT_WIDTH + 1 + OPR_PERCENT_WIDTH)

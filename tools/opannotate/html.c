@@ -5,7 +5,7 @@
 
 #include "tools/opannotate/code_lists.h"
 #include "tools/opannotate/page.h"
-#include "tools/common/percent.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 #include "tools/report/xml_elements.h"
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tools/common/log.h"
+#include "tools/common/option_values.h"
 
 #define FIELD(name) offsetof(struct opr_annotate_options, name)
 
@@ -44,7 +45,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "opannotate",
-	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.arguments = "[PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 	.tag = opr_spec_tag,
@@ -182,6 +183,7 @@ int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, c
 void opr_annotate_options_free(struct opr_annotate_options *options)
 {
 	opr_command_free(&command, options);
+	opr_words_free(&options->merge.words);
 	opr_words_free(&options->words);
 	free(options->command_line);
 	free(options->disassembler_options);

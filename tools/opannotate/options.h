@@ -4,7 +4,8 @@
 #define OPR_OPANNOTATE_OPTIONS_H
 
 #include "tools/code/listing.h"
-#include "tools/common/option_values.h"
+#include "tools/common/program.h"
+#include "tools/profile/merge_option.h"
 #include "tools/symbols/symbols.h"
 
 struct opr_annotate_options {

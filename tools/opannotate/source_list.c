@@ -7,8 +7,8 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 #include "tools/opannotate/columns.h"
-#include "tools/common/escape.h"
 #include "tools/symbols/lines.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 
 #define OUTPUT_MARK    " * Interpretation of command line:\n" /* in what opannotate wrote */

@@ -15,9 +15,9 @@
 #include "libop/session/ledger_file.h"
 #include "tools/oparchive/check.h"
 #include "tools/common/child.h"
-#include "tools/common/interrupt.h"
-#include "tools/common/option_values.h"
 #include "tools/common/log.h"
+#include "tools/common/option_values.h"
+#include "tools/common/program.h"
 
 #define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
 
@@ -42,7 +42,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "oparchive",
-	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.arguments = "[PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 	.tag = opr_spec_tag,

@@ -17,7 +17,7 @@
 #include "tools/oparchive/copy.h"
 #include "tools/oparchive/archive_lock.h"
 #include "tools/profile/archive_sums.h"
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 #include "tools/common/log.h"
 
 #define BLOCK_BYTES 512u /* of st_blocks */

@@ -13,11 +13,12 @@
 #include "libop/session/import_dir.h"
 #include "tools/opcheck/session_place.h"
 #include "tools/opcheck/session.h"
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 #include "tools/common/option_values.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/profile/session_hint.h"
+#include "tools/common/program.h"
 #include "tools/common/standard_output.h"
 #include "tools/common/words.h"
 
@@ -331,7 +332,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "opcheck",
-	.arguments = "[OPTION...] [SESSION]...",
+	.arguments = "[SESSION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 	.failed = FAILED,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Finding, asking and ending the daemon. */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +15,8 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 #define DAEMON_COMM "opd"
 #define SHUTDOWN_MS 120000
@@ -128,7 +128,7 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 	if (!flock(fd, LOCK_EX | LOCK_NB)) {
 		puts("Detected stale lock file. Removing.");
 		if (leave_unclean(ctl) < 0 || unlink(path) < 0)
-			ctl_fail("cannot remove %s: %s", path, strerror(errno));
+			opr_error(1, "cannot remove %s: %s", path, strerror(errno));
 	}
 	close(fd);
 }
@@ -167,7 +167,7 @@ static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes
 {
 	if (op_control_status_parts(payload, nr_bytes, &daemon->status, &daemon->events, &daemon->cpus) < 0) {
 		free(payload);
-		return ctl_fail("opd is of another version than this opcontrol: its status has a form of its own");
+		return opr_error(1, "opd is of another version than this opcontrol: its status has a form of its own");
 	}
 	daemon->presence = CTL_PRESENT;
 	daemon->pid = (pid_t)daemon->status->pid;
@@ -201,7 +201,7 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	void *payload = NULL;
 	size_t nr_bytes;
 	pid_t unit_pid;
-	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
+	enum ctl_unit unit = ctl_unit_state(ctl, &unit_pid);
 	int rc = 0, err;
 
 	if (unit == CTL_UNIT_ENDS)
@@ -214,13 +214,13 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
 	else if ((err == -ETIMEDOUT || err == -ESHUTDOWN) && is_hidden(ctl))
-		rc = ctl_fail("opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
+		rc = opr_error(1, "opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
 		look_at_lock(ctl, unit_pid, &daemon);
 	else if (err == -EPROTONOSUPPORT && (daemon.pid = unit_pid ? unit_pid : find_holder(ctl->session_dir)))
 		become_other_version(&daemon, &message);
 	else
-		rc = ctl_fail("%s", message ? message : strerror(-err));
+		rc = opr_error(1, "%s", message ? message : strerror(-err));
 	free(message);
 	daemon.ending = err == -ESHUTDOWN;
 	if (!rc)
@@ -239,12 +239,12 @@ void ctl_daemon_free(struct ctl_daemon *daemon)
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	if (daemon->other_version)
-		return ctl_fail("%s", daemon->other_version);
+		return opr_error(1, "%s", daemon->other_version);
 	if (daemon->ending)
-		return ctl_fail("opd (pid %d) is shutting down", (int)daemon->pid);
+		return opr_error(1, "opd (pid %d) is shutting down", (int)daemon->pid);
 	if (find_holder(ctl->session_dir) != daemon->pid)
-		return ctl_fail("opd (pid %d) runs, but does not answer at %s", (int)daemon->pid, ctl->config.control_socket);
-	return ctl_fail("opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
+		return opr_error(1, "opd (pid %d) runs, but does not answer at %s", (int)daemon->pid, ctl->config.control_socket);
+	return opr_error(1, "opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
 			ctl->config.control_socket);
 }
 
@@ -276,7 +276,7 @@ static int send_request(const struct opcontrol *ctl, enum op_control_command com
 	if (may_be_ending && is_ending(err))
 		err = 0;
 	if (err < 0)
-		ctl_fail("--%s: %s", request_names[command], message ? message : strerror(-err));
+		opr_error(1, "--%s: %s", request_names[command], message ? message : strerror(-err));
 	free(payload);
 	free(message);
 	return err;
@@ -327,7 +327,7 @@ static bool holds_lock(const struct opcontrol *ctl, const struct ending *ending)
 
 	if (find_holder(ending->session_dir) == ending->pid)
 		return true;
-	ctl_look_at_unit(ctl, &unit_pid);
+	ctl_unit_state(ctl, &unit_pid);
 	return unit_pid == ending->pid && is_daemon(unit_pid);
 }
 
@@ -338,7 +338,8 @@ static int await_end(const struct opcontrol *ctl, const struct ending *ending, b
 		if (insisting[i].signal) {
 			if (!holds_lock(ctl, ending))
 				break; /* it was let go of, which is the last that a daemon does */
-			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)ending->pid);
+			if (ctl->verbose)
+				printf("Sending signal %d to process %d.\n", insisting[i].signal, (int)ending->pid);
 			if (!send_signal(ending->pidfd, insisting[i].signal) && errno == ESRCH)
 				return 0;
 			send_signal(ending->pidfd, SIGCONT);
@@ -347,7 +348,7 @@ static int await_end(const struct opcontrol *ctl, const struct ending *ending, b
 		if (gone_within(ending->pidfd, insisting[i].wait_ms))
 			return 0;
 	}
-	return gone_within(ending->pidfd, TERM_MS) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
+	return gone_within(ending->pidfd, TERM_MS) ? 0 : opr_error(1, "opd (pid %d) does not end", (int)ending->pid);
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
@@ -370,7 +371,7 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	if (*ret_ended)
 		return 0;
 	if (ending.pidfd < 0)
-		return ctl_fail("cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(errno));
+		return opr_error(1, "cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(errno));
 	*ret_ended = true;
 	if (is_there_still(ctl, daemon, &ending)) {
 		if (present) {
@@ -381,7 +382,7 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	}
 	close(ending.pidfd);
 	if (*ret_ended && killed)
-		return ctl_fail("opd (pid %d) had to be killed: samples that it had not written are lost", (int)daemon->pid);
+		return opr_error(1, "opd (pid %d) had to be killed: samples that it had not written are lost", (int)daemon->pid);
 	return !*ret_ended || rc < 0;
 }
 
@@ -391,13 +392,11 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 	struct op_text path = { 0 };
 	int rc;
 
-	if (present && daemon->status->state == OP_DAEMON_RUNNING) {
-		puts("Stopping profiling."); /* a part of SHUTDOWN: as a request of its own it would keep the next daemon from profiling */
-		fflush(stdout);
-	}
-	puts("Killing daemon.");
-	fflush(stdout);
+	if (present && daemon->status->state == OP_DAEMON_RUNNING)
+		puts("Stopping profiling."); /* a part of SHUTDOWN: a request STOP would keep the next daemon from profiling */
 	rc = end_process(ctl, daemon, ret_ended);
+	if (*ret_ended)
+		puts("Daemon stopped.");
 	lock_path(ctl, &path);
 	if (*ret_ended && op_lock_owner(AT_FDCWD, op_text_get(&path)) == daemon->pid)
 		remove_stale_lock(ctl, op_text_get(&path));

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 bin_PROGRAMS += bin/opcontrol
 bin_opcontrol_SOURCES = \
-	tools/common/completion.c tools/common/completion.h \
 	tools/events/pfm_names.c tools/events/pfm_names.h \
 	tools/events/spec.c tools/events/spec.h \
 	tools/opcontrol/daemon.c \
-	tools/opcontrol/main.c tools/opcontrol/main.h \
+	tools/opcontrol/main.c tools/opcontrol/opcontrol.h \
+	tools/opcontrol/options.c tools/opcontrol/options.h \
 	tools/opcontrol/requests.c \
 	tools/opcontrol/save.c \
 	tools/opcontrol/setup.c \
@@ -14,4 +14,4 @@ bin_opcontrol_SOURCES = \
 	tools/opcontrol/status.c \
 	tools/opcontrol/unit.c
 bin_opcontrol_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
-bin_opcontrol_LDADD = libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)
+bin_opcontrol_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What each request does. */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "libop/events/ibs_host.h"
 #include "libop/base/file.h"
+#include "libop/events/ibs_host.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 int ctl_run_init(struct opcontrol *ctl)
 {
@@ -78,7 +78,7 @@ static int spawn_paused(const struct opcontrol *ctl)
 	rc = ctl_spawn_daemon(ctl);
 	err = op_session_take_pause(fd); /* no daemon has come up, or one that uses another directory */
 	if (err && err != -ENOENT)
-		ctl_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
+		opr_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
 	close(fd);
 	return rc;
 }
@@ -127,17 +127,17 @@ int ctl_run_dump(struct opcontrol *ctl)
 	void *payload = NULL;
 	size_t nr_bytes;
 	pid_t unit_pid;
-	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
+	enum ctl_unit unit = ctl_unit_state(ctl, &unit_pid);
 	int err = -ECONNREFUSED;
 
 	if (unit == CTL_UNIT_ENDS)
-		return ctl_fail("--dump: opd (pid %d) is shutting down", (int)unit_pid);
+		return opr_error(1, "--dump: opd (pid %d) is shutting down", (int)unit_pid);
 	if (unit != CTL_UNIT_SLEEPS)
 		err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
 	if (err == -ENOENT || err == -ECONNREFUSED)
-		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
+		opr_error(1, "Unable to complete dump of oprofile data: is the oprofile daemon running?");
 	else if (err < 0)
-		ctl_fail("--dump: %s", message ? message : strerror(-err));
+		opr_error(1, "--dump: %s", message ? message : strerror(-err));
 	free(payload);
 	free(message);
 	return err < 0;
@@ -206,12 +206,6 @@ int ctl_run_deinit(struct opcontrol *ctl)
 	return rc;
 }
 
-int ctl_say_setup_waits(void)
-{
-	puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
-	return 0;
-}
-
 /* Of a daemon that does not answer nobody knows more than what it was to do. */
 static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
@@ -220,7 +214,7 @@ static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon 
 
 	if (fd >= 0)
 		close(fd);
-	ctl_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
+	opr_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
 		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "begins paused");
 	return wanted;
 }
@@ -246,9 +240,9 @@ static bool is_absent(const struct opcontrol *ctl)
 static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
 {
 	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
-		ctl_warn("the setup of before is in force again, and the daemon runs with it");
+		opr_warn("the setup of before is in force again, and the daemon runs with it");
 	else
-		ctl_warn(is_absent(ctl) ? "no daemon runs" : "the daemon does not profile");
+		opr_warn(is_absent(ctl) ? "no daemon runs" : "the daemon does not profile");
 }
 
 /* No daemon has come up with the new setup, or one that cannot profile with it, which is ended. One that profiles and could not keep that it does so stays. */
@@ -297,7 +291,7 @@ static int clear_session(const struct opcontrol *ctl)
 	if (err == -ENOENT && fd < 0)
 		err = 0;
 	if (err < 0)
-		ctl_fail("cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "", path ? path : "",
+		opr_error(1, "cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "", path ? path : "",
 			 strerror(-err), fd < 0 ? "" : "; what else was there is removed");
 	free(path);
 	if (fd >= 0)

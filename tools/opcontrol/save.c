@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --save: the daemon closes its session; where none runs, it is done here, under the daemon's lock. */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/base/sys.h"
+#include "libop/session/close.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/session/list.h"
-#include "libop/session/sum.h"
-#include "libop/session/close.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/list.h"
 #include "libop/session/pending.h"
 #include "libop/session/stats_files.h"
-#include "libop/base/sys.h"
+#include "libop/session/sum.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 static int fail_exists(const char *name)
 {
-	return ctl_fail("there is a session %s already: nothing was saved", name);
+	return opr_error(1, "there is a session %s already: nothing was saved", name);
 }
 
 /* As with oprofile: no error. */
@@ -48,7 +48,7 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 	int err = op_control_save(ctl->config.control_socket, name, &message);
 
 	if (err < 0 && err != -ENODATA)
-		ctl_fail("--save: %s", message ? message : strerror(-err));
+		opr_error(1, "--save: %s", message ? message : strerror(-err));
 	free(message);
 	if (!err)
 		tell_words(name);
@@ -163,7 +163,7 @@ static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
 	lock_fd = op_session_lock(session_fd);
 	if (lock_fd == -EBUSY)
-		rc = ctl_fail("--save: a daemon that does not answer uses %s", ctl->session_dir);
+		rc = opr_error(1, "--save: a daemon that does not answer uses %s", ctl->session_dir);
 	else if (lock_fd < 0)
 		rc = ctl_fail_session(ctl, "lock", ctl->session_dir, OP_SESSION_LOCK, lock_fd);
 	else
@@ -181,7 +181,7 @@ int ctl_run_save(struct opcontrol *ctl)
 	int rc;
 
 	if (fault)
-		return ctl_fail("--save=%s: a session cannot have that name: %s", name, fault);
+		return opr_error(1, "--save=%s: a session cannot have that name: %s", name, fault);
 	rc = ctl_find_daemon(ctl, &daemon);
 	if (rc)
 		return rc;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The setup options, one function for each. */
-#include "tools/opcontrol/main.h"
-#include "tools/events/spec.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/perf/chain.h"
-#include "libop/events/event_list.h"
 #include "libop/base/parse.h"
+#include "libop/events/event_list.h"
 #include "libop/events/tracepoint.h"
+#include "libop/perf/chain.h"
+#include "tools/common/log.h"
+#include "tools/events/spec.h"
+#include "tools/opcontrol/opcontrol.h"
 
 static bool is_same(const struct op_event *a, const struct op_event *b)
 {
@@ -30,7 +30,7 @@ static int check_together(const struct op_setup *setup)
 		op_event_list_free(&list);
 		return 0;
 	}
-	ctl_fail("%s", why ? why : strerror(-err));
+	opr_error(1, "%s", why ? why : strerror(-err));
 	free(why);
 	return 1;
 }
@@ -42,18 +42,18 @@ static int add_event(struct op_setup *setup, const char *spec)
 	int err;
 
 	if (setup->nr_events == OP_EVENTS_MAX)
-		return ctl_fail("event %s: no more than %d events", spec, OP_EVENTS_MAX);
+		return opr_error(1, "event %s: no more than %d events", spec, OP_EVENTS_MAX);
 	err = opr_event_parse(spec, &event, &why);
 	if (!err)
 		err = op_event_check(&event, &why);
 	if (err) {
-		ctl_fail("%s", why ? why : strerror(-err));
+		opr_error(1, "%s", why ? why : strerror(-err));
 		free(why);
 		return 1;
 	}
 	for (size_t i = 0; i < setup->nr_events; i++)
 		if (is_same(&setup->events[i], &event))
-			return ctl_fail("event %s: given twice, its samples would be in one file", spec);
+			return opr_error(1, "event %s: given twice, its samples would be in one file", spec);
 	setup->events[setup->nr_events++] = event;
 	return check_together(setup);
 }
@@ -65,7 +65,7 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 
 	(void)option;
 	if (editing->has_events && (is_default || editing->has_default))
-		return ctl_fail("event %s: 'default' goes with no other event", arg);
+		return opr_error(1, "event %s: 'default' goes with no other event", arg);
 	if (!editing->has_events)
 		editing->setup->nr_events = 0;
 	editing->has_events = true;
@@ -82,8 +82,8 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 	if (!err)
 		return 0;
 	if (err == -ENOMEM)
-		return ctl_fail("no memory");
-	ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, bad_word);
+		return opr_no_memory();
+	opr_error(1, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, bad_word);
 	free(bad_word);
 	return 1;
 }
@@ -92,7 +92,7 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 static int keep(char **field, char *value, const char *option)
 {
 	if (value && !op_setup_value_ok(value)) {
-		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./ only", option, value);
+		opr_error(1, "--%s=%s: the setup can keep letters, digits and -_:,./ only", option, value);
 		free(value);
 		return 1;
 	}
@@ -105,7 +105,7 @@ static int keep_copy(char **field, const char *value, const char *option)
 {
 	char *copy = strdup(value);
 
-	return copy ? keep(field, copy, option) : ctl_fail("no memory");
+	return copy ? keep(field, copy, option) : opr_no_memory();
 }
 
 int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
@@ -114,21 +114,21 @@ int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *optio
 	char *path;
 
 	if (!strcmp(arg, "none"))
-		return keep(&editing->setup->vmlinux, NULL, option->name);
+		return keep(&editing->setup->vmlinux, NULL, option->row.name);
 	path = realpath(arg, NULL);
 	if (!path)
-		return ctl_fail("--vmlinux=%s: %s", arg, strerror(errno));
+		return opr_error(1, "--vmlinux=%s: %s", arg, strerror(errno));
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
 		free(path);
-		return ctl_fail("--vmlinux=%s: not a file", arg);
+		return opr_error(1, "--vmlinux=%s: not a file", arg);
 	}
-	return keep(&editing->setup->vmlinux, path, option->name);
+	return keep(&editing->setup->vmlinux, path, option->row.name);
 }
 
 int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	(void)arg;
-	return keep(&editing->setup->vmlinux, NULL, option->name);
+	return keep(&editing->setup->vmlinux, NULL, option->row.name);
 }
 
 /* The daemon runs elsewhere, so a relative path is made absolute here. */
@@ -139,26 +139,26 @@ int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *o
 	size_t length = strlen(arg);
 
 	if (!length)
-		return ctl_fail("--session-dir: the path is empty");
+		return opr_error(1, "--session-dir: the path is empty");
 	while (length > 1 && arg[length - 1] == '/')
 		length--;
 	if (arg[0] != '/') {
 		cwd = getcwd(NULL, 0);
 		if (!cwd)
-			return ctl_fail("--session-dir=%s: %s", arg, strerror(errno));
+			return opr_error(1, "--session-dir=%s: %s", arg, strerror(errno));
 		op_text_printf(&path, "%s/", cwd);
 		free(cwd);
 	}
 	op_text_add_bytes(&path, arg, length);
 	value = op_text_steal(&path);
-	return value ? keep(&editing->setup->session_dir, value, option->name) : ctl_fail("no memory");
+	return value ? keep(&editing->setup->session_dir, value, option->row.name) : opr_no_memory();
 }
 
 static int parse_limited(const struct ctl_option *option, const char *arg, uint64_t max, uint64_t *ret_value)
 {
 	if (!op_parse_u64(arg, 0, max, ret_value))
 		return 0;
-	return ctl_fail("--%s=%s: not a number from 0 to %ju", option->name, arg, (uintmax_t)max);
+	return opr_error(1, "--%s=%s: not a number from 0 to %ju", option->row.name, arg, (uintmax_t)max);
 }
 
 int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
@@ -168,7 +168,7 @@ int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *opt
 	if (parse_limited(option, arg, OP_CHAIN_DEPTH_MAX, &depth))
 		return 1;
 	if (depth > max_stack)
-		return ctl_fail("--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack", option->name, arg,
+		return opr_error(1, "--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack", option->row.name, arg,
 				(uintmax_t)max_stack);
 	editing->setup->callgraph = (uint32_t)depth;
 	return 0;
@@ -182,7 +182,7 @@ int ctl_check_counts(const struct op_setup *setup)
 		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
 
 		if (event->count < min)
-			return ctl_fail("event %s: with --callgraph the count must not be less than %ju, %d times what it must be otherwise", event->name,
+			return opr_error(1, "event %s: with --callgraph the count must not be less than %ju, %d times what it must be otherwise", event->name,
 					(uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
 	}
 	return 0;
@@ -190,7 +190,7 @@ int ctl_check_counts(const struct op_setup *setup)
 
 int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
-	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->offset));
+	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->row.offset));
 }
 
 /* A file that comes later is wanted then, but what is misspelt would have everything left out. */
@@ -200,9 +200,9 @@ static void check_image(const char *name)
 
 	op_text_printf(&path, "/sys/module/%s", name);
 	if (strchr(name, '/'))
-		ctl_warn("--image: %s: %s", name, strerror(ENOENT));
+		opr_warn("--image: %s: %s", name, strerror(ENOENT));
 	else if (strcmp(name, "no-vmlinux") && access(op_text_get(&path), F_OK) < 0)
-		ctl_warn("--image: %s: neither a file nor a module that is loaded", name);
+		opr_warn("--image: %s: neither a file nor a module that is loaded", name);
 	op_text_free(&path);
 }
 
@@ -230,9 +230,9 @@ int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option,
 	is_empty = !list.length && !list.failed;
 	images = is_empty ? NULL : op_text_steal(&list);
 	if (!copy || (!is_empty && !images))
-		return ctl_fail("no memory");
+		return opr_no_memory();
 	if (images && !op_setup_images_ok(images)) {
-		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./+ only", option->name, images);
+		opr_error(1, "--%s=%s: the setup can keep letters, digits and -_:,./+ only", option->row.name, images);
 		free(images);
 		return 1;
 	}
@@ -261,6 +261,6 @@ int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *
 		end = strtoull(second, &rest, 16);
 	}
 	if (!second || rest == second || *rest || end <= start)
-		return ctl_fail("--kernel-range=%s: not START,END in hexadecimal", arg);
-	return keep_copy(&editing->setup->kernel_range, arg, option->name);
+		return opr_error(1, "--kernel-range=%s: not START,END in hexadecimal", arg);
+	return keep_copy(&editing->setup->kernel_range, arg, option->row.name);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Keeping the setup: daemonrc and daemonrc_new. */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 #define ELF_MAGIC "\177ELF"
 
@@ -15,7 +15,7 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *
 {
 	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;
 
-	return ctl_fail("cannot %s %s%s%s: %s (%s%s%s can name another directory)", what, dir, name ? "/" : "", name ? name : "",
+	return opr_error(1, "cannot %s %s%s%s: %s (%s%s%s can name another directory)", what, dir, name ? "/" : "", name ? name : "",
 			strerror(-err), is_full ? "make room there; " : "",
 			is_configured ? "SessionDir= in " : "opcontrol --session-dir=", is_configured ? ctl->config_path : "DIR");
 }
@@ -45,10 +45,10 @@ static bool waits(int dir_fd)
 static int refuse(const struct opcontrol *ctl, const char *name, int err, const char *why)
 {
 	if (!why)
-		return ctl_fail("cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
+		return opr_error(1, "cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
 	if (ctl->changes_setup)
 		return 0;
-	return ctl_fail("%s ('opcontrol --setup' with setup options, or removing the file, begins anew)", why);
+	return opr_error(1, "%s ('opcontrol --setup' with setup options, or removing the file, begins anew)", why);
 }
 
 /* The setup of the last call while a daemon ran becomes the setup. */
@@ -64,7 +64,7 @@ static int promote(const struct opcontrol *ctl, int dir_fd)
 		return rc;
 	err = daemon.presence == CTL_ABSENT ? op_setup_promote(dir_fd) : 0;
 	ctl_daemon_free(&daemon);
-	return err ? ctl_fail("cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
+	return err ? opr_error(1, "cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
 }
 
 static void name_session_dir(struct opcontrol *ctl)
@@ -140,9 +140,9 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 		rc = ctl_check_counts(setup);
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		if (edits[i].option->inert)
-			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);
+			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->row.name);
 		else if (edits[i].option->ignored)
-			printf("--%s is ignored: %s.\n", edits[i].option->name, edits[i].option->ignored);
+			printf("--%s is ignored: %s.\n", edits[i].option->row.name, edits[i].option->ignored);
 	return rc;
 }
 
@@ -177,7 +177,7 @@ static int write_checked(const struct opcontrol *ctl, const struct op_setup *set
 
 	if (!err)
 		err = op_setup_write(setup, dir_fd, name);
-	rc = !err ? 0 : why ? ctl_fail("%s", why) : ctl_fail_session(ctl, "write", ctl->config.session_dir, name, err);
+	rc = !err ? 0 : why ? opr_error(1, "%s", why) : ctl_fail_session(ctl, "write", ctl->config.session_dir, name, err);
 	free(why);
 	return rc;
 }
@@ -212,9 +212,9 @@ static void check_vmlinux(const char *path)
 	ssize_t nr = fd < 0 ? -1 : read(fd, magic, sizeof(magic));
 
 	if (nr < 0)
-		ctl_warn("--vmlinux=%s: cannot be read: %s", path, strerror(errno));
+		opr_warn("--vmlinux=%s: cannot be read: %s", path, strerror(errno));
 	else if (nr != sizeof(magic) || memcmp(magic, ELF_MAGIC, sizeof(magic)))
-		ctl_warn("--vmlinux=%s: no ELF file, so without symbols (wanted is the uncompressed kernel, vmlinux)", path);
+		opr_warn("--vmlinux=%s: no ELF file, so without symbols (wanted is the uncompressed kernel, vmlinux)", path);
 	if (fd >= 0)
 		close(fd);
 }
@@ -237,7 +237,7 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 	rc = load_base(ctl, &setup, &why) || apply(&setup, edits, nr_edits) ||
 	     write_setup(ctl, &setup, daemon_runs ? OP_SETUP_NEW_NAME : OP_SETUP_NAME);
 	if (!rc && why)
-		ctl_warn("%s: this setup begins with the defaults", why);
+		opr_warn("%s: this setup begins with the defaults", why);
 	free(why);
 	if (!rc && setup.vmlinux && changes_vmlinux(edits, nr_edits))
 		check_vmlinux(setup.vmlinux);

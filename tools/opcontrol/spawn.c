@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Starting the daemon as a process of our own, where it is not systemd's; it is ready when it says so (sd_notify(3)). */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,8 +14,11 @@
 
 #include "libop/base/file.h"
 #include "libop/base/lock.h"
-#include "libop/session/directory.h"
 #include "libop/base/sys.h"
+#include "libop/session/directory.h"
+#include "libop/session/layout.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 #define LOG_NAME   "samples/oprofiled.log"
 #define READY_MS   60000
@@ -59,7 +60,7 @@ static int find_program(char **ret_program)
 
 	if (env && *env)
 		return try_program(ret_program, env, "") ? 0
-							 : ctl_fail("%s (environment " CTL_DAEMON_ENV "): %s", env, strerror(errno));
+							 : opr_error(1, "%s (environment " CTL_DAEMON_ENV "): %s", env, strerror(errno));
 	self[nr > 0 ? nr : 0] = '\0';
 	slash = strrchr(self, '/');
 	if (slash) {
@@ -70,7 +71,7 @@ static int find_program(char **ret_program)
 	}
 	return try_program(ret_program, OPD_SBINDIR "/opd", "")
 		       ? 0
-		       : ctl_fail("cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
+		       : opr_error(1, "cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
 }
 
 /* An abstract socket with a name that the kernel chooses; the sender's user is checked at each message. */
@@ -81,12 +82,12 @@ static int open_notify(struct birth *birth)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 
 	if (fd < 0)
-		return ctl_fail("cannot make a socket: %s", strerror(errno));
+		return opr_error(1, "cannot make a socket: %s", strerror(errno));
 	birth->notify_fd = fd;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address.sun_family)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0)
-		return ctl_fail("cannot make a socket: %s", strerror(errno));
+		return opr_error(1, "cannot make a socket: %s", strerror(errno));
 	snprintf(birth->notify_name, sizeof(birth->notify_name), "@%.*s",
 		 (int)(nr_bytes - offsetof(struct sockaddr_un, sun_path) - 1), address.sun_path + 1);
 	return 0;
@@ -115,14 +116,14 @@ static int open_log(const struct opcontrol *ctl, struct birth *birth)
 	const char *in_the_way = dir_fd < 0 ? op_session_in_the_way(ctl->session_dir) : NULL;
 
 	if (in_the_way)
-		return ctl_fail("cannot use the session directory %s: %s/%s is a directory: remove it", ctl->session_dir,
+		return opr_error(1, "cannot use the session directory %s: %s/%s is a directory: remove it", ctl->session_dir,
 				ctl->session_dir, in_the_way);
 	if (dir_fd < 0)
 		return ctl_fail_session(ctl, "use the session directory", ctl->session_dir, NULL, dir_fd);
 	birth->log_fd = open_regular(dir_fd, LOG_NAME);
 	close(dir_fd);
 	if (birth->log_fd == -EINVAL)
-		return ctl_fail("cannot open the log %s/" LOG_NAME ": it is no regular file: remove it", ctl->session_dir);
+		return opr_error(1, "cannot open the log %s/" LOG_NAME ": it is no regular file: remove it", ctl->session_dir);
 	if (birth->log_fd < 0)
 		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, birth->log_fd);
 	birth->log_start = lseek(birth->log_fd, 0, SEEK_END);
@@ -139,11 +140,11 @@ static int name_config(const struct opcontrol *ctl, struct birth *birth)
 		return 0;
 	path = realpath(ctl->config_path, NULL);
 	if (!path)
-		return ctl_fail("%s: %s", ctl->config_path, strerror(errno));
+		return opr_error(1, "%s: %s", ctl->config_path, strerror(errno));
 	op_text_printf(&text, "--config=%s", path);
 	free(path);
 	birth->config = op_text_steal(&text);
-	return birth->config ? 0 : ctl_fail("no memory");
+	return birth->config ? 0 : opr_no_memory();
 }
 
 /* ---- the process ---- */
@@ -261,8 +262,8 @@ static int explain_end(const struct opcontrol *ctl, const struct birth *birth, i
 	else
 		snprintf(how, sizeof(how), "ended with exit code %d", WEXITSTATUS(status));
 	if (*words)
-		return ctl_fail("opd does not start: %s", words);
-	return ctl_fail("opd %s before it was ready", how);
+		return opr_error(1, "opd does not start: %s", words);
+	return opr_error(1, "opd %s before it was ready", how);
 }
 
 static int give_up(struct birth *birth)
@@ -271,7 +272,7 @@ static int give_up(struct birth *birth)
 
 	kill(birth->pid, SIGKILL);
 	waitpid(birth->pid, &status, 0);
-	return ctl_fail("opd was not ready after %d seconds and was ended", READY_MS / 1000);
+	return opr_error(1, "opd was not ready after %d seconds and was ended", READY_MS / 1000);
 }
 
 /* What it said last is read before its end is looked at. */
@@ -281,7 +282,7 @@ static int await_ready(const struct opcontrol *ctl, struct birth *birth)
 	int pidfd = (int)syscall(SYS_pidfd_open, birth->pid, 0), status, rc = -1;
 
 	if (pidfd < 0)
-		return ctl_fail("cannot watch opd (pid %d): %s", (int)birth->pid, strerror(errno));
+		return opr_error(1, "cannot watch opd (pid %d): %s", (int)birth->pid, strerror(errno));
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (rc < 0) {
 		struct pollfd fds[] = { { .fd = birth->notify_fd, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
@@ -304,11 +305,10 @@ static int await_ready(const struct opcontrol *ctl, struct birth *birth)
 
 static int give_birth(const struct opcontrol *ctl, struct birth *birth)
 {
-	fflush(stdout);
 	birth->pid = fork();
 	if (!birth->pid)
 		become_daemon(birth);
-	return birth->pid < 0 ? ctl_fail("cannot start a process: %s", strerror(errno)) : await_ready(ctl, birth);
+	return birth->pid < 0 ? opr_error(1, "cannot start a process: %s", strerror(errno)) : await_ready(ctl, birth);
 }
 
 static int start_process(const struct opcontrol *ctl)
@@ -323,7 +323,8 @@ static int start_process(const struct opcontrol *ctl)
 	if (!rc)
 		rc = open_log(ctl, &birth);
 	if (!rc) {
-		ctl_verbose(ctl, "Starting %s %s", birth.program, birth.config ? birth.config : "");
+		if (ctl->verbose)
+			printf("Starting %s %s\n", birth.program, birth.config ? birth.config : "");
 		rc = give_birth(ctl, &birth);
 	}
 	if (birth.notify_fd >= 0)

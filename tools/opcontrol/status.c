@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What --status shows. */
-#include "tools/opcontrol/main.h"
-
 #include <inttypes.h>
 
-#define NS_PER_SEC   1000000000ull
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
+
+#define NS_PER_SEC 1000000000ull
 
 /* ---- text ---- */
 
@@ -447,7 +448,7 @@ static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 	if (!failed)
 		puts(op_text_get(&text));
 	op_text_free(&text);
-	return failed ? ctl_fail("no memory") : 0;
+	return failed ? opr_no_memory() : 0;
 }
 
 int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon)

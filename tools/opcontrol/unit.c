@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The daemon as systemd's: asking for it and starting it, by systemctl(1). */
-#include "tools/opcontrol/main.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -10,7 +8,10 @@
 
 #include "libop/base/file.h"
 #include "libop/session/directory.h"
+#include "libop/session/layout.h"
 #include "libop/session/walk.h"
+#include "tools/common/log.h"
+#include "tools/opcontrol/opcontrol.h"
 
 #define UNIT        "opd.service"
 #define SOCKET_UNIT "opd.socket"
@@ -73,21 +74,20 @@ static int run_systemctl(const char *const words[], bool with_answer, char *text
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ctl_fail("cannot make a pipe: %s", strerror(errno));
-	fflush(stdout);
+		return opr_error(1, "cannot make a pipe: %s", strerror(errno));
 	pid = fork();
 	if (!pid)
 		become_systemctl(words, fds[1], with_answer);
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);
-		return ctl_fail("cannot start a process: %s", strerror(errno));
+		return opr_error(1, "cannot start a process: %s", strerror(errno));
 	}
 	read_text(fds[0], text, nr_bytes);
 	close(fds[0]);
 	while (waitpid(pid, ret_status, 0) < 0)
 		if (errno != EINTR)
-			return ctl_fail("systemctl: %s", strerror(errno));
+			return opr_error(1, "systemctl: %s", strerror(errno));
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static enum ctl_unit look_at_processes(const struct opcontrol *ctl, pid_t *ret_p
 }
 
 /* The session directory is not asked: the daemon's may be another one than this call's. */
-enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid)
+enum ctl_unit ctl_unit_state(const struct opcontrol *ctl, pid_t *ret_pid)
 {
 	struct unit_words words;
 
@@ -244,8 +244,8 @@ static int explain_unit(char *text)
 
 	text[strcspn(text, "\n")] = '\0';
 	if (!strncmp(text, "Job for ", 8) && last_status(line, sizeof(line)))
-		return ctl_fail("opd does not start: %s ('systemctl status " UNIT "' says more)", line);
-	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *text ? ": " : "", text);
+		return opr_error(1, "opd does not start: %s ('systemctl status " UNIT "' says more)", line);
+	return opr_error(1, "'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *text ? ": " : "", text);
 }
 
 /* Who asks for a start gets one, however often the unit was started or has failed lately: what has not failed is left as it is. */
@@ -256,7 +256,8 @@ int ctl_start_unit(const struct opcontrol *ctl)
 	char text[512];
 	int status, rc;
 
-	ctl_verbose(ctl, "systemctl start " UNIT);
+	if (ctl->verbose)
+		puts("systemctl start " UNIT);
 	rc = run_systemctl(forgive, false, text, sizeof(text), &status);
 
 	if (!rc)
@@ -279,5 +280,5 @@ int ctl_close_socket(const struct opcontrol *ctl)
 	if (rc || has_succeeded(status))
 		return rc;
 	text[strcspn(text, "\n")] = '\0';
-	return ctl_fail("'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *text ? ": " : "", text);
+	return opr_error(1, "'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *text ? ": " : "", text);
 }

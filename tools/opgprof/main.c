@@ -6,6 +6,7 @@
 #include "tools/opgprof/gmon.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
+#include "tools/common/program.h"
 #include "tools/common/log.h"
 #include "tools/profile/selection.h"
 
@@ -35,7 +36,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "opgprof",
-	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.arguments = "[PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 	.tag = opr_spec_tag,

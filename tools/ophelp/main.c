@@ -8,6 +8,7 @@
 #include "tools/ophelp/events.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
+#include "tools/common/program.h"
 #include "tools/common/log.h"
 
 #define DEFAULT_COUNT 100000
@@ -44,10 +45,10 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "ophelp",
-	.arguments = "[OPTION...] [EVENT]...",
+	.arguments = "[EVENT]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
-	.takes_events = true,
+	.words = OPR_WORDS_EVENTS,
 };
 
 /* ---- what can be asked ---- */

@@ -8,7 +8,6 @@
 #include "libop/control/config.h"
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
-#include "tools/common/interrupt.h"
 #include "tools/opimport/main.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"

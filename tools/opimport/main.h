@@ -7,7 +7,7 @@
 #include "libop/base/compiler.h"
 #include "libop/control/daemonrc.h"
 #include "libop/perf/data.h"
-#include "tools/common/option_table.h"
+#include "tools/common/program.h"
 
 struct opi_options {
 	char *session_dir; /* --session-dir; NULL: as the configuration says */

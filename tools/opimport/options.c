@@ -106,7 +106,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "opimport",
-	.arguments = "[OPTION...] [FILE]",
+	.arguments = "[FILE]",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 };

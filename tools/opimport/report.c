@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 #include "tools/opimport/main.h"
 #include "tools/common/log.h"
 

@@ -5,6 +5,7 @@
 
 #include "libop/base/parse.h"
 #include "tools/common/log.h"
+#include "tools/common/option_values.h"
 
 /* ---- values that only opreport has ---- */
 
@@ -102,7 +103,7 @@ static const struct opr_option rows[] = {
 
 static const struct opr_command command = {
 	.program = "opreport",
-	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.arguments = "[PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
 	.tag = opr_spec_tag,
@@ -205,6 +206,7 @@ void opr_options_free(struct opr_options *options)
 	if (!options)
 		return;
 	opr_command_free(&command, options);
+	opr_words_free(&options->merge.words);
 	opr_words_free(&options->sort);
 	opr_words_free(&options->words);
 	free(options->title);

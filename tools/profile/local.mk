@@ -5,6 +5,7 @@ tools_libreport_a_SOURCES += \
 	tools/profile/image_cache.c tools/profile/image_cache.h \
 	tools/profile/image_siblings.c tools/profile/image_siblings.h \
 	tools/profile/losses.c tools/profile/losses.h \
+	tools/profile/merge_option.c tools/profile/merge_option.h \
 	tools/profile/profile.c tools/profile/profile.h \
 	tools/profile/read_samples.c tools/profile/read_samples.h \
 	tools/profile/selection.c tools/profile/selection.h \

@@ -7,7 +7,7 @@
 #define OPR_PROFILE_SPEC_H
 
 #include "libop/odb/mangle.h"
-#include "tools/common/completion.h"
+#include "tools/common/option_table.h"
 #include "tools/common/words.h"
 
 struct opr_spec {

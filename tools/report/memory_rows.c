@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 
 #define TAIL_PERCENT 95u
 #define IMAGE_WIDTH  24

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/format.h"
 #include "tools/report/writer.h"
 
 #define SAMPLES_WIDTH    9 /* of columns */

@@ -11,7 +11,7 @@
 
 #include "tools/report/callgraph.h"
 #include "tools/report/image_rows.h"
-#include "tools/common/percent.h"
+#include "tools/common/format.h"
 #include "tools/report/summary_rows.h"
 #include "tools/report/symbol_rows.h"
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Names, percentages and lines as a terminal shows them. */
+#ifndef OPR_FORMAT_H
+#define OPR_FORMAT_H
+
+#include "libop/base/compiler.h"
+
+/*
+ * Names come from file systems, sample files and symbol tables of anybody. A byte that a terminal would obey is written as \x1b, and two different names
+ * never look the same (op_escape_shown in libop/base/text.h).
+ */
+
+/* Writes a name. Returns how many bytes were written. */
+size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
+
+/* Writes a name in a list for programs (op_escape). */
+void opr_write_listed(FILE *out, const char *name) OP_NONNULL;
+
+/* Writes a line of a text. Tabs, form feeds, carriage returns, backslashes and bytes of other character sets stay as they are. */
+void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
+
+#define OPR_PERCENT_WIDTH 7
+
+struct opr_percent_text {
+	char text[64];
+};
+
+/* `count` as a percentage of `total`; 0 when the total is 0. */
+static inline double opr_percent(uint64_t count, uint64_t total)
+{
+	return total ? (double)count / (double)total * 100.0 : 0;
+}
+
+/* As oprofile writes it, in seven columns: up to four decimals, scientific notation for small numbers, and "0" for none. */
+struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total);
+
+/* The width of lines on `fd`: the environment variable COLUMNS, else that of the terminal, else 80. */
+size_t opr_count_columns(int fd);
+
+#endif
