@@ -4,8 +4,8 @@
 
 #include "daemon/capture/cpus.h"
 #include "daemon/capture/kernel_source.h"
-#include "daemon/resolve/forget.h"
 #include "daemon/count/jit_objects.h"
+#include "daemon/resolve/resolver.h"
 #include "libop/base/log.h"
 #include "daemon/resolve/proc_scan.h"
 #include "daemon/sync.h"

@@ -15,6 +15,8 @@
 #define SCAN_INTERVAL_NS OP_NS_PER_S
 #define UNKNOWN_PATH     "/(unknown cgroup)"
 #define DEPTH_MAX        64
+#define OWN_NAMESPACE    "/proc/self/ns/cgroup"
+#define FIRST_NAMESPACE  0xEFFFFFFBu /* PROC_CGROUP_INIT_INO of the kernel's linux/proc_ns.h */
 
 struct cgroup {
 	struct op_hlink link;
@@ -106,9 +108,51 @@ static int add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 	return 0;
 }
 
+/* ---- the root of the namespace ---- */
+
+static void init_root(struct opd_cgroup_root *root)
+{
+	struct stat st;
+
+	*root = (struct opd_cgroup_root){ .is_sought = !stat(OWN_NAMESPACE, &st) && st.st_ino != FIRST_NAMESPACE };
+}
+
+static bool is_there(const char *mount_path, const char *path, uint64_t id)
+{
+	struct op_text full = { 0 };
+	struct stat st;
+	bool is_same;
+
+	op_text_printf(&full, "%s%s", mount_path, path);
+	is_same = !stat(op_text_get(&full), &st) && st.st_ino == id;
+	op_text_free(&full);
+	return is_same;
+}
+
+static void seek(struct opd_cgroup_root *root, const char *mount_path, uint64_t id, const char *path)
+{
+	for (const char *rest = path; rest; rest = strchr(rest + 1, '/')) {
+		if (*rest != '/' || !is_there(mount_path, rest, id))
+			continue;
+		root->path = strndup(path, (size_t)(rest - path));
+		root->is_sought = !root->path;
+		return;
+	}
+}
+
+static const char *strip_root(struct opd_cgroup_root *root, const char *mount_path, uint64_t id, const char *path)
+{
+	size_t length;
+
+	if (root->is_sought && mount_path)
+		seek(root, mount_path, id, path);
+	length = root->path ? strlen(root->path) : 0;
+	return length && !strncmp(path, root->path, length) && path[length] == '/' ? path + length : path;
+}
+
 int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 {
-	return add(cgroups, id, opd_cgroup_root_strip(&cgroups->root, cgroups->mount_path, id, path));
+	return add(cgroups, id, strip_root(&cgroups->root, cgroups->mount_path, id, path));
 }
 
 /* ---- the file system ---- */
@@ -228,7 +272,7 @@ int opd_cgroups_init(struct opd_cgroups *cgroups, const char *mountinfo_path)
 	int err;
 
 	*cgroups = (struct opd_cgroups){ .max_slots = OPD_CGROUP_SLOTS_MAX };
-	opd_cgroup_root_init(&cgroups->root);
+	init_root(&cgroups->root);
 	err = find_mount(cgroups, mountinfo_path);
 	return err ? err : scan_all(cgroups);
 }
@@ -423,6 +467,6 @@ void opd_cgroups_free(struct opd_cgroups *cgroups)
 	free(cgroups->slots);
 	free(cgroups->free_slots);
 	free(cgroups->mount_storage);
-	opd_cgroup_root_free(&cgroups->root);
+	free(cgroups->root.path);
 	*cgroups = (struct opd_cgroups){ 0 };
 }

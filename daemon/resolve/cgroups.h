@@ -12,7 +12,6 @@
 #ifndef OPD_CGROUPS_H
 #define OPD_CGROUPS_H
 
-#include "daemon/resolve/cgroup_root.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"
 
@@ -20,6 +19,11 @@
 #define OPD_CGROUPS_BYTES_MAX (16u << 20) /* likewise */
 #define OPD_CGROUP_SLOTS_MAX  4096u
 #define OPD_CGROUP_NONE	      0u     /* no slot */
+
+struct opd_cgroup_root {
+	bool is_sought;
+	char *path; /* of the namespace's root, as the kernel tells it; NULL: not known, or none */
+};
 
 struct opd_cgroups {
 	const char *mount_path; /* of the hierarchy that perf knows; NULL: none is mounted */

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "daemon/resolve/image.h"
-#include "daemon/resolve/kallsyms.h"
 
 #define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"

@@ -15,7 +15,7 @@
 #ifndef OPD_KERNEL_MAP_H
 #define OPD_KERNEL_MAP_H
 
-#include "daemon/resolve/bpf_code.h"
+#include "daemon/resolve/kernel_code.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"

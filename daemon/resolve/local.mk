@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 daemon_libpipeline_a_SOURCES += \
-	daemon/resolve/bpf_code.c daemon/resolve/bpf_code.h \
 	daemon/resolve/build_ids.c daemon/resolve/build_ids.h \
-	daemon/resolve/cgroup_root.c daemon/resolve/cgroup_root.h \
 	daemon/resolve/cgroups.c daemon/resolve/cgroups.h \
-	daemon/resolve/forget.c daemon/resolve/forget.h \
-	daemon/resolve/generation.c daemon/resolve/generation.h \
 	daemon/resolve/image.c daemon/resolve/image.h \
 	daemon/resolve/jit_lookup.c daemon/resolve/jit_lookup.h \
-	daemon/resolve/kallsyms.c daemon/resolve/kallsyms.h \
+	daemon/resolve/kernel_code.c daemon/resolve/kernel_code.h \
 	daemon/resolve/kernel_map.c daemon/resolve/kernel_map.h \
 	daemon/resolve/locate.c daemon/resolve/locate.h \
 	daemon/resolve/mount_view.c daemon/resolve/mount_view.h \
@@ -17,5 +13,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/resolve/process.c daemon/resolve/process.h \
 	daemon/resolve/rescan.c daemon/resolve/rescan.h \
 	daemon/resolve/resolver.c daemon/resolve/resolver.h \
-	daemon/resolve/sideband.c daemon/resolve/sideband.h \
-	daemon/resolve/stat_cache.c daemon/resolve/stat_cache.h
+	daemon/resolve/sideband.c daemon/resolve/sideband.h

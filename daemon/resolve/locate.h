@@ -48,4 +48,10 @@ void opd_decode_newlines(char *name) OP_NONNULL;
 int opd_locate(struct opd_mount_views *places, const struct opd_wanted *wanted,
 	       struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 
+/* Of the file at `path`, a link is followed, whose inode is that; 0: unknown, or it has another inode. */
+uint64_t opd_generation_at(const char *path, uint64_t inode) OP_NONNULL;
+
+/* The same in a handle of that type, as name_to_handle_at(2) gives it. */
+uint64_t opd_generation_in(int type, const uint8_t *handle, size_t nr_bytes, uint64_t inode) OP_NONNULL;
+
 #endif

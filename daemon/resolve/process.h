@@ -9,7 +9,7 @@
 #ifndef OPD_PROCESS_H
 #define OPD_PROCESS_H
 
-#include "daemon/resolve/stat_cache.h"
+#include "daemon/resolve/image.h"
 #include "daemon/jit/mapset.h"
 #include "daemon/resolve/mount_view.h"
 #include "libop/base/clock.h"

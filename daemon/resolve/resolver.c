@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "daemon/resolve/forget.h"
 #include "daemon/jit/space.h"
 #include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
@@ -19,6 +18,7 @@
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
 #define CHECKS_MAX          4                   /* answers at a time */
+#define FORGET_MIN          4096 /* images without samples, below which none is forgotten */
 #define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* and none is begun after this time */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
@@ -541,4 +541,49 @@ int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sa
 	err = opd_resolve(resolver, sample, ret_resolved);
 	resolver->is_caller = false;
 	return err;
+}
+
+/* ---- forgetting images ---- */
+
+static size_t nr_uncounted(const struct op_dcookie_table *table)
+{
+	return op_dcookie_count(table) - op_dcookie_nr_counted(table);
+}
+
+static void mark(uint64_t cookie, void *arg)
+{
+	if (cookie != OP_DCOOKIE_NONE)
+		op_dcookie_mark(arg, cookie);
+}
+
+static void forget_images(struct opd_resolver *resolver)
+{
+	struct op_dcookie_table *table = resolver->table;
+	struct opd_forgetting *forgetting = &resolver->forgetting;
+
+	op_dcookie_mark_begin(table);
+	opd_processes_visit_cookies(&resolver->processes, mark, table);
+	opd_kernel_map_visit_cookies(&resolver->kernel, mark, table);
+	opd_jit_visit_cookies(resolver->jit, mark, table);
+	mark(resolver->vdso_cookie, table);
+	mark(resolver->vsyscall_cookie, table);
+	forgetting->nr_forgotten += op_dcookie_sweep(table);
+	memset(resolver->found, 0, sizeof(resolver->found));
+	opd_stat_cache_clear(&resolver->processes.looked);
+	forgetting->nr_refused = op_dcookie_nr_refused(table);
+	/* By a part of what is needed, so that it costs each new image the same however many there are. */
+	forgetting->due = (size_t)op_max_u64(FORGET_MIN, nr_uncounted(table) + nr_uncounted(table) / 4);
+	forgetting->due = (size_t)op_min_u64(forgetting->due, op_max_u64(OPD_IMAGES_UNCOUNTED_MAX, nr_uncounted(table) + FORGET_MIN));
+}
+
+void opd_forget_images(struct opd_resolver *resolver)
+{
+	if (op_unlikely(nr_uncounted(resolver->table) >= op_max_u64(resolver->forgetting.due, FORGET_MIN)))
+		forget_images(resolver);
+}
+
+void opd_forget_refused(struct opd_resolver *resolver)
+{
+	if (op_dcookie_nr_refused(resolver->table) != resolver->forgetting.nr_refused)
+		forget_images(resolver);
 }

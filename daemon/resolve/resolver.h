@@ -16,7 +16,12 @@
 #include "libop/session/dcookie.h"
 #include "libop/perf/record.h"
 
-/* When images without samples were forgotten, and how many (daemon/resolve/forget.h). */
+#define OPD_IMAGES_UNCOUNTED_MAX 65536 /* images without samples; beyond that a new one is filed under too-many-images */
+
+#define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20) /* the same by what they take, with their paths and what leads to them */
+#define OPD_IMAGE_BYTES	 1024 /* that an image with samples may take, where there are as many as there may be */
+
+/* When images without samples were forgotten, and how many. */
 struct opd_forgetting {
 	size_t due;          /* so many images without samples make it worth while */
 	uint64_t nr_refused; /* by the table, when it was done last */
@@ -124,5 +129,11 @@ void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample 
  */
 int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample,
 		       struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
+
+/* Forgets, when there are enough of them. */
+void opd_forget_images(struct opd_resolver *resolver) OP_NONNULL;
+
+/* The same when images were refused since the last time: now and then, since there may be room again. */
+void opd_forget_refused(struct opd_resolver *resolver) OP_NONNULL;
 
 #endif

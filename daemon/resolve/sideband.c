@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/resolve/forget.h"
 #include "daemon/resolve/jit_lookup.h"
 
 #define RECORD_BYTES_MAX UINT16_MAX /* as perf_event_header.size says it */

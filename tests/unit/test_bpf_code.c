@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/resolve/bpf_code.h"
+#include "daemon/resolve/kernel_code.h"
 #include "libop/base/sys.h"
 
 #define FUNCTIONS_MAX 100u

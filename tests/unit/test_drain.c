@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/pipeline/drain.h"
-#include "daemon/resolve/forget.h"
+#include "daemon/resolve/resolver.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/odb/odb.h"
 #include "libop/base/sys.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/resolve/kallsyms.h"
+#include "daemon/resolve/kernel_code.h"
 #include "daemon/resolve/kernel_map.h"
 
 static char dir[] = "/tmp/test_kernel_map.XXXXXX";

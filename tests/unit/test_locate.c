@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "daemon/resolve/generation.h"
-#include "daemon/resolve/image.h"
 #include "daemon/resolve/locate.h"
+#include "daemon/resolve/image.h"
 
 #define BYTES	 4096
 #define NO_PID	 0x7fffffffu

@@ -2,7 +2,7 @@
 /* opimport: whether the kernel of a file is the one that runs here, whose symbols are in /proc/kallsyms, wherever it has put itself this time. */
 #include <sys/utsname.h>
 
-#include "daemon/resolve/kallsyms.h"
+#include "daemon/resolve/kernel_code.h"
 #include "libop/base/build_id.h"
 #include "libop/perf/record.h"
 #include "tools/opimport/main.h"
