@@ -113,7 +113,7 @@ static uint64_t move_used(struct compaction *compaction, struct op_text *names)
 		const char *name = opd_jit_map_name(map, &function);
 		size_t name_bytes = strlen(name) + 1;
 
-		if (compaction->numbers[i] == UNUSED && function.place == OPD_JIT_NO_PLACE)
+		if (compaction->numbers[i] == UNUSED && function.offset == OPD_JIT_NO_OFFSET)
 			continue;
 		function.name_at = (uint32_t)names->length;
 		op_text_add_bytes(names, name, name_bytes);
@@ -211,7 +211,7 @@ static const struct opd_mapping *find_piece(const struct opd_jit_map *map, uint6
 	return window ? opd_mapset_find(window->set, address, time_ns) : NULL;
 }
 
-static int place_pieces(struct opd_jit_map *map, size_t index, uint64_t start, uint64_t from_ns, uint64_t horizon_ns)
+static int add_pieces(struct opd_jit_map *map, size_t index, uint64_t start, uint64_t from_ns, uint64_t horizon_ns)
 {
 	uint64_t end = start + map->functions[index].bytes;
 
@@ -260,7 +260,7 @@ static int add_function(struct opd_jit_map *map, const struct opd_jit_code *code
 	if (!function || map->names.failed || name_at > UINT32_MAX)
 		return -ENOMEM;
 	*function = (struct opd_jit_function){
-		.place = OPD_JIT_NO_PLACE,
+		.offset = OPD_JIT_NO_OFFSET,
 		.code_at = code->code_at,
 		.lines_at = code->lines_at,
 		.start = code->start,
@@ -269,7 +269,7 @@ static int add_function(struct opd_jit_map *map, const struct opd_jit_code *code
 	};
 	map->nr_functions++;
 	map->counters[OP_JIT_functions]++;
-	return place_pieces(map, map->nr_functions - 1, code->start, code->from_ns, horizon_ns);
+	return add_pieces(map, map->nr_functions - 1, code->start, code->from_ns, horizon_ns);
 }
 
 int opd_jit_map_add(struct opd_jit_map *map, const struct opd_jit_code *code, uint64_t horizon_ns)
@@ -302,7 +302,7 @@ int opd_jit_map_move(struct opd_jit_map *map, uint64_t old_start, uint64_t new_s
 	if (!is_sound(map, new_start, map->functions[index].bytes) || !charge(map, new_start, map->functions[index].bytes, 0))
 		return 0;
 	piece = find_piece(map, old_start, from_ns);
-	return piece ? place_pieces(map, piece->cookie, new_start, from_ns, horizon_ns) : 0;
+	return piece ? add_pieces(map, piece->cookie, new_start, from_ns, horizon_ns) : 0;
 }
 
 /* ---- samples ---- */
@@ -312,7 +312,7 @@ static void limit_code(struct opd_jit_map *map, struct opd_jit_function *functio
 {
 	if (!function->code_at)
 		return;
-	if (map->next_code_place + bytes > OPD_JIT_CODE_MAX_BYTES ||
+	if (map->next_code_offset + bytes > OPD_JIT_CODE_MAX_BYTES ||
 	    map->counters[OP_JIT_code_bytes] + bytes > OPD_JIT_CODE_ALL_MAX_BYTES) {
 		function->code_at = 0;
 		map->counters[OP_JIT_refused_size]++;
@@ -321,14 +321,14 @@ static void limit_code(struct opd_jit_map *map, struct opd_jit_function *functio
 	map->counters[OP_JIT_code_bytes] += bytes;
 }
 
-static void give_place(struct opd_jit_map *map, struct opd_jit_function *function)
+static void assign_offset(struct opd_jit_map *map, struct opd_jit_function *function)
 {
 	uint64_t bytes = ((uint64_t)function->bytes + OPD_JIT_ALIGNMENT - 1) & ~(uint64_t)(OPD_JIT_ALIGNMENT - 1);
 	uint64_t *next;
 
 	limit_code(map, function, bytes);
-	next = function->code_at ? &map->next_code_place : &map->next_place;
-	function->place = *next + (function->code_at ? OPD_JIT_CODE_AT : 0);
+	next = function->code_at ? &map->next_code_offset : &map->next_offset;
+	function->offset = *next + (function->code_at ? OPD_JIT_CODE_AT : 0);
 	*next += bytes;
 	map->nr_sampled++;
 	map->counters[OP_JIT_sampled]++;
@@ -342,9 +342,9 @@ bool opd_jit_map_find(struct opd_jit_map *map, uint64_t address, uint64_t time_n
 	if (!piece)
 		return false;
 	function = &map->functions[piece->cookie];
-	if (function->place == OPD_JIT_NO_PLACE)
-		give_place(map, function);
-	*ret_offset = function->place + piece->key + (address - piece->start);
+	if (function->offset == OPD_JIT_NO_OFFSET)
+		assign_offset(map, function);
+	*ret_offset = function->offset + piece->key + (address - piece->start);
 	return true;
 }
 
@@ -357,7 +357,7 @@ void opd_jit_map_free(struct opd_jit_map *map)
 {
 	if (map->counters) {
 		map->counters[OP_JIT_bytes] -= map->nr_bytes;
-		map->counters[OP_JIT_code_bytes] -= map->next_code_place;
+		map->counters[OP_JIT_code_bytes] -= map->next_code_offset;
 	}
 	op_htable_visit(&map->windows, free_visited, NULL);
 	op_htable_free(&map->windows);

@@ -18,7 +18,7 @@
 #include "libop/control/jit_stats.h"
 #include "libop/base/text.h"
 
-#define OPD_JIT_NO_PLACE           UINT64_MAX
+#define OPD_JIT_NO_OFFSET           UINT64_MAX
 #define OPD_JIT_NAME_MAX           1024u                  /* bytes of a name, the rest is cut off */
 #define OPD_JIT_FUNCTION_MAX_BYTES (64u << 20)            /* of one function */
 #define OPD_JIT_PROCESS_MAX_BYTES  ((uint64_t)32u << 20)  /* of memory for one process */
@@ -33,7 +33,7 @@
 #define OPD_JIT_ALIGNMENT   16u
 
 struct opd_jit_function {
-	uint64_t place;    /* offset in the synthetic range; OPD_JIT_NO_PLACE: no samples yet */
+	uint64_t offset;    /* offset in the synthetic range; OPD_JIT_NO_PLACE: no samples yet */
 	uint64_t code_at;  /* where its code is in the jitdump; 0: not known */
 	uint64_t lines_at; /* where its DEBUG_INFO record is in the jitdump; 0: there is none */
 	uint64_t start;    /* address it had first */
@@ -46,7 +46,7 @@ struct opd_jit_map {
 	struct opd_jit_function *functions;
 	size_t nr_functions, capacity;
 	struct op_text names; /* NUL-terminated, one behind the other */
-	uint64_t next_place, next_code_place;
+	uint64_t next_offset, next_code_offset;
 	uint32_t nr_sampled;
 	uint64_t nr_bytes;  /* of memory, as it is counted against the limits */
 	size_t compact_wait; /* refusals until forgetting is tried again: the last time there was little to forget */

@@ -178,7 +178,7 @@ static void add_sequence(struct builder *builder)
 
 	qsort(builder->rows, builder->nr_rows, sizeof(*builder->rows), compare_rows);
 	add_extended(program, LNE_SET_ADDRESS, sizeof(uint64_t));
-	add_u64(program, OPD_JIT_RANGE_START + builder->function->place);
+	add_u64(program, OPD_JIT_RANGE_START + builder->function->offset);
 	for (size_t i = 0; i < builder->nr_rows; i++) {
 		const struct row *row = &builder->rows[i];
 
@@ -278,7 +278,7 @@ int opd_jit_lines_make(struct opd_jit_lines *lines, const struct opd_jit_map *ma
 
 	for (size_t i = 0; i < map->nr_functions && !err; i++) {
 		builder.function = &map->functions[i];
-		if (builder.function->place != OPD_JIT_NO_PLACE && builder.function->lines_at)
+		if (builder.function->offset != OPD_JIT_NO_OFFSET && builder.function->lines_at)
 			err = add_function(&builder, dump);
 	}
 	if (err == -E2BIG) {

@@ -37,7 +37,7 @@ static void add_symbol(struct builder *builder, const struct opd_jit_function *f
 		.st_name = (Elf64_Word)builder->strings.length,
 		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
 		.st_shndx = function->code_at ? CODE : ADDRESSES,
-		.st_value = OPD_JIT_RANGE_START + function->place,
+		.st_value = OPD_JIT_RANGE_START + function->offset,
 		.st_size = function->bytes,
 	};
 	const char *name = opd_jit_map_name(builder->map, function);
@@ -53,7 +53,7 @@ static void make_symbols(struct builder *builder)
 	op_text_add_bytes(&builder->symbols, &none, sizeof(none));
 	op_text_add_bytes(&builder->strings, "", 1);
 	for (size_t i = 0; i < builder->map->nr_functions; i++)
-		if (builder->map->functions[i].place != OPD_JIT_NO_PLACE)
+		if (builder->map->functions[i].offset != OPD_JIT_NO_OFFSET)
 			add_symbol(builder, &builder->map->functions[i]);
 }
 
@@ -85,16 +85,16 @@ static void lay_out_code(struct builder *builder)
 	const struct opd_jit_map *map = builder->map;
 	Elf64_Shdr *code = &builder->headers[CODE], *addresses = &builder->headers[ADDRESSES];
 
-	lay_out(builder, CODE, NAME_TEXT, SHT_PROGBITS, map->next_code_place);
+	lay_out(builder, CODE, NAME_TEXT, SHT_PROGBITS, map->next_code_offset);
 	code->sh_addr = OPD_JIT_RANGE_START + OPD_JIT_CODE_AT;
 	code->sh_flags = SHF_ALLOC | SHF_EXECINSTR;
 	*addresses = (Elf64_Shdr){
-		.sh_name = section_name(builder, map->next_code_place ? NAME_TEXT_MAP : NAME_TEXT),
-		.sh_type = map->next_place ? SHT_NOBITS : SHT_NULL,
+		.sh_name = section_name(builder, map->next_code_offset ? NAME_TEXT_MAP : NAME_TEXT),
+		.sh_type = map->next_offset ? SHT_NOBITS : SHT_NULL,
 		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 		.sh_addr = OPD_JIT_RANGE_START,
 		.sh_offset = builder->end,
-		.sh_size = map->next_place,
+		.sh_size = map->next_offset,
 		.sh_addralign = OPD_JIT_ALIGNMENT,
 	};
 }
@@ -132,7 +132,7 @@ static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
 /* What the dump has not, and what is zero in it, is a hole. */
 static int copy_code(const struct builder *builder, const struct opd_jit_function *function, uint8_t *buffer)
 {
-	uint64_t to = builder->headers[CODE].sh_offset + function->place - OPD_JIT_CODE_AT;
+	uint64_t to = builder->headers[CODE].sh_offset + function->offset - OPD_JIT_CODE_AT;
 	int err = 0;
 
 	for (uint64_t done = 0; done < function->bytes && !err;) {
@@ -153,7 +153,7 @@ static int write_code(const struct builder *builder)
 	uint8_t *buffer;
 	int err = 0;
 
-	if (!builder->map->next_code_place)
+	if (!builder->map->next_code_offset)
 		return 0;
 	buffer = malloc(COPY_BYTES);
 	if (!buffer)
@@ -161,7 +161,7 @@ static int write_code(const struct builder *builder)
 	for (size_t i = 0; i < builder->map->nr_functions && !err; i++) {
 		const struct opd_jit_function *function = &builder->map->functions[i];
 
-		if (function->place != OPD_JIT_NO_PLACE && function->code_at)
+		if (function->offset != OPD_JIT_NO_OFFSET && function->code_at)
 			err = copy_code(builder, function, buffer);
 	}
 	free(buffer);

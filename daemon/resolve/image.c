@@ -23,38 +23,38 @@ static const char *const anonymous_names[] = {
 
 /* ---- files that were looked at lately ---- */
 
-static size_t slot_of(const struct opd_stat_entry *look)
+static size_t slot_of(const struct opd_stat_entry *entry)
 {
-	return op_hash_add(op_hash_u64(look->inode), look->name_hash) % OPD_STAT_CACHE_SLOTS;
+	return op_hash_add(op_hash_u64(entry->inode), entry->name_hash) % OPD_STAT_CACHE_SLOTS;
 }
 
 static bool is_same_file(const struct opd_stat_entry *a, const struct opd_stat_entry *b)
 {
 	return a->inode == b->inode && a->device == b->device && a->inode_generation == b->inode_generation &&
-	       a->name_hash == b->name_hash && a->place == b->place;
+	       a->name_hash == b->name_hash && a->mount_view == b->mount_view;
 }
 
-uint64_t opd_stat_cache_find(const struct opd_stat_cache *looked, const struct opd_stat_entry *look, uint64_t time_ns)
+uint64_t opd_stat_cache_find(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry, uint64_t time_ns)
 {
-	const struct opd_stat_entry *kept = &looked->slots[slot_of(look)];
+	const struct opd_stat_entry *kept = &cache->slots[slot_of(entry)];
 
-	return time_ns < kept->time_ns && is_same_file(kept, look) ? kept->cookie : OP_DCOOKIE_NONE;
+	return time_ns < kept->time_ns && is_same_file(kept, entry) ? kept->cookie : OP_DCOOKIE_NONE;
 }
 
-void opd_stat_cache_keep(struct opd_stat_cache *looked, const struct opd_stat_entry *look)
+void opd_stat_cache_keep(struct opd_stat_cache *cache, const struct opd_stat_entry *entry)
 {
-	struct opd_stat_entry *slot = &looked->slots[slot_of(look)];
+	struct opd_stat_entry *slot = &cache->slots[slot_of(entry)];
 
-	opd_mount_view_put(slot->place);
-	*slot = *look;
-	slot->place = opd_mount_view_ref(look->place);
+	opd_mount_view_put(slot->mount_view);
+	*slot = *entry;
+	slot->mount_view = opd_mount_view_ref(entry->mount_view);
 }
 
-void opd_stat_cache_clear(struct opd_stat_cache *looked)
+void opd_stat_cache_clear(struct opd_stat_cache *cache)
 {
 	for (size_t i = 0; i < OPD_STAT_CACHE_SLOTS; i++)
-		opd_mount_view_put(looked->slots[i].place);
-	*looked = (struct opd_stat_cache){ 0 };
+		opd_mount_view_put(cache->slots[i].mount_view);
+	*cache = (struct opd_stat_cache){ 0 };
 }
 
 /* ---- images ---- */
@@ -90,7 +90,7 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped, const stru
 
 	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
 	if (build_id->nr_bytes) {
-		id.device = mapped->place ? IN_CONTAINER : 0;
+		id.device = mapped->mount_view ? IN_CONTAINER : 0;
 	} else {
 		id.device = mapped->device;
 		id.inode = mapped->inode;
@@ -202,27 +202,27 @@ static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_
 }
 
 /* The container that an image was first seen in. */
-static int note_place(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+static int note_container(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
 		      const struct opd_located *located)
 {
 	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
 	const char *path = op_text_get(&located->path);
 
-	if (!mapped->place || row->container || row->id.is_pseudo)
+	if (!mapped->mount_view || row->container || row->id.is_pseudo)
 		return 0;
 	if (!located->on_host || !strcmp(path, row->id.name.name))
 		path = NULL;
-	return op_dcookie_set_place(table, cookie, path, mapped->place->name);
+	return op_dcookie_set_place(table, cookie, path, mapped->mount_view->name);
 }
 
 /* A file that is there: its inode shows what it was at that time. */
-static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *look, uint64_t cookie,
+static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry, uint64_t cookie,
 		      const struct opd_located *located)
 {
 	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode || op_dcookie_row(table, cookie)->id.is_pseudo)
 		return;
-	look->cookie = cookie;
-	opd_stat_cache_keep(mapped->looked, look);
+	entry->cookie = cookie;
+	opd_stat_cache_keep(mapped->stat_cache, entry);
 }
 
 /*
@@ -244,7 +244,7 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 		.inode = mapped->inode,
 		.inode_generation = mapped->inode_generation,
 		.time_ns = mapped->time_ns,
-		.place = mapped->place,
+		.mount_view = mapped->mount_view,
 	};
 	uint64_t cookie;
 
@@ -252,12 +252,12 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 	said = id_as_said(mapped, &told);
 	cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 	*ret_located = (struct opd_located){ 0 };
-	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, ret_located) < 0)
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->mount_views, &wanted, ret_located) < 0)
 		return cookie;
 	cookie = located_cookie(table, mapped, &said, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
-	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, ret_located) < 0)
+	if (cookie != OP_DCOOKIE_NONE && note_container(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
 	op_text_free(&ret_located->path);
 	return cookie;
@@ -277,23 +277,23 @@ static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mappe
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
 	struct opd_located located;
-	struct opd_stat_entry look = {
+	struct opd_stat_entry entry = {
 		.device = mapped->device,
 		.inode = mapped->inode,
 		.inode_generation = mapped->inode_generation,
 		.name_hash = op_hash_bytes(0, mapped->name, strlen(mapped->name)),
-		.place = mapped->place,
+		.mount_view = mapped->mount_view,
 	};
 	uint64_t cookie;
 
-	if (!mapped->looked || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
+	if (!mapped->stat_cache || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
 		return look_for_file(table, mapped, &located);
-	cookie = opd_stat_cache_find(mapped->looked, &look, mapped->time_ns);
+	cookie = opd_stat_cache_find(mapped->stat_cache, &entry, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
 		return ask_again(table, mapped, cookie);
-	look.time_ns = op_now_ns();
+	entry.time_ns = op_now_ns();
 	cookie = look_for_file(table, mapped, &located);
-	note_look(table, mapped, &look, cookie, &located);
+	note_look(table, mapped, &entry, cookie, &located);
 	return cookie;
 }
 

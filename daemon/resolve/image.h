@@ -23,7 +23,7 @@
 struct opd_stat_entry {
 	uint64_t device, inode, inode_generation;
 	uint64_t name_hash;
-	struct opd_mount_view *place; /* of the process; NULL: the host */
+	struct opd_mount_view *mount_view; /* of the process; NULL: the host */
 	uint64_t cookie;	 /* of the image; OP_DCOOKIE_NONE: the slot is free */
 	uint64_t time_ns;	 /* OP_CLOCK, just before the look */
 };
@@ -34,12 +34,12 @@ struct opd_stat_cache {
 };
 
 /* The cookie of the file, if it was looked at after time_ns (look->time_ns and look->cookie are not read); else OP_DCOOKIE_NONE. */
-uint64_t opd_stat_cache_find(const struct opd_stat_cache *looked, const struct opd_stat_entry *look, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+uint64_t opd_stat_cache_find(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /* Keeps what a look has shown, in the place of another. */
-void opd_stat_cache_keep(struct opd_stat_cache *looked, const struct opd_stat_entry *look) OP_NONNULL;
+void opd_stat_cache_keep(struct opd_stat_cache *cache, const struct opd_stat_entry *entry) OP_NONNULL;
 
-void opd_stat_cache_clear(struct opd_stat_cache *looked) OP_NONNULL;
+void opd_stat_cache_clear(struct opd_stat_cache *cache) OP_NONNULL;
 
 /* What is known of a mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
 struct opd_mapped {
@@ -53,9 +53,9 @@ struct opd_mapped {
 	uint8_t build_id_bytes; /* 0: not given; then device and inode are */
 	uint64_t device, inode, inode_generation;
 	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
-	struct opd_mount_views *places;
-	struct opd_mount_view *place; /* of the process; NULL: the host */
-	struct opd_stat_cache *looked; /* what was looked at lately; NULL: nothing */
+	struct opd_mount_views *mount_views;
+	struct opd_mount_view *mount_view; /* of the process; NULL: the host */
+	struct opd_stat_cache *stat_cache; /* what was looked at lately; NULL: nothing */
 	struct opd_build_ids *build_ids; /* who is asked for them; NULL: nobody */
 };
 

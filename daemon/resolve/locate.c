@@ -63,7 +63,7 @@ uint64_t opd_generation_at(const char *path, uint64_t inode)
 /* ---- locating ---- */
 
 struct search {
-	struct opd_mount_views *places;
+	struct opd_mount_views *mount_views;
 	const struct opd_wanted *wanted;
 	struct opd_located *located;
 };
@@ -138,7 +138,7 @@ static bool try_host_path(struct search *search, const char *path, bool is_layer
 	struct statx st;
 	uint64_t generation;
 
-	if (look_below(search->places->host_prefix, path, &st, &generation) < 0)
+	if (look_below(search->mount_views->host_prefix, path, &st, &generation) < 0)
 		return false;
 	if (located->seen) {
 		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
@@ -187,9 +187,9 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
 /* From a path of another mount namespace, below the root of its processes, to the host's. */
 static bool translate_by(struct search *search, const char *path, bool again)
 {
-	struct opd_mount_view *place = search->wanted->place;
-	const struct opd_mounts *host = opd_mount_views_host_mounts(search->places, again);
-	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(place, search->wanted->pid, again), path);
+	struct opd_mount_view *view = search->wanted->mount_view;
+	const struct opd_mounts *host = opd_mount_views_host_mounts(search->mount_views, again);
+	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(view, search->wanted->pid, again), path);
 	struct op_text inner = { 0 };
 	bool found;
 
@@ -209,9 +209,9 @@ static bool translate(struct search *search, const char *path)
 }
 
 /* The name in the view of the process. */
-static const char *view_of(const struct opd_mount_view *place, const char *path)
+static const char *path_in_view(const struct opd_mount_view *view, const char *path)
 {
-	const char *below = opd_path_below(place->root, path);
+	const char *below = opd_path_below(view->root, path);
 
 	return below && *below == '/' ? below : path;
 }
@@ -238,34 +238,34 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	const struct opd_mount_view *place = search->wanted->place;
-	const char *prefix = search->places->host_prefix;
-	bool shares_host = opd_mount_view_shares_host(search->places, place);
+	const struct opd_mount_view *view = search->wanted->mount_view;
+	const char *prefix = search->mount_views->host_prefix;
+	bool shares_host = opd_mount_view_shares_host(search->mount_views, view);
 	char root[64];
-	char *view;
+	char *inside;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", search->wanted->pid);
-	op_text_add(&located->path, shares_host ? path : view_of(place, path));
+	op_text_add(&located->path, shares_host ? path : path_in_view(view, path));
 	if (!is_there(located, shares_host ? prefix : root) && cut_deleted(&located->path))
 		located->on_host = shares_host && is_there(located, prefix);
 	else
 		located->on_host = shares_host;
 	if (shares_host)
 		return;
-	view = strdup(op_text_get(&located->path));
-	if (!view) {
+	inside = strdup(op_text_get(&located->path));
+	if (!inside) {
 		located->path.failed = true;
 		return;
 	}
-	translate(search, view);
-	free(view);
+	translate(search, inside);
+	free(inside);
 }
 
 /* A path that the host does not have, by another process that lives there. */
-static void try_place(struct search *search, const char *path)
+static void try_other_process(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	uint32_t pid = opd_mount_view_inhabitant(search->wanted->place);
+	uint32_t pid = opd_mount_view_pid(search->wanted->mount_view);
 	char root[64];
 	struct statx st;
 	uint64_t generation;
@@ -283,16 +283,16 @@ static void locate_gone(struct search *search)
 {
 	const struct opd_wanted *wanted = search->wanted;
 	struct opd_located *located = search->located;
-	const struct opd_mount_view *place = wanted->place;
-	bool shares_host = opd_mount_view_shares_host(search->places, place);
+	const struct opd_mount_view *view = wanted->mount_view;
+	bool shares_host = opd_mount_view_shares_host(search->mount_views, view);
 	struct op_text path = { 0 };
 
-	if (place && shares_host && !wanted->name_is_ours)
-		op_text_add(&path, place->root);
-	op_text_add(&path, place && wanted->name_is_ours && !shares_host ? view_of(place, wanted->name) : wanted->name);
+	if (view && shares_host && !wanted->name_is_ours)
+		op_text_add(&path, view->root);
+	op_text_add(&path, view && wanted->name_is_ours && !shares_host ? path_in_view(view, wanted->name) : wanted->name);
 	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
 		if (!shares_host && !path.failed)
-			try_place(search, op_text_get(&path));
+			try_other_process(search, op_text_get(&path));
 		if (!located->seen)
 			cut_deleted(&path);
 		op_text_add(&located->path, op_text_get(&path));
@@ -398,16 +398,16 @@ static bool locate_unfollowed(struct search *search)
 	return false;
 }
 
-int opd_locate(struct opd_mount_views *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
+int opd_locate(struct opd_mount_views *views, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
-	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
+	struct search search = { .mount_views = views, .wanted = wanted, .located = ret_located };
 	char mapping[64], path[PATH_MAX];
 	ssize_t length;
 
 	*ret_located = (struct opd_located){ 0 };
 	if (wanted->is_foreign)
 		return locate_foreign(wanted, ret_located);
-	opd_mount_views_host_mounts(places, false);
+	opd_mount_views_host_mounts(views, false);
 	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
 		 (unsigned long long)wanted->end);
 	length = readlink(mapping, path, sizeof(path) - 1);

@@ -24,7 +24,7 @@ struct opd_wanted {
 	uint64_t inode;   /* when has_inode */
 	uint64_t inode_generation; /* the same; 0: unknown */
 	uint64_t time_ns; /* OP_CLOCK: when it was mapped; 0: it is mapped now */
-	struct opd_mount_view *place;
+	struct opd_mount_view *mount_view;
 };
 
 struct opd_located {
@@ -45,7 +45,7 @@ void opd_decode_newlines(char *name) OP_NONNULL;
  * process lives that sees the same. The caller frees
  * ret_located->path. 0 or -ENOMEM.
  */
-int opd_locate(struct opd_mount_views *places, const struct opd_wanted *wanted,
+int opd_locate(struct opd_mount_views *views, const struct opd_wanted *wanted,
 	       struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 
 /* Of the file at `path`, a link is followed, whose inode is that; 0: unknown, or it has another inode. */

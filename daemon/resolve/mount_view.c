@@ -9,7 +9,7 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 
-#define SELF           0u /* in place of a pid */
+#define SELF           0u /* in view of a pid */
 #define HOST_PID       1u
 #define HOST_PREFIX    "/proc/1/root"
 #define NS_LINK_FORMAT "mnt:[%llu]"
@@ -48,199 +48,199 @@ static bool read_mnt_ns(uint32_t pid, uint64_t *ret_ns)
 	return true;
 }
 
-static void know_host(struct opd_mount_views *places)
+static void find_host(struct opd_mount_views *views)
 {
 	uint64_t own_ns = 0;
 
-	if (places->known)
+	if (views->known)
 		return;
-	places->known = true;
-	places->host_prefix = "";
+	views->known = true;
+	views->host_prefix = "";
 	if (!read_mnt_ns(SELF, &own_ns))
 		return;
-	if (!read_mnt_ns(HOST_PID, &places->host_ns))
-		places->host_ns = own_ns;
-	if (places->host_ns != own_ns)
-		places->host_prefix = HOST_PREFIX;
+	if (!read_mnt_ns(HOST_PID, &views->host_ns))
+		views->host_ns = own_ns;
+	if (views->host_ns != own_ns)
+		views->host_prefix = HOST_PREFIX;
 }
 
-void opd_mount_views_free(struct opd_mount_views *places)
+void opd_mount_views_free(struct opd_mount_views *views)
 {
-	op_htable_free(&places->by_key);
-	opd_mounts_free(&places->host);
-	*places = (struct opd_mount_views){ 0 };
+	op_htable_free(&views->by_key);
+	opd_mounts_free(&views->host);
+	*views = (struct opd_mount_views){ 0 };
 }
 
-struct opd_mount_view *opd_mount_view_ref(struct opd_mount_view *place)
+struct opd_mount_view *opd_mount_view_ref(struct opd_mount_view *view)
 {
-	if (place)
-		place->refs++;
-	return place;
+	if (view)
+		view->refs++;
+	return view;
 }
 
 /* ---- bytes ---- */
 
-static void forget_mounts(struct opd_mount_view *place)
+static void forget_mounts(struct opd_mount_view *view)
 {
-	if (!place->at)
+	if (!view->at)
 		return;
-	place->places->nr_mount_bytes -= place->mounts.nr_bytes;
-	opd_mounts_free(&place->mounts);
-	place->mounts_read_ns = 0;
-	*place->at = place->next;
-	*(place->next ? &place->next->at : &place->places->last_at) = place->at;
-	place->next = NULL;
-	place->at = NULL;
+	view->views->nr_mount_bytes -= view->mounts.nr_bytes;
+	opd_mounts_free(&view->mounts);
+	view->mounts_read_ns = 0;
+	*view->at = view->next;
+	*(view->next ? &view->next->at : &view->views->last_at) = view->at;
+	view->next = NULL;
+	view->at = NULL;
 }
 
-static void keep_mounts(struct opd_mount_view *place, const struct opd_mounts *mounts)
+static void keep_mounts(struct opd_mount_view *view, const struct opd_mounts *mounts)
 {
-	struct opd_mount_views *places = place->places;
+	struct opd_mount_views *views = view->views;
 
-	forget_mounts(place);
-	while (places->with_mounts && places->nr_mount_bytes + mounts->nr_bytes > OPD_MOUNT_VIEWS_BYTES_MAX) {
-		forget_mounts(places->with_mounts);
-		places->nr_dropped++;
+	forget_mounts(view);
+	while (views->with_mounts && views->nr_mount_bytes + mounts->nr_bytes > OPD_MOUNT_VIEWS_BYTES_MAX) {
+		forget_mounts(views->with_mounts);
+		views->nr_dropped++;
 	}
-	place->mounts = *mounts;
-	places->nr_mount_bytes += mounts->nr_bytes;
-	place->at = places->with_mounts ? places->last_at : &places->with_mounts;
-	*place->at = place;
-	places->last_at = &place->next;
+	view->mounts = *mounts;
+	views->nr_mount_bytes += mounts->nr_bytes;
+	view->at = views->with_mounts ? views->last_at : &views->with_mounts;
+	*view->at = view;
+	views->last_at = &view->next;
 }
 
-static size_t bytes_of(const struct opd_mount_view *place)
+static size_t bytes_of(const struct opd_mount_view *view)
 {
-	return sizeof(*place) + strlen(place->root) + strlen(place->name) + 2;
+	return sizeof(*view) + strlen(view->root) + strlen(view->name) + 2;
 }
 
-/* ---- places ---- */
+/* ---- views ---- */
 
-static void free_place(struct opd_mount_view *place)
+static void free_view(struct opd_mount_view *view)
 {
-	forget_mounts(place);
-	free(place->root);
-	free(place->name);
-	free(place);
+	forget_mounts(view);
+	free(view->root);
+	free(view->name);
+	free(view);
 }
 
-void opd_mount_view_put(struct opd_mount_view *place)
+void opd_mount_view_put(struct opd_mount_view *view)
 {
-	if (!place || --place->refs)
+	if (!view || --view->refs)
 		return;
-	op_htable_remove(&place->places->by_key, &place->link);
-	place->places->nr_bytes -= bytes_of(place);
-	free_place(place);
+	op_htable_remove(&view->views->by_key, &view->link);
+	view->views->nr_bytes -= bytes_of(view);
+	free_view(view);
 }
 
-static char *make_name(const struct opd_mount_views *places, uint64_t mnt_ns, const char *root)
+static char *make_name(const struct opd_mount_views *views, uint64_t mnt_ns, const char *root)
 {
 	struct op_text name = { 0 };
 
-	if (mnt_ns != places->host_ns)
+	if (mnt_ns != views->host_ns)
 		op_text_printf(&name, NS_LINK_FORMAT, (unsigned long long)mnt_ns);
 	if (strcmp(root, "/") != 0)
 		op_text_printf(&name, "%schroot:%s", name.length ? " " : "", root);
 	return op_text_steal(&name);
 }
 
-static struct opd_mount_view *add_place(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, uint64_t hash)
+static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, uint64_t hash)
 {
-	struct opd_mount_view *place = calloc(1, sizeof(*place));
+	struct opd_mount_view *view = calloc(1, sizeof(*view));
 
-	if (!place)
+	if (!view)
 		return NULL;
-	place->places = places;
-	place->refs = 1;
-	place->mnt_ns = mnt_ns;
-	place->root = strdup(root);
-	place->name = make_name(places, mnt_ns, root);
-	if (!place->root || !place->name || op_htable_insert(&places->by_key, &place->link, hash) < 0) {
-		free_place(place);
+	view->views = views;
+	view->refs = 1;
+	view->mnt_ns = mnt_ns;
+	view->root = strdup(root);
+	view->name = make_name(views, mnt_ns, root);
+	if (!view->root || !view->name || op_htable_insert(&views->by_key, &view->link, hash) < 0) {
+		free_view(view);
 		return NULL;
 	}
-	places->nr_bytes += bytes_of(place);
-	return place;
+	views->nr_bytes += bytes_of(view);
+	return view;
 }
 
-/* A reference to the place; NULL for the host. 0, -ENOMEM, or -ENOSPC: there is no room. */
-static int get_place(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, struct opd_mount_view **ret_place)
+/* A reference to the view; NULL for the host. 0, -ENOMEM, or -ENOSPC: there is no room. */
+static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, struct opd_mount_view **ret_view)
 {
 	uint64_t hash = op_hash_bytes(mnt_ns, root, strlen(root));
-	struct opd_mount_view *place = NULL;
+	struct opd_mount_view *view = NULL;
 	struct op_hlink *link;
 
-	if (mnt_ns != places->host_ns || strcmp(root, "/") != 0) {
-		for (link = op_htable_first(&places->by_key, hash); link && !place; link = op_htable_next(link)) {
+	if (mnt_ns != views->host_ns || strcmp(root, "/") != 0) {
+		for (link = op_htable_first(&views->by_key, hash); link && !view; link = op_htable_next(link)) {
 			struct opd_mount_view *known = op_container_of(link, struct opd_mount_view, link);
 
 			if (known->mnt_ns == mnt_ns && !strcmp(known->root, root))
-				place = opd_mount_view_ref(known);
+				view = opd_mount_view_ref(known);
 		}
-		if (!place && places->nr_bytes >= OPD_MOUNT_VIEWS_BYTES_MAX) {
-			places->nr_dropped++;
+		if (!view && views->nr_bytes >= OPD_MOUNT_VIEWS_BYTES_MAX) {
+			views->nr_dropped++;
 			return -ENOSPC;
 		}
-		if (!place)
-			place = add_place(places, mnt_ns, root, hash);
-		if (!place)
+		if (!view)
+			view = add_view(views, mnt_ns, root, hash);
+		if (!view)
 			return -ENOMEM;
 	}
-	*ret_place = place;
+	*ret_view = view;
 	return 0;
 }
 
-static bool is_at(const struct opd_mount_views *places, const struct opd_mount_view *place, uint64_t mnt_ns, const char *root)
+static bool is_at(const struct opd_mount_views *views, const struct opd_mount_view *view, uint64_t mnt_ns, const char *root)
 {
-	if (!place)
-		return mnt_ns == places->host_ns && !strcmp(root, "/");
-	return place->mnt_ns == mnt_ns && !strcmp(place->root, root);
+	if (!view)
+		return mnt_ns == views->host_ns && !strcmp(root, "/");
+	return view->mnt_ns == mnt_ns && !strcmp(view->root, root);
 }
 
-static uint64_t mnt_ns_of(const struct opd_mount_views *places, const struct opd_mount_view *place)
+static uint64_t mnt_ns_of(const struct opd_mount_views *views, const struct opd_mount_view *view)
 {
-	return place ? place->mnt_ns : places->host_ns;
+	return view ? view->mnt_ns : views->host_ns;
 }
 
-static int move_to(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, struct opd_mount_view **place)
+static int move_to(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, struct opd_mount_view **view)
 {
-	struct opd_mount_view *new_place;
+	struct opd_mount_view *new_view;
 	int err;
 
-	if (is_at(places, *place, mnt_ns, root))
+	if (is_at(views, *view, mnt_ns, root))
 		return 0;
-	err = get_place(places, mnt_ns, root, &new_place);
+	err = get_view(views, mnt_ns, root, &new_view);
 	if (err)
 		return err == -ENOSPC ? 0 : err;
-	opd_mount_view_put(*place);
-	*place = new_place;
+	opd_mount_view_put(*view);
+	*view = new_view;
 	return 0;
 }
 
-static bool lives_there(const struct opd_mount_view *place, uint32_t pid)
+static bool lives_there(const struct opd_mount_view *view, uint32_t pid)
 {
 	char root[PATH_MAX];
 	uint64_t mnt_ns;
 
 	return pid && read_mnt_ns(pid, &mnt_ns) && read_link(pid, "root", root, sizeof(root)) &&
-	       is_at(place->places, place, mnt_ns, root);
+	       is_at(view->views, view, mnt_ns, root);
 }
 
-uint32_t opd_mount_view_inhabitant(const struct opd_mount_view *place)
+uint32_t opd_mount_view_pid(const struct opd_mount_view *view)
 {
-	return lives_there(place, place->seen_pid) ? place->seen_pid : 0;
+	return lives_there(view, view->seen_pid) ? view->seen_pid : 0;
 }
 
-static int look_root(struct opd_mount_views *places, uint32_t pid, uint64_t mnt_ns, struct opd_mount_view **place)
+static int look_root(struct opd_mount_views *views, uint32_t pid, uint64_t mnt_ns, struct opd_mount_view **view)
 {
 	char root[PATH_MAX];
 	int err;
 
 	if (!read_link(pid, "root", root, sizeof(root)))
 		return 0;
-	err = move_to(places, mnt_ns, root, place);
-	if (!err && *place && !lives_there(*place, (*place)->seen_pid))
-		(*place)->seen_pid = pid;
+	err = move_to(views, mnt_ns, root, view);
+	if (!err && *view && !lives_there(*view, (*view)->seen_pid))
+		(*view)->seen_pid = pid;
 	return err;
 }
 
@@ -248,26 +248,26 @@ static int look_root(struct opd_mount_views *places, uint32_t pid, uint64_t mnt_
  * In a storm most processes are gone when their records are read. That /proc does not have a process costs more than to read of one that it has, so they
  * are not asked for there.
  */
-int opd_mount_view_look(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place)
+int opd_mount_view_update(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view)
 {
 	uint64_t mnt_ns;
 
-	know_host(places);
-	return !op_sys_is_gone(pid) && read_mnt_ns(pid, &mnt_ns) ? look_root(places, pid, mnt_ns, place) : 0;
+	find_host(views);
+	return !op_sys_is_gone(pid) && read_mnt_ns(pid, &mnt_ns) ? look_root(views, pid, mnt_ns, view) : 0;
 }
 
-int opd_mount_view_look_root(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place)
+int opd_mount_view_update_root(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view)
 {
-	know_host(places);
-	return op_sys_is_gone(pid) ? 0 : look_root(places, pid, mnt_ns_of(places, *place), place);
+	find_host(views);
+	return op_sys_is_gone(pid) ? 0 : look_root(views, pid, mnt_ns_of(views, *view), view);
 }
 
-int opd_mount_view_enter(struct opd_mount_views *places, uint64_t mnt_ns, struct opd_mount_view **place)
+int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, struct opd_mount_view **view)
 {
-	know_host(places);
-	if (mnt_ns == mnt_ns_of(places, *place))
+	find_host(views);
+	if (mnt_ns == mnt_ns_of(views, *view))
 		return 0;
-	return move_to(places, mnt_ns, *place ? (*place)->root : "/", place);
+	return move_to(views, mnt_ns, *view ? (*view)->root : "/", view);
 }
 
 static bool is_due(uint64_t read_ns, bool again, uint64_t now_ns)
@@ -284,42 +284,42 @@ static bool read_mounts(uint32_t pid, struct opd_mounts *ret_mounts)
 }
 
 /* A process that is gone tells nothing: one that was seen there before may still live. What cannot be read leaves the mounts as they were. */
-static bool read_place(struct opd_mount_view *place, uint32_t pid)
+static bool read_view(struct opd_mount_view *view, uint32_t pid)
 {
 	struct opd_mounts mounts;
 
-	if (!read_mounts(pid, &mounts) && (!lives_there(place, place->seen_pid) || !read_mounts(place->seen_pid, &mounts)))
+	if (!read_mounts(pid, &mounts) && (!lives_there(view, view->seen_pid) || !read_mounts(view->seen_pid, &mounts)))
 		return false;
-	keep_mounts(place, &mounts);
+	keep_mounts(view, &mounts);
 	return true;
 }
 
-const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *place, uint32_t pid, bool again)
+const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *view, uint32_t pid, bool again)
 {
 	uint64_t now_ns = op_now_ns();
 
-	if (is_due(place->mounts_read_ns, again, now_ns) && read_place(place, pid))
-		place->mounts_read_ns = now_ns;
-	return &place->mounts;
+	if (is_due(view->mounts_read_ns, again, now_ns) && read_view(view, pid))
+		view->mounts_read_ns = now_ns;
+	return &view->mounts;
 }
 
-const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *places, bool again)
+const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *views, bool again)
 {
 	uint64_t now_ns = op_now_ns();
 	struct opd_mounts mounts;
 
-	know_host(places);
-	if (is_due(places->host_read_ns, again, now_ns)) {
-		if (read_mounts(*places->host_prefix ? HOST_PID : SELF, &mounts)) {
-			opd_mounts_free(&places->host);
-			places->host = mounts;
+	find_host(views);
+	if (is_due(views->host_read_ns, again, now_ns)) {
+		if (read_mounts(*views->host_prefix ? HOST_PID : SELF, &mounts)) {
+			opd_mounts_free(&views->host);
+			views->host = mounts;
 		}
-		places->host_read_ns = now_ns;
+		views->host_read_ns = now_ns;
 	}
-	return &places->host;
+	return &views->host;
 }
 
-bool opd_mount_view_shares_host(const struct opd_mount_views *places, const struct opd_mount_view *place)
+bool opd_mount_view_shares_host(const struct opd_mount_views *views, const struct opd_mount_view *view)
 {
-	return !place || place->mnt_ns == places->host_ns;
+	return !view || view->mnt_ns == views->host_ns;
 }

@@ -96,10 +96,10 @@ static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_
 {
 	mapped->pid = scan->tid;
 	mapped->time_ns = scan->now_ns;
-	mapped->places = &scan->processes->places;
-	mapped->looked = &scan->processes->looked;
+	mapped->mount_views = &scan->processes->mount_views;
+	mapped->stat_cache = &scan->processes->stat_cache;
 	mapped->build_ids = scan->processes->build_ids;
-	mapped->place = scan->process->mm->place;
+	mapped->mount_view = scan->process->mm->mount_view;
 	*ret_cookie = opd_image_of_mapping(scan->table, mapped, ret_is_file);
 	return *ret_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
@@ -325,7 +325,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		}
 	}
 	process->snapshot_ns = process->sure_ns = now_ns;
-	err = opd_mount_view_look(&scan->processes->places, scan->tid, &process->mm->place);
+	err = opd_mount_view_update(&scan->processes->mount_views, scan->tid, &process->mm->mount_view);
 	if (err) {
 		fclose(maps);
 		return err;

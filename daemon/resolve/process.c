@@ -17,7 +17,7 @@ static uint64_t free_mm(struct opd_mm *mm)
 		opd_mapset_put(mm->maps);
 		opd_jit_space_put(mm->jit);
 		opd_jit_space_put(mm->jit_base);
-		opd_mount_view_put(mm->place);
+		opd_mount_view_put(mm->mount_view);
 		free(mm);
 		mm = older;
 	}
@@ -42,8 +42,8 @@ void opd_processes_free(struct opd_processes *processes)
 	op_htable_visit(&processes->by_pid, free_visited, NULL);
 	op_htable_free(&processes->by_pid);
 	processes->prunable = NULL;
-	opd_stat_cache_clear(&processes->looked);
-	opd_mount_views_free(&processes->places);
+	opd_stat_cache_clear(&processes->stat_cache);
+	opd_mount_views_free(&processes->mount_views);
 }
 
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
@@ -75,7 +75,7 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	mm->maps = maps;
 	if (like) {
 		mm->app_cookie = like->app_cookie;
-		mm->place = opd_mount_view_ref(like->place);
+		mm->mount_view = opd_mount_view_ref(like->mount_view);
 		mm->has_mnt_ns = like->has_mnt_ns;
 		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}
@@ -206,7 +206,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	process->leader_exited = false;
 	note_change(processes, pid);
 	old = opd_process_mm_at(process, time_ns);
-	like.place = old->place;
+	like.mount_view = old->mount_view;
 	like.has_mnt_ns = old->has_mnt_ns;
 	mark_prunable(processes, process);
 	process->sure_ns = op_max_u64(process->sure_ns, time_ns);

@@ -22,7 +22,7 @@ struct opd_jit_space;
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
-	struct opd_mount_view *place; /* where it sees files from, as far as it is known */
+	struct opd_mount_view *mount_view; /* where it sees files from, as far as it is known */
 	bool has_mnt_ns;         /* the mount namespace of place is its own: the side band tells when it goes into another one */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
@@ -63,8 +63,8 @@ struct opd_processes {
 	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
 	struct opd_build_ids *build_ids;    /* NULL: nobody is asked for them; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
-	struct opd_mount_views places;
-	struct opd_stat_cache looked;
+	struct opd_mount_views mount_views;
+	struct opd_stat_cache stat_cache;
 	uint64_t horizon_ns; /* no sample older than this will come */
 	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
 	uint64_t nr_freed; /* address spaces: where pids come again soon, a process has many before it is forgotten */

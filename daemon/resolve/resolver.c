@@ -569,7 +569,7 @@ static void forget_images(struct opd_resolver *resolver)
 	mark(resolver->vsyscall_cookie, table);
 	forgetting->nr_forgotten += op_dcookie_sweep(table);
 	memset(resolver->found, 0, sizeof(resolver->found));
-	opd_stat_cache_clear(&resolver->processes.looked);
+	opd_stat_cache_clear(&resolver->processes.stat_cache);
 	forgetting->nr_refused = op_dcookie_nr_refused(table);
 	/* By a part of what is needed, so that it costs each new image the same however many there are. */
 	forgetting->due = (size_t)op_max_u64(FORGET_MIN, nr_uncounted(table) + nr_uncounted(table) / 4);

@@ -50,10 +50,10 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
 	bool is_file;
 
-	mapped->places = &resolver->processes.places;
-	mapped->looked = &resolver->processes.looked;
+	mapped->mount_views = &resolver->processes.mount_views;
+	mapped->stat_cache = &resolver->processes.stat_cache;
 	mapped->build_ids = resolver->processes.build_ids;
-	mapped->place = mm->place;
+	mapped->mount_view = mm->mount_view;
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
@@ -69,12 +69,12 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 }
 
 /* Where a process that begins a program sees files from. */
-static int look_at_place(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
+static int update_mount_view(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
 {
 	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
-		return opd_mount_view_look_root(&processes->places, tid, &mm->place);
+		return opd_mount_view_update_root(&processes->mount_views, tid, &mm->mount_view);
 	mm->has_mnt_ns = true;
-	return opd_mount_view_look(&processes->places, tid, &mm->place);
+	return opd_mount_view_update(&processes->mount_views, tid, &mm->mount_view);
 }
 
 /* opd does not ask for build-ids in records, since that breaks others (build_ids.h); records from elsewhere may have them. */
@@ -107,7 +107,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	mapped = mapped_of(&record, process);
 	mapped.is_foreign = resolver->is_foreign;
 	if (!resolver->is_foreign && mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
-	    look_at_place(&resolver->processes, process, mm, record.tid) < 0)
+	    update_mount_view(&resolver->processes, process, mm, record.tid) < 0)
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
@@ -157,7 +157,7 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
 	mm->has_mnt_ns = true;
-	return opd_mount_view_enter(&processes->places, record.mnt_ns, &mm->place);
+	return opd_mount_view_enter(&processes->mount_views, record.mnt_ns, &mm->mount_view);
 }
 
 static int take_exit(struct drain *drain, const struct perf_event_header *header)

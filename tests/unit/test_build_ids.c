@@ -48,7 +48,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held, is_inside;
 
 static struct opd_build_ids *ids;
-static struct opd_mount_views places;
+static struct opd_mount_views views;
 static char directory[64], paths[FILES][128];
 static void *memory[FILES];
 
@@ -127,7 +127,7 @@ static int tear_down(void **state OP_UNUSED)
 	}
 	opd_build_ids_free(ids);
 	ids = NULL;
-	opd_mount_views_free(&places);
+	opd_mount_views_free(&views);
 	return rmdir(directory);
 }
 
@@ -285,18 +285,18 @@ static struct opd_mapped map_file(size_t i, const char *name)
 		.name = paths[i],
 		.device = DISK,
 		.inode = st.st_ino,
-		.places = &places,
+		.mount_views = &views,
 		.build_ids = ids,
 	};
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, struct opd_mapped mapped, struct opd_stat_cache *looked)
+static uint64_t cookie_of(struct op_dcookie_table *table, struct opd_mapped mapped, struct opd_stat_cache *cache)
 {
 	bool is_file;
 	uint64_t cookie;
 
-	mapped.looked = looked;
-	if (looked)
+	mapped.stat_cache = cache;
+	if (cache)
 		mapped.time_ns = op_now_ns();
 	cookie = opd_image_of_mapping(table, &mapped, &is_file);
 	assert_int_not_equal(cookie, OP_DCOOKIE_NONE);
@@ -357,14 +357,14 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
 	struct opd_mapped mapped = map_file(0, "app"), gone = mapped;
-	struct opd_stat_cache looked = { 0 };
+	struct opd_stat_cache cache = { 0 };
 	bool is_file;
 	uint64_t cookie;
 
 	gone.pid = NO_PID;
-	mapped.looked = &looked;
+	mapped.stat_cache = &cache;
 	mapped.time_ns = op_now_ns();
-	cookie = cookie_of(table, gone, &looked);
+	cookie = cookie_of(table, gone, &cache);
 	assert_int_equal(op_dcookie_row(table, cookie)->id.inode, mapped.inode);
 	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 0);
 	assert_int_equal(kernel.nr_asked, 0);
@@ -372,7 +372,7 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 20);
 	assert_int_equal(opd_image_of_mapping(table, &mapped, &is_file), cookie);
 	assert_int_equal(kernel.nr_asked, 1);
-	opd_stat_cache_clear(&looked);
+	opd_stat_cache_clear(&cache);
 	op_dcookie_table_free(table);
 }
 

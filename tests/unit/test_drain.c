@@ -580,7 +580,7 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 		op_text_add(&path, name);
 	op_text_add(&path, "/app");
 	mapped.name = op_text_get(&path);
-	mapped.places = &pipeline.resolver.processes.places;
+	mapped.mount_views = &pipeline.resolver.processes.mount_views;
 	exec_record(PID, 10);
 	drain();
 	process = opd_process_find(&pipeline.resolver.processes, PID);

@@ -66,8 +66,8 @@ static const char *at(struct opd_jit_map *map, uint64_t address, uint64_t time_n
 	for (size_t i = 0; i < map->nr_functions; i++) {
 		const struct opd_jit_function *function = &map->functions[i];
 
-		if (function->place <= offset && offset < function->place + function->bytes) {
-			*ret_in_function = offset - function->place;
+		if (function->offset <= offset && offset < function->offset + function->bytes) {
+			*ret_in_function = offset - function->offset;
 			return opd_jit_map_name(map, function);
 		}
 	}
@@ -177,7 +177,7 @@ static void gone_code_makes_room(void **state OP_UNUSED)
 	for (uint64_t i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
 		assert_string_equal(opd_jit_map_name(&map, &map.functions[i]), name);
-		assert_int_equal(map.functions[i].place + 8, offsets[i]);
+		assert_int_equal(map.functions[i].offset + 8, offsets[i]);
 	}
 	assert_at(&map, BASE + 0x100 * 999 + 8, 600000, "function-599999", 8);
 	assert_at(&map, BASE + 0x100 * 7 + 8, 600000, "function-599007", 8);

@@ -23,7 +23,7 @@
 #define NO_PID	 0x7fffffffu
 #define TEMPLATE "/tmp/opd-locate.XXXXXX"
 
-static struct opd_mount_views places;
+static struct opd_mount_views views;
 static char directory[64], path[256];
 static void *memory;
 
@@ -41,7 +41,7 @@ static int tear_down(void **state)
 		munmap(memory, BYTES);
 	memory = NULL;
 	unlink(path);
-	opd_mount_views_free(&places);
+	opd_mount_views_free(&views);
 	return rmdir(directory);
 }
 
@@ -72,7 +72,7 @@ static void assert_found(const struct opd_wanted *wanted, bool seen, bool on_hos
 {
 	struct opd_located located;
 
-	assert_int_equal(opd_locate(&places, wanted, &located), 0);
+	assert_int_equal(opd_locate(&views, wanted, &located), 0);
 	assert_string_equal(op_text_get(&located.path), path);
 	assert_int_equal(located.seen, seen);
 	assert_int_equal(located.on_host, on_host);
@@ -149,7 +149,7 @@ static void another_is_there(void **state OP_UNUSED)
 	for (int has_inode = 0; has_inode < 2; has_inode++) {
 		wanted.has_inode = has_inode;
 		wanted.inode++;
-		assert_int_equal(opd_locate(&places, &wanted, &located), 0);
+		assert_int_equal(opd_locate(&views, &wanted, &located), 0);
 		assert_string_equal(op_text_get(&located.path), first);
 		assert_false(located.seen);
 		assert_false(located.on_host);
@@ -189,15 +189,15 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 static void another_lives_there(void **state OP_UNUSED)
 {
 	struct opd_wanted wanted = { .pid = NO_PID, .name = path, .has_inode = true };
-	struct opd_mount_view *place = NULL;
+	struct opd_mount_view *view = NULL;
 	pid_t pid;
 
 	snprintf(path, sizeof(path), "%s/app", directory);
 	pid = start_elsewhere(&wanted.inode);
 	if (wanted.inode) {
-		assert_int_equal(opd_mount_view_look(&places, (uint32_t)pid, &place), 0);
-		wanted.place = place;
-		assert_non_null(place);
+		assert_int_equal(opd_mount_view_update(&views, (uint32_t)pid, &view), 0);
+		wanted.mount_view = view;
+		assert_non_null(view);
 		assert_found(&wanted, true, false);
 		wanted.inode++;
 		assert_found(&wanted, false, false);
@@ -207,31 +207,31 @@ static void another_lives_there(void **state OP_UNUSED)
 	waitpid(pid, NULL, 0);
 	if (wanted.inode)
 		assert_found(&wanted, false, false);
-	opd_mount_view_put(place);
+	opd_mount_view_put(view);
 	if (!wanted.inode)
 		skip();
 }
 
 /* Name spaces that nobody is in, each with a place of its own. */
-static size_t enter_places(struct opd_mount_view *entered[], size_t max)
+static size_t enter_views(struct opd_mount_view *entered[], size_t max)
 {
 	size_t nr = 0;
 
-	while (nr < max && !places.nr_dropped) {
+	while (nr < max && !views.nr_dropped) {
 		entered[nr] = NULL;
-		assert_int_equal(opd_mount_view_enter(&places, nr + 1, &entered[nr]), 0);
+		assert_int_equal(opd_mount_view_enter(&views, nr + 1, &entered[nr]), 0);
 		nr++;
 	}
 	return nr;
 }
 
-static void leave_places(struct opd_mount_view *entered[], size_t nr)
+static void leave_views(struct opd_mount_view *entered[], size_t nr)
 {
 	while (nr)
 		opd_mount_view_put(entered[--nr]);
-	assert_int_equal(places.nr_bytes, 0);
-	assert_int_equal(places.nr_mount_bytes, 0);
-	assert_null(places.with_mounts);
+	assert_int_equal(views.nr_bytes, 0);
+	assert_int_equal(views.nr_mount_bytes, 0);
+	assert_null(views.with_mounts);
 }
 
 static void places_have_so_much_room(void **state)
@@ -241,12 +241,12 @@ static void places_have_so_much_room(void **state)
 
 	(void)state;
 	assert_non_null(entered);
-	nr = enter_places(entered, max);
-	assert_int_equal(places.nr_dropped, 1);
+	nr = enter_views(entered, max);
+	assert_int_equal(views.nr_dropped, 1);
 	assert_true(nr > 10000);
 	assert_null(entered[nr - 1]);
-	assert_in_range(places.nr_bytes, OPD_MOUNT_VIEWS_BYTES_MAX, OPD_MOUNT_VIEWS_BYTES_MAX + 1000);
-	leave_places(entered, nr);
+	assert_in_range(views.nr_bytes, OPD_MOUNT_VIEWS_BYTES_MAX, OPD_MOUNT_VIEWS_BYTES_MAX + 1000);
+	leave_views(entered, nr);
 	free(entered);
 }
 
@@ -254,26 +254,26 @@ static void places_have_so_much_room(void **state)
 static void mounts_have_so_much_room(void **state)
 {
 	struct opd_mount_view *entered[4];
-	size_t nr = enter_places(entered, op_array_size(entered));
+	size_t nr = enter_views(entered, op_array_size(entered));
 	uint32_t pid = (uint32_t)getpid();
 
 	(void)state;
 	for (size_t i = 0; i < nr; i++)
 		assert_true(opd_mount_view_mounts(entered[i], pid, false)->nr_rows > 0);
-	assert_int_equal(places.nr_dropped, 0);
+	assert_int_equal(views.nr_dropped, 0);
 	/* As if the second and the third had very many. */
 	entered[1]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
 	entered[2]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
-	places.nr_mount_bytes += OPD_MOUNT_VIEWS_BYTES_MAX;
+	views.nr_mount_bytes += OPD_MOUNT_VIEWS_BYTES_MAX;
 	entered[0]->mounts_read_ns = 1; /* long ago */
 	assert_true(opd_mount_view_mounts(entered[0], pid, true)->nr_rows > 0);
-	assert_int_equal(places.nr_dropped, 1);
-	assert_true(places.nr_mount_bytes <= OPD_MOUNT_VIEWS_BYTES_MAX);
+	assert_int_equal(views.nr_dropped, 1);
+	assert_true(views.nr_mount_bytes <= OPD_MOUNT_VIEWS_BYTES_MAX);
 	assert_int_equal(entered[1]->mounts.nr_rows, 0);
 	assert_true(entered[2]->mounts.nr_rows > 0 && entered[3]->mounts.nr_rows > 0);
 	assert_true(opd_mount_view_mounts(entered[1], pid, false)->nr_rows > 0);
-	assert_int_equal(places.nr_dropped, 1);
-	leave_places(entered, nr);
+	assert_int_equal(views.nr_dropped, 1);
+	leave_views(entered, nr);
 }
 
 /* Handles as file systems make them. */
@@ -294,7 +294,7 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *looked,
+static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *cache,
 			  uint64_t time_ns)
 {
 	struct opd_mapped mapped = {
@@ -304,8 +304,8 @@ static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wante
 		.name = wanted->name,
 		.inode = wanted->inode,
 		.time_ns = time_ns,
-		.places = &places,
-		.looked = looked,
+		.mount_views = &views,
+		.stat_cache = cache,
 	};
 	bool is_file;
 	uint64_t cookie = opd_image_of_mapping(table, &mapped, &is_file);
@@ -320,7 +320,7 @@ static void a_region_has_a_process_that_can_be_written(void **state OP_UNUSED)
 {
 	static const uint32_t pids[] = { 0, 1, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX - 1, UINT32_MAX };
 	struct op_dcookie_table *table = op_dcookie_table_new();
-	struct opd_mapped mapped = { .name = "//anon", .places = &places };
+	struct opd_mapped mapped = { .name = "//anon", .mount_views = &views };
 	uint64_t label;
 	bool is_file;
 
@@ -341,26 +341,26 @@ static void a_look_is_good_for_what_was_before(void **state)
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 	struct op_dcookie_table *table = op_dcookie_table_new();
 	struct opd_wanted wanted = make_file("app");
-	struct opd_stat_cache looked = { 0 };
+	struct opd_stat_cache cache = { 0 };
 	uint64_t first_ns = op_now_ns(), second_ns, first, second;
 
 	(void)state;
 	assert_non_null(table);
-	first = cookie_of(table, &wanted, &looked, first_ns);
+	first = cookie_of(table, &wanted, &cache, first_ns);
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	assert_int_equal(cookie_of(table, &wanted, &looked, first_ns), first);
+	assert_int_equal(cookie_of(table, &wanted, &cache, first_ns), first);
 	second_ns = op_now_ns();
-	second = cookie_of(table, &wanted, &looked, second_ns);
+	second = cookie_of(table, &wanted, &cache, second_ns);
 	assert_int_not_equal(second, first);
-	assert_int_equal(cookie_of(table, &wanted, &looked, second_ns), second);
+	assert_int_equal(cookie_of(table, &wanted, &cache, second_ns), second);
 	/* Without what is kept there is a look each time. */
 	times[1].tv_sec = 2;
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	assert_int_equal(cookie_of(table, &wanted, &looked, second_ns), second);
+	assert_int_equal(cookie_of(table, &wanted, &cache, second_ns), second);
 	assert_int_not_equal(cookie_of(table, &wanted, NULL, second_ns), second);
-	opd_stat_cache_clear(&looked);
-	assert_int_not_equal(cookie_of(table, &wanted, &looked, second_ns), second);
-	opd_stat_cache_clear(&looked);
+	opd_stat_cache_clear(&cache);
+	assert_int_not_equal(cookie_of(table, &wanted, &cache, second_ns), second);
+	opd_stat_cache_clear(&cache);
 	op_dcookie_table_free(table);
 }
 
