@@ -96,7 +96,7 @@ int opd_server_lock(const char *path, int *ret_fd)
 
 	if (!err) {
 		fd = op_lock_take(AT_FDCWD, lock, &was_there);
-		err = fd == -EBUSY ? -EADDRINUSE : fd < 0 ? fd : op_lock_sign(fd);
+		err = fd == -EBUSY ? -EADDRINUSE : fd < 0 ? fd : op_lock_write_pid(fd);
 	}
 	if (err && fd >= 0)
 		opd_server_unlock(path, fd);

@@ -281,7 +281,7 @@ int opd_init_lock(struct opd *opd)
 	if (!was_there)
 		err = op_sys_fsync(opd->session_fd);
 	if (!err)
-		err = op_lock_sign(fd);
+		err = op_lock_write_pid(fd);
 	if (err) {
 		op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 		close(fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Calls that do not compile in opd, because they cannot know the size of what they write, keep hidden state or hide errors.
- * The build includes this file before every source file. What to use instead: op_text_printf (libop/base/text.h), snprintf, strtok_r,
- * strtoull or op_parse_u64 (libop/base/parse.h), gmtime_r.
+ * Calls that do not compile in opd: they write without a limit, keep hidden state or hide errors.
+ * The build includes this file before every source file. Use instead: op_text_printf
+ * (libop/base/text.h), snprintf, strtok_r, op_parse_u64 (libop/base/parse.h), gmtime_r.
  */
 #ifndef OP_BANNED_H
 #define OP_BANNED_H

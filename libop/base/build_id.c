@@ -8,7 +8,7 @@
 
 #include "libop/base/sys.h"
 
-#define NOTES_BYTES_MAX 16384u /* the kernel's are a few hundred */
+#define NOTES_BYTES_MAX 16384u /* those of a kernel have a few hundred */
 #define OWNER		"GNU"
 
 /* The fields of a note begin at multiples of four. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The time of the events, for what is compared with their time stamps. Any thread. */
+/* Clocks in nanoseconds. Any thread. */
 #ifndef OP_CLOCK_H
 #define OP_CLOCK_H
 
@@ -7,7 +7,8 @@
 
 #include "libop/base/compiler.h"
 
-#define OP_CLOCK CLOCK_MONOTONIC /* of every event and of everything that is compared with their time stamps */
+/* The clock of every event, and of every time that is compared with the time stamps of events. */
+#define OP_CLOCK CLOCK_MONOTONIC
 
 #define OP_NS_PER_MS 1000000u
 #define OP_NS_PER_S  1000000000u

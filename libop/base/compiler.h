@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the compiler checks for us: attributes for prototypes and a few macros that every file needs. */
+/* Attributes for prototypes, and a few helpers that every file needs. */
 #ifndef OP_COMPILER_H
 #define OP_COMPILER_H
 
@@ -22,8 +22,8 @@
 #define op_unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
- * How many of nr rows come before the first for which `condition`, of a pointer to it called `row`, does not hold; it holds for none behind that one. A
- * search by halves.
+ * A binary search: the number of leading rows for which `condition` holds. The condition uses the
+ * variable `row`, a pointer to a row, and holds for no row after the first for which it fails.
  */
 #define op_nr_leading(rows, nr, row, condition)                                  \
 	({                                                                       \
@@ -42,8 +42,8 @@
 	})
 
 /*
- * What is there is looked at or written soon; any address will do. The empty statement is for gcc, which takes a function that
- * only prefetches for one without effect and leaves it out.
+ * Prefetches a line that will be written; the address need not be valid. The empty asm keeps gcc
+ * from dropping a function that does nothing else.
  */
 static inline void op_prefetch(const void *ptr)
 {
@@ -61,7 +61,7 @@ static inline uint64_t op_max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Memory of whole cache lines has room for so many bytes. */
+/* Rounds up to whole cache lines. */
 static inline size_t op_whole_lines(size_t nr_bytes)
 {
 	return (nr_bytes + OP_CACHE_LINE_BYTES - 1) / OP_CACHE_LINE_BYTES * OP_CACHE_LINE_BYTES;

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "libop/base/file_place.h"
+#include "libop/base/file_path.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 
@@ -54,24 +54,8 @@ int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *
 	return 0;
 }
 
-static int write_at(int fd, const char *bytes, size_t nr_bytes, off_t offset)
-{
-	while (nr_bytes) {
-		ssize_t nr = op_sys_pwrite(fd, bytes, nr_bytes, offset);
-
-		if (nr == -EINTR)
-			continue;
-		if (nr <= 0)
-			return nr ? (int)nr : -EIO;
-		bytes += nr;
-		nr_bytes -= (size_t)nr;
-		offset += nr;
-	}
-	return 0;
-}
-
-/* A hole gets its blocks by what is read from it. */
-static int write_again(int fd, off_t offset, off_t nr_bytes)
+/* Writing back what was read gives a hole its blocks. */
+static int write_back(int fd, off_t offset, off_t nr_bytes)
 {
 	char block[65536];
 	off_t end = offset + nr_bytes;
@@ -83,7 +67,7 @@ static int write_again(int fd, off_t offset, off_t nr_bytes)
 		err = op_file_read_at(fd, block, wanted, at, &nr_read);
 		memset(block + nr_read, 0, sizeof(block) - nr_read);
 		if (!err)
-			err = write_at(fd, block, wanted, at);
+			err = op_sys_pwrite_all(fd, block, wanted, at);
 	}
 	return err;
 }
@@ -92,28 +76,25 @@ int op_file_allocate(int fd, off_t offset, off_t nr_bytes)
 {
 	int err = op_sys_fallocate(fd, 0, offset, nr_bytes);
 
-	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, offset, nr_bytes) : err;
+	return err == -EOPNOTSUPP || err == -ENOSYS ? write_back(fd, offset, nr_bytes) : err;
 }
 
-/* In a FIFO there is nothing until somebody writes to it: its owner would decide how long that takes. */
-static int refuse_fifo(int fd)
+/* A FIFO is refused: its owner would decide how long we wait. */
+static int check_file(int dir_fd, int fd, uid_t *ret_owner)
 {
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
 
-	return !err && S_ISFIFO(st.st_mode) ? -ENOTSUP : err;
-}
-
-static int find_author(int dir_fd, int fd, uid_t *ret_owner)
-{
-	struct stat st;
-	int err = op_sys_fstat(fd, &st);
-
-	if (!err && !st.st_uid && fstatat(dir_fd, "", &st, AT_EMPTY_PATH) < 0)
-		err = -errno;
-	if (!err)
-		*ret_owner = st.st_uid;
-	return err;
+	if (err)
+		return err;
+	if (S_ISFIFO(st.st_mode))
+		return -ENOTSUP;
+	if (!ret_owner)
+		return 0;
+	if (!st.st_uid && fstatat(dir_fd, "", &st, AT_EMPTY_PATH) < 0)
+		return -errno;
+	*ret_owner = st.st_uid;
+	return 0;
 }
 
 static int read_file(int dir_fd, const char *path, int flags, size_t max_bytes, char **ret_text, uid_t *ret_owner)
@@ -125,9 +106,7 @@ static int read_file(int dir_fd, const char *path, int flags, size_t max_bytes, 
 
 	if (fd < 0)
 		return fd;
-	err = refuse_fifo(fd);
-	if (!err && ret_owner)
-		err = find_author(dir_fd, fd, &owner);
+	err = check_file(dir_fd, fd, ret_owner ? &owner : NULL);
 	if (!err)
 		err = read_all(fd, max_bytes, &text);
 	close(fd);
@@ -144,7 +123,7 @@ static int read_file(int dir_fd, const char *path, int flags, size_t max_bytes, 
 	return 0;
 }
 
-char *op_file_text(char *text)
+char *op_file_skip_bom(char *text)
 {
 	return text + (strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) ? 0 : strlen(BYTE_ORDER_MARK));
 }
@@ -159,13 +138,13 @@ int op_file_read_own(int dir_fd, const char *name, size_t max_bytes, char **ret_
 	return read_file(dir_fd, name, O_NOFOLLOW, max_bytes, ret_text, ret_owner);
 }
 
-/* Whom root makes something for in a directory; false: for nobody else. */
+/* True when we are root and another user owns the directory: then that user gets what we create. */
 static bool find_owner(int dir_fd, struct stat *ret_st)
 {
 	return !geteuid() && !op_sys_fstat(dir_fd, ret_st) && ret_st->st_uid;
 }
 
-int op_file_give_alike(int dir_fd, int fd)
+int op_file_inherit_owner(int dir_fd, int fd)
 {
 	struct stat st;
 
@@ -174,7 +153,7 @@ int op_file_give_alike(int dir_fd, int fd)
 	return fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
 }
 
-/* What lies there already may be a link to somebody's file: it is removed, not written to. */
+/* An existing file may be a link to another user's file: it is removed, not written to. */
 static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
 {
 	int fd, err;
@@ -183,7 +162,7 @@ static int write_new(int dir_fd, const char *name, const char *text, mode_t mode
 	fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fd;
-	err = op_file_give_alike(dir_fd, fd);
+	err = op_file_inherit_owner(dir_fd, fd);
 	if (!err)
 		err = op_sys_write_all(fd, text, strlen(text));
 	if (!err)
@@ -205,13 +184,10 @@ static int sync_dir(int dir_fd)
 
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 {
-	struct op_text temporary = { 0 };
 	char *path;
 	int err;
 
-	op_text_printf(&temporary, "%s" OP_FILE_TEMPORARY_SUFFIX, name);
-	path = op_text_steal(&temporary);
-	if (!path)
+	if (asprintf(&path, "%s" OP_FILE_TEMPORARY_SUFFIX, name) < 0)
 		return -ENOMEM;
 	err = write_new(dir_fd, path, text, mode);
 	if (!err)
@@ -224,8 +200,8 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
-/* The directory around it is its own "..", wherever the links in the path lead by now. */
-int op_file_give_dir_alike(const char *path)
+/* The directory above is "..", wherever links in the path lead by now. */
+int op_file_inherit_parent_owner(const char *path)
 {
 	int fd, parent, err;
 
@@ -235,7 +211,7 @@ int op_file_give_dir_alike(const char *path)
 	if (fd < 0)
 		return fd;
 	parent = op_sys_openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	err = parent < 0 ? parent : op_file_give_alike(parent, fd);
+	err = parent < 0 ? parent : op_file_inherit_owner(parent, fd);
 	if (parent >= 0)
 		close(parent);
 	close(fd);
@@ -256,7 +232,7 @@ int op_file_make_dirs(const char *path)
 		if (*copy)
 			err = op_sys_mkdirat(AT_FDCWD, copy, 0755);
 		if (*copy && !err)
-			err = op_file_give_dir_alike(copy);
+			err = op_file_inherit_parent_owner(copy);
 		if (slash)
 			*slash = '/';
 	}
@@ -271,21 +247,21 @@ int op_file_make_dirs(const char *path)
 
 int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
 {
-	struct op_file_place place;
-	int err = make ? op_file_place_find(dir_fd, path, &place) : op_file_place_find_whole(dir_fd, path, &place);
+	struct op_file_path found;
+	int err = make ? op_file_path_find(dir_fd, path, &found) : op_file_path_find_whole(dir_fd, path, &found);
 
 	if (err < 0)
 		return err;
-	err = make ? op_file_place_make(&place) : 0;
+	err = make ? op_file_path_make_dirs(&found) : 0;
 	if (err < 0) {
-		op_file_place_close(&place);
+		op_file_path_close(&found);
 		return err;
 	}
-	*ret_name = place.rest;
-	return place.fd;
+	*ret_name = found.rest;
+	return found.fd;
 }
 
-static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
+static int make_dir(int dir_fd, int parent, const char *name, mode_t mode)
 {
 	struct stat st;
 	int err = op_sys_mkdirat(parent, name, mode);
@@ -298,31 +274,31 @@ static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
 	return err;
 }
 
-int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
+int op_file_make_dir_below(int dir_fd, const char *path, mode_t mode)
 {
 	const char *name;
 	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
 	if (parent < 0)
 		return parent;
-	err = make_alike(dir_fd, parent, name, mode);
+	err = make_dir(dir_fd, parent, name, mode);
 	close(parent);
 	return err;
 }
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	struct op_file_place place;
-	int fd;
+	const char *name = path;
+	int parent = dir_fd, fd;
 
-	/* What lies in the directory itself has no way. */
-	if (!strchr(path, '/'))
-		return op_sys_openat(dir_fd, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
-	place.fd = op_file_open_parent(dir_fd, path, flags & O_CREAT, &place.rest);
-	if (place.fd < 0)
-		return place.fd;
-	fd = op_file_place_open(&place, flags, mode);
-	close(place.fd);
+	if (strchr(path, '/')) {
+		parent = op_file_open_parent(dir_fd, path, flags & O_CREAT, &name);
+		if (parent < 0)
+			return parent;
+	}
+	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	if (parent != dir_fd)
+		close(parent);
 	return fd;
 }
 
@@ -343,16 +319,16 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
 
 int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes)
 {
-	struct op_file_place place;
+	struct op_file_path target;
 	const char *name;
 	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
 	if (parent < 0)
 		return parent;
-	err = op_file_place_find(dir_fd, new_path, &place);
+	err = op_file_path_find(dir_fd, new_path, &target);
 	if (!err) {
-		err = op_file_place_publish(&place, parent, name, ret_dir_bytes);
-		op_file_place_close(&place);
+		err = op_file_path_publish(&target, parent, name, ret_dir_bytes);
+		op_file_path_close(&target);
 	}
 	close(parent);
 	return err;

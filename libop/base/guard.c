@@ -14,47 +14,52 @@ struct op_guard {
 	bool broken;
 };
 
-static struct op_guard *guards; /* under `held` */
-static uint32_t held;           /* 1: somebody has the list; never while a guarded mapping is looked at */
+/*
+ * `locked` protects `guards` and the writing of `nr_broken`. Nobody touches a guarded mapping while
+ * holding it, so the handler never interrupts the holder: it waits for another thread, for a few
+ * instructions.
+ */
+static struct op_guard *guards;
 static uint32_t nr_broken;
+static uint32_t locked;
 
-/* A: what the one before did with the list is seen; pairs with B in let_go. */
-static void hold(void)
+/* A, pairs with B in unlock: what the previous holder did with the list is seen. */
+static void lock(void)
 {
-	while (!op_claim(&held, 1))
+	while (!op_claim(&locked, 1))
 		;
 }
 
-/* B, pairs with A in hold. */
-static void let_go(void)
+/* B, pairs with A in lock. */
+static void unlock(void)
 {
-	op_unclaim(&held, 1);
+	op_unclaim(&locked, 1);
 }
 
-/* ---- the handler: calls what may be called in one, and mmap, which is nothing but a system call ---- */
+/* ---- the handler: async-signal-safe calls only; mmap is a plain system call ---- */
 
 static struct op_guard *find(const uint8_t *address)
 {
 	struct op_guard *guard;
 
-	hold();
+	lock();
 	for (guard = guards; guard; guard = guard->next)
 		if (address >= guard->start && address < guard->start + guard->nr_bytes)
 			break;
-	let_go();
+	unlock();
 	return guard;
 }
 
-static bool put_zeros(struct op_guard *guard)
+static bool replace_by_zeros(struct op_guard *guard)
 {
 	void *map = mmap(guard->start, guard->nr_bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
 		return false;
 	op_store_relaxed(&guard->broken, true);
-	hold();
+	lock();
 	op_store_relaxed(&nr_broken, nr_broken + 1);
-	let_go();
+	unlock();
 	return true;
 }
 
@@ -63,7 +68,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context OP_UNUSED)
 	struct op_guard *guard = info->si_code > 0 ? find(info->si_addr) : NULL;
 	int saved = errno;
 
-	if (!guard || !put_zeros(guard)) {
+	if (!guard || !replace_by_zeros(guard)) {
 		signal(number, SIG_DFL);
 		raise(number);
 	}
@@ -86,12 +91,12 @@ int op_guard_new(void *start, size_t nr_bytes, struct op_guard **ret_guard)
 	if (!guard)
 		return -ENOMEM;
 	*guard = (struct op_guard){ .start = start, .nr_bytes = nr_bytes, .here = &guards };
-	hold();
+	lock();
 	guard->next = guards;
 	if (guards)
 		guards->here = &guard->next;
 	guards = guard;
-	let_go();
+	unlock();
 	*ret_guard = guard;
 	return 0;
 }
@@ -100,11 +105,11 @@ void op_guard_free(struct op_guard *guard)
 {
 	if (!guard)
 		return;
-	hold();
+	lock();
 	*guard->here = guard->next;
 	if (guard->next)
 		guard->next->here = guard->here;
-	let_go();
+	unlock();
 	free(guard);
 }
 

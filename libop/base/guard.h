@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Mapped files whose pages may go: somebody cuts the file short, the disk under it cannot be read, a file system that copies on write
- * has no block left. An access is then ended by SIGBUS. Where the handler is installed it puts zero pages of no file in the place of the
- * whole mapping, which is *broken* from then on: the access goes on, what it reads means nothing, what it writes goes nowhere, and
- * whoever owns the mapping asks op_guard_is_broken before believing what was done with it. Code that walks such a mapping comes to an
- * end whatever it reads.
+ * Guards for mapped files. An access raises SIGBUS when its page is gone: somebody truncated the
+ * file, the disk cannot be read, or a copy-on-write file system is full. The handler then replaces
+ * the whole mapping by zero pages and marks it as broken, and the access goes on: what it reads
+ * means nothing, what it writes is lost. The owner of the mapping checks op_guard_is_broken before
+ * it trusts its results. Code that walks a mapping must end whatever it reads there.
  *
  *   call                            any thread   beside a fault in another mapping
  *   op_guard_new, _free                 x                    x
  *   op_guard_nr_broken, _is_broken      x                    x
  *
- * One mapping that is written belongs to one thread at a time. No fault of a guarded mapping can happen while the list of them is held, so the handler waits for
- * another thread at most, for a few instructions.
+ * Only one thread at a time writes to a mapping; several may read it.
  */
 #ifndef OP_GUARD_H
 #define OP_GUARD_H
@@ -21,17 +20,18 @@
 struct op_guard;
 
 /*
- * Installs the handler of SIGBUS, for the whole process and for good. A SIGBUS that is about no guarded mapping, or that somebody sent, ends the process as before. 0 or -errno.
+ * Installs the handler of SIGBUS for the whole process, for good. A SIGBUS outside of the guarded
+ * mappings, or one that was sent, ends the process as before. 0 or -errno.
  */
 int op_guard_install(void) OP_MUST_CHECK;
 
-/* Guards a mapping of whole pages, the owner's to look at from several threads where it is only read. 0 and what op_guard_free frees, before the memory is unmapped; -ENOMEM. */
+/* Guards a mapping of whole pages; op_guard_free ends that, before munmap(2). 0 or -ENOMEM. */
 int op_guard_new(void *start, size_t nr_bytes, struct op_guard **ret_guard) OP_NONNULL OP_MUST_CHECK;
 void op_guard_free(struct op_guard *guard); /* NULL is allowed */
 
 bool op_guard_is_broken(const struct op_guard *guard) OP_NONNULL;
 
-/* How many mappings have broken since the process began. Costs a load: it is asked first. */
+/* Mappings that have broken since the process started. Cheap: check this first. */
 uint32_t op_guard_nr_broken(void);
 
 #endif

@@ -13,7 +13,7 @@ static void push(struct op_htable *table, struct op_hlink *link)
 	*bucket = link;
 }
 
-/* Without memory it stays as it is. */
+/* Without memory the table stays as it is. */
 static void resize(struct op_htable *table, size_t nr_buckets)
 {
 	struct op_htable old = *table;
@@ -34,7 +34,7 @@ static void resize(struct op_htable *table, size_t nr_buckets)
 	free(old.buckets);
 }
 
-/* Far from where it grows, so that it does not go to and fro. Not below who goes through it. */
+/* The limit is far from that of growing, so that the size does not swing. Not during a visit. */
 static void shrink(struct op_htable *table)
 {
 	size_t nr_buckets = table->nr_buckets;
@@ -88,7 +88,10 @@ void op_htable_visit(struct op_htable *table, void (*visit)(struct op_hlink *lin
 		}
 	}
 	table->nr_visits--;
-	/* Who frees entries and leaves them in will free the table next. */
+	/*
+	 * With all entries still counted the visit was for freeing them, and links are not valid
+	 * any more.
+	 */
 	if (table->nr_entries < nr_before)
 		shrink(table);
 }

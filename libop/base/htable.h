@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * An intrusive hash table: the entry carries its link, the table never allocates entries, doubling keeps chains short, and a table
- * that has become nearly empty gives its room back. The caller compares keys: walk with op_htable_first and op_htable_next, both
- * give entries of the same hash only.
- * Not thread-safe; one owner.
+ * An intrusive hash table: an entry contains its link, and the table allocates only buckets. It
+ * doubles when it is full and shrinks when it is nearly empty. op_htable_first and op_htable_next
+ * give the entries of one hash; the caller compares keys. One thread.
  */
 #ifndef OP_HTABLE_H
 #define OP_HTABLE_H
@@ -21,12 +20,12 @@ struct op_htable {
 	struct op_hlink **buckets; /* NULL until the first entry */
 	size_t nr_buckets;	   /* power of two */
 	size_t nr_entries;
-	unsigned int nr_visits; /* under way */
+	unsigned int nr_visits;	   /* op_htable_visit calls that are running */
 };
 
 #define op_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* Mixes a 64-bit value so that all bits of the result depend on all bits of it. */
+/* Mixes a value: every bit of the result depends on every bit of the value. */
 static inline uint64_t op_hash_u64(uint64_t value)
 {
 	value *= 0x9e3779b97f4a7c15u;
@@ -57,10 +56,16 @@ static inline uint64_t op_hash_bytes(uint64_t hash, const void *bytes, size_t nr
 	return op_hash_u64(hash ^ nr_bytes);
 }
 
-/* Puts an entry in; its hash is remembered. 0 or -ENOMEM, only for the first entry; a table that cannot grow gets longer chains. */
+/*
+ * Adds an entry. 0, or -ENOMEM for the first entry only: a table that cannot grow gets longer
+ * chains.
+ */
 int op_htable_insert(struct op_htable *table, struct op_hlink *link, uint64_t hash) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes an entry out that is in. The table may become smaller: whoever walks with op_htable_next has to look for the next entry before. */
+/*
+ * Removes an entry of the table. The table may shrink: fetch the next entry before you remove this
+ * one.
+ */
 void op_htable_remove(struct op_htable *table, struct op_hlink *link) OP_NONNULL;
 
 static inline struct op_hlink *op_htable_same(struct op_hlink *link, uint64_t hash)
@@ -80,7 +85,7 @@ static inline struct op_hlink *op_htable_next(const struct op_hlink *link)
 	return op_htable_same(link->next, link->hash);
 }
 
-/* Calls `visit` for every entry; it may remove and free that entry, and must not touch others. */
+/* Calls `visit` for every entry. It may remove and free that entry, and no other one. */
 void op_htable_visit(struct op_htable *table, void (*visit)(struct op_hlink *link, void *arg), void *arg) OP_NONNULL_ARGS(1, 2);
 
 /* Frees the buckets; the entries are the caller's. */

@@ -6,7 +6,7 @@ libop_libop_a_SOURCES += \
 	libop/base/clock.h \
 	libop/base/compiler.h \
 	libop/base/file.c libop/base/file.h \
-	libop/base/file_place.c libop/base/file_place.h \
+	libop/base/file_path.c libop/base/file_path.h \
 	libop/base/grow.h \
 	libop/base/guard.c libop/base/guard.h \
 	libop/base/htable.c libop/base/htable.h \

@@ -13,7 +13,7 @@
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 
-#define MODE      0600 /* whoever could open it could lock it, and keep every owner out */
+#define MODE      0600 /* a user who can open the file can lock it, and keep every owner out */
 #define TRIES     5
 #define MOMENT_NS 20000000
 #define PID_BYTES 32
@@ -27,7 +27,7 @@ static int open_file(int dir_fd, const char *name, bool *ret_was_there)
 	return fd == -EEXIST ? op_sys_openat(dir_fd, name, flags, MODE) : fd;
 }
 
-/* Who looks whether somebody works there holds a shared lock for a moment. */
+/* A process that checks whether there is an owner holds a shared lock for a moment. */
 static int lock_file(int fd)
 {
 	const struct timespec moment = { .tv_nsec = MOMENT_NS };
@@ -42,20 +42,15 @@ static int lock_file(int fd)
 	return -EBUSY;
 }
 
-/* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
+/*
+ * An owner that ended may have removed the file between our open and our lock: others do not see
+ * it.
+ */
 static bool is_removed(int fd)
 {
 	struct stat st;
 
 	return !op_sys_fstat(fd, &st) && !st.st_nlink;
-}
-
-/* The pid of who had it before; where that cannot be, the next one to sign it overwrites it. */
-static void forget_owner(int fd)
-{
-	int err = ftruncate(fd, 0);
-
-	(void)err;
 }
 
 int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
@@ -76,13 +71,17 @@ int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
 		if (again)
 			close(fd);
 	} while (again);
-	(void)fchmod(fd, MODE); /* of an earlier version; another's it is only when root left it */
-	forget_owner(fd);
+	/*
+	 * Both may fail: the mode is wrong only in a file of an earlier version, and the pid is
+	 * overwritten later.
+	 */
+	(void)fchmod(fd, MODE);
+	(void)!ftruncate(fd, 0);
 	*ret_was_there = was_there;
 	return fd;
 }
 
-int op_lock_sign(int lock_fd)
+int op_lock_write_pid(int lock_fd)
 {
 	char pid[PID_BYTES];
 
@@ -90,7 +89,7 @@ int op_lock_sign(int lock_fd)
 	return ftruncate(lock_fd, 0) < 0 ? -errno : op_sys_write_all(lock_fd, pid, strlen(pid));
 }
 
-/* False: there is no file. *ret_pid is 0 while it has no pid. */
+/* False: there is no file. *ret_pid is 0 while the file has no pid. */
 static bool read_owner(int dir_fd, const char *name, pid_t *ret_pid)
 {
 	uint64_t pid = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A file that says who works somewhere: locked by flock(2) as long as its owner lives, and removed when it ends in order. One that is there and locked by nobody was left by
- * somebody who did not. Any thread.
+ * Lock files. The owner holds flock(2) as long as it lives and removes the file when it ends in
+ * order. A file that nobody locks was left by an owner that did not. Any thread.
  */
 #ifndef OP_LOCK_H
 #define OP_LOCK_H
@@ -11,15 +11,19 @@
 #include "libop/base/compiler.h"
 
 /*
- * Takes the lock, which is nobody's but the owner's to open. *ret_was_there: there was a file that nobody held; the pid in it goes. A descriptor, to be closed after the file was removed; -EBUSY: somebody
- * has it; another -errno.
+ * Takes the lock and clears the pid in the file. *ret_was_there: a previous owner had left the
+ * file. A descriptor, to be closed after the file was removed; -EBUSY: another process holds the
+ * lock; another -errno.
  */
 int op_lock_take(int dir_fd, const char *name, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes the pid into it, for people and for who is refused. 0 or -errno. */
-int op_lock_sign(int lock_fd) OP_MUST_CHECK;
+/* Writes the pid into the file, for messages of processes that do not get the lock. 0 or -errno. */
+int op_lock_write_pid(int lock_fd) OP_MUST_CHECK;
 
-/* The pid in it, after a moment when its owner is about to write it; 0: none, or it cannot be read. */
+/*
+ * The pid in the file. Waits a moment for an owner that is about to write it. 0: none, or
+ * unreadable.
+ */
 pid_t op_lock_owner(int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 
 #endif

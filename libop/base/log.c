@@ -15,7 +15,10 @@ void op_log_set_sender(op_log_sender *send)
 	sender = send;
 }
 
-/* systemd names the file that stderr is, where that is the journal (systemd.exec(5)); it may have been redirected since. */
+/*
+ * systemd names the file that stderr is, where that is the journal (systemd.exec(5)); it may have
+ * been redirected since.
+ */
 static bool goes_to_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -69,5 +72,5 @@ void op_log_failure(struct op_rate *rate, uint64_t now_ns, const char *what, int
 	uint64_t suppressed;
 
 	if (op_rate_allows(rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
+		op_log(OP_LOG_WARNING, "%s: %s (%ju more since the last line)", what, strerror(-err), (uintmax_t)suppressed);
 }

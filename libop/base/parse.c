@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <strings.h>
 
 static int parse_number(const char *string, uint64_t *ret_value, const char **ret_rest)
 {
@@ -65,25 +64,6 @@ int op_parse_size_bytes(const char *string, uint64_t min, uint64_t max, uint64_t
 	return 0;
 }
 
-int op_parse_bool(const char *string, bool *ret_value)
-{
-	static const struct {
-		const char *word;
-		bool value;
-	} words[] = {
-		{ "yes", true }, { "true", true },   { "on", true },   { "1", true },
-		{ "no", false }, { "false", false }, { "off", false }, { "0", false },
-	};
-
-	for (size_t i = 0; i < op_array_size(words); i++) {
-		if (!strcasecmp(string, words[i].word)) {
-			*ret_value = words[i].value;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 /* ---- time spans ---- */
 
 #define US_PER_S   1000000ull
@@ -131,7 +111,7 @@ static const char *skip_blanks(const char *at)
 	return at + strspn(at, " \t");
 }
 
-/* The word at `at` and what follows it; -EINVAL when it is no unit. */
+/* Moves *at behind the unit; -EINVAL when there is none. */
 static int parse_unit(const char **at, uint64_t *ret_us)
 {
 	size_t length = strcspn(*at, " \t0123456789.");
@@ -146,7 +126,7 @@ static int parse_unit(const char **at, uint64_t *ret_us)
 	return -EINVAL;
 }
 
-/* Digits, perhaps with a dot among them: whole units, and a part of one in millionths. */
+/* A decimal number: the whole part, and the fraction in millionths. */
 static int parse_decimal(const char **at, uint64_t *ret_whole, uint64_t *ret_millionths)
 {
 	uint64_t millionths = 0, weight = US_PER_S / 10;

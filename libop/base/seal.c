@@ -18,7 +18,7 @@ struct seal {
 
 static_assert(sizeof(struct seal) == 16, "as format.md says");
 
-/* Odd, so that no word but zero is without effect, and of no pattern, so that words that changed places have one. */
+/* Odd, so that every word but zero has an effect; irregular, so that swapped words have one. */
 static uint64_t weight(uint64_t index)
 {
 	uint64_t value = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -26,7 +26,10 @@ static uint64_t weight(uint64_t index)
 	return (value ^ value >> 31) | 1;
 }
 
-/* Of the first nr_bytes, in words of 8 bytes, little-endian, with zeros behind the last byte. */
+/*
+ * The sum of the first nr_bytes as little-endian words of 8 bytes, the last one filled up with
+ * zeros.
+ */
 static int sum_up(int fd, uint64_t nr_bytes, uint64_t *ret_sum)
 {
 	uint64_t block[BLOCK_WORDS], sum = nr_bytes * weight(UINT64_MAX - 1);

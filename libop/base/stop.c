@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "libop/base/sys.h"
 
@@ -21,16 +20,16 @@ int op_stop_open(struct op_stop *stop)
 void op_stop_set(struct op_stop *stop)
 {
 	static const uint64_t one = 1;
-	int before = errno;
+	int saved = errno;
 
 	stop->is_set = 1;
-	/* It is refused when it can be read already, which is what is wanted. */
+	/* -EAGAIN when it is readable already, which is fine. */
 	while (op_sys_write(stop->fd, &one, sizeof(one)) == -EINTR)
 		continue;
-	errno = before;
+	errno = saved;
 }
 
-/* What poll(2) cannot wait for, as a file of a disk, is always ready; so is what cannot be read at all. */
+/* A descriptor that poll(2) cannot wait for, such as a regular file, is always ready. */
 int op_stop_wait(const struct op_stop *stop, int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = stop ? stop->fd : -1, .events = POLLIN } };
@@ -39,11 +38,4 @@ int op_stop_wait(const struct op_stop *stop, int fd)
 		if (poll(fds, op_array_size(fds), -1) < 0 && errno != EINTR)
 			return 0;
 	return op_stop_is_set(stop) ? -EINTR : 0;
-}
-
-void op_stop_close(struct op_stop *stop)
-{
-	if (stop->fd >= 0)
-		close(stop->fd);
-	stop->fd = -1;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * That a program is to stop, as a signal says: a flag for what computes, and a descriptor for what waits, so that a signal just before a wait is not missed.
+ * A request to stop, made by a signal: a flag for code that computes, and a descriptor for code
+ * that waits, so that a signal just before the wait is not missed.
  *
- *   call                 thread that works   signal handler
- *   op_stop_set                  x                 x
- *   everything else              x
+ *   call                 working thread   signal handler
+ *   op_stop_set                x                x
+ *   everything else            x
  */
 #ifndef OP_STOP_H
 #define OP_STOP_H
@@ -15,25 +16,25 @@
 
 struct op_stop {
 	volatile sig_atomic_t is_set;
-	int fd; /* can be read from then on; -1: not open */
+	int fd; /* an eventfd that becomes readable */
 };
 
-/* Before a handler may call op_stop_set. 0 or -errno. */
+/* To be called before a handler may call op_stop_set. 0 or -errno. */
 int op_stop_open(struct op_stop *stop) OP_NONNULL OP_MUST_CHECK;
 
-/* Leaves errno as it is. */
+/* Leaves errno unchanged. */
 void op_stop_set(struct op_stop *stop) OP_NONNULL;
 
-/* Waits until a read of the descriptor does not have to wait. 0; -EINTR: it is to stop. NULL: 0 at once, and the read waits. */
+/*
+ * Waits until fd can be read without waiting. 0, or -EINTR when the stop is set. With `stop` NULL
+ * it returns 0 at once, and the read does the waiting.
+ */
 int op_stop_wait(const struct op_stop *stop, int fd) OP_MUST_CHECK;
 
-/* True when it is to stop; NULL: it never is. */
+/* NULL: never set. */
 static inline bool op_stop_is_set(const struct op_stop *stop)
 {
 	return stop && stop->is_set;
 }
-
-/* When no handler calls op_stop_set any more. */
-void op_stop_close(struct op_stop *stop) OP_NONNULL;
 
 #endif

@@ -48,11 +48,6 @@ int op_sys_munmap(void *map, size_t nr_bytes)
 	return munmap(map, nr_bytes) < 0 ? -errno : 0;
 }
 
-int op_sys_msync(void *map, size_t nr_bytes, int flags)
-{
-	return msync(map, nr_bytes, flags) < 0 ? -errno : 0;
-}
-
 int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	int fd = openat(dir_fd, path, flags, mode);
@@ -95,7 +90,10 @@ int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const 
 	return renameat(old_dir_fd, old_path, new_dir_fd, new_path) < 0 ? -errno : 0;
 }
 
-/* Not every file system knows RENAME_NOREPLACE; there it is asked first, and two who ask at once are not seen. */
+/*
+ * Without RENAME_NOREPLACE in the file system we check first: two renames at the same time may then
+ * overwrite.
+ */
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
 {
 	if (!renameat2(old_dir_fd, old_path, new_dir_fd, new_path, RENAME_NOREPLACE))
@@ -244,23 +242,18 @@ uint64_t op_sys_boot_ns(void)
 	return op_clock_ns(CLOCK_BOOTTIME);
 }
 
-static ssize_t read_unless_it_waits(int fd, void *buffer, size_t nr_bytes)
-{
-	int flags = op_sys_fcntl(fd, F_GETFL, 0);
-
-	if (flags < 0)
-		return flags;
-	return flags & O_NONBLOCK ? op_sys_read(fd, buffer, nr_bytes) : -EAGAIN;
-}
-
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes)
 {
 	struct iovec piece = { buffer, nr_bytes };
 	ssize_t nr = preadv2(fd, &piece, 1, -1, RWF_NOWAIT);
+	int flags;
 
-	if (nr < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-		return read_unless_it_waits(fd, buffer, nr_bytes);
-	return nr < 0 ? -errno : nr;
+	if (nr >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
+		return nr < 0 ? -errno : nr;
+	flags = op_sys_fcntl(fd, F_GETFL, 0);
+	if (flags < 0)
+		return flags;
+	return flags & O_NONBLOCK ? op_sys_read(fd, buffer, nr_bytes) : -EAGAIN;
 }
 
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)
@@ -284,13 +277,6 @@ ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset)
 	return nr < 0 ? -errno : nr;
 }
 
-ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset)
-{
-	ssize_t nr = pwrite(fd, buffer, nr_bytes, offset);
-
-	return nr < 0 ? -errno : nr;
-}
-
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 {
 	ssize_t nr = write(fd, buffer, nr_bytes);
@@ -298,28 +284,16 @@ ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 	return nr < 0 ? -errno : nr;
 }
 
-/* A negative offset: where the file is. */
-static ssize_t write_some(int fd, const void *buffer, size_t nr_bytes, off_t offset)
-{
-	ssize_t nr;
-
-	if (offset < 0)
-		return op_sys_write(fd, buffer, nr_bytes);
-	nr = pwrite(fd, buffer, nr_bytes, offset);
-	return nr < 0 ? -errno : nr;
-}
-
-static int write_on(int fd, const char *bytes, size_t nr_bytes, off_t offset)
+/* A negative offset: the file position. */
+static int write_all(int fd, const char *bytes, size_t nr_bytes, off_t offset)
 {
 	while (nr_bytes) {
-		ssize_t nr = write_some(fd, bytes, nr_bytes, offset);
+		ssize_t nr = offset < 0 ? write(fd, bytes, nr_bytes) : pwrite(fd, bytes, nr_bytes, offset);
 
-		if (nr == -EINTR)
+		if (nr < 0 && errno == EINTR)
 			continue;
-		if (nr < 0)
-			return (int)nr;
-		if (!nr)
-			return -EIO;
+		if (nr <= 0)
+			return nr ? -errno : -EIO;
 		bytes += nr;
 		nr_bytes -= (size_t)nr;
 		offset += offset < 0 ? 0 : nr;
@@ -329,12 +303,12 @@ static int write_on(int fd, const char *bytes, size_t nr_bytes, off_t offset)
 
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 {
-	return write_on(fd, buffer, nr_bytes, -1);
+	return write_all(fd, buffer, nr_bytes, -1);
 }
 
 int op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset)
 {
-	return write_on(fd, buffer, nr_bytes, offset);
+	return write_all(fd, buffer, nr_bytes, offset);
 }
 
 void op_sys_use_one_heap(void)
@@ -346,7 +320,7 @@ void op_sys_use_one_heap(void)
 #endif
 }
 
-int op_sys_let_go(void *map, size_t nr_bytes)
+int op_sys_release_pages(void *map, size_t nr_bytes)
 {
 	return madvise(map, nr_bytes, MADV_DONTNEED) < 0 ? -errno : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The system calls that tests must be able to make fail: one line each, 0 or a result or -errno, errno is of no interest.
- * Tests replace them with the linker (--wrap=op_sys_openat), so nothing of the seam is in the shipped objects.
+ * Thin wrappers of the system calls that tests make fail. They return 0 or a result, or -errno.
+ * Tests replace them at link time (--wrap=op_sys_openat), so the shipped objects have no test code.
  */
 #ifndef OP_SYS_H
 #define OP_SYS_H
@@ -17,27 +17,32 @@ int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int
 int op_sys_ioctl(int fd, unsigned long request, void *arg);
 int op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd, off_t offset, void **ret_map) OP_MUST_CHECK;
 int op_sys_munmap(void *map, size_t nr_bytes);
-int op_sys_msync(void *map, size_t nr_bytes, int flags) OP_MUST_CHECK;
 int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_CHECK;
 
-/* Opens a path as a process sees it whose root is root_fd: no link leads out of there. The last component is not followed. -ENOSYS as below. */
+/*
+ * Opens a path as a process whose root is root_fd sees it. Links stay inside that root; a link as
+ * the last component is not followed. -ENOSYS: as below.
+ */
 int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
 
 /*
- * The directory at a path of directories alone: no link is followed, and nothing leads above dir_fd. An O_PATH descriptor; -ENOSYS before
- * Linux 5.6 and below RestrictSUIDSGID= of systemd, which forbids openat2(2) since it cannot see what mode is asked for.
+ * Opens a directory below dir_fd. No link is followed, and the path cannot leave dir_fd. An O_PATH
+ * descriptor; -ENOSYS before Linux 5.6, and under RestrictSUIDSGID= of systemd: its filter refuses
+ * openat2(2), because it cannot see the mode.
  */
 int op_sys_open_dir_below(int dir_fd, const char *path) OP_MUST_CHECK;
 
-/* The handle of the file at a path, a link is followed; handle->handle_bytes is the room that it has. */
+/* The handle of a file; follows links. handle->handle_bytes is the room of the handle. */
 struct file_handle;
 int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_CHECK;
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
-int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
 
-/* Each becomes the other, in one step; both must be there. -EINVAL or -ENOSYS where the file system or the kernel cannot. */
+/* -EEXIST instead of replacing a file. */
+int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
+
+/* Exchanges two existing files in one step. -EINVAL or -ENOSYS: not supported. */
 int op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
@@ -46,13 +51,17 @@ ssize_t op_sys_readlinkat(int dir_fd, const char *path, char *buffer, size_t nr_
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 off_t op_sys_lseek(int fd, off_t offset, int whence) OP_MUST_CHECK;
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
-int op_sys_pidfd_open(pid_t pid) OP_MUST_CHECK; /* can be read when that process has ended; -ENOSYS before Linux 5.3 */
+/* readable when the process has ended; -ENOSYS before Linux 5.3 */
+int op_sys_pidfd_open(pid_t pid) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;
 int op_sys_bpf(int command, void *attr, size_t nr_bytes) OP_MUST_CHECK; /* attr: a union bpf_attr */
 
-/* True when no process and no thread has this number, not even one that has ended and was not waited for. A tenth of what a look into /proc costs. */
+/*
+ * True when no process or thread has this number, not even a zombie. Costs a tenth of a look into
+ * /proc.
+ */
 bool op_sys_is_gone(uint32_t pid) OP_MUST_CHECK;
 
 int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
@@ -61,40 +70,48 @@ int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
 
-/* When a file was made, 0 where the file system does not know, and when its contents changed last; since 1970. 0 or -errno. */
+/*
+ * Since 1970: the birth of a file, 0 when the file system does not record it, and its last
+ * modification.
+ */
 struct op_sys_times {
 	uint64_t made_ns, changed_ns;
 };
 int op_sys_times(int fd, struct op_sys_times *ret_times) OP_NONNULL OP_MUST_CHECK;
 
-uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
-uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
+uint64_t op_sys_wall_ns(void); /* since 1970; this clock may step */
+uint64_t op_sys_boot_ns(void); /* since the machine started, suspend included; it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
 /*
- * The same, and -EAGAIN where it would wait, whatever others that have the file open say of that. Where the kernel has no such call for it (an
- * eventfd before Linux 5.8) it is -EAGAIN without O_NONBLOCK too, and waits only for who takes that away and empties the file between the
- * look at it and the read.
+ * Reads, but -EAGAIN instead of waiting, also when another process has cleared O_NONBLOCK. Where
+ * the kernel has no call for that (an eventfd before Linux 5.8) it is -EAGAIN without O_NONBLOCK,
+ * and it waits only when the other process clears O_NONBLOCK and empties the file in just that
+ * moment.
  */
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
-ssize_t op_sys_getdents(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK; /* rows of struct dirent64 */
+/* rows of struct dirent64 */
+ssize_t op_sys_getdents(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
-ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
 /*
- * Before there are threads, where the C library can: one heap for all of them, and no larger thresholds for giving memory back because large pieces
- * were freed once. Else a thread that had much for a while keeps it in a heap of its own, whose end op_sys_trim_memory does not see.
+ * Makes all threads use one heap with fixed thresholds, where the C library can. Otherwise a thread
+ * keeps memory in a heap of its own, which op_sys_trim_memory does not see. Call before there are
+ * threads.
  */
 void op_sys_use_one_heap(void);
 
-/* Gives free memory of the heap back to the kernel, where the C library can. */
+/* Returns free memory of the heap to the kernel, where the C library can. */
 void op_sys_trim_memory(void);
 
-/* Takes a file's pages out of the process's memory; they stay in the page cache, and come back when they are looked at. */
-int op_sys_let_go(void *map, size_t nr_bytes);
+/*
+ * Unmaps the pages of a mapped file from the process; they stay in the page cache and return on
+ * access.
+ */
+int op_sys_release_pages(void *map, size_t nr_bytes);
 
-/* Writes all bytes, also after short writes and signals. 0 or -errno. */
+/* Writes all bytes, whatever short writes and signals come. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
 /* The same at an offset. */

@@ -55,7 +55,7 @@ void op_text_printf(struct op_text *text, const char *format, ...)
 /* Length of the well-formed UTF-8 sequence at s (Unicode, table 3-7), 0 when there is none. */
 static size_t utf8_length(const unsigned char *s)
 {
-	size_t length = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
 
 	for (size_t i = 1; i < length; i++)
 		if ((s[i] & 0xc0) != 0x80)
@@ -66,12 +66,13 @@ static size_t utf8_length(const unsigned char *s)
 	return length;
 }
 
-/* A character, or what UTF-8 has no place for. */
+/* A control character, a noncharacter, or (length 0) a byte that is not UTF-8. */
 static bool is_control(const unsigned char *s, size_t length)
 {
-	bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0, is_none = length == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+	bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+	bool is_noncharacter = length == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
 
-	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_none;
+	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_noncharacter;
 }
 
 /* Source: Unicode, PropList.txt, Bidi_Control. */

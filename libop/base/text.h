@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A string that grows. An allocation that fails is remembered (`failed`) and every later call is without effect, so a
- * caller checks once, at the end. Not thread-safe; one owner.
+ * A string that grows. After a failed allocation (`failed`) all calls have no effect, so a caller
+ * checks once, at the end. One thread.
  */
 #ifndef OP_TEXT_H
 #define OP_TEXT_H
@@ -22,39 +22,46 @@ void op_text_add_char(struct op_text *text, char c) OP_NONNULL;
 void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
 
 /*
- * The escape for names from a foreign hand, in which any byte may be: the character that begins at `string`, which is not empty, as it can be
- * shown. Control characters (ASCII, U+0080 to U+009F), what is no character (U+FFFE, U+FFFF) and bytes that are not UTF-8 become \xHH each byte,
- * with two lower-case hexadecimal digits, and so does a backslash that would look like the beginning of that. What comes out is UTF-8, and who
- * replaces each \xHH by its byte has the name again. Returns how many bytes of the string it took.
+ * Escapes the first character of a string that is not empty and not trusted. Each byte of control
+ * characters (ASCII, U+0080 to U+009F), of noncharacters (U+FFFE, U+FFFF) and of invalid UTF-8
+ * becomes \xHH with two lower-case hexadecimal digits; so does a backslash that begins such a
+ * sequence. The result is UTF-8, and replacing each \xHH by its byte gives the name back. Returns
+ * the number of bytes of the string that it escaped.
  */
-#define OP_ESCAPED_BYTES 20 /* four bytes, each as four characters, and a NUL */
+#define OP_ESCAPED_BYTES 20 /* four bytes of four characters each, and a NUL */
 size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
 
-/* The same for people to read: characters that turn the order in which a line is shown (Unicode, Bidi_Control) become \xHH each byte, too. */
+/*
+ * The same for text that people read: also escapes characters that reorder a line (Unicode,
+ * Bidi_Control).
+ */
 size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
 
-/* How many bytes at the beginning of a string are printable ASCII but for the backslash: op_escape leaves each as it is. */
+/* The length of the prefix that op_escape leaves unchanged: printable ASCII without a backslash. */
 size_t op_nr_plain(const char *string) OP_NONNULL;
 
-/* Adds a name as op_escape_shown has it. */
+/* Adds a name, escaped by op_escape_shown. */
 void op_text_add_escaped(struct op_text *text, const char *name) OP_NONNULL;
 
 /*
- * Adds a string as the inside of a JSON string literal (RFC 8259, section 7). JSON has control characters; bytes that are not UTF-8 are in the
- * string that a reader gets as \xHH, and a backslash that looks like that is \x5c.
+ * Adds a string as the inside of a JSON string literal (RFC 8259, section 7). Control characters
+ * become JSON escapes. A reader gets each byte of invalid UTF-8 as the four characters \xHH, and a
+ * backslash that begins such a sequence as \x5c.
  */
 void op_text_add_json(struct op_text *text, const char *string) OP_NONNULL;
 
-/* Adds a string from a foreign hand as a name that can be shown: control characters and bytes that are not UTF-8 become '?'. */
+/* Adds a string that is not trusted: control characters and bytes of invalid UTF-8 become '?'. */
 void op_text_add_clean(struct op_text *text, const char *string) OP_NONNULL;
 
-/* Cuts the text back to a length it had before; keeps the memory. */
+/* Cuts the text to a length that it had before; keeps the memory. */
 void op_text_truncate(struct op_text *text, size_t length) OP_NONNULL;
 
 /* The text, "" when nothing was added. Valid until the next call on the same text. */
 const char *op_text_get(const struct op_text *text) OP_NONNULL;
 
-/* Hands the string over, to be freed by the caller, and leaves the text empty. NULL when an allocation had failed. */
+/*
+ * Empties the text and returns its string, which the caller frees. NULL after a failed allocation.
+ */
 char *op_text_steal(struct op_text *text) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees the memory; the text may be used again. */

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-struct crew {
+struct task {
 	void (*work)(void *arg);
 	void *arg;
 };
@@ -19,17 +19,17 @@ size_t op_nr_cpus(void)
 	return nr_cpus > 0 ? op_min_u64((uint64_t)nr_cpus, OP_THREADS_MAX) : 1;
 }
 
-static void *help(void *arg)
+static void *run_task(void *arg)
 {
-	const struct crew *crew = arg;
+	const struct task *task = arg;
 
-	crew->work(crew->arg);
+	task->work(task->arg);
 	return NULL;
 }
 
 void op_run_threads(size_t nr_threads, void (*work)(void *arg), void *arg)
 {
-	struct crew crew = { work, arg };
+	struct task task = { work, arg };
 	pthread_t threads[OP_THREADS_MAX];
 	size_t nr_started = 0;
 	sigset_t all, before;
@@ -40,7 +40,8 @@ void op_run_threads(size_t nr_threads, void (*work)(void *arg), void *arg)
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (nr_started + 1 < op_min_u64(nr_threads, OP_THREADS_MAX) && !pthread_create(&threads[nr_started], NULL, help, &crew))
+	nr_threads = op_min_u64(nr_threads, OP_THREADS_MAX);
+	while (nr_started + 1 < nr_threads && !pthread_create(&threads[nr_started], NULL, run_task, &task))
 		nr_started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	work(arg);

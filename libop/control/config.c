@@ -346,7 +346,7 @@ static int read_file(struct op_config *config, int dir_fd, const char *name, con
 
 	if (err < 0)
 		return err;
-	for (char *rest = op_file_text(text), *line; (line = strsep(&rest, "\n"));) {
+	for (char *rest = op_file_skip_bom(text), *line; (line = strsep(&rest, "\n"));) {
 		struct op_text why = { 0 };
 
 		number++;

@@ -392,7 +392,7 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 		return -ENOMEM;
 	}
 	op_setup_init(&reading->setup);
-	if (read_lines(op_file_text(text), reading, &line, &why) && check_owner(&reading->setup, author, &why)) {
+	if (read_lines(op_file_skip_bom(text), reading, &line, &why) && check_owner(&reading->setup, author, &why)) {
 		op_setup_free(setup);
 		*setup = reading->setup;
 	} else {

@@ -8,7 +8,7 @@
 #include "libop/base/atomic.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
-#include "libop/base/file_place.h"
+#include "libop/base/file_path.h"
 #include "libop/odb/file_image.h"
 #include "libop/base/sys.h"
 
@@ -67,7 +67,7 @@ static void end_making(const struct making *making, int err)
 	close(making->tmp_fd);
 }
 
-static int create(struct op_odb *odb, struct op_file_place *place, const struct op_odb_header *header)
+static int create(struct op_odb *odb, struct op_file_path *place, const struct op_odb_header *header)
 {
 	struct making making;
 	uint64_t dir_bytes;
@@ -78,7 +78,7 @@ static int create(struct op_odb *odb, struct op_file_place *place, const struct 
 	*making.map.header = *header;
 	err = op_odb_map_error(&making.map);
 	if (!err)
-		err = op_file_place_publish(place, making.tmp_fd, making.tmp_name, &dir_bytes);
+		err = op_file_path_publish(place, making.tmp_fd, making.tmp_name, &dir_bytes);
 	end_making(&making, err);
 	if (err)
 		return err;
@@ -106,10 +106,10 @@ static int add_up(struct op_odb *odb)
 	return err;
 }
 
-static int open_existing(struct op_odb *odb, const struct op_file_place *place)
+static int open_existing(struct op_odb *odb, const struct op_file_path *place)
 {
 	struct stat st;
-	int fd = op_odb_take_regular(op_file_place_open(place, O_RDWR, 0), &st), err;
+	int fd = op_odb_take_regular(op_file_path_open(place, O_RDWR, 0), &st), err;
 	uint32_t dropped = 0;
 
 	if (fd < 0)
@@ -121,7 +121,7 @@ static int open_existing(struct op_odb *odb, const struct op_file_place *place)
 	return err ? err : add_up(odb);
 }
 
-static int open_or_repair(struct op_odb *odb, const struct op_file_place *place)
+static int open_or_repair(struct op_odb *odb, const struct op_file_path *place)
 {
 	int err = open_existing(odb, place);
 	struct op_odb_pending *pending = NULL;
@@ -139,8 +139,8 @@ static int open_or_repair(struct op_odb *odb, const struct op_file_place *place)
 
 static int open_or_create(struct op_odb *odb, const struct op_odb_header *header)
 {
-	struct op_file_place place;
-	int err = op_file_place_find(odb->dir_fd, odb->path, &place);
+	struct op_file_path place;
+	int err = op_file_path_find(odb->dir_fd, odb->path, &place);
 
 	if (err)
 		return err;
@@ -148,7 +148,7 @@ static int open_or_create(struct op_odb *odb, const struct op_odb_header *header
 	odb->is_new = err == -ENOENT;
 	if (odb->is_new)
 		err = create(odb, &place, header);
-	op_file_place_close(&place);
+	op_file_path_close(&place);
 	return err;
 }
 
@@ -224,13 +224,13 @@ static int give_up(struct op_odb *odb)
 
 static int publish_unpromised(const struct op_odb *odb, const struct making *other)
 {
-	struct op_file_place place;
-	int err = op_file_place_find(odb->dir_fd, odb->path, &place);
+	struct op_file_path place;
+	int err = op_file_path_find(odb->dir_fd, odb->path, &place);
 
 	if (err)
 		return err;
-	err = op_file_place_publish(&place, other->tmp_fd, other->tmp_name, NULL);
-	op_file_place_close(&place);
+	err = op_file_path_publish(&place, other->tmp_fd, other->tmp_name, NULL);
+	op_file_path_close(&place);
 	return err;
 }
 
@@ -561,7 +561,7 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)
 
 void op_odb_let_go(const struct op_odb *odb)
 {
-	op_sys_let_go(odb->map.header, odb->map.nr_bytes);
+	op_sys_release_pages(odb->map.header, odb->map.nr_bytes);
 }
 
 void op_odb_close(struct op_odb *odb)

@@ -64,11 +64,11 @@ bool op_session_is_time_name(const char *name)
 
 static int make_new_current(int session_fd)
 {
-	int err = op_file_make_dir_alike(session_fd, NEW_CURRENT, DIR_MODE);
+	int err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 
 	/* Somebody tidied the session directory up. */
-	if (err == -ENOENT && !op_file_make_dir_alike(session_fd, OP_SESSION_TMP, DIR_MODE))
-		err = op_file_make_dir_alike(session_fd, NEW_CURRENT, DIR_MODE);
+	if (err == -ENOENT && !op_file_make_dir_below(session_fd, OP_SESSION_TMP, DIR_MODE))
+		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
 		return 0;
 	return err ? err : fchmodat(session_fd, NEW_CURRENT, DIR_MODE, 0) < 0 ? -errno : 0;

@@ -14,7 +14,7 @@
 static int move_new(int parent_fd, const char *name, int session_fd, const char *aside)
 {
 	const char *aside_name;
-	int aside_fd, err = op_file_make_dir_alike(session_fd, DAMAGED_DIR, DIR_MODE);
+	int aside_fd, err = op_file_make_dir_below(session_fd, DAMAGED_DIR, DIR_MODE);
 
 	if (err && err != -EEXIST)
 		return err;

@@ -61,7 +61,7 @@ static int make_session_dir(const char *path)
 		return err;
 	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
 	err = end_making(AT_FDCWD, path, made);
-	return err || made ? err : op_file_give_dir_alike(path);
+	return err || made ? err : op_file_inherit_parent_owner(path);
 }
 
 const char *op_session_in_the_way(const char *session_dir)
@@ -93,7 +93,7 @@ int op_session_open(const char *session_dir)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
+		err = end_making(fd, dirs[i], op_file_make_dir_below(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {

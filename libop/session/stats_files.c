@@ -54,7 +54,7 @@ int op_stats_read(int dir_fd, const char *path, uint64_t *ret_value)
 
 int op_stats_open(int dir_fd, bool make)
 {
-	int err = make ? op_file_make_dir_alike(dir_fd, "stats", 0755) : 0;
+	int err = make ? op_file_make_dir_below(dir_fd, "stats", 0755) : 0;
 
 	if (err && err != -EEXIST)
 		return err;

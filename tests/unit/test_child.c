@@ -182,7 +182,7 @@ static void test_stop(void **state)
 	opr_child_result_free(&result);
 	opr_child_stop_with(NULL);
 	assert_int_equal(sigaction(SIGTERM, &old, NULL), 0);
-	op_stop_close(&stop);
+	close(stop.fd);
 }
 
 /* ---- symbols in bytes ---- */

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "libop/base/file.h"
-#include "libop/base/file_place.h"
+#include "libop/base/file_path.h"
 #include "libop/session/contents.h"
 #include "libop/base/sys.h"
 #include "tests/unit/test_box.h"
@@ -217,15 +217,15 @@ static uint64_t disk_bytes_of(const struct box *box, const char *path)
 /* Where a file is to be is found, then somebody does this, then the file is put there. */
 static int publish_after(const struct box *box, void (*meddle)(const struct box *box), uint64_t *ret_dir_bytes)
 {
-	struct op_file_place place;
+	struct op_file_path place;
 	int err;
 
 	make_file(box, "new");
-	assert_int_equal(op_file_place_find(box->fd, "top/a/b/c/name", &place), 0);
-	assert_int_equal(op_file_place_open(&place, O_RDWR, 0), -ENOENT);
+	assert_int_equal(op_file_path_find(box->fd, "top/a/b/c/name", &place), 0);
+	assert_int_equal(op_file_path_open(&place, O_RDWR, 0), -ENOENT);
 	meddle(box);
-	err = op_file_place_publish(&place, box->fd, "new", ret_dir_bytes);
-	op_file_place_close(&place);
+	err = op_file_path_publish(&place, box->fd, "new", ret_dir_bytes);
+	op_file_path_close(&place);
 	assert_int_equal(faccessat(box->fd, "new", F_OK, 0), err ? 0 : -1);
 	assert_int_equal(faccessat(box->fd, "top/a/b/c/name", F_OK, AT_SYMLINK_NOFOLLOW), err ? -1 : 0);
 	if (err)

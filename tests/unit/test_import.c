@@ -298,7 +298,7 @@ static void a_stopped_one_counts_no_more(void **state)
 	op_stop_set(&imported->stop);
 	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), -EINTR);
 	assert_int_equal(opi_import_finish(imported->import, &imported->events), -EINTR);
-	op_stop_close(&imported->stop);
+	close(imported->stop.fd);
 }
 
 /* ---- CPUs ---- */

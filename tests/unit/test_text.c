@@ -101,7 +101,6 @@ static void numbers(void **state OP_UNUSED)
 {
 	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "x", "0x", "1k5", "08" };
 	uint64_t value = 42;
-	bool on;
 
 	assert_int_equal(op_parse_u64("0x1f", 0, 100, &value), 0);
 	assert_int_equal(value, 31);
@@ -116,11 +115,6 @@ static void numbers(void **state OP_UNUSED)
 	assert_int_equal(value, 1 << 30);
 	assert_int_equal(op_parse_size_bytes("99999999999G", 0, UINT64_MAX, &value), -ERANGE);
 	assert_int_equal(op_parse_size_bytes("1KK", 0, UINT64_MAX, &value), -EINVAL);
-	assert_int_equal(op_parse_bool("Yes", &on), 0);
-	assert_true(on);
-	assert_int_equal(op_parse_bool("off", &on), 0);
-	assert_false(on);
-	assert_int_equal(op_parse_bool("maybe", &on), -EINVAL);
 }
 
 static void arrays(void **state OP_UNUSED)

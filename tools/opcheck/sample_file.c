@@ -306,7 +306,7 @@ static int fill(int dir_fd, const struct opk_file *file)
 	fd = op_sys_openat(dir_fd, OPK_FILE_NEW, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
-	err = op_file_give_alike(dir_fd, fd);
+	err = op_file_inherit_owner(dir_fd, fd);
 	if (!err)
 		err = op_sys_fsync(fd);
 	close(fd);

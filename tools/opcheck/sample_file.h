@@ -40,7 +40,7 @@ enum opk_state {
  */
 int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct opk_file *ret_file) OP_NONNULL OP_MUST_CHECK;
 
-/* Puts a new file, of the nodes that make sense, in the place of the one that was looked at; on the disk before it is there. It belongs to the owner of the session's directory (op_file_give_alike). 0 or -errno. */
+/* Puts a new file, of the nodes that make sense, in the place of the one that was looked at; on the disk before it is there. It belongs to the owner of the session's directory (op_file_inherit_owner). 0 or -errno. */
 int opk_file_rewrite(int dir_fd, const char *path, const struct opk_file *file) OP_NONNULL OP_MUST_CHECK;
 
 /* Two sample files take each other's places, on the disk when it returns. 0 or -errno. */

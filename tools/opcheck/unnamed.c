@@ -100,7 +100,7 @@ static int move(int dir_fd, const struct opk_unnamed_file *file)
 
 	for (char *slash = directory ? strchr(directory, '/') : NULL; slash && !err; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		err = op_file_make_dir_alike(dir_fd, directory, 0755);
+		err = op_file_make_dir_below(dir_fd, directory, 0755);
 		err = err == -EEXIST ? 0 : err;
 		*slash = '/';
 	}
