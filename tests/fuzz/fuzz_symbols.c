@@ -8,7 +8,7 @@
 
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/lines.h"
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/serialize.h"
 #include "tools/symbols/read.h"
 
 #define IMAGE_NAME  "image"
@@ -37,14 +37,14 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 	size_t nr_bytes;
 	char *bytes;
 
-	fuzz_check(!opr_symbols_file_make(&made, symbols));
+	fuzz_check(!opr_symbols_serialize(&made, symbols));
 	nr_bytes = made.nr_head_bytes + made.strings.length;
 	bytes = malloc(nr_bytes);
 	fuzz_check(bytes);
 	memcpy(bytes, made.head, made.nr_head_bytes);
 	if (made.strings.length)
 		memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
-	fuzz_check(!opr_symbols_file_read(&again, bytes, nr_bytes, path));
+	fuzz_check(!opr_symbols_deserialize(&again, bytes, nr_bytes, path, true));
 	fuzz_check(again.nr_symbols == symbols->nr_symbols);
 	for (size_t i = 0; i < again.nr_symbols; i++)
 		fuzz_check(again.symbols[i].start == symbols->symbols[i].start &&

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 
 #include "tools/symbols/pack.h"
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/serialize.h"
 #include "tools/symbols/read.h"
 
 #define LIST_NAME "kallsyms"
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	struct opr_symbols symbols = { 0 };
 	char path[FUZZ_PATH_BYTES];
-	int err = opr_symbols_file_read(&symbols, bytes, nr_bytes, "/image");
+	int err = opr_symbols_deserialize(&symbols, (const char *)bytes, nr_bytes, "/image", true);
 
 	fuzz_check(!err || err == -EBADMSG || err == -ENOMEM);
 	if (!err)

@@ -24,7 +24,7 @@
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/pack.h"
 #include "tools/symbols/bfd_file.h"
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/serialize.h"
 #include "tools/symbols/read.h"
 
 #define SELF "/proc/self/exe"
@@ -200,7 +200,7 @@ static char *bytes_of(const struct opr_symbols *symbols, size_t *ret_nr_bytes)
 	struct opr_symbols_bytes made = { 0 };
 	char *bytes;
 
-	assert_int_equal(opr_symbols_file_make(&made, symbols), 0);
+	assert_int_equal(opr_symbols_serialize(&made, symbols), 0);
 	*ret_nr_bytes = made.nr_head_bytes + made.strings.length;
 	bytes = malloc(*ret_nr_bytes);
 	assert_non_null(bytes);
@@ -233,7 +233,7 @@ static void test_file(void **state)
 	(void)state;
 	read_self(&symbols);
 	bytes = bytes_of(&symbols, &nr_bytes);
-	assert_int_equal(opr_symbols_file_read(&again, bytes, nr_bytes, SELF), 0);
+	assert_int_equal(opr_symbols_deserialize(&again, bytes, nr_bytes, SELF, true), 0);
 	assert_same(&symbols, &again);
 	assert_string_equal(again.code_path, SELF);
 	opr_symbols_free(&again);
@@ -264,7 +264,7 @@ static void test_damaged_file(void **state)
 			chance = chance * 1664525 + 1013904223;
 			copy[(chance >> 8) % (j ? length : op_min_u64(length, 64))] = (char)chance;
 		}
-		if (!opr_symbols_file_read(&again, copy, length, SELF))
+		if (!opr_symbols_deserialize(&again, copy, length, SELF, true))
 			for (size_t j = 0; j < again.nr_symbols; j++)
 				assert_true(strlen(again.symbols[j].name) + strlen(again.symbols[j].shown) <= 2 * nr_bytes);
 		opr_symbols_free(&again);
@@ -663,20 +663,20 @@ static void test_object(void **state)
 	change_file(dir, "strip image && objcopy --add-gnu-debuglink=.debug/other image");
 	assert_int_equal(opr_elf_build_id(image, digits, &st), 0);
 	assert_int_equal(st.st_mode & S_IFMT, S_IFREG);
-	assert_int_equal(opr_object_look(&object, image, image, NULL), 0);
+	assert_int_equal(opr_object_look(&object, image, image, NULL, false), 0);
 	assert_true(object.is_object && object.debug_symbols >= OPR_OBJECT_TABLE);
 	assert_int_equal(object.symbols, OPR_OBJECT_EXPORTED);
 	assert_string_equal(object.build_id, digits);
 	assert_string_equal(object.debug_link, "other");
 	assert_true(object.debug_file && strstr(object.debug_file, "/.debug/other"));
 	opr_object_free(&object);
-	assert_int_equal(opr_object_look(&object, image, NULL, NULL), 0);
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL, false), 0);
 	assert_true(object.is_object && !object.debug_file);
 	opr_object_free(&object);
-	assert_int_equal(opr_object_look(&object, "/proc/self/status", NULL, NULL), 0);
+	assert_int_equal(opr_object_look(&object, "/proc/self/status", NULL, NULL, false), 0);
 	assert_false(object.is_object);
 	bfd_crashes = true;
-	assert_int_equal(opr_object_look(&object, image, NULL, NULL), 0);
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL, false), 0);
 	assert_true(!object.is_object && !*object.build_id);
 	bfd_crashes = false;
 	free(image);

@@ -9,13 +9,12 @@
 
 static void expect(const char *name, enum opr_demangle how, const char *wanted)
 {
-	char *text = opr_demangle(name, how);
+	struct op_text text = { 0 };
 
+	assert_true(opr_demangle(&text, name, how) == (wanted != NULL));
 	if (wanted)
-		assert_string_equal(text, wanted);
-	else
-		assert_null(text);
-	free(text);
+		assert_string_equal(op_text_get(&text), wanted);
+	op_text_free(&text);
 }
 
 static void test_languages(void **state OP_UNUSED)

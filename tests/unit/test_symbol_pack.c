@@ -38,7 +38,7 @@ static int write_pack(const char *const (*entries)[2], size_t nr_entries, const 
 	for (size_t i = 0; i < nr_entries; i++)
 		assert_int_equal(opr_pack_writer_add(&writer, entries[i][0], entries[i][1], strlen(entries[i][1])), 0);
 	if (taken)
-		assert_int_equal(opr_pack_writer_take(&writer, taken), 0);
+		assert_int_equal(opr_pack_writer_merge(&writer, taken), 0);
 	assert_int_equal(opr_pack_writer_end(&writer, 0), 0);
 	return fd;
 }

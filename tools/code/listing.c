@@ -100,10 +100,12 @@ static int print_styled(void *stream, enum disassembler_style style OP_UNUSED, c
 
 static void add_name(const struct opr_code_reader *reader, struct op_text *text, const char *name)
 {
-	char *demangled = reader->style.demangle ? opr_demangle(name, OPR_DEMANGLE_NORMAL) : NULL;
+	struct op_text demangled = { 0 };
 
-	op_text_printf(text, "%.*s", NAME_BYTES_MAX, demangled ? demangled : name);
-	free(demangled);
+	if (reader->style.demangle && opr_demangle(&demangled, name, OPR_DEMANGLE_NORMAL) && !demangled.failed)
+		name = op_text_get(&demangled);
+	op_text_printf(text, "%.*s", NAME_BYTES_MAX, name);
+	op_text_free(&demangled);
 }
 
 static void print_address(bfd_vma vma, struct disassemble_info *info)

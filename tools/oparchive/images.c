@@ -54,7 +54,7 @@ static void note_debug_file(struct opa_run *run, const char *path, const char *n
 static int add_debug_file_of(struct opa_run *run, const char *path, const char *name)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, path, name, run->options->root);
+	int err = opr_object_look(&object, path, name, run->options->root, false);
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));

@@ -6,12 +6,12 @@
 
 #include "libop/base/text.h"
 #include "tools/common/log.h"
+#include "tools/symbols/debug_path.h"
 #include "tools/symbols/module_file.h"
 
-#define MESSAGE_BYTES      512
-#define LIBBFD_PREFIX      "BFD: " /* what libbfd's own handler writes before a message */
-#define BUILD_ID_BYTES_MIN 2
-#define UNREADABLE_NAME    "(null)" /* bfd_elf_sym_name of libbfd */
+#define MESSAGE_BYTES   512
+#define LIBBFD_PREFIX   "BFD: " /* what libbfd's own handler writes before a message */
+#define UNREADABLE_NAME "(null)" /* bfd_elf_sym_name of libbfd */
 
 /* ---- messages of libbfd ---- */
 
@@ -115,34 +115,11 @@ const char *opr_bfd_symbol_name(const asymbol *symbol)
 
 /* ---- separate debug files ---- */
 
-static bfd *open_text(const struct op_text *path)
+static bool same_build_id(const bfd *debug, const bfd *image)
 {
-	bfd *abfd = path->failed ? NULL : opr_bfd_open(op_text_get(path));
+	const struct bfd_build_id *a = debug->build_id, *b = image->build_id;
 
-	if (abfd)
-		opr_verbose(OPR_TOPIC_bfd, "debug file %s", op_text_get(path));
-	return abfd;
-}
-
-static bfd *open_by_build_id(bfd *image, const char *root)
-{
-	const struct bfd_build_id *id = image->build_id;
-	struct op_text path = { 0 };
-	bfd *abfd;
-
-	if (!id || id->size < BUILD_ID_BYTES_MIN)
-		return NULL;
-	op_text_printf(&path, "%s" OPR_DEBUG_DIR "/.build-id/%02x/", root, id->data[0]);
-	for (size_t i = 1; i < id->size; i++)
-		op_text_printf(&path, "%02x", id->data[i]);
-	op_text_add(&path, ".debug");
-	abfd = open_text(&path);
-	op_text_free(&path);
-	if (abfd && abfd->build_id && (abfd->build_id->size != id->size || memcmp(abfd->build_id->data, id->data, id->size))) {
-		bfd_close(abfd);
-		return NULL;
-	}
-	return abfd;
+	return !a || (a->size == b->size && !memcmp(a->data, b->data, a->size));
 }
 
 static bool has_crc(const char *path, unsigned long wanted)
@@ -162,48 +139,31 @@ static bool has_crc(const char *path, unsigned long wanted)
 	return sound;
 }
 
-/* Opens ROOT/DIRECTORY OF `file`/SUBDIR/LINK. */
-static bfd *open_link(const char *root, const char *file, const char *subdir, const char *link, unsigned long crc)
-{
-	const char *slash = strrchr(file, '/');
-	struct op_text path = { 0 };
-	bfd *abfd;
-
-	op_text_add(&path, root);
-	op_text_add_bytes(&path, file, slash ? (size_t)(slash - file) : 0);
-	op_text_printf(&path, "%s/%s", subdir, link);
-	abfd = open_text(&path);
-	if (abfd && !has_crc(op_text_get(&path), crc)) {
-		bfd_close(abfd);
-		abfd = NULL;
-	}
-	op_text_free(&path);
-	return abfd;
-}
-
-static bfd *open_by_link(bfd *image, const char *path, const char *name, const char *root)
-{
-	unsigned long crc;
-	char *link = bfd_get_debug_link_info(image, &crc);
-	struct op_text global = { 0 };
-	bfd *abfd = NULL;
-
-	if (link && *link && !strchr(link, '/')) {
-		op_text_printf(&global, "%s" OPR_DEBUG_DIR, root);
-		abfd = open_link("", path, "/.debug", link, crc);
-		if (!abfd && !global.failed)
-			abfd = open_link(global.data, name, "", link, crc);
-		if (!abfd)
-			abfd = open_link("", path, "", link, crc);
-	}
-	op_text_free(&global);
-	free(link);
-	return abfd;
-}
-
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root)
 {
-	bfd *abfd = open_by_build_id(image, root ? root : "");
+	unsigned long crc = 0;
+	char *link = bfd_get_debug_link_info(image, &crc);
+	struct opr_debug_search search = { .path = path, .name = name, .root = root, .link = link };
+	struct op_text digits = { 0 }, file = { 0 };
+	bfd *debug = NULL;
 
-	return abfd ? abfd : open_by_link(image, path, name, root ? root : "");
+	for (size_t i = 0; image->build_id && i < image->build_id->size; i++)
+		op_text_printf(&digits, "%02x", image->build_id->data[i]);
+	search.build_id = op_text_get(&digits);
+	for (enum opr_debug_place place = 0; place < OPR_DEBUG_NR_PLACES && !debug; place++) {
+		if (!opr_debug_path(&search, place, &file))
+			continue;
+		debug = opr_bfd_open(file.data);
+		if (!debug)
+			continue;
+		opr_verbose(OPR_TOPIC_bfd, "debug file %s", file.data);
+		if (place == OPR_DEBUG_BY_BUILD_ID ? same_build_id(debug, image) : has_crc(file.data, crc))
+			break;
+		bfd_close(debug);
+		debug = NULL;
+	}
+	op_text_free(&digits);
+	op_text_free(&file);
+	free(link);
+	return debug;
 }

@@ -10,8 +10,6 @@
 
 #include "libop/base/compiler.h"
 
-#define OPR_DEBUG_DIR "/usr/lib/debug" /* separate debug files, below the root */
-
 /*
  * Opens a regular file for reading; a compressed module is unpacked first. NULL: it cannot be read, or is
  * no object file. The caller closes it with bfd_close.
@@ -19,9 +17,8 @@
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
 /*
- * Opens the separate debug file of `image`: by build-id, else by .gnu_debuglink with the right CRC.
- * `path` is the file of the image, `name` is the path that the image had when it was sampled, `root` may
- * be NULL. NULL: there is none. Source: gdb(1), Separate Debug Files.
+ * Opens the separate debug file of `image` (debug_path.h): the first with its build-id, or with the CRC
+ * that .gnu_debuglink says. NULL: there is none.
  */
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
 

@@ -12,22 +12,22 @@
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
 #include "tools/common/cache_dir.h"
-#include "tools/symbols/image_identity.h"
 #include "tools/common/log.h"
-#include "tools/symbols/bfd_file.h"
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/debug_path.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/symbols/serialize.h"
 
 #define SUBDIR         "symbols"
 #define NS_PER_S       1000000000u
 #define DIGITS         (OP_BUILD_ID_DIGITS)
-#define NAME_BYTES     (DIGITS + 96)
+#define KEY_BYTES      (OP_BUILD_ID_DIGITS + 96)
 #define NEW_SUFFIX     ".new"
-#define SETTLED_S      2
+#define SAME_TIME_S    2 /* a file that is written again so soon may keep its times */
 #define PACK_SUFFIX    ".pack"
 #define PACKS_MAX      32
-#define TAKEN_TIMES    2
-#define PACK_BYTES_MAX (OPR_SYMBOL_CACHE_BYTES_MAX / 4) /* that others are added to */
-#define USED_S         3600                             /* what was used since then need not be marked as used again */
+#define MERGE_RATIO    2 /* a file is merged when it is at most so many times larger */
+#define PACK_BYTES_MAX (OPR_SYMBOL_CACHE_BYTES_MAX / 4) /* larger files are not merged */
+#define USED_S         3600                             /* a file is marked as used once in this time */
 
 /* ---- the packs ---- */
 
@@ -38,7 +38,7 @@ static bool is_pack_name(const char *name)
 	return length > suffix && length < OPR_PACK_NAME_BYTES && !strcmp(name + length - suffix, PACK_SUFFIX);
 }
 
-/* What is damaged, or of another version, is of no use to anybody. */
+/* A file that is damaged or of another version is removed. */
 static void open_pack(struct opr_symbol_cache *cache, const char *name)
 {
 	struct opr_kept_pack *kept = &cache->packs[cache->nr_packs];
@@ -100,118 +100,90 @@ static uint64_t to_ns(struct timespec time)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* Who writes to a file at once after it was read may leave it with the same times. */
-static bool is_settled(const struct stat *st)
-{
-	return time(NULL) >= st->st_ctim.tv_sec + SETTLED_S;
-}
-
-/* Anybody can make a file with the build-id and size of another one, and other symbols in it. */
-static bool is_believed(const struct stat *st)
+/* Other users could make a file with the build-id and size of another one, and put other symbols in it. */
+static bool is_trusted(const struct stat *st)
 {
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /*
- * What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. An image without a
- * build-id, or whose build-id may be a lie, is known by its inode and the last time that anything of that changed.
+ * Makes the key of an image. The size is part of it because a stripped image has the same build-id. False:
+ * the image has no key.
  */
-static bool make_name(const char *path, const struct opr_symbol_options *options, char name[NAME_BYTES])
+static bool make_key(const char *path, const struct opr_symbol_options *options, char key[KEY_BYTES])
 {
-	char digits[DIGITS];
+	char digits[OP_BUILD_ID_DIGITS];
 	struct stat st;
 	int err;
 
 	if (options->by_address)
 		return false;
 	err = opr_elf_build_id(path, digits, &st);
-	if (!err && is_believed(&st)) {
-		snprintf(name, NAME_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
+	if (!err && is_trusted(&st)) {
+		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
 		return true;
 	}
-	if ((err && err != -ENODATA) || !S_ISREG(st.st_mode) || !is_settled(&st))
+	if ((err && err != -ENODATA) || !S_ISREG(st.st_mode) ||
+	    time(NULL) < st.st_ctim.tv_sec + SAME_TIME_S)
 		return false;
-	snprintf(name, NAME_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
+	snprintf(key, KEY_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
 		 (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size, (int)options->demangle);
 	return true;
 }
 
-static bool is_there(char *path)
+static bool has_debug_file(const struct opr_symbols *symbols, const char *path, const char *name, const char *root)
 {
-	bool found = path && !access(path, F_OK);
+	const struct opr_debug_search search = {
+		.path = path, .name = name, .root = root, .build_id = symbols->build_id, .link = symbols->debug_link
+	};
+	struct op_text file = { 0 };
+	bool found = false;
 
-	free(path);
+	for (enum opr_debug_place place = 0; place < OPR_DEBUG_NR_PLACES && !found; place++)
+		found = (opr_debug_path(&search, place, &file) && !access(file.data, F_OK)) || file.failed;
+	op_text_free(&file);
 	return found;
 }
 
-static char *join(const char *root, const char *dir, size_t dir_length, const char *below, const char *name)
-{
-	char *path = NULL;
-
-	return asprintf(&path, "%s%.*s%s/%s", root, (int)dir_length, dir, below, name) < 0 ? NULL : path;
-}
-
-/* Whether a debug file is now where there was none: by build-id, or where the image's link leads (bfd_file.c). */
-static bool has_debug_file(const struct opr_symbols *symbols, const char *path, const struct opr_symbol_options *options)
-{
-	const char *root = options->root ? options->root : "", *link = symbols->debug_link, *slash = strrchr(path, '/');
-	const char *digits = symbols->build_id;
-	size_t length = slash ? (size_t)(slash - path) : 0, root_length = strlen(root);
-	char *file = NULL;
-
-	if (digits && strlen(digits) > 2 &&
-	    (asprintf(&file, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root, digits, digits + 2) < 0 || is_there(file)))
-		return true;
-	if (!link)
-		return false;
-	if (is_there(join("", path, length, "/.debug", link)) || is_there(join("", path, length, "", link)))
-		return true;
-	if (length >= root_length && !strncmp(path, root, root_length)) {
-		path += root_length;
-		length -= root_length;
-	}
-	file = NULL;
-	return asprintf(&file, "%s" OPR_DEBUG_DIR "%.*s/%s", root, (int)length, path, link) < 0 || is_there(file);
-}
-
-static bool is_current(const struct opr_symbols *symbols, const char *path, const struct opr_symbol_options *options)
+/* False: the debug file changed, or one came. */
+static bool is_current(const struct opr_symbols *symbols, const char *path, const char *name, const char *root)
 {
 	struct stat st;
 
 	if (symbols->debug_path)
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
 		       to_ns(st.st_mtim) == symbols->debug_mtime_ns;
-	return symbols->has_debug_info || !has_debug_file(symbols, path, options);
+	return symbols->has_debug_info || !has_debug_file(symbols, path, name, root);
 }
 
-static int read_kept(const struct opr_pack *pack, const char *name, const char *path, const struct opr_symbol_options *options,
+static int read_kept(const struct opr_pack *pack, const char *key, const char *path, const char *name, const char *root,
 		     struct opr_symbols *symbols)
 {
-	const struct opr_pack_row *row = opr_pack_find(pack, name);
+	const struct opr_pack_row *row = opr_pack_find(pack, key);
 	const char *bytes = NULL;
 	int err = row ? opr_pack_get(pack, row, &bytes) : -ENOENT;
 
 	if (!err)
-		err = opr_symbols_file_look(symbols, bytes, row->nr_bytes, path);
+		err = opr_symbols_deserialize(symbols, bytes, row->nr_bytes, path, false);
 	if (!err && opr_pack_is_broken(pack))
 		err = -EIO;
-	if (!err && !is_current(symbols, path, options))
+	if (!err && !is_current(symbols, path, name, root))
 		err = -ENOENT;
 	if (err)
 		opr_symbols_free(symbols);
 	return err;
 }
 
-int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			 struct opr_symbols *symbols)
+int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const char *name,
+			 const struct opr_symbol_options *options, struct opr_symbols *symbols)
 {
-	char name[NAME_BYTES];
+	char key[KEY_BYTES];
 	int err = -ENOENT;
 
-	if (!cache->nr_packs || !make_name(path, options, name))
+	if (!cache->nr_packs || !make_key(path, options, key))
 		return -ENOENT;
 	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
-		err = read_kept(&cache->packs[i].pack, name, path, options, symbols);
+		err = read_kept(&cache->packs[i].pack, key, path, name, options->root, symbols);
 		if (!err)
 			op_store_relaxed(&cache->packs[i].is_used, 1);
 	}
@@ -219,7 +191,7 @@ int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const
 	return err && err != -ENOMEM ? -ENOENT : err;
 }
 
-/* Nobody else has the name: a process writes one at a time. */
+/* The name is unique: a process writes one file at a time. */
 static bool begin_writing(struct opr_symbol_cache *cache)
 {
 	struct timespec now;
@@ -238,35 +210,38 @@ static bool begin_writing(struct opr_symbol_cache *cache)
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			  const char *bytes, size_t nr_bytes)
 {
-	char name[NAME_BYTES];
+	char key[KEY_BYTES];
 
-	if (cache->dir_fd < 0 || cache->write_err || !make_name(path, options, name))
+	if (cache->dir_fd < 0 || cache->write_err || !make_key(path, options, key))
 		return;
 	if (!cache->is_writing && !begin_writing(cache))
 		return;
-	cache->write_err = opr_pack_writer_add(&cache->writer, name, bytes, nr_bytes);
+	cache->write_err = opr_pack_writer_add(&cache->writer, key, bytes, nr_bytes);
 }
 
 /* ---- the end ---- */
 
-/* Takes in those that are not much larger, so that there are never many of them, and each is copied a few times at the most. */
-static size_t take_packs(struct opr_symbol_cache *cache)
+/*
+ * Merges older files that are not much larger into the new one. So there are never many files, and each
+ * entry is copied a few times at most. Returns how many were merged.
+ */
+static size_t merge_packs(struct opr_symbol_cache *cache)
 {
-	size_t nr_taken = 0;
+	size_t nr_merged = 0;
 
-	for (; nr_taken < cache->nr_packs && !cache->write_err; nr_taken++) {
-		const struct opr_pack *pack = &cache->packs[nr_taken].pack;
+	for (; nr_merged < cache->nr_packs && !cache->write_err; nr_merged++) {
+		const struct opr_pack *pack = &cache->packs[nr_merged].pack;
 
-		if (pack->nr_bytes / TAKEN_TIMES > cache->writer.at || pack->nr_bytes + cache->writer.at > PACK_BYTES_MAX)
+		if (pack->nr_bytes / MERGE_RATIO > cache->writer.at || pack->nr_bytes + cache->writer.at > PACK_BYTES_MAX)
 			break;
-		cache->write_err = opr_pack_writer_take(&cache->writer, pack);
+		cache->write_err = opr_pack_writer_merge(&cache->writer, pack);
 	}
-	return nr_taken;
+	return nr_merged;
 }
 
 static int end_writing(struct opr_symbol_cache *cache)
 {
-	size_t nr_taken = take_packs(cache);
+	size_t nr_merged = merge_packs(cache);
 	char name[OPR_PACK_NAME_BYTES];
 	int err = opr_pack_writer_end(&cache->writer, cache->write_err);
 
@@ -275,7 +250,7 @@ static int end_writing(struct opr_symbol_cache *cache)
 		err = op_sys_renameat(cache->dir_fd, cache->temporary, cache->dir_fd, name);
 	if (err)
 		op_sys_unlinkat(cache->dir_fd, cache->temporary, 0);
-	for (size_t i = 0; i < nr_taken && !err; i++)
+	for (size_t i = 0; i < nr_merged && !err; i++)
 		op_sys_unlinkat(cache->dir_fd, cache->packs[i].name, 0);
 	return err;
 }

@@ -7,9 +7,9 @@
 
 #include "tools/common/log.h"
 
-/* ---- what the standard library writes out and nobody reads ---- */
+/* ---- short spellings of the standard library ---- */
 
-/* Whole spellings, the longer before those that they begin with. */
+/* A longer spelling stands before its prefixes. */
 static const struct {
 	const char *from, *to;
 } spellings[] = {
@@ -27,10 +27,10 @@ static const struct {
 	{ "std::basic_streambuf<char, std::char_traits<char> >", "std::streambuf" },
 };
 
-/* Inline namespaces, which say nothing but which ABI it is. */
+/* Inline namespaces, which only name the ABI. */
 static const char *const abi_namespaces[] = { "std::__cxx11::", "std::__1::", "std::__8::" };
 
-/* Default arguments of containers: dropped when they are not the first of a list. */
+/* Default arguments of containers, which are dropped unless they are the first argument. */
 static const char *const default_arguments[] = {
 	"std::allocator<", "std::char_traits<", "std::less<", "std::equal_to<", "std::hash<", "std::default_delete<",
 };
@@ -84,7 +84,7 @@ static char *replace_spellings(const char *name)
 	return op_text_steal(&text);
 }
 
-/* Bytes of the argument "NAME<...>" and the blank before a '>' that follows; 0: the brackets do not close. */
+/* The length of an argument "NAME<...>"; 0: the brackets do not close. */
 static size_t argument_bytes(const char *argument)
 {
 	size_t depth = 0;
@@ -98,7 +98,7 @@ static size_t argument_bytes(const char *argument)
 	return 0;
 }
 
-/* Bytes of ", DEFAULT<...>" when that stands here as a whole argument. */
+/* The length of ", DEFAULT<...>" when a whole argument of that form begins here, else 0. */
 static size_t default_bytes(const char *at)
 {
 	size_t bytes = 0;
@@ -114,7 +114,7 @@ static size_t default_bytes(const char *at)
 	return at[bytes] == ',' || at[bytes] == '>' || begins_with(at + bytes, " >") ? bytes : 0;
 }
 
-/* Within <> only: the parameters of a function are not defaults. */
+/* Only between < and >: the parameters of a function are no default arguments. */
 static char *drop_defaults(const char *name)
 {
 	struct op_text text = { 0 };
@@ -165,8 +165,8 @@ static bool demangle_d(struct op_text *text, const char *name)
 }
 
 /*
- * C++ and Rust are known by their names; D must be asked for. All of them begin with a line. In the order of cplus_demangle(), which makes each name a string of
- * its own that grows.
+ * Mangled names begin with an underscore. The order is that of cplus_demangle(), which allocates a string
+ * for each name; the callbacks append to one text. D has no callback.
  */
 static bool demangle_any(struct op_text *text, const char *name)
 {
@@ -183,7 +183,7 @@ static bool demangle_any(struct op_text *text, const char *name)
 	return demangle_d(text, name);
 }
 
-bool opr_demangle_into(struct op_text *text, const char *name, enum opr_demangle how)
+bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how)
 {
 	char *simple;
 
@@ -197,16 +197,6 @@ bool opr_demangle_into(struct op_text *text, const char *name, enum opr_demangle
 	}
 	free(simple);
 	return true;
-}
-
-char *opr_demangle(const char *name, enum opr_demangle how)
-{
-	struct op_text text = { 0 };
-
-	if (opr_demangle_into(&text, name, how))
-		return text.length || text.failed ? op_text_steal(&text) : strdup("");
-	op_text_free(&text);
-	return NULL;
 }
 
 /* ---- the option ---- */

@@ -7,14 +7,11 @@
 
 enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
 
-/* The readable form, freed by the caller. NULL: the name is not mangled, or `how` is NONE. */
-char *opr_demangle(const char *name, enum opr_demangle how) OP_NONNULL OP_MUST_CHECK;
-
 /*
- * Replaces the contents of `text` with the readable form. False: there is none. The caller checks
- * text->failed; the result may be empty. One text serves many names without new memory.
+ * Replaces the contents of `text` with the readable form of a name. False: the name is not mangled, or
+ * `how` is OPR_DEMANGLE_NONE. The caller checks text->failed; the result may be empty.
  */
-bool opr_demangle_into(struct op_text *text, const char *name, enum opr_demangle how) OP_NONNULL OP_MUST_CHECK;
+bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how) OP_NONNULL OP_MUST_CHECK;
 
 /* Shortens a demangled C++ name: std::string, std::vector<int> without its allocator. Freed by the caller. */
 char *opr_demangle_simplify(const char *name) OP_NONNULL OP_MUST_CHECK;

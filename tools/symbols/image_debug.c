@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "tools/common/log.h"
-#include "tools/symbols/bfd_file.h"
+#include "tools/symbols/debug_path.h"
 #include "tools/symbols/lines.h"
 #include "tools/symbols/object_look.h"
 #include "tools/symbols/read.h"
@@ -47,7 +47,7 @@ static enum opr_symbol_state state_of_search(enum opr_image_state found)
 	return OPR_SYMBOLS_NOT_FOUND;
 }
 
-/* Whether the file that was found is the one that ran: by build-id, where none is known by the time of its last change. */
+/* True when the file is the one that ran: it has the same build-id or, when none is known, the same mtime. */
 static bool is_same_file(const struct op_dcookie_row *row, const char *build_id, const char *path)
 {
 	struct stat st;
@@ -70,7 +70,7 @@ static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
 	[OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
 };
 
-/* In an archive that of home. */
+/* The path of the debug file; in an archive the path that it had on the other machine. */
 static char *name_found_file(const struct opr_archive *archive, const char *image_path, const char *debug_file)
 {
 	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, image_path)) : NULL;
@@ -78,28 +78,24 @@ static char *name_found_file(const struct opr_archive *archive, const char *imag
 	return strdup(home ? home : opr_archive_strip(archive, debug_file));
 }
 
-static void note_damage(struct opr_debug *debug, const char *path, const char *damage, const struct opr_archive *archive)
-{
-	opr_lines_warn_damage(opr_archive_strip(archive, path), damage);
-	debug->state = OPR_SYMBOLS_DAMAGED;
-}
-
-/* The object's own tables, else those of its separate debug file. */
-static int take_object(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
+/* Debugging information of the object itself comes first, then its debug file, then its other symbols. */
+static int set_object_state(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
 {
 	bool is_own = object->symbols == OPR_OBJECT_DEBUG || !object->debug_file;
 
 	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
 	debug->state = states[is_own ? object->symbols : object->debug_symbols];
-	if (debug->state == OPR_SYMBOLS_DEBUG && object->damage)
-		note_damage(debug, is_own ? debug->path : object->debug_file, object->damage, archive);
+	if (debug->state == OPR_SYMBOLS_DEBUG && object->damage) {
+		opr_lines_warn_damage(opr_archive_strip(archive, is_own ? debug->path : object->debug_file), object->damage);
+		debug->state = OPR_SYMBOLS_DAMAGED;
+	}
 	if (is_own)
 		return 0;
 	debug->debug_file = name_found_file(archive, debug->path, object->debug_file);
 	return debug->debug_file ? 0 : -ENOMEM;
 }
 
-/* Debug files of an image that is in an archive are there, too. */
+/* An archive has the debug files of its images. */
 static const char *root_of(const struct opr_finder *finder, const char *path)
 {
 	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
@@ -109,7 +105,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 			const struct opr_finder *finder)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look_closely(&object, debug->path, name, root_of(finder, debug->path));
+	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path), true);
 
 	if (!err && !is_same_file(row, object.build_id, debug->path)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
@@ -118,7 +114,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 	} else if (!err && !object.is_object) {
 		debug->state = OPR_SYMBOLS_NOT_OBJECT;
 	} else if (!err) {
-		err = take_object(debug, &object, finder->archive);
+		err = set_object_state(debug, &object, finder->archive);
 	}
 	opr_object_free(&object);
 	return err;
@@ -134,16 +130,15 @@ static int look_at_kallsyms(struct opr_debug *debug)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Where a debug file with that build-id belongs. Source: gdb(1), Separate Debug Files. */
+/* Sets the path that a debug file with this build-id would have. */
 static int name_debug_file(struct opr_debug *debug, const char *root)
 {
+	const struct opr_debug_search search = { .path = "", .name = "", .root = root, .build_id = debug->build_id };
 	struct op_text path = { 0 };
 
-	if (strlen(debug->build_id) <= 2)
-		return 0;
-	op_text_printf(&path, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root ? root : "", debug->build_id, debug->build_id + 2);
-	debug->debug_file = op_text_steal(&path);
-	return debug->debug_file ? 0 : -ENOMEM;
+	if (opr_debug_path(&search, OPR_DEBUG_BY_BUILD_ID, &path))
+		debug->debug_file = op_text_steal(&path);
+	return path.failed ? -ENOMEM : 0;
 }
 
 bool opr_debug_would_help(const struct opr_debug *debug)

@@ -17,7 +17,7 @@
 #define PROGRAMS_MAX    128
 #define NOTE_BYTES_MAX  65536
 #define FIRST_BYTES     4096
-#define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
+#define MAX_DIGITS      20 /* of an inode or a dcookie in decimal */
 
 /* ---- names ---- */
 
@@ -26,7 +26,7 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* ")" or " #345)", and nothing behind. */
+/* True when the text is ")" or " #345)". */
 static bool is_end(const char *text)
 {
 	size_t nr_digits = has_prefix(text, " #") ? strspn(text + 2, "0123456789") : 0;
@@ -76,7 +76,10 @@ struct opr_identity opr_identity_of(const char *name)
 	return identity;
 }
 
-/* A file of which more is known than a time that others have, too; or one of a container, where the host may have another at the same path. */
+/*
+ * True when the path alone does not identify the file: it has a build-id to compare, or it is in a
+ * container, and the host may have another file at the same path.
+ */
 static bool may_be_another(const struct op_dcookie_row *row)
 {
 	return row->id.name.kind == OP_IMAGE_FILE && (row->id.build_id_bytes || (row->container && !row->host_path));
@@ -203,12 +206,12 @@ static bool is_kallsyms_path(const char *path)
 	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
 }
 
-/* Of objects for other machines, and of modules. */
-static void look_for_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS])
+/* For modules, and for objects of other machines. */
+static void read_object_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS])
 {
 	struct opr_object object = { 0 };
 
-	if (!opr_object_look(&object, path, NULL, NULL))
+	if (!opr_object_look(&object, path, NULL, NULL, false))
 		memcpy(digits, object.build_id, sizeof(object.build_id));
 	opr_object_free(&object);
 }
@@ -221,22 +224,17 @@ void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])
 	if (is_kallsyms_path(path))
 		read_kernel_build_id(path, digits);
 	else if (opr_elf_build_id(path, digits, &st) == -ENODATA)
-		look_for_build_id(path, digits);
-}
-
-static bool has_build_id(const char *path, const char *wanted)
-{
-	char digits[OP_BUILD_ID_DIGITS];
-
-	opr_build_id_at(path, digits);
-	return has_prefix(digits, wanted);
+		read_object_build_id(path, digits);
 }
 
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
 {
+	char digits[OP_BUILD_ID_DIGITS];
+
 	switch (identity->kind) {
 	case OPR_IDENTITY_BUILD_ID:
-		return has_build_id(path, identity->build_id);
+		opr_build_id_at(path, digits);
+		return has_prefix(digits, identity->build_id);
 	case OPR_IDENTITY_INODE:
 		return opr_archive_inode_of(archive, path) == identity->inode;
 	case OPR_IDENTITY_NONE:

@@ -7,13 +7,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/text.h"
-#include "tools/symbols/module_file.h"
 #include "tools/common/log.h"
+#include "tools/symbols/module_file.h"
 
 #define MODULES_DIR "/lib/modules/"
 
-/* Images that opd and oprofile file samples under which are no files. */
+/* Names under which opd and oprofile store samples that belong to no file. */
 static const char *const pseudo_images[] = {
 	"no-vmlinux", "no-xen",     "no-mapping", "no-process",      "guest-kernel",
 	"guest-user", "hypervisor", "no-mode",    "too-many-images",
@@ -50,21 +51,13 @@ static bool has_no_file(const struct op_image_name *image)
 
 static int add_file(struct opr_finder *finder, const char *path)
 {
-	char *copy = strdup(path), *slash;
+	char *copy, *slash;
 
+	if (!op_grow(&finder->files, &finder->capacity, finder->nr_files + 1))
+		return -ENOMEM;
+	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
-	if (finder->nr_files == finder->capacity) {
-		size_t capacity = finder->capacity ? 2 * finder->capacity : 256;
-		struct opr_found_file *bigger = reallocarray(finder->files, capacity, sizeof(*bigger));
-
-		if (!bigger) {
-			free(copy);
-			return -ENOMEM;
-		}
-		finder->files = bigger;
-		finder->capacity = capacity;
-	}
 	slash = strrchr(copy, '/');
 	finder->files[finder->nr_files++] = (struct opr_found_file){ slash ? slash + 1 : copy, copy };
 	return 0;
@@ -135,7 +128,7 @@ static int list_modules_below(struct opr_finder *finder, const char *root, const
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Modules that the archive has, else those of the running kernel; listed when the first module is looked for that is nowhere else. */
+/* Adds the modules of the archive, else of the running kernel. Done once, when a module is not found elsewhere. */
 static int list_modules(struct opr_finder *finder)
 {
 	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
@@ -198,12 +191,12 @@ static size_t search(const struct opr_finder *finder, const char *name, const st
 	return nr_matches ? nr_matches : count_matches(finder, base, is_module_file, ret_found);
 }
 
-char *opr_finder_rooted(const struct opr_finder *finder, const char *path)
+/* The path of nr_bytes below the root. NULL: no memory. */
+static char *add_root(const struct opr_finder *finder, const char *path, size_t nr_bytes)
 {
-	struct op_text text = { 0 };
+	char *rooted = NULL;
 
-	op_text_printf(&text, "%s%s", finder->root ? finder->root : "", path);
-	return op_text_steal(&text);
+	return asprintf(&rooted, "%s%.*s", finder->root ? finder->root : "", (int)nr_bytes, path) < 0 ? NULL : rooted;
 }
 
 static int find_in_dirs(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *state,
@@ -235,7 +228,7 @@ static int copy_found(const char *found, enum opr_image_state *state, char **ret
 	return *ret_path ? 0 : -ENOMEM;
 }
 
-/* Copies of a file have its build-id: each of them will do. */
+/* All files with this build-id are copies; the first is as good as any. */
 static int find_by_build_id(const struct opr_finder *finder, const struct opr_identity *identity, const char *wanted,
 			    enum opr_image_state *state, char **ret_path)
 {
@@ -247,18 +240,16 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	return 0;
 }
 
-static bool is_of_module(const struct opr_found_file *file, const char *module)
-{
-	return is_file_called(file->base, module) || is_module_file(file->base, module);
-}
-
-/* The file of a module that is known by its build-id; without one, the first that has its name. */
+/* The first file with the name of a module, with `by_build_id` the first that also has its build-id. */
 static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity, bool by_build_id)
 {
-	for (size_t i = 0; i < finder->nr_files; i++)
-		if (is_of_module(&finder->files[i], identity->path) &&
-		    (!by_build_id || opr_identity_agrees(identity, NULL, finder->files[i].path)))
-			return &finder->files[i];
+	for (size_t i = 0; i < finder->nr_files; i++) {
+		const struct opr_found_file *file = &finder->files[i];
+
+		if ((is_file_called(file->base, identity->path) || is_module_file(file->base, identity->path)) &&
+		    (!by_build_id || opr_identity_agrees(identity, NULL, file->path)))
+			return file;
+	}
 	return NULL;
 }
 
@@ -277,11 +268,12 @@ static int find_module(struct opr_finder *finder, const struct opr_identity *ide
 	return 0;
 }
 
-/* An image whose name tells which file it is. */
+/* Finds the very file that the identity describes. */
 static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state,
 			   char **ret_path)
 {
-	char *plain = strndup(identity->path, identity->path_length), *path = plain ? opr_finder_rooted(finder, plain) : NULL;
+	char *plain = strndup(identity->path, identity->path_length);
+	char *path = plain ? add_root(finder, plain, identity->path_length) : NULL;
 	int err = 0;
 
 	if (!path)
@@ -299,7 +291,7 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	return err;
 }
 
-/* The copy that an archive has of a file, at its whole path: of one that is told apart it must be that very one. */
+/* The copy in the archive, at the whole path of the file. It must agree with a known identity. */
 static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
 			    const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
@@ -324,7 +316,8 @@ static bool find_in_archive(const struct opr_finder *finder, const struct op_ima
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
-	char *path = image->kind == OP_IMAGE_ANON ? opr_archive_from_home(finder->archive, name) : opr_finder_rooted(finder, name);
+	char *path = image->kind == OP_IMAGE_ANON ? opr_archive_from_home(finder->archive, name) :
+							add_root(finder, name, strlen(name));
 
 	if (!path)
 		return -ENOMEM;
@@ -340,7 +333,7 @@ static int find_file(struct opr_finder *finder, const struct op_image_name *imag
 	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
 }
 
-/* What the archive says of an image that it does not have. */
+/* True when the archive says that the image was absent; *ret_state says why. */
 static bool was_absent(const struct opr_finder *finder, const char *name, enum opr_image_state *ret_state)
 {
 	const char *word = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
@@ -368,13 +361,13 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 		return find_module(finder, identity, ret_state, ret_path);
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
-	/* Of a name that only looks like it, there may be a file of the whole name. */
+	/* An identity that is only guessed may be part of a file name. */
 	if (identity->is_known && identity->kind != OPR_IDENTITY_NONE)
 		return find_told_apart(finder, identity, ret_state, ret_path);
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
-/* What an archive says that was at home is behind the word for the state. */
+/* The fact in the archive is the word for the state, a blank, and the other kernel. */
 static char *other_kernel_of_home(const struct opr_finder *finder, const char *name)
 {
 	const char *fact = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
@@ -393,8 +386,8 @@ char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 		return path;
 	if (is_module)
 		path = file ? strdup(file->path) : NULL;
-	else if (asprintf(&path, "%s%.*s", finder->root ? finder->root : "", (int)identity->path_length, identity->path) < 0)
-		path = NULL;
+	else
+		path = add_root(finder, identity->path, identity->path_length);
 	if (path)
 		opr_build_id_at(path, digits);
 	if (asprintf(&text, "%s %s",

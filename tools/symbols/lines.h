@@ -14,7 +14,7 @@ struct opr_lines;
 
 /*
  * Opens the debugging information of the image at `path`, else of its debug file; the arguments are those
- * of opr_bfd_open_debug_file. 0 with *ret_lines, which is NULL when there is no debugging information;
+ * of struct opr_debug_search. 0 with *ret_lines, which is NULL when there is no debugging information;
  * -ENOEXEC: no object file; -ENOMEM.
  */
 int opr_lines_open(const char *path, const char *name, const char *root,
@@ -56,7 +56,7 @@ struct opr_line_table {
 
 /*
  * Looks up the addresses, which are sorted here, in the image at `path` or its debug file; path, name and
- * root are those of opr_bfd_open_debug_file. 0 with *ret_table, freed with opr_line_table_free; another
+ * root are those of struct opr_debug_search. 0 with *ret_table, freed with opr_line_table_free; another
  * result is for opr_child_reason.
  */
 int opr_line_table_make(const char *path, const char *name, const char *root, uint64_t *vmas, size_t nr_vmas,

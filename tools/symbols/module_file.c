@@ -16,30 +16,28 @@
 #define CHUNK_BYTES         65536
 #define DICTIONARY_BYTES    (128ull << 20)
 #define GZIP_WINDOW_AND_CRC (15 + 16)
-#define MAGIC_BYTES         6 /* no stream of any format is shorter */
+#define MAGIC_BYTES         6 /* every stream of every format is longer */
 
 struct unpacking {
 	int from, to;
-	bool ended; /* a stream has; what follows begins another one */
-	size_t at, nr_in, nr_out;
-	uint64_t nr_bytes; /* that were written */
+	bool ended;             /* the stream ended; another one may follow */
+	size_t at, nr_in;       /* next byte and number of bytes in `in` */
+	size_t nr_out;          /* bytes in `out` */
+	uint64_t nr_written;
 	uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
 struct format {
 	const char *suffix;
-	bool (*begins)(const uint8_t bytes[MAGIC_BYTES]); /* a stream, with these */
-	size_t padding_bytes;                             /* between two streams are zeros, in such groups; 0: none */
-	/*
-	 * The next of one or more streams, one behind the other. Takes from `in`, from `at` on, puts into `out`, sets nr_out and what it has taken, and `ended` at the end
-	 * of the stream. 0 or -errno.
-	 */
+	bool (*is_magic)(const uint8_t bytes[MAGIC_BYTES]); /* true: a stream begins with these bytes */
+	size_t padding_bytes; /* zeros between two streams come in groups of this size; 0: there are none */
+	/* Decodes from in[at], sets `at` and `nr_out`, and at the end of the stream `ended`. 0 or -errno. */
 	int (*step)(struct unpacking *unpacking, void *stream);
-	int (*begin_again)(void *stream); /* for another one; NULL: nothing is to be done */
+	int (*reset)(void *stream); /* before the next stream; NULL: not needed */
 	int (*unpack)(const struct format *format, struct unpacking *unpacking);
 };
 
-/* At least as many bytes as are asked for, unless the file has no more. */
+/* Reads until `in` has nr_wanted bytes or the file ends. */
 static int fill(struct unpacking *unpacking, size_t nr_wanted)
 {
 	size_t nr_left = unpacking->nr_in - unpacking->at;
@@ -61,10 +59,10 @@ static int fill(struct unpacking *unpacking, size_t nr_wanted)
 	return 0;
 }
 
-static int put(struct unpacking *unpacking)
+static int write_out(struct unpacking *unpacking)
 {
-	unpacking->nr_bytes += unpacking->nr_out;
-	if (unpacking->nr_bytes > OPR_MODULE_BYTES_MAX)
+	unpacking->nr_written += unpacking->nr_out;
+	if (unpacking->nr_written > OPR_MODULE_BYTES_MAX)
 		return -EFBIG;
 	if (!unpacking->nr_out && !unpacking->nr_in && !unpacking->ended)
 		return -EBADMSG;
@@ -91,7 +89,7 @@ static int skip_padding(struct unpacking *unpacking, size_t nr_bytes)
 	return err;
 }
 
-/* What stands behind the streams and begins none, as a signature, is not of them. */
+/* Other bytes may follow the streams, such as a signature. */
 static int find_next(const struct format *format, struct unpacking *unpacking, bool *ret_is_there)
 {
 	int err = format->padding_bytes ? skip_padding(unpacking, format->padding_bytes) : 0;
@@ -99,11 +97,11 @@ static int find_next(const struct format *format, struct unpacking *unpacking, b
 	if (!err)
 		err = fill(unpacking, MAGIC_BYTES);
 	if (!err)
-		*ret_is_there = unpacking->nr_in - unpacking->at >= MAGIC_BYTES && format->begins(unpacking->in + unpacking->at);
+		*ret_is_there = unpacking->nr_in - unpacking->at >= MAGIC_BYTES && format->is_magic(unpacking->in + unpacking->at);
 	return err;
 }
 
-static int run_stream(const struct format *format, struct unpacking *unpacking, void *stream)
+static int unpack_stream(const struct format *format, struct unpacking *unpacking, void *stream)
 {
 	int err = 0;
 
@@ -113,22 +111,22 @@ static int run_stream(const struct format *format, struct unpacking *unpacking, 
 		if (!err)
 			err = format->step(unpacking, stream);
 		if (!err)
-			err = put(unpacking);
+			err = write_out(unpacking);
 	}
 	return err;
 }
 
-static int run(const struct format *format, struct unpacking *unpacking, void *stream)
+static int unpack_streams(const struct format *format, struct unpacking *unpacking, void *stream)
 {
 	bool more = false;
 	int err;
 
 	do {
-		err = run_stream(format, unpacking, stream);
+		err = unpack_stream(format, unpacking, stream);
 		if (!err)
 			err = find_next(format, unpacking, &more);
-		if (!err && more && format->begin_again)
-			err = format->begin_again(stream);
+		if (!err && more && format->reset)
+			err = format->reset(stream);
 	} while (!err && more);
 	return err;
 }
@@ -152,12 +150,12 @@ static int step_gzip(struct unpacking *unpacking, void *stream)
 }
 
 /* RFC 1952, section 2.3.1. */
-static bool begins_gzip(const uint8_t bytes[MAGIC_BYTES])
+static bool is_gzip(const uint8_t bytes[MAGIC_BYTES])
 {
 	return !memcmp(bytes, "\x1f\x8b\x08", 3);
 }
 
-static int begin_gzip_again(void *stream)
+static int reset_gzip(void *stream)
 {
 	return inflateReset(stream) == Z_OK ? 0 : -EBADMSG;
 }
@@ -168,7 +166,7 @@ static int unpack_gzip(const struct format *format, struct unpacking *unpacking)
 	int err = inflateInit2(&stream, GZIP_WINDOW_AND_CRC) == Z_OK ? 0 : -ENOMEM;
 
 	if (!err)
-		err = run(format, unpacking, &stream);
+		err = unpack_streams(format, unpacking, &stream);
 	inflateEnd(&stream);
 	return err;
 }
@@ -192,15 +190,14 @@ static int step_xz(struct unpacking *unpacking, void *stream)
 }
 
 /* The .xz file format, section 2.1.1.1. */
-static bool begins_xz(const uint8_t bytes[MAGIC_BYTES])
+static bool is_xz(const uint8_t bytes[MAGIC_BYTES])
 {
-	return !memcmp(bytes,
-		       "\xfd"
-		       "7zXZ",
-		       6);
+	static const uint8_t magic[MAGIC_BYTES] = { 0xfd, '7', 'z', 'X', 'Z', 0 };
+
+	return !memcmp(bytes, magic, sizeof(magic));
 }
 
-static int begin_xz_again(void *stream)
+static int reset_xz(void *stream)
 {
 	return lzma_stream_decoder(stream, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
 }
@@ -208,10 +205,10 @@ static int begin_xz_again(void *stream)
 static int unpack_xz(const struct format *format, struct unpacking *unpacking)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
-	int err = begin_xz_again(&stream);
+	int err = reset_xz(&stream);
 
 	if (!err)
-		err = run(format, unpacking, &stream);
+		err = unpack_streams(format, unpacking, &stream);
 	lzma_end(&stream);
 	return err;
 }
@@ -228,8 +225,8 @@ static int step_zstd(struct unpacking *unpacking, void *stream)
 	return ZSTD_isError(result) ? -EBADMSG : 0;
 }
 
-/* RFC 8878, sections 3.1.1 and 3.1.2: one that can be skipped is one, too. */
-static bool begins_zstd(const uint8_t bytes[MAGIC_BYTES])
+/* RFC 8878, sections 3.1.1 and 3.1.2: a frame, or one to be skipped. */
+static bool is_zstd(const uint8_t bytes[MAGIC_BYTES])
 {
 	return !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) || ((bytes[0] & 0xf0) == 0x50 && !memcmp(bytes + 1, "\x2a\x4d\x18", 3));
 }
@@ -237,16 +234,16 @@ static bool begins_zstd(const uint8_t bytes[MAGIC_BYTES])
 static int unpack_zstd(const struct format *format, struct unpacking *unpacking)
 {
 	ZSTD_DStream *stream = ZSTD_createDStream();
-	int err = stream ? run(format, unpacking, stream) : -ENOMEM;
+	int err = stream ? unpack_streams(format, unpacking, stream) : -ENOMEM;
 
 	ZSTD_freeDStream(stream);
 	return err;
 }
 
 static const struct format formats[] = {
-	{ SUFFIX ".gz", begins_gzip, 0, step_gzip, begin_gzip_again, unpack_gzip },
-	{ SUFFIX ".xz", begins_xz, 4, step_xz, begin_xz_again, unpack_xz },
-	{ SUFFIX ".zst", begins_zstd, 0, step_zstd, NULL, unpack_zstd },
+	{ SUFFIX ".gz", is_gzip, 0, step_gzip, reset_gzip, unpack_gzip },
+	{ SUFFIX ".xz", is_xz, 4, step_xz, reset_xz, unpack_xz },
+	{ SUFFIX ".zst", is_zstd, 0, step_zstd, NULL, unpack_zstd },
 };
 
 /* ---- by name ---- */

@@ -8,16 +8,16 @@
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/lines.h"
 
-struct question {
+struct request {
 	const char *path, *name, *root;
-	bool closely;
+	bool probe;
 };
 
-/* What the child writes; the strings, with their NUL bytes, follow, and behind them what is wrong with the debugging information, if anything is. */
+/* What the child writes. Behind it are the two names with their NUL bytes, then the damage if there is any. */
 struct answer {
 	uint32_t symbols, debug_symbols;
 	char build_id[OP_BUILD_ID_DIGITS];
-	uint64_t file_bytes, link_bytes; /* of the names; 0: there is none */
+	uint64_t file_bytes, link_bytes; /* of debug_file and debug_link; 0: there is none */
 };
 
 /* ---- in the child ---- */
@@ -36,19 +36,11 @@ static size_t bytes_of(const char *string)
 	return string ? strlen(string) + 1 : 0;
 }
 
-/* The answer is written: libbfd may fail now. */
-static void write_damage(FILE *out, bfd *abfd)
+static int write_answer(FILE *out, bfd *object, const struct request *request)
 {
-	const char *damage = abfd && opr_bfd_has_debug_info(abfd) ? opr_lines_probe(abfd) : NULL;
-
-	if (damage)
-		fwrite(damage, 1, strlen(damage), out);
-}
-
-static int write_answer(FILE *out, bfd *object, const struct question *question)
-{
-	bfd *debug = question->name ? opr_bfd_open_debug_file(object, question->path, question->name, question->root) : NULL;
-	const char *file = debug ? bfd_get_filename(debug) : NULL;
+	bfd *debug = request->name ? opr_bfd_open_debug_file(object, request->path, request->name, request->root) : NULL;
+	const char *file = debug ? bfd_get_filename(debug) : NULL, *damage = NULL;
+	bfd *probed;
 	unsigned long crc;
 	char *link = bfd_get_debug_link_info(object, &crc);
 	struct answer answer = { .symbols = symbols_of(object), .file_bytes = bytes_of(file), .link_bytes = bytes_of(link) };
@@ -63,18 +55,22 @@ static int write_answer(FILE *out, bfd *object, const struct question *question)
 	if (link)
 		fwrite(link, 1, bytes_of(link), out);
 	free(link);
-	if (fflush(out) != EOF && question->closely)
-		write_damage(out, answer.symbols == OPR_OBJECT_DEBUG ? object : debug);
+	probed = answer.symbols == OPR_OBJECT_DEBUG ? object : debug;
+	/* libbfd may crash from here on: the answer is flushed first. */
+	if (fflush(out) != EOF && request->probe && probed && opr_bfd_has_debug_info(probed))
+		damage = opr_lines_probe(probed);
+	if (damage)
+		fwrite(damage, 1, strlen(damage), out);
 	if (debug)
 		bfd_close(debug);
 	return 0;
 }
 
-static int look(FILE *out, void *arg)
+static int read_object(FILE *out, void *arg)
 {
-	const struct question *question = arg;
-	bfd *object = opr_bfd_open(question->path);
-	int err = object ? write_answer(out, object, question) : -ENOEXEC;
+	const struct request *request = arg;
+	bfd *object = opr_bfd_open(request->path);
+	int err = object ? write_answer(out, object, request) : -ENOEXEC;
 
 	if (object)
 		bfd_close(object);
@@ -83,8 +79,8 @@ static int look(FILE *out, void *arg)
 
 /* ---- in the parent ---- */
 
-/* A string of the answer, which must end where it says; NULL without an error: there is none. */
-static int take_string(const char *bytes, uint64_t nr_bytes, char **ret_string)
+/* Copies a string of nr_bytes with its NUL; *ret_string stays NULL when nr_bytes is 0. */
+static int copy_string(const char *bytes, uint64_t nr_bytes, char **ret_string)
 {
 	if (!nr_bytes)
 		return 0;
@@ -94,8 +90,8 @@ static int take_string(const char *bytes, uint64_t nr_bytes, char **ret_string)
 	return *ret_string ? 0 : -ENOMEM;
 }
 
-/* Whoever did not come to the end had answered all but this. */
-static int take_damage(struct opr_object *object, const struct opr_child_result *result, const char *damage)
+/* A child that failed had flushed its answer; only the damage is missing, and that is its failure. */
+static int copy_damage(struct opr_object *object, const struct opr_child_result *result, const char *damage)
 {
 	const char *text = result->err ? opr_child_reason(result->err) : damage;
 
@@ -105,7 +101,7 @@ static int take_damage(struct opr_object *object, const struct opr_child_result 
 	return object->damage ? 0 : -ENOMEM;
 }
 
-static int take_answer(struct opr_object *object, const struct opr_child_result *result)
+static int read_answer(struct opr_object *object, const struct opr_child_result *result)
 {
 	const char *strings = result->bytes + sizeof(struct answer);
 	struct answer answer;
@@ -122,45 +118,32 @@ static int take_answer(struct opr_object *object, const struct opr_child_result 
 	object->symbols = (enum opr_object_symbols)answer.symbols;
 	object->debug_symbols = (enum opr_object_symbols)answer.debug_symbols;
 	memcpy(object->build_id, answer.build_id, sizeof(answer.build_id));
-	err = take_string(strings, answer.file_bytes, &object->debug_file);
+	err = copy_string(strings, answer.file_bytes, &object->debug_file);
 	if (!err)
-		err = take_string(strings + answer.file_bytes, answer.link_bytes, &object->debug_link);
+		err = copy_string(strings + answer.file_bytes, answer.link_bytes, &object->debug_link);
 	nr_bytes = sizeof(answer) + answer.file_bytes + answer.link_bytes;
-	return err ? err : take_damage(object, result, result->bytes + nr_bytes);
+	return err ? err : copy_damage(object, result, result->bytes + nr_bytes);
 }
 
-static int look_at(struct opr_object *object, const struct question *question)
+int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, bool probe)
 {
+	struct request request = { path, name, root, probe };
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
-	int err = opr_child_start(&child, look, (void *)(uintptr_t)question);
+	int err = opr_child_start(&child, read_object, &request);
 
 	if (!err)
 		err = opr_child_wait(&child, &result);
 	if (err)
 		return err;
-	err = result.err && !(question->closely && result.nr_bytes) ? result.err : take_answer(object, &result);
+	err = result.err && !(probe && result.nr_bytes) ? result.err : read_answer(object, &result);
 	opr_child_result_free(&result);
 	object->is_object = !err;
 	if (!err)
 		return 0;
 	opr_object_free(object);
-	opr_verbose(OPR_TOPIC_bfd, "%s: %s", question->path, opr_child_reason(err));
+	opr_verbose(OPR_TOPIC_bfd, "%s: %s", path, opr_child_reason(err));
 	return 0;
-}
-
-int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root)
-{
-	const struct question question = { path, name, root, false };
-
-	return look_at(object, &question);
-}
-
-int opr_object_look_closely(struct opr_object *object, const char *path, const char *name, const char *root)
-{
-	const struct question question = { path, name, root, true };
-
-	return look_at(object, &question);
 }
 
 void opr_object_free(struct opr_object *object)

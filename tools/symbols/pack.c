@@ -20,7 +20,7 @@ static uint32_t sum_of(const char *name, const char *bytes, size_t nr_bytes)
 
 /* ---- reading ---- */
 
-/* With a NUL behind it that is nobody's to change, so that no string has no end. */
+/* Maps the file with a zero page behind it, so that every string in it has an end. */
 static int map_file(struct opr_pack *pack, int fd)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr_bytes = pack->nr_bytes;
@@ -51,7 +51,7 @@ static int read_foot(const struct opr_pack *pack, struct opr_pack_foot *foot)
 	return 0;
 }
 
-/* Sorted, as opr_pack_find needs them, and each within the file. */
+/* True when the rows are sorted, as opr_pack_find needs them, and each entry is within the file. */
 static bool are_sound(const struct opr_pack *pack, uint64_t nr_name_bytes, uint64_t entries_end)
 {
 	if (pack->nr_rows && (!nr_name_bytes || pack->names[nr_name_bytes - 1]))
@@ -211,7 +211,7 @@ static bool has_own(const struct opr_pack_writer *writer, const char *name)
 	return nr < writer->nr_own && !strcmp(names + writer->rows[nr].name, name);
 }
 
-int opr_pack_writer_take(struct opr_pack_writer *writer, const struct opr_pack *pack)
+int opr_pack_writer_merge(struct opr_pack_writer *writer, const struct opr_pack *pack)
 {
 	const char *bytes;
 	int err = 0;

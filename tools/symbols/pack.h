@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A file of the cache (cache.h): the symbols of many images, as one run has read them. A file for each image costs more than all else of writing and of reading them. A file is written once, under
- * another name, and never changed: whoever reads it needs no lock, and may go on when it is removed. It is
- * looked at where it is mapped (libop/base/guard.h), and symbols that were taken of it lie there as long as the process lives.
+ * One file of the cache (cache.h): the serialized symbols of many images, by key. One file for each image
+ * would cost more than all other work. A file is written once, under another name, and never changes, so
+ * readers need no lock and keep a file that is removed. It is mapped (libop/base/guard.h).
  *
- * Of this host's byte order: entries, in the form of packed_file.h; rows, sorted by name, with their names behind them, each with its NUL; the foot. Nothing in it is trusted.
+ * In the byte order of this host: entries (serialize.h); rows sorted by name; their names, each with a NUL;
+ * the foot. Readers trust nothing in it.
  */
 #ifndef OPR_SYMBOL_PACK_H
 #define OPR_SYMBOL_PACK_H
@@ -16,8 +17,8 @@
 
 struct opr_pack_row {
 	uint64_t at, nr_bytes; /* of the entry in the file */
-	uint32_t name;         /* behind the rows */
-	uint32_t sum;          /* CRC-32 (zlib) of the name and the entry, so that none is taken for another */
+	uint32_t name;         /* offset in the names */
+	uint32_t sum;          /* CRC-32 (zlib) of the name and the entry */
 };
 
 struct opr_pack_foot {
@@ -29,52 +30,50 @@ struct opr_pack_foot {
 
 struct opr_pack {
 	const char *map;           /* the whole file */
-	struct op_guard *guard;    /* of that */
-	struct opr_pack_row *rows; /* the names are in the same piece of memory */
+	struct op_guard *guard;    /* of the mapping */
+	struct opr_pack_row *rows; /* a copy; the names are in the same allocation */
 	const char *names;
 	size_t nr_rows;
 	uint64_t nr_bytes; /* of the file */
 };
 
-/*
- * Opens the file at fd, which is closed in any case. 0; -EBADMSG: it is damaged, or no such file; -ENOMEM; another -errno.
- */
+/* Opens the file at fd, which it closes in any case. 0; -EBADMSG: damaged, or another kind of file; another -errno. */
 int opr_pack_open(struct opr_pack *pack, int fd) OP_NONNULL OP_MUST_CHECK;
 
-/* The entry of a name. NULL: there is none. */
+/* The row of a name; NULL: none. */
 const struct opr_pack_row *opr_pack_find(const struct opr_pack *pack, const char *name) OP_NONNULL;
 
-/* The bytes of an entry, which are the pack's. 0; -EBADMSG: it is damaged. Several threads may ask at a time. */
+/* The bytes of an entry, in the mapping. 0; -EBADMSG: damaged. Several threads may call this at a time. */
 int opr_pack_get(const struct opr_pack *pack, const struct opr_pack_row *row, const char **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* Whether the file has lost pages since it was opened: what was taken of it before means nothing. */
+/* True when the file lost pages since it was opened: what was read before is not valid. */
 bool opr_pack_is_broken(const struct opr_pack *pack) OP_NONNULL;
 
-/* Entries go with it; those of a pack that is left stay where they are. */
+/* Closes the pack. opr_pack_leave keeps the mapping, and with it the entries, until the process ends. */
 void opr_pack_close(struct opr_pack *pack);
 void opr_pack_leave(struct opr_pack *pack);
 
-/* A pack in the making. */
+/* A new file. */
 struct opr_pack_writer {
 	int fd;
 	uint64_t at;
 	struct opr_pack_row *rows;
 	size_t nr_rows, capacity;
-	size_t nr_own; /* the first rows, sorted, which are not of another pack; 0: no other one was taken */
+	size_t nr_own; /* rows that are not from another pack: the first ones, sorted; 0: no other pack was merged */
 	struct op_text names;
 };
 
-/* Begins one in the empty file at fd, which is the writer's until opr_pack_writer_end. */
+/* Begins a file at fd, which is empty. opr_pack_writer_end closes it. */
 void opr_pack_writer_begin(struct opr_pack_writer *writer, int fd) OP_NONNULL;
 
-/* Adds an entry; of one name the last is kept. 0 or -errno, and then the file is of no use. */
+/* Adds an entry; the last one of a name counts. 0, or -errno: the file is not usable. */
 int opr_pack_writer_add(struct opr_pack_writer *writer, const char *name, const char *bytes,
 			size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* When all others are added: adds the entries of a pack whose names are not there; a damaged one is left out. 0 or -errno, as before. */
-int opr_pack_writer_take(struct opr_pack_writer *writer, const struct opr_pack *pack) OP_NONNULL OP_MUST_CHECK;
+/* After the own entries: adds those of another pack whose names are new, without damaged ones. 0, or -errno as before. */
+int opr_pack_writer_merge(struct opr_pack_writer *writer, const struct opr_pack *pack) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes what is behind the entries unless `err` says that the file is of no use, closes it and frees the rest. 0, `err`, or another -errno. */
+/* Writes rows, names and foot, unless `err` is an error from before, and closes the file. 0, `err`, or another -errno. */
 int opr_pack_writer_end(struct opr_pack_writer *writer, int err) OP_NONNULL;
 
 #endif

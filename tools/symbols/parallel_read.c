@@ -11,24 +11,24 @@
 #include "tools/common/child.h"
 #include "tools/common/log.h"
 #include "tools/symbols/cache.h"
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/serialize.h"
 #include "tools/symbols/read.h"
 
-#define JOBS_OF_THREAD 16 /* fewer than that are not worth one */
-#define BEGUN          1  /* in the place of an error: the next one that is worked on */
+#define JOBS_OF_THREAD 16 /* a thread that looks into the cache has at least so many */
+#define BEGUN          1  /* as the error of a record: the child begins this job */
 
-/* What a child writes for each job: that it begins, then the result with the bytes behind it. */
+/* A child writes two for each job: BEGUN, then the result and the serialized symbols. */
 struct record {
 	uint64_t job;
 	int64_t err;
 	uint64_t nr_bytes;
 };
 
-/* What is done by one child: of those that are open the first that no other one has taken, until there is none. */
+/* One child and the thread that reads from it. The children share `next`, the first job that none has begun. */
 struct share {
 	struct opr_symbol_job *jobs;
 	size_t nr_jobs;
-	uint64_t *next; /* of all children together */
+	uint64_t *next; /* in shared memory */
 	struct opr_symbol_cache *cache;
 	pthread_mutex_t *lock; /* of the cache */
 	struct opr_child child;
@@ -57,13 +57,13 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct 
 	int err = opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options);
 
 	if (!err)
-		err = opr_symbols_file_make(bytes, &symbols);
+		err = opr_symbols_serialize(bytes, &symbols);
 	err = write_record(out, index, err, err ? NULL : bytes);
 	opr_symbols_free(&symbols);
 	return err;
 }
 
-static int work(FILE *out, void *arg)
+static int read_jobs(FILE *out, void *arg)
 {
 	struct share *share = arg;
 	struct opr_symbols_bytes bytes = { 0 };
@@ -90,10 +90,10 @@ static int take_result(const struct share *share, struct opr_symbol_job *job, co
 	job->err = (int)record->err;
 	if (job->err)
 		return 0;
-	job->err = opr_symbols_file_read(job->symbols, bytes, record->nr_bytes, job->path);
+	job->err = opr_symbols_deserialize(job->symbols, bytes, record->nr_bytes, job->path, true);
 	if (job->err) {
 		opr_symbols_free(job->symbols);
-	} else if (!job->symbols->is_damaged) { /* the sound file has the same build-id, and may have the same size */
+	} else if (!job->symbols->is_damaged) { /* the undamaged file may have the same key */
 		pthread_mutex_lock(share->lock);
 		opr_symbol_cache_put(share->cache, job->path, &job->options, bytes, record->nr_bytes);
 		pthread_mutex_unlock(share->lock);
@@ -101,7 +101,7 @@ static int take_result(const struct share *share, struct opr_symbol_job *job, co
 	return job->err == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* Of a child that did not come to its end, the job that it was at last is to blame. */
+/* When a child failed, the job that it began last failed. */
 static int take_results(const struct share *share, const struct opr_child_result *result)
 {
 	struct opr_symbol_job *last = NULL;
@@ -125,8 +125,8 @@ static int take_results(const struct share *share, const struct opr_child_result
 	return !err && result->err && !last ? result->err : err;
 }
 
-/* A thread for each child: what one has read is taken while the other one's is. */
-static void *finish(void *arg)
+/* Runs in a thread for each child, so that the results of several children are read at a time. */
+static void *take_child(void *arg)
 {
 	struct share *share = arg;
 	struct opr_child_result result = { 0 };
@@ -153,13 +153,13 @@ static int start_children(struct share *shares, size_t nr_wanted, const struct s
 
 	for (size_t i = 0; i < nr_wanted && !err; i++) {
 		shares[i] = *common;
-		err = opr_child_start(&shares[i].child, work, &shares[i]);
+		err = opr_child_start(&shares[i].child, read_jobs, &shares[i]);
 		*ret_nr_started += !err;
 	}
 	return err;
 }
 
-/* One child for each CPU, over all jobs that are open. */
+/* One child for each CPU. A child that fails leaves jobs open, for the next round. */
 static int run_round(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs, size_t nr_open)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -172,50 +172,50 @@ static int run_round(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs
 		return -ENOMEM;
 	err = start_children(shares, op_min_u64(op_nr_cpus(), nr_open), &common, &nr_started);
 	for (size_t i = 1; i < nr_started; i++)
-		shares[i].has_thread = !pthread_create(&shares[i].thread, NULL, finish, &shares[i]);
+		shares[i].has_thread = !pthread_create(&shares[i].thread, NULL, take_child, &shares[i]);
 	for (size_t i = 0; i < nr_started; i++) {
 		if (shares[i].has_thread)
 			pthread_join(shares[i].thread, NULL);
 		else
-			finish(&shares[i]);
+			take_child(&shares[i]);
 		err = err ? err : shares[i].err;
 	}
 	munmap(common.next, sizeof(*common.next));
 	return err;
 }
 
-/* ---- what was kept ---- */
+/* ---- the cache ---- */
 
-/* Of many threads, each of which takes the next job that no other one has. */
-struct getting {
+/* Shared by the threads; each takes the job at `next`. */
+struct lookup {
 	struct opr_symbol_cache *cache;
 	struct opr_symbol_job *jobs;
 	size_t nr_jobs;
 	uint64_t next, nr_failed;
 };
 
-static void get_kept(void *arg)
+static void get_cached(void *arg)
 {
-	struct getting *getting = arg;
+	struct lookup *lookup = arg;
 	size_t i;
 
-	while ((i = op_fetch_add_relaxed(&getting->next, 1)) < getting->nr_jobs) {
-		struct opr_symbol_job *job = &getting->jobs[i];
-		int got = opr_symbol_cache_get(getting->cache, job->path, &job->options, job->symbols);
+	while ((i = op_fetch_add_relaxed(&lookup->next, 1)) < lookup->nr_jobs) {
+		struct opr_symbol_job *job = &lookup->jobs[i];
+		int got = opr_symbol_cache_get(lookup->cache, job->path, job->name, &job->options, job->symbols);
 
 		job->done = !got;
 		job->err = 0;
 		if (got == -ENOMEM)
-			op_fetch_add_relaxed(&getting->nr_failed, 1);
+			op_fetch_add_relaxed(&lookup->nr_failed, 1);
 	}
 }
 
-static int get_all(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs)
+static int get_all_cached(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs)
 {
-	struct getting getting = { .cache = cache, .jobs = jobs, .nr_jobs = nr_jobs };
+	struct lookup lookup = { .cache = cache, .jobs = jobs, .nr_jobs = nr_jobs };
 
-	op_run_threads(op_min_u64(op_nr_cpus(), nr_jobs / JOBS_OF_THREAD), get_kept, &getting);
-	return getting.nr_failed ? -ENOMEM : 0;
+	op_run_threads(op_min_u64(op_nr_cpus(), nr_jobs / JOBS_OF_THREAD), get_cached, &lookup);
+	return lookup.nr_failed ? -ENOMEM : 0;
 }
 
 int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
@@ -227,7 +227,7 @@ int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
 	if (!nr_jobs)
 		return 0;
 	opr_symbol_cache_open(&cache);
-	err = get_all(&cache, jobs, nr_jobs);
+	err = get_all_cached(&cache, jobs, nr_jobs);
 	while (!err && (nr_open = count_open(jobs, nr_jobs))) {
 		err = run_round(&cache, jobs, nr_jobs, nr_open);
 		if (!err && count_open(jobs, nr_jobs) == nr_open)

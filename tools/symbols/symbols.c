@@ -16,10 +16,10 @@
 #define PIECE_DOUBLINGS  8
 #define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
 
-/* A module is unpacked once, when the first code of it is asked for. */
+/* The contents of a compressed module, from the first opr_symbols_code on. */
 struct opr_unpacked {
 	int fd; /* or -errno */
-	bool is_tried;
+	bool is_tried; /* fd is set */
 };
 
 /* Returns a new piece of memory for strings. */
@@ -124,11 +124,11 @@ int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 	return symbols->unpacked ? 0 : -ENOMEM;
 }
 
-/* False: the name is shown as it is. */
+/* False: the name stays as it is. */
 static bool make_shown(struct op_text *text, const char *name, enum opr_demangle demangle)
 {
 	if (strncmp(name, "??", 2) != 0)
-		return opr_demangle_into(text, name, demangle);
+		return opr_demangle(text, name, demangle);
 	text->length = 0;
 	op_text_printf(text, "anonymous symbol from section %s", name + 2);
 	return true;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/symbols/packed_file.h"
+#include "tools/symbols/serialize.h"
 
 #include <errno.h>
+
+#include "libop/base/grow.h"
 
 #define MAGIC        "opdsym05"
 #define MAGIC_BYTES  8
@@ -11,7 +13,7 @@
 #define NO_STRING    UINT32_MAX
 #define MAX_SECTIONS 65536
 
-/* What stands before the names, each as it is in the header's texts. */
+/* Strings of the image itself, whose offsets are in the header. */
 enum text { DEBUG_PATH, DEBUG_LINK, BUILD_ID, NR_TEXTS };
 
 static const size_t text_fields[NR_TEXTS] = {
@@ -28,17 +30,17 @@ struct header {
 	uint64_t nr_string_bytes;
 	uint64_t start_offset;
 	uint64_t debug_size, debug_mtime_ns;
-	uint32_t texts[NR_TEXTS + 1]; /* in the strings; one to spare */
+	uint32_t texts[NR_TEXTS + 1]; /* offsets in the strings; the last one is unused */
 };
 
 struct item {
 	uint64_t start, size, vma;
-	uint32_t name, shown; /* in the strings */
+	uint32_t name, shown; /* offsets in the strings */
 	uint32_t section;
 	uint32_t spare;
 };
 
-static_assert(sizeof(struct header) % 8 == 0 && sizeof(struct opr_section) % 8 == 0, "items are where they may lie");
+static_assert(sizeof(struct header) % 8 == 0 && sizeof(struct opr_section) % 8 == 0, "items are aligned");
 static_assert(sizeof(struct header) == 72 && sizeof(struct item) == 40, "no holes");
 
 /* ---- writing ---- */
@@ -48,13 +50,13 @@ static const char *text_of(const struct opr_symbols *symbols, size_t i)
 	return *(const char *const *)(const void *)((const char *)symbols + text_fields[i]);
 }
 
-/* Adds a string with its NUL; where it is. */
+/* Appends a string with its NUL and returns its offset. */
 static uint32_t add_string(struct op_text *strings, const char *string)
 {
-	size_t at = strings->length;
+	size_t offset = strings->length;
 
 	op_text_add_bytes(strings, string, strlen(string) + 1);
-	return (uint32_t)at;
+	return (uint32_t)offset;
 }
 
 static void add_items(struct item *items, struct op_text *strings, const struct opr_symbols *symbols)
@@ -68,7 +70,7 @@ static void add_items(struct item *items, struct op_text *strings, const struct 
 	}
 }
 
-int opr_symbols_file_make(struct opr_symbols_bytes *bytes, const struct opr_symbols *symbols)
+int opr_symbols_serialize(struct opr_symbols_bytes *bytes, const struct opr_symbols *symbols)
 {
 	size_t nr_sections = symbols->sections ? symbols->nr_sections : 0;
 	size_t nr_head_bytes =
@@ -83,20 +85,15 @@ int opr_symbols_file_make(struct opr_symbols_bytes *bytes, const struct opr_symb
 		.debug_size = symbols->debug_size,
 		.debug_mtime_ns = symbols->debug_mtime_ns,
 	};
-	char *head = bytes->head;
+	char *head;
 
-	if (nr_head_bytes > bytes->capacity) {
-		head = realloc(head, nr_head_bytes);
-		if (!head)
-			return -ENOMEM;
-		bytes->head = head;
-		bytes->capacity = nr_head_bytes;
-	}
+	if (!op_grow(&bytes->head, &bytes->capacity, nr_head_bytes))
+		return -ENOMEM;
+	head = bytes->head + sizeof(header);
 	bytes->nr_head_bytes = nr_head_bytes;
 	bytes->strings.length = 0;
 	for (size_t i = 0; i < NR_TEXTS; i++)
 		header.texts[i] = text_of(symbols, i) ? add_string(&bytes->strings, text_of(symbols, i)) : NO_STRING;
-	head += sizeof(header);
 	if (nr_sections)
 		memcpy(head, symbols->sections, nr_sections * sizeof(*symbols->sections));
 	add_items((struct item *)(void *)(head + nr_sections * sizeof(*symbols->sections)), &bytes->strings, symbols);
@@ -145,7 +142,7 @@ static bool read_item(const struct header *header, const char *strings, const ch
 	return true;
 }
 
-/* Sorted, as opr_symbols_find needs them. */
+/* The items must be sorted, as opr_symbols_find needs them. */
 static int read_items(struct opr_symbols *symbols, const struct header *header, const char *bytes, const char *strings)
 {
 	symbols->symbols = reallocarray(NULL, header->nr_symbols + 1, sizeof(*symbols->symbols));
@@ -160,7 +157,7 @@ static int read_items(struct opr_symbols *symbols, const struct header *header, 
 	return 0;
 }
 
-/* All names in one piece. */
+/* Copies all strings at once. */
 static int keep_strings(struct opr_symbols *symbols, const struct header *header, const char **strings)
 {
 	char *copy = malloc(header->nr_string_bytes + 1);
@@ -206,7 +203,7 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 	return 0;
 }
 
-static int read_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes, const char *path, bool copies)
+int opr_symbols_deserialize(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes, const char *path, bool copies)
 {
 	const char *sections = bytes + sizeof(struct header), *items, *strings;
 	struct header header;
@@ -225,14 +222,4 @@ static int read_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_
 	if (!err)
 		err = read_items(symbols, &header, items, strings);
 	return !err && header.flags & HAS_CODE ? opr_symbols_keep_path(symbols, path) : err;
-}
-
-int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
-{
-	return read_bytes(symbols, bytes, nr_bytes, path, true);
-}
-
-int opr_symbols_file_look(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
-{
-	return read_bytes(symbols, bytes, nr_bytes, path, false);
 }
