@@ -5,7 +5,8 @@
 
 #include <cmocka.h>
 
-#include "tools/profile/selector.h"
+#include "tools/profile/spec.h"
+#include "tools/profile/spec_words.h"
 
 #define MAX_WORDS 4
 

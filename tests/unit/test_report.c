@@ -13,9 +13,15 @@
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
 #include "tools/common/packages.h"
-#include "tools/report/writer.h"
+#include "tools/profile/arrange.h"
+#include "tools/profile/image_name.h"
+#include "tools/profile/open_sessions.h"
+#include "tools/profile/read_samples.h"
+#include "tools/profile/select_files.h"
+#include "tools/report/make_rows.h"
 #include "tools/report/symbol_sort.h"
 #include "tools/symbols/read.h"
+#include "tools/report/writer.h"
 
 #define TIMER            "/TIMER.0.0.all.all.all"
 #define CPU_LINES        "CPU: CPU with timer interrupt\nProfiling through timer interrupt\n"
@@ -89,6 +95,9 @@ struct stages {
 
 static int open_stages(struct stages *stages, const struct request *request)
 {
+	const struct opr_file_choice choice = { .spec = &stages->spec,
+						.merge = &request->merge,
+						.exclude_dependent = request->exclude_dependent };
 	size_t nr_words = 0;
 	int err;
 
@@ -98,10 +107,14 @@ static int open_stages(struct stages *stages, const struct request *request)
 	if (!err)
 		err = opr_finder_init(&stages->finder, image_root, &image_dirs);
 	if (!err)
-		err = opr_profile_open(&stages->profile, directory, &stages->spec, &request->merge, request->exclude_dependent);
+		err = opr_sessions_open(&stages->profile, directory, &stages->spec);
+	if (!err)
+		err = opr_files_select(&stages->profile, &choice, directory);
+	if (!err)
+		err = opr_samples_read(&stages->profile);
 	if (!err)
 		err = opr_classes_find(&stages->classes, &stages->profile, &request->merge);
-	return err ? err : opr_profile_arrange(&stages->profile, &request->merge);
+	return err ? err : opr_profile_arrange(&stages->profile, request->merge.lib);
 }
 
 static void close_stages(struct stages *stages)
@@ -142,6 +155,8 @@ static int write_symbols(struct stages *stages, const struct request *request, s
 
 	if (!err)
 		err = opr_image_cache_init(&cache, &stages->profile, &stages->finder, &options);
+	if (!err)
+		err = opr_image_cache_read(&cache);
 	if (!err)
 		err = opr_symbol_report_make(&report, &stages->profile, stages->classes.nr_classes, &cache, &choice);
 	layout->totals = report.totals;

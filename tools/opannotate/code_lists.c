@@ -9,6 +9,7 @@
 #include "tools/common/format.h"
 #include "tools/common/log.h"
 #include "tools/symbols/lines.h"
+#include "tools/profile/image_cache.h"
 
 #define FORMAT_BYTES 64
 #define SECTIONS_MAX 65536

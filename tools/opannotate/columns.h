@@ -6,6 +6,8 @@
 #include "tools/opannotate/annotation.h"
 #include "tools/opannotate/options.h"
 #include "tools/code/source_file.h"
+#include "tools/profile/classes.h"
+#include "tools/profile/image_cache.h"
 
 struct opr_annotate {
 	const struct opr_annotate_options *options;

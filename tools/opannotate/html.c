@@ -8,6 +8,7 @@
 #include "tools/common/format.h"
 #include "tools/common/log.h"
 #include "tools/report/xml_elements.h"
+#include "tools/profile/image_name.h"
 
 #define HOTTEST_LINES 40
 #define CONTEXT_LINES 20 /* around lines with samples or symbols */

@@ -6,6 +6,7 @@
 #include "tools/opannotate/page.h"
 #include "tools/common/output.h"
 #include "tools/common/log.h"
+#include "tools/report/make_rows.h"
 #include "tools/profile/selection.h"
 
 #define STANDARD_OUTPUT "-" /* as the page's file */
@@ -30,8 +31,9 @@ static int open_profile(struct run *run)
 		.since = options->since,
 		.until = options->until,
 	};
+	int err = opr_selection_open(&run->selection, &selection_options, &options->words);
 
-	return opr_selection_open(&run->selection, &selection_options, &options->words);
+	return err ? err : opr_selection_read(&run->selection);
 }
 
 static int read_report(struct run *run)
@@ -45,6 +47,8 @@ static int read_report(struct run *run)
 	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
 	int err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
 
+	if (!err)
+		err = opr_image_cache_read(&run->images);
 	if (!err)
 		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
 	if (!err && (options->html || !options->assembly))

@@ -5,6 +5,7 @@
 
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+#include "tools/profile/spec.h"
 
 #define FIELD(name) offsetof(struct opr_annotate_options, name)
 

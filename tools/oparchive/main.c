@@ -373,7 +373,8 @@ static int make_archive(const struct opa_options *options)
 
 	umask(077); /* who was kept out by a directory would pass its copy */
 	err = opr_selection_open(&run.selection, &selection_options, &options->words);
-
+	if (!err)
+		err = opr_selection_read(&run.selection);
 	if (!err && run.selection.spec.cgroup.nr_words)
 		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
 	if (!err)

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tools/report/callgraph.h"
+#include "tools/report/make_rows.h"
 #include "tools/opgprof/gmon.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
@@ -168,6 +169,8 @@ static int read_profile(struct run *run)
 	if (!err)
 		err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
 	if (!err)
+		err = opr_image_cache_read(&run->images);
+	if (!err)
 		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
 	if (!err)
 		err = check_image(run);
@@ -219,6 +222,8 @@ static int make_gmon(const void *arg)
 	struct run run = { .options = options };
 	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
 
+	if (!err)
+		err = opr_selection_read(&run.selection);
 	if (!err)
 		err = read_profile(&run);
 	if (!err)

@@ -2,6 +2,7 @@
 /* opreport: what a session's samples say, per application, per symbol or per image. */
 #include <errno.h>
 
+#include "tools/report/make_rows.h"
 #include "tools/report/diff_rows.h"
 #include "tools/report/memory_rows.h"
 #include "tools/report/missing_symbols.h"
@@ -11,6 +12,7 @@
 #include "tools/common/log.h"
 #include "tools/report/writer.h"
 #include "tools/profile/selection.h"
+#include "tools/profile/spec_words.h"
 
 #define RETRIES 10
 
@@ -20,7 +22,7 @@ struct run {
 	struct opr_output output;
 };
 
-static int open_profile(struct run *run, const struct opr_words *words)
+static int select_files(struct run *run, const struct opr_words *words)
 {
 	const struct opr_options *options = run->options;
 	const struct opr_selection_options selection_options = {
@@ -245,6 +247,8 @@ static int read_symbols(struct run *run, struct opr_image_cache *cache, struct o
 	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
 
 	if (!err)
+		err = opr_image_cache_read(cache);
+	if (!err)
 		err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
 	if (!err && options->callgraph)
 		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
@@ -342,7 +346,9 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 	int err = check_differential(options);
 
 	for (size_t i = 0; i < 2 && !err; i++)
-		err = open_profile(&runs[i], &words->sides[i]);
+		err = select_files(&runs[i], &words->sides[i]);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = opr_selection_read(&runs[i].selection);
 	if (!err)
 		err = opr_diff_check(&runs[0].selection.classes, &runs[1].selection.classes);
 	if (!err)
@@ -364,8 +370,10 @@ static int make_report(struct run *run)
 static int report_profile(struct opr_options *options, const struct opr_words *words)
 {
 	struct run run = { .options = options };
-	int err = open_profile(&run, words);
+	int err = select_files(&run, words);
 
+	if (!err)
+		err = opr_selection_read(&run.selection);
 	if (!err)
 		err = make_report(&run);
 	if (!err)

@@ -6,6 +6,7 @@
 #include "libop/base/parse.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+#include "tools/profile/spec.h"
 
 /* ---- values that only opreport has ---- */
 

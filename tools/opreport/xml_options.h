@@ -4,6 +4,7 @@
 #define OPR_OPREPORT_XML_H
 
 #include "tools/opreport/options.h"
+#include "tools/profile/spec.h"
 #include "tools/report/write_xml.h"
 
 #define OPR_NR_XML_OPTIONS 8 /* at most */

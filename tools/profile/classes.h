@@ -6,6 +6,7 @@
 #define OPR_PROFILE_CLASSES_H
 
 #include "libop/odb/odb.h"
+#include "tools/profile/merge_option.h"
 #include "tools/profile/profile.h"
 
 enum opr_axis { OPR_AXIS_EVENT, OPR_AXIS_TGID, OPR_AXIS_TID, OPR_AXIS_CPU, OPR_NR_AXES };

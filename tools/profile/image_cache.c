@@ -8,6 +8,7 @@
 #include "tools/symbols/lines.h"
 #include "tools/symbols/read.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_name.h"
 #include "tools/symbols/parallel_read.h"
 
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
@@ -107,11 +108,13 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
 	return options;
 }
 
-int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+/* Reads the symbols of images by several processes. Warnings come when each image is loaded. 0 or -errno. */
+static int read_images(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
 {
 	struct opr_symbol_job *jobs = calloc(nr_images + 1, sizeof(*jobs));
-	size_t *indices = calloc(nr_images + 1, sizeof(*indices)), nr_jobs = 0;
-	int err = jobs && indices ? 0 : opr_no_memory();
+	struct opr_image **read = calloc(nr_images + 1, sizeof(*read));
+	size_t nr_jobs = 0;
+	int err = jobs && read ? 0 : opr_no_memory();
 
 	for (size_t i = 0; i < nr_images && !err; i++) {
 		struct opr_image *image = images[i];
@@ -119,7 +122,7 @@ int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const 
 		if (image->is_read || image->loaded || !image->path || is_kallsyms(image))
 			continue;
 		image->is_read = true;
-		indices[nr_jobs] = i;
+		read[nr_jobs] = image;
 		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
 							   .name = image->name,
 							   .options = opr_image_options(cache, image),
@@ -133,9 +136,32 @@ int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const 
 			opr_error(err, "cannot read symbols: %s", strerror(-err));
 	}
 	for (size_t i = 0; i < nr_jobs && !err; i++)
-		images[indices[i]]->read_err = jobs[i].err;
-	free(indices);
+		read[i]->read_err = jobs[i].err;
+	free(read);
 	free(jobs);
+	return err;
+}
+
+int opr_image_cache_read(struct opr_image_cache *cache)
+{
+	const struct opr_profile *profile = cache->profile;
+	struct opr_image **images = calloc(2 * profile->nr_parts + 1, sizeof(*images));
+	size_t nr_images = 0;
+	int err = images ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+		const struct opr_part *part = &profile->parts[i];
+
+		images[nr_images] = opr_image_cache_find(cache, part->image);
+		err = images[nr_images++] ? 0 : -ENOMEM;
+		if (err || !part->callee)
+			continue;
+		images[nr_images] = opr_image_cache_find(cache, part->callee);
+		err = images[nr_images++] ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = read_images(cache, images, nr_images);
+	free(images);
 	return err;
 }
 
@@ -159,9 +185,9 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	return 0;
 }
 
-static int load_object(struct opr_image_cache *cache, struct opr_image *image)
+static int load_object(const struct opr_image_cache *cache, struct opr_image *image)
 {
-	int err = opr_image_cache_read(cache, &image, 1);
+	int err = read_images(cache, &image, 1);
 
 	if (err)
 		return err;

@@ -47,8 +47,11 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 /* How the symbols of an image that was found are read. */
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image) OP_NONNULL;
 
-/* Reads the symbols of many images at once, so that opr_image_load has them; of what they are not told anything is said. 0 or -ENOMEM. */
-int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+/*
+ * Reads the symbols of all images of the profile, by several processes. opr_image_load reads an image
+ * that was not read, and warns of what went wrong. 0 or -errno.
+ */
+int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 /* Finds the source lines of addresses in an image, for opr_symbols_line; sorts them. What prevents it is a warning; 0 or -ENOMEM. */
 int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

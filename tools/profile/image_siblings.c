@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_name.h"
 
 /* The path of a sample file if neither application nor image were told apart. */
 static char *plain_path(const struct opr_session *session, const struct op_sample_name *name, const char *image)
@@ -21,21 +23,6 @@ static char *plain_path(const struct opr_session *session, const struct op_sampl
 	return op_text_steal(&path);
 }
 
-static bool make_room(struct opr_siblings *siblings)
-{
-	size_t capacity = siblings->capacity ? 2 * siblings->capacity : 16;
-	struct opr_sibling *items;
-
-	if (siblings->nr_items < siblings->capacity)
-		return true;
-	items = reallocarray(siblings->items, capacity, sizeof(*items));
-	if (!items)
-		return false;
-	siblings->items = items;
-	siblings->capacity = capacity;
-	return true;
-}
-
 static int add(struct opr_siblings *siblings, const struct opr_session *session, const struct op_sample_name *name)
 {
 	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
@@ -43,7 +30,7 @@ static int add(struct opr_siblings *siblings, const struct opr_session *session,
 
 	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
 		return 0;
-	if (!make_room(siblings))
+	if (!op_grow(&siblings->items, &siblings->capacity, siblings->nr_items + 1))
 		return opr_no_memory();
 	item = &siblings->items[siblings->nr_items++];
 	*item = (struct opr_sibling){ .identity = identity, .image = strndup(identity.path, identity.path_length) };

@@ -212,7 +212,7 @@ static void check_ledger(const struct opr_profile *profile, size_t index)
 
 	if (session->ledger.ended != OP_SESSION_open && !adds_up(&session->ledger))
 		opr_warn("%s/" OP_SESSION_LEDGER " does not add up: what it says of losses may be wrong", session->path);
-	if (!session->is_listed || (profile->archive && !opr_archive_is_whole(profile->archive, session->path)))
+	if (!session->is_whole || (profile->archive && !opr_archive_is_whole(profile->archive, session->path)))
 		return;
 	if (session->nr_unselected)
 		compare_files(session);
@@ -258,7 +258,7 @@ static void note_filtered(const struct opr_session *session)
 			 filtered, received, is_derived ? "counts" : "samples", session->path);
 }
 
-void opr_session_stats_note_filtered(const struct opr_profile *profile)
+void opr_losses_note_filtered(const struct opr_profile *profile)
 {
 	for (size_t i = 0; i < profile->nr_sessions; i++)
 		note_filtered(&profile->sessions[i]);
@@ -278,7 +278,7 @@ static void check_session(const struct opr_profile *profile, size_t index)
 	check_stats(session, losses_told);
 }
 
-void opr_session_stats_check(const struct opr_profile *profile)
+void opr_losses_check(const struct opr_profile *profile)
 {
 	size_t checked = SIZE_MAX;
 

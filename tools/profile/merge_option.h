@@ -4,7 +4,11 @@
 #define OPR_MERGE_OPTION_H
 
 #include "tools/common/words.h"
-#include "tools/profile/profile.h"
+
+/* Classes that differ only in these are one class; lib: an image is its own application. */
+struct opr_merge {
+	bool cpu, lib, tid, tgid, unit_mask;
+};
 
 struct opr_merge_option {
 	struct opr_words words; /* freed by the tool */

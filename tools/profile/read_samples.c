@@ -4,45 +4,46 @@
 #include <errno.h>
 
 #include "libop/base/atomic.h"
-#include "libop/session/memory_view.h"
 #include "libop/base/threads.h"
-#include "tools/events/cpu_types.h"
 #include "tools/common/log.h"
+#include "tools/events/cpu_types.h"
+#include "tools/profile/session_read.h"
 
-#define KEPT_BYTES_MAX  (64u << 20)
-#define FILES_OF_THREAD 16 /* fewer than that are not worth one */
+#define KEPT_BYTES_MAX   (64u << 20) /* of the samples of all files */
+#define FILES_PER_THREAD 16          /* at least: a thread for fewer files costs more than it saves */
 
-struct opr_reading_result {
+struct result {
 	int err;
 	struct op_odb_fault fault; /* with -EBADMSG */
 };
 
-/* What the threads work on. */
-struct work {
+/* What the threads share. */
+struct reading {
 	struct opr_profile *profile;
-	struct opr_reading_result *results;
-	uint64_t next; /* of all threads together */
+	struct result *results; /* of each file */
+	uint64_t next_file;
+	uint64_t nr_kept_bytes;
 };
 
-/* So that a file need not be read again to be shown. */
-static void keep_samples(struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *samples)
+static void keep_samples(struct reading *reading, struct opr_file *file, struct op_odb_samples *samples)
 {
 	uint64_t nr_bytes = samples->nr_nodes * sizeof(*samples->nodes);
 
-	if (!profile->totals_only && op_fetch_add_relaxed(&profile->nr_kept_bytes, nr_bytes) + nr_bytes <= KEPT_BYTES_MAX) {
-		file->kept = *samples;
-		return;
+	if (!reading->profile->totals_only) {
+		if (op_fetch_add_relaxed(&reading->nr_kept_bytes, nr_bytes) + nr_bytes <= KEPT_BYTES_MAX) {
+			file->kept = *samples;
+			return;
+		}
+		op_fetch_add_relaxed(&reading->nr_kept_bytes, -nr_bytes);
 	}
-	if (!profile->totals_only)
-		op_fetch_add_relaxed(&profile->nr_kept_bytes, -nr_bytes);
-	op_fetch_add_relaxed(&profile->nr_unkept, 1);
+	op_fetch_add_relaxed(&reading->profile->nr_unkept, 1);
 	op_odb_samples_free(samples);
 }
 
-static int read_file(struct opr_profile *profile, struct opr_file *file, struct op_odb_fault *ret_fault)
+static int read_file(struct reading *reading, struct opr_file *file, struct op_odb_fault *ret_fault)
 {
 	struct op_odb_samples samples;
-	int err = op_odb_read(profile->sessions[file->session].dir_fd, file->path, &samples, ret_fault);
+	int err = op_odb_read(reading->profile->sessions[file->session].dir_fd, file->path, &samples, ret_fault);
 
 	if (err)
 		return err;
@@ -54,63 +55,77 @@ static int read_file(struct opr_profile *profile, struct opr_file *file, struct 
 		*ret_fault = (struct op_odb_fault){ "invalid cpu type", offsetof(struct op_odb_header, cpu_type) };
 		return -EBADMSG;
 	}
-	keep_samples(profile, file, &samples);
+	keep_samples(reading, file, &samples);
 	return 0;
 }
 
-static void read_some(void *arg)
+static void read_next_files(void *arg)
 {
-	struct work *work = arg;
+	struct reading *reading = arg;
 	size_t i;
 
-	while ((i = op_fetch_add_relaxed(&work->next, 1)) < work->profile->nr_files)
-		work->results[i].err = read_file(work->profile, &work->profile->files[i], &work->results[i].fault);
+	while ((i = op_fetch_add_relaxed(&reading->next_file, 1)) < reading->profile->nr_files)
+		reading->results[i].err = read_file(reading, &reading->profile->files[i], &reading->results[i].fault);
 }
 
-int opr_reading_do(struct opr_reading *reading, struct opr_profile *profile)
+/* After an error with a file. 0 after a warning: the report goes on without the file; else -errno. */
+static int leave_out(struct opr_session *session, const char *path, const struct result *result)
 {
-	struct work work = { .profile = profile };
+	int err = result->err;
 
-	reading->results = work.results = calloc(profile->nr_files + 1, sizeof(*work.results));
-	if (!reading->results)
-		return opr_no_memory();
-	op_run_threads(op_min_u64(op_nr_cpus(), profile->nr_files / FILES_OF_THREAD), read_some, &work);
-	return 0;
-}
-
-static int leave_out(struct opr_session *session, const char *path, int err, const struct op_odb_fault *fault)
-{
+	if (err == -ENOENT)
+		return opr_session_warn_removed(session, path);
+	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return opr_error(err, "%s/%s: %s", session->path, path, strerror(-err));
 	if (err == -EBADMSG)
-		opr_warn("%s: %s/%s (at byte %llu): it is left out" OPR_MENDS, fault->why, session->path, path,
-			 (unsigned long long)fault->offset);
+		opr_warn("%s: %s/%s (at byte %llu): it is left out" OPR_MENDS, result->fault.why, session->path, path,
+			 (unsigned long long)result->fault.offset);
 	else
 		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
 	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
 }
 
-int opr_reading_take(const struct opr_reading *reading, struct opr_profile *profile, size_t index, bool *ret_sound)
+/* Drops the files that could not be read. Warnings come in the order of files, whichever thread read them. */
+static int drop_unreadable(struct opr_profile *profile, const struct result *results)
 {
-	const struct opr_reading_result *result = &reading->results[index];
-	const struct opr_file *file = &profile->files[index];
-	struct opr_session *session = &profile->sessions[file->session];
+	size_t nr_kept = 0, i;
+	int err = 0;
 
-	*ret_sound = !result->err;
-	if (!result->err)
-		return 0;
-	if (result->err == -ENOENT)
-		return opr_tell_removed(session, file->path);
-	if (result->err == -ENOMEM || result->err == -EMFILE || result->err == -ENFILE)
-		return opr_error(result->err, "%s/%s: %s", session->path, file->path, strerror(-result->err));
-	return leave_out(session, file->path, result->err, &result->fault);
+	for (i = 0; i < profile->nr_files && !err; i++) {
+		struct opr_file *file = &profile->files[i];
+		struct opr_session *session = &profile->sessions[file->session];
+
+		if (results[i].err) {
+			err = leave_out(session, file->path, &results[i]);
+			opr_file_free(file);
+			continue;
+		}
+		opr_verbose(OPR_TOPIC_sfile, "sample file %s/%s", session->path, file->path);
+		profile->files[nr_kept++] = *file;
+	}
+	for (; i < profile->nr_files; i++)
+		opr_file_free(&profile->files[i]);
+	profile->nr_files = nr_kept;
+	return err;
 }
 
-void opr_reading_free(struct opr_reading *reading)
+int opr_samples_read(struct opr_profile *profile)
 {
-	free(reading->results);
-	reading->results = NULL;
+	struct reading reading = { .profile = profile,
+				   .results = calloc(profile->nr_files + 1, sizeof(*reading.results)) };
+	int err;
+
+	if (!reading.results)
+		return opr_no_memory();
+	op_run_threads(op_min_u64(op_nr_cpus(), profile->nr_files / FILES_PER_THREAD), read_next_files, &reading);
+	err = drop_unreadable(profile, reading.results);
+	free(reading.results);
+	if (!err && !profile->nr_files)
+		err = opr_error(-ENOENT, "No sample found: none of the sample files that the specification means can be read");
+	return err;
 }
 
-int opr_profile_read(const struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *ret_samples)
+int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *ret_samples)
 {
 	const struct opr_session *session = &profile->sessions[file->session];
 	struct op_odb_fault fault;
@@ -123,7 +138,7 @@ int opr_profile_read(const struct opr_profile *profile, struct opr_file *file, s
 	}
 	err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
 	if (err == -ENOENT)
-		return opr_tell_removed(session, file->path);
+		return opr_session_warn_removed(session, file->path);
 	if (err == -EBADMSG)
 		return opr_error(err, "%s: %s/%s (at byte %llu)" OPR_MENDS, fault.why, session->path, file->path,
 				 (unsigned long long)fault.offset);

@@ -1,30 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The samples of a profile's files, for tools/profile*.c only: all are read once, by as many threads as there are CPUs. */
-#ifndef OPR_PROFILE_READ_H
-#define OPR_PROFILE_READ_H
+/* Reads the selected sample files, by as many threads as the process has CPUs. */
+#ifndef OPR_READ_SAMPLES_H
+#define OPR_READ_SAMPLES_H
 
 #include "tools/profile/profile.h"
 
-#define OPR_MENDS ": opcheck --repair mends what can be mended"
-
-/* What became of each file of the profile. */
-struct opr_reading {
-	struct opr_reading_result *results;
-};
-
-/* Reads the whole of each file: header, sum and, where it is kept, samples are in it then. Tells nothing of a file. 0 or -errno. To be freed in any case. */
-int opr_reading_do(struct opr_reading *reading, struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Reads each file once: its header, the sum of its samples and, as long as memory allows, the samples.
+ * A file that cannot be read is left out of the profile with a warning. 0; -ESTALE after a warning: a
+ * file was removed meanwhile; another -errno. A profile of which no file can be read is an error.
+ */
+int opr_samples_read(struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * What became of the file that had that index when all were read. 0 and *ret_sound: one that cannot be used was told, and is no file of the profile; -errno, told as well: -ESTALE for one that was
- * removed meanwhile, no memory or no descriptors.
+ * Hands over the samples of one file, freed with op_odb_samples_free. Samples that were not kept, or were
+ * handed over before, are read again. 0 or -errno as above.
  */
-int opr_reading_take(const struct opr_reading *reading, struct opr_profile *profile, size_t index,
-		     bool *ret_sound) OP_NONNULL OP_MUST_CHECK;
-
-void opr_reading_free(struct opr_reading *reading) OP_NONNULL;
-
-/* Warns of a session that opd, which keeps sessions for a time, or --reset has removed: what was read of it is not the whole. `path`: a file of it, or NULL. -ESTALE. */
-int opr_tell_removed(const struct opr_session *session, const char *path) OP_NONNULL_ARGS(1);
+int opr_samples_take(const struct opr_profile *profile, struct opr_file *file,
+		     struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -5,11 +5,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tools/profile/archive_sums.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
-#include "tools/profile/session_span.h"
+#include "tools/profile/archive_sums.h"
+#include "tools/profile/arrange.h"
 #include "tools/profile/losses.h"
+#include "tools/profile/open_sessions.h"
+#include "tools/profile/read_samples.h"
+#include "tools/profile/select_files.h"
+#include "tools/profile/session_span.h"
+
+/* ---- step 1, select ---- */
 
 static int open_archive(struct opr_selection *selection)
 {
@@ -22,94 +28,7 @@ static int open_archive(struct opr_selection *selection)
 	return selection->session_dir ? 0 : opr_no_memory();
 }
 
-/* Below the archive. NULL: the session is not in it, or no memory. */
-static char *archived_name(const struct opr_archive *archive, const char *session_dir, const char *path)
-{
-	const char *below = opr_archive_strip(archive, session_dir);
-	char *name = NULL;
-
-	return below == session_dir || asprintf(&name, "%s/%s", below + 1, path) < 0 ? NULL : name;
-}
-
-static size_t count_unsummed(const struct opr_selection *selection, const struct opr_sums *sums, char **ret_example)
-{
-	const struct opr_profile *profile = &selection->profile;
-	char *session_dir = NULL;
-	size_t nr_files = 0, session = SIZE_MAX;
-
-	for (size_t i = 0; i < profile->nr_files; i++) {
-		const struct opr_file *file = &profile->files[i];
-		char *name;
-
-		if (file->session != session) {
-			session = file->session;
-			free(session_dir);
-			session_dir = realpath(profile->sessions[session].path, NULL);
-		}
-		name = session_dir ? archived_name(&selection->archive, session_dir, file->path) : NULL;
-		if (name && !opr_sums_find(sums, name) && !nr_files++)
-			*ret_example = name;
-		else
-			free(name);
-	}
-	free(session_dir);
-	return nr_files;
-}
-
-/* Of files that nobody archived, or not to the end. What the genuine tool made has no checksums, and says nothing of itself. */
-static void check_sums(const struct opr_selection *selection)
-{
-	const char *dir = selection->archive.dir;
-	int fd = open(*dir ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct opr_sums sums = { 0 };
-	int err = fd < 0 ? -errno : opr_sums_read(&sums, fd);
-	char *example = NULL;
-	size_t nr_files = err ? 0 : count_unsummed(selection, &sums, &example);
-
-	if (err && (err != -ENOENT || selection->archive.home))
-		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
-			 strerror(-err));
-	if (nr_files)
-		opr_warn("%zu of the sample files in %s, as %s, have no checksum: they were not archived, or not to the end, and "
-			 "are counted all the same: oparchive --check=%s names them",
-			 nr_files, dir, example, dir);
-	free(example);
-	opr_sums_free(&sums);
-	if (fd >= 0)
-		close(fd);
-}
-
-/* The sessions of a span take the place of the current one. */
-static int choose_sessions(struct opr_selection *selection, const struct opr_selection_options *options)
-{
-	struct opr_spec *spec = &selection->spec;
-	struct opr_span span;
-	int err = opr_span_parse(&span, options->since, options->until);
-
-	if (err || !opr_span_is_given(&span))
-		return err;
-	if (spec->sessions_given)
-		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
-	spec->add_sessions = true;
-	opr_words_free(&spec->sessions);
-	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions, &selection->profile.held_fds);
-	if (!err)
-		selection->profile.nr_held = spec->sessions.nr_words;
-	return err;
-}
-
-static int arrange(struct opr_selection *selection, const struct opr_merge *merge)
-{
-	int err = opr_classes_find(&selection->classes, &selection->profile, merge);
-
-	if (!err)
-		err = opr_profile_arrange(&selection->profile, merge);
-	if (!err)
-		opr_session_stats_check(&selection->profile);
-	return err;
-}
-
-/* The memory view keeps images and samplers apart, and nothing else. */
+/* The memory view is by image and sampler only. */
 static int check_memory(const struct opr_spec *spec)
 {
 	const struct {
@@ -127,33 +46,140 @@ static int check_memory(const struct opr_spec *spec)
 	return 0;
 }
 
-int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
+static int parse_words(struct opr_selection *selection, const struct opr_words *words)
 {
 	struct opr_spec *spec = &selection->spec;
 	int err = opr_spec_parse(spec, (const char *const *)words->words, words->nr_words);
 
-	spec->by_cgroup = options->cgroups;
-	spec->arcs = options->callgraph;
-	spec->memory = options->memory;
-	selection->classes.any_axes = options->any_axes;
-	selection->profile.totals_only = options->totals_only;
+	spec->by_cgroup = selection->options.cgroups;
+	spec->arcs = selection->options.callgraph;
+	spec->memory = selection->options.memory;
+	return err ? err : check_memory(spec);
+}
+
+/* --since and --until replace the current session by those of that time. */
+static int choose_sessions(struct opr_selection *selection)
+{
+	struct opr_spec *spec = &selection->spec;
+	struct opr_span span;
+	int err = opr_span_parse(&span, selection->options.since, selection->options.until);
+
+	if (err || !opr_span_is_given(&span))
+		return err;
+	if (spec->sessions_given)
+		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
+	spec->add_sessions = true;
+	opr_words_free(&spec->sessions);
+	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions, &selection->profile.session_fds);
 	if (!err)
-		err = check_memory(spec);
+		selection->profile.nr_session_fds = spec->sessions.nr_words;
+	return err;
+}
+
+int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
+{
+	const struct opr_file_choice choice = { .spec = &selection->spec,
+						.merge = &selection->options.merge,
+						.exclude_dependent = options->exclude_dependent };
+	int err;
+
+	selection->options = *options;
+	err = parse_words(selection, words);
 	if (!err)
-		err = spec->archive.nr_words ? open_archive(selection) :
-					       opr_session_dir_choose(options->session_dir, &selection->session_dir);
+		err = selection->spec.archive.nr_words ? open_archive(selection) :
+							 opr_session_dir_choose(options->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
-		err = choose_sessions(selection, options);
-	if (!err)
-		opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
-	if (!err)
-		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
-				       options->exclude_dependent);
-	if (!err && spec->archive.nr_words)
+		err = choose_sessions(selection);
+	if (err)
+		return err;
+	opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
+	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
+	return err ? err : opr_files_select(&selection->profile, &choice, selection->session_dir);
+}
+
+/* ---- step 2, read ---- */
+
+/* A file of an archive by its path in the archive. NULL: the session is not in the archive, or no memory. */
+static char *name_in_archive(const struct opr_archive *archive, const char *session_dir, const char *path)
+{
+	const char *below = opr_archive_strip(archive, session_dir);
+	char *name = NULL;
+
+	return below == session_dir || asprintf(&name, "%s/%s", below + 1, path) < 0 ? NULL : name;
+}
+
+/* How many files have no checksum, and the name of one of them. */
+static size_t count_without_sum(const struct opr_selection *selection, const struct opr_sums *sums, char **ret_example)
+{
+	const struct opr_profile *profile = &selection->profile;
+	char *session_dir = NULL;
+	size_t nr_files = 0, session = SIZE_MAX;
+
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		const struct opr_file *file = &profile->files[i];
+		char *name;
+
+		if (file->session != session) {
+			session = file->session;
+			free(session_dir);
+			session_dir = realpath(profile->sessions[session].path, NULL);
+		}
+		name = session_dir ? name_in_archive(&selection->archive, session_dir, file->path) : NULL;
+		if (name && !opr_sums_find(sums, name) && !nr_files++)
+			*ret_example = name;
+		else
+			free(name);
+	}
+	free(session_dir);
+	return nr_files;
+}
+
+/*
+ * Warns of files without a checksum: oparchive did not write them, or was interrupted. Archives of the
+ * genuine tool have neither checksums nor a description, and get no warning.
+ */
+static void check_sums(const struct opr_selection *selection)
+{
+	const char *dir = selection->archive.dir;
+	int fd = open(*dir ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct opr_sums sums = { 0 };
+	int err = fd < 0 ? -errno : opr_sums_read(&sums, fd);
+	char *example = NULL;
+	size_t nr_files = err ? 0 : count_without_sum(selection, &sums, &example);
+
+	if (err && (err != -ENOENT || selection->archive.home))
+		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
+			 strerror(-err));
+	if (nr_files)
+		opr_warn("%zu of the sample files in %s, as %s, have no checksum: they were not archived, or not to the end, and "
+			 "are counted all the same: oparchive --check=%s names them",
+			 nr_files, dir, example, dir);
+	free(example);
+	opr_sums_free(&sums);
+	if (fd >= 0)
+		close(fd);
+}
+
+int opr_selection_read(struct opr_selection *selection)
+{
+	const struct opr_merge *merge = &selection->options.merge;
+	struct opr_profile *profile = &selection->profile;
+	int err;
+
+	profile->totals_only = selection->options.totals_only;
+	selection->classes.any_axes = selection->options.any_axes;
+	err = opr_samples_read(profile);
+	if (!err && selection->spec.archive.nr_words)
 		check_sums(selection);
-	return err ? err : arrange(selection, &options->merge);
+	if (!err)
+		err = opr_classes_find(&selection->classes, profile, merge);
+	if (!err)
+		err = opr_profile_arrange(profile, merge->lib || selection->spec.add_sessions);
+	if (!err)
+		opr_losses_check(profile);
+	return err;
 }
 
 void opr_selection_free(struct opr_selection *selection)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From the words of a command line to an arranged profile: what the reporting tools have in common before they report. */
+/* From the words of a command line to an arranged profile: the first two steps of every reporting tool. */
 #ifndef OPR_SELECTION_H
 #define OPR_SELECTION_H
 
-#include "tools/symbols/image_path.h"
-#include "tools/profile/profile.h"
+#include "tools/profile/merge_option.h"
 #include "tools/profile/classes.h"
+#include "tools/profile/profile.h"
+#include "tools/profile/spec.h"
+#include "tools/symbols/image_path.h"
 
 struct opr_selection_options {
 	const char *session_dir;            /* NULL: as opr_session_dir_choose */
@@ -13,14 +15,16 @@ struct opr_selection_options {
 	const struct opr_words *image_path; /* directories */
 	struct opr_merge merge;
 	bool exclude_dependent;
-	bool cgroups, callgraph;   /* by cgroup; callgraph files too */
-	bool memory;               /* what the memory view kept, in the place of samples */
-	bool totals_only;          /* no sample of a file is asked for alone */
+	bool cgroups;              /* by cgroup */
+	bool callgraph;            /* callgraph files, too */
+	bool memory;               /* the memory view instead of samples */
+	bool totals_only;          /* only the sums of files are needed */
 	bool any_axes;             /* classes may differ in more than one way */
 	const char *since, *until; /* NULL: not given */
 };
 
 struct opr_selection {
+	struct opr_selection_options options;
 	struct opr_spec spec;
 	struct opr_archive archive;
 	struct opr_finder finder;
@@ -29,9 +33,18 @@ struct opr_selection {
 	char *session_dir;
 };
 
-/* Opens what the words select. The words of options are used as long as the selection. To be freed with opr_selection_free in any case. 0 or -errno. */
+/*
+ * Step 1, select: opens the sessions and selects the sample files that the words ask for. What the options
+ * point at is used as long as the selection. Freed with opr_selection_free in any case. 0 or -errno.
+ */
 int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options,
 		       const struct opr_words *words) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Step 2, read: reads the samples, finds the classes, makes the parts, and warns of losses. 0 or -errno;
+ * -ESTALE as in read_samples.h.
+ */
+int opr_selection_read(struct opr_selection *selection) OP_NONNULL OP_MUST_CHECK;
 
 void opr_selection_free(struct opr_selection *selection);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* { first } { second }: the words of a differential report. */
+#include "tools/profile/spec_words.h"
+
 #include <errno.h>
 
-#include "tools/profile/selector.h"
+#include "libop/base/text.h"
 #include "tools/common/log.h"
 
 #define NR_SIDES 2
@@ -12,7 +13,7 @@ struct split {
 	size_t nr_opened, nr_closed;
 };
 
-/* 0, -EINVAL (the words make no pair of blocks), -ENOMEM. Says nothing. */
+/* 0; -EINVAL: the braces make no pair of blocks. */
 static int take_brace(struct split *split, char brace)
 {
 	if (brace == '{' && (split->nr_opened > split->nr_closed || split->nr_opened == NR_SIDES))

@@ -7,6 +7,10 @@
 #include "libop/base/htable.h"
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
+#include "tools/profile/read_samples.h"
+#include "tools/report/make_rows.h"
+#include "tools/report/row_lines.h"
+#include "tools/report/symbol_sort.h"
 
 /* One node of a callgraph file, with its ends found. */
 struct call {
@@ -169,7 +173,7 @@ static int read_file(struct builder *builder, const struct opr_profile *profile,
 {
 	struct side from = { .image = caller }, to = { .image = callee };
 	struct op_odb_samples samples;
-	int err = opr_profile_read(profile, file, &samples);
+	int err = opr_samples_take(profile, file, &samples);
 
 	if (err < 0)
 		return err;

@@ -5,8 +5,8 @@
 #ifndef OPR_CALLGRAPH_H
 #define OPR_CALLGRAPH_H
 
+#include "tools/profile/image_cache.h"
 #include "tools/report/symbol_rows.h"
-#include "tools/report/symbol_sort.h"
 
 struct opr_arc {
 	size_t caller, callee; /* indices of nodes */

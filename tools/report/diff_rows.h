@@ -3,6 +3,7 @@
 #ifndef OPR_DIFF_REPORT_H
 #define OPR_DIFF_REPORT_H
 
+#include "tools/profile/classes.h"
 #include "tools/report/symbol_rows.h"
 
 struct opr_diff {

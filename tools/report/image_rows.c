@@ -5,6 +5,7 @@
 
 #include "tools/common/packages.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_name.h"
 
 #define UNKNOWN		"-"
 #define DEBUGINFOD_URLS "DEBUGINFOD_URLS"

@@ -3,8 +3,10 @@ tools_libreport_a_SOURCES += \
 	tools/report/callgraph.c tools/report/callgraph.h \
 	tools/report/diff_rows.c tools/report/diff_rows.h \
 	tools/report/image_rows.c tools/report/image_rows.h \
+	tools/report/make_rows.c tools/report/make_rows.h \
 	tools/report/memory_rows.c tools/report/memory_rows.h \
 	tools/report/missing_symbols.c tools/report/missing_symbols.h \
+	tools/report/row_lines.c tools/report/row_lines.h \
 	tools/report/summary_rows.c tools/report/summary_rows.h \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \

@@ -5,6 +5,7 @@
 
 #include "tools/profile/classes.h"
 #include "tools/report/symbol_rows.h"
+#include "tools/symbols/image_path.h"
 
 /*
  * For each image that has a file, no symbols and 1 % of the samples of the first class or more: a warning with its build-id and the debug file, package or

@@ -7,6 +7,7 @@
 #include "libop/base/threads.h"
 #include "tools/common/parallel_sort.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_name.h"
 
 #define ROWS_AHEAD    16
 #define ROWS_OF_RANGE 4096

@@ -8,6 +8,7 @@
 #include "libop/session/memory_view.h"
 #include "libop/base/threads.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_name.h"
 
 #define ROWS_OF_RANGE 2048
 #define ROWS_AHEAD    8 /* their names, which no cache holds, are asked for */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The profile specification: which sample files a report is made of. Words are `tag:value` or names of images; doc/opreport.1 has the tags, the table in
- * selector.c is what it describes.
+ * spec.c is what it describes.
  */
-#ifndef OPR_PROFILE_SPEC_H
-#define OPR_PROFILE_SPEC_H
+#ifndef OPR_SPEC_H
+#define OPR_SPEC_H
 
 #include "libop/odb/mangle.h"
 #include "tools/common/option_table.h"
@@ -31,16 +31,6 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 
 /* For the completion of shells: the tags that are understood. */
 opr_tag_fn opr_spec_tag;
-
-/* The words of a command line, taken apart at { and }. */
-struct opr_spec_words {
-	struct opr_words sides[2]; /* the words of a block and those outside of both; the second of use when there are blocks */
-	bool differential;
-};
-
-/* To be freed with opr_spec_words_free in any case. 0 or -errno. */
-int opr_spec_words_split(struct opr_spec_words *words, const struct opr_words *all) OP_NONNULL OP_MUST_CHECK;
-void opr_spec_words_free(struct opr_spec_words *words);
 
 /* True when a file of this name is part of the profile; app and image are the names that reports show (opr_image_name). */
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/profile/selector.h"
+#include "tools/profile/spec.h"
 
 #include <errno.h>
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Makes the rows of a symbol report: gives each sample of a profile to a symbol. */
+#ifndef OPR_MAKE_ROWS_H
+#define OPR_MAKE_ROWS_H
+
+#include "tools/profile/image_cache.h"
+#include "tools/report/symbol_rows.h"
+
+/*
+ * Makes the rows of an arranged profile, by 1 to n threads; the result does not depend on their number. A
+ * sample in an image with symbols that is in none of them is left out. Freed with
+ * opr_symbol_report_free in any case. 0 or -errno.
+ */
+int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
+			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
+
+/* What is added to the keys of a sample file to get positions in its image (tools/symbols/symbols.h). */
+uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint64_t anon_start) OP_NONNULL;
+
+#endif
