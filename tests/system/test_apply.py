@@ -159,7 +159,7 @@ def apply_what_cannot_be(box):
                 continue
             lines = result.err.splitlines()
             require(result.rc == 1 and len(lines) == 2 and reason in lines[0]
-                    and "the setup of before is in force again" in lines[1], "%s" % (result,))
+                    and "the previous setup is in force again" in lines[1], "%s" % (result,))
             after = know(box)
             require(after["state"] == state and after["pid"] != pid, "after %s: %s" % (words, after))
             require(kept(box) == before and not after["setup_waits"], "after %s: %s" % (words, kept(box)))
@@ -197,7 +197,7 @@ def apply_what_cannot_profile(box):
     result = box.run(opcontrol(box), "--apply", "--separate=cpu", env=picky)
     lines = result.err.splitlines()
     require(result.rc == 1 and len(lines) == 2 and "--start: no events left" in lines[0]
-            and "the setup of before is in force again" in lines[1], "%s" % (result,))
+            and "the previous setup is in force again" in lines[1], "%s" % (result,))
     after = know(box)
     require(after["state"] == "running" and after["pid"] != pid and kept(box) == before and not after["setup_waits"],
             "%s, %s" % (after, kept(box)))

@@ -381,7 +381,7 @@ def check_opcontrol_fails(container):
     lines = result.err.splitlines()
     require(result.rc == 1 and "opd does not start: cannot use the session directory /srv/closed: " in lines[0],
             "--apply of what cannot be: %s" % (result,))
-    require(len(lines) == 2 and "the setup of before is in force again" in lines[1], "--apply of what cannot be: %s" % (result,))
+    require(len(lines) == 2 and "the previous setup is in force again" in lines[1], "--apply of what cannot be: %s" % (result,))
     require(status(container)["state"] == "running" and container.unit("MainPID")["MainPID"] not in ("0", pid),
             "nothing is profiled after --apply")
     container.good("opcontrol", "--shutdown")

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Finding, asking and ending the daemon. */
+/* Finds, asks and ends the daemon. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -12,6 +11,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/lock.h"
+#include "libop/base/sys.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
@@ -24,23 +24,24 @@
 #define TERM_MS     60000
 #define KILL_MS     10000
 
-/* ---- is it there ---- */
+/* ---- is there a daemon ---- */
 
-static void lock_path(const struct opcontrol *ctl, struct op_text *path)
+static struct op_text lock_path(const char *session_dir)
 {
-	op_text_printf(path, "%s/" OP_SESSION_LOCK, ctl->session_dir);
+	struct op_text path = { 0 };
+
+	op_text_printf(&path, "%s/" OP_SESSION_LOCK, session_dir);
+	return path;
 }
 
-/* A pid may have been given to another process since; a zombie has ended. */
+/* Another process may have the pid by now. A zombie has ended. */
 static bool is_daemon(pid_t pid)
 {
 	char path[64], *stat, *comm, *end;
 	bool alive;
 
-	if (pid <= 0)
-		return false;
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (op_file_read(AT_FDCWD, path, 4096, &stat) < 0)
+	if (pid <= 0 || op_file_read(AT_FDCWD, path, 4096, &stat) < 0)
 		return false;
 	comm = strchr(stat, '(');
 	end = strrchr(stat, ')');
@@ -77,7 +78,10 @@ static int compare_file(const char *name, void *arg)
 	return is_denied(err) ? err : 0;
 }
 
-/* Whose descriptors are not to be seen is believed: only a daemon writes its pid into a lock that it holds. */
+/*
+ * True when the process has the file open, and when its descriptors cannot be read: only a daemon
+ * writes its pid into a lock that it holds.
+ */
 static bool has_open(pid_t pid, const char *path)
 {
 	char fd_dir[64];
@@ -91,13 +95,15 @@ static bool has_open(pid_t pid, const char *path)
 	return file.found || is_denied(err);
 }
 
-/* The daemon that holds the lock of a session directory; 0: none that can be told. A lock that nobody holds may have any pid in it. */
+/*
+ * The daemon that holds the lock of a session directory; 0: none is known. A lock that nobody holds
+ * may contain any pid.
+ */
 static pid_t find_holder(const char *session_dir)
 {
-	struct op_text path = { 0 };
+	struct op_text path = lock_path(session_dir);
 	pid_t pid = 0;
 
-	op_text_printf(&path, "%s/" OP_SESSION_LOCK, session_dir);
 	if (op_session_is_locked(session_dir))
 		pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
 	if (!is_daemon(pid) || !has_open(pid, op_text_get(&path)))
@@ -106,37 +112,43 @@ static pid_t find_holder(const char *session_dir)
 	return pid;
 }
 
-/* What the lock of a daemon that was killed says to the next one. */
+/* Without the lock file, this mark tells the next daemon that the last one was killed. */
 static int leave_unclean(const struct opcontrol *ctl)
 {
 	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 
 	if (fd < 0)
-		return -1;
+		return -errno;
 	err = op_session_leave_unclean(fd);
 	close(fd);
 	return err;
 }
 
-/* The daemon holds its lock with flock(2): what can be locked here is nobody's. */
+/* A daemon holds its lock with flock(2). If we get the lock, no daemon has it. */
 static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err;
 
 	if (fd < 0)
 		return;
 	if (!flock(fd, LOCK_EX | LOCK_NB)) {
 		puts("Detected stale lock file. Removing.");
-		if (leave_unclean(ctl) < 0 || unlink(path) < 0)
-			opr_error(1, "cannot remove %s: %s", path, strerror(errno));
+		err = leave_unclean(ctl);
+		if (!err && unlink(path) < 0)
+			err = -errno;
+		if (err)
+			opr_error(1, "cannot remove %s: %s", path, strerror(-err));
 	}
 	close(fd);
 }
 
-/* Nobody answers at the socket: what does the lock say? unit_pid: the daemon that systemd has, wherever its session directory is; 0: none. */
-static void look_at_lock(const struct opcontrol *ctl, pid_t unit_pid, struct ctl_daemon *daemon)
+/*
+ * Finds a daemon that does not answer. unit_pid: the daemon of systemd, which may have another
+ * session directory; 0: none.
+ */
+static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, struct ctl_daemon *daemon)
 {
-	struct op_text path = { 0 };
+	struct op_text path;
 
 	daemon->pid = find_holder(ctl->session_dir);
 	if (!daemon->pid)
@@ -145,20 +157,18 @@ static void look_at_lock(const struct opcontrol *ctl, pid_t unit_pid, struct ctl
 		daemon->presence = CTL_MUTE;
 		return;
 	}
-	lock_path(ctl, &path);
+	path = lock_path(ctl->session_dir);
 	if (geteuid() == 0 && !ctl->json)
 		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);
 }
 
-/* The lock is its owner's to read: others know of the daemon by what the socket says. */
+/* Only its owner may read the lock. For other users the reply at the socket must be enough. */
 static bool is_hidden(const struct opcontrol *ctl)
 {
-	struct op_text path = { 0 };
-	bool hidden;
+	struct op_text path = lock_path(ctl->session_dir);
+	bool hidden = access(op_text_get(&path), R_OK) < 0 && errno == EACCES;
 
-	lock_path(ctl, &path);
-	hidden = access(op_text_get(&path), R_OK) < 0 && errno == EACCES;
 	op_text_free(&path);
 	return hidden;
 }
@@ -167,7 +177,7 @@ static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes
 {
 	if (op_control_status_parts(payload, nr_bytes, &daemon->status, &daemon->events, &daemon->cpus) < 0) {
 		free(payload);
-		return opr_error(1, "opd is of another version than this opcontrol: its status has a form of its own");
+		return opr_error(1, "opd is of another version than this opcontrol: its status has another form");
 	}
 	daemon->presence = CTL_PRESENT;
 	daemon->pid = (pid_t)daemon->status->pid;
@@ -175,7 +185,7 @@ static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes
 	return 0;
 }
 
-/* The daemon says that it is ending, or it has gone. */
+/* The daemon says that it is ending, or it is gone. */
 static bool is_ending(int err)
 {
 	static const int errors[] = { -ESHUTDOWN, -ENOENT, -ECONNREFUSED, -ECONNRESET, -EPIPE };
@@ -184,14 +194,6 @@ static bool is_ending(int err)
 		if (errors[i] == err)
 			return true;
 	return false;
-}
-
-/* It can be ended, by signals. */
-static void become_other_version(struct ctl_daemon *daemon, char **message)
-{
-	daemon->presence = CTL_MUTE;
-	daemon->other_version = *message;
-	*message = NULL;
 }
 
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
@@ -216,12 +218,13 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	else if ((err == -ETIMEDOUT || err == -ESHUTDOWN) && is_hidden(ctl))
 		rc = opr_error(1, "opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
-		look_at_lock(ctl, unit_pid, &daemon);
+		find_mute(ctl, unit_pid, &daemon);
 	else if (err == -EPROTONOSUPPORT && (daemon.pid = unit_pid ? unit_pid : find_holder(ctl->session_dir)))
-		become_other_version(&daemon, &message);
+		daemon = (struct ctl_daemon){ .presence = CTL_MUTE, .pid = daemon.pid, .other_version = message };
 	else
 		rc = opr_error(1, "%s", message ? message : strerror(-err));
-	free(message);
+	if (message != daemon.other_version)
+		free(message);
 	daemon.ending = err == -ESHUTDOWN;
 	if (!rc)
 		*ret_daemon = daemon;
@@ -231,9 +234,20 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 void ctl_daemon_free(struct ctl_daemon *daemon)
 {
 	free(daemon->payload);
-	daemon->payload = NULL;
 	free(daemon->other_version);
-	daemon->other_version = NULL;
+	*daemon = (struct ctl_daemon){ 0 };
+}
+
+int ctl_with_daemon(struct opcontrol *ctl, ctl_act_fn *act)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = act(ctl, &daemon);
+	ctl_daemon_free(&daemon);
+	return rc;
 }
 
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -244,20 +258,24 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 		return opr_error(1, "opd (pid %d) is shutting down", (int)daemon->pid);
 	if (find_holder(ctl->session_dir) != daemon->pid)
 		return opr_error(1, "opd (pid %d) runs, but does not answer at %s", (int)daemon->pid, ctl->config.control_socket);
-	return opr_error(1, "opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
-			ctl->config.control_socket);
+	return opr_error(1, "opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid,
+			 ctl->session_dir, ctl->config.control_socket);
 }
 
-/* The options that the commands stand for. */
+/* The options of opcontrol that send the commands. */
 static const char *const request_names[] = {
 	[OP_CONTROL_STATUS] = "status", [OP_CONTROL_START] = "start", [OP_CONTROL_STOP] = "stop",
 	[OP_CONTROL_DUMP] = "dump",     [OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
 };
 
-/* The request has come to the daemon, whatever it says to it: errors of the call itself have numbers of their own. */
-static bool was_taken(int err)
+/*
+ * True when the daemon got the request, even if it failed there: the errors below come from the
+ * call itself.
+ */
+static bool was_received(int err)
 {
-	static const int errors[] = { -ETIMEDOUT, -EPROTO, -EPROTOTYPE, -EPROTONOSUPPORT, -EAGAIN, -ENAMETOOLONG, -EACCES, -EPERM, -ENOMEM };
+	static const int errors[] = { -ETIMEDOUT,    -EPROTO, -EPROTOTYPE, -EPROTONOSUPPORT, -EAGAIN,
+				      -ENAMETOOLONG, -EACCES, -EPERM,      -ENOMEM };
 
 	for (size_t i = 0; i < op_array_size(errors); i++)
 		if (errors[i] == err)
@@ -265,7 +283,7 @@ static bool was_taken(int err)
 	return true;
 }
 
-/* 0 or -errno, after a message. */
+/* 0, or -errno after a message. */
 static int send_request(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms, bool may_be_ending)
 {
 	char *message = NULL;
@@ -289,12 +307,7 @@ int ctl_request(const struct opcontrol *ctl, enum op_control_command command)
 
 /* ---- the end ---- */
 
-static int open_pidfd(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-static bool gone_within(int pidfd, int timeout_ms)
+static bool ends_within(int pidfd, int timeout_ms)
 {
 	struct pollfd pollfd = { .fd = pidfd, .events = POLLIN };
 
@@ -306,21 +319,26 @@ static bool send_signal(int pidfd, int number)
 	return !syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-/* A process that is to go: it is only signalled while it holds the lock of the session directory. */
+/*
+ * A daemon that is to end. It gets signals only while it holds the lock of the session directory.
+ */
 struct ending {
 	pid_t pid;
 	int pidfd;
 	const char *session_dir;
-	bool asked;
+	bool asked; /* it was told to end */
 };
 
-/* What follows each other until the process is gone; 0: only wait, it was asked. A process that was stopped ends when it goes on. */
+/*
+ * The steps until the process is gone. The first one only waits, for a process that was told to
+ * end.
+ */
 static const struct {
 	int signal;
 	int wait_ms;
-} insisting[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
+} steps[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
 
-/* The daemon that systemd has may have another session directory. */
+/* The daemon of systemd may have another session directory. */
 static bool holds_lock(const struct opcontrol *ctl, const struct ending *ending)
 {
 	pid_t unit_pid;
@@ -331,28 +349,29 @@ static bool holds_lock(const struct opcontrol *ctl, const struct ending *ending)
 	return unit_pid == ending->pid && is_daemon(unit_pid);
 }
 
-/* *ret_killed: nothing else helped. */
+/* *ret_killed: only SIGKILL helped. */
 static int await_end(const struct opcontrol *ctl, const struct ending *ending, bool *ret_killed)
 {
-	for (size_t i = ending->asked ? 0 : 1; i < op_array_size(insisting); i++) {
-		if (insisting[i].signal) {
+	for (size_t i = ending->asked ? 0 : 1; i < op_array_size(steps); i++) {
+		if (steps[i].signal) {
 			if (!holds_lock(ctl, ending))
-				break; /* it was let go of, which is the last that a daemon does */
+				break; /* a daemon releases the lock as its last action */
 			if (ctl->verbose)
-				printf("Sending signal %d to process %d.\n", insisting[i].signal, (int)ending->pid);
-			if (!send_signal(ending->pidfd, insisting[i].signal) && errno == ESRCH)
+				printf("Sending signal %d to process %d.\n", steps[i].signal, (int)ending->pid);
+			if (!send_signal(ending->pidfd, steps[i].signal) && errno == ESRCH)
 				return 0;
+			/* a stopped process takes signals when it continues */
 			send_signal(ending->pidfd, SIGCONT);
-			*ret_killed = insisting[i].signal == SIGKILL;
+			*ret_killed = steps[i].signal == SIGKILL;
 		}
-		if (gone_within(ending->pidfd, insisting[i].wait_ms))
+		if (ends_within(ending->pidfd, steps[i].wait_ms))
 			return 0;
 	}
-	return gone_within(ending->pidfd, TERM_MS) ? 0 : opr_error(1, "opd (pid %d) does not end", (int)ending->pid);
+	return ends_within(ending->pidfd, TERM_MS) ? 0 : opr_error(1, "opd (pid %d) does not end", (int)ending->pid);
 }
 
-/* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
-static bool is_there_still(const struct opcontrol *ctl, const struct ctl_daemon *daemon, const struct ending *ending)
+/* Another process may have got the pid before the pidfd was opened. */
+static bool is_still_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, const struct ending *ending)
 {
 	return daemon->presence == CTL_PRESENT ? is_daemon(ending->pid) : holds_lock(ctl, ending);
 }
@@ -361,22 +380,22 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 {
 	bool present = daemon->presence == CTL_PRESENT;
 	struct ending ending = { .pid = daemon->pid,
-				 .pidfd = open_pidfd(daemon->pid),
+				 .pidfd = op_sys_pidfd_open(daemon->pid),
 				 .session_dir = present ? daemon->status->session_dir : ctl->session_dir,
 				 .asked = daemon->ending };
 	bool killed = false;
 	int rc = 0;
 
-	*ret_ended = ending.pidfd < 0 && errno == ESRCH;
+	*ret_ended = ending.pidfd == -ESRCH;
 	if (*ret_ended)
 		return 0;
 	if (ending.pidfd < 0)
-		return opr_error(1, "cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(errno));
+		return opr_error(1, "cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(-ending.pidfd));
 	*ret_ended = true;
-	if (is_there_still(ctl, daemon, &ending)) {
+	if (is_still_daemon(ctl, daemon, &ending)) {
 		if (present) {
 			rc = send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
-			ending.asked = was_taken(rc);
+			ending.asked = was_received(rc);
 		}
 		*ret_ended = !await_end(ctl, &ending, &killed);
 	}
@@ -388,16 +407,15 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)
 {
-	bool present = daemon->presence == CTL_PRESENT;
-	struct op_text path = { 0 };
+	struct op_text path = lock_path(ctl->session_dir);
 	int rc;
 
-	if (present && daemon->status->state == OP_DAEMON_RUNNING)
-		puts("Stopping profiling."); /* a part of SHUTDOWN: a request STOP would keep the next daemon from profiling */
+	/* SHUTDOWN includes it. A request STOP would make the next daemon start paused. */
+	if (daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING)
+		puts("Stopping profiling.");
 	rc = end_process(ctl, daemon, ret_ended);
 	if (*ret_ended)
 		puts("Daemon stopped.");
-	lock_path(ctl, &path);
 	if (*ret_ended && op_lock_owner(AT_FDCWD, op_text_get(&path)) == daemon->pid)
 		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);

@@ -20,18 +20,6 @@ static int load_config(struct opcontrol *ctl, const char *option)
 	return err < 0;
 }
 
-static int run_status(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	rc = ctl_show_status(ctl, &daemon);
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
 static int save_setup(struct opcontrol *ctl, const struct ctl_command_line *line)
 {
 	struct ctl_daemon daemon;
@@ -61,11 +49,11 @@ static int work(struct opcontrol *ctl, const struct ctl_command_line *line)
 	if (rc && !line->status && !(line->request && line->request->undemanding))
 		return rc;
 	if (line->status)
-		return run_status(ctl);
+		return ctl_with_daemon(ctl, ctl_show_status);
 	rc = line->nr_edits ? save_setup(ctl, line) : 0;
-	if (!rc && line->request)
-		rc = line->request->run(ctl);
-	return rc;
+	if (rc || !line->request)
+		return rc;
+	return line->request->act ? ctl_with_daemon(ctl, line->request->act) : line->request->run(ctl);
 }
 
 static int run(const struct ctl_command_line *line)
@@ -88,7 +76,8 @@ int main(int argc, const char **argv)
 	enum opr_request request = OPR_DONE;
 	int rc;
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* lines of both streams stay in their order, also in one file */
+	/* lines of both streams stay in their order, also in one file */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	rc = ctl_command_line_read(&line, argc, argv, &request);
 	if (!rc && request == OPR_RUN)
 		rc = run(&line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the files of opcontrol share; README.md says what is in which. A function that returns an int returns 0, or another value after one line to the
- * user, unless its comment says otherwise.
+ * What the files of opcontrol share; README.md says what is in which. A function that returns an
+ * int returns 0, or another value after one line to the user, unless its comment says otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -42,35 +42,41 @@ struct ctl_editing {
 	bool has_events, has_default; /* --event was given in this call */
 };
 
+typedef int ctl_act_fn(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 
-/* A row of the table of options: a request has `run`, a setup option has `edit`, another option has neither. */
+/*
+ * A row of the table of options: a request has `run`, a setup option has `edit`, another option has
+ * neither.
+ */
 struct ctl_option {
-	struct opr_option row; /* its offset: of a request none, of a setup option that of a number in struct op_setup */
+	/* its offset: of a request none, of a setup option that of a number in struct op_setup */
+	struct opr_option row;
 	int (*run)(struct opcontrol *ctl);
-	bool anybody;        /* the request needs no root */
-	bool undemanding;    /* the request works without a readable setup */
+	ctl_act_fn *act;  /* in the place of `run`, with the daemon */
+	bool anybody;     /* the request needs no root */
+	bool undemanding; /* the request works without a readable setup */
 	ctl_edit_fn edit;
 	bool inert;          /* kept in the setup, but without effect in opd */
 	const char *ignored; /* why the option is not even kept; NULL: it is kept */
 };
 
-/* ---- requests.c ---- */
+/* ---- requests.c, save.c ---- */
 
 int ctl_run_init(struct opcontrol *ctl);
 int ctl_run_start_daemon(struct opcontrol *ctl);
 int ctl_run_start(struct opcontrol *ctl);
 int ctl_run_dump(struct opcontrol *ctl);
-int ctl_run_stop(struct opcontrol *ctl);
-int ctl_run_shutdown(struct opcontrol *ctl);
-int ctl_run_deinit(struct opcontrol *ctl);
-int ctl_run_reset(struct opcontrol *ctl);
-int ctl_run_save(struct opcontrol *ctl); /* save.c */
 int ctl_run_list_events(struct opcontrol *ctl);
+int ctl_stop(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+int ctl_shutdown(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+int ctl_deinit(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+int ctl_reset(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
 /*
- * --apply: ends the daemon and starts another one with the setup that waits. If that fails, it starts one with the setup before. The new daemon profiles if
- * this one does.
+ * --apply: ends the daemon and starts another one with the setup that waits. If that fails, it
+ * starts one with the setup before. The new daemon profiles if this one does.
  */
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
@@ -79,7 +85,11 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 enum ctl_presence {
 	CTL_ABSENT,  /* there is no daemon */
 	CTL_PRESENT, /* it answers */
-	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer, or only in another version of the protocol */
+	/*
+	 * it holds the lock of the session directory, but does not answer, or only in another
+	 * version of the protocol
+	 */
+	CTL_MUTE,
 };
 
 struct ctl_daemon {
@@ -93,9 +103,15 @@ struct ctl_daemon {
 	const struct op_ledger_cpu *cpus;
 };
 
-/* Looks for the daemon. As root it removes a stale lock and says so, but not with --json. On success the caller frees with ctl_daemon_free. */
+/*
+ * Looks for the daemon. As root it removes a stale lock and says so, but not with --json. On
+ * success the caller frees with ctl_daemon_free.
+ */
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon) OP_MUST_CHECK;
 void ctl_daemon_free(struct ctl_daemon *daemon);
+
+/* Looks for the daemon and calls `act` with it. */
+int ctl_with_daemon(struct opcontrol *ctl, ctl_act_fn *act) OP_MUST_CHECK;
 
 /* Tells the user that the daemon does not answer, or that it is ending. Returns 1. */
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
@@ -104,8 +120,9 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
 /*
- * Ends the daemon: by SHUTDOWN, then by signals while it holds the lock of its session directory. *ret_ended is true when the daemon is gone. The function can fail
- * all the same: the daemon could not write its last samples, refused the request, or was killed.
+ * Ends the daemon: by SHUTDOWN, then by signals while it holds the lock of its session directory.
+ * *ret_ended is true when the daemon is gone. The function can fail all the same: the daemon could
+ * not write its last samples, refused the request, or was killed.
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
@@ -117,13 +134,18 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 bool ctl_is_systemds(const struct opcontrol *ctl);
 
 enum ctl_unit {
-	CTL_UNIT_NONE,   /* not systemd's daemon, or systemd does not say: ask at the socket */
-	CTL_UNIT_SLEEPS, /* the daemon does not run; a connection to the socket would start it (opd.socket) */
+	CTL_UNIT_NONE, /* not systemd's daemon, or systemd does not say: ask at the socket */
+	/* the daemon does not run; a connection to the socket would start it (opd.socket) */
+	CTL_UNIT_SLEEPS,
 	CTL_UNIT_RUNS,
-	CTL_UNIT_ENDS, /* the daemon is ending; a connection to the socket would start the next one */
+	/* the daemon is ending; a connection to the socket would start the next one */
+	CTL_UNIT_ENDS,
 };
 
-/* What systemd says of opd.service. *ret_pid: the process of CTL_UNIT_RUNS and CTL_UNIT_ENDS, else 0. */
+/*
+ * What systemd says of opd.service. *ret_pid: the process of CTL_UNIT_RUNS and CTL_UNIT_ENDS, else
+ * 0.
+ */
 enum ctl_unit ctl_unit_state(const struct opcontrol *ctl, pid_t *ret_pid);
 
 /* Stops opd.socket, until somebody starts the socket or the daemon. */
@@ -136,29 +158,40 @@ int ctl_start_unit(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 #define CTL_ANOTHER 2
 
-/* Starts the daemon, which must not run, and waits until it is ready. CTL_ANOTHER, without a message: somebody else has started one, and that one answers. */
+/*
+ * Starts the daemon, which must not run, and waits until it is ready. CTL_ANOTHER, without a
+ * message: somebody else has started one, and that one answers.
+ */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- setup_file.c ---- */
 
-/* Tells the user that `action` fails on a session directory, or on the file `name` in it, and what helps. Returns 1. */
+/*
+ * Tells the user that `action` fails on a session directory, or on the file `name` in it, and what
+ * helps. Returns 1.
+ */
 int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char *dir, const char *name, int err);
 
 /*
- * Reads the setup in force, daemonrc. With may_promote, as root and without a daemon, daemonrc_new first takes its place. A damaged setup is an error, but not
- * when the call changes the setup: ctl_save_setup replaces it.
+ * Reads the setup in force, daemonrc. With may_promote, as root and without a daemon, daemonrc_new
+ * first takes its place. A damaged setup is an error, but not when the call changes the setup:
+ * ctl_save_setup replaces it.
  */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
-/* Reads the setup in force for ctl_restore_setup. Freed with op_setup_free; false: it is damaged or cannot be read. */
+/*
+ * Reads the setup in force for ctl_restore_setup. Freed with op_setup_free; false: it is damaged or
+ * cannot be read.
+ */
 bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup) OP_MUST_CHECK;
 
 /* Puts a setup of ctl_note_setup in force again. */
 int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup) OP_MUST_CHECK;
 
 /*
- * Applies the edits to the setup and writes it: to daemonrc, or to daemonrc_new while a daemon runs. On an error nothing is written, and directories made for it
- * are removed. It replaces a damaged setup by the defaults, and warns.
+ * Applies the edits to the setup and writes it: to daemonrc, or to daemonrc_new while a daemon
+ * runs. On an error nothing is written, and directories made for it are removed. It replaces a
+ * damaged setup by the defaults, and warns.
  */
 int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits) OP_MUST_CHECK;
 
@@ -181,6 +214,6 @@ int ctl_check_counts(const struct op_setup *setup);
 /* ---- status.c ---- */
 
 /* Prints the state, the setup and the ledger, as text or JSON. */
-int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+int ctl_show_status(struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
 
 #endif

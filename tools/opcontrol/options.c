@@ -8,8 +8,8 @@
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 
-#define INERT   " (kept, but of no effect in opd)"
-#define IGNORED " (ignored)"
+#define INERT             " (kept, but of no effect in opd)"
+#define IGNORED           " (ignored)"
 #define SETUP_FIELD(name) offsetof(struct op_setup, name)
 #define LINE_FIELD(name)  offsetof(struct ctl_command_line, name)
 
@@ -17,23 +17,26 @@ static const struct ctl_option options[] = {
 	{ .row = { .help = "Requests, one in a call:" } },
 	{ .row = { .name = "init", .help = "for oprofile's scripts: there is nothing to load" }, .run = ctl_run_init },
 	{ .row = { .name = "start-daemon", .help = "start the daemon, not yet profiling" }, .run = ctl_run_start_daemon },
-	{ .row = { .name = "start", .short_name = 's', .help = "start profiling, and the daemon if needed" }, .run = ctl_run_start },
+	{ .row = { .name = "start", .short_name = 's', .help = "start profiling, and the daemon if needed" },
+	  .run = ctl_run_start },
 	{ .row = { .name = "dump", .short_name = 'd', .help = "write to the disk what was counted" },
 	  .run = ctl_run_dump,
 	  .anybody = true },
 	{ .row = { .name = "stop", .short_name = 't', .help = "stop profiling; the daemon stays" },
-	  .run = ctl_run_stop,
+	  .act = ctl_stop,
 	  .undemanding = true },
 	{ .row = { .name = "shutdown", .short_name = 'h', .help = "stop profiling and end the daemon" },
-	  .run = ctl_run_shutdown,
+	  .act = ctl_shutdown,
 	  .undemanding = true },
-	{ .row = { .name = "reset", .help = "remove the samples of the current session" }, .run = ctl_run_reset },
+	{ .row = { .name = "reset", .help = "remove the samples of the current session" }, .act = ctl_reset },
 	{ .row = { .name = "save", .value_help = "NAME", .help = "close the current session and keep its samples as session NAME" },
-	  .run = ctl_run_save },
+	  .act = ctl_save },
 	{ .row = { .name = "deinit", .help = "for oprofile's scripts: as --shutdown, there is nothing to unload" },
-	  .run = ctl_run_deinit,
+	  .act = ctl_deinit,
 	  .undemanding = true },
-	{ .row = { .name = "list-events", .short_name = 'l', .help = "list the events" }, .run = ctl_run_list_events, .anybody = true },
+	{ .row = { .name = "list-events", .short_name = 'l', .help = "list the events" },
+	  .run = ctl_run_list_events,
+	  .anybody = true },
 
 	{ .row = { .help = "Setup, alone or with --start and --start-daemon:" } },
 	{ .row = { .name = "event",
@@ -46,11 +49,16 @@ static const struct ctl_option options[] = {
 		   .value_help = "none,library,kernel,thread,cpu,all,cgroup",
 		   .help = "what gets sample files of its own" },
 	  .edit = ctl_edit_separate },
-	{ .row = { .name = "vmlinux", .value_help = "FILE", .help = "the uncompressed kernel that runs" }, .edit = ctl_edit_vmlinux },
-	{ .row = { .name = "no-vmlinux", .help = "no kernel file: symbols come from /proc/kallsyms" }, .edit = ctl_edit_no_vmlinux },
+	{ .row = { .name = "vmlinux", .value_help = "FILE", .help = "the uncompressed kernel that runs" },
+	  .edit = ctl_edit_vmlinux },
+	{ .row = { .name = "no-vmlinux", .help = "no kernel file: symbols come from /proc/kallsyms" },
+	  .edit = ctl_edit_no_vmlinux },
 	{ .row = { .name = "session-dir", .value_help = "DIR", .help = "where the daemon keeps its samples" },
 	  .edit = ctl_edit_session_dir },
-	{ .row = { .name = "callgraph", .short_name = 'c', .value_help = "DEPTH", .help = "follow so many callers of each sample; 0: none" },
+	{ .row = { .name = "callgraph",
+		   .short_name = 'c',
+		   .value_help = "DEPTH",
+		   .help = "follow so many callers of each sample; 0: none" },
 	  .edit = ctl_edit_callgraph },
 	{ .row = { .name = "image",
 		   .short_name = 'i',
@@ -69,7 +77,10 @@ static const struct ctl_option options[] = {
 		   .help = "watershed of the event buffer" INERT },
 	  .edit = ctl_edit_number,
 	  .inert = true },
-	{ .row = { .name = "cpu-buffer-size", .value_help = "N", .offset = SETUP_FIELD(cpu_buffer_size), .help = "buffer of a CPU" INERT },
+	{ .row = { .name = "cpu-buffer-size",
+		   .value_help = "N",
+		   .offset = SETUP_FIELD(cpu_buffer_size),
+		   .help = "buffer of a CPU" INERT },
 	  .edit = ctl_edit_number,
 	  .inert = true },
 	{ .row = { .name = "xen", .value_help = "FILE", .help = "a Xen kernel" IGNORED },
@@ -135,9 +146,10 @@ static int take_edit(struct ctl_command_line *line, const struct ctl_option *opt
 
 static int take(void *line, const struct opr_option *row, const char *value)
 {
-	const struct ctl_option *option = (const struct ctl_option *)(const void *)row; /* its first member */
+	/* its first member */
+	const struct ctl_option *option = (const struct ctl_option *)(const void *)row;
 
-	if (option->run)
+	if (option->run || option->act)
 		return take_request(line, option, value);
 	return option->edit ? take_edit(line, option, value) : opr_option_take(line, row, value);
 }

@@ -16,10 +16,12 @@ struct ctl_command_line {
 };
 
 /*
- * Reads the command line into an empty structure, to be freed with ctl_command_line_free in any case. 0, or another value after a message, also when options are given that do
- * not go together, or without the rights that they need.
+ * Reads the command line into an empty structure, to be freed with ctl_command_line_free in any
+ * case. 0, or another value after a message, also when options are given that do not go together,
+ * or without the rights that they need.
  */
-int ctl_command_line_read(struct ctl_command_line *line, int argc, const char **argv, enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
+int ctl_command_line_read(struct ctl_command_line *line, int argc, const char **argv,
+			  enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 
 void ctl_command_line_free(struct ctl_command_line *line) OP_NONNULL;
 

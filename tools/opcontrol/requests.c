@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What each request does. */
+/* The requests of the command line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,8 +49,11 @@ static void announce_default(const struct opcontrol *ctl)
 	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
 }
 
-/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last --start or --stop say: this one, no other. */
-static int want_pause(const struct opcontrol *ctl, int *ret_fd)
+/*
+ * Makes the next daemon start paused, whatever ProfileOnStart= and the last --start or --stop say.
+ * It holds for that daemon only. *ret_fd: the session directory.
+ */
+static int request_pause(const struct opcontrol *ctl, int *ret_fd)
 {
 	int fd, err = op_file_make_dirs(ctl->session_dir);
 
@@ -71,12 +74,13 @@ static int want_pause(const struct opcontrol *ctl, int *ret_fd)
 
 static int spawn_paused(const struct opcontrol *ctl)
 {
-	int fd = -1, rc = want_pause(ctl, &fd), err;
+	int fd = -1, rc = request_pause(ctl, &fd), err;
 
 	if (rc)
 		return rc;
 	rc = ctl_spawn_daemon(ctl);
-	err = op_session_take_pause(fd); /* no daemon has come up, or one that uses another directory */
+	/* still there when no daemon started, or one in another directory */
+	err = op_session_take_pause(fd);
 	if (err && err != -ENOENT)
 		opr_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
 	close(fd);
@@ -149,26 +153,19 @@ static int say_not_running(void)
 	return 0;
 }
 
-int ctl_run_stop(struct opcontrol *ctl)
+int ctl_stop(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_ABSENT) {
-		rc = say_not_running();
-	} else if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
-	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
-		puts("Stopping profiling.");
-		rc = ctl_request(ctl, OP_CONTROL_STOP);
-	}
-	ctl_daemon_free(&daemon);
-	return rc;
+	if (daemon->presence == CTL_ABSENT)
+		return say_not_running();
+	if (daemon->presence == CTL_MUTE)
+		return ctl_fail_mute(ctl, daemon);
+	if (daemon->status->state != OP_DAEMON_RUNNING)
+		return 0;
+	puts("Stopping profiling.");
+	return ctl_request(ctl, OP_CONTROL_STOP);
 }
 
-/* What root has ended stays so: nobody who connects has systemd start it again. */
+/* Also closes opd.socket, so that no connection makes systemd start the daemon again. */
 static int end_for_good(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	bool ended = true;
@@ -179,43 +176,31 @@ static int end_for_good(const struct opcontrol *ctl, const struct ctl_daemon *da
 	return rc;
 }
 
-int ctl_run_shutdown(struct opcontrol *ctl)
+int ctl_shutdown(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_ABSENT)
+	if (daemon->presence == CTL_ABSENT)
 		say_not_running();
-	rc = end_for_good(ctl, &daemon);
-	ctl_daemon_free(&daemon);
-	return rc;
+	return end_for_good(ctl, daemon);
 }
 
-int ctl_run_deinit(struct opcontrol *ctl)
+int ctl_deinit(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
+	int rc = end_for_good(ctl, daemon);
 
-	if (rc)
-		return rc;
-	rc = end_for_good(ctl, &daemon);
 	puts("There is no module to unload: perf events are a part of the kernel.");
-	ctl_daemon_free(&daemon);
 	return rc;
 }
 
-/* Of a daemon that does not answer nobody knows more than what it was to do. */
-static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+/* A daemon that does not answer: the session directory says what it was told to do last. */
+static bool was_told_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bool wanted = fd < 0 ? ctl->config.profile_on_start : op_session_wants_profiling(fd, ctl->config.profile_on_start);
 
 	if (fd >= 0)
 		close(fd);
-	opr_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
-		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "begins paused");
+	opr_warn("opd (pid %d) %s: the next one %s, as the last --start or --stop says", (int)daemon->pid,
+		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "starts paused");
 	return wanted;
 }
 
@@ -236,16 +221,19 @@ static bool is_absent(const struct opcontrol *ctl)
 	return absent;
 }
 
-/* The reason is told already. A profiler that is always on goes on as it was. */
+/* The user knows the reason by now. A profiler that is always on must go on. */
 static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
 {
 	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
-		opr_warn("the setup of before is in force again, and the daemon runs with it");
+		opr_warn("the previous setup is in force again, and the daemon runs with it");
 	else
 		opr_warn(is_absent(ctl) ? "no daemon runs" : "the daemon does not profile");
 }
 
-/* No daemon has come up with the new setup, or one that cannot profile with it, which is ended. One that profiles and could not keep that it does so stays. */
+/*
+ * True when no daemon runs with the new setup. A daemon that should profile and does not is ended.
+ * One that profiles stays, even if it could not write that down.
+ */
 static bool has_failed(struct opcontrol *ctl, bool running)
 {
 	struct ctl_daemon daemon;
@@ -262,7 +250,8 @@ static bool has_failed(struct opcontrol *ctl, bool running)
 
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	bool running = daemon->presence == CTL_PRESENT ? daemon->status->state == OP_DAEMON_RUNNING : was_to_profile(ctl, daemon);
+	bool running =
+		daemon->presence == CTL_PRESENT ? daemon->status->state == OP_DAEMON_RUNNING : was_told_to_profile(ctl, daemon);
 	struct op_setup before;
 	bool has_before = ctl_note_setup(ctl, &before), ended;
 	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc = unwritten;
@@ -280,7 +269,7 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	return rc;
 }
 
-/* The session directory may be another user's: no link in it leads root elsewhere. */
+/* The session directory may belong to another user: a link in it must not lead root elsewhere. */
 static int clear_session(const struct opcontrol *ctl)
 {
 	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -291,8 +280,8 @@ static int clear_session(const struct opcontrol *ctl)
 	if (err == -ENOENT && fd < 0)
 		err = 0;
 	if (err < 0)
-		opr_error(1, "cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "", path ? path : "",
-			 strerror(-err), fd < 0 ? "" : "; what else was there is removed");
+		opr_error(1, "cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "",
+			  path ? path : "", strerror(-err), fd < 0 ? "" : "; all other files are removed");
 	free(path);
 	if (fd >= 0)
 		close(fd);
@@ -301,24 +290,14 @@ static int clear_session(const struct opcontrol *ctl)
 	return err < 0;
 }
 
-int ctl_run_reset(struct opcontrol *ctl)
+int ctl_reset(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE)
-		rc = ctl_fail_mute(ctl, &daemon);
-	else if (daemon.presence == CTL_PRESENT)
-		rc = ctl_request(ctl, OP_CONTROL_RESET);
-	else
-		rc = clear_session(ctl);
-	ctl_daemon_free(&daemon);
-	return rc;
+	if (daemon->presence == CTL_MUTE)
+		return ctl_fail_mute(ctl, daemon);
+	return daemon->presence == CTL_PRESENT ? ctl_request(ctl, OP_CONTROL_RESET) : clear_session(ctl);
 }
 
-/* Those of this host's CPU, or why there are none. */
+/* The events of this host's CPU, or why there are none. */
 static void list_ibs(void)
 {
 	const struct op_ibs_event *event;
@@ -333,7 +312,8 @@ static void list_ibs(void)
 	for (size_t i = 0; (event = op_ibs_event(i)); i++) {
 		if (!op_ibs_event_is_there(event, &host.cpu, host.caps))
 			continue;
-		printf("%s: (min count: %" PRIu64 ")\n\t%s", event->name, op_ibs_period_nearest(event->kind, 0), event->description);
+		printf("%s: (min count: %" PRIu64 ")\n\t%s", event->name, op_ibs_period_nearest(event->kind, 0),
+		       event->description);
 		if (event->amount != OP_IBS_SAMPLES)
 			printf(" (%s, not samples)", op_ibs_event_unit(event));
 		putchar('\n');
@@ -352,8 +332,8 @@ int ctl_run_list_events(struct opcontrol *ctl)
 			printf("\talso: %s\n", info->also);
 	}
 	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal; rNNN=NAME gives it a name");
-	puts("SUBSYSTEM:NAME: (min count: 1)\n\tA tracepoint of the kernel, as perf list and /sys/kernel/tracing/events have them");
-	puts("\nAnd what libpfm4 knows of this CPU, by its names: ophelp lists them.");
+	puts("SUBSYSTEM:NAME: (min count: 1)\n\tA tracepoint of the kernel, as in perf list and /sys/kernel/tracing/events");
+	puts("\nEvents that libpfm4 knows of this CPU have its names: ophelp lists them.");
 	list_ibs();
 	return 0;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --save: the daemon closes its session; where none runs, it is done here, under the daemon's lock. */
+/*
+ * --save: the daemon closes its session. If none runs, opcontrol does it, under the daemon's lock.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,20 +19,15 @@
 #include "tools/common/log.h"
 #include "tools/opcontrol/opcontrol.h"
 
-static int fail_exists(const char *name)
-{
-	return opr_error(1, "there is a session %s already: nothing was saved", name);
-}
-
-/* As with oprofile: no error. */
-static int tell_nothing(void)
+/* No error, as in oprofile. */
+static int say_nothing_saved(void)
 {
 	puts("There is no current session with samples: nothing was saved.");
 	return 0;
 }
 
-/* In a list of sessions a comma ends a name. */
-static void tell_words(const char *name)
+/* In a list of sessions a comma ends a name, unless it is escaped. */
+static void show_escaped(const char *name)
 {
 	struct op_text words = { 0 };
 
@@ -38,7 +35,7 @@ static void tell_words(const char *name)
 		return;
 	for (; *name; name++)
 		op_text_printf(&words, "%s%c", *name == ',' ? "\\" : "", *name);
-	printf("opreport and the others know it as 'session:%s'.\n", op_text_get(&words));
+	printf("opreport and the other tools know it as 'session:%s'.\n", op_text_get(&words));
 	op_text_free(&words);
 }
 
@@ -51,11 +48,14 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 		opr_error(1, "--save: %s", message ? message : strerror(-err));
 	free(message);
 	if (!err)
-		tell_words(name);
-	return err == -ENODATA ? tell_nothing() : err < 0;
+		show_escaped(name);
+	return err == -ENODATA ? say_nothing_saved() : err < 0;
 }
 
-/* What the daemon did not come to enter. A session in which something is no sample file is counted by the next daemon. */
+/*
+ * Counts the samples that a killed daemon did not enter. A session with foreign files is left to
+ * the next daemon.
+ */
 static int recount(struct op_session_ledger *ledger, int current_fd)
 {
 	int err = op_session_ledger_recount(ledger, current_fd);
@@ -65,7 +65,9 @@ static int recount(struct op_session_ledger *ledger, int current_fd)
 	return err == -EBADMSG ? 0 : err;
 }
 
-/* The ledger says that the session is the user's. A session of another program has none. */
+/*
+ * Enters in the ledger that the user saved the session. A session of another program has no ledger.
+ */
 static int mark_saved(int current_fd, bool is_unclean)
 {
 	struct op_session_ledger ledger;
@@ -87,7 +89,7 @@ static int has_files(int current_fd, bool *ret_has)
 	int err = op_session_list(current_fd, &list, NULL);
 
 	if (err == -EBADMSG) {
-		*ret_has = true; /* it is full of something */
+		*ret_has = true; /* there are files, but not only sample files */
 		return 0;
 	}
 	if (err)
@@ -97,7 +99,10 @@ static int has_files(int current_fd, bool *ret_has)
 	return 0;
 }
 
-/* The daemon's rule; where the ledger is not there, or is behind after a kill, the files know. */
+/*
+ * Asks the ledger, as the daemon does. Without one, or when it is behind after a kill, the files
+ * answer.
+ */
 static int has_samples(int current_fd, bool *ret_has)
 {
 	struct op_session_ledger ledger;
@@ -113,7 +118,10 @@ static int has_samples(int current_fd, bool *ret_has)
 	return 0;
 }
 
-/* After a kill or a power cut the session stays marked: the next daemon looks at every file of it, as it would have done at the current one. */
+/*
+ * After a kill or a power cut the session keeps its mark, so that the next daemon checks every file
+ * of it.
+ */
 static int close_current(int session_fd, int current_fd, const char *name)
 {
 	bool has = false, is_unclean = !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
@@ -144,12 +152,12 @@ static int save_locked(const struct opcontrol *ctl, int session_fd, const char *
 	if (current_fd >= 0)
 		close(current_fd);
 	if (err == -ENODATA || (err == -ENOENT && current_fd < 0))
-		return tell_nothing();
+		return say_nothing_saved();
 	if (err == -EEXIST)
-		return fail_exists(name);
+		return opr_error(1, "there is a session %s already: nothing was saved", name);
 	if (err)
 		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err);
-	tell_words(name);
+	show_escaped(name);
 	return 0;
 }
 
@@ -158,7 +166,7 @@ static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
 
 	if (session_fd < 0 && errno == ENOENT)
-		return tell_nothing();
+		return say_nothing_saved();
 	if (session_fd < 0)
 		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
 	lock_fd = op_session_lock(session_fd);
@@ -174,23 +182,13 @@ static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 	return rc;
 }
 
-int ctl_run_save(struct opcontrol *ctl)
+int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	const char *name = ctl->request_arg, *fault = op_session_name_fault(name);
-	struct ctl_daemon daemon;
-	int rc;
 
 	if (fault)
 		return opr_error(1, "--save=%s: a session cannot have that name: %s", name, fault);
-	rc = ctl_find_daemon(ctl, &daemon);
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE)
-		rc = ctl_fail_mute(ctl, &daemon);
-	else if (daemon.presence == CTL_PRESENT)
-		rc = ask_daemon(ctl, name);
-	else
-		rc = save_without_daemon(ctl, name);
-	ctl_daemon_free(&daemon);
-	return rc;
+	if (daemon->presence == CTL_MUTE)
+		return ctl_fail_mute(ctl, daemon);
+	return daemon->presence == CTL_PRESENT ? ask_daemon(ctl, name) : save_without_daemon(ctl, name);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The setup options, one function for each. */
+/* Setup options: each function applies one of them. */
 #include <errno.h>
 #include <limits.h>
 #include <strings.h>
@@ -19,7 +19,7 @@ static bool is_same(const struct op_event *a, const struct op_event *b)
 	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
 }
 
-/* Derived events of IBS come out of the same samples, so they must want the same. */
+/* Derived events of IBS come from the same samples, so they must agree about them. */
 static int check_together(const struct op_setup *setup)
 {
 	struct op_event_list list;
@@ -53,12 +53,12 @@ static int add_event(struct op_setup *setup, const char *spec)
 	}
 	for (size_t i = 0; i < setup->nr_events; i++)
 		if (is_same(&setup->events[i], &event))
-			return opr_error(1, "event %s: given twice, its samples would be in one file", spec);
+			return opr_error(1, "event %s: given twice, the samples of both would be in one file", spec);
 	setup->events[setup->nr_events++] = event;
 	return check_together(setup);
 }
 
-/* The first --event of a call discards the events of the setup. */
+/* The first --event of a call removes the events of the setup. */
 int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	bool is_default = !strcmp(arg, "default");
@@ -88,8 +88,11 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 	return 1;
 }
 
-/* Takes over `value`, NULL: nothing; with characters that daemonrc cannot hold it is an error. */
-static int keep(char **field, char *value, const char *option)
+/*
+ * Puts `value`, which becomes the setup's, into a field. It may be NULL. An error: daemonrc cannot
+ * hold its characters.
+ */
+static int set_field(char **field, char *value, const char *option)
 {
 	if (value && !op_setup_value_ok(value)) {
 		opr_error(1, "--%s=%s: the setup can keep letters, digits and -_:,./ only", option, value);
@@ -101,20 +104,13 @@ static int keep(char **field, char *value, const char *option)
 	return 0;
 }
 
-static int keep_copy(char **field, const char *value, const char *option)
-{
-	char *copy = strdup(value);
-
-	return copy ? keep(field, copy, option) : opr_no_memory();
-}
-
 int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	struct stat st;
 	char *path;
 
 	if (!strcmp(arg, "none"))
-		return keep(&editing->setup->vmlinux, NULL, option->row.name);
+		return set_field(&editing->setup->vmlinux, NULL, option->row.name);
 	path = realpath(arg, NULL);
 	if (!path)
 		return opr_error(1, "--vmlinux=%s: %s", arg, strerror(errno));
@@ -122,16 +118,16 @@ int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *optio
 		free(path);
 		return opr_error(1, "--vmlinux=%s: not a file", arg);
 	}
-	return keep(&editing->setup->vmlinux, path, option->row.name);
+	return set_field(&editing->setup->vmlinux, path, option->row.name);
 }
 
 int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	(void)arg;
-	return keep(&editing->setup->vmlinux, NULL, option->row.name);
+	return set_field(&editing->setup->vmlinux, NULL, option->row.name);
 }
 
-/* The daemon runs elsewhere, so a relative path is made absolute here. */
+/* The daemon runs in another directory, so a relative path becomes absolute. */
 int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	struct op_text path = { 0 };
@@ -151,7 +147,7 @@ int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *o
 	}
 	op_text_add_bytes(&path, arg, length);
 	value = op_text_steal(&path);
-	return value ? keep(&editing->setup->session_dir, value, option->row.name) : opr_no_memory();
+	return value ? set_field(&editing->setup->session_dir, value, option->row.name) : opr_no_memory();
 }
 
 static int parse_limited(const struct ctl_option *option, const char *arg, uint64_t max, uint64_t *ret_value)
@@ -168,13 +164,12 @@ int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *opt
 	if (parse_limited(option, arg, OP_CHAIN_DEPTH_MAX, &depth))
 		return 1;
 	if (depth > max_stack)
-		return opr_error(1, "--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack", option->row.name, arg,
-				(uintmax_t)max_stack);
+		return opr_error(1, "--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack",
+				 option->row.name, arg, (uintmax_t)max_stack);
 	editing->setup->callgraph = (uint32_t)depth;
 	return 0;
 }
 
-/* A call chain costs more than a sample. */
 int ctl_check_counts(const struct op_setup *setup)
 {
 	for (size_t i = 0; setup->callgraph && i < setup->nr_events; i++) {
@@ -182,8 +177,8 @@ int ctl_check_counts(const struct op_setup *setup)
 		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
 
 		if (event->count < min)
-			return opr_error(1, "event %s: with --callgraph the count must not be less than %ju, %d times what it must be otherwise", event->name,
-					(uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
+			return opr_error(1, "event %s: with --callgraph the count must be %ju or more, %d times the usual minimum",
+					 event->name, (uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
 	}
 	return 0;
 }
@@ -193,7 +188,10 @@ int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option
 	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->row.offset));
 }
 
-/* A file that comes later is wanted then, but what is misspelt would have everything left out. */
+/*
+ * Warns of an image that does not exist. It may come later, but a misspelt name would filter out
+ * all samples.
+ */
 static void check_image(const char *name)
 {
 	struct op_text path = { 0 };
@@ -202,11 +200,11 @@ static void check_image(const char *name)
 	if (strchr(name, '/'))
 		opr_warn("--image: %s: %s", name, strerror(ENOENT));
 	else if (strcmp(name, "no-vmlinux") && access(op_text_get(&path), F_OK) < 0)
-		opr_warn("--image: %s: neither a file nor a module that is loaded", name);
+		opr_warn("--image: %s: neither a file nor a loaded module", name);
 	op_text_free(&path);
 }
 
-/* What is there is named by the path that it has without links, as the kernel names it; else the name stays as it is. */
+/* The kernel names a file by its path without links. A file that does not exist keeps its name. */
 static void add_image(struct op_text *list, const char *name)
 {
 	char *path = realpath(name, NULL);
@@ -253,7 +251,7 @@ int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *
 {
 	unsigned long long start, end = 0;
 	const char *second = NULL;
-	char *rest;
+	char *rest, *copy;
 
 	start = strtoull(arg, &rest, 16);
 	if (rest != arg && *rest == ',') {
@@ -262,5 +260,6 @@ int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *
 	}
 	if (!second || rest == second || *rest || end <= start)
 		return opr_error(1, "--kernel-range=%s: not START,END in hexadecimal", arg);
-	return keep_copy(&editing->setup->kernel_range, arg, option->row.name);
+	copy = strdup(arg);
+	return copy ? set_field(&editing->setup->kernel_range, copy, option->row.name) : opr_no_memory();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Keeping the setup: daemonrc and daemonrc_new. */
+/* The files of the setup: daemonrc and daemonrc_new. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,14 +10,17 @@
 
 #define ELF_MAGIC "\177ELF"
 
-/* Room can be made; everything else needs another place, and that is chosen where this one was. */
-int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *dir, const char *name, int err)
+/*
+ * A full disk can be emptied. Any other error needs another directory, and the message says where
+ * to choose it.
+ */
+int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char *dir, const char *name, int err)
 {
 	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;
 
-	return opr_error(1, "cannot %s %s%s%s: %s (%s%s%s can name another directory)", what, dir, name ? "/" : "", name ? name : "",
-			strerror(-err), is_full ? "make room there; " : "",
-			is_configured ? "SessionDir= in " : "opcontrol --session-dir=", is_configured ? ctl->config_path : "DIR");
+	return opr_error(1, "cannot %s %s%s%s: %s (%s%s%s can name another directory)", action, dir, name ? "/" : "",
+			 name ? name : "", strerror(-err), is_full ? "make room there; " : "",
+			 is_configured ? "SessionDir= in " : "opcontrol --session-dir=", is_configured ? ctl->config_path : "DIR");
 }
 
 static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
@@ -41,17 +44,20 @@ static bool waits(int dir_fd)
 
 /* ---- reading ---- */
 
-/* A setup that could not be read; `why` is there when it is damaged. 0 when that is no obstacle. */
-static int refuse(const struct opcontrol *ctl, const char *name, int err, const char *why)
+/*
+ * For a setup that could not be read: 0 when the call replaces it, else an error. `why`: it is
+ * damaged.
+ */
+static int check_unreadable(const struct opcontrol *ctl, const char *name, int err, const char *why)
 {
 	if (!why)
 		return opr_error(1, "cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
 	if (ctl->changes_setup)
 		return 0;
-	return opr_error(1, "%s ('opcontrol --setup' with setup options, or removing the file, begins anew)", why);
+	return opr_error(1, "%s ('opcontrol --setup' with setup options, or removing the file, starts a new setup)", why);
 }
 
-/* The setup of the last call while a daemon ran becomes the setup. */
+/* Without a daemon, daemonrc_new becomes daemonrc. */
 static int promote(const struct opcontrol *ctl, int dir_fd)
 {
 	struct ctl_daemon daemon;
@@ -67,12 +73,12 @@ static int promote(const struct opcontrol *ctl, int dir_fd)
 	return err ? opr_error(1, "cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
 }
 
-static void name_session_dir(struct opcontrol *ctl)
+static void choose_session_dir(struct opcontrol *ctl)
 {
 	ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
 }
 
-/* A damaged setup does not keep the one that waits from taking its place. */
+/* The setup that waits may also replace a damaged one. */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
 {
 	char *why = NULL;
@@ -81,17 +87,17 @@ int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
 	if (rc || fd < 0)
 		return rc;
 	err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
-	name_session_dir(ctl);
+	choose_session_dir(ctl);
 	if (may_promote && waits(fd) && (!err || why)) {
 		free(why);
 		why = NULL;
 		rc = promote(ctl, fd);
 		err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
-		name_session_dir(ctl);
+		choose_session_dir(ctl);
 	}
 	ctl->setup_waits = waits(fd);
 	if (!rc && err)
-		rc = refuse(ctl, OP_SETUP_NAME, err, why);
+		rc = check_unreadable(ctl, OP_SETUP_NAME, err, why);
 	free(why);
 	close(fd);
 	return rc;
@@ -113,7 +119,10 @@ bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup)
 	return !err;
 }
 
-/* The setup that the edits begin with: that of the last call, also when it waits for the end of the daemon. *why: it is damaged. */
+/*
+ * Reads the setup that the edits change: that of the last call, even if it waits for the end of the
+ * daemon. *why: it is damaged.
+ */
 static int load_base(const struct opcontrol *ctl, struct op_setup *base, char **why)
 {
 	const char *name;
@@ -124,7 +133,7 @@ static int load_base(const struct opcontrol *ctl, struct op_setup *base, char **
 	name = waits(fd) ? OP_SETUP_NEW_NAME : OP_SETUP_NAME;
 	err = op_setup_read(base, fd, name, why);
 	close(fd);
-	return err ? refuse(ctl, name, err, *why) : 0;
+	return err ? check_unreadable(ctl, name, err, *why) : 0;
 }
 
 /* ---- writing ---- */
@@ -146,7 +155,7 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 	return rc;
 }
 
-/* The length of the part of a path that is there. */
+/* The length of the part of a path that exists. */
 static size_t existing_part(const char *path)
 {
 	char *part = strdup(path), *slash;
@@ -159,8 +168,8 @@ static size_t existing_part(const char *path)
 	return length;
 }
 
-/* Directories that were made for nothing, up to the part that was there before. */
-static void remove_made(const char *path, size_t nr_kept)
+/* Removes the directories behind the first nr_kept characters of a path. */
+static void remove_dirs(const char *path, size_t nr_kept)
 {
 	char *part = strdup(path), *slash;
 
@@ -169,7 +178,7 @@ static void remove_made(const char *path, size_t nr_kept)
 	free(part);
 }
 
-/* What the next call would not read is not written. */
+/* Writes only a setup that the next call can read. */
 static int write_checked(const struct opcontrol *ctl, const struct op_setup *setup, int dir_fd, const char *name)
 {
 	char *why = NULL;
@@ -193,7 +202,7 @@ static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup
 		close(fd);
 	}
 	if (rc)
-		remove_made(path, nr_kept);
+		remove_dirs(path, nr_kept);
 	return rc;
 }
 
@@ -204,7 +213,7 @@ int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup)
 	return rc ? rc : ctl_load_setup(ctl, false);
 }
 
-/* A kernel without symbols is the user's affair, but hardly meant: vmlinuz is compressed. */
+/* Warns of a kernel without symbols: the user has perhaps given vmlinuz, which is compressed. */
 static void check_vmlinux(const char *path)
 {
 	char magic[sizeof(ELF_MAGIC) - 1] = "";
@@ -214,7 +223,7 @@ static void check_vmlinux(const char *path)
 	if (nr < 0)
 		opr_warn("--vmlinux=%s: cannot be read: %s", path, strerror(errno));
 	else if (nr != sizeof(magic) || memcmp(magic, ELF_MAGIC, sizeof(magic)))
-		opr_warn("--vmlinux=%s: no ELF file, so without symbols (wanted is the uncompressed kernel, vmlinux)", path);
+		opr_warn("--vmlinux=%s: no ELF file, so there are no symbols (give the uncompressed kernel, vmlinux)", path);
 	if (fd >= 0)
 		close(fd);
 }
@@ -244,7 +253,7 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 	if (!rc && !daemon_runs) {
 		op_setup_free(&ctl->setup);
 		ctl->setup = setup;
-		name_session_dir(ctl);
+		choose_session_dir(ctl);
 		return 0;
 	}
 	op_setup_free(&setup);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Starting the daemon as a process of our own, where it is not systemd's; it is ready when it says so (sd_notify(3)). */
+/*
+ * Starts the daemon as a child process, unless systemd starts it. The daemon says when it is ready
+ * (sd_notify(3)).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,7 +10,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,12 +26,12 @@
 #define READY_MS   60000
 #define ANOTHER_MS 50
 
-/* What is known of a daemon that is coming up. */
-struct birth {
+/* A daemon that is starting. */
+struct child {
 	int notify_fd;
 	char notify_name[64]; /* for NOTIFY_SOCKET */
 	int log_fd;
-	off_t log_start; /* what it writes begins here */
+	off_t log_start; /* its output begins here */
 	char *program, *config;
 	pid_t pid;
 	char status[512]; /* its last STATUS= */
@@ -50,7 +52,10 @@ static bool try_program(char **ret_program, const char *dir, const char *name)
 	return *ret_program;
 }
 
-/* Beside this program, installed or in a build tree, else where it was to be installed. */
+/*
+ * Finds opd beside this program, installed or in a build tree, else in the directory of the build's
+ * configuration.
+ */
 static int find_program(char **ret_program)
 {
 	static const char *const places[] = { "/../sbin/opd", "/opd", "/../daemon/opd" };
@@ -59,8 +64,9 @@ static int find_program(char **ret_program)
 	ssize_t nr = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (env && *env)
-		return try_program(ret_program, env, "") ? 0
-							 : opr_error(1, "%s (environment " CTL_DAEMON_ENV "): %s", env, strerror(errno));
+		return try_program(ret_program, env, "")
+			       ? 0
+			       : opr_error(1, "%s (environment " CTL_DAEMON_ENV "): %s", env, strerror(errno));
 	self[nr > 0 ? nr : 0] = '\0';
 	slash = strrchr(self, '/');
 	if (slash) {
@@ -74,8 +80,11 @@ static int find_program(char **ret_program)
 		       : opr_error(1, "cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
 }
 
-/* An abstract socket with a name that the kernel chooses; the sender's user is checked at each message. */
-static int open_notify(struct birth *birth)
+/*
+ * An abstract socket with a name from the kernel. Anybody can send to it, so each message's sender
+ * is checked.
+ */
+static int open_notify(struct child *child)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t nr_bytes = sizeof(address);
@@ -83,17 +92,20 @@ static int open_notify(struct birth *birth)
 
 	if (fd < 0)
 		return opr_error(1, "cannot make a socket: %s", strerror(errno));
-	birth->notify_fd = fd;
+	child->notify_fd = fd;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address.sun_family)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0)
 		return opr_error(1, "cannot make a socket: %s", strerror(errno));
-	snprintf(birth->notify_name, sizeof(birth->notify_name), "@%.*s",
+	snprintf(child->notify_name, sizeof(child->notify_name), "@%.*s",
 		 (int)(nr_bytes - offsetof(struct sockaddr_un, sun_path) - 1), address.sun_path + 1);
 	return 0;
 }
 
-/* The session directory may be another user's: what is there may be a link, or a pipe that nobody reads. */
+/*
+ * The session directory may belong to another user, who may put a link there, or a pipe that nobody
+ * reads.
+ */
 static int open_regular(int dir_fd, const char *path)
 {
 	struct stat st;
@@ -110,28 +122,28 @@ static int open_regular(int dir_fd, const char *path)
 	return err;
 }
 
-static int open_log(const struct opcontrol *ctl, struct birth *birth)
+static int open_log(const struct opcontrol *ctl, struct child *child)
 {
 	int dir_fd = op_session_open(ctl->session_dir);
 	const char *in_the_way = dir_fd < 0 ? op_session_in_the_way(ctl->session_dir) : NULL;
 
 	if (in_the_way)
 		return opr_error(1, "cannot use the session directory %s: %s/%s is a directory: remove it", ctl->session_dir,
-				ctl->session_dir, in_the_way);
+				 ctl->session_dir, in_the_way);
 	if (dir_fd < 0)
 		return ctl_fail_session(ctl, "use the session directory", ctl->session_dir, NULL, dir_fd);
-	birth->log_fd = open_regular(dir_fd, LOG_NAME);
+	child->log_fd = open_regular(dir_fd, LOG_NAME);
 	close(dir_fd);
-	if (birth->log_fd == -EINVAL)
+	if (child->log_fd == -EINVAL)
 		return opr_error(1, "cannot open the log %s/" LOG_NAME ": it is no regular file: remove it", ctl->session_dir);
-	if (birth->log_fd < 0)
-		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, birth->log_fd);
-	birth->log_start = lseek(birth->log_fd, 0, SEEK_END);
+	if (child->log_fd < 0)
+		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, child->log_fd);
+	child->log_start = lseek(child->log_fd, 0, SEEK_END);
 	return 0;
 }
 
-/* The daemon runs in /, so its configuration is named from there. */
-static int name_config(const struct opcontrol *ctl, struct birth *birth)
+/* The daemon runs in /, so it gets the absolute path of its configuration. */
+static int set_config(const struct opcontrol *ctl, struct child *child)
 {
 	struct op_text text = { 0 };
 	char *path;
@@ -143,32 +155,32 @@ static int name_config(const struct opcontrol *ctl, struct birth *birth)
 		return opr_error(1, "%s: %s", ctl->config_path, strerror(errno));
 	op_text_printf(&text, "--config=%s", path);
 	free(path);
-	birth->config = op_text_steal(&text);
-	return birth->config ? 0 : opr_no_memory();
+	child->config = op_text_steal(&text);
+	return child->config ? 0 : opr_no_memory();
 }
 
 /* ---- the process ---- */
 
-/* The daemon outlives the caller: it keeps no descriptor but its three. */
-OP_NORETURN static void become_daemon(const struct birth *birth)
+/* The daemon outlives the caller, so it keeps no other descriptors of it than the standard ones. */
+OP_NORETURN static void become_daemon(const struct child *child)
 {
 	int null_fd = open("/dev/null", O_RDWR);
 
 	setsid();
-	if (null_fd < 0 || chdir("/") < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(birth->log_fd, STDOUT_FILENO) < 0 ||
-	    dup2(birth->log_fd, STDERR_FILENO) < 0 || setenv("NOTIFY_SOCKET", birth->notify_name, 1) < 0)
+	if (null_fd < 0 || chdir("/") < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(child->log_fd, STDOUT_FILENO) < 0 ||
+	    dup2(child->log_fd, STDERR_FILENO) < 0 || setenv("NOTIFY_SOCKET", child->notify_name, 1) < 0)
 		_exit(126);
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("LISTEN_FDS");
 	unsetenv("JOURNAL_STREAM");
 	closefrom(STDERR_FILENO + 1);
-	execl(birth->program, "opd", birth->config, (char *)NULL);
-	dprintf(STDERR_FILENO, "opd: cannot run %s: %s\n", birth->program, strerror(errno));
+	execl(child->program, "opd", child->config, (char *)NULL);
+	dprintf(STDERR_FILENO, "opd: cannot run %s: %s\n", child->program, strerror(errno));
 	_exit(127);
 }
 
-/* The process that was started, which may have become the owner of the session directory, or one of its helpers. */
-static bool sender_is_ours(const struct birth *birth, const struct msghdr *message)
+/* The sender is the daemon, or one of its helpers, which has another pid but the same user. */
+static bool is_from_daemon(const struct child *child, const struct msghdr *message)
 {
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, part)) {
 		struct ucred sender;
@@ -176,13 +188,13 @@ static bool sender_is_ours(const struct birth *birth, const struct msghdr *messa
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS)
 			continue;
 		memcpy(&sender, CMSG_DATA(part), sizeof(sender));
-		return sender.pid == birth->pid || sender.uid == geteuid();
+		return sender.pid == child->pid || sender.uid == geteuid();
 	}
 	return false;
 }
 
-/* Reads one message of the daemon; true when it says that it is ready. */
-static bool read_notice(struct birth *birth)
+/* Reads one message of the daemon. True: the daemon is ready. */
+static bool read_message(struct child *child)
 {
 	union {
 		struct cmsghdr header;
@@ -191,36 +203,39 @@ static bool read_notice(struct birth *birth)
 	char text[4096];
 	struct iovec iov = { text, sizeof(text) - 1 };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-	ssize_t nr = recvmsg(birth->notify_fd, &message, 0);
+	ssize_t nr = recvmsg(child->notify_fd, &message, 0);
 	bool ready = false;
 
-	if (nr < 0 || !sender_is_ours(birth, &message))
+	if (nr < 0 || !is_from_daemon(child, &message))
 		return false;
 	text[nr] = '\0';
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
 		ready |= !strcmp(line, "READY=1");
 		if (!strncmp(line, "STATUS=", 7))
-			snprintf(birth->status, sizeof(birth->status), "%s", line + 7);
+			snprintf(child->status, sizeof(child->status), "%s", line + 7);
 	}
 	return ready;
 }
 
-/* The last line with something in it of what the daemon wrote since its start; else its last STATUS. */
-static void last_words(const struct birth *birth, char *words, size_t nr_bytes)
+/* The last line that the daemon logged, else its last STATUS=. */
+static void read_last_line(const struct child *child, char *line, size_t nr_bytes)
 {
-	char text[4096], *line;
-	off_t end = lseek(birth->log_fd, 0, SEEK_END), from = end - (off_t)sizeof(text) + 1;
-	ssize_t nr = pread(birth->log_fd, text, sizeof(text) - 1, from > birth->log_start ? from : birth->log_start);
+	char text[4096], *next;
+	off_t end = lseek(child->log_fd, 0, SEEK_END), from = end - (off_t)sizeof(text) + 1;
+	ssize_t nr = pread(child->log_fd, text, sizeof(text) - 1, from > child->log_start ? from : child->log_start);
 
-	snprintf(words, nr_bytes, "%s", birth->status);
+	snprintf(line, nr_bytes, "%s", child->status);
 	text[nr > 0 ? nr : 0] = '\0';
-	for (char *rest = text; (line = strsep(&rest, "\n"));)
-		if (*line)
-			snprintf(words, nr_bytes, "%s", strncmp(line, "opd: ", 5) ? line : line + 5);
+	for (char *rest = text; (next = strsep(&rest, "\n"));)
+		if (*next)
+			snprintf(line, nr_bytes, "%s", strncmp(next, "opd: ", 5) ? next : next + 5);
 }
 
-/* Whether another opd has the control socket, or is about to have it: the number in its lock is that of a process. */
-static bool another_comes_up(const struct opcontrol *ctl)
+/*
+ * True when another opd has the control socket, or will have it: the pid in its lock is that of a
+ * process.
+ */
+static bool another_is_starting(const struct opcontrol *ctl)
 {
 	struct op_text path = { 0 };
 	pid_t pid;
@@ -231,8 +246,11 @@ static bool another_comes_up(const struct opcontrol *ctl)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Of several that are started together one stays, and that is what all were asked for. */
-static bool another_is_there(const struct opcontrol *ctl)
+/*
+ * True when another opd answers: of several that start together only one stays, and its caller and
+ * ours want the same.
+ */
+static bool another_answers(const struct opcontrol *ctl)
 {
 	int err;
 
@@ -241,98 +259,92 @@ static bool another_is_there(const struct opcontrol *ctl)
 		void *payload = NULL;
 		size_t nr_bytes;
 
-		err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+		err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes,
+					     &message);
 		free(payload);
 		free(message);
-		if (!err || waited_ms >= READY_MS || !another_comes_up(ctl))
+		if (!err || waited_ms >= READY_MS || !another_is_starting(ctl))
 			return !err;
 		usleep(ANOTHER_MS * 1000);
 	}
 }
 
-static int explain_end(const struct opcontrol *ctl, const struct birth *birth, int status)
+static int explain_end(const struct opcontrol *ctl, const struct child *child, int status)
 {
-	char words[1024], how[64];
+	char line[1024];
 
-	if (another_is_there(ctl))
+	if (another_answers(ctl))
 		return CTL_ANOTHER;
-	last_words(birth, words, sizeof(words));
+	read_last_line(child, line, sizeof(line));
+	if (*line)
+		return opr_error(1, "opd does not start: %s", line);
 	if (WIFSIGNALED(status))
-		snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(status));
-	else
-		snprintf(how, sizeof(how), "ended with exit code %d", WEXITSTATUS(status));
-	if (*words)
-		return opr_error(1, "opd does not start: %s", words);
-	return opr_error(1, "opd %s before it was ready", how);
+		return opr_error(1, "opd was ended by signal %d before it was ready", WTERMSIG(status));
+	return opr_error(1, "opd ended with exit code %d before it was ready", WEXITSTATUS(status));
 }
 
-static int give_up(struct birth *birth)
+static int give_up(struct child *child)
 {
 	int status;
 
-	kill(birth->pid, SIGKILL);
-	waitpid(birth->pid, &status, 0);
+	kill(child->pid, SIGKILL);
+	waitpid(child->pid, &status, 0);
 	return opr_error(1, "opd was not ready after %d seconds and was ended", READY_MS / 1000);
 }
 
-/* What it said last is read before its end is looked at. */
-static int await_ready(const struct opcontrol *ctl, struct birth *birth)
+/* Reads all messages of the daemon before it looks whether the daemon has ended. */
+static int await_ready(const struct opcontrol *ctl, struct child *child)
 {
 	struct timespec now, start;
-	int pidfd = (int)syscall(SYS_pidfd_open, birth->pid, 0), status, rc = -1;
+	int pidfd = op_sys_pidfd_open(child->pid), status, rc = -1;
 
 	if (pidfd < 0)
-		return opr_error(1, "cannot watch opd (pid %d): %s", (int)birth->pid, strerror(errno));
+		return opr_error(1, "cannot watch opd (pid %d): %s", (int)child->pid, strerror(-pidfd));
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (rc < 0) {
-		struct pollfd fds[] = { { .fd = birth->notify_fd, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
+		struct pollfd fds[] = { { .fd = child->notify_fd, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
 		int elapsed_ms;
 
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		elapsed_ms = (int)((now.tv_sec - start.tv_sec) * 1000);
 		if (elapsed_ms >= READY_MS)
-			rc = give_up(birth);
+			rc = give_up(child);
 		else if (poll(fds, 2, READY_MS - elapsed_ms) <= 0)
 			continue;
-		else if (fds[0].revents & POLLIN && read_notice(birth))
+		else if (fds[0].revents & POLLIN && read_message(child))
 			rc = 0;
-		else if (fds[1].revents && !(fds[0].revents & POLLIN) && waitpid(birth->pid, &status, WNOHANG) > 0)
-			rc = explain_end(ctl, birth, status);
+		else if (fds[1].revents && !(fds[0].revents & POLLIN) && waitpid(child->pid, &status, WNOHANG) > 0)
+			rc = explain_end(ctl, child, status);
 	}
 	close(pidfd);
 	return rc;
 }
 
-static int give_birth(const struct opcontrol *ctl, struct birth *birth)
-{
-	birth->pid = fork();
-	if (!birth->pid)
-		become_daemon(birth);
-	return birth->pid < 0 ? opr_error(1, "cannot start a process: %s", strerror(errno)) : await_ready(ctl, birth);
-}
-
 static int start_process(const struct opcontrol *ctl)
 {
-	struct birth birth = { .notify_fd = -1, .log_fd = -1 };
-	int rc = find_program(&birth.program);
+	struct child child = { .notify_fd = -1, .log_fd = -1 };
+	int rc = find_program(&child.program);
 
 	if (!rc)
-		rc = name_config(ctl, &birth);
+		rc = set_config(ctl, &child);
 	if (!rc)
-		rc = open_notify(&birth);
+		rc = open_notify(&child);
 	if (!rc)
-		rc = open_log(ctl, &birth);
+		rc = open_log(ctl, &child);
 	if (!rc) {
 		if (ctl->verbose)
-			printf("Starting %s %s\n", birth.program, birth.config ? birth.config : "");
-		rc = give_birth(ctl, &birth);
+			printf("Starting %s %s\n", child.program, child.config ? child.config : "");
+		child.pid = fork();
+		if (!child.pid)
+			become_daemon(&child);
+		rc = child.pid < 0 ? opr_error(1, "cannot start a process: %s", strerror(errno)) : await_ready(ctl, &child);
 	}
-	if (birth.notify_fd >= 0)
-		close(birth.notify_fd);
-	if (birth.log_fd >= 0)
-		close(birth.log_fd);
-	free(birth.program);
-	free(birth.config);
+	if (child.notify_fd >= 0)
+		close(child.notify_fd);
+	if (child.log_fd >= 0)
+		close(child.log_fd);
+	free(child.program);
+	free(child.config);
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What --status shows. */
+/* --status, as text and as JSON. */
 #include <inttypes.h>
 
 #include "tools/common/log.h"
@@ -48,7 +48,6 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 	puts(any ? "" : " none");
 }
 
-/* Of what is only kept. */
 #define NO_EFFECT " (of no effect)"
 
 static void show_size(const char *title, uint64_t value)
@@ -89,7 +88,7 @@ static double seconds(uint64_t ns)
 	return (double)ns / NS_PER_SEC;
 }
 
-/* Of an event that adds up something else than samples. */
+/* Some derived events of IBS count something else than samples. */
 static void show_unit(const struct op_ledger_event *event)
 {
 	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
@@ -116,7 +115,8 @@ static void show_event(const struct op_ledger_event *event)
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
 			       op_loss_meaning((enum op_loss)i));
 	if (event->outstanding)
-		printf("    outstanding: %" PRIu64 " (in the rings, or counted by the kernel without a sample)\n", event->outstanding);
+		printf("    outstanding: %" PRIu64 " (in the rings, or counted by the kernel without a sample)\n",
+		       event->outstanding);
 	if (share > OP_LOSS_TOLERATED)
 		printf("    Warning: %.3g %% of the samples of %s were lost\n", 100.0 * share, name);
 }
@@ -141,15 +141,15 @@ static double per(uint64_t sum, uint64_t nr)
 
 static void show_cpus(const struct ctl_daemon *daemon)
 {
-	printf("\n  %-8s %10s %12s %9s %14s %14s %12s %12s %8s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "ms/swap", "bytes read",
-	       "records read", "bytes/turn", "at most", "late", "side band bytes", "side band lost", "lost_kernel");
+	printf("\n  %-8s %10s %12s %9s %14s %14s %12s %12s %8s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "ms/swap",
+	       "bytes read", "records read", "bytes/turn", "at most", "late", "side band bytes", "side band lost", "lost_kernel");
 	for (uint32_t i = 0; i < daemon->status->nr_cpus; i++) {
 		const struct op_ledger_cpu *cpu = &daemon->cpus[i];
 		char name[32];
 
 		snprintf(name, sizeof(name), "%" PRIu32 "%s", cpu->cpu, cpu->online ? "" : " (off)");
-		printf("  %-8s %10" PRIu64 " %10.3f s %9.1f %14" PRIu64 " %14" PRIu64 " %12.0f %12" PRIu64 " %8" PRIu64 " %16" PRIu64
-		       " %14" PRIu64 " %12" PRIu64 "\n",
+		printf("  %-8s %10" PRIu64 " %10.3f s %9.1f %14" PRIu64 " %14" PRIu64 " %12.0f %12" PRIu64 " %8" PRIu64
+		       " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n",
 		       name, cpu->swaps, seconds(cpu->swap_wait_ns), per(cpu->swap_wait_ns, cpu->swaps) / 1000000, cpu->bytes_read,
 		       cpu->records_read, per(cpu->bytes_read, cpu->swaps), cpu->turn_most_bytes, cpu->late, cpu->sideband_bytes,
 		       cpu->sideband_lost, cpu->lost_kernel);
@@ -186,7 +186,8 @@ static void show_daemon(const struct op_status *status)
 			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
 			       op_bound_meaning((enum op_bound)i));
 	if (status->separate_cgroup)
-		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup, %" PRIu64 " of cgroups that are not known\n",
+		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup, %" PRIu64
+		       " of cgroups that are not known\n",
 		       status->nr_cgroups, status->not_split, status->of_unknown_cgroups);
 }
 
@@ -208,7 +209,6 @@ static void show_arcs(const struct op_status *status)
 			       status->arcs[i], counters[i].meaning);
 }
 
-/* What is known of JIT code, where there was any, and each reason for which some is not. */
 static void show_ibs(const struct op_status *status)
 {
 	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
@@ -299,15 +299,15 @@ static const struct field status_fields[] = {
 	OP_BOUNDS(X)
 #undef X
 #define X(name, is_loss, meaning) { "arcs_" #name, offsetof(struct op_status, arcs) + OP_ARC_##name * sizeof(uint64_t), U64 },
-	OP_ARC_STATS(X)
+		OP_ARC_STATS(X)
 #undef X
 #define X(name, member, meaning) { "ibs_" #name, offsetof(struct op_status, ibs) + OP_IBS_STAT_##name * sizeof(uint64_t), U64 },
-	OP_IBS_STATS(X)
+			OP_IBS_STATS(X)
 #undef X
 #define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
-	OP_JIT_COUNTERS(X)
+				OP_JIT_COUNTERS(X)
 #undef X
-	ROW(op_status, maps_reread, U64),
+					ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),
@@ -451,7 +451,7 @@ static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 	return failed ? opr_no_memory() : 0;
 }
 
-int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+int ctl_show_status(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	if (ctl->json)
 		return show_json(ctl, daemon);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The daemon as systemd's: asking for it and starting it, by systemctl(1). */
+/* Asks systemd for the daemon and starts it there, with systemctl(1). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -38,18 +38,20 @@ bool ctl_is_systemds(const struct opcontrol *ctl)
 	return !ctl->config_explicit && !getenv(CTL_DAEMON_ENV) && sd_booted() > 0 && unit_is_installed(UNIT);
 }
 
-/* `fd`: for what it says against it on its standard error; with_answer: for its standard output, and nothing else is shown. */
-OP_NORETURN static void become_systemctl(const char *const words[], int fd, bool with_answer)
+/* `fd` gets its standard output with_answer, else its standard error. */
+OP_NORETURN static void become_systemctl(const char *const arguments[], int fd, bool with_answer)
 {
 	int null_fd = with_answer ? open("/dev/null", O_WRONLY) : -1;
 
 	if (dup2(fd, with_answer ? STDOUT_FILENO : STDERR_FILENO) >= 0 && (!with_answer || dup2(null_fd, STDERR_FILENO) >= 0))
-		execvp(words[0], (char *const *)(uintptr_t)words);
+		execvp(arguments[0], (char *const *)(uintptr_t)arguments);
 	dprintf(fd, "%s\n", strerror(errno));
 	_exit(127);
 }
 
-/* What is written to the pipe, as far as there is room; what follows is read too, so that nobody waits. */
+/*
+ * Reads a pipe to its end, so that the writer never waits, and keeps as much as there is room for.
+ */
 static void read_text(int fd, char *text, size_t nr_bytes)
 {
 	char rest[4096];
@@ -67,8 +69,11 @@ static void read_text(int fd, char *text, size_t nr_bytes)
 	text[length] = '\0';
 }
 
-/* `text`: its answer, else what it says on its standard error; *ret_status: how it ended, as waitpid has it. 0, or 1 after a line of our own. */
-static int run_systemctl(const char *const words[], bool with_answer, char *text, size_t nr_bytes, int *ret_status)
+/*
+ * `text` gets its standard output with_answer, else its standard error. *ret_status: as waitpid(2)
+ * has it.
+ */
+static int run_systemctl(const char *const arguments[], bool with_answer, char *text, size_t nr_bytes, int *ret_status)
 {
 	int fds[2];
 	pid_t pid;
@@ -77,7 +82,7 @@ static int run_systemctl(const char *const words[], bool with_answer, char *text
 		return opr_error(1, "cannot make a pipe: %s", strerror(errno));
 	pid = fork();
 	if (!pid)
-		become_systemctl(words, fds[1], with_answer);
+		become_systemctl(arguments, fds[1], with_answer);
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);
@@ -96,64 +101,52 @@ static bool has_succeeded(int status)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-/* What systemd says of the service and of its socket. */
-struct unit_words {
-	char state[32], sub_state[32], socket_sub_state[32];
+/* Properties of the service, and of its socket. */
+struct properties {
+	char state[32], socket_state[32];
 	pid_t pid;
 };
 
-static bool take_word(const char *line, const char *name, char *word, size_t nr_bytes)
+static bool take_property(const char *line, const char *name, char *value, size_t nr_bytes)
 {
 	size_t length = strlen(name);
 	bool is_it = !strncmp(line, name, length);
 
 	if (is_it)
-		snprintf(word, nr_bytes, "%s", line + length);
+		snprintf(value, nr_bytes, "%s", line + length);
 	return is_it;
 }
 
-/* The properties of each unit, and an empty line between the two. */
-static void take_words(char *text, struct unit_words *words)
+/* False: systemctl fails, as for a user without D-Bus. */
+static bool read_properties(struct properties *properties)
 {
-	char *rest = text, pid[32] = "";
+	static const char *const show[] = {
+		"systemctl", "show", "--property=ActiveState,SubState,MainPID", UNIT, SOCKET_UNIT, NULL
+	};
+	char text[1024], *rest = text, pid[32] = "";
 	bool of_socket = false;
-
-	for (char *line; (line = strsep(&rest, "\n"));) {
-		of_socket |= !*line;
-		if (of_socket)
-			take_word(line, "SubState=", words->socket_sub_state, sizeof(words->socket_sub_state));
-		else if (!take_word(line, "ActiveState=", words->state, sizeof(words->state)) &&
-			 !take_word(line, "MainPID=", pid, sizeof(pid)))
-			take_word(line, "SubState=", words->sub_state, sizeof(words->sub_state));
-	}
-	words->pid = (pid_t)strtol(pid, NULL, 10);
-}
-
-static bool is_word(const char *word, const char *other)
-{
-	return !strcmp(word, other);
-}
-
-/* False: systemctl cannot tell, as for a user where there is no D-Bus. */
-static bool ask_systemd(struct unit_words *words)
-{
-	static const char *const show[] = { "systemctl", "show", "--property=ActiveState,SubState,MainPID", UNIT, SOCKET_UNIT, NULL };
-	char text[1024];
 	int status;
 
-	*words = (struct unit_words){ 0 };
+	*properties = (struct properties){ 0 };
 	if (run_systemctl(show, true, text, sizeof(text), &status) || !has_succeeded(status))
 		return false;
-	take_words(text, words);
-	return *words->state && *words->socket_sub_state;
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		of_socket |= !*line; /* an empty line is between the units */
+		if (of_socket)
+			take_property(line, "SubState=", properties->socket_state, sizeof(properties->socket_state));
+		else if (!take_property(line, "ActiveState=", properties->state, sizeof(properties->state)))
+			take_property(line, "MainPID=", pid, sizeof(pid));
+	}
+	properties->pid = (pid_t)strtol(pid, NULL, 10);
+	return *properties->state && *properties->socket_state;
 }
 
-/* ---- without systemctl's word ---- */
+/* ---- without systemctl ---- */
 
-/* What /proc shows of opds. */
+/* The processes of opd in /proc. */
 struct opds {
-	pid_t unit_pid;  /* of the one in the unit's cgroup; 0: none */
-	bool has_others; /* by hand, or in a container */
+	pid_t unit_pid;  /* the one in the unit's cgroup; 0: none */
+	bool has_others; /* started by hand, or in a container */
 };
 
 static bool has_text(const char *pid, const char *name, bool (*is_it)(const char *text))
@@ -179,7 +172,7 @@ static bool is_cgroup_of_unit(const char *cgroups)
 	return strstr(cgroups, "/" UNIT "\n");
 }
 
-static int look_at_process(const char *name, void *arg)
+static int visit_process(const char *name, void *arg)
 {
 	struct opds *opds = arg;
 
@@ -192,11 +185,14 @@ static int look_at_process(const char *name, void *arg)
 	return 0;
 }
 
-/* The lock cannot be told from one that a killed daemon has left by who may not open it, and may be another directory's: where no opd is to be seen, none has it. */
-static enum ctl_unit look_at_processes(const struct opcontrol *ctl, pid_t *ret_pid)
+/*
+ * A user who may not open the lock cannot see whether a killed daemon left it. So, where all
+ * processes are visible and none is opd, no daemon has the lock.
+ */
+static enum ctl_unit state_by_processes(const struct opcontrol *ctl, pid_t *ret_pid)
 {
 	struct opds opds = { 0 };
-	bool sees_all = !access("/proc/1/comm", R_OK) && !op_session_visit_dir(AT_FDCWD, "/proc", look_at_process, &opds);
+	bool sees_all = !access("/proc/1/comm", R_OK) && !op_session_visit_dir(AT_FDCWD, "/proc", visit_process, &opds);
 
 	*ret_pid = opds.unit_pid;
 	if (opds.unit_pid)
@@ -206,26 +202,26 @@ static enum ctl_unit look_at_processes(const struct opcontrol *ctl, pid_t *ret_p
 	return (opds.has_others || !sees_all) && op_session_is_locked(ctl->session_dir) ? CTL_UNIT_NONE : CTL_UNIT_SLEEPS;
 }
 
-/* The session directory is not asked: the daemon's may be another one than this call's. */
+/* Does not look into the session directory: the daemon may use another one than this call. */
 enum ctl_unit ctl_unit_state(const struct opcontrol *ctl, pid_t *ret_pid)
 {
-	struct unit_words words;
+	struct properties properties;
+	const char *state = properties.state;
 
 	*ret_pid = 0;
 	if (!ctl_is_systemds(ctl))
 		return CTL_UNIT_NONE;
-	if (!ask_systemd(&words))
-		return look_at_processes(ctl, ret_pid);
-	*ret_pid = words.pid;
-	if (is_word(words.state, "deactivating") && words.pid)
+	if (!read_properties(&properties))
+		return state_by_processes(ctl, ret_pid);
+	*ret_pid = properties.pid;
+	if (!strcmp(state, "deactivating") && properties.pid)
 		return CTL_UNIT_ENDS;
-	if (is_word(words.state, "active") || is_word(words.state, "reloading") ||
-	    (is_word(words.state, "activating") && words.pid))
+	if (!strcmp(state, "active") || !strcmp(state, "reloading") || (!strcmp(state, "activating") && properties.pid))
 		return CTL_UNIT_RUNS;
-	return is_word(words.socket_sub_state, "listening") ? CTL_UNIT_SLEEPS : CTL_UNIT_NONE;
+	return !strcmp(properties.socket_state, "listening") ? CTL_UNIT_SLEEPS : CTL_UNIT_NONE;
 }
 
-/* opd's own last words; the unit's older ones are gone when a start is tried. */
+/* The last status of opd. systemd clears older ones when it tries a start. */
 static bool last_status(char *line, size_t nr_bytes)
 {
 	static const char *const show[] = { "systemctl", "show", "--property=StatusText", "--value", UNIT, NULL };
@@ -237,7 +233,7 @@ static bool last_status(char *line, size_t nr_bytes)
 	return *line;
 }
 
-/* Where no start was tried, as of a unit that is masked, only systemctl says why. */
+/* If systemd did not try a start, as for a masked unit, only systemctl says why. */
 static int explain_unit(char *text)
 {
 	char line[1024];
@@ -245,10 +241,11 @@ static int explain_unit(char *text)
 	text[strcspn(text, "\n")] = '\0';
 	if (!strncmp(text, "Job for ", 8) && last_status(line, sizeof(line)))
 		return opr_error(1, "opd does not start: %s ('systemctl status " UNIT "' says more)", line);
-	return opr_error(1, "'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *text ? ": " : "", text);
+	return opr_error(1, "'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *text ? ": " : "",
+			 text);
 }
 
-/* Who asks for a start gets one, however often the unit was started or has failed lately: what has not failed is left as it is. */
+/* First clears the failures of the unit, so that its start limit does not refuse the start. */
 int ctl_start_unit(const struct opcontrol *ctl)
 {
 	static const char *const forgive[] = { "systemctl", "reset-failed", UNIT, SOCKET_UNIT, NULL };
@@ -267,7 +264,6 @@ int ctl_start_unit(const struct opcontrol *ctl)
 	return explain_unit(text);
 }
 
-/* The unit goes with it, if one who connected a moment ago has had it started again. */
 int ctl_close_socket(const struct opcontrol *ctl)
 {
 	static const char *const stop[] = { "systemctl", "stop", SOCKET_UNIT, NULL };
@@ -280,5 +276,6 @@ int ctl_close_socket(const struct opcontrol *ctl)
 	if (rc || has_succeeded(status))
 		return rc;
 	text[strcspn(text, "\n")] = '\0';
-	return opr_error(1, "'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *text ? ": " : "", text);
+	return opr_error(1, "'systemctl stop " SOCKET_UNIT "' failed%s%s: a connection to it starts opd again", *text ? ": " : "",
+			 text);
 }
