@@ -3,12 +3,27 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "libop/base/grow.h"
-#include "libop/session/walk.h"
+#include "libop/base/threads.h"
 
-/* ---- the list of sample files ---- */
+struct misfit {
+	char *path;
+	int why;
+};
+
+/* A list that is being made. The lock of the walk protects it from the visits of several threads. */
+struct listing {
+	struct op_walk walk;
+	struct op_session_list list;
+	size_t capacity;
+	bool skips_misfits;
+	struct misfit *misfits;
+	size_t nr_misfits, misfit_capacity;
+	bool failed; /* to note a misfit: no memory */
+};
 
 bool op_session_is_jit_object(const char *path)
 {
@@ -17,53 +32,90 @@ bool op_session_is_jit_object(const char *path)
 	return length > 3 && !strcmp(path + length - 3, ".jo");
 }
 
-static int add_file(struct op_walk *walk, const char *path)
+static void note_misfit(const char *path, int why, void *arg)
 {
-	struct op_session_list *list = walk->list;
-	struct op_session_file file = { 0 };
-	int err;
+	struct listing *listing = arg;
+	char *copy = strdup(path);
 
-	if (!op_grow(&list->files, &walk->list_capacity, list->nr_files + 1))
-		return -ENOMEM;
-	err = op_unmangle(path, &file.name, &file.storage, NULL);
-	if (err < 0)
-		return err;
-	file.path = strdup(path);
-	if (!file.path) {
-		free(file.storage);
-		return -ENOMEM;
+	pthread_mutex_lock(&listing->walk.lock);
+	if (copy && op_grow(&listing->misfits, &listing->misfit_capacity, listing->nr_misfits + 1)) {
+		listing->misfits[listing->nr_misfits++] = (struct misfit){ copy, why };
+	} else {
+		listing->failed = true;
+		free(copy);
 	}
-	list->files[list->nr_files++] = file;
-	return 0;
+	pthread_mutex_unlock(&listing->walk.lock);
 }
 
-/* What a link leads to: DT_REG, DT_DIR, DT_FIFO for what is neither; -errno: nothing that can be seen. */
-static int type_behind(int dir_fd, const char *path)
+static int add_file(struct listing *listing, const struct op_walk_entry *entry)
+{
+	struct op_session_list *list = &listing->list;
+	struct op_session_file file = { 0 };
+	int err = op_unmangle(entry->path, &file.name, &file.storage, NULL);
+
+	if (err)
+		return err == -EINVAL ? -EBADMSG : err;
+	file.path = strdup(entry->path);
+	pthread_mutex_lock(&listing->walk.lock);
+	entry->parent->has_files = true;
+	if (!file.path || !op_grow(&list->files, &listing->capacity, list->nr_files + 1))
+		err = -ENOMEM;
+	else
+		list->files[list->nr_files++] = file;
+	pthread_mutex_unlock(&listing->walk.lock);
+	if (err) {
+		free(file.path);
+		free(file.storage);
+	}
+	return err;
+}
+
+/* What a link leads to: DT_REG, DT_DIR, DT_FIFO for the rest; -errno: it leads nowhere. */
+static int type_behind(const struct op_walk_entry *entry)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, path, &st, 0) < 0)
+	if (fstatat(entry->parent_fd, entry->name, &st, 0) < 0)
 		return -errno;
 	return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_FIFO;
 }
 
-int op_walk_list_entry(struct op_walk *walk, const char *path, unsigned char type)
+static int list_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 {
-	int err, found = type;
+	struct listing *listing = walk->arg;
+	int type = entry->type == DT_LNK ? type_behind(entry) : entry->type, err;
 
-	if (op_session_is_jit_object(path))
+	if (op_session_is_jit_object(entry->path))
 		return 0;
-	if (type == DT_LNK)
-		found = type_behind(walk->dir_fd, path);
-	if (found < 0 || found == DT_DIR)
-		return walk->misfits ? op_walk_pass_over(walk, path, found < 0 ? found : -ELOOP) : 0;
-	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
-	if (err && walk->misfits)
-		return op_walk_pass_over(walk, path, err == -EINVAL && found == DT_REG ? -EBADMSG : err);
-	if (err != -EINVAL)
-		return err;
-	walk->bad_path = strdup(path);
-	return walk->bad_path ? -EBADMSG : -ENOMEM;
+	if (type == DT_REG)
+		err = add_file(listing, entry);
+	else if (listing->skips_misfits)
+		err = type == DT_DIR ? -ELOOP : type < 0 ? type : -EINVAL;
+	else
+		err = type == DT_DIR || type < 0 ? 0 : -EBADMSG;
+	if (err && err != -ENOMEM && listing->skips_misfits) {
+		note_misfit(entry->path, err, listing);
+		return 0;
+	}
+	if (!listing->skips_misfits)
+		op_walk_note_error(walk, entry->path, err);
+	return err;
+}
+
+/* Parents stand behind the directories in them. An image may be called like a sample file; its directory has files. */
+static void find_empty_dirs(struct listing *listing)
+{
+	for (struct op_walk_dir *dir = listing->walk.last; dir; dir = dir->before) {
+		struct op_sample_name name;
+		char *storage;
+
+		if (dir->has_files && dir->parent) {
+			dir->parent->has_files = true;
+		} else if (!dir->has_files && !op_unmangle(dir->path, &name, &storage, NULL)) {
+			free(storage);
+			note_misfit(dir->path, -EISDIR, listing);
+		}
+	}
 }
 
 static int compare_files(const void *a, const void *b)
@@ -73,32 +125,80 @@ static int compare_files(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-void op_session_list_sort(struct op_session_list *list)
+static int compare_misfits(const void *a, const void *b)
 {
-	if (list->nr_files)
-		qsort(list->files, list->nr_files, sizeof(*list->files), compare_files);
+	const struct misfit *left = a, *right = b;
+	int order = strcmp(left->path, right->path);
+
+	return order ? order : left->why - right->why;
+}
+
+static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
+{
+	const struct op_session_misfits misfits = { note_misfit, listing };
+	int err = 0;
+
+	listing->walk = (struct op_walk){ .dir_fd = dir_fd, .nr_threads = nr_threads, .visit = list_entry, .arg = listing };
+	if (listing->skips_misfits)
+		listing->walk.misfits = &misfits;
+	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
+		err = op_walk_tree(&listing->walk, op_walk_sample_dirs[i]);
+	if (!err && listing->skips_misfits)
+		find_empty_dirs(listing);
+	return err ? err : listing->failed ? -ENOMEM : 0;
+}
+
+static void free_listing(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->nr_misfits; i++)
+		free(listing->misfits[i].path);
+	free(listing->misfits);
+	op_session_list_free(&listing->list);
+	op_walk_free(&listing->walk);
+}
+
+static void give_list(struct listing *listing, struct op_session_list *ret_list)
+{
+	if (listing->list.nr_files)
+		qsort(listing->list.files, listing->list.nr_files, sizeof(*listing->list.files), compare_files);
+	*ret_list = listing->list;
+	listing->list = (struct op_session_list){ 0 };
 }
 
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
 {
-	struct op_session_list list = { 0 };
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = op_walk_list_entry, .list = &list };
-	int err = 0;
+	struct listing listing = { 0 };
+	int err = list_files(&listing, dir_fd, 1);
 
-	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
-		err = op_walk_tree(&walk, op_walk_sample_dirs[i]);
-	if (err < 0 && ret_bad_path) {
-		*ret_bad_path = walk.bad_path;
-		walk.bad_path = NULL;
+	if (!err)
+		give_list(&listing, ret_list);
+	if (err && ret_bad_path) {
+		*ret_bad_path = listing.walk.first_path;
+		listing.walk.first_path = NULL;
 	}
-	op_walk_free(&walk);
-	if (err < 0) {
-		op_session_list_free(&list);
-		return err;
+	free_listing(&listing);
+	return err;
+}
+
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
+{
+	struct listing listing = { .skips_misfits = true };
+	int err = list_files(&listing, dir_fd, op_nr_cpus());
+
+	/* One thread needs fewer descriptors. */
+	if (err == -EMFILE || err == -ENFILE) {
+		free_listing(&listing);
+		listing = (struct listing){ .skips_misfits = true };
+		err = list_files(&listing, dir_fd, 1);
 	}
-	op_session_list_sort(&list);
-	*ret_list = list;
-	return 0;
+	if (!err && listing.nr_misfits)
+		qsort(listing.misfits, listing.nr_misfits, sizeof(*listing.misfits), compare_misfits);
+	for (size_t i = 0; i < listing.nr_misfits && !err; i++)
+		misfits->tell(listing.misfits[i].path, listing.misfits[i].why, misfits->arg);
+	if (!err)
+		give_list(&listing, ret_list);
+	free_listing(&listing);
+	return err;
 }
 
 void op_session_list_free(struct op_session_list *list)
@@ -115,27 +215,25 @@ void op_session_list_free(struct op_session_list *list)
 
 /* ---- cgroups ---- */
 
-/* `path` is that of a sample directory; a cgroup may have two of them. */
-static int add_cgroup(struct op_walk *walk, const char *path, unsigned char type)
-{
-	struct op_session_cgroups *list = walk->cgroups;
-	struct op_session_cgroup cgroup, *cgroups;
-	size_t length = (size_t)(strrchr(path, '/') - path);
-	size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 16;
+struct cgroup_listing {
+	struct op_session_cgroups list;
+	size_t capacity;
+};
 
-	if (type != DT_DIR)
+static int add_cgroup(struct op_walk *walk, const struct op_walk_entry *entry)
+{
+	struct cgroup_listing *listing = walk->arg;
+	struct op_session_cgroups *list = &listing->list;
+	struct op_session_cgroup cgroup;
+
+	if (entry->type != DT_DIR)
 		return 0;
-	if (list->nr_cgroups && strlen(list->cgroups[list->nr_cgroups - 1].directory) == length &&
-	    !memcmp(list->cgroups[list->nr_cgroups - 1].directory, path, length))
+	/* A cgroup may have both sample directories. */
+	if (list->nr_cgroups && !strcmp(list->cgroups[list->nr_cgroups - 1].directory, entry->parent->path))
 		return 0;
-	if (list->nr_cgroups == walk->list_capacity) {
-		cgroups = reallocarray(list->cgroups, capacity, sizeof(*cgroups));
-		if (!cgroups)
-			return -ENOMEM;
-		list->cgroups = cgroups;
-		walk->list_capacity = capacity;
-	}
-	cgroup.directory = strndup(path, length);
+	if (!op_grow(&list->cgroups, &listing->capacity, list->nr_cgroups + 1))
+		return -ENOMEM;
+	cgroup.directory = strdup(entry->parent->path);
 	cgroup.path = cgroup.directory ? op_unmangle_cgroup(cgroup.directory + strlen(OP_CGROUP_DIR)) : NULL;
 	if (!cgroup.path) {
 		free(cgroup.directory);
@@ -152,36 +250,33 @@ static int compare_cgroups(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-static int list_cgroups(struct op_walk *walk, struct op_session_cgroups *ret_list)
+static int list_cgroups(int dir_fd, const struct op_session_misfits *misfits, struct op_session_cgroups *ret_list)
 {
-	struct op_session_cgroups *list = walk->cgroups;
-	int err = op_walk_tree(walk, OP_CGROUP_DIR);
+	struct cgroup_listing listing = { 0 };
+	struct op_walk walk = {
+		.dir_fd = dir_fd, .visit = add_cgroup, .arg = &listing, .stops_at_sample_dirs = true, .misfits = misfits
+	};
+	int err = op_walk_tree(&walk, OP_CGROUP_DIR);
 
-	op_walk_free(walk);
-	if (err < 0) {
-		op_session_cgroups_free(list);
+	op_walk_free(&walk);
+	if (err) {
+		op_session_cgroups_free(&listing.list);
 		return err;
 	}
-	if (list->nr_cgroups)
-		qsort(list->cgroups, list->nr_cgroups, sizeof(*list->cgroups), compare_cgroups);
-	*ret_list = *list;
+	if (listing.list.nr_cgroups)
+		qsort(listing.list.cgroups, listing.list.nr_cgroups, sizeof(*listing.list.cgroups), compare_cgroups);
+	*ret_list = listing.list;
 	return 0;
 }
 
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
 {
-	struct op_session_cgroups list = { 0 };
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
-
-	return list_cgroups(&walk, ret_list);
+	return list_cgroups(dir_fd, NULL, ret_list);
 }
 
 int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
 {
-	struct op_session_cgroups list = { 0 };
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list, .misfits = misfits };
-
-	return list_cgroups(&walk, ret_list);
+	return list_cgroups(dir_fd, misfits, ret_list);
 }
 
 void op_session_cgroups_free(struct op_session_cgroups *list)

@@ -4,8 +4,6 @@
 #define OP_SESSION_LIST_H
 
 #include "libop/base/compiler.h"
-#include "libop/base/sys.h"
-#include "libop/base/text.h"
 #include "libop/odb/mangle.h"
 #include "libop/session/walk.h"
 
@@ -29,9 +27,8 @@ struct op_session_list {
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /*
- * The same, but what cannot be read is skipped and reported to `misfits`. Uses as many threads as the
- * process has CPUs. Reports come from the caller's thread, after the walk. 0, or -errno: no memory, no
- * descriptors.
+ * The same, but what cannot be read is skipped and told: at the end, sorted by path, from the caller's
+ * thread. Uses as many threads as the process has CPUs. 0, or -errno: no memory, no descriptors.
  */
 int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
 			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
@@ -56,7 +53,7 @@ struct op_session_cgroups {
 /* Lists the cgroups of a session; none when it was not separated by them. 0 and a list for op_session_cgroups_free, or -errno. */
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
 
-/* The same, but a directory that cannot be read is skipped and reported. */
+/* The same, but a directory that cannot be read is skipped and told. */
 int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
 				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 

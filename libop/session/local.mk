@@ -13,7 +13,6 @@ libop_libop_a_SOURCES += \
 	libop/session/ledger.c libop/session/ledger.h \
 	libop/session/ledger_file.c libop/session/ledger_file.h \
 	libop/session/list.c libop/session/list.h \
-	libop/session/list_parallel.c \
 	libop/session/memory_view.c libop/session/memory_view.h \
 	libop/session/directory.c libop/session/directory.h \
 	libop/session/contents.c libop/session/contents.h \

@@ -10,44 +10,54 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "libop/odb/mangle.h"
-#include "libop/session/list.h"
+#include "libop/base/text.h"
+#include "libop/base/threads.h"
 
 #define ENTRIES_BYTES 32768
+#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+#define KEPT_MAX      32 /* directories that stay open, so that those in them are opened by name alone */
+#define ALONE_MAX     64 /* directories that wait: with fewer, more threads cost more than they gain */
 
 const char *const op_walk_sample_dirs[2] = { "{root}", "{kern}" };
 
-void op_walk_forget(struct op_walk *walk)
+/* One thread of a walk. */
+struct walker {
+	struct op_walk *walk;
+	struct op_walk_dir *found; /* in the directory that is being read, the last first */
+	struct op_text path;       /* of an entry */
+	char entries[ENTRIES_BYTES];
+};
+
+void op_walk_note_error(struct op_walk *walk, const char *path, int err)
 {
-	while (walk->nr_dirs)
-		free(walk->dirs[--walk->nr_dirs]);
+	if (err >= 0 || err == -ENOENT || walk->first_error)
+		return;
+	walk->first_error = err;
+	walk->first_path = strdup(path);
 }
 
-void op_walk_free(struct op_walk *walk)
+/* After an error with a directory: 0 when the walk goes on without it, else the error. */
+static int skip_dir(const struct op_walk *walk, const char *path, int err)
 {
-	op_walk_forget(walk);
-	free(walk->dirs);
-	free(walk->entries);
-	free(walk->bad_path);
-	free(walk->first_path);
-}
-
-/* Takes `path` over, also when it fails. */
-static int push_dir(struct op_walk *walk, char *path)
-{
-	if (walk->nr_dirs == walk->capacity) {
-		size_t capacity = walk->capacity ? 2 * walk->capacity : 64;
-		char **dirs = reallocarray(walk->dirs, capacity, sizeof(*dirs));
-
-		if (!dirs) {
-			free(path);
-			return -ENOMEM;
-		}
-		walk->dirs = dirs;
-		walk->capacity = capacity;
-	}
-	walk->dirs[walk->nr_dirs++] = path;
+	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return err;
+	walk->misfits->tell(path, err, walk->misfits->arg);
 	return 0;
+}
+
+/* ---- one directory ---- */
+
+static struct op_walk_dir *new_dir(struct op_walk_dir *parent, const char *path)
+{
+	size_t nr_bytes = strlen(path) + 1;
+	struct op_walk_dir *dir = calloc(1, sizeof(*dir) + nr_bytes);
+
+	if (!dir)
+		return NULL;
+	memcpy(dir->path, path, nr_bytes);
+	dir->parent = parent;
+	dir->fd = -1;
+	return dir;
 }
 
 static unsigned char type_of(int dir_fd, const struct dirent64 *entry)
@@ -69,211 +79,247 @@ static bool is_sample_dir(const char *name)
 	return false;
 }
 
-static char *join(const char *dir, const char *name)
+/* `dir_length` bytes of walker->path are the directory and a slash. */
+static int take_entry(struct walker *walker, struct op_walk_dir *dir, size_t dir_length, int fd, const struct dirent64 *found)
 {
-	size_t dir_length = strlen(dir), name_bytes = strlen(name) + 1;
-	char *path = malloc(dir_length + 1 + name_bytes);
+	struct op_walk *walk = walker->walk;
+	struct op_walk_entry entry = { .name = found->d_name, .parent_fd = fd, .parent = dir };
+	struct op_walk_dir *below;
 
-	if (!path)
-		return NULL;
-	memcpy(path, dir, dir_length);
-	path[dir_length] = '/';
-	memcpy(path + dir_length + 1, name, name_bytes);
-	return path;
-}
-
-static int visit_entry(struct op_walk *walk, const char *dir, const struct dirent64 *entry)
-{
-	unsigned char type;
-	char *string;
-	int err;
-
-	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+	if (!strcmp(found->d_name, ".") || !strcmp(found->d_name, ".."))
 		return 0;
-	type = type_of(walk->here, entry);
-	if (type == DT_UNKNOWN)
+	entry.type = type_of(fd, found);
+	if (entry.type == DT_UNKNOWN)
 		return 0;
-	string = join(dir, entry->d_name);
-	if (!string)
+	op_text_truncate(&walker->path, dir_length);
+	op_text_add(&walker->path, found->d_name);
+	if (walker->path.failed)
 		return -ENOMEM;
-	if (type == DT_DIR && !(walk->cgroups && is_sample_dir(entry->d_name)))
-		return push_dir(walk, string);
-	err = walk->visit(walk, string, type);
-	free(string);
-	return err;
-}
-
-static void let_go(struct op_walk *walk, unsigned int depth)
-{
-	if (!walk->held[depth % OP_WALK_HELD_DIRS].depth)
-		return;
-	close(walk->held[depth % OP_WALK_HELD_DIRS].fd);
-	walk->held[depth % OP_WALK_HELD_DIRS].depth = 0;
-}
-
-static int open_in(int dir_fd, const char *path)
-{
-	return op_sys_openat(dir_fd, strrchr(path, '/') + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-}
-
-/* By its name in its parent while that is held; without descriptors nothing is. */
-static int open_dir(struct op_walk *walk, const char *path, unsigned int depth)
-{
-	int fd;
-
-	if (strlen(path) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	if (depth == 1 && walk->parent_fd1)
-		return open_in(walk->parent_fd1 - 1, path);
-	if (depth > 1 && walk->held[(depth - 1) % OP_WALK_HELD_DIRS].depth == depth - 1) {
-		fd = open_in(walk->held[(depth - 1) % OP_WALK_HELD_DIRS].fd, path);
-		if (fd != -EMFILE && fd != -ENFILE)
-			return fd;
-		for (unsigned int i = 0; i < OP_WALK_HELD_DIRS; i++)
-			let_go(walk, i);
-	}
-	return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
-}
-
-int op_walk_pass_over(const struct op_walk *walk, const char *path, int err)
-{
-	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
-		return err;
-	walk->misfits->tell(path, err, walk->misfits->arg);
+	entry.path = walker->path.data;
+	if (entry.type != DT_DIR || (walk->stops_at_sample_dirs && is_sample_dir(found->d_name)))
+		return walk->visit(walk, &entry);
+	below = new_dir(dir, entry.path);
+	if (!below)
+		return -ENOMEM;
+	below->next = walker->found;
+	walker->found = below;
 	return 0;
 }
 
-static int read_dir(struct op_walk *walk, const char *path, int fd)
+static int read_entries(struct walker *walker, struct op_walk_dir *dir, int fd)
 {
-	ssize_t nr_bytes;
+	size_t dir_length = strlen(dir->path) + 1;
+	ssize_t nr_bytes = 0;
 	int err = 0;
 
-	if (!walk->entries)
-		walk->entries = malloc(ENTRIES_BYTES);
-	if (!walk->entries)
-		return -ENOMEM;
-	walk->here = fd;
-	while (!err && (nr_bytes = op_sys_getdents(fd, walk->entries, ENTRIES_BYTES))) {
-		if (nr_bytes < 0)
-			return op_walk_pass_over(walk, path, (int)nr_bytes);
+	op_text_truncate(&walker->path, 0);
+	op_text_printf(&walker->path, "%s/", dir->path);
+	while (!err && (nr_bytes = op_sys_getdents(fd, walker->entries, ENTRIES_BYTES)) > 0) {
 		for (ssize_t at = 0; !err && at < nr_bytes;) {
-			const struct dirent64 *entry = (const void *)(walk->entries + at);
+			const struct dirent64 *entry = (const void *)(walker->entries + at);
 
-			err = visit_entry(walk, path, entry);
+			err = take_entry(walker, dir, dir_length, fd, entry);
 			at += entry->d_reclen;
 		}
 	}
-	return err;
+	return nr_bytes < 0 ? skip_dir(walker->walk, dir->path, (int)nr_bytes) : err;
 }
 
-void op_walk_note_error(struct op_walk *walk, const char *path, int err)
+static void close_kept(struct op_walk *walk, struct op_walk_dir *dir)
 {
-	if (err >= 0 || err == -ENOENT || walk->first_error)
+	if (dir->fd < 0)
 		return;
-	walk->first_error = err;
-	walk->first_path = strdup(path);
+	close(dir->fd);
+	dir->fd = -1;
+	walk->nr_kept--;
 }
 
-/* Opens a directory of the list, reads it and holds it; one that is gone is none. */
-static int walk_dir(struct op_walk *walk, const char *path, unsigned int depth)
+/* By its name in its parent, where that is open. A walk of one thread that has no descriptor left closes all, and opens by path. */
+static int open_dir(struct op_walk *walk, const struct op_walk_dir *dir)
 {
-	int err = walk->tells_dirs ? walk->visit(walk, path, DT_DIR) : 0, fd;
+	int fd;
 
-	if (err < 0)
-		return err;
-	fd = open_dir(walk, path, depth);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : op_walk_pass_over(walk, path, fd);
-	let_go(walk, depth);
-	walk->held[depth % OP_WALK_HELD_DIRS].depth = depth;
-	walk->held[depth % OP_WALK_HELD_DIRS].fd = fd;
-	return read_dir(walk, path, fd);
-}
-
-/* An image may have the name of a sample file, and then so has a directory; but there is one in it. */
-void op_walk_tell_of_directory(const struct op_session_misfits *misfits, const char *path)
-{
-	struct op_sample_name name;
-	char *storage;
-
-	if (op_unmangle(path, &name, &storage, NULL) < 0)
-		return;
-	free(storage);
-	misfits->tell(path, -EISDIR, misfits->arg);
-}
-
-int op_walk_one(struct op_walk *walk, const char *path, int *ret_fd)
-{
-	int err = walk_dir(walk, path, 1);
-
-	*ret_fd = walk->held[1].depth ? walk->held[1].fd : -1;
-	walk->held[1].depth = 0;
-	return err;
-}
-
-/* A path has no more than PATH_MAX bytes, which is the end of going deeper. */
-static int walk_below(struct op_walk *walk, size_t index, unsigned int depth)
-{
-	const char *path = walk->dirs[index];
-	size_t next = walk->nr_dirs, end, nr_before = walk->list ? walk->list->nr_files : 0;
-	int err = walk_dir(walk, path, depth);
-
-	if (err < 0 && !walk->bad_path)
-		walk->bad_path = strdup(path);
-	if (walk->keep_going) {
-		op_walk_note_error(walk, path, err);
-		err = 0;
+	if (strlen(dir->path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (dir->parent && dir->parent->fd >= 0) {
+		fd = op_sys_openat(dir->parent->fd, strrchr(dir->path, '/') + 1, DIR_FLAGS, 0);
+		if ((fd != -EMFILE && fd != -ENFILE) || walk->nr_threads > 1)
+			return fd;
+		for (struct op_walk_dir *above = dir->parent; above; above = above->parent)
+			close_kept(walk, above);
 	}
-	for (end = walk->nr_dirs; !err && next < end; next++)
-		err = walk_below(walk, next, depth + 1);
-	if (!err && walk->misfits && walk->list && walk->list->nr_files == nr_before)
-		op_walk_tell_of_directory(walk->misfits, walk->dirs[index]);
-	if (walk->held[depth % OP_WALK_HELD_DIRS].depth == depth)
-		let_go(walk, depth);
-	return err;
+	return op_file_open_below(walk->dir_fd, dir->path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* *ret_fd is the directory, or -1. */
+static int read_dir(struct walker *walker, struct op_walk_dir *dir, int *ret_fd)
+{
+	struct op_walk *walk = walker->walk;
+	const struct op_walk_entry entry = { .path = dir->path, .type = DT_DIR, .parent = dir->parent };
+	int err = walk->visits_dirs ? walk->visit(walk, &entry) : 0, fd;
+
+	*ret_fd = -1;
+	if (err)
+		return err;
+	fd = open_dir(walk, dir);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return skip_dir(walk, dir->path, fd);
+	*ret_fd = fd;
+	return read_entries(walker, dir, fd);
+}
+
+/* ---- the tree ---- */
+
+/* The directory to be read next; waits for one while other threads may find some. NULL: there will be none. */
+static struct op_walk_dir *begin_dir(struct op_walk *walk)
+{
+	struct op_walk_dir *dir = NULL;
+
+	pthread_mutex_lock(&walk->lock);
+	while (!walk->waiting && walk->nr_busy && !walk->err)
+		pthread_cond_wait(&walk->has_changed, &walk->lock);
+	if (!walk->err && walk->nr_waiting <= walk->nr_waiting_max)
+		dir = walk->waiting;
+	if (dir) {
+		walk->waiting = dir->next;
+		walk->nr_waiting--;
+		walk->nr_busy++;
+	}
+	pthread_mutex_unlock(&walk->lock);
+	return dir;
+}
+
+/* What was found waits on top of the rest: the walk goes into depth, which needs the fewest descriptors. */
+static void add_found(struct op_walk *walk, struct op_walk_dir *found)
+{
+	while (found) {
+		struct op_walk_dir *dir = found;
+
+		found = dir->next;
+		dir->before = walk->last;
+		walk->last = dir;
+		dir->next = walk->waiting;
+		walk->waiting = dir;
+		walk->nr_waiting++;
+		if (dir->parent)
+			dir->parent->nr_waiting++;
+	}
+}
+
+static void end_dir(struct walker *walker, struct op_walk_dir *dir, int fd, int err)
+{
+	struct op_walk *walk = walker->walk;
+
+	pthread_mutex_lock(&walk->lock);
+	op_walk_note_error(walk, dir->path, err);
+	if (err && !walk->keeps_going && !walk->err)
+		walk->err = err;
+	add_found(walk, walker->found);
+	if (dir->nr_waiting && walk->nr_kept < KEPT_MAX && fd >= 0) {
+		dir->fd = fd;
+		walk->nr_kept++;
+		fd = -1;
+	}
+	if (dir->parent && !--dir->parent->nr_waiting)
+		close_kept(walk, dir->parent);
+	walk->nr_busy--;
+	pthread_cond_broadcast(&walk->has_changed);
+	pthread_mutex_unlock(&walk->lock);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void walk_some(void *arg)
+{
+	struct walker walker = { .walk = arg };
+	struct op_walk_dir *dir;
+
+	while ((dir = begin_dir(walker.walk))) {
+		int fd, err;
+
+		walker.found = NULL;
+		err = read_dir(&walker, dir, &fd);
+		end_dir(&walker, dir, fd, err);
+	}
+	op_text_free(&walker.path);
 }
 
 int op_walk_tree(struct op_walk *walk, const char *top)
 {
-	char *path = strdup(top);
-	int err = path ? push_dir(walk, path) : -ENOMEM;
+	struct op_walk_dir *dir = new_dir(NULL, top);
 
-	return err ? err : walk_below(walk, walk->nr_dirs - 1, 1);
+	if (!dir)
+		return -ENOMEM;
+	walk->err = 0;
+	pthread_mutex_init(&walk->lock, NULL);
+	pthread_cond_init(&walk->has_changed, NULL);
+	add_found(walk, dir);
+	walk->nr_waiting_max = walk->nr_threads > 1 ? ALONE_MAX : SIZE_MAX;
+	walk_some(walk);
+	walk->nr_waiting_max = SIZE_MAX;
+	if (walk->waiting && !walk->err)
+		op_run_threads(walk->nr_threads, walk_some, walk);
+	pthread_cond_destroy(&walk->has_changed);
+	pthread_mutex_destroy(&walk->lock);
+	return walk->err;
 }
 
-/* ---- visits ---- */
-
-static int tell_entry(struct op_walk *walk, const char *path, unsigned char type)
+void op_walk_free(struct op_walk *walk)
 {
-	return walk->tell(path, type, walk->tell_arg);
+	while (walk->last) {
+		struct op_walk_dir *dir = walk->last;
+
+		walk->last = dir->before;
+		close_kept(walk, dir);
+		free(dir);
+	}
+	free(walk->first_path);
 }
 
-int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+/* ---- walks with a callback ---- */
+
+struct visitor {
+	int (*visit)(const char *path, unsigned char type, void *arg);
+	void *arg;
+};
+
+static int visit_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 {
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	const struct visitor *visitor = walk->arg;
+
+	return visitor->visit(entry->path, entry->type, visitor->arg);
+}
+
+static int walk_once(struct op_walk walk, const char *top)
+{
 	int err = op_walk_tree(&walk, top);
 
 	op_walk_free(&walk);
 	return err;
+}
+
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct visitor visitor = { visit, arg };
+
+	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor }, top);
 }
 
 int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
 			  const struct op_session_misfits *misfits)
 {
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .misfits = misfits };
-	int err = op_walk_tree(&walk, top);
+	struct visitor visitor = { visit, arg };
 
-	op_walk_free(&walk);
-	return err;
+	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .misfits = misfits }, top);
 }
 
 int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 {
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .tells_dirs = true };
-	int err = op_walk_tree(&walk, top);
+	struct visitor visitor = { visit, arg };
 
-	op_walk_free(&walk);
-	return err;
+	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .visits_dirs = true }, top);
 }
 
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A walk over a tree below a session's directory, for libop/session*.c only. The number of descriptors is bounded however deep the tree is. Each directory is read to its end before what lies in it is
- * gone into, and stands in the list before that. A walk is one thread's; walks of their own may run beside each other.
+ * Walks over a directory tree. A walk follows no link and uses few descriptors however deep the tree
+ * is. Any thread.
  */
 #ifndef OP_SESSION_WALK_H
 #define OP_SESSION_WALK_H
 
+#include <pthread.h>
+
 #include "libop/base/compiler.h"
 
-struct op_session_list;
-struct op_session_cgroups;
-
 /*
- * Who hears of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a file has
- * no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link instead of a
- * directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that leads nowhere; -EISDIR: a
- * directory without files has the name of a sample file; another -errno: a directory cannot be read.
+ * Who is told of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a file
+ * has no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link in the
+ * place of a directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that leads nowhere;
+ * -EISDIR: a directory without files has the name of a sample file; another -errno: a directory cannot
+ * be read.
  */
 struct op_session_misfits {
 	void (*tell)(const char *path, int why, void *arg);
@@ -30,7 +30,7 @@ struct op_session_misfits {
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
-/* The same, but a directory that cannot be read is skipped and reported. */
+/* The same, but a directory that cannot be read is skipped and told. */
 int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
 			  const struct op_session_misfits *misfits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 
@@ -45,60 +45,60 @@ int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *pa
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
-#define OP_WALK_HELD_DIRS 3 /* the last on the way down stay open, so that what lies in them is opened by its name alone */
+/* ---- the walk itself, for libop/session/ only ---- */
+
+/* A directory that a walk has found. */
+struct op_walk_dir {
+	struct op_walk_dir *parent; /* NULL: the top */
+	struct op_walk_dir *before; /* found before this one; never one of its own directories */
+	struct op_walk_dir *next;   /* that waits to be read */
+	int fd;                     /* open while directories in it wait, or -1 */
+	size_t nr_waiting;          /* those directories */
+	bool has_files;             /* for the visitor */
+	char path[];                /* below the dir_fd of the walk */
+};
+
+struct op_walk_entry {
+	const char *path;     /* below the dir_fd of the walk; valid during the visit */
+	const char *name;     /* its last component, below parent_fd */
+	int parent_fd;
+	unsigned char type;   /* DT_*, may be DT_LNK */
+	struct op_walk_dir *parent;
+};
 
 struct op_walk {
 	int dir_fd;
-	char **dirs;
-	size_t nr_dirs, capacity;
-	/* One entry that is no directory; type is of DT_*, and may be DT_LNK. 0 or -errno, which ends the walk. */
-	int (*visit)(struct op_walk *walk, const char *path, unsigned char type);
-	struct op_session_list *list;
-	struct op_session_cgroups *cgroups; /* when given, sample directories are visited and not gone into */
-	size_t list_capacity;
-	char *entries; /* of the directory that is being read */
-	char *bad_path;
-	uint64_t disk_bytes, nr_files;
-	int here;       /* the directory that is being read */
-	int parent_fd1; /* 1 + what the top lies in, where that is open, 0: it is not */
-	struct {
-		unsigned int depth; /* the top has 1; 0: nothing is held */
-		int fd;
-	} held[OP_WALK_HELD_DIRS]; /* by depth, modulo the number */
-	int (*tell)(const char *path, unsigned char type, void *arg);
-	void *tell_arg;
-	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
-	bool keep_going; /* an error is noted in first_error and does not end the walk */
+	size_t nr_threads; /* that call `visit` and misfits->tell at once; 0 is 1 */
+	int (*visit)(struct op_walk *walk, const struct op_walk_entry *entry); /* 0 or -errno, which ends the walk */
+	void *arg;                                                             /* for `visit` */
+	bool visits_dirs;          /* before they are read; name and parent_fd are not set */
+	bool stops_at_sample_dirs; /* {root} and {kern} are visited and not read */
+	bool keeps_going;          /* an error is noted and does not end the walk */
+	const struct op_session_misfits *misfits; /* when given, directories that cannot be read are told and skipped */
+
+	struct op_walk_dir *last; /* of all that were found */
 	int first_error;
-	char *first_path;                         /* where that was */
-	const struct op_session_misfits *misfits; /* when given, what cannot be read is told and does not end the walk */
+	char *first_path; /* where it was */
+
+	/* The rest is walk.c's. The lock protects the directories and it. */
+	pthread_mutex_t lock;
+	pthread_cond_t has_changed;
+	struct op_walk_dir *waiting; /* the one to be read next */
+	size_t nr_waiting, nr_waiting_max;
+	size_t nr_busy; /* directories that are being read */
+	size_t nr_kept; /* directories that stay open */
+	int err;        /* that ends the walk */
 };
 
 /* Where the samples of a session, and of a cgroup of it, lie. */
 extern const char *const op_walk_sample_dirs[2];
 
-/* Walks over a directory and all that lies in it; none is no error. 0 or the first -errno. */
+/* Walks over a directory; a missing one is no error. 0 or the first -errno. May be called again for another one. */
 int op_walk_tree(struct op_walk *walk, const char *top) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads one directory, and goes into none: those in it are the last of the list. *ret_fd: its descriptor, to be closed; -1: there is none. 0 or -errno. */
-int op_walk_one(struct op_walk *walk, const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
-
-/* After an error with what is at `path`: 0 when the walk goes on without it, else the error. */
-int op_walk_pass_over(const struct op_walk *walk, const char *path, int err) OP_NONNULL OP_MUST_CHECK;
-
-/* Tells of a directory that has the name of a sample file: there is none in it. */
-void op_walk_tell_of_directory(const struct op_session_misfits *misfits, const char *path) OP_NONNULL;
-
-/* Keeps the first error but -ENOENT, and where it was. */
+/* Keeps the first error but -ENOENT, and its path. For walks of one thread. */
 void op_walk_note_error(struct op_walk *walk, const char *path, int err) OP_NONNULL;
 
-/* Forgets the directories of a walk that is over, so that another one can begin. */
-void op_walk_forget(struct op_walk *walk) OP_NONNULL;
-
 void op_walk_free(struct op_walk *walk) OP_NONNULL;
-
-/* The `visit` that makes a list of sample files (op_session_list), and the end of it. */
-int op_walk_list_entry(struct op_walk *walk, const char *path, unsigned char type) OP_NONNULL OP_MUST_CHECK;
-void op_session_list_sort(struct op_session_list *list) OP_NONNULL;
 
 #endif

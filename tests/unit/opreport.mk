@@ -83,7 +83,7 @@ tests_unit_test_report_LDADD = $(opreport_test_libs)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
+tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
 	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_nr_cpus
 
 
