@@ -3,7 +3,9 @@
 
 #include "libop/base/parse.h"
 
-/* The types of x86; the others of oprofile 1.x have a place so that their numbers are known to be sound. */
+/*
+ * The types of x86. Rows without a name are other types of oprofile 1.x: their numbers are valid.
+ */
 #define NR_CPU_TYPES 88
 
 static const struct {

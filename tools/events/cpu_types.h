@@ -5,10 +5,13 @@
 
 #include "libop/base/compiler.h"
 
-/* The name for the report ("Intel Haswell microarchitecture"); NULL: no such type. *ret_name, when given, is oprofile's short name. */
+/*
+ * The name for the report ("Intel Haswell microarchitecture"); NULL: no such type. ret_name may be
+ * NULL; else it gets oprofile's short name.
+ */
 const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name);
 
-/* The same by oprofile's short name ("x86-64/family10") or by the number in decimal. NULL: no such type. */
+/* The same, by oprofile's short name ("x86-64/family10") or by the number in decimal. */
 const char *opr_cpu_type_find(const char *name, const char **ret_name) OP_NONNULL;
 
 #endif

@@ -17,7 +17,7 @@
 
 struct reader {
 	struct opr_event_files *files;
-	const char *dir; /* that holds the directories of CPUs */
+	const char *dir; /* the parent of the directories of CPUs */
 	const char *file_name;
 	int (*take_line)(struct reader *reader, char *line);
 	size_t depth, nr_includes;
@@ -25,9 +25,10 @@ struct reader {
 
 static int read_file(struct reader *reader, const char *cpu_name);
 
-/* ---- small pieces ---- */
+/* ---- strings and numbers ---- */
 
-static int keep(char **string, const char *text)
+/* Sets a field once. */
+static int set_string(char **string, const char *text)
 {
 	if (*string)
 		return -EINVAL;
@@ -122,14 +123,14 @@ static int take_event_word(struct opr_event_row *row, const char *word, bool see
 	if (tag == TAG_EVENT)
 		return take_number(value, &row->number);
 	if (tag == TAG_NAME)
-		return strpbrk(value, "/.") || !*value ? -EINVAL : keep(&row->name, value);
+		return strpbrk(value, "/.") || !*value ? -EINVAL : set_string(&row->name, value);
 	if (tag == TAG_EXT)
-		return keep(&row->ext, value);
+		return set_string(&row->ext, value);
 	if (tag == TAG_COUNTERS)
 		return take_counters(value, &row->counters);
 	if (tag == TAG_MINIMUM)
 		return take_minimum(value, &row->minimum);
-	return tag == TAG_UM ? keep(&row->masks, value) : 0;
+	return tag == TAG_UM ? set_string(&row->masks, value) : 0;
 }
 
 static void free_event(struct opr_event_row *row)
@@ -140,7 +141,7 @@ static void free_event(struct opr_event_row *row)
 	free(row->ext);
 }
 
-/* Words up to a lone ':', then the description. */
+/* Words up to a single ':', then the description. */
 static int parse_event(char *line, struct opr_event_row *row)
 {
 	bool seen[NR_EVENT_TAGS] = { false };
@@ -160,9 +161,9 @@ static int parse_event(char *line, struct opr_event_row *row)
 	if (!err && (!seen[TAG_EVENT] || !seen[TAG_NAME]))
 		err = -EINVAL;
 	if (!err)
-		err = keep(&row->description, rest ? strip(rest) : "");
+		err = set_string(&row->description, rest ? strip(rest) : "");
 	if (!err && !row->masks)
-		err = keep(&row->masks, "");
+		err = set_string(&row->masks, "");
 	return err;
 }
 
@@ -193,7 +194,7 @@ static int take_set_word(struct opr_mask_set *set, const char *word)
 	};
 
 	if (!strncmp(word, "default:", 8))
-		return take_number(word + 8, &set->default_value) < 0 ? keep(&set->default_name, word + 8) : 0;
+		return take_number(word + 8, &set->default_value) < 0 ? set_string(&set->default_name, word + 8) : 0;
 	for (size_t i = 0; i < op_array_size(types); i++)
 		if (!strcmp(word, types[i]))
 			set->type = (enum opr_mask_type)i;
@@ -210,7 +211,7 @@ static int begin_set(struct opr_event_files *files, char *line)
 		return -EINVAL;
 	if (!op_grow(&files->sets, &files->sets_capacity, files->nr_sets + 1))
 		return -ENOMEM;
-	err = keep(&set.name, word + 5);
+	err = set_string(&set.name, word + 5);
 	if (err)
 		return err;
 	files->sets[files->nr_sets++] = set;
@@ -219,7 +220,7 @@ static int begin_set(struct opr_event_files *files, char *line)
 	return err;
 }
 
-/* Where perf_event_attr.config has them. EXTRA_NONE says that there is a list with nothing in it. */
+/* Bits of perf_event_attr.config. EXTRA_NONE: the list is empty. */
 #define EXTRA_MASK_SHIFT  8
 #define EXTRA_NONE        (1u << 22)
 #define EXTRA_CMASK       "cmask="
@@ -260,7 +261,7 @@ static int take_extra(char *list, struct opr_mask_value *value)
 	return err;
 }
 
-/* Behind "extra:..." stands a name. */
+/* A name follows "extra:...". */
 static int take_mask_text(char *rest, struct opr_mask_value *value)
 {
 	rest = strip(rest);
@@ -271,26 +272,24 @@ static int take_mask_text(char *rest, struct opr_mask_value *value)
 			return -EINVAL;
 		rest = rest ? strip(rest) : word + strlen(word);
 		word = strsep(&rest, " \t");
-		if (keep(&value->name, word) < 0)
+		if (set_string(&value->name, word) < 0)
 			return -ENOMEM;
 	}
-	return keep(&value->description, rest ? strip(rest) : "");
+	return set_string(&value->description, rest ? strip(rest) : "");
 }
 
 static int add_value(struct opr_event_files *files, char *line)
 {
 	struct opr_mask_set *set = files->nr_sets ? &files->sets[files->nr_sets - 1] : NULL;
 	char *rest = strip(line), *word = strsep(&rest, " \t");
-	struct opr_mask_value value = { 0 }, *values;
+	struct opr_mask_value value = { 0 };
 	int err = take_number(word, &value.value);
 
 	if (err < 0 || !set || set->nr_values == MASK_MEMBERS_MAX)
 		return -EINVAL;
-	values = reallocarray(set->values, set->nr_values + 1, sizeof(*values));
-	if (!values)
+	if (!op_grow(&set->values, &set->capacity, set->nr_values + 1))
 		return -ENOMEM;
-	set->values = values;
-	err = rest ? take_mask_text(rest, &value) : keep(&value.description, "");
+	err = rest ? take_mask_text(rest, &value) : set_string(&value.description, "");
 	if (err) {
 		free(value.name);
 		return err;
@@ -345,7 +344,7 @@ static int read_lines(struct reader *reader, FILE *file, const char *path)
 	return err == -ENOMEM ? opr_no_memory() : err;
 }
 
-/* -ENOENT: there is no such file, and nothing was said. */
+/* -ENOENT without a message: the file does not exist. */
 static int read_file(struct reader *reader, const char *cpu_name)
 {
 	char *path = NULL;

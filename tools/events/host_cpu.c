@@ -5,16 +5,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
-
 #include "libop/base/file.h"
 #include "libop/base/parse.h"
 
 #define DEVICES       "/sys/bus/event_source/devices/"
 #define TIMER         "timer"
-#define IBS_LEAF      0x8000001b
 #define CPUINFO_BYTES (4u << 20)
 
 bool opr_host_has_pmu(void)
@@ -46,7 +41,9 @@ static uint32_t find_number(const char *text, const char *key)
 	return 0;
 }
 
-/* Source: oprofile-format, "cpu_type numbers"; the models of Intel: Intel SDM, volume 4, table 2-1. */
+/*
+ * Source: oprofile-format, "cpu_type numbers"; the models of Intel: Intel SDM, volume 4, table 2-1.
+ */
 static const char *amd_type(uint32_t family)
 {
 	static const struct {
@@ -101,25 +98,4 @@ const char *opr_host_cpu_type(void)
 		type = intel_type(find_number(text, "cpu family"), find_number(text, "model"));
 	free(text);
 	return type;
-}
-
-bool opr_host_ibs(struct op_ibs_cpu *ret_cpu, uint32_t *ret_caps)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	unsigned int caps, b, c, d;
-	char *text = NULL;
-
-	if (access(DEVICES "ibs_op", F_OK) < 0 || !__get_cpuid(IBS_LEAF, &caps, &b, &c, &d))
-		return false;
-	if (op_file_read(AT_FDCWD, "/proc/cpuinfo", CPUINFO_BYTES, &text) < 0)
-		return false;
-	op_ibs_cpu_init(find_number(text, "cpu family"), find_number(text, "model"), ret_cpu);
-	free(text);
-	*ret_caps = caps;
-	return true;
-#else
-	(void)ret_cpu;
-	(void)ret_caps;
-	return false;
-#endif
 }

@@ -18,7 +18,7 @@ static size_t name_length(const char *spec)
 	return strlen(spec);
 }
 
-/* 0; what opr_pfm_translate returns else. */
+/* Returns what opr_pfm_translate returns. */
 static int encode(const char *name, uint64_t *ret_code, const char **ret_why)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr) };
@@ -40,7 +40,7 @@ static int encode(const char *name, uint64_t *ret_code, const char **ret_why)
 	*ret_why = "it counts outside of the cores of the CPU, where nothing can be sampled";
 	if (attr.type != PERF_TYPE_RAW)
 		return -EINVAL;
-	*ret_why = "it takes more than a code, which opd cannot keep";
+	*ret_why = "it needs more than a code, and opd keeps only a code";
 	if (attr.config1 || attr.config2)
 		return -EINVAL;
 	*ret_code = attr.config;

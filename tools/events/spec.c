@@ -8,7 +8,7 @@
 #include "libop/events/tracepoint.h"
 #include "tools/events/pfm_names.h"
 
-static_assert(OPR_PFM_ALIAS_BYTES == OP_EVENT_NAME_BYTES, "the names that opd has room for");
+static_assert(OPR_PFM_ALIAS_BYTES == OP_EVENT_NAME_BYTES, "names have the same size in opd");
 
 static bool is_name_of_opd(const char *spec)
 {

@@ -7,7 +7,6 @@
 #include "tools/events/spec.h"
 #include "tools/ophelp/events.h"
 #include "tools/common/log.h"
-#include "tools/common/words.h"
 
 #define FIELDS      5 /* NAME:COUNT:MASK:KERNEL:USER */
 #define NR_COUNTERS 32
@@ -80,8 +79,8 @@ static int take_flags(const struct request *request, char *const fields[FIELDS])
 	return 0;
 }
 
-/* What this host cannot count is in no list, and then there is a reason. */
-static int refuse(const struct opr_help_events *events, const char *spec)
+/* No list has an event that this host cannot count. Its own check knows the reason. */
+static int fail_unknown(const struct opr_help_events *events, const char *spec)
 {
 	int length = (int)(op_tracepoint_has_subsystem(spec) ? strlen(spec) : strcspn(spec, ":")), err;
 	struct op_event event;
@@ -103,7 +102,7 @@ static int read_request(const struct opr_help_events *events, const struct opr_h
 
 	*request = (struct request){ .event = opr_help_take(events, &rest), .counter = -1 };
 	if (!request->event)
-		return refuse(events, spec);
+		return fail_unknown(events, spec);
 	for (size_t i = 1; i < FIELDS && rest; i++)
 		fields[i] = strsep(&rest, ":");
 	if (rest)
@@ -115,14 +114,9 @@ static int read_request(const struct opr_help_events *events, const struct opr_h
 	return err ? err : take_flags(request, fields);
 }
 
-/* ---- who counts it ---- */
+/* ---- counters ---- */
 
-static bool needs_counter(const struct request *request)
-{
-	return !request->event->ext;
-}
-
-/* Finds a counter for a request; one that has it may be moved to another that it can use. */
+/* Finds a counter for a request. A request that has the counter may move to another one. */
 static bool assign(struct request *requests, size_t index, size_t *owners, bool *tried)
 {
 	uint32_t counters = requests[index].event->counters ? requests[index].event->counters : UINT32_MAX;
@@ -152,7 +146,7 @@ static int assign_all(struct request *requests, size_t nr_requests)
 		for (size_t j = 0; j < i; j++)
 			if (requests[j].event == requests[i].event && requests[j].mask == requests[i].mask)
 				return opr_error(-EINVAL, "%s: the same event twice", requests[i].event->name);
-		if (needs_counter(&requests[i]) && !assign(requests, i, owners, tried))
+		if (!requests[i].event->ext && !assign(requests, i, owners, tried))
 			return opr_error(-EINVAL, "%s: no counter is left for it", requests[i].event->name);
 	}
 	return 0;

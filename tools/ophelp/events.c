@@ -2,23 +2,14 @@
 #include "tools/ophelp/events.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "libop/events/event.h"
-#include "libop/events/ibs_derived.h"
 #include "tools/events/cpu_types.h"
 #include "libop/base/grow.h"
-#include "tools/events/host_cpu.h"
 #include "tools/common/log.h"
 
-#define DEVICES_DIR "/sys/bus/event_source/devices"
-#define TRACE_DIR   "/sys/kernel/tracing/events"
-#define IBS_MINIMUM 50000
-#define TIMER_TYPE  "timer"
-
-#define NAME_COLONS_MAX 16 /* of a specification, with those between its fields */
+#define TIMER_TYPE      "timer"
+#define NAME_COLONS_MAX 16 /* of a specification, those between its fields too */
 
 static int copy(char **to, const char *from)
 {
@@ -71,7 +62,7 @@ static int add_files(struct opr_help_events *events)
 	return err;
 }
 
-static int keep_type(struct opr_help_events *events, const char *name, const char *pretty)
+int opr_help_set_type(struct opr_help_events *events, const char *name, const char *pretty)
 {
 	return copy(&events->cpu_type, name) | copy(&events->cpu_pretty, pretty) ? opr_no_memory() : 0;
 }
@@ -83,7 +74,7 @@ int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, boo
 
 	if (!pretty)
 		return opr_error(-EINVAL, "%s: no such type of CPU", cpu_type);
-	err = keep_type(events, name, pretty);
+	err = opr_help_set_type(events, name, pretty);
 	if (err || name_only || !strcmp(name, TIMER_TYPE))
 		return err;
 	err = opr_event_files_read(&events->files, name);
@@ -92,80 +83,6 @@ int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, boo
 			  "there are no descriptions of events for %s (" OPR_EVENTS_DIR_ENV " names a directory that has others)",
 			  name);
 	return err ? err : add_files(events);
-}
-
-/* ---- this host ---- */
-
-static int add_own(struct opr_help_events *events)
-{
-	static char timer[] = TIMER_TYPE, software[] = "software";
-	const struct op_event_info *info;
-	int err = 0;
-
-	for (size_t i = 0; (info = op_event_info(i)) && !err; i++) {
-		struct op_event parsed;
-		char spec[OP_EVENT_NAME_BYTES + 24], *why = NULL;
-
-		snprintf(spec, sizeof(spec), "%s:%" PRIu64, info->name, info->min_count);
-		if (op_event_parse(spec, &parsed, &why) < 0) {
-			free(why);
-			continue;
-		}
-		if (parsed.type == PERF_TYPE_HARDWARE && !opr_host_has_pmu())
-			continue;
-		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)info->name,
-								     .description = (char *)(uintptr_t)info->description,
-								     .source = OPR_HELP_opd,
-								     .number = parsed.number,
-								     .minimum = info->min_count,
-								     .ext = parsed.is_timer                     ? timer
-									    : parsed.type == PERF_TYPE_SOFTWARE ? software
-														: NULL,
-								     .as = (char *)(uintptr_t)info->name });
-	}
-	return err;
-}
-
-static int add_ibs(struct opr_help_events *events)
-{
-	static char fetch[] = "ibs_fetch", op[] = "ibs_op";
-	const struct op_ibs_event *event;
-	struct op_ibs_cpu cpu;
-	uint32_t caps;
-	int err = 0;
-
-	if (!opr_host_ibs(&cpu, &caps))
-		return 0;
-	for (size_t i = 0; (event = op_ibs_event(i)) && !err; i++) {
-		if (!op_ibs_event_is_there(event, &cpu, caps))
-			continue;
-		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)event->name,
-								     .description = (char *)(uintptr_t)event->description,
-								     .source = OPR_HELP_ibs,
-								     .number = event->number,
-								     .minimum = IBS_MINIMUM,
-								     .ext = event->kind == OP_IBS_FETCH ? fetch : op,
-								     .as = (char *)(uintptr_t)event->name });
-	}
-	return err;
-}
-
-int opr_help_read_host(struct opr_help_events *events, bool name_only)
-{
-	const char *type = opr_host_cpu_type();
-	int err = keep_type(events, type, opr_cpu_type_find(type, &type));
-
-	events->is_host = true;
-	if (err || name_only)
-		return err;
-	err = add_own(events);
-	if (!err)
-		err = add_ibs(events);
-	if (!err)
-		err = opr_help_add_pmus(events, DEVICES_DIR);
-	if (!err && opr_host_has_pmu())
-		err = opr_help_add_pfm(events);
-	return err ? err : opr_help_add_tracepoints(events, TRACE_DIR);
 }
 
 /* ---- looking up ---- */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the kernel knows of this host's events. Source: perf-list(1); Documentation/ABI/testing/sysfs-bus-event_source-devices-events. */
+/*
+ * The events of this host. Source of what the kernel knows: perf-list(1),
+ * Documentation/ABI/testing/sysfs-bus-event_source-devices-events.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,15 +11,22 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/events/event.h"
+#include "libop/events/ibs_derived.h"
+#include "libop/events/ibs_host.h"
 #include "libop/events/tracepoint.h"
+#include "tools/events/cpu_types.h"
+#include "tools/events/host_cpu.h"
 #include "tools/ophelp/events.h"
-#include "tools/common/log.h"
 
 #define NAME_BYTES    256
 #define TEXT_BYTES    4096
 #define EVENTS_SUBDIR "events"
+#define DEVICES_DIR   "/sys/bus/event_source/devices"
+#define TRACE_DIR     "/sys/kernel/tracing/events"
+#define IBS_MINIMUM   50000
 
-/* A file of a few bytes without its newline; NULL: it is not there, or there is no memory. */
+/* The first line of a small file. Freed by the caller; NULL: it cannot be read. */
 static char *read_line(int dir_fd, const char *path)
 {
 	char *text = NULL;
@@ -37,9 +47,10 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Calls for each entry of a directory, sorted; one that is not there has none. */
+/* Adds the events of an entry of a directory. `parent`: what the caller of visit says. */
 typedef int visit_fn(struct opr_help_events *events, int dir_fd, const char *parent, const char *name);
 
+/* Calls fn for each entry of a directory, sorted. A directory that does not exist has none. */
 static int visit(struct opr_help_events *events, int parent_fd, const char *path, const char *parent, visit_fn *fn)
 {
 	int fd = openat(parent_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr_entries, err = 0;
@@ -68,7 +79,10 @@ static bool has_suffix(const char *name, const char *suffix)
 	return length > suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/* "event=0xc0,umask=0x1": the code of a raw event of the CPU's own PMU, where the low byte is the event and the next the mask. */
+/*
+ * "event=0xc0,umask=0x1" of the CPU's PMU is a raw event: the low byte of its code is the event,
+ * the next one the mask.
+ */
 static bool raw_code(const char *pmu, const char *terms, uint64_t *ret_code)
 {
 	unsigned int event = 0, mask = 0;
@@ -115,11 +129,6 @@ static int add_pmu(struct opr_help_events *events, int dir_fd, const char *paren
 	return visit(events, dir_fd, path, pmu, add_pmu_event);
 }
 
-int opr_help_add_pmus(struct opr_help_events *events, const char *devices_dir)
-{
-	return visit(events, AT_FDCWD, devices_dir, "", add_pmu);
-}
-
 /* ---- tracepoints ---- */
 
 static int add_tracepoint(struct opr_help_events *events, int dir_fd, const char *system, const char *event)
@@ -145,7 +154,78 @@ static int add_system(struct opr_help_events *events, int dir_fd, const char *pa
 	return visit(events, dir_fd, system, system, add_tracepoint);
 }
 
-int opr_help_add_tracepoints(struct opr_help_events *events, const char *events_dir)
+/* ---- events of opd ---- */
+
+static int add_own(struct opr_help_events *events)
 {
-	return visit(events, AT_FDCWD, events_dir, "", add_system);
+	static char timer[] = "timer", software[] = "software";
+	const struct op_event_info *info;
+	int err = 0;
+
+	for (size_t i = 0; (info = op_event_info(i)) && !err; i++) {
+		struct op_event parsed;
+		char spec[OP_EVENT_NAME_BYTES + 24], *why = NULL;
+
+		snprintf(spec, sizeof(spec), "%s:%" PRIu64, info->name, info->min_count);
+		if (op_event_parse(spec, &parsed, &why) < 0) {
+			free(why);
+			continue;
+		}
+		if (parsed.type == PERF_TYPE_HARDWARE && !opr_host_has_pmu())
+			continue;
+		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)info->name,
+								     .description = (char *)(uintptr_t)info->description,
+								     .source = OPR_HELP_opd,
+								     .number = parsed.number,
+								     .minimum = info->min_count,
+								     .ext = parsed.is_timer                     ? timer
+									    : parsed.type == PERF_TYPE_SOFTWARE ? software
+														: NULL,
+								     .as = (char *)(uintptr_t)info->name });
+	}
+	return err;
+}
+
+static int add_ibs(struct opr_help_events *events)
+{
+	static char fetch[] = "ibs_fetch", op[] = "ibs_op";
+	const struct op_ibs_event *event;
+	struct op_ibs_host ibs;
+	const char *why;
+	int err = 0;
+
+	if (op_ibs_host_read(&ibs, &why) < 0)
+		return 0;
+	for (size_t i = 0; (event = op_ibs_event(i)) && !err; i++) {
+		if (!op_ibs_event_is_there(event, &ibs.cpu, ibs.caps))
+			continue;
+		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)event->name,
+								     .description = (char *)(uintptr_t)event->description,
+								     .source = OPR_HELP_ibs,
+								     .number = event->number,
+								     .minimum = IBS_MINIMUM,
+								     .ext = event->kind == OP_IBS_FETCH ? fetch : op,
+								     .as = (char *)(uintptr_t)event->name });
+	}
+	return err;
+}
+
+/* ---- all of them ---- */
+
+int opr_help_read_host(struct opr_help_events *events, bool name_only)
+{
+	const char *type = opr_host_cpu_type();
+	int err = opr_help_set_type(events, type, opr_cpu_type_find(type, &type));
+
+	events->is_host = true;
+	if (err || name_only)
+		return err;
+	err = add_own(events);
+	if (!err)
+		err = add_ibs(events);
+	if (!err)
+		err = visit(events, AT_FDCWD, DEVICES_DIR, "", add_pmu);
+	if (!err && opr_host_has_pmu())
+		err = opr_help_add_pfm(events);
+	return err ? err : visit(events, AT_FDCWD, TRACE_DIR, "", add_system);
 }

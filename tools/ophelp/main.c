@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ophelp: which events there are. */
+/* ophelp: lists events. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -51,7 +51,7 @@ static const struct opr_command command = {
 	.words = OPR_WORDS_EVENTS,
 };
 
-/* ---- what can be asked ---- */
+/* ---- answers ---- */
 
 typedef int answer_fn(const struct options *options, const struct opr_help_events *events);
 
@@ -61,16 +61,14 @@ static int show_cpu_type(const struct options *options OP_UNUSED, const struct o
 	return 0;
 }
 
-/* The clock of each type of CPU, where the name is not that of most; of 2 names the first that the type has (oprofile 1.4; oprofile-format.md 9.6). */
+/* The clock event of a type of CPU. Most types call it CPU_CLK_UNHALTED (oprofile 1.4). */
 static const struct opr_help_event *find_clock(const struct opr_help_events *events, const char *cpu_type)
 {
 	static const struct {
 		const char *cpu_type, *name;
 	} others[] = {
-		{ "i386/skylake", "cpu_clk_unhalted" },
-		{ "i386/goldmont", "cpu_clk_unhalted" },
-		{ "i386/goldmontplus", "cpu_clk_unhalted" },
-		{ "i386/p4", "GLOBAL_POWER_EVENTS" },
+		{ "i386/skylake", "cpu_clk_unhalted" },      { "i386/goldmont", "cpu_clk_unhalted" },
+		{ "i386/goldmontplus", "cpu_clk_unhalted" }, { "i386/p4", "GLOBAL_POWER_EVENTS" },
 		{ "i386/p4-ht", "GLOBAL_POWER_EVENTS" },
 	};
 	const struct opr_help_event *event = NULL;
@@ -81,7 +79,7 @@ static const struct opr_help_event *find_clock(const struct opr_help_events *eve
 	return event ? event : opr_help_find(events, "CPU_CLK_UNHALTED");
 }
 
-/* Of a type of CPU the clock, of this host what opcontrol takes. */
+/* The default of a type of CPU is its clock; of this host it is that of opcontrol. */
 static int show_default(const struct options *options, const struct opr_help_events *events)
 {
 	const struct opr_help_event *event = options->cpu_type ? find_clock(events, options->cpu_type) : NULL;
@@ -112,7 +110,10 @@ static int check_events(const struct options *options, const struct opr_help_eve
 
 typedef int write_fn(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask);
 
-/* Calls for each event that is named, NAME[:count[:unitmask...]]; mask is NULL where there is none. */
+/*
+ * Calls `write` for each event of the command line, NAME[:count[:unitmask...]]. `mask` is NULL
+ * without one.
+ */
 static int for_each(const struct options *options, const struct opr_help_events *events, write_fn *write)
 {
 	int err = 0;
@@ -143,7 +144,7 @@ static int write_number(const struct opr_help_events *events OP_UNUSED, const st
 	return 0;
 }
 
-/* A mask that is a number is that and nothing more. */
+/* A mask given as a number has no extra bits. */
 static int write_extra(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask)
 {
 	const struct opr_mask_value *value = opr_help_mask(events, event, mask);
@@ -170,7 +171,7 @@ static bool is_pattern(const struct opr_words *words)
 	return words->nr_words && strpbrk(words->words[0], "*?[");
 }
 
-/* For scripts: an event that opcontrol cannot take has none. */
+/* For scripts. An event that opcontrol cannot take is left out. */
 static void write_names(FILE *out, const struct opr_help_events *events, const struct opr_words *words)
 {
 	for (size_t i = 0; i < events->nr_events; i++) {
@@ -233,7 +234,8 @@ static int answer(const void *arg)
 	const struct options *options = arg;
 	struct opr_help_events events = { 0 };
 	bool name_only = options->get_cpu_type;
-	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type, name_only) : opr_help_read_host(&events, name_only);
+	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type, name_only)
+				    : opr_help_read_host(&events, name_only);
 
 	if (!err)
 		err = choose(options)(options, &events);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What libpfm4 knows of this CPU's events; apart from the others because its header has the kernel's structures once more. Source: libpfm(3). */
+/*
+ * The events that libpfm4 knows of this CPU. A file of its own, because the header of libpfm4
+ * defines structures of the kernel again. Source: libpfm(3).
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <perfmon/pfmlib_perf_event.h>
@@ -38,7 +41,7 @@ static int add_pfm_event(struct opr_help_events *events, const char *pmu, int in
 							      .as = raw ? as : NULL });
 }
 
-/* The kernel's generic names, which libpfm4 has too, are in opd's own table. */
+/* libpfm4 also has the kernel's generic names. opd's own table has them already. */
 static bool is_of_cpu(pfm_pmu_t pmu, pfm_pmu_info_t *info)
 {
 	*info = (pfm_pmu_info_t){ .size = sizeof(*info) };

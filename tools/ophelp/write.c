@@ -2,13 +2,12 @@
 #include <inttypes.h>
 
 #include "tools/ophelp/events.h"
-#include "tools/common/words.h"
 #include "tools/report/xml_elements.h"
 
 #define LINE_WIDTH      99
 #define TAB_WIDTH       8
 #define NR_COUNTERS_MAX 32
-#define ZERO_MASKS      "zero" /* the set of those that have none */
+#define ZERO_MASKS      "zero" /* the set of events without masks */
 
 static const char *const headings[] = {
 #define X(name, heading) [OPR_HELP_##name] = heading,
@@ -21,7 +20,7 @@ static bool is_chosen(const struct opr_help_event *event, const struct opr_words
 	return !words->nr_words || opr_words_match(words, event->name);
 }
 
-/* Words behind a tab, and behind one more where a line is full. */
+/* Writes words behind a tab, and continues behind a tab on the next lines. */
 static void write_wrapped(FILE *out, const char *first, const char *text)
 {
 	size_t column = TAB_WIDTH + strlen(first);
