@@ -4,15 +4,28 @@
 # 'skip: ...') or something else.
 # shellcheck disable=SC2154 # top, build, jobs, temporary, quick and long are the caller's
 
-# The builds, each in build-test/NAME. The gcc one is configured as a distribution would, the clang
-# one for a prefix of its own; with a sanitizer the compiler takes half again as long for -O2.
+# The builds, one a compiler, each in build-test/NAME. gcc has no sanitizer and is configured as a
+# distribution would, from the files of `make dist` alone. clang has ASan, UBSan and the fuzz targets,
+# and a prefix of its own. tsan has ThreadSanitizer.
 configure_options() {
 	case $1 in
 	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
-	clang) echo "CC=clang --enable-werror --prefix=/opt/opd" ;;
-	asan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-sanitizers" ;;
+	clang) echo "CC=clang CFLAGS=-O1 --enable-werror --enable-sanitizers --enable-fuzzing --prefix=/opt/opd" ;;
 	tsan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-tsan" ;;
 	esac
+}
+
+# What each build is built from, and its tests run from.
+source_of() {
+	if [ "$1" = gcc ]; then echo "$build/dist"; else echo "$top"; fi
+}
+
+# The files of `make dist`, in build-test/dist.
+make_dist() {
+	make_configure || return 1
+	as_owner mkdir -p "$build/make-dist" || return 1
+	(cd "$build/make-dist" && as_owner "$top/configure" --quiet --enable-tests &&
+		as_owner make --no-print-directory distdir distdir="$build/dist") || return 1
 }
 
 # The system tests that a build with sanitizers runs: those that do not compare shares of time.
@@ -20,6 +33,10 @@ SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns
 
 # And those that opd as a user runs here, since they go where permissions matter.
 USER_SYSTEM="control errors fault_space kernel restart"
+
+is_built() {
+	[ -e "$temporary/built-$1" ]
+}
 
 # Builds a variant once; whoever needs it calls this first, several at a time too.
 need_build() {
@@ -36,7 +53,7 @@ build_once() {
 		return 1
 	fi
 	# shellcheck disable=SC2046
-	if build_tree "$build/$1" $(configure_options "$1") &&
+	if { [ "$1" != gcc ] || make_dist; } && build_tree "$(source_of "$1")" "$build/$1" $(configure_options "$1") &&
 		as_owner make -C "$build/$1" -j"$jobs" --no-print-directory check-programs; then
 		touch "$temporary/built-$1"
 	else
@@ -54,19 +71,20 @@ run_built() {
 	need_build "$variant" || return 1
 	[ "$variant" != tsan ] || prefix=(setarch "$(uname -m)" -R)
 	cd "$build/$variant" || return 1
-	env OPD_BUILD="$build/$variant" OPD_SOURCE="$top" OPD_VARIANT="$variant" srcdir="$top" \
+	env OPD_BUILD="$build/$variant" OPD_SOURCE="$(source_of "$variant")" OPD_VARIANT="$variant" srcdir="$(source_of "$variant")" \
 		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
 # kernel counts in all, change a setting of the kernel, or make more images than any opd keeps.
-ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import kernel overwrite page_faults processes shares storm swaps turns wakeup"
+ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import kernel overwrite
+	page_faults processes shares storm swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
-FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers many_files
-	opcheck opcontrol rotation span"
+FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers
+	many_files opcheck opcontrol rotation span"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
@@ -90,35 +108,53 @@ is_for() {
 	esac
 }
 
-# A million records with gcc and under ASan; what another compiler made of the same code shows with
-# fewer. ThreadSanitizer takes five times as long: its million is in --long.
+# A million records with gcc; what a sanitizer sees needs fewer. ThreadSanitizer takes five times as
+# long: its million is in --long.
 check_units() {
-	local variant=$1 program records=1000000
-	shift
-	case $variant:$long in
-	clang:* | tsan:no) records=200000 ;;
-	esac
-	for program in "$@"; do
+	local variant=$1 program name source
+	source=$(source_of "$1")
+	for program in $(unit_tests); do
 		is_for "$variant" "$program" || continue
+		name=$variant/unit/${program##*/}
 		case $program in
-		*.sh) check "$variant/unit/${program##*/}" run_built "$variant" "$top/$program" ;;
-		*.py) check "$variant/unit/${program##*/}" run_built "$variant" python3 "$top/$program" ;;
-		*/torture) check "$variant/unit/torture" run_built "$variant" "./$program" --records=$records ;;
-		*) check "$variant/unit/${program##*/}" run_built "$variant" "./$program" ;;
+		*.sh) check compute "$variant" "$name" run_built "$variant" "$source/$program" ;;
+		*.py) check compute "$variant" "$name" run_built "$variant" python3 "$source/$program" ;;
+		*/torture) check compute "$variant" "$name" run_built "$variant" "./$program" --records="$(records_for "$variant")" ;;
+		*) check compute "$variant" "$name" run_built "$variant" "./$program" ;;
 		esac
 	done
 }
 
-all_units() {
-	# shellcheck disable=SC2046
-	check_units "$1" $(unit_tests)
+records_for() {
+	if [ "$1" = gcc ]; then echo 1000000; else echo 200000; fi
+}
+
+run_system() {
+	run_built "$1" python3 "$(source_of "$1")/tests/system/test_$2.py"
 }
 
 check_systems() {
+	local kind=$1 variant=$2 name
+	shift 2
+	for name in "$@"; do
+		check "$kind" "$variant" "$variant/system/$name" run_system "$variant" "$name"
+	done
+}
+
+# kind_of SYSTEM-TEST: as it is with gcc.
+kind_of() {
+	case " $(echo $ALONE_SYSTEM):$(echo $FAULTS_SYSTEM) " in
+	*" $1 "*:* | *" $1:"*) echo alone ;;
+	*:*" $1 "* | *":$1 "*) echo faults ;;
+	*) echo system ;;
+	esac
+}
+
+check_sanitized() {
 	local variant=$1 name
 	shift
 	for name in "$@"; do
-		check "$variant/system/$name" run_built "$variant" python3 "$top/tests/system/test_$name.py"
+		check_systems "$(kind_of "$name")" "$variant" "$name"
 	done
 }
 
@@ -127,15 +163,25 @@ check_systems() {
 check_users() {
 	local name
 	for name in "$@"; do
-		check "user/system/$name" run_built gcc env OPD_RUN_AS=user python3 "$top/tests/system/test_$name.py"
+		check "$(kind_of "$name")" gcc "user/system/$name" as_user "$name"
 	done
+}
+
+as_user() {
+	OPD_RUN_AS=user run_system gcc "$1"
+}
+
+other_systems() {
+	# shellcheck disable=SC2086
+	system_tests | grep -vxFf <(printf '%s\n' apply $FAULTS_SYSTEM $ALONE_SYSTEM)
 }
 
 check_golden() {
 	local line
 	while IFS= read -r line; do
 		case $line in '' | '#'*) continue ;; esac
-		check "golden/${line//[ \/]/_}" run_built gcc python3 "$top/tests/golden/run.py" "$line"
+		check compute gcc "golden/${line//[ \/]/_}" run_built gcc env OPD_GOLDEN="${OPD_GOLDEN:-$top/../shared/golden}" \
+			python3 "$top/tests/golden/run.py" "$line"
 	done <"$top/tests/golden/cases.txt"
 }
 
@@ -185,18 +231,15 @@ all_run() {
 	[ -z "$left" ] || { echo "not executable: $left"; return 1; }
 }
 
-# That the targets of `make fuzz` can be built, in their own way and with nothing of theirs missing.
-# Where they are built for use, they are instrumented.
-fuzz_targets() {
+# What `make distcheck` looks at beside building and testing what is distributed: distclean leaves
+# nothing of a build.
+dist_clean() {
+	local left
 	need_build gcc || return 1
-	make -C "$build/gcc" -j"$jobs" --no-print-directory fuzz-programs FUZZ_CFLAGS="-O0 -fsanitize=fuzzer" &&
-		rm -f "$build"/gcc/tests/fuzz/fuzz_*[!.o]
-}
-
-distcheck() {
-	need_build gcc || return 1
-	as_owner env OPD_MODEL=quick OPD_TORTURE_RECORDS=200000 make -C "$build/gcc" -j"$jobs" --no-print-directory distcheck \
-		AM_DISTCHECK_CONFIGURE_FLAGS=CFLAGS=-O1
+	rm -rf "$temporary/distclean"
+	cp -a "$build/gcc" "$temporary/distclean" && make -C "$temporary/distclean" --no-print-directory distclean || return 1
+	left=$(find "$temporary/distclean" -type f)
+	[ -z "$left" ] || { echo "distclean leaves: $left"; return 1; }
 }
 
 # Installs below a DESTDIR with another prefix, uses it from there, and takes it away again.
@@ -232,87 +275,58 @@ model_holds() {
 	return "$rc"
 }
 
-static_checks() {
-	check model model_holds
-	check fuzz/build fuzz_targets
-	check headers/gcc headers_alone gcc
-	check headers/clang headers_alone clang
-	check style house_style
-	check shellcheck scripts_sane
-	check cppcheck static_analysis
+check_static() {
+	check compute - model model_holds
+	check compute gcc headers/gcc headers_alone gcc
+	check compute gcc headers/clang headers_alone clang
+	check compute - style house_style
+	check compute - shellcheck scripts_sane
+	check compute gcc cppcheck static_analysis
+	check compute gcc dist/clean dist_clean
 }
 
-# ---- lanes: cases that do not disturb those of another lane ----
-
-faults_lane() {
-	# shellcheck disable=SC2086
-	check_systems gcc $FAULTS_SYSTEM
+check_install() {
+	check system clang install install_elsewhere
+	check build - demo demo_works
+	check build - demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
 
-others_lane() {
-	# shellcheck disable=SC2046,SC2086
-	check_systems gcc $(system_tests | grep -vxFf <(printf '%s\n' apply $FAULTS_SYSTEM $ALONE_SYSTEM))
+# After ten million records under TSan, and of the torture of the rings with clang, nothing new has
+# been seen for long.
+list_long_checks() {
+	check build gcc distcheck distcheck
+	check compute tsan tsan/unit/torture run_built tsan ./tests/ring/torture --records=1000000
 }
 
-# It takes a minute, all of which it waits for those that do not answer.
-waiting_lane() {
-	check_systems gcc apply
-}
-
-# It waits most of the time, for packages and for its services.
-container_lane() {
-	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
-	check_units tsan tests/ring/torture
-}
-
-builds_lane() {
-	check clang/build need_build clang
-	check asan/build need_build asan
-	check tsan/build need_build tsan
-}
-
-asan_lane() {
-	all_units asan
-}
-
-tsan_lane() {
-	# shellcheck disable=SC2046
-	check_units tsan $(unit_tests | grep -vx tests/ring/torture)
-}
-
-distcheck_lane() {
-	check distcheck distcheck
-}
-
-# What has been seen to fail with clang alone, or after a million records under TSan alone, is rare,
-# and takes five minutes.
-run_long_checks() {
-	together all_units clang
-	check_units tsan tests/ring/torture
-}
-
-run_checks() {
+list_checks() {
 	if [ "$long" = yes ]; then
-		run_long_checks
+		list_long_checks
 		return
 	fi
-	check gcc/build need_build gcc
-	together all_units gcc
-	together check_golden
-	together static_checks
+	check build gcc gcc/build need_build gcc
+	if [ "$quick" = no ]; then
+		check wait gcc gcc/system/apply run_system gcc apply
+		check build clang clang/build need_build clang
+		check build tsan tsan/build need_build tsan
+		# shellcheck disable=SC2086
+		check_systems alone gcc $ALONE_SYSTEM
+		# shellcheck disable=SC2086
+		check_systems faults gcc $FAULTS_SYSTEM
+		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
+		# shellcheck disable=SC2046,SC2086
+		check_systems system gcc $(other_systems)
+		# shellcheck disable=SC2086
+		check_users $USER_SYSTEM
+		# shellcheck disable=SC2086
+		check_sanitized clang $SANITIZED_SYSTEM
+		# shellcheck disable=SC2086
+		check_sanitized tsan $SANITIZED_SYSTEM
+	fi
+	check_static
+	check_golden
+	check_units gcc
 	[ "$quick" = no ] || return 0
-	# shellcheck disable=SC2086
-	check_systems gcc $ALONE_SYSTEM
-	lanes others_lane faults_lane builds_lane waiting_lane
-	# shellcheck disable=SC2086
-	check_users $USER_SYSTEM
-	check install install_elsewhere
-	lanes container_lane asan_lane
-	# shellcheck disable=SC2086
-	check_systems asan $SANITIZED_SYSTEM
-	# shellcheck disable=SC2086
-	check_systems tsan $SANITIZED_SYSTEM
-	lanes tsan_lane distcheck_lane
-	check demo demo_works
-	check demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
+	check_units clang
+	check_units tsan
+	check_install
 }

@@ -7,7 +7,7 @@
 # needs more; DEMO: scripts/demo.
 BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
 	libpopt-dev libsystemd-dev libcap-dev binutils-dev libiberty-dev libmd-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev"
-TEST_PACKAGES="libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
+TEST_PACKAGES="ccache libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
 	mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh"
 DEMO_PACKAGES="xz-utils gzip coreutils"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
@@ -148,17 +148,20 @@ configure_is_stale() {
 		-newer "$top/configure" -print -quit 2>/dev/null)" ]
 }
 
-# build_tree DIR CONFIGURE-OPTION...: autogen when needed, configure and make in DIR below the
-# source tree.
-build_tree() {
-	local dir=$1
-	shift
-	[ ! -e "$top/config.status" ] ||
-		die "the source tree itself is configured; run 'make distclean' there, this script builds beside it"
+make_configure() {
 	if configure_is_stale; then
 		(cd "$top" && as_owner ./autogen.sh) || return 1
 	fi
+}
+
+# build_tree SOURCE DIR CONFIGURE-OPTION...: configure and make in DIR; autogen when it is needed.
+build_tree() {
+	local source=$1 dir=$2
+	shift 2
+	[ ! -e "$top/config.status" ] ||
+		die "the source tree itself is configured; run 'make distclean' there, this script builds beside it"
+	make_configure || return 1
 	as_owner mkdir -p "$dir" || return 1
-	[ -e "$dir/config.status" ] || (cd "$dir" && as_owner "$top/configure" --quiet "$@") || return 1
+	[ -e "$dir/config.status" ] || (cd "$dir" && as_owner "$source/configure" --quiet "$@") || return 1
 	as_owner make -C "$dir" -j"$jobs" --no-print-directory all
 }

@@ -3,7 +3,7 @@
 # Every input of the corpora through their targets, with the compiler and the sanitizers of this build.
 # libFuzzer, where it is the main program, makes no inputs of its own with -runs=0.
 runs=
-grep -q '^ENABLE_FUZZING_TRUE = *$' Makefile && runs=-runs=0
+grep -q '^FUZZ_ENGINE = .' Makefile && runs=-runs=0
 for corpus in "${srcdir:-.}"/tests/fuzz/corpus/*/; do
 	target=$(basename "$corpus")
 	"tests/fuzz/fuzz_$target" $runs "$corpus" || exit 1
