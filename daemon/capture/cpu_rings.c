@@ -46,15 +46,16 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 		return -EIO;
 	*ret_taken = counts.value;
 	/*
-	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost. The sum
-	 * of the LOST records is the same in the end, but each is written when its ring has room again and an event comes, and
-	 * names that event. Neither knows what LOST_SAMPLES tell: those samples were given up before a ring was asked for room.
+	 * PERF_FORMAT_LOST counts at the moment of a loss, for the event that lost. LOST records
+	 * have the same sum in the end, but each one is written only when its ring has room again
+	 * and an event comes, and names that event. Neither includes LOST_SAMPLES, which the kernel
+	 * drops before it asks a ring for room.
 	 */
 	*ret_lost = (capture->has_format_lost ? counts.lost : event->lost_records) + event->lost_samples;
 	return 0;
 }
 
-/* What records alone say, as of a memory pair, which has no descriptor that counts. */
+/* The sum of the records, for an event without a descriptor that counts. */
 static uint64_t told_lost(const struct opd_event *event)
 {
 	return event->lost_records + event->lost_samples;
@@ -64,7 +65,10 @@ void opd_capture_counts(const struct opd_capture *capture, const struct opd_even
 {
 	uint64_t taken = event->taken_base, lost = event->fd < 0 ? told_lost(event) : event->lost_base;
 
-	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of: LOST records may say more. */
+	/*
+	 * A closed descriptor, or one that cannot be read, has no counts: LOST records may have
+	 * some.
+	 */
 	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
 		taken = event->taken_base;
 	*ret_taken = event->taken_before + taken - event->taken_base;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The CPUs that are captured, the rings of each CPU, and each event's counts on each CPU. Two kinds of source fill the rings:
- * the kernel (kernel_source.h) and a writer in user space (memory_source.h). All later stages read both in the same way.
+ * The CPUs that are captured, the rings of each CPU, and each event's counts on each CPU. Two kinds
+ * of source fill the rings: the kernel (kernel_source.h) and a writer in user space
+ * (memory_source.h). All later stages read both in the same way.
  *
  * Sync thread only, except before it starts and after it ends.
  */
@@ -27,8 +28,9 @@ struct opd_source_fds {
 /* How the rings of a CPU are used, whoever writes them. */
 struct opd_source {
 	/*
-	 * True for the CPUs of this host: they come and go with its own, their processes are in its /proc, and their events can be
-	 * switched on and off. False for a memory pair, whose writer decides all of that.
+	 * True for the CPUs of this host: they come and go with its own, their processes are in its
+	 * /proc, and their events can be switched on and off. False for a memory pair, whose writer
+	 * decides all of that.
 	 */
 	bool is_host;
 	uint32_t epoll_events; /* for the descriptors */
@@ -38,9 +40,9 @@ struct opd_source {
 	bool (*pending)(const struct opd_cpu *cpu);
 
 	/*
-	 * Swaps the write ring and the read ring at once. NULL: a swap takes long, and the swapping threads do it (swappers.h).
-	 * 0; -EBUSY: the read ring has to be read first; -EAGAIN: the writer is still inside the read ring, and the next visit
-	 * finds its records.
+	 * Swaps the write ring and the read ring at once. NULL: a swap takes long, and the swapping
+	 * threads do it (swappers.h). 0; -EBUSY: the read ring has to be read first; -EAGAIN: the
+	 * writer is still inside the read ring, and the next visit finds its records.
 	 */
 	int (*swap)(struct opd_cpu *cpu);
 
@@ -54,16 +56,22 @@ struct opd_memory_rings {
 	int wake_fd, sideband_wake_fd;
 };
 
-/* One sampling event on one CPU, and its part of the ledger. The sync thread is the only writer of all but fd and id. */
+/*
+ * One sampling event on one CPU, and its part of the ledger. The sync thread is the only writer of
+ * all but fd and id.
+ */
 struct opd_event {
-	int fd;              /* -1: none, because the CPU is offline, or a memory source, or the event is derived */
-	uint64_t id;         /* PERF_SAMPLE_IDENTIFIER */
-	uint64_t taken_base; /* counts of the descriptor when the ledger began, or when the CPU came */
+	/* -1: none, because the CPU is offline, or a memory source, or the event is derived */
+	int fd;
+	uint64_t id; /* PERF_SAMPLE_IDENTIFIER */
+	/* counts of the descriptor when the ledger began, or when the CPU came */
+	uint64_t taken_base;
 	uint64_t lost_base;
 	uint64_t taken_before; /* counts of the descriptors that were closed when the CPU went */
 	uint64_t lost_before;
 	uint64_t lost_records; /* sum of PERF_RECORD_LOST; used on kernels before 6.0 only */
-	uint64_t lost_samples; /* sum of PERF_RECORD_LOST_SAMPLES: dropped before they reached a ring, so always added */
+	/* sum of PERF_RECORD_LOST_SAMPLES: dropped before they reached a ring, so always added */
+	uint64_t lost_samples;
 	uint64_t received, stored, unattributed, filtered;
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t throttled_since_ns; /* 0: it is not throttled */
@@ -72,8 +80,9 @@ struct opd_event {
 
 struct opd_cpu {
 	uint32_t cpu;
-	bool online;   /* its rings are open; the counts of a CPU that went stay */
-	uint64_t stay; /* opd_cpu_stay when it was opened; another value later: the events are gone for good */
+	bool online; /* its rings are open; the counts of a CPU that went stay */
+	/* opd_cpu_stay when it was opened; another value later: the events are gone for good */
+	uint64_t stay;
 	const struct opd_source *source;
 	struct op_ring_pair pair; /* the rings of a kernel source; its counts serve both sources */
 	struct opd_memory_rings memory;
@@ -83,9 +92,12 @@ struct opd_cpu {
 	bool due;                 /* in the list of CPUs to be visited (daemon/pipeline/visit.h) */
 	struct op_ring *frozen;   /* to be read in this visit; NULL: a writer was inside */
 	uint64_t sideband_bytes, sideband_lost;
-	/* Side-band records dropped since it was opened: the largest known number, and the sum of the LOST records. */
+	/*
+	 * Side-band records dropped since it was opened: the largest known number, and the sum of
+	 * the LOST records.
+	 */
 	uint64_t sideband_known, sideband_told;
-	bool sideband_was_full;              /* or nearly, at the last drain: drops may not be reported yet */
+	bool sideband_was_full; /* or nearly, at the last drain: drops may not be reported yet */
 	const struct op_ring *reading;       /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of the pairs that were closed when the CPU went */
 };
@@ -93,18 +105,21 @@ struct opd_cpu {
 struct opd_capture {
 	const struct op_event *events;
 	size_t nr_events;
-	size_t nr_opened;     /* the first events have samples; the rest is derived (libop/events/event_list.h) */
+	/* the first events have samples; the rest is derived (libop/events/event_list.h) */
+	size_t nr_opened;
 	struct opd_cpu *cpus; /* every CPU that can be online, in order of their numbers */
 	size_t nr_cpus, nr_online;
 	struct opd_plan plan;
 	size_t ring_bytes; /* of each ring: RingSize=, or the plan's */
 	size_t watermark_bytes;
-	size_t sideband_bytes;   /* SidebandSize=, or the plan's */
-	uint32_t wakeup_records; /* samples after which a ring wakes the reader; 0: by bytes alone */
-	uint32_t callgraph;      /* callers followed per sample, at most; 0: samples have no call chain */
-	uint32_t max_stack;      /* frames that the kernel follows at most (op_chain_max_stack) */
-	bool with_cgroup;        /* samples have their cgroup, the side band reports new cgroups */
-	bool has_format_lost;    /* the kernel counts lost samples per event (6.0 and later) */
+	size_t sideband_bytes; /* SidebandSize=, or the plan's */
+	/* samples after which a ring wakes the reader; 0: by bytes alone */
+	uint32_t wakeup_records;
+	/* callers followed per sample, at most; 0: samples have no call chain */
+	uint32_t callgraph;
+	uint32_t max_stack;   /* frames that the kernel follows at most (op_chain_max_stack) */
+	bool with_cgroup;     /* samples have their cgroup, the side band reports new cgroups */
+	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };
 
@@ -117,13 +132,16 @@ static inline bool opd_capture_has_chain(const struct opd_capture *capture, cons
 /* What the samples of an event hold: perf_event_attr.sample_type. */
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 
-/* Samples taken and lost by one event on one CPU since the ledger began, as the kernel counts them. */
+/*
+ * Samples taken and lost by one event on one CPU since the ledger began, as the kernel counts them.
+ */
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken,
 			uint64_t *ret_lost) OP_NONNULL;
 
 /*
- * Records that the kernel dropped from a CPU's side band since it was opened. A LOST record reports the same, but only with the next
- * record, which may come much later. 0 for a memory source and before Linux 6.0. Interrupts the CPU.
+ * Records that the kernel dropped from a CPU's side band since it was opened. A LOST record reports
+ * the same, but only with the next record, which may come much later. 0 for a memory source and
+ * before Linux 6.0. Interrupts the CPU.
  */
 uint64_t opd_capture_sideband_dropped(const struct opd_cpu *cpu) OP_NONNULL;
 
@@ -133,7 +151,10 @@ void opd_capture_reset_ledger(struct opd_capture *capture) OP_NONNULL;
 /* Closes the rings and events of a CPU; its counts are left alone. For the sources, on failure. */
 void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events) OP_NONNULL;
 
-/* A CPU went offline, and its rings were read: adds its counts to those of before and closes everything. */
+/*
+ * A CPU went offline, and its rings were read: adds its counts to those of before and closes
+ * everything.
+ */
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
 
 /* Closes everything that a source opened. */

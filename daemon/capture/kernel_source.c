@@ -15,7 +15,7 @@
 #include "libop/perf/record.h"
 #include "libop/base/sys.h"
 
-#define SPARE_DESCRIPTORS 64 /* log, sockets, epoll, a sample file in the making ... */
+#define SPARE_DESCRIPTORS 64 /* for the log, sockets, epoll, a new sample file ... */
 
 /* ---- the kernel's pair ---- */
 
@@ -62,7 +62,7 @@ static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
 	return nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
 }
 
-/* Asks for as many descriptors as will be needed. */
+/* Raises the limit on descriptors to what these CPUs and events need. */
 static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
 {
 	rlim_t need = nr_descriptors(nr_cpus, nr_events);
@@ -100,7 +100,10 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 	return (int)op_min_u64(limit.rlim_cur - op_min_u64(limit.rlim_cur, need), INT_MAX);
 }
 
-/* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
+/*
+ * Kernels before 6.0 refuse read_format, and kernels before 5.1 refuse ksymbol. The first refused
+ * bit is left out.
+ */
 static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
 {
 	struct perf_event_attr attr = {
@@ -138,7 +141,7 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 	return fd;
 }
 
-/* The sample is a frame, too. */
+/* sample_max_stack counts the sample itself as a frame. */
 static void ask_for_chain(const struct opd_capture *capture, struct perf_event_attr *attr)
 {
 	attr->sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
@@ -171,7 +174,7 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 	return fd;
 }
 
-/* Whether the event is refused for another reason than the cgroup. */
+/* True when the event is refused without PERF_SAMPLE_CGROUP, too. */
 static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_event *event, int cpu)
 {
 	int fd;
@@ -250,7 +253,10 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	return err;
 }
 
-/* Whether it was the CPU that was not there, and not a counter of it. What went and came back meanwhile has left its first events dead. */
+/*
+ * True when the CPU is offline, or went and came back while it was opened, which leaves its first
+ * events dead. False when only a counter is missing.
+ */
 static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
 {
 	int fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
@@ -286,7 +292,7 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 	return 0;
 }
 
-/* A slot for every CPU that can be online, so that nothing moves when one comes. */
+/* Every CPU that can be online has an entry, so that no entry moves when a CPU comes. */
 static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size_t nr_possible)
 {
 	capture->cpus = calloc(nr_possible, sizeof(*capture->cpus));
@@ -309,7 +315,6 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 	return 0;
 }
 
-/* The sizes of the rings, before any is opened. */
 static void plan_rings(struct opd_capture *capture, const struct op_config *config, const uint32_t *online, size_t nr_online)
 {
 	struct opd_load load = {
@@ -322,7 +327,10 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 		.callgraph = capture->callgraph,
 	};
 
-	/* Where it cannot be measured, nothing can be opened either, and that is reported with its reason. */
+	/*
+	 * Where the wait cannot be measured, opening the rings fails as well and reports the
+	 * reason.
+	 */
 	if (opd_plan_measure_wait((int)online[0], &load.wait_ns) < 0)
 		load.wait_ns = OPD_PLAN_WAIT_NS;
 	opd_plan_make(&load, &capture->plan);
@@ -353,7 +361,8 @@ static int check_callgraph(uint32_t callgraph, uint32_t max_stack, char **ret_wh
 {
 	if (callgraph <= max_stack)
 		return 0;
-	explain(ret_why, "--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32 " calls: raise kernel.perf_event_max_stack",
+	explain(ret_why,
+		"--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32 " calls: raise kernel.perf_event_max_stack",
 		callgraph, max_stack);
 	return -EOVERFLOW;
 }
@@ -402,7 +411,7 @@ int opd_capture_enable(struct opd_capture *capture, bool enable)
 		if (result < 0 && !err)
 			err = result;
 	}
-	/* On a failure some sample: they are all stopped again, so that the state is one or the other. */
+	/* Some CPUs sample now: stop them all, so that sampling is either on or off everywhere. */
 	if (err && enable) {
 		for (size_t c = 0; c < capture->nr_cpus; c++)
 			if (capture->cpus[c].online)

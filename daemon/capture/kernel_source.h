@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The kernel as the source of records: everything that calls perf_event_open. Each online CPU gets a ring pair on two anchors, a
- * side-band ring on a tracking event, and one sampling event per configured event. All privilege that opd needs is needed here:
+ * The kernel as the source of records: all users of perf_event_open. Each online CPU gets a ring
+ * pair on two anchors, a side-band ring on a tracking event, and one sampling event per configured
+ * event. This file needs all of opd's privileges:
  *
  *   perf_event_open of a CPU, all processes      CAP_PERFMON, or kernel.perf_event_paranoid <= 0
  *   ring memory beyond perf_event_mlock_kb       CAP_IPC_LOCK
@@ -17,23 +18,24 @@
 extern const struct opd_source opd_source_kernel;
 
 /*
- * Opens the rings and events of all online CPUs. Only the tracking events are enabled. A CPU that goes offline meanwhile is
- * left out. `events` must outlive the capture. 0; or -errno and *ret_why, one line with the failure and its remedy, which the
- * caller frees; then nothing is left open. Called by the main thread, before the sync thread starts.
+ * Opens the rings and events of all online CPUs. Only the tracking events are enabled. A CPU that
+ * goes offline meanwhile is left out. `events` must outlive the capture. 0; or -errno and *ret_why,
+ * one line with the failure and its remedy, which the caller frees; then nothing is left open.
+ * Called by the main thread, before the sync thread starts.
  */
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     bool with_cgroup, uint32_t callgraph, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Opens a CPU that came online; it samples when the others do. 0; the CPU is not online when it went again meanwhile. Else
- * -errno and *ret_why as above, and the CPU stays offline.
+ * Opens a CPU that came online; it samples when the others do. 0; the CPU is not online when it
+ * went again meanwhile. Else -errno and *ret_why as above, and the CPU stays offline.
  */
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Raises the limit on descriptors, within the hard limit, to make room for nr_wanted more than the capture and the daemon need.
- * Returns the first descriptor number that optional users must not reach: the numbers from there on are for all CPUs and the
- * daemon.
+ * Raises the limit on descriptors, within the hard limit, to make room for nr_wanted more than the
+ * capture and the daemon need. Returns the first descriptor number that optional users must not
+ * reach: the numbers from there on are for all CPUs and the daemon.
  */
 int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted) OP_NONNULL;
 

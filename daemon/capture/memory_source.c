@@ -33,7 +33,10 @@ static struct op_ring *memory_read_ring(struct opd_cpu *cpu)
 	return op_mring_pair_read_ring(&cpu->memory.reader);
 }
 
-/* A wake-up is a write to an eventfd: with edges nobody has to empty it, and none is missed in between. */
+/*
+ * A wake-up is a write to an eventfd. With EPOLLET nobody has to read the eventfd, and no wake-up
+ * is missed.
+ */
 const struct opd_source opd_source_memory = {
 	.epoll_events = EPOLLIN | EPOLLET,
 	.fds = memory_fds,
@@ -42,7 +45,6 @@ const struct opd_source opd_source_memory = {
 	.read_ring = memory_read_ring,
 };
 
-/* What is left may be closed, or dropped. */
 static void abandon_memory(struct opd_cpu *cpu)
 {
 	op_mring_pair_reader_close(&cpu->memory.reader);

@@ -9,12 +9,14 @@
 #include "libop/ring/kernel_pair.h"
 #include "libop/base/sys.h"
 
-#define SWAP_TIME_NS    25000000u /* of a turn: what more threads should bring the swaps down to */
-#define MARGIN          2u
-#define SIDEBAND_TOTAL  (4u * 1024 * 1024) /* all side-band rings together, where there are not many CPUs */
-#define WATERMARK_SHARE 4u                 /* an explicit watermark is at most this part of the ring */
+/* more threads are planned until the swaps of a turn take no longer */
+#define SWAP_TIME_NS 25000000u
+#define MARGIN       2u
+/* of all side-band rings together, where there are few CPUs */
+#define SIDEBAND_TOTAL  (4u * 1024 * 1024)
+#define WATERMARK_SHARE 4u /* an explicit watermark is at most this share of the ring */
 #define MEASURED_SWAPS  3u
-#define RATE_MAX_HZ     1000000u /* no kernel takes more */
+#define RATE_MAX_HZ     1000000u /* the largest rate that a kernel accepts */
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
 {
@@ -46,7 +48,9 @@ static uint64_t round_up_to_ring(uint64_t nr_bytes)
 	return ring_bytes;
 }
 
-/* No more than there are CPUs: the events of one CPU cannot be swapped beside each other. */
+/*
+ * There are no more threads than CPUs, because the events of one CPU are swapped one after another.
+ */
 static unsigned int threads_for(const struct opd_load *load)
 {
 	uint64_t wanted = divide_up(load->nr_cpus * load->nr_events * load->wait_ns, SWAP_TIME_NS);
@@ -56,8 +60,8 @@ static unsigned int threads_for(const struct opd_load *load)
 }
 
 /*
- * A storm of processes comes from anywhere: few CPUs have all of it each, many have a part. What a ring must hold for it is computed in
- * doc/ring.md.
+ * A burst of new processes takes the same room in all: few CPUs have a large share each.
+ * doc/ring.md computes what one ring must hold.
  */
 static uint64_t sideband_for(size_t nr_cpus)
 {
@@ -78,7 +82,7 @@ void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 		plan.samples_per_second += rate_hz(&load->events[i]);
 		bytes_per_second += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
 	}
-	/* In microseconds: the product of bytes and nanoseconds could be too large. */
+	/* In microseconds, because the product of bytes and nanoseconds could overflow. */
 	plan.need_bytes = MARGIN * divide_up(bytes_per_second * divide_up(plan.turn_ns + load->visit_ns, 1000), 1000000);
 	plan.need_bytes = op_max_u64(plan.need_bytes, WATERMARK_SHARE * load->watermark_bytes);
 	plan.ring_bytes = round_up_to_ring(plan.need_bytes);
@@ -100,7 +104,7 @@ static int swap_some(struct op_ring_pair *pair, uint64_t *ret_wait_ns)
 	return 0;
 }
 
-/* An event that takes no sample is directed at the same cost as one that does. */
+/* A swap costs the same for an event that takes no samples. */
 static int open_idle_event(int cpu)
 {
 	struct perf_event_attr attr = {

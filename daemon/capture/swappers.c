@@ -6,18 +6,18 @@
 
 struct opd_swappers {
 	unsigned int max_helpers;
-	unsigned int nr_helpers; /* started; the caller's only, as `helpers` */
+	unsigned int nr_helpers; /* started threads; used by the caller alone, as `helpers` */
 	pthread_t helpers[OPD_SWAPPERS_MAX - 1];
 	pthread_cond_t has_work, is_done;
-	pthread_mutex_t lock; /* protects what follows */
+	pthread_mutex_t lock; /* protects swaps, nr_swaps, next, nr_done and quit */
 	struct opd_swap *swaps;
 	size_t nr_swaps;
-	size_t next;    /* to be taken */
-	size_t nr_done; /* given back */
+	size_t next;    /* index of the next pair to be taken */
+	size_t nr_done; /* pairs that were swapped and given back */
 	bool quit;
 };
 
-/* Swaps pairs until all are taken. Called with the lock, which is not held during a swap. */
+/* Swaps pairs until all are taken. The caller holds the lock; it is released during each swap. */
 static void swap_what_is_left(struct opd_swappers *swappers)
 {
 	while (swappers->next < swappers->nr_swaps) {

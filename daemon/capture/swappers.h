@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Swapping threads: a swap is asleep nearly all of its time (libop/ring/kernel_pair.h), so the pairs of several CPUs are swapped at once. The
- * caller is one of the threads; the others are started when they are first needed and sleep in between.
+ * Threads that swap the pairs of several CPUs at once, because a swap is asleep nearly all of its
+ * time (libop/ring/kernel_pair.h). The caller is one of the threads. The other threads are started
+ * when they are first needed, and sleep between the swaps.
  *
- * Who has a pair: the caller of opd_swappers_swap hands the pairs over with the call. A thread takes one under the lock, has it
- * alone while it swaps it, and gives it back under the lock. When the call returns, all of them are the caller's again, with
- * everything that the threads did to them seen.
- *
+ * Ownership: the caller hands its pairs over with opd_swappers_swap. A thread takes a pair under
+ * the lock, swaps it alone, and gives it back under the lock. When the call returns, the caller
+ * owns all pairs again and sees what the threads did to them.
  *   call                          one thread   a second thread at the same time
  *   opd_swappers_new, _free            x
  *   opd_swappers_swap                  x
@@ -26,12 +26,16 @@ struct opd_swap {
 	int err; /* what op_ring_pair_swap returned */
 };
 
-/* At most nr_threads, the caller included, up to OPD_SWAPPERS_MAX; 0 is the caller alone. Starts none of them. 0 or -ENOMEM. */
+/*
+ * Prepares nr_threads threads at most, the caller included, up to OPD_SWAPPERS_MAX; 0 means the
+ * caller alone. Starts none of them. 0 or -ENOMEM.
+ */
 int opd_swappers_new(unsigned int nr_threads, struct opd_swappers **ret_swappers) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Swaps all pairs, each of them in the list once, and returns when the last one is swapped; each has its error. A single pair
- * is swapped by the caller. A thread that cannot be started is done without: the others do its work.
+ * Swaps all pairs and returns after the last swap; each pair is in the list once, and gets its
+ * error. The caller swaps a single pair itself. When a thread cannot be started, the other threads
+ * do its work.
  */
 void opd_swappers_swap(struct opd_swappers *swappers, struct opd_swap *swaps, size_t nr_swaps) OP_NONNULL;
 

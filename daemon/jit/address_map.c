@@ -3,14 +3,18 @@
 
 #include <errno.h>
 
-#define WINDOW_BITS     16u
-#define WINDOW_BYTES    ((uint64_t)1 << WINDOW_BITS)
-#define USER_END        ((uint64_t)1 << 63) /* the other half is the kernel's on every machine */
+#define WINDOW_BITS  16u
+#define WINDOW_BYTES ((uint64_t)1 << WINDOW_BITS)
+/* the upper half belongs to the kernel on every machine */
+#define USER_END        ((uint64_t)1 << 63)
 #define FIRST_FUNCTIONS 64u
-#define WINDOW_OVERHEAD 1024u /* bytes that a window needs beside its mappings */
+#define WINDOW_OVERHEAD 1024u /* bytes that a window needs beside its mappings, about */
 #define UNNAMED         "[unnamed]"
 
-/* The functions, or the parts of functions, in one window of addresses. Mappings have the index of the function as cookie. */
+/*
+ * The functions, or parts of functions, in one window of addresses. The cookie of a mapping is the
+ * index of its function.
+ */
 struct window {
 	struct op_hlink link;
 	uint64_t number;
@@ -74,7 +78,7 @@ static bool has_room(const struct opd_jit_map *map, uint64_t cost)
 
 #define UNUSED UINT64_MAX
 
-/* The new index of each function. */
+/* New indices of the functions. */
 struct compaction {
 	struct opd_jit_map *map;
 	uint64_t *numbers;
@@ -101,7 +105,10 @@ static void renumber_visited(struct op_hlink *link, void *arg)
 	opd_mapset_change_cookies(op_container_of(link, struct window, link)->set, renumber, arg);
 }
 
-/* Moves what is used to the front, in the same order, with its names; what is charged for it from now on. */
+/*
+ * Moves the functions that are used, and their names, to the front in the same order. Returns their
+ * cost.
+ */
 static uint64_t move_used(struct compaction *compaction, struct op_text *names)
 {
 	struct opd_jit_map *map = compaction->map;
@@ -125,7 +132,7 @@ static uint64_t move_used(struct compaction *compaction, struct op_text *names)
 	return cost;
 }
 
-/* Names have room before anything moves, so that nothing fails half-way. */
+/* Makes room for all names before anything moves, so that nothing fails half-way. */
 static bool reserve_names(const struct opd_jit_map *map, struct op_text *ret_names)
 {
 	op_text_add_bytes(ret_names, map->names.data, map->names.length);
@@ -133,7 +140,9 @@ static bool reserve_names(const struct opd_jit_map *map, struct op_text *ret_nam
 	return !ret_names->failed;
 }
 
-/* Code that is gone and had no samples is of no use to anybody; what had samples stays, for its object. */
+/*
+ * Forgets functions that are gone and had no samples. Functions with samples stay for the object.
+ */
 static void compact(struct opd_jit_map *map)
 {
 	struct compaction compaction = { .map = map, .numbers = malloc(map->nr_functions * sizeof(uint64_t)) };
@@ -160,7 +169,7 @@ static void compact(struct opd_jit_map *map)
 	map->compact_wait = nr_forgotten < nr_before / 4 ? nr_before / 2 : 0;
 }
 
-/* It looks at all functions, so not for each one that is refused. */
+/* A compaction looks at all functions, so it is not tried for each function that is refused. */
 static bool may_compact(struct opd_jit_map *map)
 {
 	if (!map->compact_wait)
@@ -169,7 +178,10 @@ static bool may_compact(struct opd_jit_map *map)
 	return false;
 }
 
-/* Takes memory for a function out of what there is; false, and counted, when it is too much. Functions may have other indices afterwards. */
+/*
+ * Accounts the memory of a new function. False, and counted, when it is too much. May give
+ * functions other indices.
+ */
 static bool charge(struct opd_jit_map *map, uint64_t start, uint64_t bytes, size_t name_bytes)
 {
 	uint64_t pieces = nr_windows_of(start, bytes), new_windows = 0, cost;
@@ -203,7 +215,7 @@ static bool is_sound(struct opd_jit_map *map, uint64_t start, uint64_t bytes)
 
 /* ---- functions ---- */
 
-/* What is at an address now. */
+/* The piece of a function at an address. */
 static const struct opd_mapping *find_piece(const struct opd_jit_map *map, uint64_t address, uint64_t time_ns)
 {
 	const struct window *window = find_window(map, address >> WINDOW_BITS);
@@ -307,7 +319,7 @@ int opd_jit_map_move(struct opd_jit_map *map, uint64_t old_start, uint64_t new_s
 
 /* ---- samples ---- */
 
-/* Code bytes go to the disk when there are samples in them: those of a function whose dump is hostile are limited, too. */
+/* Code bytes go to the disk with the object. A hostile dump may name many, so they are limited. */
 static void limit_code(struct opd_jit_map *map, struct opd_jit_function *function, uint64_t bytes)
 {
 	if (!function->code_at)

@@ -6,7 +6,7 @@
 #define ROWS_MAX      (256u * 1024) /* of one object */
 #define DWARF_VERSION 4
 
-/* DWARF 4, sections 7.5, 7.20 and 7.21: what is used of it. */
+/* The constants of DWARF 4, sections 7.5, 7.20 and 7.21, that are used. */
 enum {
 	TAG_COMPILE_UNIT = 0x11,
 	AT_NAME = 0x03,
@@ -31,11 +31,11 @@ static const uint8_t abbreviations[] = {
 	FORM_ADDR, AT_HIGH_PC,       FORM_DATA8, AT_STMT_LIST, FORM_SEC_OFFSET, 0,           0,           0,
 };
 
-/* Operands of the standard opcodes, as every reader must know them. */
+/* The numbers of operands of the standard opcodes, as the standard gives them. */
 static const uint8_t opcode_lengths[] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 
 struct row {
-	uint64_t address; /* offset in the function */
+	uint64_t address; /* offset from the start of the function */
 	uint32_t line, file, order;
 };
 
@@ -49,7 +49,7 @@ struct builder {
 	const struct opd_jit_function *function;
 	struct op_htable files;
 	uint32_t nr_files;
-	struct row *rows; /* of the function */
+	struct row *rows; /* rows of `function` */
 	size_t nr_rows, capacity, nr_all_rows;
 	struct op_text names, program;
 };
@@ -97,7 +97,7 @@ static void add_string(struct op_text *text, const char *string)
 
 /* ---- rows of a function ---- */
 
-/* The number of a file in the line program; 0 without memory. */
+/* The number of a file in the line program; 0: no memory. */
 static uint32_t file_number(struct builder *builder, const char *name)
 {
 	size_t bytes = strlen(name) + 1;
@@ -119,7 +119,8 @@ static uint32_t file_number(struct builder *builder, const char *name)
 		return 0;
 	}
 	op_text_add_clean(&builder->names, *name ? name : "?");
-	op_text_add_bytes(&builder->names, "\0\0\0\0", 4); /* its end, directory, time and length */
+	/* end of the name; directory, time and length */
+	op_text_add_bytes(&builder->names, "\0\0\0\0", 4);
 	return ++builder->nr_files;
 }
 
@@ -208,8 +209,8 @@ static void add_line_section(const struct builder *builder, struct op_text *line
 
 	add_u8(&header, 1); /* bytes in the shortest instruction */
 	add_u8(&header, 1); /* operations in an instruction */
-	add_u8(&header, 1); /* rows are statements */
-	add_u8(&header, 1); /* special opcodes, of which there are none: first line, number of lines */
+	add_u8(&header, 1); /* rows begin statements */
+	add_u8(&header, 1); /* no special opcodes: line base, line range */
 	add_u8(&header, 1);
 	add_u8(&header, sizeof(opcode_lengths) + 1);
 	op_text_add_bytes(&header, opcode_lengths, sizeof(opcode_lengths));
@@ -230,14 +231,14 @@ static void add_info_section(struct op_text *info)
 	struct op_text unit = { 0 };
 
 	add_u16(&unit, DWARF_VERSION);
-	add_u32(&unit, 0); /* where its abbreviations are */
+	add_u32(&unit, 0); /* offset of the abbreviations */
 	add_u8(&unit, sizeof(uint64_t));
 	add_uleb(&unit, 1);
 	add_string(&unit, "jit");
 	add_string(&unit, "/");
 	add_u64(&unit, OPD_JIT_RANGE_START);
 	add_u64(&unit, OPD_JIT_RANGE_BYTES);
-	add_u32(&unit, 0); /* where its lines are */
+	add_u32(&unit, 0); /* offset of the line program */
 	add_u32(info, (uint32_t)unit.length);
 	op_text_add_bytes(info, op_text_get(&unit), unit.length);
 	info->failed |= unit.failed;

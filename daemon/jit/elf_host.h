@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The ELF machine that opd is compiled for: the one place that asks the compiler. */
+/* The ELF machine that opd is compiled for. No other file asks the compiler. */
 #ifndef OPD_ELF_HOST_H
 #define OPD_ELF_HOST_H
 

@@ -13,8 +13,8 @@
 #define HEADER_MAX_BYTES  4096u
 #define RECORD_MAX_BYTES  (256u << 20)
 #define WINDOW_BYTES      65536u
-#define NAME_WINDOW_BYTES 16384u /* in which the end of a name must be */
-#define SAME_FILE         "\xff" /* instead of the name of the file that the last line had */
+#define NAME_WINDOW_BYTES 16384u /* a name must end within so many bytes */
+#define SAME_FILE         "\xff" /* stands for the file name of the line before */
 
 enum record_kind { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO, CODE_CLOSE, CODE_UNWINDING_INFO };
 
@@ -59,9 +59,9 @@ static_assert(sizeof(struct debug_entry) == 16, "jitdump");
 /* A part of the file in memory. */
 struct window {
 	int fd;
-	uint64_t file_bytes; /* nothing behind that is looked at */
+	uint64_t file_bytes; /* the length at the time of opening: later bytes are not read */
 	uint64_t at, nr_bytes;
-	uint64_t nr_read; /* in all */
+	uint64_t nr_read; /* bytes read in all */
 	uint8_t bytes[WINDOW_BYTES];
 };
 
@@ -79,7 +79,7 @@ static struct window *new_window(int fd)
 	return window;
 }
 
-/* The bytes at an offset, up to nr_bytes of them; NULL when there is none. */
+/* Up to nr_bytes bytes at an offset; NULL when the file ends before it. */
 static const uint8_t *look(struct window *window, uint64_t offset, uint64_t nr_bytes, uint64_t *ret_nr_bytes)
 {
 	ssize_t nr;
@@ -97,7 +97,7 @@ static const uint8_t *look(struct window *window, uint64_t offset, uint64_t nr_b
 	return *ret_nr_bytes ? window->bytes + (offset - window->at) : NULL;
 }
 
-/* Copies a struct out of the file; false when it is not all there. */
+/* Copies nr_bytes out of the file; false when the file has not all of them. */
 static bool copy(struct window *window, uint64_t offset, void *record, size_t nr_bytes)
 {
 	uint64_t nr;
@@ -109,7 +109,7 @@ static bool copy(struct window *window, uint64_t offset, void *record, size_t nr
 	return true;
 }
 
-/* A string at an offset that ends before `end`. NULL when it does not end there, or is too long. */
+/* The string at an offset; it must end before `end`. NULL: it does not, or it is too long. */
 static const char *look_string(struct window *window, uint64_t offset, uint64_t end)
 {
 	uint64_t nr;
@@ -125,10 +125,10 @@ struct reading {
 	struct opd_jit_map *map;
 	const struct opd_jit_times *times;
 	struct window *window;
-	uint64_t at, end; /* of the record */
+	uint64_t at, end; /* bounds of the record */
 };
 
-/* What is not true is -EBADMSG: the record is passed over. */
+/* 0; -EBADMSG: the record makes no sense and is skipped; -ENOMEM. */
 typedef int (*handler)(const struct reading *reading);
 
 static uint64_t time_of(const struct reading *reading, const struct record_header *header)
@@ -194,7 +194,7 @@ static int take_close(const struct reading *reading)
 	return 0;
 }
 
-/* How to unwind is of no use yet to a profiler that takes no stacks. */
+/* opd does not unwind stacks. */
 static int pass_over(const struct reading *reading OP_UNUSED)
 {
 	return 0;
@@ -205,7 +205,7 @@ static const handler handlers[] = {
 	[CODE_CLOSE] = take_close, [CODE_UNWINDING_INFO] = pass_over,
 };
 
-/* One record. 0; -EAGAIN: it is not whole yet; -ENOMEM. */
+/* Takes one record. 0; -EAGAIN: it is not complete yet; -ENOMEM. */
 static int take_record(struct reading *reading)
 {
 	struct opd_jitdump *dump = reading->dump;

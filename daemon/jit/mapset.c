@@ -4,8 +4,9 @@
 #include <errno.h>
 
 #define FIRST_ROWS 8
-#define NR_LEVELS  16 /* powers of two up to what a list can have */
-#define SPARE      (OPD_MAPPINGS_MAX / 8) /* that is made at once: it costs a look at every set */
+#define NR_LEVELS  16 /* lists are counted by the power of two below their length */
+/* room that is made at once, because making room looks at every set */
+#define SPARE (OPD_MAPPINGS_MAX / 8)
 
 struct mappings {
 	struct opd_mapping *rows;
@@ -14,11 +15,11 @@ struct mappings {
 
 struct opd_mapset {
 	uint32_t refs;
-	uint32_t round; /* of the last visit */
+	uint32_t round; /* of the last opd_mapset_visit_cookies */
 	struct opd_mapset_account *account;
-	struct opd_mapset *next, **at; /* in the account */
-	struct mappings now;  /* sorted by start, none overlaps another */
-	struct mappings past; /* in the order in which they ended */
+	struct opd_mapset *next, **at; /* links of the account's list */
+	struct mappings now;           /* sorted by start, without overlap */
+	struct mappings past;          /* in the order in which they ended */
 };
 
 struct opd_mapset *opd_mapset_new(struct opd_mapset_account *account)
@@ -60,7 +61,7 @@ void opd_mapset_put(struct opd_mapset *set)
 	free(set);
 }
 
-/* The room that a list gets when it is to have nr rows. */
+/* The capacity that a list gets for nr rows. */
 static size_t room_for(size_t capacity, size_t nr)
 {
 	if (nr <= capacity)
@@ -108,7 +109,7 @@ static int copy_list(const struct opd_mapset *set, const struct mappings *from, 
 	return 0;
 }
 
-/* Makes *set one that nobody else looks at. */
+/* Copies *set when others hold references to it. */
 static int make_own(struct opd_mapset **set)
 {
 	struct opd_mapset *copy;
@@ -151,7 +152,10 @@ static void note_dropped(const struct opd_mapset *set, size_t nr_dropped)
 		set->account->nr_dropped += nr_dropped;
 }
 
-/* One at a time would move all rows for each; down to this, at once, is rare. */
+/*
+ * Rows are dropped down to this number at once: dropping one at a time would move all rows each
+ * time.
+ */
 static size_t room_below(size_t limit)
 {
 	return limit - limit / 16;
@@ -167,7 +171,10 @@ static void forget_oldest(struct opd_mapset *set, size_t limit)
 	note_dropped(set, nr_old);
 }
 
-/* How well a full set can do without a mapping: the longer it has held the better, regions before files. */
+/*
+ * The lowest ranks go first from a full set: regions before files, and those that have held
+ * longest.
+ */
 static uint64_t rank(const struct opd_mapping *mapping)
 {
 	return (mapping->from_ns & INT64_MAX) | (uint64_t)!mapping->region_end << 63;
@@ -215,10 +222,12 @@ static struct opd_mapping part_of(const struct opd_mapping *whole, uint64_t star
 	return part;
 }
 
-/* Puts rows at index in the place of nr_old others. Room was reserved. */
+/* Replaces nr_old rows at index by nr_rows rows. The caller has reserved the room. */
 static void splice(struct mappings *list, size_t index, size_t nr_old, const struct opd_mapping *rows, size_t nr_rows)
 {
-	/* A file mapped again where it was is the common case, and a set may be long. */
+	/*
+	 * No move when a file is mapped again where it was: that is common, and a set may be long.
+	 */
 	if (nr_rows != nr_old)
 		memmove(list->rows + index + nr_rows, list->rows + index + nr_old, (list->nr - index - nr_old) * sizeof(*rows));
 	memcpy(list->rows + index, rows, nr_rows * sizeof(*rows));
@@ -233,7 +242,7 @@ static bool same_place(const struct opd_mapping *a, const struct opd_mapping *b)
 
 /* ---- all sets together ---- */
 
-/* Lists by the power of two below their length. */
+/* Lists, by the power of two below their length. */
 struct lengths {
 	size_t nr_lists[NR_LEVELS], nr_rows[NR_LEVELS];
 };
@@ -250,7 +259,7 @@ static void count_list(struct lengths *lengths, const struct mappings *list)
 	lengths->nr_rows[level] += list->nr;
 }
 
-/* The length to which lists have to be cut so that they have no more than nr_rows together. */
+/* The length to which lists must be cut to have nr_rows rows in all. */
 static size_t length_for(const struct lengths *lengths, size_t nr_rows)
 {
 	size_t length = 1, nr_longer = 0, nr_kept = 0;
@@ -267,7 +276,7 @@ static size_t length_for(const struct lengths *lengths, size_t nr_rows)
 	return length;
 }
 
-/* Without memory for it a list stays as it is. */
+/* Without memory a list stays as it is. */
 static void cut_down(struct opd_mapset *set, size_t length)
 {
 	if (set->past.nr > length)
@@ -278,7 +287,7 @@ static void cut_down(struct opd_mapset *set, size_t length)
 	resize(set, &set->now, set->now.nr);
 }
 
-/* Makes room for so many rows more, and some. */
+/* Makes room for `more` rows and SPARE rows beside them. */
 static void make_room(struct opd_mapset_account *account, size_t more, uint64_t horizon_ns)
 {
 	struct lengths lengths = { 0 };
@@ -296,10 +305,10 @@ static void make_room(struct opd_mapset_account *account, size_t more, uint64_t 
 
 /* ---- adding ---- */
 
-/* A mapping that is added, and those of the set that it cuts. */
+/* A mapping to be added, and the rows [first, last) that it cuts. */
 struct addition {
 	const struct opd_mapping *mapping;
-	size_t first, last; /* exclusive */
+	size_t first, last;
 };
 
 static void find_cut(const struct opd_mapset *set, struct addition *addition)
@@ -312,7 +321,7 @@ static void find_cut(const struct opd_mapset *set, struct addition *addition)
 		addition->last++;
 }
 
-/* How much the set, or a copy of it, grows by an addition. */
+/* The growth of the set, or of its copy when it is shared, by an addition. */
 static size_t growth(const struct opd_mapset *set, const struct addition *addition)
 {
 	bool is_own = set->refs == 1;
@@ -326,7 +335,7 @@ static bool fits(const struct opd_mapset *set, const struct addition *addition)
 	return !set->account || set->account->nr_mappings + growth(set, addition) <= OPD_MAPPINGS_MAX;
 }
 
-/* False when all sets are as small as they can be. */
+/* False when no set can be cut any more. */
 static bool find_room(struct opd_mapset *set, struct addition *addition, uint64_t horizon_ns)
 {
 	if (op_likely(fits(set, addition)))
@@ -376,7 +385,7 @@ int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, u
 	struct addition addition = { .mapping = mapping };
 
 	find_cut(*set, &addition);
-	/* mprotect and repeated maps say again what is known: it holds on. */
+	/* mprotect and repeated maps report a known mapping again. */
 	if (addition.first < (*set)->now.nr && same_place(&(*set)->now.rows[addition.first], mapping))
 		return 0;
 	if (!find_room(*set, &addition, horizon_ns)) {
@@ -408,7 +417,10 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
 		if (row->start <= address && address < row->end && row->from_ns <= time_ns && time_ns < row->to_ns)
 			return row;
 	}
-	/* Another thread may run in a mapping just before the record of it is stamped. */
+	/*
+	 * Another thread may run in a mapping just before the record of that mapping gets its time
+	 * stamp.
+	 */
 	return found;
 }
 

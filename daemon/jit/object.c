@@ -26,7 +26,7 @@ struct builder {
 	struct op_text symbols, strings, section_names;
 	struct opd_jit_lines lines;
 	Elf64_Shdr headers[NR_SECTIONS];
-	uint64_t end; /* of what has a place in the file */
+	uint64_t end; /* end of the last section with contents */
 };
 
 /* ---- symbols ---- */
@@ -67,7 +67,7 @@ static Elf64_Word section_name(struct builder *builder, const char *name)
 	return (Elf64_Word)at;
 }
 
-/* A section that is in the file. */
+/* Adds the header of a section with contents. */
 static void lay_out(struct builder *builder, enum section_id id, const char *name, uint32_t type, uint64_t bytes)
 {
 	builder->headers[id] = (Elf64_Shdr){
@@ -129,7 +129,7 @@ static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
 	return !nr_bytes || (!bytes[0] && !memcmp(bytes, bytes + 1, nr_bytes - 1));
 }
 
-/* What the dump has not, and what is zero in it, is a hole. */
+/* Bytes that the dump does not have, and zeros, become a hole. */
 static int copy_code(const struct builder *builder, const struct opd_jit_function *function, uint8_t *buffer)
 {
 	uint64_t to = builder->headers[CODE].sh_offset + function->offset - OPD_JIT_CODE_AT;

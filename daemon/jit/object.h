@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The object of a process's JIT code, TGID.jo: an ELF file with what the reports need of the functions that had samples.
- *
- *   .text        code bytes, where a jitdump had them
- *   .text.map    addresses of functions whose code is not known; called .text when there is no other
+ * Writes TGID.jo, the object of a process's JIT code: an ELF file with what reports need of the
+ * functions that had samples.
+ *   .text        code bytes of functions that a jitdump describes
+ *   .text.map    addresses of functions without code bytes; named .text when there is no other
  *   .symtab      one function symbol each, at its synthetic address
- *   .debug_line  source lines, where a jitdump had them, with the .debug_info and .debug_abbrev that lead to them
+ *   .debug_line  source lines from a jitdump; .debug_info and .debug_abbrev lead to them
  *
- * and a seal behind the table of sections.
+ *  A seal (libop/base/seal.h) follows the section headers.
  *
  * Sync thread only.
  */
@@ -20,8 +20,9 @@
 #include "libop/odb/odb.h"
 
 /*
- * Writes the object to `path` below dir_fd: to a temporary file, tmp_path below dir_fd on the same file system, sealed (libop/base/seal.h) and then renamed.
- * It is in the page cache, not necessarily on the disk; *ret_dir_bytes and *ret_pending are as op_odb_publish_sealed gives them. 0 or -errno, and then `path` is as it was.
+ * Writes the object to the file tmp_path and renames it to `path`; both are below dir_fd and on one
+ * file system. The object is in the page cache, not yet on the disk: *ret_dir_bytes and
+ * *ret_pending are as from op_odb_publish_sealed. 0; or -errno, and `path` is unchanged.
  */
 int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
 			 const struct opd_jitdump *dump, uint64_t *ret_dir_bytes,

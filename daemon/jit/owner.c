@@ -9,11 +9,12 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 
-#define PROC_BYTES    8192 /* of /proc/PID/status and stat */
-#define TOLERANCE_NS  ((uint64_t)20 * OP_NS_PER_MS) /* file systems stamp by the tick, a hundredth of a second at worst; so does /proc/PID/stat */
-#define WHOLE_S_NS    ((uint64_t)2 * OP_NS_PER_S)   /* the same for those that know no parts of a second */
+#define PROC_BYTES 8192 /* of /proc/PID/status and stat */
+/* file systems and /proc/PID/stat round times to a tick, a hundredth of a second at most */
+#define TOLERANCE_NS ((uint64_t)20 * OP_NS_PER_MS)
+#define WHOLE_S_NS ((uint64_t)2 * OP_NS_PER_S) /* the same for file systems that round to seconds */
 
-/* The line of /proc/PID/status that begins so; what follows, or NULL. */
+/* What follows `key` in /proc/PID/status; NULL: nothing. */
 static const char *find_line(const char *status, const char *key)
 {
 	const char *line = strstr(status, key);
@@ -21,7 +22,7 @@ static const char *find_line(const char *status, const char *key)
 	return line ? line + strlen(key) : NULL;
 }
 
-/* "NSpid:\t100\t7": the last one is the innermost. */
+/* "NSpid:\t100\t7": the last number is that of the innermost namespace. */
 static void read_ns_pid(struct opd_jit_owner *owner, const char *status)
 {
 	const char *line = find_line(status, "\nNSpid:");
@@ -50,16 +51,22 @@ static ssize_t read_proc(const struct opd_jit_owner *owner, const char *name, ch
 	return nr;
 }
 
-/* What the wall clock showed, as it is set now, at a time of another clock. */
+/* The time of CLOCK_REALTIME, as it is set now, at a time of another clock. */
 static uint64_t wall_ns(clockid_t clock, uint64_t then_ns)
 {
-	/* In this order: a host that stands still in between makes it earlier, which only means that more is believed. */
+	/*
+	 * The order matters: when the host stands still between the two reads, the result is too
+	 * early, and an older file is accepted. That is the harmless error.
+	 */
 	uint64_t real_ns = op_clock_ns(CLOCK_REALTIME), now_ns = op_clock_ns(clock);
 
 	return real_ns - op_min_u64(real_ns, now_ns - op_min_u64(now_ns, then_ns));
 }
 
-/* Field 22 of /proc/PID/stat; the second one, the name, may have blanks and ends with the last bracket. */
+/*
+ * Reads field 22 of /proc/PID/stat. Field 2, the name, may contain blanks and brackets; the last
+ * bracket ends it.
+ */
 static void read_begin(struct opd_jit_owner *owner)
 {
 	char text[PROC_BYTES];
@@ -74,7 +81,7 @@ static void read_begin(struct opd_jit_owner *owner)
 	owner->began_ns = op_max_u64(owner->began_ns, wall_ns(CLOCK_BOOTTIME, strtoull(at + 1, NULL, 10) * tick_ns));
 }
 
-/* Who the process is now; what was known stays when it is gone. */
+/* Reads who the process is. When it is gone, what was known stays. */
 static void look(struct opd_jit_owner *owner)
 {
 	char status[PROC_BYTES];
@@ -105,7 +112,7 @@ void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t bega
 	read_begin(owner);
 }
 
-/* The letter behind the name in /proc/PID/stat. */
+/* The state is the letter behind the name in /proc/PID/stat. */
 static bool is_zombie(const struct opd_jit_owner *owner)
 {
 	char text[PROC_BYTES];
@@ -137,11 +144,11 @@ static bool is_owned(struct opd_jit_owner *owner, const struct stat *st)
 		return false;
 	if (!st->st_uid || st->st_uid == owner->uid)
 		return true;
-	look(owner); /* it may have changed its user */
+	look(owner); /* the process may have changed its user */
 	return st->st_uid == owner->uid;
 }
 
-/* From a descriptor that only stands for the file to one that can be read. Takes over path_fd. */
+/* Opens a checked file for reading through its O_PATH descriptor. Takes over path_fd. */
 static int open_checked(struct opd_jit_owner *owner, int path_fd, struct stat *ret_stat)
 {
 	char path[32];
@@ -169,14 +176,20 @@ int opd_jit_owner_open(struct opd_jit_owner *owner, const char *path, struct sta
 	root_fd = op_sys_openat(owner->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0 && !owner->in_host_pids)
 		return -ENOENT;
-	/* The process is gone. Its host's /tmp need not be that of opd, which a service manager may have given one of its own. */
+	/*
+	 * The process is gone. The host's /tmp may differ from opd's, because a service manager can
+	 * give opd a private one.
+	 */
 	if (root_fd < 0)
 		root_fd = op_sys_openat(AT_FDCWD, "/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0) {
 		fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	} else {
 		fd = op_sys_open_in_root(root_fd, path, O_PATH);
-		/* Without openat2(2) step by step, and then not by a link to a directory. */
+		/*
+		 * Without openat2(2) the path is followed step by step, without links to
+		 * directories.
+		 */
 		if (fd == -ENOSYS)
 			fd = op_file_open_below(root_fd, path + strspn(path, "/"), O_PATH, 0);
 		close(root_fd);

@@ -10,7 +10,7 @@
 #define CHUNK_BYTES 65536u
 #define TAIL_BYTES  64u
 
-/* What all lines of one reading have in common. */
+/* Values that all lines of one reading share. */
 struct reading {
 	struct opd_jit_map *map;
 	uint64_t from_ns, horizon_ns;
@@ -30,7 +30,7 @@ static bool parse_hex(const char **at, uint64_t *ret_value)
 	return true;
 }
 
-/* One line, without its end. */
+/* Takes one line without its newline. */
 static int take_line(const struct reading *reading, char *line)
 {
 	struct opd_jit_code code = { .from_ns = reading->from_ns, .may_be_known = true };
@@ -46,7 +46,10 @@ static int take_line(const struct reading *reading, char *line)
 	return opd_jit_map_add(reading->map, &code, reading->horizon_ns);
 }
 
-/* The whole lines of a chunk, which has room for one byte more. The number of bytes used up. */
+/*
+ * Takes the complete lines of a chunk; the chunk has room for one more byte. *ret_used: bytes that
+ * were used up.
+ */
 static int take_lines(const struct reading *reading, struct opd_perf_map *perf_map, char *chunk, size_t nr_bytes, size_t *ret_used)
 {
 	char *at = chunk, *newline;
@@ -68,7 +71,7 @@ static int take_lines(const struct reading *reading, struct opd_perf_map *perf_m
 	return err;
 }
 
-/* The last bytes before the offset; 0 when they cannot be read. */
+/* A hash of the last bytes before the offset; 0 when they cannot be read. */
 static uint64_t hash_tail(int fd, uint64_t offset)
 {
 	uint8_t tail[TAIL_BYTES];
@@ -91,7 +94,7 @@ static bool goes_on(const struct opd_perf_map *perf_map, int fd, const struct st
 	       hash_tail(fd, perf_map->offset) == perf_map->tail_hash;
 }
 
-/* The time of the last write on our clock, but not before the last look nor after now. */
+/* The time of the last write on OP_CLOCK, between the last reading and now. */
 static uint64_t written_ns(const struct opd_perf_map *perf_map, const struct stat *st, uint64_t now_ns)
 {
 	uint64_t real_now_ns = op_clock_ns(CLOCK_REALTIME);

@@ -7,8 +7,9 @@
 
 #include "libop/base/clock.h"
 
-#define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read from all files in one visit; the next visit reads on */
-#define READ_COST_FACTOR 16u                 /* of the time, reading one process's files takes a sixteenth at most */
+/* read from all files in one visit; the next visit reads on */
+#define VISIT_MAX_BYTES  ((uint64_t)8 << 20)
+#define READ_COST_FACTOR 16u /* reading one process's files takes this part of the time at most */
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
@@ -166,7 +167,10 @@ int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_
 
 /* ---- samples ---- */
 
-/* Each space has its own name: pids are used again, and an earlier opd may have filed the same process. */
+/*
+ * Each space has its own name: pids are used again, and an earlier opd may have filed the same
+ * process.
+ */
 static uint64_t cookie_of(struct opd_jit_space *space)
 {
 	char label[32];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A space: the JIT code of one process as its own files tell it, /tmp/perf-PID.map and jitdump. Known functions are counted under
- * an anonymous image of the space, at addresses of the space's synthetic range (address_map.h). The symbols of that image are in
- * TGID.jo beside the sample files. daemon/resolve/jit_lookup.h says which spaces an address space has.
+ * A space: the JIT code of one process as its own files tell it, /tmp/perf-PID.map and jitdump.
+ * Known functions are counted under an anonymous image of the space, at addresses of the space's
+ * synthetic range (address_map.h). The symbols of that image are in TGID.jo beside the sample
+ * files. daemon/resolve/jit_lookup.h says which spaces an address space has.
  *
  * Sync thread only.
  */
@@ -17,9 +18,10 @@
 #include "libop/control/jit_stats.h"
 #include "libop/session/dcookie.h"
 
-#define OPD_JIT_SPACES_MAX      1024u                     /* at a time */
-#define OPD_JIT_DESCRIPTORS_MAX (2u * OPD_JIT_SPACES_MAX) /* of all of them: a directory in /proc and a dump each */
-#define OPD_JIT_LABEL           "jit-"                    /* begins the names of the images; a time follows */
+#define OPD_JIT_SPACES_MAX 1024u /* at a time */
+/* of all of them: a directory in /proc and a dump each */
+#define OPD_JIT_DESCRIPTORS_MAX (2u * OPD_JIT_SPACES_MAX)
+#define OPD_JIT_LABEL           "jit-" /* begins the names of the images; a time follows */
 
 /* Of objects, below the session directory. */
 struct opd_jit_paths {
@@ -32,7 +34,10 @@ struct opd_jit {
 	struct op_dcookie_table *table;
 	struct opd_jit_space *spaces;
 	size_t nr_spaces;
-	int max_fd; /* descriptor numbers from here on are for others; a process that would need one is refused */
+	/*
+	 * descriptor numbers from here on are for others; a process that would need one is refused
+	 */
+	int max_fd;
 	uint64_t counters[OP_NR_JIT];
 	uint64_t visit_ns, budget; /* bytes that may still be read in this visit */
 	uint64_t next_write_ns;
@@ -67,11 +72,17 @@ struct opd_jit_process {
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table) OP_NONNULL;
 void opd_jit_free(struct opd_jit *jit) OP_NONNULL;
 
-/* Makes an empty space with one reference. 0; -ENFILE: too many spaces or too few descriptors; -ENOMEM. */
+/*
+ * Makes an empty space with one reference. 0; -ENFILE: too many spaces or too few descriptors;
+ * -ENOMEM.
+ */
 int opd_jit_space_new(struct opd_jit *jit, const struct opd_jit_process *process,
 		      struct opd_jit_space **ret_space) OP_NONNULL OP_MUST_CHECK;
 
-/* opd_jit_space_get adds a reference, opd_jit_space_put drops one. The space is freed without references and with its objects written. */
+/*
+ * opd_jit_space_get adds a reference, opd_jit_space_put drops one. The space is freed without
+ * references and with its objects written.
+ */
 struct opd_jit_space *opd_jit_space_get(struct opd_jit_space *space);
 void opd_jit_space_put(struct opd_jit_space *space);
 
@@ -93,12 +104,15 @@ static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)
 bool opd_jit_is_dump(const char *path) OP_NONNULL;
 
 /*
- * Opens the dump that the process has mapped from start to end, before the file can go away. 0; -ENFILE: too few descriptors;
- * another -errno. A file that may not be used is counted.
+ * Opens the dump that the process has mapped from start to end, before the file can go away. 0;
+ * -ENFILE: too few descriptors; another -errno. A file that may not be used is counted.
  */
 int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_t end, const char *path) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads what is new in the files of the process, once per visit and as far as the budget of the visit goes. */
+/*
+ * Reads what is new in the files of the process, once per visit and as far as the budget of the
+ * visit goes.
+ */
 void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times) OP_NONNULL;
 
 /* Finds the function that was at an address at that time. False: there is none, or no memory. */

@@ -14,47 +14,51 @@
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
-#define WAIT_NS     (250u * OP_NS_PER_MS) /* at a time, and in all at once */
-#define WAIT_SHARE  10u                   /* of the time, beyond that */
-#define WAIT_MIN_NS (10u * OP_NS_PER_MS)  /* less would be in vain on a busy machine */
+#define WAIT_NS     (250u * OP_NS_PER_MS) /* the longest wait, and the largest credit for waiting */
+#define WAIT_SHARE  10u                   /* credit grows with this part of the time */
+#define WAIT_MIN_NS (10u * OP_NS_PER_MS)  /* a shorter wait fails on a busy machine */
 
-/* The argument of PROCMAP_QUERY, which older headers do not have: what the kernel knows of the mapping at an address. */
+/*
+ * The argument of PROCMAP_QUERY; older headers do not have it. The kernel describes the mapping at
+ * an address.
+ */
 struct map_query {
 	uint64_t bytes, flags, address;
 	uint64_t start, end, rights, page_bytes, offset, inode;
 	uint32_t maj, min;
-	uint32_t name_bytes, build_id_bytes; /* room for the two; the second becomes the length */
-	uint64_t name, build_id;             /* pointers */
+	/* sizes of the two buffers; the second becomes the length */
+	uint32_t name_bytes, build_id_bytes;
+	uint64_t name, build_id; /* pointers */
 };
 
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
 
 static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
 
-/* What is asked, and the answer. */
+/* A query with its answer. */
 struct question {
-	int maps_fd; /* who asks closes it */
+	int maps_fd; /* the querying side closes it */
 	uint64_t address;
 	int err;
 	uint64_t device, inode;
 	struct op_build_id id;
 };
 
-/* The thread, and what it shares with the one that has the questions. */
+/* The thread, and what it shares with the sync thread. */
 struct asker {
 	pthread_t thread;
-	pthread_mutex_t lock; /* protects what follows */
+	pthread_mutex_t lock; /* protects all fields below */
 	pthread_cond_t changed;
-	bool is_asked;           /* the thread has the question, or will have it; else it has the answer */
-	bool is_over, is_orphan; /* the end; who hung then has to free it */
+	bool is_asked;           /* the thread has the query; else the answer is here */
+	bool is_over, is_orphan; /* quit; is_orphan: the thread frees the struct */
 	struct question question;
 };
 
 struct opd_build_ids {
-	bool is_unknown;      /* to this kernel */
-	struct asker *asker;  /* NULL: not needed yet */
-	uint64_t credit_ns;   /* for waiting */
-	uint64_t credited_ns; /* when it was given last */
+	bool is_unknown;      /* the kernel does not know PROCMAP_QUERY */
+	struct asker *asker;  /* NULL: not started yet */
+	uint64_t credit_ns;   /* time that may still be spent waiting */
+	uint64_t credited_ns; /* when credit was last added */
 };
 
 static void ask(struct question *question)
@@ -87,7 +91,7 @@ static void free_asker(struct asker *asker)
 	free(asker);
 }
 
-/* Waits for a question; false at the end. */
+/* Waits for a query. False: quit. */
 static bool take(struct asker *asker, struct question *ret_question)
 {
 	bool is_over;
@@ -132,7 +136,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* It may begin before the daemon has its signals blocked: those that end the daemon in order are not for this thread, where they would kill it. */
+/*
+ * The thread may start before the daemon has blocked its signals. Signals that stop the daemon must
+ * not reach this thread, which would die of them.
+ */
 static int start_thread(struct asker *asker)
 {
 	sigset_t set, before;
@@ -180,7 +187,10 @@ static struct timespec in_so_long(uint64_t wait_ns)
 	return (struct timespec){ .tv_sec = (time_t)(until_ns / OP_NS_PER_S), .tv_nsec = (long)(until_ns % OP_NS_PER_S) };
 }
 
-/* Takes the descriptor of the question over. There may be no answer in time, or none yet to a question from before. */
+/*
+ * Takes over the query's descriptor. The answer may not come in time, or the thread may still hang
+ * in an earlier query.
+ */
 static void hand_over(struct asker *asker, struct question *question, uint64_t wait_ns)
 {
 	struct timespec until = in_so_long(wait_ns);
@@ -233,7 +243,7 @@ int opd_build_ids_new(struct opd_build_ids **ret_ids)
 	return 0;
 }
 
-/* On an overlay the numbers of a file depend on who tells them, and on the version of the kernel. */
+/* On an overlay, device and inode of a file depend on the interface and on the kernel version. */
 static bool is_that_file(const struct opd_mapped_file *file, const struct question *question)
 {
 	return question->inode &&
@@ -251,7 +261,7 @@ int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped_file *f
 	question.maps_fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (question.maps_fd < 0)
 		return question.maps_fd;
-	/* Network file systems, FUSE without a block device, overlays of anything: they have no major number. */
+	/* Network file systems, FUSE without a block device, and overlays have major number 0. */
 	if (major(file->device))
 		ask(&question);
 	else

@@ -28,7 +28,7 @@ struct cgroup {
 struct opd_cgroup_slot {
 	struct op_hlink link;
 	uint32_t number;
-	bool used;   /* since it was last looked at to take it back */
+	bool used;   /* had a sample since it was last considered */
 	bool chosen; /* to be taken back */
 	char path[];
 };
@@ -72,7 +72,9 @@ static void forget_without_slot(struct op_hlink *link, void *arg)
 		forget_visited(link, arg);
 }
 
-/* Many numbers may have had the same path and so one slot; what is still there is found again. */
+/*
+ * Many ids may have the same path, and so the same slot. A cgroup that still exists is found again.
+ */
 static void make_room(struct opd_cgroups *cgroups)
 {
 	if (cgroups->by_id.nr_entries < OPD_CGROUPS_KNOWN_MAX && cgroups->nr_bytes < OPD_CGROUPS_BYTES_MAX)
@@ -172,8 +174,9 @@ static bool has_option(const char *options, const char *option)
 }
 
 /*
- * The mount point of a line of mountinfo when it is the hierarchy that perf takes a sample's cgroup from: the one of its own
- * controller in version 1, else that of version 2. Its rank; 0 for others.
+ * Ranks a line of mountinfo: 2 for the version 1 hierarchy of perf's own controller, 1 for version
+ * 2, 0 for others. perf takes the cgroup of a sample from the highest rank. *ret_mount: the mount
+ * point.
  */
 static int rank_of(char *line, char **ret_mount)
 {
@@ -217,7 +220,10 @@ static int find_mount(struct opd_cgroups *cgroups, const char *mountinfo_path)
 	return err;
 }
 
-/* One directory and what lies in it, as far as there is room for it. `path` is that of the cgroup, "" for the root. */
+/*
+ * Adds a directory and all below it, as far as there is room. `path` is that of the cgroup; "" is
+ * the root.
+ */
 static int scan(struct opd_cgroups *cgroups, int dir_fd, struct op_text *path, unsigned int depth)
 {
 	size_t length = strlen(op_text_get(path));
@@ -309,7 +315,7 @@ static struct opd_cgroup_slot *find_slot(const struct opd_cgroups *cgroups, cons
 	return NULL;
 }
 
-/* Another cgroup may have had this path before. */
+/* Another cgroup may have had this path, and the slot, before. */
 static uint32_t new_slot(struct opd_cgroups *cgroups, const char *path)
 {
 	size_t bytes = strlen(path) + 1;
@@ -393,7 +399,7 @@ const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot)
 
 /* ---- taking back ---- */
 
-/* Who had a sample since it was looked at last gets another round. */
+/* Passes over slots with a recent sample and clears their mark (second chance). */
 void opd_cgroups_choose(struct opd_cgroups *cgroups)
 {
 	uint32_t nr_chosen = 0;

@@ -9,17 +9,17 @@
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 
-/* Names that look like a path but are memory without a file. */
+/* Names that look like a path, of memory without a file. */
 static const char *const anonymous_names[] = {
 	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
 };
 
-#define ANONYMOUS_SECOND "/daS" /* letters: of all of these the second is one */
-#define ANONYMOUS_LABEL "anon"
-#define LABEL_BYTES     64
-#define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
-#define HUGE_FILE       "/libhugetlbfs.tmp." /* the last component, with more behind it */
-#define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
+#define ANONYMOUS_SECOND "/daS" /* second letters of all these names */
+#define ANONYMOUS_LABEL  "anon"
+#define LABEL_BYTES      64
+#define NAMED_ANONYMOUS "[anon" /* named by the process: [anon:NAME], [anon_shmem:NAME] */
+#define HUGE_FILE       "/libhugetlbfs.tmp." /* begins the last component */
+#define IN_CONTAINER UINT64_MAX /* replaces the device in an alias: the path is not the host's */
 
 /* ---- files that were looked at lately ---- */
 
@@ -76,11 +76,13 @@ bool opd_image_may_be_text_copy(const char *name)
 	const char *last = strrchr(name, '/');
 
 	return !*name || !strcmp(name, "//anon") || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)) ||
-	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) ||
-	       (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
+	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) || (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
 }
 
-/* What the kernel said leads to the image the next time: the build-id, where it is known, for itself. */
+/*
+ * The alias under which the next record of this kind finds the image: the build-id if it is known,
+ * else device and inode.
+ */
 static struct op_image_id id_as_said(const struct opd_mapped *mapped, const struct op_build_id *build_id)
 {
 	struct op_image_id id = {
@@ -94,7 +96,10 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped, const stru
 	} else {
 		id.device = mapped->device;
 		id.inode = mapped->inode;
-		/* perf takes what ran before it from /proc, which does not tell the generation. */
+		/*
+		 * perf reads processes that ran before it from /proc, which does not have the
+		 * generation.
+		 */
 		id.inode_generation = mapped->is_foreign ? 0 : mapped->inode_generation;
 	}
 	return id;
@@ -114,7 +119,7 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 	};
 }
 
-/* The kernel can be asked for the build-id, and nobody has its answer yet. */
+/* The kernel can be queried, and was not queried for this image yet. */
 static bool is_to_be_asked(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
 {
 	const struct op_dcookie_row *row;
@@ -127,7 +132,7 @@ static bool is_to_be_asked(const struct op_dcookie_table *table, const struct op
 	return !row->id.build_id_bytes && !row->is_asked && !row->id.is_pseudo;
 }
 
-/* True when there is an answer; a file without a build-id has one, too. */
+/* True: there is an answer, which may be that the file has no build-id. */
 static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
 {
 	struct opd_mapped_file file = {
@@ -141,7 +146,7 @@ static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_
 	return !opd_build_ids_ask(mapped->build_ids, &file, ret_id);
 }
 
-/* Files of one build-id and one name in a process's view lead to one image. */
+/* Files with one build-id and one name in the process's view are one image. */
 static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
 		       const struct op_build_id *build_id)
 {
@@ -162,7 +167,7 @@ static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const st
 	return err == -EEXIST ? 0 : err;
 }
 
-/* A file that was not seen before: there may be an image of it already, as of a copy in another container. */
+/* A new file may be a copy of a known image, as in another container. */
 static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_build_id *build_id,
 			       const struct op_image_id *seen)
 {
@@ -172,7 +177,7 @@ static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_
 	return cookie != OP_DCOOKIE_NONE && op_dcookie_alias_seen(table, seen, cookie) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
-/* A regular file. What is none is not asked for: the kernel reads what it is asked for. */
+/* Only regular files are queried, because the kernel reads the file. */
 static uint64_t seen_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
 {
 	struct op_image_id seen = id_as_seen(located);
@@ -187,7 +192,6 @@ static uint64_t seen_cookie(struct op_dcookie_table *table, const struct opd_map
 	return cookie != OP_DCOOKIE_NONE && note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
-/* A new image, or the one that the file is known as. */
 static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *said,
 			       const struct opd_located *located)
 {
@@ -201,9 +205,9 @@ static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_
 	return op_dcookie_get(table, &named);
 }
 
-/* The container that an image was first seen in. */
+/* Notes the container in which an image was first seen. */
 static int note_container(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
-		      const struct opd_located *located)
+			  const struct opd_located *located)
 {
 	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
 	const char *path = op_text_get(&located->path);
@@ -215,19 +219,20 @@ static int note_container(struct op_dcookie_table *table, uint64_t cookie, const
 	return op_dcookie_set_place(table, cookie, path, mapped->mount_view->name);
 }
 
-/* A file that is there: its inode shows what it was at that time. */
-static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry, uint64_t cookie,
-		      const struct opd_located *located)
+/* Keeps the result of a stat in the cache. */
+static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry,
+		      uint64_t cookie, const struct opd_located *located)
 {
-	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode || op_dcookie_row(table, cookie)->id.is_pseudo)
+	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode ||
+	    op_dcookie_row(table, cookie)->id.is_pseudo)
 		return;
 	entry->cookie = cookie;
 	opd_stat_cache_keep(mapped->stat_cache, entry);
 }
 
 /*
- * A record of another machine may tell the build-id, which says for itself what a file is. An inode does not, since a file can be written anew in
- * place, and so it is looked at each time.
+ * A record of another machine may have a build-id, which identifies the file. An inode does not,
+ * because a file can be rewritten in place; so it is looked at each time.
  */
 static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
@@ -263,7 +268,10 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 	return cookie;
 }
 
-/* Known from a look, but the process that the look was about had gone before its file's build-id could be asked for. */
+/*
+ * The image is in the stat cache, but its build-id is not: the process was gone before it was
+ * queried.
+ */
 static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
 {
 	struct op_build_id build_id;
@@ -273,7 +281,7 @@ static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mappe
 	return note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
-/* What was looked at since it was mapped is not looked at again. */
+/* The stat cache saves the stat of a file that was mapped before the last stat. */
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
 	struct opd_located located;
@@ -297,7 +305,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 	return cookie;
 }
 
-/* A label is one component of a path: no slash, no brace that would end it. */
+/* A label is one component of a path, without slashes and braces. */
 static void make_label(const char *name, char label[LABEL_BYTES])
 {
 	size_t i;
@@ -325,13 +333,17 @@ uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cook
 {
 	struct op_image_id id = op_dcookie_row(table, label_cookie)->id;
 
-	id.name.tgid = (int32_t)(pid & INT32_MAX); /* the kernel's are smaller; a perf.data may say anything */
+	/* the kernel's pids are smaller, but a perf.data may have any */
+	id.name.tgid = (int32_t)(pid & INT32_MAX);
 	id.name.start = start;
 	id.name.end = end;
 	return op_dcookie_get(table, &id);
 }
 
-/* Of a vmlinux file. /proc/kallsyms is made anew at each look and has no date. */
+/*
+ * The mtime of a vmlinux file. /proc/kallsyms has none, because the kernel makes it at each
+ * reading.
+ */
 static uint64_t kernel_mtime_ns(const char *name)
 {
 	struct stat st;
@@ -355,7 +367,8 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name, c
 		id.mtime_ns = mtime_ns;
 	cookie = op_dcookie_get(table, &id);
 	if (cookie != OP_DCOOKIE_NONE)
-		op_dcookie_row(table, cookie)->id.mtime_ns = mtime_ns; /* the sample files say it, too */
+		/* it is in the sample files as well */
+		op_dcookie_row(table, cookie)->id.mtime_ns = mtime_ns;
 	return cookie;
 }
 

@@ -7,8 +7,8 @@
 #include "libop/base/clock.h"
 
 #define RETRY_NS        ((uint64_t)100 * OP_NS_PER_MS)
-#define ASK_COST_FACTOR 16u     /* of the time, asking one process takes a sixteenth at most */
-#define SECOND_LETTERS  "/Sadm" /* of the file names in opd_jit_may_be_in */
+#define ASK_COST_FACTOR 16u     /* asking one process takes this part of the time at most */
+#define SECOND_LETTERS  "/Sadm" /* second letters of the names in opd_jit_may_be_in */
 #define BASES_MAX       16u     /* forks that are followed back */
 
 bool opd_jit_may_be_in(const char *mapping_name)
@@ -31,7 +31,7 @@ static void refuse_process(struct opd_jit *jit, struct opd_mm *mm)
 	mm->jit_refused = true;
 }
 
-/* keep_if_useful must follow. NULL without memory, or when there are too many. */
+/* The caller must call keep_if_useful. NULL: no memory, or too many spaces. */
 static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process, struct opd_mm *mm)
 {
 	const struct opd_jit_process asked = {
@@ -52,8 +52,8 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 }
 
 /*
- * Takes over the reference. Most processes with such memory tell nothing of it; for them neither a descriptor nor a space is
- * kept.
+ * Takes over the reference. Most processes with such memory tell nothing of it; no descriptor and
+ * no space is kept for them.
  */
 static void keep_if_useful(struct opd_mm *mm, struct opd_jit_space *space)
 {
@@ -94,8 +94,8 @@ static void ask(struct opd_processes *processes, const struct opd_process *proce
 		const struct opd_jit_times *times, unsigned int nr_forks);
 
 /*
- * A child may run code that its parent made. The parent may have had no sample in that code yet, so the parent is asked, too,
- * until it told something or is gone.
+ * A child may run code that its parent made, and the parent may not have been asked yet. So the
+ * parent is asked too, until it tells something or is gone.
  */
 static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const struct opd_jit_times *times, unsigned int nr_forks)
 {
@@ -118,7 +118,10 @@ static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const
 		mm->jit_parent = 0;
 }
 
-/* Reads what a process and those that it was forked from tell of their code; tries again later until they tell something. */
+/*
+ * Reads the files of a process and of those that it was forked from. Tries again later until they
+ * tell something.
+ */
 static void ask(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 		const struct opd_jit_times *times, unsigned int nr_forks)
 {

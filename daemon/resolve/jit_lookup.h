@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Which JIT spaces (daemon/jit/space.h) an address space has. One whose process tells of its code has a space of its own. A
- * child goes on with its parent's space after a fork, and gets its own when it tells something itself. Code that no space knows
- * stays with the region that it lies in.
+ * Which JIT spaces (daemon/jit/space.h) an address space has. It has its own when its process tells
+ * of its code. After a fork the child uses its parent's space, until it tells something itself.
+ * Code that no space knows is counted under its region of memory.
  *
- * The files of a process are looked at once per visit, before the first sample of that visit in such memory is resolved. A
- * process that tells nothing is asked again now and then, and nothing is kept for it meanwhile.
+ * The files of a process are read once per visit, before the first sample in such memory is
+ * resolved. A process that tells nothing is asked again at intervals, and nothing is kept for it.
  *
  * Sync thread only.
  */
@@ -17,14 +17,14 @@
 #include "libop/base/compiler.h"
 #include "libop/perf/record.h"
 
-/* True for memory that may hold JIT code, by the name that the kernel gives its mapping. */
+/* True for the names of mappings that may hold JIT code. */
 bool opd_jit_may_be_in(const char *mapping_name) OP_NONNULL;
 
-/* A process mapped something: opens the file when it is the process's jitdump. */
+/* Opens the mapped file when it is the process's jitdump. */
 void opd_jit_saw_mapping(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 			 const struct opd_mapped *mapped) OP_NONNULL;
 
-/* Finds the function that a sample in such memory lies in. False when none is known there. */
+/* Finds the function that a sample in such memory lies in. False: none is known there. */
 bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
 

@@ -139,7 +139,7 @@ static int get_info(int fd, struct bpf_prog_info *info)
 	return op_sys_bpf(BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr));
 }
 
-/* The kernel fills in as many as fit, returns how many there are, and gives 0 for hidden addresses. */
+/* The kernel fills in as many as fit and returns how many there are. Hidden addresses are 0. */
 static int take_functions(struct opd_bpf_code *code, int fd, uint32_t nr)
 {
 	uint64_t *starts = calloc(nr, sizeof(*starts));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the kernel tells of its own code: /proc/kallsyms has the bounds of its text, and the names and addresses of code that was
- * made at run time (BPF programs and trampolines); bpf(2) has the lengths of BPF programs.
+ * What the kernel reports of its own code. /proc/kallsyms has the bounds of its text, and the names
+ * and addresses of code that is made at run time (BPF programs and trampolines). bpf(2) has the
+ * lengths of BPF programs.
  *
  * Any thread.
  */
@@ -16,23 +17,26 @@ struct opd_kallsym {
 };
 
 /*
- * /proc/kallsyms has no lengths, and no filters of classic BPF (sockets, seccomp). It has no BPF program at all when
- * net.core.bpf_jit_harden is set.
+ * The list has no lengths and no filters of classic BPF (sockets, seccomp). It has no BPF program
+ * at all when net.core.bpf_jit_harden is set.
  */
 struct opd_kallsyms {
 	uint64_t text_start, text_end; /* 0, 0: hidden, or there is no list */
-	struct opd_kallsym *made;      /* at run time, sorted by start */
+	struct opd_kallsym *made;      /* code made at run time, sorted by start */
 	size_t nr_made, capacity;
-	bool has_bpf; /* BPF programs are listed with their addresses */
+	bool has_bpf; /* the list has BPF programs with their addresses */
 };
 
-/* Reads PROC-PATH/kallsyms; a list that cannot be read is an empty one. 0 or -ENOMEM; opd_kallsyms_free frees in any case. */
+/*
+ * Reads PROC-PATH/kallsyms. A list that cannot be read is empty. 0 or -ENOMEM; opd_kallsyms_free
+ * frees in any case.
+ */
 int opd_kallsyms_read(const char *proc_path, struct opd_kallsyms *kallsyms) OP_NONNULL OP_MUST_CHECK;
 void opd_kallsyms_free(struct opd_kallsyms *kallsyms) OP_NONNULL;
 
 /*
- * The address of _text in PROC-PATH/kallsyms; 0: hidden, or there is no list. Reads only up to that line, because the whole list
- * takes tens of milliseconds.
+ * The address of _text in PROC-PATH/kallsyms; 0: hidden, or there is no list. Stops at that line,
+ * because the whole list takes tens of milliseconds.
  */
 uint64_t opd_kallsyms_text(const char *proc_path) OP_NONNULL OP_MUST_CHECK;
 
@@ -45,9 +49,9 @@ struct opd_bpf_code {
 };
 
 /*
- * Asks bpf(2) for the functions of all BPF programs. That needs CAP_SYS_ADMIN, which opd has at most at its start, as root; a
- * kernel that refuses has no programs. Filters of classic BPF have no number there and are missing. 0 or -ENOMEM;
- * opd_bpf_code_free frees in any case.
+ * Reads the functions of all BPF programs through bpf(2). That needs CAP_SYS_ADMIN, which opd has
+ * only at its start and as root; without it the result is empty. Filters of classic BPF are
+ * missing. 0 or -ENOMEM; opd_bpf_code_free frees in any case.
  */
 int opd_bpf_code_read(struct opd_bpf_code *code) OP_NONNULL OP_MUST_CHECK;
 void opd_bpf_code_free(struct opd_bpf_code *code) OP_NONNULL;

@@ -7,13 +7,13 @@
 
 #include "daemon/resolve/image.h"
 
-#define KALLSYMS_IMAGE   "/proc/kallsyms"
-#define NO_VMLINUX_IMAGE "no-vmlinux"
-#define FOREIGN_KERNEL   "[kernel.kallsyms]"
+#define KALLSYMS_IMAGE        "/proc/kallsyms"
+#define NO_VMLINUX_IMAGE      "no-vmlinux"
+#define FOREIGN_KERNEL        "[kernel.kallsyms]"
 #define FOREIGN_KERNEL_PREFIX "[kernel."
-#define NAME_BYTES       256
-#define SYS_PATH_BYTES   512
-#define MADE_BYTES       4096u /* at most, of run-time code whose length is not known */
+#define NAME_BYTES            256
+#define SYS_PATH_BYTES        512
+#define MADE_BYTES 4096u /* assumed length of run-time code with unknown length, at most */
 
 static const struct op_build_id no_build_id;
 
@@ -58,7 +58,7 @@ static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *sym
 	return opd_image_of_kernel(map->table, name, &no_build_id);
 }
 
-/* Run-time code that holds still, and begins there. */
+/* The run-time code that begins there and still holds. */
 static struct opd_kernel_range *find_made(struct opd_kernel_map *map, uint64_t start)
 {
 	for (size_t i = map->nr_ranges; i > 0; i--) {
@@ -70,7 +70,10 @@ static struct opd_kernel_range *find_made(struct opd_kernel_map *map, uint64_t s
 	return NULL;
 }
 
-/* Filters of classic BPF lie between what is listed, and nobody tells of them: what has no length is not believed to be long. */
+/*
+ * Filters of classic BPF lie between listed code and are not listed. So code of unknown length is
+ * assumed to be short.
+ */
 static uint64_t end_of_made(const struct opd_kallsyms *kallsyms, size_t i)
 {
 	uint64_t end = kallsyms->made[i].start + MADE_BYTES;
@@ -78,7 +81,7 @@ static uint64_t end_of_made(const struct opd_kallsyms *kallsyms, size_t i)
 	return i + 1 < kallsyms->nr_made ? op_min_u64(end, kallsyms->made[i + 1].start) : end;
 }
 
-/* Code that the list has and nobody told of is there since from_ns. */
+/* Listed code that no record reported holds since from_ns. */
 static int take_made(struct opd_kernel_map *map, const struct opd_kallsyms *kallsyms, uint64_t from_ns)
 {
 	int err = 0;
@@ -146,7 +149,10 @@ int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t n
 
 /* ---- modules ---- */
 
-/* Somebody may have taken out a module and put in another build of it at the same place: then its directory is another one. */
+/*
+ * A module can be replaced by another build at the same address. Then the inode of its directory is
+ * another one.
+ */
 static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted, const char *name)
 {
 	for (size_t i = 0; i < map->nr_ranges; i++) {
@@ -205,7 +211,8 @@ static int take_module(struct opd_kernel_map *map, const char *line)
 
 int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 {
-	char path[PATH_MAX], *line = NULL; /* of any length: it has the names of all modules that use this one */
+	/* of any length: it names all modules that use this one */
+	char path[PATH_MAX], *line = NULL;
 	size_t capacity = 0;
 	FILE *file;
 	int err = 0;
@@ -253,9 +260,12 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 {
-	*map = (struct opd_kernel_map){ .table = table, .proc_path = "", .sys_path = "", .note = "kernel samples are filed as the records name them" };
+	*map = (struct opd_kernel_map){
+		.table = table, .proc_path = "", .sys_path = "", .note = "kernel samples are filed as the records name them"
+	};
 	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE, &no_build_id);
-	return map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM : opd_kernel_map_name_foreign(map, vmlinux ? vmlinux : FOREIGN_KERNEL);
+	return map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM
+							 : opd_kernel_map_name_foreign(map, vmlinux ? vmlinux : FOREIGN_KERNEL);
 }
 
 int opd_kernel_map_name_foreign(struct opd_kernel_map *map, const char *vmlinux)
@@ -279,7 +289,7 @@ static void name_module(const char *file_name, char name[NAME_BYTES])
 			*c = '_';
 }
 
-/* Records of old kernels have the text reach to the end of all addresses, over the modules. */
+/* In records of old kernels the text reaches to the end of the address space, over the modules. */
 static void cut_text(struct opd_kernel_map *map)
 {
 	for (size_t i = 0; i < map->nr_ranges; i++)

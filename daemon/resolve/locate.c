@@ -12,12 +12,13 @@
 
 #define NEWLINE_ESCAPE "\\012"
 #define DELETED_SUFFIX " (deleted)"
-#define TOO_LONG       "//toolong" /* what the kernel's record says instead of a name that does not fit */
-#define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
+#define TOO_LONG       "//toolong" /* the name in a record when the real one is too long */
+#define MAX_LAYERS 512 /* directories of an overlay that are tried; the kernel allows 500 */
 
 /*
- * Source: enum fid_type in include/linux/exportfs.h and who encodes them: generic ext2, 3, 4 and xfs; shmem_encode_fh in mm/shmem.c; xfs with
- * 64 bits and what the kernel makes for a file system that has no handles of its own; fs/btrfs/export.h.
+ * Handle types with a generation. Source: enum fid_type in include/linux/exportfs.h and its users:
+ * generic (ext2, 3, 4, xfs); shmem_encode_fh in mm/shmem.c; xfs with 64 bits, and file systems
+ * without handles of their own; fs/btrfs/export.h.
  */
 static const struct layout {
 	int type;
@@ -76,7 +77,7 @@ static int look_at(const char *path, struct statx *ret_stat)
 	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
 }
 
-/* A path below a directory that is no part of its name. ret_generation may be NULL. */
+/* `path` is below a directory that is not part of its name. ret_generation may be NULL. */
 static int look_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	char whole[PATH_MAX];
@@ -90,11 +91,10 @@ static int look_below(const char *prefix, const char *path, struct statx *ret_st
 	return err;
 }
 
-/* The inode that a record said of a mapping that is gone. */
+/* True when the file has the inode of the record. */
 static bool is_as_told(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
 {
-	return st->stx_ino == wanted->inode &&
-	       (!generation || !wanted->inode_generation || generation == wanted->inode_generation);
+	return st->stx_ino == wanted->inode && (!generation || !wanted->inode_generation || generation == wanted->inode_generation);
 }
 
 static bool same_inode(const struct statx *a, const struct statx *b)
@@ -113,7 +113,7 @@ static uint64_t real_ns(const struct statx_timestamp *t)
 	return (uint64_t)t->tv_sec * OP_NS_PER_S + t->tv_nsec;
 }
 
-/* Whether a file has been as it is now since a moment of OP_CLOCK; 0: the moment is now. */
+/* True when the file was not changed since a time of OP_CLOCK; 0: now. */
 static bool is_older_than(const struct statx *st, uint64_t time_ns)
 {
 	uint64_t ago_ns = time_ns ? op_now_ns() - time_ns : 0;
@@ -121,15 +121,16 @@ static bool is_older_than(const struct statx *st, uint64_t time_ns)
 	return real_ns(&st->stx_ctime) <= op_clock_ns(CLOCK_REALTIME) - ago_ns;
 }
 
-/* Whether what is at the path by now is what was mapped, when nobody has it mapped any more. */
+/* True when the file at the path is the one that was mapped, for a mapping that is gone. */
 static bool is_that_yet(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
 {
 	return wanted->has_inode ? is_as_told(wanted, st, generation) : is_older_than(st, wanted->time_ns);
 }
 
 /*
- * A path of the host that may be the file's. While the mapping is there its inode must be the same; in a layer of an overlay the number or,
- * once it was copied up, the content. When the mapping is gone, what the record said of it.
+ * Tries a path of the host. While the mapping exists, the inode must be the same, or in a layer of
+ * an overlay the content, because a copy-up changes the inode. For a mapping that is gone, the
+ * record decides.
  */
 static bool try_host_path(struct search *search, const char *path, bool is_layer)
 {
@@ -184,7 +185,10 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
 	return found;
 }
 
-/* From a path of another mount namespace, below the root of its processes, to the host's. */
+/*
+ * Translates a path of another mount namespace, below the root of its processes, to a path of the
+ * host.
+ */
 static bool translate_by(struct search *search, const char *path, bool again)
 {
 	struct opd_mount_view *view = search->wanted->mount_view;
@@ -202,13 +206,13 @@ static bool translate_by(struct search *search, const char *path, bool again)
 	return found;
 }
 
-/* With the mounts that are known, then with those of now. */
+/* Tries the known mounts, then newly read ones. */
 static bool translate(struct search *search, const char *path)
 {
 	return translate_by(search, path, false) || translate_by(search, path, true);
 }
 
-/* The name in the view of the process. */
+/* From a path seen from opd's root to the path that the process sees. */
 static const char *path_in_view(const struct opd_mount_view *view, const char *path)
 {
 	const char *below = opd_path_below(view->root, path);
@@ -216,7 +220,10 @@ static const char *path_in_view(const struct opd_mount_view *view, const char *p
 	return below && *below == '/' ? below : path;
 }
 
-/* Cuts what the kernel appends to the name of a removed file; a name may end like that by itself. */
+/*
+ * Cuts the suffix that the kernel appends to the name of a removed file. The name itself may end
+ * like that.
+ */
 static bool cut_deleted(struct op_text *path)
 {
 	size_t length = strlen(DELETED_SUFFIX);
@@ -234,7 +241,7 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 	return !look_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
 }
 
-/* path is what the kernel says, seen from opd's root, of a mapping that is there. */
+/* For a mapping that exists. `path` is its name, seen from opd's root. */
 static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
@@ -261,7 +268,7 @@ static void locate_mapped(struct search *search, const char *path)
 	free(inside);
 }
 
-/* A path that the host does not have, by another process that lives there. */
+/* Looks for a file that the host does not have through another process with the same view. */
 static void try_other_process(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
@@ -278,7 +285,7 @@ static void try_other_process(struct search *search, const char *path)
 	located->seen = true;
 }
 
-/* The name that the record had, of a mapping that is gone. */
+/* For a mapping that is gone: its name in the record is all there is. */
 static void locate_gone(struct search *search)
 {
 	const struct opd_wanted *wanted = search->wanted;
@@ -330,8 +337,8 @@ static bool same_last_component(const char *a, const char *b)
 }
 
 /*
- * Numbers of processes are used again, and a program replaces another at its addresses: what is mapped there by now may be another file
- * than the record told of. A name that differs is that of the same file only where its inode says so (it was renamed).
+ * A pid can be used again, and exec can map another file at the same address. True when the mapped
+ * file has the recorded name, or, after a rename, the recorded inode.
  */
 static bool is_mapped_yet(const struct opd_wanted *wanted, const char *path, const struct opd_located *located)
 {
@@ -354,7 +361,10 @@ void opd_decode_newlines(char *name)
 	*out = '\0';
 }
 
-/* The path of a mapping in a line of /proc/PID/maps, where it has any length; nothing before it has a slash. NULL: another mapping's line. */
+/*
+ * The path in a line of /proc/PID/maps, where it is complete. Nothing before the path has a slash.
+ * NULL: the line of another mapping.
+ */
 static char *path_in_line(char *line, uint64_t start)
 {
 	char *path = strtoull(line, NULL, 16) == start ? strchr(line, '/') : NULL;
@@ -366,7 +376,10 @@ static char *path_in_line(char *line, uint64_t start)
 	return path;
 }
 
-/* A record says nothing of a path that does not fit, and a link has no room for it. False: /proc/PID/maps does not say it either. */
+/*
+ * Finds a path that is too long for a record and for a link. False: /proc/PID/maps does not have it
+ * either.
+ */
 static bool locate_too_long(struct search *search)
 {
 	char maps[64], *line = NULL, *path = NULL;
@@ -385,7 +398,10 @@ static bool locate_too_long(struct search *search)
 	return path;
 }
 
-/* Who may read the link, but not follow it, without CAP_CHECKPOINT_RESTORE, believes the name as that of a mapping that is gone. */
+/*
+ * Without CAP_CHECKPOINT_RESTORE the link can be read, but not followed. Then the name is used as
+ * for a mapping that is gone.
+ */
 static bool locate_unfollowed(struct search *search)
 {
 	struct opd_located *located = search->located;
@@ -422,7 +438,7 @@ int opd_locate(struct opd_mount_views *views, const struct opd_wanted *wanted, s
 		if (ret_located->seen || !locate_unfollowed(&search))
 			locate_mapped(&search, path);
 	} else if (ret_located->seen && wanted->name_is_ours) {
-		locate_mapped(&search, wanted->name); /* longer than a link may be */
+		locate_mapped(&search, wanted->name); /* the path is too long for a link */
 	} else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
 		locate_gone(&search);
 	}

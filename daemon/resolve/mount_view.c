@@ -9,13 +9,13 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 
-#define SELF           0u /* in view of a pid */
+#define SELF           0u /* stands for a pid */
 #define HOST_PID       1u
 #define HOST_PREFIX    "/proc/1/root"
 #define NS_LINK_FORMAT "mnt:[%llu]"
-#define REREAD_NS      (100u * OP_NS_PER_MS) /* mounts that did not help are read again, not more often than this */
+#define REREAD_NS      (100u * OP_NS_PER_MS) /* shortest time between two readings */
 
-/* The path of something in /proc/PID. */
+/* A path in /proc/PID. */
 static void proc_path(char *path, size_t path_bytes, uint32_t pid, const char *name)
 {
 	if (pid == SELF)
@@ -163,7 +163,7 @@ static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t m
 	return view;
 }
 
-/* A reference to the view; NULL for the host. 0, -ENOMEM, or -ENOSPC: there is no room. */
+/* Gets a reference to the view; NULL for the host's. 0, -ENOMEM, or -ENOSPC: no room. */
 static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, struct opd_mount_view **ret_view)
 {
 	uint64_t hash = op_hash_bytes(mnt_ns, root, strlen(root));
@@ -245,8 +245,8 @@ static int look_root(struct opd_mount_views *views, uint32_t pid, uint64_t mnt_n
 }
 
 /*
- * In a storm most processes are gone when their records are read. That /proc does not have a process costs more than to read of one that it has, so they
- * are not asked for there.
+ * In a burst most processes are gone when their records are read. Looking for a missing process in
+ * /proc costs more than reading an existing one, so the cheap check comes first.
  */
 int opd_mount_view_update(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view)
 {
@@ -283,7 +283,10 @@ static bool read_mounts(uint32_t pid, struct opd_mounts *ret_mounts)
 	return opd_mounts_read(path, ret_mounts) == 0;
 }
 
-/* A process that is gone tells nothing: one that was seen there before may still live. What cannot be read leaves the mounts as they were. */
+/*
+ * When the process is gone, one that was seen there before may still live. On failure the mounts
+ * stay as they were.
+ */
 static bool read_view(struct opd_mount_view *view, uint32_t pid)
 {
 	struct opd_mounts mounts;

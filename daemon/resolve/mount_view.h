@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where a process sees files from: its mount namespace and its root directory, and how a path there is found on the host. A process
- * of the host's own namespace and root has no view (NULL): its paths are the host's.
- *
- * The host is what process 1 sees; opd itself may have a private view. Where process 1 may not be looked at, the host is what opd sees.
+ * Where a process sees files: its mount namespace and its root directory. A process with the host's
+ * namespace and root has no view (NULL): its paths are the host's. The host is what process 1 sees,
+ * because opd itself may have a private namespace. When process 1 may not be read, the host is what
+ * opd sees.
  *
  * Sync thread only.
  */
@@ -16,66 +16,72 @@
 
 struct opd_mount_views;
 
-/* Shared by the address spaces that live there, counted by references; gone with the last. */
+/* Address spaces share a view. It is freed with the last reference. */
 struct opd_mount_view {
 	struct op_hlink link;
 	struct opd_mount_views *views;
 	uint32_t refs;
 	uint64_t mnt_ns; /* inode of the mount namespace */
-	char *root;      /* of the processes, in their namespace; "/" unless they are in a chroot as well */
-	char *name;      /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
+	char *root;      /* root directory in that namespace, "/" without a chroot */
+	char *name;      /* shown to users: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
 	uint64_t mounts_read_ns; /* 0: never */
-	struct opd_mount_view *next, **at; /* among those whose mounts are known; at NULL: they are not */
-	uint32_t seen_pid;	 /* a process that was seen there, to be asked for the mounts when others are gone; 0: none */
+	/* links of the views with known mounts; at NULL: its mounts are unknown */
+	struct opd_mount_view *next, **at;
+	/* a process that was seen there, which may outlive the others; 0: none */
+	uint32_t seen_pid;
 };
 
-#define OPD_MOUNT_VIEWS_BYTES_MAX (8u << 20) /* of all views, and once more of their mounts */
+/* for all views, and the same again for their mounts */
+#define OPD_MOUNT_VIEWS_BYTES_MAX (8u << 20)
 
 struct opd_mount_views {
 	struct op_htable by_key;
 	size_t nr_bytes, nr_mount_bytes;
-	struct opd_mount_view *with_mounts, **last_at; /* the one that was read the longest time ago first */
-	uint64_t nr_dropped; /* views that had no room, or whose mounts were forgotten to make some */
-	bool known; /* the next four are set */
+	struct opd_mount_view *with_mounts, **last_at; /* longest unread first */
+	uint64_t nr_dropped; /* views without room, and views whose mounts made room for others */
+	bool known; /* host_ns and host_prefix are set */
 	uint64_t host_ns;
-	const char *host_prefix; /* leads opd to the host's root directory: "" or "/proc/1/root" */
+	const char *host_prefix; /* opd's path to the host's root directory: "" or "/proc/1/root" */
 	struct opd_mounts host;
 	uint64_t host_read_ns;
 };
 
-/* Nothing may refer to a view any more. */
+/* Nobody may have a reference to a view any more. */
 void opd_mount_views_free(struct opd_mount_views *views) OP_NONNULL;
 
-/* One reference more, and one less. Both take NULL. */
+/* Adds a reference, drops one. Both accept NULL. */
 struct opd_mount_view *opd_mount_view_ref(struct opd_mount_view *view);
 void opd_mount_view_put(struct opd_mount_view *view);
 
 /*
- * Replaces *view, a reference or NULL, by where a living process is; leaves it when the process is gone or may not be looked at, or when there
- * is no room for another view. 0 or -ENOMEM.
+ * Replaces the reference *view by the view of a living process. Leaves it when the process is gone
+ * or may not be read, or when there is no room. 0 or -ENOMEM.
  */
 int opd_mount_view_update(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
 
-/* The same when its mount namespace is known to be that of *view, and only its root may be another one: chroot is not reported. */
+/*
+ * The same when the mount namespace is known and only the root may differ, since the kernel does
+ * not report chroot.
+ */
 int opd_mount_view_update_root(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
 
-/* The process entered another mount namespace, as PERF_RECORD_NAMESPACES tells. 0 or -ENOMEM. */
+/* The process entered another mount namespace (PERF_RECORD_NAMESPACES). 0 or -ENOMEM. */
 int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The mounts of a view, read through a living process of it when they are not known, or again when they may have changed. Valid until those of
- * another view are asked for.
+ * The mounts of a view. Reads them through a living process when they are unknown, or when `again`
+ * and they are not new. Valid until the mounts of another view are read.
  */
 const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *view, uint32_t pid, bool again) OP_NONNULL;
 
-/* A process that lives there, as far as one is known; 0: none. */
+/* A living process with this view; 0: none is known. */
 uint32_t opd_mount_view_pid(const struct opd_mount_view *view) OP_NONNULL;
 
-/* The mounts of the host. */
+/* The mounts of the host. `again` as above. */
 const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *views, bool again) OP_NONNULL;
 
-/* True when paths of the view are those of the host below its root; also for no view. */
+/* True when paths in the view are paths of the host below the view's root. True for NULL. */
 bool opd_mount_view_shares_host(const struct opd_mount_views *views, const struct opd_mount_view *view) OP_NONNULL_ARGS(1);
 
 #endif

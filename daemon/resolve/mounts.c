@@ -17,7 +17,7 @@ static bool is_octal(const char *s)
 	return s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' && s[2] <= '7';
 }
 
-/* The kernel writes what would end a field as a backslash and three octal digits. Decoded in place. */
+/* Decodes in place. The kernel writes blanks and the like as a backslash and three octal digits. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -127,7 +127,7 @@ const struct opd_mount *opd_mounts_of(const struct opd_mounts *mounts, const cha
 	return found;
 }
 
-/* A directory and what lies below it, with one slash between. */
+/* Appends a directory and a path below it, with one slash between them. */
 static void join(const char *directory, const char *rest, struct op_text *path)
 {
 	if (strcmp(directory, "/") != 0)
@@ -154,7 +154,10 @@ bool opd_mount_outer_path(const struct opd_mount *mount, const char *inner, stru
 
 /* ---- overlays ---- */
 
-/* One layer of a list that is joined by ':'; a colon that belongs to a name has a backslash in front. */
+/*
+ * Appends the nth directory of a list that is joined by ':'. A backslash precedes a colon that
+ * belongs to a name.
+ */
 static bool nth_of_list(const char *list, size_t index, struct op_text *directory)
 {
 	for (; *list; list++) {
@@ -185,7 +188,7 @@ static size_t length_of_list(const char *list)
 	return nr;
 }
 
-/* One option; *index counts down over the layers. True when it had the layer. */
+/* Looks into one option for the layer; *index counts down over the layers. True: found. */
 static bool layer_of_option(char *option, size_t *index, struct op_text *directory)
 {
 	bool is_list = !strncmp(option, LOWER_OPTION, strlen(LOWER_OPTION));

@@ -13,33 +13,33 @@
 #include "daemon/resolve/locate.h"
 #include "libop/base/sys.h"
 
-#define MAX_HELD 64
+#define MAX_PENDING 64
 
-/* A segment of a file. */
+/* A mapped segment of a file. */
 struct segment {
-	uint64_t start, end, offset, device, inode; /* inode 0: none yet */
+	uint64_t start, end, offset, device, inode; /* inode 0: none */
 	bool is_exec;
 };
 
-/* Executable memory whose image shows when the next segment above is known. */
-struct held {
+/* Executable memory whose image is known only after the next segment of a file. */
+struct pending {
 	uint64_t start, end;
 };
 
 struct scan {
-	uint32_t tid; /* whose directory in /proc is read: the process's, or a thread's when the first one has ended */
+	uint32_t tid; /* for /proc/PID: the process, or a thread when the main thread has ended */
 	struct opd_processes *processes;
 	struct op_dcookie_table *table;
 	struct opd_process *process;
-	const char *exe;  /* path of the executable, "" when there is none */
-	uint64_t from_ns; /* when what is found new began to hold */
+	const char *exe;  /* path of the executable; "": none */
+	uint64_t from_ns; /* since when new mappings hold */
 	uint64_t now_ns;
 	struct segment below;
-	struct held held[MAX_HELD];
-	size_t nr_held;
+	struct pending pending[MAX_PENDING];
+	size_t nr_pending;
 };
 
-/* "start-end perms offset maj:min inode   name". False when it is none of that. */
+/* "start-end perms offset maj:min inode   name". False: another form. */
 static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_exec)
 {
 	unsigned long long start, end, offset, inode;
@@ -80,7 +80,9 @@ static struct segment segment_of(const struct opd_mapped *mapped, bool is_exec)
 	};
 }
 
-/* Two segments of one file, as it is loaded: not the end of one copy and the beginning of another. */
+/*
+ * True for two segments of one loaded file. False for the end of one copy and the start of another.
+ */
 static bool enclose(const struct segment *below, const struct segment *above)
 {
 	return below->inode && below->inode == above->inode && below->device == above->device && below->offset <= above->offset;
@@ -104,10 +106,10 @@ static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_
 	return *ret_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
-static int add_memory(struct scan *scan, const struct held *held)
+static int add_memory(struct scan *scan, const struct pending *pending)
 {
-	struct opd_mapped mapped = { .start = held->start, .end = held->end, .name = "" };
-	struct opd_mapping mapping = { .start = held->start, .end = held->end, .region_end = held->end };
+	struct opd_mapped mapped = { .start = pending->start, .end = pending->end, .name = "" };
+	struct opd_mapping mapping = { .start = pending->start, .end = pending->end, .region_end = pending->end };
 	bool is_file;
 	int err = cookie_of(scan, &mapped, &is_file, &mapping.cookie);
 
@@ -138,12 +140,13 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 }
 
 /*
- * Where in the file lies what was put in the place of a part of its text? As the rest of the text says, or what was mapped there before; else
- * it is known only when the segments below and above lie alike.
+ * Finds the file offset of memory that replaced a part of a file's text. It follows from what was
+ * mapped there before, or from an executable segment beside it, or from both segments when they
+ * agree.
  */
-static bool find_key(const struct scan *scan, const struct held *held, const struct segment *above, uint64_t *ret_key)
+static bool find_key(const struct scan *scan, const struct pending *pending, const struct segment *above, uint64_t *ret_key)
 {
-	const struct opd_mapping *known = opd_mapset_find(scan->process->mm->maps, held->start, UINT64_MAX);
+	const struct opd_mapping *known = opd_mapset_find(scan->process->mm->maps, pending->start, UINT64_MAX);
 	const struct segment *below = &scan->below;
 	uint64_t bias_below = below->start - below->offset, bias_above = above->start - above->offset, bias;
 
@@ -155,29 +158,32 @@ static bool find_key(const struct scan *scan, const struct held *held, const str
 		bias = bias_above;
 	else
 		return false;
-	*ret_key = held->start - bias;
+	*ret_key = pending->start - bias;
 	return true;
 }
 
-/* The memory that was held back lies between scan->below and this segment: it is the file's text, or nobody's. */
-static int settle(struct scan *scan, const struct segment *above, struct opd_mapped *mapped)
+/*
+ * Adds pending memory between scan->below and this segment: as text of the file, or as anonymous
+ * memory.
+ */
+static int add_pending(struct scan *scan, const struct segment *above, struct opd_mapped *mapped)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < scan->nr_held && !err; i++) {
-		const struct held *held = &scan->held[i];
-		struct opd_mapping mapping = { .start = held->start, .end = held->end };
+	for (size_t i = 0; i < scan->nr_pending && !err; i++) {
+		const struct pending *pending = &scan->pending[i];
+		struct opd_mapping mapping = { .start = pending->start, .end = pending->end };
 		bool is_file;
 
-		if (enclose(&scan->below, above) && find_key(scan, held, above, &mapping.key)) {
+		if (enclose(&scan->below, above) && find_key(scan, pending, above, &mapping.key)) {
 			err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
 			if (!err)
 				err = add(scan, &mapping);
 		} else {
-			err = add_memory(scan, held);
+			err = add_memory(scan, pending);
 		}
 	}
-	scan->nr_held = 0;
+	scan->nr_pending = 0;
 	return err;
 }
 
@@ -186,12 +192,12 @@ static int take_line(struct scan *scan, struct opd_mapped *mapped, bool is_exec)
 	struct segment segment = segment_of(mapped, is_exec);
 	int err = 0;
 
-	if (is_exec && opd_image_may_be_text_copy(mapped->name) && scan->below.inode && scan->nr_held < MAX_HELD) {
-		scan->held[scan->nr_held++] = (struct held){ .start = mapped->start, .end = mapped->end };
+	if (is_exec && opd_image_may_be_text_copy(mapped->name) && scan->below.inode && scan->nr_pending < MAX_PENDING) {
+		scan->pending[scan->nr_pending++] = (struct pending){ .start = mapped->start, .end = mapped->end };
 		return 0;
 	}
 	if (mapped->inode && mapped->name[0] == '/') {
-		err = settle(scan, &segment, mapped);
+		err = add_pending(scan, &segment, mapped);
 		scan->below = segment;
 	}
 	return !err && is_exec ? add_mapping(scan, mapped) : err;
@@ -219,7 +225,7 @@ static bool has_line(FILE *maps)
 	return first != EOF && ungetc(first, maps) != EOF;
 }
 
-/* Another thread than the first that has maps; 0: none. */
+/* A thread other than the main thread that has maps; 0: none. */
 static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
 {
 	char path[64];
@@ -245,8 +251,8 @@ static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
 }
 
 /*
- * The maps of a process are empty, or gone, once its first thread has ended: another thread has them. Nobody: the process itself. To open them is most of what a
- * look at a few lines costs, so it is done once.
+ * The maps of a process are empty or missing once its main thread has ended; another thread has
+ * them. The file is opened once, because opening costs most of a look at a few lines.
  */
 static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file)
 {
@@ -267,7 +273,10 @@ static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file
 	return 0;
 }
 
-/* Calls `take` for every line until it returns something else than 0, which is returned. Closes the file. */
+/*
+ * Calls `take` for every line until it returns another value than 0, and returns that. Closes the
+ * file.
+ */
 static int each_line(FILE *file, line_taker take, void *arg)
 {
 	char *line = NULL;
@@ -291,7 +300,10 @@ static int take_scanned(void *arg, struct opd_mapped *mapped, bool is_exec)
 	return take_line(arg, mapped, is_exec);
 }
 
-/* A process in doubt whose end, or whose exec, was not told. One without an executable is a zombie, and not another. */
+/*
+ * True when a process in doubt ended or called exec without a record. A process without an
+ * executable is a zombie.
+ */
 static bool runs_another(const struct scan *scan)
 {
 	const struct opd_process *process = scan->process;
@@ -303,7 +315,7 @@ static bool runs_another(const struct scan *scan)
 	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);
 }
 
-/* Reads the maps of scan->process from the file, which it closes. */
+/* Reads the maps of scan->process from the file and closes it. */
 static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 {
 	struct opd_process *process = scan->process;
@@ -331,7 +343,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		return err;
 	}
 	err = each_line(maps, take_scanned, scan);
-	return err ? err : settle(scan, &none, &nothing);
+	return err ? err : add_pending(scan, &none, &nothing);
 }
 
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
@@ -383,7 +395,7 @@ int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_ta
 struct around {
 	uint64_t start, end;
 	struct segment below;
-	uint64_t inode; /* of the file below and above; 0: not one */
+	uint64_t inode; /* of the file below and above; 0: not the same file */
 };
 
 static int take_around(void *arg, struct opd_mapped *mapped, bool is_exec)
@@ -420,7 +432,10 @@ struct mapped_at {
 	bool other_name;
 };
 
-/* The last components: in another container a file has other directories. A file that was removed says so behind its name. */
+/*
+ * Compares the last components, because directories differ between containers. The name of a
+ * removed file has a suffix.
+ */
 static bool has_name_of(const char *mapped, const char *path)
 {
 	const char *mapped_last = strrchr(mapped, '/'), *last = strrchr(path, '/');
@@ -456,7 +471,7 @@ bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const ch
 	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
 }
 
-/* The time is taken after the answer: what the process did until it ended is older. */
+/* The time is read after the answer: all that the process did is older. */
 uint64_t opd_proc_gone_ns(uint32_t pid)
 {
 	return op_sys_is_gone(pid) ? op_now_ns() : 0;

@@ -6,7 +6,7 @@
 #include "daemon/jit/space.h"
 #include "libop/session/dcookie.h"
 
-/* How many there were, the older ones included. */
+/* Returns how many address spaces were freed, with the older ones. */
 static uint64_t free_mm(struct opd_mm *mm)
 {
 	uint64_t nr_freed = 0;
@@ -60,8 +60,8 @@ struct opd_process *opd_process_find(const struct opd_processes *processes, uint
 }
 
 /*
- * A new address space, in front of the others unless an older record comes late: of the same application and place as another one. It takes
- * over the reference to maps, also when it fails.
+ * Adds an address space with the application and mount view of `like`. It becomes the newest,
+ * unless its record came late. Takes over the reference to maps, even on failure.
  */
 static int push_mm(struct opd_process *process, struct opd_mapset *maps, const struct opd_mm *like, uint64_t from_ns)
 {
@@ -92,7 +92,7 @@ static void note_change(struct opd_processes *processes, uint32_t pid)
 	processes->changes[pid % OPD_CHANGE_SLOTS]++;
 }
 
-/* Something of it will have to be forgotten. */
+/* Puts the process on the list of those with something to forget. */
 static void mark_prunable(struct opd_processes *processes, struct opd_process *process)
 {
 	if (process->prunable)
@@ -135,7 +135,7 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 	return process;
 }
 
-/* Why there is no new process. */
+/* The reason why new_process failed. */
 static int refusal(const struct opd_processes *processes)
 {
 	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
@@ -202,7 +202,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	}
 	if (time_ns <= process->snapshot_ns)
 		return 0;
-	/* The thread that calls exec takes the place of a leader that was ended for it. */
+	/* The thread that calls exec becomes the main thread. */
 	process->leader_exited = false;
 	note_change(processes, pid);
 	old = opd_process_mm_at(process, time_ns);
@@ -322,7 +322,7 @@ void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, o
 	op_htable_visit(&processes->by_pid, resync_visited, &resync);
 }
 
-/* Frees address spaces that the next younger one had replaced before the horizon. How many there were. */
+/* Frees address spaces that were replaced before the horizon. Returns how many. */
 static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
 {
 	struct opd_mm *mm = process->mm, *older;
@@ -334,7 +334,10 @@ static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
 	return free_mm(older);
 }
 
-/* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
+/*
+ * True when the process can leave the list: nothing is left to forget unless something happens to
+ * it.
+ */
 static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_teller gone_ns)
 {
 	uint64_t ended_ns = 0;

@@ -9,10 +9,12 @@
 #include "libop/base/clock.h"
 
 #define LIST_INTERVAL_NS OP_NS_PER_S
-#define SLICE_NS         (25u * OP_NS_PER_MS)         /* a tenth of the time from one visit to the next, as that is by default */
-#define YOUNG_NS         (2u * (uint64_t)OP_NS_PER_S) /* whose exec may be what was lost */
-#define FIRST_PIDS       1024
-#define CODE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S) /* /proc/kallsyms has more than 100,000 lines */
+#define SLICE_NS         (25u * OP_NS_PER_MS) /* a tenth of the default interval between visits */
+/* a process as young as this may have called exec during the loss */
+#define YOUNG_NS   (2u * (uint64_t)OP_NS_PER_S)
+#define FIRST_PIDS 1024
+/* /proc/kallsyms has more than 100,000 lines */
+#define CODE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 
 struct listing {
 	uint32_t *pids;

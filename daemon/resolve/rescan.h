@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What is done after side-band records were lost. What every process did in that time is in doubt, and only /proc can tell. Thousands of
- * processes cannot be read at once without losing more: who runs is asked when it has its next sample (resolver.c); here /proc is listed, new and
- * young processes are read first, and then the others, for a short time at each visit. Of the kernel's run-time code /proc/kallsyms tells, which is long: it is read
- * at once, but not again for some seconds.
+ * Repairs the state after a loss of side-band records: every process is in doubt, and only /proc
+ * has the truth. Reading thousands of processes at once would lose more records. Therefore a
+ * running process is read when it has its next sample (resolver.c). Here /proc is listed, and
+ * processes are read for a short time at each visit, new and young ones first. /proc/kallsyms,
+ * which has the kernel's run-time code, is read at once, but then not for some seconds, because it
+ * is long.
  *
  * Sync thread only.
  */
@@ -14,28 +16,31 @@
 #include "libop/base/compiler.h"
 
 struct opd_rescan {
-	bool wanted;          /* /proc has to be listed */
-	bool code_wanted;     /* and /proc/kallsyms read, for what the kernel made at run time since code_from_ns */
+	bool wanted;      /* /proc must be listed */
+	bool code_wanted; /* /proc/kallsyms must be read for run-time code since code_from_ns */
 	uint64_t code_from_ns, code_next_ns;
-	uint64_t next_ns;     /* at most once a second, however long the storm */
+	uint64_t next_ns;     /* /proc is listed at most once a second */
 	uint32_t *pids;       /* to be read, the most urgent first */
-	size_t nr_pids, next; /* next: index of the first one that was not read yet */
-	uint64_t nr_lists;    /* times that /proc was listed */
+	size_t nr_pids, next; /* next: index of the next one to be read */
+	uint64_t nr_lists;
 };
 
-/* Side-band records of the time from from_ns to until_ns were lost. */
+/* Side-band records from from_ns until until_ns were lost. */
 void opd_rescan_lost(struct opd_rescan *rescan, struct opd_resolver *resolver, uint64_t from_ns, uint64_t until_ns) OP_NONNULL;
 
-/* What is due at a visit; resolver->now_ns is its time. 0; -ENOMEM or -errno of reading /proc: it is tried again. */
+/*
+ * Does what is due at a visit, whose time is resolver->now_ns. 0; -ENOMEM, or -errno of reading
+ * /proc: the next visit tries again.
+ */
 int opd_rescan_go_on(struct opd_rescan *rescan, struct opd_resolver *resolver) OP_NONNULL OP_MUST_CHECK;
 
-/* True while something is to be done at the next visits. */
+/* True while work is left for the next visits. */
 static inline bool opd_rescan_is_under_way(const struct opd_rescan *rescan)
 {
 	return rescan->wanted || rescan->pids || rescan->code_wanted;
 }
 
-/* Allowed on a zeroed rescan. */
+/* Accepts a zeroed rescan. */
 void opd_rescan_free(struct opd_rescan *rescan) OP_NONNULL;
 
 #endif

@@ -8,18 +8,19 @@
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
 
-#define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+/* x86-64: a page at this address in every process, not in its maps */
+#define VSYSCALL_START      0xffffffffff600000u
 #define MODULES_INTERVAL_NS 100000000u
 #define VSYSCALL_END        0xffffffffff601000u
 #define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
-#define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
+#define REREAD_SHARE        10u                   /* reading takes this part of the time at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
-#define IMAGES_MIN          1024u /* of a low limit not even a few long paths would fit */
+#define IMAGES_MIN          1024u /* a lower limit would not have room for a few long paths */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
-#define CHECKS_MAX          4                   /* answers at a time */
-#define FORGET_MIN          4096 /* images without samples, below which none is forgotten */
-#define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* and none is begun after this time */
+#define CHECKS_MAX          4 /* results per check */
+#define FORGET_MIN    4096 /* fewer images without samples are not worth a round */
+#define CHECK_TIME_NS (2u * OP_NS_PER_MS) /* no comparison begins later */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -64,8 +65,7 @@ int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *ta
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", "/sys", vmlinux);
 }
 
-int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
-			      const char *vmlinux)
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
 {
 	int err = init(resolver, table, max_images);
 
@@ -90,7 +90,7 @@ void opd_resolver_free(struct opd_resolver *resolver)
 
 /* ---- what was found before ---- */
 
-/* A process that runs in several mappings has a place for each, and more for large ones; one for the kernel. */
+/* A process has a slot for each 256 KiB of addresses where it runs, and one for the kernel. */
 static struct opd_found *place_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
 	uint32_t part = sample->mode == OP_CPUMODE_KERNEL ? 0 : (uint32_t)(sample->ip >> 18);
@@ -124,13 +124,16 @@ static void give(struct opd_found *found, const struct op_sample *sample, struct
 	};
 }
 
-/* Pids that share a number of changes disturb each other all the time in a storm: what was given until then counts on. */
+/*
+ * In a burst, processes that share a change slot invalidate each other's results; their uses still
+ * count.
+ */
 static uint16_t nr_given_there(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
 {
 	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_given : 0;
 }
 
-/* Keeps what was resolved, for the addresses from start to end. */
+/* Keeps the result for addresses from start to end. */
 static void keep(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved, uint64_t start,
 		 uint64_t end, uint64_t from_ns)
 {
@@ -157,7 +160,10 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 
 /* ---- looking up ---- */
 
-/* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
+/*
+ * Adds reading time in proportion to the time that has passed. False: none is left. *ret_now_ns:
+ * the start of the reading.
+ */
 static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 {
 	uint64_t now_ns = op_now_ns();
@@ -180,7 +186,7 @@ static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 	spend(resolver, begin_ns);
 }
 
-/* A process that nobody told of. */
+/* Looks in /proc for an unknown process. */
 static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 {
 	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
@@ -194,13 +200,14 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 	return NULL;
 }
 
-/* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
+/* Reads a process in doubt from /proc. It stays in doubt without time or memory for that. */
 static void ask(struct opd_resolver *resolver, struct opd_process *process)
 {
 	uint64_t begin_ns;
 
-	/* One that maps more than is followed does so again at once. */
-	if (!opd_process_missed_records(&resolver->processes, process) && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+	/* A process that maps too much does so again at once, so it is not read each time. */
+	if (!opd_process_missed_records(&resolver->processes, process) &&
+	    resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return;
 	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
 		return;
@@ -210,14 +217,20 @@ static void ask(struct opd_resolver *resolver, struct opd_process *process)
 	account_reread(resolver, begin_ns);
 }
 
-/* User code after the end of its process is that of another one, if it can be that the beginning of that was not told. */
+/*
+ * User code after the end of a process belongs to another process when the records of its start may
+ * be lost.
+ */
 static bool is_of_another(const struct opd_resolver *resolver, const struct opd_process *process, const struct op_sample *sample)
 {
 	return sample->time_ns > process->exit_ns && resolver->processes.lost_until_ns > process->exit_ns &&
 	       sample->mode == OP_CPUMODE_USER;
 }
 
-/* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
+/*
+ * The process of a sample. An unknown one is looked up in /proc: its records were lost, or opd came
+ * later.
+ */
 static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
 	struct opd_process *process;
@@ -235,8 +248,8 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 /* ---- reading /proc/PID/maps again ---- */
 
 /*
- * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
- * again.
+ * A living process runs where nothing is mapped: mremap moved code there, which the kernel does not
+ * report. True when its maps were read again.
  */
 static bool reread(struct opd_resolver *resolver, struct opd_process *process, const struct opd_mm *mm, uint64_t time_ns)
 {
@@ -260,7 +273,7 @@ static bool is_comparable(const struct opd_resolver *resolver, const struct opd_
 	       found->changes == opd_process_changes(&resolver->processes, found->pid);
 }
 
-/* Takes its place among those that were given most often, the last of which goes when there are too many. */
+/* Inserts a result in the order of uses. The least used one is dropped when there are too many. */
 static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], size_t *nr)
 {
 	size_t place = *nr < CHECKS_MAX ? (*nr)++ : CHECKS_MAX - 1;
@@ -270,7 +283,10 @@ static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], si
 	most[place] = found;
 }
 
-/* Files' answers that were given most often since they were compared with /proc, the most often first. How many they are. */
+/*
+ * Collects the results of files that were used most since they were compared with /proc. Returns
+ * how many.
+ */
 static size_t most_given(struct opd_resolver *resolver, struct opd_found *most[CHECKS_MAX])
 {
 	size_t nr = 0;
@@ -284,17 +300,18 @@ static size_t most_given(struct opd_resolver *resolver, struct opd_found *most[C
 	return nr;
 }
 
-/* Files of one build-id are one image, whatever their inodes: copies in two containers. */
+/* Files with one build-id are one image with any inode: copies in two containers. */
 static bool is_still_there(const struct opd_resolver *resolver, const struct opd_found *found)
 {
 	const struct op_image_id *id = &op_dcookie_row(resolver->table, found->cookie)->id;
 	uint64_t address = found->start + (uint64_t)found->page * CHECK_PAGE_BYTES;
 	bool by_name = id->build_id_bytes;
 
-	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL, address + found->first);
+	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL,
+				   address + found->first);
 }
 
-/* False when there is no time for it. */
+/* False: no time is left. */
 static bool compare(struct opd_resolver *resolver, struct opd_found *found)
 {
 	const struct opd_process *process;
@@ -325,13 +342,13 @@ void opd_resolve_check(struct opd_resolver *resolver)
 	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
 	begin_ns = op_now_ns();
 	nr = most_given(resolver, most);
-	/* What was read again for the one before may have changed the process of this one. */
+	/* Reading again for an earlier result may have changed the process of this one. */
 	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < resolver->check_time_ns; i++)
 		if (is_comparable(resolver, most[i]) && !compare(resolver, most[i]))
 			return;
 }
 
-/* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
+/* The file mapping that memory was put over, found by its first or last address; NULL: none. */
 static const struct opd_mapping *covered_file(const struct opd_mm *mm, const struct opd_mapped *mapped)
 {
 	const struct opd_mapping *first = opd_mapset_find(mm->maps, mapped->start, mapped->time_ns);
@@ -370,13 +387,16 @@ static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, ui
 	resolved->unattributed = true;
 }
 
-/* What the kernel lends to all processes is one image, wherever a process has it: each with one of its own would fill session and memory. */
+/*
+ * [vdso] and [vsyscall] are one image for all processes. An image per process would fill the
+ * session.
+ */
 static bool is_lent(const struct opd_resolver *resolver, uint64_t label_cookie)
 {
 	return label_cookie == resolver->vdso_cookie || label_cookie == resolver->vsyscall_cookie;
 }
 
-/* A region of the process gets its cookie when it has its first sample. */
+/* A region gets its cookie with its first sample. */
 static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
 			  struct opd_resolved *resolved)
 {
@@ -407,9 +427,9 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 	return 0;
 }
 
-/* Code that is made at run time changes without a word, and so the answer is not kept. */
-static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm, const struct opd_mapping *mapping,
-			const struct op_sample *sample, struct opd_resolved *resolved)
+/* JIT code changes without a record, so the result is not kept. */
+static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm,
+			const struct opd_mapping *mapping, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	if (!opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
 		return resolve_mapping(resolver, sample, mapping, resolved);
@@ -448,14 +468,19 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	return err;
 }
 
-/* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
+/*
+ * An unknown address may belong to a module that was loaded meanwhile. Hidden addresses stay
+ * hidden.
+ */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
 	return !resolver->is_foreign && !resolver->is_caller && resolver->kernel.text_start &&
 	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
-/* While addresses are hidden, no-vmlinux is the kernel as a whole. */
+/*
+ * While addresses are hidden, no-vmlinux is the whole kernel, and the sample counts as attributed.
+ */
 static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
@@ -471,7 +496,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 	if (mm)
 		resolved->app_cookie = mm->app_cookie;
 	find_in_kernel(kernel, sample, resolved);
-	/* The kernel's own text stays where it is; modules and what is made at run time come and go. */
+	/* The kernel's own text never moves; modules and run-time code come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {
 		if (mm && mm == process->mm)
 			keep(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
@@ -571,9 +596,13 @@ static void forget_images(struct opd_resolver *resolver)
 	memset(resolver->found, 0, sizeof(resolver->found));
 	opd_stat_cache_clear(&resolver->processes.stat_cache);
 	forgetting->nr_refused = op_dcookie_nr_refused(table);
-	/* By a part of what is needed, so that it costs each new image the same however many there are. */
+	/*
+	 * A round costs time for all images. The threshold grows with them, so the cost per new
+	 * image stays the same.
+	 */
 	forgetting->due = (size_t)op_max_u64(FORGET_MIN, nr_uncounted(table) + nr_uncounted(table) / 4);
-	forgetting->due = (size_t)op_min_u64(forgetting->due, op_max_u64(OPD_IMAGES_UNCOUNTED_MAX, nr_uncounted(table) + FORGET_MIN));
+	forgetting->due =
+		(size_t)op_min_u64(forgetting->due, op_max_u64(OPD_IMAGES_UNCOUNTED_MAX, nr_uncounted(table) + FORGET_MIN));
 }
 
 void opd_forget_images(struct opd_resolver *resolver)

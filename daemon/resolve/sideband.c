@@ -6,11 +6,11 @@
 
 #include "daemon/resolve/jit_lookup.h"
 
-#define RECORD_BYTES_MAX UINT16_MAX /* as perf_event_header.size says it */
+#define RECORD_BYTES_MAX UINT16_MAX /* perf_event_header.size has 16 bits */
 
 struct drain {
 	struct opd_resolver *resolver;
-	struct opd_cpu *cpu; /* whose record it is */
+	struct opd_cpu *cpu; /* the CPU of the record */
 	uint64_t until_ns;
 	struct opd_sideband_loss loss;
 };
@@ -36,7 +36,7 @@ static struct opd_mapped mapped_of(const struct op_mmap_record *record, const st
 	return mapped;
 }
 
-/* The process of a mapping, one that was not known is taken in. */
+/* Finds the process of a mapping, or adds it. */
 static struct opd_process *process_of(struct opd_processes *processes, uint32_t pid)
 {
 	struct opd_process *process = opd_process_find(processes, pid);
@@ -44,7 +44,7 @@ static struct opd_process *process_of(struct opd_processes *processes, uint32_t 
 	return process ? process : opd_process_add(processes, pid, 0);
 }
 
-/* Maps a file or memory; the executable is the first file that exec maps, the loader follows. */
+/* Adds a mapping. The executable is the first file that exec maps; the loader follows. */
 static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, struct opd_mapped *mapped)
 {
 	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
@@ -68,7 +68,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	return opd_process_map(&resolver->processes, pid, mm, &mapping);
 }
 
-/* Where a process that begins a program sees files from. */
+/* Updates the mount view of a process that begins a program. */
 static int update_mount_view(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
 {
 	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
@@ -77,7 +77,10 @@ static int update_mount_view(struct opd_processes *processes, const struct opd_p
 	return opd_mount_view_update(&processes->mount_views, tid, &mm->mount_view);
 }
 
-/* opd does not ask for build-ids in records, since that breaks others (build_ids.h); records from elsewhere may have them. */
+/*
+ * opd does not request build-ids in records, because that breaks other profilers (build_ids.h).
+ * Records from elsewhere may have them.
+ */
 static int read_mmap(const struct drain *drain, const struct perf_event_header *header, struct op_mmap_record *ret_record)
 {
 	return drain->cpu->source->is_host ? op_record_mmap_unasked(header, ret_record) : op_record_mmap(header, ret_record);
@@ -100,7 +103,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
-	/* Of another machine there is nobody to ask what was left out. */
+	/* /proc of another machine cannot be read later for skipped mappings. */
 	if (!resolver->is_foreign && !opd_process_may_map(&resolver->processes, process, record.who.time_ns))
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
@@ -140,7 +143,7 @@ static int take_fork(struct drain *drain, const struct perf_event_header *header
 	return 0;
 }
 
-/* A process went into other namespaces; a thread that did so alone is not followed. */
+/* A process entered other namespaces. A thread that did so alone is not followed. */
 static int take_namespaces(struct drain *drain, const struct perf_event_header *header)
 {
 	struct opd_processes *processes = &drain->resolver->processes;
@@ -170,7 +173,7 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 	return 0;
 }
 
-/* So many records of a CPU were dropped in all. */
+/* nr_dropped: all dropped records of the CPU so far. */
 static void note_lost(struct drain *drain, struct opd_cpu *cpu, uint64_t nr_dropped, uint64_t until_ns)
 {
 	uint64_t nr_new = nr_dropped - op_min_u64(nr_dropped, cpu->sideband_known);
@@ -191,7 +194,7 @@ static int take_lost(struct drain *drain, const struct perf_event_header *header
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_told += record.lost;
-	/* Its own time is that of the record behind the loss. */
+	/* The record has the time of the next record after the loss. */
 	note_lost(drain, drain->cpu, drain->cpu->sideband_told, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
@@ -215,13 +218,17 @@ static int take_cgroup(struct drain *drain, const struct perf_event_header *head
 }
 
 static const handler handlers[] = {
-	[PERF_RECORD_MMAP2] = take_mmap, [PERF_RECORD_COMM] = take_comm, [PERF_RECORD_FORK] = take_fork,
-	[PERF_RECORD_EXIT] = take_exit,  [PERF_RECORD_LOST] = take_lost, [PERF_RECORD_KSYMBOL] = take_ksymbol,
+	[PERF_RECORD_MMAP2] = take_mmap,
+	[PERF_RECORD_COMM] = take_comm,
+	[PERF_RECORD_FORK] = take_fork,
+	[PERF_RECORD_EXIT] = take_exit,
+	[PERF_RECORD_LOST] = take_lost,
+	[PERF_RECORD_KSYMBOL] = take_ksymbol,
 	[PERF_RECORD_NAMESPACES] = take_namespaces,
 	[PERF_RECORD_CGROUP] = take_cgroup,
 };
 
-/* A record of a kind that opd does not know, or that is damaged, is passed over; only memory is an error. */
+/* Unknown and damaged records are skipped; only -ENOMEM is an error. */
 static int apply(struct drain *drain, const struct perf_event_header *header)
 {
 	handler handle = header->type < op_array_size(handlers) ? handlers[header->type] : NULL;
@@ -229,11 +236,12 @@ static int apply(struct drain *drain, const struct perf_event_header *header)
 	return handle && handle(drain, header) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* The next record of each CPU, and its time. Records without one (LOST) go first. */
+/* The next record of a CPU with its time. Records without a time (LOST) go first. */
 struct cursor {
 	struct opd_cpu *cpu;
-	uint64_t first;    /* position in its ring where this drain began */
-	uint64_t until_ns; /* younger records stay for the next time: another CPU's older ones may not have been seen */
+	uint64_t first; /* position in the ring where this drain began */
+	/* younger records stay, because older ones of other CPUs may still be unread */
+	uint64_t until_ns;
 	const struct perf_event_header *next;
 	uint64_t time_ns;
 };
@@ -264,13 +272,13 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
-/* So full that a record may not have fitted. */
+/* True when the ring may have had no room for a record. */
 static bool is_full(const struct op_ring *ring, uint64_t nr_bytes)
 {
 	return nr_bytes + RECORD_BYTES_MAX >= ring->data_bytes;
 }
 
-/* False when there is nothing to be read. */
+/* False: nothing to read. */
 static bool begin(struct drain *drain, struct cursor *cursor, struct opd_cpu *cpu)
 {
 	struct op_ring *ring = &cpu->sideband;
@@ -289,7 +297,7 @@ static bool begin(struct drain *drain, struct cursor *cursor, struct opd_cpu *cp
 	return true;
 }
 
-/* Until now the kernel had no more room than when it began. */
+/* The kernel had no more room during this drain than at its start. */
 static void end(const struct cursor *cursor)
 {
 	struct op_ring *ring = &cursor->cpu->sideband;
