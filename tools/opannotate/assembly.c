@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/opannotate/code_lists.h"
+#include "tools/opannotate/image_code.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"
 
@@ -13,7 +13,7 @@ struct listing {
 	FILE *out;
 	const struct opr_symbol_row *rows; /* of one image, most samples first */
 	size_t nr_rows;
-	struct opr_listing codes;    /* of them */
+	struct opr_image_code codes;    /* of them */
 	const struct opr_code *code; /* of the row that is shown */
 	struct opr_source_cache sources;
 	uint64_t *counts; /* of an instruction */
@@ -126,7 +126,7 @@ static int write_bytes(struct listing *listing, const struct opr_symbol_row *row
 {
 	const struct opr_code_line *line = &listing->code->lines[index];
 	int err = line->kind == OPR_CODE_INSTRUCTION ? write_source(listing, line) : 0;
-	bool any = opr_listing_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
+	bool any = opr_image_code_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
 				   detail, listing->counts);
 
 	if (line->kind == OPR_CODE_INSTRUCTION)
@@ -213,12 +213,12 @@ static int write_image(struct listing *listing)
 	for (size_t i = 0; i < listing->nr_rows && !err; i++)
 		rows[i] = &listing->rows[i];
 	if (!err)
-		err = opr_listing_make(&listing->codes, listing->annotate, rows, listing->nr_rows);
+		err = opr_image_code_list(&listing->codes, listing->annotate, rows, listing->nr_rows);
 	for (size_t i = 0; i < listing->nr_rows && !err; i++) {
 		listing->code = &listing->codes.codes[i];
 		err = write_symbol(listing, &listing->rows[i]);
 	}
-	opr_listing_free(&listing->codes);
+	opr_image_code_free(&listing->codes);
 	free(rows);
 	return err;
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/opannotate/code_lists.h"
+#include "tools/opannotate/image_code.h"
 #include "tools/opannotate/page.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"
@@ -25,14 +25,14 @@ struct hot_line {
 
 /* Where the code of a row is. */
 struct row_code {
-	const struct opr_listing *listing;
+	const struct opr_image_code *listing;
 	const struct opr_code *code;
 };
 
 struct page {
 	const struct opr_annotate *annotate;
 	FILE *out;
-	struct opr_listing *listings; /* one for each image of the cache */
+	struct opr_image_code *listings; /* one for each image of the cache */
 	struct row_code *codes;       /* one for each row of the report */
 	struct opr_source_cache sources;
 	uint64_t *counts;
@@ -155,7 +155,7 @@ static bool sum_instruction(struct page *page, size_t row, size_t index, size_t 
 	const struct opr_code_line *line = &code->code->lines[index];
 	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
 
-	return opr_listing_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail,
+	return opr_image_code_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail,
 			       page->counts);
 }
 
@@ -205,7 +205,7 @@ static void write_hot_code(struct page *page, const struct hot_line *hot)
 	const struct opr_code_line *line = &code->lines[hot->index], *end = &code->lines[code->nr_lines];
 	size_t detail = 0;
 
-	opr_listing_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma,
+	opr_image_code_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma,
 			line + 1 < end ? line[1].vma : UINT64_MAX, &detail, page->counts);
 	fprintf(page->out, "<tr class=h%u>", heat_of(page, page->counts));
 	write_cells(page, page->counts);
@@ -265,7 +265,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 {
 	const struct opr_symbol_report *report = page->annotate->report;
 	const char *name = page->annotate->images->images[index].name;
-	struct opr_listing *listing = &page->listings[index];
+	struct opr_image_code *listing = &page->listings[index];
 	size_t nr_rows = 0;
 	int err;
 
@@ -274,7 +274,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
-	err = opr_listing_make(listing, page->annotate, rows, nr_rows);
+	err = opr_image_code_list(listing, page->annotate, rows, nr_rows);
 	for (size_t i = 0; i < nr_rows && !err; i++)
 		page->codes[rows[i] - report->rows] = (struct row_code){ listing, &listing->codes[i] };
 	return err;
@@ -534,7 +534,7 @@ int opr_annotate_html(const struct opr_annotate *annotate, FILE *out)
 	page.written = calloc(annotate->report->nr_rows + 1, sizeof(*page.written));
 	err = page.listings && page.codes && page.counts && page.written ? write_page(&page) : opr_no_memory();
 	for (size_t i = 0; i < nr_images && page.listings; i++)
-		opr_listing_free(&page.listings[i]);
+		opr_image_code_free(&page.listings[i]);
 	free(page.listings);
 	free(page.codes);
 	free(page.counts);

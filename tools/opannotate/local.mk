@@ -3,8 +3,8 @@ bin_PROGRAMS += bin/opannotate
 bin_opannotate_SOURCES = \
 	tools/opannotate/annotation.c tools/opannotate/annotation.h \
 	tools/opannotate/assembly.c \
-	tools/opannotate/code_lists.c tools/opannotate/code_lists.h \
-	tools/opannotate/columns.c tools/opannotate/columns.h \
+	tools/opannotate/image_code.c tools/opannotate/image_code.h \
+	tools/opannotate/forms.c tools/opannotate/forms.h \
 	tools/opannotate/html.c \
 	tools/opannotate/main.c \
 	tools/opannotate/options.c tools/opannotate/options.h \

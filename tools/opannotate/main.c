@@ -2,7 +2,7 @@
 /* opannotate: the source and the machine code of what was sampled, with the samples of each line. */
 #include <errno.h>
 
-#include "tools/opannotate/columns.h"
+#include "tools/opannotate/forms.h"
 #include "tools/opannotate/page.h"
 #include "tools/common/output.h"
 #include "tools/common/log.h"

@@ -6,7 +6,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "tools/opannotate/columns.h"
+#include "tools/opannotate/forms.h"
 #include "tools/symbols/lines.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"

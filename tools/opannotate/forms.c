@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/opannotate/columns.h"
+#include "tools/opannotate/forms.h"
 
 #include <inttypes.h>
 

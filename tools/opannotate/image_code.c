@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/opannotate/code_lists.h"
+#include "tools/opannotate/image_code.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -181,7 +181,7 @@ static const void *take(struct cursor *cursor, uint64_t nr_items, size_t item_by
 	return bytes;
 }
 
-static int read_preface(struct opr_listing *listing, struct cursor *cursor)
+static int read_preface(struct opr_image_code *listing, struct cursor *cursor)
 {
 	const void *bytes = take(cursor, 1, sizeof(struct preface)), *sections;
 	struct preface preface;
@@ -232,9 +232,9 @@ static int read_code(struct opr_code *code, const struct head *head, struct curs
 }
 
 /* The first reason is kept. */
-static void give_reason(struct opr_listing *listing, const char *format, ...) OP_PRINTF(2, 3);
+static void give_reason(struct opr_image_code *listing, const char *format, ...) OP_PRINTF(2, 3);
 
-static void give_reason(struct opr_listing *listing, const char *format, ...)
+static void give_reason(struct opr_image_code *listing, const char *format, ...)
 {
 	va_list args;
 
@@ -244,7 +244,7 @@ static void give_reason(struct opr_listing *listing, const char *format, ...)
 	va_end(args);
 }
 
-static int read_rows(struct opr_listing *listing, const struct request *request, struct cursor *cursor)
+static int read_rows(struct opr_image_code *listing, const struct request *request, struct cursor *cursor)
 {
 	const void *bytes;
 	int err = 0;
@@ -262,7 +262,7 @@ static int read_rows(struct opr_listing *listing, const struct request *request,
 	return err;
 }
 
-static void give_reason_of(struct opr_listing *listing, const struct request *request, int err)
+static void give_reason_of(struct opr_image_code *listing, const struct request *request, int err)
 {
 	if (request->is_core)
 		give_reason(listing, "the kernel's code cannot be read from %s (%s). opd's --vmlinux names a file that has it.",
@@ -272,7 +272,7 @@ static void give_reason_of(struct opr_listing *listing, const struct request *re
 }
 
 /* What came before a crash is shown. */
-static int run(struct opr_listing *listing, struct request *request)
+static int run(struct opr_image_code *listing, struct request *request)
 {
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
@@ -298,7 +298,7 @@ static int run(struct opr_listing *listing, struct request *request)
 	return 0;
 }
 
-static int list_code(struct opr_listing *listing, const struct opr_annotate *annotate, struct opr_image *image,
+static int list_code(struct opr_image_code *listing, const struct opr_annotate *annotate, struct opr_image *image,
 		     const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	struct request request = {
@@ -351,7 +351,7 @@ static const char *reason_of_search(const struct opr_image *image)
 }
 
 /* Of an image of which something was to be listed. */
-static const char *reason_of_rows(const struct opr_listing *listing, const struct opr_image *image,
+static const char *reason_of_rows(const struct opr_image_code *listing, const struct opr_image *image,
 				  const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	bool any_empty = false;
@@ -385,7 +385,7 @@ static uint64_t end_of(const struct opr_code *code, size_t index)
 }
 
 /* Takes away from `counts` what stands beside an instruction; `here` is room for as many. */
-static void take_shown(const struct opr_listing *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
+static void take_shown(const struct opr_image_code *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
 		       const struct opr_code *code, uint64_t *counts, uint64_t *here)
 {
 	size_t detail = 0;
@@ -393,7 +393,7 @@ static void take_shown(const struct opr_listing *listing, const struct opr_symbo
 	for (size_t i = 0; i < code->nr_lines; i++) {
 		if (code->lines[i].kind != OPR_CODE_INSTRUCTION)
 			continue;
-		opr_listing_sum(listing, report, row, code->lines[i].vma, end_of(code, i), &detail, here);
+		opr_image_code_sum(listing, report, row, code->lines[i].vma, end_of(code, i), &detail, here);
 		for (size_t j = 0; j < report->nr_classes; j++)
 			counts[j] -= here[j];
 	}
@@ -419,7 +419,7 @@ static char *name_samples(const struct opr_symbol_report *report, const uint64_t
 	return any ? op_text_steal(&text) : NULL;
 }
 
-static int tell(const struct opr_listing *listing, const struct opr_annotate *annotate, const struct opr_image *image,
+static int tell(const struct opr_image_code *listing, const struct opr_annotate *annotate, const struct opr_image *image,
 		const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	const struct opr_symbol_report *report = annotate->report;
@@ -443,7 +443,7 @@ static int tell(const struct opr_listing *listing, const struct opr_annotate *an
 	return 0;
 }
 
-int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
 		     size_t nr_rows)
 {
 	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
@@ -460,7 +460,7 @@ int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *ann
 	return err ? err : tell(listing, annotate, image, rows, nr_rows);
 }
 
-void opr_listing_free(struct opr_listing *listing)
+void opr_image_code_free(struct opr_image_code *listing)
 {
 	if (!listing)
 		return;
@@ -470,12 +470,12 @@ void opr_listing_free(struct opr_listing *listing)
 	free(listing->format);
 	free(listing->sections);
 	free(listing->reason);
-	*listing = (struct opr_listing){ 0 };
+	*listing = (struct opr_image_code){ 0 };
 }
 
 /* ---- samples of an instruction ---- */
 
-bool opr_listing_sum(const struct opr_listing *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
+bool opr_image_code_sum(const struct opr_image_code *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
 		     uint64_t start, uint64_t end, size_t *detail, uint64_t *counts)
 {
 	const struct sections sections = { listing->sections, listing->nr_sections };
