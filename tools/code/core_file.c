@@ -47,7 +47,7 @@ static int read_segments(struct opr_core *core, const Elf64_Ehdr *header)
 	return err;
 }
 
-/* EM_* of this program; EM_NONE when it cannot be read. */
+/* The machine (EM_*) of this program; EM_NONE: it cannot be read. */
 static uint16_t own_machine(void)
 {
 	int fd = open(OWN_PROGRAM, O_RDONLY | O_CLOEXEC);

@@ -6,38 +6,38 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/htable.h"
 #include "tools/code/core_file.h"
 #include "tools/code/names.h"
 #include "tools/symbols/demangle.h"
-#include "libop/base/grow.h"
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/lines.h"
 
-#define OWN_PROGRAM    "/proc/self/exe" /* whose machine is that of the running kernel */
-#define ZEROS_MIN      8                /* so many zero bytes are no instructions */
+#define OWN_PROGRAM    "/proc/self/exe" /* has the machine of the running kernel */
+#define ZEROS_MIN      8                /* so many zero bytes are left out */
 #define END_ZEROS_MIN  3                /* the same at the end of a section */
-#define NAME_BYTES_MAX 4096             /* of a label in the text */
-#define PIECE_BYTES    256              /* of what libopcodes writes: none is longer but for names */
-#define RAW_BYTES      4                /* in a line, where libopcodes does not say */
-#define TAIL_BYTES     16               /* behind a window, for its last instruction */
-#define ALIGNMENT      16               /* of where taking apart begins: instructions of some machines are so */
+#define NAME_BYTES_MAX 4096             /* of a label */
+#define PIECE_BYTES    256              /* most pieces that libopcodes writes are shorter */
+#define RAW_BYTES      4                /* in a line, when libopcodes does not say */
+#define TAIL_BYTES     16               /* read behind a window, for its last instruction */
+#define ALIGNMENT      16               /* of the first address that is disassembled */
 
 struct opr_code_reader {
 	bfd *abfd;
-	struct opr_core core; /* of the kernel; code is read from it when it has segments */
+	struct opr_core core; /* memory of the kernel, when is_core */
 	struct opr_lines *lines; /* NULL: not asked for */
 	struct opr_code_names names;
 	disassembler_ftype print;
 	struct opr_code_style style;
-	char *params; /* of the style */
+	char *params; /* a copy of the disassembler options of the style */
 	bool is_core;
 };
 
-/* What libopcodes is told of, and calls back with. */
+/* The stream of libopcodes' callbacks. */
 struct listing {
 	struct opr_code_reader *reader;
-	struct op_text *text, instruction;
+	struct op_text instruction; /* what libopcodes writes */
 	struct disassemble_info info;
 };
 
@@ -81,7 +81,7 @@ static int print_piece(void *stream, const char *format, ...)
 	int length;
 
 	va_start(args, format);
-	length = print_list(listing->text, format, args);
+	length = print_list(&listing->instruction, format, args);
 	va_end(args);
 	return length;
 }
@@ -93,7 +93,7 @@ static int print_styled(void *stream, enum disassembler_style style OP_UNUSED, c
 	int length;
 
 	va_start(args, format);
-	length = print_list(listing->text, format, args);
+	length = print_list(&listing->instruction, format, args);
 	va_end(args);
 	return length;
 }
@@ -111,23 +111,24 @@ static void add_name(const struct opr_code_reader *reader, struct op_text *text,
 static void print_address(bfd_vma vma, struct disassemble_info *info)
 {
 	struct listing *listing = op_container_of(info, struct listing, info);
+	struct op_text *text = &listing->instruction;
 	const struct opr_code_names *names = &listing->reader->names;
 	const struct opr_code_name *name = opr_code_names_find(names, info->section, vma);
 
-	op_text_printf(listing->text, "%s%" PRIx64, names->nr_names ? "" : "0x", (uint64_t)vma);
+	op_text_printf(text, "%s%" PRIx64, names->nr_names ? "" : "0x", (uint64_t)vma);
 	if (!names->nr_names || (!name && names->by_section))
 		return;
-	op_text_add(listing->text, " <");
-	add_name(listing->reader, listing->text, name ? name->name : names->names->name);
+	op_text_add(text, " <");
+	add_name(listing->reader, text, name ? name->name : names->names->name);
 	if (!name)
-		op_text_printf(listing->text, "-0x%" PRIx64, names->names->vma - (uint64_t)vma);
+		op_text_printf(text, "-0x%" PRIx64, names->names->vma - (uint64_t)vma);
 	else if (vma != name->vma)
-		op_text_printf(listing->text, "+0x%" PRIx64, (uint64_t)vma - name->vma);
-	op_text_add_char(listing->text, '>');
+		op_text_printf(text, "+0x%" PRIx64, (uint64_t)vma - name->vma);
+	op_text_add_char(text, '>');
 }
 
-/* An instruction that does not end where the code ends is shown as far as it goes. */
-static void pass_over_error(int status OP_UNUSED, bfd_vma vma OP_UNUSED, struct disassemble_info *info OP_UNUSED)
+/* An instruction that is cut off at the end of the code is shown as far as it goes. */
+static void ignore_error(int status OP_UNUSED, bfd_vma vma OP_UNUSED, struct disassemble_info *info OP_UNUSED)
 {
 }
 
@@ -150,7 +151,10 @@ static int add_named(struct opr_code *code, enum opr_code_kind kind, uint64_t vm
 	return add_line(code, kind, vma, text);
 }
 
-/* Where an instruction comes from; neighbours share the string of the file. */
+/*
+ * Sets the source of an instruction. Neighbours with one file share its string, which is at
+ * *previous.
+ */
 static void add_source(const struct listing *listing, struct opr_code *code, struct opr_code_line *line, size_t *previous)
 {
 	const char *file;
@@ -174,7 +178,7 @@ static size_t count_zeros(const uint8_t *bytes, size_t nr_bytes)
 	return nr_zeros;
 }
 
-/* How many bytes from here on are zeros that are left out. */
+/* How many zero bytes are left out here. */
 static size_t zeros_here(const uint8_t *bytes, size_t nr_bytes)
 {
 	size_t nr_zeros = count_zeros(bytes, nr_bytes);
@@ -189,18 +193,20 @@ static size_t raw_bytes_per_line(const struct disassemble_info *info)
 	return info->bytes_per_line > 0 ? (size_t)info->bytes_per_line : RAW_BYTES;
 }
 
-/* A line of them, in groups that are shown as numbers where instructions are such. */
+/*
+ * The raw bytes of one line, in groups in the byte order in which the machine's manual shows them.
+ */
 static void add_raw(const struct disassemble_info *info, struct op_text *text, uint64_t vma, size_t nr_bytes, bool is_first)
 {
 	const uint8_t *bytes = (const uint8_t *)info->buffer + (vma - info->buffer_vma);
 	size_t group = info->bytes_per_chunk > 0 ? (size_t)info->bytes_per_chunk : 1, nr_here = raw_bytes_per_line(info);
-	bool is_turned = info->display_endian == BFD_ENDIAN_LITTLE;
+	bool is_little_endian = info->display_endian == BFD_ENDIAN_LITTLE;
 
 	for (size_t i = 0; i < nr_here; i += group) {
 		size_t nr_shown = op_min_u64(group, i < nr_bytes ? nr_bytes - i : 0);
 
 		for (size_t j = 0; j < nr_shown; j++)
-			op_text_printf(text, "%02x", bytes[i + (is_turned ? nr_shown - 1 - j : j)]);
+			op_text_printf(text, "%02x", bytes[i + (is_little_endian ? nr_shown - 1 - j : j)]);
 		if (nr_shown)
 			op_text_add_char(text, ' ');
 		else if (is_first)
@@ -210,7 +216,7 @@ static void add_raw(const struct disassemble_info *info, struct op_text *text, u
 		op_text_add_char(text, '\t');
 }
 
-/* Bytes for which there is no room have lines of their own, of the same source. */
+/* Bytes that do not fit into the first line have more lines, with the same source. */
 static int add_raw_lines(const struct listing *listing, struct opr_code *code, uint64_t vma, size_t nr_bytes)
 {
 	size_t instruction = code->nr_lines - 1, nr_here = raw_bytes_per_line(&listing->info);
@@ -230,13 +236,12 @@ static int add_raw_lines(const struct listing *listing, struct opr_code *code, u
 	return err;
 }
 
-/* How long the instruction is, in listing->instruction. `left`: bytes from here on that may be read. */
-static size_t take_apart(struct listing *listing, uint64_t vma, size_t left)
+/* Disassembles into listing->instruction and returns the length. `left`: bytes that may be read. */
+static size_t disassemble(struct listing *listing, uint64_t vma, size_t left)
 {
 	int nr_bytes;
 
 	op_text_truncate(&listing->instruction, 0);
-	listing->text = &listing->instruction;
 	nr_bytes = listing->reader->print(vma, &listing->info);
 	return op_min_u64(nr_bytes > 0 ? (size_t)nr_bytes : 1, left);
 }
@@ -248,7 +253,7 @@ static int add_instruction(struct listing *listing, struct opr_code *code, uint6
 	size_t text = code->strings.length;
 	int err;
 
-	*ret_bytes = take_apart(listing, vma, left);
+	*ret_bytes = disassemble(listing, vma, left);
 	if (raw)
 		add_raw(&listing->info, &code->strings, vma, *ret_bytes, true);
 	op_text_add(&code->strings, op_text_get(&listing->instruction));
@@ -270,7 +275,7 @@ static int add_label(const struct listing *listing, struct opr_code *code, const
 	return add_line(code, OPR_CODE_LABEL, vma, text);
 }
 
-/* Up to the next name, where an instruction begins whatever is before it. */
+/* How many bytes are before the next name. An instruction begins there in any case. */
 static size_t bytes_of_name(const struct listing *listing, const struct opr_code_name *name, uint64_t vma, size_t left)
 {
 	const struct opr_code_name *next = name ? opr_code_names_next(&listing->reader->names, name) : NULL;
@@ -278,7 +283,7 @@ static size_t bytes_of_name(const struct listing *listing, const struct opr_code
 	return next && next->vma - vma < left ? (size_t)(next->vma - vma) : left;
 }
 
-/* Takes the bytes from `vma` on apart, and adds the lines from `shown` up to `end`; what is behind that may be read. */
+/* Disassembles from `vma` on and adds the lines from `shown` to `end`, exclusive. */
 static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t vma, uint64_t shown, uint64_t end)
 {
 	const struct disassemble_info *info = &listing->info;
@@ -295,7 +300,7 @@ static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t v
 			break;
 		step = listing->reader->style.disassemble_zeroes ? 0 : zeros_here(info->buffer + (at - vma), left_of_name);
 		if (at < shown)
-			step = step ? step : take_apart(listing, at, left);
+			step = step ? step : disassemble(listing, at, left);
 		else if (step)
 			err = add_named(code, OPR_CODE_ZEROS, at, "...");
 		else
@@ -308,7 +313,10 @@ static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t v
 
 /* ---- sections ---- */
 
-/* As objdump has them: in fours, and one column more than the address behind the last has digits. */
+/*
+ * The width of addresses, as objdump has it: the digits of the end and one more, rounded up to
+ * fours.
+ */
 static unsigned int columns(const struct opr_code_reader *reader, uint64_t end)
 {
 	unsigned int nr_digits = 0;
@@ -332,7 +340,7 @@ static void begin_listing(struct listing *listing, struct opr_code_reader *reade
 	info->octets_per_byte = 1;
 	info->disassembler_options = reader->params;
 	info->print_address_func = print_address;
-	info->memory_error_func = pass_over_error;
+	info->memory_error_func = ignore_error;
 	disassemble_init_for_target(info);
 }
 
@@ -396,7 +404,7 @@ static uint64_t lead_of(const struct area *area, const struct opr_code_window *w
 	return op_max_u64(start - start % ALIGNMENT, area->start);
 }
 
-/* Where the area begins its name stands also when there is a gap. */
+/* The area begins with its name, also when a gap follows. */
 static int list_windows(struct opr_code_reader *reader, const struct area *area, const struct opr_code_window *windows,
 			size_t nr_windows, struct opr_code *code)
 {
@@ -428,7 +436,7 @@ static int add_section(const struct opr_code_reader *reader, const struct area *
 	return err;
 }
 
-/* `left`: bytes that windows may still have; less what they take. */
+/* *left is how many bytes windows may still have. */
 static int list_area(struct opr_code_reader *reader, const struct area *area, uint64_t *left, struct opr_code *code)
 {
 	const struct opr_code_window whole = { area->start, area->end };
@@ -503,7 +511,9 @@ static int add_kernel_names(struct opr_code_names *names, const struct opr_symbo
 	return err;
 }
 
-/* `kernel`: the kernel's symbols, for the names of a core file; NULL: an object file has its own. */
+/*
+ * `kernel`: the kernel's symbols, for the names of a core file; NULL: an object file has its own.
+ */
 static int init_reader(struct opr_code_reader *reader, const char *path, const struct opr_symbols *kernel,
 		       const struct opr_code_style *style)
 {

@@ -19,7 +19,7 @@ static unsigned int section_number(const struct opr_code_names *names, const ase
 	return names->by_section && section ? section->index : 0;
 }
 
-/* Code before data, global before local; names of files and sections only where there is nothing else. */
+/* Code before data, global before local, and last the names of files and sections. */
 static unsigned int rank_of(const asymbol *symbol)
 {
 	return (unsigned int)!!(symbol->flags & BSF_FILE) << 5 | (unsigned int)!!(symbol->flags & BSF_SECTION_SYM) << 4 |
@@ -61,7 +61,8 @@ static long read_dynamic(bfd *abfd, asymbol **table)
 int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
 {
 	long static_bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
-	long dynamic_bytes = bfd_get_dynamic_symtab_upper_bound(abfd); /* also a program at a fixed address may have them */
+	/* HAS_SYMS says nothing of these: a program at a fixed address may have them, too. */
+	long dynamic_bytes = bfd_get_dynamic_symtab_upper_bound(abfd);
 	long nr_symbols = read_table(abfd, static_bytes, read_static, &names->symbols);
 	long nr_dynamic = read_table(abfd, dynamic_bytes, read_dynamic, &names->dynamic);
 	long nr_synthetic =

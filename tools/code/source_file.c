@@ -16,7 +16,7 @@ struct opr_source_cache_item {
 
 /* ---- finding ---- */
 
-/* What a base directory leaves of a name, NULL when it is not below it. */
+/* The name below a base directory; NULL: it is not below it. */
 static const char *cut_base(const char *name, const char *base)
 {
 	size_t length = strlen(base);
@@ -42,7 +42,7 @@ static const char *cut_bases(const char *name, const struct opr_words *bases)
 	return NULL;
 }
 
-/* Only regular files: a name may be that of anything. */
+/* Opens regular files only: the name is not trusted. */
 static int open_regular(const char *path, struct stat *st)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -61,8 +61,8 @@ static int open_below(const char *dir, const char *name, struct stat *st, struct
 	return path->failed ? -1 : open_regular(path->data, st);
 }
 
-/* A descriptor and its path; -1: it is nowhere. */
-static int find(const char *name, const struct opr_source_dirs *dirs, struct stat *st, struct op_text *path)
+/* The descriptor of the file and its path; -1: not found. */
+static int open_source(const char *name, const struct opr_source_dirs *dirs, struct stat *st, struct op_text *path)
 {
 	const char *rest = cut_bases(name, dirs->base_dirs);
 	int fd = -1;
@@ -102,7 +102,7 @@ static int read_text(int fd, size_t nr_bytes, char **ret_text, size_t *ret_bytes
 	return 0;
 }
 
-/* A byte 0 in a line ends what is shown of it. */
+/* A NUL byte in the file ends its line. */
 static int cut_lines(struct opr_source_file *file, size_t nr_bytes)
 {
 	size_t nr_lines = 0, line = 0;
@@ -133,7 +133,7 @@ int opr_source_file_read(struct opr_source_file *file, const char *name, const s
 	int fd, err;
 
 	*file = (struct opr_source_file){ 0 };
-	fd = *name ? find(name, dirs, &st, &path) : -1;
+	fd = *name ? open_source(name, dirs, &st, &path) : -1;
 	if (fd < 0) {
 		err = path.failed ? -ENOMEM : 0;
 		op_text_free(&path);

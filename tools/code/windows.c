@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A point that is in the area, with its place in the order of samples. */
+/* A point in the area; rank 0 has the most samples. */
 struct ranked {
 	uint64_t vma, count;
 	size_t rank;
@@ -31,7 +31,10 @@ static struct opr_code_window around(uint64_t vma, uint64_t start, uint64_t end)
 					 end - vma > OPR_CODE_AROUND_BYTES ? vma + OPR_CODE_AROUND_BYTES : end };
 }
 
-/* Of those with a rank below `limit`; windows so near that the lead of one would be in the other are one. */
+/*
+ * Windows of the points with a rank below `limit`. Windows become one when a lead would touch the
+ * one before.
+ */
 static size_t make_windows(const struct ranked *points, size_t nr_points, size_t limit, uint64_t start, uint64_t end,
 			   struct opr_code_window *windows)
 {
@@ -59,7 +62,7 @@ uint64_t opr_code_windows_bytes(const struct opr_code_window *windows, size_t nr
 	return nr_bytes;
 }
 
-/* As many ranks as there is room for, with their windows. */
+/* Takes as many points as there is room for, by rank, and makes their windows. */
 static size_t choose_windows(const struct ranked *points, size_t nr_points, uint64_t start, uint64_t end, uint64_t bytes_max,
 			     struct opr_code_window *windows)
 {

@@ -7,11 +7,11 @@
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
 
-/* A detail, or a symbol, at its place in the sources. */
+/* A detail or a symbol with its source line. */
 struct item {
 	size_t source;
 	unsigned int line;
-	size_t index; /* of the detail's counts, or of the row */
+	size_t index; /* of the detail's counts, or of the symbol's row */
 };
 
 struct items {
@@ -29,7 +29,7 @@ struct builder {
 	const struct opr_symbol_report *report;
 	struct op_htable names;
 	struct items details, symbols;
-	size_t last; /* the source that was found last */
+	size_t last; /* the source of the item before */
 };
 
 /* ---- names of sources ---- */
@@ -140,7 +140,7 @@ static void sort_items(struct items *items)
 		qsort(items->items, items->nr_items, sizeof(*items->items), compare_items);
 }
 
-/* ---- what the items become ---- */
+/* ---- lines and symbols ---- */
 
 static void add_counts(struct opr_annotation *annotation, size_t counts, const uint64_t *values)
 {

@@ -14,11 +14,11 @@ struct listing {
 	const struct opr_symbol_row *rows; /* of one image, most samples first */
 	size_t nr_rows;
 	struct opr_image_code codes;    /* of them */
-	const struct opr_code *code; /* of the row that is shown */
+	const struct opr_code *code; /* of the row that is written */
 	struct opr_source_cache sources;
-	uint64_t *counts; /* of an instruction */
-	bool shown;       /* what stands here belongs to a symbol of the report */
-	bool headed;      /* the image is named above symbols without code */
+	uint64_t *counts; /* of a line */
+	bool shown;       /* the line belongs to a symbol of the report */
+	bool headed;      /* the heading above symbols without code is written */
 	int columns;      /* of an address */
 };
 
@@ -69,7 +69,9 @@ static const struct opr_symbol_row *find_row(const struct listing *listing, uint
 	return NULL;
 }
 
-/* Labels within a function, which assemblers can keep, are no symbols of the report: what follows them is the function's. */
+/*
+ * True for a label within a function, as assemblers can keep: the code behind it is the function's.
+ */
 static bool is_within(const struct opr_symbol_row *range, uint64_t vma)
 {
 	return !range->symbol || opr_symbols_find(range->symbols, vma - range->symbol->vma + range->symbol->start) == range->symbol;
@@ -104,7 +106,7 @@ static void write_instruction(struct listing *listing, const struct opr_code_lin
 	fputc('\n', listing->out);
 }
 
-/* What stands for bytes that are not shown; they may have samples. */
+/* A line for bytes that are left out; they may have samples. */
 static void write_omission(struct listing *listing, const struct opr_code_line *line, const uint64_t *counts)
 {
 	const char *text = opr_code_text(listing->code, line);
@@ -113,21 +115,11 @@ static void write_omission(struct listing *listing, const struct opr_code_line *
 	fprintf(listing->out, line->kind == OPR_CODE_GAP ? "\t[%s]\n" : "\t%s\n", text);
 }
 
-/* Up to where the samples behind the line with this index are its own. */
-static uint64_t end_of_line(const struct opr_code *code, size_t index)
-{
-	for (size_t i = index + 1; i < code->nr_lines; i++)
-		if (code->lines[i].vma != code->lines[index].vma)
-			return code->lines[i].vma;
-	return UINT64_MAX;
-}
-
 static int write_bytes(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
 {
 	const struct opr_code_line *line = &listing->code->lines[index];
 	int err = line->kind == OPR_CODE_INSTRUCTION ? write_source(listing, line) : 0;
-	bool any = opr_image_code_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
-				   detail, listing->counts);
+	bool any = opr_image_code_sum(&listing->codes, row, listing->code, index, detail, listing->counts);
 
 	if (line->kind == OPR_CODE_INSTRUCTION)
 		write_instruction(listing, line, any ? listing->counts : NULL);
@@ -163,22 +155,23 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 	return err;
 }
 
-static void write_image_line(const struct listing *listing, const struct opr_symbol_row *row, const char *format, const char *what)
+static void write_image_heading(const struct listing *listing, const struct opr_symbol_row *row, const char *kind,
+				const char *format)
 {
 	write_plain(listing, "");
 	opr_annotate_counts(listing->annotate, listing->out, NULL);
 	opr_write_escaped(listing->out, row->image_shown);
-	fprintf(listing->out, ":     %s%s\n", format, what);
+	fprintf(listing->out, ":     %s%s\n", kind, format);
 	write_plain(listing, "");
 }
 
-/* As of a source that is missing there is what begins in it. */
+/* Names the symbol with its samples, as source_list.c does for a source that is missing. */
 static void write_without_code(struct listing *listing, const struct opr_symbol_row *row)
 {
 	const struct opr_source_symbol symbol = { .row = row };
 
 	if (!listing->headed)
-		write_image_line(listing, row, "no code", "");
+		write_image_heading(listing, row, "no code", "");
 	listing->headed = true;
 	opr_annotate_counts(listing->annotate, listing->out, &listing->annotate->report->counts.values[row->counts]);
 	opr_annotate_symbols(listing->annotate, listing->out, &symbol, 1);
@@ -194,7 +187,7 @@ static int write_symbol(struct listing *listing, const struct opr_symbol_row *ro
 		write_without_code(listing, row);
 		return 0;
 	}
-	write_image_line(listing, row, "file format ", listing->codes.format);
+	write_image_heading(listing, row, "file format ", listing->codes.format);
 	listing->headed = false;
 	listing->shown = true;
 	listing->columns = (int)listing->codes.digits;

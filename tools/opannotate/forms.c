@@ -42,21 +42,16 @@ static void write_comment(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
-static void write_params(const char *params, FILE *out)
-{
-	fputs(" * Passing the following additional arguments to objdump ; \"", out);
-	opr_write_escaped(out, params);
-	fputs("\"\n", out);
-}
-
-/* Of what the options mean. */
 static void write_interpretation(const struct opr_annotate_options *options, FILE *out)
 {
 	write_comment(out, "Interpretation of command line:");
 	if (options->assembly) {
 		write_comment(out, "Output annotated assembly listing with samples");
-		if (options->params)
-			write_params(options->params, out);
+		if (options->params) {
+			fputs(" * Passing the following additional arguments to objdump ; \"", out);
+			opr_write_escaped(out, options->params);
+			fputs("\"\n", out);
+		}
 		return;
 	}
 	write_comment(out, "Output annotated source file with samples");

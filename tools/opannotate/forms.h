@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the forms of an annotated listing share: counts in columns, the names of symbols behind lines, the description at the top. */
-#ifndef OPR_ANNOTATE_H
-#define OPR_ANNOTATE_H
+/*
+ * The three forms of an annotated profile, what they are made from, and the pieces of text that
+ * they share: counts in columns, the names of symbols behind lines, the description at the top.
+ */
+#ifndef OPR_ANNOTATE_FORMS_H
+#define OPR_ANNOTATE_FORMS_H
 
 #include "tools/opannotate/annotation.h"
 #include "tools/opannotate/options.h"
@@ -19,29 +22,29 @@ struct opr_annotate {
 	struct opr_source_dirs dirs;
 };
 
-/* The columns of counts before a line: blanks when counts is NULL or has nothing but 0. */
+/* Writes the columns of counts before a line: blanks when `counts` is NULL or all 0. */
 void opr_annotate_counts(const struct opr_annotate *annotate, FILE *out, const uint64_t *counts) OP_NONNULL_ARGS(1, 2);
 
-/* The same without an end, and 0 as it is. */
+/* The same without the colon behind them, and with zeros. */
 void opr_annotate_cells(const struct opr_annotate *annotate, FILE *out, const uint64_t *counts) OP_NONNULL;
 
-/* A comment with the command line and with what was counted. */
+/* Writes a comment with the command line and the events. */
 void opr_annotate_description(const struct opr_annotate *annotate, FILE *out) OP_NONNULL;
 
-/* What stands behind a line where symbols begin: their names and counts, in a comment. */
+/* Writes a comment with the names and counts of symbols, behind the line in which they begin. */
 void opr_annotate_symbols(const struct opr_annotate *annotate, FILE *out, const struct opr_source_symbol *symbols,
 			  size_t nr_symbols) OP_NONNULL;
 
 /* Writes the annotated sources, to a stream or, with --output-dir, to files. 0 or -errno. */
 int opr_annotate_sources(const struct opr_annotate *annotate, FILE *out) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes the code of the report's symbols, with --source mixed with the source. 0 or -errno. */
+/* Writes the code of the symbols, with --source mixed with the source. 0 or -errno. */
 int opr_annotate_assembly(const struct opr_annotate *annotate, FILE *out) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes one page with both. 0 or -errno. */
+/* Writes a page with source and code. 0 or -errno. */
 int opr_annotate_html(const struct opr_annotate *annotate, FILE *out) OP_NONNULL OP_MUST_CHECK;
 
-/* True when --include-file and --exclude-file let a source through, and it has a share that is large enough. */
+/* True when --include-file, --exclude-file and --threshold select a source. */
 bool opr_annotate_wants(const struct opr_annotate *annotate, const struct opr_source *source) OP_NONNULL;
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One page that needs nothing else: per source file its lines at the left and the code of the symbols that begin in it at the right. */
+/*
+ * One page without other files: for each source file its lines on the left, and on the right the
+ * code of the symbols that begin in it.
+ */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/opannotate/image_code.h"
-#include "tools/opannotate/page.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"
+#include "tools/opannotate/image_code.h"
+#include "tools/opannotate/page.h"
 #include "tools/report/xml_elements.h"
 #include "tools/profile/image_name.h"
 
@@ -15,10 +18,11 @@
 #define CONTEXT_CODE  8  /* instructions around those with samples, of an image without symbols */
 #define NO_SOURCE     SIZE_MAX
 
-/* For the list at the top: a line of some source, or an instruction of code without one. */
+/* A row of the list at the top: a source line, or an instruction of code without source. */
 struct hot_line {
 	size_t source;
-	const struct opr_source_line *line; /* NULL: an instruction, by its row and the index of its line there */
+	/* NULL: an instruction, line `index` in the code of `row` */
+	const struct opr_source_line *line;
 	size_t row, index;
 	uint64_t count;
 };
@@ -36,7 +40,7 @@ struct page {
 	struct row_code *codes;       /* one for each row of the report */
 	struct opr_source_cache sources;
 	uint64_t *counts;
-	bool *written; /* rows that are on the page, one for each */
+	bool *written; /* for each row of the report: it is on the page */
 };
 
 /* ---- small pieces ---- */
@@ -46,7 +50,7 @@ static const uint64_t *values_of(const struct page *page, size_t counts)
 	return &page->annotate->annotation->counts.values[counts];
 }
 
-/* How warm a line is: from 0 to 9, by its share of all samples of the first class. */
+/* The colour of a line: 0 to 9, by its share of all samples of the first class. */
 static unsigned int heat_of(const struct page *page, const uint64_t *counts)
 {
 	static const double percents[] = { 0.1, 0.25, 0.5, 1, 2, 4, 8, 16 };
@@ -71,7 +75,7 @@ static void write_cells(const struct page *page, const uint64_t *counts)
 	}
 }
 
-/* Tabs stay what they are. */
+/* Writes escaped text with its tabs. */
 static void write_text(FILE *out, const char *text)
 {
 	char piece[256];
@@ -139,7 +143,7 @@ static int compare_hot(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* True for the code of a row that begins in no source line, and is on the page all the same. */
+/* True when a row that begins in no source line is on the page. */
 static bool is_rest(const struct page *page, size_t row)
 {
 	const struct opr_symbol_report *report = page->annotate->report;
@@ -148,15 +152,12 @@ static bool is_rest(const struct page *page, size_t row)
 	return !report->rows[row].file && opr_percent(count, report->totals[0]) >= page->annotate->options->threshold;
 }
 
-/* The samples of an instruction, in page->counts. False: it has none. */
+/* Sets page->counts to the samples of an instruction. False: it has none. */
 static bool sum_instruction(struct page *page, size_t row, size_t index, size_t *detail)
 {
 	const struct row_code *code = &page->codes[row];
-	const struct opr_code_line *line = &code->code->lines[index];
-	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
 
-	return opr_image_code_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail,
-			       page->counts);
+	return opr_image_code_sum(code->listing, &page->annotate->report->rows[row], code->code, index, detail, page->counts);
 }
 
 static size_t nr_lines_of(const struct page *page, size_t row)
@@ -202,11 +203,10 @@ static void write_hot_code(struct page *page, const struct hot_line *hot)
 {
 	const struct opr_symbol_row *row = &page->annotate->report->rows[hot->row];
 	const struct opr_code *code = page->codes[hot->row].code;
-	const struct opr_code_line *line = &code->lines[hot->index], *end = &code->lines[code->nr_lines];
+	const struct opr_code_line *line = &code->lines[hot->index];
 	size_t detail = 0;
 
-	opr_image_code_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma,
-			line + 1 < end ? line[1].vma : UINT64_MAX, &detail, page->counts);
+	sum_instruction(page, hot->row, hot->index, &detail);
 	fprintf(page->out, "<tr class=h%u>", heat_of(page, page->counts));
 	write_cells(page, page->counts);
 	fprintf(page->out, "<td><a href=\"#c%zu-%" PRIx64 "\">", hot->row, line->vma);
@@ -241,7 +241,8 @@ static int write_hottest(struct page *page)
 
 	for (size_t i = 0; i < annotation->nr_sources; i++)
 		nr_lines += annotation->sources[i].nr_lines;
-	nr_lines += page->annotate->report->nr_details; /* an instruction with samples has one at least */
+	/* an instruction with samples has at least one */
+	nr_lines += page->annotate->report->nr_details;
 	hot = calloc(nr_lines + 1, sizeof(*hot));
 	if (!hot)
 		return opr_no_memory();
@@ -260,7 +261,7 @@ static int write_hottest(struct page *page)
 
 /* ---- code ---- */
 
-/* The code of all rows of one image. */
+/* Lists the code of all rows of one image; `rows` is scratch memory. */
 static int list_image(struct page *page, size_t index, const struct opr_symbol_row **rows)
 {
 	const struct opr_symbol_report *report = page->annotate->report;
@@ -291,7 +292,7 @@ static int list_images(struct page *page)
 	return err;
 }
 
-/* The line can be marked with its source, and, of code without one, be linked. */
+/* A click marks the line with its source. Code without source has an id for links. */
 static void write_instruction(struct page *page, size_t row, size_t index, size_t *detail)
 {
 	const struct opr_code *code = page->codes[row].code;
@@ -310,7 +311,7 @@ static void write_instruction(struct page *page, size_t row, size_t index, size_
 	write_text(page->out, opr_code_text(code, line));
 }
 
-/* Which lines of a row's code are within reach of one with samples. NULL: no memory. */
+/* For each line of a row's code: it is near an instruction with samples. NULL: no memory. */
 static bool *find_near(struct page *page, size_t row)
 {
 	size_t nr_lines = nr_lines_of(page, row), detail = 0;
@@ -330,7 +331,7 @@ static void write_gap(const struct page *page)
 	fputs("<tr class=gap><td>\xe2\x80\xa6\n", page->out);
 }
 
-/* `near` NULL: all of them. */
+/* Writes the lines for which `near` is true; NULL: all lines. */
 static void write_lines(struct page *page, size_t row, const bool *near)
 {
 	const struct opr_code *code = page->codes[row].code;
@@ -351,7 +352,7 @@ static void write_lines(struct page *page, size_t row, const bool *near)
 	fputs("</table>\n", page->out);
 }
 
-/* Of an image without symbols what is around its samples. */
+/* Of an image without symbols only the code near its samples is written. */
 static int write_code(struct page *page, const struct opr_symbol_row *row)
 {
 	size_t index = (size_t)(row - page->annotate->report->rows);
@@ -374,7 +375,10 @@ static int write_code(struct page *page, const struct opr_symbol_row *row)
 
 /* ---- a source ---- */
 
-/* True when a line is within reach of one that says something. *next is the first line with samples that is not too far above. */
+/*
+ * True when a line is near a line with samples or symbols. *next is the first line with samples
+ * that may be near.
+ */
 static bool is_near(const struct opr_source *source, unsigned int line, size_t *next)
 {
 	const struct opr_source_symbol *symbol = opr_source_find_symbol(source, line > CONTEXT_LINES ? line - CONTEXT_LINES : 0);
@@ -489,7 +493,7 @@ static int write_rest(struct page *page)
 	return err;
 }
 
-/* What --threshold= and the choice of files leave out. */
+/* The samples of all rows that are not on the page. */
 static void write_missing(struct page *page)
 {
 	const struct opr_symbol_report *report = page->annotate->report;

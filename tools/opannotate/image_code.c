@@ -17,7 +17,7 @@
 
 struct request {
 	const char *path, *name, *root;
-	const struct opr_symbols *symbols; /* of the kernel, for its names */
+	const struct opr_symbols *symbols; /* of the kernel, for names of a core file */
 	const struct opr_code_style *style;
 	const struct opr_symbol_report *report;
 	bool is_core, with_lines;
@@ -25,7 +25,7 @@ struct request {
 	size_t nr_rows;
 };
 
-/* What the child writes: this, sections, and for each row a head with lines and strings behind it. */
+/* The child writes this, the sections, and for each row a head, its lines and its strings. */
 struct preface {
 	char format[FORMAT_BYTES];
 	uint64_t digits;
@@ -42,7 +42,10 @@ struct sections {
 	size_t nr_sections;
 };
 
-/* Details of an image without symbols are positions in the file. UINT64_MAX: in no code. */
+/*
+ * The address of a detail. Without symbols a detail is a position in the file. UINT64_MAX: not in
+ * code.
+ */
 static uint64_t address_of(const struct sections *sections, const struct opr_symbol_row *row, uint64_t position)
 {
 	if (row->symbol)
@@ -56,7 +59,7 @@ static uint64_t address_of(const struct sections *sections, const struct opr_sym
 	return UINT64_MAX;
 }
 
-/* Of samples of another file than the one that is there, and where there is none, no code is shown. */
+/* False: the file is not there, or is another one than that of the samples. */
 static bool has_code(const struct opr_symbol_row *row)
 {
 	return row->symbol || (row->symbols && row->symbols->code_path);
@@ -81,7 +84,7 @@ static int compare_points(const void *left, const void *right)
 	return a->vma < b->vma ? -1 : a->vma > b->vma;
 }
 
-/* Where the row has samples. NULL: no memory. */
+/* The addresses with samples of a row, sorted. NULL: no memory. */
 static struct opr_code_point *points_of(const struct request *request, const struct opr_symbol_row *row,
 					const struct sections *sections)
 {
@@ -100,6 +103,7 @@ static struct opr_code_point *points_of(const struct request *request, const str
 	return points;
 }
 
+/* A row without a symbol is the whole image. */
 static int list_row(struct opr_code_reader *reader, const struct opr_symbol_row *row, const struct opr_code_point *points,
 		    struct opr_code *code)
 {
@@ -110,7 +114,6 @@ static int list_row(struct opr_code_reader *reader, const struct opr_symbol_row 
 	return opr_code_list(reader, section, start, end, points, row->nr_details, code);
 }
 
-/* An image without symbols is listed whole, if it is not too large. */
 static int write_row(FILE *out, struct opr_code_reader *reader, const struct request *request, const struct opr_symbol_row *row,
 		     const struct sections *sections, struct opr_code *code)
 {
@@ -135,7 +138,7 @@ static int write_row(FILE *out, struct opr_code_reader *reader, const struct req
 	return fflush(out) == EOF ? -EIO : 0;
 }
 
-static int work(FILE *out, void *arg)
+static int list_rows(FILE *out, void *arg)
 {
 	const struct request *request = arg;
 	struct opr_code_reader *reader = NULL;
@@ -231,10 +234,10 @@ static int read_code(struct opr_code *code, const struct head *head, struct curs
 	return 0;
 }
 
-/* The first reason is kept. */
-static void give_reason(struct opr_image_code *listing, const char *format, ...) OP_PRINTF(2, 3);
+/* Sets the reason, unless there is one. */
+static void set_reason(struct opr_image_code *listing, const char *format, ...) OP_PRINTF(2, 3);
 
-static void give_reason(struct opr_image_code *listing, const char *format, ...)
+static void set_reason(struct opr_image_code *listing, const char *format, ...)
 {
 	va_list args;
 
@@ -254,7 +257,7 @@ static int read_rows(struct opr_image_code *listing, const struct request *reque
 
 		memcpy(&head, bytes, sizeof(head));
 		if (head.err)
-			give_reason(listing, "the code of %s cannot be shown: %s", request->rows[i]->name,
+			set_reason(listing, "the code of %s cannot be shown: %s", request->rows[i]->name,
 				    strerror((int)-head.err));
 		else
 			err = read_code(&listing->codes[i], &head, cursor);
@@ -262,17 +265,17 @@ static int read_rows(struct opr_image_code *listing, const struct request *reque
 	return err;
 }
 
-static void give_reason_of(struct opr_image_code *listing, const struct request *request, int err)
+static void set_reason_of_error(struct opr_image_code *listing, const struct request *request, int err)
 {
 	if (request->is_core)
-		give_reason(listing, "the kernel's code cannot be read from %s (%s). opd's --vmlinux names a file that has it.",
+		set_reason(listing, "the kernel's code cannot be read from %s (%s). opd's --vmlinux names a file that has it.",
 			    request->path, strerror(-err));
 	else
-		give_reason(listing, "the code of %s cannot be shown: %s", request->path, opr_child_reason(err));
+		set_reason(listing, "the code of %s cannot be shown: %s", request->path, opr_child_reason(err));
 }
 
-/* What came before a crash is shown. */
-static int run(struct opr_image_code *listing, struct request *request)
+/* Rows that the child finished before it failed are shown. */
+static int run_child(struct opr_image_code *listing, struct request *request)
 {
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
@@ -280,7 +283,7 @@ static int run(struct opr_image_code *listing, struct request *request)
 	int err;
 
 	opr_verbose(OPR_TOPIC_level1, "listing the code of %zu symbols of %s", request->nr_rows, request->path);
-	err = opr_child_start(&child, work, request);
+	err = opr_child_start(&child, list_rows, request);
 	if (!err)
 		err = opr_child_wait(&child, &result);
 	if (err)
@@ -294,7 +297,7 @@ static int run(struct opr_image_code *listing, struct request *request)
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err || result.err)
-		give_reason_of(listing, request, err ? err : result.err);
+		set_reason_of_error(listing, request, err ? err : result.err);
 	return 0;
 }
 
@@ -320,12 +323,48 @@ static int list_code(struct opr_image_code *listing, const struct opr_annotate *
 		return opr_no_memory();
 	if (core)
 		request.path = core;
-	err = run(listing, &request);
+	err = run_child(listing, &request);
 	free(core);
 	return err;
 }
 
-/* ---- what is not shown ---- */
+/* ---- samples of a line ---- */
+
+/* Samples before this address belong to the line. */
+static uint64_t end_of_line(const struct opr_code *code, size_t index)
+{
+	for (size_t i = index + 1; i < code->nr_lines; i++)
+		if (code->lines[i].vma != code->lines[index].vma)
+			return code->lines[i].vma;
+	return UINT64_MAX;
+}
+
+bool opr_image_code_sum(const struct opr_image_code *listing, const struct opr_symbol_row *row, const struct opr_code *code,
+			size_t line, size_t *detail, uint64_t *counts)
+{
+	const struct sections sections = { listing->sections, listing->nr_sections };
+	const struct opr_symbol_report *report = listing->report;
+	uint64_t start = code->lines[line].vma, end = end_of_line(code, line);
+	bool any = false;
+
+	memset(counts, 0, report->nr_classes * sizeof(*counts));
+	for (; *detail < row->nr_details; ++*detail) {
+		const struct opr_detail *next = &report->details[row->first_detail + *detail];
+		uint64_t vma = address_of(&sections, row, next->vma);
+
+		if (vma == UINT64_MAX)
+			continue;
+		if (vma >= end)
+			break;
+		for (size_t i = 0; i < report->nr_classes && vma >= start; i++) {
+			counts[i] += report->detail_counts.values[next->counts + i];
+			any |= counts[i] != 0;
+		}
+	}
+	return any;
+}
+
+/* ---- samples whose code is not listed ---- */
 
 static const char *reason_of_search(const struct opr_image *image)
 {
@@ -350,7 +389,7 @@ static const char *reason_of_search(const struct opr_image *image)
 	return "its file could not be found";
 }
 
-/* Of an image of which something was to be listed. */
+/* Why rows of an image whose file was found are not listed. */
 static const char *reason_of_rows(const struct opr_image_code *listing, const struct opr_image *image,
 				  const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
@@ -370,36 +409,28 @@ static const char *reason_of_rows(const struct opr_image_code *listing, const st
 	return "they are in no section of code, in zeros, or where more than 16 MiB of large code would have to be shown";
 }
 
-static void add_row_counts(const struct opr_symbol_report *report, const struct opr_symbol_row *row, uint64_t *counts)
+/*
+ * Adds the samples of a row that stand beside no instruction to `counts`; `line_counts` is scratch
+ * memory.
+ */
+static void add_unlisted(const struct opr_image_code *listing, const struct opr_symbol_row *row, const struct opr_code *code,
+			 uint64_t *counts, uint64_t *line_counts)
 {
-	for (size_t i = 0; i < report->nr_classes; i++)
-		counts[i] += report->counts.values[row->counts + i];
-}
-
-static uint64_t end_of(const struct opr_code *code, size_t index)
-{
-	for (size_t i = index + 1; i < code->nr_lines; i++)
-		if (code->lines[i].vma != code->lines[index].vma)
-			return code->lines[i].vma;
-	return UINT64_MAX;
-}
-
-/* Takes away from `counts` what stands beside an instruction; `here` is room for as many. */
-static void take_shown(const struct opr_image_code *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
-		       const struct opr_code *code, uint64_t *counts, uint64_t *here)
-{
+	const struct opr_symbol_report *report = listing->report;
 	size_t detail = 0;
 
+	for (size_t i = 0; i < report->nr_classes; i++)
+		counts[i] += report->counts.values[row->counts + i];
 	for (size_t i = 0; i < code->nr_lines; i++) {
 		if (code->lines[i].kind != OPR_CODE_INSTRUCTION)
 			continue;
-		opr_image_code_sum(listing, report, row, code->lines[i].vma, end_of(code, i), &detail, here);
+		opr_image_code_sum(listing, row, code, i, &detail, line_counts);
 		for (size_t j = 0; j < report->nr_classes; j++)
-			counts[j] -= here[j];
+			counts[j] -= line_counts[j];
 	}
 }
 
-/* "599 samples (42.1234%)", for several events one number for each. NULL: there are none. */
+/* "599 samples (42.1234%)", with one number for each event. NULL: no samples, or no memory. */
 static char *name_samples(const struct opr_symbol_report *report, const uint64_t *counts)
 {
 	struct op_text numbers = { 0 }, shares = { 0 }, text = { 0 };
@@ -419,19 +450,17 @@ static char *name_samples(const struct opr_symbol_report *report, const uint64_t
 	return any ? op_text_steal(&text) : NULL;
 }
 
-static int tell(const struct opr_image_code *listing, const struct opr_annotate *annotate, const struct opr_image *image,
-		const struct opr_symbol_row *const *rows, size_t nr_rows)
+static int warn_unlisted(const struct opr_image_code *listing, const struct opr_image *image,
+			 const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
-	const struct opr_symbol_report *report = annotate->report;
+	const struct opr_symbol_report *report = listing->report;
 	uint64_t *counts = calloc(2 * report->nr_classes, sizeof(*counts));
 	char *samples;
 
 	if (!counts)
 		return opr_no_memory();
-	for (size_t i = 0; i < nr_rows; i++) {
-		add_row_counts(report, rows[i], counts);
-		take_shown(listing, report, rows[i], &listing->codes[i], counts, counts + report->nr_classes);
-	}
+	for (size_t i = 0; i < nr_rows; i++)
+		add_unlisted(listing, rows[i], &listing->codes[i], counts, counts + report->nr_classes);
 	samples = name_samples(report, counts);
 	if (samples)
 		opr_warn("no code is shown for %s of %s: %s", samples, image->shown,
@@ -443,21 +472,22 @@ static int tell(const struct opr_image_code *listing, const struct opr_annotate 
 	return 0;
 }
 
-int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
-		     size_t nr_rows)
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate,
+			const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
 	int err = 0;
 
 	if (!image)
 		return -ENOMEM;
+	listing->report = annotate->report;
 	listing->codes = calloc(nr_rows + 1, sizeof(*listing->codes));
 	if (!listing->codes)
 		return opr_no_memory();
 	listing->nr_codes = nr_rows;
 	if (image->path && (image->is_object || opr_identity_is_kallsyms(&image->identity)))
 		err = list_code(listing, annotate, image, rows, nr_rows);
-	return err ? err : tell(listing, annotate, image, rows, nr_rows);
+	return err ? err : warn_unlisted(listing, image, rows, nr_rows);
 }
 
 void opr_image_code_free(struct opr_image_code *listing)
@@ -471,29 +501,4 @@ void opr_image_code_free(struct opr_image_code *listing)
 	free(listing->sections);
 	free(listing->reason);
 	*listing = (struct opr_image_code){ 0 };
-}
-
-/* ---- samples of an instruction ---- */
-
-bool opr_image_code_sum(const struct opr_image_code *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
-		     uint64_t start, uint64_t end, size_t *detail, uint64_t *counts)
-{
-	const struct sections sections = { listing->sections, listing->nr_sections };
-	bool any = false;
-
-	memset(counts, 0, report->nr_classes * sizeof(*counts));
-	for (; *detail < row->nr_details; ++*detail) {
-		const struct opr_detail *next = &report->details[row->first_detail + *detail];
-		uint64_t vma = address_of(&sections, row, next->vma);
-
-		if (vma == UINT64_MAX)
-			continue; /* in no code */
-		if (vma >= end)
-			break;
-		for (size_t i = 0; i < report->nr_classes && vma >= start; i++) {
-			counts[i] += report->detail_counts.values[next->counts + i];
-			any |= counts[i] != 0;
-		}
-	}
-	return any;
 }

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The code of the symbols of an image, listed in a process of its own (tools/common/child.h). */
-#ifndef OPR_ANNOTATE_CODE_H
-#define OPR_ANNOTATE_CODE_H
+/* The code of the symbols of one image, which a child process (tools/common/child.h) lists. */
+#ifndef OPR_IMAGE_CODE_H
+#define OPR_IMAGE_CODE_H
 
-#include "tools/opannotate/forms.h"
 #include "tools/code/listing.h"
+#include "tools/opannotate/forms.h"
 
 struct opr_image_code {
-	struct opr_code *codes; /* one for each row; empty where there is none */
+	struct opr_code *codes; /* one for each row; empty: nothing could be listed */
 	size_t nr_codes;
+	const struct opr_symbol_report *report;
 	char *format;        /* of the object, as objdump shows it */
-	unsigned int digits; /* of an address in full */
+	unsigned int digits; /* of a full address */
 	struct opr_code_section *sections;
 	size_t nr_sections;
-	char *reason; /* why there is code that is not listed; NULL: no more is known */
+	char *reason; /* why some code is not listed; NULL: no special reason */
 };
 
 /*
- * Lists the code of rows that are all of one image: of its file, or for /proc/kallsyms of the memory of the running kernel. What cannot be listed is empty; the
- * user is told how many samples are in no code that is listed, and why. To be freed with opr_image_code_free in any case. 0 or -errno.
+ * Lists the code of rows of one image: from its file, or for /proc/kallsyms from the memory of the
+ * running kernel. Warns the user how many samples are in code that is not listed, and why. Fills a
+ * zeroed structure, to be freed with opr_image_code_free in any case. 0 or -errno.
  */
-int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
-		     size_t nr_rows) OP_NONNULL OP_MUST_CHECK;
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate,
+			const struct opr_symbol_row *const *rows, size_t nr_rows) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The counts of the samples from `start` to `end`, which all belong to the instruction at `start`, added up in `counts`; false when there are none. *detail goes through the
- * row's details and is 0 at first; addresses of calls that follow each other rise.
+ * Sets `counts` to the samples of a line of a row's code; false: there are none. *detail is 0 at
+ * the first call for a row and goes through its details, so the lines must come in rising order.
  */
-bool opr_image_code_sum(const struct opr_image_code *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
-		     uint64_t start, uint64_t end, size_t *detail, uint64_t *counts) OP_NONNULL;
+bool opr_image_code_sum(const struct opr_image_code *listing, const struct opr_symbol_row *row, const struct opr_code *code,
+			size_t line, size_t *detail, uint64_t *counts) OP_NONNULL;
 
 void opr_image_code_free(struct opr_image_code *listing);
 

@@ -3,9 +3,9 @@ bin_PROGRAMS += bin/opannotate
 bin_opannotate_SOURCES = \
 	tools/opannotate/annotation.c tools/opannotate/annotation.h \
 	tools/opannotate/assembly.c \
-	tools/opannotate/image_code.c tools/opannotate/image_code.h \
 	tools/opannotate/forms.c tools/opannotate/forms.h \
 	tools/opannotate/html.c \
+	tools/opannotate/image_code.c tools/opannotate/image_code.h \
 	tools/opannotate/main.c \
 	tools/opannotate/options.c tools/opannotate/options.h \
 	tools/opannotate/page.c tools/opannotate/page.h \

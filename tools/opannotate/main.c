@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opannotate: the source and the machine code of what was sampled, with the samples of each line. */
+/* opannotate: source and machine code, with the samples of each line. */
 #include <errno.h>
 
 #include "tools/opannotate/forms.h"

@@ -78,9 +78,9 @@ static int check(const struct opr_annotate_options *options)
 	return 0;
 }
 
-/* ---- what objdump would be told ---- */
+/* ---- the options of objdump ---- */
 
-/* Those that have no value. Code is disassembled, and shown whole, in any case. */
+/* Options without a value. -d and -w change nothing: opannotate always does what they say. */
 static bool take_switch(struct opr_annotate_options *options, const char *word)
 {
 	struct opr_code_style *style = &options->code_style;
@@ -111,7 +111,7 @@ static bool take_switch(struct opr_annotate_options *options, const char *word)
 	return source;
 }
 
-/* The value of a word that is -M; `rest`: the words behind it. NULL: it is another. */
+/* The value of -M, in the word or in the next one of `rest`. NULL: another option. */
 static const char *disassembler_value(const char *word, char **rest)
 {
 	static const char long_name[] = "--disassembler-options";

@@ -23,7 +23,10 @@ struct opr_annotate_options {
 	struct opr_words words; /* the profile specification */
 };
 
-/* Reads the command line into an empty structure, to be freed with opr_annotate_options_free in any case. 0 or -EINVAL, -ENOMEM. */
+/*
+ * Reads the command line into a zeroed structure, to be freed with opr_annotate_options_free in any
+ * case. 0, -EINVAL or -ENOMEM.
+ */
 int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, const char **argv,
 			       enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 

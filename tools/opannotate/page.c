@@ -3,7 +3,8 @@
 
 #include "libop/base/sys.h"
 
-#define MARK "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>opannotate</title>\n" /* by which a page is known */
+/* How a page of opannotate begins. */
+#define MARK "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>opannotate</title>\n"
 
 static const char head[] = MARK
 	"<style>\n"

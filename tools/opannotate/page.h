@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What stands around opannotate's page: style and the script that marks a line and its instructions together. */
+/*
+ * The frame of opannotate's page: its style, and a script that marks a source line and its
+ * instructions.
+ */
 #ifndef OPR_ANNOTATE_PAGE_H
 #define OPR_ANNOTATE_PAGE_H
 
@@ -8,7 +11,7 @@
 void opr_annotate_page_begin(FILE *out) OP_NONNULL;
 void opr_annotate_page_end(FILE *out) OP_NONNULL;
 
-/* Whether a file, open at its beginning, is a page of opannotate. */
+/* True when a file, at position 0, is a page of opannotate. */
 bool opr_annotate_page_is(int fd) OP_MUST_CHECK;
 
 #endif

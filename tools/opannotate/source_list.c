@@ -11,9 +11,9 @@
 #include "tools/common/format.h"
 #include "tools/common/log.h"
 
-#define OUTPUT_MARK    " * Interpretation of command line:\n" /* in what opannotate wrote */
+#define OUTPUT_MARK    " * Interpretation of command line:\n" /* in every output of opannotate */
 #define TEMPORARY_MARK ".opannotate"
-#define MARK_BYTES_MAX 65536 /* from the end of a file */
+#define MARK_BYTES_MAX 65536 /* the mark is so near to the end of a file */
 
 /* ---- one source ---- */
 
@@ -48,7 +48,7 @@ static void write_line(const struct opr_annotate *annotate, FILE *out, const str
 	fputc('\n', out);
 }
 
-/* Without the source there is at least what begins in it. */
+/* Without the source, the symbols that begin in it are written. */
 static void write_symbols_alone(const struct opr_annotate *annotate, FILE *out, const struct opr_source *source)
 {
 	for (size_t i = 0; i < source->nr_symbols; i++) {
@@ -80,7 +80,7 @@ static void write_lines(const struct opr_annotate *annotate, FILE *out, const st
 
 /* ---- files of their own ---- */
 
-/* The name below the directory, without dots that lead elsewhere. NULL: no memory. */
+/* The name below the output directory, without "." and "..". NULL: no memory. */
 static char *output_name(const char *source)
 {
 	struct op_text name = { 0 };
@@ -99,7 +99,7 @@ static char *output_name(const char *source)
 	return op_text_steal(&name);
 }
 
-/* Whether the end of a file says that opannotate wrote it. */
+/* True when opannotate wrote the file. */
 static bool is_ours(int fd, off_t nr_bytes)
 {
 	size_t wanted = nr_bytes < MARK_BYTES_MAX ? (size_t)nr_bytes : MARK_BYTES_MAX;
@@ -111,7 +111,10 @@ static bool is_ours(int fd, off_t nr_bytes)
 	return ours;
 }
 
-/* What is there already is replaced when it is an earlier output, and nothing else: a source never is. */
+/*
+ * 0 when there is no file, or an earlier output; -EEXIST for others: opannotate never replaces a
+ * source.
+ */
 static int check_output(int dir_fd, const char *name, const struct opr_source_file *file)
 {
 	int fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);
@@ -215,7 +218,7 @@ static int open_output_dir(const char *dir, int *ret_fd)
 	return err ? opr_error(err, "%s: %s", dir, strerror(-err)) : 0;
 }
 
-/* Debugging information that is damaged has been told, with what is wrong. */
+/* The damage of each file was a warning before. */
 static void warn_of_no_sources(const struct opr_annotate *annotate)
 {
 	size_t nr_damaged = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Object files through libbfd: open a file, find its debug file, read its symbol table. libbfd may crash
- * or hang on a hostile file, so all of this belongs in a child process (tools/common/child.h).
+ * Object files through libbfd: open a file, find its debug file, read its symbol table. libbfd may
+ * crash or hang on a hostile file, so all of this belongs in a child process
+ * (tools/common/child.h).
  */
 #ifndef OPR_BFD_FILE_H
 #define OPR_BFD_FILE_H
@@ -11,20 +12,20 @@
 #include "libop/base/compiler.h"
 
 /*
- * Opens a regular file for reading; a compressed module is unpacked first. NULL: it cannot be read, or is
- * no object file. The caller closes it with bfd_close.
+ * Opens a regular file for reading; a compressed module is unpacked first. NULL: it cannot be read,
+ * or is no object file. The caller closes it with bfd_close.
  */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
 /*
- * Opens the separate debug file of `image` (debug_path.h): the first with its build-id, or with the CRC
- * that .gnu_debuglink says. NULL: there is none.
+ * Opens the separate debug file of `image` (debug_path.h): the first with its build-id, or with the
+ * CRC that .gnu_debuglink says. NULL: there is none.
  */
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
 
 /*
- * True when samples have the addresses of this section. In a relocatable file, such as a kernel module,
- * many sections begin at 0, and samples are relative to .text.
+ * True when samples have the addresses of this section. In a relocatable file, such as a kernel
+ * module, many sections begin at 0, and samples are relative to .text.
  */
 bool opr_bfd_has_addresses(const asection *section) OP_NONNULL;
 
@@ -32,15 +33,17 @@ bool opr_bfd_has_addresses(const asection *section) OP_NONNULL;
 bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
 
 /*
- * Reads the symbol table; freed by the caller. NULL: there is none. *is_damaged becomes true when libbfd
- * cannot read a table that is there.
+ * Reads the symbol table; freed by the caller. NULL: there is none. *is_damaged becomes true when
+ * libbfd cannot read a table that is there.
  */
 asymbol **opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged) OP_NONNULL OP_MUST_CHECK;
 
 /* The name of a symbol. NULL: the file's table of names does not have it. */
 const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
 
-/* Forgets what libbfd reported, and keeps its next message. libbfd never writes to stderr itself. */
+/*
+ * Forgets what libbfd reported, and keeps its next message. libbfd never writes to stderr itself.
+ */
 void opr_bfd_listen(void);
 
 /* The first message since opr_bfd_listen, valid until the next call of it. NULL: there was none. */

@@ -27,7 +27,8 @@
 #define PACKS_MAX      32
 #define MERGE_RATIO    2 /* a file is merged when it is at most so many times larger */
 #define PACK_BYTES_MAX (OPR_SYMBOL_CACHE_BYTES_MAX / 4) /* larger files are not merged */
-#define USED_S         3600                             /* a file is marked as used once in this time */
+/* a file is marked as used once in this time */
+#define USED_S         3600
 
 /* ---- the packs ---- */
 
@@ -100,15 +101,18 @@ static uint64_t to_ns(struct timespec time)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* Other users could make a file with the build-id and size of another one, and put other symbols in it. */
+/*
+ * Other users could make a file with the build-id and size of another one, and put other symbols in
+ * it.
+ */
 static bool is_trusted(const struct stat *st)
 {
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /*
- * Makes the key of an image. The size is part of it because a stripped image has the same build-id. False:
- * the image has no key.
+ * Makes the key of an image. The size is part of it because a stripped image has the same build-id.
+ * False: the image has no key.
  */
 static bool make_key(const char *path, const struct opr_symbol_options *options, char key[KEY_BYTES])
 {
@@ -222,8 +226,8 @@ void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, cons
 /* ---- the end ---- */
 
 /*
- * Merges older files that are not much larger into the new one. So there are never many files, and each
- * entry is copied a few times at most. Returns how many were merged.
+ * Merges older files that are not much larger into the new one. So there are never many files, and
+ * each entry is copied a few times at most. Returns how many were merged.
  */
 static size_t merge_packs(struct opr_symbol_cache *cache)
 {

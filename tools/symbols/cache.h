@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Symbols of earlier runs, in $OPD_CACHE_DIR, else $XDG_CACHE_HOME/opd, else ~/.cache/opd; an empty
- * OPD_CACHE_DIR turns the cache off. Each run writes one file (pack.h). The key of an image is its build-id
- * and size. An image without a build-id, or that another user than root and this one can write, has its
- * inode, size and times as key. Symbols are not used when their debug file changed or a debug file came.
+ * OPD_CACHE_DIR turns the cache off. Each run writes one file (pack.h). The key of an image is its
+ * build-id and size. An image without a build-id, or that another user than root and this one can
+ * write, has its inode, size and times as key. Symbols are not used when their debug file changed
+ * or a debug file came.
  */
 #ifndef OPR_SYMBOL_CACHE_H
 #define OPR_SYMBOL_CACHE_H
@@ -35,21 +36,21 @@ struct opr_symbol_cache {
 };
 
 /*
- * Opens or makes the directory. One that others may write to is not used. Never fails: without a directory
- * there is no cache.
+ * Opens or makes the directory. One that others may write to is not used. Never fails: without a
+ * directory there is no cache.
  */
 void opr_symbol_cache_open(struct opr_symbol_cache *cache) OP_NONNULL;
 
 /*
- * The symbols of the image at `path`; `name` is as for opr_symbols_read_bfd. What they point to is never
- * freed. 0; -ENOENT: not in the cache; -ENOMEM. Several threads may call this at a time.
+ * The symbols of the image at `path`; `name` is as for opr_symbols_read_bfd. What they point to is
+ * never freed. 0; -ENOENT: not in the cache; -ENOMEM. Several threads may call this at a time.
  */
 int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const char *name,
 			 const struct opr_symbol_options *options, struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds the serialized symbols (serialize.h) of the image at `path`. They are in the cache after it was
- * closed. Errors are ignored.
+ * Adds the serialized symbols (serialize.h) of the image at `path`. They are in the cache after it
+ * was closed. Errors are ignored.
  */
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			  const char *bytes, size_t nr_bytes) OP_NONNULL;

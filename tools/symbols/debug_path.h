@@ -23,8 +23,9 @@ struct opr_debug_search {
 };
 
 /*
- * Replaces the contents of `ret_path` with the path of a place. False: the image has no debug file there by
- * its build-id or link, or memory is out (ret_path->failed). Whether the file exists is not checked.
+ * Replaces the contents of `ret_path` with the path of a place. False: the image has no debug file
+ * there by its build-id or link, or memory is out (ret_path->failed). Whether the file exists is
+ * not checked.
  */
 bool opr_debug_path(const struct opr_debug_search *search, enum opr_debug_place place, struct op_text *ret_path) OP_NONNULL;
 

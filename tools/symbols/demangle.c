@@ -165,8 +165,8 @@ static bool demangle_d(struct op_text *text, const char *name)
 }
 
 /*
- * Mangled names begin with an underscore. The order is that of cplus_demangle(), which allocates a string
- * for each name; the callbacks append to one text. D has no callback.
+ * Mangled names begin with an underscore. The order is that of cplus_demangle(), which allocates a
+ * string for each name; the callbacks append to one text. D has no callback.
  */
 static bool demangle_any(struct op_text *text, const char *name)
 {

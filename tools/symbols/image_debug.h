@@ -17,22 +17,25 @@ enum opr_symbol_state {
 	OPR_SYMBOLS_EXPORTED, /* dynamic symbols only, which reports do not use */
 	OPR_SYMBOLS_TABLE,    /* all symbols, no lines */
 	OPR_SYMBOLS_DEBUG,    /* debugging information */
-	OPR_SYMBOLS_DAMAGED,  /* debugging information that cannot be read in whole; the user was warned */
+	/* debugging information that cannot be read in whole; the user was warned */
+	OPR_SYMBOLS_DAMAGED,
 };
 
 struct opr_debug {
 	enum opr_symbol_state state;
 	char build_id[OP_BUILD_ID_DIGITS]; /* "": none, or not known */
 	char *path;                        /* of the image; NULL: not found, or replaced */
-	char *debug_file;                  /* the debug file that is used, or the one that would help; NULL: none, or not known */
+	/* the debug file that is used, or the one that would help; NULL: none, or not known */
+	char *debug_file;
 };
 
 /* The word for a state in reports. */
 const char *opr_symbol_state_word(enum opr_symbol_state state);
 
 /*
- * Finds the file of an image called `name` (opr_image_name), which `row` describes (NULL: no table), and
- * looks at its symbols. Fills a zeroed structure, to be freed with opr_debug_free in any case. 0 or -ENOMEM.
+ * Finds the file of an image called `name` (opr_image_name), which `row` describes (NULL: no
+ * table), and looks at its symbols. Fills a zeroed structure, to be freed with opr_debug_free in
+ * any case. 0 or -ENOMEM.
  */
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		   const struct op_dcookie_row *row) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;

@@ -168,7 +168,8 @@ static int find_in_object(int fd, struct op_build_id *ret_id)
 	for (size_t i = 0; i < header.e_phnum && i < PROGRAMS_MAX && err == -ENODATA; i++) {
 		Elf64_Phdr program;
 
-		if (header.e_phoff > INT64_MAX || !read_at(&object, &program, sizeof(program), header.e_phoff + i * sizeof(program)))
+		if (header.e_phoff > INT64_MAX ||
+		    !read_at(&object, &program, sizeof(program), header.e_phoff + i * sizeof(program)))
 			break;
 		err = find_in_segment(&object, &program, ret_id);
 	}

@@ -128,7 +128,10 @@ static int list_modules_below(struct opr_finder *finder, const char *root, const
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Adds the modules of the archive, else of the running kernel. Done once, when a module is not found elsewhere. */
+/*
+ * Adds the modules of the archive, else of the running kernel. Done once, when a module is not
+ * found elsewhere.
+ */
 static int list_modules(struct opr_finder *finder)
 {
 	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
@@ -240,8 +243,12 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	return 0;
 }
 
-/* The first file with the name of a module, with `by_build_id` the first that also has its build-id. */
-static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity, bool by_build_id)
+/*
+ * The first file with the name of a module, with `by_build_id` the first that also has its
+ * build-id.
+ */
+static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity,
+						bool by_build_id)
 {
 	for (size_t i = 0; i < finder->nr_files; i++) {
 		const struct opr_found_file *file = &finder->files[i];
@@ -412,14 +419,15 @@ static void warn_of_other_kernel(const struct opr_finder *finder, const char *na
 static void warn_of_another(const char *name, const struct opr_identity *identity)
 {
 	if (identity->kind == OPR_IDENTITY_BUILD_ID)
-		opr_warn("%s could not be found: another file is at that path than the one that ran, whose build-id is %s. Its samples are "
-			 "one symbol. A copy of it is used from a directory of --image-path.",
+		opr_warn("%s could not be found: another file is at that path than the one that ran, whose build-id is %s. "
+			 "Its samples are one symbol. A copy of it is used from a directory of --image-path.",
 			 name, identity->build_id);
 	else
 		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
 }
 
-void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name, const struct opr_identity *identity)
+void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name,
+		     const struct opr_identity *identity)
 {
 	switch (state) {
 	case OPR_IMAGE_FOUND:

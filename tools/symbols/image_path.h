@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Finds the file of an image: in the archive, below --root, in the directories of --image-path, and for
- * kernel modules, also compressed ones, in /lib/modules of the running kernel.
+ * Finds the file of an image: in the archive, below --root, in the directories of --image-path, and
+ * for kernel modules, also compressed ones, in /lib/modules of the running kernel.
  */
 #ifndef OPR_IMAGE_PATH_H
 #define OPR_IMAGE_PATH_H
@@ -38,22 +38,25 @@ struct opr_finder {
 	bool modules_listed;
 };
 
-/* Lists the search directories; one that does not exist is an error. To be freed with opr_finder_free in any case. 0 or -errno. */
+/*
+ * Lists the search directories; one that does not exist is an error. To be freed with
+ * opr_finder_free in any case. 0 or -errno.
+ */
 int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
 	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /*
- * Finds the file of an image called `name` (opr_image_name). An image that is told apart is found where a
- * file agrees with its identity: at its path, or with a build-id in the search directories. An image that
- * the archive calls absent is found in the search directories only. 0 with *ret_state and, when it is
- * OPR_IMAGE_FOUND, *ret_path, freed by the caller; -ENOMEM.
+ * Finds the file of an image called `name` (opr_image_name). An image that is told apart is found
+ * where a file agrees with its identity: at its path, or with a build-id in the search directories.
+ * An image that the archive calls absent is found in the search directories only. 0 with *ret_state
+ * and, when it is OPR_IMAGE_FOUND, *ret_path, freed by the caller; -ENOMEM.
  */
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * For OPR_IMAGE_OTHER_KERNEL: the kernel or module that is there and its build-id, "the running one 0123...".
- * Freed by the caller; NULL: no memory, or not known.
+ * For OPR_IMAGE_OTHER_KERNEL: the kernel or module that is there and its build-id, "the running one
+ * 0123...". Freed by the caller; NULL: no memory, or not known.
  */
 char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 			      const struct opr_identity *identity) OP_NONNULL OP_MUST_CHECK;
@@ -64,7 +67,10 @@ void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state
 
 void opr_finder_free(struct opr_finder *finder);
 
-/* True when the image is JIT code that has an object file: an anonymous region whose name is a path. */
+/*
+ * True when the image is JIT code that has an object file: an anonymous region whose name is a
+ * path.
+ */
 bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
 #endif

@@ -11,7 +11,8 @@
 
 #define HAS_DEBUG_INFO  1 /* as the address of the last row */
 #define NR_PROBES       8
-#define PROBE_BYTES_MAX (64u << 20) /* of .debug_info; libbfd refuses what a small file would be unpacked to */
+/* of .debug_info; libbfd refuses what a small file would be unpacked to */
+#define PROBE_BYTES_MAX (64u << 20)
 
 struct opr_lines {
 	bfd *abfd;
@@ -65,9 +66,9 @@ int opr_lines_open(const char *path, const char *name, const char *root, struct 
 }
 
 /*
- * libbfd gets the symbols only to relocate the debugging information of a relocatable file. Otherwise it
- * would search all of them for the function of each address without a line. It gets an empty table and
- * not NULL, because without a table it does not unpack compressed sections.
+ * libbfd gets the symbols only to relocate the debugging information of a relocatable file.
+ * Otherwise it would search all of them for the function of each address without a line. It gets an
+ * empty table and not NULL, because without a table it does not unpack compressed sections.
  */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
@@ -237,8 +238,9 @@ struct request {
 };
 
 /*
- * The child writes a row for each address that has a line, a last row without a line, and the strings.
- * The last row says whether there is debugging information, and where in the strings its damage is.
+ * The child writes a row for each address that has a line, a last row without a line, and the
+ * strings. The last row says whether there is debugging information, and where in the strings its
+ * damage is.
  */
 
 /* ---- the table: in the child ---- */

@@ -29,9 +29,14 @@ struct unpacking {
 
 struct format {
 	const char *suffix;
-	bool (*is_magic)(const uint8_t bytes[MAGIC_BYTES]); /* true: a stream begins with these bytes */
-	size_t padding_bytes; /* zeros between two streams come in groups of this size; 0: there are none */
-	/* Decodes from in[at], sets `at` and `nr_out`, and at the end of the stream `ended`. 0 or -errno. */
+	/* true: a stream begins with these bytes */
+	bool (*is_magic)(const uint8_t bytes[MAGIC_BYTES]);
+	/* zeros between two streams come in groups of this size; 0: there are none */
+	size_t padding_bytes;
+	/*
+	 * Decodes from in[at], sets `at` and `nr_out`, and at the end of the stream `ended`. 0 or
+	 * -errno.
+	 */
 	int (*step)(struct unpacking *unpacking, void *stream);
 	int (*reset)(void *stream); /* before the next stream; NULL: not needed */
 	int (*unpack)(const struct format *format, struct unpacking *unpacking);

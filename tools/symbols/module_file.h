@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files of kernel modules: "fuse.ko", or compressed "fuse.ko.gz", "fuse.ko.xz" and "fuse.ko.zst". */
+/*
+ * Files of kernel modules: "fuse.ko", or compressed "fuse.ko.gz", "fuse.ko.xz" and "fuse.ko.zst".
+ */
 #ifndef OPR_MODULE_FILE_H
 #define OPR_MODULE_FILE_H
 
@@ -14,10 +16,10 @@ bool opr_is_module_suffix(const char *suffix) OP_NONNULL;
 bool opr_module_is_packed(const char *path) OP_NONNULL;
 
 /*
- * Unpacks a compressed module: all streams in it (members of gzip, frames of zstd). Bytes behind the last
- * stream are ignored. Returns the descriptor of a file in memory, at position 0; -EBADMSG: damaged or cut
- * off; -EFBIG: larger than OPR_MODULE_BYTES_MAX; -ENOMEM, also when the format needs too much memory;
- * another -errno.
+ * Unpacks a compressed module: all streams in it (members of gzip, frames of zstd). Bytes behind
+ * the last stream are ignored. Returns the descriptor of a file in memory, at position 0; -EBADMSG:
+ * damaged or cut off; -EFBIG: larger than OPR_MODULE_BYTES_MAX; -ENOMEM, also when the format needs
+ * too much memory; another -errno.
  */
 int opr_module_unpack(const char *path) OP_NONNULL OP_MUST_CHECK;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What an object file has: symbols, build-id, debug file. A child process (tools/common/child.h) reads it. */
+/*
+ * What an object file has: symbols, build-id, debug file. A child process (tools/common/child.h)
+ * reads it.
+ */
 #ifndef OPR_OBJECT_LOOK_H
 #define OPR_OBJECT_LOOK_H
 
@@ -18,16 +21,18 @@ struct opr_object {
 	bool is_object; /* false: no object file, or the child failed; nothing else is set */
 	enum opr_object_symbols symbols, debug_symbols; /* its own; of its debug file */
 	char build_id[OP_BUILD_ID_DIGITS];              /* "": none */
-	char *debug_file;                               /* the separate debug file; NULL: not found, or not looked for */
+	/* the separate debug file; NULL: not found, or not looked for */
+	char *debug_file;
 	char *debug_link;                               /* the name in .gnu_debuglink; NULL: none */
-	char *damage;                                   /* of the debugging information, in words; NULL: none known */
+	/* of the debugging information, in words; NULL: none known */
+	char *damage;
 };
 
 /*
- * Reads the file at `path` into a zeroed structure. `name` is the path that the image had when it was
- * sampled, for debug files below `root` (NULL: /); NULL: no debug file is looked for. `probe`: looks up the
- * lines of some addresses to find damage. 0, also when it is no object file; -ENOMEM; -errno of fork(2).
- * To be freed with opr_object_free in any case.
+ * Reads the file at `path` into a zeroed structure. `name` is the path that the image had when it
+ * was sampled, for debug files below `root` (NULL: /); NULL: no debug file is looked for. `probe`:
+ * looks up the lines of some addresses to find damage. 0, also when it is no object file; -ENOMEM;
+ * -errno of fork(2). To be freed with opr_object_free in any case.
  */
 int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, bool probe)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

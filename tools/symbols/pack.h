@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One file of the cache (cache.h): the serialized symbols of many images, by key. One file for each image
- * would cost more than all other work. A file is written once, under another name, and never changes, so
- * readers need no lock and keep a file that is removed. It is mapped (libop/base/guard.h).
+ * One file of the cache (cache.h): the serialized symbols of many images, by key. One file for each
+ * image would cost more than all other work. A file is written once, under another name, and never
+ * changes, so readers need no lock and keep a file that is removed. It is mapped
+ * (libop/base/guard.h).
  *
- * In the byte order of this host: entries (serialize.h); rows sorted by name; their names, each with a NUL;
- * the foot. Readers trust nothing in it.
+ * In the byte order of this host: entries (serialize.h); rows sorted by name; their names, each
+ * with a NUL; the foot. Readers trust nothing in it.
  */
 #ifndef OPR_SYMBOL_PACK_H
 #define OPR_SYMBOL_PACK_H
@@ -37,19 +38,28 @@ struct opr_pack {
 	uint64_t nr_bytes; /* of the file */
 };
 
-/* Opens the file at fd, which it closes in any case. 0; -EBADMSG: damaged, or another kind of file; another -errno. */
+/*
+ * Opens the file at fd, which it closes in any case. 0; -EBADMSG: damaged, or another kind of file;
+ * another -errno.
+ */
 int opr_pack_open(struct opr_pack *pack, int fd) OP_NONNULL OP_MUST_CHECK;
 
 /* The row of a name; NULL: none. */
 const struct opr_pack_row *opr_pack_find(const struct opr_pack *pack, const char *name) OP_NONNULL;
 
-/* The bytes of an entry, in the mapping. 0; -EBADMSG: damaged. Several threads may call this at a time. */
+/*
+ * The bytes of an entry, in the mapping. 0; -EBADMSG: damaged. Several threads may call this at a
+ * time.
+ */
 int opr_pack_get(const struct opr_pack *pack, const struct opr_pack_row *row, const char **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* True when the file lost pages since it was opened: what was read before is not valid. */
 bool opr_pack_is_broken(const struct opr_pack *pack) OP_NONNULL;
 
-/* Closes the pack. opr_pack_leave keeps the mapping, and with it the entries, until the process ends. */
+/*
+ * Closes the pack. opr_pack_leave keeps the mapping, and with it the entries, until the process
+ * ends.
+ */
 void opr_pack_close(struct opr_pack *pack);
 void opr_pack_leave(struct opr_pack *pack);
 
@@ -59,7 +69,10 @@ struct opr_pack_writer {
 	uint64_t at;
 	struct opr_pack_row *rows;
 	size_t nr_rows, capacity;
-	size_t nr_own; /* rows that are not from another pack: the first ones, sorted; 0: no other pack was merged */
+	/*
+	 * rows that are not from another pack: the first ones, sorted; 0: no other pack was merged
+	 */
+	size_t nr_own;
 	struct op_text names;
 };
 
@@ -70,10 +83,16 @@ void opr_pack_writer_begin(struct opr_pack_writer *writer, int fd) OP_NONNULL;
 int opr_pack_writer_add(struct opr_pack_writer *writer, const char *name, const char *bytes,
 			size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* After the own entries: adds those of another pack whose names are new, without damaged ones. 0, or -errno as before. */
+/*
+ * After the own entries: adds those of another pack whose names are new, without damaged ones. 0,
+ * or -errno as before.
+ */
 int opr_pack_writer_merge(struct opr_pack_writer *writer, const struct opr_pack *pack) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes rows, names and foot, unless `err` is an error from before, and closes the file. 0, `err`, or another -errno. */
+/*
+ * Writes rows, names and foot, unless `err` is an error from before, and closes the file. 0, `err`,
+ * or another -errno.
+ */
 int opr_pack_writer_end(struct opr_pack_writer *writer, int err) OP_NONNULL;
 
 #endif

@@ -24,7 +24,10 @@ struct record {
 	uint64_t nr_bytes;
 };
 
-/* One child and the thread that reads from it. The children share `next`, the first job that none has begun. */
+/*
+ * One child and the thread that reads from it. The children share `next`, the first job that none
+ * has begun.
+ */
 struct share {
 	struct opr_symbol_job *jobs;
 	size_t nr_jobs;

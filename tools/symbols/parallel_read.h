@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Reads the symbols of many images: from the cache, else in child processes (tools/common/child.h), one for
- * each CPU.
+ * Reads the symbols of many images: from the cache, else in child processes (tools/common/child.h),
+ * one for each CPU.
  */
 #ifndef OPR_SYMBOL_JOBS_H
 #define OPR_SYMBOL_JOBS_H
@@ -12,7 +12,8 @@ struct opr_symbol_job {
 	const char *path, *name; /* as for opr_symbols_read_bfd */
 	struct opr_symbol_options options;
 	struct opr_symbols *symbols; /* zeroed; filled when err is 0, to be freed in any case */
-	int err;                     /* of opr_symbols_read_bfd, or why its child ended (opr_child_reason) */
+	/* of opr_symbols_read_bfd, or why its child ended (opr_child_reason) */
+	int err;
 	bool done;
 };
 

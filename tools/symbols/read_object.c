@@ -23,7 +23,10 @@ static bool is_boring_name(const char *name)
 	return !strncmp(name, ".L", 2);
 }
 
-/* The section of `image` that a symbol of the image or of its debug file lies in. NULL: not a symbol of code. */
+/*
+ * The section of `image` that a symbol of the image or of its debug file lies in. NULL: not a
+ * symbol of code.
+ */
 static asection *section_of(bfd *image, const asymbol *symbol)
 {
 	asection *section = symbol->section;

@@ -12,9 +12,9 @@
 #include "tools/symbols/lines.h"
 #include "tools/symbols/module_file.h"
 
-#define PIECE_BYTES      256 /* the first; each is twice as long as the one before */
-#define PIECE_DOUBLINGS  8
-#define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
+#define PIECE_BYTES     256 /* the first; each is twice as long as the one before */
+#define PIECE_DOUBLINGS 8
+#define CODE_BYTES_MAX  (16u << 20) /* of one symbol */
 
 /* The contents of a compressed module, from the first opr_symbols_code on. */
 struct opr_unpacked {
@@ -41,7 +41,8 @@ static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, si
 	char *copy = symbols->free_bytes;
 
 	if (nr_bytes >= symbols->nr_free_bytes) {
-		size_t piece_bytes = op_max_u64(nr_bytes + 1, (size_t)PIECE_BYTES << op_min_u64(symbols->nr_strings, PIECE_DOUBLINGS));
+		size_t next_bytes = (size_t)PIECE_BYTES << op_min_u64(symbols->nr_strings, PIECE_DOUBLINGS);
+		size_t piece_bytes = op_max_u64(nr_bytes + 1, next_bytes);
 
 		copy = add_piece(symbols, piece_bytes);
 		if (!copy)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The symbols of one image: where code begins and what it is called. Positions are what sample files have
- * as keys: file offsets; for /proc/kallsyms offsets from _text; for an object of JIT code addresses.
- * read.h fills the table. Rules: doc/opreport.1, "Symbols". Nothing here prints.
+ * The symbols of one image: where code begins and what it is called. Positions are what sample
+ * files have as keys: file offsets; for /proc/kallsyms offsets from _text; for an object of JIT
+ * code addresses. read.h fills the table. Rules: doc/opreport.1, "Symbols". Nothing here prints.
  */
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
@@ -26,7 +26,10 @@ struct opr_section {
 	uint64_t start, end; /* positions */
 };
 
-/* Zeroed at first; opr_symbols_free in any case. One thread at a time; lookups without opr_symbols_code may run in many. */
+/*
+ * Zeroed at first; opr_symbols_free in any case. One thread at a time; lookups without
+ * opr_symbols_code may run in many.
+ */
 struct opr_symbols {
 	struct opr_symbol *symbols; /* sorted by start */
 	size_t nr_symbols, capacity;
@@ -37,7 +40,8 @@ struct opr_symbols {
 	size_t nr_free_bytes;
 	struct opr_line_table *table; /* the source lines of some addresses; NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
-	struct opr_unpacked *unpacked; /* its contents, when that is a compressed module; else NULL */
+	/* its contents, when that is a compressed module; else NULL */
+	struct opr_unpacked *unpacked;
 	struct opr_section *sections; /* by index; NULL for kallsyms */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself has it */
@@ -59,10 +63,16 @@ struct opr_symbol_options {
 /* The symbol at a position; NULL: none. */
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position) OP_NONNULL;
 
-/* Source file and line of an address, from the line table. False: not known. *ret_file is valid until the symbols are freed. */
+/*
+ * Source file and line of an address, from the line table. False: not known. *ret_file is valid
+ * until the symbols are freed.
+ */
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
 
-/* The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file to read them from; another -errno. */
+/*
+ * The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file to read them from;
+ * another -errno.
+ */
 int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code,
 		     size_t *ret_nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
@@ -70,15 +80,17 @@ void opr_symbols_free(struct opr_symbols *symbols);
 
 /* ---- for readers (read.h) ---- */
 
-/* Adds a symbol whose start, vma, name, section and rank are set. The name is copied. 0 or -ENOMEM. */
+/*
+ * Adds a symbol whose start, vma, name, section and rank are set. The name is copied. 0 or -ENOMEM.
+ */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;
 
 /* The rank of a name. */
 uint32_t opr_symbol_rank(const char *name, bool global, bool weak) OP_NONNULL;
 
 /*
- * Sorts the symbols, keeps one for each start, and sets the sizes: a symbol ends at the next one or at the
- * end of its section, the last one at last_end. The sections must be set before.
+ * Sorts the symbols, keeps one for each start, and sets the sizes: a symbol ends at the next one or
+ * at the end of its section, the last one at last_end. The sections must be set before.
  */
 void opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end) OP_NONNULL;
 
