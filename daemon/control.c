@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The control socket and the signals, as jobs for the sync thread; and what is done with the jobs when they come back. */
+/* Requests of clients and signals become jobs for the sync thread. When a job comes back, its client gets the answer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "libop/base/log.h"
-#include "daemon/opd.h"
-#include "daemon/state.h"
+#include "daemon/main_thread.h"
+#include "daemon/privileges.h"
 #include "libop/base/clock.h"
 #include "libop/control/protocol.h"
 #include "libop/base/file.h"
@@ -22,6 +22,48 @@
 #include "libop/base/sys.h"
 
 #define SYSTEMD_PID 1
+
+/* The configured size is used. When it is too small the user should know it before samples are lost. */
+static void report_rings(const struct opd *opd)
+{
+	const struct opd_capture *capture = &opd->pipeline.capture;
+	const struct opd_plan *plan = &capture->plan;
+
+	if (capture->ring_bytes < plan->need_bytes)
+		op_log(OP_LOG_WARNING,
+			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
+			"(a turn of %llu ms, %s)",
+			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
+			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
+			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
+}
+
+/* Notes on this host. They come after the start, so that a failed start logs one line only. */
+static void report_host(const struct opd *opd)
+{
+	if (!opd->setup.nr_events && !opd->status.has_pmu)
+		op_log(OP_LOG_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
+			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	report_rings(opd);
+	if (opd->setup.image_filter)
+		op_log(OP_LOG_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
+	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);
+	opd_privileges_report();
+}
+
+void opd_ready(struct opd *opd, bool profiling)
+{
+	const struct op_log_field fields[] = {
+		{ .name = "OPD_CPUS", .number = opd->pipeline.capture.nr_online },
+		{ .name = "OPD_SESSION_DIR", .text = opd->session_dir },
+		{ .name = "OPD_PROFILING", .text = profiling ? "yes" : "no" },
+	};
+
+	report_host(opd);
+	op_log_with(OP_LOG_INFO, fields, op_array_size(fields), "ready: %zu CPUs, session directory %s, %s",
+		     opd->pipeline.capture.nr_online, opd->session_dir, profiling ? "profiling" : "paused");
+	opd_service_ready(&opd->service, profiling);
+}
 
 struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg)
 {
@@ -40,7 +82,7 @@ void opd_quit(struct opd *opd)
 		return;
 	opd->quitting = true;
 	opd_service_stopping(&opd->service);
-	opd_sync_submit(&opd->sync, opd->quit_job);
+	opd_job_queue_submit(&opd->sync.queue, opd->quit_job);
 	opd->quit_job = NULL;
 }
 
@@ -79,7 +121,7 @@ void opd_reload(struct opd *opd)
 		return;
 	}
 	job->payload = read_anew(opd);
-	opd_sync_submit(&opd->sync, job);
+	opd_job_queue_submit(&opd->sync.queue, job);
 }
 
 /* ---- requests ---- */
@@ -131,7 +173,7 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 		opd->quitting = true;
 		opd_service_stopping(&opd->service);
 	}
-	opd_sync_submit(&opd->sync, job);
+	opd_job_queue_submit(&opd->sync.queue, job);
 }
 
 /* Fatal before READY: a service that is to profile and cannot is no service. */
@@ -144,6 +186,40 @@ static void started(struct opd *opd, const struct opd_job *job)
 	} else {
 		opd_ready(opd, true);
 	}
+}
+
+static const char *remedy_of(int session_fd, int err)
+{
+	struct stat st;
+
+	if (!op_sys_fstat(session_fd, &st) && !st.st_nlink)
+		return "; somebody removed the session directory: opcontrol --shutdown and --start make another one";
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return "; make room: rm, or opcontrol --reset";
+	case -EISDIR:
+	case -ENOTDIR:
+	case -ELOOP:
+	case -ENXIO: /* a pipe */
+		return "; something else is in its place: remove that";
+	default:
+		return "";
+	}
+}
+
+/* Says what to do about an error in a file of the session. */
+static void add_remedy(const struct opd *opd, struct opd_job *job)
+{
+	static const bool is_of_session[] = {
+		[OPD_JOB_DUMP] = true, [OPD_JOB_SAVE] = true, [OPD_JOB_RESET] = true, [OPD_JOB_QUIT] = true
+	};
+	size_t length = strlen(job->message);
+
+	if (!job->is_of_session && (job->kind >= op_array_size(is_of_session) || !is_of_session[job->kind]))
+		return;
+	if (job->error && job->error != -EEXIST && job->error != -ENODATA)
+		snprintf(job->message + length, sizeof(job->message) - length, "%s", remedy_of(opd->session_fd, job->error));
 }
 
 static void answer(struct opd *opd, const struct opd_job *job)
@@ -159,14 +235,9 @@ static void answer(struct opd *opd, const struct opd_job *job)
 		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
 }
 
-static void end_loop(struct opd *opd, int err)
-{
-	opd->is_unwritten = err;
-	sd_event_exit(opd->loop, err ? OPD_EXIT_UNWRITTEN : EXIT_SUCCESS);
-}
-
 void opd_job_done(struct opd *opd, struct opd_job *job)
 {
+	add_remedy(opd, job);
 	if (opd->starting && job->kind == OPD_JOB_START && !job->arg)
 		started(opd, job);
 	else
@@ -177,8 +248,10 @@ void opd_job_done(struct opd *opd, struct opd_job *job)
 		opd_service_reloaded(&opd->service);
 	else if (job->kind == OPD_JOB_START || job->kind == OPD_JOB_STOP)
 		opd_service_pulse(&opd->service);
-	else if (job->kind == OPD_JOB_QUIT)
-		end_loop(opd, job->error);
+	if (job->kind == OPD_JOB_QUIT) {
+		opd->is_unwritten = job->error;
+		sd_event_exit(opd->loop, EXIT_SUCCESS);
+	}
 	free(job->arg);
 	job->arg = NULL;
 }

@@ -2,8 +2,10 @@
 #include "daemon/jobs.h"
 
 #include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-/* What changes something: done in the order of the requests. */
+/* Jobs that change something are done in the order of the requests. */
 static const bool is_ordered[] = {
 	[OPD_JOB_STATUS] = false, [OPD_JOB_START] = true,  [OPD_JOB_STOP] = true,   [OPD_JOB_DUMP] = false, [OPD_JOB_SAVE] = true,
 	[OPD_JOB_RESET] = true,   [OPD_JOB_PULSE] = false, [OPD_JOB_RELOAD] = true, [OPD_JOB_QUIT] = true,
@@ -25,7 +27,7 @@ static struct opd_job *unlink_job(struct opd_job **at)
 	return job;
 }
 
-/* Where the first of a kind is linked; NULL for none. */
+/* The link to the first of a kind; NULL for none. */
 static struct opd_job **find_kind(struct opd_job **waiting, enum opd_job_kind kind)
 {
 	for (; *waiting; waiting = &(*waiting)->next)
@@ -75,7 +77,7 @@ struct opd_job *opd_jobs_take(struct opd_job **waiting)
 		return take_together(waiting, (*waiting)->kind);
 	if ((*at)->kind != OPD_JOB_QUIT)
 		return unlink_job(at);
-	/* Nothing is done after it, and nothing is asked for any more. */
+	/* Nothing is done after QUIT, and no request comes after it. */
 	if (find_kind(waiting, OPD_JOB_STATUS))
 		return take_together(waiting, OPD_JOB_STATUS);
 	job = unlink_job(at);
@@ -122,4 +124,85 @@ void opd_jobs_free(struct opd_job *jobs)
 		free(jobs->payload);
 		free(jobs);
 	}
+}
+
+/* ---- the queue ---- */
+
+static void notify(int fd)
+{
+	uint64_t one = 1;
+
+	/* An eventfd blocks only after 2^64 - 2 of these. */
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+int opd_job_queue_open(struct opd_job_queue *queue)
+{
+	*queue = (struct opd_job_queue){ .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+					 .done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	pthread_mutex_init(&queue->lock, NULL);
+	if (queue->wake_fd >= 0 && queue->done_fd >= 0)
+		return 0;
+	opd_job_queue_close(queue);
+	return -EMFILE;
+}
+
+void opd_job_queue_close(struct opd_job_queue *queue)
+{
+	if (queue->wake_fd >= 0)
+		close(queue->wake_fd);
+	if (queue->done_fd >= 0)
+		close(queue->done_fd);
+	queue->wake_fd = queue->done_fd = -1;
+	pthread_mutex_destroy(&queue->lock);
+}
+
+static void append_and_notify(struct opd_job_queue *queue, struct opd_job **list, struct opd_job *job, int fd)
+{
+	pthread_mutex_lock(&queue->lock);
+	opd_jobs_append(list, job);
+	pthread_mutex_unlock(&queue->lock);
+	notify(fd);
+}
+
+void opd_job_queue_submit(struct opd_job_queue *queue, struct opd_job *job)
+{
+	append_and_notify(queue, &queue->submitted, job, queue->wake_fd);
+}
+
+void opd_job_queue_give_back(struct opd_job_queue *queue, struct opd_job *job)
+{
+	append_and_notify(queue, &queue->done, opd_job_spread(job), queue->done_fd);
+}
+
+struct opd_job *opd_job_queue_next(struct opd_job_queue *queue)
+{
+	struct opd_job *job;
+	uint64_t wakes;
+	bool more;
+
+	if (read(queue->wake_fd, &wakes, sizeof(wakes)) < 0)
+		return NULL;
+	pthread_mutex_lock(&queue->lock);
+	job = opd_jobs_take(&queue->submitted);
+	more = queue->submitted;
+	pthread_mutex_unlock(&queue->lock);
+	if (more)
+		notify(queue->wake_fd);
+	return job;
+}
+
+struct opd_job *opd_job_queue_take_done(struct opd_job_queue *queue)
+{
+	struct opd_job *jobs;
+	uint64_t wakes;
+
+	if (read(queue->done_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
+		return NULL;
+	pthread_mutex_lock(&queue->lock);
+	jobs = queue->done;
+	queue->done = NULL;
+	pthread_mutex_unlock(&queue->lock);
+	return jobs;
 }

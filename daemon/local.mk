@@ -14,24 +14,26 @@ include $(srcdir)/daemon/pipeline/local.mk
 # The daemon around it: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
+	daemon/background.c daemon/background.h \
 	daemon/control.c \
-	daemon/dump.c \
+	daemon/dump.c daemon/dump.h \
 	daemon/jobs.c daemon/jobs.h \
 	daemon/journal.c daemon/journal.h \
+	daemon/main_thread.h \
 	daemon/opd.c daemon/opd.h \
 	daemon/privileges.c daemon/privileges.h \
-	daemon/resume.c \
+	daemon/recording.c daemon/recording.h \
+	daemon/resume.c daemon/resume.h \
 	daemon/retain.c daemon/retain.h \
 	daemon/rotate.c daemon/rotate.h \
 	daemon/server.c daemon/server.h \
 	daemon/service.c daemon/service.h \
 	daemon/session.c \
-	daemon/state.h \
-	daemon/status.c \
+	daemon/status.c daemon/status.h \
 	daemon/sync.c daemon/sync.h \
-	daemon/turn.c \
+	daemon/turn.c daemon/turn.h \
 	daemon/unwritten.c daemon/unwritten.h \
-	daemon/write_out.h
+	daemon/write_out.c daemon/write_out.h
 daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 sbin_PROGRAMS += daemon/opd

@@ -14,7 +14,7 @@
 #include "daemon/jit/space.h"
 #include "daemon/journal.h"
 #include "libop/base/log.h"
-#include "daemon/state.h"
+#include "daemon/main_thread.h"
 #include "daemon/privileges.h"
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
@@ -223,7 +223,7 @@ static int on_jobs_done(sd_event_source *source OP_UNUSED, int fd OP_UNUSED, uin
 	struct opd *opd = arg;
 	struct opd_job *next;
 
-	for (struct opd_job *job = opd_sync_take_done(&opd->sync); job; job = next) {
+	for (struct opd_job *job = opd_job_queue_take_done(&opd->sync.queue); job; job = next) {
 		next = job->next;
 		opd_job_done(opd, job);
 		free(job->payload);
@@ -251,7 +251,7 @@ static void fill_status(struct opd *opd)
 /* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
 static void take_result(struct opd *opd)
 {
-	for (struct opd_job *job = opd->sync.done; job; job = job->next) {
+	for (struct opd_job *job = opd->sync.queue.done; job; job = job->next) {
 		if (job->kind != OPD_JOB_QUIT)
 			continue;
 		free(job->arg);
@@ -266,8 +266,8 @@ static void fini_sync(struct opd *opd)
 	opd_quit(opd);
 	opd_sync_stop(&opd->sync);
 	take_result(opd);
-	opd_jobs_free(opd->sync.submitted);
-	opd_jobs_free(opd->sync.done);
+	opd_jobs_free(opd->sync.queue.submitted);
+	opd_jobs_free(opd->sync.queue.done);
 	opd_jobs_free(opd->quit_job);
 }
 
@@ -284,7 +284,7 @@ static int init_sync(struct opd *opd)
 		opd_jobs_free(opd->quit_job);
 		return opd_fail("cannot start the sync thread: %s", strerror(-err));
 	}
-	err = sd_event_add_io(opd->loop, NULL, opd_sync_done_fd(&opd->sync), EPOLLIN, on_jobs_done, opd);
+	err = sd_event_add_io(opd->loop, NULL, opd->sync.queue.done_fd, EPOLLIN, on_jobs_done, opd);
 	if (err >= 0)
 		return 0;
 	fini_sync(opd);
@@ -293,7 +293,7 @@ static int init_sync(struct opd *opd)
 
 static int init_service(struct opd *opd)
 {
-	int err = opd_service_open(&opd->service, opd->loop, &opd->sync);
+	int err = opd_service_open(&opd->service, opd->loop, &opd->sync.queue);
 
 	return err ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
 }
@@ -330,48 +330,6 @@ static const struct {
 	{ "server", opd_init_server, opd_fini_server },
 };
 
-/* What was configured is used; where the plan says that it is short, the user should know before samples are lost. */
-static void tell_rings(const struct opd *opd)
-{
-	const struct opd_capture *capture = &opd->pipeline.capture;
-	const struct opd_plan *plan = &capture->plan;
-
-	if (capture->ring_bytes < plan->need_bytes)
-		op_log(OP_LOG_WARNING,
-			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
-			"(a turn of %llu ms, %s)",
-			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
-			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
-			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
-}
-
-/* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
-static void tell_host(const struct opd *opd)
-{
-	if (!opd->setup.nr_events && !opd->status.has_pmu)
-		op_log(OP_LOG_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
-			opd->default_event.name, (unsigned long long)opd->default_event.count);
-	tell_rings(opd);
-	if (opd->setup.image_filter)
-		op_log(OP_LOG_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
-	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);
-	opd_privileges_report();
-}
-
-void opd_ready(struct opd *opd, bool profiling)
-{
-	const struct op_log_field fields[] = {
-		{ .name = "OPD_CPUS", .number = opd->pipeline.capture.nr_online },
-		{ .name = "OPD_SESSION_DIR", .text = opd->session_dir },
-		{ .name = "OPD_PROFILING", .text = profiling ? "yes" : "no" },
-	};
-
-	tell_host(opd);
-	op_log_with(OP_LOG_INFO, fields, op_array_size(fields), "ready: %zu CPUs, session directory %s, %s",
-		     opd->pipeline.capture.nr_online, opd->session_dir, profiling ? "profiling" : "paused");
-	opd_service_ready(&opd->service, profiling);
-}
-
 /* Whoever asked for a daemon that is paused asked for this one. */
 static bool is_to_profile(const struct opd *opd)
 {
@@ -396,7 +354,7 @@ static int begin(struct opd *opd)
 	if (!job)
 		return opd_fail("no memory");
 	opd->starting = true;
-	opd_sync_submit(&opd->sync, job);
+	opd_job_queue_submit(&opd->sync.queue, job);
 	return 0;
 }
 

@@ -1,39 +1,57 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the user asked for last, profiling or not, is kept for the next daemon; the disk is waited for by a thread of its own. */
-#include <errno.h>
+#include "daemon/resume.h"
 
-#include "daemon/sync.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 
 struct keeping {
-	struct opd_sync *sync;
+	struct opd_resume *resume;
 	struct opd_job *job;
 };
 
-/*
- * Of two that run at once the later one must not write what the earlier one was asked for. What the file says already is not
- * written again, unless it may not have come to the disk.
- */
-static int keep_latest(struct opd_sync *sync)
+void opd_resume_init(struct opd_resume *resume, int session_fd, const char *session_dir, struct opd_background *background,
+		     struct opd_job_queue *queue)
 {
-	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-	static bool is_unsure;
-	int session_fd = sync->pipeline->count.session_fd, err = 0;
+	*resume = (struct opd_resume){
+		.background = background, .queue = queue, .session_fd = session_fd, .session_dir = session_dir
+	};
+	pthread_mutex_init(&resume->lock, NULL);
+	pthread_mutex_init(&resume->writing, NULL);
+}
+
+void opd_resume_free(struct opd_resume *resume)
+{
+	pthread_mutex_destroy(&resume->lock);
+	pthread_mutex_destroy(&resume->writing);
+}
+
+/*
+ * Two may run at once: both write the latest wish, one after the other. What the file says already is not written again, unless
+ * it may not have reached the disk.
+ */
+static int write_latest(struct opd_resume *resume)
+{
+	int session_fd = resume->session_fd, err = 0;
 	bool on;
 
-	pthread_mutex_lock(&one_at_a_time);
-	pthread_mutex_lock(&sync->lock);
-	on = sync->wants_profiling;
-	pthread_mutex_unlock(&sync->lock);
-	if (is_unsure || op_session_wants_profiling(session_fd, !on) != on)
+	pthread_mutex_lock(&resume->writing);
+	pthread_mutex_lock(&resume->lock);
+	on = resume->wanted;
+	pthread_mutex_unlock(&resume->lock);
+	if (resume->is_unsure || op_session_wants_profiling(session_fd, !on) != on)
 		err = op_session_want_profiling(session_fd, on);
-	is_unsure = err && (is_unsure || op_session_wants_profiling(session_fd, !on) == on);
-	pthread_mutex_unlock(&one_at_a_time);
+	resume->is_unsure = err && (resume->is_unsure || op_session_wants_profiling(session_fd, !on) == on);
+	pthread_mutex_unlock(&resume->writing);
 	return err;
 }
 
-void opd_sync_fail_keeping(const struct opd_sync *sync, struct opd_job *job, int err)
+/* The switch itself has succeeded. */
+static void fail(const struct opd_resume *resume, struct opd_job *job, int err)
 {
 	bool on = job->kind == OPD_JOB_START;
 
@@ -41,39 +59,35 @@ void opd_sync_fail_keeping(const struct opd_sync *sync, struct opd_job *job, int
 	job->is_of_session = true;
 	snprintf(job->message, sizeof(job->message),
 		 "profiling has %s, but the next opd may begin %s it: cannot write %s/" OP_SESSION_PROFILING ": %s",
-		 on ? "begun" : "stopped", on ? "without" : "with", sync->status->session_dir, strerror(-err));
+		 on ? "begun" : "stopped", on ? "without" : "with", resume->session_dir, strerror(-err));
 }
 
-static void *run(void *arg)
+static void run(void *arg)
 {
 	struct keeping keeping = *(struct keeping *)arg;
 	int err;
 
 	free(arg);
-	pthread_setname_np(pthread_self(), "opd-keep");
-	err = keep_latest(keeping.sync);
+	err = write_latest(keeping.resume);
 	if (err)
-		opd_sync_fail_keeping(keeping.sync, keeping.job, err);
-	opd_sync_give_back(keeping.sync, keeping.job);
-	opd_sync_thread_ends(keeping.sync);
-	return NULL;
+		fail(keeping.resume, keeping.job, err);
+	opd_job_queue_give_back(keeping.resume->queue, keeping.job);
 }
 
-int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job)
+int opd_resume_keep(struct opd_resume *resume, struct opd_job *job)
 {
 	struct keeping *keeping = malloc(sizeof(*keeping));
-	int err;
+	int err = keeping ? 0 : -ENOMEM;
 
-	if (!keeping)
-		return -ENOMEM;
-	*keeping = (struct keeping){ sync, job };
-	pthread_mutex_lock(&sync->lock);
-	sync->wants_profiling = job->kind == OPD_JOB_START;
-	pthread_mutex_unlock(&sync->lock);
-	opd_sync_thread_begins(sync);
-	err = opd_sync_start_thread(run, keeping);
+	if (!err) {
+		*keeping = (struct keeping){ resume, job };
+		pthread_mutex_lock(&resume->lock);
+		resume->wanted = job->kind == OPD_JOB_START;
+		pthread_mutex_unlock(&resume->lock);
+		err = opd_background_start(resume->background, "opd-keep", run, keeping);
+	}
 	if (err) {
-		opd_sync_thread_ends(sync);
+		fail(resume, job, err);
 		free(keeping);
 	}
 	return err;

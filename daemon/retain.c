@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "libop/base/log.h"
-#include "daemon/sync.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/base/log.h"
 #include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
@@ -20,15 +19,15 @@
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
-#define REMOVE_TRIES   8  /* more than what is written into a session once it is closed: its table, its ledger, its mark */
-#define GROWN_SHARE    16 /* of SessionMaxUse: what the current session takes more until the sessions are weighed again */
+#define REMOVE_TRIES   8  /* a closed session still gets its table, its ledger and its mark: fewer files than this */
+#define GROWN_SHARE    16 /* the sessions are weighed again when the current one has grown by this part of SessionMaxUse */
 
-/* ---- what there is ---- */
+/* ---- weighing the sessions ---- */
 
 struct look {
-	struct opd_retention *retention; /* as it was */
+	struct opd_retention *retention; /* as the last call left it */
 	int session_fd;
-	struct opd_retained *sessions; /* as it is */
+	struct opd_retained *sessions; /* now */
 	size_t nr_sessions;
 };
 
@@ -56,7 +55,7 @@ static void read_ledger(int session_fd, const char *path, struct opd_retained *s
 	close(fd);
 }
 
-static int look_at(const char *name, void *arg)
+static int add_session(const char *name, void *arg)
 {
 	struct look *look = arg;
 	const struct opd_retained *known = find(look->retention, name);
@@ -74,14 +73,14 @@ static int look_at(const char *name, void *arg)
 		*session = *known;
 		return 0;
 	}
-	*session = (struct opd_retained){ .told = known && known->told };
+	*session = (struct opd_retained){ .is_reported = known && known->is_reported };
 	memcpy(session->name, name, strlen(name) + 1);
 	snprintf(path, sizeof(path), "samples/%s", name);
 	read_ledger(look->session_fd, path, session);
 	return op_session_disk_bytes(look->session_fd, path, &session->disk_bytes) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* Those that may not go first, then the oldest; one that ends in the time to come is the newest. */
+/* Those that may not go come first, then the oldest. One that ends in the future is the newest. */
 static int compare_age(const void *a, const void *b)
 {
 	const struct opd_retained *left = a, *right = b;
@@ -107,10 +106,10 @@ static void weigh(struct opd_retention *retention)
 	retention->weighed = true;
 }
 
-static int look_around(struct opd_retention *retention, int session_fd)
+static int weigh_sessions(struct opd_retention *retention, int session_fd)
 {
 	struct look look = { .retention = retention, .session_fd = session_fd };
-	int err = op_session_visit_dir(session_fd, "samples", look_at, &look);
+	int err = op_session_visit_dir(session_fd, "samples", add_session, &look);
 
 	if (err) {
 		free(look.sessions);
@@ -125,14 +124,14 @@ static int look_around(struct opd_retention *retention, int session_fd)
 	return 0;
 }
 
-/* ---- what goes ---- */
+/* ---- removing ---- */
 
 struct rest {
 	int session_fd, err; /* the first */
-	uint64_t bytes;      /* that stay */
+	uint64_t bytes;      /* that could not be removed */
 };
 
-/* What an earlier call could not remove, or a kill left. */
+/* An earlier call could not remove it, or a kill left it. */
 static int remove_rest(const char *name, void *arg)
 {
 	struct rest *rest = arg;
@@ -151,7 +150,7 @@ static int remove_rest(const char *name, void *arg)
 	return 0;
 }
 
-/* Of a session that could not be removed. One that has lost nothing goes back to where readers look for it. */
+/* What is left of a session that could not be removed. One that is complete goes back to where readers look for it. */
 static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *session, const char *from, const char *to)
 {
 	uint64_t left;
@@ -161,15 +160,15 @@ static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *sessi
 	return left >= session->disk_bytes && op_file_rename_below(session_fd, to, from) ? session->disk_bytes : left;
 }
 
-static void tell_why_not(struct opd_retained *session, const char *why, int err)
+static void report_failure(struct opd_retained *session, const char *why, int err)
 {
-	if (!session->told)
+	if (!session->is_reported)
 		op_log(OP_LOG_WARNING, "cannot remove session %s (%s): %s; the next oldest goes in its place, and it is tried again",
 			session->name, why, strerror(-err));
-	session->told = true;
+	session->is_reported = true;
 }
 
-/* One that was closed just now may still be written to the disk, and be given its table of images while it is emptied. */
+/* A session that was just closed is still written: it may get its table while it is emptied. */
 static int remove_all(int session_fd, const char *path)
 {
 	int err, nr_tries = 0;
@@ -194,7 +193,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 		session->disk_bytes = err ? bytes_that_stay(session_fd, session, from, to) : 0;
 	}
 	if (err) {
-		tell_why_not(session, why, err);
+		report_failure(session, why, err);
 		return err;
 	}
 	retention->nr_removed++;
@@ -212,10 +211,10 @@ static uint64_t free_bytes(int session_fd)
 struct limits {
 	const struct op_config *config;
 	int session_fd;
-	uint64_t now_ns; /* that ages are reckoned to; 0: nothing is too old */
+	uint64_t now_ns; /* ages are taken from it; 0: nothing is too old */
 };
 
-/* Why a session has to go; NULL: it need not. */
+/* Why a session has to go; NULL: it stays. */
 static const char *reason(const struct opd_retained *session, const struct limits *limits, uint64_t used)
 {
 	const struct op_config *config = limits->config;
@@ -230,7 +229,7 @@ static const char *reason(const struct opd_retained *session, const struct limit
 	return NULL;
 }
 
-/* Of those that were closed by time. */
+/* Of the sessions that were closed by time. */
 static uint64_t newest_end_ns(const struct opd_retention *retention)
 {
 	uint64_t newest_ns = 0;
@@ -241,7 +240,7 @@ static uint64_t newest_end_ns(const struct opd_retention *retention)
 	return newest_ns;
 }
 
-static int look_at_clock(struct opd_retention *retention, struct limits *limits)
+static int check_clock(struct opd_retention *retention, struct limits *limits)
 {
 	uint64_t keep_us = limits->config->session_keep_us;
 
@@ -251,7 +250,7 @@ static int look_at_clock(struct opd_retention *retention, struct limits *limits)
 			    newest_end_ns(retention), &limits->now_ns);
 }
 
-/* Those that cannot go are passed over: they must not keep the others, which fill the disk. */
+/* A session that cannot be removed must not keep the others, which fill the disk. */
 static int remove_what_must_go(struct opd_retention *retention, const struct limits *limits, uint64_t rest_bytes)
 {
 	uint64_t used = rest_bytes + retention->kept_bytes + retention->current_bytes;
@@ -278,127 +277,120 @@ int opd_retain(struct opd_retention *retention, int session_fd, const struct op_
 	struct limits limits = { .config = config, .session_fd = session_fd };
 	struct rest rest = { .session_fd = session_fd };
 	int tmp_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &rest),
-	    err = look_around(retention, session_fd), clock_err = err ? 0 : look_at_clock(retention, &limits),
+	    err = weigh_sessions(retention, session_fd), clock_err = err ? 0 : check_clock(retention, &limits),
 	    remove_err = err ? 0 : remove_what_must_go(retention, &limits, rest.bytes);
 
 	return err ? err : tmp_err ? tmp_err : rest.err ? rest.err : clock_err ? clock_err : remove_err;
 }
 
-/* ---- now and then ---- */
+/* ---- in the background ---- */
 
-static void *run(void *arg)
+static void set_runs(struct opd_retention *retention, bool runs)
+{
+	pthread_mutex_lock(&retention->lock);
+	retention->runs = runs;
+	pthread_mutex_unlock(&retention->lock);
+}
+
+static bool is_running(struct opd_retention *retention)
+{
+	bool runs;
+
+	pthread_mutex_lock(&retention->lock);
+	runs = retention->runs;
+	pthread_mutex_unlock(&retention->lock);
+	return runs;
+}
+
+static void run(void *arg)
 {
 	static struct op_rate rate;
-	struct opd_sync *sync = arg;
-	int session_fd = sync->pipeline->count.session_fd, err;
-	struct op_config config = { 0 };
+	struct opd_retention *retention = arg;
+	const struct op_config *config = &retention->thread_config;
+	int err = config->session_interval_us ? opd_retain(retention, retention->session_fd, config)
+					      : weigh_sessions(retention, retention->session_fd);
 
-	pthread_setname_np(pthread_self(), "opd-retain");
-	pthread_mutex_lock(&sync->lock);
-	op_config_adopt(&config, sync->config); /* a reload may change it */
-	pthread_mutex_unlock(&sync->lock);
-	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config)
-					 : look_around(&sync->retention, session_fd);
 	if (err)
 		op_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
-	pthread_mutex_lock(&sync->lock);
-	sync->retaining = false;
-	sync->nr_dumps_under_way--;
-	pthread_cond_signal(&sync->dump_ended);
-	pthread_mutex_unlock(&sync->lock);
-	return NULL;
+	set_runs(retention, false);
 }
 
-/* False when it runs already. */
-static bool claim(struct opd_sync *sync)
+/* ---- sync thread ---- */
+
+void opd_retention_init(struct opd_retention *retention, int session_fd, const struct op_config *config,
+			struct opd_file_limit *limit, struct opd_background *background)
 {
-	bool idle;
-
-	pthread_mutex_lock(&sync->lock);
-	idle = !sync->retaining;
-	if (idle) {
-		sync->retaining = true;
-		sync->nr_dumps_under_way++;
-	}
-	pthread_mutex_unlock(&sync->lock);
-	return idle;
-}
-
-/* By so much that it is not left to the next time. */
-static bool has_grown(const struct opd_file_limit *limit, uint64_t most)
-{
-	return most && opd_file_limit_bytes(limit) - limit->weighed_bytes > most / GROWN_SHARE;
-}
-
-/* What the others leave of SessionMaxUse, but at least half of it, so that a quarter is far from where what is new is kept less apart. */
-static void give_room(struct opd_sync *sync)
-{
-	const struct opd_retention *retention = &sync->retention;
-	uint64_t most = sync->config->session_max_use, others_bytes = retention->is_known ? retention->others_bytes : most;
-
-	if (sync->config->session_interval_us)
-		opd_file_limit_give(&sync->pipeline->count.limit, most - op_min_u64(others_bytes, most / 2));
-}
-
-void opd_retain_note_closed(struct opd_sync *sync)
-{
-	uint64_t disk_bytes = opd_file_limit_bytes(&sync->pipeline->count.limit);
-
-	sync->retention.closed_bytes += disk_bytes;
-	sync->retention.others_bytes += disk_bytes;
-	give_room(sync);
-}
-
-bool opd_retain_may_close(const struct opd_sync *sync)
-{
-	const struct opd_retention *retention = &sync->retention;
-	uint64_t most = sync->config->session_max_use, others_bytes = retention->others_bytes;
-
-	if (!retention->is_known || others_bytes > most)
-		return false;
-	return others_bytes <= most / 2 || opd_file_limit_bytes(&sync->pipeline->count.limit) <= most - others_bytes;
-}
-
-static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
-{
-	struct opd_retention *retention = &sync->retention;
-
-	pthread_mutex_lock(&sync->lock);
-	if (!sync->retaining && retention->weighed) {
-		if (retention->nr_begun == limit->nr_begun)
-			opd_file_limit_weigh(limit, retention->current_bytes, retention->taken_bytes);
-		retention->others_bytes = retention->kept_bytes + retention->closed_bytes; /* these may be among those, or not */
-		retention->is_known = true;
-		retention->weighed = false;
-	}
-	pthread_mutex_unlock(&sync->lock);
-	give_room(sync);
-}
-
-void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
-{
-	const struct op_config *config = sync->config;
-	struct opd_file_limit *limit = &sync->pipeline->count.limit;
-
-	if (!config->session_interval_us && !config->session_max_use)
-		return;
-	take_weight(sync, limit);
-	if ((now_ns < sync->retention.due_ns && !has_grown(limit, config->session_max_use)) || !claim(sync))
-		return;
-	sync->retention.due_ns = now_ns + INTERVAL_NS;
-	sync->retention.taken_bytes = opd_file_limit_bytes(limit);
-	sync->retention.nr_begun = limit->nr_begun;
-	sync->retention.closed_bytes = 0;
-	if (opd_sync_start_thread(run, sync) == 0)
-		return;
-	pthread_mutex_lock(&sync->lock);
-	sync->retaining = false;
-	sync->nr_dumps_under_way--;
-	pthread_mutex_unlock(&sync->lock);
+	*retention = (struct opd_retention){
+		.session_fd = session_fd, .config = config, .limit = limit, .background = background
+	};
+	pthread_mutex_init(&retention->lock, NULL);
 }
 
 void opd_retention_free(struct opd_retention *retention)
 {
 	free(retention->sessions);
+	pthread_mutex_destroy(&retention->lock);
 	*retention = (struct opd_retention){ 0 };
+}
+
+/* The current session gets what the others leave of SessionMaxUse, at least half of it. */
+static void limit_current(struct opd_retention *retention)
+{
+	uint64_t most = retention->config->session_max_use, others_bytes = retention->is_known ? retention->others_bytes : most;
+
+	if (retention->config->session_interval_us)
+		opd_file_limit_give(retention->limit, most - op_min_u64(others_bytes, most / 2));
+}
+
+void opd_retain_note_closed(struct opd_retention *retention)
+{
+	uint64_t disk_bytes = opd_file_limit_bytes(retention->limit);
+
+	retention->closed_bytes += disk_bytes;
+	retention->others_bytes += disk_bytes;
+	limit_current(retention);
+}
+
+bool opd_retain_may_close(const struct opd_retention *retention)
+{
+	uint64_t most = retention->config->session_max_use, others_bytes = retention->others_bytes;
+
+	if (!retention->is_known || others_bytes > most)
+		return false;
+	return others_bytes <= most / 2 || opd_file_limit_bytes(retention->limit) <= most - others_bytes;
+}
+
+static void take_weights(struct opd_retention *retention)
+{
+	if (!is_running(retention) && retention->weighed) {
+		if (retention->nr_begun == retention->limit->nr_begun)
+			opd_file_limit_weigh(retention->limit, retention->current_bytes, retention->taken_bytes);
+		/* The closed sessions may have been weighed with the others, or not. */
+		retention->others_bytes = retention->kept_bytes + retention->closed_bytes;
+		retention->is_known = true;
+		retention->weighed = false;
+	}
+	limit_current(retention);
+}
+
+void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns)
+{
+	const struct op_config *config = retention->config;
+	uint64_t most = config->session_max_use;
+	bool has_grown;
+
+	if (!config->session_interval_us && !most)
+		return;
+	take_weights(retention);
+	has_grown = most && opd_file_limit_bytes(retention->limit) - retention->limit->weighed_bytes > most / GROWN_SHARE;
+	if ((now_ns < retention->due_ns && !has_grown) || is_running(retention))
+		return;
+	retention->due_ns = now_ns + INTERVAL_NS;
+	retention->taken_bytes = opd_file_limit_bytes(retention->limit);
+	retention->nr_begun = retention->limit->nr_begun;
+	retention->closed_bytes = 0;
+	op_config_adopt(&retention->thread_config, config);
+	set_runs(retention, true);
+	if (opd_background_start(retention->background, "opd-retain", run, retention))
+		set_runs(retention, false);
 }

@@ -4,84 +4,87 @@
 #include <errno.h>
 
 #include "daemon/count/jit_objects.h"
-#include "libop/base/log.h"
-#include "daemon/sync.h"
 #include "libop/base/clock.h"
-#include "libop/session/close.h"
+#include "libop/base/log.h"
 #include "libop/base/sys.h"
+#include "libop/session/close.h"
 
-#define NS_PER_US  1000u
-#define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
-#define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
-#define HELD_NS    (10 * (uint64_t)OP_NS_PER_S) /* until it is told */
-#define USE_SHARE  4                            /* of SessionMaxUse: what a session takes until it is closed before its time */
-#define STEP_NS    (int64_t) OP_NS_PER_S        /* less is the clock being slewed */
+#define NS_PER_US       1000u
+#define NS_PER_MIN      (60 * (uint64_t)OP_NS_PER_S)
+#define RETRY_NS        (10 * (uint64_t)OP_NS_PER_S)
+#define REPORT_AFTER_NS (10 * (uint64_t)OP_NS_PER_S) /* a session that is too large and goes on */
+#define USE_SHARE       4                            /* a session may take this part of SessionMaxUse before it is closed early */
+#define STEP_NS         (int64_t) OP_NS_PER_S        /* a smaller difference is the clock being slewed */
 
 /* ---- closing ---- */
 
-/* Nothing of the session that was closed is known any more; numbers of images and the counters of the capture go on. */
-static void begin_next(struct opd_sync *sync)
+/* Forgets everything of the closed session but the numbers of images and the counters of the capture. */
+static void begin_next(struct opd_rotation *rotation)
 {
-	struct opd_pipeline *pipeline = sync->pipeline;
+	struct opd_pipeline *pipeline = rotation->recording->pipeline;
 
-	opd_retain_note_closed(sync);
+	opd_retain_note_closed(rotation->retention);
 	opd_count_close_files(&pipeline->count);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
-	opd_ledger_turn_page(&sync->pipeline->ledger);
-	sync->rotation.nr_closed++;
-	sync->rotation.held_ns = 0;
-	sync->rotation.held_told = false;
-	sync->retention.due_ns = 0;
-	opd_sync_write_book(sync, OP_SESSION_open);
+	opd_ledger_begin_next(&pipeline->ledger);
+	rotation->nr_closed++;
+	rotation->too_large_ns = 0;
+	rotation->is_reported = false;
+	rotation->retention->due_ns = 0;
+	opd_recording_write_ledger(rotation->recording, OP_SESSION_open, false);
 }
 
-/* The ledger says closed before the session is: when it cannot be written, the session stays, and the ledger is as it was. */
-static int close_session(struct opd_sync *sync, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
+/* The ledger says "closed" before the session is closed. When the ledger cannot be written, the session stays as it is. */
+static int close_session(struct opd_recording *recording, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
 {
-	int session_fd = sync->pipeline->count.session_fd, err = opd_ledger_write(&sync->pipeline->ledger, ledger);
+	struct opd_count *count = &recording->pipeline->count;
+	int err = opd_ledger_write(&recording->pipeline->ledger, ledger);
 
 	if (err)
 		return err;
-	if (sync->pipeline->count.cookie_file)
-		opd_cookie_file_stop_publishing(sync->pipeline->count.cookie_file);
-	err = ledger->ended == OP_SESSION_saved ? op_session_close(session_fd, name) : op_session_close_timed(session_fd, name);
+	if (count->cookie_file)
+		opd_cookie_file_stop_publishing(count->cookie_file);
+	err = ledger->ended == OP_SESSION_saved ? op_session_close(count->session_fd, name)
+						: op_session_close_timed(count->session_fd, name);
 	if (err)
-		opd_sync_write_book(sync, OP_SESSION_open);
+		opd_recording_write_ledger(recording, OP_SESSION_open, false);
 	return err;
 }
 
-static int change_session(struct opd_sync *sync, const struct op_session_ledger *ledger, struct opd_job *job,
+static int change_session(struct opd_rotation *rotation, const struct op_session_ledger *ledger, struct opd_job *job,
 			  char name[OP_SESSION_NAME_BYTES])
 {
-	struct opd_pipeline *pipeline = sync->pipeline;
-	struct opd_write_out *out;
+	struct opd_recording *recording = rotation->recording;
+	struct opd_pipeline *pipeline = recording->pipeline;
+	struct opd_dump *dump;
 	int err;
 
 	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
-	err = opd_write_out_begin(sync, job, true, &out);
+	err = opd_dump_begin(&recording->dumps, job, true, &dump);
 	if (err)
 		return err;
-	err = close_session(sync, ledger, name);
+	err = close_session(recording, ledger, name);
 	if (err) {
-		opd_write_out_drop(out);
+		opd_dump_drop(dump);
 		return err;
 	}
-	begin_next(sync);
-	return opd_write_out_go(out);
+	begin_next(rotation);
+	return opd_dump_go(dump);
 }
 
-int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
+int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job)
 {
+	struct opd_recording *recording = rotation->recording;
 	struct op_session_ledger ledger;
 	int err;
 
-	opd_visit_all(&sync->visits);
-	opd_sync_look(sync, true);
-	err = opd_ledger_sum(&sync->pipeline->ledger, OP_SESSION_saved, &ledger);
+	opd_visit_all(&recording->visits);
+	opd_recording_look(recording, true);
+	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
-	err = op_session_ledger_is_empty(&ledger) ? -ENODATA : change_session(sync, &ledger, job, job->name);
+	err = op_session_ledger_is_empty(&ledger) ? -ENODATA : change_session(rotation, &ledger, job, job->name);
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -93,8 +96,8 @@ uint64_t opd_rotate_boundary(uint64_t wall_ns, uint64_t interval_ns)
 	return (wall_ns / interval_ns + 1) * interval_ns;
 }
 
-/* A boundary that a step back has moved away comes nearer again. */
-static void look_at_clock(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t interval_ns)
+/* After a step back the boundary is the next one by the new time. */
+static void check_clock(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t interval_ns)
 {
 	int64_t offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns(), step_ns = offset_ns - rotation->offset_ns;
 
@@ -103,82 +106,83 @@ static void look_at_clock(struct opd_rotation *rotation, uint64_t wall_ns, uint6
 	rotation->offset_ns = offset_ns;
 }
 
-static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns)
+static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t interval_ns)
 {
+	struct opd_recording *recording = rotation->recording;
 	struct op_session_ledger ledger;
 	char name[OP_SESSION_NAME_BYTES];
 	int err;
 
-	opd_sync_look(sync, true);
-	err = opd_ledger_sum(&sync->pipeline->ledger, OP_SESSION_rotated, &ledger);
+	opd_recording_look(recording, true);
+	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_rotated, &ledger);
 	if (err)
 		goto failed;
-	op_session_time_name(ledger.begin_ns, wall_ns < sync->rotation.due_ns || interval_ns % NS_PER_MIN, name);
+	op_session_time_name(ledger.begin_ns, wall_ns < rotation->due_ns || interval_ns % NS_PER_MIN, name);
 	if (op_session_ledger_is_empty(&ledger)) {
-		opd_ledger_turn_page(&sync->pipeline->ledger);
-		opd_sync_write_book(sync, OP_SESSION_open);
+		opd_ledger_begin_next(&recording->pipeline->ledger);
+		opd_recording_write_ledger(recording, OP_SESSION_open, false);
 	} else {
-		err = change_session(sync, &ledger, NULL, name);
+		err = change_session(rotation, &ledger, NULL, name);
+		if (!err)
+			op_log(OP_LOG_INFO, "session %s is closed", name);
 	}
-	if (!err && !op_session_ledger_is_empty(&ledger))
-		op_log(OP_LOG_INFO, "session %s is closed", name);
 	op_session_ledger_free(&ledger);
 	if (err)
 		goto failed;
-	sync->rotation.due_ns = opd_rotate_boundary(wall_ns, interval_ns);
+	rotation->due_ns = opd_rotate_boundary(wall_ns, interval_ns);
 	return;
 failed:
-	sync->rotation.nr_failed++;
+	rotation->nr_failed++;
 	op_log(OP_LOG_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
 }
 
-static void tell_held(struct opd_rotation *rotation, uint64_t now_ns)
+static void report_too_large(struct opd_rotation *rotation, uint64_t now_ns)
 {
-	if (!rotation->held_ns)
-		rotation->held_ns = now_ns;
-	if (rotation->held_told || now_ns - rotation->held_ns < HELD_NS)
+	if (!rotation->too_large_ns)
+		rotation->too_large_ns = now_ns;
+	if (rotation->is_reported || now_ns - rotation->too_large_ns < REPORT_AFTER_NS)
 		return;
-	rotation->held_told = true;
+	rotation->is_reported = true;
 	op_log(OP_LOG_WARNING, "the session takes more than a quarter of SessionMaxUse, but goes on: what the others take has to "
-			    "become less before");
+			       "become less before");
 }
 
-/* Too large, and what is closed can be removed before more is. */
-static bool is_to_be_closed(struct opd_sync *sync, uint64_t now_ns)
+/* The session is too large, and retention can remove closed sessions as fast as this one is closed. */
+static bool is_to_be_closed(struct opd_rotation *rotation, uint64_t now_ns)
 {
-	uint64_t most = sync->config->session_max_use, bytes = opd_file_limit_bytes(&sync->pipeline->count.limit);
+	uint64_t most = rotation->config->session_max_use;
 
-	if (!most || bytes <= most / USE_SHARE) {
-		sync->rotation.held_ns = 0;
+	if (!most || opd_file_limit_bytes(&rotation->recording->pipeline->count.limit) <= most / USE_SHARE) {
+		rotation->too_large_ns = 0;
 		return false;
 	}
-	if (opd_retain_may_close(sync))
+	if (opd_retain_may_close(rotation->retention))
 		return true;
-	tell_held(&sync->rotation, now_ns);
+	report_too_large(rotation, now_ns);
 	return false;
 }
 
-void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
+void opd_rotate_if_due(struct opd_rotation *rotation, uint64_t now_ns)
 {
-	uint64_t interval_ns = sync->config->session_interval_us * NS_PER_US, wall_ns = op_sys_wall_ns();
-	struct opd_rotation *rotation = &sync->rotation;
+	const struct opd_ledger *ledger = &rotation->recording->pipeline->ledger;
+	uint64_t interval_ns = rotation->config->session_interval_us * NS_PER_US, wall_ns = op_sys_wall_ns();
 	uint64_t nr_failed = rotation->nr_failed;
 
-	if (!interval_ns || !sync->pipeline->ledger.begun) {
+	if (!interval_ns || !ledger->begun) {
 		rotation->due_ns = 0;
 		return;
 	}
 	if (!rotation->due_ns) {
-		rotation->due_ns = opd_rotate_boundary(opd_ledger_begin_ns(&sync->pipeline->ledger), interval_ns);
+		rotation->due_ns = opd_rotate_boundary(opd_ledger_begin_ns(ledger), interval_ns);
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
-	look_at_clock(rotation, wall_ns, interval_ns);
-	if ((wall_ns < rotation->due_ns && !is_to_be_closed(sync, now_ns)) || now_ns < rotation->retry_ns)
+	check_clock(rotation, wall_ns, interval_ns);
+	if ((wall_ns < rotation->due_ns && !is_to_be_closed(rotation, now_ns)) || now_ns < rotation->retry_ns)
 		return;
 	if (wall_ns < rotation->due_ns)
 		op_log(OP_LOG_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
 	rotation->retry_ns = now_ns + RETRY_NS;
-	rotate(sync, wall_ns, interval_ns);
+	rotate(rotation, wall_ns, interval_ns);
 	if (rotation->nr_failed == nr_failed)
 		rotation->retry_ns = 0;
 }

@@ -18,12 +18,12 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return sd_event_source_set_time_relative(source, service->interval_usec);
 }
 
-int opd_service_open(struct opd_service *service, sd_event *loop, struct opd_sync *sync)
+int opd_service_open(struct opd_service *service, sd_event *loop, struct opd_job_queue *queue)
 {
 	uint64_t watchdog_usec = 0;
 	int err;
 
-	*service = (struct opd_service){ .sync = sync, .interval_usec = OPD_SERVICE_PULSE_SEC * USEC_PER_SEC };
+	*service = (struct opd_service){ .queue = queue, .interval_usec = OPD_SERVICE_PULSE_SEC * USEC_PER_SEC };
 	if (!getenv("NOTIFY_SOCKET"))
 		return 0;
 	service->has_watchdog = sd_watchdog_enabled(0, &watchdog_usec) > 0;
@@ -82,7 +82,7 @@ void opd_service_pulse(struct opd_service *service)
 		return;
 	job->kind = OPD_JOB_PULSE;
 	service->is_asked = true;
-	opd_sync_submit(service->sync, job);
+	opd_job_queue_submit(service->queue, job);
 }
 
 void opd_service_alive(struct opd_service *service, const struct opd_pulse *pulse)

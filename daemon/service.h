@@ -11,14 +11,15 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/sync.h"
+#include "daemon/jobs.h"
+#include "daemon/status.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
 #define OPD_SERVICE_PULSE_SEC 5 /* at most; a third of WatchdogSec= if that is less */
 
 struct opd_service {
-	struct opd_sync *sync;
+	struct opd_job_queue *queue;
 	sd_event_source *timer; /* NULL: nobody listens */
 	uint64_t interval_usec;
 	bool has_watchdog, is_asked, is_stopping;
@@ -26,7 +27,7 @@ struct opd_service {
 };
 
 /* Begins to ask. The loop and the sync thread are the caller's and live longer. 0 or -errno. */
-int opd_service_open(struct opd_service *service, sd_event *loop, struct opd_sync *sync) OP_NONNULL OP_MUST_CHECK;
+int opd_service_open(struct opd_service *service, sd_event *loop, struct opd_job_queue *queue) OP_NONNULL OP_MUST_CHECK;
 void opd_service_close(struct opd_service *service) OP_NONNULL;
 
 void opd_service_ready(struct opd_service *service, bool profiling) OP_NONNULL;

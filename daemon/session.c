@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libop/base/log.h"
-#include "daemon/state.h"
+#include "daemon/main_thread.h"
 #include "daemon/keep/recover.h"
 #include "libop/base/file.h"
 #include "libop/base/lock.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What `opcontrol --status` shows: the ledger, summed up for the control protocol. */
+#include "daemon/status.h"
+
 #include <errno.h>
 #include <unistd.h>
 
 #include "daemon/jit/space.h"
 #include "daemon/keep/event_sums.h"
-#include "daemon/sync.h"
-#include "daemon/unwritten.h"
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
 
@@ -46,26 +45,27 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->count.cookie_file->nr_damaged_lines;
 }
 
-static void fill_rings(const struct opd_sync *sync, struct op_status *status)
+static void fill_rings(const struct opd_recording *recording, const struct op_config *config, struct op_status *status)
 {
-	const struct opd_capture *capture = &sync->pipeline->capture;
+	const struct opd_capture *capture = &recording->pipeline->capture;
+	const struct opd_visit_counts *counts = &recording->visits.counts;
 
 	status->ring_bytes = capture->ring_bytes;
-	status->ring_is_auto = !sync->config->ring_bytes;
+	status->ring_is_auto = !config->ring_bytes;
 	status->ring_need_bytes = capture->plan.need_bytes;
 	status->swap_threads = capture->plan.nr_threads;
 	status->event_wait_ns = capture->plan.wait_ns;
 	status->turn_planned_ns = capture->plan.turn_ns;
-	status->visits = sync->visits.counts.nr_visits;
-	status->visits_ns = sync->visits.counts.visits_ns;
-	status->swapping_ns = sync->visits.counts.swapping_ns;
-	status->turns = sync->visits.counts.nr_turns;
-	status->turn_ns = sync->visits.counts.last_turn_ns;
-	status->turn_longest_ns = sync->visits.counts.longest_turn_ns;
+	status->visits = counts->nr_visits;
+	status->visits_ns = counts->visits_ns;
+	status->swapping_ns = counts->swapping_ns;
+	status->turns = counts->nr_turns;
+	status->turn_ns = counts->last_turn_ns;
+	status->turn_longest_ns = counts->longest_turn_ns;
 }
 
-/* Nobody is told of the memory view's: it has no ledger. */
-static size_t nr_events_told(const struct opd_capture *capture)
+/* Events of the memory view have no ledger. */
+static size_t nr_ledger_events(const struct opd_capture *capture)
 {
 	size_t nr = 0;
 
@@ -74,17 +74,18 @@ static size_t nr_events_told(const struct opd_capture *capture)
 	return nr;
 }
 
-static void fill_status(struct opd_sync *sync, struct op_status *status)
+static void fill_status(struct opd_recording *recording, const struct op_config *config, const struct op_status *fixed,
+			struct op_status *status)
 {
-	const struct opd_pipeline *pipeline = sync->pipeline;
+	struct opd_pipeline *pipeline = recording->pipeline;
 	uint64_t now_ns = op_now_ns();
 
-	*status = *sync->status;
+	*status = *fixed;
 	status->state = pipeline->capture.enabled ? OP_DAEMON_RUNNING : OP_DAEMON_PAUSED;
-	status->nr_events = (uint32_t)nr_events_told(&pipeline->capture);
+	status->nr_events = (uint32_t)nr_ledger_events(&pipeline->capture);
 	status->nr_cpus = (uint32_t)pipeline->capture.nr_cpus;
-	status->uptime_ns = now_ns - sync->begin_ns;
-	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
+	status->uptime_ns = now_ns - recording->begin_ns;
+	status->running_ns = recording->running_ns + (pipeline->capture.enabled ? now_ns - recording->running_since_ns : 0);
 	status->cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	status->rss_bytes = rss_bytes();
 	status->nr_files = pipeline->count.open.nr;
@@ -93,9 +94,9 @@ static void fill_status(struct opd_sync *sync, struct op_status *status)
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
-	status->dumps = sync->dumps;
-	fill_bounds(sync->pipeline, status->bounds);
-	status->bounds[OP_BOUND_sessions_not_written] = opd_unwritten_count(sync);
+	status->dumps = recording->dumps.nr_done;
+	fill_bounds(pipeline, status->bounds);
+	status->bounds[OP_BOUND_sessions_not_written] = opd_unwritten_count(&recording->dumps.unwritten);
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(status->ibs, &pipeline->ibs.counts[kind]);
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
@@ -105,22 +106,23 @@ static void fill_status(struct opd_sync *sync, struct op_status *status)
 	status->not_split = pipeline->resolver.cgroups.not_split;
 	status->of_unknown_cgroups = pipeline->resolver.cgroups.of_unknown;
 	memcpy(status->arcs, pipeline->count.arcs, sizeof(status->arcs));
-	fill_rings(sync, status);
+	fill_rings(recording, config, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }
 
-int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
+int opd_status_make(struct opd_recording *recording, const struct op_config *config, const struct op_status *fixed,
+		    struct opd_job *job)
 {
-	const struct opd_capture *capture = &sync->pipeline->capture;
+	const struct opd_capture *capture = &recording->pipeline->capture;
 	size_t events_at = sizeof(struct op_status);
-	size_t cpus_at = events_at + nr_events_told(capture) * sizeof(struct op_ledger_event);
+	size_t cpus_at = events_at + nr_ledger_events(capture) * sizeof(struct op_ledger_event);
 	size_t nr_bytes = cpus_at + capture->nr_cpus * sizeof(struct op_ledger_cpu);
 	uint8_t *payload = calloc(1, nr_bytes);
 	struct op_ledger_event *events;
 
 	if (!payload)
 		return -ENOMEM;
-	fill_status(sync, (struct op_status *)(void *)payload);
+	fill_status(recording, config, fixed, (struct op_status *)(void *)payload);
 	events = (struct op_ledger_event *)(void *)(payload + events_at);
 	for (size_t i = 0; i < capture->nr_events; i++)
 		if (capture->events[i].role != OP_EVENT_MEMORY)
@@ -132,9 +134,8 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
 	return 0;
 }
 
-int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job)
+int opd_pulse_make(const struct opd_capture *capture, struct opd_job *job)
 {
-	const struct opd_capture *capture = &sync->pipeline->capture;
 	struct opd_pulse *pulse = calloc(1, sizeof(*pulse));
 
 	if (!pulse)

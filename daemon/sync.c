@@ -1,132 +1,45 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/sync.h"
-#include "daemon/capture/kernel_source.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "daemon/count/jit_objects.h"
-#include "libop/base/log.h"
-#include "daemon/keep/stats_dir.h"
-#include "daemon/unwritten.h"
+#include "daemon/status.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/base/sys.h"
 
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
-#define LEDGER_FAILED   "cannot write the session's ledger"
 
 /* ---- jobs ---- */
 
-static int fail(struct opd_job *job, int err, const char *what)
+static void fail(struct opd_job *job, int err, const char *what)
 {
+	if (!err)
+		return;
 	job->error = err;
 	snprintf(job->message, sizeof(job->message), "%s: %s", what, strerror(-err));
-	return err;
 }
 
-static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
+static void write_jit_objects(struct opd_pipeline *pipeline)
 {
-	struct opd_capture *capture = &sync->pipeline->capture;
-	uint64_t now_ns;
-	int err;
-
-	if (capture->enabled == on)
-		return;
-	if (on)
-		opd_ledger_begin(&sync->pipeline->ledger);
-	err = opd_capture_enable(capture, on);
-	now_ns = op_now_ns();
-	if (capture->enabled)
-		sync->running_since_ns = now_ns;
-	else if (!on)
-		sync->running_ns += now_ns - sync->running_since_ns;
-	if (err)
-		fail(job, err, on ? "cannot enable sampling" : "cannot disable sampling");
+	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
 }
 
-/* An event that is stopped while it is throttled gets no record of the end. */
-static void end_throttling(struct opd_capture *capture, uint64_t now_ns)
-{
-	for (size_t c = 0; c < capture->nr_cpus; c++) {
-		for (size_t e = 0; e < capture->nr_events; e++) {
-			struct opd_event *event = &capture->cpus[c].events[e];
-
-			if (event->throttled_since_ns && now_ns > event->throttled_since_ns)
-				event->throttled_ns += now_ns - event->throttled_since_ns;
-			event->throttled_since_ns = 0;
-		}
-	}
-}
-
-static void stop(struct opd_sync *sync, struct opd_job *job)
-{
-	set_running(sync, job, false);
-	opd_visit_until_quiet(&sync->visits);
-	end_throttling(&sync->pipeline->capture, op_now_ns());
-}
-
-/* What could not be written, as far as something else is in the place of it. */
-static const char *name_failure(const struct opd_sync *sync, char text[256])
-{
-	const char *path = opd_ledger_in_the_way(&sync->pipeline->ledger);
-
-	snprintf(text, 256, "%s", LEDGER_FAILED);
-	if (path)
-		snprintf(text, 256, "%s, %s", LEDGER_FAILED, path);
-	return text;
-}
-
-static int write_book(struct opd_sync *sync, enum op_session_end ended)
-{
-	static struct op_rate rate;
-	char text[256];
-	struct op_session_ledger ledger;
-	int err;
-
-	sync->pipeline->ledger.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
-	err = opd_ledger_sum(&sync->pipeline->ledger, ended, &ledger);
-	if (!err) {
-		err = opd_ledger_write(&sync->pipeline->ledger, &ledger);
-		op_session_ledger_free(&ledger);
-	}
-	if (err)
-		op_log_failure(&rate, op_now_ns(), name_failure(sync, text), err);
-	return err;
-}
-
-int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
-{
-	/* A daemon that never sampled leaves nothing behind. */
-	if (!sync->running_since_ns)
-		return 0;
-	opd_count_flush(&sync->pipeline->count);
-	return write_book(sync, ended);
-}
-
-/* What is written all the same does not hide that the ledger was not. */
-static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
-{
-	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
-	char text[256];
-
-	if (err)
-		fail(job, err == -ENOENT ? -ESTALE : err, name_failure(sync, text)); /* the daemon is there */
-}
-
-/* What is left goes on to be the session's, and of it is said where it is. */
+/* The rest of an emptied session that could not be removed stays the session's. The message says where it is. */
 static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
 {
-	struct opd_count *count = &sync->pipeline->count;
+	struct opd_pipeline *pipeline = sync->recording.pipeline;
+	struct opd_count *count = &pipeline->count;
 	int limit_err = opd_file_limit_recount(&count->limit, count->session_fd);
 
-	opd_ledger_reset_to_rest(&sync->pipeline->ledger);
-	write_book(sync, OP_SESSION_open);
+	opd_ledger_reset_to_rest(&pipeline->ledger);
+	opd_recording_write_ledger(&sync->recording, OP_SESSION_open, true);
 	job->error = err;
 	snprintf(job->message, sizeof(job->message),
 		 "cannot empty the current session: " OP_SESSION_CURRENT
@@ -137,7 +50,8 @@ static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
 {
-	struct opd_pipeline *pipeline = sync->pipeline;
+	struct opd_recording *recording = &sync->recording;
+	struct opd_pipeline *pipeline = recording->pipeline;
 	int current_fd = op_session_open_current(pipeline->count.session_fd), err;
 	bool was_running = pipeline->capture.enabled;
 	char *path = NULL;
@@ -146,10 +60,8 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 		fail(job, current_fd, "nothing is removed: cannot look into " OP_SESSION_CURRENT);
 		return;
 	}
-	stop(sync, job);
-	pthread_mutex_lock(&sync->lock);
-	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
-	pthread_mutex_unlock(&sync->lock);
+	fail(job, opd_recording_stop(recording), "cannot disable sampling");
+	opd_dump_note_reset(&recording->dumps);
 	opd_count_close_files(&pipeline->count);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
@@ -161,20 +73,25 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (err)
 		keep_rest(sync, job, err, path);
 	else
-		opd_ledger_reset(&sync->pipeline->ledger);
+		opd_ledger_reset(&pipeline->ledger);
 	free(path);
 	pipeline->resolver.cgroups.not_split = pipeline->resolver.cgroups.of_unknown = 0;
 	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
-	sync->reported = (struct opd_losses){ 0 };
-	sync->visits.counts = (struct opd_visit_counts){ 0 };
+	sync->turns.reported = (struct opd_losses){ 0 };
+	recording->visits.counts = (struct opd_visit_counts){ 0 };
 	if (!was_running)
 		return;
-	set_running(sync, job, true);
-	opd_sync_write_book(sync, OP_SESSION_open);
+	fail(job, opd_recording_switch(recording, true), "cannot enable sampling");
+	opd_recording_write_ledger(recording, OP_SESSION_open, false);
 }
 
-static void fail_save(struct opd_job *job, int err)
+/* False: the job is given back by the background. */
+static bool save(struct opd_sync *sync, struct opd_job *job)
 {
+	int err = opd_rotate_save(&sync->rotation, job);
+
+	if (!err)
+		return false;
 	job->error = err == -ENOENT ? -ESTALE : err;
 	if (err == -EEXIST)
 		snprintf(job->message, sizeof(job->message), "there is a session %s already: nothing was saved", job->name);
@@ -182,85 +99,86 @@ static void fail_save(struct opd_job *job, int err)
 		snprintf(job->message, sizeof(job->message), "the current session has no samples: nothing was saved");
 	else
 		snprintf(job->message, sizeof(job->message), "cannot save the session as %s: %s", job->name, strerror(-err));
+	return true;
 }
 
-/* SIGHUP: what of the configuration takes effect at once. */
+/* What takes effect at once of a configuration that is read again; NULL: nothing. */
 static void reload(struct opd_sync *sync, const struct op_config *fresh)
 {
+	struct opd_count *count = &sync->recording.pipeline->count;
+
 	if (fresh) {
-		pthread_mutex_lock(&sync->lock);
 		op_config_adopt(sync->config, fresh);
-		pthread_mutex_unlock(&sync->lock);
-		sync->pipeline->count.max_open = opd_count_max_open(sync->config->max_open_files);
-		sync->pipeline->count.limit.max = sync->config->max_sample_files;
-		opd_file_limit_give(&sync->pipeline->count.limit, sync->config->session_max_use);
+		count->max_open = opd_count_max_open(sync->config->max_open_files);
+		count->limit.max = sync->config->max_sample_files;
+		opd_file_limit_give(&count->limit, sync->config->session_max_use);
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}
-	opd_count_release_files(&sync->pipeline->count);
+	opd_count_release_files(count);
 }
 
-/* True: the job is given back by somebody else. */
+/* False: the job is given back by the background. */
 static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 {
-	int err;
+	struct opd_recording *recording = &sync->recording;
 
 	if (job->kind == OPD_JOB_START) {
-		set_running(sync, job, true);
+		fail(job, opd_recording_switch(recording, true), "cannot enable sampling");
 	} else {
-		stop(sync, job);
-		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
+		fail(job, opd_recording_stop(recording), "cannot disable sampling");
+		write_jit_objects(recording->pipeline);
 	}
-	opd_sync_write_book(sync, OP_SESSION_open);
-	if (job->error || !job->keep)
-		return false;
-	err = opd_sync_keep_profiling(sync, job);
-	if (err)
-		opd_sync_fail_keeping(sync, job, err);
-	return !err;
+	opd_recording_write_ledger(recording, OP_SESSION_open, false);
+	return job->error || !job->keep || opd_resume_keep(&sync->resume, job) < 0;
+}
+
+/* Writes the samples even when the ledger cannot be written. False: the job is given back by the background. */
+static bool dump(struct opd_sync *sync, struct opd_job *job)
+{
+	struct opd_recording *recording = &sync->recording;
+	bool is_last = job->kind == OPD_JOB_QUIT;
+	char text[256];
+	int err;
+
+	if (is_last)
+		fail(job, opd_recording_stop(recording), "cannot disable sampling");
+	else
+		opd_visit_all(&recording->visits);
+	sync->quit = is_last;
+	opd_recording_look(recording, is_last);
+	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);
+	if (err) {
+		opd_recording_explain_ledger(recording, text);
+		fail(job, err == -ENOENT ? -ESTALE : err, text); /* -ENOENT means that there is no daemon */
+	}
+	write_jit_objects(recording->pipeline);
+	err = opd_dump_start(&recording->dumps, job);
+	fail(job, err, "cannot write the samples out");
+	return err;
 }
 
 static void do_job(struct opd_sync *sync, struct opd_job *job)
 {
-	int err;
+	bool is_done = true;
 
 	switch (job->kind) {
 	case OPD_JOB_STATUS:
-		err = opd_sync_make_status(sync, job);
-		if (err)
-			fail(job, err, "cannot make the status");
+		fail(job, opd_status_make(&sync->recording, sync->config, sync->status, job), "cannot make the status");
+		break;
+	case OPD_JOB_PULSE:
+		fail(job, opd_pulse_make(&sync->recording.pipeline->capture, job), "cannot sum up");
 		break;
 	case OPD_JOB_START:
 	case OPD_JOB_STOP:
-		if (switch_profiling(sync, job))
-			return;
-		break;
-	case OPD_JOB_PULSE:
-		err = opd_sync_make_pulse(sync, job);
-		if (err)
-			fail(job, err, "cannot sum up");
+		is_done = switch_profiling(sync, job);
 		break;
 	case OPD_JOB_SAVE:
-		err = opd_rotate_save(sync, job);
-		if (!err)
-			return; /* the thread that writes gives it back */
-		fail_save(job, err);
+		is_done = save(sync, job);
 		break;
 	case OPD_JOB_DUMP:
 	case OPD_JOB_QUIT:
-		if (job->kind == OPD_JOB_QUIT) {
-			stop(sync, job);
-			sync->quit = true;
-		} else {
-			opd_visit_all(&sync->visits);
-		}
-		opd_sync_look(sync, sync->quit);
-		write_book_or_fail(sync, job);
-		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
-		err = opd_sync_write_out(sync, job);
-		if (!err)
-			return; /* the thread that writes gives it back */
-		fail(job, err, "cannot write the samples out");
+		is_done = dump(sync, job);
 		break;
 	case OPD_JOB_RESET:
 		reset(sync, job);
@@ -269,144 +187,33 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		reload(sync, job->payload);
 		break;
 	}
-	opd_sync_give_back(sync, job);
-}
-
-static void notify(int fd)
-{
-	uint64_t one = 1;
-
-	/* An eventfd takes 2^64 - 2 of these before it would block. */
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-/* One, so that the rings are looked at before the next. */
-static void do_next_job(struct opd_sync *sync)
-{
-	struct opd_job *job;
-	uint64_t wakes;
-	bool more;
-
-	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
-		return;
-	pthread_mutex_lock(&sync->lock);
-	job = opd_jobs_take(&sync->submitted);
-	more = sync->submitted;
-	pthread_mutex_unlock(&sync->lock);
-	if (more)
-		notify(sync->wake_fd);
-	if (job)
-		do_job(sync, job);
-}
-
-static const char *remedy_of(int session_fd, int err)
-{
-	struct stat st;
-
-	if (!op_sys_fstat(session_fd, &st) && !st.st_nlink)
-		return "; somebody removed the session directory: opcontrol --shutdown and --start make another one";
-	switch (err) {
-	case -ENOSPC:
-	case -EDQUOT:
-		return "; make room: rm, or opcontrol --reset";
-	case -EISDIR:
-	case -ENOTDIR:
-	case -ELOOP:
-	case -ENXIO: /* a pipe */
-		return "; something else is in its place: remove that";
-	default:
-		return "";
-	}
-}
-
-static void add_remedy(const struct opd_sync *sync, struct opd_job *job)
-{
-	size_t length = strlen(job->message);
-
-	if (job->error && job->error != -EEXIST && job->error != -ENODATA)
-		snprintf(job->message + length, sizeof(job->message) - length, "%s",
-			 remedy_of(sync->pipeline->count.session_fd, job->error));
-}
-
-void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
-{
-	static const bool is_of_session[] = {
-		[OPD_JOB_DUMP] = true, [OPD_JOB_SAVE] = true, [OPD_JOB_RESET] = true, [OPD_JOB_QUIT] = true
-	};
-
-	if (job->is_of_session || is_of_session[job->kind])
-		add_remedy(sync, job);
-	job = opd_job_spread(job);
-	pthread_mutex_lock(&sync->lock);
-	opd_jobs_append(&sync->done, job);
-	pthread_mutex_unlock(&sync->lock);
-	notify(sync->done_fd);
-}
-
-void opd_sync_submit(struct opd_sync *sync, struct opd_job *job)
-{
-	pthread_mutex_lock(&sync->lock);
-	opd_jobs_append(&sync->submitted, job);
-	pthread_mutex_unlock(&sync->lock);
-	notify(sync->wake_fd);
-}
-
-int opd_sync_done_fd(const struct opd_sync *sync)
-{
-	return sync->done_fd;
-}
-
-struct opd_job *opd_sync_take_done(struct opd_sync *sync)
-{
-	struct opd_job *jobs;
-	uint64_t wakes;
-
-	if (read(sync->done_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
-		return NULL;
-	pthread_mutex_lock(&sync->lock);
-	jobs = sync->done;
-	sync->done = NULL;
-	pthread_mutex_unlock(&sync->lock);
-	return jobs;
+	if (is_done)
+		opd_job_queue_give_back(&sync->queue, job);
 }
 
 /* ---- the thread ---- */
-
-static int watch(const struct opd_sync *sync, int fd, uint32_t events, uint64_t tag)
-{
-	struct epoll_event event = { .events = events, .data.u64 = tag };
-
-	if (fd < 0)
-		return 0;
-	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-int opd_sync_watch_cpu(const struct opd_sync *sync, size_t index)
-{
-	const struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
-	uint32_t events = cpu->source->epoll_events;
-	struct opd_source_fds fds;
-	int err;
-
-	cpu->source->fds(cpu, &fds);
-	err = watch(sync, fds.samples[0], events, index);
-	if (!err)
-		err = watch(sync, fds.samples[1], events, index);
-	return err ? err : watch(sync, fds.sideband, events, sync->pipeline->capture.nr_cpus + index);
-}
 
 static int wait_ms(const struct opd_sync *sync)
 {
 	uint64_t now_ns = op_now_ns();
 
-	return now_ns >= sync->next_turn_ns ? 0 : (int)((sync->next_turn_ns - now_ns) / OP_NS_PER_MS + 1);
+	return now_ns >= sync->turns.next_ns ? 0 : (int)((sync->turns.next_ns - now_ns) / OP_NS_PER_MS + 1);
+}
+
+/* One job only: the rings are looked at before the next one. */
+static void do_next_job(struct opd_sync *sync)
+{
+	struct opd_job *job = opd_job_queue_next(&sync->queue);
+
+	if (job)
+		do_job(sync, job);
 }
 
 static void *run(void *arg)
 {
 	struct opd_sync *sync = arg;
-	struct opd_capture *capture = &sync->pipeline->capture;
+	struct opd_capture *capture = &sync->recording.pipeline->capture;
+	struct opd_visits *visits = &sync->recording.visits;
 
 	pthread_setname_np(pthread_self(), "opd-sync");
 	while (!sync->quit) {
@@ -418,79 +225,98 @@ static void *run(void *arg)
 			if (events[i].data.u64 == WAKE_TAG)
 				do_next_job(sync);
 			else if (events[i].data.u64 < capture->nr_cpus)
-				opd_visits_add(&sync->visits, &capture->cpus[events[i].data.u64]);
+				opd_visits_add(visits, &capture->cpus[events[i].data.u64]);
 			else
 				sideband = true;
 		}
 		if (sync->quit)
 			break;
-		if (sideband && !sync->visits.nr_due)
-			opd_visit_sideband(&sync->visits);
-		opd_visits_run(&sync->visits);
-		if (op_now_ns() >= sync->next_turn_ns)
-			opd_sync_turn(sync);
+		if (sideband && !visits->nr_due)
+			opd_visit_sideband(visits);
+		opd_visits_run(visits);
+		if (op_now_ns() >= sync->turns.next_ns)
+			opd_turn(&sync->turns);
 	}
 	return NULL;
 }
 
 static int watch_all(const struct opd_sync *sync)
 {
-	const struct opd_capture *capture = &sync->pipeline->capture;
-	int err = watch(sync, sync->wake_fd, EPOLLIN, WAKE_TAG);
+	const struct opd_capture *capture = &sync->recording.pipeline->capture;
+	struct epoll_event wake = { .events = EPOLLIN, .data.u64 = WAKE_TAG };
+	int err = epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, sync->queue.wake_fd, &wake) < 0 ? -errno : 0;
 
 	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
 		if (capture->cpus[i].online)
-			err = opd_sync_watch_cpu(sync, i);
+			err = opd_turn_watch_cpu(&sync->turns, i);
 	return err;
 }
 
 static void release(struct opd_sync *sync)
 {
-	if (sync->epoll_fd >= 0)
-		close(sync->epoll_fd);
-	if (sync->wake_fd >= 0)
-		close(sync->wake_fd);
-	if (sync->done_fd >= 0)
-		close(sync->done_fd);
-	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
-	opd_visits_free(&sync->visits);
-	sync->pipeline->count.ledger = NULL;
-	opd_ledger_close(&sync->pipeline->ledger);
+	struct opd_pipeline *pipeline = sync->recording.pipeline;
+
+	close(sync->epoll_fd);
+	opd_job_queue_close(&sync->queue);
+	opd_visits_free(&sync->recording.visits);
+	pipeline->count.ledger = NULL;
+	opd_ledger_close(&pipeline->ledger);
 	opd_retention_free(&sync->retention);
-	opd_unwritten_free(sync);
-	pthread_mutex_destroy(&sync->lock);
-	pthread_cond_destroy(&sync->dump_ended);
+	opd_dumps_free(&sync->recording.dumps);
+	opd_resume_free(&sync->resume);
+	opd_background_free(&sync->background);
 }
 
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
-		   bool was_unclean)
+static void connect_parts(struct opd_sync *sync, struct opd_pipeline *pipeline)
 {
-	int err = 0;
+	int session_fd = pipeline->count.session_fd;
 
-	*sync = (struct opd_sync){
-		.pipeline = pipeline,
-		.config = config,
-		.status = status,
-		.begin_ns = op_now_ns(),
-		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-		.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-		.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	opd_background_init(&sync->background);
+	sync->recording = (struct opd_recording){ .pipeline = pipeline, .begin_ns = op_now_ns() };
+	opd_dumps_init(&sync->recording.dumps, pipeline, &sync->background, &sync->queue);
+	opd_retention_init(&sync->retention, session_fd, sync->config, &pipeline->count.limit, &sync->background);
+	sync->rotation = (struct opd_rotation){
+		.recording = &sync->recording, .retention = &sync->retention, .config = sync->config
 	};
-	pthread_mutex_init(&sync->lock, NULL);
-	pthread_cond_init(&sync->dump_ended, NULL);
-	if (sync->epoll_fd < 0 || sync->wake_fd < 0 || sync->done_fd < 0)
-		err = -EMFILE;
+	sync->turns = (struct opd_turns){
+		.recording = &sync->recording,
+		.rotation = &sync->rotation,
+		.config = sync->config,
+		.session_dir = sync->status->session_dir,
+		.epoll_fd = sync->epoll_fd,
+	};
+	opd_resume_init(&sync->resume, session_fd, sync->status->session_dir, &sync->background, &sync->queue);
+}
+
+static int start_thread(struct opd_sync *sync, struct opd_pipeline *pipeline, bool was_unclean)
+{
+	int err = opd_visits_init(&sync->recording.visits, pipeline, pipeline->capture.plan.nr_threads);
+
 	if (!err)
-		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
-	if (!err)
-		err = opd_ledger_open(&sync->pipeline->ledger, pipeline->count.session_fd, &pipeline->capture, was_unclean);
-	pipeline->count.ledger = &sync->pipeline->ledger;
-	if (!err && sync->pipeline->ledger.is_mended)
-		write_book(sync, OP_SESSION_stopped);
+		err = opd_ledger_open(&pipeline->ledger, pipeline->count.session_fd, &pipeline->capture, was_unclean);
+	pipeline->count.ledger = &pipeline->ledger;
+	if (!err && pipeline->ledger.is_mended)
+		opd_recording_write_ledger(&sync->recording, OP_SESSION_stopped, true);
 	if (!err)
 		err = watch_all(sync);
-	if (!err)
-		err = -pthread_create(&sync->thread, NULL, run, sync);
+	return err ? err : -pthread_create(&sync->thread, NULL, run, sync);
+}
+
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, const struct op_status *status,
+		   bool was_unclean)
+{
+	int err;
+
+	*sync = (struct opd_sync){ .config = config, .status = status, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
+	if (sync->epoll_fd < 0)
+		return -EMFILE;
+	err = opd_job_queue_open(&sync->queue);
+	if (err) {
+		close(sync->epoll_fd);
+		return err;
+	}
+	connect_parts(sync, pipeline);
+	err = start_thread(sync, pipeline, was_unclean);
 	if (err)
 		release(sync);
 	sync->thread_runs = !err;
@@ -502,10 +328,7 @@ void opd_sync_stop(struct opd_sync *sync)
 	if (!sync->thread_runs)
 		return;
 	pthread_join(sync->thread, NULL);
-	pthread_mutex_lock(&sync->lock);
-	while (sync->nr_dumps_under_way)
-		pthread_cond_wait(&sync->dump_ended, &sync->lock);
-	pthread_mutex_unlock(&sync->lock);
+	opd_background_wait(&sync->background);
 	release(sync);
 	sync->thread_runs = false;
 }

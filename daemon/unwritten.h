@@ -1,23 +1,38 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Closed sessions that could not be written to the disk: tried again, 5 seconds later, then 10, and so on up to 10 minutes. A file whose writing
- * has failed may be clean for the kernel all the same, so every file is written anew, with what it has, before it counts as being on the disk. What
- * is left when the daemon ends is still marked as closing, and the next daemon looks at it.
+ * Closed sessions that could not be written to the disk. Each is tried again after 5 seconds, then 10, and so on up to 10 minutes.
+ * The kernel may take a page that it could not write for clean, so every file is written anew. What is left when the daemon ends
+ * is still marked as closing, and the next daemon looks at it.
  */
 #ifndef OPD_UNWRITTEN_H
 #define OPD_UNWRITTEN_H
 
+#include <pthread.h>
+
+#include "daemon/background.h"
 #include "libop/base/compiler.h"
 
-struct opd_sync;
+struct opd_write_out;
+
+struct opd_unwritten {
+	struct opd_background *background;
+	pthread_mutex_t lock; /* protects waiting and nr */
+	struct opd_write_out *waiting;
+	uint64_t nr; /* waiting and being written */
+};
+
+void opd_unwritten_init(struct opd_unwritten *unwritten, struct opd_background *background) OP_NONNULL;
+
+/* Leaves what is waiting to the next start. No thread is in the background any more. */
+void opd_unwritten_free(struct opd_unwritten *unwritten) OP_NONNULL;
+
+/* Takes over a closed session that could not be written. False when there are too many; it is still the caller's. Any thread. */
+bool opd_unwritten_keep(struct opd_unwritten *unwritten, struct opd_write_out *out) OP_NONNULL OP_MUST_CHECK;
 
 /* Tries those again that are due, each in a thread of its own. Sync thread. */
-void opd_unwritten_retry(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
+void opd_unwritten_retry(struct opd_unwritten *unwritten, uint64_t now_ns) OP_NONNULL;
 
-/* How many there are, those included that are being written. Any thread; sync->lock is free. */
-uint64_t opd_unwritten_count(struct opd_sync *sync) OP_NONNULL OP_MUST_CHECK;
-
-/* Leaves them to the next start. No thread is under way. */
-void opd_unwritten_free(struct opd_sync *sync) OP_NONNULL;
+/* Sessions that are waiting or being written. Any thread. */
+uint64_t opd_unwritten_count(struct opd_unwritten *unwritten) OP_NONNULL OP_MUST_CHECK;
 
 #endif

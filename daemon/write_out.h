@@ -1,49 +1,47 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Between dump.c and unwritten.c: what is to be written to the disk, in a thread of its own. */
+/*
+ * Writing one session to the disk: every changed sample file, the directories that lead to it, and what lies beside the sample
+ * files. dump.c fills a write-out in the sync thread; a thread in the background writes it.
+ */
 #ifndef OPD_WRITE_OUT_H
 #define OPD_WRITE_OUT_H
 
-#include "daemon/sync.h"
+#include "daemon/keep/cookie_file.h"
+#include "daemon/keep/syncer.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
-/* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
+/* The directory stays open, so a session that is closed or renamed meanwhile is written where it is. */
 struct opd_write_out {
-	struct opd_sync *sync;
-	struct opd_job *job; /* NULL: nobody waits for it */
 	int session_fd;
-	int current_fd; /* or -errno */
-	char **paths; /* below the session directory, in samples/current when they were taken */
+	int current_fd; /* of samples/current when it was filled; or -errno */
+	char **paths; /* below the session directory, as when it was filled */
 	size_t nr_paths;
 	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
 	struct opd_cookie_snapshot *cookies; /* of the current session */
-	bool closing;
-	struct op_text closed_cookies; /* of a session that is closed */
-	uint64_t number; /* of those that are closed, each under way with a name of its own */
-	uint64_t session; /* of a closed one: its number for the settler */
-	struct op_odb_pending *pending; /* of its sample files */
-	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
-	bool dropped;       /* what could not be written may not be in memory either any more */
-	uint64_t nr_resets, nr_failures, nr_settle_failures; /* when the dump began */
-	struct opd_write_out *next; /* sync->writing; sync->unwritten afterwards */
-	/* of a closed session that could not be written */
-	uint64_t retry_ns; /* op_now_ns(); 0: not seen by the sync thread yet */
+	bool closing;                        /* the session is closed after this write-out was filled */
+	struct op_text closed_cookies;       /* closing: the whole table */
+	uint64_t number;                     /* closing: makes the name of the table's temporary file unique */
+	struct opd_syncer *syncer;           /* NULL: none */
+	uint64_t syncer_session;             /* closing: the session's number for opd_syncer_take_failed */
+	struct op_odb_pending *pending;      /* closing: what the syncer had not begun */
+	bool whole;   /* not all changed files are known: everything in the file system is written */
+	bool dropped; /* the kernel may have dropped data that it could not write */
+	bool missing; /* closing: files are missing, or may be, so the ledger must follow what is there */
+	/* closing, and it could not be written (unwritten.h) */
+	uint64_t retry_ns; /* op_now_ns(); 0: not set yet */
 	unsigned int nr_tries;
-	bool missing; /* some of its files were, or may be: its ledger is to follow what is there */
+	struct opd_write_out *next;
 };
 
-/*
- * Writes all but the sample files, err being what those gave: after an error, only what does not need them. The session is not marked any more when all of it is on
- * the disk. 0, or the first -errno and what it is about.
- */
-int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
-
-/* Writes every file of a closed session anew. As opd_write_out_end. */
-int opd_write_out_anew(struct opd_write_out *out, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
-
+/* An empty write-out of the current session; session_fd stays the caller's. NULL without memory. */
+struct opd_write_out *opd_write_out_new(int session_fd, bool closing) OP_MUST_CHECK;
 void opd_write_out_free(struct opd_write_out *out) OP_NONNULL;
 
-/* Keeps one of a closed session, to be tried again by opd_unwritten_retry; false when there are too many. Any thread; sync->lock is free. */
-bool opd_unwritten_keep(struct opd_write_out *out) OP_NONNULL OP_MUST_CHECK;
+/* Writes everything. A closed session is then marked as complete. 0, or the first -errno and the name of what failed. */
+int opd_write_out_write(struct opd_write_out *out, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
+
+/* The same for a closed session after a failure: writes every file anew. */
+int opd_write_out_write_again(struct opd_write_out *out, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
 
 #endif

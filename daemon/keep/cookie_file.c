@@ -15,7 +15,7 @@
 #define TMP_PATH   OP_SESSION_TMP "/" OP_DCOOKIE_FILE
 #define FILE_MODE  0644
 #define RETRY_NS   1000000000u
-#define RESERVED   1024u /* numbers that one line keeps */
+#define RESERVED   1024u /* numbers that one such line reserves */
 
 static void note_error(struct opd_cookie_file *file, int err)
 {
@@ -46,7 +46,7 @@ static void tell(const struct op_dcookie_reading *reading)
 		op_log(OP_LOG_NOTICE, PATH ": the last line is not whole, an unclean stop left it so");
 }
 
-/* What is not a table, or one of a later opd, makes room. */
+/* A damaged table, or one of a later opd, is put aside. */
 static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_reading *reading, int err)
 {
 	char aside[OP_DAMAGED_NAME_BYTES];
@@ -96,7 +96,10 @@ static int open_current(int session_fd, int flags)
 	return op_file_open_below(session_fd, PATH, flags, FILE_MODE);
 }
 
-/* Room for the numbers that are given until the next such line, ahead of the rows: a row that is torn does not give its number away. */
+/*
+ * Reserves the numbers that are given until the next such line. The line comes before the rows, so the number of a torn row is not
+ * given again.
+ */
 static void reserve(struct opd_cookie_file *file, struct op_text *text)
 {
 	if (op_dcookie_next(file->table) <= file->reserved)
@@ -115,7 +118,7 @@ static void format_unwritten(struct opd_cookie_file *file, bool is_new, struct o
 	op_dcookie_format_unwritten(file->table, text);
 }
 
-/* One write; what a full disk leaves of it is cut off. Under the lock. */
+/* One write. A part of it on a full disk is cut off. Under the lock. */
 static int append_text(struct opd_cookie_file *file, int fd, const struct op_text *text)
 {
 	ssize_t nr = op_sys_write(fd, text->data, text->length);
@@ -126,15 +129,15 @@ static int append_text(struct opd_cookie_file *file, int fd, const struct op_tex
 			op_text_add_bytes(&file->since, text->data, text->length);
 		return 0;
 	}
-	/* Where this fails, the next append tries it again. */
+	/* When this fails, the next append tries it again. */
 	if (nr > 0 && op_sys_ftruncate(fd, (off_t)file->nr_bytes) < 0)
 		return -EIO;
 	return nr < 0 ? (int)nr : -ENOSPC;
 }
 
 /*
- * The file as it was left: a longer one has the rest of a write that failed, in a shorter one somebody else had his hands, and it is written
- * anew. *ret_is_new when it is to begin with its head. Under the lock.
+ * Opens the file. A longer one than expected ends with a part of a failed write, which is cut off. Somebody else has changed a
+ * shorter one: it is written anew. *ret_is_new when the head must be written. Under the lock.
  */
 static int make_sound(struct opd_cookie_file *file, int fd, bool *ret_is_new)
 {
@@ -167,7 +170,7 @@ static int append(struct opd_cookie_file *file)
 		err = text.failed ? -ENOMEM : append_text(file, fd, &text);
 	}
 	if (err)
-		file->reserved = 0; /* whatever was to be kept is not in the file */
+		file->reserved = 0; /* the reservation is not in the file */
 	op_text_free(&text);
 	close(fd);
 	return err;
@@ -222,7 +225,7 @@ void opd_cookie_file_stop_publishing(struct opd_cookie_file *file)
 	pthread_mutex_unlock(&file->lock);
 }
 
-/* One table at a time; while it is written, others only see to it that what is there is on the disk. */
+/* One thread writes the table anew. Meanwhile the others only bring the present file to the disk. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 {
 	struct opd_cookie_snapshot *snapshot = calloc(1, sizeof(*snapshot));
@@ -258,7 +261,7 @@ static int write_new(const struct opd_cookie_file *file, const struct op_text *t
 	return err;
 }
 
-/* What was appended to the old file meanwhile goes behind; then the new one takes its place. */
+/* Appends what the old file got meanwhile, then puts the new file into its place. */
 static int take_place(struct opd_cookie_file *file, const struct opd_cookie_snapshot *snapshot, int fd)
 {
 	int err = 0;
@@ -325,7 +328,7 @@ int opd_cookie_file_publish(struct opd_cookie_file *file, struct opd_cookie_snap
 	if (err && err != -ESTALE)
 		note_error(file, err);
 	opd_cookie_file_give_up(file, snapshot);
-	/* The one that is there is all there is but for times, unless rows could not be appended either. */
+	/* The present file lacks only times, unless rows could not be appended either. */
 	if (err && err != -ESTALE && has_more)
 		return err;
 	err = sync_one(file->session_fd, PATH, 0);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)): a row is appended before its image's first sample is counted, in
- * one write, so that a kill loses nothing; a dump writes the whole table anew, with the times of the last samples. What cannot be written is
- * counted and tried again; samples are counted all the same.
+ * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)). A row is appended before the first sample of its image
+ * is counted, in one write, so a kill loses nothing. A dump writes the whole table anew, with the times of the last samples. A
+ * failed write is counted and tried again; samples are counted all the same.
  *
  *   call                                   sync thread   dump thread
  *   _open, _close, _flush, _reset, _begin       x
  *   _give_up                                    x
  *   _publish                                                  x
  *
- * `lock` protects what both use; the table itself is the sync thread's.
+ * The table itself is the sync thread's.
  */
 #ifndef OPD_COOKIE_FILE_H
 #define OPD_COOKIE_FILE_H
@@ -22,14 +22,13 @@
 struct opd_cookie_file {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
-	uint64_t reserved; /* the file keeps numbers below this from being given again */
+	uint64_t reserved; /* numbers below this are reserved in the file: they are not given again */
 	uint64_t retry_ns; /* not before this after a failure */
-	uint64_t nr_damaged_lines; /* passed over when the file was read */
-	pthread_mutex_t lock;
-	/* under the lock */
-	uint64_t nr_bytes; /* of the file, as it was left; 0: none yet */
+	uint64_t nr_damaged_lines; /* ignored when the file was read */
+	pthread_mutex_t lock; /* protects everything below */
+	uint64_t nr_bytes; /* of the file after the last write; 0: there is no file yet */
 	bool publishing;
-	struct op_text since; /* what was appended while a dump writes the table anew */
+	struct op_text since; /* appended while a dump writes the table anew */
 	uint64_t nr_resets;
 	uint64_t nr_errors;
 	int last_error;
@@ -37,22 +36,22 @@ struct opd_cookie_file {
 
 /* The whole table, on its way to the disk. */
 struct opd_cookie_snapshot {
-	struct op_text text; /* empty: only what is there is to be written to the disk */
+	struct op_text text; /* empty: only the present file is brought to the disk */
 	uint64_t nr_resets;
-	bool has_more; /* rows that could not be appended to the file as it is */
+	bool has_more; /* rows that could not be appended to the present file */
 };
 
 /*
- * Reads what an earlier daemon left in the session into a table without rows, so that cookies and names go on. A file that is no table is kept
- * below damaged/. 0 or -ENOMEM; other errors are counted and logged. Closed with opd_cookie_file_close.
+ * Reads the file of an earlier daemon into an empty table, so that cookies and names stay the same. A damaged file is kept below
+ * damaged/. 0 or -ENOMEM; other errors are counted and logged. Closed with opd_cookie_file_close.
  */
 int opd_cookie_file_open(struct opd_cookie_file *file, int session_fd, struct op_dcookie_table *table) OP_NONNULL OP_MUST_CHECK;
 void opd_cookie_file_close(struct opd_cookie_file *file) OP_NONNULL;
 
-/* Appends the counted rows that the file does not have as they are. Returns at once when there are none, or too soon after a failure. */
+/* Appends the counted rows that are new or changed. Does nothing when there are none, or too soon after a failure. */
 void opd_cookie_file_flush(struct opd_cookie_file *file, uint64_t now_ns) OP_NONNULL;
 
-/* The session is about to be emptied: no row is counted any more, and a table that is being written is given up. */
+/* The session is about to be emptied: all rows are uncounted, and a table that is being written is given up. */
 void opd_cookie_file_reset(struct opd_cookie_file *file) OP_NONNULL;
 
 /* The whole table of the session, as a file of its own. Sync thread. */
@@ -61,13 +60,13 @@ void opd_cookie_file_format(const struct opd_cookie_file *file, struct op_text *
 /* The session is about to be closed: a table that is being written is given up. Sync thread. */
 void opd_cookie_file_stop_publishing(struct opd_cookie_file *file) OP_NONNULL;
 
-/* The table as it is. opd_cookie_file_publish or _give_up must follow. NULL without memory. */
+/* Copies the table. opd_cookie_file_publish or _give_up must follow. NULL without memory. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes it in the place of the file, and to the disk; frees it. 0, or -errno when rows that are there may not be on the disk. */
+/* Replaces the file by the copy, brings it to the disk and frees the copy. 0, or -errno when rows may not be on the disk. */
 int opd_cookie_file_publish(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
-/* Writes nothing; frees it. */
+/* Frees the copy without writing it. */
 void opd_cookie_file_give_up(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1);
 
 /* How often the file could not be read or written; *ret_error, when it is not 0, is the last -errno. Any thread. */

@@ -6,7 +6,7 @@
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
 
-/* Time in throttling up to now, also when it has not ended. */
+/* The time in throttling, up to now when it has not ended. */
 static uint64_t throttled_ns(const struct opd_event *event, uint64_t now_ns)
 {
 	uint64_t open_ns = event->throttled_since_ns && now_ns > event->throttled_since_ns ? now_ns - event->throttled_since_ns : 0;
@@ -39,7 +39,7 @@ void opd_sum_event(const struct opd_capture *capture, size_t index, struct op_le
 	snprintf(sum.name, sizeof(sum.name), "%s", event->name);
 	for (size_t c = 0; c < capture->nr_cpus; c++)
 		add_event(capture, &capture->cpus[c].events[index], &sum);
-	/* Only where each event is a sample does the kernel's count say how many samples there were. */
+	/* The kernel's count is the number of samples only when each event is a sample. */
 	if (!event->every_event)
 		sum.taken = sum.received + sum.lost_kernel;
 	if (sum.taken > sum.received + sum.lost_kernel)

@@ -20,7 +20,7 @@
 
 #define PATH       OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 #define TMP_PATH   OP_SESSION_TMP "/" OP_SESSION_LEDGER
-#define AT_ONCE_NS OP_NS_PER_MS /* clocks that are read within it show the same moment */
+#define AT_ONCE_NS OP_NS_PER_MS /* two clocks that are read within it show the same moment */
 #define LOOKS_MAX  100u
 
 static_assert(op_array_size(((struct opd_ledger *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
@@ -37,7 +37,7 @@ static int64_t boot_ns(void)
 	return (int64_t)op_sys_boot_ns();
 }
 
-/* By both clocks: they are read again when the thread was held up in between. */
+/* The time by both clocks. They are read again when the thread was interrupted between them. */
 static struct moment this_moment(void)
 {
 	struct moment moment;
@@ -50,36 +50,36 @@ static struct moment this_moment(void)
 	return moment;
 }
 
-static uint64_t begin_seen_at(const struct opd_ledger *book, const struct moment *moment)
+static uint64_t begin_seen_at(const struct opd_ledger *ledger, const struct moment *moment)
 {
-	int64_t elapsed_ns = moment->boot_ns - book->begin_boot_ns;
+	int64_t elapsed_ns = moment->boot_ns - ledger->begin_boot_ns;
 
 	return elapsed_ns > 0 && (uint64_t)elapsed_ns < moment->wall_ns ? moment->wall_ns - (uint64_t)elapsed_ns : moment->wall_ns;
 }
 
-uint64_t opd_ledger_begin_ns(const struct opd_ledger *book)
+uint64_t opd_ledger_begin_ns(const struct opd_ledger *ledger)
 {
 	struct moment now = this_moment();
 
-	return begin_seen_at(book, &now);
+	return begin_seen_at(ledger, &now);
 }
 
-void opd_ledger_begin(struct opd_ledger *book)
+void opd_ledger_begin(struct opd_ledger *ledger)
 {
-	book->sampled = true;
-	if (book->begun)
+	ledger->sampled = true;
+	if (ledger->begun)
 		return;
-	book->begun = true;
-	book->begin_boot_ns = boot_ns();
+	ledger->begun = true;
+	ledger->begin_boot_ns = boot_ns();
 }
 
-/* A time of the wall clock; one that is still to come is now. */
-static void begin_at(struct opd_ledger *book, uint64_t begin_ns)
+/* begin_ns is a time of the wall clock. One in the future is taken as now. */
+static void begin_at(struct opd_ledger *ledger, uint64_t begin_ns)
 {
 	struct moment now = this_moment();
 
-	book->begun = true;
-	book->begin_boot_ns = now.boot_ns - (begin_ns < now.wall_ns ? (int64_t)(now.wall_ns - begin_ns) : 0);
+	ledger->begun = true;
+	ledger->begin_boot_ns = now.boot_ns - (begin_ns < now.wall_ns ? (int64_t)(now.wall_ns - begin_ns) : 0);
 }
 
 /* ---- what an earlier daemon left ---- */
@@ -111,75 +111,77 @@ static int recount(struct op_session_ledger *base, int current_fd)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* What there is without a ledger: samples of the genuine tools, whose stats count them too, or of an opd whose ledger a power cut took. */
-static int begin_without(struct opd_ledger *book, int current_fd)
+/*
+ * There are samples but no ledger: they are of the genuine tools, whose stats count them too, or a power cut took the ledger.
+ */
+static int begin_without(struct opd_ledger *ledger, int current_fd)
 {
-	uint64_t *total = &book->stats_base[OP_STATS_total_samples];
-	int err = recount(&book->base, current_fd);
+	uint64_t *total = &ledger->stats_base[OP_STATS_total_samples];
+	int err = recount(&ledger->base, current_fd);
 
-	if (err || !book->base.nr_events)
+	if (err || !ledger->base.nr_events)
 		return err;
-	for (size_t i = 0; i < book->base.nr_events; i++)
-		*total -= op_min_u64(*total, book->base.events[i].received);
-	op_session_ledger_guess_times(&book->base, current_fd);
-	begin_at(book, book->base.begin_ns);
-	book->is_mended = true;
+	for (size_t i = 0; i < ledger->base.nr_events; i++)
+		*total -= op_min_u64(*total, ledger->base.events[i].received);
+	op_session_ledger_guess_times(&ledger->base, current_fd);
+	begin_at(ledger, ledger->base.begin_ns);
+	ledger->is_mended = true;
 	return 0;
 }
 
-/* Files that somebody removed, restored or wrote over while no daemon ran would be in no ledger. */
-static bool is_as_left(const struct op_session_ledger *ledger, int current_fd)
+/* False when somebody removed, restored or overwrote files while no daemon ran. */
+static bool is_as_left(const struct op_session_ledger *sums, int current_fd)
 {
 	struct op_session_files files;
 
-	return ledger->ended == OP_SESSION_stopped && ledger->has_files && !op_session_files_look(current_fd, &files) &&
-	       files.nr == ledger->files.nr && files.sign == ledger->files.sign;
+	return sums->ended == OP_SESSION_stopped && sums->has_files && !op_session_files_look(current_fd, &files) &&
+	       files.nr == sums->files.nr && files.sign == sums->files.sign;
 }
 
-static int take_base(struct opd_ledger *book, int current_fd, bool was_unclean)
+static int take_base(struct opd_ledger *ledger, int current_fd, bool was_unclean)
 {
-	int err = op_session_ledger_read(current_fd, &book->base, NULL);
+	int err = op_session_ledger_read(current_fd, &ledger->base, NULL);
 
 	if (err == -EBADMSG)
-		put_aside(book->session_fd);
+		put_aside(ledger->session_fd);
 	if (err == -EBADMSG || err == -ENOENT) {
-		opd_stats_dir_read(book->session_fd, book->stats_base);
-		return begin_without(book, current_fd);
+		opd_stats_dir_read(ledger->session_fd, ledger->stats_base);
+		return begin_without(ledger, current_fd);
 	}
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	begin_at(book, book->base.begin_ns);
-	book->is_mended = was_unclean || !is_as_left(&book->base, current_fd);
-	return book->is_mended ? recount(&book->base, current_fd) : 0;
+	begin_at(ledger, ledger->base.begin_ns);
+	ledger->is_mended = was_unclean || !is_as_left(&ledger->base, current_fd);
+	return ledger->is_mended ? recount(&ledger->base, current_fd) : 0;
 }
 
-int opd_ledger_open(struct opd_ledger *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
+int opd_ledger_open(struct opd_ledger *ledger, int session_fd, const struct opd_capture *capture, bool was_unclean)
 {
 	int fd, err = 0;
 
-	*book = (struct opd_ledger){ .session_fd = session_fd, .capture = capture };
-	book->before = calloc(2 * capture->nr_events + 1, sizeof(*book->before));
-	if (!book->before)
+	*ledger = (struct opd_ledger){ .session_fd = session_fd, .capture = capture };
+	ledger->before = calloc(2 * capture->nr_events + 1, sizeof(*ledger->before));
+	if (!ledger->before)
 		return -ENOMEM;
-	book->latest = book->before + capture->nr_events;
+	ledger->latest = ledger->before + capture->nr_events;
 	fd = op_session_open_current(session_fd);
 	if (fd >= 0) {
-		err = take_base(book, fd, was_unclean);
+		err = take_base(ledger, fd, was_unclean);
 		close(fd);
 	}
 	if (err)
-		opd_ledger_close(book);
+		opd_ledger_close(ledger);
 	return err;
 }
 
-void opd_ledger_close(struct opd_ledger *book)
+void opd_ledger_close(struct opd_ledger *ledger)
 {
-	op_session_ledger_free(&book->base);
-	free(book->before);
-	book->before = NULL;
+	op_session_ledger_free(&ledger->base);
+	free(ledger->before);
+	ledger->before = NULL;
 }
 
-/* ---- the ledger of now ---- */
+/* ---- the sums ---- */
 
 static uint64_t since(uint64_t now, uint64_t before)
 {
@@ -198,68 +200,68 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 		row->lost[i] += since(now->lost[i], before->lost[i]);
 }
 
-static int add_capture(struct opd_ledger *book, struct op_session_ledger *ledger)
+static int add_capture(struct opd_ledger *ledger, struct op_session_ledger *sums)
 {
-	for (size_t i = 0; i < book->capture->nr_events; i++) {
-		struct op_ledger_event *now = &book->latest[i], *row;
+	for (size_t i = 0; i < ledger->capture->nr_events; i++) {
+		struct op_ledger_event *now = &ledger->latest[i], *row;
 
-		opd_sum_event(book->capture, i, now);
+		opd_sum_event(ledger->capture, i, now);
 		if (now->role == OP_EVENT_MEMORY || (now->role == OP_EVENT_DERIVED && !now->received))
 			continue;
-		row = op_session_ledger_row(ledger, now);
+		row = op_session_ledger_row(sums, now);
 		if (!row)
 			return -ENOMEM;
-		add_event(row, now, &book->before[i]);
+		add_event(row, now, &ledger->before[i]);
 	}
 	return 0;
 }
 
-/* The next daemon sees by it whether it finds what there is now. */
-static void note_files(const struct opd_ledger *book, struct op_session_ledger *ledger)
+/* By these the next daemon sees whether the files have changed since. */
+static void note_files(const struct opd_ledger *ledger, struct op_session_ledger *sums)
 {
 	int fd;
 
-	if (book->files) {
-		ledger->files = *book->files;
-		ledger->has_files = true;
+	if (ledger->files) {
+		sums->files = *ledger->files;
+		sums->has_files = true;
 		return;
 	}
-	fd = op_session_open_current(book->session_fd);
-	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
+	fd = op_session_open_current(ledger->session_fd);
+	sums->has_files = fd >= 0 && !op_session_files_look(fd, &sums->files);
 	if (fd >= 0)
 		close(fd);
 }
 
-int opd_ledger_sum(struct opd_ledger *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
+int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)
 {
 	struct moment now = this_moment();
-	struct op_session_ledger ledger = { .ended = ended, .begin_ns = begin_seen_at(book, &now) };
+	struct op_session_ledger sums = { .ended = ended, .begin_ns = begin_seen_at(ledger, &now) };
 	int err = 0;
 
-	book->latest_boot_ns = now.boot_ns;
-	ledger.end_ns = op_max_u64(book->sampled ? now.wall_ns : book->base.end_ns, ledger.begin_ns);
-	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
-		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
+	ledger->latest_boot_ns = now.boot_ns;
+	sums.end_ns = op_max_u64(ledger->sampled ? now.wall_ns : ledger->base.end_ns, sums.begin_ns);
+	for (size_t i = 0; i < ledger->base.nr_events && !err; i++) {
+		struct op_ledger_event *row = op_session_ledger_row(&sums, &ledger->base.events[i]);
 
 		if (row)
-			*row = book->base.events[i];
+			*row = ledger->base.events[i];
 		else
 			err = -ENOMEM;
 	}
 	if (!err)
-		err = add_capture(book, &ledger);
+		err = add_capture(ledger, &sums);
 	if (!err && ended == OP_SESSION_stopped)
-		note_files(book, &ledger);
+		note_files(ledger, &sums);
 	if (err)
-		op_session_ledger_free(&ledger);
+		op_session_ledger_free(&sums);
 	else
-		*ret_ledger = ledger;
+		*ret_sums = sums;
 	return err;
 }
 
-/* ---- what is gone ---- */
+/* ---- samples that are gone ---- */
 
-/* Of one CPU; what is left of the amount. */
+/* Books up to `amount` stored samples of one CPU as lost. Returns what is left of the amount. */
 static uint64_t take_back(struct opd_event *account, uint64_t amount)
 {
 	uint64_t nr_gone = op_min_u64(amount, account->stored);
@@ -270,9 +272,9 @@ static uint64_t take_back(struct opd_event *account, uint64_t amount)
 	return amount - nr_gone;
 }
 
-static void lose_base(struct opd_ledger *book, const struct op_ledger_event *event, uint64_t amount)
+static void lose_base(struct opd_ledger *ledger, const struct op_ledger_event *event, uint64_t amount)
 {
-	struct op_ledger_event *row = amount ? op_session_ledger_row(&book->base, event) : NULL;
+	struct op_ledger_event *row = amount ? op_session_ledger_row(&ledger->base, event) : NULL;
 
 	if (!row)
 		return;
@@ -282,22 +284,22 @@ static void lose_base(struct opd_ledger *book, const struct op_ledger_event *eve
 	row->lost[OP_LOSS_io_error] += amount;
 }
 
-/* What an earlier daemon had stored goes last. */
-void opd_ledger_lose(struct opd_ledger *book, uint32_t event, uint64_t amount)
+/* Samples of an earlier daemon are booked as lost last. */
+void opd_ledger_lose(struct opd_ledger *ledger, uint32_t event, uint64_t amount)
 {
-	const struct opd_capture *capture = book->capture;
+	const struct opd_capture *capture = ledger->capture;
 	struct op_ledger_event sum;
 	uint64_t nr_ours;
 
 	opd_sum_event(capture, event, &sum);
-	nr_ours = op_min_u64(amount, since(sum.stored, book->before[event].stored));
+	nr_ours = op_min_u64(amount, since(sum.stored, ledger->before[event].stored));
 	amount -= nr_ours;
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
-	lose_base(book, &sum, amount);
+	lose_base(ledger, &sum, amount);
 }
 
-/* The number of an event in the capture, or of events there. */
+/* The index of an event in the capture, or the number of events there for none. */
 static size_t find_event(const struct opd_capture *capture, const struct op_ledger_event *event)
 {
 	struct op_ledger_event sum;
@@ -312,9 +314,9 @@ static size_t find_event(const struct opd_capture *capture, const struct op_ledg
 	return i;
 }
 
-static void lose_missing(struct opd_ledger *book, const struct op_ledger_event *event, const struct op_session_ledger *sums)
+static void lose_missing(struct opd_ledger *ledger, const struct op_ledger_event *event, const struct op_session_ledger *in_files)
 {
-	const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
+	const struct op_ledger_event *sum = op_session_ledger_find(in_files, event);
 	uint64_t missing = since(event->stored, sum ? sum->stored : 0);
 	size_t index;
 
@@ -323,49 +325,49 @@ static void lose_missing(struct opd_ledger *book, const struct op_ledger_event *
 		return;
 	op_log(OP_LOG_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
 		(unsigned long long)missing, event->name);
-	index = find_event(book->capture, event);
-	if (index < book->capture->nr_events)
-		opd_ledger_lose(book, (uint32_t)index, missing);
+	index = find_event(ledger->capture, event);
+	if (index < ledger->capture->nr_events)
+		opd_ledger_lose(ledger, (uint32_t)index, missing);
 	else
-		lose_base(book, event, missing);
+		lose_base(ledger, event, missing);
 }
 
-/* Of a session that is not there nothing is left. */
-static int sum_files(const struct opd_ledger *book, struct op_session_ledger *sums)
+/* A missing session has no samples. */
+static int sum_files(const struct opd_ledger *ledger, struct op_session_ledger *in_files)
 {
-	int fd = op_session_open_current(book->session_fd), err;
+	int fd = op_session_open_current(ledger->session_fd), err;
 	uint64_t nr_bad = 0;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	err = op_session_ledger_add_files(sums, fd, &nr_bad);
+	err = op_session_ledger_add_files(in_files, fd, &nr_bad);
 	close(fd);
 	return !err && nr_bad ? -EBADMSG : err;
 }
 
-int opd_ledger_recount(struct opd_ledger *book)
+int opd_ledger_recount(struct opd_ledger *ledger)
 {
-	struct op_session_ledger sums = { 0 }, ledger;
-	int err = opd_ledger_sum(book, OP_SESSION_open, &ledger);
+	struct op_session_ledger in_files = { 0 }, sums;
+	int err = opd_ledger_sum(ledger, OP_SESSION_open, &sums);
 
 	if (err)
 		return err;
-	err = sum_files(book, &sums);
-	for (size_t i = 0; !err && i < ledger.nr_events; i++)
-		lose_missing(book, &ledger.events[i], &sums);
+	err = sum_files(ledger, &in_files);
+	for (size_t i = 0; !err && i < sums.nr_events; i++)
+		lose_missing(ledger, &sums.events[i], &in_files);
+	op_session_ledger_free(&in_files);
 	op_session_ledger_free(&sums);
-	op_session_ledger_free(&ledger);
 	return err;
 }
 
 /* ---- writing ---- */
 
-static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
+static int write_ledger(int session_fd, const struct op_session_ledger *sums)
 {
 	struct op_text text = { 0 };
 	int fd, err;
 
-	op_session_ledger_format(ledger, &text);
+	op_session_ledger_format(sums, &text);
 	if (text.failed)
 		return -ENOMEM;
 	fd = op_file_open_below(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -380,22 +382,22 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	return err;
 }
 
-int opd_ledger_write(const struct opd_ledger *book, const struct op_session_ledger *ledger)
+int opd_ledger_write(const struct opd_ledger *ledger, const struct op_session_ledger *sums)
 {
 	uint64_t numbers[OP_STATS_NR];
 	bool throttled = false;
 	int err, ledger_err;
 
-	memcpy(numbers, book->stats_base, sizeof(numbers));
-	op_stats_add(ledger, numbers);
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		throttled |= ledger->events[i].nr_throttles;
-	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
-	ledger_err = write_ledger(book->session_fd, ledger);
+	memcpy(numbers, ledger->stats_base, sizeof(numbers));
+	op_stats_add(sums, numbers);
+	for (size_t i = 0; i < sums->nr_events; i++)
+		throttled |= sums->events[i].nr_throttles;
+	err = opd_stats_dir_write(ledger->session_fd, numbers, throttled, ledger->hides_kernel);
+	ledger_err = write_ledger(ledger->session_fd, sums);
 	return err ? err : ledger_err;
 }
 
-const char *opd_ledger_in_the_way(const struct opd_ledger *book)
+const char *opd_ledger_in_the_way(const struct opd_ledger *ledger)
 {
 	static const struct {
 		const char *path;
@@ -409,50 +411,50 @@ const char *opd_ledger_in_the_way(const struct opd_ledger *book)
 	struct stat st;
 
 	for (size_t i = 0; i < op_array_size(places); i++)
-		if (!fstatat(book->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
+		if (!fstatat(ledger->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
 			return places[i].path;
 	return NULL;
 }
 
 /* ---- the next session ---- */
 
-static void forget_base(struct opd_ledger *book)
+static void forget_base(struct opd_ledger *ledger)
 {
-	op_session_ledger_free(&book->base);
-	memset(book->stats_base, 0, sizeof(book->stats_base));
-	book->begun = false;
-	book->sampled = false;
+	op_session_ledger_free(&ledger->base);
+	memset(ledger->stats_base, 0, sizeof(ledger->stats_base));
+	ledger->begun = false;
+	ledger->sampled = false;
 }
 
-void opd_ledger_turn_page(struct opd_ledger *book)
+void opd_ledger_begin_next(struct opd_ledger *ledger)
 {
-	memcpy(book->before, book->latest, book->capture->nr_events * sizeof(*book->before));
-	forget_base(book);
-	opd_ledger_begin(book);
-	book->begin_boot_ns = book->latest_boot_ns;
+	memcpy(ledger->before, ledger->latest, ledger->capture->nr_events * sizeof(*ledger->before));
+	forget_base(ledger);
+	opd_ledger_begin(ledger);
+	ledger->begin_boot_ns = ledger->latest_boot_ns;
 }
 
-void opd_ledger_reset(struct opd_ledger *book)
+void opd_ledger_reset(struct opd_ledger *ledger)
 {
-	memset(book->before, 0, book->capture->nr_events * sizeof(*book->before));
-	forget_base(book);
-	if (book->capture->enabled)
-		opd_ledger_begin(book);
+	memset(ledger->before, 0, ledger->capture->nr_events * sizeof(*ledger->before));
+	forget_base(ledger);
+	if (ledger->capture->enabled)
+		opd_ledger_begin(ledger);
 }
 
-/* It goes on from when it began. */
-void opd_ledger_reset_to_rest(struct opd_ledger *book)
+/* The session keeps its begin. */
+void opd_ledger_reset_to_rest(struct opd_ledger *ledger)
 {
-	bool begun = book->begun;
-	int64_t begin_boot_ns = book->begin_boot_ns;
-	int fd = op_session_open_current(book->session_fd), err;
+	bool begun = ledger->begun;
+	int64_t begin_boot_ns = ledger->begin_boot_ns;
+	int fd = op_session_open_current(ledger->session_fd), err;
 
-	opd_ledger_reset(book);
-	book->begun |= begun;
+	opd_ledger_reset(ledger);
+	ledger->begun |= begun;
 	if (begun)
-		book->begin_boot_ns = begin_boot_ns;
-	book->base.end_ns = op_sys_wall_ns();
-	err = fd < 0 ? fd : recount(&book->base, fd);
+		ledger->begin_boot_ns = begin_boot_ns;
+	ledger->base.end_ns = op_sys_wall_ns();
+	err = fd < 0 ? fd : recount(&ledger->base, fd);
 	if (err == -ENOMEM)
 		op_log(OP_LOG_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
 			strerror(-err));

@@ -9,7 +9,7 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 
-/* The directory, which must not lead elsewhere. A descriptor or -errno. */
+/* Opens the directory, which must not be a link. A descriptor or -errno. */
 static int open_stats(int session_fd, bool make)
 {
 	const char *name;

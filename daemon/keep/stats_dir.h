@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * samples/current/stats/: the ledger in the form that the genuine tools look at, so that they warn of what was lost
- * (doc/format.md).
+ * samples/current/stats/: the ledger in the form that the genuine tools read, so that they warn of lost samples (doc/format.md).
  *
  * Sync thread, or before it starts, unless said otherwise.
  */
@@ -13,18 +12,18 @@
 #include "libop/session/stats_files.h"
 
 #define OPD_STATS_DIR OP_SESSION_CURRENT "/stats"
-#define OPD_STATS_TMP OP_SESSION_TMP "/stats" /* a file of it in the making */
+#define OPD_STATS_TMP OP_SESSION_TMP "/stats" /* a file of it before it is renamed into place */
 
-/* What stands there; 0 for what is missing or no number. */
+/* Reads the numbers; 0 for a missing or damaged one. */
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);
 
 /*
- * Writes the files anew, each whole; hides_kernel: the addresses of kernel symbols are not known, which the reports should say.
- * 0 or -errno.
+ * Replaces the files, each by a complete one. hides_kernel: the addresses of kernel symbols are unknown, and the reports should say
+ * so. 0 or -errno.
  */
 int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
 
-/* Writes these files of the session with this directory to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
+/* Brings these files of a session to the disk and waits for it. Any thread. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
 
 #endif

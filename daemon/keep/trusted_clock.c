@@ -12,13 +12,13 @@
 #define HOLD_NS     (24 * HOUR_NS)
 #define NEAR_NS     (7 * 24 * HOUR_NS)
 #define NEAR_MIN_NS (60 * (uint64_t)OP_NS_PER_S)
-#define WRITE_SHARE 8 /* of what is near: so much of the time that is believed may get lost with a daemon that is killed */
+#define WRITE_SHARE 8 /* a daemon that is killed may lose this part of the near range of trusted time */
 #define MAX_BYTES   256
 #define MAX_SECONDS (UINT64_MAX / OP_NS_PER_S)
 
 /* ---- the file ---- */
 
-/* What is no such file says nothing; it is written anew. */
+/* A damaged file counts as none. */
 static void read_file(struct opd_trusted_clock *age, int session_fd)
 {
 	uint64_t trusted, claimed, held;
@@ -71,7 +71,7 @@ static void begin(struct opd_trusted_clock *age, int session_fd, uint64_t wall_n
 static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 {
 	if (age->claimed_ns)
-		op_log(OP_LOG_NOTICE, "the clock is believed again: sessions are removed by their age");
+		op_log(OP_LOG_NOTICE, "the clock is trusted again: sessions are removed by their age");
 	age->trusted_ns = wall_ns;
 	age->claimed_ns = age->held_ns = 0;
 }

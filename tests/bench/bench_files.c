@@ -12,10 +12,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/sync.h"
+#include "daemon/dump.h"
 #include "libop/odb/odb.h"
 #include "libop/base/parse.h"
 #include "libop/session/directory.h"
@@ -133,29 +132,30 @@ static uint64_t sync_plain_files(uint64_t nr_files)
 
 static void bench_dump(const uint64_t *cookies, uint64_t nr_dirty)
 {
-	struct opd_sync sync = { .pipeline = &pipeline, .done_fd = eventfd(0, EFD_CLOEXEC) };
+	struct opd_background background;
+	struct opd_job_queue queue;
+	struct opd_dumps dumps;
 	struct opd_job job = { .kind = OPD_JOB_DUMP };
-	uint64_t begin_ns, wakes;
-	int err;
+	uint64_t begin_ns;
+	int err = opd_job_queue_open(&queue);
 
-	pthread_mutex_init(&sync.lock, NULL);
-	pthread_cond_init(&sync.dump_ended, NULL);
+	if (err)
+		die("eventfd", err);
+	opd_background_init(&background);
+	opd_dumps_init(&dumps, &pipeline, &background, &queue);
 	count_in_files(cookies, nr_dirty, 64);
 	row("the same number of plain files, written and synced", sync_plain_files(nr_dirty), nr_dirty, "files");
 	begin_ns = bench_now_ns();
-	err = opd_sync_write_out(&sync, &job);
+	err = opd_dump_start(&dumps, &job);
 	if (err)
-		die("opd_sync_write_out", err);
-	if (read(sync.done_fd, &wakes, sizeof(wakes)) != sizeof(wakes))
-		die("read", -errno);
+		die("opd_dump_start", err);
+	opd_background_wait(&background);
 	if (job.error)
 		die(job.message, job.error);
 	row("--dump, per changed file", bench_now_ns() - begin_ns, nr_dirty, "files");
-	pthread_mutex_lock(&sync.lock);
-	while (sync.nr_dumps_under_way)
-		pthread_cond_wait(&sync.dump_ended, &sync.lock);
-	pthread_mutex_unlock(&sync.lock);
-	close(sync.done_fd);
+	opd_dumps_free(&dumps);
+	opd_background_free(&background);
+	opd_job_queue_close(&queue);
 }
 
 static void bench_sum(uint64_t nr_files)

@@ -194,7 +194,7 @@ static void quit(struct opd_sync *sync)
 
 	end_on(job ? 0 : -ENOMEM, "the end");
 	job->kind = OPD_JOB_QUIT;
-	opd_sync_submit(sync, job);
+	opd_job_queue_submit(&sync->queue, job);
 	opd_sync_stop(sync);
 	/* nobody takes it from the list of what is done any more */
 	end_on(job->error, "writing out");

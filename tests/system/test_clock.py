@@ -86,7 +86,7 @@ def steps(box, clock, sessions):
     sessions.stay("after a step back")
     clock.step(HOUR)
     sessions.closes("an hour after a step back")
-    log_says(box, "the clock is believed again")
+    log_says(box, "the clock is trusted again")
 
 
 def suspend(clock, sessions):
@@ -114,7 +114,7 @@ def starts_far_ahead(box, clock, sessions):
         sessions.look()
         clock.step(HOUR)
         sessions.closes("when the clock is right")
-        log_says(box, "the clock is believed again", i)
+        log_says(box, "the clock is trusted again", i)
 
 
 def test(box):

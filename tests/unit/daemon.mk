@@ -21,7 +21,7 @@ daemon_unit_tests = \
 	tests/unit/test_cpus \
 	tests/unit/test_arcs \
 	tests/unit/test_drain \
-	tests/unit/test_book tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
+	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_image_filter \
 	tests/unit/test_source tests/unit/test_perf_data tests/unit/test_import \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
@@ -183,10 +183,10 @@ tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_even
 rotation_wraps = -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new \
 	-Wl,--wrap=op_sys_rename_exchange -Wl,--wrap=op_sys_pwrite_all -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
 
-tests_unit_test_book_SOURCES = tests/unit/test_book.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
-tests_unit_test_book_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_book_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_book_LDFLAGS = $(AM_LDFLAGS) $(rotation_wraps)
+tests_unit_test_ledger_SOURCES = tests/unit/test_ledger.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
+tests_unit_test_ledger_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_ledger_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_ledger_LDFLAGS = $(AM_LDFLAGS) $(rotation_wraps)
 
 tests_unit_test_rotate_SOURCES = tests/unit/test_rotate.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_rotate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -11,10 +11,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 
-#include "daemon/sync.h"
-#include "daemon/unwritten.h"
+#include "daemon/rotate.h"
 #include "libop/base/clock.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
@@ -179,7 +177,11 @@ int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t 
 
 static struct op_config config;
 static struct opd_pipeline pipeline;
-static struct opd_sync sync_thread;
+static struct opd_job_queue queue;
+static struct opd_background background;
+static struct opd_recording recording;
+static struct opd_retention retention;
+static struct opd_rotation rotation;
 static struct op_event kind;
 static struct opd_event event;
 static struct opd_cpu cpu;
@@ -190,11 +192,12 @@ static uint64_t now_ns, nr_taken;
 /* What a daemon does before its first turn. */
 static inline void start_after(bool was_unclean)
 {
-	sync_thread =
-		(struct opd_sync){ .pipeline = &pipeline, .config = &config, .running_since_ns = 1, .epoll_fd = -1, .wake_fd = -1 };
-	sync_thread.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	pthread_mutex_init(&sync_thread.lock, NULL);
-	pthread_cond_init(&sync_thread.dump_ended, NULL);
+	assert_int_equal(opd_job_queue_open(&queue), 0);
+	opd_background_init(&background);
+	recording = (struct opd_recording){ .pipeline = &pipeline, .running_since_ns = 1 };
+	opd_dumps_init(&recording.dumps, &pipeline, &background, &queue);
+	opd_retention_init(&retention, session_fd, &config, &pipeline.count.limit, &background);
+	rotation = (struct opd_rotation){ .recording = &recording, .retention = &retention, .config = &config };
 	memset(&event, 0, sizeof(event));
 	event.fd = -1;
 	assert_int_equal(opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), 1000, NULL), 0);
@@ -209,7 +212,7 @@ static inline void start_after(bool was_unclean)
 	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
 	assert_int_equal(opd_ledger_open(&pipeline.ledger, session_fd, &pipeline.capture, was_unclean), 0);
 	opd_ledger_begin(&pipeline.ledger);
-	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 }
 
 static inline void start(void)
@@ -219,10 +222,7 @@ static inline void start(void)
 
 static inline void wait_for_threads(void)
 {
-	pthread_mutex_lock(&sync_thread.lock);
-	while (sync_thread.nr_dumps_under_way)
-		pthread_cond_wait(&sync_thread.dump_ended, &sync_thread.lock);
-	pthread_mutex_unlock(&sync_thread.lock);
+	opd_background_wait(&background);
 }
 
 /* In order, or not at all. */
@@ -230,15 +230,16 @@ static inline void end(bool in_order)
 {
 	wait_for_threads();
 	if (in_order)
-		opd_sync_write_book(&sync_thread, OP_SESSION_stopped);
+		opd_recording_write_ledger(&recording, OP_SESSION_stopped, false);
 	opd_count_close_files(&pipeline.count);
-	opd_unwritten_free(&sync_thread);
-	opd_retention_free(&sync_thread.retention);
+	opd_dumps_free(&recording.dumps);
+	opd_retention_free(&retention);
 	opd_cookie_file_close(&pipeline.cookie_file);
 	opd_ledger_close(&pipeline.ledger);
 	op_dcookie_table_free(pipeline.resolver.table);
 	opd_resolver_free(&pipeline.resolver);
-	close(sync_thread.done_fd);
+	opd_job_queue_close(&queue);
+	opd_background_free(&background);
 }
 
 static inline void take(unsigned int nr_samples)
@@ -267,8 +268,8 @@ static inline void pass(uint64_t ns)
 static inline void turn(void)
 {
 	pass(SECOND / 4);
-	opd_rotate_if_due(&sync_thread, now_ns);
-	opd_unwritten_retry(&sync_thread, now_ns);
+	opd_rotate_if_due(&rotation, now_ns);
+	opd_unwritten_retry(&recording.dumps.unwritten, now_ns);
 	wait_for_threads();
 }
 
@@ -276,7 +277,7 @@ static inline void turn(void)
 static inline void look_after(void)
 {
 	for (int i = 0; i < 2; i++) {
-		opd_retain_if_due(&sync_thread, now_ns);
+		opd_retain_if_due(&retention, now_ns);
 		wait_for_threads();
 	}
 }
@@ -384,7 +385,7 @@ static inline void check(const char *expected)
 	char names[512];
 	uint64_t sum;
 
-	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 	look(names, &sum);
 	assert_string_equal(names, expected);
 	assert_int_equal(sum, nr_taken);

@@ -73,11 +73,11 @@ static void test_too_large_and_no_space(void **state OP_UNUSED)
 	for (int i = 0; i < 30; i++)
 		turn();
 	check("");
-	assert_int_equal(sync_thread.rotation.nr_failed, 1);
+	assert_int_equal(rotation.nr_failed, 1);
 	fault.mkdir = 0;
 	pass(20 * SECOND);
 	turn();
-	assert_int_equal(sync_thread.rotation.nr_closed, 1);
+	assert_int_equal(rotation.nr_closed, 1);
 }
 
 static uint64_t bytes_of(const char *path)
@@ -106,7 +106,7 @@ static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
 		look_after();
 		peak = op_max_u64(peak, bytes_of("samples"));
 	}
-	assert_int_equal(sync_thread.rotation.nr_closed, 3);
+	assert_int_equal(rotation.nr_closed, 3);
 	assert_true(peak <= config.session_max_use / 2 * 3);
 	assert_int_equal(pipeline.count.limit.space.max_bytes, config.session_max_use - config.session_max_use / 2);
 	look(names, &sum);
@@ -115,7 +115,7 @@ static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
 	pass(MINUTE);
 	look_after();
 	turn();
-	assert_int_equal(sync_thread.rotation.nr_closed, 4);
+	assert_int_equal(rotation.nr_closed, 4);
 }
 
 static void test_nothing_to_close(void **state OP_UNUSED)
@@ -173,7 +173,7 @@ static void test_down_while_the_clock_went_back(void **state OP_UNUSED)
 static void test_killed(void **state OP_UNUSED)
 {
 	take(7);
-	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 	take(6);
 	end(false);
 	start();
@@ -308,7 +308,7 @@ static void test_names_that_are_taken(void **state OP_UNUSED)
 		wall_ns = BEGIN;
 		opd_ledger_reset(&pipeline.ledger);
 		event.received = event.stored = 0;
-		sync_thread.rotation.due_ns = 0;
+		rotation.due_ns = 0;
 		opd_ledger_begin(&pipeline.ledger);
 		take(2);
 		turn();
@@ -330,7 +330,7 @@ static void check_fault(int *injected, int err)
 	take(3);
 	turn();
 	*injected = 0;
-	assert_int_equal(sync_thread.rotation.nr_failed, 1); /* not tried every turn */
+	assert_int_equal(rotation.nr_failed, 1); /* not tried every turn */
 	check("");
 	pass(11 * SECOND);
 	turn();
@@ -369,7 +369,7 @@ static void test_no_exchange(void **state OP_UNUSED)
 		pass(HOUR);
 		turn();
 	}
-	assert_int_equal(sync_thread.rotation.nr_failed, 0);
+	assert_int_equal(rotation.nr_failed, 0);
 	check("2026-11-21T02:17Z 2026-11-21T03:17Z 2026-11-21T04:17Z ");
 }
 
@@ -377,9 +377,9 @@ static unsigned int nr_under_way(void)
 {
 	unsigned int nr;
 
-	pthread_mutex_lock(&sync_thread.lock);
-	nr = sync_thread.nr_dumps_under_way;
-	pthread_mutex_unlock(&sync_thread.lock);
+	pthread_mutex_lock(&background.lock);
+	nr = background.nr_running;
+	pthread_mutex_unlock(&background.lock);
 	return nr;
 }
 
@@ -387,21 +387,21 @@ static unsigned int nr_under_way(void)
 static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 {
 	struct opd_job job = { .kind = OPD_JOB_DUMP };
-	struct opd_write_out *out;
+	struct opd_dump *out;
 	struct stat st;
 	bool found = false;
 
 	take(6);
-	assert_int_equal(opd_write_out_begin(&sync_thread, &job, false, &out), 0);
+	assert_int_equal(opd_dump_begin(&recording.dumps, &job, false, &out), 0);
 	pass(HOUR);
-	opd_rotate_if_due(&sync_thread, now_ns);
+	opd_rotate_if_due(&rotation, now_ns);
 	take(4);
-	while (nr_under_way() > 1)
+	while (nr_under_way() > 0)
 		usleep(1000);
 	nr_synced = 0;
-	assert_int_equal(opd_write_out_go(out), 0);
+	assert_int_equal(opd_dump_go(out), 0);
 	wait_for_threads();
-	assert_ptr_equal(opd_sync_take_done(&sync_thread), &job);
+	assert_ptr_equal(opd_job_queue_take_done(&queue), &job);
 	assert_int_equal(job.error, 0);
 	assert_int_equal(
 		fstatat(session_fd, "samples/2026-11-21T02:17Z/{root}/bin/a/{dep}/{root}/bin/a/TIMER.1000.0.all.all.all", &st, 0),
@@ -430,12 +430,12 @@ static void test_two_at_once(void **state OP_UNUSED)
 	take(6);
 	pass(HOUR);
 	hold_renames(true);
-	opd_rotate_if_due(&sync_thread, now_ns);
+	opd_rotate_if_due(&rotation, now_ns);
 	wait_for_held(1);
 	take(6);
 	take_late();
 	pass(HOUR);
-	opd_rotate_if_due(&sync_thread, now_ns);
+	opd_rotate_if_due(&rotation, now_ns);
 	wait_for_held(2);
 	hold_renames(false);
 	wait_for_threads();
@@ -453,7 +453,7 @@ static bool rotates_until(int nr_calls)
 	assert_true(child >= 0);
 	if (!child) {
 		nr_calls_to_kill = nr_calls;
-		opd_rotate_if_due(&sync_thread, now_ns);
+		opd_rotate_if_due(&rotation, now_ns);
 		wait_for_threads();
 		_exit(0);
 	}
@@ -483,7 +483,7 @@ static void kill_at_every_call(void **state, int exchange_err)
 		opd_recover(session_fd, true);
 		start();
 		take(1);
-		opd_sync_write_book(&sync_thread, OP_SESSION_open);
+		opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 		look(names, &sum);
 		assert_int_equal(sum, nr_taken);
 		turn();

@@ -271,12 +271,12 @@ static void no_memory_is_said_when_a_cpu_opens(void **state OP_UNUSED)
 static void do_job(enum opd_job_kind kind, void **ret_payload)
 {
 	struct opd_job *job = calloc(1, sizeof(*job)), *done;
-	struct pollfd wait = { .fd = opd_sync_done_fd(&sync_thread), .events = POLLIN };
+	struct pollfd wait = { .fd = sync_thread.queue.done_fd, .events = POLLIN };
 
 	assert_non_null(job);
 	job->kind = kind;
-	opd_sync_submit(&sync_thread, job);
-	while (!(done = opd_sync_take_done(&sync_thread)))
+	opd_job_queue_submit(&sync_thread.queue, job);
+	while (!(done = opd_job_queue_take_done(&sync_thread.queue)))
 		poll(&wait, 1, -1);
 	assert_ptr_equal(done, job);
 	assert_int_equal(job->error, 0);

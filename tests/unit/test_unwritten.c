@@ -18,7 +18,7 @@ static void close_and_fail(void)
 	fault.fsync = -EIO;
 	turn();
 	assert_true(is_marked());
-	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 1);
 	assert_int_equal(nr_written_anew, 0);
 }
 
@@ -32,7 +32,7 @@ static void test_written_later(void **state OP_UNUSED)
 	pass(5 * SECOND);
 	turn();
 	assert_false(is_marked());
-	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
 	assert_true(nr_written_anew >= 3); /* two sample files and the ledger */
 	check("2026-11-21T02:17Z ");
 	check_table("2026-11-21T02:17Z", false);
@@ -48,13 +48,13 @@ static void test_written_much_later(void **state OP_UNUSED)
 	close_and_fail();
 	for (int i = 0; i < 70 * 4; i++)
 		turn();
-	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 1);
 	assert_int_equal(nr_written_anew, 3);
 	assert_true(is_marked());
 	fault.fsync = 0;
 	for (int i = 0; i < 10 * 4; i++)
 		turn();
-	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
 	assert_false(is_marked());
 	check("2026-11-21T02:17Z ");
 }
@@ -67,12 +67,12 @@ static void test_never_written(void **state OP_UNUSED)
 	turn();
 	pass(5 * SECOND);
 	turn();
-	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
 	take(4);
 	turn();
 	pass(HOUR);
 	turn();
-	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 1);
 }
 
 /* ---- files that somebody removed ---- */
@@ -113,8 +113,8 @@ static void check_sum(const char *session, uint64_t nr_stored, uint64_t nr_lost)
 
 static void look_and_write(void)
 {
-	opd_sync_look(&sync_thread, false);
-	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	opd_recording_look(&recording, false);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 }
 
 static void test_removed_without_a_sample_since(void **state OP_UNUSED)
@@ -126,7 +126,7 @@ static void test_removed_without_a_sample_since(void **state OP_UNUSED)
 	remove_below("current", APP_FILES);
 	look_and_write();
 	check_sum("current", 3, 3);
-	assert_true(sync_thread.files_removed);
+	assert_true(recording.dumps.files_removed);
 	take(4);
 	look_and_write();
 	check_sum("current", 7, 3);
@@ -188,8 +188,8 @@ static void test_removed_of_an_earlier_one_alone(void **state OP_UNUSED)
 	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
 	remove_below("current", APP_FILES);
 	look_and_write();
-	opd_sync_look(&sync_thread, true);
-	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	opd_recording_look(&recording, true);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 	check_sum("current", 3, 3);
 	remove_below("current", "");
 	assert_int_equal(mkdirat(session_fd, OP_SESSION_CURRENT, 0755), 0);
@@ -207,7 +207,7 @@ static void test_removed_before_it_is_closed(void **state OP_UNUSED)
 	turn();
 	check_sum("2026-11-21T02:17Z", 3, 3);
 	assert_false(is_marked());
-	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
 }
 
 static void test_removed_before_it_is_written(void **state OP_UNUSED)
@@ -225,18 +225,18 @@ static void test_removed_before_it_is_written(void **state OP_UNUSED)
 /* The thread that writes has them no more. */
 static void test_removed_while_it_is_written(void **state OP_UNUSED)
 {
-	struct opd_write_out *out;
+	struct opd_dump *out;
 	char name[OP_SESSION_NAME_BYTES] = "closed";
 
 	take(6);
-	opd_sync_write_book(&sync_thread, OP_SESSION_saved);
-	assert_int_equal(opd_write_out_begin(&sync_thread, NULL, true, &out), 0);
+	opd_recording_write_ledger(&recording, OP_SESSION_saved, false);
+	assert_int_equal(opd_dump_begin(&recording.dumps, NULL, true, &out), 0);
 	assert_int_equal(op_session_close(session_fd, name), 0);
 	remove_below(name, APP_FILES);
 	opd_count_close_files(&pipeline.count);
-	assert_int_equal(opd_write_out_go(out), 0);
+	assert_int_equal(opd_dump_go(out), 0);
 	wait_for_threads();
-	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
 	check_sum(name, 3, 3);
 	assert_int_equal(faccessat(session_fd, "samples/closed/closing", F_OK, 0), -1);
 }

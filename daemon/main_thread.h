@@ -4,8 +4,8 @@
  * directory and lock (session.c), control socket, signals and jobs (control.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini
  * undoes it.
  */
-#ifndef OPD_STATE_H
-#define OPD_STATE_H
+#ifndef OPD_MAIN_THREAD_H
+#define OPD_MAIN_THREAD_H
 
 #include <systemd/sd-event.h>
 

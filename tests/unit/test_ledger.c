@@ -118,7 +118,7 @@ static void test_killed_while_it_closed(void **state OP_UNUSED)
 	fault.mkdir = -ENOSPC;
 	fault.mkdir_fills = true;
 	turn();
-	assert_int_equal(sync_thread.rotation.nr_failed, 1);
+	assert_int_equal(rotation.nr_failed, 1);
 	take(4);
 	fault.mkdir = fault.write_all = 0;
 	fault.mkdir_fills = false;
@@ -253,13 +253,13 @@ static void test_in_the_way(void **state OP_UNUSED)
 	for (size_t i = 0; i < op_array_size(paths); i++) {
 		unlinkat(session_fd, paths[i], 0);
 		assert_int_equal(mkdirat(session_fd, paths[i], 0755), 0);
-		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), -EISDIR);
+		assert_int_equal(opd_recording_write_ledger(&recording, OP_SESSION_open, false), -EISDIR);
 		assert_string_equal(opd_ledger_in_the_way(&pipeline.ledger), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], AT_REMOVEDIR), 0);
 		assert_int_equal(mkfifoat(session_fd, paths[i], 0644), 0);
 		assert_string_equal(opd_ledger_in_the_way(&pipeline.ledger), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], 0), 0);
-		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), 0);
+		assert_int_equal(opd_recording_write_ledger(&recording, OP_SESSION_open, false), 0);
 		assert_null(opd_ledger_in_the_way(&pipeline.ledger));
 	}
 	end_with(3, 0);

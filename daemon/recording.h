@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Recording: sampling into the current session, switched on and off, with the session's ledger on the disk. Sync thread, or before
+ * it starts.
+ */
+#ifndef OPD_RECORDING_H
+#define OPD_RECORDING_H
+
+#include "daemon/dump.h"
+#include "daemon/pipeline/visit.h"
+#include "libop/base/compiler.h"
+
+struct opd_recording {
+	struct opd_pipeline *pipeline;
+	struct opd_visits visits;
+	struct opd_dumps dumps;
+	uint64_t begin_ns;         /* of the daemon */
+	uint64_t running_since_ns; /* sampling was switched on; 0: never */
+	uint64_t running_ns;       /* before that */
+};
+
+/* Begins or ends to sample. 0 or the first -errno; some CPUs may sample all the same. */
+int opd_recording_switch(struct opd_recording *recording, bool on) OP_NONNULL OP_MUST_CHECK;
+
+/* Ends to sample, and counts everything that was taken. 0 or the first -errno. */
+int opd_recording_stop(struct opd_recording *recording) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Writes the session's ledger and stats/. Nothing when this daemon has never sampled, unless `always`. 0, or -errno, and that is
+ * logged.
+ */
+int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_end ended, bool always) OP_NONNULL;
+
+/* Says that the ledger cannot be written, with the path when something else is in its place. */
+void opd_recording_explain_ledger(const struct opd_recording *recording, char text[256]) OP_NONNULL;
+
+/*
+ * Looks for the sample files, `thorough` where there is time (opd_count_look). After it the ledger says what the files hold, those
+ * of an earlier daemon included.
+ */
+void opd_recording_look(struct opd_recording *recording, bool thorough) OP_NONNULL;
+
+/* Forgets sample files that somebody removed. The next sample makes them anew. */
+void opd_recording_forget_removed(struct opd_recording *recording) OP_NONNULL;
+
+#endif

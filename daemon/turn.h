@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A turn of the sync thread, every 250 ms: all CPUs are visited, and what is due now and then is done: CPUs that come and go,
+ * forgetting, rotation, retention, and what the log should say. Sync thread only.
+ */
+#ifndef OPD_TURN_H
+#define OPD_TURN_H
+
+#include "daemon/keep/event_sums.h"
+#include "daemon/recording.h"
+#include "daemon/rotate.h"
+#include "libop/base/compiler.h"
+#include "libop/control/config.h"
+
+struct opd_turns {
+	struct opd_recording *recording;
+	struct opd_rotation *rotation;
+	const struct op_config *config;
+	const char *session_dir;
+	int epoll_fd; /* of the sync thread */
+	/* op_now_ns() */
+	uint64_t next_ns, next_prune_ns, next_rate_check_ns, next_trim_ns, next_ledger_ns;
+	uint64_t begin_ns;   /* of the last turn */
+	uint64_t horizon_ns; /* samples from before it have been read */
+	uint64_t nr_freed;   /* address spaces, when memory was given back last */
+	bool trim_again;
+	struct opd_losses reported; /* losses that the log has named */
+	uint64_t nr_cookie_errors;  /* errors of the dcookie table that the log has named */
+	uint64_t max_sample_rate;   /* kernel.perf_event_max_sample_rate at the last look */
+};
+
+void opd_turn(struct opd_turns *turns) OP_NONNULL;
+
+/*
+ * Wakes the sync thread when a CPU has something to be read. The epoll tag of the CPU's rings is its index in the capture; the tag
+ * of its side band is beyond all indices. 0 or -errno.
+ */
+int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index) OP_NONNULL OP_MUST_CHECK;
+
+#endif
