@@ -92,7 +92,7 @@ static void check_case(struct opr_finder *finder, size_t i)
 
 static void test_finding(void **state OP_UNUSED)
 {
-	const struct opr_words dirs = { search_dirs, 1 };
+	const struct opr_words dirs = { .words = search_dirs, .nr_words = 1 };
 	struct opr_finder finder = { 0 };
 	char *root;
 
@@ -144,8 +144,8 @@ static void test_search_directory_must_exist(void **state OP_UNUSED)
 	char *words[] = { missing, file };
 	struct opr_finder finder = { 0 };
 
-	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ words, 1 }), -ENOENT);
-	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ words + 1, 1 }), -ENOTDIR);
+	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ .words = words, .nr_words = 1 }), -ENOENT);
+	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ .words = words + 1, .nr_words = 1 }), -ENOTDIR);
 	opr_finder_free(&finder);
 }
 
@@ -216,7 +216,7 @@ static void write_notes(uint8_t first)
  */
 static void test_kernel_is_known_by_its_build_id(void **state OP_UNUSED)
 {
-	const struct opr_words dirs = { search_dirs, 1 };
+	const struct opr_words dirs = { .words = search_dirs, .nr_words = 1 };
 	struct opr_finder finder = { 0 };
 	char *root;
 

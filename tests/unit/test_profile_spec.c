@@ -155,7 +155,7 @@ static void test_blocks(void **state OP_UNUSED)
 	for (size_t i = 0; i < op_array_size(cases); i++) {
 		char *given[8];
 		struct opr_spec_words split = { 0 };
-		struct opr_words words = { given, cases[i].nr_all };
+		struct opr_words words = { .words = given, .nr_words = cases[i].nr_all };
 
 		memcpy(given, cases[i].words, sizeof(given));
 		assert_int_equal(opr_spec_words_split(&split, &words), cases[i].err);

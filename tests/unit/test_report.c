@@ -501,7 +501,7 @@ static void test_copy_in_search_directory(void **state OP_UNUSED)
 	char *dirs[] = { directory };
 
 	image_root = "/nothing-is-here";
-	image_dirs = (struct opr_words){ dirs, 1 };
+	image_dirs = (struct opr_words){ .words = dirs, .nr_words = 1 };
 	put_work(TOLD("build-id 001122334455"), OLD_TIME, 5);
 	assert_work("5        100.000  work\n");
 	put_work(TOLD("build-id ffffffffffff"), OLD_TIME, 3);

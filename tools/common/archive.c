@@ -10,7 +10,7 @@
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
 
-/* ---- what an archive says of itself ---- */
+/* ---- the file opd-archive ---- */
 
 /* "NUMBER PATH" */
 static int add_inode(struct opr_archive *archive, char *value)
@@ -93,7 +93,7 @@ int opr_archive_open(struct opr_archive *archive, const char *dir)
 
 /* ---- paths ---- */
 
-/* What a path has behind a directory, NULL when it is not below it. */
+/* The part of a path behind a directory; NULL: it is not below the directory. */
 static const char *below(const char *path, const char *dir)
 {
 	size_t length = strlen(dir);

@@ -16,12 +16,12 @@
 
 static char *choose_dir(const char *subdir)
 {
-	const char *said = getenv(DIR_ENV), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *env = getenv(DIR_ENV), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	char *dir = NULL;
 	int length = -1;
 
-	if (said)
-		length = *said == '/' ? asprintf(&dir, "%s/%s", said, subdir) : -1;
+	if (env)
+		length = *env == '/' ? asprintf(&dir, "%s/%s", env, subdir) : -1;
 	else if (xdg && *xdg == '/')
 		length = asprintf(&dir, "%s/opd/%s", xdg, subdir);
 	else if (home && *home == '/')
@@ -29,7 +29,7 @@ static char *choose_dir(const char *subdir)
 	return length < 0 ? NULL : dir;
 }
 
-/* Files in it are believed: nobody else may have put them there. */
+/* The tools trust the files in it, so no other user may write to it. */
 static bool is_own(int fd)
 {
 	struct stat st;
@@ -61,57 +61,57 @@ DIR *opr_cache_dir_list(int dir_fd)
 	return dir;
 }
 
-struct kept {
+struct cached_file {
 	char name[NAME_MAX + 1];
 	struct timespec time;
 	uint64_t nr_bytes;
 };
 
-static int compare_kept(const void *left, const void *right)
+static int compare_age(const void *left, const void *right)
 {
-	const struct kept *a = left, *b = right;
+	const struct cached_file *a = left, *b = right;
 
 	if (a->time.tv_sec != b->time.tv_sec)
 		return a->time.tv_sec > b->time.tv_sec ? -1 : 1;
 	return a->time.tv_nsec > b->time.tv_nsec ? -1 : a->time.tv_nsec < b->time.tv_nsec;
 }
 
-static struct kept *list_kept(DIR *dir, size_t *ret_nr_kept)
+static struct cached_file *list_files(DIR *dir, size_t *ret_nr_files)
 {
-	size_t capacity = 0, nr_kept = 0;
-	struct kept *kept = NULL;
+	size_t capacity = 0, nr_files = 0;
+	struct cached_file *files = NULL;
 	struct dirent *entry;
 
 	while ((entry = readdir(dir))) {
 		struct stat st;
 
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    strlen(entry->d_name) > NAME_MAX || !op_grow(&kept, &capacity, nr_kept + 1))
+		    strlen(entry->d_name) > NAME_MAX || !op_grow(&files, &capacity, nr_files + 1))
 			continue;
-		kept[nr_kept] = (struct kept){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };
-		memcpy(kept[nr_kept++].name, entry->d_name, strlen(entry->d_name) + 1);
+		files[nr_files] = (struct cached_file){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };
+		memcpy(files[nr_files++].name, entry->d_name, strlen(entry->d_name) + 1);
 	}
-	*ret_nr_kept = nr_kept;
-	return kept;
+	*ret_nr_files = nr_files;
+	return files;
 }
 
 void opr_cache_dir_prune(int dir_fd, uint64_t nr_bytes_max)
 {
 	DIR *dir = opr_cache_dir_list(dir_fd);
 	uint64_t nr_bytes = 0;
-	size_t nr_kept = 0;
-	struct kept *kept;
+	size_t nr_files = 0;
+	struct cached_file *files;
 
 	if (!dir)
 		return;
-	kept = list_kept(dir, &nr_kept);
-	if (nr_kept)
-		qsort(kept, nr_kept, sizeof(*kept), compare_kept);
-	for (size_t i = 0; i < nr_kept; i++) {
-		nr_bytes += kept[i].nr_bytes;
+	files = list_files(dir, &nr_files);
+	if (nr_files)
+		qsort(files, nr_files, sizeof(*files), compare_age);
+	for (size_t i = 0; i < nr_files; i++) {
+		nr_bytes += files[i].nr_bytes;
 		if (nr_bytes > nr_bytes_max)
-			op_sys_unlinkat(dir_fd, kept[i].name, 0);
+			op_sys_unlinkat(dir_fd, files[i].name, 0);
 	}
-	free(kept);
+	free(files);
 	closedir(dir);
 }

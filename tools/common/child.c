@@ -19,7 +19,7 @@
 
 static const struct op_stop *program_stop;
 
-/* Sanitizers map terabytes. */
+/* Sanitizers map terabytes, so there is no limit of memory with them. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool limits_memory = false;
 #else
@@ -56,8 +56,8 @@ void opr_child_begin_step(void)
 	setitimer(ITIMER_REAL, &wall, NULL);
 }
 
-/* The handlers are the parent's. */
-static void take_signals(void)
+/* The parent's handlers mean nothing here. */
+static void reset_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
@@ -70,7 +70,7 @@ static void run_child(int fd, opr_child_fn *work, void *arg, pid_t parent)
 	FILE *out = fdopen(fd, "w");
 	int err = out ? 0 : -errno;
 
-	take_signals();
+	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -100,7 +100,7 @@ int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg)
 
 	if (fd < 0)
 		return fd;
-	fflush(NULL); /* what waits to be written is not the child's */
+	fflush(NULL); /* else the child writes what is in the parent's buffers */
 	pid = fork();
 	if (!pid)
 		run_child(fd, work, arg, parent);
@@ -140,8 +140,9 @@ static int copy_output(int fd, void *map, size_t nr_bytes)
 }
 
 /*
- * The output is looked at where it is, with a NUL behind it, and sealed: a process that the child was made to leave behind may have it, too. One that has it mapped keeps it
- * from being sealed, and gets a copy made of it.
+ * Maps the output with a NUL behind it, and seals it first: a hostile file may have made the child
+ * leave a process behind that still has it. If such a process has it mapped, sealing fails, and the
+ * parent takes a copy.
  */
 static int map_output(int fd, struct opr_child_result *result)
 {
@@ -168,7 +169,7 @@ static int map_output(int fd, struct opr_child_result *result)
 	return 0;
 }
 
-/* True when it was stopped; without pidfds it is waited for. */
+/* True when the child was stopped. Without pidfds it cannot be. */
 static bool wait_or_kill(const struct opr_child *child)
 {
 	int fd = program_stop ? op_sys_pidfd_open(child->pid) : -1;

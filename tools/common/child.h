@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Work on files of anybody, in a process of its own with limits of time and memory: libbfd and libopcodes were not made for bad input, and cannot work in threads. What
- * the work writes is what comes back.
+ * Work on hostile files, in a child process with limits of time and memory: libbfd and libopcodes
+ * are not made for bad input, and cannot work in threads. The result is the text that the work
+ * writes.
  */
 #ifndef OPR_CHILD_H
 #define OPR_CHILD_H
@@ -12,7 +13,7 @@
 
 #define OPR_CHILD_CPU_SECONDS  60
 #define OPR_CHILD_WALL_SECONDS 600
-#define OPR_CHILD_MEMORY_BYTES (4ull << 30) /* more than its parent has */
+#define OPR_CHILD_MEMORY_BYTES (4ull << 30) /* beyond the memory of its parent */
 #define OPR_CHILD_OUTPUT_BYTES (1ull << 30)
 
 struct opr_child {
@@ -21,30 +22,36 @@ struct opr_child {
 };
 
 struct opr_child_result {
-	const char *bytes; /* what was written, as far as it came, and a NUL */
+	const char *bytes; /* the text, perhaps only its beginning, and a NUL */
 	size_t nr_bytes;
-	int err; /* of the work; -ENOMEM, -ETIME: beyond a limit; -EFAULT: it crashed; -EINTR: it was stopped */
+	int err; /* of the work; -ENOMEM, -ETIME: over a limit; -EFAULT: crashed; -EINTR: stopped */
 };
 
-/* From then on a child is killed, and its result -EINTR, when `stop`, the caller's, says so; NULL: no more. The children stop as programs do of themselves. */
+/*
+ * From now on, children are killed with the result -EINTR when `stop`, which stays the caller's, is
+ * set; NULL: no longer.
+ */
 void opr_child_stop_with(const struct op_stop *stop);
 
 /* Runs in the child: writes to `out`. 0 or -errno. */
 typedef int opr_child_fn(FILE *out, void *arg);
 
-/* Starts the work. 0, and opr_child_wait is to be called, or -errno. Says nothing. */
+/* Starts the work. 0, and the caller calls opr_child_wait; or -errno, without a message. */
 int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
-/* Waits for its end. 0 and a result that opr_child_result_free frees, or -errno: it cannot be read. */
+/*
+ * Waits for its end. 0 and a result, freed with opr_child_result_free; or -errno: the result cannot
+ * be read.
+ */
 int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result) OP_NONNULL OP_MUST_CHECK;
 
-/* Also of one that is all 0. What the error was stays. */
+/* Also of a zeroed result. `err` stays. */
 void opr_child_result_free(struct opr_child_result *result) OP_NONNULL;
 
-/* For the child: what follows has the whole time again. */
+/* In the child: the limits of time start again. */
 void opr_child_begin_step(void);
 
-/* Why a child ended, in words. */
+/* The error of a child in words. */
 const char *opr_child_reason(int err);
 
 #endif

@@ -144,7 +144,10 @@ static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
-/* readline cuts words at colons, and names of tracepoints have one: `head` is the part of the name before the cut. */
+/*
+ * readline cuts words at colons, and names of tracepoints have one: `head` is the part of the name
+ * before the cut.
+ */
 static void write_bash_colons(FILE *out)
 {
 	fputs("\tlocal head= count= name at=$COMP_CWORD\n"
@@ -178,7 +181,10 @@ static void write_bash_words(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
-/* readline splits --name=value into three words. A value may be a list: the part before its last comma stays. */
+/*
+ * readline splits --name=value into three words. A value may be a list: the part before its last
+ * comma stays.
+ */
 static void write_bash(FILE *out, const struct opr_command *command)
 {
 	static const char *const rests[] = { [OPR_WORDS_FILES] = "-f", [OPR_WORDS_EVENTS] = "events", [OPR_WORDS_NONE] = "none" };

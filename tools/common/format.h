@@ -6,8 +6,9 @@
 #include "libop/base/compiler.h"
 
 /*
- * Names come from file systems, sample files and symbol tables of anybody. A byte that a terminal would obey is written as \x1b, and two different names
- * never look the same (op_escape_shown in libop/base/text.h).
+ * Names come from file systems, sample files and symbol tables of anybody. A byte that a terminal
+ * would obey is written as \x1b, and two different names never look the same (op_escape_shown in
+ * libop/base/text.h).
  */
 
 /* Writes a name. Returns how many bytes were written. */
@@ -16,7 +17,10 @@ size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
 /* Writes a name in a list for programs (op_escape). */
 void opr_write_listed(FILE *out, const char *name) OP_NONNULL;
 
-/* Writes a line of a text. Tabs, form feeds, carriage returns, backslashes and bytes of other character sets stay as they are. */
+/*
+ * Writes a line of a text. Tabs, form feeds, carriage returns, backslashes and bytes of other
+ * character sets stay as they are.
+ */
 void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
 
 #define OPR_PERCENT_WIDTH 7
@@ -31,10 +35,15 @@ static inline double opr_percent(uint64_t count, uint64_t total)
 	return total ? (double)count / (double)total * 100.0 : 0;
 }
 
-/* As oprofile writes it, in seven columns: up to four decimals, scientific notation for small numbers, and "0" for none. */
+/*
+ * As oprofile writes it, in seven columns: up to four decimals, scientific notation for small
+ * numbers, and "0" for none.
+ */
 struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total);
 
-/* The width of lines on `fd`: the environment variable COLUMNS, else that of the terminal, else 80. */
+/*
+ * The width of lines on `fd`: the environment variable COLUMNS, else that of the terminal, else 80.
+ */
 size_t opr_count_columns(int fd);
 
 #endif

@@ -5,7 +5,6 @@ tools_libreport_a_SOURCES += \
 	tools/common/child.c tools/common/child.h \
 	tools/common/completion.c tools/common/completion.h \
 	tools/common/format.c tools/common/format.h \
-	tools/common/help.c tools/common/help.h \
 	tools/common/log.c tools/common/log.h \
 	tools/common/option_table.c tools/common/option_table.h \
 	tools/common/option_values.c tools/common/option_values.h \
@@ -14,6 +13,5 @@ tools_libreport_a_SOURCES += \
 	tools/common/parallel_sort.c tools/common/parallel_sort.h \
 	tools/common/program.c tools/common/program.h \
 	tools/common/session_dir.c tools/common/session_dir.h \
-	tools/common/standard_output.c tools/common/standard_output.h \
 	tools/common/when.c tools/common/when.h \
 	tools/common/words.c tools/common/words.h

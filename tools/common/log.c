@@ -34,17 +34,20 @@ bool opr_log_enable(const char *topic)
 	return found;
 }
 
-/* The warnings that were printed, as long as the program. */
-struct told {
+/* The lines that were printed once. They live as long as the program. */
+struct printed {
 	struct op_hlink link;
 	char *text;
 };
 
-static struct op_htable told;
+static struct op_htable printed;
 
 static void print(const char *who, const char *colon, const char *format, va_list args) OP_PRINTF(3, 0);
 
-/* One write(2) for a message: stderr has no buffer, and thousands of images may have one each. */
+/*
+ * Writes a message with one write(2), as stderr has no buffer and thousands of images may have one
+ * each.
+ */
 static void print(const char *who, const char *colon, const char *format, va_list args)
 {
 	struct op_text line = { 0 };
@@ -71,19 +74,19 @@ int opr_error(int err, const char *format, ...)
 	return err;
 }
 
-/* Without memory it is told again. */
-static bool is_told(const char *text)
+/* Without memory, a line may be repeated. */
+static bool is_repeated(const char *text)
 {
 	uint64_t hash = op_hash_bytes(0, text, strlen(text));
-	struct told *entry;
+	struct printed *entry;
 
-	for (struct op_hlink *link = op_htable_first(&told, hash); link; link = op_htable_next(link))
-		if (!strcmp(op_container_of(link, struct told, link)->text, text))
+	for (struct op_hlink *link = op_htable_first(&printed, hash); link; link = op_htable_next(link))
+		if (!strcmp(op_container_of(link, struct printed, link)->text, text))
 			return true;
 	entry = calloc(1, sizeof(*entry));
 	if (entry)
 		entry->text = strdup(text);
-	if (entry && (!entry->text || op_htable_insert(&told, &entry->link, hash))) {
+	if (entry && (!entry->text || op_htable_insert(&printed, &entry->link, hash))) {
 		free(entry->text);
 		free(entry);
 	}
@@ -109,7 +112,7 @@ static void say_once(const char *who, const char *format, va_list args)
 
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
-	if (!text || !is_told(text))
+	if (!text || !is_repeated(text))
 		say(who, "%s", text ? text : format);
 	free(text);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the reporting tools tell the user beside the report: one line on stderr for each thing. The functions of tools/ that return 0 or -errno have
- * told the user why when they fail, unless their comment says otherwise.
+ * Messages of the tools: one line on stderr each. One thread. A function of tools/ that returns an
+ * error has told the user why, unless its comment says otherwise.
  */
-#ifndef OPR_REPORT_LOG_H
-#define OPR_REPORT_LOG_H
+#ifndef OPR_LOG_H
+#define OPR_LOG_H
 
 #include "libop/base/compiler.h"
 
@@ -24,27 +24,25 @@ enum opr_topic {
 		OPR_NR_TOPICS,
 };
 
-/* One thread alone. */
-
-/* The name every line starts with. Once, at the start. */
+/* The name at the beginning of errors. To be called once, at the start. */
 void opr_log_init(const char *program) OP_NONNULL;
 
-/* Turns one topic on, or `all`. False when there is no such topic. */
+/* Turns a topic on, or `all`. False: there is no such topic. */
 bool opr_log_enable(const char *topic) OP_NONNULL;
 
 /* "PROGRAM: text". Returns err, so that a caller can write `return opr_error(-EINVAL, ...)`. */
 int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 
-/* "warning: text". A line that was printed before is not printed again: what is read twice is told once. */
+/* "warning: text". A repeated line is printed only once, as files may be read twice. */
 void opr_warn(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
 
-/* "note: text", of what is as the user wanted it. Nor is it printed again. */
+/* "note: text", for something that is as the user wanted it. Printed only once, too. */
 void opr_note(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
 
-/* The text as it is, when the topic is on. */
+/* Prints the text alone, when the topic is on. */
 void opr_verbose(enum opr_topic topic, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 
-/* The line for -ENOMEM; returns -ENOMEM. */
+/* Prints the line for -ENOMEM, and returns -ENOMEM. */
 int opr_no_memory(void);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of options of a tool: parsing (program.h), --help, --usage (help.h) and the completion of shells (completion.h) read its rows. */
+/*
+ * The table of options of a tool: parsing (program.h), --help, --usage and the completion of shells
+ * (completion.h) read its rows.
+ */
 #ifndef OPR_OPTION_TABLE_H
 #define OPR_OPTION_TABLE_H
 
@@ -15,8 +18,9 @@ struct opr_option {
 	opr_take_fn *take; /* fills the field; NULL: the field is an int, which becomes 1 */
 	const char *help;  /* NULL: the option is not shown */
 	/*
-	 * Names the value; NULL: the option has none. "[x]": the value is optional. "a|b" and "a,b" are completed as words; "file", "patterns",
-	 * "directory", "dir", "path", "time" and "event" as what they say.
+	 * Names the value; NULL: the option has none. "[x]": the value is optional. "a|b" and "a,b"
+	 * are completed as words; "file", "patterns", "directory", "dir", "path", "time" and
+	 * "event" as what they say.
 	 */
 	const char *value_help;
 };
@@ -35,22 +39,33 @@ struct opr_command {
 	const char *arguments; /* what follows the options, for --help; NULL: nothing */
 	const struct opr_option *rows;
 	size_t nr_rows;
-	/* In the place of `rows`, for a tool whose rows hold more than a struct opr_option: the row of an index below nr_rows. */
+	/*
+	 * In the place of `rows`, for a tool whose rows hold more than a struct opr_option: the row
+	 * of an index below nr_rows.
+	 */
 	const struct opr_option *(*row)(size_t index);
 	/* Takes each option of the tool; NULL: opr_option_take does. */
 	int (*take)(void *options, const struct opr_option *option, const char *value);
 	enum opr_word_kind words;
 	opr_tag_fn *tag; /* of the words; NULL: they have no tags */
-	int failed;      /* the exit status when standard output cannot be written; 0: EXIT_FAILURE */
+	/* the exit status when standard output cannot be written; 0: EXIT_FAILURE */
+	int failed;
 };
 
 /* The `offset` of the options that every tool has. */
 enum opr_common { OPR_COMMON_VERSION, OPR_COMMON_COMPLETION, OPR_COMMON_HELP, OPR_COMMON_USAGE };
 
-/* The row of an index: the rows of the tool, then those that every tool has. NULL: there are no more. */
+/*
+ * The row of an index: the rows of the tool, then those that every tool has. NULL: there are no
+ * more.
+ */
 const struct opr_option *opr_command_row(const struct opr_command *command, size_t index) OP_NONNULL;
 
 /* Takes an option into its field. 0, or -errno after a message to the user. */
 int opr_option_take(void *options, const struct opr_option *option, const char *value) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the text of --help or --usage, as wide as the terminal. */
+void opr_help_write(FILE *out, const struct opr_command *command) OP_NONNULL;
+void opr_usage_write(FILE *out, const struct opr_command *command) OP_NONNULL;
 
 #endif

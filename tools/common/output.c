@@ -13,10 +13,43 @@
 #include "libop/base/text.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"
-#include "tools/common/standard_output.h"
 
 #define DEFAULT_PAGER "less"
 #define STDOUT_BYTES  65536
+
+/* ---- standard output ---- */
+
+static bool is_told;
+static int exit_failed; /* 0: exit(3) does not flush yet */
+
+int opr_stdout_flush(void)
+{
+	bool failed = ferror(stdout);
+
+	errno = 0;
+	failed |= fflush(stdout) == EOF;
+	if (!failed)
+		return 0;
+	if (!is_told)
+		opr_error(-EIO, "cannot write to the standard output: %s", strerror(errno ? errno : EIO));
+	is_told = true;
+	return -EIO;
+}
+
+/* A tool that has told the user chooses its exit status itself. */
+static void check_at_exit(void)
+{
+	if (!is_told && opr_stdout_flush())
+		_exit(exit_failed);
+}
+
+int opr_stdout_guard(int failed)
+{
+	if (!exit_failed && atexit(check_at_exit))
+		return opr_no_memory();
+	exit_failed = failed;
+	return 0;
+}
 
 static bool shows_colours(void)
 {
@@ -44,7 +77,7 @@ static bool is_in_path(const char *program)
 	return found;
 }
 
-/* The command of the pager; NULL: none is wanted, or there is none. */
+/* The command of the pager; NULL: the user wants none, or none is installed. */
 static const char *choose_pager(void)
 {
 	const char *pager = getenv("PAGER");
@@ -55,8 +88,9 @@ static const char *choose_pager(void)
 }
 
 /*
- * A pipe to the pager. What went into it is kept while the pipe can hold all of it: so long the pager may not have read anything, and when it turns out that there is none, that is
- * written to the terminal.
+ * A pipe to the pager. sh(1) runs the pager, and reports only at its end that there is none. So the
+ * text is kept while the pipe can hold all of it; if the pager cannot be run, the text goes to the
+ * terminal.
  */
 struct opr_pager {
 	const char *command;
@@ -79,13 +113,13 @@ static void run_pager(const char *command, int read_fd)
 	_exit(127);
 }
 
-/* sh(1) ends with these when it cannot run a command. */
+/* sh(1) ends with these codes when it cannot run a command. */
 static bool could_not_run(int status)
 {
 	return WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127);
 }
 
-/* Waits for its end. 0 when the report is on the terminal instead. */
+/* Waits for its end. 0: the report is on the terminal instead. */
 static int end_pager(struct opr_pager *pager)
 {
 	close(pager->fd);
@@ -94,7 +128,7 @@ static int end_pager(struct opr_pager *pager)
 		;
 	if (!could_not_run(pager->status) || pager->nr_written > pager->capacity || pager->kept.failed)
 		return -EPIPE;
-	opr_warn("the pager '%s' cannot be run: this is without one", pager->command);
+	opr_warn("the pager '%s' cannot be run: the report is shown without one", pager->command);
 	pager->on_terminal = true;
 	return op_sys_write_all(STDOUT_FILENO, op_text_get(&pager->kept), pager->kept.length);
 }
@@ -175,7 +209,7 @@ static int start_pager(struct opr_output *output, const char *command)
 	return open_stream(output, pager);
 }
 
-/* 0, also when the user left it before the end. */
+/* 0, also when the user left it early. */
 static int check_pager(const struct opr_pager *pager)
 {
 	if (pager->on_terminal || !pager->status)
@@ -209,7 +243,7 @@ static int open_terminal(struct opr_output *output, bool no_pager)
 	return err < 0 ? opr_error(err, "pager %s: %s", command, strerror(-err)) : 0;
 }
 
-/* A report of hundreds of thousands of lines is not written a page of memory at a time. */
+/* Long reports need fewer write(2) with a larger buffer. */
 static void widen_stdout(void)
 {
 	static char buffer[STDOUT_BYTES];
@@ -248,7 +282,7 @@ static bool is_standard_output(const struct stat *st)
 	return !fstat(STDOUT_FILENO, &out) && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
 }
 
-/* 0: what is there may be replaced. */
+/* 0: the file may be replaced. */
 static int check_replaced(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
 {
 	int fd = st->st_size ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -263,7 +297,7 @@ static int check_replaced(const char *file, const struct stat *st, bool (*is_own
 	return may_be ? 0 : opr_error(-EEXIST, "%s: refuse to replace a file that is no %s", file, what);
 }
 
-/* As open(2) would have made it, or with the mode of what it replaces. */
+/* The mode of the file that is replaced, else that of a new file. */
 static mode_t mode_of(const struct opr_output *output, const struct stat *st)
 {
 	mode_t mask = umask(0);
@@ -298,7 +332,7 @@ static int open_beside(struct opr_output *output, const struct stat *st)
 	return err;
 }
 
-/* What is no file, or is there already as standard output, is not replaced. */
+/* For no regular file, and for the file that standard output is. */
 static int open_at_once(struct opr_output *output, bool is_stdout)
 {
 	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open(output->file, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -334,7 +368,7 @@ int opr_output_replace(struct opr_output *output, const char *file, bool (*is_ow
 	return opr_error(err, "%s: %s", file, strerror(-err));
 }
 
-/* One that came since is not replaced, where the file system can tell. */
+/* Does not replace a file that was made meanwhile, if the file system supports that. */
 static int put_in_place(const struct opr_output *output)
 {
 	int err = -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where a report goes: a file, standard output, or a pager when that is a terminal. One thread. */
+/* The destination of a report: a file, standard output, or on a terminal a pager. One thread. */
 #ifndef OPR_OUTPUT_H
 #define OPR_OUTPUT_H
 
@@ -9,35 +9,50 @@
 
 struct opr_output {
 	FILE *out;
-	const char *file;  /* NULL: standard output */
+	const char *file;         /* NULL: standard output */
 	struct opr_pager *pager;  /* NULL: none */
-	char *temporary, *target; /* of opr_output_replace; NULL: what is written is there at once */
-	bool replaces;            /* the target is there, and may be replaced */
-	bool colour;       /* a terminal that shows colours */
-	size_t nr_columns; /* of the terminal; 0: it is none */
+	char *temporary, *target; /* of opr_output_replace; NULL: written at once */
+	bool replaces;            /* the target exists, and may be replaced */
+	bool colour;              /* a terminal that shows colours */
+	size_t nr_columns;        /* of the terminal; 0: no terminal */
 };
 
 /*
- * Opens `file`, or standard output when it is NULL. On a terminal the report goes through $PAGER, less(1) when it is not set, unless no_pager; LESS and LV are set as
- * git(1) does. `colour`: "always", "never", or "auto", colours on a terminal unless NO_COLOR is set. 0, to be closed with opr_output_close, or -errno.
+ * Opens `file`; NULL: standard output. On a terminal the report goes through $PAGER, else less(1),
+ * unless no_pager; LESS and LV are set as git(1) does. `colour`: "always", "never", or "auto": on a
+ * terminal unless NO_COLOR is set. 0, closed with opr_output_close; or -errno.
  */
 int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
 
 /*
- * Opens a file beside `file`, which takes its place in opr_output_close when all was written. What is there already is replaced when it is a file that is empty or that
- * `is_own` says yes to, else it is told that it is no `what`; through a symbolic link it is the file behind it. What is no file, a pipe or a terminal, and the file that standard output is, are written to at once. 0, to be closed with
- * opr_output_close or opr_output_drop, or -errno.
+ * Opens a new file that replaces `file` in opr_output_close, when everything is written. An
+ * existing file must be empty or pass `is_own`; else the message says that it is no `what`. Of a
+ * symbolic link, the file behind it is replaced. A pipe, a terminal, and the file that standard
+ * output is are written at once. 0, closed with opr_output_close or opr_output_drop; or -errno.
  */
-int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd), const char *what) OP_NONNULL OP_MUST_CHECK;
+int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd),
+		       const char *what) OP_NONNULL OP_MUST_CHECK;
 
-/* Closes after an error: what was to be replaced stays what it was. */
+/* Closes after an error. The file that would be replaced stays as it is. */
 void opr_output_drop(struct opr_output *output) OP_NONNULL;
 
 /*
- * Flushes, closes, and waits for the pager's end. 0, also when the user left the pager before the end, and when the pager could not be run: then the report is written to the
- * terminal. -errno when not all was written, or the pager ended with an error.
+ * Flushes, closes, and waits for the pager's end. 0, also when the user left the pager early. If
+ * the pager cannot be run, the report is written to the terminal. -errno: something could not be
+ * written, or the pager failed.
  */
 int opr_output_close(struct opr_output *output) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Makes exit(3) flush standard output; the process ends with `failed` when that fails and the user
+ * does not know yet. 0 or -ENOMEM.
+ */
+int opr_stdout_guard(int failed) OP_MUST_CHECK;
+
+/*
+ * Flushes standard output. 0, or -EIO when something could not be written; the user is told once.
+ */
+int opr_stdout_flush(void) OP_MUST_CHECK;
 
 #endif

@@ -9,10 +9,10 @@
 
 #include "libop/base/text.h"
 
-#define DPKG_QUERY	"/usr/bin/dpkg-query"
+#define DPKG_QUERY      "/usr/bin/dpkg-query"
 #define PATHS_AT_A_TIME 256
-#define WILDCARDS	"*?[\\\n"
-#define USR		"/usr"
+#define WILDCARDS       "*?[\\\n"
+#define USR             "/usr"
 
 /* Packages whose debug files are not in NAME-dbgsym. */
 static const struct {
@@ -46,7 +46,7 @@ static bool can_be_asked(const char *path)
 	return path && *path == '/' && !strpbrk(path, WILDCARDS);
 }
 
-/* With /usr merged, dpkg may know a file under the other name. */
+/* On a system with merged /usr, dpkg may know a file without /usr. */
 static const char *other_name(const char *path)
 {
 	return !strncmp(path, USR "/", sizeof(USR)) ? path + strlen(USR) : NULL;
@@ -84,7 +84,7 @@ static int read_answer(FILE *answer, const char *const *paths, size_t nr_paths, 
 	return err;
 }
 
-/* Starts dpkg-query with its output to a pipe; what it says on stderr is of no interest. 0 or -errno. */
+/* Starts dpkg-query with its output to a pipe and without its stderr. 0 or -errno. */
 static int start(char **arguments, int pipe_fds[2], pid_t *ret_pid)
 {
 	static char locale[] = "LC_ALL=C";

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which Debian package a file came with, and which one has its debug file. */
+/* The Debian packages with the debug files of installed files. */
 #ifndef OPR_PACKAGES_H
 #define OPR_PACKAGES_H
 
 #include "libop/base/compiler.h"
 
 /*
- * Asks dpkg-query for many files at once; paths are absolute, NULL for one that is not asked for. ret_packages[i] becomes the name of the debug
- * package, freed by the caller, or NULL: no package has the file, or there is no dpkg here. 0 or -ENOMEM.
+ * Asks dpkg-query for many files at once. Paths are absolute; NULL paths are skipped.
+ * ret_packages[i] becomes the name of the debug package, freed by the caller; NULL: no package has
+ * the file, or there is no dpkg. 0 or -ENOMEM.
  */
 int opr_packages_find(const char *const *paths, size_t nr_paths, char **ret_packages) OP_NONNULL OP_MUST_CHECK;
 
-/* The debug package in one line of `dpkg-query -S` ("libc6:amd64: /lib/x/libc.so.6"): NULL when it is none. *ret_path points into the line. */
+/*
+ * The debug package for a line of `dpkg-query -S` ("libc6:amd64: /lib/x/libc.so.6"); NULL: another
+ * line. *ret_path points into the line.
+ */
 char *opr_packages_parse(char *line, const char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A merge sort. Each of 2^n threads sorts a piece; then pieces are merged two by two, n times. Each time the result has as many segments as there are threads, of the same length each: where a
- * segment begins in either piece is found by halves.
+ * A merge sort. Each of 2^n threads sorts a piece; then pairs of pieces are merged, n times. For
+ * each merge the result is cut into one segment of equal length per thread. A binary search finds
+ * where a segment begins in both pieces.
  */
 #include "tools/common/parallel_sort.h"
 
@@ -19,8 +20,8 @@ struct sort {
 	void *arg;
 	char *from, *to;
 	size_t nr_pieces; /* a power of 2, in the beginning */
-	size_t nr_merged; /* pieces that are one by now */
-	uint64_t next;    /* piece or segment, of all threads together */
+	size_t nr_merged; /* pieces that are merged into one by now */
+	uint64_t next;    /* the next piece or segment for any thread */
 };
 
 static size_t begin_of(const struct sort *sort, size_t piece)
@@ -50,7 +51,7 @@ struct pair {
 	size_t left, middle, right;
 };
 
-/* How many of the first `nr` items of both together are of the left one. */
+/* How many of the first `nr` merged items come from the left one. */
 static size_t split(const struct sort *sort, const struct pair *pair, size_t nr)
 {
 	size_t nr_left = pair->middle - pair->left, nr_right = pair->right - pair->middle;
@@ -82,7 +83,7 @@ static void merge(const struct sort *sort, const struct pair *pair, size_t begin
 	memcpy(to + (left_end - left) * sort->item_bytes, item_of(sort, right), (right_end - right) * sort->item_bytes);
 }
 
-/* A segment of a pair has the number of a piece that the pair is made of. */
+/* The segments of a pair are numbered like its pieces. */
 static void merge_segments(void *arg)
 {
 	struct sort *sort = arg;
@@ -98,7 +99,7 @@ static void merge_segments(void *arg)
 	}
 }
 
-static void run(struct sort *sort, void (*work)(void *arg))
+static void run_step(struct sort *sort, void (*work)(void *arg))
 {
 	sort->next = 0;
 	op_run_threads(sort->nr_pieces, work, sort);
@@ -119,11 +120,11 @@ int opr_sort_by_some(void *items, size_t nr_items, size_t item_bytes, int (*comp
 	more = sort.to = reallocarray(NULL, nr_items + 1, item_bytes);
 	if (!more)
 		return -ENOMEM;
-	run(&sort, sort_pieces);
+	run_step(&sort, sort_pieces);
 	for (; sort.nr_merged < sort.nr_pieces; sort.nr_merged *= 2) {
 		char *merged = sort.to;
 
-		run(&sort, merge_segments);
+		run_step(&sort, merge_segments);
 		sort.to = sort.from;
 		sort.from = merged;
 	}

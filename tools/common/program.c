@@ -6,11 +6,10 @@
 
 #include "libop/base/text.h"
 #include "tools/common/completion.h"
-#include "tools/common/help.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+#include "tools/common/output.h"
 #include "tools/common/session_dir.h"
-#include "tools/common/standard_output.h"
 
 /* ---- signals ---- */
 
@@ -37,7 +36,10 @@ int opr_interrupt_catch(const struct op_stop **ret_stop)
 
 /* ---- the command line ---- */
 
-/* popt's table; the value of an option is the index of its row + 1. Freed by the caller; NULL: no memory. */
+/*
+ * popt's table; the value of an option is the index of its row + 1. Freed by the caller; NULL: no
+ * memory.
+ */
 static struct poptOption *make_table(const struct opr_command *command)
 {
 	const struct opr_option *option;
@@ -96,7 +98,8 @@ static int take_common(const struct opr_command *command, void *options, const s
 	case OPR_COMMON_COMPLETION:
 		if (command->tag && !strcmp(value, OPR_COMPLETION_SESSIONS))
 			return write_sessions(command, options);
-		return opr_completion_write(stdout, command, value) < 0 ? opr_error(-EINVAL, "--completion=%s: bash or zsh", value) : 0;
+		return opr_completion_write(stdout, command, value) < 0 ? opr_error(-EINVAL, "--completion=%s: bash or zsh", value)
+									: 0;
 	}
 	return -EINVAL;
 }

@@ -21,7 +21,7 @@ static bool has_local_dir(void)
 	return !stat(LOCAL_DIR, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Once, however often it is read. */
+/* The configuration may be read several times; its warnings are printed once. */
 static void warn_lines(char *lines)
 {
 	static bool is_told;
@@ -30,13 +30,12 @@ static void warn_lines(char *lines)
 	if (is_told)
 		return;
 	is_told = true;
-
 	for (char *line; (line = strsep(&rest, "\n"));)
 		if (*line)
 			opr_warn("%s", line);
 }
 
-/* A file that the user named must be there; without the default one there are the defaults. */
+/* A file that the user names must exist. Without the default file, the defaults hold. */
 static int read_config(struct op_config *config)
 {
 	struct op_text warnings = { 0 };
@@ -57,7 +56,7 @@ static int read_config(struct op_config *config)
 	return named ? err : 0;
 }
 
-/* What is wrong with the setup is no reason not to look into the directory it lies in. */
+/* A damaged setup is only a warning: its directory may have sessions all the same. */
 static void read_setup(struct op_setup *setup, const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the sessions are, when no option says so: what the daemon uses. */
+/* The session directory of a tool: by default that of the daemon. */
 #ifndef OPR_SESSION_DIR_H
 #define OPR_SESSION_DIR_H
 
 #include "tools/common/words.h"
 
 /*
- * `option` (--session-dir) when there is one; oprofile_data in the working directory; the SESSION_DIR that `opcontrol --setup` wrote to the daemonrc of
- * the SessionDir of opd.conf(5), or that SessionDir. Without the option, a line on stderr names the choice. Freed by the caller. 0 or -errno.
+ * Chooses in this order: `option` (--session-dir), if not NULL; oprofile_data in the working
+ * directory; the SESSION_DIR of `opcontrol --setup`; the SessionDir of opd.conf(5). Without the
+ * option, a line on stderr names the choice. Freed by the caller. 0 or -errno.
  */
 int opr_session_dir_choose(const char *option, char **ret_dir) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/* What a session may take, as opd.conf(5) says: MaxSampleFiles= and SessionKeepFree=, in bytes; 0: no limit. 0 or -errno. */
+/*
+ * The limits of opd.conf(5): MaxSampleFiles=, and SessionKeepFree= in bytes; 0: no limit. 0 or
+ * -errno.
+ */
 int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds the names of the sessions below SESSION-DIR/samples, sorted. 0 or -errno. */

@@ -10,9 +10,9 @@
 
 #define US_PER_S 1000000ull
 
-/* ---- small pieces ---- */
+/* ---- parts of the text ---- */
 
-/* `text` without blanks at its ends, of at most `size` bytes. */
+/* Copies `text` without blanks at its ends. False: it is empty or too long. */
 static bool copy_trimmed(const char *text, char *copy, size_t size)
 {
 	size_t length;
@@ -39,7 +39,10 @@ static bool cut_suffix(char *text, const char *suffix)
 	return true;
 }
 
-/* As strptime does, which systemd asks: leading zeros may be left out. How many digits there are; 0: none. */
+/*
+ * Leading zeros may be missing, as for strptime(3), which systemd uses. Returns the number of
+ * digits.
+ */
 static int take_digits(const char **at, int max_digits, int *ret_value)
 {
 	int value = 0, nr_digits = 0;
@@ -59,7 +62,7 @@ static bool take_char(const char **at, char c)
 	return true;
 }
 
-/* Up to six digits of a second count. */
+/* A fraction of a second. Digits behind the sixth are ignored. */
 static bool take_fraction(const char **at, uint64_t *ret_us)
 {
 	uint64_t us = 0, weight = US_PER_S / 10;
@@ -72,7 +75,7 @@ static bool take_fraction(const char **at, uint64_t *ret_us)
 	return true;
 }
 
-/* ---- what is relative to now ---- */
+/* ---- relative to now ---- */
 
 static int add_span(uint64_t now_us, const char *text, bool forwards, uint64_t *ret_us)
 {
@@ -126,7 +129,7 @@ struct date {
 	struct tm tm;
 	uint64_t us;
 	bool utc;
-	int weekday; /* -1: not said */
+	int weekday; /* -1: not given */
 };
 
 static bool of_day(struct date *date, uint64_t now_us, int days)
@@ -165,7 +168,7 @@ static bool is_a_time(const struct tm *tm)
 	       tm->tm_sec <= 60; /* there are leap seconds */
 }
 
-/* Of four digits, or of two, which begin in 1969. */
+/* Four digits, or two digits for 1969 to 2068. */
 static bool take_year(const char **at, int *ret_year)
 {
 	int year = 0, nr_digits = take_digits(at, 4, &year);
@@ -251,7 +254,7 @@ static int parse_day(struct date *date, const char *text, uint64_t now_us, uint6
 	return parse_date(date, text, now_us, ret_us);
 }
 
-/* The Z of a session's name says UTC; it stands behind a time of day only. */
+/* The Z in the name of a session means UTC. It stands only behind a time of day. */
 static bool cut_utc(char *text)
 {
 	size_t length = strlen(text);

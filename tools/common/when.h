@@ -6,16 +6,17 @@
 #include "libop/base/compiler.h"
 
 /*
- * Reads a point in time, `now_us` being that of the call; all in microseconds since 1970, dates and times of day by the local time zone (TZ) or, with " UTC"
- * behind them, by UTC:
+ * Reads a point in time. All times are microseconds since 1970. Dates and times of day are in the
+ * local time zone (TZ), or with " UTC" behind them in UTC:
  *
- *   now, today, yesterday, tomorrow       the last three are 00:00 of that day
- *   [WEEKDAY] YYYY-MM-DD [HH:MM[:SS[.FFFFFF]]]   without a time of day 00:00; T may stand for the blank; HH:MM alone is of today
- *   @SECONDS[.FFFFFF]                     since 1970
- *   -SPAN, +SPAN, "SPAN ago", "SPAN left" from now (op_parse_span_us)
- *   2026-11-21T03:00Z                     the name of a session, which is in UTC
+ *   now, today, yesterday, tomorrow              the last three mean 00:00 of that day
+ *   [WEEKDAY] YYYY-MM-DD [HH:MM[:SS[.FFFFFF]]]   without a time of day 00:00; T may separate them
+ *   HH:MM[:SS[.FFFFFF]]                          today
+ *   @SECONDS[.FFFFFF]                            since 1970
+ *   -SPAN, +SPAN, "SPAN ago", "SPAN left"        from now (op_parse_span_us)
+ *   2026-11-21T03:00Z                            the name of a session, which is in UTC
  *
- * 0; -EINVAL: none of these; -ERANGE: a date or time that there is not, or one before 1970. Says nothing.
+ * 0; -EINVAL: none of these; -ERANGE: no such date or time, or before 1970. No message.
  */
 int opr_when_parse(const char *text, uint64_t now_us, uint64_t *ret_us) OP_NONNULL OP_MUST_CHECK;
 

@@ -4,25 +4,25 @@
 #include <errno.h>
 #include <fnmatch.h>
 
-static int take(struct opr_words *words, char *word)
-{
-	char **bigger = word ? reallocarray(words->words, words->nr_words + 1, sizeof(*bigger)) : NULL;
+#include "libop/base/grow.h"
 
-	if (!bigger) {
+/* `word` becomes the list's, or is freed. */
+static int append(struct opr_words *words, char *word)
+{
+	if (!word || !op_grow(&words->words, &words->capacity, words->nr_words + 1)) {
 		free(word);
 		return -ENOMEM;
 	}
-	words->words = bigger;
 	words->words[words->nr_words++] = word;
 	return 0;
 }
 
 int opr_words_add(struct opr_words *words, const char *word)
 {
-	return take(words, strdup(word));
+	return append(words, strdup(word));
 }
 
-/* Copies up to the next comma that cuts; returns what follows it, or NULL at the end. */
+/* Copies up to the next separating comma. Returns the text behind it, or NULL at the end. */
 static const char *copy_word(const char *text, char *out)
 {
 	for (; *text && *text != ','; text++) {
@@ -47,7 +47,7 @@ int opr_words_split(struct opr_words *words, const char *text)
 			return -ENOMEM;
 		rest = copy_word(rest, word);
 		if (*word)
-			err = take(words, word);
+			err = append(words, word);
 		else
 			free(word);
 	}

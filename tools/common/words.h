@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Lists of strings, as comma-valued options and tags give them. */
+/* Lists of strings, as in the values of options and tags: "a,b,c". */
 #ifndef OPR_WORDS_H
 #define OPR_WORDS_H
 
@@ -7,21 +7,27 @@
 
 struct opr_words {
 	char **words;
-	size_t nr_words;
+	size_t nr_words, capacity;
 };
 
-/* Adds a copy of a word. 0 or -ENOMEM; says nothing. */
+/* Adds a copy of a word. 0; -ENOMEM without a message. */
 int opr_words_add(struct opr_words *words, const char *word) OP_NONNULL OP_MUST_CHECK;
 
-/* Cuts `text` at its commas, `\,` being a comma that does not cut, and puts the words in the place of the old. 0 or -ENOMEM; says nothing. */
+/*
+ * Replaces the words by those of `text`, which commas separate. `\,` is a comma inside a word. 0;
+ * -ENOMEM without a message.
+ */
 int opr_words_split(struct opr_words *words, const char *text) OP_NONNULL OP_MUST_CHECK;
 
 bool opr_words_have(const struct opr_words *words, const char *word) OP_NONNULL;
 
-/* True when one of the words is the string or, as a shell pattern where '*' matches slashes too, matches it. */
+/*
+ * True when a word equals the string, or matches it as a shell pattern in which '*' also matches
+ * slashes.
+ */
 bool opr_words_match(const struct opr_words *words, const char *string) OP_NONNULL;
 
-/* Frees the words; NULL is allowed. */
+/* Frees the words. NULL is allowed. */
 void opr_words_free(struct opr_words *words);
 
 #endif

@@ -19,7 +19,7 @@
 #include "tools/common/session_dir.h"
 #include "tools/profile/session_hint.h"
 #include "tools/common/program.h"
-#include "tools/common/standard_output.h"
+#include "tools/common/output.h"
 #include "tools/common/words.h"
 
 #define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "libop/base/grow.h"
-#include "tools/common/help.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 

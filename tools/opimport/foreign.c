@@ -9,7 +9,7 @@
 #include "libop/base/sys.h"
 #include "tools/opimport/main.h"
 #include "tools/common/log.h"
-#include "tools/common/standard_output.h"
+#include "tools/common/output.h"
 
 static int read_abi(const struct opi_options *options, struct op_abi *ret_abi)
 {

@@ -11,7 +11,7 @@
 #include "tools/opimport/main.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
-#include "tools/common/standard_output.h"
+#include "tools/common/output.h"
 
 #define MAX_OPEN_FILES 1024u
 #define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
