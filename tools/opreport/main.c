@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opreport: what a session's samples say, per application, per symbol or per image. */
+/*
+ * opreport: shows where the samples of a profile are, by application, symbol or image.
+ *
+ * The steps of a report:
+ *   1 select   the sample files: tools/profile/selection.h
+ *   2 read     their samples: tools/profile/selection.h
+ *   3 symbols  of the images: tools/profile/image_cache.h
+ *   4 rows     of symbols, images or applications: tools/report/make_rows.h, image_rows.h,
+ *              summary_rows.h
+ *   5 write    text, CSV, JSON: tools/report/writer.h; XML: tools/report/write_xml.h
+ */
 #include <errno.h>
 
-#include "tools/report/make_rows.h"
-#include "tools/report/diff_rows.h"
-#include "tools/report/memory_rows.h"
-#include "tools/report/missing_symbols.h"
+#include "tools/common/log.h"
+#include "tools/common/output.h"
 #include "tools/opreport/options.h"
 #include "tools/opreport/xml_options.h"
-#include "tools/common/output.h"
-#include "tools/common/log.h"
-#include "tools/report/writer.h"
 #include "tools/profile/selection.h"
 #include "tools/profile/spec_words.h"
+#include "tools/report/diff_rows.h"
+#include "tools/report/make_rows.h"
+#include "tools/report/memory_rows.h"
+#include "tools/report/missing_symbols.h"
+#include "tools/report/writer.h"
 
 #define RETRIES 10
 
@@ -22,6 +32,7 @@ struct run {
 	struct opr_output output;
 };
 
+/* Step 1: selects the sample files. */
 static int select_files(struct run *run, const struct opr_words *words)
 {
 	const struct opr_options *options = run->options;
@@ -43,18 +54,41 @@ static int select_files(struct run *run, const struct opr_words *words)
 	return opr_selection_open(&run->selection, &selection_options, words);
 }
 
-/* ---- output ---- */
+/* Step 3: reads the symbols of the images. */
+static int read_symbols(struct run *run, struct opr_image_cache *cache)
+{
+	const struct opr_options *options = run->options;
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
+	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
+
+	return err ? err : opr_image_cache_read(cache);
+}
+
+/* Step 4: makes the rows, which point into the cache; with the call graph unless it is NULL. */
+static int make_rows(struct run *run, struct opr_image_cache *cache, struct opr_symbol_report *report, struct opr_callgraph *graph)
+{
+	const struct opr_options *options = run->options;
+	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
+						  .exclude = &options->exclude_symbols,
+						  .details = options->details,
+						  .facts = options->mem,
+						  .lines = options->debug_info,
+						  .demangled = options->callgraph };
+	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
+	int err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
+
+	if (!err && graph)
+		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
+	return err;
+}
+
+/* ---- step 5: write ---- */
 
 static int open_output(struct run *run)
 {
 	const struct opr_options *options = run->options;
 
 	return opr_output_open(&run->output, options->output_file, options->no_pager, options->colour);
-}
-
-static int close_output(struct run *run)
-{
-	return opr_output_close(&run->output);
 }
 
 static const struct opr_writer_ops *writer_of(const struct run *run)
@@ -92,7 +126,7 @@ static struct opr_layout layout_of(const struct run *run)
 	};
 }
 
-/* True when a class has samples of more than one application. */
+/* Whether a class has samples of more than one application. */
 static bool has_several_applications(const struct opr_profile *profile, size_t nr_classes)
 {
 	const char **first_app = calloc(nr_classes, sizeof(*first_app));
@@ -138,7 +172,7 @@ static int report_summary(struct run *run)
 	if (!err)
 		err = write_summary(run, &summary);
 	if (!err)
-		err = close_output(run);
+		err = opr_output_close(&run->output);
 	opr_summary_free(&summary);
 	return err;
 }
@@ -197,7 +231,7 @@ static int write_memory(struct run *run, const struct opr_symbol_report *report)
 	return opr_mem_report_write(report, &layout, formats[run->options->format], run->output.out);
 }
 
-/* The first are those with most samples also where the order is another one that nobody chose. */
+/* XML has an order of its own, but --top means the rows with most samples. */
 static int sort_rows(const struct run *run, struct opr_symbol_report *report)
 {
 	const struct opr_options *options = run->options;
@@ -228,48 +262,28 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 		err = write_memory(run, report);
 	else if (!err)
 		err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
-	return err ? err : close_output(run);
-}
-
-/* The symbols of a profile; what they point at is in the cache. */
-static int read_symbols(struct run *run, struct opr_image_cache *cache, struct opr_symbol_report *report,
-			struct opr_callgraph *graph)
-{
-	const struct opr_options *options = run->options;
-	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
-						  .exclude = &options->exclude_symbols,
-						  .details = options->details,
-						  .facts = options->mem,
-						  .lines = options->debug_info,
-						  .demangled = options->callgraph };
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
-	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
-	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
-
-	if (!err)
-		err = opr_image_cache_read(cache);
-	if (!err)
-		err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
-	if (!err && options->callgraph)
-		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
-	return err;
+	return err ? err : opr_output_close(&run->output);
 }
 
 static int report_symbols(struct run *run)
 {
+	const struct opr_options *options = run->options;
+	struct opr_selection *selection = &run->selection;
 	struct opr_image_cache cache = { 0 };
 	struct opr_symbol_report report = { 0 };
-	struct opr_callgraph graph = { 0 };
-	int err = read_symbols(run, &cache, &report, &graph);
+	struct opr_callgraph graph = { 0 }, *wanted_graph = options->callgraph ? &graph : NULL;
+	int err = read_symbols(run, &cache);
 
+	if (!err)
+		err = make_rows(run, &cache, &report, wanted_graph);
 	if (!err) {
-		if (run->options->mem)
+		if (options->mem)
 			report.nr_limits = OPR_MEM_NR_LIMITS;
-		opr_symbol_report_limit(&report, run->options->threshold);
-		err = write_symbols(run, &report, run->options->callgraph ? &graph : NULL);
-		if (!err && !run->options->mem)
-			err = opr_missing_symbols_tell(&run->selection.profile, &run->selection.classes, &run->selection.finder, &report);
+		opr_symbol_report_limit(&report, options->threshold);
+		err = write_symbols(run, &report, wanted_graph);
 	}
+	if (!err && !options->mem)
+		err = opr_missing_symbols_tell(&selection->profile, &selection->classes, &selection->finder, &report);
 	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);
@@ -294,7 +308,8 @@ static int report_images(struct run *run)
 {
 	struct opr_image_report report = { 0 };
 	size_t nr_rows;
-	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes, &run->selection.finder, run->options->threshold);
+	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes,
+					&run->selection.finder, run->options->threshold);
 
 	nr_rows = report.nr_rows;
 	if (nr_rows > run->options->top)
@@ -304,7 +319,7 @@ static int report_images(struct run *run)
 	if (!err)
 		err = write_images(run, &report);
 	if (!err)
-		err = close_output(run);
+		err = opr_output_close(&run->output);
 	report.nr_rows = nr_rows;
 	opr_image_report_free(&report);
 	return err;
@@ -317,8 +332,11 @@ static int compare_symbols(struct run runs[2])
 	struct opr_diff diff = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; i < 2 && !err; i++)
-		err = read_symbols(&runs[i], &caches[i], &reports[i], NULL);
+	for (size_t i = 0; i < 2 && !err; i++) {
+		err = read_symbols(&runs[i], &caches[i]);
+		if (!err)
+			err = make_rows(&runs[i], &caches[i], &reports[i], NULL);
+	}
 	if (!err)
 		err = opr_diff_make(&diff, &reports[0], &reports[1]);
 	if (!err) {
@@ -360,22 +378,15 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 	return err;
 }
 
-static int make_report(struct run *run)
-{
-	if (run->options->images)
-		return report_images(run);
-	return run->options->symbols ? report_symbols(run) : report_summary(run);
-}
-
 static int report_profile(struct opr_options *options, const struct opr_words *words)
 {
 	struct run run = { .options = options };
 	int err = select_files(&run, words);
 
 	if (!err)
-		err = opr_selection_read(&run.selection);
+		err = opr_selection_read(&run.selection); /* step 2: reads the samples */
 	if (!err)
-		err = make_report(&run);
+		err = options->images ? report_images(&run) : options->symbols ? report_symbols(&run) : report_summary(&run);
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
 	opr_selection_free(&run.selection);
@@ -393,7 +404,10 @@ static int report_once(struct opr_options *options)
 	return err;
 }
 
-/* Nothing is written before all is read: what was removed meanwhile leaves a report of what is there. */
+/*
+ * -ESTALE: a file was removed while it was read. Nothing was written yet, so the report is made
+ * again of what is left.
+ */
 static int report(struct opr_options *options)
 {
 	int err = report_once(options);

@@ -151,7 +151,7 @@ static int check(const struct opr_options *options)
 	return 0;
 }
 
-/* What one option says of another. */
+/* Sets options that follow from others. */
 static void imply(struct opr_options *options)
 {
 	if (options->details)
@@ -160,14 +160,14 @@ static void imply(struct opr_options *options)
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
-	/* One line for each of them, whatever their samples are kept apart by. */
+	/* One line for each image or cgroup, so all classes are merged by default. */
 	if ((options->images || options->cgroups) && !options->merge.words.nr_words)
 		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
 	options->order.reverse = options->reverse_sort;
 	options->order.long_names = options->long_names;
 }
 
-/* XML has one order, and symbols whether they were asked for or not. */
+/* XML is always of symbols, in its own order. */
 static int imply_xml(struct opr_options *options)
 {
 	const char *bad_key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opreport's command line, as opreport(1) has it. */
+/* The command line of opreport(1). */
 #ifndef OPR_OPREPORT_OPTIONS_H
 #define OPR_OPREPORT_OPTIONS_H
 
@@ -10,8 +10,8 @@
 enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_CSV };
 
 struct opr_options {
-	int callgraph, xml, no_pager; /* set by popt, like the next */
-	int symbols, details, debug_info, show_address, accumulated, global_percent; /* set by popt: 0 or 1 */
+	int callgraph, xml, no_pager; /* flags: 0 or 1 */
+	int symbols, details, debug_info, show_address, accumulated, global_percent;
 	int mem, images, long_names, no_header, reverse_sort, exclude_dependent, cgroups;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
@@ -21,15 +21,19 @@ struct opr_options {
 	struct opr_sort_order order;
 	enum opr_demangle demangle;
 	double threshold;       /* percent */
-	enum opr_format format; /* also XML when `xml` was said */
+	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
 	size_t top;             /* rows; SIZE_MAX: all */
 	const char *colour;     /* "auto", "always" or "never" */
 	char *title;            /* the command line */
 	struct opr_words words; /* the profile specification */
 };
 
-/* Reads the command line into an empty structure, to be freed with opr_options_free in any case. 0 or -EINVAL, -ENOMEM. */
-int opr_options_parse(struct opr_options *options, int argc, const char **argv, enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Parses the command line into an empty structure. Freed with opr_options_free in any case. 0 or
+ * -EINVAL, -ENOMEM.
+ */
+int opr_options_parse(struct opr_options *options, int argc, const char **argv,
+		      enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 
 void opr_options_free(struct opr_options *options);
 

@@ -18,7 +18,7 @@ static const char *join_words(struct opr_xml_values *values, const struct opr_wo
 	return joined;
 }
 
-/* Sessions that were named: {current} is what stands for none. */
+/* Whether the user named sessions: {current} is the default. */
 static bool names_sessions(const struct opr_spec *spec)
 {
 	for (size_t i = 0; i < spec->seen.nr_words; i++)

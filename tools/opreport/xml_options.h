@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The <options> of opreport's XML. */
+/* The <options> element of an XML report. */
 #ifndef OPR_OPREPORT_XML_H
 #define OPR_OPREPORT_XML_H
 
@@ -9,13 +9,16 @@
 
 #define OPR_NR_XML_OPTIONS 8 /* at most */
 
-/* Lists, their words joined by commas. */
+/* Lists as text, joined by commas. */
 struct opr_xml_values {
 	char *texts[OPR_NR_XML_OPTIONS];
 	size_t nr_texts;
 };
 
-/* The options that were given, as attributes; they are valid as long as the values, which opr_xml_values_free frees in any case. 0 or -errno. */
+/*
+ * Makes attributes of the options that were given. They are valid as long as the values, which
+ * opr_xml_values_free frees in any case. 0 or -errno.
+ */
 int opr_xml_options(const struct opr_options *options, const struct opr_spec *spec, struct opr_xml_values *values,
 		    struct opr_xml_attribute *ret_attributes, size_t *ret_nr_attributes) OP_NONNULL OP_MUST_CHECK;
 

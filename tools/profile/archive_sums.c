@@ -8,7 +8,7 @@
 
 #define SUMS_BYTES_MAX (256u << 20)
 
-/* In place. */
+/* Replaces the escapes of a name, in place. */
 static void unescape(char *name)
 {
 	char *to = name;
@@ -22,7 +22,7 @@ static void unescape(char *name)
 	*to = '\0';
 }
 
-/* The facts have the last sum. */
+/* oparchive writes the sum of opd-archive last. */
 static bool has_end(const char *text)
 {
 	static const char end[] = "  " OPR_ARCHIVE_FACTS "\n";

@@ -41,7 +41,10 @@ static int compare_files(const void *left, const void *right)
 	return order ? order : compare_numbers(a->session, b->session);
 }
 
-/* Refuses the same file in two sessions: counts of two sessions are added up only when the user asks for it. */
+/*
+ * Refuses the same file in two sessions: counts of two sessions are added up only when the user
+ * asks for it.
+ */
 static int check_sessions(const struct opr_profile *profile)
 {
 	for (size_t i = 1; i < profile->nr_files; i++) {

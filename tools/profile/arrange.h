@@ -6,8 +6,8 @@
 #include "tools/profile/profile.h"
 
 /*
- * Sorts the files, whose class_index is set, and makes the parts. add_sessions: the same file may be in
- * several sessions; else that is an error. 0 or -errno.
+ * Sorts the files, whose class_index is set, and makes the parts. add_sessions: the same file may
+ * be in several sessions; else that is an error. 0 or -errno.
  */
 int opr_profile_arrange(struct opr_profile *profile, bool add_sessions) OP_NONNULL OP_MUST_CHECK;
 

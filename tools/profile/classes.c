@@ -9,11 +9,11 @@
 #include "tools/events/description_files.h"
 #include "tools/common/log.h"
 
-#define VALUES_MAX 20u /* of what classes differ in, in a message */
+#define VALUES_MAX 20u /* in a message */
 
 /* ---- finding ---- */
 
-/* "all" comes last. */
+/* OP_CLASS_ALL, shown as "all", comes last. */
 static int compare_numbers(int64_t a, int64_t b)
 {
 	uint64_t x = (uint64_t)a, y = (uint64_t)b;
@@ -21,7 +21,7 @@ static int compare_numbers(int64_t a, int64_t b)
 	return x < y ? -1 : x > y;
 }
 
-/* Counts compare as their decimal texts do. */
+/* Compares counts as decimal text, as oprofile does. */
 static int compare_counts(uint64_t a, uint64_t b)
 {
 	char x[24], y[24];
@@ -63,7 +63,7 @@ static struct opr_class class_of(const struct opr_file *file, const struct opr_m
 	};
 }
 
-/* Makes the list of classes from the sorted list of each file's. */
+/* Drops equal neighbours of a sorted list. Returns how many are left. */
 static size_t drop_equal(struct opr_class *classes, size_t nr_classes)
 {
 	size_t nr_kept = 0;
@@ -141,7 +141,7 @@ static int compare_titles(const void *left, const void *right)
 	return strverscmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The values that the classes have on an axis, each once, numbers in their order. */
+/* Adds the different values of the classes on an axis, in order. */
 static int list_values(const struct opr_classes *classes, enum opr_axis axis, struct op_text *values)
 {
 	char **titles = calloc(classes->nr_classes, sizeof(*titles));
@@ -185,7 +185,7 @@ static int report_conflict(const struct opr_classes *classes, enum opr_axis show
 	return err;
 }
 
-/* A thread group and its only thread are the same thing. */
+/* Each thread is the only one of its process, so both axes are one. */
 static bool tids_are_tgids(const struct opr_classes *classes)
 {
 	for (size_t i = 0; i < classes->nr_classes; i++)
@@ -234,7 +234,10 @@ static void describe_counted(struct op_text *text, const char *name, const char 
 		       mask_text, header->ctr_count);
 }
 
-/* By the files that describe the CPU's events. -ENOENT, and nothing is said: there are none, or they have none of that number. */
+/*
+ * Describes the event by the event files of the CPU. -ENOENT, without a message: they do not have
+ * it.
+ */
 static int describe_by_files(struct op_text *text, const struct op_odb_header *header, uint32_t mask)
 {
 	struct opr_event_files files = { 0 };
@@ -303,7 +306,7 @@ static const char *unit_of(const struct opr_class *class)
 	return event ? op_ibs_event_unit(event) : "samples";
 }
 
-/* Of the first class also what the whole report is of. */
+/* Describes a class; from the first class also the head of the report. */
 static int describe_one(struct opr_classes *classes, size_t index)
 {
 	bool by_event = classes->axis == OPR_AXIS_EVENT;

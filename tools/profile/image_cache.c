@@ -70,7 +70,7 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	return image;
 }
 
-/* The path of a file in an archive is told as it was at home. */
+/* Messages name a file of an archive by the path that it had on its host. */
 static const char *told_path(const struct opr_image_cache *cache, const struct opr_image *image)
 {
 	return opr_archive_strip(cache->finder->archive, image->path);
@@ -108,7 +108,10 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
 	return options;
 }
 
-/* Reads the symbols of images by several processes. Warnings come when each image is loaded. 0 or -errno. */
+/*
+ * Reads the symbols of images by several processes. Warnings come when each image is loaded. 0 or
+ * -errno.
+ */
 static int read_images(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
 {
 	struct opr_symbol_job *jobs = calloc(nr_images + 1, sizeof(*jobs));

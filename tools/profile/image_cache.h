@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The images of a profile with their files and symbols, each looked for and read once, when it is first needed. */
+/* The images of a profile. The file of an image is searched once, and its symbols are read once. */
 #ifndef OPR_IMAGE_CACHE_H
 #define OPR_IMAGE_CACHE_H
 
@@ -11,19 +11,24 @@
 #include "tools/symbols/symbols.h"
 
 struct opr_image {
-	const char *name; /* in full */
+	const char *name; /* full */
 	const struct op_image_name *image_name;
-	const char *shown;            /* where it was found, else, and when the name tells more than a path, its name */
-	char *path;                   /* NULL: not found */
-	struct opr_identity identity; /* what the name tells; nothing when there is a file of the whole name */
-	uint64_t mtime;               /* of the file that was found; 0: unknown */
+	/*
+	 * the path that was found; the name when there is none, or when the name has more than a
+	 * path
+	 */
+	const char *shown;
+	char *path; /* NULL: not found */
+	/* what is known of the image; empty when a file has the full name */
+	struct opr_identity identity;
+	uint64_t mtime; /* of the file that was found; 0: unknown */
 	bool looked_for, loaded, checked, foreign_told;
-	bool is_object;    /* start_offset is of use */
-	bool has_siblings; /* other files were at the path, too */
+	bool is_object;    /* the file is an object: symbols.start_offset is set */
+	bool has_siblings; /* other files were at the path and are counted apart */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
-	bool is_read;	/* its symbols, or why they cannot be */
-	bool has_lines; /* were looked for */
+	bool is_read;   /* symbols or read_err are set */
+	bool has_lines; /* source lines were searched */
 	int read_err;
 };
 
@@ -34,34 +39,45 @@ struct opr_image_cache {
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
 	struct opr_siblings siblings;
-	bool hinted; /* the line about what a changed file means */
+	bool hinted; /* the hint about changed files was given */
 };
 
-/* Names of all images and applications of an arranged profile. To be freed with opr_image_cache_free in any case. 0 or -errno. */
+/*
+ * Fills the cache with the names of all images and applications of an arranged profile. Freed with
+ * opr_image_cache_free in any case. 0 or -errno.
+ */
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
 			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
 
-/* The image of a name that the profile has, with `shown` set. NULL after an error, which is without memory. */
+/*
+ * The image with that name, which the profile has; searches its file. NULL: no memory, which was
+ * reported.
+ */
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name) OP_NONNULL;
 
-/* How the symbols of an image that was found are read. */
+/* The options for reading the symbols of an image that has a file. */
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image) OP_NONNULL;
 
 /*
- * Reads the symbols of all images of the profile, by several processes. opr_image_load reads an image
- * that was not read, and warns of what went wrong. 0 or -errno.
+ * Reads the symbols of all images of the profile, by several processes. opr_image_load reads an
+ * image that was not read, and warns of what went wrong. 0 or -errno.
  */
 int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
-/* Finds the source lines of addresses in an image, for opr_symbols_line; sorts them. What prevents it is a warning; 0 or -ENOMEM. */
-int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+/*
+ * Finds the source lines of addresses in an image, so that opr_symbols_line answers. Sorts the
+ * addresses. Failure is a warning. 0 or -ENOMEM.
+ */
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas,
+			 size_t nr_vmas) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
-/* Reads the image's symbols. What prevents it is a warning; 0 or -ENOMEM. */
+/* Reads the symbols of an image, unless they are read. Failure is a warning. 0 or -ENOMEM. */
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * False when the file that was found is not the one that these samples are of: its symbols say nothing about them. Where several files were at the path,
- * only what the name or the header's mtime proves counts. Warns, once for each image, when the file is not, or may not be, the right one.
+ * Whether the samples of `file` are of the image file that was found; else its symbols do not apply
+ * to them. Where several files were at the path, only the name or the mtime in the header is proof.
+ * Warns once for each image of a file that is not, or may not be, the right one.
  */
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
 		     const struct op_odb_header *header) OP_NONNULL OP_MUST_CHECK;

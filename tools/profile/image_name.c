@@ -53,7 +53,10 @@ static bool differ(const struct op_dcookie_row *a, const struct op_dcookie_row *
 	       a->id.bytes != b->id.bytes;
 }
 
-/* The row of the image when it needs more than its plain name: a later session has another file of that name. Else NULL. */
+/*
+ * The row of the image when it needs more than its plain name: a later session has another file of
+ * that name. Else NULL.
+ */
 static const struct op_dcookie_row *find_displaced(const struct opr_profile *profile, size_t session,
 						   const struct op_image_name *image)
 {

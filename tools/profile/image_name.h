@@ -7,12 +7,13 @@
 #include "tools/symbols/image_identity.h"
 
 /*
- * The full name of an image of a session: a path, "/no-vmlinux", "anon (tgid:1 range:0x1000-0x2000)".
- * Where several sessions have different files of one name, the file of the last session has the plain
- * name, and another is "PATH (build-id 0123456789ab)" or "PATH (inode N)". Freed by the caller; NULL:
- * no memory.
+ * The full name of an image of a session: a path, "/no-vmlinux", "anon (tgid:1
+ * range:0x1000-0x2000)". Where several sessions have different files of one name, the file of the
+ * last session has the plain name, and another is "PATH (build-id 0123456789ab)" or "PATH (inode
+ * N)". Freed by the caller; NULL: no memory.
  */
-char *opr_session_image_name(const struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
+char *opr_session_image_name(const struct opr_profile *profile, size_t session,
+			     const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
 
 /* The name without its directories; an anonymous region has none. Points into `name`. */
 const char *opr_base_name(const char *name) OP_NONNULL;

@@ -7,7 +7,7 @@
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
 
-/* The path of a sample file if neither application nor image were told apart. */
+/* The path that a sample file would have if application and image had their plain names. */
 static char *plain_path(const struct opr_session *session, const struct op_sample_name *name, const char *image)
 {
 	struct op_sample_name plain = *name;

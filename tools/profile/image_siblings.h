@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The files of a profile's sessions whose names say that they took the place of another (tools/symbols/image_identity.h). */
+/*
+ * Image files of the sessions that took the place of another file, and are counted apart from it
+ * (tools/symbols/image_identity.h).
+ */
 #ifndef OPR_IMAGE_SIBLINGS_H
 #define OPR_IMAGE_SIBLINGS_H
 
@@ -8,8 +11,8 @@
 
 struct opr_sibling {
 	struct opr_identity identity;
-	char *image;       /* the name without what it is told by */
-	char *sample_file; /* the path that its sample file would have had in the place of the other */
+	char *image;       /* the plain name */
+	char *sample_file; /* the path of the sample file of the other image file */
 };
 
 struct opr_siblings {
@@ -17,13 +20,16 @@ struct opr_siblings {
 	size_t nr_items, capacity;
 };
 
-/* Looks at all files of the sessions, also those that are not selected. To be freed with opr_siblings_free in any case. 0 or -errno. */
+/*
+ * Searches all sample files of the sessions, also those that are not selected. Freed with
+ * opr_siblings_free in any case. 0 or -errno.
+ */
 int opr_siblings_find(struct opr_siblings *siblings, const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
 
-/* True when another file has taken the place of the image of this name. */
+/* Whether another file took the place of the image with that name. */
 bool opr_siblings_have(const struct opr_siblings *siblings, const char *image) OP_NONNULL;
 
-/* True when the file at `path` is one that was counted apart from the sample file. */
+/* Whether the file at `path` is counted apart from the samples in sample_file. */
 bool opr_siblings_own(const struct opr_siblings *siblings, const struct opr_archive *archive, const char *sample_file,
 		      const char *path) OP_NONNULL_ARGS(1, 3, 4);
 

@@ -13,9 +13,9 @@
 #include "tools/common/log.h"
 
 #define LOSS_PREFIX    "lost_"
-#define TOLERATED_PART 10000 /* one in so many, of sessions that have no ledger */
+#define TOLERATED_PART 10000 /* for sessions without a ledger: one sample in so many may be lost */
 
-/* Sums the files of a directory whose names begin so. */
+/* Sums the numbers in dir_fd/<name>below of all names with that prefix. */
 static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +95,7 @@ static void name_losses(const struct op_session_ledger *ledger, uint64_t lost_ke
 	}
 }
 
-/* Whether the user was warned. */
+/* True after a warning. */
 static bool check_ledger_losses(const struct opr_session *session)
 {
 	uint64_t received = 0, filtered = 0, lost = 0, lost_kernel = 0;
@@ -114,8 +114,8 @@ static bool check_ledger_losses(const struct opr_session *session)
 	if (op_ledger_loss_share(received, filtered, lost_kernel, lost) <= OP_LOSS_TOLERATED)
 		return false;
 	name_losses(&session->ledger, lost_kernel, &reasons);
-	opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 "%s: %s/" OP_SESSION_LEDGER " has the details.", lost + lost_kernel,
-		 received + lost_kernel, op_text_get(&reasons), session->path);
+	opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 "%s: %s/" OP_SESSION_LEDGER " has the details.",
+		 lost + lost_kernel, received + lost_kernel, op_text_get(&reasons), session->path);
 	op_text_free(&reasons);
 	return true;
 }
@@ -133,7 +133,10 @@ static bool adds_up(const struct op_session_ledger *ledger)
 
 /* ---- samples that are gone ---- */
 
-/* What the files of a session had when they were selected. 0 or -ENOMEM, which is also more events than a ledger has. */
+/*
+ * Sums the samples in the files of a session by event. 0 or -ENOMEM; too many events are -ENOMEM,
+ * too.
+ */
 static int sum_files_of(const struct opr_profile *profile, size_t session, struct op_session_ledger *sums)
 {
 	for (size_t i = 0; i < profile->nr_files; i++) {
@@ -152,7 +155,7 @@ static int sum_files_of(const struct opr_profile *profile, size_t session, struc
 	return 0;
 }
 
-/* An open session has what its ledger says, and more. */
+/* The files of an open session may have more samples than its ledger. */
 static void compare_event(const struct opr_session *session, const struct op_ledger_event *event, uint64_t found)
 {
 	if (event->role == OP_EVENT_SAMPLER || found == event->stored)
@@ -167,7 +170,10 @@ static void compare_event(const struct opr_session *session, const struct op_led
 			 session->path, found, event->name, event->count, event->stored);
 }
 
-/* Whether the ledger that was read before the files is still that of this session: it was not cleared, nor gone on with, meanwhile. */
+/*
+ * False when the session was cleared or continued since its ledger was read: then a difference says
+ * nothing.
+ */
 static bool is_still_so(const struct opr_session *session)
 {
 	struct op_session_ledger now;
@@ -195,7 +201,7 @@ static void compare_sums(const struct opr_profile *profile, size_t index)
 	op_session_ledger_free(&sums);
 }
 
-/* Of a selection it is known how many files there were. */
+/* Where not all files are selected, only their number can be compared. */
 static void compare_files(const struct opr_session *session)
 {
 	const struct op_session_ledger *ledger = &session->ledger;
@@ -232,13 +238,18 @@ static void check_stats(const struct opr_session *session, bool losses_told)
 	if (!losses_told)
 		check_losses(fd, session->path);
 	if (!faccessat(fd, OP_STATS_KERNEL_HIDDEN, F_OK, 0))
-		opr_warn("kernel samples of %s have no symbols: the kernel's addresses were hidden (kernel.kptr_restrict) when they were taken.", session->path);
+		opr_warn("kernel samples of %s have no symbols: the kernel's addresses were hidden (kernel.kptr_restrict) when "
+			 "they were taken.",
+			 session->path);
 	if (!faccessat(fd, "throttled", F_OK, 0))
 		opr_warn("Some of the events were throttled: %s/stats/throttled says which. Use a longer period.", session->path);
 	close(fd);
 }
 
-/* What a sampler of IBS has filtered is in the rows that are derived from it, in their units. */
+/*
+ * Reports how much opcontrol --image kept out. IBS samplers are skipped: the events that are
+ * derived from them have the numbers, in their own units.
+ */
 static void note_filtered(const struct opr_session *session)
 {
 	uint64_t received = 0, filtered = 0;
@@ -254,7 +265,8 @@ static void note_filtered(const struct opr_session *session)
 		is_derived |= event->role == OP_EVENT_DERIVED;
 	}
 	if (filtered)
-		opr_note("%" PRIu64 " of %" PRIu64 " %s of %s were left out when they were taken: opcontrol --image did not name their images",
+		opr_note("%" PRIu64 " of %" PRIu64 " %s of %s were left out when they were taken: opcontrol --image did not name "
+			 "their images",
 			 filtered, received, is_derived ? "counts" : "samples", session->path);
 }
 
@@ -282,7 +294,7 @@ void opr_losses_check(const struct opr_profile *profile)
 {
 	size_t checked = SIZE_MAX;
 
-	/* The parts of a session follow it. */
+	/* The parts of a session follow it, and it is checked once. */
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		size_t parent = profile->sessions[i].parent;
 

@@ -16,7 +16,9 @@
 	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
 	"taken."
 
-/* Takes `path` and `cgroup` over, also when it fails. NULL: no memory. Valid until the next call. */
+/*
+ * Takes `path` and `cgroup` over, also when it fails. NULL: no memory. Valid until the next call.
+ */
 static struct opr_session *add_session(struct opr_profile *profile, char *path, char *cgroup)
 {
 	struct opr_session *sessions = reallocarray(profile->sessions, profile->nr_sessions + 1, sizeof(*sessions));
@@ -150,7 +152,9 @@ static int report_no_session(const char *session_dir, const char *name, const ch
 	return -ENOENT;
 }
 
-/* An earlier session with the same directory: it is named twice, or by a symbolic link. NULL: none. */
+/*
+ * An earlier session with the same directory: it is named twice, or by a symbolic link. NULL: none.
+ */
 static const struct opr_session *find_same(const struct opr_profile *profile, const struct opr_session *session)
 {
 	struct stat st, other;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The profile: the sample files that the specification selects. selection.c fills it step by step:
- * sessions (open_sessions.h), files (select_files.h), samples (read_samples.h), classes (classes.h),
- * parts (arrange.h).
+ * sessions (open_sessions.h), files (select_files.h), samples (read_samples.h), classes
+ * (classes.h), parts (arrange.h).
  */
 #ifndef OPR_PROFILE_H
 #define OPR_PROFILE_H
@@ -14,21 +14,26 @@
 #include "tools/common/archive.h"
 #include "tools/common/words.h"
 
-/* A session; or one cgroup of a session, or its memory view: both follow their session in the array. */
+/*
+ * A session; or one cgroup of a session, or its memory view: both follow their session in the
+ * array.
+ */
 struct opr_session {
 	char *path;      /* of its directory */
 	char *real_path; /* from the root; NULL until it is needed */
 	int dir_fd;
 	struct op_session_list list;
-	struct op_dcookie_table *images; /* NULL: the session has no table; a part shares its parent's */
-	char *cgroup;                    /* NULL: not a cgroup */
-	size_t parent;                   /* index of the session that this is a part of, else its own */
+	/* NULL: the session has no table; a part shares its parent's */
+	struct op_dcookie_table *images;
+	char *cgroup;  /* NULL: not a cgroup */
+	size_t parent; /* index of the session that this is a part of, else its own */
 	bool has_ledger;
 	struct op_session_ledger ledger; /* of a whole session, read before the files are listed */
-	bool is_whole;                   /* the list has all files: the report is not of cgroups or memory */
-	struct opr_words misfits;        /* paths that are not in the list because they are no sample files */
-	struct opr_words damaged;        /* paths of selected files that cannot be read */
-	size_t nr_unselected;            /* files with samples that the specification does not select */
+	bool is_whole; /* the list has all files: the report is not of cgroups or memory */
+	/* paths that are not in the list because they are no sample files */
+	struct opr_words misfits;
+	struct opr_words damaged; /* paths of selected files that cannot be read */
+	size_t nr_unselected;     /* files with samples that the specification does not select */
 };
 
 /* One sample file. */
@@ -36,14 +41,16 @@ struct opr_file {
 	const struct op_sample_name *name;
 	const char *path; /* below its session */
 	size_t session;   /* index */
-	char *app, *image; /* names as image_name.h makes them, or the cgroup; equal when libraries are merged */
-	char *callee;      /* of a callgraph file: the image that was called; NULL: samples */
+	/* names as image_name.h makes them, or the cgroup; equal when libraries are merged */
+	char *app, *image;
+	char *callee; /* of a callgraph file: the image that was called; NULL: samples */
 	const struct op_image_name *app_name; /* the name that `app` was made of */
-	bool is_cgroup;                       /* app and image are the cgroup */
+	bool is_cgroup; /* app and image are the cgroup */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was read */
 	uint64_t total;              /* sum of its samples at that time */
-	struct op_odb_samples kept;  /* its samples at that time, unless they would need too much memory */
+	/* its samples at that time, unless they would need too much memory */
+	struct op_odb_samples kept;
 };
 
 /*
@@ -57,20 +64,23 @@ struct opr_part {
 };
 
 struct opr_profile {
-	const struct opr_archive *archive; /* the sessions are in it; NULL: none. Set by the caller */
+	/* the sessions are in it; NULL: none. Set by the caller */
+	const struct opr_archive *archive;
 	/*
-	 * Open directories of the sessions that the specification names, in its order; NULL: sessions are
-	 * opened by name. Set by the caller. A session that is opened takes its descriptor and leaves -1.
+	 * Open directories of the sessions that the specification names, in its order; NULL:
+	 * sessions are opened by name. Set by the caller. A session that is opened takes its
+	 * descriptor and leaves -1.
 	 */
 	int *session_fds;
 	size_t nr_session_fds;
-	bool totals_only; /* only the sums of files are needed, not their samples. Set by the caller */
+	/* only the sums of files are needed, not their samples. Set by the caller */
+	bool totals_only;
 
 	struct opr_session *sessions;
 	size_t nr_sessions;
 	struct opr_file *files;
 	size_t nr_files;
-	uint64_t nr_unkept; /* files whose samples are not kept */
+	uint64_t nr_unkept;     /* files whose samples are not kept */
 	struct opr_part *parts; /* sorted by application, then image */
 	size_t nr_parts;
 	bool merges_libs; /* an image is its own application */

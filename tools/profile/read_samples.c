@@ -10,7 +10,8 @@
 #include "tools/profile/session_read.h"
 
 #define KEPT_BYTES_MAX   (64u << 20) /* of the samples of all files */
-#define FILES_PER_THREAD 16          /* at least: a thread for fewer files costs more than it saves */
+/* at least: a thread for fewer files costs more than it saves */
+#define FILES_PER_THREAD 16
 
 struct result {
 	int err;
@@ -68,7 +69,9 @@ static void read_next_files(void *arg)
 		reading->results[i].err = read_file(reading, &reading->profile->files[i], &reading->results[i].fault);
 }
 
-/* After an error with a file. 0 after a warning: the report goes on without the file; else -errno. */
+/*
+ * After an error with a file. 0 after a warning: the report goes on without the file; else -errno.
+ */
 static int leave_out(struct opr_session *session, const char *path, const struct result *result)
 {
 	int err = result->err;
@@ -85,7 +88,10 @@ static int leave_out(struct opr_session *session, const char *path, const struct
 	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
 }
 
-/* Drops the files that could not be read. Warnings come in the order of files, whichever thread read them. */
+/*
+ * Drops the files that could not be read. Warnings come in the order of files, whichever thread
+ * read them.
+ */
 static int drop_unreadable(struct opr_profile *profile, const struct result *results)
 {
 	size_t nr_kept = 0, i;

@@ -13,7 +13,10 @@
 
 /* ---- names ---- */
 
-/* ".../{anon:LABEL}/TGID.START.END/EVENT" to ".../{anon:LABEL}/TGID.jo", below the session. NULL: no memory. */
+/*
+ * ".../{anon:LABEL}/TGID.START.END/EVENT" to ".../{anon:LABEL}/TGID.jo", below the session. NULL:
+ * no memory.
+ */
 static char *jit_object_path(const char *sample_path, int32_t tgid)
 {
 	struct op_text path = { 0 };
@@ -43,7 +46,10 @@ static char *find_real_path(const struct opr_archive *archive, int dir_fd)
 	return home;
 }
 
-/* The JIT object of a process makes all its anonymous regions one image. *ret_path stays NULL where there is none. */
+/*
+ * The JIT object of a process makes all its anonymous regions one image. *ret_path stays NULL where
+ * there is none.
+ */
 static int find_jit_object(const struct opr_archive *archive, struct opr_session *session, const char *sample_path, int32_t tgid,
 			   char **ret_path)
 {
@@ -116,7 +122,10 @@ static bool is_selected(const struct opr_file *file, const struct opr_file_choic
 	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name, file->app, file->image);
 }
 
-/* Replaces the names of a selected file where a report is of cgroups, or adds up what an image has in all applications. */
+/*
+ * Replaces the names of a selected file where a report is of cgroups, or adds up what an image has
+ * in all applications.
+ */
 static int merge_names(struct opr_file *file, const struct opr_file_choice *choice, const char *cgroup)
 {
 	char *app, *image = NULL;

@@ -14,8 +14,8 @@ struct opr_file_choice {
 };
 
 /*
- * Sets the files of the profile, with their names. 0 or -errno. A choice that selects no file is an error;
- * its message looks for a hint in session_dir.
+ * Sets the files of the profile, with their names. 0 or -errno. A choice that selects no file is an
+ * error; its message looks for a hint in session_dir.
  */
 int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice,
 		     const char *session_dir) OP_NONNULL OP_MUST_CHECK;

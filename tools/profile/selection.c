@@ -70,7 +70,8 @@ static int choose_sessions(struct opr_selection *selection)
 		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
-	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions, &selection->profile.session_fds);
+	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions,
+			    &selection->profile.session_fds);
 	if (!err)
 		selection->profile.nr_session_fds = spec->sessions.nr_words;
 	return err;
@@ -101,7 +102,10 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 
 /* ---- step 2, read ---- */
 
-/* A file of an archive by its path in the archive. NULL: the session is not in the archive, or no memory. */
+/*
+ * A file of an archive by its path in the archive. NULL: the session is not in the archive, or no
+ * memory.
+ */
 static char *name_in_archive(const struct opr_archive *archive, const char *session_dir, const char *path)
 {
 	const char *below = opr_archive_strip(archive, session_dir);
@@ -137,8 +141,8 @@ static size_t count_without_sum(const struct opr_selection *selection, const str
 }
 
 /*
- * Warns of files without a checksum: oparchive did not write them, or was interrupted. Archives of the
- * genuine tool have neither checksums nor a description, and get no warning.
+ * Warns of files without a checksum: oparchive did not write them, or was interrupted. Archives of
+ * the genuine tool have neither checksums nor a description, and get no warning.
  */
 static void check_sums(const struct opr_selection *selection)
 {

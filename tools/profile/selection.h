@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* From the words of a command line to an arranged profile: the first two steps of every reporting tool. */
+/*
+ * From the words of a command line to an arranged profile: the first two steps of every reporting
+ * tool.
+ */
 #ifndef OPR_SELECTION_H
 #define OPR_SELECTION_H
 
@@ -34,15 +37,16 @@ struct opr_selection {
 };
 
 /*
- * Step 1, select: opens the sessions and selects the sample files that the words ask for. What the options
- * point at is used as long as the selection. Freed with opr_selection_free in any case. 0 or -errno.
+ * Step 1, select: opens the sessions and selects the sample files that the words ask for. What the
+ * options point at is used as long as the selection. Freed with opr_selection_free in any case. 0
+ * or -errno.
  */
 int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options,
 		       const struct opr_words *words) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Step 2, read: reads the samples, finds the classes, makes the parts, and warns of losses. 0 or -errno;
- * -ESTALE as in read_samples.h.
+ * Step 2, read: reads the samples, finds the classes, makes the parts, and warns of losses. 0 or
+ * -errno; -ESTALE as in read_samples.h.
  */
 int opr_selection_read(struct opr_selection *selection) OP_NONNULL OP_MUST_CHECK;
 

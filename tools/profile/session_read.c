@@ -65,7 +65,10 @@ int opr_session_read_ledger(struct opr_session *session)
 	else if (err && err != -ENOENT)
 		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
 			 strerror(-err));
-	/* The genuine tools write neither images nor a ledger. A daemon that has just started has no ledger yet. */
+	/*
+	 * The genuine tools write neither images nor a ledger. A daemon that has just started has
+	 * no ledger yet.
+	 */
 	else if (err && session->images && !is_daemon_there(session))
 		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_MENDS, session->path);
 	return 0;
@@ -97,7 +100,10 @@ void opr_session_leave_out(const char *path, int why, void *arg)
 
 	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
 		 why == -EBADMSG || why == -ENOTDIR ? OPR_MENDS : "");
-	/* The genuine tools skip a link that leads nowhere, so it does not make the report incomplete. */
+	/*
+	 * The genuine tools skip a link that leads nowhere, so it does not make the report
+	 * incomplete.
+	 */
 	if (why != -ENOENT && opr_words_add(&session->misfits, path) < 0)
 		opr_no_memory();
 }
@@ -108,7 +114,10 @@ int opr_session_warn_removed(const struct opr_session *session, const char *path
 	return -ESTALE;
 }
 
-/* A session that is being removed is first moved below tmp/. A session that is being closed is only renamed. */
+/*
+ * A session that is being removed is first moved below tmp/. A session that is being closed is only
+ * renamed.
+ */
 static bool is_removed(const struct opr_session *session)
 {
 	char link[32], path[PATH_MAX];

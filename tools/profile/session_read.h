@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What is read of one session whose directory is open: ledger, table of images, list of sample files. */
+/*
+ * What is read of one session whose directory is open: ledger, table of images, list of sample
+ * files.
+ */
 #ifndef OPR_SESSION_READ_H
 #define OPR_SESSION_READ_H
 
@@ -7,21 +10,28 @@
 
 #define OPR_MENDS ": opcheck --repair mends what can be mended"
 
-/* Reads the table of images. A table that cannot be read is a warning, none is not. 0 or -ENOMEM. */
+/*
+ * Reads the table of images. A table that cannot be read is a warning, none is not. 0 or -ENOMEM.
+ */
 int opr_session_read_images(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
 /* Reads the ledger, after the images. A ledger that cannot be read is a warning. 0 or -ENOMEM. */
 int opr_session_read_ledger(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
-/* Lists the sample files. Other files are misfits. 0 or -errno; -ESTALE: the session was removed. */
+/*
+ * Lists the sample files. Other files are misfits. 0 or -errno; -ESTALE: the session was removed.
+ */
 int opr_session_read_list(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
-/* Warns of a path that is no sample file, and adds it to the misfits of `session`, a struct opr_session. */
+/*
+ * Warns of a path that is no sample file, and adds it to the misfits of `session`, a struct
+ * opr_session.
+ */
 void opr_session_leave_out(const char *path, int why, void *session) OP_NONNULL;
 
 /*
- * Warns of a session that was removed while it was read, by opd or by opcontrol --reset. `path`: the
- * file that is missing, or NULL. -ESTALE.
+ * Warns of a session that was removed while it was read, by opd or by opcontrol --reset. `path`:
+ * the file that is missing, or NULL. -ESTALE.
  */
 int opr_session_warn_removed(const struct opr_session *session, const char *path) OP_NONNULL_ARGS(1);
 

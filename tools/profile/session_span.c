@@ -61,8 +61,8 @@ struct found {
 	uint64_t begin_us, end_us;
 	dev_t device;
 	ino_t inode;
-	bool is_link; /* its name is that of a symbolic link */
-	int fd;       /* -1: not wanted */
+	bool is_link; /* found through a symbolic link */
+	int fd;       /* -1: outside of the span, or excluded */
 };
 
 struct search {
@@ -88,7 +88,10 @@ static int take_newest(const char *path, unsigned char type OP_UNUSED, void *arg
 	return 0;
 }
 
-/* A session that a daemon writes may have samples of this moment; that of one that was killed has them until its files were changed last. */
+/*
+ * The end of a session that was not closed: now while a daemon writes it; the last change of a file
+ * when the daemon was killed.
+ */
 static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, uint64_t ledger_end_ns)
 {
 	static const char *const tops[] = { "{root}", "{kern}" };
@@ -117,14 +120,14 @@ static int read_span(const struct search *search, struct found *found)
 	return 0;
 }
 
-/* A current session in which nothing was counted yet, or what is left of closing one. */
+/* A session without samples: nothing was counted yet, or closing it was interrupted. */
 static bool has_nothing(int dir_fd)
 {
 	return faccessat(dir_fd, "{root}", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
 	       faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Takes the name and, when it is wanted, the descriptor over. */
+/* Adds a session to the list. Takes the name over and, when it is in the span, the descriptor. */
 static int keep(struct search *search, struct found *times)
 {
 	struct found *found = reallocarray(search->found, search->nr_found + 1, sizeof(*found));
@@ -157,8 +160,9 @@ static int look_into(struct search *search, struct found *found)
 }
 
 /*
- * True for a session that was found before: the current one, which is looked at first, is closed by now, and this is its name; or a symbolic link leads to it, whose name
- * is of no account.
+ * Whether the session was found before under another name. The current session was closed
+ * meanwhile: then the new name counts. Or a symbolic link leads to it: then the link does not
+ * count.
  */
 static bool was_found(struct search *search, struct found *again)
 {
@@ -208,8 +212,9 @@ static int look_at(struct search *search, int samples_fd, const char *name)
 }
 
 /*
- * The current session is opened before the others are listed. Whenever it is closed meanwhile, its directory is held, and those that were closed before are in the list;
- * one that began since has no sample of before the search.
+ * Opens the current session before it lists the others. A session that is closed meanwhile is then
+ * either open or in the list. A session that is started meanwhile has no samples of the time before
+ * the search.
  */
 static int look_around(struct search *search, const char *path)
 {
@@ -290,7 +295,7 @@ static int hand_over(struct search *search, struct opr_words *sessions, int *fds
 	return 0;
 }
 
-/* How many are wanted, of which *ret_nr_excluded are not. */
+/* Closes the excluded sessions. Returns how many are in the span, with *ret_nr_excluded of them. */
 static size_t exclude(struct search *search, const struct opr_words *excluded, size_t *ret_nr_excluded)
 {
 	size_t nr_wanted = 0, nr_excluded = 0;

@@ -12,7 +12,7 @@ enum value_kind { VALUE_WORDS, VALUE_SESSIONS, VALUE_PATHS, VALUE_DECIMAL, VALUE
 static const struct tag {
 	const char *name;
 	enum value_kind kind;
-	size_t offset; /* of a struct opr_words in struct opr_spec */
+	size_t offset; /* of the struct opr_words in struct opr_spec */
 } tags[] = {
 	{ "session:", VALUE_SESSIONS, offsetof(struct opr_spec, sessions) },
 	{ "session-exclude:", VALUE_SESSIONS, offsetof(struct opr_spec, session_exclude) },
@@ -32,8 +32,12 @@ static const struct tag {
 const char *opr_spec_tag(size_t nth, enum opr_tag_kind *ret_kind)
 {
 	static const enum opr_tag_kind kinds[] = {
-		[VALUE_WORDS] = OPR_TAG_ANY,	   [VALUE_SESSIONS] = OPR_TAG_SESSION, [VALUE_PATHS] = OPR_TAG_FILE,
-		[VALUE_DECIMAL] = OPR_TAG_ANY,	   [VALUE_MASK] = OPR_TAG_ANY,	       [VALUE_DIRECTORY] = OPR_TAG_DIRECTORY,
+		[VALUE_WORDS] = OPR_TAG_ANY,
+		[VALUE_SESSIONS] = OPR_TAG_SESSION,
+		[VALUE_PATHS] = OPR_TAG_FILE,
+		[VALUE_DECIMAL] = OPR_TAG_ANY,
+		[VALUE_MASK] = OPR_TAG_ANY,
+		[VALUE_DIRECTORY] = OPR_TAG_DIRECTORY,
 		[VALUE_CGROUPS] = OPR_TAG_ANY,
 	};
 
@@ -56,7 +60,10 @@ static const struct tag *find_tag(const char *word)
 	return NULL;
 }
 
-/* Sample files are named by absolute paths: a path that exists stands for the file it leads to as well. */
+/*
+ * Adds a path. Sample files have absolute paths, so the real path of a file that exists is added,
+ * too.
+ */
 static int add_path(struct opr_words *words, const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -103,7 +110,7 @@ static int check_numbers(const struct tag *tag, const struct opr_words *words, c
 	return 0;
 }
 
-/* Paths as the kernel writes them: absolute, without a slash at the end. */
+/* Makes cgroups what the kernel writes: absolute, without a slash at the end. */
 static int check_cgroups(struct opr_words *words, const char *word)
 {
 	for (size_t i = 0; i < words->nr_words; i++) {
@@ -146,7 +153,7 @@ static int parse_word(struct opr_spec *spec, const char *word)
 
 	if (tag)
 		return parse_tag(spec, tag, word);
-	/* Of opreport they have been taken out. */
+	/* opreport has removed its blocks before (spec_words.h). */
 	if (!strcmp(word, "{") || !strcmp(word, "}") || !strcmp(word, "{}"))
 		return opr_error(-EINVAL, "invalid profile specification %s: opreport alone compares profiles", word);
 	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
@@ -181,7 +188,7 @@ static bool has_number(const struct opr_words *words, uint64_t number)
 	return false;
 }
 
-/* A file that is not separated on an axis has OP_CLASS_ALL there, which is none of the numbers that can be asked for. */
+/* A file that is not separated by this number has OP_CLASS_ALL, which no user can ask for. */
 static bool has_class(const struct opr_words *words, int32_t value)
 {
 	return has_number(words, (uint64_t)value);
@@ -192,7 +199,7 @@ static bool has_word(const struct opr_words *words, const char *word)
 	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, word);
 }
 
-/* An image that is told apart from another (tools/symbols/image_identity.h) answers to its path, too. */
+/* An image that is counted apart (tools/symbols/image_identity.h) also matches by its path. */
 static bool match_name(const struct opr_words *words, const char *name)
 {
 	char *path;

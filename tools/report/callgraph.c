@@ -12,14 +12,14 @@
 #include "tools/report/row_lines.h"
 #include "tools/report/symbol_sort.h"
 
-/* One node of a callgraph file, with its ends found. */
+/* One call of a callgraph file: the rows of both ends. */
 struct call {
 	size_t caller, callee;
 	size_t class_index;
 	uint64_t count;
 };
 
-/* A row of the report, to be found by what it is of. */
+/* A row in the hash table, found by application, image and symbol. */
 struct end {
 	struct op_hlink link;
 	size_t index;
@@ -31,7 +31,8 @@ struct builder {
 	struct opr_image_cache *cache;
 	const struct opr_symbol_choice *choice;
 	const struct opr_part *part;
-	const struct opr_image *app; /* NULL: each end is of its own image */
+	/* NULL: libraries are merged, each image is its own application */
+	const struct opr_image *app;
 	struct op_htable ends;
 	struct call *calls;
 	size_t nr_calls, capacity;
@@ -84,7 +85,7 @@ static bool find_end(const struct builder *builder, const struct opr_symbol_row 
 	return false;
 }
 
-/* The row of a symbol, made when there is none. */
+/* Finds the row of a symbol, or adds one without samples. */
 static int take_end(struct builder *builder, const struct opr_image *image, const struct opr_symbol *symbol, size_t *ret_index)
 {
 	const struct opr_image *app = builder->app ? builder->app : image;
@@ -117,13 +118,13 @@ static int add_call(struct builder *builder, const struct call *call)
 	return 0;
 }
 
-/* One side of the arcs of a file. */
+/* Caller or callee of the arcs of a file. */
 struct side {
 	const struct opr_image *image;
 	uint64_t offset;
 };
 
-/* The symbol of a position. False: the image has symbols, and none of them is there. */
+/* Finds the symbol of a key. False: the image has symbols, but none there. */
 static bool find_symbol(const struct side *side, uint64_t key, const struct opr_symbol **ret_symbol)
 {
 	*ret_symbol = opr_symbols_find(&side->image->symbols, key + side->offset);
@@ -167,7 +168,7 @@ static int add_calls(struct builder *builder, const struct op_odb_samples *sampl
 	return err;
 }
 
-/* Arcs from a kernel that is nowhere are left out: as in oprofile. */
+/* Leaves out arcs from a kernel whose file is not found, as oprofile does. */
 static int read_file(struct builder *builder, const struct opr_profile *profile, struct opr_file *file, struct opr_image *caller,
 		     const struct opr_image *callee)
 {
@@ -305,7 +306,7 @@ static size_t end_of(const struct opr_arc *arc, size_t side_offset)
 	return end;
 }
 
-/* Index of the first arc whose end of that side is not before `node`. */
+/* The index of the first arc whose end on that side is `node` or later. */
 static size_t first_arc(const struct opr_arc *arcs, size_t nr_arcs, size_t side_offset, size_t node)
 {
 	return op_nr_leading(arcs, nr_arcs, arc, end_of(arc, side_offset) < node);

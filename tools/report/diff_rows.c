@@ -74,7 +74,7 @@ struct join {
 	const struct opr_symbol_report *first, *second;
 };
 
-/* Adds a row of which one side may be NULL. */
+/* Adds a row; one of both sides may be NULL. */
 static int add_row(struct join *join, const struct opr_symbol_row *before, const struct opr_symbol_row *after)
 {
 	struct opr_symbol_report *report = &join->diff->report;

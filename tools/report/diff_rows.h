@@ -7,17 +7,19 @@
 #include "tools/report/symbol_rows.h"
 
 struct opr_diff {
-	struct opr_symbol_report report; /* rows of both, each symbol once; totals are the second's */
+	/* each symbol of both once; totals are those of the second */
+	struct opr_symbol_report report;
 	double *changes;
 };
 
-/* 0 when the columns of two profiles can be compared: as many, and of the same events. -EINVAL. */
+/* 0, or -EINVAL: the profiles have different columns or events. */
 int opr_diff_check(const struct opr_classes *first, const struct opr_classes *second) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Joins two reports of as many classes, which must stay as long as the difference. A row has the samples of the second and the change of its percentage; one that is
- * only in the first has that one's samples and the change -INFINITY, one that is only in the second INFINITY. To be freed with opr_diff_free in any case.
- * 0 or -errno.
+ * Joins two reports, which must outlive the difference. A row has the samples of the second report
+ * and the change of its percentage. The change is INFINITY for a symbol that only the second has.
+ * For a symbol that only the first has it is -INFINITY, and the row has the samples of the first.
+ * Freed with opr_diff_free in any case. 0 or -errno.
  */
 int opr_diff_make(struct opr_diff *diff, const struct opr_symbol_report *first,
 		  const struct opr_symbol_report *second) OP_NONNULL OP_MUST_CHECK;

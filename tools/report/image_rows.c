@@ -12,17 +12,20 @@
 
 #define IDENTITY_BYTES	64
 
-/* A file of the profile and the image that it is of. */
+/* A sample file and the image that it is of. */
 struct item {
 	size_t file;
 	const char *name;
-	const struct op_dcookie_row *row; /* NULL: no table knows it */
+	const struct op_dcookie_row *row; /* NULL: it is in no table of images */
 	char identity[IDENTITY_BYTES];
 };
 
 /* ---- which files are of one image ---- */
 
-/* Only a file has an identity beside its name: its build-id, else what the session tells it apart by, "inode 12" or "inode 12 #345". */
+/*
+ * Sets the identity: the build-id, else the suffix of a file that is counted apart, "inode 12".
+ * Other images have a name only.
+ */
 static void identify(struct item *item)
 {
 	const struct op_dcookie_row *row = item->row;
@@ -66,8 +69,8 @@ static bool same_image(const struct item *a, const struct item *b)
 
 /* ---- rows ---- */
 
-static int add_item(struct opr_image_report *report, const struct opr_profile *profile, const struct item *item, const struct item *previous,
-		    size_t nr_classes)
+static int add_item(struct opr_image_report *report, const struct opr_profile *profile, const struct item *item,
+		    const struct item *previous, size_t nr_classes)
 {
 	struct opr_image_row *row;
 
@@ -82,7 +85,7 @@ static int add_item(struct opr_image_report *report, const struct opr_profile *p
 			return opr_no_memory();
 	}
 	row = &report->rows[report->nr_rows - 1];
-	/* Calls are no samples. */
+	/* Callgraph files have calls, not samples. */
 	if (!profile->files[item->file].callee)
 		row->counts[profile->files[item->file].class_index] += profile->files[item->file].total;
 	return 0;
@@ -122,7 +125,7 @@ static void free_row(struct opr_image_row *row)
 	opr_debug_free(&row->debug);
 }
 
-/* Images without samples say nothing: their files were made, and no more. */
+/* Drops images below the threshold and images without samples, whose sample files are empty. */
 static void keep_large(struct opr_image_report *report, size_t nr_classes, double percent)
 {
 	size_t nr_kept = 0;
@@ -150,7 +153,7 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	const struct op_dcookie_row *known = opr_session_row(&profile->sessions[file->session], image);
 	int err = opr_debug_look(&row->debug, finder, image, file->image, known);
 
-	/* Without a table the file that is there tells what it is. */
+	/* Without a table of images the file that was found gives the build-id. */
 	if (!err && !strcmp(row->identity, UNKNOWN) && *row->debug.build_id) {
 		free(row->identity);
 		row->identity = strdup(row->debug.build_id);
@@ -160,7 +163,7 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	return err;
 }
 
-/* What a package is asked for by: where the image is, and where it was when it is gone. NULL: nothing. */
+/* The path to search a package by: of the file, or of a file that is gone. NULL: none. */
 static const char *packaged_path(const struct opr_image_row *row)
 {
 	if (!opr_debug_would_help(&row->debug))
@@ -182,7 +185,10 @@ static int take_packages(struct opr_image_report *report, const struct opr_archi
 	return 0;
 }
 
-/* Packages are those of this machine, so not for images of another root; an archive says those of home. */
+/*
+ * Finds the packages of this machine; not for images below another root. An archive has the
+ * packages of its host.
+ */
 static int find_packages(struct opr_image_report *report, const struct opr_finder *finder)
 {
 	const char **paths;

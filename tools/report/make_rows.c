@@ -24,7 +24,7 @@ struct making {
 	uint64_t next_part;
 	pthread_mutex_t lock; /* of the report and the fields below */
 	pthread_cond_t advanced;
-	size_t nr_parts; /* the rows of so many parts are in the report */
+	size_t nr_parts; /* parts whose rows are in the report */
 	int err;
 };
 
@@ -89,7 +89,10 @@ uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint
 	return image->is_object && is_kernel ? image->symbols.start_offset : 0;
 }
 
-/* A key of the memory view has facts about the access beside the position: each combination is a class. */
+/*
+ * A key of the memory view is a position and facts about the access: each combination of facts is a
+ * class.
+ */
 static struct point make_point(const struct op_odb_node *node, size_t class_index, bool facts)
 {
 	if (!facts)
@@ -285,8 +288,8 @@ static int append(struct opr_symbol_report *report, const struct opr_symbol_repo
 }
 
 /*
- * Appends a batch to the report when the batches before it are there: so the order of rows does not
- * depend on the threads. `err` is that of the batch. False after any error.
+ * Waits until all earlier batches are in the report and appends this one, so the order of rows does
+ * not depend on the threads. `err` is the error of the batch. False after any error.
  */
 static bool append_in_turn(struct making *making, size_t first, size_t end, const struct opr_symbol_report *batch, int err)
 {
@@ -318,7 +321,7 @@ static int make_batch(struct builder *builder, size_t first, size_t end)
 	return err;
 }
 
-/* A thread makes a batch in memory of its own, which its cache holds, and then appends it. */
+/* A thread makes each batch in its own memory, which fits into its cache, and then appends it. */
 static void make_batches(void *arg)
 {
 	struct making *making = arg;
@@ -336,7 +339,10 @@ static void make_batches(void *arg)
 	free(builder.foreign.points);
 }
 
-/* An error with a file that is read again is told by the caller's thread. */
+/*
+ * Samples that were not kept are read again by one thread only, because messages come from one
+ * thread.
+ */
 static size_t choose_nr_threads(const struct opr_profile *profile)
 {
 	return profile->nr_unkept ? 1 : op_min_u64(op_nr_cpus(), profile->nr_parts / PARTS_PER_BATCH);

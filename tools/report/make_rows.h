@@ -7,14 +7,17 @@
 #include "tools/report/symbol_rows.h"
 
 /*
- * Makes the rows of an arranged profile, by 1 to n threads; the result does not depend on their number. A
- * sample in an image with symbols that is in none of them is left out. Freed with
+ * Makes the rows of an arranged profile, by 1 to n threads. The result does not depend on their
+ * number. Where an image has symbols, samples outside of them are left out. Freed with
  * opr_symbol_report_free in any case. 0 or -errno.
  */
 int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
 			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
 
-/* What is added to the keys of a sample file to get positions in its image (tools/symbols/symbols.h). */
+/*
+ * The difference between a position in an image, as opr_symbols_find takes it, and the key in a
+ * sample file.
+ */
 uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint64_t anon_start) OP_NONNULL;
 
 #endif

@@ -55,10 +55,10 @@ static double mean(const struct opr_mem_row *row)
 enum unit { COUNT, PERCENT, CYCLES };
 
 struct column {
-	const char *title, *name; /* of the text, of the other forms */
+	const char *title, *name; /* in text; in the other forms */
 	enum unit unit;
-	size_t count, of; /* where the numbers are in a row; `of`: what a percentage is of */
-	bool text;        /* the text has it */
+	size_t count, of; /* offsets in a row; of: what 100 % is */
+	bool text;        /* shown in text */
 };
 
 #define AT(member) offsetof(struct opr_mem_row, member)
@@ -107,13 +107,13 @@ static uint64_t number_at(const struct opr_mem_row *row, size_t offset)
 
 struct report {
 	FILE *out;
-	struct opr_writer names; /* for the names of images only */
+	struct opr_writer names; /* only for the names of images */
 	bool has_column[op_array_size(columns)];
-	bool has_ranges; /* a latency is only known to be in one */
+	bool has_ranges; /* a latency is only known as a range */
 	size_t nr_written;
 };
 
-/* The text leaves out sources that no load had. */
+/* Text leaves out sources without loads. */
 static void choose_columns(struct report *report, const struct opr_mem_row *total)
 {
 	for (size_t i = 0; i < op_array_size(columns); i++) {
@@ -135,7 +135,8 @@ static void write_text_header(struct report *report)
 {
 	if (report->names.layout.no_header)
 		return;
-	fputs("Loads, stores and branches sampled by IBS; latency and p95 in cycles, of loads that missed the L1 cache\n", report->out);
+	fputs("Loads, stores and branches sampled by IBS; latency and p95 in cycles, of loads that missed the L1 cache\n",
+	      report->out);
 	if (report->has_ranges)
 		fprintf(report->out, "p95 above %u is the end of a range of latencies, at most an eighth too long\n",
 			OP_MEM_EXACT_LATENCY);
@@ -176,7 +177,7 @@ static void write_text_row(struct report *report, const struct opr_symbol_row *s
 	fputc('\n', report->out);
 }
 
-/* In the forms for programs, a share is the number that it is made of. */
+/* JSON and CSV have the count instead of a share. */
 static void write_number(FILE *out, const struct column *column, const struct opr_mem_row *row)
 {
 	if (column->unit == CYCLES)
@@ -250,7 +251,8 @@ static const struct {
 	[OPR_MEM_JSON] = { write_json_header, write_json_row, end_json },
 };
 
-int opr_mem_report_write(const struct opr_symbol_report *report, const struct opr_layout *layout, enum opr_mem_format format, FILE *out)
+int opr_mem_report_write(const struct opr_symbol_report *report, const struct opr_layout *layout, enum opr_mem_format format,
+			 FILE *out)
 {
 	struct report writing = { .out = out };
 	struct opr_mem_row row;

@@ -6,7 +6,7 @@
 
 #define MIN_PERCENT 1.0 /* as doc/opreport.1 says */
 
-/* An image as a whole. */
+/* Whether a row is an image without symbols that matters. */
 static bool lacks_symbols(const struct opr_symbol_report *report, const struct opr_symbol_row *row)
 {
 	double count = (double)report->counts.values[row->counts], total = (double)report->totals[0];
@@ -19,7 +19,7 @@ static bool was_read(const struct opr_symbol_row *row)
 	return row->symbols->code_path;
 }
 
-/* The row of that image, or, without a name, of any image that is shown and has none; NULL: there is none. */
+/* The row of an image without symbols; `image` NULL: of any image. NULL: there is none. */
 static const struct opr_symbol_row *find_lacking(const struct opr_symbol_report *report, const char *image)
 {
 	for (size_t i = 0; i < report->nr_rows; i++)
@@ -28,7 +28,7 @@ static const struct opr_symbol_row *find_lacking(const struct opr_symbol_report 
 	return NULL;
 }
 
-/* True when what would help is known of an image whose file is not there, or not that one. */
+/* Whether the file of an image is gone or is another one, and its build-id is known. */
 static bool is_gone(const struct opr_debug *debug)
 {
 	return (debug->state == OPR_SYMBOLS_NOT_FOUND || debug->state == OPR_SYMBOLS_REPLACED ||
@@ -36,7 +36,7 @@ static bool is_gone(const struct opr_debug *debug)
 	       *debug->build_id;
 }
 
-/* Its debug file alone is of no use. */
+/* Names the build-id of the image itself: without the image its debug file is no help. */
 static void tell_gone(const struct opr_image_row *row, const char *hint)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");

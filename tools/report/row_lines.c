@@ -17,7 +17,10 @@ static int find_line(struct opr_symbol_row *row)
 	return row->file ? 0 : opr_no_memory();
 }
 
-/* Addresses of all rows that are of this image's symbols; as many as there are when vmas is NULL. */
+/*
+ * Collects the addresses of all rows and details of one image. Returns their number; vmas NULL:
+ * only that.
+ */
 static size_t collect_vmas(const struct opr_symbol_report *report, const struct opr_symbols *symbols, uint64_t *vmas)
 {
 	size_t nr_vmas = 0;

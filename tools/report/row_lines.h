@@ -6,7 +6,9 @@
 #include "tools/profile/image_cache.h"
 #include "tools/report/symbol_rows.h"
 
-/* Sets file and line of the rows, and makes opr_symbols_line answer for the details. 0 or -errno. */
+/*
+ * Sets file and line of the rows, and makes opr_symbols_line answer for the details. 0 or -errno.
+ */
 int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "tools/common/log.h"
 
-/* A row whose counts are the next free ones. */
+/* Makes a row that takes its counts from *next. */
 static struct opr_count_row take_row(const char *name, uint64_t **next_counts, size_t nr_classes, size_t order)
 {
 	struct opr_count_row row = { name, *next_counts, order };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Counts per application and per image in it, for the report without symbols. */
+/* The rows of the summary: counts of each application and of each image in it. */
 #ifndef OPR_SUMMARY_H
 #define OPR_SUMMARY_H
 
@@ -7,29 +7,31 @@
 #include "tools/profile/classes.h"
 
 struct opr_count_row {
-	const char *name; /* in full */
-	uint64_t *counts; /* one for each class */
+	const char *name; /* full */
+	uint64_t *counts; /* for each class */
 	size_t order;     /* by name */
 };
 
 struct opr_application {
 	struct opr_count_row row;
-	struct opr_count_row *images; /* most samples in the first class first */
+	struct opr_count_row *images; /* by samples in the first class */
 	size_t nr_images;
 };
 
 struct opr_summary {
-	struct opr_application *applications; /* likewise */
+	struct opr_application *applications; /* by samples in the first class */
 	size_t nr_applications;
 	struct opr_count_row *images;
-	uint64_t *totals; /* one for each class */
+	uint64_t *totals; /* for each class */
 	uint64_t *counts;
 };
 
-/* Adds up the files of an arranged profile, as they were when they were selected. To be freed with opr_summary_free in any case. 0 or -errno. */
+/*
+ * Adds up the files of an arranged profile. Freed with opr_summary_free in any case. 0 or -errno.
+ */
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes) OP_NONNULL OP_MUST_CHECK;
 
-/* True when an application's images say no more than its own line: there is none but itself. */
+/* Whether the only image of an application is the application itself. */
 bool opr_summary_is_plain(const struct opr_application *application) OP_NONNULL;
 
 void opr_summary_free(struct opr_summary *summary);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The rows of a symbol report: the counts of each symbol and, for details, of each address in it. */
+/*
+ * The rows of a symbol report: the counts of each symbol and, for details, of each address in it.
+ */
 #ifndef OPR_SYMBOL_ROWS_H
 #define OPR_SYMBOL_ROWS_H
 
@@ -30,10 +32,11 @@ struct opr_symbol_row {
 	uint64_t vma;
 	size_t counts; /* in counts of the report */
 	size_t first_detail, nr_details;
-	const double *changes; /* in percent since another profile, for each class; NULL: no other profile */
-	size_t order;          /* index at the time when the row was made */
-	bool hidden;           /* the row is only an end of calls: opr_symbol_report_limit drops it */
-	bool is_self;          /* in a list of callees: the samples of the symbol itself */
+	/* in percent since another profile, for each class; NULL: no other profile */
+	const double *changes;
+	size_t order; /* index at the time when the row was made */
+	bool hidden;  /* the row is only an end of calls: opr_symbol_report_limit drops it */
+	bool is_self; /* in a list of callees: the samples of the symbol itself */
 };
 
 struct opr_symbol_report {
@@ -51,14 +54,17 @@ struct opr_symbol_report {
 #define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)
 
 struct opr_symbol_choice {
-	const struct opr_words *include, *exclude; /* names as the image has them; empty: no filter */
+	/* names as the image has them; empty: no filter */
+	const struct opr_words *include, *exclude;
 	bool details, lines;
-	bool facts;     /* the files are of the memory view: each of OPR_NR_FACTS combinations is a class */
+	/* the files are of the memory view: each of OPR_NR_FACTS combinations is a class */
+	bool facts;
 	bool demangled; /* include and exclude also match demangled names */
 };
 
 /* Adds a copy of a row, with counts of 0 and its order. 0 and the index of the row, or -errno. */
-int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row,
+			  size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds nr_classes counts of 0. False without memory. */
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;

@@ -20,17 +20,20 @@ static const char *const key_words[] = {
 
 enum named { IMAGE, APP, NR_NAMED };
 
-/* What a row is compared by, so that neither rows nor the names of images, of which there are few, are looked at each time. */
+/*
+ * The keys of a row, so that a comparison does not touch the row. Names of images are few: they are
+ * replaced by their rank.
+ */
 struct item {
 	const char *name;
 	uint64_t count;
-	uint32_t places[NR_NAMED]; /* of the names in their order */
+	uint32_t places[NR_NAMED]; /* rank of image and application */
 	uint32_t row;
 };
 
 static_assert(sizeof(struct item) <= 32, "qsort_r moves larger ones through pointers");
 
-/* What items are of, and how they are compared. */
+/* Argument of compare_items. */
 struct sorting {
 	const struct opr_sort_order *order;
 	const struct opr_symbol_row *rows;
@@ -145,11 +148,11 @@ static int compare_listed(const void *left, const void *right, void *arg)
 }
 
 struct names {
-	struct name *names; /* those of one image stand together when rows are made: few are listed twice */
+	struct name *names; /* rows of one image are neighbours, so few names are listed twice */
 	size_t nr_names;
 };
 
-/* The index of a name, which may be the one that was listed last. */
+/* Lists a name, unless it was the last one. Returns its index. */
 static uint32_t list_name(struct names *list, const char *name)
 {
 	if (!list->nr_names || list->names[list->nr_names - 1].name != name) {
@@ -159,7 +162,7 @@ static uint32_t list_name(struct names *list, const char *name)
 	return (uint32_t)list->nr_names - 1;
 }
 
-/* The place of each name that is listed. Names that are the same have the same one. NULL: no memory. */
+/* The rank of each listed name; equal names have one rank. NULL: no memory. */
 static uint32_t *place_names(const struct opr_sort_order *order, struct names *list)
 {
 	uint32_t *places = calloc(list->nr_names + 1, sizeof(*places)), place = 0;
@@ -214,7 +217,7 @@ static int make_items(struct item *items, const struct opr_symbol_report *report
 
 /* ---- the rows ---- */
 
-/* What threads copy, a range of rows at a time. */
+/* Rows that threads copy, range by range. */
 struct moving {
 	const struct opr_symbol_row *rows;
 	const struct item *items;
@@ -223,7 +226,7 @@ struct moving {
 	uint64_t next;
 };
 
-/* The rows stand anywhere in a memory that no cache holds: each is asked for some time before it is copied. */
+/* Prefetches: the rows are scattered over more memory than a cache holds. */
 static void move_range(void *arg)
 {
 	struct moving *moving = arg;
@@ -242,7 +245,7 @@ static void move_range(void *arg)
 	}
 }
 
-/* Into new memory, which becomes the report's; rows that were dropped go with them. */
+/* Moves the rows into new memory, in order. Dropped rows go with them, behind the others. */
 static int move_rows(struct opr_symbol_report *report, const struct item *items)
 {
 	struct moving moving = { .rows = report->rows, .items = items, .nr_items = report->nr_rows };

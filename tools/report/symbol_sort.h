@@ -5,7 +5,7 @@
 
 #include "tools/report/symbol_rows.h"
 
-/* Names of keys for --sort, in the order in which they apply when none are named. */
+/* The keys of --sort, in the order in which they apply by default. */
 #define OPR_SORT_KEYS(X)                                                                                                           \
 	X(sample, "sample")                                                                                                        \
 	X(image, "image")                                                                                                          \
@@ -22,16 +22,21 @@ enum opr_sort_key {
 };
 
 struct opr_sort_order {
-	enum opr_sort_key keys[OPR_NR_SORT_KEYS]; /* all of them, each once */
+	enum opr_sort_key keys[OPR_NR_SORT_KEYS]; /* each key once */
 	bool reverse;
 	bool long_names;
 };
 
-/* The named keys first, then the others. 0, or -EINVAL with *ret_bad_key. Says nothing. */
+/*
+ * Puts the named keys first, the others behind them. 0, or -EINVAL with *ret_bad_key, without a
+ * message.
+ */
 int opr_sort_order_make(struct opr_sort_order *order, const struct opr_words *keys,
 			const char **ret_bad_key) OP_NONNULL OP_MUST_CHECK;
 
-/* The rows are in another memory then, of malloc(3) as well. 0, or -ENOMEM, and then they are as they were. */
+/*
+ * Sorts the rows, which then are in other memory of malloc(3). 0, or -ENOMEM: nothing has changed.
+ */
 int opr_symbol_sort(struct opr_symbol_report *report, const struct opr_sort_order *order) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reports for spreadsheets: RFC 4180, a header line unless it is not wanted. `kind` says what a line is. */
+/* CSV by RFC 4180. The column `kind` tells what a line is. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -110,8 +110,8 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	}
 }
 
-/* The columns before the numbers. */
-static void write_place(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *row, uint64_t vma,
+/* Writes the columns before the counts. */
+static void write_row_fields(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *row, uint64_t vma,
 			const char *file, unsigned int line_number, const char *around)
 {
 	char address[24], line[16] = "";
@@ -125,7 +125,7 @@ static void write_place(struct opr_writer *writer, const char *kind, const struc
 
 static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts)
 {
-	write_place(writer, "symbol", row, row->vma, row->file, row->line, "");
+	write_row_fields(writer, "symbol", row, row->vma, row->file, row->line, "");
 	write_counts(writer, counts, writer->layout.totals, writer->cumulated, row->changes);
 }
 
@@ -135,18 +135,18 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 	unsigned int line;
 	const char *file = opr_detail_line(writer, row, detail, &line);
 
-	write_place(writer, "detail", row, detail->vma, file, line, "");
+	write_row_fields(writer, "detail", row, detail->vma, file, line, "");
 	write_counts(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts,
 		     writer->detail_cumulated, NULL);
 }
 
-static void write_around(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *rows, size_t nr_rows,
+static void write_calls(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *rows, size_t nr_rows,
 			 const uint64_t *totals, const struct opr_symbol_report *report, const char *around)
 {
 	for (size_t i = 0; i < nr_rows; i++) {
 		const struct opr_symbol_row *row = &rows[i];
 
-		write_place(writer, row->is_self ? "self" : kind, row, row->vma, row->file, row->line, around);
+		write_row_fields(writer, row->is_self ? "self" : kind, row, row->vma, row->file, row->line, around);
 		write_counts(writer, &report->counts.values[row->counts],
 			     writer->layout.global_percent ? writer->layout.totals : totals, NULL, NULL);
 	}
@@ -158,9 +158,9 @@ static void write_block(struct opr_writer *writer, const struct opr_block *block
 
 	for (size_t i = 0; i < report->nr_classes; i++)
 		writer->cumulated[i] += counts[i];
-	write_around(writer, "caller", block->callers, block->nr_callers, block->caller_totals, report, block->row->name);
+	write_calls(writer, "caller", block->callers, block->nr_callers, block->caller_totals, report, block->row->name);
 	write_symbol(writer, block->row, counts);
-	write_around(writer, "callee", block->callees, block->nr_callees, block->callee_totals, report, block->row->name);
+	write_calls(writer, "callee", block->callees, block->nr_callees, block->callee_totals, report, block->row->name);
 }
 
 static void write_image(struct opr_writer *writer, const struct opr_image_row *row, const char *hint)

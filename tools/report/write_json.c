@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Reports for programs: one JSON object. Arrays of numbers have one for each class, in the order of "classes". */
+/*
+ * JSON: one object. An array of numbers has one number for each class, in the order of "classes".
+ */
 #include <inttypes.h>
 #include <math.h>
 
@@ -58,7 +60,7 @@ static void write_changes(struct opr_writer *writer, const double *changes)
 	fputc(']', writer->out);
 }
 
-/* Items of a list stand in lines of their own. */
+/* Begins an item of a list, on a new line. */
 static void begin_item(struct opr_writer *writer, size_t nr_before, const char *indent)
 {
 	fprintf(writer->out, "%s\n%s{ ", nr_before ? "," : "", indent);
@@ -109,7 +111,7 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	fputs("\n    ] }", writer->out);
 }
 
-static void write_place(FILE *out, uint64_t vma, const char *file, unsigned int line)
+static void write_location(FILE *out, uint64_t vma, const char *file, unsigned int line)
 {
 	fprintf(out, "\"address\": \"0x%" PRIx64 "\", ", vma);
 	if (file) {
@@ -118,13 +120,13 @@ static void write_place(FILE *out, uint64_t vma, const char *file, unsigned int 
 	}
 }
 
-/* All but the end of the object. */
+/* Writes a row, without the end of its object. */
 static void write_row(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts, const uint64_t *totals)
 {
 	write_member(writer->out, "symbol", row->name);
 	write_member(writer->out, "image", row->image);
 	write_member(writer->out, "application", row->app);
-	write_place(writer->out, row->vma, row->file, row->line);
+	write_location(writer->out, row->vma, row->file, row->line);
 	if (row->is_self)
 		fputs("\"self\": true, ", writer->out);
 	write_samples(writer, counts, totals);
@@ -147,13 +149,13 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 	const char *file = opr_detail_line(writer, row, detail, &line);
 
 	begin_item(writer, writer->nr_details, "      ");
-	write_place(writer->out, detail->vma, file, line);
+	write_location(writer->out, detail->vma, file, line);
 	write_samples(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts);
 	write_accumulated(writer, writer->detail_cumulated);
 	fputs(writer->nr_details + 1 == row->nr_details ? " }\n    ] }" : " }", writer->out);
 }
 
-static void write_around(struct opr_writer *writer, const char *name, const struct opr_symbol_row *rows, size_t nr_rows,
+static void write_calls(struct opr_writer *writer, const char *name, const struct opr_symbol_row *rows, size_t nr_rows,
 			 const uint64_t *totals, const struct opr_symbol_report *report)
 {
 	fprintf(writer->out, ", \"%s\": [", name);
@@ -170,8 +172,8 @@ static void write_block(struct opr_writer *writer, const struct opr_block *block
 {
 	begin_item(writer, writer->nr_rows, "    ");
 	write_row(writer, block->row, &report->counts.values[block->row->counts], writer->layout.totals);
-	write_around(writer, "callers", block->callers, block->nr_callers, block->caller_totals, report);
-	write_around(writer, "callees", block->callees, block->nr_callees, block->callee_totals, report);
+	write_calls(writer, "callers", block->callers, block->nr_callers, block->caller_totals, report);
+	write_calls(writer, "callees", block->callees, block->nr_callees, block->callee_totals, report);
 	fputs(" }", writer->out);
 }
 
@@ -201,7 +203,7 @@ static void write_ledger_row(FILE *out, const struct opr_session *session, const
 	fputs(" }", out);
 }
 
-/* Of the sessions that have one. */
+/* Writes the ledgers of the sessions that have one. */
 static void write_ledgers(struct opr_writer *writer)
 {
 	const struct opr_profile *profile = writer->layout.profile;

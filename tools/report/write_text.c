@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The layout of oprofile's reports, to the column. */
+/* Text, in the layout of oprofile to the column. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "tools/common/format.h"
 #include "tools/report/writer.h"
 
-#define SAMPLES_WIDTH    9 /* of columns */
+#define SAMPLES_WIDTH    9 /* of a column of counts */
 #define PERCENT_COLUMN_WIDTH 9
 #define TITLE_WIDTH      17
 #define RULE             "------------------"
@@ -32,7 +32,7 @@ static const struct column build_id_column = { "build-id", 42 };
 static const struct column symbols_column = { "symbols", 12 };
 static const struct column debug_column = { "debug file", 0 };
 
-/* A change: with a sign; what is new or gone has none. */
+/* A change has a sign; "new" and "gone" have none. */
 static struct opr_percent_text format_change(double percent)
 {
 	struct opr_percent_text text;
@@ -125,8 +125,8 @@ static void write_count_row(struct opr_writer *writer, const char *indent, const
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		const char *colour = colour_of(writer, row->counts[i], totals[i]);
 
-		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, opr_format_percent(row->counts[i], totals[i]).text,
-			colour_end(colour));
+		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour,
+			opr_format_percent(row->counts[i], totals[i]).text, colour_end(colour));
 	}
 	opr_write_escaped(writer->out, opr_show_name(writer, row->name));
 	fputc('\n', writer->out);
@@ -156,11 +156,14 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 
 /* ---- symbols ---- */
 
-/* A line of left-justified fields; blanks are written when another field follows. */
+/*
+ * A line of left-justified fields. Blanks after a field are written only when another field
+ * follows.
+ */
 struct line {
 	FILE *out;
-	size_t pending;     /* blanks */
-	size_t written;     /* columns */
+	size_t pending;     /* blanks before the next field */
+	size_t written;     /* columns so far */
 	const char *colour; /* of the next field; "" or NULL: none */
 };
 
@@ -191,9 +194,9 @@ static void write_field(struct line *line, const struct column *column, const ch
 	line->pending = column->width > length ? column->width - length : 1;
 }
 
-#define MIN_NAME_COLUMNS 20 /* a name is not cut to less */
+#define MIN_NAME_COLUMNS 20 /* a name is never shorter */
 
-/* The last field of a line: on a terminal it is cut where the line ends. */
+/* Writes the last field of a line, which is cut at the right edge of a terminal. */
 static void write_name(struct opr_writer *writer, struct line *line, const char *name)
 {
 	size_t used = line->written + line->pending, nr_columns = writer->layout.nr_columns;
@@ -208,7 +211,7 @@ static void write_name(struct opr_writer *writer, struct line *line, const char 
 	op_text_free(&text);
 }
 
-/* A column for names, as wide as they are on a terminal. */
+/* A column of names; on a terminal it is as wide as its names. */
 static struct column fitted(const struct column *column, size_t width)
 {
 	return (struct column){ column->title, width ? width : column->width };
@@ -225,7 +228,7 @@ static void write_number(struct line *line, const struct column *column, uint64_
 	write_field(line, column, digit);
 }
 
-/* Rows in the order of their samples often have those of the one before. */
+/* Remembers the last text: neighbours in a sorted report often have the same percentage. */
 static const char *percent_text(struct opr_known_percent *known, uint64_t count, uint64_t total)
 {
 	if (!known->is_known || known->count != count || known->total != total)
@@ -319,7 +322,7 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 	fputc('\n', writer->out);
 }
 
-/* Where a title says samples, the class may count something else. */
+/* Replaces "samples" in a title by the unit of the class. */
 static void write_class_title(struct line *line, const struct column *column, const char *unit)
 {
 	const char *samples = strstr(column->title, "samples");
@@ -379,7 +382,7 @@ static void write_rule(struct opr_writer *writer)
 	fputc('\n', writer->out);
 }
 
-static void write_around(struct opr_writer *writer, const struct opr_symbol_row *rows, size_t nr_rows, const uint64_t *totals,
+static void write_calls(struct opr_writer *writer, const struct opr_symbol_row *rows, size_t nr_rows, const uint64_t *totals,
 			 const struct opr_symbol_report *report)
 {
 	memset(writer->detail_cumulated, 0, report->nr_classes * sizeof(*writer->detail_cumulated));
@@ -401,9 +404,9 @@ static void write_block(struct opr_writer *writer, const struct opr_block *block
 
 	for (size_t i = 0; i < report->nr_classes; i++)
 		writer->cumulated[i] += counts[i];
-	write_around(writer, block->callers, block->nr_callers, block->caller_totals, report);
+	write_calls(writer, block->callers, block->nr_callers, block->caller_totals, report);
 	write_symbol(writer, block->row, counts);
-	write_around(writer, block->callees, block->nr_callees, block->callee_totals, report);
+	write_calls(writer, block->callees, block->nr_callees, block->callee_totals, report);
 	write_rule(writer);
 }
 
@@ -421,7 +424,7 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	fputc('\n', writer->out);
 }
 
-/* Which columns are whose, where there are several classes. */
+/* Writes which column belongs to which class, when there are several. */
 static void write_image_classes(struct opr_writer *writer)
 {
 	static const struct column column = { "", SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH };

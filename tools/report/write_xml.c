@@ -89,7 +89,7 @@ static void write_head(struct writer *writer)
 
 /* ---- counts and symbols ---- */
 
-/* Counts of the classes that are wanted (NULL: of all), zeros left out. */
+/* Writes the counts of the wanted classes, NULL: of all, without zeros. */
 static void write_counts(struct writer *writer, const uint64_t *counts, const bool *wanted)
 {
 	for (size_t i = 0; i < writer->document->report->nr_classes; i++)
@@ -164,7 +164,7 @@ static void write_symbol(struct writer *writer, const struct opr_symbol_row *row
 
 /* ---- rows in groups ---- */
 
-/* True when the row has samples of the classes that are wanted. */
+/* Whether a row has samples of the wanted classes. */
 static bool has_counts(const struct writer *writer, const struct opr_symbol_row *row, const bool *wanted)
 {
 	const uint64_t *counts = counts_of(writer, row);
@@ -177,7 +177,7 @@ static bool has_counts(const struct writer *writer, const struct opr_symbol_row 
 	return false;
 }
 
-/* A run of rows, all of one application, or of one image in it. */
+/* Neighbouring rows of one application, or of one image in it. */
 struct run {
 	const struct opr_symbol_row *rows;
 	size_t nr_rows;
@@ -255,7 +255,7 @@ static bool is_main(const struct run *run)
 	return !strcmp(run->rows->image, run->rows->app);
 }
 
-/* The application's own symbols come first, as they belong to no module. */
+/* The symbols of the application itself come first: they belong to no module. */
 static void write_binary(struct writer *writer, struct run app)
 {
 	struct run rest = app, run;
@@ -303,7 +303,7 @@ static void write_thread(struct writer *writer, struct run app, int64_t tid, con
 	opr_xml_end(writer->out, "thread");
 }
 
-/* Marks the classes of a process, or of one of its threads. */
+/* Marks the classes of a process, or of one of its threads, as wanted. */
 static void want(const struct writer *writer, int64_t tgid, const int64_t *tid, bool *wanted)
 {
 	const struct opr_classes *classes = writer->document->classes;

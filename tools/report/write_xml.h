@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A symbol report as XML, in the form of oprofile's schema 3.1; tests/opreport.xsd describes it. */
+/* Writes a symbol report as XML of oprofile's schema 3.1 (tests/opreport.xsd). */
 #ifndef OPR_REPORT_XML_H
 #define OPR_REPORT_XML_H
 
@@ -13,13 +13,13 @@ struct opr_xml_attribute {
 struct opr_xml_document {
 	const struct opr_profile *profile;
 	const struct opr_classes *classes;
-	const struct opr_symbol_report *report; /* by app-name, then image */
+	const struct opr_symbol_report *report; /* sorted by application, then image */
 	const struct opr_callgraph *graph;      /* NULL: none */
 	const char *title;                      /* the command line */
 	const struct opr_xml_attribute *options;
 	size_t nr_options;
 	bool details, lines;
-	double percent; /* of callers and callees */
+	double percent; /* threshold of callers and callees */
 };
 
 /* Writes the document. 0 or -errno. */

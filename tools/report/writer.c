@@ -11,14 +11,14 @@
 #include "tools/profile/image_name.h"
 
 #define ROWS_OF_RANGE 2048
-#define ROWS_AHEAD    8 /* their names, which no cache holds, are asked for */
+#define ROWS_AHEAD    8 /* distance of the prefetch of names */
 #define WRITER_BYTES  65536
 
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout, FILE *out)
 {
 	size_t nr_classes = layout->classes->nr_classes;
 
-	__fsetlocking(out, FSETLOCKING_BYCALLER); /* a report is one thread's, and has millions of pieces */
+	__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread writes, in millions of pieces */
 	*writer = (struct opr_writer){ .ops = ops, .layout = *layout, .out = out };
 	writer->cumulated = calloc(nr_classes, sizeof(*writer->cumulated));
 	writer->detail_cumulated = calloc(nr_classes, sizeof(*writer->detail_cumulated));
@@ -41,7 +41,7 @@ const char *opr_show_name(const struct opr_writer *writer, const char *name)
 	return writer->layout.long_names ? name : opr_base_name(name);
 }
 
-/* A path that was found may be a relative one. */
+/* `shown` may be a relative path. */
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name)
 {
 	const char *slash;
@@ -83,7 +83,7 @@ static size_t name_width(size_t width, const char *name)
 	return width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width;
 }
 
-/* On a terminal the columns of names are as wide as they need to be. */
+/* Makes columns of names as wide as needed, for a terminal. */
 static void fit_columns(struct opr_writer *writer, const struct opr_symbol_report *report)
 {
 	struct opr_layout *layout = &writer->layout;
@@ -140,19 +140,22 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_report 
 
 /* ---- rows by several threads ---- */
 
-/* Each thread writes the next range of rows into memory, and when all before it are out, that. */
+/*
+ * Each thread formats the next range of rows in memory, waits until all earlier ranges are written,
+ * and writes it.
+ */
 struct ranges {
 	struct opr_writer *writer;
 	const struct opr_symbol_report *report;
-	uint64_t *cumulated; /* before each range, one for each class; NULL: nobody asks for that */
+	uint64_t *cumulated; /* before each range, for each class; NULL: not needed */
 	size_t nr_ranges;
-	uint64_t next; /* of all threads together */
+	uint64_t next; /* range */
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
-	size_t nr_out; /* ranges */
+	size_t nr_out; /* ranges that are written */
 };
 
-/* A thread's own writer, into memory. */
+/* The writer of a thread, into memory. */
 struct range_writer {
 	struct opr_writer writer;
 	struct op_text text;
@@ -167,7 +170,7 @@ static ssize_t add_text(void *cookie, const char *bytes, size_t nr_bytes)
 	return own->text.failed ? 0 : (ssize_t)nr_bytes;
 }
 
-/* Not open_memstream(3), which takes short pieces a byte at a time. */
+/* Not open_memstream(3), which copies short pieces byte by byte. */
 static struct range_writer *new_range_writer(const struct opr_writer *writer)
 {
 	const cookie_io_functions_t functions = { .write = add_text };
@@ -220,7 +223,7 @@ static bool write_to_memory(const struct ranges *ranges, struct range_writer *ow
 	return fflush(own->writer.out) != EOF && !ferror(own->writer.out);
 }
 
-/* Where memory is short the rows go out at once. */
+/* Without memory the rows are formatted again, straight into the output. */
 static void put_out(struct ranges *ranges, struct range_writer *own, size_t index, bool is_in_memory)
 {
 	pthread_mutex_lock(&ranges->lock);
@@ -246,7 +249,7 @@ static void write_ranges(void *arg)
 	free_range_writer(own);
 }
 
-/* What was counted before each range. */
+/* Sums the counts before each range. */
 static bool add_up(struct ranges *ranges)
 {
 	const struct opr_symbol_report *report = ranges->report;
@@ -266,7 +269,10 @@ static bool add_up(struct ranges *ranges)
 	return true;
 }
 
-/* False where one thread is to write them: there are too few of them, or libbfd is asked for the lines of details. */
+/*
+ * False: the caller writes the rows, because they are few, or because libbfd, which has no threads,
+ * is asked for the lines of details.
+ */
 static bool write_by_threads(struct opr_writer *writer, const struct opr_symbol_report *report)
 {
 	struct ranges ranges = { .writer = writer,

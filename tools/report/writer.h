@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Writers turn a report into text. A report is: begin, then rows, then end. Rows are applications, each followed by its images, or symbols, each followed by
- * its details, or blocks of symbols with their callers and callees, or images. write_text.c is the layout of oprofile, write_csv.c and write_json.c are
- * for programs.
+ * A writer formats a report: begin, rows, end. Rows are applications with their images, symbols
+ * with their details, blocks of symbols with callers and callees, or images. Each format is a table
+ * of functions: write_text.c, write_csv.c, write_json.c. XML is not row by row: write_xml.h.
  */
 #ifndef OPR_REPORT_WRITER_H
 #define OPR_REPORT_WRITER_H
@@ -16,21 +16,25 @@
 #include "tools/report/symbol_rows.h"
 
 struct opr_layout {
-	const struct opr_profile *profile; /* whose ledgers are shown to programs; NULL: none are */
+	const struct opr_profile *profile; /* for the ledgers in JSON; NULL: none */
 	const struct opr_classes *classes;
-	const uint64_t *totals; /* one for each class */
+	const uint64_t *totals; /* for each class */
 	bool no_header, long_names;
-	bool accumulated, debug_info, show_address, global_percent; /* the last: of details and dependents */
-	bool symbols, images;                                       /* rows are symbols, or images */
-	bool callgraph;                                             /* with their callers and callees */
-	bool diff;                                                  /* with the change since another profile */
+	/* global_percent: of details and dependents */
+	bool accumulated, debug_info, show_address, global_percent;
+	bool symbols, images; /* what the rows are; none: the summary */
+	bool callgraph;       /* symbols have callers and callees */
+	bool diff;            /* symbols have a change since another profile */
 	bool colour;
-	size_t nr_columns;                                          /* of the terminal; 0: lines may be of any length */
-	size_t image_width, app_width;                              /* likewise; 0: what oprofile has */
-	bool image_column, app_column, wide_addresses;              /* opr_report_symbols decides these three */
+	size_t nr_columns;                             /* of the terminal; 0: not cut */
+	size_t image_width, app_width;                 /* of the columns; 0: as in oprofile */
+	bool image_column, app_column, wide_addresses; /* set by the functions that write symbols */
 };
 
-/* In the second of two profiles a symbol has no samples: the counts of its row are those of the first. `changes` are the row's. */
+/*
+ * Whether the second of two profiles has no samples of a symbol: the counts of its row are those of
+ * the first. `changes`: of the row.
+ */
 static inline bool opr_is_gone(const double *changes, size_t class_index)
 {
 	return changes && isinf(changes[class_index]) && changes[class_index] < 0;
@@ -46,7 +50,7 @@ struct opr_writer_ops {
 		       const uint64_t *symbol_counts, const uint64_t *counts);
 	void (*block)(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report);
 	void (*image)(struct opr_writer *writer, const struct opr_image_row *row, const char *hint);
-	void (*end)(struct opr_writer *writer); /* NULL: nothing is written at the end */
+	void (*end)(struct opr_writer *writer); /* may be NULL */
 };
 
 struct opr_known_percent {
@@ -59,38 +63,41 @@ struct opr_writer {
 	const struct opr_writer_ops *ops;
 	struct opr_layout layout;
 	FILE *out;
-	uint64_t *cumulated;        /* of the symbols so far, one for each class */
-	uint64_t *detail_cumulated; /* of the details of this symbol so far */
-	struct opr_known_percent *percents; /* for the back end: what it wrote last, one for each class */
-	size_t nr_rows, nr_details; /* written so far; the second of this symbol */
+	uint64_t *cumulated;                /* of the symbols so far, for each class */
+	uint64_t *detail_cumulated;         /* of the details of this symbol so far */
+	struct opr_known_percent *percents; /* for the format: the last text of each class */
+	size_t nr_rows, nr_details;         /* written so far; details: of this symbol */
 };
 
 extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_writer;
 
-/* How an image is shown: the name it has in full, or without its directories; `shown` is where it was found. */
+/*
+ * The name of an image as the layout shows it: full, or without directories. `shown`: the path
+ * where its file was found.
+ */
 const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name) OP_NONNULL;
 
-/* A string of JSON with its quotes, a field of CSV. */
+/* Writes a JSON string or a CSV field, with quotes. */
 void opr_write_json(FILE *out, const char *string) OP_NONNULL;
 void opr_write_csv(FILE *out, const char *text) OP_NONNULL;
 
-/* A writer of one kind to a stream; opr_writer_free frees what it holds, not the stream. 0 or -errno. */
+/* Makes a writer to a stream. opr_writer_free does not close the stream. 0 or -errno. */
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
 		    FILE *out) OP_NONNULL OP_MUST_CHECK;
 void opr_writer_free(struct opr_writer *writer);
 
-/* The source file of a detail and its line there, 0 and NULL when it is not known or not asked for. */
+/* The source file and line of a detail; NULL and 0: not known, or not wanted. */
 const char *opr_detail_line(const struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 			    unsigned int *ret_line) OP_NONNULL;
 
-/* Writes a summary; applications below `percent` of the first class are left out. */
+/* Writes a summary, without applications below `percent` of the first class. */
 void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent) OP_NONNULL;
 
-/* Writes the rows of a symbol report as they stand. */
+/* Writes the rows of a symbol report in their order. */
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report) OP_NONNULL;
 
-/* Writes a block for each row; callers and callees below `percent` are left out. 0 or -errno. */
+/* Writes a block for each row, without callers and callees below `percent`. 0 or -errno. */
 int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
 			 double percent) OP_NONNULL OP_MUST_CHECK;
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Elements of XML as oprofile sets them: two blanks before the first attribute, the end of a tag ends the line. */
+/*
+ * XML elements in the layout of oprofile: two blanks before the first attribute, a line ends with a
+ * tag.
+ */
 #ifndef OPR_XML_WRITER_H
 #define OPR_XML_WRITER_H
 
 #include "libop/base/compiler.h"
 
-/* A name or text with & < > " escaped; control characters, which XML has not, as op_escape has them. */
+/* Text with & < > " escaped. Control characters, which XML forbids, are escaped by op_escape. */
 void opr_xml_text(FILE *out, const char *text) OP_NONNULL;
 
-/* The same for a page that people read: op_escape_shown. */
+/* The same with op_escape_shown, for a page that people read. */
 void opr_html_text(FILE *out, const char *text) OP_NONNULL;
 
-/* `<tag ` and attributes: opr_xml_attribute ... and then opr_xml_open or opr_xml_empty. */
+/* `<tag `; attributes and then opr_xml_open or opr_xml_empty follow. */
 void opr_xml_begin(FILE *out, const char *tag) OP_NONNULL;
 void opr_xml_attribute(FILE *out, const char *name, const char *value) OP_NONNULL;
 void opr_xml_number(FILE *out, const char *name, uint64_t value) OP_NONNULL;
