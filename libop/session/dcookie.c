@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <sys/random.h>
 
+#include "libop/base/clock.h"
+#include "libop/base/grow.h"
 #include "libop/session/dcookie_table.h"
-
-#define FIRST_UNWRITTEN 64
-#define NS_PER_S	1000000000u
 
 struct op_dcookie_table *op_dcookie_table_new(void)
 {
@@ -17,7 +16,7 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 		return NULL;
 	table->next = 1;
 	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
-	/* Nobody can make names that lie in one bucket; without randomness they could, and lookups would be slower. */
+	/* A random seed: processes cannot choose names that share a bucket. Without one, lookups may be slow. */
 	if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != (ssize_t)sizeof(table->seed))
 		table->seed = (uintptr_t)table;
 	return table;
@@ -42,16 +41,6 @@ bool op_dcookie_is_full(const struct op_dcookie_table *table, bool counted)
 static size_t bytes_of(const char *string)
 {
 	return string ? strlen(string) + 1 : 0;
-}
-
-void op_dcookie_charge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
-{
-	add_bytes(table, entry, bytes_of(string));
-}
-
-void op_dcookie_discharge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
-{
-	add_bytes(table, entry, -bytes_of(string));
 }
 
 /* ---- the table ---- */
@@ -105,11 +94,6 @@ void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted
 	table->max_counted_bytes = max_counted;
 }
 
-size_t op_dcookie_nr_bytes(const struct op_dcookie_table *table)
-{
-	return table->nr_bytes;
-}
-
 uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
 {
 	return table->overflow;
@@ -117,19 +101,23 @@ uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
 
 /* ---- identities ---- */
 
-static uint64_t hash_id(const struct op_dcookie_table *table, const struct op_image_id *id)
+static uint64_t hash_name(const struct op_dcookie_table *table, const struct op_image_name *name)
 {
-	uint64_t hash = op_hash_u64(table->seed + id->name.kind);
+	uint64_t hash = op_hash_bytes(op_hash_u64(table->seed + name->kind), name->name, strlen(name->name));
 
-	hash = op_hash_bytes(hash, id->name.name, strlen(id->name.name));
-	hash = op_hash_bytes(hash, id->build_id, id->build_id_bytes);
-	hash = op_hash_add(hash, id->device ^ id->inode << 20 ^ id->inode_generation << 40);
-	hash = op_hash_add(hash, id->mtime_ns + id->bytes);
-	if (id->name.kind == OP_IMAGE_ANON) {
-		hash = op_hash_add(hash, (uint32_t)id->name.tgid);
-		hash = op_hash_add(hash, id->name.start ^ id->name.end << 1);
+	if (name->kind == OP_IMAGE_ANON) {
+		hash = op_hash_add(hash, (uint32_t)name->tgid);
+		hash = op_hash_add(hash, name->start ^ name->end << 1);
 	}
 	return hash;
+}
+
+static uint64_t hash_id(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	uint64_t hash = op_hash_bytes(hash_name(table, &id->name), id->build_id, id->build_id_bytes);
+
+	hash = op_hash_add(hash, id->device ^ id->inode << 20 ^ id->inode_generation << 40);
+	return op_hash_add(hash, id->mtime_ns + id->bytes);
 }
 
 static bool same_name(const struct op_image_name *a, const struct op_image_name *b)
@@ -179,6 +167,71 @@ static struct op_dcookie_identity *add_identity(struct op_dcookie_table *table, 
 	return identity;
 }
 
+/* ---- names of counted rows ---- */
+
+int op_dcookie_note_unwritten(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	if (entry->is_unwritten)
+		return 0;
+	if (!op_grow(&table->unwritten, &table->unwritten_capacity, table->nr_unwritten + 1))
+		return -ENOMEM;
+	table->unwritten[table->nr_unwritten++] = entry->row.cookie;
+	entry->is_unwritten = true;
+	return 0;
+}
+
+struct op_image_name op_dcookie_name(const struct op_dcookie_row *row)
+{
+	struct op_image_name name = row->id.name;
+
+	name.name = row->name;
+	return name;
+}
+
+uint64_t op_dcookie_by_name(const struct op_dcookie_table *table, const struct op_image_name *name)
+{
+	for (struct op_hlink *link = op_htable_first(&table->names, hash_name(table, name)); link; link = op_htable_next(link)) {
+		const struct op_dcookie_row *row = &op_container_of(link, struct op_dcookie_entry, by_name)->row;
+		struct op_image_name other = op_dcookie_name(row);
+
+		if (same_name(&other, name))
+			return row->cookie;
+	}
+	return OP_DCOOKIE_NONE;
+}
+
+int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entry *entry, char *name)
+{
+	struct op_image_name key = entry->row.id.name;
+
+	if (!name)
+		return -ENOMEM;
+	key.name = name;
+	if (op_dcookie_note_unwritten(table, entry) < 0 || op_htable_insert(&table->names, &entry->by_name, hash_name(table, &key)) < 0) {
+		free(name);
+		return -ENOMEM;
+	}
+	add_bytes(table, entry, bytes_of(name));
+	entry->row.name = entry->name = name;
+	table->nr_counted++;
+	table->nr_counted_bytes += entry->nr_bytes;
+	table->nr_regions += key.kind == OP_IMAGE_ANON;
+	return 0;
+}
+
+void op_dcookie_leave_name(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	if (!entry->row.name)
+		return;
+	op_htable_remove(&table->names, &entry->by_name);
+	add_bytes(table, entry, -bytes_of(entry->name));
+	table->nr_counted_bytes -= entry->nr_bytes;
+	free(entry->name);
+	entry->row.name = entry->name = NULL;
+	table->nr_counted--;
+	table->nr_regions -= entry->row.id.name.kind == OP_IMAGE_ANON;
+}
+
 /* ---- rows ---- */
 
 struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *table, uint64_t cookie)
@@ -201,7 +254,7 @@ struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, co
 	entry->row.id = identity->id;
 	entry->row.cookie = cookie;
 	entry->mark = table->mark;
-	/* Cookies are numbers in a row, which is as good as a hash. */
+	/* Cookies are consecutive numbers, which spread as well as hashes. */
 	if (op_htable_insert(&table->rows, &entry->by_cookie, cookie) < 0) {
 		op_htable_remove(&table->identities, &identity->link);
 		table->nr_bytes -= entry->nr_bytes;
@@ -298,7 +351,7 @@ struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint
 
 uint64_t op_dcookie_mtime(const struct op_dcookie_row *row)
 {
-	return row->id.mtime_ns / NS_PER_S;
+	return row->id.mtime_ns / OP_NS_PER_S;
 }
 
 struct visiting {
@@ -340,25 +393,7 @@ uint64_t op_dcookie_next(const struct op_dcookie_table *table)
 	return table->next;
 }
 
-/* ---- what is learned later ---- */
-
-int op_dcookie_note_unwritten(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
-{
-	if (entry->is_unwritten)
-		return 0;
-	if (table->nr_unwritten == table->unwritten_capacity) {
-		size_t capacity = table->unwritten_capacity ? 2 * table->unwritten_capacity : FIRST_UNWRITTEN;
-		uint64_t *unwritten = reallocarray(table->unwritten, capacity, sizeof(*unwritten));
-
-		if (!unwritten)
-			return -ENOMEM;
-		table->unwritten = unwritten;
-		table->unwritten_capacity = capacity;
-	}
-	table->unwritten[table->nr_unwritten++] = entry->row.cookie;
-	entry->is_unwritten = true;
-	return 0;
-}
+/* ---- facts that come later ---- */
 
 static bool same_string(const char *a, const char *b)
 {
@@ -371,8 +406,7 @@ static int replace_string(struct op_dcookie_table *table, struct op_dcookie_entr
 
 	if (value && !copy)
 		return -ENOMEM;
-	op_dcookie_discharge(table, entry, *string);
-	op_dcookie_charge(table, entry, copy);
+	add_bytes(table, entry, bytes_of(copy) - bytes_of(*string));
 	free(*string);
 	*string = copy;
 	return 0;

@@ -21,7 +21,7 @@
 #define NS_DIGITS  9
 #define LINE_BYTES_MAX (1024 * 1024) /* three names of 4096 bytes, all escaped, are far below */
 
-/* The columns: what they are called, and how a column is written and read. */
+/* The columns in their order. */
 #define COLUMNS(X) \
 	X(cookie) \
 	X(kind) \
@@ -115,7 +115,7 @@ static enum kind kind_of(const struct op_image_id *id)
 	return kind;
 }
 
-/* Of a region, the name is what stands in paths below its label. */
+/* The name of a region is the part of its path below the label. */
 static void add_name(struct op_text *text, const struct op_dcookie_row *row)
 {
 	const struct op_image_name *name = &row->id.name;
@@ -202,7 +202,7 @@ int op_dcookie_none_written(struct op_dcookie_table *table)
 
 /* ---- reading ---- */
 
-/* A row as its line says it; strings lie in the line. */
+/* The row of a line. Its strings lie in the line. */
 struct parsed {
 	struct op_dcookie_row row;
 	char *columns[NR_COLUMNS];
@@ -213,7 +213,7 @@ static int digit_value(char c)
 	return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Two digits; -1 when they are none. */
+/* The value of two digits, or -1. */
 static int byte_value(const char *digits)
 {
 	int high = digit_value(digits[0]), low = high < 0 ? -1 : digit_value(digits[1]);
@@ -221,7 +221,7 @@ static int byte_value(const char *digits)
 	return low < 0 ? -1 : high << 4 | low;
 }
 
-/* Undoes the escapes in place. False when one is none, or the string would be empty or have a NUL. */
+/* Undoes the escapes in place. False: a bad escape, an empty string, or a NUL. */
 static bool unescape(char *string)
 {
 	char *to = string;
@@ -261,7 +261,7 @@ static bool take_string(char *column, const char **ret_string)
 	return true;
 }
 
-/* Digits up to `end`, or up to the end of the string when that is NUL; *at moves behind. */
+/* Reads digits up to `end`, which may be the NUL, and moves *at behind it. */
 static bool take_number(const char **at, char end, uint64_t *ret_value)
 {
 	size_t nr_digits = strspn(*at, "0123456789");
@@ -369,7 +369,7 @@ static bool take_mtime(const char *at, uint64_t *ret_ns)
 			return false;
 		ns = ns * 10 + (uint64_t)(*at - '0');
 	}
-	*ret_ns = seconds * NS_PER_S + ns; /* of a file from before 1970 it is close to the largest number */
+	*ret_ns = seconds * NS_PER_S + ns; /* a time before 1970 is close to the largest number */
 	return *ret_ns >= ns;
 }
 
@@ -383,7 +383,7 @@ static bool take_seconds(const char *column, int64_t *ret_seconds)
 	return true;
 }
 
-/* What is wrong with a line; NULL when it is right. */
+/* Returns the fault of a line, or NULL. */
 static const char *parse_row(struct parsed *parsed)
 {
 	struct op_dcookie_row *row = &parsed->row;
@@ -413,7 +413,7 @@ static const char *parse_row(struct parsed *parsed)
 	return NULL;
 }
 
-/* Columns beyond those known are of a later opd of the same version. */
+/* A later opd of the same version may add columns. */
 static const char *split(char *line, char *columns[NR_COLUMNS])
 {
 	for (size_t i = 0; i < NR_COLUMNS; i++) {
@@ -424,26 +424,27 @@ static const char *split(char *line, char *columns[NR_COLUMNS])
 	return NULL;
 }
 
-static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *said, uint64_t cookie)
+static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *by_build_id, uint64_t cookie)
 {
-	int err = said->build_id_bytes ? op_dcookie_alias(table, said, cookie) : 0;
+	int err = by_build_id->build_id_bytes ? op_dcookie_alias(table, by_build_id, cookie) : 0;
 
 	return err == -ENOMEM ? err : op_dcookie_alias_unseen(table, cookie);
 }
 
 /*
- * A file is known by what was seen of its inode and, if it has one, by its build-id; the kernel and its modules by that alone. An identity that
- * another row has is left to it: that row was written earlier and is the same image. But what makes a row goes before an alias, which here
- * is not all that it was: of what was seen in a container the file tells the path and the build-id, as of what was named on the host.
+ * The identity of a file is its inode; its build-id is an alias. The kernel and its modules have a
+ * build-id only. An identity that another row has stays there: that row is older and is the same image.
+ * But the identity that makes a row replaces an alias. The file does not keep all of an alias: an image
+ * in a container has the same path and build-id there as one on the host.
  */
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
-	struct op_image_id seen = row->id, said = { .name = row->id.name };
+	struct op_image_id seen = row->id, by_build_id = { .name = row->id.name };
 	bool is_file = row->id.name.kind == OP_IMAGE_FILE && !row->id.is_kernel, was_seen = row->id.inode || row->id.mtime_ns;
 	struct op_dcookie_entry *entry;
 
-	said.build_id_bytes = row->id.build_id_bytes;
-	memcpy(said.build_id, row->id.build_id, sizeof(said.build_id));
+	by_build_id.build_id_bytes = row->id.build_id_bytes;
+	memcpy(by_build_id.build_id, row->id.build_id, sizeof(by_build_id.build_id));
 	if (is_file && was_seen) {
 		seen.build_id_bytes = 0;
 		memset(seen.build_id, 0, sizeof(seen.build_id));
@@ -453,7 +454,7 @@ static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table
 	entry = op_dcookie_add_entry(table, &seen, row->cookie);
 	if (!entry && op_dcookie_drop_alias(table, &seen))
 		entry = op_dcookie_add_entry(table, &seen, row->cookie);
-	if (entry && is_file && was_seen && add_aliases(table, &said, row->cookie) == -ENOMEM) {
+	if (entry && is_file && was_seen && add_aliases(table, &by_build_id, row->cookie) == -ENOMEM) {
 		op_dcookie_remove_entry(table, entry);
 		return NULL;
 	}
@@ -474,8 +475,8 @@ static int fill_entry(struct op_dcookie_table *table, struct op_dcookie_entry *e
 	return err;
 }
 
-/* The last line for a cookie is the one that holds. */
-static int keep_row(struct op_dcookie_table *table, const struct op_dcookie_row *row, const char **ret_why)
+/* The last line of a cookie holds. */
+static int add_row(struct op_dcookie_table *table, const struct op_dcookie_row *row, const char **ret_why)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, row->cookie);
 	struct op_image_name name = row->id.name;
@@ -529,7 +530,7 @@ static int take_line(struct op_dcookie_table *table, char *line, struct op_dcook
 		*ret_why = parse_row(&parsed);
 	if (*ret_why)
 		return 0;
-	err = keep_row(table, &parsed.row, ret_why);
+	err = add_row(table, &parsed.row, ret_why);
 	reading->nr_rows += !err && !*ret_why;
 	return err;
 }
@@ -555,7 +556,7 @@ static int check_version(const char *line, struct op_dcookie_reading *reading, c
 	return -EBADMSG;
 }
 
-/* A file, a block at a time. */
+/* Reads a file in blocks. */
 struct line_reader {
 	int fd;
 	off_t offset;

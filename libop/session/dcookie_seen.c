@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files that had gone when somebody wanted to look at them, and were seen later. */
+/* Files that could not be looked at, and that are found later. */
 #include <errno.h>
 
 #include "libop/session/dcookie_table.h"
 
-/* What is known of a file from a record alone. */
+/* The identity of a file by a record alone, without a look at the file. */
 static struct op_image_id unseen_of(const struct op_image_id *id)
 {
 	struct op_image_id unseen = *id;
@@ -15,7 +15,7 @@ static struct op_image_id unseen_of(const struct op_image_id *id)
 	return unseen;
 }
 
-/* Without a generation the inode may have been another file's. */
+/* Without a generation, the inode may have belonged to another file. */
 static bool can_be_known_unseen(const struct op_image_id *id)
 {
 	return id->name.kind == OP_IMAGE_FILE && !id->is_kernel && !id->is_pseudo && id->inode && id->inode_generation;
@@ -48,7 +48,7 @@ int op_dcookie_alias_seen(struct op_dcookie_table *table, const struct op_image_
 	return op_dcookie_row(table, cookie)->id.is_pseudo ? 0 : alias_unseen(table, seen, cookie);
 }
 
-/* After a restart the size is all that is known of how a row was seen that had samples before. */
+/* A row with samples from before a restart may know the size only. */
 static bool waits_to_be_seen(const struct op_dcookie_entry *entry, const struct op_image_id *seen)
 {
 	const struct op_image_id *id = &entry->row.id;
@@ -56,7 +56,7 @@ static bool waits_to_be_seen(const struct op_dcookie_entry *entry, const struct 
 	return !entry->was_seen && !id->is_pseudo && !id->is_kernel && !id->mtime_ns && (!id->bytes || id->bytes == seen->bytes);
 }
 
-/* 1: the row is that file's; 0: it is not; or -ENOMEM. */
+/* 1: the row becomes that of the file; 0: it does not; or -ENOMEM. */
 static int take_over(struct op_dcookie_table *table, uint64_t cookie, const struct op_image_id *seen)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);

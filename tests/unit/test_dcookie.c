@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "libop/session/dcookie.h"
+#include "libop/session/dcookie_table.h"
 
 static struct op_image_id file_id(const char *path, uint64_t inode)
 {
@@ -218,7 +218,7 @@ static void names_have_so_much_room(void **state OP_UNUSED)
 	struct op_image_id pseudo = { .name = { .kind = OP_IMAGE_KERNEL, .name = "too-many-images" }, .is_pseudo = true };
 	struct op_image_id other = file_id("/other", 1000), one = file_id("/one", 1001);
 	uint64_t overflow = op_dcookie_get(table, &pseudo), cookie;
-	size_t nr_bytes = op_dcookie_nr_bytes(table);
+	size_t nr_bytes = table->nr_bytes;
 
 	op_dcookie_limit(table, 1000, 1000, overflow);
 	op_dcookie_limit_bytes(table, 100000, 50000);
@@ -231,7 +231,7 @@ static void names_have_so_much_room(void **state OP_UNUSED)
 	/* What is forgotten makes room, to the last byte. */
 	op_dcookie_mark_begin(table);
 	op_dcookie_sweep(table);
-	assert_int_equal(op_dcookie_nr_bytes(table), nr_bytes);
+	assert_int_equal(table->nr_bytes, nr_bytes);
 	/* What has samples stays, and leaves half of it to what comes. */
 	assert_in_range(fill_with_long_names(table, overflow, true), 10, 13);
 	cookie = op_dcookie_get(table, &other);
@@ -242,7 +242,7 @@ static void names_have_so_much_room(void **state OP_UNUSED)
 	op_dcookie_uncount_all(table);
 	op_dcookie_mark_begin(table);
 	op_dcookie_sweep(table);
-	assert_int_equal(op_dcookie_nr_bytes(table), nr_bytes);
+	assert_int_equal(table->nr_bytes, nr_bytes);
 	op_dcookie_table_free(table);
 }
 
