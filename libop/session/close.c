@@ -42,7 +42,7 @@ void op_session_time_name(uint64_t begin_ns, bool with_seconds, char name[OP_SES
 	strftime(name, OP_SESSION_NAME_BYTES, with_seconds ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H:%MZ", &tm);
 }
 
-/* Whether a string has the form of a pattern, in which 0 is any digit; what follows in the string. */
+/* What follows in a string that begins with `form`, in which 0 is any digit; else NULL. */
 static const char *after_form(const char *string, const char *form)
 {
 	for (; *form; form++, string++)
@@ -66,7 +66,7 @@ static int make_new_current(int session_fd)
 {
 	int err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 
-	/* Somebody tidied the session directory up. */
+	/* Somebody removed tmp/. */
 	if (err == -ENOENT && !op_file_make_dir_below(session_fd, OP_SESSION_TMP, DIR_MODE))
 		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
@@ -74,7 +74,6 @@ static int make_new_current(int session_fd)
 	return err ? err : fchmodat(session_fd, NEW_CURRENT, DIR_MODE, 0) < 0 ? -errno : 0;
 }
 
-/* An empty file in the current session, which goes with it. */
 static int mark_closing(int session_fd)
 {
 	const char *name;
@@ -90,7 +89,7 @@ static int mark_closing(int session_fd)
 	return 0;
 }
 
-/* What is no sample file stays as it is, and so does what cannot be made smaller. */
+/* Only an error that all files would have ends the walk. */
 static int compact(const char *path, unsigned char type, void *arg)
 {
 	int err = type != DT_REG ? 0 : op_odb_compact(*(int *)arg, path);
@@ -110,7 +109,7 @@ void op_session_mark_whole(int dir_fd)
 	op_sys_unlinkat(dir_fd, OP_SESSION_CLOSING, 0);
 }
 
-/* An empty directory is no session: a call that was killed may have left it. */
+/* An empty directory is no session: a killed call may have left it. */
 static int put_new_at(int session_fd, const char *path)
 {
 	int err = op_sys_rename_new(session_fd, NEW_CURRENT, session_fd, path);
@@ -120,7 +119,10 @@ static int put_new_at(int session_fd, const char *path)
 	return err;
 }
 
-/* Where two directories cannot change places: there is no current for a moment. The one at `path` is empty. */
+/*
+ * For file systems that cannot exchange directories: there is no current for a moment. The
+ * directory at `path` is empty.
+ */
 static int replace_in_steps(int session_fd, const char *path)
 {
 	int err = make_new_current(session_fd);
@@ -134,7 +136,10 @@ static int replace_in_steps(int session_fd, const char *path)
 	return 0;
 }
 
-/* The new current, empty, gets the name of the old one first and then changes places with it, so that a reader finds a current at any moment. */
+/*
+ * The new current first gets the closed name and is then exchanged with the old one: readers always
+ * find a current.
+ */
 static int change_places(int session_fd, const char *path)
 {
 	int err = put_new_at(session_fd, path);
@@ -149,7 +154,7 @@ static int change_places(int session_fd, const char *path)
 	return err;
 }
 
-/* The new current is there before the old one goes: a full disk is found out in time. */
+/* Makes the new current first: a full disk is noticed before anything has changed. */
 int op_session_close(int session_fd, const char *name)
 {
 	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES];

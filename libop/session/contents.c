@@ -23,7 +23,7 @@ static const char *const session_parts[] = {
 
 /* ---- remove ---- */
 
-/* Whatever has the name by now in the directory that is being read. */
+/* By name in the open directory: nobody can lead this elsewhere with a link. */
 static int remove_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 {
 	op_walk_note_error(walk, entry->path, op_sys_unlinkat(entry->parent_fd, entry->name, 0));

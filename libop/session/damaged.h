@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files of the session directory that are not what they should be (a power cut, a foreign hand): kept in damaged/ for whoever wants to look. */
+/* Keeps damaged files of the session directory in damaged/, for somebody to examine. */
 #ifndef OP_DAMAGED_H
 #define OP_DAMAGED_H
 
@@ -7,7 +7,10 @@
 
 #define OP_DAMAGED_NAME_BYTES 64
 
-/* Moves `path`, below the directory session_fd, out of the way; where to stands in `aside`. Nothing is replaced. 0 or -errno. One thread at a time. */
+/*
+ * Moves `path` below session_fd to the new name that is returned in `aside`. 0 or -errno. One
+ * thread at a time.
+ */
 int op_damaged_put_aside(int session_fd, const char *path, char aside[OP_DAMAGED_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -16,7 +16,10 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 		return NULL;
 	table->next = 1;
 	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
-	/* A random seed: processes cannot choose names that share a bucket. Without one, lookups may be slow. */
+	/*
+	 * A random seed: processes cannot choose names that share a bucket. Without one, lookups
+	 * may be slow.
+	 */
 	if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != (ssize_t)sizeof(table->seed))
 		table->seed = (uintptr_t)table;
 	return table;
@@ -207,7 +210,8 @@ int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entr
 	if (!name)
 		return -ENOMEM;
 	key.name = name;
-	if (op_dcookie_note_unwritten(table, entry) < 0 || op_htable_insert(&table->names, &entry->by_name, hash_name(table, &key)) < 0) {
+	if (op_dcookie_note_unwritten(table, entry) < 0 ||
+	    op_htable_insert(&table->names, &entry->by_name, hash_name(table, &key)) < 0) {
 		free(name);
 		return -ENOMEM;
 	}

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The table of images: one 64-bit number, the dcookie, for each identity of an image. A session never
- * reuses a number. A resolved sample is {dcookie, offset}; the row of the cookie says what the image is
- * and what its sample files are called. The name comes from lookup_dcookie(2) of the old driver.
+ * The table of images: one 64-bit number, the dcookie, for each identity of an image. A session
+ * never reuses a number. A resolved sample is {dcookie, offset}; the row of the cookie says what
+ * the image is and what its sample files are called. The name comes from lookup_dcookie(2) of the
+ * old driver.
  *
  * An image is a file, a named part of the kernel, a pseudo-image for samples of no image, or an
- * anonymous region of one process. The identity of a file is its path with its build-id, or else with
- * device, inode, inode generation, time and size.
+ * anonymous region of one process. The identity of a file is its path with its build-id, or else
+ * with device, inode, inode generation, time and size.
  *
- * A row becomes *counted* with the first sample of its image: it gets a name in the session and stays
- * as long as the session. The file `dcookies` holds the counted rows: opd-dcookies(5). Other rows are
- * forgotten when nothing needs them (op_dcookie_sweep).
+ * A row becomes *counted* with the first sample of its image: it gets a name in the session and
+ * stays as long as the session. The file `dcookies` holds the counted rows: opd-dcookies(5). Other
+ * rows are forgotten when nothing needs them (op_dcookie_sweep).
  *
  * One thread owns a table. Rows do not move.
  */
@@ -41,8 +42,10 @@ enum op_dcookie_wanted { OP_DCOOKIE_NOT_ASKED, OP_DCOOKIE_WANTED, OP_DCOOKIE_NOT
 struct op_dcookie_row {
 	uint64_t cookie;
 	struct op_image_id id; /* its strings belong to the table */
-	const char *name;      /* in the session, as in the paths of its sample files; NULL: not counted */
-	const char *host_path; /* of the file, where it is not id.name.name; NULL: unknown or the same */
+	/* in the session, as in the paths of its sample files; NULL: not counted */
+	const char *name;
+	/* of the file, where it is not id.name.name; NULL: unknown or the same */
+	const char *host_path;
 	const char *container; /* that it ran in; NULL: unknown or none */
 	int64_t first_seen;    /* seconds since 1970 of the first and the last sample; 0: none */
 	int64_t last_seen;
@@ -57,7 +60,10 @@ struct op_dcookie_row {
 /* A resolved sample. */
 struct op_location {
 	uint64_t cookie;
-	uint64_t offset; /* key of the sample file: file offset, or relative to the start of kernel, module, region */
+	/*
+	 * key of the sample file: file offset, or relative to the start of kernel, module, region
+	 */
+	uint64_t offset;
 };
 
 struct op_dcookie_table;
@@ -67,13 +73,17 @@ struct op_dcookie_table *op_dcookie_table_new(void) OP_MUST_CHECK;
 void op_dcookie_table_free(struct op_dcookie_table *table);
 
 /*
- * Limits the number of rows. With max_uncounted rows without samples, op_dcookie_get gives `overflow`,
- * the cookie of a pseudo-image, for new files and regions. With max_counted counted rows, or regions in
- * half of them, op_dcookie_count_in refuses. Kernel images and pseudo-images have no limit.
+ * Limits the number of rows. With max_uncounted rows without samples, op_dcookie_get gives
+ * `overflow`, the cookie of a pseudo-image, for new files and regions. With max_counted counted
+ * rows, or regions in half of them, op_dcookie_count_in refuses. Kernel images and pseudo-images
+ * have no limit.
  */
 void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted, uint64_t overflow) OP_NONNULL;
 
-/* Limits the bytes of rows, with their names and identities, in the same way. A full table adds no alias. */
+/*
+ * Limits the bytes of rows, with their names and identities, in the same way. A full table adds no
+ * alias.
+ */
 void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted) OP_NONNULL;
 
 /* The `overflow` of op_dcookie_limit, or OP_DCOOKIE_NONE. */
@@ -88,27 +98,33 @@ uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_i
 uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds an alias: another identity of the row, such as the build-id of a file that is known by its inode.
- * Does nothing for a pseudo-image and in a full table. 0, -ENOMEM, or -EEXIST: the identity belongs to
- * another row.
+ * Adds an alias: another identity of the row, such as the build-id of a file that is known by its
+ * inode. Does nothing for a pseudo-image and in a full table. 0, -ENOMEM, or -EEXIST: the identity
+ * belongs to another row.
  */
 int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * op_dcookie_get for a file that was looked at. A file that could not be looked at has a row with
- * device, inode and generation, without time and size. The first file with these three that is looked
- * at gets that row, and the row its time and size. A counted row gets the time only with the next
- * session, because its sample files say that there is none.
+ * device, inode and generation, without time and size. The first file with these three that is
+ * looked at gets that row, and the row its time and size. A counted row gets the time only with the
+ * next session, because its sample files say that there is none.
  */
 uint64_t op_dcookie_get_seen(struct op_dcookie_table *table, const struct op_image_id *seen) OP_NONNULL OP_MUST_CHECK;
 
 /* The row that op_dcookie_get_seen would give; OP_DCOOKIE_NONE where it would make one. */
 uint64_t op_dcookie_find_seen(const struct op_dcookie_table *table, const struct op_image_id *seen) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds a copy of a row's file as an alias, also by its device, inode and generation alone. 0 or -ENOMEM. */
+/*
+ * Adds a copy of a row's file as an alias, also by its device, inode and generation alone. 0 or
+ * -ENOMEM.
+ */
 int op_dcookie_alias_seen(struct op_dcookie_table *table, const struct op_image_id *seen, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
-/* The counted image with this name in the session, as a sample file's path has it; else OP_DCOOKIE_NONE. */
+/*
+ * The counted image with this name in the session, as a sample file's path has it; else
+ * OP_DCOOKIE_NONE.
+ */
 uint64_t op_dcookie_by_name(const struct op_dcookie_table *table, const struct op_image_name *name) OP_NONNULL OP_MUST_CHECK;
 
 /* ---- cookie to row ---- */
@@ -119,7 +135,10 @@ struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint
 /* Time of the file in seconds, for the header of sample files; 0: unknown. */
 uint64_t op_dcookie_mtime(const struct op_dcookie_row *row) OP_NONNULL;
 
-/* The name of a counted row in the session, with the region of an anonymous one. Strings belong to the table. */
+/*
+ * The name of a counted row in the session, with the region of an anonymous one. Strings belong to
+ * the table.
+ */
 struct op_image_name op_dcookie_name(const struct op_dcookie_row *row) OP_NONNULL;
 
 /* Calls `visit` for every row, in no order. */
@@ -136,25 +155,34 @@ uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table) OP_NONNULL;
 /* The number of the next new row. */
 uint64_t op_dcookie_next(const struct op_dcookie_table *table) OP_NONNULL;
 
-/* Sets the path of the file on the host and its container. Copies both; either may be NULL. 0 or -ENOMEM. */
+/*
+ * Sets the path of the file on the host and its container. Copies both; either may be NULL. 0 or
+ * -ENOMEM.
+ */
 int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
 	OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
-/* Sets the build-id of a row without one. Does nothing for other rows and pseudo-images. 0 or -ENOMEM. */
+/*
+ * Sets the build-id of a row without one. Does nothing for other rows and pseudo-images. 0 or
+ * -ENOMEM.
+ */
 int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, const uint8_t *build_id, uint8_t nr_bytes)
 	OP_NONNULL OP_MUST_CHECK;
 
 /* ---- counting (dcookie_name.c) ---- */
 
 /*
- * Makes a row a counted one and gives it a name in the session, which it keeps. When another image has
- * the name, the identity is added: "PATH (build-id 0123456789ab)" or "PATH (inode 12)", and then the
- * cookie: "PATH (inode 12 #345)". A name that makes paths too long becomes "/(long path HASH)/END". 0;
- * -ENOMEM; -EDQUOT: op_dcookie_limit.
+ * Makes a row a counted one and gives it a name in the session, which it keeps. When another image
+ * has the name, the identity is added: "PATH (build-id 0123456789ab)" or "PATH (inode 12)", and
+ * then the cookie: "PATH (inode 12 #345)". A name that makes paths too long becomes "/(long path
+ * HASH)/END". 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
  */
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds its identity to the plain name of a counted row, because a foreign sample file has that name. 0 or -ENOMEM. */
+/*
+ * Adds its identity to the plain name of a counted row, because a foreign sample file has that
+ * name. 0 or -ENOMEM.
+ */
 int op_dcookie_tell_apart(struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* Makes all rows uncounted: the session was emptied. Numbers go on. */
@@ -171,13 +199,17 @@ size_t op_dcookie_sweep(struct op_dcookie_table *table) OP_NONNULL;
 
 /* ---- the file (dcookie_file.c, opd-dcookies(5)) ---- */
 
-/* Counted rows that are new or have changed since op_dcookie_all_written: their number, and their lines. */
+/*
+ * Counted rows that are new or have changed since op_dcookie_all_written: their number, and their
+ * lines.
+ */
 size_t op_dcookie_nr_unwritten(const struct op_dcookie_table *table) OP_NONNULL;
 void op_dcookie_format_unwritten(const struct op_dcookie_table *table, struct op_text *text) OP_NONNULL;
 
 /* The file has all counted rows; none of them. */
 void op_dcookie_all_written(struct op_dcookie_table *table) OP_NONNULL;
-int op_dcookie_none_written(struct op_dcookie_table *table) OP_NONNULL OP_MUST_CHECK; /* 0 or -ENOMEM */
+/* 0 or -ENOMEM */
+int op_dcookie_none_written(struct op_dcookie_table *table) OP_NONNULL OP_MUST_CHECK;
 
 /* The first lines of a file; the line that reserves the numbers below `next`; the line of a row. */
 void op_dcookie_format_head(struct op_text *text) OP_NONNULL;
@@ -189,13 +221,14 @@ struct op_dcookie_reading {
 	size_t nr_bad;	   /* lines that were skipped */
 	bool is_torn;	   /* the last line has no end and was skipped, too */
 	uint64_t nr_bytes; /* up to the end of the last whole line */
-	char *complaint;   /* about the first bad line, "FILE:LINE: reason"; NULL: none. Freed by the caller */
+	/* about the first bad line, "FILE:LINE: reason"; NULL: none. Freed by the caller */
+	char *complaint;
 };
 
 /*
- * Reads the file at `path` below dir_fd into a table without rows. The rows are counted. Bad lines are
- * skipped. 0; -ENOENT; -EBADMSG with a complaint: no regular file, no table, or a later version;
- * -ENOMEM; another -errno from reading.
+ * Reads the file at `path` below dir_fd into a table without rows. The rows are counted. Bad lines
+ * are skipped. 0; -ENOENT; -EBADMSG with a complaint: no regular file, no table, or a later
+ * version; -ENOMEM; another -errno from reading.
  */
 int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
 	OP_NONNULL OP_MUST_CHECK;

@@ -143,9 +143,11 @@ void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *tex
 	add_string(text, row->host_path);
 	add_string(text, row->container);
 	add_build_id(text, id);
-	op_text_printf(text, "%u:%u\t%" PRIu64 "\t%" PRIu64 "\t", major(id->device), minor(id->device), id->inode, id->inode_generation);
+	op_text_printf(text, "%u:%u\t", major(id->device), minor(id->device));
+	op_text_printf(text, "%" PRIu64 "\t%" PRIu64 "\t", id->inode, id->inode_generation);
 	op_text_printf(text, "%" PRIu64 ".%0*" PRIu64 "\t", id->mtime_ns / NS_PER_S, NS_DIGITS, id->mtime_ns % NS_PER_S);
-	op_text_printf(text, "%" PRIu64 "\t%d\t%" PRId64 "\t%" PRId64 "\n", id->bytes, id->is_kernel, row->first_seen, row->last_seen);
+	op_text_printf(text, "%" PRIu64 "\t%d\t", id->bytes, id->is_kernel);
+	op_text_printf(text, "%" PRId64 "\t%" PRId64 "\n", row->first_seen, row->last_seen);
 }
 
 size_t op_dcookie_nr_unwritten(const struct op_dcookie_table *table)
@@ -408,7 +410,8 @@ static const char *parse_row(struct parsed *parsed)
 	if (!number_of(columns[COLUMN_is_kernel], &is_kernel) || is_kernel > 1)
 		return "is_kernel is neither 0 nor 1";
 	row->id.is_kernel = is_kernel;
-	if (!take_seconds(columns[COLUMN_first_seen], &row->first_seen) || !take_seconds(columns[COLUMN_last_seen], &row->last_seen))
+	if (!take_seconds(columns[COLUMN_first_seen], &row->first_seen) ||
+	    !take_seconds(columns[COLUMN_last_seen], &row->last_seen))
 		return "not the times of samples";
 	return NULL;
 }
@@ -433,9 +436,9 @@ static int add_aliases(struct op_dcookie_table *table, const struct op_image_id 
 
 /*
  * The identity of a file is its inode; its build-id is an alias. The kernel and its modules have a
- * build-id only. An identity that another row has stays there: that row is older and is the same image.
- * But the identity that makes a row replaces an alias. The file does not keep all of an alias: an image
- * in a container has the same path and build-id there as one on the host.
+ * build-id only. An identity that another row has stays there: that row is older and is the same
+ * image. But the identity that makes a row replaces an alias. The file does not keep all of an
+ * alias: an image in a container has the same path and build-id there as one on the host.
  */
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
@@ -549,11 +552,12 @@ static int complain(struct op_dcookie_reading *reading, const char *path, size_t
 
 static int check_version(const char *line, struct op_dcookie_reading *reading, const char *path)
 {
+	const char *why;
+
 	if (!strcmp(line, MAGIC FORMAT_VERSION))
 		return 0;
-	if (complain(reading, path, 1, strncmp(line, MAGIC, strlen(MAGIC)) ? "not a dcookie table" : "a dcookie table of a later version"))
-		return -ENOMEM;
-	return -EBADMSG;
+	why = strncmp(line, MAGIC, strlen(MAGIC)) ? "not a dcookie table" : "a dcookie table of a later version";
+	return complain(reading, path, 1, why) ? -ENOMEM : -EBADMSG;
 }
 
 /* Reads a file in blocks. */
@@ -589,7 +593,10 @@ static bool take_part(struct line_reader *reader, uint64_t *nr_bytes)
 	return end;
 }
 
-/* Of a line that is too long only the beginning is kept. *ret_nr_bytes: with its end, 0 behind the last one. 0 or -errno. */
+/*
+ * Of a line that is too long only the beginning is kept. *ret_nr_bytes: with its end, 0 behind the
+ * last one. 0 or -errno.
+ */
 static int next_line(struct line_reader *reader, uint64_t *ret_nr_bytes, bool *ret_is_torn)
 {
 	uint64_t nr_bytes = 0;
@@ -630,7 +637,8 @@ static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_byt
 	return !err && why && number == 1 ? -EBADMSG : err;
 }
 
-static int read_lines(struct op_dcookie_table *table, struct line_reader *reader, const char *path, struct op_dcookie_reading *reading)
+static int read_lines(struct op_dcookie_table *table, struct line_reader *reader, const char *path,
+		      struct op_dcookie_reading *reading)
 {
 	uint64_t nr_bytes;
 	size_t number = 0;

@@ -6,9 +6,11 @@
 #include "libop/session/dcookie_table.h"
 
 #define BUILD_ID_SHOWN_BYTES 6
-#define NAME_LONG_BYTES	     1200 /* three of them and an event, as in a callgraph file, stay below PATH_MAX */
+/* three of them and an event, as in a callgraph file, stay below PATH_MAX */
+#define NAME_LONG_BYTES	     1200
 #define NAME_SHOWN_BYTES     128  /* of the last component of a longer one */
-#define IDENTITY_BYTES	     64	  /* " (inode 18446744073709551615 #18446744073709551615)" and the NUL */
+/* " (inode 18446744073709551615 #18446744073709551615)" and the NUL */
+#define IDENTITY_BYTES	     64
 
 /* What a name adds to the path. */
 enum suffix {
@@ -40,7 +42,10 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "/(long path HASH)/" and the end of the last component. Names of the kernel have one component only. */
+/*
+ * "/(long path HASH)/" and the end of the last component. Names of the kernel have one component
+ * only.
+ */
 static void add_short(const struct op_image_name *image, const char *mangled, struct op_text *name)
 {
 	const char *last = last_component(mangled);
@@ -98,13 +103,18 @@ static bool is_taken(const struct op_dcookie_table *table, const struct op_image
 	return op_dcookie_by_name(table, &name) != OP_DCOOKIE_NONE;
 }
 
-/* Without a file, only a module can have two identities: it is loaded again with another build-id. */
+/*
+ * Without a file, only a module can have two identities: it is loaded again with another build-id.
+ */
 static bool may_have_twins(const struct op_image_id *id)
 {
 	return id->name.kind == OP_IMAGE_FILE || (id->is_kernel && id->build_id_bytes);
 }
 
-/* Adds to the name until no other image has it. Pseudo-images and regions have unique names already. */
+/*
+ * Adds to the name until no other image has it. Pseudo-images and regions have unique names
+ * already.
+ */
 static char *choose_name(const struct op_dcookie_table *table, const struct op_dcookie_row *row, enum suffix suffix)
 {
 	char *name;

@@ -6,7 +6,10 @@
 #include "libop/base/htable.h"
 #include "libop/session/dcookie.h"
 
-/* An identity of a row. The last one in the list of a row made it; the others are aliases. The name stands behind the struct. */
+/*
+ * An identity of a row. The last one in the list of a row made it; the others are aliases. The name
+ * stands behind the struct.
+ */
 struct op_dcookie_identity {
 	struct op_hlink link;
 	struct op_image_id id;
@@ -33,7 +36,8 @@ struct op_dcookie_table {
 	uint64_t seed; /* of hashes over names that processes choose */
 	uint64_t next;
 	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: counted ones */
-	size_t nr_bytes, nr_counted_bytes;                         /* of all rows, of counted ones */
+	/* of all rows, of counted ones */
+	size_t nr_bytes, nr_counted_bytes;
 	size_t max_counted_bytes, max_uncounted_bytes;
 	uint64_t overflow, nr_refused;
 	uint32_t mark;
@@ -54,7 +58,10 @@ struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, co
 /* Forgets an alias. False: the identity is unknown, or made a row. */
 bool op_dcookie_drop_alias(struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds the alias of a file that cannot be looked at: device, inode and generation. Takes it from another row. 0 or -ENOMEM. */
+/*
+ * Adds the alias of a file that cannot be looked at: device, inode and generation. Takes it from
+ * another row. 0 or -ENOMEM.
+ */
 int op_dcookie_alias_unseen(struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* Forgets a row and its identities. */

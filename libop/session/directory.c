@@ -26,7 +26,7 @@ static bool has_abi(int dir_fd, const char *text)
 	return same;
 }
 
-/* Whoever opens the directory at the same time writes the same. */
+/* A process that opens the directory at the same time writes the same text. */
 static int write_abi(int dir_fd)
 {
 	struct op_text text = { 0 };
@@ -43,8 +43,8 @@ static int write_abi(int dir_fd)
 	return err;
 }
 
-/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
-static int end_making(int dir_fd, const char *path, int err)
+/* A new directory (err 0) gets DIR_MODE whatever the umask; an old one keeps its mode. */
+static int set_mode_if_new(int dir_fd, const char *path, int err)
 {
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
@@ -60,7 +60,7 @@ static int make_session_dir(const char *path)
 	if (err)
 		return err;
 	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
-	err = end_making(AT_FDCWD, path, made);
+	err = set_mode_if_new(AT_FDCWD, path, made);
 	return err || made ? err : op_file_inherit_parent_owner(path);
 }
 
@@ -93,7 +93,7 @@ int op_session_open(const char *session_dir)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = end_making(fd, dirs[i], op_file_make_dir_below(fd, dirs[i], DIR_MODE));
+		err = set_mode_if_new(fd, dirs[i], op_file_make_dir_below(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {

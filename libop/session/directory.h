@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The session directory: opening it, its lock, and the requests that it keeps for the next daemon. */
+/*
+ * The session directory: opening it, its lock, and the requests that it keeps for the next daemon.
+ */
 #ifndef OP_SESSION_DIRECTORY_H
 #define OP_SESSION_DIRECTORY_H
 
@@ -36,9 +38,9 @@ bool op_session_is_locked_at(int session_fd);
 int op_session_take_lock(int session_fd, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Keeps daemons out while a tool works. When the lock of a killed daemon is there, OP_SESSION_UNCLEAN
- * is made for the next daemon. Returns a descriptor for op_session_unlock; -EBUSY: a daemon is there;
- * another -errno.
+ * Keeps daemons out while a tool works. When the lock of a killed daemon is there,
+ * OP_SESSION_UNCLEAN is made for the next daemon. Returns a descriptor for op_session_unlock;
+ * -EBUSY: a daemon is there; another -errno.
  */
 int op_session_lock(int session_fd) OP_MUST_CHECK;
 

@@ -28,7 +28,7 @@ static int lock_dir(int dir_fd, const char *path)
 	return err;
 }
 
-/* Between its making and its lock somebody may take it for one that was left. */
+/* A sweep may have removed the directory before it was locked. */
 static bool is_swept(int fd)
 {
 	struct stat st;
@@ -36,7 +36,7 @@ static bool is_swept(int fd)
 	return op_sys_fstat(fd, &st) < 0 || !st.st_nlink;
 }
 
-/* -EAGAIN: it was taken away meanwhile. */
+/* -EAGAIN: a sweep removed it. */
 static int make_once(char *path)
 {
 	int fd;
@@ -57,7 +57,7 @@ int op_session_import_begin(const char *session_dir, char **ret_path)
 {
 	int fd;
 
-	static_assert(sizeof(ANY_SUFFIX) == OP_SESSION_IMPORT_SUFFIX_BYTES + 1, "what mkdtemp wants");
+	static_assert(sizeof(ANY_SUFFIX) == OP_SESSION_IMPORT_SUFFIX_BYTES + 1, "a suffix of mkdtemp(3)");
 	do {
 		if (asprintf(ret_path, "%s/" OP_SESSION_TMP "/" OP_SESSION_IMPORT ANY_SUFFIX, session_dir) < 0) {
 			*ret_path = NULL;
@@ -93,7 +93,7 @@ static int sweep_one(const char *name, void *arg)
 	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", name);
 	fd = lock_dir(sweeping->session_fd, path);
 	if (fd < 0)
-		return 0; /* somebody works there, or it is another user's */
+		return 0; /* an import works there, or it belongs to another user */
 	if (!op_session_remove(sweeping->session_fd, path))
 		sweeping->nr_removed++;
 	close(fd);
@@ -105,6 +105,6 @@ uint64_t op_session_import_sweep(int session_fd)
 	struct sweeping sweeping = { .session_fd = session_fd };
 	int err = op_session_visit_dir(session_fd, OP_SESSION_TMP, sweep_one, &sweeping);
 
-	(void)err; /* whoever sweeps has other work, which meets what is wrong with tmp/ itself */
+	(void)err; /* the caller meets an error of tmp/ in its own work */
 	return sweeping.nr_removed;
 }

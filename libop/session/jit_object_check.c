@@ -11,7 +11,10 @@
 #include "libop/odb/file_image.h"
 #include "libop/base/seal.h"
 
-/* The last of the parts that every writer of objects puts behind the others is there, and no zeros stand for it. */
+/*
+ * Every writer puts the section headers last: they are in the file, and the last one is not all
+ * zeros.
+ */
 static int check_end(int fd, const Elf64_Ehdr *header, uint64_t nr_bytes)
 {
 	uint64_t sections_end = header->e_shoff + (uint64_t)header->e_shnum * sizeof(Elf64_Shdr);

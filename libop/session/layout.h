@@ -8,9 +8,9 @@
  *   SESSION-DIR/profiling                  "on" or "off": the last opcontrol --start or --stop
  *   SESSION-DIR/paused                     empty: the next daemon starts paused, once
  *   SESSION-DIR/tmp/                       sample files that are being made
- *   SESSION-DIR/samples/<session>/         a session: sample files in {root}/ and {kern}/, the ledger
- *                                          in the form of the genuine tools in stats/, the table of
- *                                          images in dcookies
+ *   SESSION-DIR/samples/<session>/         a session: sample files in {root}/ and {kern}/, the
+ *                                          ledger for the genuine tools in stats/, the table
+ *                                          of images in dcookies
  *   SESSION-DIR/samples/current/           the session that is being written
  *   SESSION-DIR/samples/<session>/ledger   its time span and its losses (ledger_file.h)
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/odb/mangle.h)

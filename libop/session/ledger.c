@@ -59,8 +59,3 @@ bool op_ledger_adds_up(const struct op_ledger_event *event)
 {
 	return event->received == event->stored + event->filtered + op_ledger_lost(event);
 }
-
-bool op_ledger_balanced(const struct op_ledger_event *event)
-{
-	return event->taken == event->received + event->lost_kernel && op_ledger_adds_up(event);
-}

@@ -192,7 +192,7 @@ static uint64_t *number_of(struct op_ledger_event *event, const char *name)
 	return NULL;
 }
 
-/* A number that a later opd adds is passed over. */
+/* A later opd may have more numbers. */
 static int read_number(struct op_ledger_event *event, char *word)
 {
 	char *equals = strchr(word, '=');
@@ -273,7 +273,8 @@ static int read_text(struct op_session_ledger *ledger, char *text, unsigned int 
 
 	for (*ret_line = 1; !err && text && *text; (*ret_line)++) {
 		line = strsep(&text, "\n");
-		err = text ? read_line(ledger, line) : -EINVAL; /* a last line without an end is torn */
+		/* a last line without an end is torn */
+		err = text ? read_line(ledger, line) : -EINVAL;
 	}
 	if (!err && ledger->end_ns < ledger->begin_ns)
 		err = -EINVAL;

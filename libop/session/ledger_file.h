@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The ledger of a session, samples/<session>/ledger: from when to when it was taken, how it ended, and for each event where the samples of that
- * time went, so that
+ * The ledger of a session, samples/<session>/ledger: its time span, how it ended, and for each
+ * event what became of the samples:
  *
- *   received = stored + filtered + sum of lost_<reason>     and     stored = what the sample files hold
+ *   received = stored + filtered + sum of lost_<reason>
+ *   stored   = the samples in the sample files
  *
- * once the session is closed. A sampler of IBS has no sample files: the second line holds for the events that are derived from it. Text in lines; the first is "opd-ledger 1", every other is a word and what belongs to it, separated by tabs
- * (doc/format.md). Readers pass over words that they do not know. A session of the genuine tools has none.
+ * once the session is closed. An IBS sampler has no sample files: the second line holds for its
+ * derived events. The file is text: the first line is "opd-ledger 1", the others are a word and its
+ * values, separated by tabs (doc/format.md). Readers skip unknown words. Sessions of the genuine
+ * tools have none.
  */
 #ifndef OP_SESSION_LEDGER_H
 #define OP_SESSION_LEDGER_H
@@ -18,12 +21,12 @@
 #define OP_SESSION_LEDGER            "ledger"
 #define OP_SESSION_LEDGER_EVENTS_MAX 1024 /* in one session */
 
-/* How a session ended: the word in the file. */
-#define OP_SESSION_ENDS(X)                                                                                                         \
-	X(open)    /* it is being written, or its daemon was killed */                                                             \
-	X(stopped) /* its daemon ended in order; the next one goes on with it */                                                   \
-	X(rotated) /* SessionInterval=: it may be removed when it is old */                                                        \
-	X(saved)   /* opcontrol --save: it is the user's */
+/* How a session ended, as the word in the file. */
+#define OP_SESSION_ENDS(X)                                                      \
+	X(open)    /* it is being written, or its daemon was killed */          \
+	X(stopped) /* its daemon stopped in order; the next one continues it */ \
+	X(rotated) /* SessionInterval=: it is removed when it is old */         \
+	X(saved)   /* opcontrol --save: only the user removes it */
 
 enum op_session_end {
 #define X(word) OP_SESSION_##word,
@@ -32,54 +35,68 @@ enum op_session_end {
 		OP_NR_SESSION_ENDS,
 };
 
-/* By which it shows that sample files were removed, came or were written over since. */
+/* Shows whether sample files were removed, added or changed. */
 struct op_session_files {
 	uint64_t nr;
-	uint64_t sign; /* of the inode, the length and the time of each */
+	uint64_t sign; /* over inode, length and time of each */
 };
 
 struct op_session_ledger {
 	enum op_session_end ended;
-	bool has_files; /* a stopped one may say what its sample files were then */
+	bool has_files; /* a stopped session may say what its sample files were */
 	struct op_session_files files;
-	uint64_t begin_ns,
-		end_ns; /* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
-	struct op_ledger_event *
-		events; /* name, count, unit_mask, role, received, stored, unattributed, filtered, lost_kernel, lost[]; one row each */
+
+	/*
+	 * Nanoseconds since 1970, by the clock at the time of writing. The end of an open session
+	 * is that time.
+	 */
+	uint64_t begin_ns, end_ns;
+
+	/*
+	 * One row each: name, count, unit_mask, role, received, stored, unattributed, filtered,
+	 * lost_kernel, lost[].
+	 */
+	struct op_ledger_event *events;
 	size_t nr_events;
 };
 
-/* The row of an event, made when there is none; valid until the next call. NULL without memory or beyond OP_SESSION_LEDGER_EVENTS_MAX. */
+/*
+ * The row of an event, a new one if needed; valid until the next call. NULL: no memory, or
+ * OP_SESSION_LEDGER_EVENTS_MAX.
+ */
 struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
 					      const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
 
-/* The same; NULL when there is none. */
+/* The row of an event, or NULL. */
 const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger,
 						     const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
 
-/* True when it says that nothing was taken: such a session is not worth keeping. */
+/* Whether the session has no samples and no losses: it is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
-/* The sum of all events' losses by one reason. */
+/* The losses of all events by one reason. */
 uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_loss reason) OP_NONNULL OP_MUST_CHECK;
 
-/* The file's text. */
+/* Adds the text of the file. */
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text) OP_NONNULL;
 
-/* Writes it to dir_fd/ledger, and to the disk. 0 or -errno. */
+/* Writes and syncs dir_fd/ledger. 0 or -errno. */
 int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads dir_fd/ledger, dir_fd being the session's directory. 0 and a ledger that op_session_ledger_free frees; -ENOENT; -EBADMSG: it is none, and
- * *ret_line, when given, is the line that is wrong, from 1; another -errno.
+ * Reads dir_fd/ledger of a session. 0 and a ledger for op_session_ledger_free; -ENOENT; -EBADMSG:
+ * it is no ledger, and *ret_line, when given, is the wrong line, from 1; another -errno.
  */
 int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line)
 	OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/* When a session without a ledger began and ended, as far as its directory knows: when that was made, and changed last. */
+/*
+ * Sets the time span of a session without a ledger: from when its directory was made to its last
+ * change.
+ */
 void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL;
 
-/* Frees what op_session_ledger_read gave; NULL is allowed. */
+/* Frees the rows; NULL is allowed. */
 void op_session_ledger_free(struct op_session_ledger *ledger);
 
 #endif

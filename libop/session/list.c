@@ -14,7 +14,9 @@ struct misfit {
 	int why;
 };
 
-/* A list that is being made. The lock of the walk protects it from the visits of several threads. */
+/*
+ * A list that is being made. The lock of the walk protects it from the visits of several threads.
+ */
 struct listing {
 	struct op_walk walk;
 	struct op_session_list list;
@@ -102,7 +104,10 @@ static int list_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 	return err;
 }
 
-/* Parents stand behind the directories in them. An image may be called like a sample file; its directory has files. */
+/*
+ * Parents stand behind the directories in them. An image may be called like a sample file; its
+ * directory has files.
+ */
 static void find_empty_dirs(struct listing *listing)
 {
 	for (struct op_walk_dir *dir = listing->walk.last; dir; dir = dir->before) {

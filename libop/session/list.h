@@ -8,7 +8,8 @@
 #include "libop/session/walk.h"
 
 struct op_session_file {
-	char *path;		    /* below the session's directory, starts with {root} or {kern} */
+	/* below the session's directory, starts with {root} or {kern} */
+	char *path;
 	struct op_sample_name name; /* strings lie in storage */
 	char *storage;
 };
@@ -21,14 +22,15 @@ struct op_session_list {
 /*
  * Lists the sample files of a session, dir_fd being samples/<session>: the files in {root}/ and
  * {kern}/ without *.jo files, links that lead nowhere and empty directories. 0 and a list for
- * op_session_list_free; -EBADMSG: a file has no name of a sample file; another -errno. After an error
- * *ret_bad_path, when given, is the path of the error, freed by the caller, or NULL.
+ * op_session_list_free; -EBADMSG: a file has no name of a sample file; another -errno. After an
+ * error *ret_bad_path, when given, is the path of the error, freed by the caller, or NULL.
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /*
- * The same, but what cannot be read is skipped and told: at the end, sorted by path, from the caller's
- * thread. Uses as many threads as the process has CPUs. 0, or -errno: no memory, no descriptors.
+ * The same, but what cannot be read is skipped and told: at the end, sorted by path, from the
+ * caller's thread. Uses as many threads as the process has CPUs. 0, or -errno: no memory, no
+ * descriptors.
  */
 int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
 			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
@@ -50,7 +52,10 @@ struct op_session_cgroups {
 	size_t nr_cgroups;
 };
 
-/* Lists the cgroups of a session; none when it was not separated by them. 0 and a list for op_session_cgroups_free, or -errno. */
+/*
+ * Lists the cgroups of a session; none when it was not separated by them. 0 and a list for
+ * op_session_cgroups_free, or -errno.
+ */
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
 
 /* The same, but a directory that cannot be read is skipped and told. */

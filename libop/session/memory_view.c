@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "libop/session/memory_view.h"
 
-#define BITS_IN_BUCKET 3u /* of a latency, behind its first */
+#define BITS_IN_BUCKET 3u /* of a latency, behind the highest one that is set */
 #define STEPS          (1u << BITS_IN_BUCKET)
 
 static_assert(OP_MEM_LATENCY + OP_MEM_NR_BUCKETS <= 1u << OP_MEM_FACT_BITS, "facts fit beside the offset");

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The memory view: what IBS_OP samples say of memory and branches at an address, beyond what the derived events count. It lies
- * below mem/ of a session, in files named and made like sample files (doc/format.md, "mem/"), with another key:
+ * The memory view: facts of IBS_OP samples about memory and branches at an address, beyond the
+ * derived events. It lies in mem/ of a session, in files with the names and the form of sample
+ * files (doc/format.md, "mem/"). Only the key differs:
  *
- *   key = offset << 8 | fact      offset as in a sample file, its upper eight bits those of a sign
+ *   key = offset << 8 | fact      the offset as in a sample file, sign-extended in 56 bits
  *
- * and a value that counts samples, for OP_MEM_LATENCY_SUM cycles. What did not occur takes no room.
+ * The value is a number of samples; for OP_MEM_LATENCY_SUM it is a number of cycles.
  */
 #ifndef OP_MEM_H
 #define OP_MEM_H
@@ -17,11 +18,11 @@
 #define OP_MEM_ADDS_MAX   11 /* of one sample */
 #define OP_MEM_NR_BUCKETS 112u
 
-/* The lower eight bits of a key. The numbers are in files: they are kept for ever. */
+/* The lower eight bits of a key. The numbers are in files and never change. */
 enum op_memory_view_fact {
 	OP_MEM_LOAD,
 	OP_MEM_STORE,
-	OP_MEM_TLB_HIT,     /* of the L1 DTLB; this and the next two: where it is known */
+	OP_MEM_TLB_HIT,     /* of the L1 DTLB; this and the next two only where known */
 	OP_MEM_TLB_L2_HIT,
 	OP_MEM_TLB_MISS,    /* of both */
 	OP_MEM_BRANCH,
@@ -38,7 +39,7 @@ struct op_memory_view_add {
 	uint32_t amount;
 };
 
-/* What a sample adds; how many there are, at most OP_MEM_ADDS_MAX. 0 for a fetch. */
+/* Gives what a sample adds to which facts, and returns how many facts. 0 for a fetch. */
 size_t op_memory_view_adds(const struct op_ibs *ibs, struct op_memory_view_add ret_adds[OP_MEM_ADDS_MAX]) OP_NONNULL OP_MUST_CHECK;
 
 static inline uint64_t op_memory_view_key(uint64_t offset, uint8_t fact)
@@ -52,8 +53,9 @@ static inline uint64_t op_memory_view_offset(uint64_t key)
 }
 
 /*
- * Buckets of latencies: one for each up to OP_MEM_EXACT_LATENCY cycles, then eight for each doubling, so that none is wider than an eighth of what is
- * in it. The last latency of a bucket stands for all of it.
+ * The bucket of a latency: one for each latency up to OP_MEM_EXACT_LATENCY cycles, then eight for
+ * each doubling, so that no bucket is wider than an eighth of its latencies. Reports show a bucket
+ * as its last latency.
  */
 #define OP_MEM_EXACT_LATENCY 15u
 unsigned int op_memory_view_bucket(uint16_t latency) OP_MUST_CHECK;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The numbers in a session's stats/, each in a file of its own: the ledger in the form that the genuine tools look at (doc/format.md). Any thread. */
+/*
+ * The files of a session's stats/: the ledger as the genuine tools read it, one number in each file
+ * (doc/format.md). Any thread.
+ */
 #ifndef OP_SESSION_STATS_H
 #define OP_SESSION_STATS_H
 
@@ -7,7 +10,7 @@
 
 struct op_session_ledger;
 
-/* The oprofile daemon had more reasons than opd has, those stay 0. */
+/* oprofile's daemon had more reasons of losses; their files stay 0. */
 #define OP_STATS_NUMBERS(X)                                                                                                        \
 	X(total_samples)                                                                                                           \
 	X(lost_records_by_kernel)                                                                                                  \
@@ -23,19 +26,25 @@ enum op_stats_number {
 /* The name of the file. */
 const char *op_stats_name(enum op_stats_number number);
 
-/* Adds what a ledger says. */
+/* Adds the numbers of a ledger. */
 void op_stats_add(const struct op_session_ledger *ledger, uint64_t numbers[OP_STATS_NR]) OP_NONNULL;
 
-/* The number in the file at `path` below dir_fd; a link is not followed. 0, -EINVAL when it is none, another -errno. */
+/*
+ * Reads the file at `path` below dir_fd without following a link. 0; -EINVAL: no number; another
+ * -errno.
+ */
 int op_stats_read(int dir_fd, const char *path, uint64_t *ret_value) OP_NONNULL OP_MUST_CHECK;
 
-/* The directory stats/ of a session, dir_fd being its own; a link is not followed. `make`: it is made where there is none. A descriptor or -errno. */
+/*
+ * Opens stats/ of a session without following a link, and makes it if `make`. A descriptor or
+ * -errno.
+ */
 int op_stats_open(int dir_fd, bool make) OP_MUST_CHECK;
 
-/* Writes one number, and to the disk. 0 or -errno. */
+/* Writes one number and syncs it. 0 or -errno. */
 int op_stats_write(int stats_fd, enum op_stats_number number, uint64_t value) OP_MUST_CHECK;
 
-/* Writes the numbers that are missing in a session, or less than what the ledger says; dir_fd is its directory. 0 or -errno. */
+/* Writes the numbers of a session that are missing or below those of the ledger. 0 or -errno. */
 int op_stats_raise(int dir_fd, const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -67,7 +67,7 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 	return err;
 }
 
-/* What a row says that does not add up is not believed. */
+/* A row that does not add up says nothing about losses. */
 static void correct_event(struct op_ledger_event *event, uint64_t stored)
 {
 	if (op_ledger_adds_up(event))
@@ -87,7 +87,7 @@ int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_
 		const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
 		uint64_t stored = sum ? sum->stored : 0;
 
-		/* A sampler has no files: what it said is all there is. */
+		/* A sampler has no files. */
 		correct_event(event, event->role == OP_EVENT_SAMPLER ? event->stored : stored);
 	}
 	return 0;

@@ -6,24 +6,28 @@
 #include "libop/session/ledger_file.h"
 
 /*
- * Adds the sample files of a session to `stored` of each event, in new rows where an event has none.
- * Files that cannot be read are skipped and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: a file in
- * {root} or {kern} has no name of a sample file.
+ * Adds the sample files of a session to `stored` of each event, in new rows where an event has
+ * none. Files that cannot be read are skipped and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: a
+ * file in {root} or {kern} has no name of a sample file.
  */
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Sets `stored` of each event to that of `sums`, and `received` and `unattributed` accordingly. Samples
- * that were stored and are in no file any more become lost_io_error, in rows that added up. 0 or -ENOMEM.
+ * Sets `stored` of each event to that of `sums`, and `received` and `unattributed` accordingly.
+ * Samples that were stored and are in no file any more become lost_io_error, in rows that added up.
+ * 0 or -ENOMEM.
  */
 int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
 
-/* op_session_ledger_correct with the sums of the sample files below dir_fd. 0 or -errno as op_session_ledger_add_files. */
+/*
+ * op_session_ledger_correct with the sums of the sample files below dir_fd. 0 or -errno as
+ * op_session_ledger_add_files.
+ */
 int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Looks at the sample files of a session, without those by cgroup, which are in no ledger. Reads none
- * of them: one system call for each. No daemon may write them meanwhile. 0 or -errno.
+ * Looks at the sample files of a session, without those by cgroup, which are in no ledger. Reads
+ * none of them: one system call for each. No daemon may write them meanwhile. 0 or -errno.
  */
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 

@@ -15,8 +15,10 @@
 
 #define ENTRIES_BYTES 32768
 #define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-#define KEPT_MAX      32 /* directories that stay open, so that those in them are opened by name alone */
-#define ALONE_MAX     64 /* directories that wait: with fewer, more threads cost more than they gain */
+/* directories that stay open, so that those in them are opened by name alone */
+#define KEPT_MAX      32
+/* directories that wait: with fewer, more threads cost more than they gain */
+#define ALONE_MAX     64
 
 const char *const op_walk_sample_dirs[2] = { "{root}", "{kern}" };
 
@@ -134,7 +136,10 @@ static void close_kept(struct op_walk *walk, struct op_walk_dir *dir)
 	walk->nr_kept--;
 }
 
-/* By its name in its parent, where that is open. A walk of one thread that has no descriptor left closes all, and opens by path. */
+/*
+ * By its name in its parent, where that is open. A walk of one thread that has no descriptor left
+ * closes all, and opens by path.
+ */
 static int open_dir(struct op_walk *walk, const struct op_walk_dir *dir)
 {
 	int fd;
@@ -172,7 +177,10 @@ static int read_dir(struct walker *walker, struct op_walk_dir *dir, int *ret_fd)
 
 /* ---- the tree ---- */
 
-/* The directory to be read next; waits for one while other threads may find some. NULL: there will be none. */
+/*
+ * The directory to be read next; waits for one while other threads may find some. NULL: there will
+ * be none.
+ */
 static struct op_walk_dir *begin_dir(struct op_walk *walk)
 {
 	struct op_walk_dir *dir = NULL;
@@ -191,7 +199,10 @@ static struct op_walk_dir *begin_dir(struct op_walk *walk)
 	return dir;
 }
 
-/* What was found waits on top of the rest: the walk goes into depth, which needs the fewest descriptors. */
+/*
+ * What was found waits on top of the rest: the walk goes into depth, which needs the fewest
+ * descriptors.
+ */
 static void add_found(struct op_walk *walk, struct op_walk_dir *found)
 {
 	while (found) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Walks over a directory tree. A walk follows no link and uses few descriptors however deep the tree
- * is. Any thread.
+ * Walks over a directory tree. A walk follows no link and uses few descriptors however deep the
+ * tree is. Any thread.
  */
 #ifndef OP_SESSION_WALK_H
 #define OP_SESSION_WALK_H
@@ -11,11 +11,11 @@
 #include "libop/base/compiler.h"
 
 /*
- * Who is told of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a file
- * has no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link in the
- * place of a directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that leads nowhere;
- * -EISDIR: a directory without files has the name of a sample file; another -errno: a directory cannot
- * be read.
+ * Who is told of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a
+ * file has no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link
+ * in the place of a directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that
+ * leads nowhere; -EISDIR: a directory without files has the name of a sample file; another -errno:
+ * a directory cannot be read.
  */
 struct op_session_misfits {
 	void (*tell)(const char *path, int why, void *arg);
@@ -23,9 +23,9 @@ struct op_session_misfits {
 };
 
 /*
- * Calls `visit` for each entry at any depth below dir_fd/top that is no directory, with its path below
- * dir_fd and its type (DT_*). 0, also when `top` is missing; the first error of `visit`, which ends the
- * walk; or -errno.
+ * Calls `visit` for each entry at any depth below dir_fd/top that is no directory, with its path
+ * below dir_fd and its type (DT_*). 0, also when `top` is missing; the first error of `visit`,
+ * which ends the walk; or -errno.
  */
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
@@ -39,8 +39,8 @@ int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *pa
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
 /*
- * Calls `visit` for each entry of one directory but . and .. . 0, also when it is missing; the first
- * error of `visit`, which ends it; or -errno.
+ * Calls `visit` for each entry of one directory but . and .. . 0, also when it is missing; the
+ * first error of `visit`, which ends it; or -errno.
  */
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
@@ -69,12 +69,14 @@ struct op_walk_entry {
 struct op_walk {
 	int dir_fd;
 	size_t nr_threads; /* that call `visit` and misfits->tell at once; 0 is 1 */
-	int (*visit)(struct op_walk *walk, const struct op_walk_entry *entry); /* 0 or -errno, which ends the walk */
+	/* 0 or -errno, which ends the walk */
+	int (*visit)(struct op_walk *walk, const struct op_walk_entry *entry);
 	void *arg;                                                             /* for `visit` */
 	bool visits_dirs;          /* before they are read; name and parent_fd are not set */
 	bool stops_at_sample_dirs; /* {root} and {kern} are visited and not read */
 	bool keeps_going;          /* an error is noted and does not end the walk */
-	const struct op_session_misfits *misfits; /* when given, directories that cannot be read are told and skipped */
+	/* when given, directories that cannot be read are told and skipped */
+	const struct op_session_misfits *misfits;
 
 	struct op_walk_dir *last; /* of all that were found */
 	int first_error;
@@ -93,7 +95,10 @@ struct op_walk {
 /* Where the samples of a session, and of a cgroup of it, lie. */
 extern const char *const op_walk_sample_dirs[2];
 
-/* Walks over a directory; a missing one is no error. 0 or the first -errno. May be called again for another one. */
+/*
+ * Walks over a directory; a missing one is no error. 0 or the first -errno. May be called again for
+ * another one.
+ */
 int op_walk_tree(struct op_walk *walk, const char *top) OP_NONNULL OP_MUST_CHECK;
 
 /* Keeps the first error but -ENOENT, and its path. For walks of one thread. */

@@ -93,7 +93,8 @@ static bool all_right(const struct sim *sim)
 
 	opd_sum_event(capture, 0, &event);
 	end_on(sim_check(sim, &check), "reading the sample files");
-	good = op_ledger_balanced(&event) && event.received == load_samples(sim->load) && event.received == event.stored &&
+	good = event.taken == event.received + event.lost_kernel && op_ledger_adds_up(&event) &&
+	       event.received == load_samples(sim->load) && event.received == event.stored &&
 	       event.lost_kernel == sim_dropped(sim) && !event.unattributed && !check.wrong_samples && !check.wrong_places &&
 	       check.nr_samples == event.stored;
 	printf("%s: %llu samples made, %llu received, %llu stored, %llu dropped by the rings; %llu files with %llu addresses, %llu "
