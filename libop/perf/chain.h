@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The call chain of a sample, PERF_SAMPLE_CALLCHAIN: addresses from the sampled one outwards, with markers that say of what kind
- * those are that follow. It stands behind the words of OP_SAMPLE_TYPE. Source: perf_event_open(2), enum perf_callchain_context of
+ * The call chain of a sample (PERF_SAMPLE_CALLCHAIN): the sampled address, then the return
+ * addresses outwards, with markers that give the mode of the addresses behind them. It stands
+ * behind the words of OP_SAMPLE_TYPE. Source: perf_event_open(2), enum perf_callchain_context of
  * <linux/perf_event.h>.
  *
- * Nothing is copied: a chain is a part of the record, and what it holds is anybody's. No function here allocates or has a state;
- * all may run beside all.
+ * A chain points into its record, and its contents are not trusted. Any thread.
  */
 #ifndef OP_CHAIN_H
 #define OP_CHAIN_H
@@ -15,33 +15,38 @@
 #include "libop/base/compiler.h"
 #include "libop/perf/record.h"
 
-#define OP_CHAIN_DEPTH_MAX 127u /* callers of a sample that are followed at most */
+#define OP_CHAIN_DEPTH_MAX 127u /* callers of a sample */
 
-/* Words that the kernel writes of such a chain at most: how many there are, the sample, its callers, and the markers. */
+/*
+ * The most words of such a chain: their number, the sample, its callers, and up to eight markers.
+ */
 #define OP_CHAIN_WORDS(depth) (2u + (depth) + 8u)
 
 struct op_chain {
 	const uint64_t *words;
 	size_t nr_words;
-	enum op_cpumode mode; /* of the addresses that come next */
+	enum op_cpumode mode; /* of the next addresses */
 };
 
 struct op_chain_frame {
-	uint64_t ip;          /* of the first frame the sample's own address, of the others where a call returns to */
-	enum op_cpumode mode; /* OP_CPUMODE_UNKNOWN behind a marker that is not known */
+	uint64_t ip;          /* first the address of the sample, then return addresses */
+	enum op_cpumode mode; /* OP_CPUMODE_UNKNOWN behind an unknown marker */
 };
 
 /*
- * The chain of a sample that was taken in `mode`, with PERF_SAMPLE_CALLCHAIN beside OP_SAMPLE_TYPE. 0; -EBADMSG: it is longer than
- * its record.
+ * The chain of a sample of OP_SAMPLE_TYPE and PERF_SAMPLE_CALLCHAIN, taken in `mode`. 0; -EBADMSG:
+ * longer than its record.
  */
 int op_chain_begin(const struct perf_event_header *header, enum op_cpumode mode,
 		   struct op_chain *ret_chain) OP_NONNULL OP_MUST_CHECK;
 
-/* The next frame, from the sample outwards; false at the end. */
+/* The next frame outwards; false at the end. */
 bool op_chain_next(struct op_chain *chain, struct op_chain_frame *ret_frame) OP_NONNULL;
 
-/* kernel.perf_event_max_stack: frames that the kernel of this host follows at most; its default where that is not known. */
+/*
+ * kernel.perf_event_max_stack, the most frames that this kernel follows; the default when it cannot
+ * be read.
+ */
 uint32_t op_chain_max_stack(void);
 
 #endif

@@ -3,17 +3,16 @@
 
 #include <errno.h>
 
-#include "libop/perf/data_reader.h"
-
 #define HEADER_BYTES             sizeof(struct perf_event_header)
-#define DECOMPRESSED_MAX_BYTES   (64u * 1024 * 1024)   /* of one compressed record, when the file does not say */
-#define DECOMPRESSED_LIMIT_BYTES (1024u * 1024 * 1024) /* whatever it says */
+/* of one compressed record, when the file does not say */
+#define DECOMPRESSED_MAX_BYTES   (64u * 1024 * 1024)
+#define DECOMPRESSED_LIMIT_BYTES (1024u * 1024 * 1024) /* whatever the file says */
 #define EVENT_UPDATE_NAME        2u
 #define EVENT_UPDATE_NAME_OFFSET 16u
 #define AUXTRACE_MIN_BYTES       8u
-#define TURN_RECORDS             64u /* of one file of a directory, before it is asked which is next */
+#define TURN_RECORDS             64u /* of one file of a directory before the next choice */
 
-/* Records of perf itself: enum perf_user_event_type in tools/lib/perf/include/perf/event.h. */
+/* Records that perf writes: enum perf_user_event_type in tools/lib/perf/include/perf/event.h. */
 enum {
 	USER_FIRST = 64,
 	USER_ATTR = 64,
@@ -27,7 +26,7 @@ enum {
 	USER_COMPRESSED2 = 83,
 };
 
-/* A record in this host's byte order, and its bytes as the file has them. */
+/* A record: its header in this host's byte order, and its bytes as the file has them. */
 struct raw {
 	struct perf_event_header header;
 	const uint8_t *record;
@@ -38,22 +37,15 @@ struct raw {
 
 typedef int (*handler)(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record);
 
-void op_perf_reader_trouble(struct op_perf_data *data, uint64_t offset, const char *what, int err)
-{
-	if (data->trouble.what) {
-		data->trouble.nr_more++;
-		return;
-	}
-	data->trouble = (struct op_perf_trouble){ .what = what, .offset = offset, .err = err };
-	memcpy(data->trouble.file, data->part->name, sizeof(data->trouble.file));
-}
-
-/* Where the next record begins is not known any more. 0, and -EINTR where it is not wanted any more. */
+/*
+ * Ends the current file: the start of the next record is not known. 0, or -EINTR when `err` is
+ * that.
+ */
 static int give_up(struct op_perf_data *data, const char *what, int err)
 {
 	if (err == -EINTR)
 		return err;
-	op_perf_reader_trouble(data, data->part->record_offset, what, err);
+	op_perf_trouble_note(&data->trouble, data->part->name, data->part->record_offset, what, err);
 	data->part->ended = true;
 	return 0;
 }
@@ -73,7 +65,7 @@ static inline void parse_header(struct op_perf_data *data, const uint8_t *record
 	ret_raw->nr_bytes = ret_raw->header.size < HEADER_BYTES ? 0 : ret_raw->header.size - HEADER_BYTES;
 }
 
-/* ---- records of perf itself ---- */
+/* ---- records that perf writes ---- */
 
 static int take_attr(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record OP_UNUSED)
 {
@@ -121,16 +113,16 @@ static int take_build_id(struct op_perf_data *data, const struct raw *raw, struc
 	return op_perf_build_id_read(&data->features, raw->record, raw->header.size, data->swapped);
 }
 
-/* One of several files knows nothing of the others. */
+/* A round in one of several files says nothing about the others. */
 static int take_round(struct op_perf_data *data, const struct raw *raw OP_UNUSED, struct op_perf_record *record)
 {
-	if (data->nr_parts == 1)
+	if (data->parts.nr_parts == 1)
 		record->kind = OP_PERF_ROUND;
 	return 0;
 }
 
-/* Bytes that stand behind the record and are no records. */
-static int pass_over(struct op_perf_data *data, const struct raw *raw, uint64_t nr_bytes)
+/* Skips bytes behind a record that are not records. */
+static int skip_trailing(struct op_perf_data *data, const struct raw *raw, uint64_t nr_bytes)
 {
 	int err = raw->was_compressed ? -EBADMSG : op_perf_input_skip(&data->part->input, nr_bytes);
 
@@ -148,17 +140,17 @@ static int take_auxtrace(struct op_perf_data *data, const struct raw *raw, struc
 	nr_bytes = op_perf_u64(raw->body, data->swapped);
 	data->counts.nr_aux++;
 	data->counts.aux_bytes += nr_bytes;
-	return pass_over(data, raw, nr_bytes);
+	return skip_trailing(data, raw, nr_bytes);
 }
 
-/* In a file it is a feature. */
+/* In a file, not a pipe, tracing data are a feature. */
 static int take_tracing_data(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record OP_UNUSED)
 {
 	if (!data->is_pipe)
 		return 0;
 	if (raw->nr_bytes < sizeof(uint32_t))
 		return give_up(data, "tracing data do not say how long they are", 0);
-	return pass_over(data, raw, ((uint64_t)op_perf_u32(raw->body, data->swapped) + 7) / 8 * 8);
+	return skip_trailing(data, raw, ((uint64_t)op_perf_u32(raw->body, data->swapped) + 7) / 8 * 8);
 }
 
 static int feed(struct op_perf_data *data, const struct raw *raw, const uint8_t *bytes, size_t nr_bytes)
@@ -178,7 +170,7 @@ static int take_compressed(struct op_perf_data *data, const struct raw *raw, str
 	return feed(data, raw, raw->body, raw->nr_bytes);
 }
 
-/* With a length, since the record is filled up to a multiple of 8. */
+/* This kind has a length of its own, because the record is padded to a multiple of 8. */
 static int take_compressed2(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record OP_UNUSED)
 {
 	uint64_t nr_bytes = raw->nr_bytes < sizeof(nr_bytes) ? UINT64_MAX : op_perf_u64(raw->body, data->swapped);
@@ -210,7 +202,7 @@ static int take_user(struct op_perf_data *data, const struct raw *raw, struct op
 	return handle ? handle(data, raw, record) : 0;
 }
 
-/* The record is put together where it is wanted: one that is copied is read while its fields are still on their way to the cache. */
+/* Builds the record in place: copying it would read fields that were just stored. */
 static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record)
 {
 	int err;
@@ -227,14 +219,15 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;
-		op_perf_reader_trouble(data, data->part->record_offset, "a record does not hold what it should", 0);
+		op_perf_trouble_note(&data->trouble, data->part->name, data->part->record_offset,
+				     "a record does not hold what it should", 0);
 	}
 	data->counts.nr_passed_over += record->kind == OP_PERF_PASSED_OVER;
 	data->part->newest_ns = op_max_u64(data->part->newest_ns, record->time_ns);
 	return 1;
 }
 
-/* 1 and the next record out of the compressed one; 0: it has no whole one more. */
+/* 1 and the next record of the compressed one; 0: there is no further whole one. */
 static int next_compressed(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
 	struct op_perf_zstd *zstd = &data->part->zstd;
@@ -257,7 +250,7 @@ static int next_compressed(struct op_perf_data *data, struct op_perf_record *ret
 	return take(data, &raw, ret_record);
 }
 
-/* The records are at their end, or cut. */
+/* The end of the current file, which may have come too early. */
 static int end(struct op_perf_data *data, size_t nr_left)
 {
 	struct op_perf_part *part = data->part;
@@ -270,7 +263,7 @@ static int end(struct op_perf_data *data, size_t nr_left)
 		return give_up(data, "the last compressed record ends within a record", 0);
 	if (!data->events.nr_events)
 		return give_up(data, "it has no events", 0);
-	if (data->unfinished && part == data->parts[0])
+	if (data->unfinished && part == data->parts.parts[0])
 		return give_up(data, "perf did not come to finish the file", 0);
 	return 0;
 }
@@ -296,13 +289,13 @@ static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_reco
 	if (err)
 		return err == -ENODATA ? end(data, size) : give_up(data, "it cannot be read", err);
 	parse_header(data, record, false, &raw);
-	/* What was peeked at stays where it is until more is read. */
+	/* The peeked bytes stay valid until the next read. */
 	part->input.begin += raw.header.size;
 	part->input.offset += raw.header.size;
 	return take(data, &raw, ret_record);
 }
 
-/* 1 and the next record of the part that is being read; 0: the part has ended. */
+/* 1 and the next record of the current file; 0: none, or the file has ended. */
 static int next_of_part(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
 	const struct op_perf_part *part = data->part;
@@ -316,14 +309,17 @@ static int next_of_part(struct op_perf_data *data, struct op_perf_record *ret_re
 	return next_plain(data, ret_record);
 }
 
-/* The part that is behind the others. False: all have ended. */
+/* Chooses the file that is behind the others in time. False: all have ended. */
 static bool choose_part(struct op_perf_data *data)
 {
 	struct op_perf_part *oldest = NULL;
 
-	for (size_t i = 0; i < data->nr_parts; i++)
-		if (!data->parts[i]->ended && (!oldest || data->parts[i]->newest_ns < oldest->newest_ns))
-			oldest = data->parts[i];
+	for (size_t i = 0; i < data->parts.nr_parts; i++) {
+		struct op_perf_part *part = data->parts.parts[i];
+
+		if (!part->ended && (!oldest || part->newest_ns < oldest->newest_ns))
+			oldest = part;
+	}
 	if (!oldest)
 		return false;
 	data->part = oldest;
@@ -344,7 +340,7 @@ int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_reco
 	return result;
 }
 
-/* ---- what is known ---- */
+/* ---- the state of the reader ---- */
 
 const struct op_perf_events *op_perf_data_events(const struct op_perf_data *data)
 {
@@ -370,9 +366,9 @@ void op_perf_data_progress(const struct op_perf_data *data, uint64_t *ret_offset
 {
 	uint64_t offset = 0, end = 0;
 
-	for (size_t i = 0; i < data->nr_parts; i++) {
-		offset += data->parts[i]->input.offset;
-		end += data->parts[i]->data_end;
+	for (size_t i = 0; i < data->parts.nr_parts; i++) {
+		offset += data->parts.parts[i]->input.offset;
+		end += data->parts.parts[i]->data_end;
 	}
 	*ret_offset = offset;
 	*ret_end = end;
@@ -395,14 +391,14 @@ bool op_perf_data_is_pipe(const struct op_perf_data *data)
 
 size_t op_perf_data_nr_files(const struct op_perf_data *data)
 {
-	return data->nr_parts;
+	return data->parts.nr_parts;
 }
 
 void op_perf_data_close(struct op_perf_data *data)
 {
 	if (!data)
 		return;
-	op_perf_parts_close(data);
+	op_perf_parts_close(&data->parts);
 	op_perf_events_free(&data->events);
 	op_perf_features_free(&data->features);
 	free(data);

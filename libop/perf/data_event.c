@@ -17,7 +17,7 @@ struct id {
 
 /* ---- attributes ---- */
 
-/* The numbers of an attribute behind its flags; type and size stand before them. */
+/* The numbers of an attribute, without its flags. */
 static const struct {
 	uint8_t offset, nr_bytes;
 } fields[] = {
@@ -58,7 +58,7 @@ static void swap_field(uint8_t *bytes, size_t nr_bytes)
 	}
 }
 
-/* A machine of the other byte order gives bit fields out from the other end of each byte. */
+/* A machine of the other byte order allocates bit fields from the other end of each byte. */
 static uint8_t mirror(uint8_t byte)
 {
 	uint8_t mirrored = 0;
@@ -110,13 +110,15 @@ int op_perf_attr_read(const uint8_t *bytes, size_t nr_bytes, bool swapped, struc
 		bit, -1                                                                                                            \
 	}
 
-struct place {
+struct field {
 	uint64_t bit;
-	int offset; /* of the member of struct op_perf_layout that says where it is; -1: none */
+	int offset; /* of the member of struct op_perf_layout for this field; -1: none */
 };
 
-/* Fields of fixed size, a word each, in the order of the record; what has no fixed size comes behind them. */
-static const struct place sample_places[] = {
+/*
+ * The fields of fixed size, a word each, in the order of the record. The others stand behind them.
+ */
+static const struct field sample_fields[] = {
 	MEMBER(PERF_SAMPLE_IDENTIFIER, identifier),
 	MEMBER(PERF_SAMPLE_IP, ip),
 	MEMBER(PERF_SAMPLE_TID, tid),
@@ -129,7 +131,7 @@ static const struct place sample_places[] = {
 };
 
 /* sample_id, from its end. */
-static const struct place end_places[] = {
+static const struct field end_fields[] = {
 	MEMBER(PERF_SAMPLE_IDENTIFIER, end_id), MEMBER(PERF_SAMPLE_CPU, end_cpu),   NO_MEMBER(PERF_SAMPLE_STREAM_ID),
 	MEMBER(PERF_SAMPLE_ID, end_id),         MEMBER(PERF_SAMPLE_TIME, end_time), MEMBER(PERF_SAMPLE_TID, end_tid),
 };
@@ -142,21 +144,21 @@ static void set_member(struct op_perf_layout *layout, int offset, int16_t value)
 		*member = value;
 }
 
-void op_perf_layout_make(const struct perf_event_attr *attr, struct op_perf_layout *ret_layout)
+static void make_layout(const struct perf_event_attr *attr, struct op_perf_layout *ret_layout)
 {
 	struct op_perf_layout layout = { -1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, 0 };
 
-	for (size_t i = 0; i < op_array_size(sample_places); i++) {
-		if (!(attr->sample_type & sample_places[i].bit))
+	for (size_t i = 0; i < op_array_size(sample_fields); i++) {
+		if (!(attr->sample_type & sample_fields[i].bit))
 			continue;
-		set_member(&layout, sample_places[i].offset, layout.nr_bytes);
+		set_member(&layout, sample_fields[i].offset, layout.nr_bytes);
 		layout.nr_bytes += 8;
 	}
-	for (size_t i = 0; attr->sample_id_all && i < op_array_size(end_places); i++) {
-		if (!(attr->sample_type & end_places[i].bit))
+	for (size_t i = 0; attr->sample_id_all && i < op_array_size(end_fields); i++) {
+		if (!(attr->sample_type & end_fields[i].bit))
 			continue;
 		layout.end_bytes += 8;
-		set_member(&layout, end_places[i].offset, layout.end_bytes);
+		set_member(&layout, end_fields[i].offset, layout.end_bytes);
 	}
 	if (layout.identifier >= 0)
 		layout.id = layout.identifier;
@@ -172,7 +174,7 @@ int op_perf_events_add(struct op_perf_events *events, const struct perf_event_at
 	if (!op_grow(&events->events, &events->capacity, events->nr_events + 1))
 		return -ENOMEM;
 	events->events[events->nr_events] = (struct op_perf_event){ .attr = *attr };
-	op_perf_layout_make(attr, &events->events[events->nr_events].layout);
+	make_layout(attr, &events->events[events->nr_events].layout);
 	events->has_build_ids |= attr->build_id;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;
@@ -235,7 +237,7 @@ uint32_t op_perf_events_find(const struct op_perf_events *events, uint64_t id)
 	return known ? known->event : OP_PERF_NO_EVENT;
 }
 
-/* An identifier of 0 has what perf itself made up. */
+/* Records that perf made up have the identifier 0. */
 static uint32_t event_of(const struct op_perf_events *events, int16_t offset, const uint8_t *body, bool swapped)
 {
 	uint64_t id = offset < 0 ? 0 : op_perf_u64(body + offset, swapped);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The events of a perf.data file: their attributes in this host's byte order, their names and identifiers, and where in their
- * records the fields are that opd needs. Source: perf_event_open(2), <linux/perf_event.h>; a file may have an older or newer
- * attribute than this host's header: what is not there is 0, what is more is not looked at. One thread.
+ * The events of a perf.data file: attributes in this host's byte order, names, identifiers, and the
+ * positions of the fields in their records. Source: perf_event_open(2), <linux/perf_event.h>. A
+ * file may have an older or newer attribute than this host: missing fields are 0, additional ones
+ * are ignored. One thread.
  */
 #ifndef OP_PERF_EVENT_H
 #define OP_PERF_EVENT_H
@@ -18,10 +19,13 @@
 #define OP_PERF_NO_EVENT   UINT32_MAX
 #define OP_PERF_FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
-/* Where the fields of a sample are, bytes behind the header; and those of sample_id, bytes before the end. -1: not there. */
+/*
+ * Positions of the fields: of a sample in bytes behind the header, of sample_id in bytes before the
+ * end. -1: no such field.
+ */
 struct op_perf_layout {
 	int16_t identifier, ip, tid, time, id, cpu;
-	int16_t nr_bytes; /* of all fields of fixed size: a sample has at least as many */
+	int16_t nr_bytes; /* of the fields of fixed size, the least that a sample has */
 	int16_t end_tid, end_time, end_id, end_cpu;
 	int16_t end_bytes; /* 0: records other than samples have no sample_id */
 };
@@ -30,7 +34,8 @@ struct op_perf_event {
 	struct perf_event_attr attr;
 	char *name; /* as the file has it; NULL: it has none */
 	struct op_perf_layout layout;
-	uint8_t recognised; /* its samples were found to be registers of IBS (data_shape.h): enum op_ibs_kind + 1; 0: they were not */
+	/* IBS registers by the contents of samples (data_shape.h): enum op_ibs_kind + 1; 0: no */
+	uint8_t recognised;
 };
 
 struct op_perf_events {
@@ -41,17 +46,14 @@ struct op_perf_events {
 		uint64_t id;
 		uint32_t event;
 		bool is_known;
-	} few_ids[OP_PERF_FEW_IDS]; /* the same, those that come first, by their lowest bits */
+	} few_ids[OP_PERF_FEW_IDS]; /* a fast path: the first identifiers by their lowest bits */
 	size_t nr_ids;
-	bool has_build_ids; /* one of them asked for build-ids in MMAP2 */
+	bool has_build_ids; /* one event has attr.build_id: build-ids in MMAP2 */
 };
 
-/* A layout from sample_type and sample_id_all. */
-void op_perf_layout_make(const struct perf_event_attr *attr, struct op_perf_layout *ret_layout) OP_NONNULL;
-
 /*
- * The attribute at `bytes`, of which nr_bytes are there. 0 and, when not NULL, how many it takes; -EBADMSG: it says a size that
- * it cannot have.
+ * Reads the attribute at `bytes`. 0 and the size of the attribute in *ret_bytes, which may be NULL;
+ * -EBADMSG: an impossible size.
  */
 int op_perf_attr_read(const uint8_t *bytes, size_t nr_bytes, bool swapped, struct perf_event_attr *ret_attr, size_t *ret_bytes)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
@@ -60,25 +62,32 @@ int op_perf_attr_read(const uint8_t *bytes, size_t nr_bytes, bool swapped, struc
 int op_perf_events_add(struct op_perf_events *events, const struct perf_event_attr *attr,
 		       uint32_t *ret_event) OP_NONNULL OP_MUST_CHECK;
 
-/* An identifier of an event; one that is known keeps its event. 0; -E2BIG; -ENOMEM. */
+/* Adds an identifier of an event; a known identifier keeps its event. 0; -E2BIG; -ENOMEM. */
 int op_perf_events_add_id(struct op_perf_events *events, uint64_t id, uint32_t event) OP_NONNULL OP_MUST_CHECK;
 
-/* Names an event, or OP_PERF_NO_EVENT, by at most nr_bytes. The first name stays. 0 or -ENOMEM. */
+/*
+ * Names an event by at most nr_bytes; the first name stays, OP_PERF_NO_EVENT is ignored. 0 or
+ * -ENOMEM.
+ */
 int op_perf_events_name(struct op_perf_events *events, uint32_t event, const char *name, size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* The event of an identifier, or OP_PERF_NO_EVENT. */
 uint32_t op_perf_events_find(const struct op_perf_events *events, uint64_t id) OP_NONNULL;
 
 /*
- * The event of a sample with nr_bytes behind its header, or of another record by its sample_id. The only one is meant by every
- * record; the first by one without identifier, as perf has it. OP_PERF_NO_EVENT: an identifier of no event.
+ * The event of a sample with nr_bytes behind its header, or of another record by its sample_id. As
+ * in perf, a single event has all records, and the first event has the records without identifier.
+ * OP_PERF_NO_EVENT: an unknown identifier.
  */
 uint32_t op_perf_events_of_sample(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
 				  bool swapped) OP_NONNULL;
 uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
 				  bool swapped) OP_NONNULL;
 
-/* True when samples have an identifier and the events agree on where it is, in other records as well; or there is one event only. */
+/*
+ * True when there is one event, or all events have an identifier at the same position of samples
+ * and of other records.
+ */
 bool op_perf_events_are_told_apart(const struct op_perf_events *events) OP_NONNULL;
 
 void op_perf_events_free(struct op_perf_events *events) OP_NONNULL;

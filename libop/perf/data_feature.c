@@ -7,18 +7,19 @@
 #include "libop/base/text.h"
 
 #define HEADER_BYTES      sizeof(struct perf_event_header)
-#define BUILD_ID_OFFSET   12u /* in an entry: header, pid, then 20 bytes, their number and three of padding */
+/* An entry: header, pid, 20 bytes of build-id, their number, three bytes of padding, name. */
+#define BUILD_ID_OFFSET   12u
 #define BUILD_ID_NAME     36u
 #define BUILD_ID_HAS_SIZE (1u << 15) /* in misc */
 #define NAME_MAX_BYTES    4096u
 
 struct named_id {
 	struct op_hlink link;
-	struct op_perf_build_id id;
+	struct op_build_id id;
 	char name[];
 };
 
-/* What is left of a section. */
+/* The rest of a section. */
 struct cursor {
 	const uint8_t *bytes;
 	size_t nr_bytes;
@@ -27,7 +28,7 @@ struct cursor {
 
 typedef int (*reader)(struct op_perf_features *features, struct op_perf_events *events, struct cursor *cursor);
 
-/* NULL when there is less. */
+/* NULL when fewer bytes are left. */
 static const uint8_t *take(struct cursor *cursor, size_t nr_bytes)
 {
 	const uint8_t *bytes = cursor->bytes;
@@ -48,7 +49,7 @@ static bool take_u32(struct cursor *cursor, uint32_t *ret_value)
 	return bytes;
 }
 
-/* A length and as many bytes, of which the string and its NUL are a part. */
+/* A length and as many bytes, which begin with the string and its NUL. */
 static bool take_string(struct cursor *cursor, const char **ret_string, size_t *ret_length)
 {
 	const uint8_t *bytes;
@@ -64,7 +65,24 @@ static bool take_string(struct cursor *cursor, const char **ret_string, size_t *
 	return true;
 }
 
-static int keep_string(struct cursor *cursor, char **string)
+/* The features that are one string each. The first member is not a string, so 0 means none. */
+static const size_t string_members[] = {
+	[OP_PERF_FEATURE_HOSTNAME] = offsetof(struct op_perf_features, hostname),
+	[OP_PERF_FEATURE_OS_RELEASE] = offsetof(struct op_perf_features, os_release),
+	[OP_PERF_FEATURE_VERSION] = offsetof(struct op_perf_features, version),
+	[OP_PERF_FEATURE_ARCH] = offsetof(struct op_perf_features, arch),
+	[OP_PERF_FEATURE_CPU_DESC] = offsetof(struct op_perf_features, cpu_desc),
+	[OP_PERF_FEATURE_CPU_ID] = offsetof(struct op_perf_features, cpu_id),
+};
+
+static char **string_member(struct op_perf_features *features, uint64_t feature)
+{
+	if (feature >= op_array_size(string_members) || !string_members[feature])
+		return NULL;
+	return (char **)(void *)((char *)features + string_members[feature]);
+}
+
+static int read_string(struct cursor *cursor, char **string)
 {
 	const char *found;
 	size_t length;
@@ -76,37 +94,7 @@ static int keep_string(struct cursor *cursor, char **string)
 	return *string ? 0 : -ENOMEM;
 }
 
-static int read_hostname(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->hostname);
-}
-
-static int read_os_release(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->os_release);
-}
-
-static int read_version(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->version);
-}
-
-static int read_arch(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->arch);
-}
-
-static int read_cpu_desc(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->cpu_desc);
-}
-
-static int read_cpu_id(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
-{
-	return keep_string(cursor, &features->cpu_id);
-}
-
-/* CPUs that can be, then those that were online. */
+/* Possible CPUs, then those that were online. */
 static int read_nr_cpus(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
 {
 	return take_u32(cursor, &features->nr_cpus) ? 0 : -EBADMSG;
@@ -139,7 +127,7 @@ static int read_cmdline(struct op_perf_features *features, struct op_perf_events
 	return err;
 }
 
-/* Events in the order of the attributes: attribute, number of identifiers, name, identifiers. */
+/* For each event: attribute, number of identifiers, name, identifiers. */
 static int read_event_desc(struct op_perf_features *features OP_UNUSED, struct op_perf_events *events, struct cursor *cursor)
 {
 	uint32_t nr_events, attr_bytes, nr_ids;
@@ -192,7 +180,7 @@ static int read_dir_format(struct op_perf_features *features, struct op_perf_eve
 	return 0;
 }
 
-/* Version, kind, level, ratio, and how much perf compresses at a time. */
+/* Version, kind, level, ratio, size of the uncompressed records. */
 static int read_compressed(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
 {
 	return take(cursor, 4 * sizeof(uint32_t)) && take_u32(cursor, &features->compressed_from) ? 0 : -EBADMSG;
@@ -213,13 +201,7 @@ static int read_build_ids(struct op_perf_features *features, struct op_perf_even
 
 static const reader readers[] = {
 	[OP_PERF_FEATURE_BUILD_ID] = read_build_ids,
-	[OP_PERF_FEATURE_HOSTNAME] = read_hostname,
-	[OP_PERF_FEATURE_OS_RELEASE] = read_os_release,
-	[OP_PERF_FEATURE_VERSION] = read_version,
-	[OP_PERF_FEATURE_ARCH] = read_arch,
 	[OP_PERF_FEATURE_NR_CPUS] = read_nr_cpus,
-	[OP_PERF_FEATURE_CPU_DESC] = read_cpu_desc,
-	[OP_PERF_FEATURE_CPU_ID] = read_cpu_id,
 	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,
 	[OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
 	[OP_PERF_FEATURE_PMU_MAPPINGS] = read_pmu_mappings,
@@ -231,7 +213,10 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 			 size_t nr_bytes, bool swapped)
 {
 	struct cursor cursor = { .bytes = bytes, .nr_bytes = nr_bytes, .swapped = swapped };
+	char **string = string_member(features, feature);
 
+	if (string)
+		return read_string(&cursor, string);
 	if (feature >= op_array_size(readers) || !readers[feature])
 		return 0;
 	return readers[feature](features, events, &cursor);
@@ -315,7 +300,7 @@ int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *reco
 	return 0;
 }
 
-const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name)
+const struct op_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name)
 {
 	const struct named_id *named = find(features, name, strlen(name));
 	const char *bracket = *name == '[' ? strchr(name, ']') : NULL;
@@ -334,12 +319,9 @@ void op_perf_features_free(struct op_perf_features *features)
 {
 	op_htable_visit(&features->build_ids, free_named, NULL);
 	op_htable_free(&features->build_ids);
-	free(features->hostname);
-	free(features->os_release);
-	free(features->version);
-	free(features->arch);
-	free(features->cpu_desc);
-	free(features->cpu_id);
+	for (size_t i = 0; i < op_array_size(string_members); i++)
+		if (string_members[i])
+			free(*string_member(features, i));
 	free(features->cmdline);
 	*features = (struct op_perf_features){ 0 };
 }

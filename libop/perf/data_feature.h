@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The feature sections of a perf.data file, which say where and how it was recorded. Source: perf.data-file-format.txt in the
- * kernel's tools/perf/Documentation. Nothing in them is trusted: every length is checked, what is not known is passed over. One
- * thread.
+ * The feature sections of a perf.data file: where and how it was recorded. Source:
+ * perf.data-file-format.txt in tools/perf/Documentation of the kernel. Every length is checked, and
+ * unknown sections are skipped. One thread.
  */
 #ifndef OP_PERF_FEATURE_H
 #define OP_PERF_FEATURE_H
@@ -30,26 +30,20 @@ enum op_perf_feature {
 	OP_PERF_FEATURE_COMPRESSED = 27,
 };
 
-struct op_perf_build_id {
-	uint8_t bytes[OP_BUILD_ID_BYTES_MAX];
-	uint8_t nr_bytes;
-};
-
 struct op_perf_features {
-	/* As the file has them, NULL where it says nothing. */
-	char *hostname, *os_release, *version, *arch, *cpu_desc, *cpu_id;
-	char *cmdline;            /* the words with blanks between them */
-	uint32_t nr_cpus;         /* 0: not told */
-	uint64_t dir_version;     /* 0: not in a directory, or in one alone */
-	uint32_t compressed_from; /* bytes at most in the original of a compressed record; 0: not told */
-	bool has_pmus;            /* there was a list of PMUs */
-	uint32_t ibs_pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of AMD's samplers; 0: not told */
+	uint32_t nr_cpus;         /* 0: not known, as with the others */
+	uint32_t compressed_from; /* the largest uncompressed size of a compressed record */
+	uint64_t dir_version;     /* of a directory with several files */
+	bool has_pmus;            /* the file has a list of PMUs */
+	uint32_t ibs_pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of AMD's samplers */
+	char *hostname, *os_release, *version, *arch, *cpu_desc, *cpu_id; /* NULL: not known */
+	char *cmdline; /* the words, joined by blanks */
 	struct op_htable build_ids;
 };
 
 /*
- * True for an event whose samples have the registers of an IBS sampler: by what was recognised, by PMU or, where the file has no list of PMUs,
- * by name.
+ * True for an event whose samples have the registers of an IBS sampler. That is known from samples
+ * (data_shape.h), from the PMU or, in a file without a list of PMUs, from the name of the event.
  */
 bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event,
 		    enum op_ibs_kind *ret_kind) OP_NONNULL OP_MUST_CHECK;
@@ -57,16 +51,18 @@ bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_per
 /* True for an event of an IBS sampler that was recorded without the registers. */
 bool op_perf_lacks_registers(const struct op_perf_features *features, const struct op_perf_event *event) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes one section in. 0, also for one that opd does not know; -EBADMSG: it does not hold what it should; -ENOMEM. */
+/* Reads one section. 0, also for an unknown one; -EBADMSG: damaged; -ENOMEM. */
 int op_perf_feature_read(struct op_perf_features *features, struct op_perf_events *events, uint64_t feature, const uint8_t *bytes,
 			 size_t nr_bytes, bool swapped) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
-/* One entry of the list of build-ids, a record with a header. 0, -EBADMSG or -ENOMEM. */
+/* Reads one entry of the list of build-ids, a record with a header. 0, -EBADMSG or -ENOMEM. */
 int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *record, size_t nr_bytes,
 			  bool swapped) OP_NONNULL OP_MUST_CHECK;
 
-/* The build-id of an image by the name that mappings have, also [kernel.kallsyms] with a symbol behind it; NULL: the file does not say. */
-const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name) OP_NONNULL;
+/*
+ * The build-id of an image by its name in mappings, also [kernel.kallsyms]SYMBOL; NULL: not known.
+ */
+const struct op_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name) OP_NONNULL;
 
 void op_perf_features_free(struct op_perf_features *features) OP_NONNULL;
 

@@ -22,7 +22,7 @@ void op_perf_input_close(struct op_perf_input *input)
 	input->buffer = NULL;
 }
 
-/* Bytes that may still be read behind those in the buffer. */
+/* Bytes to read behind those in the buffer. */
 static uint64_t unread(const struct op_perf_input *input)
 {
 	uint64_t at = input->offset + (input->end - input->begin);

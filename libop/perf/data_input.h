@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The bytes of a perf.data file in order, from a file or a pipe, and numbers in either byte order. One thread.
- */
+/* Buffered reading of a perf.data file or a pipe, and numbers in either byte order. One thread. */
 #ifndef OP_PERF_INPUT_H
 #define OP_PERF_INPUT_H
 
 #include "libop/base/compiler.h"
 #include "libop/base/stop.h"
 
-#define OP_PERF_INPUT_BYTES (256u * 1024) /* what can be asked for in one piece */
+#define OP_PERF_INPUT_BYTES (256u * 1024) /* the largest piece that can be peeked at */
 
 struct op_perf_input {
 	int fd; /* the caller's */
 	uint8_t *buffer;
-	size_t begin, end; /* what was read and not yet consumed */
+	size_t begin, end; /* the bytes that were read and not consumed */
 	uint64_t offset;   /* of the byte at begin, in the file */
-	uint64_t until;    /* nothing is read from there on; UINT64_MAX: to the end */
-	const struct op_stop *stop; /* reading ends with -EINTR; the caller's. NULL: it does not */
+	uint64_t until;    /* reading ends here; UINT64_MAX: at the end of the file */
+	const struct op_stop *stop; /* makes reading return -EINTR; the caller's. NULL: none */
 };
 
-/* From the descriptor's position, which is `offset` in the file. 0 or -ENOMEM. */
+/* Reads from the current position of fd, which is `offset` in the file. 0 or -ENOMEM. */
 int op_perf_input_open(struct op_perf_input *input, int fd, uint64_t offset) OP_NONNULL OP_MUST_CHECK;
 void op_perf_input_close(struct op_perf_input *input) OP_NONNULL;
 
-/* Bytes that are left, at most OP_PERF_INPUT_BYTES: 0 at the end. Or -errno. */
+/*
+ * Fills the buffer up to nr_wanted bytes, if the file has them. The bytes in the buffer, 0 at the
+ * end, or -errno.
+ */
 ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
 
 static inline ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted)
@@ -34,12 +35,13 @@ static inline ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_
 }
 
 /*
- * The next nr_bytes, at most OP_PERF_INPUT_BYTES, in one piece, valid until the next call. 0; -ENODATA: there are fewer; another
- * -errno of read(2).
+ * The next nr_bytes, at most OP_PERF_INPUT_BYTES, in one piece, valid until the next call. 0;
+ * -ENODATA: fewer are left; another -errno of read(2).
  */
 int op_perf_input_peek_slow(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
-OP_NONNULL OP_MUST_CHECK static inline int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
+OP_NONNULL OP_MUST_CHECK
+static inline int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
 {
 	if (op_unlikely(input->end - input->begin < nr_bytes))
 		return op_perf_input_peek_slow(input, nr_bytes, ret_bytes);
@@ -47,10 +49,10 @@ OP_NONNULL OP_MUST_CHECK static inline int op_perf_input_peek(struct op_perf_inp
 	return 0;
 }
 
-/* Consumes bytes, also more than were peeked at. 0; -ENODATA: there are fewer; -errno. */
+/* Consumes bytes, also more than were peeked at. 0; -ENODATA: fewer are left; another -errno. */
 int op_perf_input_skip(struct op_perf_input *input, uint64_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* Goes to another place of a file. 0 or -errno. */
+/* Moves to an offset of a file. 0 or -errno. */
 int op_perf_input_seek(struct op_perf_input *input, uint64_t offset) OP_NONNULL OP_MUST_CHECK;
 
 static inline uint16_t op_perf_u16(const void *bytes, bool swapped)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/perf/data_open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "libop/perf/data_reader.h"
+#include "libop/base/file.h"
 #include "libop/base/sys.h"
 
 #define MAGIC             0x32454c4946524550u /* PERFILE2 */
@@ -11,9 +13,10 @@
 #define ATTR_SIZE_MAX     4096u
 #define SECTION_MAX_BYTES (64u * 1024 * 1024)
 #define IDS_AT_ONCE       512u
+#define PIPE_HEADER_BYTES 16u
 #define WORD              sizeof(uint64_t)
 
-/* The header of a file, as the words it is made of. */
+/* The header of a file, in words. */
 enum {
 	WORD_MAGIC,
 	WORD_SIZE,
@@ -30,7 +33,7 @@ enum {
 
 struct opening {
 	struct op_perf_data *data;
-	int dir_fd; /* what was named, and */
+	int dir_fd; /* the descriptor of the caller */
 	int fd;	    /* the file with the header */
 	uint64_t file_bytes;
 	uint64_t words[NR_WORDS];
@@ -43,23 +46,16 @@ static int refuse(struct opening *opening, const char *why)
 	return -EBADMSG;
 }
 
-/* All of it, at a place of the file. -ENODATA: it is not all there. */
+/* -ENODATA: the file is too short. */
 static int read_at(const struct opening *opening, void *bytes, size_t nr_bytes, uint64_t offset)
 {
 	size_t nr_read = 0;
+	int err;
 
 	if (offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
 		return -ENODATA;
-	while (nr_read < nr_bytes) {
-		ssize_t nr = op_sys_pread(opening->fd, (uint8_t *)bytes + nr_read, nr_bytes - nr_read, (off_t)(offset + nr_read));
-
-		if (nr == -EINTR)
-			continue;
-		if (nr <= 0)
-			return nr < 0 ? (int)nr : -ENODATA;
-		nr_read += (size_t)nr;
-	}
-	return 0;
+	err = op_file_read_at(opening->fd, bytes, nr_bytes, (off_t)offset, &nr_read);
+	return !err && nr_read < nr_bytes ? -ENODATA : err;
 }
 
 /* ---- a file through a pipe ---- */
@@ -121,7 +117,7 @@ static int read_ids(const struct opening *opening, uint32_t event, uint64_t offs
 	return 0;
 }
 
-/* An attribute, and where its identifiers are. */
+/* An attribute, followed by the position of its identifiers. */
 static int read_attr(const struct opening *opening, uint64_t offset, size_t attr_size)
 {
 	struct op_perf_data *data = opening->data;
@@ -181,21 +177,26 @@ static bool has_feature(const uint64_t *words, unsigned int feature)
 }
 
 /*
- * The bits are an array of longs of whoever wrote the file, and nothing says how long these are. In the other byte order it matters: as perf has it, they are
- * those of 32 bits when that, and not 64 bits, gives the name of the host, which perf always writes.
+ * The feature bits are an array of longs of the writer, and the file does not say how long these
+ * are. That matters in the other byte order. perf always writes the name of the host: as perf does,
+ * take longs of 32 bits when only these give that feature.
  */
-static void settle_features(struct opening *opening)
+static void choose_feature_bits(struct opening *opening)
 {
 	uint64_t other[NR_WORDS];
 
 	memcpy(other, opening->words, sizeof(other));
 	for (size_t i = WORD_FEATURES; i < NR_WORDS; i++)
 		other[i] = other[i] << 32 | other[i] >> 32;
-	if (opening->data->swapped && !has_feature(opening->words, OP_PERF_FEATURE_HOSTNAME) && has_feature(other, OP_PERF_FEATURE_HOSTNAME))
+	if (opening->data->swapped && !has_feature(opening->words, OP_PERF_FEATURE_HOSTNAME) &&
+	    has_feature(other, OP_PERF_FEATURE_HOSTNAME))
 		memcpy(opening->words, other, sizeof(other));
 }
 
-/* The table of sections stands behind the records, one for each bit. Where the file is cut before, the records tell where. */
+/*
+ * The table of sections, one for each bit, stands behind the records. A file that was cut before it
+ * is reported when the records end.
+ */
 static int read_features(const struct opening *opening)
 {
 	struct op_perf_data *data = opening->data;
@@ -211,7 +212,7 @@ static int read_features(const struct opening *opening)
 			continue;
 		err = read_at(opening, section, sizeof(section), at);
 		if (err == -ENODATA) {
-			op_perf_reader_trouble(data, at, "the list of features ends too soon", 0);
+			op_perf_trouble_note(&data->trouble, data->part->name, at, "the list of features ends too soon", 0);
 			return 0;
 		}
 		if (!err)
@@ -220,7 +221,7 @@ static int read_features(const struct opening *opening)
 		if (err == -ENOMEM)
 			return err;
 		if (err)
-			op_perf_reader_trouble(data, at, "a feature section is damaged", 0);
+			op_perf_trouble_note(&data->trouble, data->part->name, at, "a feature section is damaged", 0);
 		at += sizeof(section);
 	}
 	return 0;
@@ -261,7 +262,7 @@ static int read_file_header(struct opening *opening)
 		return refuse(opening, "its header is not whole");
 	for (size_t i = 0; !err && i < NR_WORDS; i++)
 		opening->words[i] = op_perf_u64(bytes + i * WORD, data->swapped);
-	settle_features(opening);
+	choose_feature_bits(opening);
 	if (!err)
 		err = read_attrs(opening);
 	return err ? err : begin_records(opening);
@@ -273,7 +274,7 @@ static int read_header(struct opening *opening)
 	bool is_seekable = lseek(opening->fd, 0, SEEK_SET) >= 0;
 	const uint8_t *bytes;
 	uint64_t magic, size;
-	int err = op_perf_input_peek(&data->part->input, OP_PERF_PIPE_HEADER_BYTES, &bytes);
+	int err = op_perf_input_peek(&data->part->input, PIPE_HEADER_BYTES, &bytes);
 
 	if (err)
 		return err == -ENODATA ? refuse(opening, "it is shorter than the header of a perf.data file") : err;
@@ -284,7 +285,7 @@ static int read_header(struct opening *opening)
 	if (magic != MAGIC && !data->swapped)
 		return refuse(opening, "it is not a perf.data file");
 	size = op_perf_u64(bytes + WORD, data->swapped);
-	data->is_pipe = size == OP_PERF_PIPE_HEADER_BYTES;
+	data->is_pipe = size == PIPE_HEADER_BYTES;
 	if (data->is_pipe)
 		return op_perf_input_skip(&data->part->input, size);
 	if (size < NR_WORDS * WORD)
@@ -316,7 +317,7 @@ static int open_main_of_dir(struct opening *opening, int *ret_fd)
 	return err;
 }
 
-/* The file with the header: what was named, or the first of a directory. */
+/* The file with the header: the caller's, or the first one of a directory. */
 static int open_main(struct opening *opening, bool is_dir)
 {
 	struct op_perf_data *data = opening->data;
@@ -325,9 +326,9 @@ static int open_main(struct opening *opening, bool is_dir)
 	if (err)
 		return err;
 	opening->fd = is_dir ? own_fd : opening->dir_fd;
-	err = op_perf_part_add(data, opening->fd, own_fd, is_dir ? MAIN_NAME : "");
+	err = op_perf_parts_add(&data->parts, opening->fd, own_fd, is_dir ? MAIN_NAME : "");
 	if (!err)
-		data->part = data->parts[0];
+		data->part = data->parts.parts[0];
 	return err;
 }
 
@@ -338,10 +339,10 @@ static int open_others(struct opening *opening, bool is_dir)
 
 	if (!is_dir)
 		return data->features.dir_version ? refuse(opening, "it is a part of a directory: name the directory") : 0;
-	err = op_perf_parts_open(data, opening->dir_fd);
+	err = op_perf_parts_add_dir(&data->parts, opening->dir_fd, &data->trouble);
 	if (err == -E2BIG)
 		return refuse(opening, "the directory has too many files");
-	if (!err && data->is_pipe && data->nr_parts > 1)
+	if (!err && data->is_pipe && data->parts.nr_parts > 1)
 		return refuse(opening, "the first file of the directory is none that perf record writes there");
 	return err;
 }
@@ -372,7 +373,7 @@ int op_perf_data_open(int fd, const struct op_stop *stop, struct op_perf_data **
 
 	if (!data)
 		return -ENOMEM;
-	data->stop = stop;
+	data->parts.stop = stop;
 	data->translator.events = &data->events;
 	data->translator.features = &data->features;
 	err = open_all(&opening);

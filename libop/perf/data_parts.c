@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The files with records: one, or those of a directory that `perf record --threads` made. */
+#include "libop/perf/data_parts.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include "libop/base/grow.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
-#include "libop/perf/data_reader.h"
 
 #define PREFIX "data."
 
@@ -27,45 +27,35 @@ static void close_part(struct op_perf_part *part)
 	free(part);
 }
 
-static struct op_perf_part *make_part(int fd, int own_fd, const char *name)
+int op_perf_parts_add(struct op_perf_parts *parts, int fd, int own_fd, const char *name)
 {
 	struct op_perf_part *part = calloc(1, sizeof(*part));
 
-	if (!part)
-		return NULL;
-	if (op_perf_input_open(&part->input, fd, 0) < 0) {
+	if (!part || op_perf_input_open(&part->input, fd, 0) < 0) {
 		free(part);
-		return NULL;
+		if (own_fd >= 0)
+			close(own_fd);
+		return -ENOMEM;
 	}
+	part->input.stop = parts->stop;
 	part->own_fd = own_fd;
 	snprintf(part->name, sizeof(part->name), "%s", name);
-	return part;
-}
-
-int op_perf_part_add(struct op_perf_data *data, int fd, int own_fd, const char *name)
-{
-	struct op_perf_part *part = make_part(fd, own_fd, name);
-
-	if (part && op_grow(&data->parts, &data->parts_capacity, data->nr_parts + 1)) {
-		part->input.stop = data->stop;
-		data->parts[data->nr_parts++] = part;
-		return 0;
-	}
-	if (part)
+	if (!op_grow(&parts->parts, &parts->capacity, parts->nr_parts + 1)) {
 		close_part(part);
-	else if (own_fd >= 0)
-		close(own_fd);
-	return -ENOMEM;
+		return -ENOMEM;
+	}
+	parts->parts[parts->nr_parts++] = part;
+	return 0;
 }
 
-void op_perf_parts_close(struct op_perf_data *data)
+void op_perf_parts_close(struct op_perf_parts *parts)
 {
-	for (size_t i = 0; i < data->nr_parts; i++)
-		close_part(data->parts[i]);
-	free(data->parts);
+	for (size_t i = 0; i < parts->nr_parts; i++)
+		close_part(parts->parts[i]);
+	free(parts->parts);
 }
 
-static int compare(const void *left, const void *right)
+static int compare_numbers(const void *left, const void *right)
 {
 	const uint32_t *a = left, *b = right;
 
@@ -87,18 +77,15 @@ static int read_numbers(DIR *dir, struct numbers *numbers)
 			return -E2BIG;
 		numbers->numbers[numbers->nr++] = (uint32_t)number;
 	}
-	qsort(numbers->numbers, numbers->nr, sizeof(numbers->numbers[0]), compare);
+	qsort(numbers->numbers, numbers->nr, sizeof(numbers->numbers[0]), compare_numbers);
 	return 0;
 }
 
-static int open_part(struct op_perf_data *data, int dir_fd, uint32_t number)
+static int open_part(struct op_perf_parts *parts, int dir_fd, const char *name)
 {
-	char name[sizeof(data->part->name)];
 	struct stat st;
-	int fd, err;
+	int fd = op_sys_openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
 
-	snprintf(name, sizeof(name), PREFIX "%" PRIu32, number);
-	fd = op_sys_openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	if (fd < 0)
 		return fd;
 	err = op_sys_fstat(fd, &st);
@@ -108,26 +95,18 @@ static int open_part(struct op_perf_data *data, int dir_fd, uint32_t number)
 		close(fd);
 		return err;
 	}
-	err = op_perf_part_add(data, fd, fd, name);
-	if (err)
-		return err;
-	data->parts[data->nr_parts - 1]->data_end = (uint64_t)st.st_size;
-	return 0;
+	err = op_perf_parts_add(parts, fd, fd, name);
+	if (!err)
+		parts->parts[parts->nr_parts - 1]->data_end = (uint64_t)st.st_size;
+	return err;
 }
 
-/* perf numbers them from 0 on. */
-static void note_missing(struct op_perf_data *data, uint32_t number)
-{
-	op_perf_reader_trouble(data, 0, "it is not there", 0);
-	if (!data->trouble.nr_more)
-		snprintf(data->trouble.file, sizeof(data->trouble.file), PREFIX "%" PRIu32, number);
-}
-
-int op_perf_parts_open(struct op_perf_data *data, int dir_fd)
+int op_perf_parts_add_dir(struct op_perf_parts *parts, int dir_fd, struct op_perf_trouble *trouble)
 {
 	int copy_fd = op_sys_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err;
 	struct numbers numbers = { .nr = 0 };
-	uint32_t expected = 0;
+	char name[OP_PERF_FILE_NAME_BYTES];
+	uint32_t expected = 0; /* perf numbers the files from 0 on */
 	DIR *dir;
 
 	if (copy_fd < 0)
@@ -140,10 +119,13 @@ int op_perf_parts_open(struct op_perf_data *data, int dir_fd)
 	err = read_numbers(dir, &numbers);
 	closedir(dir);
 	for (size_t i = 0; !err && i < numbers.nr; i++) {
-		if (numbers.numbers[i] != expected)
-			note_missing(data, expected);
+		if (numbers.numbers[i] != expected) {
+			snprintf(name, sizeof(name), PREFIX "%" PRIu32, expected);
+			op_perf_trouble_note(trouble, name, 0, "it is not there", 0);
+		}
 		expected = numbers.numbers[i] + 1;
-		err = open_part(data, dir_fd, numbers.numbers[i]);
+		snprintf(name, sizeof(name), PREFIX "%" PRIu32, numbers.numbers[i]);
+		err = open_part(parts, dir_fd, name);
 	}
 	return err;
 }

@@ -7,7 +7,7 @@
 
 #define WORD sizeof(uint64_t)
 
-/* A place in a sample. */
+/* A position in a sample. */
 struct cursor {
 	const uint8_t *body;
 	size_t at, nr_bytes;
@@ -32,7 +32,7 @@ static bool take_word(struct cursor *cursor, uint64_t *ret_word)
 	return true;
 }
 
-/* PERF_SAMPLE_READ: one count, or those of a group, each with what read_format adds. */
+/* PERF_SAMPLE_READ: one count or those of a group, each with the fields of read_format. */
 static bool skip_read(struct cursor *cursor, uint64_t read_format)
 {
 	uint64_t times = !!(read_format & PERF_FORMAT_TOTAL_TIME_ENABLED) + !!(read_format & PERF_FORMAT_TOTAL_TIME_RUNNING);
@@ -43,7 +43,9 @@ static bool skip_read(struct cursor *cursor, uint64_t read_format)
 	return skip_words(cursor, times) && nr <= cursor->nr_bytes && skip_words(cursor, nr * each);
 }
 
-/* Up to the end of the call chain, of which *ret_nr_words are; 0 where the event has none. */
+/*
+ * Skips up to the end of the call chain; *ret_nr_words are its words, 0 for an event without one.
+ */
 static bool skip_to_raw(struct cursor *cursor, const struct op_perf_event *event, uint64_t *ret_nr_words)
 {
 	*ret_nr_words = 0;
@@ -51,7 +53,9 @@ static bool skip_to_raw(struct cursor *cursor, const struct op_perf_event *event
 		return false;
 	if (event->attr.sample_type & PERF_SAMPLE_READ && !skip_read(cursor, event->attr.read_format))
 		return false;
-	return !(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN) || (take_word(cursor, ret_nr_words) && skip_words(cursor, *ret_nr_words));
+	if (!(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN))
+		return true;
+	return take_word(cursor, ret_nr_words) && skip_words(cursor, *ret_nr_words);
 }
 
 int op_perf_chain(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_words,

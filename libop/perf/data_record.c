@@ -7,18 +7,20 @@
 #include "libop/perf/data_raw.h"
 #include "libop/perf/data_shape.h"
 
-#define MADE_UP_FORK    (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
-#define MISC_LOST_TO_FILTER (1u << 15) /* misc of a LOST_SAMPLES: PERF_RECORD_MISC_LOST_SAMPLES_BPF of perf's event.h */
+/* a FORK of perf for a running process: PERF_RECORD_MISC_FORK_EXEC */
+#define MISC_MADE_UP_FORK   (1u << 13)
+/* of LOST_SAMPLES: PERF_RECORD_MISC_LOST_SAMPLES_BPF of perf's event.h */
+#define MISC_LOST_TO_FILTER (1u << 15)
 #define WORDS_OF_HEADER 1u
-#define MMAP_NAME       32u /* where the name begins: two numbers of 32 bits and three of 64 */
+#define MMAP_NAME       32u /* the name stands behind two numbers of 32 bits and three of 64 */
 #define MMAP2_NAME      64u
 #define MMAP2_ID        32u
-#define MMAP2_ID_BYTES  4u /* the length of the build-id, which stands behind it */
+#define MMAP2_ID_BYTES  4u /* the length of the build-id, with padding; the build-id follows */
 #define KSYMBOL_NAME    16u
 #define TASK_TIME       16u
 #define UNKNOWN_PID     UINT32_MAX
 
-/* A record on its way. */
+/* The record that is being translated. */
 struct source {
 	struct op_perf_translator *translator;
 	const struct perf_event_header *header;
@@ -42,7 +44,7 @@ static uint64_t u64_at(const struct source *source, size_t offset)
 	return op_perf_u64(source->body + offset, source->swapped);
 }
 
-/* ---- what is made ---- */
+/* ---- writing a record ---- */
 
 static uint64_t stamp(struct op_perf_translator *translator, bool has_time, uint64_t time_ns)
 {
@@ -53,7 +55,7 @@ static uint64_t stamp(struct op_perf_translator *translator, bool has_time, uint
 	return time_ns;
 }
 
-/* The header of what is made, of nr_words with it. */
+/* Writes the header of a record of nr_words, header included. Returns the place behind it. */
 static uint64_t *begin(struct source *source, enum op_perf_kind kind, uint32_t type, uint16_t misc, size_t nr_words)
 {
 	uint64_t *out = source->translator->out;
@@ -74,7 +76,7 @@ static uint64_t pair_of(uint32_t first, uint32_t second)
 	return word;
 }
 
-/* sample_id as opd's events have it. */
+/* Writes the sample_id of opd's events. */
 static void put_who(const struct source *source, uint64_t *at)
 {
 	const struct op_perf_layout *layout = source->layout;
@@ -97,22 +99,23 @@ static enum op_perf_has_raw find_raw(const struct op_perf_translator *translator
 
 	if (op_perf_is_ibs(translator->features, event, &kind))
 		return OP_PERF_RAW_IBS;
-	return op_perf_may_be_ibs(translator->features, event) && translator->nr_looks[index] < OP_PERF_LOOKS_MAX ? OP_PERF_RAW_MAYBE
-														 : OP_PERF_RAW_NONE;
+	if (op_perf_may_be_ibs(translator->features, event) && translator->nr_looks[index] < OP_PERF_LOOKS_MAX)
+		return OP_PERF_RAW_MAYBE;
+	return OP_PERF_RAW_NONE;
 }
 
-/* Whether opd has, or may have, a use for PERF_SAMPLE_RAW of the record's event. */
+/* True when PERF_SAMPLE_RAW of this event has, or may have, IBS registers. */
 static bool has_registers(const struct source *source)
 {
 	struct op_perf_translator *translator = source->translator;
 	uint8_t *has_raw = &translator->has_raw[source->record->event];
 
-	if (op_unlikely(*has_raw == OP_PERF_RAW_UNTOLD || *has_raw == OP_PERF_RAW_MAYBE))
+	if (op_unlikely(*has_raw == OP_PERF_RAW_UNKNOWN || *has_raw == OP_PERF_RAW_MAYBE))
 		*has_raw = (uint8_t)find_raw(translator, source->record->event);
 	return *has_raw != OP_PERF_RAW_NONE;
 }
 
-/* Behind the fixed fields. Where it is cut short, it is empty, and -EBADMSG. */
+/* Writes the call chain behind the fixed fields. One that is cut short becomes empty: -EBADMSG. */
 static int put_chain(struct source *source, uint64_t **at_after)
 {
 	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
@@ -132,7 +135,7 @@ static int put_chain(struct source *source, uint64_t **at_after)
 	return err;
 }
 
-static void look_at_registers(struct source *source, const uint8_t *raw, uint32_t raw_bytes)
+static void check_registers(struct source *source, const uint8_t *raw, uint32_t raw_bytes)
 {
 	struct op_perf_translator *translator = source->translator;
 	uint32_t event = source->record->event;
@@ -141,7 +144,10 @@ static void look_at_registers(struct source *source, const uint8_t *raw, uint32_
 	op_perf_recognise(translator->events, event, raw, raw_bytes, translator->out[WORDS_OF_HEADER + 1]);
 }
 
-/* Behind the other fields. What is cut short is left out, and -EBADMSG; the decoder finds that it is. */
+/*
+ * Writes the registers behind the other fields. Without those that are cut short: -EBADMSG; the
+ * decoder will count it.
+ */
 static int put_registers(struct source *source, uint64_t *at)
 {
 	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
@@ -153,7 +159,7 @@ static int put_registers(struct source *source, uint64_t *at)
 	if (op_perf_raw(event, source->body, source->nr_bytes, source->swapped, &raw, &raw_bytes) < 0)
 		return -EBADMSG;
 	if (op_unlikely(source->translator->has_raw[source->record->event] == OP_PERF_RAW_MAYBE))
-		look_at_registers(source, raw, raw_bytes);
+		check_registers(source, raw, raw_bytes);
 	raw_bytes = (uint32_t)op_min_u64(raw_bytes, OP_PERF_RAW_BYTES_MAX);
 	nr_words = (sizeof(raw_bytes) + raw_bytes + sizeof(*at) - 1) / sizeof(*at);
 	at[nr_words - 1] = 0;
@@ -163,7 +169,7 @@ static int put_registers(struct source *source, uint64_t *at)
 	return 0;
 }
 
-/* Of no event that the file has, or too short for the fields of its event: no more than the identifier, and what was too short is damaged. */
+/* A sample of an unknown event, or too short for its event. Only the identifier is written. */
 static int take_damaged(struct source *source)
 {
 	const struct op_perf_events *events = source->translator->events;
@@ -207,7 +213,7 @@ static int take_sample(struct source *source)
 	return err ? err : raw_err;
 }
 
-static bool tells_lost_samples(const struct source *source)
+static bool has_lost_count(const struct source *source)
 {
 	uint32_t event = source->record->event;
 
@@ -228,18 +234,18 @@ static int take_lost(struct source *source)
 	if (source->nr_bytes < 16)
 		return -EBADMSG;
 	source->record->event = event_of_id(source, u64_at(source, 0));
-	out = begin(source, tells_lost_samples(source) ? OP_PERF_LOST_AGAIN : OP_PERF_RING, PERF_RECORD_LOST, 0, WORDS_OF_HEADER + 2);
+	out = begin(source, has_lost_count(source) ? OP_PERF_LOST_AGAIN : OP_PERF_RING, PERF_RECORD_LOST, 0, WORDS_OF_HEADER + 2);
 	out[0] = (uint64_t)source->record->event + 1;
 	out[1] = u64_at(source, 8);
 	return 0;
 }
 
-/* The kernel says when it was; perf does not. */
+/* LOST_SAMPLES of the kernel have a time; those of perf do not. */
 static bool is_of_perf(const struct source *source)
 {
 	int16_t time = source->layout->end_time;
 
-	return tells_lost_samples(source) && (time <= 0 || !op_perf_u64(source->end - time, source->swapped));
+	return has_lost_count(source) && (time <= 0 || !op_perf_u64(source->end - time, source->swapped));
 }
 
 static int take_lost_samples(struct source *source)
@@ -275,7 +281,7 @@ static int take_throttle(struct source *source)
 
 /* ---- records for the side band ---- */
 
-/* The name that ends a body. NULL: it does not end, or is longer than a path may be. */
+/* The name at the end of a body. NULL: it has no end, or is longer than a path. */
 static const char *name_at(const struct source *source, size_t offset, size_t *ret_words)
 {
 	const char *name = (const char *)source->body + offset;
@@ -297,8 +303,8 @@ static void put_name(uint64_t *at, const char *name, size_t nr_words)
 }
 
 /*
- * The flag alone does not say so: with another profiler on the host that asks for build-ids the kernel (6.18 seen) leaves it set
- * in the records of those that did not.
+ * The flag alone is no proof: while another profiler on the host uses build-ids, the kernel (seen
+ * with 6.18) leaves the flag set in records for others.
  */
 static bool has_build_id(const struct source *source)
 {
@@ -306,10 +312,10 @@ static bool has_build_id(const struct source *source)
 	       source->translator->events->has_build_ids;
 }
 
-/* The second part of an MMAP2: the build-id, or what the file is known by. True when it is a build-id. */
+/* Writes the second part of an MMAP2: the build-id, or device and inode. True: it is a build-id. */
 static bool put_identity(const struct source *source, const char *name, uint64_t *out)
 {
-	const struct op_perf_build_id *known = op_perf_build_id_of(source->translator->features, name);
+	const struct op_build_id *known = op_perf_build_id_of(source->translator->features, name);
 	uint8_t *id = (uint8_t *)out;
 
 	if (has_build_id(source)) {
@@ -372,7 +378,7 @@ static int take_task(struct source *source)
 
 	if (source->nr_bytes < TASK_TIME + 8)
 		return -EBADMSG;
-	if (source->header->type == PERF_RECORD_FORK && (source->header->misc & MADE_UP_FORK || !u64_at(source, TASK_TIME)))
+	if (source->header->type == PERF_RECORD_FORK && (source->header->misc & MISC_MADE_UP_FORK || !u64_at(source, TASK_TIME)))
 		return 0;
 	record->time_ns = stamp(source->translator, true, u64_at(source, TASK_TIME));
 	out = begin(source, OP_PERF_SIDEBAND, source->header->type, 0, WORDS_OF_HEADER + 3 + WHO_WORDS);
@@ -434,7 +440,10 @@ static const handler handlers[] = {
 	[PERF_RECORD_KSYMBOL] = take_ksymbol,
 };
 
-/* The kernel lets the size of KSYMBOL grow (trailer_at in record.c): what was written ends with the sample_id behind the name. */
+/*
+ * The kernel writes too large a size in KSYMBOL (trailer_at in record.c): the record ends behind
+ * the name and sample_id.
+ */
 static size_t written_bytes(const struct source *source)
 {
 	size_t id_bytes = (size_t)source->translator->events->events[0].layout.end_bytes, nr_bytes = source->nr_bytes;
@@ -446,7 +455,7 @@ static size_t written_bytes(const struct source *source)
 	return nr_bytes < source->nr_bytes ? nr_bytes : source->nr_bytes;
 }
 
-/* Who, when and where from sample_id, which stands at the end of every record but a sample. */
+/* Takes event, time and CPU from sample_id, which ends every record except a sample. */
 static int take_with_id(struct source *source, handler handle)
 {
 	const struct op_perf_events *events = source->translator->events;

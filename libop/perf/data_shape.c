@@ -3,7 +3,10 @@
 
 #define SKID_BYTES 4096u
 
-/* The kernel gives precise cycles and ops to ibs_op. No other event of these types has data of its own. */
+/*
+ * The kernel gives precise cycles and micro-ops to ibs_op. No other event of these types has raw
+ * data.
+ */
 static bool may_be_forwarded(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_RAW;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What an event's samples are, found from the samples: where a perf.data file has no list of PMUs, because it was cut or perf was killed, and
- * where the kernel had AMD's sampler take the samples of another event (cycles:P). Registers of IBS are taken for such when everything
- * about them is as it should be, and their address is where the sample is, or near (doc/ibs.md). One thread.
+ * Recognises IBS registers by the contents of samples. That is needed for a perf.data file without
+ * a list of PMUs (it was cut, or perf was killed), and when the kernel used AMD's sampler for
+ * another event (cycles:P). Raw data are IBS registers when they decode without any doubt and their
+ * address is at or near that of the sample (doc/ibs.md). One thread.
  */
 #ifndef OP_PERF_SHAPE_H
 #define OP_PERF_SHAPE_H
@@ -11,10 +12,13 @@
 #include "libop/perf/data_event.h"
 #include "libop/perf/data_feature.h"
 
-/* Whether an event's PERF_SAMPLE_RAW may be registers of IBS though nothing says so. */
+/* True when PERF_SAMPLE_RAW of an event may be IBS registers although the file does not say so. */
 bool op_perf_may_be_ibs(const struct op_perf_features *features, const struct op_perf_event *event) OP_NONNULL OP_MUST_CHECK;
 
-/* Looks at the raw data of a sample of an event of which that holds. True: it is recognised now, and all others of its PMU with it. */
+/*
+ * Checks the raw data of a sample of such an event. True: the event and all others of its PMU are
+ * now known as IBS.
+ */
 bool op_perf_recognise(struct op_perf_events *events, uint32_t event, const uint8_t *raw, uint32_t raw_bytes,
 		       uint64_t ip) OP_NONNULL;
 

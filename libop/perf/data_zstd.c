@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <zstd.h>
 
-#define BUFFER_BYTES (256u * 1024) /* more than a record has */
+#define BUFFER_BYTES (256u * 1024) /* larger than a record */
 
 int op_perf_zstd_feed(struct op_perf_zstd *zstd, const uint8_t *bytes, size_t nr_bytes, uint64_t max_bytes)
 {
@@ -23,7 +23,7 @@ int op_perf_zstd_feed(struct op_perf_zstd *zstd, const uint8_t *bytes, size_t nr
 	return 0;
 }
 
-/* One step; an output that was not filled has all that the input gives. */
+/* One step. When it does not fill the output, the input is used up. */
 static int step(struct op_perf_zstd *zstd)
 {
 	ZSTD_inBuffer in = { .src = zstd->input, .size = zstd->input_bytes };

@@ -49,7 +49,8 @@ struct ksymbol_body {
 struct namespaces_body {
 	uint32_t pid, tid;
 	uint64_t nr;
-	struct perf_ns_link_info links[]; /* by the numbers of enum perf_ns_index, which grows at the end */
+	/* by the numbers of enum perf_ns_index, which grows at the end */
+	struct perf_ns_link_info links[];
 };
 
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
@@ -61,7 +62,7 @@ static_assert(sizeof(struct ksymbol_body) == 16, "PERF_RECORD_KSYMBOL");
 #define KSYMBOL_UNREGISTER 1u
 
 /*
- * The bytes after the header and how many there are, without a trailer of trailer_bytes. NULL when there are fewer than
+ * The bytes between the header and a trailer of trailer_bytes. NULL when there are fewer than
  * need_bytes.
  */
 static const uint8_t *body(const struct perf_event_header *header, size_t need_bytes, size_t trailer_bytes, size_t *ret_bytes)
@@ -116,8 +117,10 @@ int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *re
 }
 
 /*
- * It stands at the end. Only of KSYMBOL the kernel (6.18 and before) lets the size grow from one profiler on the host to the next, as
- * perf_event_ksymbol_output in kernel/events/core.c does not set it back: there it stands behind the name, and what follows was not written.
+ * The trailer stands at the end. KSYMBOL is the exception: with several profilers on the host the
+ * kernel (up to 6.18) writes a growing size, because perf_event_ksymbol_output in
+ * kernel/events/core.c does not reset it. There the trailer stands behind the name, and the bytes
+ * behind it were not written.
  */
 static size_t trailer_at(const struct perf_event_header *header)
 {
@@ -143,8 +146,8 @@ int op_record_id(const struct perf_event_header *header, struct op_record_id *re
 }
 
 /*
- * A record of a fixed part, a string, and who and when: the fixed part is copied, the string returned. NULL when one of them is
- * not within the record.
+ * Decodes a record of a fixed part, a string and a trailer: copies the fixed part and returns the
+ * string. NULL when one of the three is not inside the record.
  */
 static const char *fixed_part_and_name(const struct perf_event_header *header, void *fixed, size_t fixed_bytes,
 				       struct op_record_id *ret_who)
@@ -234,7 +237,7 @@ int op_record_comm(const struct perf_event_header *header, struct op_comm_record
 	return 0;
 }
 
-/* What a record begins with. */
+/* Copies the first words of a record. */
 static int take_values(const struct perf_event_header *header, uint64_t *ret_values, size_t nr_values, size_t trailer_bytes)
 {
 	size_t nr_bytes;

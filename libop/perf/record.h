@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * From the bytes of a perf record to a struct. Source: perf_event_open(2), <linux/perf_event.h>.
+ * Decodes perf records into structs. Source: perf_event_open(2), <linux/perf_event.h>.
  *
- * All functions take a record whose header.size bytes are readable (op_ring_next promises that) and nothing else: lengths
- * inside are checked, and a record that does not fit is -EBADMSG. Strings and raw data are pointers into the record.
+ * The functions require only that header.size bytes are readable, as op_ring_next promises. They
+ * check all lengths inside: -EBADMSG for a record that does not fit. Strings point into the record.
+ * Any thread.
  */
 #ifndef OP_RECORD_H
 #define OP_RECORD_H
@@ -13,14 +14,17 @@
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 
-/* What opd asks for with every event; sample_id_all puts TID, TIME and IDENTIFIER at the end of other records as well. */
+/*
+ * The sample_type of every event of opd; sample_id_all adds TID, TIME and IDENTIFIER to other
+ * records.
+ */
 #define OP_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
-#define OP_SAMPLE_RECORD_BYTES 40u /* such a sample: header and four words */
+#define OP_SAMPLE_RECORD_BYTES 40u /* of a sample: header and four words */
 
-/* Separated by cgroup, the sampling events ask for this as well (Linux 5.7): the cgroup's id stands behind the rest of the sample. */
+/* With separation by cgroup (Linux 5.7): the id of the cgroup stands at the end of the sample. */
 #define OP_SAMPLE_TYPE_CGROUP (OP_SAMPLE_TYPE | PERF_SAMPLE_CGROUP)
 
-/* A sampler of IBS asks for its registers as well (libop/events/ibs.h). */
+/* A sampler of IBS adds its registers (libop/events/ibs.h). */
 #define OP_SAMPLE_TYPE_IBS(with_cgroup) (((with_cgroup) ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE) | PERF_SAMPLE_RAW)
 
 enum op_cpumode {
@@ -36,13 +40,14 @@ struct op_sample {
 	uint64_t id;	  /* of the event */
 	uint64_t ip;
 	uint64_t time_ns; /* OP_CLOCK */
-	uint32_t pid;	  /* thread group; 0 idle or in a foreign pid namespace, (uint32_t)-1 a task that is being reaped */
+	/* thread group; 0: idle or in another pid namespace; UINT32_MAX: a task that ends */
+	uint32_t pid;
 	uint32_t tid;
-	uint32_t cpu;	  /* filled by who knows the ring */
+	uint32_t cpu;	  /* not in the record: filled in by the reader of the ring */
 	enum op_cpumode mode;
 };
 
-/* Who and when, from the end of a record (sample_id_all). */
+/* The process and the time, from the end of a record (sample_id_all). */
 struct op_record_id {
 	uint32_t pid, tid;
 	uint64_t time_ns;
@@ -53,7 +58,7 @@ struct op_mmap_record {
 	struct op_record_id who;
 	uint32_t pid, tid;
 	uint64_t start, bytes, offset; /* offset in the file, bytes */
-	uint32_t maj, min;	       /* without a build-id only, like inode and generation */
+	uint32_t maj, min;	       /* only without a build-id, like inode and generation */
 	uint64_t inode, inode_generation;
 	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
 	uint8_t build_id_bytes;	       /* 0: none */
@@ -74,7 +79,7 @@ struct op_comm_record {
 };
 
 struct op_lost_record {
-	uint64_t id; /* of the event that found room again; LOST is counted for the ring */
+	uint64_t id; /* of the event that found room again; LOST counts records of the whole ring */
 	uint64_t lost;
 };
 
@@ -108,8 +113,9 @@ int op_record_sample(const struct perf_event_header *header, struct op_sample *r
 int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The same where nobody asked for build-ids (perf_event_attr.build_id): the record has none, whatever it says. While another profiler asks, Linux (6.18 seen) leaves
- * PERF_RECORD_MISC_MMAP_BUILD_ID in the records that come behind its own.
+ * The same for an event without perf_event_attr.build_id: the record has no build-id, whatever its
+ * flag says. While another profiler uses build-ids, Linux (seen with 6.18) leaves
+ * PERF_RECORD_MISC_MMAP_BUILD_ID set in records for others.
  */
 int op_record_mmap_unasked(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
 int op_record_task(const struct perf_event_header *header, struct op_task_record *ret_task) OP_NONNULL OP_MUST_CHECK;
@@ -122,10 +128,13 @@ int op_record_namespaces(const struct perf_event_header *header,
 			 struct op_namespaces_record *ret_namespaces) OP_NONNULL OP_MUST_CHECK;
 int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup) OP_NONNULL OP_MUST_CHECK;
 
-/* The cgroup's id, the last word of a sample of OP_SAMPLE_TYPE_CGROUP, or of one with PERF_SAMPLE_RAW as well. 0 or -EBADMSG. */
+/*
+ * The id of the cgroup, the last word of a sample of OP_SAMPLE_TYPE_CGROUP, also with
+ * PERF_SAMPLE_RAW. 0 or -EBADMSG.
+ */
 int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id) OP_NONNULL OP_MUST_CHECK;
 
-/* Who and when of any record but SAMPLE. */
+/* The process and the time of any record except SAMPLE. */
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tools/opimport/import.h"
-#include "libop/perf/data.h"
+#include "libop/perf/data_open.h"
 #include "libop/session/ledger_file.h"
 #include "libop/perf/record.h"
 

@@ -20,7 +20,7 @@ static bool is_own_id(const uint8_t *bytes, size_t nr_bytes)
 
 const char *opi_kernel_of_file(const struct op_perf_features *features)
 {
-	const struct op_perf_build_id *known = op_perf_build_id_of(features, PERF_NAME);
+	const struct op_build_id *known = op_perf_build_id_of(features, PERF_NAME);
 
 	return known && is_own_id(known->bytes, known->nr_bytes) ? OWN_IMAGE : NULL;
 }

@@ -8,6 +8,7 @@
 #include "libop/control/config.h"
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
+#include "libop/perf/data_open.h"
 #include "tools/opimport/main.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
