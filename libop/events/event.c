@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "libop/events/event_list.h"
+#include "libop/events/event_ibs.h"
 #include "libop/base/file.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
@@ -45,7 +45,7 @@ struct row {
 		{ event_name, NULL, text, TIMER_MIN_NS }, KIND_CLOCK, 0x200 + (nr), PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##code       \
 	}
 
-/* The numbers are in sample files: a row keeps its number for ever, and the number of a row that went is not given again. */
+/* Sample files contain the numbers: a row never changes its number, and no number is reused. */
 static const struct row rows[] = {
 	{ { "TIMER", NULL, "Timer interrupts of busy CPUs, the count is a period in ns", TIMER_MIN_NS },
 	  KIND_TIMER,
@@ -118,7 +118,7 @@ static void fill_from_row(struct op_event *event, const struct row *row)
 	event->number = row->number;
 }
 
-/* What a raw event may be called: a part of a file name, and of a specification. */
+/* A name for a raw event: it is a part of file names and of specifications. */
 static bool is_alias(const char *name)
 {
 	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
@@ -126,7 +126,7 @@ static bool is_alias(const char *name)
 	return length && !name[length] && length < OP_EVENT_NAME_BYTES && !find_row(name) && !op_ibs_event_of_session(name);
 }
 
-/* rNNN or rNNN=NAME, 1 to 16 hexadecimal digits; leading zeroes are not part of the canonical name. */
+/* rNNN or rNNN=NAME, 1 to 16 hexadecimal digits. The canonical name has no leading zeroes. */
 static bool fill_raw(struct op_event *event, const char *name)
 {
 	size_t nr_digits = strspn(name + 1, "0123456789abcdefABCDEF");
@@ -183,7 +183,7 @@ bool op_event_is_raw_number(uint32_t number)
 	return number & RAW_NUMBER_BIT;
 }
 
-/* Reads a number field; the text of what is wrong goes to `why`. */
+/* Parses a number; a message about an error goes to `why`. */
 static bool parse_field(const char *field, const char *what, uint64_t min, uint64_t max, uint64_t *ret_value, struct op_text *why)
 {
 	switch (op_parse_u64(field, min, max, ret_value)) {
@@ -250,7 +250,7 @@ static bool parse_fields(char *const fields[FIELDS], struct op_event *event, str
 	return !why->length;
 }
 
-/* The colon of a tracepoint's name is none between two fields: a name follows. */
+/* The colon in the name of a tracepoint does not end a field: a name follows it. */
 static char *after_subsystem(char *spec)
 {
 	char *colon = strchr(spec, ':');
@@ -331,7 +331,7 @@ uint64_t op_event_min_count(const struct op_event *event)
 	return row->info.min_count;
 }
 
-/* A raw event that has a name is known by its code. */
+/* The specification of a raw event with a name needs its code. */
 static void format_code(const struct op_event *event, struct op_text *text)
 {
 	char name[OP_EVENT_NAME_BYTES];
@@ -411,7 +411,7 @@ struct explanation {
 #define NO_PERMISSION                                                                                                              \
 	"not permitted: be root, or have CAP_PERFMON, or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
 
-#define NO_IBS "the kernel does not give this CPU's IBS away (dmesg says IBS); TIMER works everywhere"
+#define NO_IBS "the kernel does not offer the IBS of this CPU (look for IBS in dmesg); TIMER works everywhere"
 
 static const struct explanation explanations[] = {
 	{ ENOENT, NO_PMU, "this kernel does not have it", NO_IBS },
@@ -421,15 +421,15 @@ static const struct explanation explanations[] = {
 	{ EPERM, NO_PERMISSION, NO_PERMISSION, NULL },
 	{ EINVAL, "the CPU does not know this code, or cannot leave out kernel or user code, or the count is outside its limits",
 	  "this kernel does not know it",
-	  "this kernel cannot set the sampler so: to leave out kernel or user code takes Linux 6.14, ldlat= Linux 6.15" },
+	  "this kernel does not have this setting: to leave out kernel or user code needs Linux 6.14, ldlat= Linux 6.15" },
 	{ EMFILE, "too many open files, raise the limit (ulimit -n, LimitNOFILE=)",
 	  "too many open files, raise the limit (ulimit -n, LimitNOFILE=)", NULL },
 	{ ENFILE, "too many open files in the system, raise fs.file-max", "too many open files in the system, raise fs.file-max",
 	  NULL },
 	{ ENOSPC, "more events than the CPU has counters", "more events than the kernel has room for",
 	  "another event has the sampler of this CPU" },
-	{ EBUSY, "another user has the counters for himself", "another user has it for himself",
-	  "another user has the sampler for himself" },
+	{ EBUSY, "another program uses the counters exclusively", "another program uses it exclusively",
+	  "another program uses the sampler exclusively" },
 	{ ENOSYS, "this kernel was built without perf events (CONFIG_PERF_EVENTS)",
 	  "this kernel was built without perf events (CONFIG_PERF_EVENTS)", NULL },
 	{ ENOMEM, "no memory", "no memory", NULL },
@@ -458,7 +458,7 @@ char *op_event_explain(const struct op_event *event, int err)
 	return op_text_steal(&text);
 }
 
-/* Opens the event for this process, runs a little and looks whether it counted: some hypervisors show a PMU that stands still. */
+/* Counts this process for a moment: some hypervisors offer a PMU that never counts. */
 static bool counts_here(const struct op_event *event)
 {
 	struct perf_event_attr attr = { 0 };
@@ -477,7 +477,7 @@ static bool counts_here(const struct op_event *event)
 	return nr == sizeof(count) && count;
 }
 
-/* The highest frequency of the first CPU in kHz, 0 when nothing tells it. */
+/* The highest frequency of the first CPU in kHz; 0: not known. */
 static uint64_t cpu_speed_khz(void)
 {
 	uint64_t khz = 0;

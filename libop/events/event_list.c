@@ -4,74 +4,8 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
-#include "libop/events/ibs_host.h"
 
 #define MEMORY_NAME "IBS_OP_MEMORY"
-
-/* ---- one event ---- */
-
-static int refuse(const char *spec, const char *reason, char **ret_why)
-{
-	struct op_text text = { 0 };
-	char *why;
-
-	op_text_printf(&text, "event %s: %s", spec, reason);
-	why = op_text_steal(&text);
-	if (!why)
-		return -ENOMEM;
-	*ret_why = why;
-	return -EINVAL;
-}
-
-static bool names_ibs(const char *spec)
-{
-	char name[OP_EVENT_NAME_BYTES];
-	size_t length = strcspn(spec, ":");
-
-	if (length >= sizeof(name))
-		return false;
-	snprintf(name, sizeof(name), "%.*s", (int)length, spec);
-	return op_ibs_event_find(name);
-}
-
-void op_event_derive(const struct op_ibs_event *from, const struct op_ibs_sampler *sampler, const struct op_ibs_host *host,
-		     struct op_event *ret_event)
-{
-	struct op_event event = {
-		.count = sampler->count,
-		.unit_mask = sampler->unit_mask,
-		.kernel = sampler->kernel,
-		.user = sampler->user,
-		.type = host->pmu_types[sampler->kind],
-		.number = from->number,
-		.role = OP_EVENT_DERIVED,
-		.sampler = *sampler,
-		.derived = from,
-		.cpu_type = op_ibs_cpu_type(&host->cpu),
-	};
-
-	snprintf(event.name, sizeof(event.name), "%s", from->name);
-	*ret_event = event;
-}
-
-int op_event_ibs_parse(const char *spec, struct op_event *ret_event, char **ret_why)
-{
-	struct op_ibs_request request;
-	struct op_ibs_host host;
-	const char *obstacle;
-	int err;
-
-	if (!names_ibs(spec))
-		return -ENOENT;
-	if (op_ibs_host_read(&host, &obstacle) < 0)
-		return refuse(spec, obstacle, ret_why);
-	err = op_ibs_request_parse(spec, &host, &request, ret_why);
-	if (!err)
-		op_event_derive(request.event, &request.sampler, &host, ret_event);
-	return err;
-}
-
-/* ---- lists ---- */
 
 static int append(struct op_event_list *list, const struct op_event *event)
 {
@@ -102,13 +36,13 @@ int op_event_list_derive(struct op_event_list *list, size_t sampler, const struc
 	return 0;
 }
 
-/* The files' names have no more of it. */
+/* File names have only the count and the unit mask. */
 static bool shares_memory(const struct op_event *sampler, const struct op_event *memory)
 {
 	return memory->role == OP_EVENT_MEMORY && memory->count == sampler->count && memory->unit_mask == sampler->unit_mask;
 }
 
-int op_event_list_remember(struct op_event_list *list, size_t sampler)
+int op_event_list_add_memory(struct op_event_list *list, size_t sampler)
 {
 	struct op_event memory = list->events[sampler];
 	int err;
@@ -141,7 +75,7 @@ static int open_sampler(struct op_event_list *list, const struct op_ibs_sampler 
 	return op_event_list_open(list, &event);
 }
 
-/* A sampler for each kind that is wanted, by op_ibs_plan. */
+/* Adds a sampler for each kind of the wanted events. */
 static int open_samplers(struct op_event_list *list, const struct op_event *wanted, size_t nr_wanted, char **ret_why)
 {
 	struct op_ibs_request *requests = calloc(nr_wanted + 1, sizeof(*requests));
@@ -175,7 +109,7 @@ static int derive_wanted(struct op_event_list *list, size_t sampler, const struc
 		if (wanted[i].role == OP_EVENT_DERIVED && wanted[i].sampler.kind == kind)
 			err = op_event_list_derive(list, sampler, &wanted[i]);
 	if (!err && kind == OP_IBS_OP)
-		err = op_event_list_remember(list, sampler);
+		err = op_event_list_add_memory(list, sampler);
 	return err;
 }
 

@@ -6,7 +6,7 @@
 #include "libop/events/ibs_meaning.h"
 
 #define CAPS_BYTES       4u
-#define FETCH_WORDS      3u /* that every generation has */
+#define FETCH_WORDS      3u /* in every generation */
 #define OP_WORDS         7u
 #define EXTD_CTL_LIMIT   0x10000u
 #define PERIOD_SHIFT     4
@@ -17,7 +17,7 @@ static_assert(CAPS_BYTES + 8 * FETCH_WORDS == OP_IBS_FETCH_BYTES_MIN, "a fetch")
 static_assert(CAPS_BYTES + 8 * OP_WORDS == OP_IBS_OP_BYTES_MIN, "an op");
 static_assert(CAPS_BYTES + 8 * (OP_WORDS + 2) == OP_IBS_BYTES_MAX, "an op with all words");
 
-/* The registers where they lie: after the capability word, on no alignment that can be relied on. */
+/* The registers stand behind the capability word, at any alignment. */
 struct payload {
 	const uint8_t *registers;
 	uint32_t caps;
@@ -53,7 +53,7 @@ FILL(fill_op_data4, op_ibs_op, OP_IBS_FIELDS_OP_DATA4)
 #undef FILL
 #undef TAKE
 
-/* Words that a kernel of today writes with these capabilities. */
+/* The number of registers that a current kernel writes with these capabilities. */
 static unsigned int announced_words(enum op_ibs_kind kind, uint32_t caps)
 {
 	if (kind == OP_IBS_FETCH)
@@ -61,7 +61,7 @@ static unsigned int announced_words(enum op_ibs_kind kind, uint32_t caps)
 	return OP_WORDS + !!(caps & OP_IBS_CAP_BR_TARGET) + !!(caps & OP_IBS_CAP_OP_DATA4);
 }
 
-/* Before Linux 5.10 a fetch had the words that an op has behind its seventh. */
+/* Before Linux 5.10 a fetch had the optional registers of an op. */
 static bool is_old_fetch(const struct payload *payload)
 {
 	uint32_t caps = payload->caps;
@@ -88,7 +88,7 @@ static enum op_ibs_reason check_length(enum op_ibs_kind kind, const struct paylo
 	return OP_IBS_OK;
 }
 
-static enum op_ibs_reason look(enum op_ibs_kind kind, const uint8_t *raw, size_t raw_bytes, struct payload *payload)
+static enum op_ibs_reason find_registers(enum op_ibs_kind kind, const uint8_t *raw, size_t raw_bytes, struct payload *payload)
 {
 	size_t min_words = kind == OP_IBS_FETCH ? FETCH_WORDS : OP_WORDS;
 	uint32_t caps;
@@ -119,7 +119,9 @@ static enum op_ibs_reason read_fetch(const struct op_ibs_cpu *cpu, const struct 
 	return OP_IBS_OK;
 }
 
-/* The words behind the seventh are there by position: the second moves up where the CPU does not have the first. */
+/*
+ * The optional registers have no fixed position: the second one moves up when the first is missing.
+ */
 static void read_op_optional(const struct payload *payload, struct op_ibs_op *op)
 {
 	unsigned int next = OP_WORDS;
@@ -156,7 +158,7 @@ enum op_ibs_reason op_ibs_decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind 
 				 struct op_ibs *ret_ibs)
 {
 	struct payload payload;
-	enum op_ibs_reason reason = look(kind, raw, raw_bytes, &payload);
+	enum op_ibs_reason reason = find_registers(kind, raw, raw_bytes, &payload);
 	unsigned int notes;
 	struct op_ibs_cpu guessed;
 	struct op_ibs ibs;
@@ -182,9 +184,9 @@ enum op_ibs_reason op_ibs_decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind 
 	return OP_IBS_OK;
 }
 
-/* ---- from the record to the payload ---- */
+/* ---- the payload in the record ---- */
 
-/* Fields of one word each that stand before READ, CALLCHAIN and RAW in a sample, IDENTIFIER included. */
+/* The fields of one word each that stand before READ, CALLCHAIN and RAW in a sample. */
 #define WORDS_BEFORE                                                                                                               \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |        \
 	 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
@@ -219,23 +221,7 @@ enum op_ibs_reason op_ibs_raw(const struct perf_event_header *header, uint64_t s
 	return OP_IBS_OK;
 }
 
-/* ---- counters and names ---- */
-
-const char *op_ibs_reason_text(enum op_ibs_reason reason)
-{
-	static const char *const texts[OP_IBS_NR_REASONS] = {
-		[OP_IBS_OK] = "decoded",
-		[OP_IBS_CUT] = "cut short",
-		[OP_IBS_SHORT] = "too few registers",
-		[OP_IBS_UNEVEN] = "no whole number of registers",
-		[OP_IBS_NO_CAPS] = "no capability word",
-		[OP_IBS_EXTRA] = "more registers than announced",
-		[OP_IBS_NOT_VALID] = "not valid",
-		[OP_IBS_NO_ADDRESS] = "no address",
-	};
-
-	return texts[reason];
-}
+/* ---- counters ---- */
 
 void op_ibs_count(struct op_ibs_counts *counts, enum op_ibs_reason reason, const struct op_ibs *ibs)
 {
@@ -246,39 +232,4 @@ void op_ibs_count(struct op_ibs_counts *counts, enum op_ibs_reason reason, const
 	counts->missing += !!(ibs->notes & OP_IBS_NOTE_MISSING);
 	counts->old_fetch += !!(ibs->notes & OP_IBS_NOTE_OLD_FETCH);
 	counts->redacted += !!(ibs->notes & OP_IBS_NOTE_REDACTED);
-}
-
-#define FETCH_ROW(type, member, name, first, nr) { name, offsetof(struct op_ibs, fetch.member), sizeof(type) },
-#define OP_ROW(type, member, name, first, nr)    { name, offsetof(struct op_ibs, op.member), sizeof(type) },
-
-const struct op_ibs_field *op_ibs_field(enum op_ibs_kind kind, size_t index)
-{
-	static const struct op_ibs_field fetch[] = { OP_IBS_FIELDS_FETCH(FETCH_ROW) };
-	static const struct op_ibs_field op[] = { OP_IBS_FIELDS_OP(OP_ROW) };
-
-	if (kind == OP_IBS_FETCH)
-		return index < op_array_size(fetch) ? &fetch[index] : NULL;
-	return index < op_array_size(op) ? &op[index] : NULL;
-}
-
-uint64_t op_ibs_field_value(const struct op_ibs *ibs, const struct op_ibs_field *field)
-{
-	const uint8_t *member = (const uint8_t *)ibs + field->offset;
-	uint64_t value8;
-	uint32_t value4;
-	uint16_t value2;
-
-	switch (field->nr_bytes) {
-	case sizeof(value8):
-		memcpy(&value8, member, sizeof(value8));
-		return value8;
-	case sizeof(value4):
-		memcpy(&value4, member, sizeof(value4));
-		return value4;
-	case sizeof(value2):
-		memcpy(&value2, member, sizeof(value2));
-		return value2;
-	default:
-		return *member;
-	}
 }

@@ -13,7 +13,7 @@
 
 #define OLD_NODES  (OP_IBS_NODE | OP_IBS_HIT_STATE)
 #define OLD_STORES (OP_IBS_LD_BANK | OP_IBS_FORWARD | OP_IBS_CANCEL)
-#define ZEN        (OP_IBS_MICROCODE | OP_IBS_FETCH_L2 | OP_IBS_L2 | OP_IBS_NODE | OP_IBS_HIT_STATE | OP_IBS_SRC_FAR | OP_IBS_DTLB_1G)
+#define ZEN        (OP_IBS_MICROCODE | OP_IBS_FETCH_L2 | OP_IBS_L2 | OLD_NODES | OP_IBS_SRC_FAR | OP_IBS_DTLB_1G)
 #define ZEN3_EARLY (OP_IBS_ERRATUM_1197 | OP_IBS_ERRATUM_1238 | OP_IBS_ERRATUM_1293 | OP_IBS_ERRATUM_1347)
 
 struct generation {
@@ -21,7 +21,7 @@ struct generation {
 	uint32_t has, lacks; /* enum op_ibs_trait */
 };
 
-/* A CPU is the sum of the rows that it is in, each on top of those before. */
+/* A CPU has the traits of all rows that match it; a later row may remove traits. */
 static const struct generation generations[] = {
 	{ 0x10, ANY_MODEL, OP_IBS_RESYNC | OLD_STORES | OP_IBS_ST_BANK | OLD_NODES | OP_IBS_SRC_L3 | OP_IBS_DTLB_1G, 0 },
 	{ 0x12, ANY_MODEL, OP_IBS_RESYNC | OLD_STORES | OP_IBS_ST_BANK | OP_IBS_DTLB_1G, 0 },
@@ -62,7 +62,7 @@ void op_ibs_cpu_unknown(struct op_ibs_cpu *ret_cpu)
 	*ret_cpu = (struct op_ibs_cpu){ .traits = OP_IBS_GUESSED };
 }
 
-/* The first row whose bits are there, and not those that are not. */
+/* The first row that matches: has all bits of `has` and none of `lacks`. */
 static const struct {
 	uint32_t has, lacks, traits;
 } implied[] = {

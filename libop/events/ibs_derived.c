@@ -14,7 +14,7 @@
 #define FETCH(...) ROW(OP_IBS_FETCH, __VA_ARGS__)
 #define OP(...)	   ROW(OP_IBS_OP, __VA_ARGS__)
 
-/* The numbers are in sample files: a row keeps its number for ever, and the number of a row that went is not given again. */
+/* Sample files contain the numbers: a row never changes its number, and no number is reused. */
 static const struct op_ibs_event rows[] = {
 	FETCH(0xf000, "IBS_FETCH_ALL", "All fetch samples", F(ALL), OLD),
 	FETCH(0xf001, "IBS_FETCH_KILLED", "Fetches given up before anything was looked up", F(KILLED), OLD),
@@ -32,7 +32,8 @@ static const struct op_ibs_event rows[] = {
 	FETCH(0xf00a, "IBS_FETCH_4K_PAGE", "Fetches from a page of 4 KiB", F(PAGE_4K), OLD),
 	FETCH(0xf00b, "IBS_FETCH_2M_PAGE", "Fetches from a page of 2 MiB", F(PAGE_2M), OLD),
 	FETCH(0xf00c, "IBS_FETCH_1G_PAGE", "Fetches from a page of 1 GiB", F(PAGE_1G), .oprofile = false),
-	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end", F(ATTEMPTED), OLD, .amount = OP_IBS_LATENCY),
+	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end",
+	      F(ATTEMPTED), OLD, .amount = OP_IBS_LATENCY),
 	FETCH(0xf010, "IBS_FETCH_16K_PAGE", "Fetches from a page of 16 KiB", F(PAGE_16K), .traits = OP_IBS_ERRATUM_1347),
 	FETCH(0xf011, "IBS_FETCH_L2_MISSES", "Completed fetches that missed the L2 cache", F(L2_MISS), .traits = OP_IBS_FETCH_L2),
 	FETCH(0xf012, "IBS_FETCH_L3_MISSES", "Completed fetches that missed the L3 cache", F(L3_MISS), .caps = OP_IBS_CAP_ZEN4),
@@ -158,7 +159,7 @@ const struct op_ibs_event *op_ibs_event_find(const char *name)
 	return find(name, strlen(name));
 }
 
-/* "_2", and so on, from where it stands. */
+/* "_2" and so on. */
 static bool is_repetition(const char *end)
 {
 	size_t nr_digits = *end == '_' ? strspn(end + 1, "0123456789") : 0;
@@ -174,14 +175,6 @@ const struct op_ibs_event *op_ibs_event_of_session(const char *name)
 	if (!event && end && is_repetition(end))
 		event = find(name, (size_t)(end - name));
 	return event;
-}
-
-const struct op_ibs_event *op_ibs_event_by_number(uint32_t number)
-{
-	for (size_t i = 0; i < op_array_size(rows); i++)
-		if (rows[i].number == number)
-			return &rows[i];
-	return NULL;
 }
 
 bool op_ibs_event_is_there(const struct op_ibs_event *event, const struct op_ibs_cpu *cpu, uint32_t caps)

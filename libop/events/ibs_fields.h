@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The registers of AMD's Instruction-Based Sampling, field by field. Source: AMD's BKDG and PPR of families 10h to 1Ah,
- * MSRC001_1030 to MSRC001_103D; doc/ibs.md says which generation has what.
+ * The registers of AMD's Instruction-Based Sampling, field by field. Source: AMD's BKDG and PPR of
+ * families 10h to 1Ah, MSRC001_1030 to MSRC001_103D; doc/ibs.md says which generation has what.
  *
- * F(type, member, name, first bit, number of bits): what a member holds is what the register has there, whether it means
- * something or not. Names are those of the manuals without the prefix Ibs.
+ * F(type, member, name, first bit, number of bits): a member has the bits of the register, whether
+ * they are valid or not. The names are those of the manuals without the prefix Ibs.
  */
 #ifndef OP_IBS_FIELDS_H
 #define OP_IBS_FIELDS_H
@@ -98,7 +98,7 @@
 #define OP_IBS_FIELDS_OP_TARGET(F) F(uint64_t, br_target, "BrTarget", 0, 64)
 #define OP_IBS_FIELDS_OP_DATA4(F) F(uint8_t, ld_resync, "LdResync", 0, 1)
 
-/* Each register once, with the fields behind it, the widest first, so that the structs have few holes. */
+/* All fields, the widest first, so that the structs have few holes. */
 #define OP_IBS_FIELDS_FETCH(F)                                                                                                     \
 	OP_IBS_FIELDS_FETCH_LINAD(F)                                                                                               \
 	OP_IBS_FIELDS_FETCH_PHYSAD(F) OP_IBS_FIELDS_FETCH_EXTD_CTL(F) OP_IBS_FIELDS_FETCH_CTL(F)

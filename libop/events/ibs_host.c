@@ -12,10 +12,10 @@
 
 #define FAMILY_FIRST    0x10u /* with IBS */
 #define FAMILY_WITHOUT  0x11u
-#define CAPS_UNTOLD     0x7u /* of a CPU that has IBS and no leaf that tells of it */
+#define CAPS_DEFAULT    0x7u /* of a CPU with IBS but without a valid leaf */
 #define PMU_TYPE_FORMAT "/sys/bus/event_source/devices/%s/type"
 
-/* ---- what CPUID says ---- */
+/* ---- CPUID ---- */
 
 #if defined(__x86_64__) || defined(__i386__)
 
@@ -58,7 +58,7 @@ static void read_cpuid(struct op_ibs_cpuid *ret_cpuid)
 
 #endif
 
-/* ---- what the kernel made of it ---- */
+/* ---- the kernel ---- */
 
 static uint32_t pmu_type(enum op_ibs_kind kind)
 {
@@ -82,12 +82,13 @@ static const char *obstacle(const struct op_ibs_cpuid *cpuid, const uint32_t pmu
 	if (cpuid->family < FAMILY_FIRST || cpuid->family == FAMILY_WITHOUT)
 		return "this CPU has no IBS, only AMD's families 10h, 12h and later have it";
 	if (!cpuid->has_ibs && cpuid->is_guest)
-		return "the hypervisor hides the IBS of this CPU: sample on the host, or give the guest IBS (TIMER works everywhere)";
+		return "the hypervisor hides the IBS of this CPU: sample on the host, or give the guest IBS "
+		       "(TIMER works everywhere)";
 	if (!cpuid->has_ibs)
 		return "the firmware has not enabled the IBS of this CPU: look for 'IBS' in the firmware's setup, or update it";
 	if (!pmu_types[OP_IBS_FETCH] && !pmu_types[OP_IBS_OP])
 		return "the CPU has IBS but the kernel does not offer it: the firmware did not set up its interrupt "
-		       "(dmesg says IBS), or the kernel was built without it";
+		       "(look for IBS in dmesg), or the kernel was built without it";
 	return NULL;
 }
 
@@ -102,9 +103,9 @@ int op_ibs_host_make(const struct op_ibs_cpuid *cpuid, const uint32_t pmu_types[
 		return -ENODEV;
 	}
 	op_ibs_cpu_init(cpuid->family, cpuid->model, &host.cpu);
-	host.caps = cpuid->caps & OP_IBS_CAP_AVAIL ? cpuid->caps : CAPS_UNTOLD;
+	host.caps = cpuid->caps & OP_IBS_CAP_AVAIL ? cpuid->caps : CAPS_DEFAULT;
 	memcpy(host.pmu_types, pmu_types, sizeof(host.pmu_types));
-	/* Whatever the CPU says, a sampler without a PMU cannot be asked for. */
+	/* A sampler without a PMU cannot be used, whatever the CPU says. */
 	if (!host.pmu_types[OP_IBS_FETCH])
 		host.caps &= ~(uint32_t)OP_IBS_CAP_FETCH;
 	if (!host.pmu_types[OP_IBS_OP])

@@ -169,8 +169,8 @@ static void op_access(uint32_t traits, struct op_ibs *ibs)
 	take_physical(ibs, op->dc_phy_addr_valid, op->dc_phys_ad);
 }
 
-/* Erratum 1293: what is known about the way of a miss does not belong to it. */
-static bool is_way_lost(uint32_t traits, const struct op_ibs_op *op)
+/* Erratum 1293: L2Miss and the fields behind it belong to another access. */
+static bool is_miss_lost(uint32_t traits, const struct op_ibs_op *op)
 {
 	return traits & OP_IBS_ERRATUM_1293 && (op->sw_pf || op->dc_miss_no_mab_alloc);
 }
@@ -182,17 +182,23 @@ static unsigned int data_source_code(const struct op_ibs *ibs)
 	return high << 3 | ibs->op.data_src_lo;
 }
 
-/* OP_DATA2 is about loads that missed every cache of the core; beside another op it is stale. Where there is no L2Miss, a source that is not 0 says as much. */
+/*
+ * OP_DATA2 is valid only for loads that missed every cache of the core; for other ops it is stale.
+ * On CPUs without L2Miss a source other than 0 means that.
+ */
 static bool has_data2(uint32_t traits, const struct op_ibs_op *op)
 {
 	if (!op->ld_op || !op->dc_miss || (traits & OP_IBS_L2 && !op->l2_miss))
 		return false;
-	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2)) /* nothing tells where L2Miss is, or that there is none */
+	/* Of an unknown CPU we do not know whether it has L2Miss. */
+	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2))
 		return false;
-	return !is_way_lost(traits, op) && !(traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc);
+	return !is_miss_lost(traits, op) && !(traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc);
 }
 
-/* The miss bits mean nothing for uncacheable memory, unless it is a device's, and what says so is not stale. */
+/*
+ * For uncacheable memory the miss bits are valid only for devices, when a valid OP_DATA2 says so.
+ */
 static bool is_cacheable(uint32_t traits, const struct op_ibs *ibs)
 {
 	return !ibs->op.uc_mem_acc || (has_data2(traits, &ibs->op) && data_source_code(ibs) == DATA_SOURCE_IO);
@@ -201,7 +207,7 @@ static bool is_cacheable(uint32_t traits, const struct op_ibs *ibs)
 static void op_caches(uint32_t traits, struct op_ibs *ibs)
 {
 	const struct op_ibs_op *op = &ibs->op;
-	bool has_way = traits & OP_IBS_L2 && !is_way_lost(traits, op);
+	bool has_l2 = traits & OP_IBS_L2 && !is_miss_lost(traits, op);
 
 	if (!is_cacheable(traits, ibs))
 		return;
@@ -214,7 +220,7 @@ static void op_caches(uint32_t traits, struct op_ibs *ibs)
 		ibs->has |= OP_IBS_HAS_LATENCY;
 		ibs->latency = op->dc_miss_lat;
 	}
-	if (!has_way)
+	if (!has_l2)
 		return;
 	fact(ibs, OP_IBS_O_L2_MISS, op->l2_miss);
 	fact(ibs, OP_IBS_O_L2_HIT, !op->l2_miss);
@@ -222,11 +228,12 @@ static void op_caches(uint32_t traits, struct op_ibs *ibs)
 	ibs->depth = op->open_mem_reqs;
 }
 
-/* Row of a data source: what it is, and the facts beside its own. */
+/* A data source, its own fact, and further facts. */
 struct source_row {
 	enum op_ibs_source source;
 	uint8_t bit;                       /* enum op_ibs_op_fact; 0: none */
-	bool is_cache, is_far, is_by_node; /* a cache with a state; never on this node; RmtNode tells where */
+	/* a cache with a state; on another node; RmtNode tells the node */
+	bool is_cache, is_far, is_by_node;
 };
 
 static const struct source_row three_bits[8] = {
@@ -248,7 +255,7 @@ static const struct source_row five_bits[32] = {
 	[12] = { OP_IBS_SOURCE_PEER, OP_IBS_O_SRC_PEER, false, false, true },
 };
 
-/* The row for a load from beyond the core; its source is NONE for a code that is reserved on this generation. */
+/* The row of a load from beyond the core; source NONE for a code that this generation reserves. */
 static struct source_row find_source(uint32_t traits, const struct op_ibs *ibs)
 {
 	unsigned int code = data_source_code(ibs);
@@ -260,7 +267,8 @@ static struct source_row find_source(uint32_t traits, const struct op_ibs *ibs)
 	row = three_bits[code];
 	if ((code == 1 && !(traits & OP_IBS_SRC_L3)) || (code == 4 && !(traits & OP_IBS_SRC_FAR)))
 		return three_bits[0];
-	if (code == 2 && is_remote && !(traits & OP_IBS_SRC_FAR)) /* one code for both, before there was another for the far one */
+	/* Before SRC_FAR one code meant the caches of both nodes. */
+	if (code == 2 && is_remote && !(traits & OP_IBS_SRC_FAR))
 		row = (struct source_row){ OP_IBS_SOURCE_FAR_CACHE, OP_IBS_O_SRC_FAR_CACHE, true, true, false };
 	return row;
 }
@@ -323,24 +331,4 @@ void op_ibs_op_meaning(const struct op_ibs_cpu *cpu, struct op_ibs *ibs)
 	op_tlb(cpu->traits, ibs);
 	op_caches(cpu->traits, ibs);
 	op_source(cpu->traits, ibs);
-}
-
-const char *op_ibs_source_text(enum op_ibs_source source)
-{
-	static const char *const texts[OP_IBS_NR_SOURCES] = {
-		[OP_IBS_SOURCE_NONE] = "unknown",
-		[OP_IBS_SOURCE_L1] = "L1",
-		[OP_IBS_SOURCE_L2] = "L2",
-		[OP_IBS_SOURCE_L3] = "L3",
-		[OP_IBS_SOURCE_NODE_CACHE] = "cache of the node",
-		[OP_IBS_SOURCE_NEAR_CACHE] = "near cache",
-		[OP_IBS_SOURCE_FAR_CACHE] = "far cache",
-		[OP_IBS_SOURCE_DRAM] = "DRAM",
-		[OP_IBS_SOURCE_PMEM] = "PMEM",
-		[OP_IBS_SOURCE_CXL] = "CXL",
-		[OP_IBS_SOURCE_IO] = "IO",
-		[OP_IBS_SOURCE_PEER] = "peer",
-	};
-
-	return texts[source];
 }

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "libop/events/event.h"
 #include "libop/base/parse.h"
 
 #define GRANULARITY      16u
 #define FETCH_PERIOD_MIN 0x10u
-#define OP_PERIOD_MIN    0x90u /* Linux 6.15; before, less was let through and gave samples of the sampler itself */
+/* Linux 6.15; a smaller one gave samples of the sampler itself before */
+#define OP_PERIOD_MIN    0x90u
 #define PERIOD_MAX       (OP_EVENT_COUNT_MAX & ~(uint64_t)(GRANULARITY - 1))
 
 #define FETCH_CONFIG_RANDOM     (UINT64_C(1) << 57)
@@ -22,11 +22,15 @@
 #define CONFIG_MAX_CNT_SHIFT    4
 #define CONFIG2_SOFTWARE_FILTER 1u
 
-/* An op with one of these is no load that missed the data cache: software prefetches have no latency. Stores are, as a part of read-modify-write alone. */
+/*
+ * An op with one of these facts is not a load that missed the data cache. Software prefetches have
+ * no latency, and stores have one only as a part of a read-modify-write.
+ */
 #define NEVER_SLOW_LOADS                                                                                                           \
 	(OP_IBS_FACT(OP_IBS_O_STORE) | OP_IBS_FACT(OP_IBS_O_STREAMING) | OP_IBS_FACT(OP_IBS_O_STORE_BANK) |                        \
 	 OP_IBS_FACT(OP_IBS_O_PREFETCH) | OP_IBS_FACT(OP_IBS_O_DC_HIT) | OP_IBS_FACT(OP_IBS_O_BRANCH) |                            \
-	 OP_IBS_FACT(OP_IBS_O_MISPREDICTED) | OP_IBS_FACT(OP_IBS_O_TAKEN) | OP_IBS_FACT(OP_IBS_O_RETURN) | OP_IBS_FACT(OP_IBS_O_FUSED))
+	 OP_IBS_FACT(OP_IBS_O_MISPREDICTED) | OP_IBS_FACT(OP_IBS_O_TAKEN) | OP_IBS_FACT(OP_IBS_O_RETURN) |                        \
+	 OP_IBS_FACT(OP_IBS_O_FUSED))
 
 /* ---- periods ---- */
 
@@ -41,33 +45,21 @@ uint64_t op_ibs_period_nearest(enum op_ibs_kind kind, uint64_t period)
 	return (period + GRANULARITY / 2) / GRANULARITY * GRANULARITY;
 }
 
-static uint64_t config_bits(enum op_ibs_kind kind, uint32_t caps)
+/*
+ * The period in attr.config, where it is without attr.sample_period, as Linux 6.15 reads it. 0:
+ * bits that no CPU has, or a period that the kernel refuses.
+ */
+static uint64_t config_period(enum op_ibs_kind kind, uint64_t config)
 {
-	uint64_t l3_miss = kind == OP_IBS_FETCH ? FETCH_CONFIG_L3_MISS : OP_CONFIG_L3_MISS, allowed = CONFIG_MAX_CNT;
+	uint64_t allowed = CONFIG_MAX_CNT, period = (config & CONFIG_MAX_CNT) << CONFIG_MAX_CNT_SHIFT;
 
-	if (caps & OP_IBS_CAP_ZEN4)
-		allowed |= l3_miss;
-	if (kind == OP_IBS_FETCH)
-		return allowed | FETCH_CONFIG_RANDOM;
-	if (caps & OP_IBS_CAP_OP_CNT)
-		allowed |= OP_CONFIG_DISPATCHED;
-	if (caps & OP_IBS_CAP_OP_CNT_EXT)
-		allowed |= OP_CONFIG_MAX_CNT_EXT;
-	return allowed;
-}
-
-int op_ibs_config_period(enum op_ibs_kind kind, uint32_t caps, uint64_t config, uint64_t *ret_period)
-{
-	uint64_t period = (config & CONFIG_MAX_CNT) << CONFIG_MAX_CNT_SHIFT;
-
-	if (config & ~config_bits(kind, caps))
-		return -EINVAL;
-	if (kind == OP_IBS_OP)
+	if (kind == OP_IBS_FETCH) {
+		allowed |= FETCH_CONFIG_L3_MISS | FETCH_CONFIG_RANDOM;
+	} else {
+		allowed |= OP_CONFIG_L3_MISS | OP_CONFIG_DISPATCHED | OP_CONFIG_MAX_CNT_EXT;
 		period |= config & OP_CONFIG_MAX_CNT_EXT;
-	if (period < period_min(kind))
-		return -EINVAL;
-	*ret_period = period;
-	return 0;
+	}
+	return config & ~allowed || period < period_min(kind) ? 0 : period;
 }
 
 /* ---- specifications ---- */
@@ -86,20 +78,20 @@ static const struct number numbers[NR_NUMBERS] = {
 	[USER] = { "user flag", 1 },
 };
 
-/* A specification while it is read. */
+/* The state of parsing a specification. */
 struct reading {
 	const struct op_ibs_host *host;
 	struct op_ibs_request request;
 	uint64_t values[NR_NUMBERS];
 	size_t nr_values;
-	unsigned int filters_read; /* bit of each row of filters */
+	unsigned int filters_read; /* a bit for each row of filters */
 	struct op_text why;
 };
 
 static void complain_of_count(enum op_ibs_kind kind, const char *count, uint64_t nearest, struct op_text *why)
 {
-	op_text_printf(why, "a count of %s is not possible (at least %" PRIu64 ", a multiple of %u), the nearest is %" PRIu64, count,
-		       period_min(kind), GRANULARITY, nearest);
+	op_text_printf(why, "a count of %s is not possible (at least %" PRIu64 ", a multiple of %u), the nearest is %" PRIu64,
+		       count, period_min(kind), GRANULARITY, nearest);
 }
 
 static void read_number(const char *field, struct reading *reading)
@@ -109,7 +101,7 @@ static void read_number(const char *field, struct reading *reading)
 	int err;
 
 	if (reading->nr_values == NR_NUMBERS) {
-		op_text_printf(&reading->why, "too many numbers, '%s' is the first that has no meaning", field);
+		op_text_printf(&reading->why, "too many numbers, '%s' is the first one without a meaning", field);
 		return;
 	}
 	number = &numbers[reading->nr_values];
@@ -143,7 +135,7 @@ static void read_load_latency(const char *value, struct reading *reading)
 	} else if (err == -ERANGE) {
 		if (op_parse_u64(value, 0, OP_IBS_LD_LAT_MIN, &cycles) < 0)
 			nearest = OP_IBS_LD_LAT_MAX;
-		op_text_printf(&reading->why, "a load latency of %s cycles cannot be asked for, the nearest is %" PRIu64, value,
+		op_text_printf(&reading->why, "a load latency of %s cycles is not possible, the nearest is %" PRIu64, value,
 			       nearest);
 	} else {
 		op_text_printf(&reading->why, "load latency '%s' is not a number", value);
@@ -151,9 +143,9 @@ static void read_load_latency(const char *value, struct reading *reading)
 }
 
 struct filter_row {
-	const char *word; /* with '=' when it has a value */
+	const char *word; /* ends with '=' when it has a value */
 	void (*read)(const char *value, struct reading *reading);
-	unsigned int kinds; /* bit of each enum op_ibs_kind that has it */
+	unsigned int kinds; /* a bit for each enum op_ibs_kind with this filter */
 	uint32_t caps;
 	const char *since;
 };
@@ -186,7 +178,7 @@ static void read_filter(const char *field, struct reading *reading)
 	if (row && reading->filters_read >> (row - filters) & 1)
 		op_text_printf(&reading->why, "the filter '%s' is there twice", field);
 	else if (!row)
-		op_text_printf(&reading->why, "'%s' is no filter (l3miss, ldlat=CYCLES, rand)", field);
+		op_text_printf(&reading->why, "'%s' is not a filter (l3miss, ldlat=CYCLES, rand)", field);
 	else if (!(row->kinds >> reading->request.event->kind & 1))
 		op_text_printf(&reading->why, "the filter '%s' is for %s only", field,
 			       reading->request.event->kind == OP_IBS_OP ? "fetches" : "ops");
@@ -198,7 +190,7 @@ static void read_filter(const char *field, struct reading *reading)
 		reading->filters_read |= 1u << (row - filters);
 }
 
-/* The first that the CPU has; it always has the last. */
+/* The first one that the CPU has; every CPU has the last. */
 static uint32_t default_mask(enum op_ibs_kind kind, uint32_t caps)
 {
 	const struct op_ibs_unit_mask *mask;
@@ -232,13 +224,15 @@ static void check_count(enum op_ibs_kind kind, uint64_t count, struct op_text *w
 		complain_of_count(kind, digits, nearest, why);
 }
 
-/* With a load latency the kernel throws every sample away that is not of a load which missed the data cache. */
+/*
+ * With a load latency the kernel drops all samples but those of loads that missed the data cache.
+ */
 static bool is_of_slow_loads(const struct op_ibs_event *event)
 {
 	return event->kind != OP_IBS_OP || !(event->facts & NEVER_SLOW_LOADS);
 }
 
-/* From the numbers that were given to the sampler. */
+/* Sets the sampler from the numbers of the specification. */
 static void take_numbers(struct reading *reading)
 {
 	struct op_ibs_sampler *sampler = &reading->request.sampler;
@@ -274,12 +268,12 @@ static void read_fields(char *rest, struct reading *reading)
 	if (!reading->why.length)
 		take_numbers(reading);
 	if (!reading->why.length && reading->request.sampler.filter.load_latency && !is_of_slow_loads(event))
-		op_text_add(&reading->why, "ldlat= lets only loads through that missed the data cache, and this event is of none");
+		op_text_add(&reading->why, "ldlat= keeps only loads that missed the data cache, and this event counts others");
 	if (!reading->why.length && !op_ibs_event_is_there(event, &reading->host->cpu, reading->host->caps))
 		op_text_add(&reading->why, "the IBS of this CPU does not have it");
 }
 
-/* Hands `why` over behind the name of what it is about. -EINVAL or -ENOMEM. */
+/* Puts the event in front of the message. -EINVAL or -ENOMEM. */
 static int complain(const char *spec, const struct op_text *why, char **ret_why)
 {
 	struct op_text line = { 0 };
@@ -328,9 +322,9 @@ void op_ibs_filter_format(const struct op_ibs_filter *filter, struct op_text *te
 		op_text_printf(text, ":ldlat=%" PRIu32, filter->load_latency);
 }
 
-/* ---- from requests to samplers ---- */
+/* ---- samplers ---- */
 
-/* What two events of a kind want differently, or NULL. */
+/* The setting in which two events of a kind differ, or NULL. */
 static const char *difference(const struct op_ibs_sampler *a, const struct op_ibs_sampler *b)
 {
 	if (a->count != b->count)
@@ -357,7 +351,7 @@ int op_ibs_plan(const struct op_ibs_request *requests, size_t nr_requests, struc
 		int err;
 
 		if (what) {
-			op_text_printf(&why, "its %s is not that of %s, but both are read out of the same samples", what,
+			op_text_printf(&why, "its %s is not that of %s, but both use the same samples", what,
 				       (*of_kind)->event->name);
 			err = complain(request->event->name, &why, ret_why);
 			op_text_free(&why);
@@ -396,11 +390,8 @@ void op_ibs_attr(const struct op_ibs_sampler *sampler, uint32_t pmu_type, struct
 void op_ibs_attr_read(const struct perf_event_attr *attr, struct op_ibs_sampler *sampler)
 {
 	bool is_fetch = sampler->kind == OP_IBS_FETCH;
-	uint64_t period;
 
-	sampler->count = attr->sample_period;
-	if (!sampler->count && !op_ibs_config_period(sampler->kind, OP_IBS_CAPS_KNOWN, attr->config, &period))
-		sampler->count = period;
+	sampler->count = attr->sample_period ? attr->sample_period : config_period(sampler->kind, attr->config);
 	sampler->unit_mask = !is_fetch && attr->config & OP_CONFIG_DISPATCHED;
 	sampler->filter = (struct op_ibs_filter){
 		.l3_miss_only = attr->config & (is_fetch ? FETCH_CONFIG_L3_MISS : OP_CONFIG_L3_MISS),

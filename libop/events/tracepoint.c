@@ -12,8 +12,8 @@
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define ID_TEXT_MAX     64
 
-/* Where tracefs is mounted: by itself, or by debugfs. */
-static const char *const places[] = { "/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events" };
+/* The mounts of tracefs: its own, and that of debugfs. */
+static const char *const mounts[] = { "/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events" };
 
 bool op_tracepoint_is_name(const char *name)
 {
@@ -31,19 +31,19 @@ bool op_tracepoint_has_subsystem(const char *name)
 	char path[PATH_MAX];
 	bool found = false;
 
-	for (size_t i = 0; i < op_array_size(places) && length && name[length] == ':' && length <= NAME_MAX && !found; i++) {
-		snprintf(path, sizeof(path), "%s/%.*s", places[i], (int)length, name);
+	for (size_t i = 0; i < op_array_size(mounts) && length && name[length] == ':' && length <= NAME_MAX && !found; i++) {
+		snprintf(path, sizeof(path), "%s/%.*s", mounts[i], (int)length, name);
 		found = !access(path, F_OK);
 	}
 	return found;
 }
 
-static int read_id(const char *place, const char *name, uint64_t *ret_id)
+static int read_id(const char *mount, const char *name, uint64_t *ret_id)
 {
 	int nr_subsystem = (int)strcspn(name, ":"), err;
 	char path[PATH_MAX], *text = NULL;
 
-	snprintf(path, sizeof(path), "%s/%.*s/%s/id", place, nr_subsystem, name, name + nr_subsystem + 1);
+	snprintf(path, sizeof(path), "%s/%.*s/%s/id", mount, nr_subsystem, name, name + nr_subsystem + 1);
 	err = op_file_read(AT_FDCWD, path, ID_TEXT_MAX, &text);
 	if (err < 0)
 		return err;
@@ -67,15 +67,15 @@ bool op_tracepoint_find(const char *name, uint64_t *ret_id, struct op_text *why)
 	bool is_mounted = false;
 	int err = -ENOENT;
 
-	for (size_t i = 0; i < op_array_size(places) && err == -ENOENT; i++) {
-		err = read_id(places[i], name, ret_id);
-		is_mounted |= err != -ENOENT || !access(places[i], F_OK);
+	for (size_t i = 0; i < op_array_size(mounts) && err == -ENOENT; i++) {
+		err = read_id(mounts[i], name, ret_id);
+		is_mounted |= err != -ENOENT || !access(mounts[i], F_OK);
 	}
 	if (err == -ENOENT && is_mounted)
 		op_text_add(why, "this kernel has no such tracepoint");
 	else if (err == -ENOENT)
 		op_text_add(why, "tracepoints need tracefs: mount -t tracefs tracefs /sys/kernel/tracing");
 	else if (err < 0)
-		op_text_printf(why, "tracefs does not tell its number: %s", strerror(-err));
+		op_text_printf(why, "its number cannot be read from tracefs: %s", strerror(-err));
 	return !err;
 }

@@ -9,6 +9,7 @@
 #include "libop/perf/chain.h"
 #include "libop/events/ibs_derived.h"
 #include "libop/perf/record.h"
+#include "tests/ibs/ibs_text.h"
 
 #define HEAD_BYTES     3u
 #define BODY_BYTES_MAX 4096u

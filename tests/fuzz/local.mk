@@ -36,7 +36,7 @@ endif
 tests_fuzz_fuzz_ring_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ring.c
 tests_fuzz_fuzz_ring_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_ibs_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ibs.c
+tests_fuzz_fuzz_ibs_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ibs.c tests/ibs/ibs_text.c tests/ibs/ibs_text.h tests/ibs/data_src.c
 tests_fuzz_fuzz_ibs_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_perf_map_SOURCES = $(fuzz_main) tests/fuzz/fuzz_perf_map.c

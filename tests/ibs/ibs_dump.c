@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "libop/events/ibs_derived.h"
+#include "tests/ibs/ibs_text.h"
 
 static bool read_u32(uint32_t *ret_value)
 {

@@ -10,10 +10,12 @@ EXTRA_DIST += tests/ibs/ibsdata.py tests/ibs/ibswork.py tests/ibs/predicates.py 
 # Records of check-long.
 IBS_RECORDS = 1000000
 
-tests_ibs_ibs_dump_SOURCES = tests/ibs/ibs_dump.c
+ibs_text = tests/ibs/ibs_text.c tests/ibs/ibs_text.h tests/ibs/data_src.c
+
+tests_ibs_ibs_dump_SOURCES = tests/ibs/ibs_dump.c $(ibs_text)
 tests_ibs_ibs_dump_LDADD = libop/libop.a
 
-tests_unit_test_ibs_SOURCES = tests/unit/test_ibs.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ibs_SOURCES = tests/unit/test_ibs.c $(ibs_text) tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ibs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ibs_LDADD = libop/libop.a $(CMOCKA_LIBS)
 

@@ -9,6 +9,7 @@
 
 #include "libop/events/ibs.h"
 #include "libop/perf/record.h"
+#include "tests/ibs/ibs_text.h"
 
 #define CAPS_FAM10      0x1fu
 #define CAPS_FAM15      0x7ffu

@@ -137,7 +137,7 @@ static void samplers_share_a_memory_view(void **state OP_UNUSED)
 	open_sampler(&list, COUNT, 0);
 	open_sampler(&list, 2 * COUNT, 1);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(op_event_list_remember(&list, i), 0);
+		assert_int_equal(op_event_list_add_memory(&list, i), 0);
 	assert_int_equal(list.nr_events, 4 + 3);
 	assert_int_equal(list.events[0].memory, 4);
 	assert_int_equal(list.events[1].memory, 4);

@@ -213,7 +213,7 @@ static int derive(struct making *making, size_t index)
 			err = op_event_list_derive(list, index, &derived);
 	}
 	if (!err && list->events[index].sampler.kind == OP_IBS_OP)
-		err = op_event_list_remember(list, index);
+		err = op_event_list_add_memory(list, index);
 	return err;
 }
 

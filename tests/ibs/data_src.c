@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* PERF_SAMPLE_DATA_SRC as the kernel derives it, quirks and all: doc/ibs.md, "The kernel's data source". */
-#include "libop/events/ibs.h"
+#include "tests/ibs/ibs_text.h"
 
 /* By number what the headers of Linux before 6.6 do not name. */
 #define NUMBER(value) ((uint64_t)(value) << PERF_MEM_LVLNUM_SHIFT)
