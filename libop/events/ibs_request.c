@@ -268,7 +268,7 @@ static void read_fields(char *rest, struct reading *reading)
 	if (!reading->why.length)
 		take_numbers(reading);
 	if (!reading->why.length && reading->request.sampler.filter.load_latency && !is_of_slow_loads(event))
-		op_text_add(&reading->why, "ldlat= keeps only loads that missed the data cache, and this event counts others");
+		op_text_add(&reading->why, "ldlat= keeps only loads that missed the data cache, and this event counts other ops");
 	if (!reading->why.length && !op_ibs_event_is_there(event, &reading->host->cpu, reading->host->caps))
 		op_text_add(&reading->why, "the IBS of this CPU does not have it");
 }
