@@ -3,11 +3,12 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
+
 #define WINDOW_BITS  16u
 #define WINDOW_BYTES ((uint64_t)1 << WINDOW_BITS)
 /* the upper half belongs to the kernel on every machine */
 #define USER_END        ((uint64_t)1 << 63)
-#define FIRST_FUNCTIONS 64u
 #define WINDOW_OVERHEAD 1024u /* bytes that a window needs beside its mappings, about */
 #define UNNAMED         "[unnamed]"
 
@@ -249,29 +250,14 @@ static bool is_known(const struct opd_jit_map *map, const struct opd_jit_code *c
 	       !strcmp(opd_jit_map_name(map, function), name);
 }
 
-static struct opd_jit_function *new_function(struct opd_jit_map *map)
-{
-	if (map->nr_functions == map->capacity) {
-		size_t capacity = map->capacity ? 2 * map->capacity : FIRST_FUNCTIONS;
-		struct opd_jit_function *functions = reallocarray(map->functions, capacity, sizeof(*functions));
-
-		if (!functions)
-			return NULL;
-		map->functions = functions;
-		map->capacity = capacity;
-	}
-	return &map->functions[map->nr_functions];
-}
-
 static int add_function(struct opd_jit_map *map, const struct opd_jit_code *code, const struct op_text *name, uint64_t horizon_ns)
 {
-	struct opd_jit_function *function = new_function(map);
 	size_t name_at = map->names.length;
 
 	op_text_add_bytes(&map->names, op_text_get(name), name->length + 1);
-	if (!function || map->names.failed || name_at > UINT32_MAX)
+	if (map->names.failed || name_at > UINT32_MAX || !op_grow(&map->functions, &map->capacity, map->nr_functions + 1))
 		return -ENOMEM;
-	*function = (struct opd_jit_function){
+	map->functions[map->nr_functions++] = (struct opd_jit_function){
 		.offset = OPD_JIT_NO_OFFSET,
 		.code_at = code->code_at,
 		.lines_at = code->lines_at,
@@ -279,7 +265,6 @@ static int add_function(struct opd_jit_map *map, const struct opd_jit_code *code
 		.bytes = (uint32_t)code->bytes,
 		.name_at = (uint32_t)name_at,
 	};
-	map->nr_functions++;
 	map->counters[OP_JIT_functions]++;
 	return add_pieces(map, map->nr_functions - 1, code->start, code->from_ns, horizon_ns);
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
+
 #define ROWS_MAX      (256u * 1024) /* of one object */
 #define DWARF_VERSION 4
 
@@ -138,15 +140,8 @@ static int take_row(void *arg, const struct opd_jit_line *line)
 	file = file_number(builder, line->file);
 	if (!file)
 		return -ENOMEM;
-	if (builder->nr_rows == builder->capacity) {
-		size_t capacity = builder->capacity ? 2 * builder->capacity : 64;
-		struct row *rows = reallocarray(builder->rows, capacity, sizeof(*rows));
-
-		if (!rows)
-			return -ENOMEM;
-		builder->rows = rows;
-		builder->capacity = capacity;
-	}
+	if (!op_grow(&builder->rows, &builder->capacity, builder->nr_rows + 1))
+		return -ENOMEM;
 	builder->rows[builder->nr_rows] = (struct row){ address, line->line, file, (uint32_t)builder->nr_rows };
 	builder->nr_rows++;
 	builder->nr_all_rows++;

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/jit/elf_host.h"
 #include "daemon/jit/debug_line.h"
+#include "daemon/jit/elf_host.h"
 #include "libop/base/file.h"
 #include "libop/base/seal.h"
 #include "libop/base/sys.h"

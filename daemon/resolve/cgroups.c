@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/resolve/mounts.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
@@ -163,8 +164,8 @@ static bool has_option(const char *options, const char *option)
 {
 	size_t length = strlen(option);
 
-	for (; *options; options += strspn(options, ",\n")) {
-		size_t here = strcspn(options, ",\n");
+	for (; *options; options += strspn(options, ",")) {
+		size_t here = strcspn(options, ",");
 
 		if (here == length && !memcmp(options, option, length))
 			return true;
@@ -174,50 +175,32 @@ static bool has_option(const char *options, const char *option)
 }
 
 /*
- * Ranks a line of mountinfo: 2 for the version 1 hierarchy of perf's own controller, 1 for version
- * 2, 0 for others. perf takes the cgroup of a sample from the highest rank. *ret_mount: the mount
- * point.
+ * 2 for the version 1 hierarchy of perf's own controller, 1 for version 2, 0 for others. perf takes
+ * the cgroup of a sample from the hierarchy of the highest rank.
  */
-static int rank_of(char *line, char **ret_mount)
+static int rank_of(const struct opd_mount *mount)
 {
-	char *rest = strstr(line, " - "), *fields[5], *save = NULL, type[32], options[512];
-
-	if (!rest || sscanf(rest + 3, "%31s %*s %511s", type, options) != 2)
+	if (!mount->options)
 		return 0;
-	*rest = '\0';
-	for (size_t i = 0; i < op_array_size(fields); i++) {
-		fields[i] = strtok_r(i ? NULL : line, " ", &save);
-		if (!fields[i])
-			return 0;
-	}
-	*ret_mount = fields[4];
-	if (!strcmp(type, "cgroup") && has_option(options, "perf_event"))
+	if (!strcmp(mount->type, "cgroup") && has_option(mount->options, "perf_event"))
 		return 2;
-	return !strcmp(type, "cgroup2");
+	return !strcmp(mount->type, "cgroup2");
 }
 
 static int find_mount(struct opd_cgroups *cgroups, const char *mountinfo_path)
 {
-	FILE *file = fopen(mountinfo_path, "re");
-	size_t capacity = 0;
-	char *line = NULL, *mount;
-	int best = 0, err = 0;
+	const struct opd_mount *best = NULL;
+	struct opd_mounts mounts;
+	int err = opd_mounts_read(mountinfo_path, &mounts);
 
-	while (file && !err && getline(&line, &capacity, file) > 0) {
-		int rank = rank_of(line, &mount);
-
-		if (rank <= best)
-			continue;
-		best = rank;
-		free(cgroups->mount_storage);
-		cgroups->mount_storage = strdup(mount);
-		err = cgroups->mount_storage ? 0 : -ENOMEM;
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	cgroups->mount_path = cgroups->mount_storage;
-	return err;
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (size_t i = 0; i < mounts.nr_rows; i++)
+		if (rank_of(&mounts.rows[i]) > (best ? rank_of(best) : 0))
+			best = &mounts.rows[i];
+	cgroups->mount_path = best ? strdup(best->point) : NULL;
+	opd_mounts_free(&mounts);
+	return best && !cgroups->mount_path ? -ENOMEM : 0;
 }
 
 /*
@@ -472,7 +455,7 @@ void opd_cgroups_free(struct opd_cgroups *cgroups)
 	op_htable_free(&cgroups->by_path);
 	free(cgroups->slots);
 	free(cgroups->free_slots);
-	free(cgroups->mount_storage);
+	free(cgroups->mount_path);
 	free(cgroups->root.path);
 	*cgroups = (struct opd_cgroups){ 0 };
 }

@@ -29,8 +29,7 @@ struct opd_cgroup_root {
 };
 
 struct opd_cgroups {
-	const char *mount_path; /* of the hierarchy that perf uses; NULL: not mounted */
-	char *mount_storage;
+	char *mount_path; /* of the hierarchy that perf uses; NULL: not mounted */
 	struct opd_cgroup_root root;
 	struct op_htable by_id;
 	size_t nr_bytes;                /* bytes of by_id's entries */

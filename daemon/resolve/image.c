@@ -236,28 +236,11 @@ static void note_look(const struct op_dcookie_table *table, const struct opd_map
  */
 static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
-	struct op_build_id told = { .nr_bytes = mapped->build_id_bytes };
-	struct op_image_id said;
-	struct opd_wanted wanted = {
-		.pid = mapped->pid,
-		.start = mapped->start,
-		.end = mapped->end,
-		.name = mapped->name,
-		.name_is_ours = mapped->name_is_ours,
-		.is_foreign = mapped->is_foreign,
-		.has_inode = mapped->inode,
-		.inode = mapped->inode,
-		.inode_generation = mapped->inode_generation,
-		.time_ns = mapped->time_ns,
-		.mount_view = mapped->mount_view,
-	};
-	uint64_t cookie;
+	struct op_image_id said = id_as_said(mapped, &mapped->build_id);
+	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 
-	memcpy(told.bytes, mapped->build_id, mapped->build_id_bytes);
-	said = id_as_said(mapped, &told);
-	cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 	*ret_located = (struct opd_located){ 0 };
-	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->mount_views, &wanted, ret_located) < 0)
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped, ret_located) < 0)
 		return cookie;
 	cookie = located_cookie(table, mapped, &said, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
@@ -294,7 +277,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 	};
 	uint64_t cookie;
 
-	if (!mapped->stat_cache || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
+	if (!mapped->stat_cache || mapped->build_id.nr_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
 		return look_for_file(table, mapped, &located);
 	cookie = opd_stat_cache_find(mapped->stat_cache, &entry, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)

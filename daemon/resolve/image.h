@@ -12,7 +12,6 @@
 
 #include "daemon/resolve/build_ids.h"
 #include "daemon/resolve/locate.h"
-#include "daemon/resolve/mount_view.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
@@ -52,25 +51,6 @@ uint64_t opd_stat_cache_find(const struct opd_stat_cache *cache, const struct op
 void opd_stat_cache_keep(struct opd_stat_cache *cache, const struct opd_stat_entry *entry) OP_NONNULL;
 
 void opd_stat_cache_clear(struct opd_stat_cache *cache) OP_NONNULL;
-
-/* A mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
-struct opd_mapped {
-	uint32_t pid; /* for /proc/PID: the process, or a thread when the main thread has ended */
-	uint64_t start, end; /* end exclusive */
-	uint64_t offset;     /* in the file, in bytes */
-	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */
-	/* a path from opd's root, from /proc/PID/maps; else from the root of the process */
-	bool name_is_ours;
-	bool is_foreign; /* recorded on another machine: no file of this host is looked at */
-	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
-	uint8_t build_id_bytes; /* 0: not in the record, which has device and inode then */
-	uint64_t device, inode, inode_generation;
-	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
-	struct opd_mount_views *mount_views;
-	struct opd_mount_view *mount_view; /* of the process; NULL: the host's */
-	struct opd_stat_cache *stat_cache; /* NULL: every file is looked at anew */
-	struct opd_build_ids *build_ids;   /* NULL: build-ids are not queried */
-};
 
 /*
  * True for memory that may hold a copy of a program's text. Programs make copies to have their text

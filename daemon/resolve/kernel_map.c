@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "daemon/resolve/image.h"
+#include "libop/base/grow.h"
 
 #define KALLSYMS_IMAGE        "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE      "no-vmlinux"
@@ -19,15 +20,8 @@ static const struct op_build_id no_build_id;
 
 static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *range)
 {
-	if (map->nr_ranges == map->capacity) {
-		size_t capacity = map->capacity ? map->capacity * 2 : 64;
-		struct opd_kernel_range *ranges = realloc(map->ranges, capacity * sizeof(*ranges));
-
-		if (!ranges)
-			return -ENOMEM;
-		map->ranges = ranges;
-		map->capacity = capacity;
-	}
+	if (!op_grow(&map->ranges, &map->capacity, map->nr_ranges + 1))
+		return -ENOMEM;
 	map->ranges[map->nr_ranges++] = *range;
 	return 0;
 }

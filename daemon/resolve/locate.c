@@ -64,8 +64,7 @@ uint64_t opd_generation_at(const char *path, uint64_t inode)
 /* ---- locating ---- */
 
 struct search {
-	struct opd_mount_views *mount_views;
-	const struct opd_wanted *wanted;
+	const struct opd_mapped *mapped;
 	struct opd_located *located;
 };
 
@@ -92,9 +91,9 @@ static int look_below(const char *prefix, const char *path, struct statx *ret_st
 }
 
 /* True when the file has the inode of the record. */
-static bool is_as_told(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+static bool is_as_told(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
 {
-	return st->stx_ino == wanted->inode && (!generation || !wanted->inode_generation || generation == wanted->inode_generation);
+	return st->stx_ino == mapped->inode && (!generation || !mapped->inode_generation || generation == mapped->inode_generation);
 }
 
 static bool same_inode(const struct statx *a, const struct statx *b)
@@ -122,9 +121,9 @@ static bool is_older_than(const struct statx *st, uint64_t time_ns)
 }
 
 /* True when the file at the path is the one that was mapped, for a mapping that is gone. */
-static bool is_that_yet(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+static bool is_that_yet(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
 {
-	return wanted->has_inode ? is_as_told(wanted, st, generation) : is_older_than(st, wanted->time_ns);
+	return mapped->inode ? is_as_told(mapped, st, generation) : is_older_than(st, mapped->time_ns);
 }
 
 /*
@@ -135,16 +134,16 @@ static bool is_that_yet(const struct opd_wanted *wanted, const struct statx *st,
 static bool try_host_path(struct search *search, const char *path, bool is_layer)
 {
 	struct opd_located *located = search->located;
-	const struct opd_wanted *wanted = search->wanted;
+	const struct opd_mapped *mapped = search->mapped;
 	struct statx st;
 	uint64_t generation;
 
-	if (look_below(search->mount_views->host_prefix, path, &st, &generation) < 0)
+	if (look_below(search->mapped->mount_views->host_prefix, path, &st, &generation) < 0)
 		return false;
 	if (located->seen) {
 		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
 			return false;
-	} else if (!is_that_yet(wanted, &st, generation)) {
+	} else if (!is_that_yet(mapped, &st, generation)) {
 		return false;
 	}
 	op_text_truncate(&located->path, 0);
@@ -191,16 +190,16 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
  */
 static bool translate_by(struct search *search, const char *path, bool again)
 {
-	struct opd_mount_view *view = search->wanted->mount_view;
-	const struct opd_mounts *host = opd_mount_views_host_mounts(search->mount_views, again);
-	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(view, search->wanted->pid, again), path);
+	struct opd_mount_view *view = search->mapped->mount_view;
+	const struct opd_mounts *host = opd_mount_views_host_mounts(search->mapped->mount_views, again);
+	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(view, search->mapped->pid, again), path);
 	struct op_text inner = { 0 };
 	bool found;
 
 	if (!mount)
 		return false;
 	opd_mount_inner_path(mount, path, &inner);
-	found = (mount->overlay && try_layers(search, mount, op_text_get(&inner))) ||
+	found = (opd_mount_is_overlay(mount) && try_layers(search, mount, op_text_get(&inner))) ||
 		try_host_mounts(search, host, mount, op_text_get(&inner));
 	op_text_free(&inner);
 	return found;
@@ -245,13 +244,13 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	const struct opd_mount_view *view = search->wanted->mount_view;
-	const char *prefix = search->mount_views->host_prefix;
-	bool shares_host = opd_mount_view_shares_host(search->mount_views, view);
+	const struct opd_mount_view *view = search->mapped->mount_view;
+	const char *prefix = search->mapped->mount_views->host_prefix;
+	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view);
 	char root[64];
 	char *inside;
 
-	snprintf(root, sizeof(root), "/proc/%u/root", search->wanted->pid);
+	snprintf(root, sizeof(root), "/proc/%u/root", search->mapped->pid);
 	op_text_add(&located->path, shares_host ? path : path_in_view(view, path));
 	if (!is_there(located, shares_host ? prefix : root) && cut_deleted(&located->path))
 		located->on_host = shares_host && is_there(located, prefix);
@@ -272,13 +271,13 @@ static void locate_mapped(struct search *search, const char *path)
 static void try_other_process(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	uint32_t pid = opd_mount_view_pid(search->wanted->mount_view);
+	uint32_t pid = opd_mount_view_pid(search->mapped->mount_view);
 	char root[64];
 	struct statx st;
 	uint64_t generation;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", pid);
-	if (!pid || look_below(root, path, &st, &generation) < 0 || !is_that_yet(search->wanted, &st, generation))
+	if (!pid || look_below(root, path, &st, &generation) < 0 || !is_that_yet(search->mapped, &st, generation))
 		return;
 	located->stat = st;
 	located->inode_generation = generation;
@@ -288,15 +287,15 @@ static void try_other_process(struct search *search, const char *path)
 /* For a mapping that is gone: its name in the record is all there is. */
 static void locate_gone(struct search *search)
 {
-	const struct opd_wanted *wanted = search->wanted;
+	const struct opd_mapped *mapped = search->mapped;
 	struct opd_located *located = search->located;
-	const struct opd_mount_view *view = wanted->mount_view;
-	bool shares_host = opd_mount_view_shares_host(search->mount_views, view);
+	const struct opd_mount_view *view = mapped->mount_view;
+	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view);
 	struct op_text path = { 0 };
 
-	if (view && shares_host && !wanted->name_is_ours)
+	if (view && shares_host && !mapped->name_is_ours)
 		op_text_add(&path, view->root);
-	op_text_add(&path, view && wanted->name_is_ours && !shares_host ? path_in_view(view, wanted->name) : wanted->name);
+	op_text_add(&path, view && mapped->name_is_ours && !shares_host ? path_in_view(view, mapped->name) : mapped->name);
 	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
 		if (!shares_host && !path.failed)
 			try_other_process(search, op_text_get(&path));
@@ -309,9 +308,9 @@ static void locate_gone(struct search *search)
 	op_text_free(&path);
 }
 
-static int locate_foreign(const struct opd_wanted *wanted, struct opd_located *located)
+static int locate_foreign(const struct opd_mapped *mapped, struct opd_located *located)
 {
-	op_text_add(&located->path, wanted->name);
+	op_text_add(&located->path, mapped->name);
 	cut_deleted(&located->path);
 	return located->path.failed ? -ENOMEM : 0;
 }
@@ -323,7 +322,7 @@ static size_t length_without_deleted(const char *name)
 	return length > suffix && !strcmp(name + length - suffix, DELETED_SUFFIX) ? length - suffix : length;
 }
 
-static bool same_last_component(const char *a, const char *b)
+bool opd_is_same_name(const char *a, const char *b)
 {
 	size_t length = length_without_deleted(a), other = length_without_deleted(b);
 	size_t nr_bytes = 0;
@@ -340,10 +339,10 @@ static bool same_last_component(const char *a, const char *b)
  * A pid can be used again, and exec can map another file at the same address. True when the mapped
  * file has the recorded name, or, after a rename, the recorded inode.
  */
-static bool is_mapped_yet(const struct opd_wanted *wanted, const char *path, const struct opd_located *located)
+static bool is_mapped_yet(const struct opd_mapped *mapped, const char *path, const struct opd_located *located)
 {
-	return !strcmp(wanted->name, TOO_LONG) || same_last_component(wanted->name, path) ||
-	       (located->seen && wanted->has_inode && is_as_told(wanted, &located->stat, located->inode_generation));
+	return !strcmp(mapped->name, TOO_LONG) || opd_is_same_name(mapped->name, path) ||
+	       (located->seen && mapped->inode && is_as_told(mapped, &located->stat, located->inode_generation));
 }
 
 void opd_decode_newlines(char *name)
@@ -386,10 +385,10 @@ static bool locate_too_long(struct search *search)
 	size_t capacity = 0;
 	FILE *file;
 
-	snprintf(maps, sizeof(maps), "/proc/%u/maps", search->wanted->pid);
+	snprintf(maps, sizeof(maps), "/proc/%u/maps", search->mapped->pid);
 	file = fopen(maps, "re");
 	while (file && !path && getline(&line, &capacity, file) > 0)
-		path = path_in_line(line, search->wanted->start);
+		path = path_in_line(line, search->mapped->start);
 	if (path)
 		locate_mapped(search, path);
 	free(line);
@@ -414,32 +413,32 @@ static bool locate_unfollowed(struct search *search)
 	return false;
 }
 
-int opd_locate(struct opd_mount_views *views, const struct opd_wanted *wanted, struct opd_located *ret_located)
+int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
-	struct search search = { .mount_views = views, .wanted = wanted, .located = ret_located };
+	struct search search = { .mapped = mapped, .located = ret_located };
 	char mapping[64], path[PATH_MAX];
 	ssize_t length;
 
 	*ret_located = (struct opd_located){ 0 };
-	if (wanted->is_foreign)
-		return locate_foreign(wanted, ret_located);
-	opd_mount_views_host_mounts(views, false);
-	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
-		 (unsigned long long)wanted->end);
+	if (mapped->is_foreign)
+		return locate_foreign(mapped, ret_located);
+	opd_mount_views_host_mounts(mapped->mount_views, false);
+	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
+		 (unsigned long long)mapped->end);
 	length = readlink(mapping, path, sizeof(path) - 1);
 	ret_located->seen = !look_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
 	if (length >= 0)
 		path[length] = '\0';
-	if (length >= 0 && !is_mapped_yet(wanted, path, ret_located)) {
+	if (length >= 0 && !is_mapped_yet(mapped, path, ret_located)) {
 		ret_located->seen = false;
 		length = -1;
 	}
 	if (length >= 0) {
 		if (ret_located->seen || !locate_unfollowed(&search))
 			locate_mapped(&search, path);
-	} else if (ret_located->seen && wanted->name_is_ours) {
-		locate_mapped(&search, wanted->name); /* the path is too long for a link */
-	} else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
+	} else if (ret_located->seen && mapped->name_is_ours) {
+		locate_mapped(&search, mapped->name); /* the path is too long for a link */
+	} else if (!ret_located->seen || strcmp(mapped->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
 		locate_gone(&search);
 	}
 	if (!ret_located->path.failed)

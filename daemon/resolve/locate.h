@@ -11,22 +11,29 @@
 #include <sys/stat.h>
 
 #include "daemon/resolve/mount_view.h"
+#include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
-/* A file that a process has mapped, or had. */
-struct opd_wanted {
-	uint32_t pid;        /* the process, or a living thread of it */
-	uint64_t start, end; /* of the mapping */
-	const char *name;    /* as the kernel writes it */
-	/* from /proc/PID/maps: seen from opd's root; else from the root of the process */
+struct opd_build_ids;
+struct opd_stat_cache;
+
+/* A mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
+struct opd_mapped {
+	uint32_t pid; /* for /proc/PID: the process, or a thread when the main thread has ended */
+	uint64_t start, end; /* end exclusive */
+	uint64_t offset;     /* in the file, in bytes */
+	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */
+	/* a path from opd's root, from /proc/PID/maps; else from the root of the process */
 	bool name_is_ours;
-	bool is_foreign; /* recorded on another machine: only the name is known */
-	bool has_inode;
-	uint64_t inode;            /* valid with has_inode */
-	uint64_t inode_generation; /* valid with has_inode; 0: unknown */
-	uint64_t time_ns;          /* when it was mapped, OP_CLOCK; 0: it is mapped now */
-	struct opd_mount_view *mount_view;
+	bool is_foreign; /* recorded on another machine: no file of this host is looked at */
+	struct op_build_id build_id; /* no bytes: the record has device and inode instead */
+	uint64_t device, inode, inode_generation; /* inode, inode_generation 0: unknown */
+	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
+	struct opd_mount_views *mount_views;
+	struct opd_mount_view *mount_view; /* of the process; NULL: the host's */
+	struct opd_stat_cache *stat_cache; /* NULL: every file is looked at anew */
+	struct opd_build_ids *build_ids;   /* NULL: build-ids are not queried */
 };
 
 struct opd_located {
@@ -38,6 +45,12 @@ struct opd_located {
 	uint64_t inode_generation; /* of stat's inode; 0: unknown */
 };
 
+/*
+ * Compares the last components of two paths without " (deleted)", which the kernel appends to the
+ * names of removed files. Directories differ between containers.
+ */
+bool opd_is_same_name(const char *a, const char *b) OP_NONNULL;
+
 /* Decodes a name of /proc/PID/maps in place. The kernel encodes only newlines there. */
 void opd_decode_newlines(char *name) OP_NONNULL;
 
@@ -47,8 +60,7 @@ void opd_decode_newlines(char *name) OP_NONNULL;
  * with the same mount view. The file at the path must have the recorded inode; without a recorded
  * inode it must be older than the mapping. The caller frees ret_located->path. 0 or -ENOMEM.
  */
-int opd_locate(struct opd_mount_views *views, const struct opd_wanted *wanted,
-	       struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
+int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The generation of an inode tells a file from an earlier one with the same inode number.

@@ -55,9 +55,13 @@ static bool parse_line(char *line, struct opd_mount *ret_mount)
 		after[i] = strtok_r(i ? NULL : type, " ", &state);
 	unescape(fields[3]);
 	unescape(fields[4]);
-	*ret_mount = (struct opd_mount){ .device = makedev(maj, min), .root = fields[3], .point = fields[4] };
-	if (after[0] && !strcmp(after[0], "overlay"))
-		ret_mount->overlay = after[2];
+	*ret_mount = (struct opd_mount){
+		.device = makedev(maj, min),
+		.root = fields[3],
+		.point = fields[4],
+		.type = after[0],
+		.options = after[2],
+	};
 	return true;
 }
 
@@ -221,7 +225,7 @@ static void upper_of_option(char *option, struct op_text *directory)
 
 bool opd_mount_layer(const struct opd_mount *mount, size_t index, struct op_text *directory)
 {
-	char *options = mount->overlay ? strdup(mount->overlay) : NULL, *state = NULL;
+	char *options = opd_mount_is_overlay(mount) ? strdup(mount->options) : NULL, *state = NULL;
 	size_t left = index ? index - 1 : 0;
 	bool found = options && !index;
 

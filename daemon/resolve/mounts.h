@@ -16,7 +16,8 @@ struct opd_mount {
 	uint64_t device;     /* makedev() */
 	const char *root;    /* the mounted directory of the file system, "/" for all of it */
 	const char *point;   /* mount point, from the root of the process */
-	const char *overlay; /* options of an overlay, still escaped; NULL: another file system */
+	const char *type;    /* of the file system; NULL: the line ends before it */
+	const char *options; /* of the file system, still escaped; NULL: none */
 };
 
 struct opd_mounts {
@@ -49,6 +50,11 @@ void opd_mount_inner_path(const struct opd_mount *mount, const char *path, struc
  * appended, when the file is not below the mount's root.
  */
 bool opd_mount_outer_path(const struct opd_mount *mount, const char *inner, struct op_text *path) OP_NONNULL;
+
+static inline bool opd_mount_is_overlay(const struct opd_mount *mount)
+{
+	return mount->options && !strcmp(mount->type, "overlay");
+}
 
 /*
  * Appends the directory of an overlay's layer. Layer 0 is the upper directory (nothing when there

@@ -187,8 +187,9 @@ static int add_pending(struct scan *scan, const struct segment *above, struct op
 	return err;
 }
 
-static int take_line(struct scan *scan, struct opd_mapped *mapped, bool is_exec)
+static int take_line(void *arg, struct opd_mapped *mapped, bool is_exec)
 {
+	struct scan *scan = arg;
 	struct segment segment = segment_of(mapped, is_exec);
 	int err = 0;
 
@@ -295,11 +296,6 @@ static int each_line(FILE *file, line_taker take, void *arg)
 	return err;
 }
 
-static int take_scanned(void *arg, struct opd_mapped *mapped, bool is_exec)
-{
-	return take_line(arg, mapped, is_exec);
-}
-
 /*
  * True when a process in doubt ended or called exec without a record. A process without an
  * executable is a zombie.
@@ -329,20 +325,16 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		exe[0] = '\0';
 	scan->exe = exe;
 	scan->now_ns = now_ns;
-	if (runs_another(scan)) {
-		err = opd_process_began_anew(scan->processes, process, scan->from_ns);
-		if (err) {
-			fclose(maps);
-			return err;
-		}
+	err = runs_another(scan) ? opd_process_began_anew(scan->processes, process, scan->from_ns) : 0;
+	if (!err) {
+		process->snapshot_ns = process->sure_ns = now_ns;
+		err = opd_mount_view_update(&scan->processes->mount_views, scan->tid, &process->mm->mount_view);
 	}
-	process->snapshot_ns = process->sure_ns = now_ns;
-	err = opd_mount_view_update(&scan->processes->mount_views, scan->tid, &process->mm->mount_view);
 	if (err) {
 		fclose(maps);
 		return err;
 	}
-	err = each_line(maps, take_scanned, scan);
+	err = each_line(maps, take_line, scan);
 	return err ? err : add_pending(scan, &none, &nothing);
 }
 
@@ -354,13 +346,11 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 
 	if (err)
 		return err;
-	scan.process = opd_process_find(processes, pid);
-	if (!scan.process)
-		scan.process = opd_process_add(processes, pid, 0);
-	if (scan.process)
+	err = opd_process_get(processes, pid, 0, &scan.process);
+	if (!err)
 		return scan_process(&scan, maps, now_ns);
 	fclose(maps);
-	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
+	return err;
 }
 
 int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,
@@ -432,21 +422,6 @@ struct mapped_at {
 	bool other_name;
 };
 
-/*
- * Compares the last components, because directories differ between containers. The name of a
- * removed file has a suffix.
- */
-static bool has_name_of(const char *mapped, const char *path)
-{
-	const char *mapped_last = strrchr(mapped, '/'), *last = strrchr(path, '/');
-	size_t length;
-
-	mapped_last = mapped_last ? mapped_last : mapped;
-	last = last ? last : path;
-	length = strlen(last);
-	return !strncmp(mapped_last, last, length) && (!mapped_last[length] || !strcmp(mapped_last + length, " (deleted)"));
-}
-
 static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
 {
 	struct mapped_at *at = arg;
@@ -455,7 +430,7 @@ static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
 		return 0;
 	if (mapped->start <= at->address) {
 		at->segment = segment_of(mapped, is_exec);
-		at->other_name = at->path && !has_name_of(mapped->name, at->path);
+		at->other_name = at->path && !opd_is_same_name(mapped->name, at->path);
 	}
 	return 1;
 }

@@ -102,43 +102,45 @@ static void mark_prunable(struct opd_processes *processes, struct opd_process *p
 	processes->prunable = process;
 }
 
-static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
+/* Adds a process with one address space. Takes over the reference to maps, even on failure. */
+static int add_process(struct opd_processes *processes, uint32_t pid, struct opd_mapset *maps, const struct opd_mm *like,
+		       uint64_t from_ns, struct opd_process **ret_process)
 {
 	struct opd_process *process;
+	int err;
 
 	if (opd_processes_are_full(processes)) {
 		processes->nr_dropped++;
-		return NULL;
+		opd_mapset_put(maps);
+		return -ENOSPC;
 	}
 	process = calloc(1, sizeof(*process));
-	if (!process)
-		return NULL;
+	if (!process) {
+		opd_mapset_put(maps);
+		return -ENOMEM;
+	}
 	process->pid = pid;
 	process->exit_ns = UINT64_MAX;
-	note_change(processes, pid);
-	if (op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid)) < 0) {
-		free(process);
-		return NULL;
-	}
-	return process;
-}
-
-struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns)
-{
-	struct opd_process *process = new_process(processes, pid);
-
-	if (process && push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns) < 0) {
-		op_htable_remove(&processes->by_pid, &process->link);
+	err = push_mm(process, maps, like, from_ns);
+	if (!err)
+		err = op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid));
+	if (err < 0) {
 		free_process(process);
-		process = NULL;
+		return -ENOMEM;
 	}
-	return process;
+	note_change(processes, pid);
+	*ret_process = process;
+	return 0;
 }
 
-/* The reason why new_process failed. */
-static int refusal(const struct opd_processes *processes)
+int opd_process_get(struct opd_processes *processes, uint32_t pid, uint64_t from_ns, struct opd_process **ret_process)
 {
-	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (!process)
+		return add_process(processes, pid, opd_mapset_new(&processes->account), NULL, from_ns, ret_process);
+	*ret_process = process;
+	return 0;
 }
 
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
@@ -151,27 +153,11 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 
 	if (process && time_ns <= process->snapshot_ns)
 		return 0;
-	if (!process && !parent) {
-		process = opd_process_add(processes, pid, time_ns);
-		if (!process)
-			return refusal(processes);
-		process->parent_pid = parent_pid;
-		process->nr_threads = 1;
-		return 0;
-	}
-	if (!process)
-		process = new_process(processes, pid);
-	if (!process)
-		return refusal(processes);
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
 	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new(&processes->account);
 	note_change(processes, pid);
-	err = push_mm(process, maps, from, time_ns);
-	if (err < 0 && !process->mm) {
-		op_htable_remove(&processes->by_pid, &process->link);
-		free_process(process);
-	}
-	if (err < 0)
+	err = process ? push_mm(process, maps, from, time_ns) : add_process(processes, pid, maps, from, time_ns, &process);
+	if (err)
 		return err;
 	if (from)
 		opd_process_mm_at(process, time_ns)->jit_parent = parent_pid;
@@ -193,12 +179,13 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	struct opd_process *process = opd_process_find(processes, pid);
 	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
 	const struct opd_mm *old;
+	int err;
 
 	if (!process) {
-		process = opd_process_add(processes, pid, time_ns);
-		if (process)
+		err = opd_process_get(processes, pid, time_ns, &process);
+		if (!err)
 			process->sure_ns = time_ns;
-		return process ? 0 : refusal(processes);
+		return err;
 	}
 	if (time_ns <= process->snapshot_ns)
 		return 0;

@@ -111,10 +111,11 @@ void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(
 	OP_NONNULL_ARGS(1, 2);
 
 /*
- * Adds an unknown process with an empty address space that holds since from_ns. NULL: no memory, or
- * no room, which is counted.
+ * Finds a process. Adds an unknown one, with an empty address space that holds since from_ns. 0;
+ * -ENOSPC: too many processes, which is counted; -ENOMEM.
  */
-struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_get(struct opd_processes *processes, uint32_t pid, uint64_t from_ns,
+		    struct opd_process **ret_process) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * A number that changes with every change of the process's address spaces. While it is the same, a

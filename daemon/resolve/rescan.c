@@ -7,12 +7,12 @@
 
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
+#include "libop/base/grow.h"
 
 #define LIST_INTERVAL_NS OP_NS_PER_S
 #define SLICE_NS         (25u * OP_NS_PER_MS) /* a tenth of the default interval between visits */
 /* a process as young as this may have called exec during the loss */
 #define YOUNG_NS   (2u * (uint64_t)OP_NS_PER_S)
-#define FIRST_PIDS 1024
 /* /proc/kallsyms has more than 100,000 lines */
 #define CODE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 
@@ -21,24 +21,9 @@ struct listing {
 	size_t nr_pids, nr_urgent, capacity;
 };
 
-static bool make_room(struct listing *listing)
-{
-	size_t capacity = listing->capacity ? listing->capacity * 2 : FIRST_PIDS;
-	uint32_t *pids;
-
-	if (listing->nr_pids < listing->capacity)
-		return true;
-	pids = realloc(listing->pids, capacity * sizeof(*pids));
-	if (!pids)
-		return false;
-	listing->pids = pids;
-	listing->capacity = capacity;
-	return true;
-}
-
 static int append(struct listing *listing, uint32_t pid, bool is_urgent)
 {
-	if (!make_room(listing))
+	if (!op_grow(&listing->pids, &listing->capacity, listing->nr_pids + 1))
 		return -ENOMEM;
 	listing->pids[listing->nr_pids++] = pid;
 	if (!is_urgent)

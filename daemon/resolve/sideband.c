@@ -25,23 +25,15 @@ static struct opd_mapped mapped_of(const struct op_mmap_record *record, const st
 		.end = record->start + record->bytes,
 		.offset = record->offset,
 		.name = record->file_name,
-		.build_id_bytes = record->build_id_bytes,
+		.build_id.nr_bytes = record->build_id_bytes,
 		.device = makedev(record->maj, record->min),
 		.inode = record->inode,
 		.inode_generation = record->inode_generation,
 		.time_ns = record->who.time_ns,
 	};
 
-	memcpy(mapped.build_id, record->build_id, record->build_id_bytes);
+	memcpy(mapped.build_id.bytes, record->build_id, record->build_id_bytes);
 	return mapped;
-}
-
-/* Finds the process of a mapping, or adds it. */
-static struct opd_process *process_of(struct opd_processes *processes, uint32_t pid)
-{
-	struct opd_process *process = opd_process_find(processes, pid);
-
-	return process ? process : opd_process_add(processes, pid, 0);
 }
 
 /* Adds a mapping. The executable is the first file that exec maps; the loader follows. */
@@ -77,15 +69,6 @@ static int update_mount_view(struct opd_processes *processes, const struct opd_p
 	return opd_mount_view_update(&processes->mount_views, tid, &mm->mount_view);
 }
 
-/*
- * opd does not request build-ids in records, because that breaks other profilers (build_ids.h).
- * Records from elsewhere may have them.
- */
-static int read_mmap(const struct drain *drain, const struct perf_event_header *header, struct op_mmap_record *ret_record)
-{
-	return drain->cpu->source->is_host ? op_record_mmap_unasked(header, ret_record) : op_record_mmap(header, ret_record);
-}
-
 static int take_mmap(struct drain *drain, const struct perf_event_header *header)
 {
 	struct opd_resolver *resolver = drain->resolver;
@@ -93,14 +76,20 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	struct opd_mapped mapped;
 	struct opd_process *process;
 	struct opd_mm *mm;
+	int err;
 
-	if (read_mmap(drain, header, &record) < 0)
+	/*
+	 * opd does not request build-ids in records, because that breaks other profilers
+	 * (build_ids.h). Records from elsewhere may have them.
+	 */
+	err = drain->cpu->source->is_host ? op_record_mmap_unasked(header, &record) : op_record_mmap(header, &record);
+	if (err < 0)
 		return -EBADMSG;
 	if (!opd_is_pid(record.pid) || !record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
 		return 0;
-	process = process_of(&resolver->processes, record.pid);
-	if (!process)
-		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
+	err = opd_process_get(&resolver->processes, record.pid, 0, &process);
+	if (err)
+		return err;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	/* /proc of another machine cannot be read later for skipped mappings. */

@@ -550,7 +550,7 @@ static void a_sample_finds_its_function(void **state OP_UNUSED)
 	put(fd, "7f0000000000 40 f\n");
 	opd_jit_init(&jit, table);
 	processes.jit = &jit;
-	process = opd_process_add(&processes, sample.pid, 0);
+	assert_int_equal(opd_process_get(&processes, sample.pid, 0, &process), 0);
 	assert_int_equal(opd_process_fork(&processes, sample.pid, 4000000, 40), 0);
 	child = opd_process_find(&processes, 4000000);
 	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));

@@ -79,10 +79,12 @@ static pid_t start_child(void)
 /* This very process and children of it, with real numbers. */
 static void begin(struct crowd *crowd)
 {
+	struct opd_process *process;
+
 	*crowd = (struct crowd){ .table = op_dcookie_table_new(), .now_ns = 100 };
 	opd_jit_init(&crowd->jit, crowd->table);
 	crowd->processes.jit = &crowd->jit;
-	assert_non_null(opd_process_add(&crowd->processes, (uint32_t)getpid(), 0));
+	assert_int_equal(opd_process_get(&crowd->processes, (uint32_t)getpid(), 0, &process), 0);
 	for (size_t i = 0; i < NR_CHILDREN; i++) {
 		crowd->pids[i] = start_child();
 		assert_true(crowd->pids[i] > 0);

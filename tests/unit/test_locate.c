@@ -45,7 +45,7 @@ static int tear_down(void **state)
 	return rmdir(directory);
 }
 
-static struct opd_wanted make_file(const char *name)
+static struct opd_mapped make_file(const char *name)
 {
 	struct stat st;
 	int fd;
@@ -58,25 +58,25 @@ static struct opd_wanted make_file(const char *name)
 	memory = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	close(fd);
-	return (struct opd_wanted){
+	return (struct opd_mapped){
 		.pid = (uint32_t)getpid(),
 		.start = (uintptr_t)memory,
 		.end = (uintptr_t)memory + BYTES,
 		.name = path,
-		.has_inode = true,
 		.inode = st.st_ino,
+		.mount_views = &views,
 	};
 }
 
-static void assert_found(const struct opd_wanted *wanted, bool seen, bool on_host)
+static void assert_found(const struct opd_mapped *wanted, bool seen, bool on_host)
 {
 	struct opd_located located;
 
-	assert_int_equal(opd_locate(&views, wanted, &located), 0);
+	assert_int_equal(opd_locate(wanted, &located), 0);
 	assert_string_equal(op_text_get(&located.path), path);
 	assert_int_equal(located.seen, seen);
 	assert_int_equal(located.on_host, on_host);
-	if (seen)
+	if (seen && wanted->inode)
 		assert_int_equal(located.stat.stx_ino, wanted->inode);
 	op_text_free(&located.path);
 }
@@ -89,14 +89,14 @@ static bool leads_to_file(void)
 
 static void there(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("plain");
+	struct opd_mapped wanted = make_file("plain");
 
 	assert_found(&wanted, leads_to_file(), true);
 }
 
 static void removed(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("gone");
+	struct opd_mapped wanted = make_file("gone");
 
 	unlink(path);
 	assert_found(&wanted, leads_to_file(), false);
@@ -104,21 +104,21 @@ static void removed(void **state OP_UNUSED)
 
 static void called_removed(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("x (deleted)");
+	struct opd_mapped wanted = make_file("x (deleted)");
 
 	assert_found(&wanted, leads_to_file(), true);
 }
 
 static void newline(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("two\nlines");
+	struct opd_mapped wanted = make_file("two\nlines");
 
 	assert_found(&wanted, leads_to_file(), true);
 }
 
 static void process_is_gone(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("short-lived");
+	struct opd_mapped wanted = make_file("short-lived");
 
 	wanted.pid = NO_PID;
 	assert_found(&wanted, true, true);
@@ -130,7 +130,7 @@ static void process_is_gone(void **state OP_UNUSED)
 	wanted.inode_generation++;
 	/* 0: this file system tells none */
 	assert_found(&wanted, wanted.inode_generation == 1, wanted.inode_generation == 1);
-	wanted.has_inode = false;
+	wanted.inode = 0;
 	assert_found(&wanted, true, true);
 	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
 	assert_found(&wanted, false, false);
@@ -139,7 +139,8 @@ static void process_is_gone(void **state OP_UNUSED)
 /* The number of a process was used again, and another program is at the same addresses. */
 static void another_is_there(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = make_file("second");
+	struct opd_mapped wanted = make_file("second");
+	uint64_t inode = wanted.inode;
 	struct opd_located located;
 	char first[300];
 
@@ -147,9 +148,8 @@ static void another_is_there(void **state OP_UNUSED)
 	wanted.name = first;
 	assert_found(&wanted, leads_to_file(), leads_to_file()); /* by its inode: it was renamed */
 	for (int has_inode = 0; has_inode < 2; has_inode++) {
-		wanted.has_inode = has_inode;
-		wanted.inode++;
-		assert_int_equal(opd_locate(&views, &wanted, &located), 0);
+		wanted.inode = has_inode ? inode + 1 : 0;
+		assert_int_equal(opd_locate(&wanted, &located), 0);
 		assert_string_equal(op_text_get(&located.path), first);
 		assert_false(located.seen);
 		assert_false(located.on_host);
@@ -188,7 +188,7 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 /* A process is gone, and the host has no such file: who lives in the same place shows it. */
 static void another_lives_there(void **state OP_UNUSED)
 {
-	struct opd_wanted wanted = { .pid = NO_PID, .name = path, .has_inode = true };
+	struct opd_mapped wanted = { .pid = NO_PID, .name = path, .mount_views = &views };
 	struct opd_mount_view *view = NULL;
 	pid_t pid;
 
@@ -294,22 +294,16 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *cache,
+static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_mapped *wanted, struct opd_stat_cache *cache,
 			  uint64_t time_ns)
 {
-	struct opd_mapped mapped = {
-		.pid = wanted->pid,
-		.start = wanted->start,
-		.end = wanted->end,
-		.name = wanted->name,
-		.inode = wanted->inode,
-		.time_ns = time_ns,
-		.mount_views = &views,
-		.stat_cache = cache,
-	};
+	struct opd_mapped mapped = *wanted;
 	bool is_file;
-	uint64_t cookie = opd_image_of_mapping(table, &mapped, &is_file);
+	uint64_t cookie;
 
+	mapped.time_ns = time_ns;
+	mapped.stat_cache = cache;
+	cookie = opd_image_of_mapping(table, &mapped, &is_file);
 	assert_true(is_file);
 	assert_int_not_equal(cookie, OP_DCOOKIE_NONE);
 	return cookie;
@@ -340,7 +334,7 @@ static void a_look_is_good_for_what_was_before(void **state)
 {
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 	struct op_dcookie_table *table = op_dcookie_table_new();
-	struct opd_wanted wanted = make_file("app");
+	struct opd_mapped wanted = make_file("app");
 	struct opd_stat_cache cache = { 0 };
 	uint64_t first_ns = op_now_ns(), second_ns, first, second;
 

@@ -38,8 +38,8 @@ static void lines(void **state)
 	assert_string_equal(mounts.rows[1].point, "/home/some user");
 	assert_string_equal(mounts.rows[1].root, "/srv/data");
 	assert_int_equal(mounts.rows[1].device, makedev(254, 0));
-	assert_null(mounts.rows[1].overlay);
-	assert_non_null(mounts.rows[4].overlay);
+	assert_false(opd_mount_is_overlay(&mounts.rows[1]));
+	assert_true(opd_mount_is_overlay(&mounts.rows[4]));
 }
 
 static void deepest_and_youngest(void **state)

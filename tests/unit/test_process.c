@@ -47,9 +47,17 @@ static uint64_t cookie_at(uint32_t pid, uint64_t address, uint64_t time_ns)
 	return m ? m->cookie : 0;
 }
 
+static struct opd_process *add(uint32_t pid)
+{
+	struct opd_process *process;
+
+	assert_int_equal(opd_process_get(&processes, pid, 0, &process), 0);
+	return process;
+}
+
 static void a_child_has_what_its_parent_had(void **state OP_UNUSED)
 {
-	assert_non_null(opd_process_add(&processes, 1, 0));
+	add(1);
 	map(1, 0x1000, 7, 5);
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	map(1, 0x1000, 8, 20); /* the parent goes on without the child */
@@ -59,7 +67,7 @@ static void a_child_has_what_its_parent_had(void **state OP_UNUSED)
 
 static void exec_begins_anew(void **state OP_UNUSED)
 {
-	assert_non_null(opd_process_add(&processes, 1, 0));
+	add(1);
 	opd_process_find(&processes, 1)->mm->app_cookie = 70;
 	map(1, 0x1000, 7, 5);
 	assert_int_equal(opd_process_exec(&processes, 1, 10), 0);
@@ -73,7 +81,7 @@ static void exec_begins_anew(void **state OP_UNUSED)
 
 static void an_old_fork_that_comes_late_goes_behind(void **state OP_UNUSED)
 {
-	assert_non_null(opd_process_add(&processes, 1, 0));
+	add(1);
 	map(1, 0x1000, 7, 1);
 	/* exec of pid 2 was seen before the fork that made it. */
 	assert_int_equal(opd_process_exec(&processes, 2, 20), 0);
@@ -85,7 +93,7 @@ static void an_old_fork_that_comes_late_goes_behind(void **state OP_UNUSED)
 
 static void a_pid_is_used_again(void **state OP_UNUSED)
 {
-	assert_non_null(opd_process_add(&processes, 1, 0));
+	add(1);
 	map(1, 0x1000, 7, 1);
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	map(2, 0x2000, 20, 11);
@@ -131,7 +139,7 @@ static void stays_until_its_last_samples_are_through(void **state OP_UNUSED)
 
 static void one_that_was_there_before_is_asked_for(void **state OP_UNUSED)
 {
-	assert_non_null(opd_process_add(&processes, 5, 0));
+	add(5);
 	opd_process_thread_ended(&processes, 5, 6, 10); /* some thread */
 	opd_processes_prune(&processes, 20, gone_ns);
 	opd_process_thread_ended(&processes, 5, 5, 30); /* the leader; other threads may live */
@@ -146,7 +154,7 @@ static void one_that_was_there_before_is_asked_for(void **state OP_UNUSED)
 
 static void what_proc_said_is_newer_than_old_records(void **state OP_UNUSED)
 {
-	struct opd_process *process = opd_process_add(&processes, 3, 0);
+	struct opd_process *process = add(3);
 
 	process->snapshot_ns = 100;
 	map(3, 0x1000, 7, 0);
@@ -177,7 +185,7 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 	const struct opd_mm *mm;
 	size_t nr = 0;
 
-	assert_non_null(opd_process_add(&processes, 1, 0));
+	add(1);
 	for (uint64_t t = 10; t <= 1000; t += 10)
 		assert_int_equal(opd_process_exec(&processes, 1, t), 0);
 	opd_processes_prune(&processes, 985, gone_ns);

@@ -53,10 +53,10 @@ static uint64_t some_image(const char *path)
 /* A process as it was known before the loss: it ran another program. */
 static struct opd_process *known_process(uint32_t pid)
 {
-	struct opd_process *process = opd_process_add(&resolver.processes, pid, 1);
+	struct opd_process *process;
 	struct opd_mapping mapping = { .start = OLD_CODE, .end = OLD_CODE + 0x1000, .from_ns = 1 };
 
-	assert_non_null(process);
+	assert_int_equal(opd_process_get(&resolver.processes, pid, 1, &process), 0);
 	process->sure_ns = began_ns;
 	process->mm->app_cookie = mapping.cookie = some_image("/no/old");
 	assert_int_equal(opd_process_map(&resolver.processes, pid, process->mm, &mapping), 0);
