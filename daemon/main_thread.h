@@ -34,7 +34,7 @@ struct opd {
 	struct op_event default_event;
 	struct op_event_list events;
 	struct opd_bpf_code bpf_code; /* of the programs that were there before */
-	struct opd_syncer *settler;
+	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;
 	struct op_status status;
@@ -82,7 +82,7 @@ void opd_fini_session(struct opd *opd) OP_NONNULL;
 int opd_init_lock(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_lock(struct opd *opd) OP_NONNULL;
 int opd_init_recovery(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
-int opd_init_settler(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
-void opd_fini_settler(struct opd *opd) OP_NONNULL;
+int opd_init_syncer(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+void opd_fini_syncer(struct opd *opd) OP_NONNULL;
 
 #endif

@@ -125,7 +125,7 @@ static int init_pipeline(struct opd *opd)
 		.events = opd->events.events,
 		.nr_events = opd->events.nr_events,
 		.filter = opd->image_filter,
-		.syncer = opd->settler,
+		.syncer = opd->syncer,
 		.max_open = opd_count_max_open(config->max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
 		.max_files = config->max_sample_files,
@@ -321,7 +321,7 @@ static const struct {
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
 	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
-	{ "settler", opd_init_settler, opd_fini_settler },
+	{ "syncer", opd_init_syncer, opd_fini_syncer },
 	{ "filter", init_filter, fini_filter },
 	{ "pipeline", init_pipeline, fini_pipeline },
 	{ "processes", init_processes, NULL },

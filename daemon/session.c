@@ -306,14 +306,14 @@ int opd_init_recovery(struct opd *opd)
 	return 0;
 }
 
-int opd_init_settler(struct opd *opd)
+int opd_init_syncer(struct opd *opd)
 {
-	int err = opd_syncer_new(opd->session_fd, &opd->settler);
+	int err = opd_syncer_new(opd->session_fd, &opd->syncer);
 
 	return err ? opd_fail("cannot start a thread: %s", strerror(-err)) : 0;
 }
 
-void opd_fini_settler(struct opd *opd)
+void opd_fini_syncer(struct opd *opd)
 {
-	opd_syncer_free(opd->settler);
+	opd_syncer_free(opd->syncer);
 }

@@ -17,6 +17,8 @@
 #include "libop/session/close.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
+#include "libop/odb/format.h"
+#include "libop/odb/replace.h"
 
 #define CLOSED_COOKIES_BYTES (sizeof(OP_SESSION_CLOSED_COOKIES "-") + 20)
 
@@ -248,15 +250,15 @@ static int write_replaced(struct opd_write_out *out)
 	int first_err = 0;
 
 	while (*link) {
-		struct op_odb_pending *pending = *link, *next = *op_odb_pending_next(pending);
-		int err = out->current_fd < 0 ? out->current_fd : op_odb_pending_open(pending, out->current_fd, OP_SESSION_CURRENT);
+		struct op_odb_pending *pending = *link, *next = pending->next;
+		int err = out->current_fd < 0 ? out->current_fd : op_odb_open_pending(pending, out->current_fd, OP_SESSION_CURRENT);
 
 		if (!err)
-			err = op_odb_settle_or_keep(out->session_fd, pending);
+			err = op_odb_sync_pending(out->session_fd, pending);
 		if (!first_err)
 			first_err = err;
 		if (err)
-			link = op_odb_pending_next(pending);
+			link = &pending->next;
 		else
 			*link = next;
 	}
@@ -294,7 +296,7 @@ void opd_write_out_free(struct opd_write_out *out)
 		free(out->paths[i]);
 	free(out->paths);
 	op_text_free(&out->closed_cookies);
-	op_odb_pending_free(out->pending);
+	op_odb_free_pending(out->pending);
 	if (out->current_fd >= 0)
 		close(out->current_fd);
 	free(out);
@@ -383,7 +385,7 @@ static int write_anew(struct opd_write_out *out, const char **ret_failed)
 	*ret_failed = "the files";
 	out->missing = true; /* the walk does not see a missing file */
 	if (out->syncer)
-		op_odb_pending_append(&out->pending, opd_syncer_take_failed(out->syncer, out->syncer_session));
+		op_odb_append_pending(&out->pending, opd_syncer_take_failed(out->syncer, out->syncer_session));
 	return op_session_walk(out->current_fd, ".", write_entry_anew, out);
 }
 

@@ -227,14 +227,14 @@ static void book(struct opd_count *count)
 static void hand_over(struct opd_count *count, const struct batch *batch)
 {
 	for (size_t i = 0; i < batch->nr; i++)
-		opd_count_settle(count, op_odb_take_pending(batch->additions[i].odb));
+		opd_count_sync_later(count, op_odb_take_pending(batch->additions[i].odb));
 }
 
 static void look_at_batch(struct opd_count *count, struct batch *batch)
 {
 	bool damaged = false;
 
-	if (count->settler)
+	if (count->syncer)
 		hand_over(count, batch);
 	for (size_t i = 0; i < batch->nr; i++) {
 		batch->waiting[i]->error = batch->additions[i].error;

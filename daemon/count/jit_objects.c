@@ -142,7 +142,7 @@ static void write_target(struct opd_jit *jit, struct opd_count *count, const str
 		return;
 	}
 	count->limit.space.taken_bytes += dir_bytes;
-	opd_count_settle(count, pending);
+	opd_count_sync_later(count, pending);
 	jit->counters[OP_JIT_objects]++;
 	add_path(&jit->changed, target->path);
 }

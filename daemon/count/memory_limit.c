@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 
+#include "libop/odb/read.h"
 #include "libop/session/memory_view.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"

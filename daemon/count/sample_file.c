@@ -15,6 +15,7 @@
 #include "libop/base/guard.h"
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
+#include "libop/odb/replace.h"
 
 #define LOST_LOG_NS OP_NS_PER_S
 #define RETRY_NS    100000000u /* a file that could not be opened is tried again after 100 ms */
@@ -114,12 +115,12 @@ static void make_room(struct opd_count *count)
 
 /* ---- opening ---- */
 
-void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
+void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending)
 {
-	if (pending && count->settler)
-		opd_syncer_add(count->settler, pending);
+	if (pending && count->syncer)
+		opd_syncer_add(count->syncer, pending);
 	else
-		op_odb_pending_free(pending);
+		op_odb_free_pending(pending);
 }
 
 /* The counters say how much is lost; this says where and why. */
@@ -224,8 +225,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		free(path);
 		return err;
 	}
-	if (count->settler)
-		opd_count_settle(count, op_odb_take_pending(odb)); /* of a repair */
+	if (count->syncer)
+		opd_count_sync_later(count, op_odb_take_pending(odb)); /* of a repair */
 	op_odb_share(odb, &count->limit.space);
 	if (!file->path || op_odb_is_new(odb))
 		opd_file_limit_note(&count->limit, opd_file_kind_of(count, &file->key), op_odb_is_new(odb));

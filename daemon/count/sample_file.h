@@ -34,7 +34,7 @@ void opd_files_mend(struct opd_count *count) OP_NONNULL;
 void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
 /* Hands what is pending of a file, NULL for nothing, to the syncer; without one it waits for the next start. Does not wait. */
-void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
+void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
 
 /* The kind of file that a key is for, for the limits of a session. */
 enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;

@@ -18,6 +18,7 @@
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
+#include "libop/odb/replace.h"
 
 #define LET_GO_NS OP_NS_PER_S
 
@@ -202,7 +203,7 @@ static int renew_object(struct opd_count *count, const char *path)
 	if (!err)
 		err = op_odb_publish_sealed(count->session_fd, OP_SESSION_TMP_SAMPLE, path, &dir_bytes, &pending);
 	count->limit.space.taken_bytes += dir_bytes;
-	opd_count_settle(count, pending);
+	opd_count_sync_later(count, pending);
 	if (err == -EBADMSG) {
 		count->nr_failed_objects++;
 		op_log(OP_LOG_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
@@ -220,7 +221,7 @@ static int renew_sample_file(const struct opd_count *count, const char *path)
 	if (err)
 		return err == -EBADMSG ? 0 : err;
 	err = op_odb_renew(odb);
-	opd_count_settle(count, op_odb_take_pending(odb));
+	opd_count_sync_later(count, op_odb_take_pending(odb));
 	op_odb_close(odb);
 	return err;
 }

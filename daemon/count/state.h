@@ -64,7 +64,7 @@ struct opd_count {
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
 	struct opd_ledger *ledger; /* books stored samples that are gone as lost; the caller's; NULL: they are not booked */
-	struct opd_syncer *settler; /* writes replaced files to the disk; the caller's; NULL: the next start does */
+	struct opd_syncer *syncer; /* writes replaced files to the disk; the caller's; NULL: the next start does */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is unknown */
 	uint64_t now_ns;            /* set by the sync thread at each visit */

@@ -10,6 +10,7 @@
 #include "libop/base/file.h"
 #include "libop/base/seal.h"
 #include "libop/base/sys.h"
+#include "libop/odb/replace.h"
 
 #define COPY_BYTES      65536u
 #define FILE_MODE       0644

@@ -17,7 +17,7 @@
 #include "daemon/jit/address_map.h"
 #include "daemon/jit/jitdump.h"
 #include "libop/base/compiler.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/replace.h"
 
 /*
  * Writes the object to the file tmp_path and renames it to `path`; both are below dir_fd and on one

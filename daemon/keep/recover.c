@@ -9,7 +9,7 @@
 #include "libop/session/damaged.h"
 #include "libop/base/file.h"
 #include "libop/session/jit_object_check.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/repair.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "libop/session/sum.h"
@@ -84,7 +84,9 @@ static void recover_file(struct recovery *recovery, const char *path)
 	if (!err && pending) {
 		recovery->nr_repaired++;
 		recovery->dropped_nodes += dropped;
-		err = op_odb_settle(recovery->session_fd, pending);
+		err = op_odb_sync_pending(recovery->session_fd, pending);
+		if (err)
+			op_odb_free_pending(pending);
 	}
 	if (err)
 		fail(path, err);
@@ -310,7 +312,7 @@ void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
 	uint64_t nr_put_back = 0, nr_imports;
-	int err = op_session_settle_pending(session_fd, &nr_put_back);
+	int err = op_session_recover_pending(session_fd, &nr_put_back);
 
 	if (err)
 		fail(OP_SESSION_TMP, err);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "libop/odb/file_image.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 

@@ -7,8 +7,8 @@
 #ifndef OP_ABI_H
 #define OP_ABI_H
 
-#include "libop/odb/odb.h"
 #include "libop/base/text.h"
+#include "libop/odb/read.h"
 
 #define OP_ABI_NAME      "abi" /* below the session directory */
 #define OP_ABI_MAX_BYTES 65536u

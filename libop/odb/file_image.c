@@ -194,22 +194,6 @@ void op_odb_link_nodes(const struct op_odb_map *map)
 		op_odb_link_node(map, i);
 }
 
-bool op_odb_is_torn(const struct op_odb_node *node, uint32_t index)
-{
-	if (node->value)
-		return op_odb_needs_filler(node->key, index);
-	return !op_odb_needs_filler(0, index) || !node[-1].value || node->key != node[-1].key;
-}
-
-int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr)
-{
-	if (memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) != 0 || header->version != OP_ODB_VERSION)
-		return -EBADMSG;
-	if (descr->size < 2 || descr->size > OP_ODB_SIZE_MAX || (descr->size & (descr->size - 1)))
-		return -EBADMSG;
-	return descr->current_size >= 1 && descr->current_size <= descr->size ? 0 : -EBADMSG;
-}
-
 int op_odb_take_regular(int fd, struct stat *ret_stat)
 {
 	int err;
@@ -227,15 +211,6 @@ int op_odb_take_regular(int fd, struct stat *ret_stat)
 int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
 {
 	return op_odb_take_regular(op_file_open_below(dir_fd, path, flags, 0), ret_stat);
-}
-
-int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes)
-{
-	int err = op_file_publish_below(dir_fd, tmp_path, path, ret_dir_bytes);
-
-	if (err)
-		op_file_unlink_below(dir_fd, tmp_path);
-	return err;
 }
 
 /* ---- what is there already ---- */

@@ -12,15 +12,15 @@
 #define IN_PARTS     '/' /* no path below the session directory begins so */
 #define NUMBER_BYTES 16
 
-const char *op_odb_kept_name(const struct op_odb_places *places, const char *kind, uint64_t inode, char buffer[OP_ODB_KEPT_BYTES])
+const char *op_odb_kept_name(const struct op_odb_tmp *tmp, const char *kind, uint64_t inode, char buffer[OP_ODB_KEPT_BYTES])
 {
-	snprintf(buffer, OP_ODB_KEPT_BYTES, "%s.%s-%llx", places->tmp_name, kind, (unsigned long long)inode);
+	snprintf(buffer, OP_ODB_KEPT_BYTES, "%s.%s-%llx", tmp->name, kind, (unsigned long long)inode);
 	return buffer;
 }
 
-static const char *part_name(const struct op_odb_places *places, uint64_t inode, unsigned int part, char buffer[OP_ODB_KEPT_BYTES])
+static const char *part_name(const struct op_odb_tmp *tmp, uint64_t inode, unsigned int part, char buffer[OP_ODB_KEPT_BYTES])
 {
-	snprintf(buffer, OP_ODB_KEPT_BYTES, "%s." OP_ODB_FOR "-%llx.%u", places->tmp_name, (unsigned long long)inode, part);
+	snprintf(buffer, OP_ODB_KEPT_BYTES, "%s." OP_ODB_FOR "-%llx.%u", tmp->name, (unsigned long long)inode, part);
 	return buffer;
 }
 
@@ -45,7 +45,7 @@ bool op_odb_kept_parse(const char *name, const char *tmp_name, const char *kind,
 /* ---- the path ---- */
 
 /* The link that counts the parts comes last: without it they are nothing. */
-static int write_parts(const struct op_odb_places *places, const char *path, uint64_t inode)
+static int write_parts(const struct op_odb_tmp *tmp, const char *path, uint64_t inode)
 {
 	char name[OP_ODB_KEPT_BYTES], text[PART_BYTES + 1];
 	size_t length = strlen(path);
@@ -54,25 +54,25 @@ static int write_parts(const struct op_odb_places *places, const char *path, uin
 
 	for (size_t at = 0; at < length && !err; at += PART_BYTES) {
 		snprintf(text, sizeof(text), "%s", path + at);
-		err = op_sys_symlinkat(text, places->tmp_parent, part_name(places, inode, ++nr_parts, name));
+		err = op_sys_symlinkat(text, tmp->fd, part_name(tmp, inode, ++nr_parts, name));
 	}
 	if (err)
 		return err;
 	snprintf(text, sizeof(text), "%c%u", IN_PARTS, nr_parts);
-	return op_sys_symlinkat(text, places->tmp_parent, op_odb_kept_name(places, OP_ODB_FOR, inode, name));
+	return op_sys_symlinkat(text, tmp->fd, op_odb_kept_name(tmp, OP_ODB_FOR, inode, name));
 }
 
-static int write_path(const struct op_odb_places *places, const char *path, uint64_t inode)
+static int write_path(const struct op_odb_tmp *tmp, const char *path, uint64_t inode)
 {
 	char name[OP_ODB_KEPT_BYTES];
-	int err = op_sys_symlinkat(path, places->tmp_parent, op_odb_kept_name(places, OP_ODB_FOR, inode, name));
+	int err = op_sys_symlinkat(path, tmp->fd, op_odb_kept_name(tmp, OP_ODB_FOR, inode, name));
 
-	return err == -ENAMETOOLONG ? write_parts(places, path, inode) : err;
+	return err == -ENAMETOOLONG ? write_parts(tmp, path, inode) : err;
 }
 
-static int read_link(const struct op_odb_places *places, const char *name, char *text, size_t nr_bytes)
+static int read_link(const struct op_odb_tmp *tmp, const char *name, char *text, size_t nr_bytes)
 {
-	ssize_t nr = op_sys_readlinkat(places->tmp_parent, name, text, nr_bytes - 1);
+	ssize_t nr = op_sys_readlinkat(tmp->fd, name, text, nr_bytes - 1);
 
 	if (nr < 0)
 		return (int)nr;
@@ -80,68 +80,67 @@ static int read_link(const struct op_odb_places *places, const char *name, char 
 	return 0;
 }
 
-static int read_parts(const struct op_odb_places *places, uint64_t inode, unsigned int nr_parts, char path[PATH_MAX])
+static int read_parts(const struct op_odb_tmp *tmp, uint64_t inode, unsigned int nr_parts, char path[PATH_MAX])
 {
 	char name[OP_ODB_KEPT_BYTES];
 	size_t length = 0;
 	int err = 0;
 
 	for (unsigned int part = 1; part <= nr_parts && !err; part++) {
-		err = read_link(places, part_name(places, inode, part, name), path + length, PATH_MAX - length);
+		err = read_link(tmp, part_name(tmp, inode, part, name), path + length, PATH_MAX - length);
 		length += err ? 0 : strlen(path + length);
 	}
 	return err;
 }
 
-int op_odb_kept_path(const struct op_odb_places *places, uint64_t inode, char path[PATH_MAX])
+int op_odb_kept_path(const struct op_odb_tmp *tmp, uint64_t inode, char path[PATH_MAX])
 {
 	char name[OP_ODB_KEPT_BYTES];
 	unsigned int nr_parts;
-	int err = read_link(places, op_odb_kept_name(places, OP_ODB_FOR, inode, name), path, PATH_MAX);
+	int err = read_link(tmp, op_odb_kept_name(tmp, OP_ODB_FOR, inode, name), path, PATH_MAX);
 
 	if (err || *path != IN_PARTS)
 		return err;
 	if (sscanf(path + 1, "%u", &nr_parts) != 1 || nr_parts < 1 || nr_parts > PARTS_MAX)
 		return -EBADMSG;
-	return read_parts(places, inode, nr_parts, path);
+	return read_parts(tmp, inode, nr_parts, path);
 }
 
 /* ---- both links ---- */
 
 /* A whole path has no parts; where there is nothing, some may be left of one who was killed. */
-static bool may_have_parts(const struct op_odb_places *places, uint64_t inode)
+static bool may_have_parts(const struct op_odb_tmp *tmp, uint64_t inode)
 {
 	char name[OP_ODB_KEPT_BYTES], text[NUMBER_BYTES];
 
-	return read_link(places, op_odb_kept_name(places, OP_ODB_FOR, inode, name), text, sizeof(text)) || *text == IN_PARTS;
+	return read_link(tmp, op_odb_kept_name(tmp, OP_ODB_FOR, inode, name), text, sizeof(text)) || *text == IN_PARTS;
 }
 
-void op_odb_kept_remove(const struct op_odb_places *places, uint64_t inode)
+void op_odb_kept_remove(const struct op_odb_tmp *tmp, uint64_t inode)
 {
-	unsigned int nr_parts = may_have_parts(places, inode) ? PARTS_MAX : 0;
+	unsigned int nr_parts = may_have_parts(tmp, inode) ? PARTS_MAX : 0;
 	char name[OP_ODB_KEPT_BYTES];
 
-	op_sys_unlinkat(places->tmp_parent, op_odb_kept_name(places, OP_ODB_OLD, inode, name), 0);
-	op_sys_unlinkat(places->tmp_parent, op_odb_kept_name(places, OP_ODB_FOR, inode, name), 0);
+	op_sys_unlinkat(tmp->fd, op_odb_kept_name(tmp, OP_ODB_OLD, inode, name), 0);
+	op_sys_unlinkat(tmp->fd, op_odb_kept_name(tmp, OP_ODB_FOR, inode, name), 0);
 	for (unsigned int part = 1; part <= nr_parts; part++)
-		op_sys_unlinkat(places->tmp_parent, part_name(places, inode, part, name), 0);
+		op_sys_unlinkat(tmp->fd, part_name(tmp, inode, part, name), 0);
 }
 
-/* The text first: a file that is kept and is nobody's would be removed at the next start. */
-int op_odb_keep(const struct op_odb_places *places, const char *path, uint64_t new_inode)
+/* The path first: the next start removes a kept file without one. */
+int op_odb_keep(const struct op_odb_tmp *tmp, int parent_fd, const char *name, const char *path, uint64_t new_inode)
 {
-	char name[OP_ODB_KEPT_BYTES];
-	int err = write_path(places, path, new_inode);
+	char kept_name[OP_ODB_KEPT_BYTES];
+	int err = write_path(tmp, path, new_inode);
 
-	/* A file that is gone had this inode. */
+	/* Links of a file that had this inode and is gone. */
 	if (err == -EEXIST) {
-		op_odb_kept_remove(places, new_inode);
-		err = write_path(places, path, new_inode);
+		op_odb_kept_remove(tmp, new_inode);
+		err = write_path(tmp, path, new_inode);
 	}
 	if (err)
 		return err;
-	err = op_sys_linkat(places->parent, places->name, places->tmp_parent,
-			    op_odb_kept_name(places, OP_ODB_OLD, new_inode, name));
-	/* A file system without hard links has to do without. */
+	err = op_sys_linkat(parent_fd, name, tmp->fd, op_odb_kept_name(tmp, OP_ODB_OLD, new_inode, kept_name));
+	/* Without hard links there is no old file to fall back on. */
 	return err == -EPERM || err == -EOPNOTSUPP || err == -EMLINK ? 0 : err;
 }

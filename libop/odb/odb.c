@@ -9,8 +9,10 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/file_path.h"
-#include "libop/odb/file_image.h"
 #include "libop/base/sys.h"
+#include "libop/odb/file_image.h"
+#include "libop/odb/repair.h"
+#include "libop/odb/replace.h"
 
 #define NO_END       UINT32_MAX /* no node: the chain leads in a circle */
 #define QUICK_SIZE   2048u      /* nodes, in 40 kB */
@@ -47,9 +49,11 @@ struct making {
 
 static int begin_making(const struct op_odb *odb, uint32_t size, uint32_t nr_nodes, struct making *ret_making)
 {
-	struct making making = { .tmp_fd = op_file_open_parent(odb->dir_fd, odb->tmp_path, true, &making.tmp_name) };
-	int err = making.tmp_fd < 0 ? making.tmp_fd : op_odb_make_file(making.tmp_fd, making.tmp_name, size, nr_nodes, &making.map);
+	struct making making;
+	int err;
 
+	making.tmp_fd = op_file_open_parent(odb->dir_fd, odb->tmp_path, true, &making.tmp_name);
+	err = making.tmp_fd < 0 ? making.tmp_fd : op_odb_make_file(making.tmp_fd, making.tmp_name, size, nr_nodes, &making.map);
 	if (!err)
 		*ret_making = making;
 	else if (making.tmp_fd >= 0)
@@ -252,7 +256,7 @@ static int publish_other(struct op_odb *odb, const struct making *other)
 	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->map.inode, &pending);
 	if (err)
 		return err;
-	*op_odb_pending_next(pending) = odb->pending;
+	pending->next = odb->pending;
 	odb->pending = pending;
 	return 0;
 }
@@ -570,7 +574,7 @@ void op_odb_close(struct op_odb *odb)
 		return;
 	if (odb->map.header)
 		op_odb_unmap(&odb->map);
-	op_odb_pending_free(odb->pending);
+	op_odb_free_pending(odb->pending);
 	free(odb->tmp_path);
 	free(odb);
 }

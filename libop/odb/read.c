@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/odb/file_image.h"
 #include "libop/base/sys.h"
 
 #define GROWTH_TRIES   50

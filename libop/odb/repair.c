@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What can be had of a sample file that a power cut, a full copy or a foreign hand left in parts. */
+#include "libop/odb/repair.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
 #include "libop/odb/file_image.h"
+#include "libop/odb/read.h"
 
 /* A file in memory: its head, and those of its nodes that are there. */
 struct remains {

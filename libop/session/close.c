@@ -10,7 +10,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/file_image.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
 #include "libop/base/sys.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "libop/base/htable.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/session/list.h"
 #include "libop/base/sys.h"
 

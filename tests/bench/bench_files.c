@@ -16,6 +16,7 @@
 
 #include "daemon/dump.h"
 #include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/base/parse.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"

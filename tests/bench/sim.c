@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/resolve/sideband.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"

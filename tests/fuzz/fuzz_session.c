@@ -10,6 +10,9 @@
 #include <errno.h>
 
 #include "libop/odb/odb.h"
+#include "libop/odb/read.h"
+#include "libop/odb/recover.h"
+#include "libop/odb/repair.h"
 #include "libop/session/contents.h"
 #include "libop/session/list.h"
 
@@ -53,10 +56,16 @@ static void count_in(int dir_fd)
 	fuzz_check(read_sum(dir_fd, &after) && after == before + 200);
 }
 
+static bool is_sealed(const char *path OP_UNUSED)
+{
+	return false;
+}
+
 static void check_file(int dir_fd, const uint8_t *bytes, size_t nr_bytes)
 {
+	static const struct op_odb_moves no_moves = { .from = "samples/current" };
 	struct op_odb_pending *pending = NULL;
-	struct op_odb_recovery recovery;
+	uint64_t nr_put_back;
 	uint64_t before = 0, after = 0;
 	uint32_t dropped = 0;
 	bool was_readable;
@@ -67,11 +76,11 @@ static void check_file(int dir_fd, const uint8_t *bytes, size_t nr_bytes)
 		return;
 	fuzz_check(read_sum(dir_fd, &after));
 	fuzz_check(!was_readable || after <= before);
-	op_odb_pending_free(pending);
-	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
+	op_odb_free_pending(pending);
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, &no_moves, is_sealed, &nr_put_back));
 	fuzz_check(read_sum(dir_fd, &before) && before == after);
 	count_in(dir_fd);
-	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, &no_moves, is_sealed, &nr_put_back));
 }
 
 static void check_name(int dir_fd, const char *name)

@@ -93,7 +93,7 @@ def disk_that_fails(box, shim, name, *faults):
     print("%s: %d counts on the disk" % (name, len(before)))
 
 
-def settler_that_fails(box, shim):
+def syncer_that_fails(box, shim):
     """A file that grows is written by itself: the error that this meets is the next dump's as well.
     """
     growing = faultload.Growing(box, "settled")
@@ -142,12 +142,12 @@ def disks(box):
     for number in range(70):
         box.good(box.copy_work("many-%d" % number), "faults", 10)
     disk_that_fails(box, shim, "together", "fail syncfs %d" % errno.EIO)
-    settler_that_fails(box, shim)
+    syncer_that_fails(box, shim)
     box.opcontrol("--stop")
     box.check_ledger(not_sampled=1 << 40)
     box.opcontrol("--shutdown")
     box.daemon.wait(opdtest.START_SECONDS)
-    box.start_daemon(start=False)  # what the settler gave up is looked at
+    box.start_daemon(start=False)  # what the syncer gave up is checked
     box.shutdown()
     objects_that_fail(box, shim)
 

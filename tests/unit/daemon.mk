@@ -21,7 +21,7 @@ daemon_unit_tests = \
 	tests/unit/test_cpus \
 	tests/unit/test_arcs \
 	tests/unit/test_drain \
-	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
+	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_syncer tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_image_filter \
 	tests/unit/test_source tests/unit/test_perf_data tests/unit/test_import \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
@@ -198,10 +198,10 @@ tests_unit_test_unwritten_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_C
 tests_unit_test_unwritten_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_unwritten_LDFLAGS = $(AM_LDFLAGS) $(rotation_wraps)
 
-tests_unit_test_settle_SOURCES = tests/unit/test_settle.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
-tests_unit_test_settle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_settle_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_settle_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_fsync
+tests_unit_test_syncer_SOURCES = tests/unit/test_syncer.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
+tests_unit_test_syncer_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_syncer_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_syncer_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_fsync
 
 tests_unit_test_retain_SOURCES = tests/unit/test_retain.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

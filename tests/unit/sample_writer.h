@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb/odb.h"
+#include "libop/odb/format.h"
 
 struct sample {
 	uint64_t key;

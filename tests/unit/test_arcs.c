@@ -11,7 +11,7 @@
 #include "daemon/jit/space.h"
 #include "daemon/count/jit_objects.h"
 #include "daemon/resolve/sideband.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

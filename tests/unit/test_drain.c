@@ -15,7 +15,7 @@
 #include "daemon/pipeline/drain.h"
 #include "daemon/resolve/resolver.h"
 #include "daemon/resolve/sideband.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/base/sys.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"

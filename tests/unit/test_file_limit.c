@@ -7,6 +7,7 @@
 
 #include "daemon/capture/cpu_rings.h"
 #include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"

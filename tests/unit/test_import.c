@@ -11,7 +11,7 @@
 
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/import.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/session/directory.h"
 #include "libop/session/sum.h"
 #include "libop/session/ledger_file.h"

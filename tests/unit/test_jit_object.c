@@ -13,7 +13,10 @@
 #include "daemon/jit/object.h"
 #include "libop/base/file.h"
 #include "libop/session/jit_object_check.h"
+#include "libop/session/list.h"
 #include "libop/base/sys.h"
+#include "libop/odb/recover.h"
+#include "libop/odb/replace.h"
 #include "tools/symbols/lines.h"
 #include "tools/symbols/read.h"
 #include "tools/symbols/bfd_file.h"
@@ -183,7 +186,7 @@ static struct op_odb_pending *write_versions(const struct box *box, unsigned int
 		add(&map, BASE + 0x1000 * i, "function", CODE_AT, 0, &offset);
 		assert_int_equal(opd_jit_object_write(box->fd, PATH, TMP, &map, &dump, &dir_bytes, &pending), 0);
 		assert_int_equal(!pending, i == 0);
-		op_odb_pending_append(&all, pending);
+		op_odb_append_pending(&all, pending);
 		ret_sizes[i] = size_of(box, PATH);
 		assert_true(ret_sizes[i] > (i ? ret_sizes[i - 1] : 0));
 	}
@@ -195,11 +198,12 @@ static struct op_odb_pending *write_versions(const struct box *box, unsigned int
 /* The path and the links are left; what is in the files is said by the caller. */
 static void require_after_recovery(const struct box *box, uint64_t size, uint64_t nr_put_back)
 {
-	struct op_odb_recovery recovery = { 0 };
+	static const struct op_odb_moves no_moves = { .from = "samples/current" };
+	uint64_t nr = 0;
 
-	assert_int_equal(op_odb_recover(box->fd, TMP, NULL, &recovery), 0);
+	assert_int_equal(op_odb_recover(box->fd, TMP, &no_moves, op_session_is_jit_object, &nr), 0);
 	assert_int_equal(size_of(box, PATH), size);
-	assert_int_equal(recovery.nr_put_back, nr_put_back);
+	assert_int_equal(nr, nr_put_back);
 	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0); /* nothing is left in it */
 	assert_int_equal(unlinkat(box->fd, PATH, 0), 0);
 	assert_int_equal(mkdirat(box->fd, "tmp", 0755), 0);
@@ -231,13 +235,13 @@ static void what_was_promised_is_there_after_a_power_cut(void **state)
 
 	make_directories(box);
 	for (size_t i = 0; i < op_array_size(damages); i++) {
-		op_odb_pending_free(write_versions(box, 2, sizes));
+		op_odb_free_pending(write_versions(box, 2, sizes));
 		damage(box, PATH, damages[i]);
 		require_after_recovery(box, sizes[0], 1);
 	}
-	op_odb_pending_free(write_versions(box, 3, sizes)); /* a kill only */
+	op_odb_free_pending(write_versions(box, 3, sizes)); /* a kill only */
 	require_after_recovery(box, sizes[2], 0);
-	op_odb_pending_free(write_versions(box, 3, sizes));
+	op_odb_free_pending(write_versions(box, 3, sizes));
 	damage(box, PATH, 0);
 	require_after_recovery(box, sizes[1], 1);
 }
@@ -250,9 +254,9 @@ static void what_is_on_the_disk_is_kept_by_no_link(void **state)
 
 	make_directories(box);
 	for (pending = write_versions(box, 3, sizes); pending; pending = next) {
-		next = *op_odb_pending_next(pending);
-		*op_odb_pending_next(pending) = NULL;
-		assert_int_equal(op_odb_settle(box->fd, pending), 0);
+		next = pending->next;
+		pending->next = NULL;
+		assert_int_equal(op_odb_sync_pending(box->fd, pending), 0);
 	}
 	require_after_recovery(box, sizes[2], 0);
 }

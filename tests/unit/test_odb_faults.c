@@ -14,7 +14,10 @@
 
 #include "libop/base/file.h"
 #include "libop/base/guard.h"
+#include "libop/odb/file_image.h"
 #include "libop/odb/odb.h"
+#include "libop/odb/read.h"
+#include "libop/odb/replace.h"
 #include "libop/base/sys.h"
 #include "tests/unit/odb_box.h"
 #include "tests/unit/still_clock.h"
@@ -532,7 +535,7 @@ static void a_renewed_file_is_another_with_the_same_counts(void **state OP_UNUSE
 	assert_int_equal(sum_of(), 301);
 	pending = op_odb_take_pending(odb);
 	assert_non_null(pending);
-	assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+	assert_int_equal(op_odb_sync_pending(dir_fd, pending), 0);
 	op_odb_close(odb);
 	odb = open_odb();
 	assert_int_equal(op_odb_total(odb), 301);

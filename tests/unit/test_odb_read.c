@@ -5,7 +5,8 @@
 #include <cmocka.h>
 
 #include "libop/odb/odb.h"
-#include "libop/odb/file_image.h"
+#include "libop/odb/read.h"
+#include "libop/odb/repair.h"
 #include "tests/unit/sample_writer.h"
 
 static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
@@ -383,16 +384,16 @@ static void test_taking_over(void **state OP_UNUSED)
 	pending = op_odb_take_pending(odb);
 	op_odb_close(odb);
 	while (pending) {
-		struct op_odb_pending *next = *op_odb_pending_next(pending);
+		struct op_odb_pending *next = pending->next;
 
-		assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+		assert_int_equal(op_odb_sync_pending(dir_fd, pending), 0);
 		pending = next;
 	}
 	write_full_of_0_9(&total, &of_zero);
 	assert_int_equal(op_odb_repair(dir_fd, "f", "tmp-f", &dropped, &pending), 0);
 	assert_int_equal(dropped, 0);
 	assert_non_null(pending);
-	assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+	assert_int_equal(op_odb_sync_pending(dir_fd, pending), 0);
 	check_taken_over(total, of_zero);
 	write_full_of_0_9(&total, &of_zero);
 	resize(1000);

@@ -5,7 +5,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
-#include "libop/odb/odb.h"
+#include "libop/odb/format.h"
 
 struct opk_header {
 	struct op_odb_header wanted; /* fields that nothing is known of are as they were found */

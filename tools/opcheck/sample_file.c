@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/odb/file_image.h"
+#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/base/sys.h"
 
 #define MAX_BYTES (4ull << 30)

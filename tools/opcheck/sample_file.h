@@ -6,7 +6,7 @@
 #ifndef OPK_CHECK_FILE_H
 #define OPK_CHECK_FILE_H
 
-#include "libop/odb/odb.h"
+#include "libop/odb/format.h"
 
 #define OPK_FILE_NEW "opcheck.new" /* in the directory of the session: one in the making */
 #define OPK_FILE_TMP "opcheck.tmp"

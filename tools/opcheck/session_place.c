@@ -60,7 +60,7 @@ int opk_place_begin_repair(struct opk_place *place, uint64_t *ret_nr_put_back)
 	}
 	if (fd < 0)
 		return fd;
-	err = op_session_settle_pending(place->top_fd, &nr_put_back);
+	err = op_session_recover_pending(place->top_fd, &nr_put_back);
 	if (err) {
 		op_session_unlock(place->top_fd, fd);
 		return err;

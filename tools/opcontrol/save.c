@@ -126,7 +126,7 @@ static int close_current(int session_fd, int current_fd, const char *name)
 {
 	bool has = false, is_unclean = !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
 	uint64_t nr_put_back;
-	int err = op_session_settle_pending(session_fd, &nr_put_back);
+	int err = op_session_recover_pending(session_fd, &nr_put_back);
 
 	if (!err)
 		err = has_samples(current_fd, &has);

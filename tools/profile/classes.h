@@ -6,7 +6,7 @@
 #ifndef OPR_PROFILE_CLASSES_H
 #define OPR_PROFILE_CLASSES_H
 
-#include "libop/odb/odb.h"
+#include "libop/odb/format.h"
 #include "tools/profile/merge_option.h"
 #include "tools/profile/profile.h"
 

@@ -3,7 +3,7 @@
 #ifndef OPR_IMAGE_CACHE_H
 #define OPR_IMAGE_CACHE_H
 
-#include "libop/odb/odb.h"
+#include "libop/odb/format.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/profile/image_siblings.h"
 #include "tools/symbols/image_path.h"

@@ -7,7 +7,7 @@
 #ifndef OPR_PROFILE_H
 #define OPR_PROFILE_H
 
-#include "libop/odb/odb.h"
+#include "libop/odb/read.h"
 #include "libop/session/dcookie.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"

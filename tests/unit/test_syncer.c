@@ -6,6 +6,8 @@
 
 #include "daemon/keep/syncer.h"
 #include "tests/unit/sample_writer.h"
+#include "libop/odb/odb.h"
+#include "libop/odb/replace.h"
 
 #define PATH "samples/current/sample"
 #define TMP  "tmp/sample"
@@ -15,7 +17,7 @@ static int dir_fd;
 static struct op_odb *odb;
 static uint64_t next_key;
 
-/* A disk that holds the settler until it is let go, and says `answer` then. */
+/* A disk that holds the syncer until it is let go, and says `answer` then. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held, is_waiting;
@@ -90,7 +92,7 @@ static struct op_odb_pending *grow(void)
 
 static int setup(void **state OP_UNUSED)
 {
-	snprintf(dir_path, sizeof(dir_path), "/tmp/test_settle.XXXXXX");
+	snprintf(dir_path, sizeof(dir_path), "/tmp/test_syncer.XXXXXX");
 	if (!mkdtemp(dir_path))
 		return -1;
 	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -110,9 +112,9 @@ static unsigned int free_all(struct op_odb_pending *pending)
 {
 	unsigned int nr = 0;
 
-	for (struct op_odb_pending *here = pending; here; here = *op_odb_pending_next(here))
+	for (struct op_odb_pending *here = pending; here; here = here->next)
 		nr++;
-	op_odb_pending_free(pending);
+	op_odb_free_pending(pending);
 	return nr;
 }
 
@@ -122,32 +124,32 @@ static unsigned int free_all(struct op_odb_pending *pending)
  */
 static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
 {
-	struct opd_syncer *settler;
+	struct opd_syncer *syncer;
 	uint64_t session, next;
 
 	open_session();
 	hold(-EIO);
-	assert_int_equal(opd_syncer_new(dir_fd, &settler), 0);
-	opd_syncer_add(settler, grow());
+	assert_int_equal(opd_syncer_new(dir_fd, &syncer), 0);
+	opd_syncer_add(syncer, grow());
 	await_held();
-	opd_syncer_add(settler, grow());
-	opd_syncer_add(settler, grow());
-	assert_int_equal(free_all(opd_syncer_take(settler, &session)), 2);
+	opd_syncer_add(syncer, grow());
+	opd_syncer_add(syncer, grow());
+	assert_int_equal(free_all(opd_syncer_take(syncer, &session)), 2);
 	close_session("samples/closed");
 	open_session();
 	let_go();
-	assert_int_equal(opd_syncer_nr_failed(settler, true), 1);
-	opd_syncer_add(settler, grow());
-	while (opd_syncer_nr_failed(settler, true) < 2)
+	assert_int_equal(opd_syncer_nr_failed(syncer, true), 1);
+	opd_syncer_add(syncer, grow());
+	while (opd_syncer_nr_failed(syncer, true) < 2)
 		usleep(1000);
-	assert_int_equal(free_all(opd_syncer_take_failed(settler, session)), 1);
-	assert_null(opd_syncer_take_failed(settler, session));
-	assert_true(opd_syncer_has_failed(settler));
-	assert_null(opd_syncer_take(settler, &next));
+	assert_int_equal(free_all(opd_syncer_take_failed(syncer, session)), 1);
+	assert_null(opd_syncer_take_failed(syncer, session));
+	assert_true(opd_syncer_has_failed(syncer));
+	assert_null(opd_syncer_take(syncer, &next));
 	close_session("samples/closed-too");
-	assert_int_equal(free_all(opd_syncer_take_failed(settler, next)), 1);
-	assert_false(opd_syncer_has_failed(settler));
-	opd_syncer_free(settler);
+	assert_int_equal(free_all(opd_syncer_take_failed(syncer, next)), 1);
+	assert_false(opd_syncer_has_failed(syncer));
+	opd_syncer_free(syncer);
 }
 
 int main(void)
