@@ -16,13 +16,16 @@ struct opd_syncer {
 	pthread_cond_t changed;
 	uint64_t nr_begun, nr_ended, nr_failures; /* ever */
 	uint64_t session;             /* the number for what is added */
-	struct op_odb_pending *first; /* newest first: with it on the disk, older ones of its file cost nothing */
+	struct op_odb_pending *first; /* newest first: older ones of its file cost little then */
 	struct op_odb_pending *failed;
 	unsigned int nr_failed; /* in that list */
 	bool end;
 };
 
-/* Waits for the next file; NULL at the end. Opens it under the lock: its session may be renamed afterwards. */
+/*
+ * Waits for the next file; NULL at the end. Opens it under the lock: its session may be renamed
+ * afterwards.
+ */
 static struct op_odb_pending *take_next(struct opd_syncer *syncer, int *ret_err)
 {
 	struct op_odb_pending *pending;

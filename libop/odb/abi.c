@@ -75,7 +75,7 @@ static bool is_number_size(uint32_t nr_bytes)
 	return nr_bytes == 1 || nr_bytes == 2 || nr_bytes == 4 || nr_bytes == 8;
 }
 
-/* What is read: where, how long, and within what. */
+/* The members that are read: part, name, type, and the struct around them. */
 #define FIELDS(X)                                                                                                                  \
 	X(node, key, odb_key_t, odb_node_t)                                                                                        \
 	X(node, value, odb_value_t, odb_node_t)                                                                                    \
@@ -186,7 +186,7 @@ static int read_header(const struct op_abi *abi, int fd, struct op_odb_header *h
 	return err ? err : take_header(abi, bytes, header, ret_fault);
 }
 
-/* *ret_nr: nodes that are in use, node 0 aside. */
+/* *ret_nr: nodes in use, without node 0. */
 static int read_descr(const struct op_abi *abi, int fd, uint32_t *ret_nr, struct op_odb_fault *ret_fault)
 {
 	uint8_t bytes[STRUCT_BYTES_MAX];

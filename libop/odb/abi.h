@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The `abi` file of a session: how large and where the parts of a sample file are on the machine that wrote it, a "name value" on each line. Names as
- * oprofile 1.x has them, doc/format.md. With it a file of another machine (other byte order, other alignment, the longer header of 0.9.x) is read.
+ * The `abi` file of a session: sizes and offsets in the sample files of the machine that wrote
+ * them, a "name value" on each line, with the names of oprofile 1.x (doc/format.md). It lets
+ * opimport read files of another byte order, another alignment, or with the longer header of 0.9.
  * Any thread.
  */
 #ifndef OP_ABI_H
@@ -28,7 +29,7 @@
 	X(odb_node_t, struct op_odb_node)                                                                                          \
 	X(struct_opd_header, struct op_odb_header)
 
-/* The part and the member as the file names them, and the member of ours. */
+/* Part and member by their names in the file, and our member. */
 #define OP_ABI_OFFSETS(X)                                                                                                          \
 	X(node, key, key)                                                                                                          \
 	X(node, value, value)                                                                                                      \
@@ -58,21 +59,21 @@ struct op_abi {
 	uint32_t little_endian;
 };
 
-/* This machine's. */
+/* The sizes and offsets of this machine. */
 extern const struct op_abi op_abi_native;
 
-/* Adds the lines of this machine's `abi` file. */
+/* Appends the `abi` file of this machine. */
 void op_abi_describe(struct op_text *text) OP_NONNULL;
 
 /*
- * Reads the text of an `abi` file; lines with other names are passed over. 0; -EINVAL: a part does not lie where it could be, or has a size
- * that is none; -ENODATA: a name is missing. *ret_name is then the name, constant.
+ * Reads the text of an `abi` file; skips lines with other names. 0; -EINVAL: an offset or size is
+ * impossible; -ENODATA: a name is missing. After an error *ret_name is the name, a constant.
  */
 int op_abi_parse(const char *text, struct op_abi *ret_abi, const char **ret_name) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads a sample file of such a machine as op_odb_read reads one of this machine, with the same errors. `abi` is from op_abi_parse.
- * The header is as 1.x has it, and its version OP_ODB_VERSION.
+ * Reads a sample file of such a machine, with the errors of op_odb_read. `abi` is from
+ * op_abi_parse. The header is converted to that of 1.x, its version too.
  */
 int op_abi_read(const struct op_abi *abi, int fd, struct op_odb_samples *ret_samples,
 		struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;

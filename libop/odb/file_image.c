@@ -15,7 +15,7 @@
 
 /* ---- one file ---- */
 
-/* `backed`: what is known of the file's blocks. */
+/* `backed` has the members that tell of blocks, and the inode. */
 static int map_file(int fd, uint32_t size, const struct op_odb_map *backed, struct op_odb_map *ret_map)
 {
 	size_t nr_bytes = op_odb_file_bytes(size);
@@ -58,9 +58,9 @@ int op_odb_map_error(const struct op_odb_map *map)
 	return op_unlikely(op_guard_nr_broken()) && op_guard_is_broken(map->guard) ? -EIO : 0;
 }
 
-/* ---- blocks: whole pages, since the kernel asks for all of a page that is written to ---- */
+/* ---- blocks: in whole pages, since the kernel allocates the whole page that is written to ---- */
 
-/* Where a node begins; the hash table does where one more node would. */
+/* Node `size` is where the hash table begins. */
 static uint64_t node_offset(uint32_t index)
 {
 	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
@@ -71,7 +71,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t page_bytes)
 	return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-/* Up to where a file with so many nodes has blocks, when that is not the whole file. */
+/* The end of the blocks of a file with so many nodes, when it does not need all. */
 static uint64_t backed_bytes(uint32_t nr_nodes, uint64_t page_bytes)
 {
 	uint64_t wanted = (uint64_t)nr_nodes + nr_nodes / AHEAD + 1;
@@ -79,13 +79,13 @@ static uint64_t backed_bytes(uint32_t nr_nodes, uint64_t page_bytes)
 	return round_up(OP_ODB_NODES_OFFSET + wanted * sizeof(struct op_odb_node), page_bytes);
 }
 
-/* The hash table's first page, which may be the last one of the nodes. */
+/* The first page of the hash table, which may be the last page of the nodes. */
 static uint64_t hash_page(uint32_t size, uint64_t page_bytes)
 {
 	return node_offset(size) / page_bytes * page_bytes;
 }
 
-/* A page that would be left is not worth the calls to ask for it later. */
+/* A hole of one page is not worth the system calls to fill it later. */
 static bool needs_all(uint32_t size, uint64_t end, uint64_t page_bytes)
 {
 	return end + page_bytes >= hash_page(size, page_bytes);
@@ -99,7 +99,7 @@ uint64_t op_odb_disk_bytes(uint32_t size, uint32_t nr_nodes)
 	return needs_all(size, end, page_bytes) ? all : end + all - hash_page(size, page_bytes);
 }
 
-/* From an offset on, up to which there are blocks. */
+/* Allocates the nodes from an offset on. */
 static int back_nodes(int fd, uint32_t size, uint64_t offset, uint32_t nr_nodes, struct op_odb_map *map)
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), end = backed_bytes(nr_nodes, page_bytes);
@@ -115,8 +115,8 @@ static int back_nodes(int fd, uint32_t size, uint64_t offset, uint32_t nr_nodes,
 	return 0;
 }
 
-/* A file system may need blocks of its own for a file in many pieces. */
-static int weigh(int fd, struct op_odb_map *map)
+/* Asks the file system, which may need blocks of its own for a file in many pieces. */
+static int note_disk_bytes(int fd, struct op_odb_map *map)
 {
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
@@ -128,21 +128,15 @@ static int weigh(int fd, struct op_odb_map *map)
 	return 0;
 }
 
-static int back_hash(int fd, uint32_t size)
-{
-	uint64_t begin = hash_page(size, (uint64_t)sysconf(_SC_PAGESIZE));
-
-	return op_file_allocate(fd, (off_t)begin, (off_t)(op_odb_file_bytes(size) - begin));
-}
-
-/* The hash table behind them gives the file its length. */
+/* Allocates nodes and hash table, which gives the file its length. */
 static int back(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *map)
 {
+	uint64_t hash = hash_page(size, (uint64_t)sysconf(_SC_PAGESIZE));
 	int err = back_nodes(fd, size, 0, nr_nodes, map);
 
 	if (!err && map->nr_backed < size)
-		err = back_hash(fd, size);
-	return err ? err : weigh(fd, map);
+		err = op_file_allocate(fd, (off_t)hash, (off_t)(op_odb_file_bytes(size) - hash));
+	return err ? err : note_disk_bytes(fd, map);
 }
 
 int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint32_t nr_nodes)
@@ -154,7 +148,7 @@ int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint
 		return fd;
 	err = st.st_ino == map->inode ? back_nodes(fd, map->size, node_offset(map->nr_backed), nr_nodes, map) : -ESTALE;
 	if (!err)
-		err = weigh(fd, map);
+		err = note_disk_bytes(fd, map);
 	close(fd);
 	return err;
 }
@@ -213,9 +207,12 @@ int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *re
 	return op_odb_take_regular(op_file_open_below(dir_fd, path, flags, 0), ret_stat);
 }
 
-/* ---- what is there already ---- */
+/* ---- existing files ---- */
 
-/* The chains reach each node in use once, from the bucket of its key. Nodes are reached no more often than there are, whatever is in them. */
+/*
+ * Whether the chains reach each node in use once, from the bucket of its key. Ends also when a
+ * foreign chain is a circle.
+ */
 static bool hash_is_sound(const struct op_odb_map *map)
 {
 	uint32_t nr_nodes = op_odb_map_nr_nodes(map), reached = 1;
@@ -229,7 +226,10 @@ static bool hash_is_sound(const struct op_odb_map *map)
 	return reached == nr_nodes;
 }
 
-/* The nodes from `index` on that lie in data as a whole; false when none do. Where the file system does not know, data is everywhere. */
+/*
+ * Finds the next nodes from `index` on that lie in data as a whole, and not in a hole; false:
+ * there are none. Where the file system does not tell, all is data.
+ */
 static bool find_data(int fd, uint32_t size, uint32_t index, uint32_t *ret_begin, uint32_t *ret_end)
 {
 	off_t begin = op_sys_lseek(fd, (off_t)node_offset(index), SEEK_DATA), end;
@@ -258,7 +258,10 @@ static uint32_t drop_nodes(const struct op_odb_map *map, uint32_t begin, uint32_
 	return nr_dropped;
 }
 
-/* What was written of nodes that were not published when the last writer ended. Holes have none, and to look into one may cost a page. */
+/*
+ * Nodes that the last writer wrote and did not publish. Reading a hole may cost a page, so holes
+ * are skipped.
+ */
 static uint32_t drop_unpublished(int fd, const struct op_odb_map *map)
 {
 	uint32_t nr_dropped = 0, begin = 0, end;
@@ -278,8 +281,8 @@ static bool has_torn_nodes(const struct op_odb_map *map)
 	return false;
 }
 
-/* The node array is the truth: whatever the hash said when the last writer ended is made anew from it. */
-static void make_hash_sound(const struct op_odb_map *map)
+/* The nodes are the truth; the hash table is rebuilt from them. */
+static void mend_hash(const struct op_odb_map *map)
 {
 	if (hash_is_sound(map))
 		return;
@@ -287,7 +290,7 @@ static void make_hash_sound(const struct op_odb_map *map)
 	op_odb_link_nodes(map);
 }
 
-/* -EUCLEAN where the length is not what the descriptor says, or the head is one of oprofile 0.9. */
+/* -EUCLEAN when length and descriptor differ, or the file is of oprofile 0.9. */
 static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_descr)
 {
 	struct {
@@ -309,12 +312,12 @@ static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_de
 	return err;
 }
 
-static int give_back(int fd, const struct op_odb_descr *descr)
+static int punch_behind_nodes(int fd, const struct op_odb_descr *descr)
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), begin = node_offset(descr->current_size);
 	uint64_t end = round_up(op_odb_file_bytes(descr->size), page_bytes);
 
-	/* The hash table goes as a whole, or not at all. */
+	/* Either the whole hash table goes, or nothing. */
 	if (round_up(begin, page_bytes) >= end)
 		return 0;
 	return op_sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
@@ -330,7 +333,7 @@ int op_odb_compact(int dir_fd, const char *path)
 		return fd;
 	err = read_descr(fd, &st, &descr);
 	if (!err)
-		err = give_back(fd, &descr);
+		err = punch_behind_nodes(fd, &descr);
 	close(fd);
 	return err;
 }
@@ -342,7 +345,7 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 	uint32_t dropped;
 	int err = read_descr(fd, st, &descr);
 
-	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
+	/* A sparse copy lacks blocks; writing there would be SIGBUS on a full disk. */
 	if (!err)
 		err = back(fd, descr.size, descr.current_size, &backed);
 	if (!err)
@@ -355,7 +358,7 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 		return err ? err : -EUCLEAN;
 	}
 	dropped = drop_unpublished(fd, &map);
-	make_hash_sound(&map);
+	mend_hash(&map);
 	err = op_odb_map_error(&map);
 	if (err) {
 		op_odb_unmap(&map);

@@ -33,9 +33,9 @@ void op_odb_unmap(const struct op_odb_map *map) OP_NONNULL;
 
 /*
  * Makes tmp_path below dir_fd with room for `size` nodes and maps it. It is zero but for the
- * descriptor, which says that there are no nodes. nr_nodes nodes (node 0 is one), some more, and the
- * hash table get blocks, so that writing there cannot fail; the rest is a hole. 0, or -errno and
- * nothing is left.
+ * descriptor, which says that there are no nodes. nr_nodes nodes (node 0 is one), some more, and
+ * the hash table get blocks, so that writing there cannot fail; the rest is a hole. 0, or -errno
+ * and nothing is left.
  */
 int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t nr_nodes,
 		     struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
@@ -52,7 +52,9 @@ int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint
 /* Builds the hash chains from the nodes in use. The hash table must be zero. */
 void op_odb_link_nodes(const struct op_odb_map *map) OP_NONNULL;
 
-/* Nodes in use by the descriptor, node 0 among them; at most `size`, whatever the descriptor says. */
+/*
+ * Nodes in use by the descriptor, node 0 among them; at most `size`, whatever the descriptor says.
+ */
 static inline uint32_t op_odb_map_nr_nodes(const struct op_odb_map *map)
 {
 	return (uint32_t)op_min_u64(op_load_relaxed(&map->descr->current_size), map->size);
@@ -73,14 +75,17 @@ static inline void op_odb_link_node(const struct op_odb_map *map, uint32_t index
 }
 
 /*
- * Maps an existing file and gives blocks to its nodes in use, as op_odb_make_file does. Removes and
- * counts nodes that were written but not published, and rebuilds the hash table where it is wrong.
- * 0; -EUCLEAN when the file needs op_odb_repair first: its length is wrong, nodes are torn, or it is
- * of oprofile 0.9; -EBADMSG when it is no sample file; another -errno.
+ * Maps an existing file and gives blocks to its nodes in use, as op_odb_make_file does. Removes
+ * and counts nodes that were written but not published, and rebuilds the hash table where it is
+ * wrong. 0; -EUCLEAN when the file needs op_odb_repair first: its length is wrong, nodes are torn,
+ * or it is of oprofile 0.9; -EBADMSG when it is no sample file; another -errno.
  */
 int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped) OP_NONNULL OP_MUST_CHECK;
 
-/* Opens a regular file; follows no links. A descriptor, -EBADMSG for another kind of file, another -errno. */
+/*
+ * Opens a regular file; follows no links. A descriptor, -EBADMSG for another kind of file, another
+ * -errno.
+ */
 int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat) OP_NONNULL OP_MUST_CHECK;
 
 /* The same for a descriptor, which it closes after an error; a negative fd is returned as it is. */
@@ -88,9 +93,9 @@ int op_odb_take_regular(int fd, struct stat *ret_stat) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Gives back the blocks behind the nodes in use, those of the hash table too, which is empty then.
- * Readers do not need it, and op_odb_open rebuilds it. Nobody may count in the file or have it mapped
- * to write. 0; -EBADMSG, -EUCLEAN when it is no whole sample file; -EOPNOTSUPP where the file system
- * cannot do it.
+ * Readers do not need it, and op_odb_open rebuilds it. Nobody may count in the file or have it
+ * mapped to write. 0; -EBADMSG, -EUCLEAN when it is no whole sample file; -EOPNOTSUPP where the
+ * file system cannot do it.
  */
 int op_odb_compact(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 

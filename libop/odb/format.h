@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The layout of a sample file: oprofile 1.0 to 1.4 (version 0x13), little-endian hosts, doc/format.md.
+ * The layout of a sample file: oprofile 1.0 to 1.4 (version 0x13), little-endian hosts,
+ * doc/format.md.
  *
  *   [ header 72 ][ descriptor 32 ][ node array: size x 16 ][ hash table: size x 4 ]
  *
- * The writer fills a node, links it to its bucket and raises current_size last. A reader that looks
- * at nodes 1 to current_size - 1 sees whole nodes only. Any thread.
+ * The writer fills a node, links it to its bucket and raises current_size last. A reader that
+ * looks at nodes 1 to current_size - 1 sees whole nodes only. Any thread.
  */
 #ifndef OP_ODB_FORMAT_H
 #define OP_ODB_FORMAT_H
@@ -18,7 +19,7 @@
 #define OP_ODB_VERSION	    0x13u
 #define OP_ODB_VERSION_0_9  0x12u /* oprofile 0.9: a longer header, other numbers of processors */
 #define OP_CPU_TYPE_UNKNOWN UINT32_MAX /* a processor that oprofile 1.x has no number for */
-#define OP_CPU_TYPE_TIMER   4u /* opd writes this on every host: it needs no event description files */
+#define OP_CPU_TYPE_TIMER   4u /* what opd writes: it needs no event description files */
 
 struct op_odb_header {
 	char magic[4];
@@ -39,7 +40,7 @@ struct op_odb_header {
 
 struct op_odb_descr {
 	uint32_t size;		/* nodes allocated, a power of two */
-	uint32_t current_size;	/* index of the next free node; node 0 is never used, so 1 when empty */
+	uint32_t current_size;	/* index of the next free node; node 0 is never used: 1 when empty */
 	uint32_t pad[6];
 };
 
@@ -68,9 +69,9 @@ static inline uint64_t op_odb_file_bytes(uint64_t size)
 /* Whether a whole sample file may have that length. */
 static inline bool op_odb_is_length(uint64_t nr_bytes)
 {
-	uint64_t size = nr_bytes < OP_ODB_NODES_OFFSET ? 0 : (nr_bytes - OP_ODB_NODES_OFFSET) / (sizeof(struct op_odb_node) + sizeof(uint32_t));
+	uint64_t size = (nr_bytes - OP_ODB_NODES_OFFSET) / (sizeof(struct op_odb_node) + sizeof(uint32_t));
 
-	return size >= 2 && !(size & (size - 1)) && nr_bytes == op_odb_file_bytes(size);
+	return nr_bytes > OP_ODB_NODES_OFFSET && size >= 2 && !(size & (size - 1)) && nr_bytes == op_odb_file_bytes(size);
 }
 
 /* Bucket of a key; part of the format. */

@@ -9,7 +9,7 @@
 
 #define PART_BYTES   1000u /* every file system that has symbolic links takes so much */
 #define PARTS_MAX    (PATH_MAX / PART_BYTES + 1)
-#define IN_PARTS     '/' /* no path below the session directory begins so */
+#define IN_PARTS     '/' /* begins the text of a link to parts, and no path of a session */
 #define NUMBER_BYTES 16
 
 const char *op_odb_kept_name(const struct op_odb_tmp *tmp, const char *kind, uint64_t inode, char buffer[OP_ODB_KEPT_BYTES])
@@ -44,7 +44,7 @@ bool op_odb_kept_parse(const char *name, const char *tmp_name, const char *kind,
 
 /* ---- the path ---- */
 
-/* The link that counts the parts comes last: without it they are nothing. */
+/* The link with the number of parts comes last: without it the parts count for nothing. */
 static int write_parts(const struct op_odb_tmp *tmp, const char *path, uint64_t inode)
 {
 	char name[OP_ODB_KEPT_BYTES], text[PART_BYTES + 1];
@@ -108,7 +108,7 @@ int op_odb_kept_path(const struct op_odb_tmp *tmp, uint64_t inode, char path[PAT
 
 /* ---- both links ---- */
 
-/* A whole path has no parts; where there is nothing, some may be left of one who was killed. */
+/* Parts without the link to them are those of a daemon that was killed. */
 static bool may_have_parts(const struct op_odb_tmp *tmp, uint64_t inode)
 {
 	char name[OP_ODB_KEPT_BYTES], text[NUMBER_BYTES];

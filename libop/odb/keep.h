@@ -8,8 +8,8 @@
  *   tmp/sample.for-INODE.N   where the file system has no room for such a text (XFS: 1,024 bytes):
  *                            parts 1, 2 ... of the path; the link above is "/" and their number
  *
- * A file may be replaced again before it is on the disk; then there are several of these pairs. Only
- * replace.c and recover.c use this.
+ * A file may be replaced again before it is on the disk; then there are several of these pairs.
+ * Only replace.c and recover.c use this.
  */
 #ifndef OP_ODB_KEEP_H
 #define OP_ODB_KEEP_H
@@ -32,13 +32,16 @@ struct op_odb_tmp {
 const char *op_odb_kept_name(const struct op_odb_tmp *tmp, const char *kind, uint64_t inode,
 			     char buffer[OP_ODB_KEPT_BYTES]) OP_NONNULL;
 
-/* The inode in the name of such a link, or of a part of a path (*ret_is_part); false: it is another file. */
+/*
+ * The inode in the name of such a link, or of a part of a path (*ret_is_part); false: it is
+ * another file.
+ */
 bool op_odb_kept_parse(const char *name, const char *tmp_name, const char *kind, uint64_t *ret_inode,
 		       bool *ret_is_part) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Keeps `name` in parent_fd, which is `path` below the session directory, before the file with new_inode
- * replaces it. 0, or -errno, and links may be left.
+ * Keeps `name` in parent_fd, which is `path` below the session directory, before the file with
+ * new_inode replaces it. 0, or -errno, and links may be left.
  */
 int op_odb_keep(const struct op_odb_tmp *tmp, int parent_fd, const char *name, const char *path,
 		uint64_t new_inode) OP_NONNULL OP_MUST_CHECK;

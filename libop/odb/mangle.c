@@ -11,9 +11,9 @@
 #define KERN "{kern}"
 #define ANON "{anon:"
 
-#define NO_PATH "/(no path)" /* for a name without a component: nothing else can stand for it */
+#define NO_PATH "/(no path)" /* a name without a component */
 
-/* Path components that a name may not bring into a path: they would lead elsewhere, or end the part too early. */
+/* Components that would lead elsewhere, or end the part too early. */
 static bool is_special(const char *component, size_t length)
 {
 	static const char *const special[] = { ".", "..", DEP, CG };
@@ -107,7 +107,7 @@ void op_mangle(const struct op_sample_name *name, struct op_text *path)
 	add_class(path, name->cpu);
 }
 
-/* In braces already counts as special, so that the braces can be taken off again. */
+/* A component that is in braces gets a second pair, so that op_unmangle_cgroup can take one off. */
 static bool is_special_cgroup(const char *component, size_t length)
 {
 	return (length >= 2 && component[0] == '{' && component[length - 1] == '}') || is_special(component, length);
@@ -168,7 +168,9 @@ static char *copy_path(const char *path)
 	return copy;
 }
 
-/* Cuts `part` before the component `mark` and returns what follows it, or NULL when there is none. */
+/*
+ * Cuts `part` before the component `mark` and returns what follows it, or NULL when there is none.
+ */
 static char *cut_at(char *part, const char *mark)
 {
 	size_t length = strlen(mark);

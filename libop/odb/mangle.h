@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Names of sample files: which (application, image, event, class) a file holds is said by its path below samples/<session>/.
+ * Names of sample files. The path below samples/<session>/ says which application, image, event
+ * and class a file holds:
  *
  *   sample     := image-part "{dep}/" image-part [ "{cg}/" image-part ] event-part
- *   image-part := "{root}" ABSOLUTE-PATH "/"  |  "{kern}/" NAME "/"  |  "{anon:" LABEL "}/" TGID "." START "." END "/"
+ *   image-part := "{root}" ABSOLUTE-PATH "/"  |  "{kern}/" NAME "/"
+ *                 | "{anon:" LABEL "}/" TGID "." START "." END "/"
  *   event-part := EVENT "." COUNT "." UNITMASK "." TGID "." TID "." CPU
  *
- * Source: the oprofile 1.x format, doc/format.md.
+ * Source: the oprofile 1.x format, doc/format.md. Any thread.
  */
 #ifndef OP_MANGLE_H
 #define OP_MANGLE_H
@@ -42,36 +44,42 @@ struct op_sample_name {
 };
 
 /*
- * The path below the session's directory, appended to `path`. Names come from processes and may be hostile: a component
- * ".", "..", "{dep}" or "{cg}" is written in braces ("{..}"), a slash in a kernel name or a label as '_', so that the path
- * never leads out of the session. A path without a component, "/" say, is "/(no path)".
+ * Appends the path below the session's directory. Names come from processes and may be hostile,
+ * but the path never leads out of the session: a component ".", "..", "{dep}" or "{cg}" is written
+ * in braces ("{..}"), a slash in a kernel name or a label as '_'. A path without a component, such
+ * as "/", becomes "/(no path)".
  */
 void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
 
-/* The path of a file as it stands in such a path, and as op_unmangle gives it; without effect on what was written so before. Appended to `path`. */
+/* Appends the path of a file as op_mangle writes it. Writing it once more changes nothing. */
 void op_mangle_path(const char *name, struct op_text *path) OP_NONNULL;
 
-/* The same for the name of what belongs to the kernel. */
+/* The same for the name of a kernel image. */
 void op_mangle_kernel(const char *name, struct op_text *path) OP_NONNULL;
+
+#define OP_CGROUP_DIR "cgroup"
 
 /*
  * With separation by cgroup, the samples of a cgroup are also kept below
  *
  *   cgroup-part := "cgroup/" { COMPONENT "/" }
  *
- * as in a session of their own: "cgroup/system.slice/cron.service/{root}/usr/sbin/cron/{dep}/...". A component that is special
- * in the path of a sample file, or in braces, is written in braces.
- *
- * op_mangle_cgroup appends the part for an absolute cgroup path, "/" for the root. op_unmangle_cgroup gives the cgroup path of
- * such a directory, below and without "cgroup/", freed by the caller; NULL without memory.
+ * as in a session of their own: "cgroup/system.slice/cron.service/{root}/usr/sbin/cron/{dep}/...".
+ * A component that is special in the path of a sample file, or in braces, is written in braces.
+ * Appends this part for an absolute cgroup path, "/" for the root.
  */
-#define OP_CGROUP_DIR "cgroup"
 void op_mangle_cgroup(const char *cgroup_path, struct op_text *path) OP_NONNULL;
+
+/*
+ * The cgroup path of such a directory, without "cgroup/"; the caller frees it. NULL: out of
+ * memory.
+ */
 char *op_unmangle_cgroup(const char *directory) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Takes a path below the session's directory apart. The strings of *ret_name lie in one block, *ret_storage, which the caller
- * frees. 0; -EINVAL: not the name of a sample file (*ret_why, when given, is a constant text that says what is wrong); -ENOMEM.
+ * Splits a path below the session's directory. The strings of *ret_name lie in one block,
+ * *ret_storage, which the caller frees. 0; -EINVAL: not the name of a sample file, with the
+ * reason, a constant text, in *ret_why (may be NULL); -ENOMEM.
  */
 int op_unmangle(const char *path, struct op_sample_name *ret_name, char **ret_storage, const char **ret_why)
 	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;

@@ -16,83 +16,83 @@
 
 #define NO_END       UINT32_MAX /* no node: the chain leads in a circle */
 #define QUICK_SIZE   2048u      /* nodes, in 40 kB */
-#define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are asked for */
+#define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are prefetched */
 #define RETRY_NS     100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
 	uint64_t total;                 /* of all counts */
-	struct op_odb_pending *pending; /* files that took the place of others, not on the disk yet */
+	struct op_odb_pending *pending; /* replacements that are not on the disk yet */
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
-	bool is_foreign;                /* somebody wrote over it */
-	uint32_t nr_nodes;              /* in use, node 0 among them: what the descriptor has to say */
-	uint64_t made_bytes; /* of the disk, when the file was made */
-	struct op_odb_space *space; /* the caller's; NULL: no limit */
-	int error;         /* of the last attempt to replace the file */
-	uint64_t retry_ns; /* when the next is made */
-	bool promised;     /* what is in it is on the disk, or will be: see op_odb_promise */
+	bool is_foreign;                /* somebody overwrote it */
+	uint32_t nr_nodes;              /* in use, with node 0; the descriptor must say the same */
+	uint64_t made_bytes;            /* of the disk, by op_odb_open */
+	struct op_odb_space *space;     /* the caller's; NULL: no limit */
+	int error;                      /* of the last attempt to grow */
+	uint64_t retry_ns;              /* the time of the next one */
+	bool promised;                  /* op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
 	char path[];
 };
 
-static_assert(offsetof(struct op_odb, map.disk_bytes) == OP_CACHE_LINE_BYTES, "what each addition needs is one cache line");
+static_assert(offsetof(struct op_odb, map.disk_bytes) == OP_CACHE_LINE_BYTES, "an addition needs one cache line of it");
 
-/* ---- files in the making: below tmp_path until they have their place ---- */
+/* ---- new files: at tmp_path until they are renamed ---- */
 
-struct making {
+struct new_file {
 	int tmp_fd; /* of the directory */
 	const char *tmp_name;
 	struct op_odb_map map;
 };
 
-static int begin_making(const struct op_odb *odb, uint32_t size, uint32_t nr_nodes, struct making *ret_making)
+static int begin_file(const struct op_odb *odb, uint32_t size, uint32_t nr_nodes, struct new_file *ret_file)
 {
-	struct making making;
+	struct new_file file;
 	int err;
 
-	making.tmp_fd = op_file_open_parent(odb->dir_fd, odb->tmp_path, true, &making.tmp_name);
-	err = making.tmp_fd < 0 ? making.tmp_fd : op_odb_make_file(making.tmp_fd, making.tmp_name, size, nr_nodes, &making.map);
+	file.tmp_fd = op_file_open_parent(odb->dir_fd, odb->tmp_path, true, &file.tmp_name);
+	err = file.tmp_fd < 0 ? file.tmp_fd : op_odb_make_file(file.tmp_fd, file.tmp_name, size, nr_nodes, &file.map);
 	if (!err)
-		*ret_making = making;
-	else if (making.tmp_fd >= 0)
-		close(making.tmp_fd);
+		*ret_file = file;
+	else if (file.tmp_fd >= 0)
+		close(file.tmp_fd);
 	return err;
 }
 
-/* What has no place is gone. */
-static void end_making(const struct making *making, int err)
+/* `err`: the file was not renamed, and is removed. */
+static void end_file(const struct new_file *file, int err)
 {
 	if (err) {
-		op_sys_unlinkat(making->tmp_fd, making->tmp_name, 0);
-		op_odb_unmap(&making->map);
+		op_sys_unlinkat(file->tmp_fd, file->tmp_name, 0);
+		op_odb_unmap(&file->map);
 	}
-	close(making->tmp_fd);
+	close(file->tmp_fd);
 }
 
 static int create(struct op_odb *odb, struct op_file_path *place, const struct op_odb_header *header)
 {
-	struct making making;
+	struct new_file file;
 	uint64_t dir_bytes;
-	int err = begin_making(odb, OP_ODB_INITIAL_SIZE, 1, &making);
+	int err = begin_file(odb, OP_ODB_INITIAL_SIZE, 1, &file);
 
 	if (err)
 		return err;
-	*making.map.header = *header;
-	err = op_odb_map_error(&making.map);
+	*file.map.header = *header;
+	err = op_odb_map_error(&file.map);
 	if (!err)
-		err = op_file_path_publish(place, making.tmp_fd, making.tmp_name, &dir_bytes);
-	end_making(&making, err);
+		err = op_file_path_publish(place, file.tmp_fd, file.tmp_name, &dir_bytes);
+	end_file(&file, err);
 	if (err)
 		return err;
-	odb->map = making.map;
+	odb->map = file.map;
 	odb->made_bytes = odb->map.disk_bytes + dir_bytes;
 	odb->nr_nodes = 1;
 	return 0;
 }
 
-/* ---- what is there already ---- */
+/* ---- existing files ---- */
 
 static int add_up(struct op_odb *odb)
 {
@@ -210,7 +210,9 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 /* Whether the descriptor says what the writer last wrote there. */
 static bool has_own_descr(const struct op_odb *odb)
 {
-	return op_load_relaxed(&odb->map.descr->current_size) == odb->nr_nodes && op_load_relaxed(&odb->map.descr->size) == odb->map.size;
+	const struct op_odb_descr *descr = odb->map.descr;
+
+	return op_load_relaxed(&descr->current_size) == odb->nr_nodes && op_load_relaxed(&descr->size) == odb->map.size;
 }
 
 static bool has_own_head(const struct op_odb *odb)
@@ -226,7 +228,7 @@ static int give_up(struct op_odb *odb)
 	return err ? err : -EBADMSG;
 }
 
-static int publish_unpromised(const struct op_odb *odb, const struct making *other)
+static int publish_unpromised(const struct op_odb *odb, const struct new_file *other)
 {
 	struct op_file_path place;
 	int err = op_file_path_find(odb->dir_fd, odb->path, &place);
@@ -239,10 +241,10 @@ static int publish_unpromised(const struct op_odb *odb, const struct making *oth
 }
 
 /*
- * Another file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
- * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
+ * Renames the other file to the path of this one. A kill at any moment leaves the old or the new
+ * file.
  */
-static int publish_other(struct op_odb *odb, const struct making *other)
+static int publish_other(struct op_odb *odb, const struct new_file *other)
 {
 	struct op_odb_pending *pending;
 	int err = op_odb_map_error(&odb->map);
@@ -262,23 +264,23 @@ static int publish_other(struct op_odb *odb, const struct making *other)
 }
 
 /*
- * A new file costs the file system the same whatever its size, and more than all that is counted in it: a small one gets so much more room
- * that few are made.
+ * A new file costs the file system more time than the counting in it, whatever its size. So small
+ * files grow in large steps.
  */
 static uint32_t larger_size(uint32_t size)
 {
 	return size < QUICK_SIZE ? size * 4 : size * 2;
 }
 
-/* A file of that size with all that is in this one takes its place. */
+/* Replaces the file by one of that size with the same nodes. */
 static int replace(struct op_odb *odb, uint32_t size)
 {
 	uint32_t nr_nodes = odb->nr_nodes;
-	struct making other;
+	struct new_file other;
 	int err = has_own_head(odb) ? 0 : give_up(odb);
 
 	if (!err)
-		err = begin_making(odb, size, nr_nodes, &other);
+		err = begin_file(odb, size, nr_nodes, &other);
 	if (err)
 		return err;
 	*other.map.header = *odb->map.header;
@@ -286,7 +288,7 @@ static int replace(struct op_odb *odb, uint32_t size)
 	other.map.descr->current_size = nr_nodes;
 	op_odb_link_nodes(&other.map);
 	err = publish_other(odb, &other);
-	end_making(&other, err);
+	end_file(&other, err);
 	if (err)
 		return err;
 	op_odb_unmap(&odb->map);
@@ -294,7 +296,10 @@ static int replace(struct op_odb *odb, uint32_t size)
 	return 0;
 }
 
-/* Blocks for the node, or a larger file. Where somebody else's stands in the place of this one it is replaced, as when it is full. */
+/*
+ * Gives the node a block, or replaces the full file by a larger one, and a file that is not at its
+ * path any more by a copy.
+ */
 static int extend(struct op_odb *odb, uint32_t index)
 {
 	int err;
@@ -305,7 +310,9 @@ static int extend(struct op_odb *odb, uint32_t index)
 	return err == -ESTALE || err == -ENOENT ? replace(odb, odb->map.size) : err;
 }
 
-/* Whether the files that share the space may have what extend() would take, and one more block to find the others by. */
+/*
+ * Whether the shared space has room for extend(), and for one more block of the file system's own.
+ */
 static bool may_extend(const struct op_odb *odb, uint32_t index)
 {
 	const struct op_odb_space *space = odb->space;
@@ -316,8 +323,8 @@ static bool may_extend(const struct op_odb *odb, uint32_t index)
 	return !space || !space->max_bytes || space->taken_bytes + space->kept_bytes + more <= space->max_bytes;
 }
 
-/* On a full disk not with every sample. */
-static int make_room(struct op_odb *odb, uint32_t index)
+/* Makes node `index` usable. On a full disk it does not try again with every sample. */
+static int back_node(struct op_odb *odb, uint32_t index)
 {
 	uint64_t before = odb->map.disk_bytes;
 
@@ -340,7 +347,7 @@ int op_odb_renew(struct op_odb *odb)
 	return replace(odb, odb->map.size);
 }
 
-/* Whether it is the index of a node that has its block: one compare for both ends. */
+/* Whether it is the index of a node that has a block; one comparison for both ends. */
 static bool is_node(const struct op_odb_map *map, uint32_t index)
 {
 	return index - 1 < map->nr_backed - 1;
@@ -352,8 +359,8 @@ static uint32_t node_or_none(const struct op_odb_map *map, uint32_t index)
 }
 
 /*
- * 0: there is none. What is no node, or NO_END: somebody wrote over the chain. Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is
- * counted there.
+ * The node of a key, which is no filler (op_odb_needs_filler). 0: there is none. Any other index
+ * that is no node, such as NO_END: somebody overwrote the chain.
  */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
@@ -386,7 +393,7 @@ static int append(struct op_odb *odb, uint64_t key, uint32_t count)
 	if (op_unlikely(!has_own_descr(odb)))
 		return give_up(odb);
 	if (op_unlikely(index >= odb->map.nr_backed)) {
-		int err = make_room(odb, index);
+		int err = back_node(odb, index);
 
 		if (err)
 			return err;
@@ -427,7 +434,7 @@ static int add(struct op_odb *odb, uint64_t key, uint32_t count)
 
 		if (err)
 			return err;
-		/* The file may have grown: the index still holds. */
+		/* The file may have grown; the index is the same in the new one. */
 		op_store_relaxed(&odb->map.nodes[index].value, UINT32_MAX);
 		return 0;
 	}
@@ -462,10 +469,10 @@ uint64_t op_odb_total(const struct op_odb *odb)
 }
 
 /*
- * Where the node of each addition is, or how far its chain was followed: asks for the buckets, for the first node of each, and for what comes behind a
- * node that is another's, all of them before any is waited for.
+ * Prefetches for all additions at once: the buckets, then the first node of each, then, where that
+ * has another key, the next nodes. at[i] is the node where this ended for addition i, or 0.
  */
-static void fetch(const struct op_odb_addition *additions, size_t nr_additions, uint32_t at[OP_ODB_ADDITIONS_MAX])
+static void prefetch_nodes(const struct op_odb_addition *additions, size_t nr_additions, uint32_t at[OP_ODB_ADDITIONS_MAX])
 {
 	for (size_t i = 0; i < nr_additions; i++)
 		op_prefetch(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
@@ -490,29 +497,23 @@ static void fetch(const struct op_odb_addition *additions, size_t nr_additions, 
 			op_prefetch(additions[i].odb->map.descr);
 }
 
-/* A node that was found stays where it is, whatever is added meanwhile. */
+/* `index` is of prefetch_nodes; additions in between do not move nodes. */
 static int add_at(struct op_odb *odb, uint64_t key, uint32_t count, uint32_t index)
 {
 	struct op_odb_node *node = &odb->map.nodes[index];
+	int err = 0;
 
 	if (op_unlikely(!index || node->key != key || !node->value || count > UINT32_MAX - node->value))
-		return add(odb, key, count);
-	op_store_relaxed(&node->value, node->value + count);
-	return 0;
-}
-
-static int add_one(const struct op_odb_addition *addition, uint32_t index)
-{
-	struct op_odb *odb = addition->odb;
-	int err = add_at(odb, addition->key, addition->count, index);
-
+		err = add(odb, key, count);
+	else
+		op_store_relaxed(&node->value, node->value + count);
 	if (op_likely(!err))
-		odb->total += addition->count;
+		odb->total += count;
 	return err;
 }
 
-/* What was added to a map whose pages went away is not there. */
-static void take_back_broken(struct op_odb_addition *additions, size_t nr_additions)
+/* Additions to a map whose pages went away failed. */
+static void fail_broken(struct op_odb_addition *additions, size_t nr_additions)
 {
 	for (size_t i = 0; i < nr_additions; i++) {
 		int err = op_odb_map_error(&additions[i].odb->map);
@@ -525,34 +526,25 @@ static void take_back_broken(struct op_odb_addition *additions, size_t nr_additi
 	}
 }
 
-/* How many are to be looked at. */
-static size_t nr_notable(const struct op_odb_addition *additions, size_t nr_additions)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < nr_additions; i++)
-		nr += additions[i].error || additions[i].odb->pending;
-	return nr;
-}
-
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions)
 {
 	uint32_t at[OP_ODB_ADDITIONS_MAX];
-	size_t nr_all = 0;
+	size_t nr_notable = 0;
 
 	while (nr_additions) {
 		size_t nr = op_min_u64(nr_additions, OP_ODB_ADDITIONS_MAX);
 
-		fetch(additions, nr, at);
+		prefetch_nodes(additions, nr, at);
 		for (size_t i = 0; i < nr; i++)
-			additions[i].error = add_one(&additions[i], at[i]);
+			additions[i].error = add_at(additions[i].odb, additions[i].key, additions[i].count, at[i]);
 		if (op_unlikely(op_guard_nr_broken()))
-			take_back_broken(additions, nr);
-		nr_all += nr_notable(additions, nr);
+			fail_broken(additions, nr);
+		for (size_t i = 0; i < nr; i++)
+			nr_notable += additions[i].error || additions[i].odb->pending;
 		additions += nr;
 		nr_additions -= nr;
 	}
-	return nr_all;
+	return nr_notable;
 }
 
 struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Counts in a sample file: a hash table of (key, count) for one image, event and class, updated in
- * place through a shared mapping and readable at any moment. A file has one writer, and one thread of
- * it calls these functions. None waits for the disk.
+ * place through a shared mapping and readable at any moment. A file has one writer, and one thread
+ * of it calls these functions. None waits for the disk.
  */
 #ifndef OP_ODB_H
 #define OP_ODB_H
@@ -13,18 +13,18 @@ struct op_odb;
 struct op_odb_pending;
 
 /*
- * Opens `path` below dir_fd for counting. Follows no symbolic links. Makes a missing file, with its
- * directories, under tmp_path (same file system, also below dir_fd) and renames it; its header is
- * *header. An existing file keeps its header; after an unclean stop it is repaired (op_odb_repair), and
- * one of oprofile 0.9 is replaced by one of 1.x. 0 and a handle for op_odb_close, or -ENOSPC, -EMFILE,
- * -EBADMSG (not a sample file), another -errno.
+ * Opens `path` below dir_fd for counting. Follows no symbolic links. Makes a missing file, with
+ * its directories, under tmp_path (same file system, also below dir_fd) and renames it; its header
+ * is *header. An existing file keeps its header; after an unclean stop it is repaired
+ * (op_odb_repair), and one of oprofile 0.9 is replaced by one of 1.x. 0 and a handle for
+ * op_odb_close, or -ENOSPC, -EMFILE, -EBADMSG (not a sample file), another -errno.
  */
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
 	OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The disk space of all files of a session. A file that would exceed it does not grow. The owner adds
- * what was there before, and subtracts what was removed.
+ * The disk space of all files of a session. A file that would exceed it does not grow. The owner
+ * adds what was there before, and subtracts what was removed.
  */
 struct op_odb_space {
 	uint64_t taken_bytes;
@@ -32,11 +32,11 @@ struct op_odb_space {
 	uint64_t max_bytes;  /* 0: no limit */
 };
 
-#define OP_ODB_BLOCK_BYTES 4096u /* of most file systems: a file takes whole blocks, a directory one */
+#define OP_ODB_BLOCK_BYTES 4096u /* of most file systems; a directory takes one */
 
 /*
- * Counts the file in `space` from now on, beginning with the blocks that op_odb_open took. `space` must
- * live until op_odb_close.
+ * Counts the file in `space` from now on, beginning with the blocks that op_odb_open took. `space`
+ * must live until op_odb_close.
  */
 void op_odb_share(struct op_odb *odb, struct op_odb_space *space) OP_NONNULL;
 
@@ -54,10 +54,10 @@ bool op_odb_is_new(const struct op_odb *odb) OP_NONNULL;
 uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
- * Adds `count` to the key. A count beyond 2^32-1 goes on in a second node of the same key; readers add
- * both. A full file is replaced by one of four times the size, a large one by twice; see replace.h. 0;
- * -EMLINK when the shared space has no room; -ENOSPC when the disk has none; another -errno. After an
- * error nothing was added. What the disk refused is not tried again for 100 ms.
+ * Adds `count` to the key. A count beyond 2^32-1 goes on in a second node of the same key; readers
+ * add both. A full file is replaced by one of four times the size, a large one by twice; see
+ * replace.h. 0; -EMLINK when the shared space has no room; -ENOSPC when the disk has none; another
+ * -errno. After an error nothing was added. What the disk refused is not tried again for 100 ms.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
 
@@ -65,21 +65,24 @@ int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_M
 uint64_t op_odb_total(const struct op_odb *odb) OP_NONNULL;
 
 /*
- * True when pages of the file went away under the map (libop/base/guard.h), or somebody overwrote them.
- * op_odb_add returns -EIO or -EBADMSG then, and the caller must close the file. op_odb_total is what
- * was counted, and not what the file still has.
+ * True when pages of the file went away under the map (libop/base/guard.h), or somebody overwrote
+ * them. op_odb_add returns -EIO or -EBADMSG then, and the caller must close the file. op_odb_total
+ * is what was counted, and not what the file still has.
  */
 bool op_odb_is_broken(const struct op_odb *odb) OP_NONNULL;
 
 /* The inode of the open file. When its path has another inode, nobody sees what is added. */
 uint64_t op_odb_inode(const struct op_odb *odb) OP_NONNULL;
 
-/* Replaces the file by a copy, which the kernel must write to the disk as a whole. 0, or -errno and nothing has changed. */
+/*
+ * Replaces the file by a copy, which the kernel must write to the disk as a whole. 0, or -errno
+ * and nothing has changed.
+ */
 int op_odb_renew(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Tells that a dump relies on finding the file on the disk: whatever replaces the file is pending until
- * it is on the disk, too. An existing file counts as promised from op_odb_open on.
+ * Tells that a dump relies on finding the file on the disk: whatever replaces the file is pending
+ * until it is on the disk, too. An existing file counts as promised from op_odb_open on.
  */
 void op_odb_promise(struct op_odb *odb) OP_NONNULL;
 
@@ -96,15 +99,21 @@ struct op_odb_addition {
 };
 
 /*
- * op_odb_add of each, in order. Their cache misses overlap, and these are most of the cost. Returns how
- * many failed or were to a file with something pending.
+ * op_odb_add of each, in order. Their cache misses overlap, and these are most of the cost.
+ * Returns how many failed or were to a file with something pending.
  */
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
-/* Takes the file's pages out of the process's memory until they are used again. They stay in the page cache. */
+/*
+ * Takes the file's pages out of the process's memory until they are used again. They stay in the
+ * page cache.
+ */
 void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
 
-/* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
+/*
+ * Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the
+ * disk.
+ */
 void op_odb_close(struct op_odb *odb);
 
 #endif

@@ -23,7 +23,7 @@ static int read_at(int fd, void *bytes, size_t nr_bytes, uint64_t offset)
 	return nr_read == nr_bytes ? 0 : -EBADMSG;
 }
 
-/* The header of 0.9.x from where it differs. */
+/* The header of 0.9 from where it differs. */
 struct header_0_9_rest {
 	uint32_t spu_profile;
 	uint64_t embedded_offset;
@@ -36,9 +36,12 @@ struct header_0_9_rest {
 
 static_assert(REST_0_9_OFFSET + sizeof(struct header_0_9_rest) == 88, "header of oprofile 0.9.x");
 
-/* Numbers of processors moved when 1.0 left some out: from this number of 0.9.x on, so many less. */
+/*
+ * 1.0 left some processors out, and numbers moved: from `first` of 0.9 on, they are less by
+ * `less`.
+ */
 static const struct {
-	uint32_t first, less; /* less: OP_CPU_TYPE_UNKNOWN for those that went */
+	uint32_t first, less; /* OP_CPU_TYPE_UNKNOWN: 1.x has none of these */
 } cpu_types_0_9[] = {
 	{ 0, 0 },   { 5, OP_CPU_TYPE_UNKNOWN },  { 6, 1 },   { 7, OP_CPU_TYPE_UNKNOWN },  { 10, 4 },  { 12, OP_CPU_TYPE_UNKNOWN },
 	{ 16, 8 },  { 43, OP_CPU_TYPE_UNKNOWN }, { 44, 9 },  { 45, OP_CPU_TYPE_UNKNOWN }, { 46, 10 }, { 50, OP_CPU_TYPE_UNKNOWN },
@@ -81,7 +84,7 @@ static int read_header_0_9(int fd, struct op_odb_header *header, struct op_odb_f
 	return 0;
 }
 
-/* *ret_descr_offset: where the header ends. */
+/* The descriptor follows the header at *ret_descr_offset. */
 static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr_offset, struct op_odb_fault *ret_fault)
 {
 	int err = op_odb_read_part(fd, header, sizeof(*header), 0, OP_ODB_NO_HEADER, ret_fault);
@@ -102,7 +105,10 @@ static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr
 	}
 }
 
-/* Nodes a file of so many bytes has room for; a rest smaller than a node and its bucket does not matter. */
+/*
+ * How many nodes fit in a file of so many bytes. Fewer bytes than a node with its bucket may be
+ * left over.
+ */
 static uint64_t nodes_in(uint64_t file_bytes, uint64_t nodes_offset)
 {
 	if (file_bytes < nodes_offset)
@@ -110,7 +116,9 @@ static uint64_t nodes_in(uint64_t file_bytes, uint64_t nodes_offset)
 	return (file_bytes - nodes_offset) / (sizeof(struct op_odb_node) + sizeof(uint32_t));
 }
 
-/* The descriptor, when it agrees with the file's length; -EAGAIN while the writer is between the two. */
+/*
+ * -EAGAIN when the file is longer than the descriptor says: the genuine writer may be growing it.
+ */
 static int read_descr_once(int fd, uint64_t offset, struct op_odb_descr *descr)
 {
 	struct stat st;
@@ -160,7 +168,7 @@ static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_
 	return 0;
 }
 
-/* All but the nodes; they begin at *ret_offset. */
+/* Everything but the nodes, which begin at *ret_offset. */
 static int read_head(int fd, struct op_odb_samples *samples, uint64_t *ret_offset, struct op_odb_fault *ret_fault)
 {
 	struct op_odb_descr descr;

@@ -8,7 +8,7 @@
 struct op_odb_samples {
 	struct op_odb_header header;
 	uint32_t nr_nodes;	   /* nodes in `nodes` */
-	struct op_odb_node *nodes; /* in file order; a key may stand twice; `next` is of no use here */
+	struct op_odb_node *nodes; /* in file order; a key may stand twice; `next` is useless */
 };
 
 /* What is wrong with a file, and where. */
@@ -24,8 +24,8 @@ struct op_odb_fault {
 
 /*
  * Reads the file at dir_fd/path into memory; op_odb_samples_free frees it. 0; -EBADMSG when it is
- * not a whole sample file, with the reason in *ret_fault (may be NULL); another -errno. The header of
- * a file of oprofile 0.9 is converted to that of 1.x, but keeps its version.
+ * not a whole sample file, with the reason in *ret_fault (may be NULL); another -errno. The header
+ * of a file of oprofile 0.9 is converted to that of 1.x, but keeps its version.
  */
 int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
@@ -33,7 +33,10 @@ int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples
 /* The same for a file that is open. */
 int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
 
-/* The number of nodes, without reading them. Follows no symbolic links. 0 or -errno as op_odb_read. */
+/*
+ * The number of nodes, without reading them. Follows no symbolic links. 0 or -errno as
+ * op_odb_read.
+ */
 int op_odb_read_nr_nodes(int dir_fd, const char *path, uint32_t *ret_nr_nodes) OP_NONNULL OP_MUST_CHECK;
 
 /* Converts the number of a processor from 0.9 to 1.x; OP_CPU_TYPE_UNKNOWN: 1.x has none. */

@@ -14,7 +14,10 @@
 #include "libop/odb/read.h"
 #include "libop/odb/replace.h"
 
-/* One replacement under tmp/. A file that was replaced several times has several: the new file of one is the old file of the next. */
+/*
+ * One replacement under tmp/. A file that was replaced several times has several: the new file of
+ * one is the old file of the next.
+ */
 struct entry {
 	uint64_t inode, old_inode; /* of the new and the old file; old_inode 0: it is not there */
 	char *path;
@@ -57,7 +60,10 @@ static void sort_whole(struct op_odb_samples *samples)
 		qsort(samples->nodes, nr, sizeof(*samples->nodes), compare_keys);
 }
 
-/* The count of a key. Moves *at from the first node of that key or a lower one to the first behind it. */
+/*
+ * The count of a key. Moves *at from the first node of that key or a lower one to the first behind
+ * it.
+ */
 static uint64_t take_key(const struct op_odb_samples *samples, uint32_t *at, uint64_t key)
 {
 	uint64_t sum = 0;
@@ -122,8 +128,8 @@ static int compare(struct best *best, int dir_fd, const char *path, bool *ret_be
 }
 
 /*
- * The entry whose old file is the best of all, from the oldest on; NULL for the file at the path, which
- * also stays when none is any good.
+ * The entry whose old file is the best of all, from the oldest on; NULL for the file at the path,
+ * which also stays when none is any good.
  */
 static int choose(const struct recovery *recovery, struct entry *oldest, struct entry **ret_best)
 {
@@ -134,7 +140,8 @@ static int choose(const struct recovery *recovery, struct entry *oldest, struct 
 	int err = 0;
 
 	for (struct entry *entry = oldest; entry && !err; entry = entry->newer) {
-		err = compare(&best, recovery->tmp.fd, op_odb_kept_name(&recovery->tmp, OP_ODB_OLD, entry->inode, name), &is_better);
+		op_odb_kept_name(&recovery->tmp, OP_ODB_OLD, entry->inode, name);
+		err = compare(&best, recovery->tmp.fd, name, &is_better);
 		if (is_better)
 			best_entry = entry;
 	}
@@ -246,7 +253,10 @@ static int add_entry(struct recovery *recovery, uint64_t inode)
 	return 0;
 }
 
-/* Links whose file was not replaced before everything stopped, or was replaced by somebody else since. */
+/*
+ * Links whose file was not replaced before everything stopped, or was replaced by somebody else
+ * since.
+ */
 static int remove_rest(struct recovery *recovery, uint64_t inode)
 {
 	op_odb_kept_remove(&recovery->tmp, inode);
@@ -285,7 +295,10 @@ static bool is_at(int dir_fd, const char *path, uint64_t inode)
 	return !op_odb_find_inode(dir_fd, path, &found) && found == inode;
 }
 
-/* The path below one of the directories at which a file has this inode, freed by the caller; NULL when there is none. */
+/*
+ * The path below one of the directories at which a file has this inode, freed by the caller; NULL
+ * when there is none.
+ */
 static char *find_moved(int dir_fd, const struct op_odb_moves *moves, const struct entry *entry)
 {
 	size_t length = strlen(moves->from);

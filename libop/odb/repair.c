@@ -9,13 +9,13 @@
 #include "libop/odb/file_image.h"
 #include "libop/odb/read.h"
 
-/* A file in memory: its head, and those of its nodes that are there. */
+/* A damaged file in memory. */
 struct remains {
 	struct op_odb_header header;
 	struct op_odb_descr descr;
 	struct op_odb_node *nodes; /* from node 0 */
-	uint32_t nr_nodes;         /* there, with node 0 */
-	uint32_t nr_fillers;       /* more that may be needed: there are none in a file of oprofile 0.9 */
+	uint32_t nr_nodes;         /* that the file has, with node 0 */
+	uint32_t nr_fillers;       /* that the new file of one of 0.9 may need, too */
 	bool is_of_0_9;
 };
 
@@ -37,7 +37,7 @@ static int read_head(int fd, struct remains *remains)
 	return op_odb_check_head(&head.header, &head.descr);
 }
 
-/* All of it or none. The number of a processor is what opd writes for every one. */
+/* A file of 0.9 must be whole. The new one has the processor that opd writes in all files. */
 static int read_of_0_9(int fd, off_t file_bytes, struct remains *remains)
 {
 	struct op_odb_samples samples;
@@ -61,7 +61,7 @@ static int read_of_0_9(int fd, off_t file_bytes, struct remains *remains)
 	return remains->nodes ? 0 : -ENOMEM;
 }
 
-/* No more than the file has: what the descriptor says of a short one costs no memory. */
+/* Takes as much memory as the file has nodes, whatever the descriptor says. */
 static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 {
 	size_t nr_read = 0;
@@ -83,7 +83,7 @@ static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 	return err;
 }
 
-/* Whole nodes one after another; a key 0 waits for a place where it does not look torn. */
+/* Copies the whole nodes, with fillers where they are needed now. Returns how many they were. */
 static uint32_t copy_whole(const struct remains *remains, const struct op_odb_map *map)
 {
 	uint32_t nr = 1, nr_whole = 0;
@@ -95,7 +95,7 @@ static uint32_t copy_whole(const struct remains *remains, const struct op_odb_ma
 			continue;
 		nr_whole++;
 		if (!node->value)
-			continue; /* held a place */
+			continue; /* a filler */
 		if (op_odb_needs_filler(node->key, nr)) {
 			map->nodes[nr].key = map->nodes[nr - 1].key;
 			nr++;
@@ -107,7 +107,7 @@ static uint32_t copy_whole(const struct remains *remains, const struct op_odb_ma
 	return nr_whole;
 }
 
-/* One more filler than before may be needed, never more, where nodes move to the front only. */
+/* Nodes only move to the front, so the new file needs one filler more than the old one at most. */
 static int write_whole(int dir_fd, const char *path, const char *tmp_path, const struct remains *remains, uint32_t *ret_dropped,
 		       struct op_odb_pending **ret_pending)
 {
@@ -134,7 +134,7 @@ static int write_whole(int dir_fd, const char *path, const char *tmp_path, const
 	return err;
 }
 
-/* Nothing for a reader to stumble over; what a writer would is put in order. */
+/* Where readers accept the file. op_odb_map_sound mends the rest. */
 static int repair_in_place(int fd, const struct stat *st, uint32_t *ret_dropped)
 {
 	struct op_odb_map map;
