@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What became of call chains: counters of the status, fixed width, no pointers. A call is no sample, so they stand beside the ledger. name (arcs_<name>
- * in every output), is it a loss, meaning. A chain ends with the last frame that has a place; the calls up to there are kept.
+ * Counters of call chains in the status: name (arcs_<name> in every output), whether it is a loss,
+ * meaning. They are no part of the ledger, because a call is no sample. A chain ends at the last
+ * frame with a known place; the calls up to there are kept.
  */
 #ifndef OP_ARC_STATS_H
 #define OP_ARC_STATS_H
 
 #include "libop/base/compiler.h"
 
-#define OP_ARC_STATS(X)                                                                                                            \
-	X(stored, false, "calls that are in callgraph files")                                                                      \
-	X(ended_no_mapping, false, "call chains that end where nothing is mapped: code that keeps no frame pointer")               \
-	X(ended_other, false, "call chains that lead to a guest, the hypervisor, or what nobody knows")                            \
-	X(of_nowhere, false, "samples with a call chain that belong to no image themselves")                                       \
-	X(of_another, false, "call chains that begin in another mode than their sample was taken in")                              \
-	X(undecodable, true, "call chains that are longer than their record")                                                      \
-	X(filtered, false, "calls from or to images that --image does not name")                                                   \
-	X(not_split, true, "calls that are stored, but not by cgroup")                                                             \
-	X(lost_no_room, true, "calls between images that have no file, since the session has five eighths of MaxSampleFiles= or "  \
-			      "SessionMaxUse=, or all of MaxImages=; beyond those of SessionMaxUse=, new calls in files there are, too") \
-	X(lost_no_space, true, "calls that there was no space for on the file system of the session")                              \
-	X(lost_too_many_files, true, "calls that there was no descriptor for")                                                     \
-	X(lost_io_error, true, "calls whose file could not be opened or written")                                                  \
-	X(lost_no_memory, true, "calls that there was no memory for")
+#define OP_ARC_STATS(X) \
+	X(stored, false, "calls that are in callgraph files") \
+	X(ended_no_mapping, false, "call chains that end where nothing is mapped: code that keeps no frame pointer") \
+	X(ended_other, false, "call chains that lead to a guest, the hypervisor, or what nobody knows") \
+	X(of_nowhere, false, "samples with a call chain that belong to no image themselves") \
+	X(of_another, false, "call chains that begin in another mode than their sample was taken in") \
+	X(undecodable, true, "call chains that are longer than their record") \
+	X(filtered, false, "calls from or to images that --image does not name") \
+	X(not_split, true, "calls that are stored, but not by cgroup") \
+	X(lost_no_room, true, \
+	  "calls between images that have no file, since the session has five eighths of MaxSampleFiles= or " \
+	  "SessionMaxUse=, or all of MaxImages=; beyond those of SessionMaxUse=, new calls in existing files, too") \
+	X(lost_no_space, true, "calls without space on the file system of the session") \
+	X(lost_too_many_files, true, "calls without a descriptor for their file") \
+	X(lost_io_error, true, "calls whose file could not be opened or written") \
+	X(lost_no_memory, true, "calls without memory")
 
 enum op_arc_stat {
 #define X(name, is_loss, meaning) OP_ARC_##name,

@@ -20,133 +20,16 @@
 
 struct row;
 
-/* Reads a value into its field; false and a reason in `why` when it cannot be. */
+/* Reads a value into its field. False: it adds a reason to `why`. */
 typedef bool (*parse_fn)(const struct row *row, const char *value, void *field, struct op_text *why);
 
 struct row {
-	struct op_config_key shown;
+	const char *key;
+	const char *preset; /* the default, as in the file */
 	parse_fn parse;
 	size_t offset; /* of the field in struct op_config */
 	uint64_t min, max;
 	enum { AT_START, AT_ONCE } when; /* a change takes effect; AT_ONCE: numbers only */
-};
-
-static bool parse_path(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_optional_path(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_auto_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_span(const struct row *row, const char *value, void *field, struct op_text *why);
-static bool parse_bool(const struct row *row, const char *value, void *field, struct op_text *why);
-
-#define FIELD(name) offsetof(struct op_config, name)
-
-static const struct row rows[] = {
-	{ { "SessionDir", "absolute path", OP_SESSION_DIR_DEFAULT, "the session directory: sample files, setup, lock and log" },
-	  parse_path,
-	  FIELD(session_dir),
-	  1,
-	  4000,
-	  AT_START },
-	{ { "ControlSocket", "absolute path", OP_CONTROL_SOCKET_DEFAULT, "the socket on which opd answers opcontrol" },
-	  parse_path,
-	  FIELD(control_socket),
-	  1,
-	  sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
-	  AT_START },
-	{ { "Vmlinux", "absolute path", "", "the uncompressed kernel that runs; empty: symbols come from /proc/kallsyms" },
-	  parse_optional_path,
-	  FIELD(vmlinux),
-	  1,
-	  4000,
-	  AT_START },
-	{ { "RingSize", "bytes, a power of two, or auto", "auto",
-	    "data bytes of one ring, two for every CPU: more room for bursts, more memory; auto: what events and CPUs need" },
-	  parse_auto_ring_bytes,
-	  FIELD(ring_bytes),
-	  16 * KIB,
-	  256 * MIB,
-	  AT_START },
-	{ { "SidebandSize", "bytes, a power of two, or auto", "auto",
-	    "data bytes of the ring for mappings, forks and exits, one for every CPU; auto: for 2,000 programs started per second" },
-	  parse_auto_ring_bytes,
-	  FIELD(sideband_bytes),
-	  16 * KIB,
-	  256 * MIB,
-	  AT_START },
-	{ { "Watermark", "bytes", "0", "a ring that has so many bytes is read at once; 0: a quarter of RingSize" },
-	  parse_bytes,
-	  FIELD(watermark_bytes),
-	  0,
-	  256 * MIB,
-	  AT_START },
-	{ { "WakeupRecords", "number", "0", "a ring is also read after so many samples, of all events of its CPU; 0: only by Watermark, which costs less" },
-	  parse_number,
-	  FIELD(wakeup_records),
-	  0,
-	  1000000,
-	  AT_START },
-	{ { "VisitInterval", "milliseconds", "250", "time from one visit to the rings to the next" },
-	  parse_number,
-	  FIELD(visit_ms),
-	  10,
-	  10000,
-	  AT_START },
-	{ { "MaxOpenFiles", "number", "0", "sample files open at a time; 0: what the limit on open files (RLIMIT_NOFILE) leaves" },
-	  parse_number,
-	  FIELD(max_open_files),
-	  0,
-	  1048576,
-	  AT_ONCE },
-	{ { "MaxSampleFiles", "number", "50000", "sample files in a session; what is beyond is kept less apart; 0: no limit" },
-	  parse_number,
-	  FIELD(max_sample_files),
-	  0,
-	  100000000,
-	  AT_ONCE },
-	{ { "MaxImages", "number", "20000", "images with samples in a session; samples of others are filed under too-many-images" },
-	  parse_number,
-	  FIELD(max_images),
-	  1,
-	  10000000,
-	  AT_START },
-	{ { "SessionInterval", "time span", "1d", "at every such time of UTC the session is closed and another begun; 0: only on request" },
-	  parse_span,
-	  FIELD(session_interval_us),
-	  US_PER_S,
-	  US_MAX,
-	  AT_ONCE },
-	{ { "SessionKeep", "time span", "4weeks", "sessions that were closed so and are older are removed; 0: not by age" },
-	  parse_span,
-	  FIELD(session_keep_us),
-	  US_PER_S,
-	  US_MAX,
-	  AT_ONCE },
-	{ { "SessionMaxUse", "bytes", "1G", "of those sessions the oldest are removed when all sessions take more; 0: not by size" },
-	  parse_bytes,
-	  FIELD(session_max_use),
-	  0,
-	  UINT64_MAX,
-	  AT_ONCE },
-	{ { "SessionKeepFree", "bytes", "256M", "of those sessions the oldest are removed when the file system has less room left; 0: none" },
-	  parse_bytes,
-	  FIELD(session_keep_free),
-	  0,
-	  UINT64_MAX,
-	  AT_ONCE },
-	{ { "BuildIds", "yes or no", "yes", "the kernel is asked for the build-ids of files (Linux 6.11)" },
-	  parse_bool,
-	  FIELD(build_ids),
-	  0,
-	  1,
-	  AT_START },
-	{ { "ProfileOnStart", "yes or no", "yes", "profiling begins with the daemon, until opcontrol --start or --stop says otherwise" },
-	  parse_bool,
-	  FIELD(profile_on_start),
-	  0,
-	  1,
-	  AT_START },
 };
 
 static bool keep_string(void *field, const char *value, struct op_text *why)
@@ -180,7 +63,7 @@ static bool parse_optional_path(const struct row *row, const char *value, void *
 	return *value ? parse_path(row, value, field, why) : keep_string(field, NULL, why);
 }
 
-/* The text for what op_parse_... returned. */
+/* Adds the reason of an error of op_parse_...() */
 static bool number_is_good(const struct row *row, const char *value, int err, struct op_text *why)
 {
 	if (err == -ERANGE)
@@ -202,23 +85,15 @@ static bool parse_bytes(const struct row *row, const char *value, void *field, s
 
 static bool parse_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why)
 {
-	uint64_t bytes;
+	uint64_t bytes = 0;
 
-	if (!parse_bytes(row, value, &bytes, why))
+	if (strcasecmp(value, "auto") && !parse_bytes(row, value, &bytes, why))
 		return false;
-	if (bytes & (bytes - 1) || bytes < (uint64_t)sysconf(_SC_PAGESIZE)) {
+	if (bytes & (bytes - 1) || (bytes && bytes < (uint64_t)sysconf(_SC_PAGESIZE))) {
 		op_text_printf(why, "%s is not a power of two of pages", value);
 		return false;
 	}
 	*(uint64_t *)field = bytes;
-	return true;
-}
-
-static bool parse_auto_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why)
-{
-	if (strcasecmp(value, "auto"))
-		return parse_ring_bytes(row, value, field, why);
-	*(uint64_t *)field = 0;
 	return true;
 }
 
@@ -232,7 +107,7 @@ static bool parse_number(const struct row *row, const char *value, void *field, 
 	return true;
 }
 
-/* 0 is off, whatever the least is otherwise. */
+/* 0 is off and may be below the minimum. */
 static bool parse_span(const struct row *row, const char *value, void *field, struct op_text *why)
 {
 	uint64_t us = 0;
@@ -266,10 +141,28 @@ static bool parse_bool(const struct row *row, const char *value, void *field, st
 	return false;
 }
 
-const struct op_config_key *op_config_key(size_t index)
-{
-	return index < op_array_size(rows) ? &rows[index].shown : NULL;
-}
+#define FIELD(name)  offsetof(struct op_config, name)
+#define SOCKET_BYTES (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+static const struct row rows[] = {
+	{ "SessionDir", OP_SESSION_DIR_DEFAULT, parse_path, FIELD(session_dir), 1, 4000, AT_START },
+	{ "ControlSocket", OP_CONTROL_SOCKET_DEFAULT, parse_path, FIELD(control_socket), 1, SOCKET_BYTES, AT_START },
+	{ "Vmlinux", "", parse_optional_path, FIELD(vmlinux), 1, 4000, AT_START },
+	{ "RingSize", "auto", parse_ring_bytes, FIELD(ring_bytes), 16 * KIB, 256 * MIB, AT_START },
+	{ "SidebandSize", "auto", parse_ring_bytes, FIELD(sideband_bytes), 16 * KIB, 256 * MIB, AT_START },
+	{ "Watermark", "0", parse_bytes, FIELD(watermark_bytes), 0, 256 * MIB, AT_START },
+	{ "WakeupRecords", "0", parse_number, FIELD(wakeup_records), 0, 1000000, AT_START },
+	{ "VisitInterval", "250", parse_number, FIELD(visit_ms), 10, 10000, AT_START },
+	{ "MaxOpenFiles", "0", parse_number, FIELD(max_open_files), 0, 1048576, AT_ONCE },
+	{ "MaxSampleFiles", "50000", parse_number, FIELD(max_sample_files), 0, 100000000, AT_ONCE },
+	{ "MaxImages", "20000", parse_number, FIELD(max_images), 1, 10000000, AT_START },
+	{ "SessionInterval", "1d", parse_span, FIELD(session_interval_us), US_PER_S, US_MAX, AT_ONCE },
+	{ "SessionKeep", "4weeks", parse_span, FIELD(session_keep_us), US_PER_S, US_MAX, AT_ONCE },
+	{ "SessionMaxUse", "1G", parse_bytes, FIELD(session_max_use), 0, UINT64_MAX, AT_ONCE },
+	{ "SessionKeepFree", "256M", parse_bytes, FIELD(session_keep_free), 0, UINT64_MAX, AT_ONCE },
+	{ "BuildIds", "yes", parse_bool, FIELD(build_ids), 0, 1, AT_START },
+	{ "ProfileOnStart", "yes", parse_bool, FIELD(profile_on_start), 0, 1, AT_START },
+};
 
 int op_config_init(struct op_config *config)
 {
@@ -277,7 +170,7 @@ int op_config_init(struct op_config *config)
 	struct op_text why = { 0 };
 
 	for (size_t i = 0; i < op_array_size(rows); i++) {
-		if (!rows[i].parse(&rows[i], rows[i].shown.preset, (char *)&fresh + rows[i].offset, &why)) {
+		if (!rows[i].parse(&rows[i], rows[i].preset, (char *)&fresh + rows[i].offset, &why)) {
 			assert(why.failed);
 			op_text_free(&why);
 			op_config_free(&fresh);
@@ -313,10 +206,10 @@ static void read_setting(struct op_config *config, const char *key, const char *
 	for (size_t i = 0; i < op_array_size(rows); i++) {
 		struct op_text reason = { 0 };
 
-		if (strcasecmp(key, rows[i].shown.key))
+		if (strcasecmp(key, rows[i].key))
 			continue;
 		if (!rows[i].parse(&rows[i], value, (char *)config + rows[i].offset, &reason))
-			op_text_printf(why, "%s: %s", rows[i].shown.key, reason.failed ? "no memory" : op_text_get(&reason));
+			op_text_printf(why, "%s: %s", rows[i].key, reason.failed ? "no memory" : op_text_get(&reason));
 		op_text_free(&reason);
 		return;
 	}
@@ -373,7 +266,7 @@ static int bytewise(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* One that cannot be read is a warning: the others are as good as before. */
+/* A drop-in that cannot be read is a warning: the others are read nevertheless. */
 static void read_drop_in(struct op_config *config, int dir_fd, const char *dir, const char *name, struct op_text *warnings)
 {
 	struct op_text shown = { 0 };
@@ -446,7 +339,7 @@ void op_config_waiting(const struct op_config *config, const struct op_config *f
 {
 	for (size_t i = 0; i < op_array_size(rows); i++)
 		if (rows[i].when == AT_START && !is_same(&rows[i], config, fresh))
-			op_text_printf(keys, "%s%s", keys->length ? ", " : "", rows[i].shown.key);
+			op_text_printf(keys, "%s%s", keys->length ? ", " : "", rows[i].key);
 }
 
 void op_config_adopt(struct op_config *config, const struct op_config *fresh)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opd.conf(5): what the administrator decides. `Key=value` lines, '#' comments; unknown keys are reported with their line
- * and passed over. The rows of the table in config.c are the manual page's rows.
+ * The configuration file opd.conf(5): lines Key=value, comments with #. Unknown keys are reported
+ * with their line and skipped.
+ *
+ * A new key needs a field here, a row in config.c, and its text in doc/opd.conf.5 and
+ * init/opd.conf.in.
  */
 #ifndef OP_CONFIG_H
 #define OP_CONFIG_H
@@ -17,17 +20,18 @@ struct op_config {
 	char *session_dir;	   /* SessionDir= */
 	char *control_socket;	   /* ControlSocket= */
 	char *vmlinux;		   /* Vmlinux=, NULL: none */
-	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages; 0: auto */
+	/* RingSize=, data bytes of one ring, a power of two of pages; 0: auto */
+	uint64_t ring_bytes;
 	uint64_t sideband_bytes;   /* SidebandSize=, the same */
 	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
 	uint64_t max_sample_files; /* MaxSampleFiles=, in a session; 0: no limit */
-	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
+	uint64_t max_images;	   /* MaxImages=, with samples, in a session */
 	uint64_t session_interval_us; /* SessionInterval=, 0: sessions are not rotated */
-	uint64_t session_keep_us;     /* SessionKeep=, 0: however old */
-	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: however large */
+	uint64_t session_keep_us;     /* SessionKeep=, 0: no limit of age */
+	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: no limit */
 	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
 	uint64_t build_ids;	      /* BuildIds=, 0 or 1 */
 	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
@@ -37,32 +41,28 @@ struct op_config {
 int op_config_init(struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads a file over what the config has, then PATH.d/ *.conf in the order of their names. `must_exist` false: a missing file is no error.
- * Each thing that is wrong (unknown key, value outside the limits) adds a line "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening
- * and reading; one of PATH.d that cannot be read is a warning.
+ * Reads a file over the config, then PATH.d/ *.conf in the order of their names. `must_exist`
+ * false: a missing file is no error. Each fault (unknown key, bad value) adds a line "PATH:LINE:
+ * ..." to `warnings` and is skipped. 0, or -errno from opening and reading PATH and PATH.d; a file
+ * in PATH.d that cannot be read is a warning.
  */
 int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
 	OP_NONNULL OP_MUST_CHECK;
 
-/* The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit when it was not the default. */
+/*
+ * The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit: not the
+ * default.
+ */
 const char *op_config_path(const char *option, bool *ret_explicit) OP_NONNULL_ARGS(2);
 
-/* A configuration was read anew: adds the names of the keys that differ and wait for the next start, with commas between. */
+/*
+ * After the file was read again: adds the names of changed keys that wait for the next start, with
+ * commas between.
+ */
 void op_config_waiting(const struct op_config *config, const struct op_config *fresh, struct op_text *keys) OP_NONNULL;
 
-/* Takes over what takes effect while the daemon runs, which is numbers only. */
+/* Takes over the keys that take effect at once. They are numbers. */
 void op_config_adopt(struct op_config *config, const struct op_config *fresh) OP_NONNULL;
-
-/* One key of the file, as the manual page and the example file have it. */
-struct op_config_key {
-	const char *key;
-	const char *value; /* what kind of value, in words */
-	const char *preset; /* the default as it would be written */
-	const char *help;
-};
-
-/* Row `index` of the table of keys, from 0; NULL after the last. */
-const struct op_config_key *op_config_key(size_t index) OP_MUST_CHECK;
 
 void op_config_free(struct op_config *config);
 

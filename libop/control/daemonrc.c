@@ -18,14 +18,14 @@
 
 struct row;
 
-/* What is being read: the setup, and the events by their index until NR_CHOSEN says how many count. */
+/* The setup while it is read. NR_CHOSEN says at the end how many events count. */
 struct reading {
 	struct op_setup setup;
 	bool has_event[OP_EVENTS_MAX];
 	uint64_t nr_chosen;
 };
 
-/* False and a reason in `why` when the value cannot be taken. */
+/* False: it adds a reason to `why`. */
 typedef bool (*read_fn)(const struct row *row, const char *value, struct reading *reading, struct op_text *why);
 typedef void (*write_fn)(const struct row *row, const struct op_setup *setup, struct op_text *text);
 
@@ -35,7 +35,7 @@ struct row {
 	write_fn write;
 	size_t offset; /* of the field in struct op_setup */
 	uint64_t max;
-	const char *none; /* how "nothing" is written; NULL: no line then */
+	const char *none; /* how an empty value is written; NULL: no line */
 };
 
 static bool no_memory(struct op_text *why)
@@ -123,8 +123,8 @@ static void write_flag(const struct row *row, const struct op_setup *setup, stru
 	op_text_printf(text, "%s=%d\n", row->key, *(const bool *)((const char *)setup + row->offset));
 }
 
-/* One that oprofile does not know stands there only when it says something. */
-static void write_given_flag(const struct row *row, const struct op_setup *setup, struct op_text *text)
+/* A flag that oprofile does not know is written only when it is set. */
+static void write_set_flag(const struct row *row, const struct op_setup *setup, struct op_text *text)
 {
 	if (*(const bool *)((const char *)setup + row->offset))
 		write_flag(row, setup, text);
@@ -135,7 +135,7 @@ static bool read_nr_events(const struct row *row, const char *value, struct read
 	return read_limited(value, row->max, &reading->nr_chosen, why);
 }
 
-/* The events stand before their number. */
+/* The events come before their number. */
 static void write_events(const struct row *row, const struct op_setup *setup, struct op_text *text)
 {
 	for (size_t i = 0; i < setup->nr_events; i++) {
@@ -148,7 +148,7 @@ static void write_events(const struct row *row, const struct op_setup *setup, st
 
 #define FIELD(name) offsetof(struct op_setup, name)
 
-/* In the order of the file. XENIMAGE is there for scripts that read the file; opd profiles no hypervisor. */
+/* In the order of the file. */
 static const struct row rows[] = {
 	{ "SESSION_DIR", read_string, write_string, FIELD(session_dir), 0, NULL },
 	{ "NR_CHOSEN", read_nr_events, write_events, 0, OP_EVENTS_MAX, NULL },
@@ -156,7 +156,7 @@ static const struct row rows[] = {
 	{ "SEPARATE_KERNEL", read_flag, write_flag, FIELD(separate_kernel), 1, NULL },
 	{ "SEPARATE_THREAD", read_flag, write_flag, FIELD(separate_thread), 1, NULL },
 	{ "SEPARATE_CPU", read_flag, write_flag, FIELD(separate_cpu), 1, NULL },
-	{ "SEPARATE_CGROUP", read_flag, write_given_flag, FIELD(separate_cgroup), 1, NULL },
+	{ "SEPARATE_CGROUP", read_flag, write_set_flag, FIELD(separate_cgroup), 1, NULL },
 	{ "VMLINUX", read_string, write_string, FIELD(vmlinux), 0, "none" },
 	{ IMAGES_KEY, read_string, write_string, FIELD(image_filter), 0, "" },
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },
@@ -166,6 +166,7 @@ static const struct row rows[] = {
 	{ "KERNEL_RANGE", read_string, write_string, FIELD(kernel_range), 0, NULL },
 };
 
+/* For scripts that read the file; opd profiles no hypervisor. */
 static const char last_lines[] = "XENIMAGE=none\n";
 
 static bool read_event(const char *index, const char *value, struct reading *reading, struct op_text *why)
@@ -190,7 +191,7 @@ static bool read_event(const char *index, const char *value, struct reading *rea
 	return true;
 }
 
-/* Keys that opd has no use for are passed over, as a shell that reads the file would. */
+/* Unknown keys are skipped, as by a shell that reads the file. */
 static bool read_setting(const char *key, const char *value, struct reading *reading, struct op_text *why)
 {
 	if (!strncmp(key, EVENT_KEY, sizeof(EVENT_KEY) - 1))
@@ -231,7 +232,7 @@ bool op_setup_images_ok(const char *images)
 	return consists_of(images, VALUE_CHARACTERS "+");
 }
 
-static bool may_have(const char *key, const char *value)
+static bool has_good_value(const char *key, const char *value)
 {
 	if (!strcmp(key, IMAGES_KEY))
 		return op_setup_images_ok(value);
@@ -253,14 +254,14 @@ static bool read_line(char *line, struct reading *reading, struct op_text *why)
 		op_text_add(why, "the key has characters other than letters, digits and _");
 		return false;
 	}
-	if (!may_have(line, equals + 1)) {
+	if (!has_good_value(line, equals + 1)) {
 		op_text_printf(why, "the value of %s has characters other than letters, digits and " VALUE_CHARACTERS, line);
 		return false;
 	}
 	return read_setting(line, equals + 1, reading, why);
 }
 
-/* The lines of `text`; *ret_line is the one that `why` is about. */
+/* *ret_line is the line of `why`; 0: the whole file. */
 static bool read_lines(char *text, struct reading *reading, unsigned int *ret_line, struct op_text *why)
 {
 	*ret_line = 0;
@@ -282,7 +283,7 @@ static bool read_lines(char *text, struct reading *reading, unsigned int *ret_li
 	return true;
 }
 
-/* "DIRECTORY/name", as far as the system tells the directory's path. */
+/* Adds "DIRECTORY/name", or the name alone when /proc does not give the directory. */
 static void add_path(int dir_fd, const char *name, struct op_text *text)
 {
 	char link[64], path[PATH_MAX];
@@ -297,7 +298,7 @@ static void add_path(int dir_fd, const char *name, struct op_text *text)
 	op_text_add(text, name);
 }
 
-/* -EINVAL with the whole line for the user; line 0: the file as a whole. */
+/* -EINVAL and the message for the user; line 0: the whole file. */
 static int refuse(int dir_fd, const char *name, unsigned int line, const struct op_text *why, char **ret_why)
 {
 	struct op_text text = { 0 };
@@ -316,7 +317,10 @@ static int refuse(int dir_fd, const char *name, unsigned int line, const struct 
 	return -EINVAL;
 }
 
-/* A file that is no setup at all, as a crash may leave it, is damaged; other errors say nothing about what is in it. */
+/*
+ * A file that cannot be a setup, as after a crash, is -EINVAL; other errors of reading stay what
+ * they are.
+ */
 static int refuse_file(int dir_fd, const char *name, int read_err, char **ret_why)
 {
 	struct op_text why = { 0 };
@@ -330,7 +334,7 @@ static int refuse_file(int dir_fd, const char *name, int read_err, char **ret_wh
 	return err;
 }
 
-/* Of a directory, or of the one that it would be made in. */
+/* The owner of a directory, or of the first parent that exists. */
 static int find_owner(const char *path, uid_t *ret_owner)
 {
 	char *part = strdup(path), *slash;
@@ -347,7 +351,7 @@ static int find_owner(const char *path, uid_t *ret_owner)
 	return err;
 }
 
-/* A directory that cannot be looked at cannot be used either: whoever tries is told why. */
+/* A directory that cannot be looked at passes: opening it fails later, with the reason. */
 static bool check_owner(struct op_setup *setup, uid_t author, struct op_text *why)
 {
 	uid_t owner;
@@ -365,7 +369,7 @@ static bool check_owner(struct op_setup *setup, uid_t author, struct op_text *wh
 		return no_memory(why);
 	if (err || owner == author)
 		return true;
-	op_text_printf(why, "SESSION_DIR: %s belongs to user %u, but this file to user %u, who may name directories of his own only",
+	op_text_printf(why, "SESSION_DIR: %s belongs to user %u, but this file to user %u, who may name only his own directories",
 		       setup->session_dir, owner, author);
 	return false;
 }
@@ -405,7 +409,7 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 	return err;
 }
 
-/* A file that root writes there is the owner's of the directory, or that one answers for it. */
+/* The author of a file that root writes is the owner of its directory. */
 int op_setup_check(const struct op_setup *setup, int dir_fd, const char *name, char **ret_why)
 {
 	struct op_setup copy = *setup;

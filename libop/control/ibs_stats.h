@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the status and the tools show of struct op_ibs_counts, both samplers together: name (ibs_<name> in every output), where the
- * number is in the counts, meaning.
+ * Counters of IBS in the status, both samplers together: name (ibs_<name> in every output), the
+ * member of struct op_ibs_counts, meaning.
  */
 #ifndef OP_IBS_STATS_H
 #define OP_IBS_STATS_H
@@ -29,11 +29,10 @@ enum op_ibs_stat {
 	OP_NR_IBS_STATS,
 };
 
-/* "cut" ... and the meaning, from the table above. */
 const char *op_ibs_stat_name(enum op_ibs_stat stat);
 const char *op_ibs_stat_meaning(enum op_ibs_stat stat);
 
-/* Adds the counts of a sampler. */
+/* Adds the counts of one sampler. */
 void op_ibs_stats_add(uint64_t stats[OP_NR_IBS_STATS], const struct op_ibs_counts *counts) OP_NONNULL;
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What opd knows of JIT code, and what it refused to keep: counters of the status, fixed width, no pointers. */
+/* Counters of JIT code in the status: what opd knows, and what it refused. */
 #ifndef OP_JIT_STATS_H
 #define OP_JIT_STATS_H
 
 #include "libop/base/compiler.h"
 
 /* name, is it a refusal, meaning */
-#define OP_JIT_COUNTERS(X)                                                                                                         \
-	X(processes, false, "processes with JIT code that were looked at")                                                         \
-	X(functions, false, "functions read from perf maps and jitdumps")                                                          \
-	X(sampled, false, "functions that had samples")                                                                            \
-	X(objects, false, "objects (.jo) written")                                                                                 \
-	X(bytes, false, "bytes of memory used")                                                                                    \
-	X(code_bytes, false, "bytes of code in the objects of processes that are known")                                                                      \
-	X(refused_files, true, "maps and dumps of another owner, not regular, or of another machine")                             \
-	X(refused_records, true, "lines and records that make no sense")                                                           \
-	X(refused_size, true, "functions that are too large, maps and dumps behind their limit")                                   \
-	X(refused_memory, true, "functions for which a process, or all together, had no memory left")                              \
-	X(functions_forgotten, true, "functions without samples whose code is gone, forgotten to make room")                     \
-	X(refused_processes, true, "processes with JIT code, or that may have some, beyond 1024 or for want of descriptors")                                \
+#define OP_JIT_COUNTERS(X) \
+	X(processes, false, "processes with JIT code that were looked at") \
+	X(functions, false, "functions read from perf maps and jitdumps") \
+	X(sampled, false, "functions that had samples") \
+	X(objects, false, "objects (.jo) written") \
+	X(bytes, false, "bytes of memory used") \
+	X(code_bytes, false, "bytes of code in the objects of known processes") \
+	X(refused_files, true, "maps and dumps of another owner, not regular, or of another machine") \
+	X(refused_records, true, "lines and records that make no sense") \
+	X(refused_size, true, "functions that are too large, maps and dumps behind their limit") \
+	X(refused_memory, true, "functions for which a process, or all together, had no memory left") \
+	X(functions_forgotten, true, "functions without samples whose code is gone, forgotten to make room") \
+	X(refused_processes, true, "processes with JIT code, or that may have some, beyond 1024 or for want of descriptors") \
 	X(failed_objects, true, "objects (.jo) that could not be written")
 
 enum op_jit_counter {

@@ -58,10 +58,9 @@ bool op_control_group_may(unsigned int command)
 
 /* ---- lengths ---- */
 
-/* What all versions have in common at the beginning of a request. */
+/* The part of a request that all versions have. */
 #define REQUEST_HEAD_BYTES (offsetof(struct op_control_request, command) + sizeof(uint16_t))
 
-/* Nothing but zeros, from there to the end. */
 static bool ends_in_zeros(const char *bytes, size_t from, size_t nr_bytes)
 {
 	while (from < nr_bytes && !bytes[from])
@@ -88,7 +87,6 @@ enum op_control_soundness op_control_check_request(const struct op_control_reque
 	return OP_CONTROL_SOUND;
 }
 
-/* The payload is as long as its command says. */
 static bool payload_fits(const struct command *command, const void *payload, size_t nr_bytes)
 {
 	const struct op_status *status = payload;
@@ -101,7 +99,7 @@ static bool payload_fits(const struct command *command, const void *payload, siz
 	return nr_bytes == expected;
 }
 
-enum op_control_soundness op_control_check_reply(const struct op_control_reply *reply, size_t nr_bytes, unsigned int command)
+static enum op_control_soundness check_reply(const struct op_control_reply *reply, size_t nr_bytes, unsigned int command)
 {
 	const struct command *asked = find_command(command);
 
@@ -117,7 +115,7 @@ enum op_control_soundness op_control_check_reply(const struct op_control_reply *
 
 /* ---- a call ---- */
 
-/* A full queue of a daemon that takes nobody from it is waited for as a reply is. */
+/* connect(2) waits while the queue of the daemon is full. */
 static int limit_connect(int fd, int timeout_ms)
 {
 	struct timeval limit = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
@@ -172,7 +170,7 @@ static uint64_t now_ms(void)
 	return op_now_ns() / OP_NS_PER_MS;
 }
 
-/* Until there is something to read; a signal does not make the time longer. */
+/* A signal does not extend the time. */
 static int wait_readable(int fd, int timeout_ms)
 {
 	uint64_t end = now_ms() + (timeout_ms < 0 ? 0 : (uint64_t)timeout_ms);
@@ -191,7 +189,7 @@ static int wait_readable(int fd, int timeout_ms)
 	}
 }
 
-/* One message, the reply and its payload; a NUL byte is put behind it. */
+/* Receives the reply with its payload, and adds a NUL. */
 static int receive_reply(int fd, int timeout_ms, struct op_control_reply **ret_reply, size_t *ret_bytes)
 {
 	struct op_control_reply *reply;
@@ -220,7 +218,7 @@ static int receive_reply(int fd, int timeout_ms, struct op_control_reply **ret_r
 static const struct {
 	int err;
 	const char *text;
-	bool calls_own; /* from the daemon it would say something else */
+	bool is_of_call; /* from the daemon it means something else */
 } failures[] = {
 	{ ENOENT, "opd is not running", true },
 	{ ECONNREFUSED, "opd is not running", true },
@@ -271,17 +269,17 @@ static int fail_version(const char *socket_path, unsigned int version, char **re
 	return give_message(&text, -EPROTONOSUPPORT, ret_message);
 }
 
-/* The daemon's error, or another one when it would be taken for a failure of the call. */
+/* The daemon's error, or -EREMOTEIO when it looks like a failed call. */
 static int daemons_error(int err)
 {
 	for (size_t i = 0; i < op_array_size(failures); i++)
-		if (failures[i].calls_own && failures[i].err == -err)
+		if (failures[i].is_of_call && failures[i].err == -err)
 			return -EREMOTEIO;
 	return err;
 }
 
-/* What the daemon says is shown on one line whatever it holds. */
-static int fail_as_told(struct op_control_reply *reply, char **ret_message)
+/* Makes one line of the daemon's message, without control characters. */
+static int fail_with_reply(struct op_control_reply *reply, char **ret_message)
 {
 	char *text = (char *)(reply + 1);
 
@@ -325,7 +323,7 @@ static int call(const char *socket_path, enum op_control_command command, const 
 	close(fd);
 	if (err < 0)
 		return fail(socket_path, err, ret_message);
-	switch (op_control_check_reply(reply, nr_bytes, command)) {
+	switch (check_reply(reply, nr_bytes, command)) {
 	case OP_CONTROL_UNSOUND:
 		err = fail(socket_path, -EPROTO, ret_message);
 		break;
@@ -333,7 +331,7 @@ static int call(const char *socket_path, enum op_control_command command, const 
 		err = fail_version(socket_path, reply->version, ret_message);
 		break;
 	case OP_CONTROL_SOUND:
-		err = reply->error ? fail_as_told(reply, ret_message) : take_payload(reply, ret_payload, ret_payload_bytes);
+		err = reply->error ? fail_with_reply(reply, ret_message) : take_payload(reply, ret_payload, ret_payload_bytes);
 		break;
 	}
 	free(reply);

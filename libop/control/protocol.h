@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, one request and one reply per message,
- * host byte order (both ends are the same machine). A request is exactly sizeof(struct op_control_request). A reply is a struct
- * op_control_reply and payload_bytes more: for an error its message as text, else what OP_CONTROL_COMMANDS says.
+ * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, a request
+ * and a reply are one message each, in host byte order. A request is a struct op_control_request. A
+ * reply is a struct op_control_reply and payload_bytes more: the message of an error, or the
+ * payload of OP_CONTROL_COMMANDS.
  *
- * In all versions a request begins with magic, version and command, and a reply is struct op_control_reply with payload_bytes
- * more, text for an error: so a request of another version gets a reply that says of which version opd is, with -EPROTO, and
- * opcontrol can say it.
+ * In all versions, a request begins with magic, version and command, and a reply has this form. opd
+ * answers a request of another version with its own version and -EPROTO, and opcontrol reports both
+ * versions.
+ *
+ * A new request is a row of OP_CONTROL_COMMANDS and a handler in daemon/. A new number of the
+ * status is a field of struct op_status and a new OP_CONTROL_VERSION.
  */
 #ifndef OP_CONTROL_H
 #define OP_CONTROL_H
@@ -22,9 +26,10 @@
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
- * Number, name, whether the group may, whether the request has a name, bytes of the request, bytes of the reply's payload, bytes
- * that it has more for each event, for each CPU (nr_events and nr_cpus of the struct op_status that it begins with). All lengths
- * are exact. Numbers are never reused.
+ * Number, name, whether members of the group may send it, whether the request has a name, bytes of
+ * the request, bytes of the reply's payload, and its further bytes for each event and each CPU
+ * (nr_events and nr_cpus of struct op_status at its start). All lengths are exact. Numbers are
+ * never reused.
  */
 #define OP_CONTROL_COMMANDS(X)                                                                                                     \
 	X(1, STATUS, true, false, 224, sizeof(struct op_status), sizeof(struct op_ledger_event), sizeof(struct op_ledger_cpu))     \
@@ -46,7 +51,7 @@ struct op_control_request {
 	uint16_t version;
 	uint16_t command;
 	uint32_t reserved[2]; /* 0 */
-	char name[208];       /* SAVE: of the session; else "". Zeros up to the end */
+	char name[208];       /* SAVE: of the session; else "". Padded with zeros */
 };
 
 struct op_control_reply {
@@ -70,7 +75,8 @@ struct op_status {
 	uint64_t cpu_ns;       /* CPU time of the daemon */
 	uint64_t rss_bytes;    /* resident set of the daemon */
 	uint64_t nr_files;     /* sample files open */
-	uint64_t nr_session_files, max_session_files; /* sample files that the session has, and may have; 0: no limit */
+	/* sample files of the session, and their limit; 0: no limit */
+	uint64_t nr_session_files, max_session_files;
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* images known */
 	uint64_t nr_images_counted; /* those with samples in the session */
@@ -78,25 +84,29 @@ struct op_status {
 	uint64_t dumps;	       /* dumps completed */
 	uint64_t ibs[OP_NR_IBS_STATS]; /* libop/control/ibs_stats.h */
 	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/control/jit_stats.h */
-	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
+	/*
+	 * times that the mappings of a running process were read again: code moved without a record
+	 */
+	uint64_t maps_reread;
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
-	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
-	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
+	uint64_t ring_need_bytes; /* that a ring must hold by the plan */
+	uint64_t visits;	  /* to one CPU or to several at once; idle CPUs are not visited */
 	uint64_t visits_ns;	  /* time in them, summed */
-	uint64_t swapping_ns;	  /* of that, until the last swap; less than the CPUs' swap_wait_ns where swaps overlap */
+	/* of that, until the last swap; less than the CPUs' swap_wait_ns where swaps overlap */
+	uint64_t swapping_ns;
 	uint64_t turns;		  /* visits to all CPUs with something to read */
 	uint64_t turn_ns;	  /* length of the last one */
 	uint64_t turn_longest_ns;
-	uint64_t turn_planned_ns; /* that the size of the rings was computed with */
+	uint64_t turn_planned_ns; /* for which the rings were sized */
 	uint64_t event_wait_ns;	  /* of one event in a swap, measured when opd started */
 	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
-	uint32_t swap_threads;	  /* that swap beside each other, at most */
+	uint32_t swap_threads;	  /* that swap at the same time, at most */
 	uint32_t has_pmu;
 	uint32_t separate_cgroup;
-	uint64_t nr_cgroups; /* that have samples of their own */
-	uint64_t not_split;  /* samples that are stored, but not by cgroup */
-	uint64_t of_unknown_cgroups; /* samples that are stored as of the unknown cgroup */
-	uint64_t callgraph;  /* callers of a sample that are followed at most; 0: none */
+	uint64_t nr_cgroups; /* with samples of their own */
+	uint64_t not_split;  /* samples that are not stored by cgroup, too */
+	uint64_t of_unknown_cgroups; /* samples that are stored for the unknown cgroup */
+	uint64_t callgraph;  /* maximum number of callers of a sample; 0: none */
 	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/control/arc_stats.h */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
@@ -105,18 +115,19 @@ struct op_status {
 };
 
 /*
- * Sends one request to the daemon that listens at `socket_path` and waits for its reply. 0 with *ret_payload (NUL-terminated,
- * freed by the caller, NULL when empty); the daemon's error, or -ECONNREFUSED, -ENOENT: no daemon, -EPROTO: not opd's protocol,
- * -EPROTONOSUPPORT: an opd of another version, -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump
- * may take long; there is no time limit while the daemon lives.
+ * Sends one request to the daemon at `socket_path` and waits for its reply, without a time limit
+ * while the daemon lives: a dump may take long. 0 with *ret_payload (NUL-terminated, freed by the
+ * caller, NULL when empty). Else an error and *ret_message, one line, freed by the caller:
+ * -ECONNREFUSED, -ENOENT: no daemon; -EPROTO: not opd's protocol; -EPROTONOSUPPORT: an opd of
+ * another version; -EACCES ...; or the daemon's own error.
  *
- * The errors that say how a call failed (no daemon, no answer, another protocol) are never the daemon's own: where it replies
- * with one of them, because a file is missing, say, the call gives -EREMOTEIO, and the message says what it is about.
+ * An error of the daemon that looks like a failed call (a missing file is -ENOENT, too) becomes
+ * -EREMOTEIO.
  */
 int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
 		    char **ret_message) OP_NONNULL OP_MUST_CHECK;
 
-/* The same with a limit: -ETIMEDOUT when the reply is not there after timeout_ms. Negative: no limit. */
+/* The same with a time limit: -ETIMEDOUT after timeout_ms. Negative: no limit. */
 int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
 			   size_t *ret_payload_bytes, char **ret_message) OP_NONNULL OP_MUST_CHECK;
 
@@ -124,28 +135,25 @@ int op_control_call_within(const char *socket_path, enum op_control_command comm
 int op_control_save(const char *socket_path, const char *name, char **ret_message) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Checks the lengths of a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.
+ * Checks a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.
  */
 int op_control_status_parts(const void *payload, size_t payload_bytes, const struct op_status **ret_status,
-			    const struct op_ledger_event **ret_events, const struct op_ledger_cpu **ret_cpus) OP_NONNULL OP_MUST_CHECK;
+			    const struct op_ledger_event **ret_events, const struct op_ledger_cpu **ret_cpus)
+	OP_NONNULL OP_MUST_CHECK;
 
 /* "START" ... for a number; NULL for none. */
 const char *op_control_name(unsigned int command);
 
-/* True when members of group opd may send it, root may always. */
+/* Whether members of group opd may send it; root always may. */
 bool op_control_group_may(unsigned int command);
 
 enum op_control_soundness {
 	OP_CONTROL_SOUND,
 	OP_CONTROL_UNSOUND,       /* not of this protocol */
-	OP_CONTROL_OTHER_VERSION, /* of another version of it: version and command can be read */
+	OP_CONTROL_OTHER_VERSION, /* version and command are valid */
 };
 
-/* What a message of nr_bytes is that came as a request; it may be shorter than its struct, or longer, and then only the struct is there to be read. */
+/* Checks a request of nr_bytes; the struct can be read, also when nr_bytes is less or more. */
 enum op_control_soundness op_control_check_request(const struct op_control_request *request, size_t nr_bytes) OP_NONNULL;
-
-/* What a message of nr_bytes is that came as the reply to a command; all of it is there to be read. */
-enum op_control_soundness op_control_check_reply(const struct op_control_reply *reply, size_t nr_bytes,
-						 unsigned int command) OP_NONNULL;
 
 #endif

@@ -215,28 +215,39 @@ static char *read_source(const char *name)
 	return text;
 }
 
-/* The example file and the manual page have every key with its default. */
+/*
+ * The example file and the manual page have every key of the table in config.c, with its default
+ * unless that is a path.
+ */
 static void test_keys_are_documented(void **state)
 {
 	char *example = read_source("init/opd.conf.in"), *manual = read_source("doc/opd.conf.5");
-	const struct op_config_key *key;
+	char *code = read_source("libop/control/config.c");
+	static const char row[] = "\n\t{ \"";
+	size_t nr_keys = 0;
 
 	(void)state;
-	for (size_t i = 0; (key = op_config_key(i)); i++) {
+	for (const char *at = code; (at = strstr(at, row)); nr_keys++) {
 		struct op_text line = { 0 };
+		const char *key = at + strlen(row);
+		int key_length = (int)strcspn(key, "\"");
 
-		op_text_printf(&line, "\n#%s=%s", key->key, key->preset[0] == '/' ? "" : key->preset);
+		op_text_printf(&line, "\n#%.*s=", key_length, key);
+		at = key + key_length + strlen("\", ");
+		if (*at == '"')
+			op_text_printf(&line, "%.*s\n", (int)strcspn(at + 1, "\""), at + 1);
 		if (!strstr(example, op_text_get(&line)))
 			fail_msg("the example has no %s", op_text_get(&line));
 		op_text_truncate(&line, 0);
-		op_text_printf(&line, "\n.BR %s =", key->key);
+		op_text_printf(&line, "\n.BR %.*s =", key_length, key);
 		if (!strstr(manual, op_text_get(&line)))
 			fail_msg("the manual has no %s", op_text_get(&line));
 		op_text_free(&line);
-		assert_true(key->help[0] && key->value[0]);
 	}
+	assert_true(nr_keys > 10);
 	free(example);
 	free(manual);
+	free(code);
 }
 
 /*
