@@ -307,7 +307,7 @@ static const char *unit_of(const struct opr_class *class)
 }
 
 /* Describes a class; from the first class also the head of the report. */
-static int describe_one(struct opr_classes *classes, size_t index)
+static int describe(struct opr_classes *classes, size_t index)
 {
 	bool by_event = classes->axis == OPR_AXIS_EVENT;
 	struct opr_class *class = &classes->classes[index];
@@ -333,22 +333,15 @@ static int describe_one(struct opr_classes *classes, size_t index)
 	return class->description && classes->cpu_line ? 0 : opr_no_memory();
 }
 
-static int describe(struct opr_classes *classes)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < classes->nr_classes && !err; i++)
-		err = describe_one(classes, i);
-	return err;
-}
-
 int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)
 {
 	int err = find_classes(classes, profile, merge);
 
 	if (!err)
 		err = choose_axis(classes);
-	return err ? err : describe(classes);
+	for (size_t i = 0; i < classes->nr_classes && !err; i++)
+		err = describe(classes, i);
+	return err;
 }
 
 void opr_classes_free(struct opr_classes *classes)

@@ -76,12 +76,6 @@ static const char *told_path(const struct opr_image_cache *cache, const struct o
 	return opr_archive_strip(cache->finder->archive, image->path);
 }
 
-static void warn_hidden(const char *path)
-{
-	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.",
-		 path);
-}
-
 static bool is_kallsyms(const struct opr_image *image)
 {
 	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
@@ -92,7 +86,9 @@ static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *
 	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, cache->options.demangle);
 
 	if (err == -EPERM)
-		warn_hidden(told_path(cache, image));
+		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to "
+			 "see them.",
+			 told_path(cache, image));
 	else if (err < 0 && err != -ENOMEM)
 		opr_warn("%s: %s", told_path(cache, image), strerror(-err));
 	return err;

@@ -10,7 +10,6 @@
 #include "tools/profile/read_samples.h"
 #include "tools/report/make_rows.h"
 #include "tools/report/row_lines.h"
-#include "tools/report/symbol_sort.h"
 
 /* One call of a callgraph file: the rows of both ends. */
 struct call {
@@ -60,15 +59,6 @@ static int insert_end(struct builder *builder, size_t index)
 		return opr_no_memory();
 	}
 	return 0;
-}
-
-static int insert_rows(struct builder *builder)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < builder->report->nr_rows && !err; i++)
-		err = insert_end(builder, i);
-	return err;
 }
 
 static bool find_end(const struct builder *builder, const struct opr_symbol_row *row, size_t *ret_index)
@@ -276,8 +266,10 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 		       struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
 {
 	struct builder builder = { .graph = graph, .report = report, .cache = cache, .choice = choice };
-	int err = insert_rows(&builder);
+	int err = 0;
 
+	for (size_t i = 0; i < report->nr_rows && !err; i++)
+		err = insert_end(&builder, i);
 	report->nr_limits = 1;
 	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
 		builder.part = &profile->parts[i];
@@ -294,137 +286,6 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 	op_htable_free(&builder.ends);
 	free(builder.calls);
 	return err;
-}
-
-/* ---- blocks ---- */
-
-static size_t end_of(const struct opr_arc *arc, size_t side_offset)
-{
-	size_t end;
-
-	memcpy(&end, (const char *)arc + side_offset, sizeof(end));
-	return end;
-}
-
-/* The index of the first arc whose end on that side is `node` or later. */
-static size_t first_arc(const struct opr_arc *arcs, size_t nr_arcs, size_t side_offset, size_t node)
-{
-	return op_nr_leading(arcs, nr_arcs, arc, end_of(arc, side_offset) < node);
-}
-
-static void add_to_totals(uint64_t *totals, const struct opr_symbol_report *report, size_t counts)
-{
-	for (size_t i = 0; i < report->nr_classes; i++)
-		totals[i] += report->counts.values[counts + i];
-}
-
-static int sort_rows(struct opr_symbol_row **rows, size_t nr_rows, const struct opr_symbol_report *report, bool long_names)
-{
-	static const struct opr_words no_keys;
-	struct opr_symbol_report list = {
-		.nr_classes = report->nr_classes, .rows = *rows, .nr_rows = nr_rows, .counts = report->counts
-	};
-	struct opr_sort_order order = { .long_names = long_names };
-	const char *bad_key;
-	int err = opr_sort_order_make(&order, &no_keys, &bad_key) ? 0 : opr_symbol_sort(&list, &order);
-
-	*rows = list.rows;
-	return err;
-}
-
-static void reverse(struct opr_symbol_row *rows, size_t nr_rows)
-{
-	for (size_t i = 0; i < nr_rows / 2; i++) {
-		struct opr_symbol_row row = rows[i];
-
-		rows[i] = rows[nr_rows - 1 - i];
-		rows[nr_rows - 1 - i] = row;
-	}
-}
-
-static void drop_small(struct opr_symbol_row *rows, size_t *nr_rows, const struct opr_symbol_report *report, const uint64_t *totals,
-		       double percent)
-{
-	size_t nr_kept = 0;
-
-	for (size_t i = 0; i < *nr_rows; i++) {
-		double count = (double)report->counts.values[rows[i].counts];
-
-		if ((totals[0] ? 100.0 * count / (double)totals[0] : 0) >= percent)
-			rows[nr_kept++] = rows[i];
-	}
-	*nr_rows = nr_kept;
-}
-
-static void fill_callers(struct opr_block *block, const struct opr_callgraph *graph, const struct opr_symbol_report *report,
-			 size_t first)
-{
-	for (size_t i = first; i < graph->nr_arcs && graph->by_callee[i].callee == block->row->order; i++) {
-		struct opr_symbol_row *row = &block->callers[block->nr_callers++];
-
-		*row = graph->nodes[graph->by_callee[i].caller];
-		row->counts = graph->by_callee[i].counts;
-		add_to_totals(block->caller_totals, report, row->counts);
-	}
-}
-
-static void fill_callees(struct opr_block *block, const struct opr_callgraph *graph, const struct opr_symbol_report *report,
-			 size_t first)
-{
-	struct opr_symbol_row *self = &block->callees[block->nr_callees++];
-
-	*self = *block->row;
-	self->is_self = true;
-	add_to_totals(block->callee_totals, report, self->counts);
-	for (size_t i = first; i < graph->nr_arcs && graph->by_caller[i].caller == block->row->order; i++) {
-		struct opr_symbol_row *row = &block->callees[block->nr_callees++];
-
-		*row = graph->nodes[graph->by_caller[i].callee];
-		row->counts = graph->by_caller[i].counts;
-		add_to_totals(block->callee_totals, report, row->counts);
-	}
-}
-
-int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, const struct opr_symbol_report *report,
-		   const struct opr_symbol_row *row, double percent, bool long_names)
-{
-	size_t node = row->order;
-	size_t caller = first_arc(graph->by_callee, graph->nr_arcs, offsetof(struct opr_arc, callee), node);
-	size_t caller_end = first_arc(graph->by_callee, graph->nr_arcs, offsetof(struct opr_arc, callee), node + 1);
-	size_t callee = first_arc(graph->by_caller, graph->nr_arcs, offsetof(struct opr_arc, caller), node);
-	size_t callee_end = first_arc(graph->by_caller, graph->nr_arcs, offsetof(struct opr_arc, caller), node + 1);
-	int err;
-
-	*block = (struct opr_block){ .row = row };
-	block->callers = calloc(caller_end - caller + 1, sizeof(*block->callers));
-	block->callees = calloc(callee_end - callee + 1, sizeof(*block->callees));
-	block->caller_totals = calloc(2 * report->nr_classes, sizeof(*block->caller_totals));
-	if (!block->callers || !block->callees || !block->caller_totals) {
-		opr_block_free(block);
-		return opr_no_memory();
-	}
-	block->callee_totals = block->caller_totals + report->nr_classes;
-	fill_callers(block, graph, report, caller);
-	fill_callees(block, graph, report, callee);
-	err = sort_rows(&block->callers, block->nr_callers, report, long_names);
-	if (!err)
-		err = sort_rows(&block->callees, block->nr_callees, report, long_names);
-	if (err) {
-		opr_block_free(block);
-		return err;
-	}
-	reverse(block->callers, block->nr_callers);
-	drop_small(block->callers, &block->nr_callers, report, block->caller_totals, percent);
-	drop_small(block->callees, &block->nr_callees, report, block->callee_totals, percent);
-	return 0;
-}
-
-void opr_block_free(struct opr_block *block)
-{
-	free(block->callers);
-	free(block->callees);
-	free(block->caller_totals);
-	*block = (struct opr_block){ 0 };
 }
 
 void opr_callgraph_free(struct opr_callgraph *graph)

@@ -62,11 +62,6 @@ static int compare_items(const void *left, const void *right)
 	return order ? order : a->file < b->file ? -1 : a->file > b->file;
 }
 
-static bool same_image(const struct item *a, const struct item *b)
-{
-	return !strcmp(a->name, b->name) && !strcmp(a->identity, b->identity);
-}
-
 /* ---- rows ---- */
 
 static int add_item(struct opr_image_report *report, const struct opr_profile *profile, const struct item *item,
@@ -74,7 +69,7 @@ static int add_item(struct opr_image_report *report, const struct opr_profile *p
 {
 	struct opr_image_row *row;
 
-	if (!previous || !same_image(previous, item)) {
+	if (!previous || strcmp(previous->name, item->name) || strcmp(previous->identity, item->identity)) {
 		row = &report->rows[report->nr_rows];
 		*row = (struct opr_image_row){ .name = item->name,
 					       .identity = strdup(item->identity),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
+	tools/report/call_block.c tools/report/call_block.h \
 	tools/report/callgraph.c tools/report/callgraph.h \
 	tools/report/diff_rows.c tools/report/diff_rows.h \
 	tools/report/image_rows.c tools/report/image_rows.h \

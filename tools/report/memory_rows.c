@@ -10,8 +10,19 @@
 
 /* ---- from facts to numbers ---- */
 
+struct mem_row {
+	uint64_t loads, stores;
+	uint64_t sources[OP_IBS_NR_SOURCES]; /* loads by known source */
+	uint64_t nr_sources, remote;
+	uint64_t nr_latencies, latency_sum; /* of loads that missed the L1 cache, in cycles */
+	uint64_t latency_p95;               /* up to one eighth too long */
+	/* of known accesses; walks: missed in both TLBs */
+	uint64_t tlb_accesses, tlb_misses, tlb_walks;
+	uint64_t branches, mispredicted;
+};
+
 /* The latency that TAIL_PERCENT of the loads do not exceed. */
-static uint16_t tail_latency(const uint64_t *buckets, uint64_t nr_latencies)
+static uint64_t tail_latency(const uint64_t *buckets, uint64_t nr_latencies)
 {
 	uint64_t nr = 0;
 
@@ -23,9 +34,10 @@ static uint16_t tail_latency(const uint64_t *buckets, uint64_t nr_latencies)
 	return 0;
 }
 
-void opr_mem_row_make(const uint64_t *counts, struct opr_mem_row *ret_row)
+/* Makes a row from OPR_NR_FACTS counts. */
+static struct mem_row make_row(const uint64_t *counts)
 {
-	struct opr_mem_row row = {
+	struct mem_row row = {
 		.loads = counts[OP_MEM_LOAD],
 		.stores = counts[OP_MEM_STORE],
 		.remote = counts[OP_MEM_REMOTE],
@@ -42,10 +54,10 @@ void opr_mem_row_make(const uint64_t *counts, struct opr_mem_row *ret_row)
 	for (size_t i = 0; i < OP_MEM_NR_BUCKETS; i++)
 		row.nr_latencies += counts[OP_MEM_LATENCY + i];
 	row.latency_p95 = tail_latency(counts + OP_MEM_LATENCY, row.nr_latencies);
-	*ret_row = row;
+	return row;
 }
 
-static double mean(const struct opr_mem_row *row)
+static double mean(const struct mem_row *row)
 {
 	return row->nr_latencies ? (double)row->latency_sum / (double)row->nr_latencies : 0;
 }
@@ -61,7 +73,7 @@ struct column {
 	bool text;        /* shown in text */
 };
 
-#define AT(member) offsetof(struct opr_mem_row, member)
+#define AT(member) offsetof(struct mem_row, member)
 #define SOURCE(title, name, number)                                                                                                \
 	{                                                                                                                          \
 		title, name, PERCENT, AT(sources[number]), AT(nr_sources), true                                                   \
@@ -93,12 +105,10 @@ static const struct column columns[] = {
 	{ "remote%", "remote", PERCENT, AT(remote), AT(nr_sources), true },
 };
 
-static uint64_t number_at(const struct opr_mem_row *row, size_t offset)
+static uint64_t number_at(const struct mem_row *row, size_t offset)
 {
 	uint64_t number;
 
-	if (offset == AT(latency_p95))
-		return row->latency_p95;
 	memcpy(&number, (const char *)row + offset, sizeof(number));
 	return number;
 }
@@ -114,7 +124,7 @@ struct report {
 };
 
 /* Text leaves out sources without loads. */
-static void choose_columns(struct report *report, const struct opr_mem_row *total)
+static void choose_columns(struct report *report, const struct mem_row *total)
 {
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		bool is_source = columns[i].of == AT(nr_sources);
@@ -156,7 +166,7 @@ static void write_text_name(struct report *report, const char *shown, const char
 	fprintf(report->out, "%*s", width < IMAGE_WIDTH ? (int)(IMAGE_WIDTH + 1 - width) : 1, "");
 }
 
-static void write_text_row(struct report *report, const struct opr_symbol_row *symbol, const struct opr_mem_row *row)
+static void write_text_row(struct report *report, const struct opr_symbol_row *symbol, const struct mem_row *row)
 {
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		const struct column *column = &columns[i];
@@ -178,7 +188,7 @@ static void write_text_row(struct report *report, const struct opr_symbol_row *s
 }
 
 /* JSON and CSV have the count instead of a share. */
-static void write_number(FILE *out, const struct column *column, const struct opr_mem_row *row)
+static void write_number(FILE *out, const struct column *column, const struct mem_row *row)
 {
 	if (column->unit == CYCLES)
 		fprintf(out, "%.6g", mean(row));
@@ -198,7 +208,7 @@ static void write_csv_header(struct report *report)
 	fputs("\r\n", report->out);
 }
 
-static void write_csv_row(struct report *report, const struct opr_symbol_row *symbol, const struct opr_mem_row *row)
+static void write_csv_row(struct report *report, const struct opr_symbol_row *symbol, const struct mem_row *row)
 {
 	opr_write_csv(report->out, symbol->name);
 	fputc(',', report->out);
@@ -220,7 +230,7 @@ static void write_json_header(struct report *report)
 	fputs("  \"latency_p95 at most too long by\": 0.125,\n  \"symbols\": [", report->out);
 }
 
-static void write_json_row(struct report *report, const struct opr_symbol_row *symbol, const struct opr_mem_row *row)
+static void write_json_row(struct report *report, const struct opr_symbol_row *symbol, const struct mem_row *row)
 {
 	fprintf(report->out, "%s\n    { \"symbol\": ", report->nr_written ? "," : "");
 	opr_write_json(report->out, symbol->name);
@@ -243,7 +253,7 @@ static void end_json(struct report *report)
 
 static const struct {
 	void (*begin)(struct report *report);
-	void (*row)(struct report *report, const struct opr_symbol_row *symbol, const struct opr_mem_row *row);
+	void (*row)(struct report *report, const struct opr_symbol_row *symbol, const struct mem_row *row);
 	void (*end)(struct report *report);
 } forms[] = {
 	[OPR_MEM_TEXT] = { write_text_header, write_text_row, NULL },
@@ -255,17 +265,17 @@ int opr_mem_report_write(const struct opr_symbol_report *report, const struct op
 			 FILE *out)
 {
 	struct report writing = { .out = out };
-	struct opr_mem_row row;
+	struct mem_row total, row;
 	int err = opr_writer_init(&writing.names, &opr_text_writer, layout, out);
 
 	if (err)
 		return err;
-	opr_mem_row_make(report->totals, &row);
-	choose_columns(&writing, &row);
+	total = make_row(report->totals);
+	choose_columns(&writing, &total);
 	writing.has_ranges = has_ranges(report->totals);
 	forms[format].begin(&writing);
 	for (size_t i = 0; i < report->nr_rows; i++) {
-		opr_mem_row_make(report->counts.values + report->rows[i].counts, &row);
+		row = make_row(report->counts.values + report->rows[i].counts);
 		forms[format].row(&writing, &report->rows[i], &row);
 		writing.nr_written++;
 	}

@@ -14,11 +14,6 @@ static bool lacks_symbols(const struct opr_symbol_report *report, const struct o
 	return !row->symbol && row->symbols && total > 0 && 100.0 * count / total >= MIN_PERCENT;
 }
 
-static bool was_read(const struct opr_symbol_row *row)
-{
-	return row->symbols->code_path;
-}
-
 /* The row of an image without symbols; `image` NULL: of any image. NULL: there is none. */
 static const struct opr_symbol_row *find_lacking(const struct opr_symbol_report *report, const char *image)
 {
@@ -54,7 +49,7 @@ static int tell(const struct opr_image_row *row, const struct opr_symbol_row *la
 
 	if (!hint)
 		return opr_no_memory();
-	if (was_read(lacking))
+	if (lacking->symbols->code_path)
 		opr_warn("%s has no symbols%s: its samples are one line. Its build-id is %s, its debug file %s.", row->name,
 			 row->debug.state == OPR_SYMBOLS_EXPORTED ? " but exported ones, which are not used" : "",
 			 *row->debug.build_id ? row->debug.build_id : "not known", row->debug.debug_file ? hint : "not known");

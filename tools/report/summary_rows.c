@@ -51,13 +51,6 @@ static int compare_applications(const void *left, const void *right)
 	return compare_rows(&a->row, &b->row);
 }
 
-static void sort(struct opr_summary *summary)
-{
-	qsort(summary->applications, summary->nr_applications, sizeof(*summary->applications), compare_applications);
-	for (size_t i = 0; i < summary->nr_applications; i++)
-		qsort(summary->applications[i].images, summary->applications[i].nr_images, sizeof(*summary->images), compare_rows);
-}
-
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes)
 {
 	uint64_t *next_counts;
@@ -71,7 +64,9 @@ int opr_summary_make(struct opr_summary *summary, const struct opr_profile *prof
 	next_counts = summary->counts;
 	for (size_t i = 0; i < profile->nr_parts; i++)
 		add_part(summary, profile, i, &next_counts, nr_classes);
-	sort(summary);
+	qsort(summary->applications, summary->nr_applications, sizeof(*summary->applications), compare_applications);
+	for (size_t i = 0; i < summary->nr_applications; i++)
+		qsort(summary->applications[i].images, summary->applications[i].nr_images, sizeof(*summary->images), compare_rows);
 	return 0;
 }
 

@@ -135,11 +135,6 @@ struct name {
 	size_t index;
 };
 
-static const char *name_of(const struct opr_symbol_row *row, enum named which)
-{
-	return which == IMAGE ? row->image : row->app;
-}
-
 static int compare_listed(const void *left, const void *right, void *arg)
 {
 	const struct name *a = left, *b = right;
@@ -185,7 +180,7 @@ static void fill_items(struct item *items, const struct opr_symbol_report *repor
 
 		items[i] = (struct item){ .row = (uint32_t)i, .name = row->name, .count = report->counts.values[row->counts] };
 		for (enum named which = 0; which < NR_NAMED; which++)
-			items[i].places[which] = list_name(&lists[which], name_of(row, which));
+			items[i].places[which] = list_name(&lists[which], which == IMAGE ? row->image : row->app);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "tools/common/log.h"
 #include "tools/report/xml_index.h"
 #include "tools/report/xml_tables.h"
+#include "tools/report/call_block.h"
 #include "tools/report/xml_elements.h"
 
 #define SCHEMA_VERSION "3.1"

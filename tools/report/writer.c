@@ -112,17 +112,12 @@ static void choose_columns(struct opr_writer *writer, const struct opr_symbol_re
 	}
 }
 
-static void add_row(uint64_t *sums, const struct opr_symbol_row *row, const uint64_t *counts, size_t nr_classes)
-{
-	for (size_t i = 0; i < nr_classes; i++)
-		sums[i] += opr_is_gone(row->changes, i) ? 0 : counts[i];
-}
-
 static void write_row(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_symbol_row *row)
 {
 	const uint64_t *counts = &report->counts.values[row->counts];
 
-	add_row(writer->cumulated, row, counts, report->nr_classes);
+	for (size_t i = 0; i < report->nr_classes; i++)
+		writer->cumulated[i] += opr_is_gone(row->changes, i) ? 0 : counts[i];
 	memset(writer->detail_cumulated, 0, report->nr_classes * sizeof(*writer->detail_cumulated));
 	writer->nr_details = 0;
 	writer->ops->symbol(writer, row, counts);
@@ -147,12 +142,11 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_report 
 struct ranges {
 	struct opr_writer *writer;
 	const struct opr_symbol_report *report;
-	uint64_t *cumulated; /* before each range, for each class; NULL: not needed */
 	size_t nr_ranges;
 	uint64_t next; /* range */
 	pthread_mutex_t lock;
-	pthread_cond_t moved;
-	size_t nr_out; /* ranges that are written */
+	pthread_cond_t written;
+	size_t nr_written; /* ranges that are written */
 };
 
 /* The writer of a thread, into memory. */
@@ -207,34 +201,32 @@ static void write_range(const struct ranges *ranges, struct opr_writer *writer, 
 	size_t first = index * ROWS_OF_RANGE, end = op_min_u64(first + ROWS_OF_RANGE, report->nr_rows);
 
 	writer->nr_rows = first;
-	if (ranges->cumulated)
-		memcpy(writer->cumulated, ranges->cumulated + index * report->nr_classes,
-		       report->nr_classes * sizeof(*writer->cumulated));
 	for (size_t i = first; i < end; i++) {
 		__builtin_prefetch(report->rows[op_min_u64(i + ROWS_AHEAD, end - 1)].name);
 		write_row(writer, report, &report->rows[i]);
 	}
 }
 
-static bool write_to_memory(const struct ranges *ranges, struct range_writer *own, size_t index)
+/*
+ * Formats a range in memory and writes it in turn. Without memory it is formatted again, straight
+ * into the output.
+ */
+static void write_in_turn(struct ranges *ranges, struct range_writer *own, size_t index)
 {
+	bool is_in_memory;
+
 	op_text_truncate(&own->text, 0);
 	write_range(ranges, &own->writer, index);
-	return fflush(own->writer.out) != EOF && !ferror(own->writer.out);
-}
-
-/* Without memory the rows are formatted again, straight into the output. */
-static void put_out(struct ranges *ranges, struct range_writer *own, size_t index, bool is_in_memory)
-{
+	is_in_memory = fflush(own->writer.out) != EOF && !ferror(own->writer.out);
 	pthread_mutex_lock(&ranges->lock);
-	while (ranges->nr_out != index)
-		pthread_cond_wait(&ranges->moved, &ranges->lock);
+	while (ranges->nr_written != index)
+		pthread_cond_wait(&ranges->written, &ranges->lock);
 	if (is_in_memory)
 		fwrite(op_text_get(&own->text), 1, own->text.length, ranges->writer->out);
 	else
 		write_range(ranges, ranges->writer, index);
-	ranges->nr_out++;
-	pthread_cond_broadcast(&ranges->moved);
+	ranges->nr_written++;
+	pthread_cond_broadcast(&ranges->written);
 	pthread_mutex_unlock(&ranges->lock);
 }
 
@@ -245,33 +237,13 @@ static void write_ranges(void *arg)
 	size_t i;
 
 	while (own && (i = op_fetch_add_relaxed(&ranges->next, 1)) < ranges->nr_ranges)
-		put_out(ranges, own, i, write_to_memory(ranges, own, i));
+		write_in_turn(ranges, own, i);
 	free_range_writer(own);
 }
 
-/* Sums the counts before each range. */
-static bool add_up(struct ranges *ranges)
-{
-	const struct opr_symbol_report *report = ranges->report;
-	size_t nr_classes = report->nr_classes;
-	uint64_t *sums = calloc(ranges->nr_ranges + 1, nr_classes * sizeof(*sums));
-
-	if (!sums)
-		return false;
-	for (size_t i = 0; i < report->nr_rows; i++) {
-		uint64_t *next = sums + (i / ROWS_OF_RANGE + 1) * nr_classes;
-
-		if (i % ROWS_OF_RANGE == 0)
-			memcpy(next, next - nr_classes, nr_classes * sizeof(*next));
-		add_row(next, &report->rows[i], &report->counts.values[report->rows[i].counts], nr_classes);
-	}
-	ranges->cumulated = sums;
-	return true;
-}
-
 /*
- * False: the caller writes the rows, because they are few, or because libbfd, which has no threads,
- * is asked for the lines of details.
+ * False: the caller writes the rows, because they are few, because accumulated counts need all rows
+ * before, or because libbfd, which has no threads, is asked for the lines of details.
  */
 static bool write_by_threads(struct opr_writer *writer, const struct opr_symbol_report *report)
 {
@@ -279,16 +251,15 @@ static bool write_by_threads(struct opr_writer *writer, const struct opr_symbol_
 				 .report = report,
 				 .nr_ranges = (report->nr_rows + ROWS_OF_RANGE - 1) / ROWS_OF_RANGE,
 				 .lock = PTHREAD_MUTEX_INITIALIZER,
-				 .moved = PTHREAD_COND_INITIALIZER };
+				 .written = PTHREAD_COND_INITIALIZER };
 	size_t nr_threads = op_min_u64(op_nr_cpus(), ranges.nr_ranges / 2);
 
-	if (nr_threads < 2 || (writer->layout.debug_info && report->nr_details) || (writer->layout.accumulated && !add_up(&ranges)))
+	if (nr_threads < 2 || writer->layout.accumulated || (writer->layout.debug_info && report->nr_details))
 		return false;
 	op_run_threads(nr_threads, write_ranges, &ranges);
-	for (; ranges.nr_out < ranges.nr_ranges; ranges.nr_out++)
-		write_range(&ranges, writer, ranges.nr_out);
+	for (; ranges.nr_written < ranges.nr_ranges; ranges.nr_written++)
+		write_range(&ranges, writer, ranges.nr_written);
 	writer->nr_rows = report->nr_rows;
-	free(ranges.cumulated);
 	return true;
 }
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "tools/report/callgraph.h"
+#include "tools/report/call_block.h"
 #include "tools/report/image_rows.h"
 #include "tools/common/format.h"
 #include "tools/report/summary_rows.h"

@@ -33,11 +33,6 @@ static void write_text(FILE *out, const char *text, size_t (*escape)(const char 
 	}
 }
 
-void opr_xml_text(FILE *out, const char *text)
-{
-	write_text(out, text, op_escape);
-}
-
 void opr_html_text(FILE *out, const char *text)
 {
 	write_text(out, text, op_escape_shown);
@@ -51,7 +46,7 @@ void opr_xml_begin(FILE *out, const char *tag)
 void opr_xml_attribute(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, " %s=\"", name);
-	opr_xml_text(out, value);
+	write_text(out, value, op_escape);
 	fputc('"', out);
 }
 
