@@ -11,7 +11,7 @@ include $(srcdir)/daemon/count/local.mk
 include $(srcdir)/daemon/keep/local.mk
 include $(srcdir)/daemon/pipeline/local.mk
 
-# The daemon around it: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link.
+# The daemon around it. main.c is a few lines; the rest is a library, which tests and fuzzers link.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
 	daemon/background.c daemon/background.h \
@@ -38,4 +38,5 @@ daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
-daemon_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+daemon_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) \
+	$(POPT_LIBS) $(CAP_LIBS)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What a system needs to run opd: service, user and group, directories, configuration. Paths are filled in by make, since they depend on
-# the directories that make is given.
-EXTRA_DIST += init/opd.service.in init/opd.socket.in init/opd.preset init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
+# What a system needs to run opd: service, user and group, directories, configuration. make fills in
+# the paths, since they depend on its directories.
+EXTRA_DIST += init/opd.service.in init/opd.socket.in init/opd.preset init/opd.sysusers \
+	init/opd.tmpfiles.in init/opd.conf.in
 
-init_built = init/opd.service init/opd.socket init/system-preset/90-opd.preset init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
+init_built = init/opd.service init/opd.socket init/system-preset/90-opd.preset init/opd.conf \
+	init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
 CLEANFILES += $(init_built)
 
 systemdsystemunit_DATA = init/opd.service init/opd.socket

@@ -1,13 +1,14 @@
 dnl SPDX-License-Identifier: GPL-3.0-or-later
 dnl What configure.ac of opd needs beyond autoconf's own macros.
 
-dnl OPD_NEED_PKG(PREFIX, MODULES, DEBIAN-PACKAGE): pkg-config module or stop with the package's name.
+dnl OPD_NEED_PKG(PREFIX, MODULES, DEBIAN-PACKAGE): a pkg-config module, or stop and name its package.
 AC_DEFUN([OPD_NEED_PKG], [
   PKG_CHECK_MODULES([$1], [$2], [],
     [AC_MSG_ERROR([$2 is missing: install the Debian package $3 (apt-get install $3)])])
 ])
 
-dnl OPD_NEED_LIB(PREFIX, HEADER, FUNCTION, LIBS, DEBIAN-PACKAGE, MORE-LIBS): a library without a pkg-config file.
+dnl OPD_NEED_LIB(PREFIX, HEADER, FUNCTION, LIBS, DEBIAN-PACKAGE, MORE-LIBS):
+dnl a library without a pkg-config file.
 AC_DEFUN([OPD_NEED_LIB], [
   opd_save_LIBS=$LIBS
   AC_CHECK_HEADER([$2], [],
@@ -29,14 +30,16 @@ AC_DEFUN([OPD_NEED_LIB], [
   AC_SUBST([$1_LIBS])
 ])
 
-dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses, condition OPD_PEER_PREFIX.
+dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses. Sets
+dnl the condition OPD_PEER_PREFIX.
 AC_DEFUN([OPD_PEER], [
   PKG_CHECK_MODULES([$1], [$2], [opd_peer=yes],
     [opd_peer=no; AC_MSG_NOTICE([benchmarks go without $2, which is in the Debian package $3])])
   AM_CONDITIONAL([OPD_PEER_$1], [test "x$opd_peer" = xyes])
 ])
 
-dnl OPD_WARNINGS: WARN_CFLAGS, every flag that this compiler knows; --enable-werror makes them errors.
+dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows; --enable-werror makes warnings
+dnl errors.
 AC_DEFUN([OPD_WARNINGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [a warning is an error])])
   WARN_CFLAGS=
@@ -86,11 +89,13 @@ AC_DEFUN([OPD_SANITIZERS], [
   AC_SUBST([HARDEN_LDFLAGS])
 ])
 
-dnl OPD_SYSTEMD_DIR(VARIABLE, WHAT, ELSE): where pkg-config says that files for systemd go, below our prefix; without systemd.pc PREFIX/ELSE.
+dnl OPD_SYSTEMD_DIR(VARIABLE, WHAT, ELSE): where files for systemd go, as pkg-config says, below our
+dnl prefix; without systemd.pc PREFIX/ELSE.
 AC_DEFUN([OPD_SYSTEMD_DIR], [
   AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=DIR], [where $2])], [$1=$withval], [
     AC_MSG_CHECKING([where $2])
-    $1=`$PKG_CONFIG --define-variable=prefix='${prefix}' --define-variable=rootprefix='${prefix}' --define-variable=root_prefix='${prefix}' --variable=$1 systemd 2>/dev/null`
+    $1=`$PKG_CONFIG --define-variable=prefix='${prefix}' --define-variable=rootprefix='${prefix}' \
+      --define-variable=root_prefix='${prefix}' --variable=$1 systemd 2>/dev/null`
     AS_CASE([$$1], ['${prefix}/'*], [], [$1='${prefix}/$3'])
     AC_MSG_RESULT([$$1])])
   AC_SUBST([$1])

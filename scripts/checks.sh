@@ -4,9 +4,9 @@
 # 'skip: ...') or something else.
 # shellcheck disable=SC2154 # top, build, jobs, temporary, quick and long are the caller's
 
-# The builds, one a compiler, each in build-test/NAME. gcc has no sanitizer and is configured as a
-# distribution would, from the files of `make dist` alone. clang has ASan, UBSan and the fuzz targets,
-# and a prefix of its own. tsan has ThreadSanitizer.
+# The builds, each in build-test/NAME. gcc has no sanitizer, is configured as a distribution would,
+# and is built from the files of `make dist` alone. clang has ASan, UBSan, the fuzz targets and a
+# prefix of its own. tsan is gcc with ThreadSanitizer.
 configure_options() {
 	case $1 in
 	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
@@ -66,12 +66,13 @@ build_once() {
 # new kernels randomize to; and where threads still run at the end it watches them for a second, of
 # each child, too: a tenth is enough for a race at exit.
 run_built() {
-	local variant=$1 prefix=()
+	local variant=$1 prefix=() source
 	shift
+	source=$(source_of "$variant")
 	need_build "$variant" || return 1
 	[ "$variant" != tsan ] || prefix=(setarch "$(uname -m)" -R)
 	cd "$build/$variant" || return 1
-	env OPD_BUILD="$build/$variant" OPD_SOURCE="$(source_of "$variant")" OPD_VARIANT="$variant" srcdir="$(source_of "$variant")" \
+	env OPD_BUILD="$build/$variant" OPD_SOURCE="$source" OPD_VARIANT="$variant" srcdir="$source" \
 		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
@@ -119,14 +120,16 @@ check_units() {
 		case $program in
 		*.sh) check compute "$variant" "$name" run_built "$variant" "$source/$program" ;;
 		*.py) check compute "$variant" "$name" run_built "$variant" python3 "$source/$program" ;;
-		*/torture) check compute "$variant" "$name" run_built "$variant" "./$program" --records="$(records_for "$variant")" ;;
+		*/torture) check compute "$variant" "$name" run_torture "$variant" ;;
 		*) check compute "$variant" "$name" run_built "$variant" "./$program" ;;
 		esac
 	done
 }
 
-records_for() {
-	if [ "$1" = gcc ]; then echo 1000000; else echo 200000; fi
+run_torture() {
+	local records=200000
+	[ "$1" != gcc ] || records=1000000
+	run_built "$1" ./tests/ring/torture --records=$records
 }
 
 run_system() {
@@ -191,14 +194,18 @@ sources() {
 
 # Every header must compile with nothing before it but what the build gives every file.
 # What a bench includes of a peer is looked at where the peer's package is.
+# What make gives the compiler beside a build directory: the directories of an installation.
+DIRECTORIES=(-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_DATADIR='"/usr/share"'
+	-DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"')
+
 headers_alone() {
 	local header bad=0 without=config.h
 	need_build gcc || return 1
 	pkg-config --exists lttng-ust || without=lttng_events.h
 	while IFS= read -r header; do
 		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
-			-include "$top/libop/base/banned.h" -I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
-			-DOPD_DATADIR='"/usr/share"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' -x c - || bad=1
+			-include "$top/libop/base/banned.h" -I"$build/gcc" -I"$top" "${DIRECTORIES[@]}" \
+			-x c - || bad=1
 	done < <(sources -name '*.h' -not -name config.h -not -name "$without")
 	return $bad
 }
@@ -207,20 +214,21 @@ static_analysis() {
 	need_build gcc || return 1
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
 		--suppressions-list="$top/tests/cppcheck.txt" --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
-		-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_DATADIR='"/usr/share"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' \
+		"${DIRECTORIES[@]}" \
 		"$top/libop" "$top/daemon" "$top/tools"
 }
 
 # SPDX line, length of files and functions, marks of unfinished work and of merges, and scripts that
 # parse.
 house_style() {
-	sources \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.mk' -o -name '*.md' -o -name '*.[1-8]' -o -name '*.am' -o -name '*.ac' \) >"$temporary/sources"
+	sources -regex '.*\.\([ch1-8]\|sh\|py\|mk\|md\|am\|ac\|m4\)' >"$temporary/sources"
 	python3 "$top/tests/style.py" "$temporary/sources"
 }
 
 scripts_sane() {
 	local scripts
-	mapfile -t scripts < <(sources -name '*.sh'; printf '%s\n' "$top/scripts/test" "$top/scripts/demo" "$top/autogen.sh" "$top/.ci/run" "$top/packaging/build-deb")
+	mapfile -t scripts < <(sources -name '*.sh')
+	scripts+=("$top/scripts/test" "$top/scripts/demo" "$top/.ci/run" "$top/packaging/build-deb")
 	(cd "$top" && shellcheck -x "${scripts[@]}") && all_run
 }
 
@@ -249,7 +257,7 @@ install_elsewhere() {
 	rm -rf "$dest"
 	make -C "$build/clang" --no-print-directory install DESTDIR="$dest" || return 1
 	(cd "$dest" && find . -type f | sort)
-	OPD_BINDIR=$dest/opt/opd/bin OPD_SBINDIR=$dest/opt/opd/sbin run_built clang python3 "$top/tests/system/test_control.py" || return 1
+	OPD_BINDIR=$dest/opt/opd/bin OPD_SBINDIR=$dest/opt/opd/sbin run_system clang control || return 1
 	make -C "$build/clang" --no-print-directory uninstall DESTDIR="$dest" || return 1
 	left=$(find "$dest" -type f)
 	[ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }

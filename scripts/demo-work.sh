@@ -31,7 +31,8 @@ generate_source() {
 			}
 		EOF
 	done
-	echo 'uint64_t mix(const uint64_t *data, unsigned long n); uint64_t mix(const uint64_t *data, unsigned long n) { uint64_t x = n;'
+	echo 'uint64_t mix(const uint64_t *data, unsigned long n);'
+	echo 'uint64_t mix(const uint64_t *data, unsigned long n) { uint64_t x = n;'
 	for ((i = 0; i < 400; i++)); do
 		echo "x ^= mix_$i(data, n, x);"
 	done
@@ -51,7 +52,10 @@ squeeze() { xz -3 -c "$1/numbers" >"$1/numbers.xz"; }
 order() { sort -R --random-source="$1/numbers" "$1/some" | sort -n >"$1/sorted"; }
 digest() { sha256sum "$1/numbers" >"$1/digest"; }
 translate() { gcc -O2 -c "$1/mix.c" -o "$1/mix.o"; }
-own_program() { gcc -O2 -g "$top/scripts/demo-program.c" -o "$1/demo-program" && "$1/demo-program" "$1/numbers" "$2" >"$1/program.out"; }
+own_program() {
+	gcc -O2 -g "$top/scripts/demo-program.c" -o "$1/demo-program" &&
+		"$1/demo-program" "$1/numbers" "$2" >"$1/program.out"
+}
 
 # The lane of the first CPU: compiling, then what was compiled.
 compile_and_run() {

@@ -7,8 +7,8 @@
 # needs more; DEMO: scripts/demo.
 BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
 	libpopt-dev libsystemd-dev libcap-dev binutils-dev libiberty-dev libmd-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev"
-TEST_PACKAGES="ccache libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
-	mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh"
+TEST_PACKAGES="ccache libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
+	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh"
 DEMO_PACKAGES="xz-utils gzip coreutils"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
 	liblttng-ust-dev liblttng-ctl-dev lttng-tools"

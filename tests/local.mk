@@ -11,7 +11,9 @@ include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so tests/system/clockshim.so
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd \
+	tests/system/perf_data tests/system/jit_work tests/system/faultshim.so \
+	tests/system/clockshim.so
 check_PROGRAMS += tests/systemd/reach
 endif
 
@@ -40,24 +42,41 @@ tests_systemd_reach_SOURCES = tests/systemd/reach.c
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
 
-EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/format/reader.py tests/format/agree.py \
-	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
-	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h tests/unit/record_text.h \
-	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
-	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
-	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
-	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_build_ids.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
-	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
-	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
-	tests/system/test_fault_space.py tests/system/test_fault_pages.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
-	tests/system/test_headers.py tests/system/test_many_files.py \
-	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_apply.py tests/system/test_overwrite.py \
-	tests/system/test_page_faults.py tests/system/test_privileges.py tests/system/test_restart.py tests/system/test_leftovers.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_clock.py tests/system/test_sessions.py tests/system/test_span.py tests/system/test_shares.py tests/system/test_swaps.py \
-	tests/system/test_storm.py tests/system/test_import.py tests/system/test_import_forms.py tests/system/test_import_losses.py tests/system/test_import_stop.py tests/system/test_import_names.py tests/system/test_detached.py tests/system/perf_swap.py \
-	tests/system/test_turns.py tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py tests/system/test_image_filter.py \
-	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/own_cgroup.py tests/systemd/unit_checks.py tests/systemd/long_unit.py \
-	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/disk_parts.py tests/bench/bench_import.py tests/bench/bench_report.py
+EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/format/reader.py \
+	tests/format/agree.py tests/unit/cmocka_all.h tests/unit/memory_ring.h \
+	tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
+	tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h \
+	tests/unit/record_text.h tests/golden/run.py tests/golden/cases.txt tests/style.py \
+	tests/cppcheck.txt tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
+	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds \
+	tests/system/test_mappings.py tests/system/test_names.py tests/system/test_places.py \
+	tests/system/test_processes.py tests/system/test_agreement.py \
+	tests/system/test_attribution.py tests/system/test_bounds.py \
+	tests/system/test_build_ids.py tests/system/test_cgroup.py \
+	tests/system/test_cgroup_storm.py tests/system/test_limits.py \
+	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py \
+	tests/system/test_hotplug.py tests/system/faultload.py tests/system/test_fault_kill.py \
+	tests/system/test_fault_dump.py tests/system/test_fault_space.py \
+	tests/system/test_fault_pages.py tests/system/test_fault_tree.py \
+	tests/system/test_fault_rotate.py tests/system/test_headers.py \
+	tests/system/test_many_files.py tests/system/test_jit.py tests/system/test_kernel.py \
+	tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py \
+	tests/system/test_opcontrol.py tests/system/test_apply.py tests/system/test_overwrite.py \
+	tests/system/test_page_faults.py tests/system/test_privileges.py \
+	tests/system/test_restart.py tests/system/test_leftovers.py tests/system/test_service.py \
+	tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_clock.py \
+	tests/system/test_sessions.py tests/system/test_span.py tests/system/test_shares.py \
+	tests/system/test_swaps.py tests/system/test_storm.py tests/system/test_import.py \
+	tests/system/test_import_forms.py tests/system/test_import_losses.py \
+	tests/system/test_import_stop.py tests/system/test_import_names.py \
+	tests/system/test_detached.py tests/system/perf_swap.py tests/system/test_turns.py \
+	tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py \
+	tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py \
+	tests/system/test_separate.py tests/system/test_image_filter.py \
+	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/own_cgroup.py \
+	tests/systemd/unit_checks.py tests/systemd/long_unit.py tests/bench/bench.py \
+	tests/bench/bench_disk.py tests/bench/disk_parts.py tests/bench/bench_import.py \
+	tests/bench/bench_report.py
 
 LONG_KILLS = 500
 BAD_IMAGES = 10000

@@ -2,7 +2,8 @@
 # The tools, one room each, and what they share in rooms of its own.
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES =
-tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) \
+	$(ZSTD_CFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/tools/common/local.mk
 include $(srcdir)/tools/events/local.mk
@@ -19,7 +20,7 @@ include $(srcdir)/tools/opgprof/local.mk
 include $(srcdir)/tools/ophelp/local.mk
 include $(srcdir)/tools/opimport/local.mk
 
-# Completion for bash and zsh: each tool writes its own, from the table that its command line is read with.
+# Completion for bash and zsh. Each tool writes its own from its table of options.
 COMPLETED_TOOLS = opannotate oparchive opcheck opcontrol opgprof ophelp opimport opreport
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions

@@ -2,7 +2,8 @@
 # What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`,
 # `make bench-sim` and `make bench`.
 if ENABLE_TESTS
-check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring tests/bench/bench_sim tests/bench/bench_files
+check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring \
+	tests/bench/bench_sim tests/bench/bench_files
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -30,7 +31,8 @@ EXTRA_DIST += tests/bench/lttng.sh
 if OPD_PEER_LTTNG
 # As LTTng's own programs are built: its headers have neither our warnings nor our banned functions.
 check_PROGRAMS += tests/bench/lttng_writer
-tests_bench_lttng_writer_SOURCES = tests/bench/lttng_writer.c tests/bench/lttng_events.h tests/bench/bench.h
+tests_bench_lttng_writer_SOURCES = tests/bench/lttng_writer.c tests/bench/lttng_events.h \
+	tests/bench/bench.h
 tests_bench_lttng_writer_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir) $(LTTNG_CFLAGS)
 tests_bench_lttng_writer_CFLAGS = -std=gnu11 -pthread -Wall
 tests_bench_lttng_writer_LDFLAGS = -pthread

@@ -7,8 +7,8 @@ FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger contr
 FUZZ_SECONDS = 600
 check_PROGRAMS += $(fuzz_programs)
 TESTS += tests/fuzz/test_corpus.sh
-EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h \
-	tests/fuzz/fuzz_log.h
+EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h \
+	tests/fuzz/fuzz_dir.h tests/fuzz/fuzz_log.h
 
 fuzz_programs = \
 	tests/fuzz/fuzz_ring \
@@ -36,7 +36,8 @@ endif
 tests_fuzz_fuzz_ring_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ring.c
 tests_fuzz_fuzz_ring_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_ibs_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ibs.c tests/ibs/ibs_text.c tests/ibs/ibs_text.h tests/ibs/data_src.c
+tests_fuzz_fuzz_ibs_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ibs.c tests/ibs/ibs_text.c \
+	tests/ibs/ibs_text.h tests/ibs/data_src.c
 tests_fuzz_fuzz_ibs_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_perf_map_SOURCES = $(fuzz_main) tests/fuzz/fuzz_perf_map.c
@@ -55,29 +56,37 @@ tests_fuzz_fuzz_ledger_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ledger.c tests/fuz
 tests_fuzz_fuzz_ledger_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_perf_data_SOURCES = $(fuzz_main) tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
-tests_fuzz_fuzz_perf_data_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_perf_data_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a \
+	$(ZSTD_LIBS) $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_control_SOURCES = $(fuzz_main) tests/fuzz/fuzz_control.c
 tests_fuzz_fuzz_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
-tests_fuzz_fuzz_control_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_control_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a \
+	$(SYSTEMD_LIBS) $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_symbols_SOURCES = $(fuzz_main) tests/fuzz/fuzz_symbols.c tests/fuzz/fuzz_dir.c
-tests_fuzz_fuzz_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) \
+	$(MODULE_LIBS) $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_symbols_file_SOURCES = $(fuzz_main) tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
-tests_fuzz_fuzz_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_symbols_file_SOURCES = $(fuzz_main) tests/fuzz/fuzz_symbols_file.c \
+	tests/fuzz/fuzz_dir.c
+tests_fuzz_fuzz_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) \
+	$(MODULE_LIBS) $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_archive_SOURCES = $(fuzz_main) tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c \
-	tools/oparchive/check.c tools/oparchive/copy.c tools/oparchive/earlier.c tools/oparchive/elf_extent.c
+tests_fuzz_fuzz_archive_SOURCES = $(fuzz_main) tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c \
+	tests/fuzz/fuzz_log.c tools/oparchive/check.c tools/oparchive/copy.c \
+	tools/oparchive/earlier.c tools/oparchive/elf_extent.c
 tests_fuzz_fuzz_archive_CPPFLAGS = $(AM_CPPFLAGS) $(MD_CFLAGS)
 tests_fuzz_fuzz_archive_LDADD = tools/libreport.a libop/libop.a $(MD_LIBS) $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_abi_SOURCES = $(fuzz_main) tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c \
-	tools/opimport/foreign.c tools/common/output.c tools/common/format.c
+tests_fuzz_fuzz_abi_SOURCES = $(fuzz_main) tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c \
+	tests/fuzz/fuzz_log.c tools/opimport/foreign.c tools/common/output.c \
+	tools/common/format.c
 tests_fuzz_fuzz_abi_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_fuzz_fuzz_abi_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
-tests_fuzz_fuzz_events_SOURCES = $(fuzz_main) tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c
+tests_fuzz_fuzz_events_SOURCES = $(fuzz_main) tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c \
+	tests/fuzz/fuzz_log.c
 tests_fuzz_fuzz_events_LDADD = tools/libreport.a libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_module_SOURCES = $(fuzz_main) tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c

@@ -57,7 +57,8 @@ say_fails() {
 	kind=$1
 	shift
 	if is_violated; then
-		printf 'ok   %-28s fails: %s, %s\n' "$*" "$kind" "$(sed -n 's/^pan:1: .*(\(at depth [0-9]*\)).*/\1/p' report | head -n 1)"
+		printf 'ok   %-28s fails: %s, %s\n' "$*" "$kind" \
+			"$(sed -n 's/^pan:1: .*(\(at depth [0-9]*\)).*/\1/p' report | head -n 1)"
 	else
 		printf 'FAIL %-28s must fail with the assertion of kind %s\n' "$*" "$kind"
 		cat report

@@ -19,11 +19,17 @@ opreport_unit_tests = \
 	tests/unit/test_when
 check_PROGRAMS += $(opreport_unit_tests)
 TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
-	tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_opimport_abi.py tests/unit/test_completion.py tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py
-EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_opimport_abi.py tests/unit/test_completion.py tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py tests/unit/sample_files.py \
-	tests/opreport.xsd
+	tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py \
+	tests/unit/test_ophelp.py tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
+	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py
+EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
+	tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py \
+	tests/unit/test_ophelp.py tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
+	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py \
+	tests/unit/sample_files.py tests/opreport.xsd
 
-opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) $(CMOCKA_LIBS)
+opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) \
+	$(CMOCKA_LIBS)
 
 # Symbols are read anew.
 AM_TESTS_ENVIRONMENT = OPD_CACHE_DIR=; export OPD_CACHE_DIR;
@@ -64,7 +70,8 @@ tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mangle_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_module_file_SOURCES = tests/unit/test_module_file.c
-tests_unit_test_module_file_CPPFLAGS = $(AM_CPPFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_module_file_CPPFLAGS = $(AM_CPPFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) \
+	$(ZSTD_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_module_file_LDADD = $(opreport_test_libs)
 
 tests_unit_test_odb_read_SOURCES = tests/unit/test_odb_read.c tests/unit/sample_writer.h
@@ -83,8 +90,9 @@ tests_unit_test_report_LDADD = $(opreport_test_libs)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
-	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_nr_cpus
+tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=op_sys_openat \
+	-Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat \
+	-Wl,--wrap=op_nr_cpus
 
 
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c

@@ -30,7 +30,8 @@ leaves_out() {
 	shift
 	"$opreport" "$@" >out 2>err
 	rc=$?
-	if [ "$rc" -ne 1 ] || [ -s out ] || [ "$(grep -cF -e "$wanted" err)" -ne 1 ] || [ "$(grep -c '^opreport: No sample found' err)" -ne 1 ] ||
+	if [ "$rc" -ne 1 ] || [ -s out ] || [ "$(grep -cF -e "$wanted" err)" -ne 1 ] ||
+			[ "$(grep -c '^opreport: No sample found' err)" -ne 1 ] ||
 			grep -qv -e '^warning: .*: it is left out' -e '^opreport: No sample found' err; then
 		echo "FAIL: opreport $*: exit $rc, wanted '$wanted'"
 		cat out err
@@ -40,7 +41,8 @@ leaves_out() {
 
 # put_empty FILE: a sample file without samples
 put_empty() {
-	{ printf 'DAE\n\023\0\0\0\004\0\0\0'; head -c 60 /dev/zero; printf '\200\0\0\0\001\0\0\0'; head -c $((24 + 128 * 20)) /dev/zero; } >"$1"
+	{ printf 'DAE\n\023\0\0\0\004\0\0\0'; head -c 60 /dev/zero; printf '\200\0\0\0\001\0\0\0'
+		head -c $((24 + 128 * 20)) /dev/zero; } >"$1"
 }
 
 # gives TEXT ARGUMENT...

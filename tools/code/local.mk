@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Code and sources as text: beside libreport because only what uses it is to be linked with libopcodes.
+# Code and sources as text. A library of its own, so that only its users link libopcodes.
 noinst_LIBRARIES += tools/libcode.a
 tools_libcode_a_SOURCES = \
 	tools/code/core_file.c tools/code/core_file.h \

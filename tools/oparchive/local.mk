@@ -13,6 +13,7 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/store.c tools/oparchive/store.h \
 	tools/oparchive/tell.c
 bin_oparchive_CPPFLAGS = $(AM_CPPFLAGS) $(MD_CFLAGS)
-bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \
+	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/oparchive.1

@@ -20,6 +20,7 @@ bin_opimport_SOURCES = \
 	tools/opimport/session.c \
 	tools/opimport/warn.c
 bin_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
-bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
+bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a libop/libop.a \
+	$(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opimport.1

@@ -5,6 +5,7 @@ bin_opreport_SOURCES = \
 	tools/opreport/options.c tools/opreport/options.h \
 	tools/opreport/xml_options.c tools/opreport/xml_options.h
 bin_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
-bin_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+bin_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) \
+	$(MODULE_LIBS)
 
 dist_man_MANS += doc/opreport.1
