@@ -151,10 +151,7 @@ static int add_named(struct opr_code *code, enum opr_code_kind kind, uint64_t vm
 	return add_line(code, kind, vma, text);
 }
 
-/*
- * Sets the source of an instruction. Neighbours with one file share its string, which is at
- * *previous.
- */
+/* Neighbours with one file share its string, which is at *previous. */
 static void add_source(const struct listing *listing, struct opr_code *code, struct opr_code_line *line, size_t *previous)
 {
 	const char *file;
@@ -169,20 +166,13 @@ static void add_source(const struct listing *listing, struct opr_code *code, str
 	line->file = *previous;
 }
 
-static size_t count_zeros(const uint8_t *bytes, size_t nr_bytes)
+/* How many zero bytes are left out here. */
+static size_t zeros_here(const uint8_t *bytes, size_t nr_bytes)
 {
 	size_t nr_zeros = 0;
 
 	while (nr_zeros < nr_bytes && !bytes[nr_zeros])
 		nr_zeros++;
-	return nr_zeros;
-}
-
-/* How many zero bytes are left out here. */
-static size_t zeros_here(const uint8_t *bytes, size_t nr_bytes)
-{
-	size_t nr_zeros = count_zeros(bytes, nr_bytes);
-
 	if (nr_zeros == nr_bytes)
 		return nr_zeros >= END_ZEROS_MIN ? nr_zeros : 0;
 	return nr_zeros >= ZEROS_MIN ? nr_zeros - nr_zeros % 4 : 0;
@@ -193,9 +183,7 @@ static size_t raw_bytes_per_line(const struct disassemble_info *info)
 	return info->bytes_per_line > 0 ? (size_t)info->bytes_per_line : RAW_BYTES;
 }
 
-/*
- * The raw bytes of one line, in groups in the byte order in which the machine's manual shows them.
- */
+/* The raw bytes of one line, in groups of the machine's byte order. */
 static void add_raw(const struct disassemble_info *info, struct op_text *text, uint64_t vma, size_t nr_bytes, bool is_first)
 {
 	const uint8_t *bytes = (const uint8_t *)info->buffer + (vma - info->buffer_vma);
@@ -313,10 +301,7 @@ static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t v
 
 /* ---- sections ---- */
 
-/*
- * The width of addresses, as objdump has it: the digits of the end and one more, rounded up to
- * fours.
- */
+/* The width of addresses in objdump: the digits of `end` and one, rounded up to fours. */
 static unsigned int columns(const struct opr_code_reader *reader, uint64_t end)
 {
 	unsigned int nr_digits = 0;
@@ -511,9 +496,7 @@ static int add_kernel_names(struct opr_code_names *names, const struct opr_symbo
 	return err;
 }
 
-/*
- * `kernel`: the kernel's symbols, for the names of a core file; NULL: an object file has its own.
- */
+/* `kernel`: symbols for the names of a core file; NULL for an object file. */
 static int init_reader(struct opr_code_reader *reader, const char *path, const struct opr_symbols *kernel,
 		       const struct opr_code_style *style)
 {

@@ -64,10 +64,7 @@ int opr_code_open_core(const char *path, const struct opr_symbols *symbols, cons
 /* How many hexadecimal digits a full address has. */
 unsigned int opr_code_digits(const struct opr_code_reader *reader) OP_NONNULL;
 
-/*
- * The name of the object's format, as objdump shows it ("elf64-x86-64"). Valid as long as the
- * reader.
- */
+/* The format of the object ("elf64-x86-64"). Valid as long as the reader. */
 const char *opr_code_format(const struct opr_code_reader *reader) OP_NONNULL;
 
 /*

@@ -39,36 +39,27 @@ static int add_symbol(struct opr_code_names *names, const asymbol *symbol)
 				  rank_of(symbol));
 }
 
-static long read_table(bfd *abfd, long bytes, long (*read)(bfd *abfd, asymbol **table), asymbol ***ret_table)
+/* HAS_SYMS says nothing of this table: a program at a fixed address may have it, too. */
+static asymbol **read_dynamic(bfd *abfd, long *ret_nr_symbols)
 {
+	long bytes = bfd_get_dynamic_symtab_upper_bound(abfd);
 	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
-	long nr_symbols = table ? read(abfd, table) : 0;
+	long nr_symbols = table ? bfd_canonicalize_dynamic_symtab(abfd, table) : 0;
 
-	*ret_table = table;
-	return nr_symbols > 0 ? nr_symbols : 0;
-}
-
-static long read_static(bfd *abfd, asymbol **table)
-{
-	return bfd_canonicalize_symtab(abfd, table);
-}
-
-static long read_dynamic(bfd *abfd, asymbol **table)
-{
-	return bfd_canonicalize_dynamic_symtab(abfd, table);
+	*ret_nr_symbols = nr_symbols > 0 ? nr_symbols : 0;
+	return table;
 }
 
 int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
 {
-	long static_bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
-	/* HAS_SYMS says nothing of these: a program at a fixed address may have them, too. */
-	long dynamic_bytes = bfd_get_dynamic_symtab_upper_bound(abfd);
-	long nr_symbols = read_table(abfd, static_bytes, read_static, &names->symbols);
-	long nr_dynamic = read_table(abfd, dynamic_bytes, read_dynamic, &names->dynamic);
-	long nr_synthetic =
-		bfd_get_synthetic_symtab(abfd, nr_symbols, names->symbols, nr_dynamic, names->dynamic, &names->synthetic);
+	long nr_symbols = 0, nr_dynamic, nr_synthetic;
+	bool is_damaged = false;
 	int err = 0;
 
+	names->symbols = opr_bfd_read_table(abfd, &nr_symbols, &is_damaged);
+	names->dynamic = read_dynamic(abfd, &nr_dynamic);
+	nr_synthetic =
+		bfd_get_synthetic_symtab(abfd, nr_symbols, names->symbols, nr_dynamic, names->dynamic, &names->synthetic);
 	names->by_section = !(bfd_get_file_flags(abfd) & (EXEC_P | DYNAMIC));
 	for (long i = 0; i < nr_symbols && !err; i++)
 		err = add_symbol(names, names->symbols[i]);

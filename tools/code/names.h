@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Names of addresses in a disassembly: all symbols of an object file, also of data and of its
- * procedure linkage table.
- */
+/* Names of addresses in a disassembly: of code, of data and of the linkage table. */
 #ifndef OPR_CODE_NAMES_H
 #define OPR_CODE_NAMES_H
 
@@ -32,10 +29,7 @@ int opr_code_names_add(struct opr_code_names *names, unsigned int section, uint6
 		       unsigned int rank) OP_NONNULL OP_MUST_CHECK;
 void opr_code_names_sort(struct opr_code_names *names) OP_NONNULL;
 
-/*
- * The last name at or below an address of a section, NULL for memory of the kernel. NULL: there is
- * none.
- */
+/* The last name at or below an address. `section` is NULL for a core file. NULL: none. */
 const struct opr_code_name *opr_code_names_find(const struct opr_code_names *names, const asection *section,
 						uint64_t vma) OP_NONNULL_ARGS(1);
 

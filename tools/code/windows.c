@@ -31,10 +31,7 @@ static struct opr_code_window around(uint64_t vma, uint64_t start, uint64_t end)
 					 end - vma > OPR_CODE_AROUND_BYTES ? vma + OPR_CODE_AROUND_BYTES : end };
 }
 
-/*
- * Windows of the points with a rank below `limit`. Windows become one when a lead would touch the
- * one before.
- */
+/* Merges windows when the lead of one would touch the one before. Uses ranks below `limit`. */
 static size_t make_windows(const struct ranked *points, size_t nr_points, size_t limit, uint64_t start, uint64_t end,
 			   struct opr_code_window *windows)
 {

@@ -17,7 +17,7 @@ struct opr_source_symbol {
 };
 
 struct opr_source {
-	char *name; /* as the debugging information has it */
+	const char *name; /* as the debugging information has it; owned by the report */
 	size_t counts;
 	struct opr_source_line *lines; /* lines with samples, sorted */
 	size_t nr_lines;

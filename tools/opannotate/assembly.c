@@ -69,9 +69,7 @@ static const struct opr_symbol_row *find_row(const struct listing *listing, uint
 	return NULL;
 }
 
-/*
- * True for a label within a function, as assemblers can keep: the code behind it is the function's.
- */
+/* True for a label within a function: the code behind it is the function's. */
 static bool is_within(const struct opr_symbol_row *range, uint64_t vma)
 {
 	return !range->symbol || opr_symbols_find(range->symbols, vma - range->symbol->vma + range->symbol->start) == range->symbol;

@@ -8,14 +8,6 @@
 #define COUNT_WIDTH 6
 #define CLASS_WIDTH (COUNT_WIDTH + 1 + OPR_PERCENT_WIDTH)
 
-static bool any_count(const struct opr_annotate *annotate, const uint64_t *counts)
-{
-	for (size_t i = 0; counts && i < annotate->report->nr_classes; i++)
-		if (counts[i])
-			return true;
-	return false;
-}
-
 void opr_annotate_cells(const struct opr_annotate *annotate, FILE *out, const uint64_t *counts)
 {
 	for (size_t i = 0; i < annotate->report->nr_classes; i++)
@@ -26,8 +18,11 @@ void opr_annotate_cells(const struct opr_annotate *annotate, FILE *out, const ui
 void opr_annotate_counts(const struct opr_annotate *annotate, FILE *out, const uint64_t *counts)
 {
 	int nr_classes = (int)annotate->report->nr_classes;
+	bool any = false;
 
-	if (any_count(annotate, counts)) {
+	for (int i = 0; counts && i < nr_classes; i++)
+		any |= counts[i] != 0;
+	if (any) {
 		opr_annotate_cells(annotate, out, counts);
 		fprintf(out, "%*s :", 2 * (nr_classes - 1), "");
 	} else {

@@ -375,10 +375,7 @@ static int write_code(struct page *page, const struct opr_symbol_row *row)
 
 /* ---- a source ---- */
 
-/*
- * True when a line is near a line with samples or symbols. *next is the first line with samples
- * that may be near.
- */
+/* True near a line with samples or symbols. *next: the first line with samples that may be near. */
 static bool is_near(const struct opr_source *source, unsigned int line, size_t *next)
 {
 	const struct opr_source_symbol *symbol = opr_source_find_symbol(source, line > CONTEXT_LINES ? line - CONTEXT_LINES : 0);

@@ -42,10 +42,7 @@ struct sections {
 	size_t nr_sections;
 };
 
-/*
- * The address of a detail. Without symbols a detail is a position in the file. UINT64_MAX: not in
- * code.
- */
+/* Without symbols a detail is a position in the file. UINT64_MAX: not in code. */
 static uint64_t address_of(const struct sections *sections, const struct opr_symbol_row *row, uint64_t position)
 {
 	if (row->symbol)
@@ -409,10 +406,7 @@ static const char *reason_of_rows(const struct opr_image_code *listing, const st
 	return "they are in no section of code, in zeros, or where more than 16 MiB of large code would have to be shown";
 }
 
-/*
- * Adds the samples of a row that stand beside no instruction to `counts`; `line_counts` is scratch
- * memory.
- */
+/* Adds samples of a row that are beside no instruction; `line_counts` is scratch memory. */
 static void add_unlisted(const struct opr_image_code *listing, const struct opr_symbol_row *row, const struct opr_code *code,
 			 uint64_t *counts, uint64_t *line_counts)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The frame of opannotate's page: its style, and a script that marks a source line and its
- * instructions.
- */
+/* The frame of the page: style, and a script that marks a line and its instructions. */
 #ifndef OPR_ANNOTATE_PAGE_H
 #define OPR_ANNOTATE_PAGE_H
 

@@ -17,45 +17,22 @@
 
 /* ---- one source ---- */
 
-static const uint64_t *counts_of_line(const struct opr_annotate *annotate, const struct opr_source *source, unsigned int line)
-{
-	const struct opr_source_line *found = opr_source_find_line(source, line);
-
-	return found ? &annotate->annotation->counts.values[found->counts] : NULL;
-}
-
-static size_t count_symbols(const struct opr_source *source, const struct opr_source_symbol *first, unsigned int line)
-{
-	size_t nr_symbols = 0;
-
-	while (first + nr_symbols < source->symbols + source->nr_symbols && first[nr_symbols].line == line)
-		nr_symbols++;
-	return nr_symbols;
-}
-
 static void write_line(const struct opr_annotate *annotate, FILE *out, const struct opr_source *source, unsigned int line,
 		       const char *text)
 {
+	const struct opr_source_line *found = opr_source_find_line(source, line);
 	const struct opr_source_symbol *symbols = opr_source_find_symbol(source, line);
-	size_t nr_symbols = count_symbols(source, symbols, line);
+	size_t nr_symbols = 0;
 
-	opr_annotate_counts(annotate, out, counts_of_line(annotate, source, line));
+	while (symbols + nr_symbols < source->symbols + source->nr_symbols && symbols[nr_symbols].line == line)
+		nr_symbols++;
+	opr_annotate_counts(annotate, out, found ? &annotate->annotation->counts.values[found->counts] : NULL);
 	opr_write_escaped_line(out, text);
 	if (nr_symbols) {
 		fputc(' ', out);
 		opr_annotate_symbols(annotate, out, symbols, nr_symbols);
 	}
 	fputc('\n', out);
-}
-
-/* Without the source, the symbols that begin in it are written. */
-static void write_symbols_alone(const struct opr_annotate *annotate, FILE *out, const struct opr_source *source)
-{
-	for (size_t i = 0; i < source->nr_symbols; i++) {
-		opr_annotate_counts(annotate, out, &annotate->report->counts.values[source->symbols[i].row->counts]);
-		opr_annotate_symbols(annotate, out, &source->symbols[i], 1);
-		fputc('\n', out);
-	}
 }
 
 static void write_total(const struct opr_annotate *annotate, FILE *out, const struct opr_source *source)
@@ -69,13 +46,17 @@ static void write_total(const struct opr_annotate *annotate, FILE *out, const st
 	fputs("\n */\n", out);
 }
 
+/* Writes the lines of the source, without a source only the symbols that begin in it. */
 static void write_lines(const struct opr_annotate *annotate, FILE *out, const struct opr_source *source,
 			const struct opr_source_file *file)
 {
 	for (size_t i = 0; i < file->nr_lines; i++)
 		write_line(annotate, out, source, (unsigned int)i + 1, file->lines[i]);
-	if (!file->path)
-		write_symbols_alone(annotate, out, source);
+	for (size_t i = 0; i < source->nr_symbols && !file->path; i++) {
+		opr_annotate_counts(annotate, out, &annotate->report->counts.values[source->symbols[i].row->counts]);
+		opr_annotate_symbols(annotate, out, &source->symbols[i], 1);
+		fputc('\n', out);
+	}
 }
 
 /* ---- files of their own ---- */
@@ -111,10 +92,7 @@ static bool is_ours(int fd, off_t nr_bytes)
 	return ours;
 }
 
-/*
- * 0 when there is no file, or an earlier output; -EEXIST for others: opannotate never replaces a
- * source.
- */
+/* 0: no file, or an earlier output; -EEXIST: another file, which is never replaced. */
 static int check_output(int dir_fd, const char *name, const struct opr_source_file *file)
 {
 	int fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);

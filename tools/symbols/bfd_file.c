@@ -19,9 +19,7 @@ static bfd_error_handler_type libbfd_handler;
 static char message[MESSAGE_BYTES];
 static bool listens;
 
-/*
- * Only libbfd's handler knows its formats, and it writes to stderr, which is a variable in glibc.
- */
+/* Only libbfd's own handler knows its formats. It writes to stderr, a variable in glibc. */
 static void keep_message(const char *format, va_list args)
 {
 	FILE *old = stderr, *stream = listens && !*message ? fmemopen(message, sizeof(message) - 1, "w") : NULL;

@@ -41,9 +41,7 @@ asymbol **opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged) 
 /* The name of a symbol. NULL: the file's table of names does not have it. */
 const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
 
-/*
- * Forgets what libbfd reported, and keeps its next message. libbfd never writes to stderr itself.
- */
+/* Forgets the message of libbfd and keeps the next one. None goes to stderr. */
 void opr_bfd_listen(void);
 
 /* The first message since opr_bfd_listen, valid until the next call of it. NULL: there was none. */

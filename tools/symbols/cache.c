@@ -101,10 +101,7 @@ static uint64_t to_ns(struct timespec time)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/*
- * Other users could make a file with the build-id and size of another one, and put other symbols in
- * it.
- */
+/* Other users could make a file with the same build-id and size and other symbols. */
 static bool is_trusted(const struct stat *st)
 {
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));

@@ -9,10 +9,12 @@
 
 /* ---- short spellings of the standard library ---- */
 
-/* A longer spelling stands before its prefixes. */
-static const struct {
+struct spelling {
 	const char *from, *to;
-} spellings[] = {
+};
+
+/* A longer spelling stands before its prefixes. */
+static const struct spelling spellings[] = {
 	{ "std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string" },
 	{ "std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >", "std::wstring" },
 	{ "std::basic_string_view<char, std::char_traits<char> >", "std::string_view" },
@@ -28,7 +30,11 @@ static const struct {
 };
 
 /* Inline namespaces, which only name the ABI. */
-static const char *const abi_namespaces[] = { "std::__cxx11::", "std::__1::", "std::__8::" };
+static const struct spelling namespaces[] = {
+	{ "std::__cxx11::", "std::" },
+	{ "std::__1::", "std::" },
+	{ "std::__8::", "std::" },
+};
 
 /* Default arguments of containers, which are dropped unless they are the first argument. */
 static const char *const default_arguments[] = {
@@ -45,38 +51,18 @@ static bool is_word_start(const char *name, const char *at)
 	return at == name || (!isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != ':');
 }
 
-static char *shorten_namespaces(const char *name)
-{
-	struct op_text text = { 0 };
-
-	for (const char *c = name; *c;) {
-		size_t skipped = 0;
-
-		for (size_t i = 0; i < op_array_size(abi_namespaces) && !skipped; i++)
-			if (is_word_start(name, c) && begins_with(c, abi_namespaces[i]))
-				skipped = strlen(abi_namespaces[i]);
-		if (skipped) {
-			op_text_add(&text, "std::");
-			c += skipped;
-		} else {
-			op_text_add_char(&text, *c++);
-		}
-	}
-	return op_text_steal(&text);
-}
-
-static char *replace_spellings(const char *name)
+static char *replace_spellings(const char *name, const struct spelling *table, size_t nr_spellings)
 {
 	struct op_text text = { 0 };
 
 	for (const char *c = name; *c;) {
 		size_t i = 0;
 
-		while (i < op_array_size(spellings) && !(is_word_start(name, c) && begins_with(c, spellings[i].from)))
+		while (i < nr_spellings && !(is_word_start(name, c) && begins_with(c, table[i].from)))
 			i++;
-		if (i < op_array_size(spellings)) {
-			op_text_add(&text, spellings[i].to);
-			c += strlen(spellings[i].from);
+		if (i < nr_spellings) {
+			op_text_add(&text, table[i].to);
+			c += strlen(table[i].from);
 		} else {
 			op_text_add_char(&text, *c++);
 		}
@@ -137,8 +123,8 @@ static char *drop_defaults(const char *name)
 
 char *opr_demangle_simplify(const char *name)
 {
-	char *spaces = shorten_namespaces(name);
-	char *spelled = spaces ? replace_spellings(spaces) : NULL;
+	char *spaces = replace_spellings(name, namespaces, op_array_size(namespaces));
+	char *spelled = spaces ? replace_spellings(spaces, spellings, op_array_size(spellings)) : NULL;
 	char *simple = spelled ? drop_defaults(spelled) : NULL;
 
 	free(spaces);

@@ -13,15 +13,10 @@ enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART }
  */
 bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Shortens a demangled C++ name: std::string, std::vector<int> without its allocator. Freed by the
- * caller.
- */
+/* Shortens a demangled C++ name, as to std::vector<int>. Freed by the caller. */
 char *opr_demangle_simplify(const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The value of --demangle, for an option table (option_table.h): `field` is an enum opr_demangle.
- */
+/* For option_table.h: the value of --demangle; `field` is an enum opr_demangle. */
 int opr_take_demangle(void *field, const char *value);
 
 #endif

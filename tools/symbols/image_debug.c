@@ -47,10 +47,7 @@ static enum opr_symbol_state state_of_search(enum opr_image_state found)
 	return OPR_SYMBOLS_NOT_FOUND;
 }
 
-/*
- * True when the file is the one that ran: it has the same build-id or, when none is known, the same
- * mtime.
- */
+/* True when the file that ran has the same build-id, else the same mtime. */
 static bool is_same_file(const struct op_dcookie_row *row, const char *build_id, const char *path)
 {
 	struct stat st;
@@ -81,10 +78,7 @@ static char *name_found_file(const struct opr_archive *archive, const char *imag
 	return strdup(home ? home : opr_archive_strip(archive, debug_file));
 }
 
-/*
- * Debugging information of the object itself comes first, then its debug file, then its other
- * symbols.
- */
+/* First its own debugging information, then its debug file, then its other symbols. */
 static int set_object_state(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
 {
 	bool is_own = object->symbols == OPR_OBJECT_DEBUG || !object->debug_file;

@@ -207,25 +207,20 @@ static bool is_kallsyms_path(const char *path)
 	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
 }
 
-/* For modules, and for objects of other machines. */
-static void read_object_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS])
-{
-	struct opr_object object = { 0 };
-
-	if (!opr_object_look(&object, path, NULL, NULL, false))
-		memcpy(digits, object.build_id, sizeof(object.build_id));
-	opr_object_free(&object);
-}
-
 void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])
 {
+	struct opr_object object = { 0 };
 	struct stat st;
 
 	digits[0] = '\0';
-	if (is_kallsyms_path(path))
+	if (is_kallsyms_path(path)) {
 		read_kernel_build_id(path, digits);
-	else if (opr_elf_build_id(path, digits, &st) == -ENODATA)
-		read_object_build_id(path, digits);
+	/* a module, or of another machine */
+	} else if (opr_elf_build_id(path, digits, &st) == -ENODATA) {
+		if (!opr_object_look(&object, path, NULL, NULL, false))
+			memcpy(digits, object.build_id, sizeof(object.build_id));
+		opr_object_free(&object);
+	}
 }
 
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)

@@ -48,10 +48,7 @@ char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
 /* True for /proc/kallsyms. */
 bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
 
-/*
- * The path of another kernel file below the root that `kallsyms`, a path, is in. Freed by the
- * caller; NULL: no memory.
- */
+/* `path` below the root that the path `kallsyms` has. Freed by the caller; NULL: no memory. */
 #define OPR_KERNEL_NOTES "/sys/" OP_KERNEL_NOTES
 #define OPR_KERNEL_CORE	 "/proc/kcore"
 char *opr_beside_kallsyms(const char *kallsyms, const char *path) OP_NONNULL OP_MUST_CHECK;
@@ -64,10 +61,7 @@ char *opr_beside_kallsyms(const char *kallsyms, const char *path) OP_NONNULL OP_
  */
 int opr_elf_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS], struct stat *ret_st) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The build-id of any object file, or of the kernel that /proc/kallsyms lists; "" when it cannot be
- * read.
- */
+/* The build-id of any object file, or of the kernel for /proc/kallsyms; "": not readable. */
 void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS]) OP_NONNULL;
 
 /*

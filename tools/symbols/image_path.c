@@ -128,10 +128,7 @@ static int list_modules_below(struct opr_finder *finder, const char *root, const
 	return err == -ENOMEM ? err : 0;
 }
 
-/*
- * Adds the modules of the archive, else of the running kernel. Done once, when a module is not
- * found elsewhere.
- */
+/* Adds the modules of the archive, else of the running kernel; once, when it is needed. */
 static int list_modules(struct opr_finder *finder)
 {
 	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
@@ -154,15 +151,11 @@ static int list_modules(struct opr_finder *finder)
 
 /* ---- finding ---- */
 
-static bool same_module_char(char wanted, char have)
-{
-	return wanted == have || (wanted == '_' && (have == '-' || have == ','));
-}
-
+/* In the name of a module _ may stand for - or a comma. */
 static bool is_module_file(const char *base, const char *wanted)
 {
 	for (; *wanted; wanted++, base++)
-		if (!*base || !same_module_char(*wanted, *base))
+		if (*base != *wanted && (*wanted != '_' || (*base != '-' && *base != ',')))
 			return false;
 	return opr_is_module_suffix(base);
 }
@@ -243,10 +236,7 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	return 0;
 }
 
-/*
- * The first file with the name of a module, with `by_build_id` the first that also has its
- * build-id.
- */
+/* The first file with the name and, with `by_build_id`, the build-id of a module. */
 static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity,
 						bool by_build_id)
 {
@@ -340,14 +330,22 @@ static int find_file(struct opr_finder *finder, const struct op_image_name *imag
 	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
 }
 
-/* True when the archive says that the image was absent; *ret_state says why. */
+/*
+ * Why the archive does not have an image: a word for the state, and maybe the other kernel. NULL:
+ * not known.
+ */
+static const char *absence(const struct opr_finder *finder, const char *name)
+{
+	return finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+}
+
 static bool was_absent(const struct opr_finder *finder, const char *name, enum opr_image_state *ret_state)
 {
-	const char *word = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+	const char *fact = absence(finder, name);
+	size_t length = fact ? strcspn(fact, " ") : 0;
 
-	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; word && state <= OPR_IMAGE_AMBIGUOUS; state++) {
-		if (strlen(state_words[state]) != strcspn(word, " ") ||
-		    strncmp(word, state_words[state], strlen(state_words[state])))
+	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; fact && state <= OPR_IMAGE_AMBIGUOUS; state++) {
+		if (strlen(state_words[state]) != length || strncmp(fact, state_words[state], length))
 			continue;
 		*ret_state = state;
 		return true;
@@ -374,27 +372,19 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
-/* The fact in the archive is the word for the state, a blank, and the other kernel. */
-static char *other_kernel_of_home(const struct opr_finder *finder, const char *name)
-{
-	const char *fact = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
-	const char *blank = fact ? strchr(fact, ' ') : NULL;
-
-	return blank ? strdup(blank + 1) : NULL;
-}
-
 char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
 {
 	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
 	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
-	char digits[OP_BUILD_ID_DIGITS] = "", *path = other_kernel_of_home(finder, name), *text = NULL;
+	const char *fact = absence(finder, name), *blank = fact ? strchr(fact, ' ') : NULL;
+	char digits[OP_BUILD_ID_DIGITS] = "", *path = NULL, *text = NULL;
 
-	if (path)
-		return path;
-	if (is_module)
-		path = file ? strdup(file->path) : NULL;
-	else
+	if (blank)
+		return strdup(blank + 1);
+	if (!is_module)
 		path = add_root(finder, identity->path, identity->path_length);
+	else if (file)
+		path = strdup(file->path);
 	if (path)
 		opr_build_id_at(path, digits);
 	if (asprintf(&text, "%s %s",
@@ -405,15 +395,6 @@ char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 		text = NULL;
 	free(path);
 	return text;
-}
-
-static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
-{
-	char *other = opr_finder_other_kernel(finder, name, identity);
-
-	opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.",
-		 identity->path[0] != '/' ? "module" : "kernel", identity->build_id, other ? other : "another one is there", name);
-	free(other);
 }
 
 static void warn_of_another(const char *name, const struct opr_identity *identity)
@@ -429,6 +410,8 @@ static void warn_of_another(const char *name, const struct opr_identity *identit
 void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name,
 		     const struct opr_identity *identity)
 {
+	char *other;
+
 	switch (state) {
 	case OPR_IMAGE_FOUND:
 	case OPR_IMAGE_HAS_NO_FILE:
@@ -443,7 +426,11 @@ void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state
 		warn_of_another(name, identity);
 		break;
 	case OPR_IMAGE_OTHER_KERNEL:
-		warn_of_other_kernel(finder, name, identity);
+		other = opr_finder_other_kernel(finder, name, identity);
+		opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.",
+			 identity->path[0] != '/' ? "module" : "kernel", identity->build_id,
+			 other ? other : "another one is there", name);
+		free(other);
 		break;
 	case OPR_IMAGE_AMBIGUOUS:
 		opr_warn("%s matches more than one file: no symbols of it are shown", name);

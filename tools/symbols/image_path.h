@@ -67,10 +67,7 @@ void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state
 
 void opr_finder_free(struct opr_finder *finder);
 
-/*
- * True when the image is JIT code that has an object file: an anonymous region whose name is a
- * path.
- */
+/* True for JIT code with an object file: an anonymous region whose name is a path. */
 bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
 #endif

@@ -20,10 +20,7 @@ struct opr_lines;
 int opr_lines_open(const char *path, const char *name, const char *root,
 		   struct opr_lines **ret_lines) OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
-/*
- * Source file and line of an address. False: not known. *ret_file is valid until the lines are
- * closed.
- */
+/* False: the line is not known. *ret_file is valid until the lines are closed. */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
 
 /*

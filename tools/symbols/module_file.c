@@ -20,26 +20,31 @@
 
 struct unpacking {
 	int from, to;
-	bool ended;             /* the stream ended; another one may follow */
-	size_t at, nr_in;       /* next byte and number of bytes in `in` */
-	size_t nr_out;          /* bytes in `out` */
+	bool ended;       /* the stream ended; another one may follow */
+	size_t at, nr_in; /* next byte and number of bytes in `in` */
+	size_t nr_out;    /* bytes in `out` */
 	uint64_t nr_written;
+	union {
+		z_stream gzip;
+		lzma_stream xz;
+		ZSTD_DStream *zstd;
+	} stream; /* all 0 at first, as each of them must be */
 	uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
 struct format {
 	const char *suffix;
-	/* true: a stream begins with these bytes */
-	bool (*is_magic)(const uint8_t bytes[MAGIC_BYTES]);
-	/* zeros between two streams come in groups of this size; 0: there are none */
-	size_t padding_bytes;
+	bool (*is_magic)(const uint8_t bytes[MAGIC_BYTES]); /* a stream begins with these bytes */
+	size_t padding_bytes; /* zeros between streams come in groups, up to MAGIC_BYTES; 0: none */
+	/* Begins the first stream, or another one. 0 or -errno. */
+	int (*begin)(struct unpacking *unpacking, bool again);
 	/*
-	 * Decodes from in[at], sets `at` and `nr_out`, and at the end of the stream `ended`. 0 or
+	 * Decodes from in[at]; sets `at`, `nr_out` and, at the end of the stream, `ended`. 0 or
 	 * -errno.
 	 */
-	int (*step)(struct unpacking *unpacking, void *stream);
-	int (*reset)(void *stream); /* before the next stream; NULL: not needed */
-	int (*unpack)(const struct format *format, struct unpacking *unpacking);
+	int (*step)(struct unpacking *unpacking);
+	/* Frees the stream, also after `begin` failed. */
+	void (*end)(struct unpacking *unpacking);
 };
 
 /* Reads until `in` has nr_wanted bytes or the file ends. */
@@ -74,20 +79,13 @@ static int write_out(struct unpacking *unpacking)
 	return op_sys_write_all(unpacking->to, unpacking->out, unpacking->nr_out);
 }
 
-static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
-{
-	while (nr_bytes && !*bytes) {
-		bytes++;
-		nr_bytes--;
-	}
-	return !nr_bytes;
-}
-
 static int skip_padding(struct unpacking *unpacking, size_t nr_bytes)
 {
+	static const uint8_t zeros[MAGIC_BYTES];
 	int err = fill(unpacking, nr_bytes);
 
-	while (!err && unpacking->nr_in - unpacking->at >= nr_bytes && is_zero(unpacking->in + unpacking->at, nr_bytes)) {
+	while (!err && unpacking->nr_in - unpacking->at >= nr_bytes &&
+	       !memcmp(unpacking->in + unpacking->at, zeros, nr_bytes)) {
 		unpacking->at += nr_bytes;
 		err = fill(unpacking, nr_bytes);
 	}
@@ -106,7 +104,7 @@ static int find_next(const struct format *format, struct unpacking *unpacking, b
 	return err;
 }
 
-static int unpack_stream(const struct format *format, struct unpacking *unpacking, void *stream)
+static int unpack_stream(const struct format *format, struct unpacking *unpacking)
 {
 	int err = 0;
 
@@ -114,33 +112,47 @@ static int unpack_stream(const struct format *format, struct unpacking *unpackin
 	while (!err && !unpacking->ended) {
 		err = fill(unpacking, 1);
 		if (!err)
-			err = format->step(unpacking, stream);
+			err = format->step(unpacking);
 		if (!err)
 			err = write_out(unpacking);
 	}
 	return err;
 }
 
-static int unpack_streams(const struct format *format, struct unpacking *unpacking, void *stream)
+static int unpack_streams(const struct format *format, struct unpacking *unpacking)
 {
-	bool more = false;
+	bool again = false;
 	int err;
 
 	do {
-		err = unpack_stream(format, unpacking, stream);
+		err = format->begin(unpacking, again);
 		if (!err)
-			err = find_next(format, unpacking, &more);
-		if (!err && more && format->reset)
-			err = format->reset(stream);
-	} while (!err && more);
+			err = unpack_stream(format, unpacking);
+		if (!err)
+			err = find_next(format, unpacking, &again);
+	} while (!err && again);
+	format->end(unpacking);
 	return err;
 }
 
 /* ---- the formats ---- */
 
-static int step_gzip(struct unpacking *unpacking, void *stream)
+/* RFC 1952, section 2.3.1. */
+static bool is_gzip(const uint8_t bytes[MAGIC_BYTES])
 {
-	z_stream *z = stream;
+	return !memcmp(bytes, "\x1f\x8b\x08", 3);
+}
+
+static int begin_gzip(struct unpacking *unpacking, bool again)
+{
+	z_stream *z = &unpacking->stream.gzip;
+
+	return (again ? inflateReset(z) : inflateInit2(z, GZIP_WINDOW_AND_CRC)) == Z_OK ? 0 : -ENOMEM;
+}
+
+static int step_gzip(struct unpacking *unpacking)
+{
+	z_stream *z = &unpacking->stream.gzip;
 	int status;
 
 	z->next_in = unpacking->in + unpacking->at;
@@ -154,31 +166,27 @@ static int step_gzip(struct unpacking *unpacking, void *stream)
 	return status == Z_OK || status == Z_STREAM_END ? 0 : status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-/* RFC 1952, section 2.3.1. */
-static bool is_gzip(const uint8_t bytes[MAGIC_BYTES])
+static void end_gzip(struct unpacking *unpacking)
 {
-	return !memcmp(bytes, "\x1f\x8b\x08", 3);
+	inflateEnd(&unpacking->stream.gzip);
 }
 
-static int reset_gzip(void *stream)
+/* The .xz file format, section 2.1.1.1. */
+static bool is_xz(const uint8_t bytes[MAGIC_BYTES])
 {
-	return inflateReset(stream) == Z_OK ? 0 : -EBADMSG;
+	static const uint8_t magic[MAGIC_BYTES] = { 0xfd, '7', 'z', 'X', 'Z', 0 };
+
+	return !memcmp(bytes, magic, sizeof(magic));
 }
 
-static int unpack_gzip(const struct format *format, struct unpacking *unpacking)
+static int begin_xz(struct unpacking *unpacking, bool again OP_UNUSED)
 {
-	z_stream stream = { 0 };
-	int err = inflateInit2(&stream, GZIP_WINDOW_AND_CRC) == Z_OK ? 0 : -ENOMEM;
-
-	if (!err)
-		err = unpack_streams(format, unpacking, &stream);
-	inflateEnd(&stream);
-	return err;
+	return lzma_stream_decoder(&unpacking->stream.xz, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
 }
 
-static int step_xz(struct unpacking *unpacking, void *stream)
+static int step_xz(struct unpacking *unpacking)
 {
-	lzma_stream *xz = stream;
+	lzma_stream *xz = &unpacking->stream.xz;
 	lzma_ret status;
 
 	xz->next_in = unpacking->in + unpacking->at;
@@ -194,40 +202,9 @@ static int step_xz(struct unpacking *unpacking, void *stream)
 	return status == LZMA_OK || status == LZMA_STREAM_END ? 0 : -EBADMSG;
 }
 
-/* The .xz file format, section 2.1.1.1. */
-static bool is_xz(const uint8_t bytes[MAGIC_BYTES])
+static void end_xz(struct unpacking *unpacking)
 {
-	static const uint8_t magic[MAGIC_BYTES] = { 0xfd, '7', 'z', 'X', 'Z', 0 };
-
-	return !memcmp(bytes, magic, sizeof(magic));
-}
-
-static int reset_xz(void *stream)
-{
-	return lzma_stream_decoder(stream, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
-}
-
-static int unpack_xz(const struct format *format, struct unpacking *unpacking)
-{
-	lzma_stream stream = LZMA_STREAM_INIT;
-	int err = reset_xz(&stream);
-
-	if (!err)
-		err = unpack_streams(format, unpacking, &stream);
-	lzma_end(&stream);
-	return err;
-}
-
-static int step_zstd(struct unpacking *unpacking, void *stream)
-{
-	ZSTD_inBuffer in = { .src = unpacking->in, .size = unpacking->nr_in, .pos = unpacking->at };
-	ZSTD_outBuffer out = { .dst = unpacking->out, .size = CHUNK_BYTES };
-	size_t result = ZSTD_decompressStream(stream, &out, &in);
-
-	unpacking->at = in.pos;
-	unpacking->nr_out = out.pos;
-	unpacking->ended = !result;
-	return ZSTD_isError(result) ? -EBADMSG : 0;
+	lzma_end(&unpacking->stream.xz);
 }
 
 /* RFC 8878, sections 3.1.1 and 3.1.2: a frame, or one to be skipped. */
@@ -236,19 +213,34 @@ static bool is_zstd(const uint8_t bytes[MAGIC_BYTES])
 	return !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) || ((bytes[0] & 0xf0) == 0x50 && !memcmp(bytes + 1, "\x2a\x4d\x18", 3));
 }
 
-static int unpack_zstd(const struct format *format, struct unpacking *unpacking)
+static int begin_zstd(struct unpacking *unpacking, bool again)
 {
-	ZSTD_DStream *stream = ZSTD_createDStream();
-	int err = stream ? unpack_streams(format, unpacking, stream) : -ENOMEM;
+	if (!again)
+		unpacking->stream.zstd = ZSTD_createDStream();
+	return unpacking->stream.zstd ? 0 : -ENOMEM;
+}
 
-	ZSTD_freeDStream(stream);
-	return err;
+static int step_zstd(struct unpacking *unpacking)
+{
+	ZSTD_inBuffer in = { .src = unpacking->in, .size = unpacking->nr_in, .pos = unpacking->at };
+	ZSTD_outBuffer out = { .dst = unpacking->out, .size = CHUNK_BYTES };
+	size_t result = ZSTD_decompressStream(unpacking->stream.zstd, &out, &in);
+
+	unpacking->at = in.pos;
+	unpacking->nr_out = out.pos;
+	unpacking->ended = !result;
+	return ZSTD_isError(result) ? -EBADMSG : 0;
+}
+
+static void end_zstd(struct unpacking *unpacking)
+{
+	ZSTD_freeDStream(unpacking->stream.zstd);
 }
 
 static const struct format formats[] = {
-	{ SUFFIX ".gz", is_gzip, 0, step_gzip, reset_gzip, unpack_gzip },
-	{ SUFFIX ".xz", is_xz, 4, step_xz, reset_xz, unpack_xz },
-	{ SUFFIX ".zst", is_zstd, 0, step_zstd, NULL, unpack_zstd },
+	{ SUFFIX ".gz", is_gzip, 0, begin_gzip, step_gzip, end_gzip },
+	{ SUFFIX ".xz", is_xz, 4, begin_xz, step_xz, end_xz },
+	{ SUFFIX ".zst", is_zstd, 0, begin_zstd, step_zstd, end_zstd },
 };
 
 /* ---- by name ---- */
@@ -287,7 +279,7 @@ static int unpack(const struct format *format, int from)
 	if (!err) {
 		unpacking->from = from;
 		unpacking->to = fd;
-		err = format->unpack(format, unpacking);
+		err = unpack_streams(format, unpacking);
 	}
 	if (!err && lseek(fd, 0, SEEK_SET) < 0)
 		err = -errno;

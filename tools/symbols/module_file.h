@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Files of kernel modules: "fuse.ko", or compressed "fuse.ko.gz", "fuse.ko.xz" and "fuse.ko.zst".
- */
+/* Files of kernel modules, "fuse.ko", also with ".gz", ".xz" or ".zst" behind it. */
 #ifndef OPR_MODULE_FILE_H
 #define OPR_MODULE_FILE_H
 

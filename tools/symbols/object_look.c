@@ -13,10 +13,7 @@ struct request {
 	bool probe;
 };
 
-/*
- * What the child writes. Behind it are the two names with their NUL bytes, then the damage if there
- * is any.
- */
+/* The child writes this, the two names with their NUL bytes, and the damage, if any. */
 struct answer {
 	uint32_t symbols, debug_symbols;
 	char build_id[OP_BUILD_ID_DIGITS];
@@ -93,9 +90,7 @@ static int copy_string(const char *bytes, uint64_t nr_bytes, char **ret_string)
 	return *ret_string ? 0 : -ENOMEM;
 }
 
-/*
- * A child that failed had flushed its answer; only the damage is missing, and that is its failure.
- */
+/* A child that failed behind its answer met the damage: its failure is the damage. */
 static int copy_damage(struct opr_object *object, const struct opr_child_result *result, const char *damage)
 {
 	const char *text = result->err ? opr_child_reason(result->err) : damage;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * What an object file has: symbols, build-id, debug file. A child process (tools/common/child.h)
- * reads it.
- */
+/* What an object file has. A child process (tools/common/child.h) reads it. */
 #ifndef OPR_OBJECT_LOOK_H
 #define OPR_OBJECT_LOOK_H
 

@@ -38,28 +38,19 @@ struct opr_pack {
 	uint64_t nr_bytes; /* of the file */
 };
 
-/*
- * Opens the file at fd, which it closes in any case. 0; -EBADMSG: damaged, or another kind of file;
- * another -errno.
- */
+/* Opens the file at fd and closes fd. 0; -EBADMSG: damaged, or no pack; another -errno. */
 int opr_pack_open(struct opr_pack *pack, int fd) OP_NONNULL OP_MUST_CHECK;
 
 /* The row of a name; NULL: none. */
 const struct opr_pack_row *opr_pack_find(const struct opr_pack *pack, const char *name) OP_NONNULL;
 
-/*
- * The bytes of an entry, in the mapping. 0; -EBADMSG: damaged. Several threads may call this at a
- * time.
- */
+/* The bytes of an entry, in the mapping. 0; -EBADMSG: damaged. Any thread. */
 int opr_pack_get(const struct opr_pack *pack, const struct opr_pack_row *row, const char **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* True when the file lost pages since it was opened: what was read before is not valid. */
 bool opr_pack_is_broken(const struct opr_pack *pack) OP_NONNULL;
 
-/*
- * Closes the pack. opr_pack_leave keeps the mapping, and with it the entries, until the process
- * ends.
- */
+/* Closes the pack; opr_pack_leave keeps the entries until the process ends. */
 void opr_pack_close(struct opr_pack *pack);
 void opr_pack_leave(struct opr_pack *pack);
 
@@ -69,9 +60,7 @@ struct opr_pack_writer {
 	uint64_t at;
 	struct opr_pack_row *rows;
 	size_t nr_rows, capacity;
-	/*
-	 * rows that are not from another pack: the first ones, sorted; 0: no other pack was merged
-	 */
+	/* the first rows, sorted, are not from another pack; 0: none was merged */
 	size_t nr_own;
 	struct op_text names;
 };
@@ -83,16 +72,10 @@ void opr_pack_writer_begin(struct opr_pack_writer *writer, int fd) OP_NONNULL;
 int opr_pack_writer_add(struct opr_pack_writer *writer, const char *name, const char *bytes,
 			size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * After the own entries: adds those of another pack whose names are new, without damaged ones. 0,
- * or -errno as before.
- */
+/* After the last own entry: adds undamaged entries of a pack whose names are new. 0 or -errno. */
 int opr_pack_writer_merge(struct opr_pack_writer *writer, const struct opr_pack *pack) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Writes rows, names and foot, unless `err` is an error from before, and closes the file. 0, `err`,
- * or another -errno.
- */
+/* Finishes the file unless `err` is an error, and closes it. 0, `err`, or another -errno. */
 int opr_pack_writer_end(struct opr_pack_writer *writer, int err) OP_NONNULL;
 
 #endif

@@ -24,10 +24,7 @@ struct record {
 	uint64_t nr_bytes;
 };
 
-/*
- * One child and the thread that reads from it. The children share `next`, the first job that none
- * has begun.
- */
+/* A child and the thread that reads from it. The children share `next`. */
 struct share {
 	struct opr_symbol_job *jobs;
 	size_t nr_jobs;
@@ -213,24 +210,18 @@ static void get_cached(void *arg)
 	}
 }
 
-static int get_all_cached(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs)
-{
-	struct lookup lookup = { .cache = cache, .jobs = jobs, .nr_jobs = nr_jobs };
-
-	op_run_threads(op_min_u64(op_nr_cpus(), nr_jobs / JOBS_OF_THREAD), get_cached, &lookup);
-	return lookup.nr_failed ? -ENOMEM : 0;
-}
-
 int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
 {
 	struct opr_symbol_cache cache;
+	struct lookup lookup = { .cache = &cache, .jobs = jobs, .nr_jobs = nr_jobs };
 	size_t nr_open;
 	int err;
 
 	if (!nr_jobs)
 		return 0;
 	opr_symbol_cache_open(&cache);
-	err = get_all_cached(&cache, jobs, nr_jobs);
+	op_run_threads(op_min_u64(op_nr_cpus(), nr_jobs / JOBS_OF_THREAD), get_cached, &lookup);
+	err = lookup.nr_failed ? -ENOMEM : 0;
 	while (!err && (nr_open = count_open(jobs, nr_jobs))) {
 		err = run_round(&cache, jobs, nr_jobs, nr_open);
 		if (!err && count_open(jobs, nr_jobs) == nr_open)

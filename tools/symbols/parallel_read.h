@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Reads the symbols of many images: from the cache, else in child processes (tools/common/child.h),
- * one for each CPU.
- */
+/* Reads the symbols of many images: from the cache, else in a child process per CPU. */
 #ifndef OPR_SYMBOL_JOBS_H
 #define OPR_SYMBOL_JOBS_H
 

@@ -23,10 +23,7 @@ static bool is_boring_name(const char *name)
 	return !strncmp(name, ".L", 2);
 }
 
-/*
- * The section of `image` that a symbol of the image or of its debug file lies in. NULL: not a
- * symbol of code.
- */
+/* The section of the image that a symbol, maybe of its debug file, is in. NULL: no code. */
 static asection *section_of(bfd *image, const asymbol *symbol)
 {
 	asection *section = symbol->section;
@@ -71,15 +68,6 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 
 /* ---- the table ---- */
 
-static uint64_t greatest_start(const struct opr_symbols *symbols)
-{
-	uint64_t greatest = 0;
-
-	for (size_t i = 0; i < symbols->nr_symbols; i++)
-		greatest = op_max_u64(greatest, symbols->symbols[i].start);
-	return greatest;
-}
-
 static int add_sections(struct opr_symbols *symbols, bfd *image, const struct opr_symbol_options *options)
 {
 	asection *text = bfd_get_section_by_name(image, ".text");
@@ -100,14 +88,15 @@ static int add_sections(struct opr_symbols *symbols, bfd *image, const struct op
 static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
 			const struct opr_symbol_options *options)
 {
-	uint64_t file_bytes = bfd_get_file_size(image), greatest;
+	uint64_t file_bytes = bfd_get_file_size(image), greatest = 0;
 	int err = add_sections(symbols, image, options);
 
 	for (long i = 0; i < nr_symbols && !err; i++)
 		err = add_symbol(symbols, image, table[i], options);
 	if (err)
 		return err;
-	greatest = greatest_start(symbols);
+	for (size_t i = 0; i < symbols->nr_symbols; i++)
+		greatest = op_max_u64(greatest, symbols->symbols[i].start);
 	opr_symbols_finish(symbols, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
 	return options->by_address ? 0 : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }

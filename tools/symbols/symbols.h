@@ -69,10 +69,7 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
  */
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
 
-/*
- * The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file to read them from;
- * another -errno.
- */
+/* The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file; another -errno. */
 int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code,
 		     size_t *ret_nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
@@ -80,9 +77,7 @@ void opr_symbols_free(struct opr_symbols *symbols);
 
 /* ---- for readers (read.h) ---- */
 
-/*
- * Adds a symbol whose start, vma, name, section and rank are set. The name is copied. 0 or -ENOMEM.
- */
+/* Adds a symbol with start, vma, name (copied), section and rank. 0 or -ENOMEM. */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;
 
 /* The rank of a name. */
