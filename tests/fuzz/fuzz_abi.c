@@ -13,7 +13,7 @@
 #include "libop/odb/abi.h"
 #include "libop/base/sys.h"
 #include "tests/fuzz/fuzz_log.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/opimport.h"
 
 #define ABI  "abi"
 #define FROM "from"

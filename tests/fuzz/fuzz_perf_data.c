@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/opimport/import.h"
 #include "libop/perf/data_open.h"
+#include "tools/opimport/event_match.h"
 #include "libop/session/ledger_file.h"
 #include "libop/perf/record.h"
 
@@ -95,7 +95,7 @@ static void check_events(const struct op_perf_data *data)
 	struct op_event_list list = { .events = NULL };
 	struct op_ibs_cpu cpu;
 
-	fuzz_check(!opi_import_events(events, op_perf_data_features(data), NULL, &cpu, &list));
+	fuzz_check(!opi_events_match(events, op_perf_data_features(data), NULL, &cpu, &list));
 	fuzz_check(list.nr_opened == events->nr_events && list.nr_events <= OP_SESSION_LEDGER_EVENTS_MAX);
 	for (size_t i = 1; i < list.nr_events; i++)
 		fuzz_check(list.events[i].role == OP_EVENT_MEMORY || list.events[i].count != list.events[i - 1].count ||

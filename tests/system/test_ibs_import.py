@@ -178,7 +178,7 @@ def check_cpu(box, rng, cpu, nr, functions, image):
     result = opimport(box, what, path)
     nr_cut = reasons[0]["cut short"] + reasons[1]["cut short"]
     require(result.rc == bool(nr_cut), "%s: %d: %s" % (what, result.rc, result.err))
-    require(not nr_cut or "%12d records that do not hold what they should\n" % nr_cut in result.out, result.out)
+    require(not nr_cut or "%12d damaged records\n" % nr_cut in result.out, result.out)
     check_reasons(result.out, reasons, what)
     compare_events(counts_of_report(report_of(box, what), numbers_of_names()), events, what)
     check_memory(json.loads(box.opreport("session:" + what, "--mem", "--format=json")), memory, what)

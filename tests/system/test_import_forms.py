@@ -255,7 +255,7 @@ def check_late_mapping(box, samples, mapping):
         with open(os.path.join(directory, name), "wb") as out:
             out.write(content)
     result = opimport(box, "--session-dir=" + box.session, "-o", "disordered", directory)
-    require(result.rc == 1 and "1 records came when younger ones had been counted: samples may be on wrong images" in result.err,
+    require(result.rc == 1 and "1 records came after younger ones were counted: samples may be on wrong images" in result.err,
             "%d: %s" % (result.rc, result.err))
     require(stored(result.out) == NR_UNROUNDED, result.out)
 
@@ -269,7 +269,7 @@ def check_late_event(box):
             (IMAGE + 0x100, IMAGE + 0x200)) +
                     put_sample(PLAIN, 4 * SECOND))
     require(result.rc == 1 and re.search(r"received 3, stored 3$", result.out, re.MULTILINE), result.out + result.err)
-    require("1 samples are of events that the file tells when others had been counted" in result.err, result.err)
+    require("1 samples are of events that the file lists after other samples were counted" in result.err, result.err)
 
 
 def check_damaged_samples(box):
@@ -284,8 +284,8 @@ def check_damaged_samples(box):
     for name, records, rc, told in (("longer", bytes(longer), 1,
                                      "at byte %d: a record does not hold what it should: " % (16 + len(begin))),
                                     ("short", put(perf_swap.SAMPLE, USER, bytes(16)), 1,
-                                     "1 samples are of events that the file does not have"),
-                                    ("foreign", put_sample(999, 13), 0, "1 samples are of events that the file does not have")):
+                                     "1 samples are of events that the file does not list"),
+                                    ("foreign", put_sample(999, 13), 0, "1 samples are of events that the file does not list")):
         result = stream(box, "damaged-" + name, begin + records)
         require(result.rc == rc and told in result.err, "%s: %d: %s" % (name, result.rc, result.err))
         samples, _ = totals(box, "damaged-" + name)

@@ -23,7 +23,7 @@ FORMAT_ID, FORMAT_LOST = 4, 16
 READ, TO_FILTER = 8, 1 << 15
 AT_ALL, BY_PERF = 40, 0  # times
 LEDGER = re.compile(r"^(\S+):\d+ received (\d+), stored (\d+)(?:, unattributed \d+)?(?:, lost_kernel (\d+))?$", re.MULTILINE)
-UNKNOWN_LINE = re.compile(r"(\d+) samples were lost when it was recorded, of events that the file does not have")
+UNKNOWN_LINE = re.compile(r"(\d+) samples were lost when it was recorded, of events that the file does not list")
 STATS_EVENT, STATS_LOST = re.compile(r"^(\S+) stats:$"), re.compile(r"^\s*LOST_SAMPLES events:\s+(\d+)$")
 ATTEMPTS = 5
 RECORDING = ("-e", "cpu-clock/period=100000,name=cpu-clock/", "-e", "page-faults/period=1,name=page-faults/", "-m", "1", "-g")

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/opimport/backlog.h"
+#include "tools/opimport/event_match.h"
 #include "tools/opimport/import.h"
 #include "libop/odb/read.h"
 #include "libop/session/directory.h"
@@ -432,7 +433,7 @@ static size_t make_events(struct imported *imported, size_t nr_events)
 	imported->features.ibs_pmu_types[OP_IBS_OP] = IBS_TYPE;
 	while (imported->events.nr_events < nr_events)
 		assert_int_equal(op_perf_events_add(&imported->events, &attr, &event), 0);
-	assert_int_equal(opi_import_events(&imported->events, &imported->features, NULL, &cpu, &list), 0);
+	assert_int_equal(opi_events_match(&imported->events, &imported->features, NULL, &cpu, &list), 0);
 	nr_samplers = nr_of_role(&list, OP_EVENT_SAMPLER);
 	assert_int_equal(list.nr_opened, nr_events);
 	assert_int_equal(nr_of_role(&list, OP_EVENT_PLAIN), nr_events - nr_samplers);
@@ -464,7 +465,7 @@ static void naming_is_ended_by_a_signal(void **state)
 	struct op_ibs_cpu cpu;
 
 	imported->stop.is_set = 1;
-	assert_int_equal(opi_import_events(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
+	assert_int_equal(opi_events_match(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
 	op_event_list_free(&list);
 }
 
@@ -487,43 +488,43 @@ static int note(void *arg, uint32_t cpu, const struct perf_event_header *record)
 	return 0;
 }
 
-static void hold(struct opi_backlog *held, bool is_sideband, uint64_t time_ns)
+static void hold(struct opi_backlog *backlog, bool is_sideband, uint64_t time_ns)
 {
 	const struct words words = { .header = { .type = PERF_RECORD_SAMPLE, .size = 24 }, .body = { time_ns, ~time_ns } };
 	const struct op_perf_record record = { .time_ns = time_ns, .cpu = 3, .header = &words.header };
 
-	assert_int_equal(is_sideband ? opi_backlog_add_sideband(held, &record) : opi_backlog_add(held, &record), 0);
+	assert_int_equal(is_sideband ? opi_backlog_add_sideband(backlog, &record) : opi_backlog_add(backlog, &record), 0);
 }
 
-static int take_half(struct opi_backlog *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
+static int take_half(struct opi_backlog *backlog, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
 {
 	*ret_taken = (struct taken){ .is_ordered = true };
-	return is_sideband ? opi_backlog_take_sideband(held, until_ns, note, ret_taken)
-			   : opi_backlog_take(held, until_ns, note, ret_taken);
+	return is_sideband ? opi_backlog_take_sideband(backlog, until_ns, note, ret_taken)
+			   : opi_backlog_take(backlog, until_ns, note, ret_taken);
 }
 
 static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
 {
-	struct opi_backlog held;
+	struct opi_backlog backlog;
 	struct taken taken;
 
-	opi_backlog_init(&held, fd, memory_bytes);
+	opi_backlog_init(&backlog, fd, memory_bytes);
 	for (uint64_t i = 0; i < SAMPLES; i++)
-		hold(&held, is_sideband, i * 7 % SAMPLES);
-	assert_int_equal(is_sideband ? held.sideband.is_file : held.ring.is_file, memory_bytes == FEW_BYTES);
+		hold(&backlog, is_sideband, i * 7 % SAMPLES);
+	assert_int_equal(is_sideband ? backlog.sideband.is_file : backlog.ring.is_file, memory_bytes == FEW_BYTES);
 	for (uint64_t half = 0; half < 2; half++) {
 		uint64_t first = half * SAMPLES / 2, end = first + SAMPLES / 2;
 
-		assert_int_equal(take_half(&held, is_sideband, end - 1, &taken), 0);
+		assert_int_equal(take_half(&backlog, is_sideband, end - 1, &taken), 0);
 		assert_int_equal(taken.nr, SAMPLES / 2);
 		assert_int_equal(taken.sum, (first + end - 1) * (SAMPLES / 2) / 2 + (is_sideband ? 0 : 3 * SAMPLES / 2));
 		assert_int_equal(taken.is_ordered, is_sideband);
-		assert_int_equal(opi_backlog_settle(&held), 0);
-		hold(&held, is_sideband, 2 * SAMPLES);
+		assert_int_equal(opi_backlog_compact(&backlog), 0);
+		hold(&backlog, is_sideband, 2 * SAMPLES);
 	}
-	assert_int_equal(take_half(&held, is_sideband, UINT64_MAX, &taken), 0);
+	assert_int_equal(take_half(&backlog, is_sideband, UINT64_MAX, &taken), 0);
 	assert_int_equal(taken.nr, 2);
-	opi_backlog_free(&held);
+	opi_backlog_free(&backlog);
 }
 
 static void in_memory_and_in_a_file(void **state)
@@ -539,36 +540,36 @@ static void in_memory_and_in_a_file(void **state)
 /* What waits in memory is still there. */
 static void without_a_file(void **state OP_UNUSED)
 {
-	struct opi_backlog held;
+	struct opi_backlog backlog;
 	struct taken taken;
 
-	opi_backlog_init(&held, -1, FEW_BYTES);
-	while (held.ring.length + 2 * sizeof(struct words) < FEW_BYTES)
-		hold(&held, false, held.nr_ring);
-	assert_int_equal(opi_spill_reserve(&held.ring, FEW_BYTES), -EBADF);
-	assert_int_equal(opi_spill_reserve(&held.sideband, FEW_BYTES + 1), -EBADF);
-	assert_int_equal(take_half(&held, false, UINT64_MAX, &taken), 0);
+	opi_backlog_init(&backlog, -1, FEW_BYTES);
+	while (backlog.ring.length + 2 * sizeof(struct words) < FEW_BYTES)
+		hold(&backlog, false, backlog.nr_ring);
+	assert_int_equal(opi_spill_reserve(&backlog.ring, FEW_BYTES), -EBADF);
+	assert_int_equal(opi_spill_reserve(&backlog.sideband, FEW_BYTES + 1), -EBADF);
+	assert_int_equal(take_half(&backlog, false, UINT64_MAX, &taken), 0);
 	assert_in_range(taken.nr, 10, FEW_BYTES);
-	opi_backlog_free(&held);
+	opi_backlog_free(&backlog);
 }
 
 static void slices_of_the_side_band(void **state)
 {
 	const struct imported *imported = *state;
 	uint64_t nr_slices = 0, slice_ns;
-	struct opi_backlog held;
+	struct opi_backlog backlog;
 	struct taken taken;
 
-	opi_backlog_init(&held, imported->fd, FEW_BYTES);
+	opi_backlog_init(&backlog, imported->fd, FEW_BYTES);
 	for (uint64_t i = 0; i < SAMPLES; i++)
-		hold(&held, true, i / 2);
-	while ((slice_ns = opi_backlog_slice(&held, SAMPLES)) < SAMPLES) {
-		assert_int_equal(take_half(&held, true, slice_ns, &taken), 0);
+		hold(&backlog, true, i / 2);
+	while ((slice_ns = opi_backlog_slice(&backlog, SAMPLES)) < SAMPLES) {
+		assert_int_equal(take_half(&backlog, true, slice_ns, &taken), 0);
 		assert_in_range(taken.nr * 24, FEW_BYTES, FEW_BYTES + 48);
 		nr_slices++;
 	}
 	assert_in_range(nr_slices, SAMPLES * 24 / (FEW_BYTES + 48), SAMPLES * 24 / FEW_BYTES);
-	opi_backlog_free(&held);
+	opi_backlog_free(&backlog);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/opimport/import.h"
+#include "tools/opimport/event_match.h"
 #include "libop/perf/data_record.h"
 #include "libop/perf/data_shape.h"
 #include "libop/perf/record.h"
@@ -337,16 +337,16 @@ static void event_names(void **state OP_UNUSED)
 	struct op_perf_event ibs = { .attr = { .type = 11, .config = 0x80000, .sample_period = 99 }, .name = odd };
 	struct op_event event;
 
-	opi_import_name_event(&clock, &event);
+	opi_event_name(&clock, &event);
 	assert_string_equal(event.name, "cpu-clock");
 	assert_int_equal(event.count, 1000000);
-	opi_import_name_event(&raw, &event);
+	opi_event_name(&raw, &event);
 	assert_string_equal(event.name, "r76");
 	assert_int_equal(event.count, 250000);
-	opi_import_name_event(&ibs, &event);
+	opi_event_name(&ibs, &event);
 	assert_string_equal(event.name, "ibs_op_l3miss_only=1_u");
 	ibs.name = NULL;
-	opi_import_name_event(&ibs, &event);
+	opi_event_name(&ibs, &event);
 	assert_string_equal(event.name, "type-11-config-80000");
 }
 

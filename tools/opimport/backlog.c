@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#define FIRST_INDEX 1024u
+#include "libop/base/grow.h"
 
-/* A record for a ring; it stands behind this. */
+/* The header of a record for a ring; the record follows. */
 struct waiting {
 	uint64_t time_ns;
 	uint32_t cpu;
@@ -16,19 +16,19 @@ static_assert(sizeof(struct waiting) % 8 == 0, "records are aligned");
 
 struct opi_backlog_index {
 	uint64_t time_ns;
-	size_t at; /* those of one time are in the order of the file */
+	size_t at; /* in the bytes of the side band */
 };
 
-void opi_backlog_init(struct opi_backlog *held, int dir_fd, size_t memory_bytes)
+void opi_backlog_init(struct opi_backlog *backlog, int dir_fd, size_t memory_bytes)
 {
-	*held = (struct opi_backlog){ .is_sorted = true };
-	opi_spill_init(&held->ring, dir_fd, memory_bytes);
-	opi_spill_init(&held->sideband, dir_fd, memory_bytes);
+	*backlog = (struct opi_backlog){ .is_sorted = true };
+	opi_spill_init(&backlog->ring, dir_fd, memory_bytes);
+	opi_spill_init(&backlog->sideband, dir_fd, memory_bytes);
 }
 
-int opi_backlog_add(struct opi_backlog *held, const struct op_perf_record *record)
+int opi_backlog_add(struct opi_backlog *backlog, const struct op_perf_record *record)
 {
-	struct opi_spill *ring = &held->ring;
+	struct opi_spill *ring = &backlog->ring;
 	size_t nr_bytes = record->header->size;
 	int err = opi_spill_reserve(ring, sizeof(struct waiting) + nr_bytes);
 	struct waiting *waiting;
@@ -39,34 +39,27 @@ int opi_backlog_add(struct opi_backlog *held, const struct op_perf_record *recor
 	*waiting = (struct waiting){ .time_ns = record->time_ns, .cpu = record->cpu, .nr_bytes = (uint32_t)nr_bytes };
 	memcpy(waiting + 1, record->header, nr_bytes);
 	ring->length += sizeof(*waiting) + nr_bytes;
-	held->nr_ring++;
+	backlog->nr_ring++;
 	return 0;
 }
 
-static int add_index(struct opi_backlog *held, uint64_t time_ns, size_t at)
+static int add_index(struct opi_backlog *backlog, uint64_t time_ns, size_t at)
 {
-	if (held->nr_index == held->max_index) {
-		size_t max = held->max_index ? 2 * held->max_index : FIRST_INDEX;
-		struct opi_backlog_index *more = realloc(held->index, max * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		held->index = more;
-		held->max_index = max;
-	}
-	held->index[held->nr_index++] = (struct opi_backlog_index){ .time_ns = time_ns, .at = at };
-	held->is_sorted = false;
+	if (!op_grow(&backlog->index, &backlog->max_index, backlog->nr_index + 1))
+		return -ENOMEM;
+	backlog->index[backlog->nr_index++] = (struct opi_backlog_index){ .time_ns = time_ns, .at = at };
+	backlog->is_sorted = false;
 	return 0;
 }
 
-int opi_backlog_add_sideband(struct opi_backlog *held, const struct op_perf_record *record)
+int opi_backlog_add_sideband(struct opi_backlog *backlog, const struct op_perf_record *record)
 {
-	struct opi_spill *sideband = &held->sideband;
+	struct opi_spill *sideband = &backlog->sideband;
 	size_t nr_bytes = record->header->size;
 	int err = opi_spill_reserve(sideband, nr_bytes);
 
 	if (!err)
-		err = add_index(held, record->time_ns, sideband->length);
+		err = add_index(backlog, record->time_ns, sideband->length);
 	if (err)
 		return err;
 	memcpy(sideband->bytes + sideband->length, record->header, nr_bytes);
@@ -83,49 +76,49 @@ static int compare(const void *left, const void *right)
 	return (a->at > b->at) - (a->at < b->at);
 }
 
-static void sort(struct opi_backlog *held)
+static void sort(struct opi_backlog *backlog)
 {
-	if (!held->is_sorted)
-		qsort(held->index + held->first, held->nr_index - held->first, sizeof(*held->index), compare);
-	held->is_sorted = true;
+	if (!backlog->is_sorted)
+		qsort(backlog->index + backlog->first, backlog->nr_index - backlog->first, sizeof(*backlog->index), compare);
+	backlog->is_sorted = true;
 }
 
-static const struct perf_event_header *sideband_record(const struct opi_backlog *held, size_t index)
+static const struct perf_event_header *sideband_record(const struct opi_backlog *backlog, size_t index)
 {
-	return (const void *)(held->sideband.bytes + held->index[index].at);
+	return (const void *)(backlog->sideband.bytes + backlog->index[index].at);
 }
 
-uint64_t opi_backlog_slice(struct opi_backlog *held, uint64_t until_ns)
+uint64_t opi_backlog_slice(struct opi_backlog *backlog, uint64_t until_ns)
 {
 	size_t nr_bytes = 0;
 
-	sort(held);
-	for (size_t i = held->first; i < held->nr_index && held->index[i].time_ns <= until_ns; i++) {
-		nr_bytes += sideband_record(held, i)->size;
-		if (nr_bytes > held->sideband.memory_bytes)
-			return held->index[i].time_ns;
+	sort(backlog);
+	for (size_t i = backlog->first; i < backlog->nr_index && backlog->index[i].time_ns <= until_ns; i++) {
+		nr_bytes += sideband_record(backlog, i)->size;
+		if (nr_bytes > backlog->sideband.memory_bytes)
+			return backlog->index[i].time_ns;
 	}
 	return until_ns;
 }
 
-int opi_backlog_take_sideband(struct opi_backlog *held, uint64_t until_ns, opi_backlog_putter put, void *arg)
+int opi_backlog_take_sideband(struct opi_backlog *backlog, uint64_t until_ns, opi_backlog_putter put, void *arg)
 {
 	int err = 0;
 
-	sort(held);
-	for (; !err && held->first < held->nr_index && held->index[held->first].time_ns <= until_ns; held->first++)
-		err = put(arg, 0, sideband_record(held, held->first));
+	sort(backlog);
+	for (; !err && backlog->first < backlog->nr_index && backlog->index[backlog->first].time_ns <= until_ns; backlog->first++)
+		err = put(arg, 0, sideband_record(backlog, backlog->first));
 	return err;
 }
 
-/* What has to wait moves to the front. */
-int opi_backlog_take(struct opi_backlog *held, uint64_t until_ns, opi_backlog_putter put, void *arg)
+/* Records that still wait move to the front. */
+int opi_backlog_take(struct opi_backlog *backlog, uint64_t until_ns, opi_backlog_putter put, void *arg)
 {
-	uint8_t *bytes = held->ring.bytes;
+	uint8_t *bytes = backlog->ring.bytes;
 	size_t nr_left = 0, left_bytes = 0;
 	int err = 0;
 
-	for (size_t at = 0; !err && at < held->ring.length;) {
+	for (size_t at = 0; !err && at < backlog->ring.length;) {
 		const struct waiting *waiting = (const void *)(bytes + at);
 		size_t nr_bytes = sizeof(*waiting) + waiting->nr_bytes;
 
@@ -139,51 +132,46 @@ int opi_backlog_take(struct opi_backlog *held, uint64_t until_ns, opi_backlog_pu
 		}
 		at += nr_bytes;
 	}
-	held->nr_ring = nr_left;
-	held->ring.length = left_bytes;
+	backlog->nr_ring = nr_left;
+	backlog->ring.length = left_bytes;
 	return err;
 }
 
-static void start_again(struct opi_backlog *held)
+int opi_backlog_compact(struct opi_backlog *backlog)
 {
-	held->sideband.length = held->nr_index = held->first = 0;
-	held->is_sorted = true;
-}
-
-int opi_backlog_settle(struct opi_backlog *held)
-{
-	struct opi_spill old = held->sideband;
-	size_t nr_left = held->nr_index - held->first;
+	struct opi_spill old = backlog->sideband;
+	size_t nr_left = backlog->nr_index - backlog->first;
 	int err = 0;
 
-	if (!held->first)
+	if (!backlog->first)
 		return 0;
 	if (!nr_left) {
-		start_again(held);
+		backlog->sideband.length = backlog->nr_index = backlog->first = 0;
+		backlog->is_sorted = true;
 		return 0;
 	}
-	opi_spill_init(&held->sideband, old.dir_fd, old.memory_bytes);
+	opi_spill_init(&backlog->sideband, old.dir_fd, old.memory_bytes);
 	for (size_t i = 0; !err && i < nr_left; i++) {
-		const struct opi_backlog_index *from = &held->index[held->first + i];
+		const struct opi_backlog_index *from = &backlog->index[backlog->first + i];
 		const struct perf_event_header *record = (const void *)(old.bytes + from->at);
 
-		err = opi_spill_reserve(&held->sideband, record->size);
+		err = opi_spill_reserve(&backlog->sideband, record->size);
 		if (err)
 			break;
-		memcpy(held->sideband.bytes + held->sideband.length, record, record->size);
-		held->index[i] = (struct opi_backlog_index){ .time_ns = from->time_ns, .at = held->sideband.length };
-		held->sideband.length += record->size;
+		memcpy(backlog->sideband.bytes + backlog->sideband.length, record, record->size);
+		backlog->index[i] = (struct opi_backlog_index){ .time_ns = from->time_ns, .at = backlog->sideband.length };
+		backlog->sideband.length += record->size;
 	}
 	opi_spill_free(&old);
-	held->nr_index = nr_left;
-	held->first = 0;
+	backlog->nr_index = nr_left;
+	backlog->first = 0;
 	return err;
 }
 
-void opi_backlog_free(struct opi_backlog *held)
+void opi_backlog_free(struct opi_backlog *backlog)
 {
-	opi_spill_free(&held->ring);
-	opi_spill_free(&held->sideband);
-	free(held->index);
-	held->index = NULL;
+	opi_spill_free(&backlog->ring);
+	opi_spill_free(&backlog->sideband);
+	free(backlog->index);
+	backlog->index = NULL;
 }

@@ -1,45 +1,52 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The memory ring pairs of an import: one for each CPU that the records name, made when it is named first, and a side band,
- * which the first has. Who writes them is who reads them, so a ring that is full is read, and no descriptor is kept for any.
+ * The memory ring pairs of an import: one for each CPU, made at its first record, and one side
+ * band, of CPU 0. One thread writes and reads them, so it reads a full ring at once, and the rings
+ * need no descriptors.
  *
- * The first pair is of CPU 0, and of all those that there is no room for: beyond OPI_IMPORT_CPUS_MAX, or without memory or descriptors. Where samples are counted by CPU it
- * is read before it takes a record of another one.
+ * CPUs share the pair of CPU 0 when there is no room for another one: beyond OPI_CPU_TABLE_MAX, or
+ * without memory or descriptors. If samples are separated by CPU, that pair is read before it takes
+ * a record of another CPU.
  */
-#ifndef OPI_IMPORT_CPUS_H
-#define OPI_IMPORT_CPUS_H
+#ifndef OPI_CPU_TABLE_H
+#define OPI_CPU_TABLE_H
 
 #include "daemon/pipeline/drain.h"
 #include "libop/base/compiler.h"
 
-struct opi_import_cpu;
+#define OPI_CPU_TABLE_MAX 4096u
 
-struct opi_import_cpus {
+struct opi_cpu;
+
+struct opi_cpu_table {
 	struct opd_pipeline *pipeline;
 	const uint64_t *ids; /* the identifiers of the events; the caller's */
-	struct opi_import_cpu **cpus;
+	struct opi_cpu **cpus;
 	size_t nr_cpus;
-	size_t nr_shared; /* CPUs that have the first pair, beside CPU 0 */
-	bool is_full;     /* there was no room for another one */
-	uint16_t *by_number; /* index + 1 of the CPU with that number */
-	struct op_mring_writer *ring; /* of the CPU whose writer is inside, for a run of its records; NULL: none is */
-	uint32_t number, index;       /* of that CPU */
+	size_t nr_shared;             /* CPUs that share the pair of CPU 0 */
+	bool is_full;                 /* there was no room for another pair */
+	uint16_t *by_number;          /* by the number of a CPU: its index in `cpus` + 1; 0: none */
+	struct op_mring_writer *ring; /* the ring that is being written; NULL: none */
+	uint32_t number, index;       /* of its CPU */
 	uint64_t sideband_records;
 };
 
 /* Opens the pipeline's capture, with CPU 0. `events` must outlive it. 0 or -errno. */
-int opi_import_cpus_open(struct opi_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
-			 size_t nr_events, const uint64_t *ids) OP_NONNULL OP_MUST_CHECK;
+int opi_cpu_table_open(struct opi_cpu_table *table, struct opd_pipeline *pipeline, const struct op_event *events, size_t nr_events,
+		       const uint64_t *ids) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes a record to the ring of a CPU, one whose number cannot be as CPU 0's; or to the side band. 0 or -errno. */
-int opi_import_cpus_put(struct opi_import_cpus *cpus, uint32_t number,
-			const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
-int opi_import_cpus_put_sideband(struct opi_import_cpus *cpus, const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Writes a record to the ring of a CPU, of CPU 0 for an impossible number; or to the side band. 0
+ * or -errno.
+ */
+int opi_cpu_table_put(struct opi_cpu_table *table, uint32_t number,
+		      const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
+int opi_cpu_table_put_sideband(struct opi_cpu_table *table, const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads what is in the rings, the side band first. 0 or -errno. */
-int opi_import_cpus_visit_all(struct opi_import_cpus *cpus) OP_NONNULL OP_MUST_CHECK;
+/* Reads all rings, the side band first. 0 or -errno. */
+int opi_cpu_table_visit_all(struct opi_cpu_table *table) OP_NONNULL OP_MUST_CHECK;
 
 /* After opd_capture_close. */
-void opi_import_cpus_close(struct opi_import_cpus *cpus) OP_NONNULL;
+void opi_cpu_table_close(struct opi_cpu_table *table) OP_NONNULL;
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opimport/event_match.h"
+
 #include <ctype.h>
 #include <errno.h>
 
-#include "tools/opimport/import.h"
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 #include "libop/session/ledger_file.h"
 
-#define ANY_COUNT       "100000000" /* one that every event of opd's may have */
-#define OTHER_NUMBER    0x80000000u /* as raw events have it */
+#define ANY_COUNT       "100000000" /* valid for every event of opd */
+#define OTHER_NUMBER    0x80000000u /* set in the number of a raw event */
 #define KEPT_CHARACTERS "_-+=,@"
-#define RAW_OPS         0xc1u /* of a raw event, where the sampler takes its samples */
+#define RAW_OPS         0xc1u /* a raw event that counts dispatched ops, sampled by IBS */
 
-/* What opd itself calls it; false when it does not know the event. */
+/* Finds an event of opd. False: opd does not know it. */
 static bool find_known(uint32_t type, uint64_t config, struct op_event *ret_event)
 {
 	const struct op_event_info *info;
@@ -59,7 +60,7 @@ static uint64_t count_of(const struct perf_event_attr *attr, bool is_clock)
 	return op_min_u64(op_max_u64(count, 1), OP_EVENT_COUNT_MAX);
 }
 
-void opi_import_name_event(const struct op_perf_event *from, struct op_event *ret_event)
+void opi_event_name(const struct op_perf_event *from, struct op_event *ret_event)
 {
 	const struct perf_event_attr *attr = &from->attr;
 	struct op_event event = { 0 };
@@ -83,15 +84,15 @@ void opi_import_name_event(const struct op_perf_event *from, struct op_event *re
 
 /* ---- names ---- */
 
-/* Of an event. A file may have so many events of one name that none of them can be looked for among all others. */
+/* A name in use. The hash table is for files with very many events of one name. */
 struct name {
 	struct op_hlink link;
 	char name[OP_EVENT_NAME_BYTES];
 	uint64_t count;
-	unsigned int number; /* that the next event of that name is tried with */
+	unsigned int number; /* for the next event of that name */
 };
 
-/* The events in the making. */
+/* The list of events that is being made. */
 struct making {
 	const struct op_ibs_host *host;
 	struct op_event_list *list;
@@ -135,8 +136,8 @@ static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
 	free(op_container_of(link, struct name, link));
 }
 
-/* Two events that would share their files are told apart by a number. */
-static int tell_apart(struct making *making, struct op_event *event)
+/* Adds a number to the name of an event that would share the files of another one. */
+static int make_unique(struct making *making, struct op_event *event)
 {
 	struct name *same = find_name(making, event);
 
@@ -147,7 +148,7 @@ static int tell_apart(struct making *making, struct op_event *event)
 
 /* ---- samplers ---- */
 
-/* How the sampler of an event was set. */
+/* The settings of the sampler of an event. */
 static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum op_ibs_kind kind)
 {
 	struct op_ibs_sampler sampler = { .kind = kind, .kernel = !attr->exclude_kernel, .user = !attr->exclude_user };
@@ -159,7 +160,7 @@ static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum
 	return sampler;
 }
 
-/* Events that a sampler of that kind has derived from it, with that of the memory view. */
+/* The number of events that are derived from a sampler, the one of the memory view too. */
 static size_t nr_derived(enum op_ibs_kind kind)
 {
 	const struct op_ibs_event *row;
@@ -182,20 +183,20 @@ static void make_sampler(struct making *making, const struct perf_event_attr *at
 	snprintf(event->name, sizeof(event->name), "%s", op_ibs_sampler_name(kind));
 }
 
-static int open_event(struct making *making, const struct op_perf_event *from, const struct op_perf_features *features)
+static int add_event(struct making *making, const struct op_perf_event *from, const struct op_perf_features *features)
 {
 	struct op_event event;
 	enum op_ibs_kind kind;
 	int err;
 
-	opi_import_name_event(from, &event);
+	opi_event_name(from, &event);
 	if (op_perf_is_ibs(features, from, &kind) && making->nr_room >= nr_derived(kind))
 		make_sampler(making, &from->attr, kind, &event);
-	err = tell_apart(making, &event);
+	err = make_unique(making, &event);
 	return err ? err : op_event_list_open(making->list, &event);
 }
 
-/* What the capabilities have no place for does not occur in the samples. */
+/* Derives all events: one that the CPU cannot count has no samples. */
 static int derive(struct making *making, size_t index)
 {
 	struct op_event_list *list = making->list;
@@ -208,7 +209,7 @@ static int derive(struct making *making, size_t index)
 		if (row->kind != list->events[index].sampler.kind)
 			continue;
 		op_event_derive(row, &list->events[index].sampler, making->host, &derived);
-		err = tell_apart(making, &derived);
+		err = make_unique(making, &derived);
 		if (!err)
 			err = op_event_list_derive(list, index, &derived);
 	}
@@ -217,7 +218,7 @@ static int derive(struct making *making, size_t index)
 	return err;
 }
 
-bool opi_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
+bool opi_events_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
 {
 	bool is_known = features->cpu_id && !op_ibs_cpu_parse(features->cpu_id, ret_cpu);
 
@@ -226,8 +227,8 @@ bool opi_import_find_cpu(const struct op_perf_features *features, struct op_ibs_
 	return is_known;
 }
 
-int opi_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
-		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list)
+int opi_events_match(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+		     struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list)
 {
 	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
 	struct making making = {
@@ -237,9 +238,9 @@ int opi_import_events(const struct op_perf_events *from, const struct op_perf_fe
 	};
 	int err = 0;
 
-	opi_import_find_cpu(features, &host.cpu);
+	opi_events_find_cpu(features, &host.cpu);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
-		err = op_stop_is_set(stop) ? -EINTR : open_event(&making, &from->events[i], features);
+		err = op_stop_is_set(stop) ? -EINTR : add_event(&making, &from->events[i], features);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
 		if (ret_list->events[i].role == OP_EVENT_SAMPLER)
 			err = op_stop_is_set(stop) ? -EINTR : derive(&making, i);

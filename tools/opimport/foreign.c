@@ -4,12 +4,12 @@
 #include <libgen.h>
 #include <unistd.h>
 
-#include "libop/odb/abi.h"
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "tools/opimport/main.h"
+#include "libop/odb/abi.h"
 #include "tools/common/log.h"
 #include "tools/common/output.h"
+#include "tools/opimport/opimport.h"
 
 static int read_abi(const struct opi_options *options, struct op_abi *ret_abi)
 {
@@ -46,7 +46,7 @@ static int read_samples(const struct opi_options *options, const struct op_abi *
 	return err < 0 ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
 }
 
-/* Makes `name` below dir_fd, which nobody else knows yet. */
+/* Writes a new file `name` below dir_fd. */
 static int fill_file(int dir_fd, const char *name, const struct op_odb_samples *samples)
 {
 	struct op_odb *odb = NULL;
@@ -111,7 +111,9 @@ int opi_import_foreign(const struct opi_options *options)
 	struct op_abi abi;
 	int err;
 
-	/* Who imports a whole session file by file has these between. */
+	/*
+	 * A script that converts a whole session file by file calls for objects of JIT code, too.
+	 */
 	if (is_jit_object(options->file))
 		return 0;
 	err = read_abi(options, &abi);

@@ -3,11 +3,12 @@
 
 #include <errno.h>
 
-#include "tools/opimport/backlog.h"
-#include "tools/opimport/cpu_table.h"
 #include "daemon/keep/event_sums.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "tools/opimport/backlog.h"
+#include "tools/opimport/cpu_table.h"
+#include "tools/opimport/event_match.h"
 
 #define MEMORY_BYTES     ((size_t)64 * 1024 * 1024)
 #define PRUNE_NS         OP_NS_PER_S
@@ -16,18 +17,19 @@
 struct opi_import {
 	struct opi_import_config config;
 	struct opd_pipeline pipeline;
-	struct op_session_files files; /* when they are complete */
-	struct op_event_list events; /* empty: the first sample has not come */
+	struct op_session_files files; /* set when they are complete */
+	struct op_event_list events;   /* empty before the first sample */
 	uint64_t *ids;
-	struct opi_import_cpus cpus;
-	struct opi_backlog held;
-	size_t round_held; /* that waited when the round began */
+	struct opi_cpu_table cpus;
+	struct opi_backlog backlog;
+	size_t round_start; /* records for rings that waited when the round began */
 	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
 	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
-	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* what LOST says of events that perf may have sums of, and */
-	bool has_sums;				 /* it has */
-	size_t nr_announced; /* events when the first sample was counted, and */
-	uint8_t *kinds; /* what their samples were then: enum op_ibs_kind + 1; 0: no registers */
+	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* by LOST records; used when perf wrote no sums */
+	bool has_sums;
+	size_t nr_announced; /* events when the first sample was counted */
+	/* of their samples at that time: enum op_ibs_kind + 1; 0: no registers */
+	uint8_t *kinds;
 };
 
 /* ---- opening ---- */
@@ -40,23 +42,23 @@ int opi_import_open(const struct opi_import_config *config, struct opi_import **
 	if (!import)
 		return -ENOMEM;
 	import->config = *config;
-	opi_backlog_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
+	opi_backlog_init(&import->backlog, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
 	err = opd_pipeline_open(&import->pipeline, &(struct opd_pipeline_config){
-		.session_fd = config->session_fd,
-		.vmlinux = config->vmlinux,
-		.max_images = config->max_images,
-		.is_foreign = true,
-		.separate_lib = config->separate_lib,
-		.separate_kernel = config->separate_kernel,
-		.separate_thread = config->separate_thread,
-		.separate_cpu = config->separate_cpu,
-		.max_open = config->max_open,
-		.max_closed = MAX_CLOSED_FILES,
-		.max_files = config->max_files,
-		.bytes_of = "SessionKeepFree",
-	});
+							   .session_fd = config->session_fd,
+							   .vmlinux = config->vmlinux,
+							   .max_images = config->max_images,
+							   .is_foreign = true,
+							   .separate_lib = config->separate_lib,
+							   .separate_kernel = config->separate_kernel,
+							   .separate_thread = config->separate_thread,
+							   .separate_cpu = config->separate_cpu,
+							   .max_open = config->max_open,
+							   .max_closed = MAX_CLOSED_FILES,
+							   .max_files = config->max_files,
+							   .bytes_of = "SessionKeepFree",
+						   });
 	if (err) {
-		opi_backlog_free(&import->held);
+		opi_backlog_free(&import->backlog);
 		free(import);
 		return err;
 	}
@@ -76,11 +78,11 @@ static uint8_t kind_of(const struct op_perf_features *features, const struct op_
 	return op_perf_is_ibs(features, event, &kind) ? (uint8_t)(kind + 1) : 0;
 }
 
-/* The events are known when their first sample is there. */
-static int begin(struct opi_import *import, const struct op_perf_events *events)
+/* At the first sample: its events are known. */
+static int open_events(struct opi_import *import, const struct op_perf_events *events)
 {
 	struct opd_pipeline *pipeline = &import->pipeline;
-	int err = opi_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
+	int err = opi_events_match(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
 
 	if (err)
 		return err;
@@ -93,7 +95,7 @@ static int begin(struct opi_import *import, const struct op_perf_events *events)
 		import->ids[i] = i + 1;
 		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
 	}
-	err = opi_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
+	err = opi_cpu_table_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opd_ledger_open(&import->pipeline.ledger, import->config.session_fd, &pipeline->capture, false);
@@ -106,8 +108,11 @@ static int begin(struct opi_import *import, const struct op_perf_events *events)
 	return err;
 }
 
-/* The session may have what is free beyond what is to stay so; others write there as well. */
-static void give_room(struct opi_import *import)
+/*
+ * The session may use all free bytes but keep_free_bytes. Other programs write to the file system,
+ * too.
+ */
+static void update_limit(struct opi_import *import)
 {
 	struct opd_file_limit *limit = &import->pipeline.count.limit;
 	uint64_t keep_bytes = import->config.keep_free_bytes, free_bytes;
@@ -128,7 +133,7 @@ static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
 
 	if (op_unlikely(op_stop_is_set(import->config.stop)))
 		return -EINTR;
-	return opi_import_cpus_put(&import->cpus, cpu, record);
+	return opi_cpu_table_put(&import->cpus, cpu, record);
 }
 
 static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_event_header *record)
@@ -137,7 +142,7 @@ static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_eve
 
 	if (op_unlikely(op_stop_is_set(import->config.stop)))
 		return -EINTR;
-	return opi_import_cpus_put_sideband(&import->cpus, record);
+	return opi_cpu_table_put_sideband(&import->cpus, record);
 }
 
 static uint64_t gone_ns(uint32_t pid OP_UNUSED)
@@ -145,7 +150,7 @@ static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 	return 0;
 }
 
-/* What was counted is not asked for again, but for a stray sample or two with the time stamp of another profiler's. */
+/* Forgets old processes. Few samples are older: those with the time stamp of another profiler. */
 static void prune(struct opi_import *import)
 {
 	struct opd_resolver *resolver = &import->pipeline.resolver;
@@ -161,13 +166,13 @@ static int count_slice(struct opi_import *import, uint64_t until_ns)
 {
 	int err;
 
-	give_room(import);
-	err = opi_backlog_take_sideband(&import->held, until_ns, put_sideband, import);
+	update_limit(import);
+	err = opi_backlog_take_sideband(&import->backlog, until_ns, put_sideband, import);
 
 	if (!err)
-		err = opi_backlog_take(&import->held, until_ns, put, import);
+		err = opi_backlog_take(&import->backlog, until_ns, put, import);
 	if (!err)
-		err = opi_import_cpus_visit_all(&import->cpus);
+		err = opi_cpu_table_visit_all(&import->cpus);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	prune(import);
 	return err;
@@ -180,15 +185,18 @@ static int count_until(struct opi_import *import, const struct op_perf_events *e
 
 	if (!events->nr_events)
 		return 0;
-	err = import->events.nr_events ? 0 : begin(import, events);
-	while (!err && (slice_ns = opi_backlog_slice(&import->held, until_ns)) < until_ns)
+	err = import->events.nr_events ? 0 : open_events(import, events);
+	while (!err && (slice_ns = opi_backlog_slice(&import->backlog, until_ns)) < until_ns)
 		err = count_slice(import, slice_ns);
 	if (!err)
 		err = count_slice(import, until_ns);
-	return err ? err : opi_backlog_settle(&import->held);
+	return err ? err : opi_backlog_compact(&import->backlog);
 }
 
-/* Rounds may be short and many: records that wait are gone through when at least as many have come as wait for longer. */
+/*
+ * Rounds may be short. Looking through the backlog pays off only after twice the time that records
+ * wait.
+ */
 static int end_round(struct opi_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;
@@ -197,14 +205,14 @@ static int end_round(struct opi_import *import, const struct op_perf_events *eve
 	import->round_ns = import->newest_ns;
 	if (until_ns >= import->counted_ns + 2 * OPI_IMPORT_LATE_NS)
 		err = count_until(import, events, until_ns - OPI_IMPORT_LATE_NS);
-	import->round_held = import->held.nr_ring;
+	import->round_start = import->backlog.nr_ring;
 	return err;
 }
 
-/* What came since the last round is enough for one, where the file has none. */
+/* True at the end of a round in a file without rounds. */
 static inline bool is_full(const struct opi_import *import)
 {
-	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
+	return import->config.round_records && import->backlog.nr_ring - import->round_start >= import->config.round_records;
 }
 
 static uint64_t nr_lost_in(const struct perf_event_header *header)
@@ -227,18 +235,18 @@ static void leave_out(struct opi_import *import, const struct op_perf_record *re
 		import->nr_lost_unknown += nr_lost_in(record->header);
 }
 
-/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account; nor is what such ones lost. */
-static int hold_for_ring(struct opi_import *import, const struct op_perf_record *record)
+/* Leaves out samples, and losses, of events that the file does not list or listed too late. */
+static int add_for_ring(struct opi_import *import, const struct op_perf_record *record)
 {
 	import->has_sums |= record->is_sum;
 	if (op_likely(record->event != OP_PERF_NO_EVENT && (!import->nr_announced || record->event < import->nr_announced)))
-		return opi_backlog_add(&import->held, record);
+		return opi_backlog_add(&import->backlog, record);
 	leave_out(import, record);
 	return 0;
 }
 
-/* At the end of the file: where perf did not come to write its sums, LOST is all that is known. */
-static int hold_lost_again(struct opi_import *import, const struct op_perf_events *events)
+/* At the end of the file: without perf's sums, the LOST records are all that is known. */
+static int add_lost_again(struct opi_import *import, const struct op_perf_events *events)
 {
 	int err = 0;
 
@@ -253,14 +261,14 @@ static int hold_lost_again(struct opi_import *import, const struct op_perf_event
 
 		import->lost_again[event] = 0;
 		if (lost.lost)
-			err = hold_for_ring(import, &record);
+			err = add_for_ring(import, &record);
 	}
 	return err;
 }
 
 /*
- * A sample finds what it lies in as long as that is not forgotten; what the side band tells too late, younger samples did not have. Time 1 is that of
- * records that perf made up.
+ * A late sample still finds its mapping, unless that was forgotten. A late mapping comes too late
+ * for the samples that were counted. Records that perf synthesized have the time 1.
  */
 static void note_order(struct opi_import *import, const struct op_perf_record *record)
 {
@@ -288,13 +296,13 @@ int opi_import_take(struct opi_import *import, const struct op_perf_events *even
 								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
-		err = hold_for_ring(import, record);
+		err = add_for_ring(import, record);
 		break;
 	case OP_PERF_LOST_AGAIN:
 		import->lost_again[record->event] += nr_lost_in(record->header);
 		break;
 	case OP_PERF_SIDEBAND:
-		err = opi_backlog_add_sideband(&import->held, record);
+		err = opi_backlog_add_sideband(&import->backlog, record);
 		break;
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
@@ -304,7 +312,7 @@ int opi_import_take(struct opi_import *import, const struct op_perf_events *even
 	return err;
 }
 
-/* Samples of the kernel, and not a word on where it is. */
+/* True when there are samples of the kernel, but the file does not say where the kernel is. */
 static bool lacks_kernel(const struct opi_import *import)
 {
 	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
@@ -312,7 +320,7 @@ static bool lacks_kernel(const struct opi_import *import)
 	return !kernel->text_start && op_dcookie_row(import->pipeline.count.table, kernel->no_vmlinux_cookie)->name;
 }
 
-static int write_book(struct opi_import *import)
+static int write_ledger(struct opi_import *import)
 {
 	struct op_session_ledger ledger;
 	int err;
@@ -328,20 +336,20 @@ static int write_book(struct opi_import *import)
 	return err;
 }
 
-/* The table of images is written here and not before: until then nobody reads the session, nor mends it. */
+/* The table of images is written only here, as nobody reads the session before. */
 static int write_out(struct opi_import *import)
 {
 	struct opd_cookie_snapshot *snapshot = opd_cookie_file_begin(&import->pipeline.cookie_file);
 	int err = opd_cookie_file_publish(&import->pipeline.cookie_file, snapshot);
 
 	if (!err)
-		err = write_book(import);
+		err = write_ledger(import);
 	return err;
 }
 
 int opi_import_finish(struct opi_import *import, const struct op_perf_events *events)
 {
-	int err = hold_lost_again(import, events);
+	int err = add_lost_again(import, events);
 
 	if (!err)
 		err = count_until(import, events, UINT64_MAX);
@@ -352,7 +360,7 @@ int opi_import_finish(struct opi_import *import, const struct op_perf_events *ev
 	return err ? err : write_out(import);
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 size_t opi_import_nr_events(const struct opi_import *import)
 {
@@ -372,7 +380,7 @@ size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_p
 	size_t nr_outdated = 0;
 	bool is_other_cpu;
 
-	opi_import_find_cpu(features, &cpu);
+	opi_events_find_cpu(features, &cpu);
 	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
 	for (size_t i = 0; i < import->nr_announced; i++) {
 		uint8_t kind = kind_of(features, &events->events[i]);
@@ -417,8 +425,8 @@ void opi_import_close(struct opi_import *import)
 	opd_pipeline_close(&import->pipeline);
 	opd_ledger_close(&import->pipeline.ledger);
 	opd_capture_close(&import->pipeline.capture);
-	opi_import_cpus_close(&import->cpus);
-	opi_backlog_free(&import->held);
+	opi_cpu_table_close(&import->cpus);
+	opi_backlog_free(&import->backlog);
 	op_event_list_free(&import->events);
 	free(import->ids);
 	free(import->kinds);

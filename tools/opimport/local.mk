@@ -4,7 +4,7 @@ noinst_LIBRARIES += tools/libimport.a
 tools_libimport_a_SOURCES = \
 	tools/opimport/backlog.c tools/opimport/backlog.h \
 	tools/opimport/cpu_table.c tools/opimport/cpu_table.h \
-	tools/opimport/event_match.c \
+	tools/opimport/event_match.c tools/opimport/event_match.h \
 	tools/opimport/import.c tools/opimport/import.h \
 	tools/opimport/spill.c tools/opimport/spill.h
 tools_libimport_a_CPPFLAGS = $(AM_CPPFLAGS)
@@ -14,7 +14,7 @@ bin_PROGRAMS += bin/opimport
 bin_opimport_SOURCES = \
 	tools/opimport/foreign.c \
 	tools/opimport/kernel_match.c \
-	tools/opimport/main.c tools/opimport/main.h \
+	tools/opimport/main.c tools/opimport/opimport.h \
 	tools/opimport/options.c \
 	tools/opimport/report.c \
 	tools/opimport/session.c \

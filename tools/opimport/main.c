@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opimport: what perf recorded, here or on another machine, becomes a session; or a sample file of another machine one of this. */
+/*
+ * opimport: makes a session from a recording of perf, or converts a sample file of another machine.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -9,19 +11,22 @@
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
 #include "libop/perf/data_open.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/common/output.h"
 
-#define MAX_OPEN_FILES 1024u
-#define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
-#define MAX_IMAGES     100000u
+#define MAX_OPEN_FILES   1024u
+#define FILES_RESERVED   64u /* descriptors for everything but sample files and rings */
+#define MAX_IMAGES       100000u
 #define PROGRESS_RECORDS 65536u
 
 static const struct op_stop *stop;
 
-/* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
+/*
+ * Raises the limit of descriptors. The input and the rings get half of them, the sample files the
+ * other half.
+ */
 static size_t raise_files(void)
 {
 	struct rlimit limit;
@@ -34,7 +39,10 @@ static size_t raise_files(void)
 			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
 }
 
-/* The open of a FIFO would wait for who writes; the read waits for him, and for signals. */
+/*
+ * O_NONBLOCK: open(2) of a FIFO would wait for a writer, and signals could not end it. read(2) may
+ * wait.
+ */
 static int open_file(const char *file)
 {
 	int fd, err;
@@ -74,12 +82,14 @@ static int explain(int err)
 	if (err == -EINTR)
 		return opr_error(err, "interrupted: nothing was kept");
 	if (err == -ENOSPC || err == -EDQUOT)
-		return opr_error(err, "cannot count the samples: %s: nothing was kept; make room there, or name another place with --session-dir",
-				 strerror(-err));
+		return opr_error(
+			err,
+			"cannot count the samples: %s: nothing was kept; make room there, or name another place with --session-dir",
+			strerror(-err));
 	return opr_error(err, "cannot count the samples: %s: nothing was kept", strerror(-err));
 }
 
-/* Its image may have to be known before this record of the kernel is taken. */
+/* This record of the kernel's text may say that the kernel runs here. */
 static int name_kernel(const struct op_perf_record *record, const struct op_perf_features *features, struct opi_import *import)
 {
 	const char *image = opi_kernel_of_record(features, record->header);
@@ -118,15 +128,20 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	return result ? explain(result) : 0;
 }
 
-/* What comes while samples are counted is less apart; without any room it is not worth it. */
+/*
+ * While samples are counted, a lack of room only merges sample files. Without any room at the
+ * start, an import is useless.
+ */
 static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
 {
 	struct statvfs vfs;
 
-	if (!keep_free_bytes || op_sys_statvfs(session->work_fd, &vfs) < 0 || (uint64_t)vfs.f_bavail * vfs.f_frsize > keep_free_bytes)
+	if (!keep_free_bytes || op_sys_statvfs(session->work_fd, &vfs) < 0 ||
+	    (uint64_t)vfs.f_bavail * vfs.f_frsize > keep_free_bytes)
 		return 0;
 	return opr_error(-ENOSPC,
-			 "the file system of %s has no more room left than SessionKeepFree (%llu bytes): make room there, or name another place with "
+			 "the file system of %s has no more room left than SessionKeepFree (%llu bytes): make room there, or name "
+			 "another place with "
 			 "--session-dir",
 			 session->dir, (unsigned long long)keep_free_bytes);
 }

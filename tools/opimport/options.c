@@ -4,7 +4,7 @@
 
 #include "libop/base/parse.h"
 #include "libop/session/layout.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/opimport.h"
 #include "tools/common/option_values.h"
 #include "tools/common/log.h"
 
@@ -25,7 +25,7 @@ static int take_separate(struct opi_options *options, const char *words)
 	return err;
 }
 
-/* Types below are the kernel's own. */
+/* Types below PERF_TYPE_MAX are the kernel's own. */
 static int take_types(struct opi_options *options)
 {
 	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {
@@ -35,14 +35,14 @@ static int take_types(struct opi_options *options)
 		if (!text)
 			continue;
 		if (op_parse_u64(text, PERF_TYPE_MAX, UINT32_MAX, &type) < 0)
-			return opr_error(-EINVAL, "--%s=%s: the type of a PMU is a number from %d on", kind == OP_IBS_FETCH ? "ibs-fetch" : "ibs-op",
-					 text, PERF_TYPE_MAX);
+			return opr_error(-EINVAL, "--%s=%s: the type of a PMU is a number from %d on",
+					 kind == OP_IBS_FETCH ? "ibs-fetch" : "ibs-op", text, PERF_TYPE_MAX);
 		options->assumed[kind] = (uint32_t)type;
 	}
 	return 0;
 }
 
-/* One file, or none: then what comes by standard input, unless that is a terminal. */
+/* One file, or none: standard input, unless it is a terminal. */
 static int take_file(struct opi_options *options, const struct opr_words *words)
 {
 	const char *file = words->nr_words ? words->words[0] : NULL;
@@ -55,13 +55,14 @@ static int take_file(struct opi_options *options, const struct opr_words *words)
 	return options->file ? 0 : opr_no_memory();
 }
 
-/* The command line of oprofile's opimport. */
+/* The command line of oprofile's opimport: --abi. */
 static int finish_foreign(struct opi_options *options, const struct opr_words *words)
 {
-	if (options->separate || options->vmlinux || options->session_dir || options->ibs_types[OP_IBS_FETCH] || options->ibs_types[OP_IBS_OP])
+	if (options->separate || options->vmlinux || options->session_dir || options->ibs_types[OP_IBS_FETCH] ||
+	    options->ibs_types[OP_IBS_OP])
 		return opr_error(-EINVAL, "--abi goes with --output, --force, --verbose and a sample file alone");
 	if (!options->output)
-		return opr_error(-EINVAL, "--abi: which file is to be made? (--output=FILE)");
+		return opr_error(-EINVAL, "--abi: name the new file with --output=FILE");
 	if (words->nr_words != 1)
 		return opr_error(-EINVAL, "--abi: one sample file at a time (see opimport --help)");
 	options->file = strdup(words->words[0]);
@@ -90,16 +91,17 @@ static int finish(struct opi_options *options, const struct opr_words *words)
 
 static const struct opr_option rows[] = {
 	{ "abi", 'a', FIELD(abi), opr_take_string, "FILE is a sample file of a machine that this file describes", "file" },
-	{ "force", 'f', FIELD(force), NULL, "with --abi, also when that machine's files are as this one's", NULL },
-	{ "ibs-fetch", 0, FIELD(ibs_types[OP_IBS_FETCH]), opr_take_string, "samples of the PMU with this number are those of ibs_fetch", "TYPE" },
-	{ "ibs-op", 0, FIELD(ibs_types[OP_IBS_OP]), opr_take_string, "the same, of ibs_op", "TYPE" },
-	{ "output", 'o', FIELD(output), opr_take_string, "the session that is made (default current); with --abi, the sample file", "NAME" },
-	{ "quiet", 'q', FIELD(quiet), NULL, "do not say what was read and stored", NULL },
+	{ "force", 'f', FIELD(force), NULL, "with --abi, even if the files of both machines have the same form", NULL },
+	{ "ibs-fetch", 0, FIELD(ibs_types[OP_IBS_FETCH]), opr_take_string, "the PMU with this number is ibs_fetch", "TYPE" },
+	{ "ibs-op", 0, FIELD(ibs_types[OP_IBS_OP]), opr_take_string, "the PMU with this number is ibs_op", "TYPE" },
+	{ "output", 'o', FIELD(output), opr_take_string, "the new session (default current); with --abi, the new sample file",
+	  "NAME" },
+	{ "quiet", 'q', FIELD(quiet), NULL, "do not print what was read and stored", NULL },
 	{ "separate", 0, FIELD(separate), opr_take_string, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",
 	  "none,library,kernel,thread,cpu,all" },
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "where sessions are kept", "DIR" },
-	{ "verbose", 'V', FIELD(verbose), NULL, "with --abi, say what is read", NULL },
-	{ "vmlinux", 'k', FIELD(vmlinux), opr_take_string, "the kernel's image, that kernel samples are filed under", "FILE" },
+	{ "verbose", 'V', FIELD(verbose), NULL, "with --abi, print what is read", NULL },
+	{ "vmlinux", 'k', FIELD(vmlinux), opr_take_string, "the image of the kernel", "FILE" },
 };
 
 #undef FIELD

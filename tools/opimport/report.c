@@ -3,11 +3,12 @@
 
 #include "libop/base/clock.h"
 #include "tools/common/format.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/event_match.h"
+#include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
 
-#define PROGRESS_NS      (200u * OP_NS_PER_MS)
-#define BYTES_PER_MB     1000000u
+#define PROGRESS_NS  (200u * OP_NS_PER_MS)
+#define BYTES_PER_MB 1000000u
 
 /* ---- progress ---- */
 
@@ -83,18 +84,18 @@ static void print_counts(const struct op_perf_data *data, const struct opi_impor
 	opi_import_counts(import, &imported);
 	print_count("samples", counts->nr_samples);
 	print_count("records of processes and mappings", imported.sideband_records);
-	print_count("records that opd has no use for", counts->nr_passed_over);
-	print_count("records that do not hold what they should", counts->nr_bad);
+	print_count("records that opd does not use", counts->nr_passed_over);
+	print_count("damaged records", counts->nr_bad);
 	print_count("compressed records", counts->nr_compressed);
-	print_count("AUX area traces, passed over", counts->nr_aux);
+	print_count("AUX area traces, ignored", counts->nr_aux);
 	print_count("bytes in them", counts->aux_bytes);
 	print_count("records that came after younger ones were counted", imported.nr_late);
-	print_count("samples of events that the file has told too late", imported.nr_unannounced);
+	print_count("samples of events that the file lists too late", imported.nr_unannounced);
 	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
 		if (imported.ibs[i])
 			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
 			       op_ibs_stat_meaning((enum op_ibs_stat)i));
-	print_count("facts for opreport --mem that there was no room for, or whose file failed", imported.nr_memory_dropped);
+	print_count("facts for opreport --mem lost: no room, or their file failed", imported.nr_memory_dropped);
 	print_count("calls of all events together, for opreport --callgraph", imported.nr_calls);
 	print_count("call chains that cannot be read", imported.nr_bad_chains);
 	print_count("images with samples", imported.nr_images);
@@ -119,7 +120,7 @@ static void print_event(const struct op_ledger_event *event)
 	putchar('\n');
 }
 
-/* perf keeps the registers when it is told to only. */
+/* perf records the registers of IBS only with --raw-samples. */
 static void print_lacking(const struct op_perf_data *data)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
@@ -129,8 +130,9 @@ static void print_lacking(const struct op_perf_data *data)
 
 		if (!op_perf_lacks_registers(op_perf_data_features(data), &events->events[i]))
 			continue;
-		opi_import_name_event(&events->events[i], &event);
-		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for opreport --mem\n",
+		opi_event_name(&events->events[i], &event);
+		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for "
+		       "opreport --mem\n",
 		       event.name);
 	}
 }
@@ -158,9 +160,10 @@ bool opi_report_trouble(const struct op_perf_data *data, const char *file)
 	if (!trouble->what)
 		return false;
 	if (trouble->nr_more)
-		snprintf(more, sizeof(more), ", and %llu more thing%s behind it", (unsigned long long)trouble->nr_more, trouble->nr_more == 1 ? "" : "s");
-	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file, *trouble->file ? "/" : "",
-		  trouble->file, (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
-		  trouble->err ? strerror(-trouble->err) : "", more);
+		snprintf(more, sizeof(more), ", and %llu more fault%s behind it", (unsigned long long)trouble->nr_more,
+			 trouble->nr_more == 1 ? "" : "s");
+	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file,
+		  *trouble->file ? "/" : "", trouble->file, (unsigned long long)trouble->offset, trouble->what,
+		  trouble->err ? ": " : "", trouble->err ? strerror(-trouble->err) : "", more);
 	return true;
 }

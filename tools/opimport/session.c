@@ -9,12 +9,12 @@
 #include "libop/session/layout.h"
 #include "libop/session/import_dir.h"
 #include "libop/base/sys.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
 
 #define OPEN_AT_ONCE 16
 
-static int refuse_name(const char *name)
+static int check_name(const char *name)
 {
 	if (*name && *name != '.' && !strchr(name, '/'))
 		return 0;
@@ -50,7 +50,7 @@ static int check_free(const struct opi_session *session)
 	return has_something(session->target) ? explain_taken(session) : 0;
 }
 
-/* The directory and what belongs in it is made when it is not there. */
+/* Makes the session directory if needed, and removes what other imports left. */
 static int make_dirs(const struct opi_session *session)
 {
 	int fd = op_session_open(session->dir);
@@ -60,7 +60,7 @@ static int make_dirs(const struct opi_session *session)
 		return opr_error(fd, "cannot use the session directory %s: %s", session->dir, strerror(-fd));
 	nr_left = op_session_import_sweep(fd);
 	if (nr_left)
-		opr_warn("removed from %s/" OP_SESSION_TMP " what %llu opimport that did not end in order had left", session->dir,
+		opr_warn("removed from %s/" OP_SESSION_TMP " the files of %llu opimport that did not end in order", session->dir,
 			 (unsigned long long)nr_left);
 	close(fd);
 	return 0;
@@ -70,7 +70,8 @@ static int open_work(struct opi_session *session)
 {
 	session->lock_fd = op_session_import_begin(session->dir, &session->work_dir);
 	if (session->lock_fd < 0) {
-		opr_error(session->lock_fd, "cannot make %s: %s", session->work_dir ? session->work_dir : session->dir, strerror(-session->lock_fd));
+		opr_error(session->lock_fd, "cannot make %s: %s", session->work_dir ? session->work_dir : session->dir,
+			  strerror(-session->lock_fd));
 		free(session->work_dir);
 		session->work_dir = NULL;
 		return session->lock_fd;
@@ -83,9 +84,11 @@ static int open_work(struct opi_session *session)
 
 int opi_session_begin(struct opi_session *session, const char *dir, const char *name)
 {
-	int err = refuse_name(name);
+	int err = check_name(name);
 
-	*session = (struct opi_session){ .work_fd = -1, .lock_fd = -1, .is_current = !strcmp(name, strrchr(OP_SESSION_CURRENT, '/') + 1) };
+	*session = (struct opi_session){ .work_fd = -1,
+					 .lock_fd = -1,
+					 .is_current = !strcmp(name, strrchr(OP_SESSION_CURRENT, '/') + 1) };
 	if (err)
 		return err;
 	session->dir = strdup(dir);
@@ -97,7 +100,7 @@ int opi_session_begin(struct opi_session *session, const char *dir, const char *
 	return err ? err : open_work(session);
 }
 
-/* A directory takes the place of an empty one only, so a session that came to be meanwhile stays. */
+/* rename(2) replaces only an empty directory, so a session that appeared meanwhile stays. */
 int opi_session_publish(struct opi_session *session)
 {
 	int err = session->is_current && op_session_is_locked(session->dir) ? check_free(session) : 0;

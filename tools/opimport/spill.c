@@ -10,7 +10,7 @@
 
 #define FIRST_BYTES (256u * 1024)
 #define FILE_STEP   (1024u * 1024) /* a whole number of pages of any size */
-#define NAME        "held"
+#define NAME        "backlog"
 
 void opi_spill_init(struct opi_spill *spill, int dir_fd, size_t memory_bytes)
 {
@@ -30,7 +30,10 @@ static int open_file(int dir_fd)
 	return fd;
 }
 
-/* With its blocks, where that can be had: there is no other way to learn that the disk is full than by a signal. */
+/*
+ * Allocates the blocks, if the file system can. Without them, a full disk would be a signal at a
+ * write to the mapping.
+ */
 static int extend(int fd, size_t nr_bytes)
 {
 	int err = op_sys_fallocate(fd, 0, 0, (off_t)nr_bytes);
@@ -38,45 +41,36 @@ static int extend(int fd, size_t nr_bytes)
 	return err == -EOPNOTSUPP ? op_sys_ftruncate(fd, (off_t)nr_bytes) : err;
 }
 
-static int map(int fd, size_t nr_bytes, void **ret_map)
-{
-	int err = extend(fd, nr_bytes);
-
-	return err ? err : op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, ret_map);
-}
-
-static int become_file(struct opi_spill *spill, size_t room)
-{
-	void *bytes;
-	int fd = open_file(spill->dir_fd), err;
-
-	if (fd < 0)
-		return fd;
-	err = map(fd, room, &bytes);
-	if (err) {
-		close(fd);
-		return err;
-	}
-	if (spill->length)
-		memcpy(bytes, spill->bytes, spill->length);
-	free(spill->bytes);
-	spill->bytes = bytes;
-	spill->room = room;
-	spill->fd = fd;
-	spill->is_file = true;
-	return 0;
-}
-
+/* Makes the file larger, or makes it in the place of memory. */
 static int grow_file(struct opi_spill *spill, size_t room)
 {
 	void *bytes;
-	int err = map(spill->fd, room, &bytes);
+	int fd = spill->is_file ? spill->fd : open_file(spill->dir_fd), err;
 
-	if (err)
+	if (fd < 0)
+		return fd;
+	err = extend(fd, room);
+	if (!err)
+		err = op_sys_mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &bytes);
+	if (err) {
+		if (!spill->is_file)
+			close(fd);
 		return err;
-	op_sys_munmap(spill->bytes, spill->room);
-	spill->bytes = bytes;
-	spill->room = room;
+	}
+	if (spill->is_file) {
+		op_sys_munmap(spill->bytes, spill->room);
+	} else {
+		if (spill->length)
+			memcpy(bytes, spill->bytes, spill->length);
+		free(spill->bytes);
+	}
+	*spill = (struct opi_spill){ .dir_fd = spill->dir_fd,
+				     .memory_bytes = spill->memory_bytes,
+				     .bytes = bytes,
+				     .length = spill->length,
+				     .room = room,
+				     .is_file = true,
+				     .fd = fd };
 	return 0;
 }
 
@@ -99,7 +93,7 @@ int opi_spill_grow(struct opi_spill *spill, size_t nr_bytes)
 		return grow_memory(spill, op_min_u64(room, spill->memory_bytes));
 	room = op_max_u64(spill->length + spill->length / 4, needed);
 	room = (room + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
-	return spill->is_file ? grow_file(spill, room) : become_file(spill, room);
+	return grow_file(spill, room);
 }
 
 void opi_spill_free(struct opi_spill *spill)

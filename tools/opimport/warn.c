@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opimport: what the file does not say, and what is in the session and may be wrong. */
+/* What the file does not say, and samples that may be wrong. */
 #include <errno.h>
 
 #include "libop/perf/data_shape.h"
-#include "tools/opimport/main.h"
+#include "tools/opimport/event_match.h"
+#include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
 
-/* ---- what was guessed ---- */
+/* ---- guesses ---- */
 
 static void print_recognised(const struct op_perf_event *event, const char *name)
 {
@@ -22,7 +23,7 @@ static void print_guess(const struct op_perf_features *features, const struct op
 {
 	struct op_event named;
 
-	opi_import_name_event(event, &named);
+	opi_event_name(event, &named);
 	if (event->recognised)
 		print_recognised(event, named.name);
 	else if (event->attr.type >= PERF_TYPE_MAX && op_perf_may_be_ibs(features, event))
@@ -44,13 +45,13 @@ void opi_report_guesses(const struct op_perf_data *data)
 		print_guess(features, &events->events[i]);
 		has_ibs |= op_perf_is_ibs(features, &events->events[i], &kind);
 	}
-	if (has_ibs && !opi_import_find_cpu(features, &cpu))
+	if (has_ibs && !opi_events_find_cpu(features, &cpu))
 		puts("the file names no CPU that has IBS: what the registers mean is taken from their capability word; where that "
 		     "does not say it, "
 		     "loads from beyond L1 have no source, and fetches without a physical address are in IBS_FETCH_ALL alone");
 }
 
-/* ---- what is in doubt ---- */
+/* ---- doubts ---- */
 
 static bool warn_of(uint64_t count, const char *file, const char *what)
 {
@@ -59,7 +60,7 @@ static bool warn_of(uint64_t count, const char *file, const char *what)
 	return count;
 }
 
-/* Of all events; the memory view has no samples. */
+/* Of all events but the memory view, which has no samples. */
 static uint64_t nr_lost(const struct opi_import *import, enum op_loss reason)
 {
 	uint64_t sum = 0;
@@ -73,7 +74,7 @@ static uint64_t nr_lost(const struct opi_import *import, enum op_loss reason)
 	return sum;
 }
 
-/* What the file holds and the session does not. */
+/* Samples of the file that are not in the session. */
 static bool warn_of_losses(const struct opi_import *import, const char *file)
 {
 	bool is_any = false;
@@ -96,27 +97,32 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opi_import 
 
 	opi_import_counts(import, &counts);
 	if (counts.nr_unknown)
-		opr_warn("%s: %llu samples are of events that the file does not have, and are not in the session", file,
+		opr_warn("%s: %llu samples are of events that the file does not list, and are not in the session", file,
 			 (unsigned long long)counts.nr_unknown);
 	if (counts.nr_lost_unknown)
-		opr_warn("%s: %llu samples were lost when it was recorded, of events that the file does not have, or tells too late", file,
-			 (unsigned long long)counts.nr_lost_unknown);
-	is_wrong = warn_of(counts.nr_unordered, file,
-			   "records came when younger ones had been counted: samples may be on wrong images");
-	is_wrong |= warn_of(counts.nr_unannounced, file,
-			    "samples are of events that the file tells when others had been counted, and are not in the session");
-	is_wrong |= warn_of(
-		opi_import_nr_outdated(import, op_perf_data_events(data)), file,
-		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
+		opr_warn(
+			"%s: %llu samples were lost when it was recorded, of events that the file does not list, or lists too late",
+			file, (unsigned long long)counts.nr_lost_unknown);
+	is_wrong =
+		warn_of(counts.nr_unordered, file, "records came after younger ones were counted: samples may be on wrong images");
+	is_wrong |=
+		warn_of(counts.nr_unannounced, file,
+			"samples are of events that the file lists after other samples were counted, and are not in the session");
+	is_wrong |=
+		warn_of(opi_import_nr_outdated(import, op_perf_data_events(data)), file,
+			"events are not what they were counted as: the file describes them, or their CPU, behind their samples");
 	is_wrong |= warn_of(counts.nr_undivided, file,
 			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");
 	is_wrong |= warn_of(counts.nr_merged, file,
-			    "counts are filed under too-many-images, since the session may have no more files or room (MaxSampleFiles, SessionKeepFree)");
+			    "counts are filed under too-many-images, since the session may have no more files or room "
+			    "(MaxSampleFiles, SessionKeepFree)");
 	is_wrong |= warn_of(counts.nr_not_split, file,
-			    "counts are not kept apart by thread, process or CPU, since the session may have no more files or room (MaxSampleFiles, "
+			    "counts are not kept apart by thread, process or CPU, since the session may have no more files or room "
+			    "(MaxSampleFiles, "
 			    "SessionKeepFree)");
-	is_wrong |= warn_of(counts.nr_lost_calls, file,
-			    "calls are not in the session: there was no file or no room for them (MaxSampleFiles, SessionKeepFree)");
+	is_wrong |=
+		warn_of(counts.nr_lost_calls, file,
+			"calls are not in the session: there was no file or no room for them (MaxSampleFiles, SessionKeepFree)");
 	is_wrong |= warn_of_losses(import, file);
 	return is_wrong;
 }
