@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Requests of clients and signals become jobs for the sync thread. When a job comes back, its client gets the answer. */
+/*
+ * Requests of clients and signals become jobs for the sync thread. When a job comes back, its
+ * client gets the answer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +26,10 @@
 
 #define SYSTEMD_PID 1
 
-/* The configured size is used. When it is too small the user should know it before samples are lost. */
+/*
+ * The configured size is used. When it is too small the user should know it before samples are
+ * lost.
+ */
 static void report_rings(const struct opd *opd)
 {
 	const struct opd_capture *capture = &opd->pipeline.capture;
@@ -31,8 +37,8 @@ static void report_rings(const struct opd *opd)
 
 	if (capture->ring_bytes < plan->need_bytes)
 		op_log(OP_LOG_WARNING,
-			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
-			"(a turn of %llu ms, %s)",
+			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until "
+			"the next visit (a turn of %llu ms, %s)",
 			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
 			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
 			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
@@ -88,8 +94,11 @@ void opd_quit(struct opd *opd)
 
 /* ---- SIGHUP ---- */
 
-/* The numbers of the configuration, for the sync thread; the strings stay what they are. NULL: without memory or a configuration nothing changes. */
-static struct op_config *read_anew(const struct opd *opd)
+/*
+ * The numbers of the configuration for the sync thread; strings take effect at the next start.
+ * NULL: nothing changes.
+ */
+static struct op_config *read_numbers(const struct opd *opd)
 {
 	struct op_text waiting = { 0 };
 	struct op_config fresh, *numbers = NULL;
@@ -120,20 +129,20 @@ void opd_reload(struct opd *opd)
 		opd_service_reloaded(&opd->service);
 		return;
 	}
-	job->payload = read_anew(opd);
+	job->payload = read_numbers(opd);
 	opd_job_queue_submit(&opd->sync.queue, job);
 }
 
 /* ---- requests ---- */
 
-/* What each command becomes; the server has checked who sends it. */
+/* The job for each command. The server has checked who may send it. */
 static const enum opd_job_kind jobs_of_commands[] = {
 	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
 	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
 	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
 };
 
-/* False after an answer: a name that no session may have. */
+/* False, after an answer, when no session may have that name. */
 static bool check_name(struct opd *opd, struct opd_client client, enum op_control_command command, const char *name)
 {
 	const char *fault = command == OP_CONTROL_SAVE ? op_session_name_fault(name) : NULL;
@@ -150,7 +159,7 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 {
 	struct opd *opd = context;
 	struct opd_job *job = NULL;
-	struct opd_client *asker;
+	struct opd_client *sender;
 
 	if (opd->quitting) {
 		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
@@ -158,15 +167,15 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 	}
 	if (!check_name(opd, client, command, name))
 		return;
-	asker = malloc(sizeof(*asker));
-	if (asker)
-		job = opd_job_new(jobs_of_commands[command], asker);
+	sender = malloc(sizeof(*sender));
+	if (sender)
+		job = opd_job_new(jobs_of_commands[command], sender);
 	if (!job) {
-		free(asker);
+		free(sender);
 		opd_server_reply_error(opd->server, client, -ENOMEM, "no memory");
 		return;
 	}
-	*asker = client;
+	*sender = client;
 	job->keep = true;
 	snprintf(job->name, sizeof(job->name), "%s", name);
 	if (command == OP_CONTROL_SHUTDOWN) {
@@ -176,7 +185,7 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 	opd_job_queue_submit(&opd->sync.queue, job);
 }
 
-/* Fatal before READY: a service that is to profile and cannot is no service. */
+/* An error of the first START ends opd, since opd is not READY yet. */
 static void started(struct opd *opd, const struct opd_job *job)
 {
 	opd->starting = false;
@@ -224,15 +233,15 @@ static void add_remedy(const struct opd *opd, struct opd_job *job)
 
 static void answer(struct opd *opd, const struct opd_job *job)
 {
-	const struct opd_client *asker = job->arg;
+	const struct opd_client *sender = job->arg;
 
 	if (job->error && !job->is_shared)
 		op_log(OP_LOG_ERR, "%s%s", job->message,
 			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
-	if (asker && job->error)
-		opd_server_reply_error(opd->server, *asker, job->error, job->message);
-	else if (asker)
-		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
+	if (sender && job->error)
+		opd_server_reply_error(opd->server, *sender, job->error, job->message);
+	else if (sender)
+		opd_server_reply(opd->server, *sender, 0, job->payload, job->payload_bytes);
 }
 
 void opd_job_done(struct opd *opd, struct opd_job *job)
@@ -258,7 +267,7 @@ void opd_job_done(struct opd *opd, struct opd_job *job)
 
 /* ---- the socket ---- */
 
-/* The pid in the lock of the session directory; 0: none. */
+/* The pid in the lock of the session directory; 0: there is none. */
 static pid_t read_lock_pid(const struct opd *opd)
 {
 	struct op_text path = { 0 };
@@ -290,7 +299,10 @@ static int explain_listen(const struct opd *opd, int err)
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
-/* By whatever path: systemd writes /run where it was told /var/run, which is a link to it. */
+/*
+ * Whether a socket is bound to a path or to another path of the same file: systemd replaces
+ * /var/run by /run.
+ */
 static bool is_at(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNSPEC };
@@ -304,7 +316,7 @@ static bool is_at(int fd, const char *path)
 	return !stat(name, &bound) && !stat(path, &wanted) && bound.st_dev == wanted.st_dev && bound.st_ino == wanted.st_ino;
 }
 
-/* The socket that systemd made (opd.socket), which must be the one that opcontrol is told of. 1: there is none. */
+/* Takes the socket of opd.socket, which must be the one that opcontrol uses. 1: there is none. */
 static int take_activated(struct opd *opd)
 {
 	const char *path = opd->config.control_socket;
@@ -321,7 +333,8 @@ static int take_activated(struct opd *opd)
 }
 
 /*
- * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
+ * This comes before opd makes anything in the session directory, so a second opd does no harm.
+ * Clients that connect now are served once the loop runs.
  */
 int opd_init_socket(struct opd *opd)
 {
@@ -342,7 +355,7 @@ int opd_init_socket(struct opd *opd)
 
 void opd_fini_socket(struct opd *opd)
 {
-	if (opd->listen_fd >= 0) { /* else the server had it, and has removed the file */
+	if (opd->listen_fd >= 0) { /* else the server owned it and has removed the file */
 		close(opd->listen_fd);
 		if (!opd->is_activated)
 			op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
@@ -351,7 +364,7 @@ void opd_fini_socket(struct opd *opd)
 		opd_server_unlock(opd->config.control_socket, opd->socket_lock_fd);
 }
 
-/* The file of a socket that systemd made stays: systemd listens there on. */
+/* The file of systemd's socket stays, since systemd goes on listening. */
 int opd_init_server(struct opd *opd)
 {
 	const char *unlink_path = opd->is_activated ? NULL : opd->config.control_socket;

@@ -66,7 +66,8 @@ static void report(const struct opd_dump *dump, int err, const char *failed)
 	struct opd_job *job = dump->job;
 
 	if (!job) {
-		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed, strerror(-err));
+		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed,
+		       strerror(-err));
 		return;
 	}
 	job->error = err == -ENOENT ? -ESTALE : err; /* -ENOENT means that there is no daemon */
@@ -85,8 +86,8 @@ static void unlink_dump(const struct opd_dump *dump)
 }
 
 /*
- * Files that an older dump took must be on the disk when this dump ends. A session that is closed was written with everything
- * there is, and need not wait. Under the lock.
+ * Files that an older dump took must be on the disk when this dump ends. A session that is closed
+ * was written with everything there is, and need not wait. Under the lock.
  */
 static int await_older(const struct opd_dump *dump, int err, const char **ret_failed)
 {
@@ -109,7 +110,10 @@ static int check_syncer(const struct opd_dump *dump, const char **ret_failed)
 	return -EIO;
 }
 
-/* Takes the report of the same fault from the file system now. The next dump, which makes everything anew, must not fail by it. */
+/*
+ * Takes the report of the same fault from the file system now. The next dump, which makes
+ * everything anew, must not fail by it.
+ */
 static void clear_error(int session_fd)
 {
 	int err = op_sys_syncfs(session_fd);
@@ -223,7 +227,10 @@ static bool has_syncer_failed(struct opd_dump *dump)
 	return dumps->nr_syncer_failures != before;
 }
 
-/* After a failure this dump writes everything again, to new files where the kernel may have dropped data. */
+/*
+ * After a failure this dump writes everything again, to new files where the kernel may have dropped
+ * data.
+ */
 static int link_and_repair(struct opd_dump *dump)
 {
 	struct opd_dumps *dumps = dump->dumps;

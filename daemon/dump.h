@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Dumps: the sync thread takes what changed, a thread in the background writes it to the disk (write_out.h) and then gives the job
- * back. A disk may take seconds, and the rings do not wait. Dumps end in the order in which they began.
+ * Dumps: the sync thread takes what changed, a thread in the background writes it to the disk
+ * (write_out.h) and then gives the job back. A disk may take seconds, and the rings do not wait.
+ * Dumps end in the order in which they began.
  *
  *   call                               sync thread   background
  *   opd_dump_note_removed                   x             x
@@ -33,7 +34,8 @@ struct opd_dumps {
 	struct opd_dump *under_way;  /* oldest first */
 	uint64_t nr_failures, nr_resets;
 	bool write_failed;  /* a dump could not write: the next one writes everything */
-	bool pages_dropped; /* and the kernel may have dropped data: the next dump makes every file anew */
+	/* and the kernel may have dropped data: the next dump makes every file anew */
+	bool pages_dropped;
 	bool files_removed; /* somebody removed sample files */
 };
 
@@ -43,13 +45,16 @@ void opd_dumps_init(struct opd_dumps *dumps, struct opd_pipeline *pipeline, stru
 /* No thread is in the background any more. */
 void opd_dumps_free(struct opd_dumps *dumps) OP_NONNULL;
 
-/* OPD_JOB_DUMP and OPD_JOB_QUIT: writes what changed and gives the job back. 0, or -errno and the job stays the caller's. */
+/*
+ * OPD_JOB_DUMP and OPD_JOB_QUIT: writes what changed and gives the job back. 0, or -errno and the
+ * job stays the caller's.
+ */
 int opd_dump_start(struct opd_dumps *dumps, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The same in steps, for a session that is closed: _begin takes what changed, then the caller closes the session, then _go writes.
- * `job` may be NULL. _drop marks everything as changed again. The dump is gone after _go and _drop; after a failed _go the job
- * is the caller's again.
+ * The same in steps, for a session that is closed: _begin takes what changed, then the caller
+ * closes the session, then _go writes. `job` may be NULL. _drop marks everything as changed again.
+ * The dump is gone after _go and _drop; after a failed _go the job is the caller's again.
  */
 int opd_dump_begin(struct opd_dumps *dumps, struct opd_job *job, bool closing, struct opd_dump **ret_dump)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Jobs: requests of the main thread to the sync thread, the order in which they are done, and the queue between the two threads.
+ * Jobs: requests of the main thread to the sync thread, the order in which they are done, and the
+ * queue between the two threads.
  *
- * A request of a client must not delay what keeps the daemon alive or ends it. PULSE is done first, then the jobs that change
- * something, in the order of their requests (START, STOP, SAVE, RESET, RELOAD, QUIT: only root may send them), then those that
- * members of the group may send. All waiting STATUS share one answer. So do all waiting DUMPs: one that begins now writes what each
- * of them was to write. DUMPs that wait beside QUIT share its answer, since QUIT writes the same. Requests that wait at the same
- * time come from different clients, which cannot see an order between them.
+ * A request of a client must not delay what keeps the daemon alive or ends it. PULSE is done first,
+ * then the jobs that change something, in the order of their requests (START, STOP, SAVE, RESET,
+ * RELOAD, QUIT: only root may send them), then those that members of the group may send. All
+ * waiting STATUS share one answer. So do all waiting DUMPs: one that begins now writes what each of
+ * them was to write. DUMPs that wait beside QUIT share its answer, since QUIT writes the same.
+ * Requests that wait at the same time come from different clients, which cannot see an order
+ * between them.
  *
  *   call                              main thread   sync thread   background
  *   opd_job_queue_open, _close             x
@@ -30,14 +33,21 @@ enum opd_job_kind {
 	OPD_JOB_DUMP,   /* all samples so far are in the sample files and on the disk */
 	OPD_JOB_SAVE,   /* DUMP, and the current session is closed under the name in the job */
 	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
-	OPD_JOB_RELOAD, /* the payload, a struct op_config or NULL, takes effect; sample files are closed and opened again when needed */
+	/*
+	 * the payload, a struct op_config or NULL, takes effect; sample files are closed and opened
+	 * again when needed
+	 */
+	OPD_JOB_RELOAD,
 	OPD_JOB_PULSE,  /* payload: a struct opd_pulse, the sign that the thread is alive */
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
 };
 
 #define OPD_JOB_MESSAGE_BYTES (PATH_MAX + 512) /* a path is in it */
 
-/* A job belongs to the caller of opd_job_queue_submit, who gets it back from opd_job_queue_take_done and frees it. */
+/*
+ * A job belongs to the caller of opd_job_queue_submit, who gets it back from
+ * opd_job_queue_take_done and frees it.
+ */
 struct opd_job {
 	enum opd_job_kind kind;
 	void *arg;                           /* the caller's */
@@ -57,12 +67,15 @@ struct opd_job {
 
 void opd_jobs_append(struct opd_job **list, struct opd_job *job) OP_NONNULL;
 
-/* Takes the job to be done next from the waiting ones, with those that share its answer; NULL for none. */
+/*
+ * Takes the job to be done next from the waiting ones, with those that share its answer; NULL for
+ * none.
+ */
 struct opd_job *opd_jobs_take(struct opd_job **waiting) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Copies the answer of a job that is done to its sharers; without memory a sharer gets an error of its own. Returns the list of
- * the sharers and, last, the job.
+ * Copies the answer of a job that is done to its sharers; without memory a sharer gets an error of
+ * its own. Returns the list of the sharers and, last, the job.
  */
 struct opd_job *opd_job_spread(struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 

@@ -16,7 +16,7 @@ static void add_field(struct op_text *text, const struct op_log_field *field)
 		op_text_printf(text, "%s=%" PRIu64, field->name, field->number);
 }
 
-/* False: nothing was sent. The number of a priority is between its angle brackets. */
+/* False: nothing was sent. A priority is a number in angle brackets. */
 static bool send_to_journal(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *line)
 {
 	struct op_text texts[OP_LOG_MAX_FIELDS + 2] = { 0 };

@@ -24,11 +24,11 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
-#define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
+#define MAX_CLOSED_FILES       16384 /* closed files that are remembered, some hundred bytes each */
 
 /* ---- pipeline ---- */
 
-/* Samples are decoded by the rules of the CPU. */
+/* The decoder of IBS needs the model of the CPU. */
 static int read_ibs_host(struct opd *opd)
 {
 	const char *why = "no IBS";
@@ -160,7 +160,7 @@ static int init_processes(struct opd *opd)
 
 /* ---- main thread ---- */
 
-/* The side band is open: programs that come to be from now on are told there. */
+/* The side band is open and reports new programs from now on. */
 static int init_bpf_code(struct opd *opd)
 {
 	return opd_bpf_code_read(&opd->bpf_code) < 0 ? opd_fail("no memory") : 0;
@@ -171,7 +171,7 @@ static void fini_bpf_code(struct opd *opd)
 	opd_bpf_code_free(&opd->bpf_code);
 }
 
-/* What was needed to make the socket and the session directory is not needed any more. */
+/* The capabilities for the socket and the session directory are not needed any more. */
 static int init_privileges(struct opd *opd)
 {
 	int err = opd_privileges_drop(opd->session_fd);
@@ -200,7 +200,7 @@ static int init_loop(struct opd *opd)
 	sigemptyset(&set);
 	for (size_t i = 0; i < op_array_size(signals); i++)
 		sigaddset(&set, signals[i]);
-	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that none gets them */
+	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads: they inherit the mask */
 	signal(SIGPIPE, SIG_IGN);
 	err = op_guard_install();
 	if (err >= 0)
@@ -248,7 +248,7 @@ static void fill_status(struct opd *opd)
 	snprintf(status->image_filter, sizeof(status->image_filter), "%s", opd->setup.image_filter ? opd->setup.image_filter : "");
 }
 
-/* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
+/* The loop has ended before OPD_JOB_QUIT came back. Its error decides the exit code of opd. */
 static void take_result(struct opd *opd)
 {
 	for (struct opd_job *job = opd->sync.queue.done; job; job = job->next) {
@@ -260,7 +260,7 @@ static void take_result(struct opd *opd)
 	}
 }
 
-/* Left early, the thread is asked to end here. */
+/* After an error in the start-up list nobody has submitted OPD_JOB_QUIT yet. */
 static void fini_sync(struct opd *opd)
 {
 	opd_quit(opd);
@@ -276,7 +276,8 @@ static int init_sync(struct opd *opd)
 	int err;
 
 	fill_status(opd);
-	opd->quit_job = opd_job_new(OPD_JOB_QUIT, NULL); /* there when memory is not */
+	/* now, since memory may be short at the end */
+	opd->quit_job = opd_job_new(OPD_JOB_QUIT, NULL);
 	if (!opd->quit_job)
 		return opd_fail("no memory");
 	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status, opd->was_unclean);
@@ -330,18 +331,18 @@ static const struct {
 	{ "server", opd_init_server, opd_fini_server },
 };
 
-/* Whoever asked for a daemon that is paused asked for this one. */
+/* A request for a paused daemon is for one start only. */
 static bool is_to_profile(const struct opd *opd)
 {
 	int err = op_session_take_pause(opd->session_fd);
 
 	if (err && err != -ENOENT)
-		op_log(OP_LOG_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s", opd->session_dir,
-			strerror(-err));
+		op_log(OP_LOG_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s",
+			opd->session_dir, strerror(-err));
 	return err == -ENOENT && op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start);
 }
 
-/* Where there is to be profiling, opd is ready when every CPU samples. */
+/* When opd is to profile, it is ready when every CPU samples. */
 static int begin(struct opd *opd)
 {
 	struct opd_job *job;

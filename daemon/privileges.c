@@ -16,7 +16,10 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-/* Ring memory is accounted to the user's limit on locked memory, unless that is infinite or CAP_IPC_LOCK lifts it. */
+/*
+ * Ring memory counts against the limit on locked memory, unless that is infinite or CAP_IPC_LOCK
+ * lifts it.
+ */
 static bool memory_is_limited(void)
 {
 	struct rlimit limit;
@@ -24,7 +27,7 @@ static bool memory_is_limited(void)
 	return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* CAP_SYS_ADMIN stands for CAP_PERFMON, as it does in the kernel (capabilities(7)). */
+/* CAP_SYS_ADMIN includes CAP_PERFMON, as in the kernel (capabilities(7)). */
 static const struct {
 	cap_value_t capability, instead;
 	bool (*is_needed)(void); /* NULL: always */
@@ -58,7 +61,7 @@ static bool is_used(cap_value_t capability)
 	return false;
 }
 
-/* The set that is to be kept, all of it effective. */
+/* The capabilities to be kept, all effective. */
 static cap_t wanted_of(cap_t present)
 {
 	cap_t wanted = cap_init();
@@ -77,7 +80,7 @@ static cap_t wanted_of(cap_t present)
 	return wanted;
 }
 
-/* As far as CAP_SETPCAP goes; what nobody can regain without it is gone with the permitted set and no_new_privs. */
+/* This needs CAP_SETPCAP. Without it, the permitted set and no_new_privs have the same effect. */
 static void shrink_bounds(void)
 {
 	for (cap_value_t capability = 0; cap_get_bound(capability) >= 0; capability++)
@@ -85,7 +88,7 @@ static void shrink_bounds(void)
 			return;
 }
 
-/* What could be inherited is of no account to a program that executes none. */
+/* A failure does no harm: opd executes no program that could inherit a capability. */
 static bool is_more(cap_t present, cap_t wanted)
 {
 	int differs = cap_compare(present, wanted);
@@ -93,7 +96,10 @@ static bool is_more(cap_t present, cap_t wanted)
 	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
 }
 
-/* Another user than root, with the permitted capabilities of root. *ret_became: there was a change. */
+/*
+ * A user other than root with the capabilities of root becomes root. *ret_became: this has
+ * happened.
+ */
 static int become_owner(int dir_fd, bool *ret_became)
 {
 	struct stat st;
@@ -121,7 +127,9 @@ int opd_privileges_drop(int dir_fd)
 	if (!err) {
 		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
-		/* A sandbox may refuse the call to who has nothing to give up. */
+		/*
+		 * A sandbox may refuse the call. That is no error when there is nothing to give up.
+		 */
 		if ((became || is_more(present, wanted)) && cap_set_proc(wanted) < 0)
 			err = -errno;
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -86,8 +86,8 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 /* ---- files that are gone ---- */
 
 /*
- * Where not all files are known, adding up all of them shows what the others have lost. When that fails, the next missing file
- * causes another attempt.
+ * Where not all files are known, adding up all of them shows what the others have lost. When that
+ * fails, the next missing file causes another attempt.
  */
 static void recount(struct opd_pipeline *pipeline)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Recording: sampling into the current session, switched on and off, with the session's ledger on the disk. Sync thread, or before
- * it starts.
+ * Recording: sampling into the current session, switched on and off, with the session's ledger on
+ * the disk. Sync thread, or before it starts.
  */
 #ifndef OPD_RECORDING_H
 #define OPD_RECORDING_H
@@ -26,8 +26,8 @@ int opd_recording_switch(struct opd_recording *recording, bool on) OP_NONNULL OP
 int opd_recording_stop(struct opd_recording *recording) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Writes the session's ledger and stats/. Nothing when this daemon has never sampled, unless `always`. 0, or -errno, and that is
- * logged.
+ * Writes the session's ledger and stats/. Nothing when this daemon has never sampled, unless
+ * `always`. 0, or -errno, and that is logged.
  */
 int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_end ended, bool always) OP_NONNULL;
 
@@ -35,8 +35,8 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 void opd_recording_explain_ledger(const struct opd_recording *recording, char text[256]) OP_NONNULL;
 
 /*
- * Looks for the sample files, `thorough` where there is time (opd_count_look). After it the ledger says what the files hold, those
- * of an earlier daemon included.
+ * Looks for the sample files, `thorough` where there is time (opd_count_look). After it the ledger
+ * says what the files hold, those of an earlier daemon included.
  */
 void opd_recording_look(struct opd_recording *recording, bool thorough) OP_NONNULL;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Keeps for the next daemon whether it is to profile: the last START or STOP of a user. A thread waits for the disk. */
+/*
+ * Keeps for the next daemon whether it is to profile: the last START or STOP of a user. A thread
+ * waits for the disk.
+ */
 #ifndef OPD_RESUME_H
 #define OPD_RESUME_H
 
@@ -25,8 +28,8 @@ void opd_resume_init(struct opd_resume *resume, int session_fd, const char *sess
 void opd_resume_free(struct opd_resume *resume) OP_NONNULL;
 
 /*
- * Writes it in the background, which gives the job, a START or a STOP, back. When there is no thread for that, the job has the
- * error, and is still the caller's. 0 or -errno. Sync thread.
+ * Writes it in the background, which gives the job, a START or a STOP, back. When there is no
+ * thread for that, the job has the error, and is still the caller's. 0 or -errno. Sync thread.
  */
 int opd_resume_keep(struct opd_resume *resume, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 

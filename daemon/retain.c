@@ -19,8 +19,10 @@
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
-#define REMOVE_TRIES   8  /* a closed session still gets its table, its ledger and its mark: fewer files than this */
-#define GROWN_SHARE    16 /* the sessions are weighed again when the current one has grown by this part of SessionMaxUse */
+/* a closed session still gets its table, its ledger and its mark: fewer files than this */
+#define REMOVE_TRIES   8
+/* the sessions are weighed again when the current one has grown by this part of SessionMaxUse */
+#define GROWN_SHARE    16
 
 /* ---- weighing the sessions ---- */
 
@@ -150,7 +152,10 @@ static int remove_rest(const char *name, void *arg)
 	return 0;
 }
 
-/* What is left of a session that could not be removed. One that is complete goes back to where readers look for it. */
+/*
+ * What is left of a session that could not be removed. One that is complete goes back to where
+ * readers look for it.
+ */
 static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *session, const char *from, const char *to)
 {
 	uint64_t left;
@@ -163,7 +168,8 @@ static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *sessi
 static void report_failure(struct opd_retained *session, const char *why, int err)
 {
 	if (!session->is_reported)
-		op_log(OP_LOG_WARNING, "cannot remove session %s (%s): %s; the next oldest goes in its place, and it is tried again",
+		op_log(OP_LOG_WARNING,
+			"cannot remove session %s (%s): %s; the next oldest is removed instead, and it is tried again",
 			session->name, why, strerror(-err));
 	session->is_reported = true;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Retention: removes old sessions, by SessionKeep=, SessionMaxUse= and SessionKeepFree=. It removes only sessions that
- * SessionInterval= has closed, the oldest first; never the current one, nor one that a user saved, nor one of another program. A
- * thread in the background does it, since it may take long. The age goes by a clock that no step can fool
- * (daemon/keep/trusted_clock.h).
+ * Retention: removes old sessions, by SessionKeep=, SessionMaxUse= and SessionKeepFree=. It removes
+ * only sessions that SessionInterval= has closed, the oldest first; never the current one, nor one
+ * that a user saved, nor one of another program. A thread in the background does it, since it may
+ * take long. The age goes by a clock that no step can fool (daemon/keep/trusted_clock.h).
  *
- * Retention also limits the current session. A session above a quarter of SessionMaxUse is closed early, so that it can be removed
- * in its turn. But closing may be faster than removing, or removing may fail. While all sessions together take more than
- * SessionMaxUse, none is closed for its size. The current session then goes on within what the others leave of SessionMaxUse, and
- * at least within half of it; near that limit it gets no new files (daemon/count/file_limit.h). So all sessions together take at
- * most half as much again, unless boundaries come faster than sessions can be removed. Without SessionInterval= the current session
- * may take all of SessionMaxUse.
+ * Retention also limits the current session. A session above a quarter of SessionMaxUse is closed
+ * early, so that it can be removed in its turn. But closing may be faster than removing, or
+ * removing may fail. While all sessions together take more than SessionMaxUse, none is closed for
+ * its size. The current session then goes on within what the others leave of SessionMaxUse, and at
+ * least within half of it; near that limit it gets no new files (daemon/count/file_limit.h). So all
+ * sessions together take at most half as much again, unless boundaries come faster than sessions
+ * can be removed. Without SessionInterval= the current session may take all of SessionMaxUse.
  *
  *   call                                                         sync thread   background
  *   opd_retain_if_due, _note_closed, _may_close, opd_retention_*      x
@@ -44,7 +45,8 @@ struct opd_retention {
 	struct opd_file_limit *limit;      /* of the current session */
 	struct opd_background *background;
 	uint64_t due_ns;       /* op_now_ns(); 0: at once */
-	uint64_t taken_bytes;  /* by the current session, by its own account, when the thread was started last */
+	/* by the current session, by its own account, when the thread was started last */
+	uint64_t taken_bytes;
 	uint64_t nr_begun;     /* sessions by then */
 	uint64_t closed_bytes; /* of sessions that were closed since */
 	uint64_t others_bytes; /* all but the current session take at most this, once is_known */
@@ -66,22 +68,26 @@ void opd_retention_init(struct opd_retention *retention, int session_fd, const s
 			struct opd_file_limit *limit, struct opd_background *background) OP_NONNULL;
 void opd_retention_free(struct opd_retention *retention) OP_NONNULL;
 
-/* Takes the weights that the thread found. Starts the thread now and then, and when the current session has grown by much. */
+/*
+ * Takes the weights that the thread found. Starts the thread now and then, and when the current
+ * session has grown by much.
+ */
 void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns) OP_NONNULL;
 
 /* The current session is closed, and its files are still counted in the limit. */
 void opd_retain_note_closed(struct opd_retention *retention) OP_NONNULL;
 
 /*
- * Whether the current session may be closed for its size: all sessions together take at most SessionMaxUse, or the others at most
- * half of it. False as long as that is not known.
+ * Whether the current session may be closed for its size: all sessions together take at most
+ * SessionMaxUse, or the others at most half of it. False as long as that is not known.
  */
 bool opd_retain_may_close(const struct opd_retention *retention) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Removes what is too old or too much. A session is first renamed into tmp/, so a reader sees all of it or nothing. What is left
- * in tmp/ is removed by the next call, and counts until then. A session that cannot be removed is logged once; the next oldest
- * is removed instead. 0 or the first -errno.
+ * Removes what is too old or too much. A session is first renamed into tmp/, so a reader sees all
+ * of it or nothing. What is left in tmp/ is removed by the next call, and counts until then. A
+ * session that cannot be removed is logged once; the next oldest is removed instead. 0 or the first
+ * -errno.
  */
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 

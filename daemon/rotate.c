@@ -13,12 +13,17 @@
 #define NS_PER_MIN      (60 * (uint64_t)OP_NS_PER_S)
 #define RETRY_NS        (10 * (uint64_t)OP_NS_PER_S)
 #define REPORT_AFTER_NS (10 * (uint64_t)OP_NS_PER_S) /* a session that is too large and goes on */
-#define USE_SHARE       4                            /* a session may take this part of SessionMaxUse before it is closed early */
-#define STEP_NS         (int64_t) OP_NS_PER_S        /* a smaller difference is the clock being slewed */
+/* a session may take this part of SessionMaxUse before it is closed early */
+#define USE_SHARE       4
+/* a smaller difference is the clock being slewed */
+#define STEP_NS         (int64_t) OP_NS_PER_S
 
 /* ---- closing ---- */
 
-/* Forgets everything of the closed session but the numbers of images and the counters of the capture. */
+/*
+ * Forgets everything of the closed session but the numbers of images and the counters of the
+ * capture.
+ */
 static void begin_next(struct opd_rotation *rotation)
 {
 	struct opd_pipeline *pipeline = rotation->recording->pipeline;
@@ -35,7 +40,10 @@ static void begin_next(struct opd_rotation *rotation)
 	opd_recording_write_ledger(rotation->recording, OP_SESSION_open, false);
 }
 
-/* The ledger says "closed" before the session is closed. When the ledger cannot be written, the session stays as it is. */
+/*
+ * The ledger says "closed" before the session is closed. When the ledger cannot be written, the
+ * session stays as it is.
+ */
 static int close_session(struct opd_recording *recording, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
 {
 	struct opd_count *count = &recording->pipeline->count;
@@ -147,7 +155,9 @@ static void report_too_large(struct opd_rotation *rotation, uint64_t now_ns)
 			       "become less before");
 }
 
-/* The session is too large, and retention can remove closed sessions as fast as this one is closed. */
+/*
+ * The session is too large, and retention can remove closed sessions as fast as this one is closed.
+ */
 static bool is_to_be_closed(struct opd_rotation *rotation, uint64_t now_ns)
 {
 	uint64_t most = rotation->config->session_max_use;

@@ -21,18 +21,18 @@
 
 enum state { FREE, READING, HANDLING, GONE, SENDING };
 
-/* What a peer may ask for. */
+/* The commands that a peer may send. */
 enum rights { NOTHING, AS_GROUP, ALL_THERE_IS };
 
 struct client {
 	struct opd_server *server;
 	enum state state;
 	uint32_t generation;
-	int fd; /* -1 in state GONE: the peer has left, the handler has its request */
+	int fd; /* -1 in state GONE: the peer has left, and the handler has its request */
 	uid_t uid;
 	enum rights rights;
 	uint16_t command;
-	uint64_t since_usec; /* when it came into this state */
+	uint64_t since_usec; /* the begin of this state */
 	sd_event_source *io;
 	sd_event_source *timer;
 	void *reply; /* in state SENDING */
@@ -180,7 +180,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address)
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* The file never has more permission than in the end; without the group it is root's alone in effect. */
+/* The file never has more permissions than at the end. Without the group only root can use it. */
 static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *address)
 {
 	mode_t mask = umask(0177);
@@ -234,7 +234,7 @@ static uint64_t now_usec(const struct opd_server *server)
 	return usec;
 }
 
-/* Sources that are being dispatched are kept alive by the loop until their handler returns. */
+/* The loop keeps a source alive until its handler returns. */
 static void end_client(struct client *client)
 {
 	sd_event_source_disable_unref(client->io);
@@ -245,7 +245,7 @@ static void end_client(struct client *client)
 	*client = (struct client){ .server = client->server, .fd = -1, .generation = client->generation + 1 };
 }
 
-/* The peer has hung up; what it has asked for goes on, and has its place until then. */
+/* The peer has hung up. Its request keeps the place until it is answered. */
 static void leave(struct client *client)
 {
 	client->io = sd_event_source_disable_unref(client->io);
@@ -263,7 +263,10 @@ static void drop_client(struct client *client)
 
 static const uint32_t awaited[] = { [READING] = EPOLLIN, [HANDLING] = 0, [SENDING] = EPOLLOUT };
 
-/* What is waited for in the new state: readiness, and the end of patience, which the handler has without limit. */
+/*
+ * Sets what the new state waits for: the socket and a timeout. There is no timeout while the
+ * handler has the request.
+ */
 static int enter(struct client *client, enum state state)
 {
 	int err = sd_event_source_set_io_events(client->io, awaited[state]);
@@ -303,7 +306,10 @@ static void handle(struct client *client, uint16_t command, const char *session)
 		refuse(client, name);
 }
 
-/* The form of this reply is that of all versions. Who has not taken what it was sent before does not get it. */
+/*
+ * All versions of the protocol have this form of reply. A client that has not read its last reply
+ * does not get it.
+ */
 static void tell_version(const struct client *client, uint16_t command)
 {
 	struct {
@@ -342,7 +348,7 @@ static void read_request(struct client *client)
 	}
 }
 
-/* Tries to send; whatever cannot be sent now waits for room. */
+/* Sends the reply, now or when the socket has room. */
 static void send_reply(struct client *client)
 {
 	ssize_t nr = send(client->fd, client->reply, client->reply_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -362,7 +368,7 @@ static void send_reply(struct client *client)
 		drop_client(client);
 }
 
-/* A peer that leaves its last words is read first. */
+/* The last request of a peer that hung up is read first. */
 static int on_client(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct client *client = userdata;
@@ -388,7 +394,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Who shares a limit with a client that comes, and how many of them there may be. */
+/* The clients that share a limit with a new client, and that limit. */
 enum kin { ALL, NOT_ROOT, SAME_USER };
 
 static const size_t max_clients[] = {
@@ -404,7 +410,10 @@ static bool is_kin(const struct client *client, enum kin kin, uid_t uid)
 	return kin == ALL || (client->rights != ALL_THERE_IS && (kin == NOT_ROOT || client->uid == uid));
 }
 
-/* Where there are too many, the one that has been silent for the longest time goes; false when all have requests under way. */
+/*
+ * When there are too many, drops the client that has been silent for the longest time. False when
+ * all have requests.
+ */
 static bool make_room(struct opd_server *server, enum kin kin, uid_t uid)
 {
 	struct client *oldest = NULL;
@@ -426,13 +435,13 @@ static bool make_room(struct opd_server *server, enum kin kin, uid_t uid)
 	return oldest;
 }
 
-/* The groups that a peer has besides its first; -errno, or how many. */
+/* The supplementary groups of a peer. Their number, or -errno. */
 static ssize_t read_groups(int fd, gid_t **ret_groups)
 {
 	socklen_t nr_bytes = 0;
 	gid_t *groups = NULL;
 
-	/* Their number cannot change, they are those of the time of the connect(2). */
+	/* The groups are those at the time of connect(2), so their number cannot change. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &nr_bytes) < 0 && errno != ERANGE)
 		return -errno;
 	if (nr_bytes)
@@ -471,7 +480,7 @@ static enum rights find_rights(const struct opd_server *server, int fd, struct u
 	return is_member(server, fd, ret_peer) ? AS_GROUP : NOTHING;
 }
 
-/* NULL: no place for this one. */
+/* NULL: there is no place for this client. */
 static struct client *find_place(struct opd_server *server, uid_t uid, enum rights rights)
 {
 	if (rights != ALL_THERE_IS && (!make_room(server, SAME_USER, uid) || !make_room(server, NOT_ROOT, uid)))
@@ -525,7 +534,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
 	return 0;
 }
 
-/* There may be descriptors and memory again. */
+/* There may be descriptors and memory again by now. */
 static int on_accept_pause(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct opd_server *server = userdata;
@@ -554,7 +563,7 @@ static int remember_file(struct opd_server *server, const char *path)
 	return 0;
 }
 
-/* Whose members may ask; that of root has too many members elsewhere. */
+/* The group whose members may send requests. The group of root has other members on some hosts. */
 static void find_group(struct opd_server *server)
 {
 	const struct group *group = getgrnam(OPD_SERVER_GROUP);
@@ -614,7 +623,7 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	return 0;
 }
 
-/* Whose request the handler has, as far as nobody else has come to that place. */
+/* The client of a request; NULL when its place has another client by now. */
 static struct client *find_client(struct opd_server *server, struct opd_client name)
 {
 	struct client *client = name.slot < OPD_SERVER_MAX_CLIENTS ? &server->clients[name.slot] : NULL;
@@ -652,7 +661,7 @@ static int reply_to(struct client *client, int error, const void *payload, size_
 	return 0;
 }
 
-/* Of an error's text the client gets what fits. */
+/* A text of an error that is too long is cut off. */
 int opd_server_reply(struct opd_server *server, struct opd_client name, int error, const void *payload, size_t payload_bytes)
 {
 	struct client *client = find_client(server, name);

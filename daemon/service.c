@@ -40,8 +40,8 @@ void opd_service_close(struct opd_service *service)
 	service->timer = sd_event_source_disable_unref(service->timer);
 }
 
-/* Who started opd by hand heard READY and has gone: there is nobody to tell. */
-static void tell(struct opd_service *service, const char *state)
+/* opcontrol started opd and has gone after READY: nobody listens any more. */
+static void notify(struct opd_service *service, const char *state)
 {
 	if (sd_notify(0, state) < 0 && !service->has_watchdog)
 		service->timer = sd_event_source_disable_unref(service->timer);
@@ -49,7 +49,7 @@ static void tell(struct opd_service *service, const char *state)
 
 void opd_service_ready(struct opd_service *service, bool profiling)
 {
-	tell(service, profiling ? "READY=1\nSTATUS=Profiling" : "READY=1\nSTATUS=Paused");
+	notify(service, profiling ? "READY=1\nSTATUS=Profiling" : "READY=1\nSTATUS=Paused");
 }
 
 void opd_service_reloading(struct opd_service *service)
@@ -57,31 +57,31 @@ void opd_service_reloading(struct opd_service *service)
 	char state[64];
 
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, op_now_ns() / NS_PER_USEC);
-	tell(service, state);
+	notify(service, state);
 }
 
 void opd_service_reloaded(struct opd_service *service)
 {
-	tell(service, "READY=1");
+	notify(service, "READY=1");
 }
 
 void opd_service_stopping(struct opd_service *service)
 {
 	service->is_stopping = true;
-	tell(service, "STOPPING=1\nSTATUS=Writing the last samples");
+	notify(service, "STOPPING=1\nSTATUS=Writing the last samples");
 }
 
 void opd_service_pulse(struct opd_service *service)
 {
 	struct opd_job *job;
 
-	if (!service->timer || service->is_asked || service->is_stopping)
+	if (!service->timer || service->is_pulse_under_way || service->is_stopping)
 		return;
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return;
 	job->kind = OPD_JOB_PULSE;
-	service->is_asked = true;
+	service->is_pulse_under_way = true;
 	opd_job_queue_submit(service->queue, job);
 }
 
@@ -89,7 +89,7 @@ void opd_service_alive(struct opd_service *service, const struct opd_pulse *puls
 {
 	struct op_text state = { 0 };
 
-	service->is_asked = false;
+	service->is_pulse_under_way = false;
 	if (service->has_watchdog)
 		op_text_add(&state, "WATCHDOG=1\n");
 	if (pulse && !service->is_stopping) {
@@ -97,7 +97,7 @@ void opd_service_alive(struct opd_service *service, const struct opd_pulse *puls
 		opd_service_words(&service->last, pulse, &state);
 	}
 	if (state.length && !state.failed)
-		tell(service, op_text_get(&state));
+		notify(service, op_text_get(&state));
 	op_text_free(&state);
 	if (pulse)
 		service->last = *pulse;
@@ -107,7 +107,7 @@ static void add_rate(const struct opd_pulse *before, const struct opd_pulse *now
 {
 	uint64_t span_ns = now->now_ns - before->now_ns;
 
-	/* A reset begins to count anew. */
+	/* After a reset the counts are smaller. */
 	if (!before->now_ns || !before->profiling || !span_ns || now->taken < before->taken)
 		return;
 	op_text_printf(words, ", %.0f samples per second",

@@ -87,7 +87,10 @@ static int read_setup_file(struct opd *opd, int dir_fd)
 	return -1;
 }
 
-/* Whether a daemon works with the setup of now, so that a new one has to wait. One that is damaged is nobody's. */
+/*
+ * Whether a daemon uses the present setup, so that the new one must wait. Nobody uses a damaged
+ * setup.
+ */
 static bool setup_is_in_use(const struct opd *opd, int dir_fd)
 {
 	struct op_setup setup;
@@ -102,14 +105,15 @@ static bool setup_is_in_use(const struct opd *opd, int dir_fd)
 	return in_use;
 }
 
-/* What `opcontrol --setup` left in the configured session directory; a setup made while a daemon ran takes effect now. */
+/* The setup of `opcontrol --setup`. One that was made while a daemon ran takes effect now. */
 static int read_setup(struct opd *opd, int dir_fd)
 {
 	bool waits = !faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, AT_SYMLINK_NOFOLLOW);
 	int err = waits && !setup_is_in_use(opd, dir_fd) ? op_setup_promote(dir_fd) : 0;
 
 	if (err < 0)
-		op_log(OP_LOG_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir, strerror(-err));
+		op_log(OP_LOG_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir,
+			strerror(-err));
 	return read_setup_file(opd, dir_fd);
 }
 
@@ -155,7 +159,10 @@ void opd_fini_setup(struct opd *opd)
 
 /* ---- session ---- */
 
-/* Where something is mounted: from one mount to another nothing is renamed, though both may be of one file system. The mount is 0 before Linux 5.8. */
+/*
+ * A file cannot be renamed from one mount to another, even within one file system. The mount is 0
+ * before Linux 5.8.
+ */
 struct mounted {
 	dev_t device;
 	uint64_t mount;
@@ -166,7 +173,7 @@ static bool is_same_mount(const struct mounted *a, const struct mounted *b)
 	return a->device == b->device && a->mount == b->mount;
 }
 
-/* 0, also when there is nothing. */
+/* 0, also when there is no such entry. */
 static int check_directory(const struct opd *opd, const char *name, struct mounted *ret_mounted)
 {
 	struct statx stx;
@@ -180,7 +187,10 @@ static int check_directory(const struct opd *opd, const char *name, struct mount
 	return 0;
 }
 
-/* Links would lead what is written out of the session directory, and what is made in tmp/ is renamed. */
+/*
+ * A link would lead out of the session directory. Files in tmp/ are renamed into samples/, so both
+ * must be on one mount.
+ */
 static int check_directories(const struct opd *opd)
 {
 	static const char *const names[] = { OP_SESSION_TMP, "samples", OP_SESSION_CURRENT };
@@ -199,7 +209,8 @@ static int check_directories(const struct opd *opd)
 					", where its files are made: mount that over all of the session directory, or choose "
 					"another SessionDir=",
 					opd->session_dir, names[i],
-					mounted.device == tmp.device ? "another mount" : "on another file system", opd->session_dir);
+					mounted.device == tmp.device ? "another mount" : "on another file system",
+					opd->session_dir);
 	}
 	return 0;
 }
@@ -219,7 +230,9 @@ static const char *remedy_of(int err)
 	}
 }
 
-/* It may have become another one since the setup was read, and opd becomes its owner. */
+/*
+ * opd becomes the owner of the directory, so nobody may have replaced it since the setup was read.
+ */
 static int check_owner(const struct opd *opd)
 {
 	uid_t owner = opd->setup.session_dir_owner;
@@ -232,8 +245,8 @@ static int check_owner(const struct opd *opd)
 	if (err)
 		return opd_fail("cannot look at %s: %s", opd->session_dir, strerror(-err));
 	return st.st_uid == owner ? 0 :
-				    opd_fail("%s, which %s/" OP_SETUP_NAME " names, is not of the same user, but of user %u", opd->session_dir,
-					     opd->config.session_dir, st.st_uid);
+				    opd_fail("%s, which %s/" OP_SETUP_NAME " names, is not of the same user, but of user %u",
+					     opd->session_dir, opd->config.session_dir, st.st_uid);
 }
 
 int opd_init_session(struct opd *opd)
@@ -277,7 +290,7 @@ int opd_init_lock(struct opd *opd)
 		return explain_lock(opd);
 	if (fd < 0)
 		return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
-	/* After a power cut its presence says that the session is to be looked at. */
+	/* After a power cut its presence says that the session must be checked. */
 	if (!was_there)
 		err = op_sys_fsync(opd->session_fd);
 	if (!err)
@@ -302,7 +315,8 @@ void opd_fini_lock(struct opd *opd)
 int opd_init_recovery(struct opd *opd)
 {
 	opd_recover(opd->session_fd, opd->was_unclean);
-	op_sys_unlinkat(opd->session_fd, OP_SESSION_UNCLEAN, 0); /* from here on the lock says it */
+	/* from here on the lock says the same */
+	op_sys_unlinkat(opd->session_fd, OP_SESSION_UNCLEAN, 0);
 	return 0;
 }
 

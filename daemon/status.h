@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The numbers that the daemon reports: `opcontrol --status`, and the pulse for the service manager. Sync thread only. */
+/*
+ * The numbers that the daemon reports: `opcontrol --status`, and the pulse for the service manager.
+ * Sync thread only.
+ */
 #ifndef OPD_STATUS_H
 #define OPD_STATUS_H
 
@@ -17,8 +20,8 @@ struct opd_pulse {
 };
 
 /*
- * The payload of STATUS in the job (libop/control/protocol.h). `fixed` has the fields that do not change while the daemon runs.
- * 0 or -ENOMEM.
+ * The payload of STATUS in the job (libop/control/protocol.h). `fixed` has the fields that do not
+ * change while the daemon runs. 0 or -ENOMEM.
  */
 int opd_status_make(struct opd_recording *recording, const struct op_config *config, const struct op_status *fixed,
 		    struct opd_job *job) OP_NONNULL OP_MUST_CHECK;

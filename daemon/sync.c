@@ -31,7 +31,10 @@ static void write_jit_objects(struct opd_pipeline *pipeline)
 	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
 }
 
-/* The rest of an emptied session that could not be removed stays the session's. The message says where it is. */
+/*
+ * The rest of an emptied session that could not be removed stays the session's. The message says
+ * where it is.
+ */
 static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
 {
 	struct opd_pipeline *pipeline = sync->recording.pipeline;
@@ -133,7 +136,10 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 	return job->error || !job->keep || opd_resume_keep(&sync->resume, job) < 0;
 }
 
-/* Writes the samples even when the ledger cannot be written. False: the job is given back by the background. */
+/*
+ * Writes the samples even when the ledger cannot be written. False: the job is given back by the
+ * background.
+ */
 static bool dump(struct opd_sync *sync, struct opd_job *job)
 {
 	struct opd_recording *recording = &sync->recording;
@@ -150,7 +156,8 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);
 	if (err) {
 		opd_recording_explain_ledger(recording, text);
-		fail(job, err == -ENOENT ? -ESTALE : err, text); /* -ENOENT means that there is no daemon */
+		/* -ENOENT means that there is no daemon */
+		fail(job, err == -ENOENT ? -ESTALE : err, text);
 	}
 	write_jit_objects(recording->pipeline);
 	err = opd_dump_start(&recording->dumps, job);

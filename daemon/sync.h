@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The sync thread runs the pipeline from the rings to the sample files. It visits all CPUs on a timer, and one CPU when its write
- * ring passes the watermark (daemon/pipeline/visit.h). Between visits it does the jobs of the main thread (jobs.h), one at a time.
- * Main thread only.
+ * The sync thread runs the pipeline from the rings to the sample files. It visits all CPUs on a
+ * timer, and one CPU when its write ring passes the watermark (daemon/pipeline/visit.h). Between
+ * visits it does the jobs of the main thread (jobs.h), one at a time. Main thread only.
  */
 #ifndef OPD_SYNC_H
 #define OPD_SYNC_H
@@ -25,7 +25,8 @@ struct opd_sync {
 	bool thread_runs;
 	/* the sync thread's while it runs */
 	struct op_config *config;       /* the caller's; OPD_JOB_RELOAD changes it */
-	const struct op_status *status; /* the fields of the status that do not change; the caller's */
+	/* the fields of the status that do not change; the caller's */
+	const struct op_status *status;
 	int epoll_fd;
 	struct opd_background background;
 	struct opd_recording recording;
@@ -37,13 +38,16 @@ struct opd_sync {
 };
 
 /*
- * Starts the thread. The pipeline is open, and is the thread's until opd_sync_stop. was_unclean: the last daemon did not end in
- * order. 0 or -errno. Jobs go through sync->queue.
+ * Starts the thread. The pipeline is open, and is the thread's until opd_sync_stop. was_unclean:
+ * the last daemon did not end in order. 0 or -errno. Jobs go through sync->queue.
  */
 int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, const struct op_status *status,
 		   bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 
-/* Waits for the end of the thread, after OPD_JOB_QUIT, and frees what opd_sync_start made. Jobs in the queue are the caller's. */
+/*
+ * Waits for the end of the thread, after OPD_JOB_QUIT, and frees what opd_sync_start made. Jobs in
+ * the queue are the caller's.
+ */
 void opd_sync_stop(struct opd_sync *sync) OP_NONNULL;
 
 #endif

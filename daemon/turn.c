@@ -80,7 +80,10 @@ static void open_cpu(struct opd_turns *turns, size_t index)
 	free(why);
 }
 
-/* The CPU went offline and came back between two looks: the kernel has removed its events, and reports that to nobody. */
+/*
+ * The CPU went offline and came back between two looks: the kernel has removed its events, and
+ * reports that to nobody.
+ */
 static bool has_been_away(const struct opd_cpu *cpu)
 {
 	uint64_t stay = opd_cpu_stay(cpu->cpu);
@@ -112,7 +115,10 @@ static void check_hotplug(struct opd_turns *turns)
 
 /* ---- what the log should say ---- */
 
-/* The kernel lowers its limit when interrupts take long; samples are then throttled, and the user should know why. */
+/*
+ * The kernel lowers its limit when interrupts take long; samples are then throttled, and the user
+ * should know why.
+ */
 static void check_sample_rate(struct opd_turns *turns)
 {
 	FILE *file = fopen(MAX_SAMPLE_RATE_PATH, "re");
@@ -130,7 +136,10 @@ static void check_sample_rate(struct opd_turns *turns)
 	fclose(file);
 }
 
-/* Tries again to write rows of the dcookie table that could not be written, and logs that once a minute. */
+/*
+ * Tries again to write rows of the dcookie table that could not be written, and logs that once a
+ * minute.
+ */
 static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
 {
 	static struct op_rate rate;
@@ -188,7 +197,10 @@ static void report_losses(struct opd_turns *turns, uint64_t now_ns)
 
 /* ---- memory ---- */
 
-/* After a storm of processes the allocator keeps free memory, and sample files of programs that ended are mapped. */
+/*
+ * After a storm of processes the allocator keeps free memory, and sample files of programs that
+ * ended are mapped.
+ */
 static void give_memory_back(struct opd_turns *turns, uint64_t now_ns)
 {
 	struct opd_pipeline *pipeline = turns->recording->pipeline;
@@ -228,8 +240,8 @@ static void prune(struct opd_turns *turns, uint64_t now_ns)
 }
 
 /*
- * After a turn, all samples from before the last turn have been read, late commits included. The time when the last turn began is
- * therefore the horizon of the resolver.
+ * After a turn, all samples from before the last turn have been read, late commits included. The
+ * time when the last turn began is therefore the horizon of the resolver.
  */
 void opd_turn(struct opd_turns *turns)
 {

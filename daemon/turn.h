@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A turn of the sync thread, every 250 ms: all CPUs are visited, and what is due now and then is done: CPUs that come and go,
- * forgetting, rotation, retention, and what the log should say. Sync thread only.
+ * A turn of the sync thread, every 250 ms: all CPUs are visited, and what is due now and then is
+ * done: CPUs that come and go, forgetting, rotation, retention, and what the log should say. Sync
+ * thread only.
  */
 #ifndef OPD_TURN_H
 #define OPD_TURN_H
@@ -32,8 +33,8 @@ struct opd_turns {
 void opd_turn(struct opd_turns *turns) OP_NONNULL;
 
 /*
- * Wakes the sync thread when a CPU has something to be read. The epoll tag of the CPU's rings is its index in the capture; the tag
- * of its side band is beyond all indices. 0 or -errno.
+ * Wakes the sync thread when a CPU has something to be read. The epoll tag of the CPU's rings is
+ * its index in the capture; the tag of its side band is beyond all indices. 0 or -errno.
  */
 int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index) OP_NONNULL OP_MUST_CHECK;
 

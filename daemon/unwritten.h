@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Closed sessions that could not be written to the disk. Each is tried again after 5 seconds, then 10, and so on up to 10 minutes.
- * The kernel may take a page that it could not write for clean, so every file is written anew. What is left when the daemon ends
- * is still marked as closing, and the next daemon looks at it.
+ * Closed sessions that could not be written to the disk. Each is tried again after 5 seconds, then
+ * 10, and so on up to 10 minutes. The kernel may take a page that it could not write for clean, so
+ * every file is written anew. What is left when the daemon ends is still marked as closing, and the
+ * next daemon looks at it.
  */
 #ifndef OPD_UNWRITTEN_H
 #define OPD_UNWRITTEN_H
@@ -26,7 +27,10 @@ void opd_unwritten_init(struct opd_unwritten *unwritten, struct opd_background *
 /* Leaves what is waiting to the next start. No thread is in the background any more. */
 void opd_unwritten_free(struct opd_unwritten *unwritten) OP_NONNULL;
 
-/* Takes over a closed session that could not be written. False when there are too many; it is still the caller's. Any thread. */
+/*
+ * Takes over a closed session that could not be written. False when there are too many; it is still
+ * the caller's. Any thread.
+ */
 bool opd_unwritten_keep(struct opd_unwritten *unwritten, struct opd_write_out *out) OP_NONNULL OP_MUST_CHECK;
 
 /* Tries those again that are due, each in a thread of its own. Sync thread. */

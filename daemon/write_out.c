@@ -23,8 +23,8 @@
 #define CLOSED_COOKIES_BYTES (sizeof(OP_SESSION_CLOSED_COOKIES "-") + 20)
 
 /*
- * Up to this many files are written one by one, each with a flush of the disk. More are written with one syncfs: that also writes
- * the data of other programs, but flushes once.
+ * Up to this many files are written one by one, each with a flush of the disk. More are written
+ * with one syncfs: that also writes the data of other programs, but flushes once.
  */
 #define TOGETHER_PATHS 64
 #define PIECE_BYTES    65536
@@ -41,7 +41,10 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
-/* -ENOENT also when the file was cut short, or when something else is in its place or on the way to it. */
+/*
+ * -ENOENT also when the file was cut short, or when something else is in its place or on the way to
+ * it.
+ */
 static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
@@ -213,7 +216,10 @@ static int write_rest(const struct opd_write_out *out, const char **ret_failed)
 	return op_session_sync_dirs(out->session_fd);
 }
 
-/* The table of a closed session, with the times of the last samples. Its rows are in the file already. */
+/*
+ * The table of a closed session, with the times of the last samples. Its rows are in the file
+ * already.
+ */
 static int write_closed_cookies(const struct opd_write_out *out)
 {
 	const struct op_text *text = &out->closed_cookies;
@@ -272,7 +278,10 @@ static int write_cookies(struct opd_write_out *out)
 	return out->cookie_file ? opd_cookie_file_publish(out->cookie_file, out->cookies) : 0;
 }
 
-/* Another dump, or the syncer, may have files of this session that it has not finished. Nobody comes back to a closed session. */
+/*
+ * Another dump, or the syncer, may have files of this session that it has not finished. Nobody
+ * comes back to a closed session.
+ */
 static int write_whole(const struct opd_write_out *out)
 {
 	return out->whole || out->closing ? op_sys_syncfs(out->session_fd) : 0;
@@ -303,15 +312,18 @@ void opd_write_out_free(struct opd_write_out *out)
 }
 
 /*
- * After such an error the kernel marks the pages as clean, may drop them, and does not report the error again (fsync(2)). The data
- * can only be written again to other files.
+ * After such an error the kernel marks the pages as clean, may drop them, and does not report the
+ * error again (fsync(2)). The data can only be written again to other files.
  */
 static bool may_have_dropped(int err)
 {
 	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Writes all but the sample files. After their error `err` it only writes what does not depend on them. */
+/*
+ * Writes all but the sample files. After their error `err` it only writes what does not depend on
+ * them.
+ */
 static int end(struct opd_write_out *out, int err, const char **ret_failed)
 {
 	int replaced_err = write_replaced(out), table_err = write_cookies(out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Writing one session to the disk: every changed sample file, the directories that lead to it, and what lies beside the sample
- * files. dump.c fills a write-out in the sync thread; a thread in the background writes it.
+ * Writing one session to the disk: every changed sample file, the directories that lead to it, and
+ * what lies beside the sample files. dump.c fills a write-out in the sync thread; a thread in the
+ * background writes it.
  */
 #ifndef OPD_WRITE_OUT_H
 #define OPD_WRITE_OUT_H
@@ -11,7 +12,10 @@
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
-/* The directory stays open, so a session that is closed or renamed meanwhile is written where it is. */
+/*
+ * The directory stays open, so a session that is closed or renamed meanwhile is written where it
+ * is.
+ */
 struct opd_write_out {
 	int session_fd;
 	int current_fd; /* of samples/current when it was filled; or -errno */
@@ -19,15 +23,20 @@ struct opd_write_out {
 	size_t nr_paths;
 	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
 	struct opd_cookie_snapshot *cookies; /* of the current session */
-	bool closing;                        /* the session is closed after this write-out was filled */
+	/* the session is closed after this write-out was filled */
+	bool closing;
 	struct op_text closed_cookies;       /* closing: the whole table */
-	uint64_t number;                     /* closing: makes the name of the table's temporary file unique */
+	/* closing: makes the name of the table's temporary file unique */
+	uint64_t number;
 	struct opd_syncer *syncer;           /* NULL: none */
-	uint64_t syncer_session;             /* closing: the session's number for opd_syncer_take_failed */
+	/* closing: the session's number for opd_syncer_take_failed */
+	uint64_t syncer_session;
 	struct op_odb_pending *pending;      /* closing: what the syncer had not begun */
-	bool whole;   /* not all changed files are known: everything in the file system is written */
+	/* not all changed files are known: everything in the file system is written */
+	bool whole;
 	bool dropped; /* the kernel may have dropped data that it could not write */
-	bool missing; /* closing: files are missing, or may be, so the ledger must follow what is there */
+	/* closing: files are missing, or may be, so the ledger must follow what is there */
+	bool missing;
 	/* closing, and it could not be written (unwritten.h) */
 	uint64_t retry_ns; /* op_now_ns(); 0: not set yet */
 	unsigned int nr_tries;
@@ -38,7 +47,10 @@ struct opd_write_out {
 struct opd_write_out *opd_write_out_new(int session_fd, bool closing) OP_MUST_CHECK;
 void opd_write_out_free(struct opd_write_out *out) OP_NONNULL;
 
-/* Writes everything. A closed session is then marked as complete. 0, or the first -errno and the name of what failed. */
+/*
+ * Writes everything. A closed session is then marked as complete. 0, or the first -errno and the
+ * name of what failed.
+ */
 int opd_write_out_write(struct opd_write_out *out, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
 
 /* The same for a closed session after a failure: writes every file anew. */

@@ -10,25 +10,28 @@
 #include "libop/base/guard.h"
 #include "libop/session/memory_view.h"
 
-#define FILTERED (-ECANCELED) /* instead of an error: nobody asked for it */
+#define FILTERED (-ECANCELED) /* in the place of an error: the image filter leaves it out */
 
 /* Samples on their way into files that are open. */
 struct batch {
 	struct op_odb_addition additions[OPD_WAITING_MAX];
 	struct opd_waiting *waiting[OPD_WAITING_MAX];
 	size_t nr;
-	struct opd_file *of_memory[OPD_WAITING_MAX]; /* those of them that are of the memory view */
-	size_t nr_of_memory, nr_new_facts;           /* new nodes in them */
-	bool failed; /* something could not be stored */
+	struct opd_file *of_memory[OPD_WAITING_MAX]; /* those of the memory view */
+	size_t nr_of_memory, nr_new_facts;           /* new nodes in these */
+	bool failed; /* some samples could not be stored */
 };
 
-/* What is no number of the kernel's, as a perf.data may have, is not kept apart. */
+/* A perf.data may have numbers that the kernel does not use. They are not kept apart. */
 static int32_t class_of(bool apart, uint32_t number)
 {
 	return apart && number <= INT32_MAX ? (int32_t)number : OP_CLASS_ALL;
 }
 
-/* In a function of its own it would be stored field by field, and read again in wider pieces, which wait for that. */
+/*
+ * Inline: a function would store the key field by field, and the caller would wait to read it in
+ * wider pieces.
+ */
 static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count,
 									const struct opd_counted *counted)
 {
@@ -48,7 +51,7 @@ static inline __attribute__((always_inline)) struct opd_file_key key_of(const st
 		key.app_cookie = resolved->app_cookie;
 	else if (resolved->is_region)
 		key.app_cookie = count->no_process_cookie;
-	/* A task that is being reaped, or one of another pid namespace, has no number to file it under. */
+	/* A task that is being reaped, or of another pid namespace, has no number. */
 	if (key.tgid < 0)
 		key.tgid = OP_CLASS_ALL;
 	if (key.tid < 0)
@@ -58,7 +61,10 @@ static inline __attribute__((always_inline)) struct opd_file_key key_of(const st
 
 /* ---- finding ---- */
 
-/* The image gets its name in the session with its first sample; there is a limit to how many do. */
+/*
+ * Names an image in the session, with its first sample. Beyond the limit of images the cookie
+ * becomes the overflow's.
+ */
 static int count_in(const struct opd_count *count, uint64_t *cookie)
 {
 	int64_t now_seconds = (int64_t)time(NULL);
@@ -70,7 +76,7 @@ static int count_in(const struct opd_count *count, uint64_t *cookie)
 	return op_dcookie_count_in(count->table, *cookie, now_seconds);
 }
 
-/* An image that has no room makes the key that of what has its samples. */
+/* Names all images of a key. The key changes to the overflow image for those beyond the limit. */
 static int count_in_all(const struct opd_count *count, struct opd_file_key *key)
 {
 	int err = count_in(count, &key->app_cookie);
@@ -87,7 +93,10 @@ static bool is_counted(const struct opd_count *count, uint64_t cookie)
 	return op_dcookie_row(count->table, cookie)->name;
 }
 
-/* Calls that there is no room for take none of the images' either: what a chain leads to is not always code. Images that are not counted yet have no file. */
+/*
+ * True for calls without room for a file, when one of their images is not named yet. Their images
+ * are not named either: a chain may lead to addresses that are no code.
+ */
 static bool is_refused(const struct opd_count *count, const struct opd_file_key *key)
 {
 	return opd_is_of_calls(key) && !opd_file_limit_allows(&count->limit, OPD_FILE_OF_CALLS) &&
@@ -101,8 +110,8 @@ static bool is_filtered(const struct opd_count *count, const struct opd_file_key
 }
 
 /*
- * The file of a key that is not known: of the key that is left of it when the session has too many images. -EUSERS: calls have none then; -EMLINK: there is
- * no room for it; FILTERED.
+ * Makes the file of a key, which may change to the overflow image. -EUSERS: calls beyond the limit
+ * of images; -EMLINK: no room; FILTERED.
  */
 static int make_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
@@ -110,7 +119,7 @@ static int make_file(struct opd_count *count, struct opd_file_key *key, struct o
 	struct opd_file_key wanted = *key;
 	int err;
 
-	/* Those of calls were asked with both ends. */
+	/* Both ends of calls were checked before. */
 	if (!opd_is_of_calls(key) && is_filtered(count, key))
 		return FILTERED;
 	err = is_refused(count, key) ? -EMLINK : count_in_all(count, key);
@@ -125,7 +134,7 @@ static int make_file(struct opd_count *count, struct opd_file_key *key, struct o
 	return *ret_file ? 0 : -ENOMEM;
 }
 
-/* The key is changed to what is left of it when the session has too many images. */
+/* Finds or makes the file of a key, which may change to the overflow image. */
 static int find_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
 	struct opd_file **recent = opd_recent_of(count, key), *file;
@@ -175,7 +184,7 @@ static enum op_arc_stat arc_stat_of(int err)
 	return err == -EMLINK || err == -EUSERS ? OP_ARC_lost_no_room : stats[loss_of(err)];
 }
 
-static void book_other(struct opd_count *count, const struct opd_waiting *waiting)
+static void book_special(struct opd_count *count, const struct opd_waiting *waiting)
 {
 	struct opd_event *account = waiting->account;
 
@@ -204,7 +213,7 @@ static void book_other(struct opd_count *count, const struct opd_waiting *waitin
 		account->unattributed += waiting->amount;
 }
 
-/* The samples in a row of one event are one sum. */
+/* Adds up successive samples of one event before it touches the counter. */
 static void book(struct opd_count *count)
 {
 	uint64_t stored = 0;
@@ -219,11 +228,11 @@ static void book(struct opd_count *count)
 			stored = 0;
 		}
 		if (op_unlikely(!is_plain))
-			book_other(count, waiting);
+			book_special(count, waiting);
 	}
 }
 
-/* Nobody waits here for the disk. */
+/* Replaced files go to the syncer. Nobody waits for the disk here. */
 static void hand_over(struct opd_count *count, const struct batch *batch)
 {
 	for (size_t i = 0; i < batch->nr; i++)
@@ -258,7 +267,7 @@ static void add_batch(struct opd_count *count, struct batch *batch)
 		opd_files_mend(count);
 }
 
-/* Opening a file may close others, so those that samples are on their way to go first. */
+/* Finds an open file. Opening one may close others, so the batch is added first. */
 static int find_open(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
 {
 	struct opd_file *file;
@@ -278,7 +287,10 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	return 0;
 }
 
-/* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
+/*
+ * Changes the key to that of the file that gets the samples when there is no room for this kind.
+ * False: there is none.
+ */
 static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
@@ -292,28 +304,28 @@ static bool widen(const struct opd_count *count, struct opd_file_key *key, enum 
 	return true;
 }
 
-/* There is no room for what goes to this key: it is told, and the key is that of what has it instead. False: nothing has. */
-static bool step_aside(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_beyond)
+/* Reports that a key has no room for its file, and widens the key. False: that is not possible. */
+static bool report_and_widen(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_beyond)
 {
 	enum opd_file_kind kind = opd_file_kind_of(count, key);
 
-	opd_file_limit_tell(&count->limit, kind);
+	opd_file_limit_report(&count->limit, kind);
 	*ret_beyond = kind;
 	return widen(count, key, kind);
 }
 
-/* The same as find_open, or the file of a wider key; what was wanted and had no room is *ret_beyond. */
+/* As find_open, or the file of a wider key; then *ret_beyond is the kind that had no room. */
 static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
 		     enum opd_file_kind *ret_beyond)
 {
 	int err = find_open(count, key, batch, ret_file);
 
-	while (op_unlikely(err == -EMLINK) && step_aside(count, key, ret_beyond))
+	while (op_unlikely(err == -EMLINK) && report_and_widen(count, key, ret_beyond))
 		err = find_open(count, key, batch, ret_file);
 	return err;
 }
 
-/* Calls leave room for samples: where there is little, their files keep the nodes that they have. */
+/* Calls leave room for samples: their files get no new nodes when there is little room. */
 static int limit_calls(const struct opd_count *count, const struct opd_file *file, uint64_t offset)
 {
 	if (op_likely(opd_file_limit_may_grow(&count->limit, OPD_FILE_OF_CALLS)) || op_odb_has(file->odb, offset))
@@ -321,8 +333,8 @@ static int limit_calls(const struct opd_count *count, const struct opd_file *fil
 	return -EMLINK;
 }
 
-/* Has the samples go to the file with the next add_batch. */
-static void add_later(const struct opd_count *count, struct batch *batch, struct opd_waiting *waiting, struct opd_file *file)
+/* Puts samples into the batch. */
+static void add_to_batch(const struct opd_count *count, struct batch *batch, struct opd_waiting *waiting, struct opd_file *file)
 {
 	op_prefetch(file->odb);
 	file->used = file->changed = true;
@@ -333,7 +345,7 @@ static void add_later(const struct opd_count *count, struct batch *batch, struct
 		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->amount };
 }
 
-static bool is_on_its_way(const struct batch *batch, const struct op_odb *odb, uint64_t key)
+static bool is_in_batch(const struct batch *batch, const struct op_odb *odb, uint64_t key)
 {
 	for (size_t i = 0; i < batch->nr; i++)
 		if (batch->additions[i].odb == odb && batch->additions[i].key == key)
@@ -343,7 +355,7 @@ static bool is_on_its_way(const struct batch *batch, const struct op_odb *odb, u
 
 static int limit_memory(const struct opd_count *count, struct batch *batch, struct opd_file *file, uint64_t key)
 {
-	if (!op_odb_has(file->odb, key) && !is_on_its_way(batch, file->odb, key)) {
+	if (!op_odb_has(file->odb, key) && !is_in_batch(batch, file->odb, key)) {
 		if (count->nr_memory_nodes + batch->nr_new_facts >= OPD_MEMORY_NODES_MAX)
 			return -EDQUOT;
 		batch->nr_new_facts++;
@@ -364,7 +376,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 	struct opd_file *file;
 
 	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
-	/* What is beyond a limit has no offset that means anything. */
+	/* An offset means nothing in the overflow image. */
 	if (!waiting->error && key->image_cookie == op_dcookie_overflow(count->table)) {
 		waiting->offset = opd_is_of_memory(count, key->event) ? op_memory_view_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
@@ -374,21 +386,24 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 	if (waiting->error)
 		batch->failed = true;
 	else
-		add_later(count, batch, waiting, file);
+		add_to_batch(count, batch, waiting, file);
 }
 
-/* The file of nearly all samples: it is open, and had one lately. False: it is another. */
+/* The fast path for nearly all samples: the file is open and plain. False: it is not. */
 static bool put_plain(const struct opd_count *count, struct opd_waiting *waiting, struct batch *batch)
 {
 	struct opd_file *file = count->recent[waiting->recent];
 
 	waiting->is_plain = file && file->is_plain && opd_same_file_key(&file->key, &waiting->key);
 	if (op_likely(waiting->is_plain))
-		add_later(count, batch, waiting, file);
+		add_to_batch(count, batch, waiting, file);
 	return waiting->is_plain;
 }
 
-/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+/*
+ * Counts stored samples again in the files of their cgroups. A failure there is counted as not
+ * split.
+ */
 static void split(struct opd_count *count, struct batch *batch)
 {
 	for (size_t i = 0; i < count->nr_waiting; i++) {
@@ -419,7 +434,7 @@ static void split(struct opd_count *count, struct batch *batch)
 	}
 }
 
-/* What a file has that may not grow goes to one of a wider key, as if there were no file. */
+/* Samples whose file may not grow go to the file of a wider key. */
 static void put_elsewhere(struct opd_count *count, struct batch *batch)
 {
 	bool again;
@@ -429,7 +444,7 @@ static void put_elsewhere(struct opd_count *count, struct batch *batch)
 		for (size_t i = 0; i < count->nr_waiting; i++) {
 			struct opd_waiting *waiting = &count->waiting[i];
 
-			if (op_likely(waiting->error != -EMLINK) || !step_aside(count, &waiting->key, &waiting->beyond))
+			if (op_likely(waiting->error != -EMLINK) || !report_and_widen(count, &waiting->key, &waiting->beyond))
 				continue;
 			waiting->is_plain = false;
 			put(count, waiting, &waiting->key, batch);
@@ -468,7 +483,10 @@ static void forget_chosen(struct op_hlink *link, void *arg)
 		opd_file_forget(count, file);
 }
 
-/* When all slots are given, those that were not used for the longest time are taken back, with their files. */
+/*
+ * When all slots are in use, those that were idle for the longest time are taken back, with their
+ * files.
+ */
 static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 {
 	uint32_t slot = opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
@@ -482,7 +500,7 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 	return opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
 }
 
-/* Has the sample, or the call, wait for its file. */
+/* Adds a sample or call to the waiting ones. */
 static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
 								const struct opd_file_key *key, uint64_t offset)
 {
@@ -493,7 +511,7 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
 		slot = (uint16_t)slot_of(count, counted->cgroup_id); /* may flush */
 	last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
-	/* Hot loops repeat. */
+	/* Equal samples of a hot loop are one entry. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
 		last->amount += counted->amount;
@@ -523,7 +541,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	wait_for_file(count, counted, &key, counted->resolved->location.offset);
 }
 
-/* As a sample would be that was taken there. */
+/* Whether a sample at this end of the call would be filtered. */
 static bool is_end_filtered(const struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *end)
 {
 	struct opd_counted there = *counted;

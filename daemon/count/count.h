@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Count: adds a resolved sample to its sample file. There is one file per (application, image, event, class). --separate decides
- * which samples share a file:
+ * Count: adds a resolved sample to its sample file. There is one file per (application, image,
+ * event, class). --separate decides which samples share a file:
  *
  *   none      {root}IMAGE/{dep}/{root}IMAGE, kernel samples under the kernel's own image
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
- *   cgroup    the samples of each cgroup a second time below cgroup/; readers that know no cgroups see the session as it is
- *             without cgroups
+ *   cgroup    the samples of each cgroup a second time below cgroup/; a reader that knows no
+ *             cgroups sees the session as it is without
  *
- * A session with too many files keeps new samples less apart (file_limit.h). Samples of images that the image filter leaves out
- * have no file and are booked as filtered; a call is left out when a sample at one of its ends would be.
+ * A session with too many files keeps new samples less apart (file_limit.h). Samples of images that
+ * the image filter leaves out have no file and are booked as filtered; a call is left out when a
+ * sample at one of its ends would be.
  *
- * Calls (daemon/pipeline/arcs.h) are counted in callgraph files, IMAGE/{dep}/CALLER/{cg}/CALLEE, one for each pair of images. The
- * application, the event and the class are those of a sample in the caller. Calls are not in the ledger.
+ * Calls (daemon/pipeline/arcs.h) are counted in callgraph files, IMAGE/{dep}/CALLER/{cg}/CALLEE,
+ * one for each pair of images. The application, the event and the class are those of a sample in
+ * the caller. Calls are not in the ledger.
  *
- * Anonymous regions are filed under their application in every mode. The memory view (libop/session/memory_view.h) has files of
- * its own below mem/, by application and image only.
+ * Anonymous regions are filed under their application in every mode. The memory view
+ * (libop/session/memory_view.h) has files of its own below mem/, by application and image only.
  *
  * Sync thread only.
  */
@@ -27,7 +29,8 @@
 #include "daemon/count/state.h"
 #include "libop/base/compiler.h"
 
-#define OPD_MAX_OPEN_FILES 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
+/* open sample files are mappings, not descriptors: well below vm.max_map_count */
+#define OPD_MAX_OPEN_FILES 4096
 
 /* max_open for a value of MaxOpenFiles=; 0 leaves it to opd. */
 static inline size_t opd_count_max_open(uint64_t configured)
@@ -45,15 +48,21 @@ struct opd_counted {
 	uint64_t cgroup_id; /* used with count.cgroups only */
 };
 
-/* Counts one sample. It is booked in its account now or by one of the next calls, at the latest by opd_count_flush. */
+/*
+ * Counts one sample. It is booked in its account now or by one of the next calls, at the latest by
+ * opd_count_flush.
+ */
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
 
-/* Counts one call. `counted` describes a sample at the return address in the caller; `callee` is the frame inside it. */
+/*
+ * Counts one call. `counted` describes a sample at the return address in the caller; `callee` is
+ * the frame inside it.
+ */
 void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee) OP_NONNULL;
 
 /*
- * Counts the last sample again, for one that differs in its time alone. False: the last sample is in its file already, and this one
- * must be counted as any other.
+ * Counts the last sample again, for one that differs in its time alone. False: the last sample is
+ * in its file already, and this one must be counted as any other.
  */
 static inline bool opd_count_again(struct opd_count *count)
 {
@@ -64,8 +73,8 @@ static inline bool opd_count_again(struct opd_count *count)
 }
 
 /*
- * Brings all waiting samples into their files and books them. Many at once are cheaper: files and their nodes are spread over the
- * memory, and the waits for them overlap.
+ * Brings all waiting samples into their files and books them. Many at once are cheaper: files and
+ * their nodes are spread over the memory, and the waits for them overlap.
  */
 void opd_count_flush(struct opd_count *count) OP_NONNULL;
 

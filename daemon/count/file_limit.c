@@ -13,13 +13,14 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
-#define LAST_DIRS 5 /* that lead to the files of too-many-images */
-#define NEW_BYTES ((1 + 2 * LAST_DIRS) * OP_ODB_BLOCK_BYTES) /* a file, its directories, and the ones above that grow by them */
-#define BESIDE    256 /* a part of the bytes, for what lies beside the sample files: it is weighed now and then only */
+#define LAST_DIRS 5 /* directories that lead to the files of too-many-images */
+/* a file, its directories, and those above, which grow */
+#define NEW_BYTES ((1 + 2 * LAST_DIRS) * OP_ODB_BLOCK_BYTES)
+#define BESIDE    256 /* this part of the bytes is for what lies beside the sample files */
 
 static const struct {
 	uint64_t eighths; /* of the limit */
-	const char *what; /* becomes of the samples */
+	const char *effect; /* on the samples, for the log */
 } kinds[OPD_NR_FILE_KINDS] = {
 	[OPD_FILE_OF_IMAGE] = { 8, "images in applications that have none are filed under too-many-images" },
 	[OPD_FILE_OF_CGROUP] = { 7, "what is new in a cgroup is not kept by cgroup" },
@@ -37,7 +38,7 @@ static uint64_t nr_kept(const struct opd_file_limit *limit)
 	return limit->nr_last_max - op_min_u64(limit->nr_last, limit->nr_last_max);
 }
 
-static void keep_room(struct opd_file_limit *limit)
+static void keep_room_for_last(struct opd_file_limit *limit)
 {
 	uint64_t nr = nr_kept(limit);
 
@@ -62,7 +63,7 @@ static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kin
 void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes)
 {
 	limit->space.max_bytes = max_bytes;
-	keep_room(limit);
+	keep_room_for_last(limit);
 }
 
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)
@@ -75,7 +76,7 @@ void opd_file_limit_note(struct opd_file_limit *limit, enum opd_file_kind kind, 
 {
 	limit->nr += is_new;
 	limit->nr_last += kind == OPD_FILE_OF_LAST;
-	keep_room(limit);
+	keep_room_for_last(limit);
 }
 
 static bool has_files(const struct opd_file_limit *limit, enum opd_file_kind kind)
@@ -88,17 +89,17 @@ bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kin
 	return kind == OPD_FILE_OF_LAST || (has_bytes(limit, kind) && has_files(limit, kind));
 }
 
-void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
+void opd_file_limit_report(struct opd_file_limit *limit, enum opd_file_kind kind)
 {
-	if (limit->told[kind])
+	if (limit->is_reported[kind])
 		return;
-	limit->told[kind] = true;
+	limit->is_reported[kind] = true;
 	if (has_files(limit, kind))
-		op_log(OP_LOG_WARNING, "the session has %llu sample files (as large as %s allows): from now on %s", (unsigned long long)limit->nr,
-			limit->bytes_of ? limit->bytes_of : "SessionMaxUse", kinds[kind].what);
+		op_log(OP_LOG_WARNING, "the session has %llu sample files (as large as %s allows): from now on %s",
+			(unsigned long long)limit->nr, limit->bytes_of ? limit->bytes_of : "SessionMaxUse", kinds[kind].effect);
 	else
-		op_log(OP_LOG_WARNING, "the session has %llu sample files (MaxSampleFiles): from now on %s", (unsigned long long)limit->nr,
-			kinds[kind].what);
+		op_log(OP_LOG_WARNING, "the session has %llu sample files (MaxSampleFiles): from now on %s",
+			(unsigned long long)limit->nr, kinds[kind].effect);
 }
 
 void opd_file_limit_begin(struct opd_file_limit *limit)
@@ -108,11 +109,11 @@ void opd_file_limit_begin(struct opd_file_limit *limit)
 	limit->strangers = false;
 	limit->dir_inode = 0;
 	limit->weighed_bytes = limit->space.taken_bytes = 0;
-	keep_room(limit);
-	memset(limit->told, 0, sizeof(limit->told));
+	keep_room_for_last(limit);
+	memset(limit->is_reported, 0, sizeof(limit->is_reported));
 }
 
-/* Inodes come again. */
+/* An inode may be used again, so the time of its making counts, too. */
 static int identify(int fd, uint64_t *ret_inode, uint64_t *ret_made_ns)
 {
 	struct op_sys_times times;
@@ -174,7 +175,7 @@ int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd)
 	limit->dir_made_ns = made_ns;
 	limit->nr_last = 0;
 	limit->weighed_bytes = limit->space.taken_bytes = nr_bytes;
-	keep_room(limit);
+	keep_room_for_last(limit);
 	limit->strangers = nr > 0;
 	return 0;
 }

@@ -66,7 +66,7 @@ static bool has_name(const struct opd_image_filter *filter, const char *name)
 	return false;
 }
 
-/* A region's name is a label, which is no image's. */
+/* The name of a region is a label, not an image. */
 static bool is_wanted(const struct opd_image_filter *filter, const struct op_dcookie_row *row)
 {
 	return row->id.name.kind != OP_IMAGE_ANON && (has_name(filter, row->id.name.name) || has_name(filter, row->host_path));

@@ -10,13 +10,15 @@
 #include "daemon/jit/object.h"
 #include "daemon/jit/space.h"
 #include "libop/base/clock.h"
+#include "libop/base/grow.h"
 #include "libop/session/layout.h"
 
 #define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
-#define CHANGED_MAX       4096 /* objects that wait for a dump; beyond, it writes all that the file system has */
+/* objects that wait for a dump; with more, the dump writes everything */
+#define CHANGED_MAX       4096
 
-/* Where an object belongs. */
+/* An object and its place. */
 struct target {
 	struct opd_jit_space *space;
 	char *path;
@@ -28,7 +30,10 @@ struct targets {
 	size_t nr_targets, capacity;
 };
 
-/* ".../{anon:OPD_JIT_LABEL}/TGID.START.END/EVENT" to ".../{anon:OPD_JIT_LABEL}/TGID.jo"; NULL without memory. */
+/*
+ * ".../{anon:OPD_JIT_LABEL}/TGID.START.END/EVENT" to ".../{anon:OPD_JIT_LABEL}/TGID.jo"; NULL
+ * without memory.
+ */
 static char *object_path(const char *sample_path, uint32_t pid)
 {
 	struct op_text path = { 0 };
@@ -71,16 +76,9 @@ static void note_target(uint64_t image_cookie, const char *sample_path, void *ar
 			return;
 		}
 	}
-	if (targets->nr_targets == targets->capacity) {
-		size_t capacity = targets->capacity ? 2 * targets->capacity : 16;
-		struct target *bigger = reallocarray(targets->targets, capacity, sizeof(*bigger));
-
-		if (!bigger) {
-			free(target.path);
-			return;
-		}
-		targets->targets = bigger;
-		targets->capacity = capacity;
+	if (!op_grow(&targets->targets, &targets->capacity, targets->nr_targets + 1)) {
+		free(target.path);
+		return;
 	}
 	targets->targets[targets->nr_targets++] = target;
 }
@@ -107,8 +105,8 @@ static bool has_path(const struct opd_jit_paths *paths, const char *path)
 	return false;
 }
 
-/* There are functions that it has not, or it could not be written with them, or it is not there. */
-static bool is_due(const struct target *target, int session_fd, const struct opd_jit_paths *failed)
+/* The object lacks functions, could not be written, or is missing. */
+static bool is_outdated(const struct target *target, int session_fd, const struct opd_jit_paths *failed)
 {
 	const struct opd_jit_space *space = target->space;
 
@@ -116,7 +114,7 @@ static bool is_due(const struct target *target, int session_fd, const struct opd
 	       faccessat(session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Takes over the path. What cannot be noted for want of memory is done again in all objects of the space. */
+/* Takes over the path. Without memory to note it, all objects of the space are written again. */
 static void note_failure(struct opd_jit *jit, const struct target *target)
 {
 	struct opd_jit_space *space = target->space;
@@ -147,7 +145,7 @@ static void write_target(struct opd_jit *jit, struct opd_count *count, const str
 	add_path(&jit->changed, target->path);
 }
 
-/* A space may have several; one that fails is tried again, and the others are not. */
+/* A space may have several objects. Only the failed ones are tried again. */
 static void write_targets(struct opd_jit *jit, struct opd_count *count, struct targets *targets)
 {
 	struct opd_jit_paths failed = jit->failed;
@@ -156,7 +154,7 @@ static void write_targets(struct opd_jit *jit, struct opd_count *count, struct t
 	for (size_t i = 0; i < targets->nr_targets; i++)
 		targets->targets[i].space->nr_failed = 0;
 	for (size_t i = 0; i < targets->nr_targets; i++) {
-		if (is_due(&targets->targets[i], count->session_fd, &failed))
+		if (is_outdated(&targets->targets[i], count->session_fd, &failed))
 			write_target(jit, count, &targets->targets[i]);
 		else
 			free(targets->targets[i].path);
@@ -169,8 +167,8 @@ static void write_targets(struct opd_jit *jit, struct opd_count *count, struct t
 	opd_jit_forget_paths(&failed);
 }
 
-/* Spaces of processes that are gone and whose object is written, or has no samples to be written for. */
-static void let_go(struct opd_jit *jit, const struct targets *targets)
+/* Frees spaces of processes that are gone, when their objects are written or have no samples. */
+static void free_spaces(struct opd_jit *jit, const struct targets *targets)
 {
 	struct opd_jit_space *space, *next;
 
@@ -192,7 +190,7 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 	struct targets targets = { .jit = jit };
 	uint64_t begin_ns = op_now_ns();
 
-	/* Nobody asked for a dump in a long time. */
+	/* There was no dump for a long time. */
 	if (jit->changed.nr >= CHANGED_MAX) {
 		opd_jit_forget_paths(&jit->changed);
 		count->forgot_changed = true;
@@ -202,7 +200,7 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 		return;
 	opd_count_visit_files(count, note_target, &targets);
 	write_targets(jit, count, &targets);
-	let_go(jit, &targets);
+	free_spaces(jit, &targets);
 	free(targets.targets);
 	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The objects of JIT code, TGID.jo, beside the sample files that need them. They follow what was sampled at a distance: an object
- * is written anew when there are more functions to name, and by the time that a dump or a stop returns.
+ * The objects of JIT code, TGID.jo, beside the sample files whose functions they name. An object is
+ * written anew when there are more functions to name: now and then, and before a dump or a stop
+ * returns.
  *
  * Sync thread only.
  */
@@ -12,16 +13,19 @@
 #include "daemon/jit/space.h"
 #include "libop/base/compiler.h"
 
-/* Writes the objects that are missing or old: now and then, or at once when `at_once`. Failures are counted and tried again. */
+/*
+ * Writes missing and outdated objects, when it is time or `at_once`. Failures are counted and tried
+ * again.
+ */
 void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once) OP_NONNULL;
 
 /*
- * Appends the paths of objects that were written since the last call to an array of strings, all of them the caller's. 0 or
- * -ENOMEM.
+ * Appends the paths of objects that were written since the last call to an array of strings. Array
+ * and strings are the caller's. 0 or -ENOMEM.
  */
 int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths) OP_NONNULL OP_MUST_CHECK;
 
-/* The session was emptied: what was written is gone, and is written again where it is needed. */
+/* The session was emptied, with the objects that were written. */
 void opd_jit_forget_changed(struct opd_jit *jit) OP_NONNULL;
 
 #endif

@@ -31,7 +31,7 @@ struct recount {
 	uint64_t nr_nodes;
 };
 
-/* What is no sample file is put aside when it is opened. */
+/* A damaged sample file has no nodes. It is put aside when it is opened. */
 static int add_nodes(const char *path, unsigned char type, void *arg)
 {
 	struct recount *recount = arg;

@@ -19,7 +19,7 @@
 
 #define LOST_LOG_NS OP_NS_PER_S
 #define RETRY_NS    100000000u /* a file that could not be opened is tried again after 100 ms */
-#define NR_TOLD     32         /* kinds of errors that are told beside each other */
+#define NR_RATES    32         /* different errors that are logged beside each other */
 
 /* ---- lists, by last use ---- */
 
@@ -73,7 +73,6 @@ void opd_file_free(struct opd_count *count, struct opd_file *file)
 	free(file);
 }
 
-/* Names do not change, so a file that is forgotten is found again. */
 void opd_file_forget(struct opd_count *count, struct opd_file *file)
 {
 	opd_file_note_seen(count, file);
@@ -97,8 +96,8 @@ void opd_file_close(struct opd_count *count, struct opd_file *file)
 	link_newest(&count->closed, file);
 }
 
-/* Those that were used since they were last looked at get another round. */
-static void make_room(struct opd_count *count)
+/* A file that was used since the last look is kept for another round. */
+static void close_oldest(struct opd_count *count)
 {
 	while (count->open.nr >= count->max_open && count->open.oldest) {
 		struct opd_file *file = count->open.oldest;
@@ -123,18 +122,18 @@ void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *
 		op_odb_free_pending(pending);
 }
 
-/* The counters say how much is lost; this says where and why. */
-static void tell(const struct opd_count *count, const char *path, int err)
+/* The counters tell how much is lost; the log tells where and why. */
+static void report_error(const struct opd_count *count, const char *path, int err)
 {
-	static struct op_rate rates[NR_TOLD];
+	static struct op_rate rates[NR_RATES];
 	uint64_t suppressed;
 
-	if (op_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+	if (op_rate_allows(&rates[(unsigned int)-err % NR_RATES], count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
 		op_log(OP_LOG_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
 			(unsigned long long)suppressed);
 }
 
-/* What is no sample file (a power cut, a foreign hand) makes room for a whole one. */
+/* A damaged sample file (a power cut, another program) makes room for a new one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
 	int err = opd_put_sample_file_aside(count->session_fd, path);
@@ -143,13 +142,13 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
-/* A sum of cycles does not say of how many calls it was: at least of one. */
+/* The number of calls behind a sum of cycles is unknown; it is at least one. */
 static uint64_t calls_of(const struct op_event *event, uint64_t amount)
 {
 	return event->derived && event->derived->amount != OP_IBS_SAMPLES ? 1 : amount;
 }
 
-/* What an earlier daemon stored is not among those that this one did. */
+/* Calls that an earlier daemon stored are not in the counters of this one. */
 static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
 {
 	uint64_t nr_gone = calls_of(&count->events[file->key.event], amount);
@@ -162,7 +161,7 @@ static void lose_calls(struct opd_count *count, const struct opd_file *file, uin
 	count->arcs[OP_ARC_lost_io_error] += nr_gone;
 }
 
-/* By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
+/* The second count by cgroup, calls and the memory view are not in the ledger. */
 void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
 {
 	static struct op_rate rate;
@@ -194,7 +193,10 @@ enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct 
 	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
 }
 
-/* What is counted in a file of the key needs no other look than whether it could be stored. */
+/*
+ * A plain file is booked by its errors alone: it is neither of the memory view nor of calls nor of
+ * the overflow image.
+ */
 static bool is_plain(const struct opd_count *count, const struct opd_file_key *key)
 {
 	return !opd_is_of_memory(count, key->event) && !opd_is_of_calls(key) && !opd_is_too_many(count, key);
@@ -214,14 +216,17 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
 	if (opd_is_damage(err) && !put_aside(count, path))
 		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
-	/* A daemon without our table counted another file of that name: its profile stays as it is. */
+	/*
+	 * A daemon without this table counted another image of that name. Its profile stays as it
+	 * is.
+	 */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;
 	}
 	if (err) {
 		if (err != -ESTALE && err != -ENAMETOOLONG)
-			tell(count, path, err);
+			report_error(count, path, err);
 		free(path);
 		return err;
 	}
@@ -275,14 +280,14 @@ int opd_file_open(struct opd_count *count, struct opd_file *file)
 	file->beyond = has_no_room(count, file);
 	if (op_unlikely(file->beyond))
 		return -EMLINK;
-	make_room(count);
+	close_oldest(count);
 	err = open_path(count, file);
 	if (err == -ESTALE) {
 		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
 		if (!err)
 			err = open_path(count, file);
 	}
-	/* The table has the row before the file has a sample. */
+	/* The row is in the table before the first sample is in the file. */
 	if (!err && count->cookie_file)
 		opd_cookie_file_flush(count->cookie_file, count->now_ns);
 	file->error = err;

@@ -29,12 +29,12 @@ struct changed {
 	bool failed;
 };
 
-/* ---- whether it is still there ---- */
+/* ---- is a file still there? ---- */
 
-enum place { THERE, OTHER, GONE };
+enum state { THERE, REPLACED, GONE };
 
-/* A file that somebody wrote over is another one, too. */
-static enum place find_place(const struct opd_count *count, const struct opd_file *file)
+/* A file that somebody has overwritten counts as replaced. */
+static enum state find_state(const struct opd_count *count, const struct opd_file *file)
 {
 	struct stat st;
 
@@ -43,11 +43,14 @@ static enum place find_place(const struct opd_count *count, const struct opd_fil
 	if (!S_ISREG(st.st_mode))
 		return GONE;
 	if (st.st_ino != (file->odb ? op_odb_inode(file->odb) : file->inode) || !op_odb_is_length((uint64_t)st.st_size))
-		return OTHER;
-	return file->odb && op_odb_is_broken(file->odb) ? OTHER : THERE;
+		return REPLACED;
+	return file->odb && op_odb_is_broken(file->odb) ? REPLACED : THERE;
 }
 
-/* What was counted in it is lost. Where it has changed the dump, which was to write it, says that it cannot. */
+/*
+ * Books its samples as lost. A changed file keeps its path, so that the dump that was to write it
+ * fails.
+ */
 static void lose_all(struct opd_count *count, struct opd_file *file)
 {
 	opd_file_close(count, file);
@@ -62,11 +65,11 @@ static void lose_all(struct opd_count *count, struct opd_file *file)
 	file->path = NULL;
 }
 
-/* What is gone with the one before is counted as lost, and the rest goes to the one that is there. */
-static void follow(struct opd_count *count, struct opd_file *file)
+/* Counts in the file that is there now. Opening it books what the old one had more as lost. */
+static void reopen(struct opd_count *count, struct opd_file *file)
 {
 	opd_file_close(count, file);
-	file->error = opd_file_open(count, file); /* else the next sample tries it again */
+	file->error = opd_file_open(count, file); /* after an error the next sample tries again */
 }
 
 struct look {
@@ -78,13 +81,13 @@ static void look_for(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
 	struct look *look = arg;
-	enum place place = file->path ? find_place(look->count, file) : THERE;
+	enum state state = file->path ? find_state(look->count, file) : THERE;
 
-	look->found |= place != THERE;
-	if (op_unlikely(place == GONE))
+	look->found |= state != THERE;
+	if (op_unlikely(state == GONE))
 		lose_all(look->count, file);
-	else if (op_unlikely(place == OTHER))
-		follow(look->count, file);
+	else if (op_unlikely(state == REPLACED))
+		reopen(look->count, file);
 }
 
 bool opd_count_look(struct opd_count *count, bool thorough)
@@ -96,7 +99,7 @@ bool opd_count_look(struct opd_count *count, bool thorough)
 	return look.found;
 }
 
-/* ---- handed out ---- */
+/* ---- changed files ---- */
 
 static void take_changed(struct op_hlink *link, void *arg)
 {
@@ -156,11 +159,11 @@ void opd_count_mark_changed(struct opd_count *count)
 	op_htable_visit(&count->files, mark_changed, NULL);
 }
 
-/* ---- anew ---- */
+/* ---- new copies of all files ---- */
 
 struct renewal {
 	struct opd_count *count;
-	char **paths; /* collected first: a directory that changes while it is read may not come to an end */
+	char **paths; /* collected first: reading a directory that changes may never end */
 	size_t nr_paths;
 	int err;
 };
@@ -180,7 +183,7 @@ static int add_path(const char *path, unsigned char type, void *arg)
 	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
 }
 
-/* The copy of an object, whole, or none. */
+/* Makes a complete copy of an object in tmp/. */
 static int copy_object(const struct opd_count *count, const char *path)
 {
 	int err = op_file_copy_below(count->session_fd, path, OP_SESSION_TMP_SAMPLE);
@@ -193,7 +196,7 @@ static int copy_object(const struct opd_count *count, const char *path)
 	return err;
 }
 
-/* One that is not whole stays, with what is kept of those before it; the samples are there without it. */
+/* A damaged object stays, with the parts that it still has. Its samples do not depend on it. */
 static int renew_object(struct opd_count *count, const char *path)
 {
 	struct op_odb_pending *pending = NULL;
@@ -206,12 +209,13 @@ static int renew_object(struct opd_count *count, const char *path)
 	opd_count_sync_later(count, pending);
 	if (err == -EBADMSG) {
 		count->nr_failed_objects++;
-		op_log(OP_LOG_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
+		op_log(OP_LOG_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names",
+		       path);
 	}
 	return err == -EBADMSG || err == -ENOENT ? 0 : err;
 }
 
-/* What is no sample file, like the numbers in stats/, is written anew for each dump. */
+/* Other files, as those in stats/, are written anew by each dump anyway. */
 static int renew_sample_file(const struct opd_count *count, const char *path)
 {
 	static const struct op_odb_header none = { 0 };
@@ -241,7 +245,7 @@ static void renew_paths(struct renewal *renewal)
 	free(renewal->paths);
 }
 
-/* Opening a file that was open before finds out what it has lost. */
+/* Opening a known file books what it has lost. */
 static void look_at(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
@@ -324,7 +328,7 @@ void opd_count_release_files(struct opd_count *count)
 		opd_file_close(count, count->open.oldest);
 }
 
-/* The next sample makes it anew. */
+/* Forgets a file that is gone. The next sample makes it anew. */
 static void give_up(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
@@ -332,7 +336,7 @@ static void give_up(struct op_hlink *link, void *arg)
 
 	if (!file->path)
 		return;
-	if (find_place(look->count, file) != GONE) {
+	if (find_state(look->count, file) != GONE) {
 		opd_file_limit_note(&look->count->limit, opd_file_kind_of(look->count, &file->key), false);
 		return;
 	}
@@ -361,7 +365,7 @@ struct noting {
 	int err;
 };
 
-/* The memory view and cgroups have directories of their own. */
+/* The files of the memory view and of cgroups are not part of the sign. */
 static void note_file(struct op_hlink *link, void *arg)
 {
 	const struct opd_file *file = op_container_of(link, struct opd_file, link);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * All sample files of the current session together: which of them changed, which are gone, and closing them. Every function flushes
- * the waiting samples first where it must. Sync thread only.
+ * All sample files of the current session together: which of them changed, which are gone, and
+ * closing them. Every function flushes the waiting samples first where it must. Sync thread only.
  */
 #ifndef OPD_SESSION_FILES_H
 #define OPD_SESSION_FILES_H
@@ -12,9 +12,9 @@
 struct op_session_files;
 
 /*
- * The paths, below the session directory, of files that changed since the last call; they count as written from now on. There are
- * more when forgot_changed is set. The times of the last samples go to the dcookie table.
- * 0 and strings and an array to be freed by the caller, or -ENOMEM.
+ * The paths, below the session directory, of files that changed since the last call; they count as
+ * written from now on. There are more when forgot_changed is set. The times of the last samples go
+ * to the dcookie table. 0 and strings and an array to be freed by the caller, or -ENOMEM.
  */
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;
 
@@ -22,15 +22,17 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
 /*
- * Replaces every sample file and every object of JIT code of the session by a new file with the same contents. The next dump then
- * writes all data again, also what the kernel took for written and dropped. A damaged object stays as it is; missing samples are
- * booked as lost. Takes as long as making so many files. 0 or -errno.
+ * Replaces every sample file and every object of JIT code of the session by a new file with the
+ * same contents. The next dump then writes all data again, also what the kernel took for written
+ * and dropped. A damaged object stays as it is; missing samples are booked as lost. Takes as long
+ * as making so many files. 0 or -errno.
  */
 int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Calls `visit` for every file that was opened, with its image and its path below the session directory. For a callgraph file it
- * calls `visit` for each of its two images that is anonymous, with the path that a sample file of that image would have.
+ * Calls `visit` for every file that was opened, with its image and its path below the session
+ * directory. For a callgraph file it calls `visit` for each of its two images that is anonymous,
+ * with the path that a sample file of that image would have.
  */
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);
@@ -38,22 +40,28 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 /* Takes files without a sample in the last second out of the memory. They stay open. */
 void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 
-/* Closes every file but remembers it. The next sample opens it again, or makes it when there is room by then. */
+/*
+ * Closes every file but remembers it. The next sample opens it again, or makes it when there is
+ * room by then.
+ */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /*
- * Looks for every known file in its place. Samples in a file that is gone or was replaced become lost_io_error, and the log names
- * the file. True when there was such a file, or when unknown files are missing (opd_file_limit_misses). opd_count_take_changed
- * still hands out a changed file that is gone.
+ * Looks for every known file in its place. Samples in a file that is gone or was replaced become
+ * lost_io_error, and the log names the file. True when there was such a file, or when unknown files
+ * are missing (opd_file_limit_misses). opd_count_take_changed still hands out a changed file that
+ * is gone.
  */
 bool opd_count_look(struct opd_count *count, bool thorough) OP_NONNULL;
 
-/* As opd_count_look, then closes all files, forgets those that are gone and counts the files anew. */
+/*
+ * As opd_count_look, then closes all files, forgets those that are gone and counts the files anew.
+ */
 bool opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
 
 /*
- * Finds what op_session_files_look finds, without a walk, in a session where nobody else made a file. 0; -ESTALE: files were
- * forgotten, and the walk is needed; another -errno.
+ * Finds what op_session_files_look finds, without a walk, in a session where nobody else made a
+ * file. 0; -ESTALE: files were forgotten, and the walk is needed; another -errno.
  */
 int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 

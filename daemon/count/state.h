@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The state of counting: what count.c, sample_file.c and session_files.c share. Sync thread only. */
+/*
+ * The state of counting: what count.c, sample_file.c and session_files.c share. Sync thread only.
+ */
 #ifndef OPD_COUNT_STATE_H
 #define OPD_COUNT_STATE_H
 
@@ -28,7 +30,8 @@ struct opd_file_key {
 	int32_t tgid, tid, cpu;
 	uint16_t event;
 	uint16_t cgroup_slot; /* OPD_CGROUP_NONE: all cgroups together */
-	uint64_t callee_cookie; /* of a callgraph file, whose image is the caller; OP_DCOOKIE_NONE: a sample file */
+	/* of a callgraph file, whose image is the caller; OP_DCOOKIE_NONE: a sample file */
+	uint64_t callee_cookie;
 };
 
 static_assert(sizeof(struct opd_file_key) == 40, "compared for each sample, as a whole");
@@ -43,8 +46,10 @@ struct opd_waiting {
 	uint16_t cgroup_slot; /* the stored samples are counted again in the file of this cgroup */
 	uint16_t recent;      /* index of the first key in opd_count.recent */
 	int error;            /* -errno when they cannot be stored */
-	enum opd_file_kind beyond; /* the limits left no room for a file of this kind; OPD_FILE_OF_LAST: they did */
-	uint32_t nr_calls; /* of a callgraph file. The amount is in the unit of the event, which may be cycles. */
+	/* the limits left no room for a file of this kind; OPD_FILE_OF_LAST: they did */
+	enum opd_file_kind beyond;
+	/* of a callgraph file. The amount is in the unit of the event, which may be cycles. */
+	uint32_t nr_calls;
 	bool unattributed;
 	bool is_plain; /* the file is plain (struct opd_file) */
 };
@@ -63,44 +68,56 @@ struct opd_count {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
-	struct opd_ledger *ledger; /* books stored samples that are gone as lost; the caller's; NULL: they are not booked */
-	struct opd_syncer *syncer; /* writes replaced files to the disk; the caller's; NULL: the next start does */
+	/* books stored samples that are gone as lost; the caller's; NULL: they are not booked */
+	struct opd_ledger *ledger;
+	/* writes replaced files to the disk; the caller's; NULL: the next start does */
+	struct opd_syncer *syncer;
 	double cpu_speed_mhz;
-	uint64_t no_process_cookie; /* application of anonymous regions whose application is unknown */
+	/* application of anonymous regions whose application is unknown */
+	uint64_t no_process_cookie;
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
 	struct opd_file_list open, closed;
-	struct opd_file *recent[OPD_RECENT_SLOTS];   /* files of the last samples, by a part of their key */
+	/* files of the last samples, by a part of their key */
+	struct opd_file *recent[OPD_RECENT_SLOTS];
 	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
 	size_t nr_waiting;
 	struct opd_file_limit limit;
 	size_t max_open;
 	size_t max_closed;       /* closed files that are remembered */
-	bool forgot_changed;     /* a changed file was forgotten, so the next dump writes everything; the dump clears it */
+	/* a changed file was forgotten, so the next dump writes everything; the dump clears it */
+	bool forgot_changed;
 	uint64_t nr_forgotten;   /* files */
 	uint64_t nr_memory_nodes, nr_memory_dropped; /* of the memory view (memory_limit.h) */
-	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as image or as application */
+	/* samples filed under the overflow image (op_dcookie_limit), as image or as application */
+	uint64_t nr_too_many;
 	uint32_t nr_broken;      /* op_guard_nr_broken at the last opd_files_mend */
 	uint64_t nr_damaged;     /* files that were no sample files and were put aside */
-	uint64_t nr_failed_objects; /* objects of JIT code that were damaged when they were to be renewed */
+	/* objects of JIT code that were damaged when they were to be renewed */
+	uint64_t nr_failed_objects;
 	uint64_t arcs[OP_NR_ARC_STATS]; /* what became of calls */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
 
 struct opd_file {
-	struct opd_file_key key; /* the fields before `link` are used for each sample: one cache line */
+	/* the fields before `link` are used for each sample: one cache line */
+	struct opd_file_key key;
 	struct op_odb *odb;      /* NULL: not open */
 	uint64_t last_ns;        /* of the last sample; 0: the rows of the dcookie table have it */
-	bool is_plain;           /* open, and its samples need no check beside the error: the fast path of count.c */
+	/* open, and its samples need no check beside the error: the fast path of count.c */
+	bool is_plain;
 	bool changed;
 	bool used;       /* since opd_file_open last looked for a file to close */
 	bool was_let_go; /* out of the memory, and not used since */
 	struct op_hlink link;
 	struct opd_file *newer, *older; /* among the open or the closed files */
-	char *path;                     /* below the session directory; NULL until it was opened once */
-	bool beyond;                    /* the limits leave no room for it: its samples go to a file of a wider key */
+	/* below the session directory; NULL until it was opened once */
+	char *path;
+	/* the limits leave no room for it: its samples go to a file of a wider key */
+	bool beyond;
 	uint32_t nr_memory_nodes;       /* its part of opd_count.nr_memory_nodes */
-	uint64_t total, inode;          /* sum of its counts, and its inode, when it was closed last */
+	/* sum of its counts, and its inode, when it was closed last */
+	uint64_t total, inode;
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -139,7 +156,8 @@ static inline bool opd_same_file_key(const struct opd_file_key *a, const struct 
 static inline uint32_t opd_recent_index(const struct opd_file_key *key)
 {
 	uint32_t images = (uint32_t)(key->image_cookie + 7 * key->callee_cookie) * 0x9e3779b1u;
-	uint32_t class = (uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^ (uint32_t)key->cgroup_slot << 8;
+	uint32_t class = (uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^
+			 (uint32_t)key->cgroup_slot << 8;
 	uint32_t mix = images ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^ class * 0xc2b2ae35u;
 
 	return mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1);

@@ -41,7 +41,8 @@ uint64_t opd_cookie_file_errors(struct opd_cookie_file *file, int *ret_error)
 static void tell(const struct op_dcookie_reading *reading)
 {
 	if (reading->nr_bad)
-		op_log(OP_LOG_WARNING, "%s (%llu lines of it are passed over)", reading->complaint, (unsigned long long)reading->nr_bad);
+		op_log(OP_LOG_WARNING, "%s (%llu lines of it are passed over)", reading->complaint,
+		       (unsigned long long)reading->nr_bad);
 	if (reading->is_torn)
 		op_log(OP_LOG_NOTICE, PATH ": the last line is not whole, an unclean stop left it so");
 }
@@ -54,7 +55,8 @@ static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_readi
 
 	note_error(file, err);
 	if (aside_err)
-		op_log(OP_LOG_WARNING, PATH ": %s: %s", reading->complaint ? reading->complaint : strerror(-err), strerror(-aside_err));
+		op_log(OP_LOG_WARNING, PATH ": %s: %s", reading->complaint ? reading->complaint : strerror(-err),
+		       strerror(-aside_err));
 	else
 		op_log(OP_LOG_WARNING, "%s: kept as %s in the session directory, a new one is begun",
 			reading->complaint ? reading->complaint : PATH, aside);
@@ -97,8 +99,8 @@ static int open_current(int session_fd, int flags)
 }
 
 /*
- * Reserves the numbers that are given until the next such line. The line comes before the rows, so the number of a torn row is not
- * given again.
+ * Reserves the numbers that are given until the next such line. The line comes before the rows, so
+ * the number of a torn row is not given again.
  */
 static void reserve(struct opd_cookie_file *file, struct op_text *text)
 {
@@ -136,8 +138,9 @@ static int append_text(struct opd_cookie_file *file, int fd, const struct op_tex
 }
 
 /*
- * Opens the file. A longer one than expected ends with a part of a failed write, which is cut off. Somebody else has changed a
- * shorter one: it is written anew. *ret_is_new when the head must be written. Under the lock.
+ * Opens the file. A longer one than expected ends with a part of a failed write, which is cut off.
+ * Somebody else has changed a shorter one: it is written anew. *ret_is_new when the head must be
+ * written. Under the lock.
  */
 static int make_sound(struct opd_cookie_file *file, int fd, bool *ret_is_new)
 {
@@ -225,7 +228,9 @@ void opd_cookie_file_stop_publishing(struct opd_cookie_file *file)
 	pthread_mutex_unlock(&file->lock);
 }
 
-/* One thread writes the table anew. Meanwhile the others only bring the present file to the disk. */
+/*
+ * One thread writes the table anew. Meanwhile the others only bring the present file to the disk.
+ */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 {
 	struct opd_cookie_snapshot *snapshot = calloc(1, sizeof(*snapshot));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)). A row is appended before the first sample of its image
- * is counted, in one write, so a kill loses nothing. A dump writes the whole table anew, with the times of the last samples. A
- * failed write is counted and tried again; samples are counted all the same.
+ * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)). A row is appended
+ * before the first sample of its image is counted, in one write, so a kill loses nothing. A dump
+ * writes the whole table anew, with the times of the last samples. A failed write is counted and
+ * tried again; samples are counted all the same.
  *
  *   call                                   sync thread   dump thread
  *   _open, _close, _flush, _reset, _begin       x
@@ -22,7 +23,8 @@
 struct opd_cookie_file {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
-	uint64_t reserved; /* numbers below this are reserved in the file: they are not given again */
+	/* numbers below this are reserved in the file: they are not given again */
+	uint64_t reserved;
 	uint64_t retry_ns; /* not before this after a failure */
 	uint64_t nr_damaged_lines; /* ignored when the file was read */
 	pthread_mutex_t lock; /* protects everything below */
@@ -42,16 +44,23 @@ struct opd_cookie_snapshot {
 };
 
 /*
- * Reads the file of an earlier daemon into an empty table, so that cookies and names stay the same. A damaged file is kept below
- * damaged/. 0 or -ENOMEM; other errors are counted and logged. Closed with opd_cookie_file_close.
+ * Reads the file of an earlier daemon into an empty table, so that cookies and names stay the same.
+ * A damaged file is kept below damaged/. 0 or -ENOMEM; other errors are counted and logged. Closed
+ * with opd_cookie_file_close.
  */
 int opd_cookie_file_open(struct opd_cookie_file *file, int session_fd, struct op_dcookie_table *table) OP_NONNULL OP_MUST_CHECK;
 void opd_cookie_file_close(struct opd_cookie_file *file) OP_NONNULL;
 
-/* Appends the counted rows that are new or changed. Does nothing when there are none, or too soon after a failure. */
+/*
+ * Appends the counted rows that are new or changed. Does nothing when there are none, or too soon
+ * after a failure.
+ */
 void opd_cookie_file_flush(struct opd_cookie_file *file, uint64_t now_ns) OP_NONNULL;
 
-/* The session is about to be emptied: all rows are uncounted, and a table that is being written is given up. */
+/*
+ * The session is about to be emptied: all rows are uncounted, and a table that is being written is
+ * given up.
+ */
 void opd_cookie_file_reset(struct opd_cookie_file *file) OP_NONNULL;
 
 /* The whole table of the session, as a file of its own. Sync thread. */
@@ -63,13 +72,19 @@ void opd_cookie_file_stop_publishing(struct opd_cookie_file *file) OP_NONNULL;
 /* Copies the table. opd_cookie_file_publish or _give_up must follow. NULL without memory. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file) OP_NONNULL OP_MUST_CHECK;
 
-/* Replaces the file by the copy, brings it to the disk and frees the copy. 0, or -errno when rows may not be on the disk. */
+/*
+ * Replaces the file by the copy, brings it to the disk and frees the copy. 0, or -errno when rows
+ * may not be on the disk.
+ */
 int opd_cookie_file_publish(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* Frees the copy without writing it. */
 void opd_cookie_file_give_up(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1);
 
-/* How often the file could not be read or written; *ret_error, when it is not 0, is the last -errno. Any thread. */
+/*
+ * How often the file could not be read or written; *ret_error, when it is not 0, is the last
+ * -errno. Any thread.
+ */
 uint64_t opd_cookie_file_errors(struct opd_cookie_file *file, int *ret_error) OP_NONNULL;
 
 #endif

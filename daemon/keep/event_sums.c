@@ -34,7 +34,12 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 void opd_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event)
 {
 	const struct op_event *event = &capture->events[index];
-	struct op_ledger_event sum = { .count = event->count, .unit_mask = event->unit_mask, .every_event = event->every_event, .role = event->role };
+	struct op_ledger_event sum = {
+		.count = event->count,
+		.unit_mask = event->unit_mask,
+		.every_event = event->every_event,
+		.role = event->role,
+	};
 
 	snprintf(sum.name, sizeof(sum.name), "%s", event->name);
 	for (size_t c = 0; c < capture->nr_cpus; c++)

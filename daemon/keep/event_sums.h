@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Sums of the counters that the pipeline keeps for each event and CPU: the rows of the ledger. They count since the capture was
- * opened or opd_capture_reset_ledger was called. Sync thread only.
+ * Sums of the counters that the pipeline keeps for each event and CPU: the rows of the ledger. They
+ * count since the capture was opened or opd_capture_reset_ledger was called. Sync thread only.
  */
 #ifndef OPD_EVENT_SUMS_H
 #define OPD_EVENT_SUMS_H

@@ -112,7 +112,8 @@ static int recount(struct op_session_ledger *base, int current_fd)
 }
 
 /*
- * There are samples but no ledger: they are of the genuine tools, whose stats count them too, or a power cut took the ledger.
+ * There are samples but no ledger: they are of the genuine tools, whose stats count them too, or a
+ * power cut took the ledger.
  */
 static int begin_without(struct opd_ledger *ledger, int current_fd)
 {
@@ -411,7 +412,8 @@ const char *opd_ledger_in_the_way(const struct opd_ledger *ledger)
 	struct stat st;
 
 	for (size_t i = 0; i < op_array_size(places); i++)
-		if (!fstatat(ledger->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
+		if (!fstatat(ledger->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) &&
+		    (st.st_mode & S_IFMT) != places[i].type)
 			return places[i].path;
 	return NULL;
 }

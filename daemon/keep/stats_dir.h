@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * samples/current/stats/: the ledger in the form that the genuine tools read, so that they warn of lost samples (doc/format.md).
+ * samples/current/stats/: the ledger in the form that the genuine tools read, so that they warn of
+ * lost samples (doc/format.md).
  *
  * Sync thread, or before it starts, unless said otherwise.
  */
@@ -18,12 +19,15 @@
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);
 
 /*
- * Replaces the files, each by a complete one. hides_kernel: the addresses of kernel symbols are unknown, and the reports should say
- * so. 0 or -errno.
+ * Replaces the files, each by a complete one. hides_kernel: the addresses of kernel symbols are
+ * unknown, and the reports should say so. 0 or -errno.
  */
 int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
 
-/* Brings these files of a session to the disk and waits for it. Any thread. 0, also when there are none, or -errno. */
+/*
+ * Brings these files of a session to the disk and waits for it. Any thread. 0, also when there are
+ * none, or -errno.
+ */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
 
 #endif

@@ -12,7 +12,8 @@
 #define HOLD_NS     (24 * HOUR_NS)
 #define NEAR_NS     (7 * 24 * HOUR_NS)
 #define NEAR_MIN_NS (60 * (uint64_t)OP_NS_PER_S)
-#define WRITE_SHARE 8 /* a daemon that is killed may lose this part of the near range of trusted time */
+/* a daemon that is killed may lose this part of the near range of trusted time */
+#define WRITE_SHARE 8
 #define MAX_BYTES   256
 #define MAX_SECONDS (UINT64_MAX / OP_NS_PER_S)
 
@@ -26,7 +27,8 @@ static void read_file(struct opd_trusted_clock *age, int session_fd)
 
 	if (op_file_read_own(session_fd, OPD_TRUSTED_CLOCK_FILE, MAX_BYTES, &text, NULL) < 0)
 		return;
-	if (sscanf(text, "opd-clock 1 trusted %" SCNu64 " claimed %" SCNu64 " held %" SCNu64 " %c", &trusted, &claimed, &held, &end) == 3 &&
+	if (sscanf(text, "opd-clock 1 trusted %" SCNu64 " claimed %" SCNu64 " held %" SCNu64 " %c", &trusted, &claimed, &held,
+		   &end) == 3 &&
 	    trusted < MAX_SECONDS && claimed < MAX_SECONDS && held < MAX_SECONDS) {
 		age->trusted_ns = trusted * OP_NS_PER_S;
 		age->claimed_ns = claimed * OP_NS_PER_S;
@@ -80,7 +82,8 @@ static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold
 {
 	if (!age->claimed_ns)
 		op_log(OP_LOG_WARNING,
-			"the clock is %" PRIu64 " hours %s of what it should be: no session is removed by its age until it has held for %" PRIu64
+			"the clock is %" PRIu64 " hours %s of what it should be: no session is removed by its age "
+			"until it has held for %" PRIu64
 			" minutes",
 			distance(wall_ns, age->trusted_ns) / HOUR_NS, wall_ns > age->trusted_ns ? "ahead" : "short",
 			hold_ns / (60 * (uint64_t)OP_NS_PER_S));
@@ -102,7 +105,8 @@ static bool is_believed(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_
 	return false;
 }
 
-int opd_trusted_clock_look(struct opd_trusted_clock *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns, uint64_t *ret_now_ns)
+int opd_trusted_clock_look(struct opd_trusted_clock *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns,
+			   uint64_t *ret_now_ns)
 {
 	uint64_t wall_ns = op_sys_wall_ns(), boot_ns = op_sys_boot_ns(), elapsed_ns = age->boot_ns ? boot_ns - age->boot_ns : 0;
 	bool was_doubted, believed;

@@ -8,13 +8,13 @@ static bool may_be_followed(const struct op_chain_frame *frame)
 	return frame->mode == OP_CPUMODE_USER || frame->mode == OP_CPUMODE_KERNEL;
 }
 
-/* The kernel knows its own callers, also those of code that is not known here. */
+/* The chain through the kernel is right even where the code is unknown here. */
 static bool is_nowhere(const struct opd_resolved *resolved)
 {
 	return resolved->unattributed && !resolved->is_kernel;
 }
 
-/* OP_ARC_stored, or why the chain ends here. */
+/* OP_ARC_stored, or why the chain ends at this frame. */
 static enum op_arc_stat resolve_frame(struct opd_resolver *resolver, const struct op_chain_frame *frame, struct op_sample *at,
 				      struct opd_resolved *ret_resolved)
 {
@@ -27,7 +27,7 @@ static enum op_arc_stat resolve_frame(struct opd_resolver *resolver, const struc
 	return is_nowhere(ret_resolved) ? OP_ARC_ended_no_mapping : OP_ARC_stored;
 }
 
-/* The first frame is the sample. OP_ARC_stored: its chain can be followed. */
+/* Begins a chain, whose first frame is the sample. OP_ARC_stored: the chain can be followed. */
 static enum op_arc_stat begin(const struct perf_event_header *header, const struct op_sample *sample, const struct opd_resolved *of,
 			      struct op_chain *chain)
 {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One sample between the decoder and its counters: every kind of sample is attributed and counted here. Sync thread only. */
+/*
+ * One sample between the decoder and its counters: every kind of sample is attributed and counted
+ * here. Sync thread only.
+ */
 #ifndef OPD_ATTRIBUTE_H
 #define OPD_ATTRIBUTE_H
 
 #include "daemon/pipeline/pipeline.h"
 
 /*
- * Finds the image, the cgroup and the callers of a sample of `event`, whose record is `header`. *ret_counted is complete but for
- * event, account and amount, and refers to *ret_resolved. 0, -ENOMEM or -EBADMSG. Inline, since it runs for each sample.
+ * Finds the image, the cgroup and the callers of a sample of `event`, whose record is `header`.
+ * *ret_counted is complete but for event, account and amount, and refers to *ret_resolved. 0,
+ * -ENOMEM or -EBADMSG. Inline, since it runs for each sample.
  */
 static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_event *event, const struct perf_event_header *header,
 				const struct op_sample *sample, struct opd_resolved *ret_resolved, struct opd_counted *ret_counted)

@@ -9,9 +9,10 @@
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
 /*
- * Some kernels (6.18 seen) fill the identifier of a software event in once for all events of that kind on a CPU: with a second
- * profiler on the host, the samples in our own ring carry its number (do_perf_sw_event in kernel/events/core.c hands one
- * perf_sample_data to all). Only our events write to our ring, so where one alone can be meant it is that one.
+ * Some kernels (6.18 seen) set the identifier of a software event once for all events of that kind
+ * on a CPU. With a second profiler on the host, samples in our ring then have its identifier
+ * (do_perf_sw_event in kernel/events/core.c gives one perf_sample_data to all). Only our events
+ * write to our ring, so when only one of them can be meant, it is that one.
  */
 static bool shares_identifiers(const struct op_event *event)
 {
@@ -37,10 +38,10 @@ static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, cons
 }
 
 /*
- * The time stamp may then be the other profiler's as well, and of another clock. One that cannot be is taken as now: what is
- * mapped now is the better guess.
+ * The time stamp may then be of the other profiler as well, and of another clock. An impossible one
+ * is replaced by now: the present mappings are the better guess.
  */
-static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
+static void correct_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
 {
 	const struct opd_resolver *resolver = &pipeline->resolver;
 
@@ -48,7 +49,8 @@ static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sam
 		sample->time_ns = resolver->now_ns;
 }
 
-static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
+static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
+				     uint32_t *ret_index)
 {
 	for (size_t i = 1; i < pipeline->capture.nr_opened; i++) {
 		if (cpu->events[i].id == id) {
@@ -59,7 +61,7 @@ static struct opd_event *other_event(const struct opd_pipeline *pipeline, const 
 	return event_by_kind(pipeline, cpu, ret_index);
 }
 
-/* There are few events per CPU, and mostly one. */
+/* There are few events per CPU, mostly one. */
 static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
 					    uint32_t *ret_index)
 {
@@ -69,7 +71,10 @@ static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline,
 	return &cpu->events[0];
 }
 
-/* The identifier comes first, also of a sample that has little else. One that does not say which event took it is put on the account of the first. */
+/*
+ * The identifier comes first in a sample. A sample without a known one is booked on the first
+ * event.
+ */
 static void lose_undecodable(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, const struct perf_event_header *header)
 {
 	struct opd_event *event = NULL;
@@ -86,7 +91,10 @@ static void lose_undecodable(const struct opd_pipeline *pipeline, const struct o
 	event->lost[OP_LOSS_undecodable]++;
 }
 
-/* Nothing happens to any process while a ring is read, so what holds for a sample holds for a later one of the same place. */
+/*
+ * Processes do not change while a ring is read, so a later sample of the same address has the same
+ * answer.
+ */
 static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_sample *sample)
 {
 	const struct op_sample *last = &repeat->sample;
@@ -95,7 +103,7 @@ static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_
 	       sample->pid == last->pid && sample->mode == last->mode && sample->time_ns >= last->time_ns;
 }
 
-/* What is asked for no more is given all the same: opd_resolve_check goes by what is sampled most. */
+/* Tells the resolver of the repetitions, since opd_resolve_check goes by what is sampled most. */
 static void end_repeat(struct opd_pipeline *pipeline)
 {
 	struct opd_repeat *repeat = &pipeline->repeat;
@@ -129,7 +137,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	event->received++;
 	sample->cpu = cpu->cpu;
 	if (op_unlikely(sample->id != event->id))
-		mend_time(pipeline, sample);
+		correct_time(pipeline, sample);
 	note_late(cpu, sample);
 	if (op_unlikely(kind->role == OP_EVENT_SAMPLER)) {
 		opd_ibs_take(pipeline, cpu, header, index, sample);
@@ -190,9 +198,9 @@ static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu
 		event_that_lost(pipeline, cpu, &record)->lost_samples += record.lost;
 }
 
-/* The event that a THROTTLE or UNTHROTTLE record is about, and when; NULL: none of opd's. */
-static struct opd_event *event_of_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
-					   uint64_t *ret_time_ns)
+/* The event and the time of a THROTTLE or UNTHROTTLE record; NULL: none of opd's events. */
+static struct opd_event *event_of_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu,
+					   const struct perf_event_header *header, uint64_t *ret_time_ns)
 {
 	struct op_throttle_record record;
 	struct opd_event *event;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The pipeline from the rings to the sample files. opd, opimport and the benchmarks use it like this:
+ * The pipeline from the rings to the sample files. opd, opimport and the benchmarks use it like
+ * this:
  *
- *   open the capture       opd_capture_open, or opd_capture_open_memory for records that the caller writes
+ *   open the capture       opd_capture_open, or opd_capture_open_memory for rings of its own
  *   opd_pipeline_open      everything behind the rings
  *   opd_ledger_open        the ledger of the session
- *   opd_visit_all          swaps, reads the side band and drains (visit.h); with rings of its own, opd_drain_ring (drain.h)
+ *   opd_visit_all          swaps, reads the side band and drains (visit.h); or, with rings of its
+ *                          own, opd_sideband_drain and opd_drain_ring (drain.h)
  *   opd_count_flush        the last samples go to their files
  *   opd_ledger_write       the ledger and stats/
  *   opd_pipeline_close
@@ -53,21 +55,26 @@ struct opd_pipeline_config {
 	int session_fd;      /* the session directory; stays the caller's */
 	const char *vmlinux; /* NULL: none */
 	size_t max_images;
-	bool is_foreign;     /* records of another machine: this host's /proc and files say nothing about them */
+	/* records of another machine: this host's /proc and files say nothing about them */
+	bool is_foreign;
 	bool build_ids;      /* ask the kernel for the build-ids of images */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	const struct op_event *events;            /* stay the caller's */
 	size_t nr_events;
-	const struct opd_image_filter *filter;    /* stays the caller's; NULL: all images are wanted */
-	struct opd_syncer *syncer;                /* stays the caller's; NULL: replaced files reach the disk at the next start */
-	size_t max_open, max_closed;              /* sample files that are open, and closed ones that are remembered */
+	/* stays the caller's; NULL: all images are wanted */
+	const struct opd_image_filter *filter;
+	/* stays the caller's; NULL: replaced files reach the disk at the next start */
+	struct opd_syncer *syncer;
+	/* sample files that are open, and closed ones that are remembered */
+	size_t max_open, max_closed;
 	uint64_t max_files, max_bytes;            /* of the session; 0: no limit */
-	const char *bytes_of;                     /* the key that max_bytes comes from; NULL: SessionMaxUse */
+	/* the key that max_bytes comes from; NULL: SessionMaxUse */
+	const char *bytes_of;
 };
 
 /*
- * Opens everything behind the rings. The cookies, files and nodes that the session has are known afterwards. 0 or -errno; then
- * nothing is open.
+ * Opens everything behind the rings. The cookies, files and nodes that the session has are known
+ * afterwards. 0 or -errno; then nothing is open.
  */
 int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_config *config) OP_NONNULL OP_MUST_CHECK;
 

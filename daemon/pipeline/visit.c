@@ -7,7 +7,8 @@
 #include "daemon/resolve/sideband.h"
 #include "libop/base/clock.h"
 
-#define QUIET_ROUNDS       8 /* visits to an emptied CPU until it is believed to be quiet */
+/* visits after the end of sampling: late commits are in the rings by then */
+#define QUIET_ROUNDS       8
 #define RESCAN_INTERVAL_NS OP_NS_PER_S
 
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
@@ -39,8 +40,8 @@ void opd_visits_free(struct opd_visits *visits)
 
 /* ---- side band ---- */
 
-/* The kernel had to drop side-band records, some time since the side band was read last: /proc tells what is true now. */
-static void mend(struct opd_visits *visits, const struct opd_sideband_loss *loss)
+/* After the kernel dropped side-band records, /proc is read again, in parts at several visits. */
+static void rescan(struct opd_visits *visits, const struct opd_sideband_loss *loss)
 {
 	static struct op_rate rate, failure_rate;
 	struct opd_resolver *resolver = &visits->pipeline->resolver;
@@ -73,7 +74,7 @@ void opd_visit_sideband(struct opd_visits *visits)
 	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
 	if (err)
 		op_log_failure(&rate, now_ns, "side band", err);
-	mend(visits, &loss);
+	rescan(visits, &loss);
 	opd_resolve_check(&pipeline->resolver);
 	visits->sideband_ns = now_ns;
 }
@@ -90,7 +91,10 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
 	visits->due[visits->nr_due++] = cpu;
 }
 
-/* Before the side band is read: what a writer leaves in the ring after that, only the next reading of the side band explains. */
+/*
+ * Before the side band is read: for what is written after this, only the next reading of the side
+ * band has the mappings.
+ */
 static void freeze(struct opd_cpu *cpu)
 {
 	cpu->frozen = cpu->source->read_ring(cpu);
@@ -102,7 +106,10 @@ static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
 		opd_drain_ring(visits->pipeline, cpu, cpu->frozen);
 }
 
-/* A writer that was inside at the last visit has left something in the ring that was to be read then. */
+/*
+ * -EBUSY: a writer of the last visit has left data in the ring that was to be read then. It is read
+ * first.
+ */
 static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	if (cpu->source->swap(cpu) != -EBUSY)
@@ -110,7 +117,7 @@ static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 	freeze(cpu);
 	opd_visit_sideband(visits);
 	drain_frozen(visits, cpu);
-	cpu->source->swap(cpu); /* now it can only be inside again: the next visit reads it */
+	cpu->source->swap(cpu); /* when the writer is inside again, the next visit reads the ring */
 }
 
 static void swap_due(struct opd_visits *visits)
