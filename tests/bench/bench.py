@@ -65,7 +65,8 @@ def forks():
 
 
 def source_text():
-    body = "static unsigned f%d(unsigned a, unsigned b) { for (unsigned i = 0; i < b; i++) { a = a * 33 + i * %du; if (a & %d) b ^= a >> 3; " \
+    body = "static unsigned f%d(unsigned a, unsigned b) { " \
+        "for (unsigned i = 0; i < b; i++) { a = a * 33 + i * %du; if (a & %d) b ^= a >> 3; " \
         "switch (a %% 7) { case 0: a ^= b; break; case 1: b -= a; break; default: a += %d; } } return a ^ b; }\n"
     functions = "".join(body % (i, i * 7 + 1, 1 << (i % 9), i) for i in range(SOURCE_FUNCTIONS))
     calls = "".join("x += f%d(x, n);" % i for i in range(SOURCE_FUNCTIONS))

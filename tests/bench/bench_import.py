@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What opimport costs, and beside it perf report --sort dso, on the same file: usage: bench_import.py [SECONDS], default 10, of recording.
+"""What opimport costs, and beside it perf report --sort dso, on the same file.
+
+usage: bench_import.py [SECONDS]: of recording, default 10.
 
 The file is a system-wide recording of clock samples and page faults. Times are CPU times, user and
 system, the best of five runs in turn,

@@ -134,7 +134,8 @@ def make_session(top, session):
     directory = os.path.join(top, "linked")
     os.mkdir(directory)
     images.update(link_images(directory, NR_IMAGES - nr_found))
-    require(len(images) == NR_IMAGES, "%d of %d images with symbols: the machine has too few objects to link" % (len(images), NR_IMAGES))
+    require(len(images) == NR_IMAGES, "%d of %d images with symbols: the machine has too few objects to "
+                                      "link" % (len(images), NR_IMAGES))
     per_image, made = NR_SAMPLES // NR_IMAGES, 0
     for path, places in images.items():
         step = max(1, len(places) // ADDRESSES)
@@ -197,7 +198,8 @@ def aim(what, figure, limit, is_met, shown=True):
 
 def large_session(box):
     opreport, cache = os.path.join(box.bin, "opreport"), os.path.join(box.dir, "cache")
-    with multiprocessing.Pool(1) as pool:  # what a process had before its exec is in its ru_maxrss: the memory of this one must stay small
+    # ru_maxrss has what a process had before its exec: the memory of this process must stay small.
+    with multiprocessing.Pool(1) as pool:
         images = pool.apply(make_session, (box.dir, box.session))
         pool.apply(check_symbols, (opreport, box.session, box.env, images))
     base = (opreport, "--session-dir=" + box.session)

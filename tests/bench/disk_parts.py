@@ -33,8 +33,8 @@ class Parts:
         self.files = []  # (nodes in use, path) of each sample file
         self.nodes, self.once, self.samples = 0, 0, 0
         self.kinds = collections.Counter()
-        self.apps = collections.defaultdict(lambda: [0, 0,
-                                                     0])  # by application: samples, addresses, bytes with the directories that are its own
+        # by application: samples, addresses, bytes with the directories that are its own
+        self.apps = collections.defaultdict(lambda: [0, 0, 0])
 
     def total(self):
         return sum(self.bytes.values())

@@ -62,8 +62,8 @@ AS_USER = """#!/bin/sh
 session=$(sed -n 's/^SessionDir=//p' "$OPD_CONFIG")
 [ -e "$session" ] || mkdir "$session" 2>/dev/null
 [ "$(stat -c %u "$session" 2>/dev/null)" = {uid} ] || chown -hR {uid}:{uid} "$session" 2>/dev/null
-exec setpriv --reuid={uid} --regid={uid} --clear-groups --inh-caps=-all,{caps} --ambient-caps=-all,{caps} --bounding-set=-all,{caps} \\
-	--no-new-privs "{program}" "$@"
+exec setpriv --reuid={uid} --regid={uid} --clear-groups --inh-caps=-all,{caps} --ambient-caps=-all,{caps} \\
+	--bounding-set=-all,{caps} --no-new-privs "{program}" "$@"
 """
 
 

@@ -51,7 +51,8 @@ class Unkillable:
         out, err = self.call.communicate(timeout=opdtest.HANG_SECONDS)
         require(self.daemon.ended_by() == signal.SIGKILL, "it was not killed: %s, %s" % (out, err))
         require(self.call.returncode == 1 and "Daemon stopped.\n" in out, "exit code %d: %s" % (self.call.returncode, out))
-        require(err == "opcontrol: opd (pid %d) had to be killed: samples that it had not written are lost\n" % self.daemon.pid, err)
+        require(err == "opcontrol: opd (pid %d) had to be killed: samples that it had not written are "
+                       "lost\n" % self.daemon.pid, err)
         require(os.path.exists(os.path.join(self.place.session, "unclean")), "the next daemon does not look at the session")
 
 
@@ -145,7 +146,8 @@ def refused_at_once(box, result, pid):
 def apply_what_cannot_be(box):
     """A setup that no daemon starts with is told and taken back: the daemon of before goes on."""
     program = box.env["OPD_DAEMON"]
-    picky = stub(box, "grep -q SEPARATE_CPU=1 %s/daemonrc && { echo 'opd: not with CPUs' >&2; exit 1; }\nexec %s\n" % (box.session, program))
+    picky = stub(box, "grep -q SEPARATE_CPU=1 %s/daemonrc && { echo 'opd: not with CPUs' >&2; exit 1; }\nexec "
+                      "%s\n" % (box.session, program))
     for request, state in (("--start", "running"), ("--shutdown", "paused")):
         box.opcontrol(request)
         if state == "paused":
@@ -172,7 +174,8 @@ import errno, os, signal, socket, sys, types
 sys.path.insert(0, sys.argv[1])
 from test_opcontrol import SHUTDOWN, START, STATUS, FakeDaemon, status_payload
 place = types.SimpleNamespace(session=sys.argv[2], socket=sys.argv[3])
-daemon = FakeDaemon(place, {STATUS: (0, lambda: status_payload(0)), START: (errno.EMFILE, b"no events left"), SHUTDOWN: (0, b"")}, end_after=SHUTDOWN, locked=True)
+daemon = FakeDaemon(place, {STATUS: (0, lambda: status_payload(0)), START: (errno.EMFILE, b"no events left"),
+                            SHUTDOWN: (0, b"")}, end_after=SHUTDOWN, locked=True)
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
     notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
 signal.signal(signal.SIGALRM, lambda *_: os.kill(daemon.pid, signal.SIGKILL))  # nobody has ended it

@@ -93,7 +93,8 @@ def dump_then_cut(box, shim, number):
     files, nr_empty = read_what_is_whole(after)
     of_app = samples_of(found, app)
     lost = box.status()["events"][0]["lost_kernel"] - lost_before
-    print("cut %d: %d files, %d that grew meanwhile, %d more by name only, %d samples; of %d faults just before the dump %d are there" %
+    print("cut %d: %d files, %d that grew meanwhile, %d more by name only, %d samples; of %d faults just before the "
+          "dump %d are there" %
           (number, len(files), len(grown), nr_empty, sum(found.values()), FAULTS, of_app))
     require(of_app + lost >= FAULTS, "%d faults before the dump, %d after the cut" % (FAULTS, of_app))
     return after, counts_of(files)

@@ -19,7 +19,8 @@ import reader
 from opdtest import require
 
 EVENTS = ("-e", "cpu-clock/period=50000,name=cpu-clock/", "-e", "page-faults/period=1,name=page-faults/")
-WORK = "end=$(($(date +%s)+{})); while [ $(date +%s) -lt $end ]; do ls -R /usr/lib >/dev/null; python3 -c 'sum(range(300000))'; done"
+WORK = "end=$(($(date +%s)+{})); while [ $(date +%s) -lt $end ]; do " \
+       "ls -R /usr/lib >/dev/null; python3 -c 'sum(range(300000))'; done"
 SAMPLES_WANTED = 100000
 UNATTRIBUTED = ("no-mapping", "no-process", "no-vmlinux", "no-mode")
 CUT_EVERY = 1000

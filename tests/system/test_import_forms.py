@@ -395,7 +395,8 @@ def check_no_place(box):
         with open(path, "wb") as out:
             out.write(whole[:40] + struct.pack("<Q", offset) + whole[48:])
         result = opimport(box, "--session-dir=" + box.session, "-o", "placeless", path)
-        require(result.rc == 1 and result.err.startswith("opimport: %s: its records are said to begin behind its end" % path), result.err)
+        require(result.rc == 1 and result.err.startswith("opimport: %s: its records are said to begin behind its "
+                                                         "end" % path), result.err)
 
 
 # ---- build-ids ----
@@ -522,7 +523,8 @@ def check_words(box):
     err = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:hidden").err
     require("were hidden (kernel.kptr_restrict) when they were taken" in err, err)
     result = stream(box, "ended", records[:-3])
-    require(result.rc == 1 and "standard input: at byte %d: the file ends before its records do" % (16 + len(records) - 40) in result.err,
+    require(result.rc == 1 and "standard input: at byte %d: the file ends before its records "
+                               "do" % (16 + len(records) - 40) in result.err,
             result.err)
 
 

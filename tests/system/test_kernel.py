@@ -365,7 +365,8 @@ def another_kernel(box):
     check_samples(totals, "^/proc/kallsyms$", MIN_SAMPLES, "the kernel before")
     check_samples(totals, r"^/proc/kallsyms \(build-id %s\)$" % running[:12], MIN_SAMPLES, "the running kernel")
     listed = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l", "-n")
-    wanted = "the kernel of the session has build-id %s, the running one %s: the samples of /proc/kallsyms are one symbol." % (before, running)
+    wanted = "the kernel of the session has build-id %s, the running one %s: " % (before, running) + \
+        "the samples of /proc/kallsyms are one symbol."
     require(sum(wanted in line for line in listed.err.splitlines()) == 1, "no line says that it is another kernel: %s" % listed.err)
     rows = [line.split(None, 4) for line in listed.out.splitlines() if line.split()[2:3] == ["kallsyms"]]
     images = {}

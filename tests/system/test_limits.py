@@ -84,7 +84,8 @@ def check_threads(box, path):
     status = settled_status(box, oracle)
     total, merged = touched(box, path)
     lost = status["events"][0]["lost_kernel"]
-    print("%d files of at most %d, classes_merged %d, %d pages touched, %d samples in the program, %d of them merged, %d lost by the kernel" % (
+    print("%d files of at most %d, classes_merged %d, %d pages touched, %d samples in the program, %d of them merged, "
+          "%d lost by the kernel" % (
         status["nr_session_files"], MAX_FILES, status["classes_merged"], truth, total, merged, lost))
     require(MAX_FILES * 3 // 4 <= status["nr_session_files"] <= MAX_FILES, "%d files" % status["nr_session_files"])
     require(status["classes_merged"] > 0 and status["too_many_sample_files"] == 0, "classes_merged %d" % status["classes_merged"])

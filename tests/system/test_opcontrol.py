@@ -89,7 +89,8 @@ def what_goes_with_what(box):
         require(text in line, "%r, but expected %r" % (line, text))
     require(not os.path.exists(box.session), "a refused call made the session directory")
     shown, asked = box.run(opcontrol(box)), box.run(opcontrol(box), "--help")
-    require((shown.rc, shown.out, asked.rc, asked.err) == (0, "", 0, "") and "--separate" in asked.out and shown.err == asked.out, "help: %s, %s" % (shown, asked))
+    require((shown.rc, shown.out, asked.rc, asked.err) == (0, "", 0, "") and "--separate" in asked.out
+            and shown.err == asked.out, "help: %s, %s" % (shown, asked))
     listed = box.good(opcontrol(box), "--list-events")
     require("TIMER" in listed and "page-faults" in listed, listed)
     require(box.status() == {"state": "not running"}, "status of no daemon: %s" % box.status())
@@ -260,9 +261,11 @@ def at_systemds_word(box):
     """Where the daemon is systemd's, what systemctl says against it is handed on."""
     for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1,
                              ": Unit opd.service is masked. ("),
-                            ("case $*:$1 in *StatusText*:show) echo the disk burns;; *:start) echo Job for $2 failed. >&2; exit 1;; esac", 1,
+                            ("case $*:$1 in *StatusText*:show) echo the disk burns;; *:start) echo Job for $2 failed. "
+                             ">&2; exit 1;; esac", 1,
                              ": opd does not start: the disk burns ("),
-                            ("case $*:$1 in *StatusText*:show) echo It ran once.;; *:start) echo Unit $2 is masked. >&2; exit 1;; esac", 1,
+                            ("case $*:$1 in *StatusText*:show) echo It ran once.;; *:start) echo Unit $2 is masked. "
+                             ">&2; exit 1;; esac", 1,
                              "failed: Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
         done = with_systemctl(box, text, "--start-daemon")
@@ -284,7 +287,8 @@ def shut_down_for_good(box):
                         "%s does not close the socket" % request)
             os.unlink(said)
         done = with_systemctl(box, "echo no bus >&2; exit 1", request)
-        require(not done or (done.returncode == 1 and "no bus: a connection to it starts opd again" in done.stderr), "%s: %s" % (request, done))
+        require(not done or (done.returncode == 1 and "no bus: a connection to it starts opd "
+                                                      "again" in done.stderr), "%s: %s" % (request, done))
 
 
 LISTENER = """
@@ -320,7 +324,8 @@ def without_systemctls_word(box):
         state = os.path.dirname(state)
     mount = "" if state == "/var" else "mount -t tmpfs opd-test %s && " % state
     if state in ("/", "/usr"):
-        print("there is no place for a file system instead of %s: what is asked without systemctl's word is not looked at" % session)
+        print("there is no place for a file system instead of %s: what is asked without systemctl's word is not "
+              "looked at" % session)
         return
     path = os.path.join(box.dir, "listener.py")
     with open(path, "w", encoding="ascii") as stream:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of the kernel pair in overwrite mode: they join, and in rings that are too small each is the newest part, every record whole.
+"""Snapshots of the kernel pair in overwrite mode.
+
+Snapshots join. In rings that are too small each one is the newest part, and every record is whole.
 
 usage: test_overwrite.py [--long]: 120 snapshots of each CPU in each mode instead of 30.
 """

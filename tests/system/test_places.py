@@ -159,7 +159,8 @@ def of_its_own(box, name, flag):
     real = make_program(box, own_path(box, name + "-real/app"), *flag.split())
     inner = own_path(box, name + "-inner")
     os.makedirs(inner)
-    box.good(*in_namespace("mount -t tmpfs opd-test %s; cp %s %s/; i=0; while [ $i -lt %d ]; do %s/app plain %d; i=$((i+1)); done; %s/app plain %d" % (
+    box.good(*in_namespace("mount -t tmpfs opd-test %s; cp %s %s/; i=0; while [ $i -lt %d ]; do %s/app plain %d; "
+                           "i=$((i+1)); done; %s/app plain %d" % (
         inner, real, inner, NR_STORM, inner, STORM_MS, inner, MS)))
     return inner + "/app"
 

@@ -162,7 +162,8 @@ def check_waits_for_ready(container):
     """Before READY the unit is 'activating' and nothing else, however long it takes; after it,
     'active'.
     """
-    container.drop_in('[Service]\nExecStart=\nExecStart=/bin/sh -c "while [ ! -e /run/go-on ]; do sleep 0.1; done; exec /usr/sbin/opd"\n'
+    container.drop_in('[Service]\nExecStart=\nExecStart=/bin/sh -c "while [ ! -e /run/go-on ]; do sleep 0.1; done; '
+                      'exec /usr/sbin/opd"\n'
                       "TimeoutStartSec=120\n")
     container.good("systemctl", "start", "--no-block", "opd")
     wait_until(lambda: container.unit("MainPID")["MainPID"] != "0", 30, "the unit does not start")

@@ -111,7 +111,8 @@ def check_reach(container):
     target = container.good("cat", "/run/reach-target").strip()
     ways = set(container.run("reach", target).out.split())
     require(ways == WAYS, "root has only these ways: %s" % ways)
-    container.drop_in("[Service]\nType=exec\nWatchdogSec=0\nRestart=no\nExecStart=\nExecStart=/usr/local/bin/reach %s\nStandardOutput=file:/run/reach-ways\n"
+    container.drop_in("[Service]\nType=exec\nWatchdogSec=0\nRestart=no\nExecStart=\nExecStart=/usr/local/bin/reach "
+                      "%s\nStandardOutput=file:/run/reach-ways\n"
                       "RemainAfterExit=yes\n" % target)
     container.good("systemctl", "stop", "opd")
     container.run("systemctl", "start", "opd")
@@ -462,7 +463,8 @@ def check_nothing_left(container):
     put aside.
     """
     require(not container.opd_pids(), "an opd runs after the purge")
-    left = container.good("sh", "-c", "find /etc /run /usr /lib /var -xdev -name '*opd*' ! -name '*popd*' ! -path '/var/tmp/*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/oprofile/samples/*' "
+    left = container.good("sh", "-c", "find /etc /run /usr /lib /var -xdev -name '*opd*' ! -name '*popd*' ! -path "
+                                      "'/var/tmp/*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/oprofile/samples/*' "
                           "! -path '/var/log/*' ! -path '/var/cache/*' 2>/dev/null || :").split()
     require(not left, "purge leaves %s" % left)
     rest = set(os.listdir(os.path.join(container.root, "var/lib/oprofile")))
@@ -481,7 +483,8 @@ def check_purge_after_kill(container):
     container.remove_drop_in()
     container.good("systemctl", "stop", "opd.socket")
     container.run("opcheck", "-q", "--repair")  # 1: there was something
-    container.good("sh", "-c", "cd /var/lib/oprofile && touch abi.tmp clock.tmp daemonrc.tmp daemonrc_new.tmp paused paused.tmp profiling.tmp && echo '# mine' >/etc/opd/opd.conf.d/60-mine.conf")
+    container.good("sh", "-c", "cd /var/lib/oprofile && touch abi.tmp clock.tmp daemonrc.tmp daemonrc_new.tmp paused "
+                               "paused.tmp profiling.tmp && echo '# mine' >/etc/opd/opd.conf.d/60-mine.conf")
     there = set(os.listdir(os.path.join(container.root, "var/lib/oprofile")))
     require({"unclean", "daemonrc_new"} <= there, "before the purge there is only %s" % there)
     apt(container, "purge", "opd")

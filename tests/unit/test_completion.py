@@ -33,7 +33,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 # Its Ctrl-X shows what the line is.
-ZSH = "fpath=(%s $fpath); autoload -U compinit; compinit -u -D; tell() { print -r -- \"<<<$BUFFER>>>\" }; zle -N tell; bindkey '^X' tell; print re\"ady\"\n"
+ZSH = "fpath=(%s $fpath); autoload -U compinit; compinit -u -D; " \
+      "tell() { print -r -- \"<<<$BUFFER>>>\" }; zle -N tell; bindkey '^X' tell; print re\"ady\"\n"
 ZSH_SECONDS = 60
 
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a session cannot be read is named and left out, the rest is shown, and the tool ends with 1; what the ledger says and the files have not is told.
+"""Damaged sessions.
+
+What cannot be read is named and left out, the rest is shown, and the tool ends with 1. Samples that
+the ledger has and the files lack are reported.
 
 Run from the build directory by `make check`.
 """
@@ -264,7 +267,8 @@ class Damaged(unittest.TestCase):
             told = [line for line in self.errors.split("\n") if not line.startswith("warning: no code is shown for ")]
             self.assertNotIn("samples", "\n".join(told).replace("/samples/", ""), what)
         self.report("--verbose=stats")
-        self.assertIn("TIMER:0:0: received 100, stored 100, unattributed 0, filtered 0, lost_kernel 0, lost_undecodable 0", self.errors)
+        self.assertIn("TIMER:0:0: received 100, stored 100, unattributed 0, filtered 0, lost_kernel 0, "
+                      "lost_undecodable 0", self.errors)
 
     def test_losses(self):
         for lost, told in ((0, False), (1, False), (2, True)):
@@ -312,7 +316,8 @@ class Damaged(unittest.TestCase):
         shutil.rmtree(os.path.join(self.current, "{root}", "gone", "bad"))
         for what in REPORTS:
             self.run_tool(*what, "--session-dir=" + self.session)
-            self.assertIn("40 samples of TIMER:0 are gone from %s: 100 were stored, and the sample files have 60" % self.current, self.errors)
+            self.assertIn("40 samples of TIMER:0 are gone from %s: 100 were stored, and the sample files have "
+                          "60" % self.current, self.errors)
         away = self.archive()
         self.run_tool("opreport", "archive:" + away)
         self.assertIn("40 samples of TIMER:0 are gone", self.errors)

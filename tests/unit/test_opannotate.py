@@ -298,7 +298,8 @@ class Annotate(unittest.TestCase):
         self.assertRegex(out, r"DWORD PTR")
         self.assertIn('objdump ; "-M intel"', out)
         self.assertEqual(self.run_tool("-a",
-                                       "--objdump-params=-d --disassembler-options=intel  -w --no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
+                                       "--objdump-params=-d --disassembler-options=intel  -w "
+                                       "--no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
         for word in ("-j", "-D", "-r", "--prefix-addresses", "--start-address=0x1000", "-dS"):
             self.run_tool("-a", "--objdump-params=-M intel %s .data" % word, rc=1)
             self.assertIn("--objdump-params: %s has no meaning here" % word, self.errors)
@@ -311,7 +312,8 @@ class Annotate(unittest.TestCase):
         """Bytes beside instructions, on lines of their own where there are many, zeros, and names
         of C++.
         """
-        self.program = self.build("raw", "long _Z3abcl(long a) { return a + 0x1122334455667788; }\nlong hot(long a) { return _Z3abcl(a); }\n"
+        self.program = self.build("raw", "long _Z3abcl(long a) { return a + 0x1122334455667788; }\nlong hot(long a) { "
+                                         "return _Z3abcl(a); }\n"
                                   "__asm__(\".globl zeros\\nzeros: .zero 24\\n ret\\n\");\nvoid _start(void) { hot(1); }\n")
         with open(self.program, "rb") as stream:
             self.put([(key, 1) for key in range(0x1000, min(0x1100, len(stream.read())))])
@@ -445,7 +447,8 @@ class Annotate(unittest.TestCase):
     def test_more_than_is_shown_of_large_code(self):
         """Of 70,000 places in 17 MiB those with most samples are shown, and the others are told."""
         nr_places, nr_hot, step = 70000, 10000, 256
-        places = '__asm__(".text\\n.globl huge\\n.type huge,@function\\nhuge: .rept %d\\n .byte 0x0f,0x1f,0x84,0,0,0,0,0\\n .skip %d\\n .endr\\n");\n' % (
+        places = '__asm__(".text\\n.globl huge\\n.type huge,@function\\n' \
+            'huge: .rept %d\\n .byte 0x0f,0x1f,0x84,0,0,0,0,0\\n .skip %d\\n .endr\\n");\n' % (
             nr_places, step - 8)
         program = self.build("many", PROGRAM.replace("int warm(", places + "int warm("), "-g0")
         first, vma = elfsyms.symbol_ranges(program, ("huge",))["huge"][0], self.addresses(program)["huge"][0]

@@ -32,6 +32,7 @@ OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--imag
               ("opannotate", "-a"))
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 HOLES = 1 << 30  # OPR_HOLE_BYTES_MAX
+KERNEL_SAMPLES = "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL
 HANG_SECONDS = 120
 NOBODY = 65534
 
@@ -146,7 +147,8 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", *where[3:], "-o", away, rc=1, user=NOBODY)
         for path, who in ((closed, "root and its owner %s can" % pwd.getpwuid(1).pw_name),
                           (hidden + "/prog", "root can"), (other, "root can")):
-            self.assertIn("%s cannot be read (Permission denied): it is left out; %s read it: run oparchive as root" % (path, who), self.errors)
+            self.assertIn("%s cannot be read (Permission denied): it is left out; %s read it: run oparchive as "
+                          "root" % (path, who), self.errors)
         self.assertIn("3 files are left out", self.errors)
         self.run_tool("oparchive", *where[3:], "-l", rc=1, user=NOBODY)
         self.assertIn("3 files are left out", self.errors)
@@ -162,8 +164,7 @@ class Archive(unittest.TestCase):
     @unittest.skipIf(os.geteuid(), "to be another user takes root")
     def test_others_read_what_they_could(self):
         """No more than at home, also in a directory that is open to them; into one that is made
-        here they cannot go.
-        """
+        here they cannot go."""
         self.let_others_in()
         private, group = os.path.join(self.home, "private"), os.path.join(self.home, "group")
         os.mkdir(private)
@@ -173,8 +174,7 @@ class Archive(unittest.TestCase):
                 shutil.copy(self.program, path)
             os.chmod(path, mode)
             self.put(path, {"hot": 3})
-        write_samples(os.path.join(self.session,
-                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(0, 1)], kernel=1)
+        write_samples(os.path.join(self.session, KERNEL_SAMPLES), [(0, 1)], kernel=1)
         self.addCleanup(os.umask, os.umask(0o022))
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.dir + "/new/archive")
         self.assertEqual({os.stat(path).st_mode & 0o777 for path, _, _ in os.walk(self.dir + "/new")}, {0o700})
@@ -239,8 +239,7 @@ class Archive(unittest.TestCase):
 
     def test_same_images(self):
         """Of images with debug files here and there, one that is gone, one that was replaced, one
-        of a package; also from an archive of an archive.
-        """
+        of a package; also from an archive of an archive."""
         self.put(self.program, {"hot": 60})
         self.strip_to_debug_file(self.program)
         put_image(self.session, os.path.realpath("/bin/ls"), [(0x4000, 50)])
@@ -273,8 +272,7 @@ class Archive(unittest.TestCase):
 
     def test_absent_image_is_searched_for(self):
         """What was not there when the archive was made is not taken from the host that reads it,
-        but from a directory that is named.
-        """
+        but from a directory that is named."""
         self.put(self.program, {"hot": 60})
         os.rename(self.program, self.program + ".away")
         self.archive()
@@ -284,8 +282,7 @@ class Archive(unittest.TestCase):
         self.assertIn("hot", self.run_tool("opreport", "-l", "-n", "archive:" + self.away, "-p", self.home))
 
     def test_kernel_symbols(self):
-        write_samples(os.path.join(self.session,
-                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL),
+        write_samples(os.path.join(self.session, KERNEL_SAMPLES),
                       [(64 * i, 1 + i % 3) for i in range(100)], kernel=1)
         before = self.run_tool("opreport", "-l", "-w", "--session-dir=" + self.session)
         self.archive()
@@ -295,8 +292,7 @@ class Archive(unittest.TestCase):
 
     def put_kernel(self, root):
         """A machine of its own with a kernel of 8 bytes, and a session of opd, whose table says the
-        build-id.
-        """
+        build-id."""
         for where in ("proc", "sys/kernel"):
             os.makedirs(os.path.join(root, where))
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
@@ -307,8 +303,7 @@ class Archive(unittest.TestCase):
         with open(root + "/proc/kcore", "wb") as stream:
             stream.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 4, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0))
             stream.write(struct.pack("<IIQQQQQQ", 1, 5, 120, KERNEL - 16, 0, 64, 64, 1) + bytes(16) + KERNEL_CODE + bytes(40))
-        write_samples(os.path.join(self.session,
-                                   "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(2, 5), (4, 7)], kernel=1)
+        write_samples(os.path.join(self.session, KERNEL_SAMPLES), [(2, 5), (4, 7)], kernel=1)
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             row = (1, "file", "/proc/kallsyms", "/proc/kallsyms", "-", "-", BUILD_ID.hex(), "0:0", 0, 0, "0.000000000", 0, 1, 1, 1)
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
@@ -317,8 +312,7 @@ class Archive(unittest.TestCase):
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):
         """The symbols and the code of a kernel that is not the running one; that one has neither
-        the build-id nor code at this address.
-        """
+        the build-id nor code at this address."""
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         home, away = ("--session-dir=" + self.session, "--root=" + root), ("archive:" + self.away,)
@@ -359,8 +353,7 @@ class Archive(unittest.TestCase):
 
     def check_modules(self, suffix):
         """Also compressed ones, as distributions have them: the same reports, and the archive has
-        them as they are.
-        """
+        them as they are."""
         modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")
         os.makedirs(modules)
         packed = modules + "/my-mod.ko" + suffix
@@ -418,8 +411,7 @@ class Archive(unittest.TestCase):
 
     def test_files_without_checksums(self):
         """A sample file that came into the archive otherwise is counted as it always was, and told;
-        any file among the samples is by --check.
-        """
+        any file among the samples is by --check."""
         self.put(self.program, {"hot": 60})
         self.archive()
         self.run_tool("opreport", "archive:" + self.away)
@@ -429,7 +421,8 @@ class Archive(unittest.TestCase):
         write_samples(samples + fake, [(1, 40)])
         for where in ((), ("session:" + samples,)):
             self.assertIn("40.0000 fake", self.run_tool("opreport", "-n", "archive:" + self.away, *where))
-            self.assertIn("1 of the sample files in %s, as var/lib/oprofile/samples/current/%s, have no checksum" % (self.away, fake), self.errors)
+            self.assertIn("1 of the sample files in %s, as var/lib/oprofile/samples/current/%s, have no "
+                          "checksum" % (self.away, fake), self.errors)
         for name in ("notes", "{root}/TIMER.0.0.all.all.all.oparchive.1"):
             with open(samples + name, "w", encoding="ascii"):
                 pass
@@ -441,7 +434,8 @@ class Archive(unittest.TestCase):
         os.unlink(samples + "{root}/TIMER.0.0.all.all.all.oparchive.1")
         os.unlink(self.away + "/SHA256SUMS")
         self.run_tool("opreport", "archive:" + self.away)
-        self.assertIn("SHA256SUMS: No such file or directory: whether the sample files are those that were archived is not known", self.errors)
+        self.assertIn("SHA256SUMS: No such file or directory: whether the sample files are those that were archived "
+                      "is not known", self.errors)
         os.unlink(self.away + "/opd-archive")
         self.run_tool("opreport", "archive:" + self.away)
         self.assertNotIn("SHA256SUMS", self.errors)
@@ -531,8 +525,7 @@ class Archive(unittest.TestCase):
 
     def test_other_images_of_a_later_session(self):
         """Where the images of two sessions differ those of the first stay, and each of the second
-        that is left out is told.
-        """
+        that is left out is told."""
         self.put_sessions()
         put_image(self.session, "/gone/one", [(1, 1)], session="two")
         put_image(self.session, self.home + "/later", [(1, 1)], session="one")
@@ -581,8 +574,7 @@ class Archive(unittest.TestCase):
 
     def test_kernels_of_two_sessions(self):
         """Symbols of modules come and go, and addresses are others after a boot: that is one
-        kernel.
-        """
+        kernel."""
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         shutil.copytree(self.session + "/samples/current", self.session + "/samples/two")
@@ -603,8 +595,7 @@ class Archive(unittest.TestCase):
 
     def test_refused_sessions(self):
         """The archive stays what it is when a session is there, when its sessions are another
-        directory's, when it is damaged, and after an interrupt.
-        """
+        directory's, when it is damaged, and after an interrupt."""
         self.put_sessions()
         self.archive_session("one")
         before = self.snapshot()
@@ -635,7 +626,8 @@ class Archive(unittest.TestCase):
         with open(self.away + "/opd-archive", "a", encoding="ascii") as stream:
             stream.write("left-out\tthis\n")
         self.archive_session("two", 1)
-        self.assertIn("is damaged (opd-archive and SHA256SUMS: a checksum is wrong or missing): nothing is added to it", self.errors)
+        self.assertIn("is damaged (opd-archive and SHA256SUMS: a checksum is wrong or missing): nothing is added to "
+                      "it", self.errors)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
 
     def test_sessions_of_one_name(self):
@@ -674,8 +666,7 @@ class Archive(unittest.TestCase):
 
     def test_too_many_holes(self):
         """A program that somebody made a tebibyte long is cut, what is all holes is left out, and
-        both are told.
-        """
+        both are told."""
         self.put(self.program, {"hot": 60})
         other, third = self.build("other"), os.path.join(self.home, "third")
         self.put(other, {"hot": 5})
@@ -696,7 +687,8 @@ class Archive(unittest.TestCase):
             os.utime(path, (1, 1))
         before = self.run_tool("opreport", "-l", "-n", "--session-dir=" + self.session, self.program)
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
-        self.assertIn("%s has too many holes: what its ELF headers do not name, %u bytes from %u on, is left out" % (self.program, (1 << 40) - length, length), self.errors)
+        self.assertIn("%s has too many holes: what its ELF headers do not name, %u bytes from %u on, is left "
+                      "out" % (self.program, (1 << 40) - length, length), self.errors)
         for path in (other, third):
             self.assertIn("%s has more than %u bytes of holes" % (path, HOLES), self.errors)
             self.assertFalse(os.path.exists(self.away + path))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opreport's reports of calls and of changes, its forms for programs, archives, event files and terminals, on sessions written here.
+"""opreport's reports of calls and of changes, and its other forms, on sessions written here.
 
 Run from the build directory by `make check`; a compiler makes the image that the samples are of.
 """
@@ -207,7 +207,8 @@ class Forms(unittest.TestCase):
         self.put_functions(hot=60, warm=20)
         self.put_calls(("warm", "hot", 30))
         text = self.check_xml("-X")
-        self.assertIn('<binary  name="%s">\n<count>\n80</count>\n<symbol  idref="0">\n<count>\n60</count>\n</symbol>\n' % self.program, text)
+        self.assertIn('<binary  name="%s">\n<count>\n80</count>\n<symbol  '
+                      'idref="0">\n<count>\n60</count>\n</symbol>\n' % self.program, text)
         self.assertIn('title="opreport --session-dir=%s -X ">' % self.dir, text)
         self.assertEqual(text.replace(" -X ", " --format=xml "), self.run_tool("--format=xml"))
         text = self.check_xml("-X", "-d", "-g", "-m", "all", "-e", "cold")
@@ -240,7 +241,8 @@ class Forms(unittest.TestCase):
         text = self.check_xml("-X")
         self.assertIn('separatedcpus="2"', text)
         self.assertIn('<class  name="c1" cpu="1"/>', text)
-        self.assertIn('<process  pid="5" name="%s">\n<count  class="c0">\n1</count>\n<count  class="c1">\n2</count>\n<thread  tid="6">'
+        self.assertIn('<process  pid="5" name="%s">\n<count  class="c0">\n1</count>\n<count  '
+                      'class="c1">\n2</count>\n<thread  tid="6">'
                       % self.program, text)
         self.assertIn("conflicts with parameter", self.run_tool("-l", rc=1))
 
