@@ -16,7 +16,7 @@
 #define TOLERATED_PART 10000 /* for sessions without a ledger: one sample in so many may be lost */
 
 /* Sums the numbers in dir_fd/<name>below of all names with that prefix. */
-static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
+static uint64_t sum_stats(int dir_fd, const char *prefix, const char *below)
 {
 	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
@@ -48,7 +48,7 @@ static void check_overflow(int stats_fd, const char *path)
 	if (op_stats_read(stats_fd, "event_lost_overflow", &overflows))
 		return;
 	if (!overflows)
-		overflows = sum_files(stats_fd, "cpu", "/sample_lost_overflow");
+		overflows = sum_stats(stats_fd, "cpu", "/sample_lost_overflow");
 	if (overflows)
 		opr_warn("%s/stats: the kernel's sample buffers overflowed: the profile is incomplete.", path);
 }
@@ -59,14 +59,14 @@ static void check_losses(int stats_fd, const char *path)
 
 	if (op_stats_read(stats_fd, "total_samples", &total))
 		return;
-	lost = sum_files(stats_fd, LOSS_PREFIX, "");
+	lost = sum_stats(stats_fd, LOSS_PREFIX, "");
 	if (lost > total / TOLERATED_PART)
 		opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 ", see %s/stats for details.", lost, total, path);
 }
 
 /* ---- the ledger ---- */
 
-static void show_ledger(const struct opr_session *session)
+static void trace_ledger(const struct opr_session *session)
 {
 	for (size_t i = 0; i < session->ledger.nr_events; i++) {
 		const struct op_ledger_event *event = &session->ledger.events[i];
@@ -137,7 +137,7 @@ static bool adds_up(const struct op_session_ledger *ledger)
  * Sums the samples in the files of a session by event. 0 or -ENOMEM; too many events are -ENOMEM,
  * too.
  */
-static int sum_files_of(const struct opr_profile *profile, size_t session, struct op_session_ledger *sums)
+static int sum_samples(const struct opr_profile *profile, size_t session, struct op_session_ledger *sums)
 {
 	for (size_t i = 0; i < profile->nr_files; i++) {
 		const struct opr_file *file = &profile->files[i];
@@ -174,7 +174,7 @@ static void compare_event(const struct opr_session *session, const struct op_led
  * False when the session was cleared or continued since its ledger was read: then a difference says
  * nothing.
  */
-static bool is_still_so(const struct opr_session *session)
+static bool is_same_session(const struct opr_session *session)
 {
 	struct op_session_ledger now;
 	bool same;
@@ -191,7 +191,7 @@ static void compare_sums(const struct opr_profile *profile, size_t index)
 	const struct opr_session *session = &profile->sessions[index];
 	struct op_session_ledger sums = { 0 };
 
-	if (!sum_files_of(profile, index, &sums) && is_still_so(session)) {
+	if (!sum_samples(profile, index, &sums) && is_same_session(session)) {
 		for (size_t i = 0; i < session->ledger.nr_events; i++) {
 			const struct op_ledger_event *sum = op_session_ledger_find(&sums, &session->ledger.events[i]);
 
@@ -202,12 +202,12 @@ static void compare_sums(const struct opr_profile *profile, size_t index)
 }
 
 /* Where not all files are selected, only their number can be compared. */
-static void compare_files(const struct opr_session *session)
+static void compare_nr_files(const struct opr_session *session)
 {
 	const struct op_session_ledger *ledger = &session->ledger;
 	size_t nr_files = session->list.nr_files + session->misfits.nr_words;
 
-	if (ledger->has_files && nr_files < ledger->files.nr && is_still_so(session))
+	if (ledger->has_files && nr_files < ledger->files.nr && is_same_session(session))
 		opr_warn("%s had %" PRIu64 " sample files when it was closed, and has %zu: samples are gone", session->path,
 			 ledger->files.nr, nr_files);
 }
@@ -221,21 +221,21 @@ static void check_ledger(const struct opr_profile *profile, size_t index)
 	if (!session->is_whole || (profile->archive && !opr_archive_is_whole(profile->archive, session->path)))
 		return;
 	if (session->nr_unselected)
-		compare_files(session);
+		compare_nr_files(session);
 	else
 		compare_sums(profile, index);
 }
 
 /* ---- a session ---- */
 
-static void check_stats(const struct opr_session *session, bool losses_told)
+static void check_stats(const struct opr_session *session, bool warned_of_losses)
 {
 	int fd = openat(session->dir_fd, "stats", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	check_overflow(fd, session->path);
-	if (!losses_told)
+	if (!warned_of_losses)
 		check_losses(fd, session->path);
 	if (!faccessat(fd, OP_STATS_KERNEL_HIDDEN, F_OK, 0))
 		opr_warn("kernel samples of %s have no symbols: the kernel's addresses were hidden (kernel.kptr_restrict) when "
@@ -279,15 +279,15 @@ void opr_losses_note_filtered(const struct opr_profile *profile)
 static void check_session(const struct opr_profile *profile, size_t index)
 {
 	const struct opr_session *session = &profile->sessions[index];
-	bool losses_told = false;
+	bool warned_of_losses = false;
 
 	note_filtered(session);
 	if (session->has_ledger) {
-		show_ledger(session);
-		losses_told = check_ledger_losses(session);
+		trace_ledger(session);
+		warned_of_losses = check_ledger_losses(session);
 		check_ledger(profile, index);
 	}
-	check_stats(session, losses_told);
+	check_stats(session, warned_of_losses);
 }
 
 void opr_losses_check(const struct opr_profile *profile)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/base/grow.h"
 #include "libop/session/directory.h"
 #include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
@@ -69,7 +70,7 @@ struct search {
 	const struct opr_span *span;
 	const char *session_dir;
 	struct found *found;
-	size_t nr_found, nr_unknown;
+	size_t nr_found, capacity, nr_unknown;
 };
 
 struct newest {
@@ -77,7 +78,7 @@ struct newest {
 	uint64_t changed_ns;
 };
 
-static int take_newest(const char *path, unsigned char type OP_UNUSED, void *arg)
+static int note_newest(const char *path, unsigned char type OP_UNUSED, void *arg)
 {
 	struct newest *newest = arg;
 	struct stat st;
@@ -100,7 +101,7 @@ static uint64_t end_of_open(const struct search *search, const char *name, int d
 	if (!strcmp(name, CURRENT) && op_session_is_locked(search->session_dir))
 		return op_max_u64(ledger_end_ns, op_sys_wall_ns());
 	for (size_t i = 0; i < op_array_size(tops); i++)
-		if (op_session_walk(dir_fd, tops[i], take_newest, &newest))
+		if (op_session_walk(dir_fd, tops[i], note_newest, &newest))
 			opr_verbose(OPR_TOPIC_debug, "session %s: not all files say when they were changed", name);
 	return op_max_u64(ledger_end_ns, newest.changed_ns);
 }
@@ -128,30 +129,28 @@ static bool has_nothing(int dir_fd)
 }
 
 /* Adds a session to the list. Takes the name over and, when it is in the span, the descriptor. */
-static int keep(struct search *search, struct found *times)
+static int add_session(struct search *search, struct found *session)
 {
-	struct found *found = reallocarray(search->found, search->nr_found + 1, sizeof(*found));
-	bool wanted = times->end_us >= search->span->since_us && times->begin_us <= search->span->until_us;
+	bool wanted = session->end_us >= search->span->since_us && session->begin_us <= search->span->until_us;
 
-	if (!found)
+	if (!op_grow(&search->found, &search->capacity, search->nr_found + 1))
 		return -ENOMEM;
-	search->found = found;
-	found[search->nr_found] = *times;
-	if (!wanted)
-		found[search->nr_found].fd = -1;
+	search->found[search->nr_found] = *session;
+	session->name = NULL;
+	if (wanted)
+		session->fd = -1;
 	else
-		times->fd = -1;
-	times->name = NULL;
+		search->found[search->nr_found].fd = -1;
 	search->nr_found++;
 	return 0;
 }
 
-static int look_into(struct search *search, struct found *found)
+static int check_session(struct search *search, struct found *found)
 {
 	int err = read_span(search, found);
 
 	if (!err)
-		return keep(search, found);
+		return add_session(search, found);
 	if (err == -ENOENT && has_nothing(found->fd))
 		return 0;
 	search->nr_unknown++;
@@ -164,7 +163,7 @@ static int look_into(struct search *search, struct found *found)
  * meanwhile: then the new name counts. Or a symbolic link leads to it: then the link does not
  * count.
  */
-static bool was_found(struct search *search, struct found *again)
+static bool is_known(struct search *search, struct found *again)
 {
 	for (size_t i = 0; i < search->nr_found; i++) {
 		struct found *found = &search->found[i];
@@ -194,13 +193,13 @@ static int open_found(int samples_fd, struct found *found)
 	return 0;
 }
 
-static int look_at(struct search *search, int samples_fd, const char *name)
+static int try_session(struct search *search, int samples_fd, const char *name)
 {
 	struct found found = { .name = strdup(name), .fd = -1 };
 	int err = found.name ? open_found(samples_fd, &found) : -ENOMEM;
 
-	if (!err && !was_found(search, &found)) {
-		err = look_into(search, &found);
+	if (!err && !is_known(search, &found)) {
+		err = check_session(search, &found);
 	} else if (err && err != -ENOTDIR && err != -ENOENT) {
 		search->nr_unknown++;
 		opr_verbose(OPR_TOPIC_debug, "session %s: %s", name, strerror(-err));
@@ -216,7 +215,7 @@ static int look_at(struct search *search, int samples_fd, const char *name)
  * either open or in the list. A session that is started meanwhile has no samples of the time before
  * the search.
  */
-static int look_around(struct search *search, const char *path)
+static int find_sessions(struct search *search, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -224,10 +223,10 @@ static int look_around(struct search *search, const char *path)
 
 	if (!dir)
 		return opr_error(-errno, "%s: %s", path, strerror(errno));
-	err = look_at(search, dirfd(dir), CURRENT);
+	err = try_session(search, dirfd(dir), CURRENT);
 	while (!err && (entry = readdir(dir)))
 		if (*entry->d_name != '.' && strcmp(entry->d_name, CURRENT))
-			err = look_at(search, dirfd(dir), entry->d_name);
+			err = try_session(search, dirfd(dir), entry->d_name);
 	closedir(dir);
 	return err ? opr_no_memory() : 0;
 }
@@ -243,7 +242,7 @@ static int compare_begin(const void *a, const void *b)
 
 /* ---- what the user is told ---- */
 
-static int fail_none(const struct search *search, const char *path)
+static int report_none(const struct search *search, const char *path)
 {
 	char begin[OPR_WHEN_BYTES], end[OPR_WHEN_BYTES];
 	uint64_t end_us = 0;
@@ -258,7 +257,7 @@ static int fail_none(const struct search *search, const char *path)
 	return opr_error(-ENOENT, "no session was taken in that time: those in %s are from %s to %s", path, begin, end);
 }
 
-static void tell(const struct search *search, size_t nr_wanted)
+static void tell_choice(const struct search *search, size_t nr_wanted)
 {
 	char begin[OPR_WHEN_BYTES] = "", end[OPR_WHEN_BYTES];
 	uint64_t end_us = 0;
@@ -278,7 +277,7 @@ static void tell(const struct search *search, size_t nr_wanted)
 			 search->nr_unknown == 1 ? "it was" : "they were", search->nr_unknown == 1 ? "it" : "them");
 }
 
-static int hand_over(struct search *search, struct opr_words *sessions, int *fds)
+static int take_sessions(struct search *search, struct opr_words *sessions, int *fds)
 {
 	size_t nr_wanted = 0;
 
@@ -316,24 +315,24 @@ static size_t exclude(struct search *search, const struct opr_words *excluded, s
 	return nr_wanted;
 }
 
-static int take_wanted(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
+static int choose(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
 		       int **ret_fds)
 {
 	size_t nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
 	int *fds, err;
 
 	if (!nr_wanted)
-		return fail_none(search, path);
+		return report_none(search, path);
 	nr_wanted -= nr_excluded;
 	if (!nr_wanted)
 		return opr_error(-ENOENT, "session-exclude: leaves none of the %zu sessions of that time", nr_excluded);
 	fds = calloc(nr_wanted, sizeof(*fds));
-	err = fds ? hand_over(search, sessions, fds) : opr_no_memory();
+	err = fds ? take_sessions(search, sessions, fds) : opr_no_memory();
 	if (err) {
 		free(fds);
 		return err;
 	}
-	tell(search, nr_wanted);
+	tell_choice(search, nr_wanted);
 	for (size_t i = 0; i < search->nr_found; i++)
 		search->found[i].fd = -1;
 	*ret_fds = fds;
@@ -349,11 +348,11 @@ int opr_span_find(const struct opr_span *span, const char *session_dir, const st
 
 	if (asprintf(&path, "%s/samples", session_dir) < 0)
 		return opr_no_memory();
-	err = look_around(&search, path);
+	err = find_sessions(&search, path);
 	if (!err) {
 		if (search.nr_found)
 			qsort(search.found, search.nr_found, sizeof(*search.found), compare_begin);
-		err = take_wanted(&search, excluded, path, sessions, ret_fds);
+		err = choose(&search, excluded, path, sessions, ret_fds);
 	}
 	for (size_t i = 0; i < search.nr_found; i++) {
 		if (search.found[i].fd >= 0)

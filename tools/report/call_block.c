@@ -73,12 +73,14 @@ int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, c
 		return opr_no_memory();
 	}
 	block->callee_totals = block->caller_totals + report->nr_classes;
-	for (const struct opr_arc *arc = graph->by_callee + first_caller; arc < graph->by_callee + end_of_callers; arc++)
-		add_row(&block->callers[block->nr_callers++], &graph->nodes[arc->caller], arc->counts, block->caller_totals, report);
+	for (size_t i = first_caller; i < end_of_callers; i++)
+		add_row(&block->callers[block->nr_callers++], &graph->nodes[graph->by_callee[i].caller],
+			graph->by_callee[i].counts, block->caller_totals, report);
 	add_row(&block->callees[block->nr_callees++], row, row->counts, block->callee_totals, report);
 	block->callees[0].is_self = true;
-	for (const struct opr_arc *arc = graph->by_caller + first_callee; arc < graph->by_caller + end_of_callees; arc++)
-		add_row(&block->callees[block->nr_callees++], &graph->nodes[arc->callee], arc->counts, block->callee_totals, report);
+	for (size_t i = first_callee; i < end_of_callees; i++)
+		add_row(&block->callees[block->nr_callees++], &graph->nodes[graph->by_caller[i].callee],
+			graph->by_caller[i].counts, block->callee_totals, report);
 	err = sort_rows(&block->callers, block->nr_callers, report, long_names);
 	if (!err)
 		err = sort_rows(&block->callees, block->nr_callees, report, long_names);

@@ -202,7 +202,7 @@ static struct run app_run(const struct run *rest)
 	return run;
 }
 
-static void drop(struct run *rest, size_t nr_rows)
+static void skip(struct run *rest, size_t nr_rows)
 {
 	rest->rows += nr_rows;
 	rest->nr_rows -= nr_rows;
@@ -251,29 +251,25 @@ static void write_module(struct writer *writer, const struct run *run, const boo
 	opr_xml_end(writer->out, "module");
 }
 
-static bool is_main(const struct run *run)
-{
-	return !strcmp(run->rows->image, run->rows->app);
-}
-
 /* The symbols of the application itself come first: they belong to no module. */
 static void write_binary(struct writer *writer, struct run app)
 {
+	const char *own = app.rows->app;
 	struct run rest = app, run;
 
 	opr_xml_begin(writer->out, "binary");
-	opr_xml_attribute(writer->out, "name", app.rows->app);
+	opr_xml_attribute(writer->out, "name", own);
 	opr_xml_open(writer->out);
-	for (; rest.nr_rows; drop(&rest, run.nr_rows)) {
+	for (; rest.nr_rows; skip(&rest, run.nr_rows)) {
 		run = image_run(&rest);
-		if (!is_main(&run))
+		if (strcmp(run.rows->image, own))
 			continue;
 		write_run_counts(writer, &run, NULL);
 		write_run_symbols(writer, &run, NULL);
 	}
-	for (rest = app; rest.nr_rows; drop(&rest, run.nr_rows)) {
+	for (rest = app; rest.nr_rows; skip(&rest, run.nr_rows)) {
 		run = image_run(&rest);
-		if (!is_main(&run))
+		if (strcmp(run.rows->image, own))
 			write_module(writer, &run, NULL);
 	}
 	opr_xml_end(writer->out, "binary");
@@ -297,7 +293,7 @@ static void write_thread(struct writer *writer, struct run app, int64_t tid, con
 	write_id(writer->out, "tid", tid);
 	opr_xml_open(writer->out);
 	write_run_counts(writer, &app, wanted);
-	for (; app.nr_rows; drop(&app, run.nr_rows)) {
+	for (; app.nr_rows; skip(&app, run.nr_rows)) {
 		run = image_run(&app);
 		write_module(writer, &run, wanted);
 	}
@@ -305,7 +301,7 @@ static void write_thread(struct writer *writer, struct run app, int64_t tid, con
 }
 
 /* Marks the classes of a process, or of one of its threads, as wanted. */
-static void want(const struct writer *writer, int64_t tgid, const int64_t *tid, bool *wanted)
+static void mark_classes(const struct writer *writer, int64_t tgid, const int64_t *tid, bool *wanted)
 {
 	const struct opr_classes *classes = writer->document->classes;
 
@@ -320,13 +316,13 @@ static void write_threads(struct writer *writer, const struct run *app, size_t f
 
 	for (size_t i = first; i < classes->nr_classes; i++) {
 		const struct opr_class *class = &classes->classes[i];
-		bool told = class->tgid != tgid;
+		bool is_written = class->tgid != tgid;
 
-		for (size_t j = first; j < i && !told; j++)
-			told = classes->classes[j].tgid == tgid && classes->classes[j].tid == class->tid;
-		if (told)
+		for (size_t j = first; j < i && !is_written; j++)
+			is_written = classes->classes[j].tgid == tgid && classes->classes[j].tid == class->tid;
+		if (is_written)
 			continue;
-		want(writer, tgid, &class->tid, wanted);
+		mark_classes(writer, tgid, &class->tid, wanted);
 		if (run_has_counts(writer, app, wanted))
 			write_thread(writer, *app, class->tid, wanted);
 	}
@@ -336,7 +332,7 @@ static void write_process(struct writer *writer, const struct run *app, size_t f
 {
 	int64_t tgid = writer->document->classes->classes[first].tgid;
 
-	want(writer, tgid, NULL, wanted);
+	mark_classes(writer, tgid, NULL, wanted);
 	if (!run_has_counts(writer, app, wanted))
 		return;
 	opr_xml_begin(writer->out, "process");
@@ -358,11 +354,11 @@ static void write_processes(struct writer *writer)
 		writer->err = opr_no_memory();
 	for (size_t i = 0; wanted && i < classes->nr_classes; i++) {
 		struct run rest = { report->rows, report->nr_rows }, app;
-		bool told = false;
+		bool is_written = false;
 
-		for (size_t j = 0; j < i && !told; j++)
-			told = classes->classes[j].tgid == classes->classes[i].tgid;
-		for (; !told && rest.nr_rows; drop(&rest, app.nr_rows)) {
+		for (size_t j = 0; j < i && !is_written; j++)
+			is_written = classes->classes[j].tgid == classes->classes[i].tgid;
+		for (; !is_written && rest.nr_rows; skip(&rest, app.nr_rows)) {
 			app = app_run(&rest);
 			write_process(writer, &app, i, wanted);
 		}
@@ -375,7 +371,7 @@ static void write_binaries(struct writer *writer)
 	const struct opr_symbol_report *report = writer->document->report;
 	struct run rest = { report->rows, report->nr_rows }, app;
 
-	for (; rest.nr_rows; drop(&rest, app.nr_rows)) {
+	for (; rest.nr_rows; skip(&rest, app.nr_rows)) {
 		app = app_run(&rest);
 		write_binary(writer, app);
 	}
