@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/oparchive/main.h"
+#include "tools/oparchive/run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #ifndef OPR_ARCHIVE_KERNEL_H
 #define OPR_ARCHIVE_KERNEL_H
 
-#include "tools/oparchive/store.h"
+#include "tools/oparchive/writer.h"
 
 /*
  * Copies the kernel's notes, with its build-id, from the machine whose list of symbols is at `kallsyms`, and makes a core file of its text from

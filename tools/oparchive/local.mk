@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 bin_PROGRAMS += bin/oparchive
 bin_oparchive_SOURCES = \
-	tools/oparchive/archive_lock.c tools/oparchive/archive_lock.h \
+	tools/oparchive/lock.c tools/oparchive/lock.h \
 	tools/oparchive/check.c tools/oparchive/check.h \
 	tools/oparchive/copy.c tools/oparchive/copy.h \
 	tools/oparchive/earlier.c tools/oparchive/earlier.h \
 	tools/oparchive/elf_extent.c tools/oparchive/elf_extent.h \
 	tools/oparchive/images.c \
 	tools/oparchive/kernel.c tools/oparchive/kernel.h \
-	tools/oparchive/main.c tools/oparchive/main.h \
-	tools/oparchive/mode.c tools/oparchive/mode.h \
-	tools/oparchive/store.c tools/oparchive/store.h \
-	tools/oparchive/tell.c
+	tools/oparchive/main.c tools/oparchive/run.h \
+	tools/oparchive/copy_mode.c tools/oparchive/copy_mode.h \
+	tools/oparchive/writer.c tools/oparchive/writer.h \
+	tools/oparchive/left_out.c
 bin_oparchive_CPPFLAGS = $(AM_CPPFLAGS) $(MD_CFLAGS)
 bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \
 	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)

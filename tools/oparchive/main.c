@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* oparchive: everything that is needed to read a profile on another host, in one directory. */
-#include "tools/oparchive/main.h"
+#include "tools/oparchive/run.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/oparchive/store.h"
+#include "tools/oparchive/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "libop/base/sys.h"
 #include "tools/common/archive.h"
 #include "tools/oparchive/copy.h"
-#include "tools/oparchive/archive_lock.h"
+#include "tools/oparchive/lock.h"
 #include "tools/profile/archive_sums.h"
 #include "tools/common/format.h"
 #include "tools/common/log.h"

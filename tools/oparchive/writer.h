@@ -7,7 +7,7 @@
 #include "libop/base/stop.h"
 #include "libop/base/text.h"
 #include "tools/oparchive/earlier.h"
-#include "tools/oparchive/mode.h"
+#include "tools/oparchive/copy_mode.h"
 
 struct opr_archive_writer {
 	const char *dir; /* as the user named it; NULL: files are listed and not copied */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/oparchive/mode.h"
+#include "tools/oparchive/copy_mode.h"
 
 #include <limits.h>
 #include <linux/magic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/oparchive/archive_lock.h"
+#include "tools/oparchive/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef OPARCHIVE_H
 #define OPARCHIVE_H
 
-#include "tools/oparchive/store.h"
+#include "tools/oparchive/writer.h"
 #include "tools/profile/image_cache.h"
 #include "tools/profile/selection.h"
 
