@@ -19,7 +19,7 @@ struct checking {
 	bool is_wrong;
 };
 
-/* ---- what has a checksum ---- */
+/* ---- files with a checksum ---- */
 
 static int sum_file(int fd, struct opr_copy *copy)
 {
@@ -28,7 +28,7 @@ static int sum_file(int fd, struct opr_copy *copy)
 
 	if (!err)
 		err = S_ISREG(st.st_mode) ? opr_copy_begin(copy, fd, &st, NULL) : -EBADMSG;
-	/* It was not cut when it was written. */
+	/* A copy has no holes that need a cut. */
 	return err ? err : copy->end < UINT64_MAX ? -EFBIG : opr_copy_run(copy, -1);
 }
 
@@ -57,7 +57,7 @@ static void check_sums(struct checking *checking)
 		checking->is_wrong |= check_sum(checking, &checking->sums.sums[i]) != 0;
 }
 
-/* ---- what has none ---- */
+/* ---- files without one ---- */
 
 static int check_entry(const char *path, unsigned char type OP_UNUSED, void *arg)
 {
@@ -68,24 +68,24 @@ static int check_entry(const char *path, unsigned char type OP_UNUSED, void *arg
 	return 0;
 }
 
-static void tell_dir(const char *path, int why, void *arg)
+static void report_dir(const char *path, int why, void *arg)
 {
 	struct checking *checking = arg;
 
 	checking->is_wrong = opr_error(true, "%s/%s: %s", checking->dir, path, strerror(-why));
 }
 
-/* A report counts what it finds there. */
+/* Only in the sessions: a report reads all that is there. */
 static void check_sessions(struct checking *checking)
 {
-	const struct op_session_misfits misfits = { tell_dir, checking };
+	const struct op_session_misfits misfits = { report_dir, checking };
 	int err = op_session_walk_sound(checking->dir_fd, OPR_ARCHIVE_SAMPLES, check_entry, checking, &misfits);
 
 	if (err)
 		checking->is_wrong = opr_error(true, "%s/" OPR_ARCHIVE_SAMPLES ": %s", checking->dir, strerror(-err));
 }
 
-/* ---- what the archive says of itself that it has not ---- */
+/* ---- files that the archive notes as left out ---- */
 
 static void check_facts(struct checking *checking)
 {

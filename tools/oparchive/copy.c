@@ -15,7 +15,10 @@ static_assert(OPR_SUM_DIGITS + 1 == SHA256_DIGEST_STRING_LENGTH, "SHA256End writ
 
 /* ---- holes ---- */
 
-/* The data at or behind a position, up to the next hole; all of the rest where the file system does not know. No data: both are the end of the file. */
+/*
+ * The next data from a position on, up to the next hole; the whole rest on file systems without
+ * holes. Without data, both are the end of the file.
+ */
 static int find_data(int fd, uint64_t at, uint64_t *ret_start, uint64_t *ret_end)
 {
 	off_t start = op_sys_lseek(fd, (off_t)at, SEEK_DATA), end;
@@ -38,7 +41,7 @@ static int find_data(int fd, uint64_t at, uint64_t *ret_start, uint64_t *ret_end
 	return 0;
 }
 
-/* Of the bytes before `end`; counts no further than to what is too much. */
+/* Counts the bytes of holes before `end`, until there are too many. */
 static int count_holes(const struct opr_copy *copy, uint64_t end, uint64_t *ret_nr_bytes)
 {
 	uint64_t nr_bytes = 0, start, data_end;
@@ -82,7 +85,7 @@ struct copying {
 	struct opr_copy *copy;
 	SHA2_CTX sha;
 	int fd_to;
-	uint64_t data_end; /* of what is copied now */
+	uint64_t data_end; /* of the data that is being copied */
 	uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -103,7 +106,7 @@ static int pass_hole(struct copying *copying, uint64_t nr_bytes)
 	return 0;
 }
 
-/* On to the next data. */
+/* Moves on to the next data. */
 static int pass_holes(struct copying *copying)
 {
 	struct opr_copy *copy = copying->copy;
@@ -157,7 +160,7 @@ int opr_copy_run(struct opr_copy *copy, int fd_to)
 		if (!err)
 			err = copy_some(copying, &got);
 	}
-	/* Its end may be a hole. */
+	/* The file may end with a hole. */
 	if (!err && fd_to >= 0 && copy->is_sparse)
 		err = op_sys_ftruncate(fd_to, (off_t)copy->nr_bytes);
 	SHA256End(&copying->sha, copy->digits);

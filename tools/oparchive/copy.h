@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The copy of one file into an archive, and its checksum. Holes stay holes and are not read, but a sum is of all bytes: files with more of them than OPR_HOLE_BYTES_MAX are cut where
- * their ELF headers say that they end, or refused.
+ * Copies one file into an archive and computes its checksum. Holes stay holes and are not read. But
+ * a sum is over all bytes: a file with more than OPR_HOLE_BYTES_MAX bytes of holes is cut at the
+ * end that its ELF headers name, or refused.
  */
 #ifndef OPR_ARCHIVE_COPY_H
 #define OPR_ARCHIVE_COPY_H
@@ -15,19 +16,25 @@
 
 struct opr_copy {
 	int fd;
-	const struct op_stop *stop; /* the caller's; NULL: nothing stops it */
+	const struct op_stop *stop; /* the caller's; NULL: never stops */
 	bool is_sparse;
-	uint64_t end;       /* not copied from there on; UINT64_MAX: all of it */
-	uint64_t nr_bytes;  /* that were copied, holes included */
-	bool is_unreadable; /* the error is one of the file that is read */
+	uint64_t end;       /* where the copy ends; UINT64_MAX: at the end of the file */
+	uint64_t nr_bytes;  /* copied, with holes */
+	bool is_unreadable; /* the error comes from reading */
 	char digits[OPR_SUM_DIGITS + 1];
 };
 
-/* Looks at a regular file that is to be copied. 0; -EFBIG: it has too many holes, and no end before them; -EINTR; another -errno. Says nothing. */
+/*
+ * Prepares the copy of a regular file. 0; -EFBIG: too many holes, and no end before them; -EINTR;
+ * another -errno. No messages.
+ */
 int opr_copy_begin(struct opr_copy *copy, int fd, const struct stat *st, const struct op_stop *stop)
 	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
-/* Copies it to the empty file fd_to, -1: the sum alone is wanted. 0, -EINTR or another -errno. Says nothing. */
+/*
+ * Copies to the empty file fd_to; -1: computes the sum only. 0, -EINTR or another -errno. No
+ * messages.
+ */
 int opr_copy_run(struct opr_copy *copy, int fd_to) OP_NONNULL OP_MUST_CHECK;
 
 #endif

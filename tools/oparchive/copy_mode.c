@@ -9,7 +9,7 @@
 #define OWNER_MODES 0700
 #define OTHER_MODES (S_IROTH | S_IXOTH)
 
-/* Of a path from the root. */
+/* Whether others may pass all directories of an absolute path. */
 static bool lets_others_pass(const char *dir)
 {
 	bool passes = *dir == '/';
@@ -27,7 +27,7 @@ static bool lets_others_pass(const char *dir)
 	return passes;
 }
 
-static bool is_on_open_way(struct opr_archive_way *way, int fd)
+static bool others_reach(struct opr_archive_access *access, int fd)
 {
 	char link[32], dir[PATH_MAX];
 	ssize_t nr_bytes;
@@ -38,26 +38,26 @@ static bool is_on_open_way(struct opr_archive_way *way, int fd)
 		return false;
 	dir[nr_bytes] = '\0';
 	strrchr(dir, '/')[1] = '\0';
-	if (way->dir && !strcmp(way->dir, dir))
-		return way->is_open;
-	free(way->dir);
-	way->dir = strdup(dir);
-	way->is_open = lets_others_pass(dir);
-	return way->is_open;
+	if (access->dir && !strcmp(access->dir, dir))
+		return access->others_enter;
+	free(access->dir);
+	access->dir = strdup(dir);
+	access->others_enter = lets_others_pass(dir);
+	return access->others_enter;
 }
 
-mode_t opr_archive_mode(struct opr_archive_way *way, int fd, const struct stat *st)
+mode_t opr_archive_mode(struct opr_archive_access *access, int fd, const struct stat *st)
 {
 	mode_t owner = (st->st_mode & OWNER_MODES) | S_IRUSR, others = st->st_mode & OTHER_MODES;
 	struct statfs fs;
 
-	if (!others || fstatfs(fd, &fs) < 0 || fs.f_type == PROC_SUPER_MAGIC || !is_on_open_way(way, fd))
+	if (!others || fstatfs(fd, &fs) < 0 || fs.f_type == PROC_SUPER_MAGIC || !others_reach(access, fd))
 		return owner;
 	return owner | others | (st->st_mode & others << 3);
 }
 
-void opr_archive_way_free(struct opr_archive_way *way)
+void opr_archive_access_free(struct opr_archive_access *access)
 {
-	free(way->dir);
-	*way = (struct opr_archive_way){ 0 };
+	free(access->dir);
+	*access = (struct opr_archive_access){ 0 };
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who may read the copy of a file in an archive: nobody who may not read the file itself. */
+/* The mode of a copy in an archive: it lets nobody read who may not read the file itself. */
 #ifndef OPR_ARCHIVE_MODE_H
 #define OPR_ARCHIVE_MODE_H
 
@@ -7,18 +7,20 @@
 
 #include "libop/base/compiler.h"
 
-/* What was found of the directory that the last file was in. */
-struct opr_archive_way {
+/* The directory of the last file. All zeros at first. */
+struct opr_archive_access {
 	char *dir;
-	bool is_open; /* others may go there */
+	bool others_enter; /* it and all above it let others pass */
 };
 
 /*
- * The mode of a copy, for a file that is open. Its owner, who made it, can read it; others can as far as they can read the file, of which each directory that leads to it must let
- * them pass; the group, which is another than the file's, can only what both its group and others can. What the kernel says in /proc depends on who asks, and is for the owner alone.
+ * The mode of a copy of an open file. The owner may read it. Others may do what they may do with
+ * the file, if they can pass all directories to it. The group is another one than the file's: it
+ * may do what both the file's group and others may do. Copies from /proc, which shows each user
+ * something else, are for the owner only.
  */
-mode_t opr_archive_mode(struct opr_archive_way *way, int fd, const struct stat *st) OP_NONNULL;
+mode_t opr_archive_mode(struct opr_archive_access *access, int fd, const struct stat *st) OP_NONNULL;
 
-void opr_archive_way_free(struct opr_archive_way *way);
+void opr_archive_access_free(struct opr_archive_access *access);
 
 #endif

@@ -9,7 +9,7 @@
 #include "libop/base/file.h"
 #include "tools/common/log.h"
 
-/* ---- lines, by what they are about ---- */
+/* ---- lines, by their subject ---- */
 
 struct span {
 	const char *start;
@@ -146,7 +146,7 @@ void opr_earlier_write_sums(const struct opr_earlier *earlier, struct op_text *t
 
 /* ---- reading ---- */
 
-static bool is_what_it_was(const struct opr_earlier *earlier)
+static bool has_good_sum(const struct opr_earlier *earlier)
 {
 	const struct opr_sum *sum = opr_sums_find(&earlier->sums, OPR_ARCHIVE_FACTS);
 	char digits[OPR_SUM_DIGITS + 1];
@@ -164,7 +164,7 @@ static int read_files(struct opr_earlier *earlier, int dir_fd)
 	if (!err)
 		err = opr_sums_read(&earlier->sums, dir_fd);
 	if (!err)
-		err = is_what_it_was(earlier) ? add_lines(earlier) : -EBADMSG;
+		err = has_good_sum(earlier) ? add_lines(earlier) : -EBADMSG;
 	earlier->is_there = !err;
 	return err;
 }

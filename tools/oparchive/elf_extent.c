@@ -6,10 +6,10 @@
 
 #include "libop/base/file.h"
 
-#define ENTRIES_MAX (1u << 20) /* of a table: as many sections as a program has functions */
+#define ENTRIES_MAX (1u << 20) /* of a table; a program may have a section for each function */
 #define BLOCK_BYTES 65536u
 
-/* A table of headers: where it is, and where in an entry it says what. */
+/* A table of program or section headers. */
 struct table {
 	uint64_t position, nr_entries;
 	size_t entry_bytes;
@@ -105,7 +105,7 @@ static int reach_table(struct elf *elf, const struct table *table)
 	return err;
 }
 
-/* Numbers that have no room in the header are in the first section. */
+/* Numbers that do not fit into the ELF header are in the first section header. */
 static int count_entries(struct elf *elf)
 {
 	uint8_t bytes[sizeof(Elf64_Shdr)];

@@ -14,32 +14,32 @@
 
 #define DEBUG_SUBDIR ".debug"
 
-static int add(struct opa_run *run, const char *path, const char *name)
+static int add_file(struct opa_run *run, const char *path, const char *name)
 {
 	return opa_warn_left_out(run, opr_archive_add(&run->writer, path, name), path);
 }
 
 /* ---- one image ---- */
 
-/* Where gdb(1) would look for it in the archive: at its own path, and beside the image. */
+/* In the two places where gdb(1) looks: at its own path, and beside the image. */
 static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *name)
 {
 	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
 	const char *path = object->debug_file, *link = object->debug_link;
 	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
 	char *beside = NULL;
-	int err = add(run, path, path + skipped);
+	int err = add_file(run, path, path + skipped);
 
 	if (err || !link || !*link || strchr(link, '/') || !slash)
 		return err;
 	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
 		return opr_no_memory();
-	err = add(run, path, beside);
+	err = add_file(run, path, beside);
 	free(beside);
 	return err;
 }
 
-/* Where the debug file is at home. */
+/* Notes the path of the debug file on its own machine. */
 static void note_debug_file(struct opa_run *run, const char *path, const char *name, const char *debug_file)
 {
 	const char *root = run->options->root ? run->options->root : "";
@@ -76,7 +76,7 @@ static void note_inode(struct opa_run *run, const char *path, const char *name)
 	free(value);
 }
 
-/* The name that a reader looks for: the path of a file, of a module where it was found. */
+/* The name in the archive: the path of a file; of a module, the path at which it was found. */
 static char *archived_name(const struct opa_run *run, const struct opr_image *image)
 {
 	const char *root = run->options->root ? run->options->root : "";
@@ -87,7 +87,7 @@ static char *archived_name(const struct opa_run *run, const struct opr_image *im
 		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
 }
 
-/* The list of symbols of an earlier session, with its addresses and the code that is at them, is as good when it is one of the same kernel. */
+/* The kernel's list of symbols. That of an earlier session stays when it is of the same kernel. */
 static int add_symbols(struct opa_run *run, const char *path, const char *name)
 {
 	char *there = NULL;
@@ -95,7 +95,7 @@ static int add_symbols(struct opa_run *run, const char *path, const char *name)
 	int err;
 
 	if (!opr_earlier_has(&run->writer.earlier, name)) {
-		err = add(run, path, name);
+		err = add_file(run, path, name);
 		if (!err)
 			note_inode(run, path, name);
 		return err ? err : opr_archive_add_kernel(&run->writer, path);
@@ -104,12 +104,12 @@ static int add_symbols(struct opa_run *run, const char *path, const char *name)
 		return opr_no_memory();
 	err = opr_archive_compare_kernels(there, path, &same);
 	if (!err && !same)
-		opa_leave_other(run, path, "the symbols of another kernel are");
+		opa_warn_other(run, path, "the symbols of another kernel are");
 	free(there);
 	return err;
 }
 
-/* What a caller sees of it who may not see addresses is of no use to a report. */
+/* A list without addresses is of no use to a report. */
 static int add_kernel(struct opa_run *run, const char *path, const char *name)
 {
 	struct opr_symbols symbols = { 0 };
@@ -149,7 +149,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 	if (!name)
 		return opr_no_memory();
 	if (opr_earlier_says(&run->writer.earlier, "absent", image->name))
-		opa_leave_other(run, image->path, "it is said to be absent");
+		opa_warn_other(run, image->path, "it is said to be absent");
 	else if (opr_identity_is_kallsyms(&image->identity))
 		err = add_kernel(run, image->path, name);
 	else
@@ -158,7 +158,10 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 	return err;
 }
 
-/* What an archive has of an image, or says that it is absent, is all that it says of it. */
+/*
+ * Whether an earlier run has archived an image or noted that it is absent: it has noted its
+ * package, too.
+ */
 static bool is_of_earlier(const struct opa_run *run, const struct opr_image *image, const char *name)
 {
 	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_says(&run->writer.earlier, "absent", image->name);
@@ -166,7 +169,10 @@ static bool is_of_earlier(const struct opa_run *run, const struct opr_image *ima
 
 /* ---- packages ---- */
 
-/* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
+/*
+ * Finds the packages of all images but missing modules. For images in an archive, the archive knows
+ * them.
+ */
 static int find_packages(const struct opa_run *run, char **names, const char **paths, char **packages)
 {
 	const struct opr_image_cache *images = &run->images;
@@ -212,8 +218,8 @@ int opa_note_packages(struct opa_run *run)
 
 /* ---- what is absent ---- */
 
-/* What an archive says of an image that it has not is not about this host. */
-static int tell_absent(struct opa_run *run, const struct opr_image *image)
+/* With an archive as input, files of this machine say nothing about the image. */
+static int warn_absent(struct opa_run *run, const struct opr_image *image)
 {
 	bool unreadable = image->state == OPR_IMAGE_UNREADABLE;
 	char *path = NULL;
@@ -239,14 +245,14 @@ static int note_absent(struct opa_run *run, const struct opr_image *image)
 	char *other = NULL, *value = NULL;
 
 	if (opr_earlier_has(&run->writer.earlier, image->name))
-		return tell_absent(run, image);
+		return warn_absent(run, image);
 	if (image->state == OPR_IMAGE_OTHER_KERNEL)
 		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
 	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
 		opr_archive_note_image(&run->writer, "absent", image->name, value);
 	free(value);
 	free(other);
-	return tell_absent(run, image);
+	return warn_absent(run, image);
 }
 
 int opa_add_images(struct opa_run *run)

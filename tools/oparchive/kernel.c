@@ -21,7 +21,7 @@ static int add_notes(struct opr_archive_writer *writer, const char *kallsyms)
 	return opr_archive_is_over(err) ? err : 0;
 }
 
-/* Of all memory the code that has symbols; readable by the owner alone, as /proc/kcore is. */
+/* Saves the code with symbols. Only the owner may read it, as with /proc/kcore. */
 static int save_text(const char *path, const struct opr_symbols *symbols, int fd)
 {
 	const struct opr_symbol *first = &symbols->symbols[0], *last = &symbols->symbols[symbols->nr_symbols - 1];
@@ -36,7 +36,7 @@ static int save_text(const char *path, const struct opr_symbols *symbols, int fd
 	return err;
 }
 
-/* Says nothing: where the code cannot be read, opannotate could not show it either. */
+/* No message without --verbose: where the code cannot be read, opannotate cannot show it either. */
 static int make_core(const char *kallsyms, const char *path)
 {
 	struct opr_symbols symbols = { 0 };

@@ -15,7 +15,7 @@ void opa_note_left_out(struct opa_run *run, const char *path)
 	run->nr_left_out++;
 }
 
-void opa_leave_other(struct opa_run *run, const char *path, const char *why)
+void opa_warn_other(struct opa_run *run, const char *path, const char *why)
 {
 	opr_warn("%s: %s in %s, from an earlier session, and that stays: it is left out; archive this session into another "
 		 "directory",
@@ -24,7 +24,7 @@ void opa_leave_other(struct opa_run *run, const char *path, const char *why)
 	run->nr_left_out++;
 }
 
-/* Behind the warning of a file that the caller may not read: who may. */
+/* The end of a warning: who may read a file that the caller may not read. */
 static void write_remedy(int err, const char *path, char *remedy, size_t nr_bytes)
 {
 	const struct passwd *owner;
@@ -38,7 +38,7 @@ static void write_remedy(int err, const char *path, char *remedy, size_t nr_byte
 		 owner ? owner->pw_name : "");
 }
 
-void opa_tell_left_out(struct opa_run *run, int err, const char *path)
+void opa_warn_unreadable(struct opa_run *run, int err, const char *path)
 {
 	char remedy[128];
 
@@ -56,8 +56,8 @@ int opa_warn_left_out(struct opa_run *run, int err, const char *path)
 	if (!err || opr_archive_is_over(err))
 		return err;
 	if (err == -EEXIST)
-		opa_leave_other(run, path, "another file has its place");
+		opa_warn_other(run, path, "another file has its place");
 	else
-		opa_tell_left_out(run, err, path);
+		opa_warn_unreadable(run, err, path);
 	return 0;
 }

@@ -10,7 +10,7 @@
 
 #define LOCK_NAME "opd-archive.lock"
 
-/* Who had it before may have removed the file since it was opened. */
+/* The process that had the lock before may have removed the file since it was opened. */
 static bool is_there(int dir_fd, int fd)
 {
 	struct stat opened, named;
@@ -19,8 +19,8 @@ static bool is_there(int dir_fd, int fd)
 	       opened.st_ino == named.st_ino;
 }
 
-/* 0: it has ended meanwhile. */
-static int tell_other(const char *dir, int fd)
+/* Reports the process that has the lock. 0: it has ended meanwhile. */
+static int report_owner(const char *dir, int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char process[32] = "";
@@ -33,14 +33,14 @@ static int tell_other(const char *dir, int fd)
 			 process);
 }
 
-/* 0 with *ret_has; false: to be tried again. */
+/* 0 with *ret_has; false: try again. */
 static int try_lock(int dir_fd, const char *dir, int fd, bool *ret_has)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	*ret_has = !fcntl(fd, F_SETLK, &lock);
 	if (!*ret_has && (errno == EAGAIN || errno == EACCES))
-		return tell_other(dir, fd);
+		return report_owner(dir, fd);
 	if (!*ret_has)
 		return opr_error(-errno, "%s/" LOCK_NAME ": cannot lock it: %s", dir, strerror(errno));
 	*ret_has = is_there(dir_fd, fd);

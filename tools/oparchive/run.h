@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* oparchive in parts: main.c has the options, the sessions and the run, images.c the images and what is said of them, tell.c what is told of files that are left out. */
-#ifndef OPARCHIVE_H
-#define OPARCHIVE_H
+/* The state of a run, and its parts: images.c, sessions.c, left_out.c. */
+#ifndef OPARCHIVE_RUN_H
+#define OPARCHIVE_RUN_H
 
 #include "tools/oparchive/writer.h"
 #include "tools/profile/image_cache.h"
@@ -21,24 +21,46 @@ struct opa_run {
 	size_t nr_left_out;
 };
 
-/* The archive says that a file was left out, and the program ends with 1. */
-void opa_note_left_out(struct opa_run *run, const char *path) OP_NONNULL;
-
-/* The same for a file that cannot be read because of `err`, with a warning that says who could: a report has to do without it at home, too. */
-void opa_tell_left_out(struct opa_run *run, int err, const char *path) OP_NONNULL;
+/* ---- images.c ---- */
 
 /*
- * The same for what opr_archive_add returned; -EEXIST: opa_leave_other. The error when there will be no archive; else 0.
+ * Adds the images of the profile and their debug files, or notes that they are absent. JIT objects
+ * are in the session. 0 or -errno.
  */
-int opa_warn_left_out(struct opa_run *run, int err, const char *path) OP_NONNULL OP_MUST_CHECK;
-
-/* The archive has another file there, or says that there was none, `why`, with an earlier session, whose reports are to stay what they are. */
-void opa_leave_other(struct opa_run *run, const char *path, const char *why) OP_NONNULL;
-
-/* Adds the images of the profile with their debug files, or says that they are absent. Objects of JIT code lie in the session. 0 or -errno. */
 int opa_add_images(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
 
-/* Says which packages have the debug files of the images, which is known here alone. 0 or -ENOMEM. */
+/*
+ * Notes the packages with the debug files of the images, which only this machine knows. 0 or
+ * -ENOMEM.
+ */
 int opa_note_packages(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
+
+/* ---- sessions.c ---- */
+
+/* Adds the sessions of the profile and the files beside them. 0 or -errno. */
+int opa_add_sessions(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The name of a session in the archive: the last part of its path. Freed by the caller; NULL: no
+ * memory.
+ */
+char *opa_session_name(const struct opr_profile *profile, size_t session) OP_NONNULL OP_MUST_CHECK;
+
+/* ---- left_out.c: files that are left out, with which the program ends with 1 ---- */
+
+/* Notes in the archive that a file was left out. */
+void opa_note_left_out(struct opa_run *run, const char *path) OP_NONNULL;
+
+/* The same for a file that cannot be read, with a warning that says who can read it. */
+void opa_warn_unreadable(struct opa_run *run, int err, const char *path) OP_NONNULL;
+
+/* The same for an error of opr_archive_add. Returns an error that ends the archive, else 0. */
+int opa_warn_left_out(struct opa_run *run, int err, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same for a file that differs from that of an earlier session, which stays. `why` is a part of
+ * the warning.
+ */
+void opa_warn_other(struct opa_run *run, const char *path, const char *why) OP_NONNULL;
 
 #endif

@@ -25,12 +25,12 @@
 struct opr_archive_name {
 	struct op_hlink link;
 	char *name;
-	struct opr_archive_name *before; /* that was added before it */
-	size_t nr_bytes_there;           /* of the name: what leads to a directory that was there before */
-	bool is_new;                     /* there was no such file, and now there is */
+	struct opr_archive_name *before; /* the one that was added before it */
+	size_t nr_bytes_there;           /* of the name, that existed before */
+	bool is_new;                     /* the file is new */
 };
 
-/* How much of a path leads to what is there. */
+/* The length of the part of a path that exists. */
 static size_t path_there(int dir_fd, const char *path)
 {
 	size_t there = 0;
@@ -50,7 +50,7 @@ static size_t path_there(int dir_fd, const char *path)
 	return there;
 }
 
-/* What is in it is not for everybody, and the caller's, whoever owns the directory around it. */
+/* For its owner only, who is the caller, whoever owns the directory around it. */
 static int make_dir(const char *dir)
 {
 	char *copy = strdup(dir);
@@ -89,17 +89,23 @@ static void unlock(struct opr_archive_writer *writer)
 
 /* ---- one file ---- */
 
-static int note_name(struct opr_archive_writer *writer, const char *name, struct opr_archive_name **ret_entry, bool *ret_known)
+static bool is_known(const struct opr_archive_writer *writer, const char *name, uint64_t hash)
+{
+	for (struct op_hlink *link = op_htable_first(&writer->names, hash); link; link = op_htable_next(link))
+		if (!strcmp(op_container_of(link, struct opr_archive_name, link)->name, name))
+			return true;
+	return false;
+}
+
+/* 0 with *ret_entry; NULL: the name was added before. */
+static int note_name(struct opr_archive_writer *writer, const char *name, struct opr_archive_name **ret_entry)
 {
 	uint64_t hash = op_hash_bytes(0, name, strlen(name));
 	struct opr_archive_name *entry;
 
-	for (struct op_hlink *link = op_htable_first(&writer->names, hash); link; link = op_htable_next(link)) {
-		*ret_known = !strcmp(op_container_of(link, struct opr_archive_name, link)->name, name);
-		if (*ret_known)
-			return 0;
-	}
-	*ret_known = false;
+	*ret_entry = NULL;
+	if (is_known(writer, name, hash))
+		return 0;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return opr_no_memory();
@@ -116,8 +122,8 @@ static int note_name(struct opr_archive_writer *writer, const char *name, struct
 	return opr_no_memory();
 }
 
-/* What is there before the file is made: the name itself, or how much of the way. */
-static void look_what_is_there(const struct opr_archive_writer *writer, struct opr_archive_name *entry)
+/* Notes which part of the path exists before the file is made. */
+static void note_path_there(const struct opr_archive_writer *writer, struct opr_archive_name *entry)
 {
 	int fd = op_file_open_below(writer->dir_fd, entry->name, O_PATH, 0);
 
@@ -134,10 +140,10 @@ static int copy_to(struct opr_archive_writer *writer, struct opr_copy *copy, con
 
 	if (asprintf(&temporary, "%s.oparchive.%d", entry->name, (int)getpid()) < 0)
 		return -ENOMEM;
-	look_what_is_there(writer, entry);
+	note_path_there(writer, entry);
 	fd = op_file_open_below(writer->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	err = fd < 0 ? fd : opr_copy_run(copy, fd);
-	if (!err && (fchmod(fd, opr_archive_mode(&writer->way, copy->fd, st)) < 0 || futimens(fd, times) < 0))
+	if (!err && (fchmod(fd, opr_archive_mode(&writer->access, copy->fd, st)) < 0 || futimens(fd, times) < 0))
 		err = -errno;
 	if (fd >= 0 && close(fd) < 0 && !err)
 		err = -errno;
@@ -156,7 +162,10 @@ static void list_file(struct opr_archive_writer *writer, const char *path)
 	fputc('\n', writer->list);
 }
 
-/* Rather than a disk that is full for everybody. A file system that does not know has no blocks. */
+/*
+ * Ends with an error before the disk is full for everybody. Some file systems do not know their
+ * size: 0 blocks.
+ */
 static int check_room(const struct opr_archive_writer *writer, const struct stat *st, const char *path)
 {
 	uint64_t needed = op_min_u64((uint64_t)st->st_size, (uint64_t)st->st_blocks * BLOCK_BYTES), left;
@@ -186,8 +195,9 @@ static void note_cut(struct opr_archive_writer *writer, const struct opr_copy *c
 	writer->nr_cut++;
 }
 
-/* What cannot be read is the caller's to tell. */
-static int tell(const struct opr_archive_writer *writer, const struct opr_copy *copy, int err, const char *path, const char *name)
+/* Reports errors of writing. The caller reports errors of reading. */
+static int report_error(const struct opr_archive_writer *writer, const struct opr_copy *copy, int err, const char *path,
+			const char *name)
 {
 	if (!err || err == -EINTR)
 		return err ? opr_error(err, "interrupted: nothing was kept") : 0;
@@ -197,7 +207,10 @@ static int tell(const struct opr_archive_writer *writer, const struct opr_copy *
 	return -ECANCELED;
 }
 
-/* Reports look at the time of a file, too. What the kernel makes has the time of the first look at it. */
+/*
+ * Reports compare the time of a file, too. Files in /proc and /sys have the time of their first
+ * use.
+ */
 static bool is_of_same_time(const struct stat *there, const struct stat *st, int fd)
 {
 	struct statfs fs;
@@ -228,7 +241,10 @@ static int copy_again(struct opr_archive_writer *writer, struct opr_copy *copy, 
 	return err ? err : copy_to(writer, copy, st, entry);
 }
 
-/* One that the archive has of an earlier session is not touched; where it is gone, this one takes its place. -EEXIST: it is another. */
+/*
+ * Compares with the file of an earlier session, which stays. Copies again when that is gone.
+ * -EEXIST: they differ.
+ */
 static int compare(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st, struct opr_archive_name *entry)
 {
 	int fd = op_file_open_below(writer->dir_fd, entry->name, O_PATH, 0), err = opr_copy_run(copy, -1);
@@ -259,7 +275,7 @@ static int copy_open(struct opr_archive_writer *writer, int fd, const char *path
 	if (err)
 		return err == -EINTR ? opr_error(err, "interrupted: nothing was kept") : err;
 	err = was_there ? compare(writer, &copy, &st, entry) : copy_to(writer, &copy, &st, entry);
-	err = tell(writer, &copy, err, path, entry->name);
+	err = report_error(writer, &copy, err, path, entry->name);
 	writer->nr_bytes += copy.nr_bytes;
 	if (err)
 		return err;
@@ -283,14 +299,11 @@ static int open_source(int dir_fd, const char *below)
 int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name)
 {
 	struct opr_archive_name *entry;
-	bool known = false;
-	int err;
+	int err = note_name(writer, name + strspn(name, "/"), &entry);
 
-	name += strspn(name, "/");
-	err = note_name(writer, name, &entry, &known);
-	if (!err && !known && !writer->dir)
+	if (entry && !writer->dir)
 		list_file(writer, path);
-	else if (!err && !known)
+	else if (entry)
 		err = copy_open(writer, fd, path, entry);
 	close(fd);
 	return err;
@@ -299,12 +312,9 @@ int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path, const char *name)
 {
 	struct opr_archive_name *entry;
-	bool known;
-	int err, fd;
+	int err = note_name(writer, name + strspn(name, "/"), &entry), fd;
 
-	name += strspn(name, "/");
-	err = note_name(writer, name, &entry, &known);
-	if (err || known)
+	if (!entry)
 		return err;
 	if (!writer->dir) {
 		if (faccessat(dir_fd, below, R_OK, 0))
@@ -335,7 +345,7 @@ static int remove_dir(int dir_fd, const char *path)
 	return dir_fd == AT_FDCWD ? op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR) : op_file_remove_below(dir_fd, path, AT_REMOVEDIR);
 }
 
-/* The directories that lead to a file, as long as they are empty; `there` bytes of the path were there before. */
+/* Removes the empty directories of a path. The first `there` bytes of it existed before. */
 static void remove_dirs(int dir_fd, char *path, size_t there)
 {
 	for (char *slash; (slash = strrchr(path, '/')) && (size_t)(slash - path) > there;) {
@@ -345,7 +355,7 @@ static void remove_dirs(int dir_fd, char *path, size_t there)
 	}
 }
 
-/* The last first: what a directory was made for is not what was put there later. */
+/* The last file first: then a directory is empty when the file comes for which it was made. */
 void opr_archive_undo(struct opr_archive_writer *writer)
 {
 	char *dir = NULL;
@@ -387,49 +397,32 @@ static int publish(struct opr_archive_writer *writer, const char *name, const st
 	return err ? opr_error(err, "%s/%s: %s", writer->dir, name, strerror(-err)) : 0;
 }
 
-/* What was said before, then what is new. */
-static void join_facts(const struct opr_archive_writer *writer, struct op_text *facts)
-{
-	op_text_add(facts, writer->earlier.is_there ? writer->earlier.text : "");
-	op_text_add(facts, op_text_get(&writer->facts));
-	facts->failed |= writer->facts.failed;
-}
-
-static void join_sums(const struct opr_archive_writer *writer, const struct op_text *facts, struct op_text *sums)
-{
-	char digits[OPR_SUM_DIGITS + 1];
-
-	SHA256Data((const uint8_t *)op_text_get(facts), facts->length, digits);
-	opr_earlier_write_sums(&writer->earlier, sums);
-	op_text_add(sums, op_text_get(&writer->sums));
-	opr_sums_write(sums, digits, OPR_ARCHIVE_FACTS);
-	sums->failed |= writer->sums.failed;
-}
-
-static int publish_both(struct opr_archive_writer *writer, const struct op_text *facts, const struct op_text *sums)
-{
-	bool has_facts = !faccessat(writer->dir_fd, OPR_ARCHIVE_FACTS, F_OK, AT_SYMLINK_NOFOLLOW);
-	int err = publish(writer, OPR_ARCHIVE_FACTS, facts);
-
-	if (err)
-		return err;
-	writer->has_own_facts = !has_facts;
-	writer->has_new_facts = writer->earlier.is_there;
-	return publish(writer, OPR_ARCHIVE_SUMS, sums);
-}
-
 int opr_archive_finish(struct opr_archive_writer *writer)
 {
 	struct op_text facts = { 0 }, sums = { 0 };
+	char digits[OPR_SUM_DIGITS + 1];
+	bool has_facts;
 	int err;
 
 	if (!writer->dir)
 		return 0;
 	if (op_stop_is_set(writer->stop))
 		return opr_error(-EINTR, "interrupted: nothing was kept");
-	join_facts(writer, &facts);
-	join_sums(writer, &facts, &sums);
-	err = publish_both(writer, &facts, &sums);
+	op_text_add(&facts, writer->earlier.is_there ? writer->earlier.text : "");
+	op_text_add(&facts, op_text_get(&writer->facts));
+	facts.failed |= writer->facts.failed;
+	SHA256Data((const uint8_t *)op_text_get(&facts), facts.length, digits);
+	opr_earlier_write_sums(&writer->earlier, &sums);
+	op_text_add(&sums, op_text_get(&writer->sums));
+	opr_sums_write(&sums, digits, OPR_ARCHIVE_FACTS);
+	sums.failed |= writer->sums.failed;
+	has_facts = !faccessat(writer->dir_fd, OPR_ARCHIVE_FACTS, F_OK, AT_SYMLINK_NOFOLLOW);
+	err = publish(writer, OPR_ARCHIVE_FACTS, &facts);
+	if (!err) {
+		writer->has_own_facts = !has_facts;
+		writer->has_new_facts = writer->earlier.is_there;
+		err = publish(writer, OPR_ARCHIVE_SUMS, &sums);
+	}
 	op_text_free(&facts);
 	op_text_free(&sums);
 	return err;
@@ -449,7 +442,7 @@ void opr_archive_writer_free(struct opr_archive_writer *writer)
 		return;
 	op_htable_visit(&writer->names, free_name, NULL);
 	op_htable_free(&writer->names);
-	opr_archive_way_free(&writer->way);
+	opr_archive_access_free(&writer->access);
 	opr_earlier_free(&writer->earlier);
 	op_text_free(&writer->facts);
 	op_text_free(&writer->sums);

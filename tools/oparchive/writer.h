@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The making of an archive (tools/common/archive.h): files are copied into it, each once, with their times, and their sums are kept. */
+/*
+ * Writes an archive (tools/common/archive.h): copies files into it, each once, with their times,
+ * and keeps their sums.
+ */
 #ifndef OPR_ARCHIVE_WRITER_H
 #define OPR_ARCHIVE_WRITER_H
 
@@ -10,48 +13,63 @@
 #include "tools/oparchive/copy_mode.h"
 
 struct opr_archive_writer {
-	const char *dir; /* as the user named it; NULL: files are listed and not copied */
+	const char *dir; /* as the user named it; NULL: files are listed, not copied */
 	int dir_fd, lock_fd;
-	size_t nr_bytes_there;		/* of its path: what leads to a directory that was there before */
-	const struct op_stop *stop;	/* the caller's, to be set after the start; NULL: nothing stops it */
-	FILE *list;             /* of files, one path in each line */
-	struct op_htable names; /* of the files that are in it */
-	struct opr_archive_name *last_name; /* that was added */
-	bool has_own_facts, has_new_facts; /* where there were none, and in the place of the earlier */
+	size_t nr_bytes_there;		/* of its path, that existed before */
+	const struct op_stop *stop;	/* the caller's, set after the start; NULL: never stops */
+	FILE *list;             /* for the paths of files, one a line */
+	struct op_htable names; /* of the files in the archive */
+	struct opr_archive_name *last_name; /* of the files that were added */
+	/* for opr_archive_undo: facts where there were none, or that replaced earlier ones */
+	bool has_own_facts, has_new_facts;
 	struct opr_earlier earlier;
 	size_t nr_cut;
-	struct opr_archive_way way;
+	struct opr_archive_access access;
 	struct op_text facts, sums;
 	uint64_t nr_files, nr_bytes;
 };
 
-/* Makes the directory, for its owner alone, and keeps another oparchive from writing it; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
+/*
+ * Makes the directory, for its owner only, and locks it. `dir` NULL: writes paths to `list`
+ * instead. Call opr_archive_writer_free in any case. 0 or -errno.
+ */
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /*
- * Copies a file to `name`, a path below the directory. One that was copied there before is left as it is; nothing of the path is followed that is a symbolic link. Holes stay holes, and
- * what is cut off because of them (copy.h) is told, noted and counted. 0; an error for which opr_archive_is_over is true, of which the user was told; another -errno: the file
- * cannot be read, -EFBIG: it has too many holes, -EEXIST: the archive has another one there of an earlier session, which stays; nothing is said then.
+ * Copies a file to `name`, a path below the directory, of which no link is followed. Does nothing
+ * for a name that was added before. A cut because of holes (copy.h) is reported, noted and counted.
+ * 0; an error with opr_archive_is_over(), which was reported; or an error that was not reported:
+ * -EFBIG: too many holes; -EEXIST: an earlier session has another file there, which stays; another
+ * -errno: the file cannot be read.
  */
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/* The same for a file `below` the directory dir_fd, wherever that is by now; it is `path` where the user is told of it. */
+/* The same for the file `below` dir_fd; `path` is its name in messages. */
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path,
 			  const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/* The same for a file that was made and is open at its beginning; `path` is what it was made of. Takes the descriptor over. */
+/*
+ * The same for an open file, at its beginning; `path` is its name in messages. Takes the descriptor
+ * over.
+ */
 int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out, and what the archive says already (opr_earlier_says). */
+/*
+ * Adds a line "WORD<TAB>VALUE" to the facts, unless the value has a newline or the archive has such
+ * a line (opr_earlier_says).
+ */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 
-/* Adds a line "WORD<TAB>PATH<TAB>VALUE" to the facts, about an image. A path with a tab is left out. */
+/*
+ * Adds a line "WORD<TAB>PATH<TAB>VALUE" about an image, under the same conditions, unless the path
+ * has a tab.
+ */
 void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value) OP_NONNULL;
 
-/* True for an error with which there will be no archive: no memory, no room, the user's wish. */
+/* Whether an error ends the archive: no memory, no room, a signal. */
 bool opr_archive_is_over(int err) OP_MUST_CHECK;
 
-/* Removes the files that were added where none was before, and the directories that were made for them. */
+/* Removes the new files and the new directories. */
 void opr_archive_undo(struct opr_archive_writer *writer) OP_NONNULL;
 
 /* Writes the facts and the sums, earlier ones first. 0 or -errno. */

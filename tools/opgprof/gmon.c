@@ -22,7 +22,7 @@ struct histogram {
 	uint32_t nr_bins;
 };
 
-/* The host's byte order, as the file of a program that profiled itself has it. */
+/* In the host's byte order, as a program that profiles itself writes it. */
 static void put(FILE *out, const void *value, size_t nr_bytes)
 {
 	fwrite(value, 1, nr_bytes, out);

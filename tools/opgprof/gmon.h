@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* gmon.out, which gprof(1) reads. Source: binutils, gprof/gmon_out.h and the manual, "File Format"; oprofile-format, "opgprof". */
+/*
+ * gmon.out, which gprof(1) reads. Source: binutils, gprof/gmon_out.h and the manual, "File Format";
+ * oprofile-format, "opgprof".
+ */
 #ifndef OPR_GMON_H
 #define OPR_GMON_H
 
@@ -21,12 +24,13 @@ struct opr_gmon {
 };
 
 /*
- * Writes the file, for an object of 64 bits. Bins are of 8 bytes of code when every address is a multiple of 4, else of 2. 0 with *ret_nr_full, the number of bins
- * whose count did not fit and is 65535; -EFBIG when the addresses are too far from each other; -ENOMEM. An error of the stream is for the caller to see.
+ * Writes the file of a 64-bit object. A bin is 8 bytes of code when all addresses are multiples of
+ * 4, else 2. 0 with *ret_nr_full, the number of bins whose count does not fit and is 65535; -EFBIG:
+ * the addresses are too far apart; -ENOMEM. The caller checks the stream for errors.
  */
 int opr_gmon_write(FILE *out, const struct opr_gmon *gmon, size_t *ret_nr_full) OP_NONNULL OP_MUST_CHECK;
 
-/* True when what is read from the descriptor begins as such a file does. */
+/* Whether a file begins like gmon.out. */
 bool opr_gmon_is(int fd) OP_MUST_CHECK;
 
 #endif

@@ -59,7 +59,10 @@ static bool is_own(const struct opr_part *part)
 	return !strcmp(part->app, part->image);
 }
 
-/* True when a part's samples are of the image: as an application, or, when there is none, wherever it was used. */
+/*
+ * Whether samples are of the image: run as an application, or, when no image was, wherever it was
+ * used.
+ */
 static bool is_part_of(const struct opr_part *part, const char *image, bool own)
 {
 	return !strcmp(part->image, image) && (!own || is_own(part)) && (!part->callee || !strcmp(part->callee, image));
@@ -196,11 +199,11 @@ static int write_file(const struct run *run)
 		return err;
 	err = opr_gmon_write(output.out, &run->gmon, &nr_full);
 	if (err == -EFBIG)
-		opr_error(err, "the samples are too far from each other for a histogram");
+		opr_error(err, "the addresses of the samples are too far apart for a histogram");
 	else if (err)
 		opr_no_memory();
 	if (nr_full)
-		opr_warn("%zu counts are larger than gmon.out has room for: they are 65535", nr_full);
+		opr_warn("%zu counts are too large for gmon.out: they are 65535", nr_full);
 	if (!err)
 		return opr_output_close(&output) < 0 ? -EIO : 0;
 	opr_output_drop(&output);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The sessions of the profile. */
+#include "tools/oparchive/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/session/dcookie.h"
+#include "libop/session/ledger_file.h"
+#include "libop/session/list.h"
+#include "libop/session/walk.h"
+#include "tools/common/log.h"
+
+#define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
+
+static int compare_words(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The selected files of a session, sorted. A JIT object belongs to those below its directory. */
+static int collect_paths(const struct opa_run *run, size_t session, struct opr_words *paths)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+
+	for (size_t i = 0; i < profile->nr_files; i++)
+		if (profile->files[i].session == session && opr_words_add(paths, profile->files[i].path) < 0)
+			return opr_no_memory();
+	if (paths->nr_words)
+		qsort(paths->words, paths->nr_words, sizeof(*paths->words), compare_words);
+	return 0;
+}
+
+static bool is_below_samples(const char *path)
+{
+	return !strncmp(path, "{root}/", 7) || !strncmp(path, "{kern}/", 7);
+}
+
+/*
+ * Whether a file belongs to the profile. Samples by cgroup and new files belong to a whole session
+ * only.
+ */
+static bool is_selected(const struct opr_words *selected, bool whole, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (whole)
+		return true;
+	if (!is_below_samples(path))
+		return strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0;
+	if (bsearch(&path, selected->words, selected->nr_words, sizeof(*selected->words), compare_words))
+		return true;
+	for (size_t i = 0; i < selected->nr_words && op_session_is_jit_object(path); i++)
+		if (!strncmp(selected->words[i], path, (size_t)(slash - path) + 1))
+			return true;
+	return false;
+}
+
+/* A session that is copied into the archive. */
+struct copying {
+	struct opa_run *run;
+	const struct opr_session *from;
+	char *name; /* in the archive */
+	struct opr_words selected;
+	bool whole; /* all its files are selected */
+};
+
+static int add_path(const struct copying *copying, const char *path)
+{
+	char *archived = NULL, *shown = NULL;
+	int err = 0;
+
+	if (asprintf(&archived, OPR_ARCHIVE_SAMPLES "/%s/%s", copying->name, path) < 0 ||
+	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		err = opr_no_memory();
+	if (!err)
+		err = opa_warn_left_out(copying->run,
+					opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
+					shown);
+	free(shown);
+	free(archived);
+	return err;
+}
+
+/*
+ * Whether a path may be in a session. A bad name among the samples was reported when the session
+ * was listed.
+ */
+static bool has_good_name(const char *path)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	if (!is_below_samples(path) || op_session_is_jit_object(path))
+		return true;
+	if (op_unmangle(path, &name, &storage, NULL) < 0)
+		return false;
+	free(storage);
+	return true;
+}
+
+/* Reports a link to a file. It is not followed: it may lead anywhere. */
+static int leave_link(const struct copying *copying, const char *path)
+{
+	char *shown = NULL;
+	struct stat st;
+	int err = 0;
+
+	if (fstatat(copying->from->dir_fd, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return opr_no_memory();
+	err = opa_warn_left_out(copying->run, -ELOOP, shown);
+	free(shown);
+	return err;
+}
+
+static int add_entry(const char *path, unsigned char type, void *arg)
+{
+	const struct copying *copying = arg;
+
+	path += strncmp(path, "./", 2) ? 0 : 2;
+	if ((type != DT_REG && type != DT_LNK) || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) ||
+	    !is_selected(&copying->selected, copying->whole, path) || !has_good_name(path))
+		return 0;
+	return type == DT_LNK ? leave_link(copying, path) : add_path(copying, path);
+}
+
+/* A directory that was reported when the session was listed is not reported again. */
+static void leave_out_dir(const char *path, int why, void *arg)
+{
+	const struct copying *copying = arg;
+	char *shown = NULL;
+
+	path += strncmp(path, "./", 2) ? 0 : 2;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return;
+	if (!opr_words_have(&copying->from->misfits, path))
+		opa_warn_unreadable(copying->run, why, shown);
+	free(shown);
+}
+
+/* Adds a file that not every session has. */
+static int add_part(const struct copying *copying, const char *name)
+{
+	return faccessat(copying->from->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 0 : add_path(copying, name);
+}
+
+/*
+ * A daemon may write the session, and close it meanwhile: files are opened below its descriptor.
+ * The ledger comes first: the files have at least the samples that it counts. The table of images
+ * comes last: it has all images that the files name.
+ */
+static int copy_session(struct copying *copying)
+{
+	const struct op_session_misfits misfits = { leave_out_dir, copying };
+	int err = add_part(copying, OP_SESSION_LEDGER);
+
+	if (!err)
+		err = op_session_walk_sound(copying->from->dir_fd, ".", add_entry, copying, &misfits);
+	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
+}
+
+char *opa_session_name(const struct opr_profile *profile, size_t session)
+{
+	const struct opr_session *whole = &profile->sessions[profile->sessions[session].parent];
+	const char *slash = strrchr(whole->path, '/');
+
+	return strdup(slash ? slash + 1 : whole->path);
+}
+
+/* Notes the files that reports leave out. */
+static int note_faults(struct opa_run *run, const struct opr_session *session)
+{
+	const struct opr_words *const lists[] = { &session->misfits, &session->damaged };
+
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		for (size_t j = 0; j < lists[i]->nr_words; j++) {
+			char *path = NULL;
+
+			if (asprintf(&path, "%s/%s", session->path, lists[i]->words[j]) < 0)
+				return opr_no_memory();
+			opr_archive_note(&run->writer, "left-out", path);
+			free(path);
+		}
+	}
+	return 0;
+}
+
+/*
+ * The table of images and the ledger are those of the whole session, also when a part of it is
+ * selected.
+ */
+static int add_session(struct opa_run *run, size_t session)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = opa_session_name(profile, session) };
+	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
+
+	copying.whole = copying.selected.nr_words + copying.from->damaged.nr_words == copying.from->list.nr_files;
+	if (!err && copying.whole)
+		opr_archive_note(&run->writer, "whole", copying.name);
+	if (!err)
+		err = note_faults(run, copying.from);
+	if (!err)
+		err = copy_session(&copying);
+	opr_words_free(&copying.selected);
+	free(copying.name);
+	return err;
+}
+
+/* Files beside the sessions, which some do not have. */
+static int add_common(struct opa_run *run)
+{
+	static const char *const names[] = { "abi", "samples/oprofiled.log", "samples/operf.log" };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
+		char *from = NULL, *to = NULL;
+
+		if (asprintf(&from, "%s/%s", run->selection.session_dir, names[i]) < 0 ||
+		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
+			return opr_no_memory();
+		err = opr_archive_add(&run->writer, from, to);
+		err = err == -ENOENT || err == -EEXIST ? 0 : opa_warn_left_out(run, err, from);
+		free(from);
+		free(to);
+	}
+	return err;
+}
+
+int opa_add_sessions(struct opa_run *run)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+	char *home = realpath(run->selection.session_dir, NULL);
+	int err = home ? add_common(run) : opr_error(-errno, "%s: %s", run->selection.session_dir, strerror(errno));
+
+	if (home)
+		opr_archive_note(&run->writer, "session-dir", home);
+	for (size_t i = 0; i < profile->nr_sessions && !err; i++)
+		err = add_session(run, i);
+	if (!err && home && run->options->output_dir && strcmp(home, STANDARD_DIR))
+		fprintf(stderr, "NOTE: the samples were in %s; in the archive they are in %s" STANDARD_DIR ".\n", home,
+			run->options->output_dir);
+	free(home);
+	return err;
+}
