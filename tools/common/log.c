@@ -42,38 +42,6 @@ struct printed {
 
 static struct op_htable printed;
 
-static void print(const char *who, const char *colon, const char *format, va_list args) OP_PRINTF(3, 0);
-
-/*
- * Writes a message with one write(2), as stderr has no buffer and thousands of images may have one
- * each.
- */
-static void print(const char *who, const char *colon, const char *format, va_list args)
-{
-	struct op_text line = { 0 };
-	char *text = NULL;
-
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	op_text_add(&line, who);
-	op_text_add(&line, colon);
-	op_text_add_escaped(&line, text ? text : format);
-	op_text_add_char(&line, '\n');
-	fputs(line.failed ? format : op_text_get(&line), stderr);
-	op_text_free(&line);
-	free(text);
-}
-
-int opr_error(int err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	print(program_name, ": ", format, args);
-	va_end(args);
-	return err;
-}
-
 /* Without memory, a line may be repeated. */
 static bool is_repeated(const char *text)
 {
@@ -93,28 +61,37 @@ static bool is_repeated(const char *text)
 	return false;
 }
 
-static void say(const char *who, const char *format, ...) OP_PRINTF(2, 3);
+static void print(const char *who, bool is_once, const char *format, va_list args) OP_PRINTF(3, 0);
 
-static void say(const char *who, const char *format, ...)
+/*
+ * Writes with one write(2), as stderr has no buffer and thousands of images may have a message
+ * each.
+ */
+static void print(const char *who, bool is_once, const char *format, va_list args)
 {
-	va_list args;
-
-	va_start(args, format);
-	print(who, ": ", format, args);
-	va_end(args);
-}
-
-static void say_once(const char *who, const char *format, va_list args) OP_PRINTF(2, 0);
-
-static void say_once(const char *who, const char *format, va_list args)
-{
+	struct op_text line = { 0 };
 	char *text = NULL;
 
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
-	if (!text || !is_repeated(text))
-		say(who, "%s", text ? text : format);
+	if (!is_once || !text || !is_repeated(text)) {
+		op_text_printf(&line, "%s%s", who, *who ? ": " : "");
+		op_text_add_escaped(&line, text ? text : format);
+		op_text_add_char(&line, '\n');
+		fputs(line.failed ? format : op_text_get(&line), stderr);
+	}
+	op_text_free(&line);
 	free(text);
+}
+
+int opr_error(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print(program_name, false, format, args);
+	va_end(args);
+	return err;
 }
 
 void opr_warn(const char *format, ...)
@@ -122,7 +99,7 @@ void opr_warn(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say_once("warning", format, args);
+	print("warning", true, format, args);
 	va_end(args);
 }
 
@@ -131,7 +108,7 @@ void opr_note(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say_once("note", format, args);
+	print("note", true, format, args);
 	va_end(args);
 }
 
@@ -142,7 +119,7 @@ void opr_verbose(enum opr_topic topic, const char *format, ...)
 	if (!enabled[topic])
 		return;
 	va_start(args, format);
-	print("", "", format, args);
+	print("", false, format, args);
 	va_end(args);
 }
 

@@ -60,31 +60,14 @@ static bool shows_colours(void)
 
 /* ---- the pager ---- */
 
-static bool is_in_path(const char *program)
-{
-	const char *path = getenv("PATH");
-	char *copy = strdup(path ? path : ""), *rest = copy;
-	bool found = false;
-
-	for (char *dir; rest && !found && (dir = strsep(&rest, ":"));) {
-		char *file = NULL;
-
-		if (asprintf(&file, "%s/%s", *dir ? dir : ".", program) >= 0)
-			found = !access(file, X_OK);
-		free(file);
-	}
-	free(copy);
-	return found;
-}
-
-/* The command of the pager; NULL: the user wants none, or none is installed. */
+/* The command of the pager; NULL: the user wants none. */
 static const char *choose_pager(void)
 {
 	const char *pager = getenv("PAGER");
 
-	if (pager)
-		return *pager && strcmp(pager, "cat") ? pager : NULL;
-	return is_in_path(DEFAULT_PAGER) ? DEFAULT_PAGER : NULL;
+	if (!pager)
+		return DEFAULT_PAGER;
+	return *pager && strcmp(pager, "cat") ? pager : NULL;
 }
 
 /*
@@ -109,7 +92,11 @@ static void run_pager(const char *command, int read_fd)
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	signal(SIGPIPE, SIG_DFL);
-	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	if (!strcmp(command, DEFAULT_PAGER))
+		/* sh(1) would complain where it is not installed */
+		execlp(command, command, (char *)NULL);
+	else
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }
 
@@ -128,7 +115,8 @@ static int end_pager(struct opr_pager *pager)
 		;
 	if (!could_not_run(pager->status) || pager->nr_written > pager->capacity || pager->kept.failed)
 		return -EPIPE;
-	opr_warn("the pager '%s' cannot be run: the report is shown without one", pager->command);
+	if (strcmp(pager->command, DEFAULT_PAGER) != 0)
+		opr_warn("the pager '%s' cannot be run: the report is shown without one", pager->command);
 	pager->on_terminal = true;
 	return op_sys_write_all(STDOUT_FILENO, op_text_get(&pager->kept), pager->kept.length);
 }

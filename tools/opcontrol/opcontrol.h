@@ -42,8 +42,9 @@ struct ctl_editing {
 	bool has_events, has_default; /* --event was given in this call */
 };
 
+typedef int ctl_run_fn(struct opcontrol *ctl);
 typedef int ctl_act_fn(struct opcontrol *ctl, const struct ctl_daemon *daemon);
-typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+typedef int ctl_edit_fn(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 
 /*
  * A row of the table of options: a request has `run`, a setup option has `edit`, another option has
@@ -52,27 +53,19 @@ typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option 
 struct ctl_option {
 	/* its offset: of a request none, of a setup option that of a number in struct op_setup */
 	struct opr_option row;
-	int (*run)(struct opcontrol *ctl);
+	ctl_run_fn *run;
 	ctl_act_fn *act;  /* in the place of `run`, with the daemon */
 	bool anybody;     /* the request needs no root */
 	bool undemanding; /* the request works without a readable setup */
-	ctl_edit_fn edit;
+	ctl_edit_fn *edit;
 	bool inert;          /* kept in the setup, but without effect in opd */
 	const char *ignored; /* why the option is not even kept; NULL: it is kept */
 };
 
 /* ---- requests.c, save.c ---- */
 
-int ctl_run_init(struct opcontrol *ctl);
-int ctl_run_start_daemon(struct opcontrol *ctl);
-int ctl_run_start(struct opcontrol *ctl);
-int ctl_run_dump(struct opcontrol *ctl);
-int ctl_run_list_events(struct opcontrol *ctl);
-int ctl_stop(struct opcontrol *ctl, const struct ctl_daemon *daemon);
-int ctl_shutdown(struct opcontrol *ctl, const struct ctl_daemon *daemon);
-int ctl_deinit(struct opcontrol *ctl, const struct ctl_daemon *daemon);
-int ctl_reset(struct opcontrol *ctl, const struct ctl_daemon *daemon);
-int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+ctl_run_fn ctl_run_init, ctl_run_start_daemon, ctl_run_start, ctl_run_dump, ctl_run_list_events;
+ctl_act_fn ctl_stop, ctl_shutdown, ctl_deinit, ctl_reset, ctl_save;
 
 /*
  * --apply: ends the daemon and starts another one with the setup that waits. If that fails, it
@@ -197,16 +190,9 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 
 /* ---- setup.c ---- */
 
-int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
-int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+ctl_edit_fn ctl_edit_event, ctl_edit_separate, ctl_edit_vmlinux, ctl_edit_no_vmlinux, ctl_edit_session_dir, ctl_edit_callgraph;
+ctl_edit_fn ctl_edit_number, ctl_edit_image, ctl_edit_kernel_range;
+ctl_edit_fn ctl_edit_nothing; /* for an option that is ignored */
 
 /* Checks the counts of the events against --callgraph, when all options are applied. */
 int ctl_check_counts(const struct op_setup *setup);
