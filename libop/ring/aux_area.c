@@ -42,7 +42,7 @@ void op_aux_unmap(struct op_aux *aux)
 	*aux = (struct op_aux){ 0 };
 }
 
-/* M, pairs with N: whoever had the area before has done with it. */
+/* M, pairs with N: the previous user of the area has finished. */
 static bool claim(const struct op_aux *aux, enum op_aux_state state)
 {
 	return op_claim(&aux->shared->aux_state, state);
@@ -58,7 +58,7 @@ int op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_write
 {
 	struct op_aux_writer writer = { .aux = aux };
 
-	/* K, pairs with L: the writer before has stored everything. */
+	/* K, pairs with L: the previous writer has stored everything. */
 	if (!op_claim(&aux->shared->aux_owner, 1))
 		return -EBUSY;
 	writer.truncated = op_load_relaxed(&aux->shared->aux_left_out);
@@ -76,11 +76,17 @@ void op_aux_writer_close(struct op_aux_writer *writer)
 	op_store_release(&writer->aux->shared->aux_owner, 0);
 }
 
-/* Believed only between the last one and the head, as data_tail. */
+/*
+ * As with data_tail, a position that is not between the last one and the head is invalid and
+ * ignored.
+ */
 static size_t room(struct op_aux_writer *writer)
 {
 	const struct op_aux *aux = writer->aux;
-	/* R, pairs with S in op_aux_give_back: the reader has loaded what we overwrite from now on. */
+	/*
+	 * R, pairs with S in op_aux_give_back: the reader has loaded the bytes that we overwrite
+	 * from now on.
+	 */
 	uint64_t tail = op_load_acquire(&aux->control->aux_tail);
 
 	if (aux->overwrite)
@@ -92,7 +98,7 @@ static size_t room(struct op_aux_writer *writer)
 	return aux->aux_bytes - (writer->head - writer->tail);
 }
 
-/* Until a record says so; also one of the next writer. */
+/* Remembers it for the next record, also that of the next writer. */
 static void leave_out(struct op_aux_writer *writer)
 {
 	writer->truncated = true;
@@ -124,12 +130,12 @@ int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
 }
 
 /*
- * Before the bytes are touched: what lies a whole area behind is not there any more. The reader looks when this transaction is
- * over, see claim.
+ * Stored before the bytes are touched: the bytes one area before them are gone. The reader looks
+ * after this transaction, see claim.
  */
 static void touch(const struct op_aux *aux, uint64_t to)
 {
-	op_store_relaxed(&aux->shared->aux_left_out, 1); /* as long as no record names them */
+	op_store_relaxed(&aux->shared->aux_left_out, 1); /* until a record names the bytes */
 	op_compiler_fence();
 	if ((int64_t)(to - op_load_relaxed(&aux->shared->aux_touched)) > 0)
 		op_store_relaxed(&aux->shared->aux_touched, to);
@@ -153,7 +159,10 @@ size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_b
 	return taken;
 }
 
-/* The bytes are there before the record that names them. What is said before either is what take_back_unnamed (memory.c) goes by. */
+/*
+ * Publishes the bytes, then the record that names them. The stores before serve take_back_unnamed
+ * (memory.c).
+ */
 static void move_heads(struct op_aux_writer *writer, struct op_mring_writer *data, size_t nr_bytes)
 {
 	struct op_mring_shared *shared = writer->aux->shared;
@@ -179,14 +188,14 @@ static int publish(struct op_aux_handle *handle, struct op_mring_writer *data, s
 		.aux_size = nr_bytes,
 		.flags = (writer->truncated ? PERF_AUX_FLAG_TRUNCATED : 0) | (writer->aux->overwrite ? PERF_AUX_FLAG_OVERWRITE : 0),
 	};
-	struct perf_event_header *place;
-	int err = op_mring_reserve(data, sizeof(record), &place);
+	struct perf_event_header *header;
+	int err = op_mring_reserve(data, sizeof(record), &header);
 
 	if (err < 0) {
 		leave_out(writer);
 		return err;
 	}
-	memcpy(place, &record, sizeof(record));
+	memcpy(header, &record, sizeof(record));
 	move_heads(writer, data, nr_bytes);
 	return 0;
 }
@@ -227,10 +236,13 @@ int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op
 
 	if (!claim(aux, OP_AUX_COPYING))
 		return -EBUSY;
-	/* U, pairs with T in move_heads: bytes up to head are seen whole. */
+	/* U, pairs with T in move_heads: the bytes up to head are seen whole. */
 	head = op_load_acquire(&aux->control->aux_head);
 	touched = op_load_relaxed(&aux->shared->aux_touched);
-	/* By differences, since positions run freely: from <= to <= head, and not further back than the area is large. */
+	/*
+	 * Compares differences, as positions never wrap: from <= to <= head, and at most one area
+	 * back.
+	 */
 	if (head - from <= aux->aux_bytes && head - to <= head - from && touched - from <= aux->aux_bytes)
 		result = copy_pages(aux, from, to, piece, arg);
 	release(aux);
@@ -239,6 +251,6 @@ int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op
 
 void op_aux_give_back(const struct op_aux *aux, uint64_t to)
 {
-	/* S, pairs with R in room: our reads are done before the space is given back. */
+	/* S, pairs with R in room: our loads are done before the space is returned. */
 	op_store_release(&aux->control->aux_tail, to);
 }

@@ -46,7 +46,7 @@ static int open_ring(int cpu, size_t data_bytes, size_t watermark_bytes, bool ba
 	return 0;
 }
 
-/* An anchor without a ring of its own: it has never anything to write, only a ring to be directed to. */
+/* An anchor without a ring of its own. It never writes; directing it waits for a grace period. */
 static int open_settler(int cpu, int anchor_fd, struct op_ring_pair *pair)
 {
 	int fd = open_anchor(cpu, 0, true);
@@ -140,7 +140,10 @@ int op_ring_pair_settle(struct op_ring_pair *pair)
 		return -EINVAL;
 	k_head = &op_ring_pair_read_ring(pair)->k_control->data_head;
 	head = op_load_relaxed(k_head);
-	/* Y, pairs with X in the kernel's perf_output_begin: a handler that had picked the read ring has ended before this returns. */
+	/*
+	 * Y, pairs with X in the kernel's perf_output_begin: a handler that had loaded the read
+	 * ring has ended before this returns.
+	 */
 	err = direct(pair->settler_fd, pair->anchor_fds[pair->write]);
 	pair->settles++;
 	pair->settle_wait_ns += op_now_ns() - begin_ns;

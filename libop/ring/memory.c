@@ -14,8 +14,11 @@
 #define FLAGS (SHARED_FLAGS | OP_MRING_OWN_WRITER)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* Where a record goes: [start, start + nr_bytes), with zeros in [gap_from, gap_to). `next` is the head behind it. */
-struct place {
+/*
+ * The position of a record: [start, start + nr_bytes), zeros in [gap_from, gap_to), and the head
+ * behind it.
+ */
+struct position {
 	uint64_t start;
 	uint64_t next;
 	uint64_t gap_from;
@@ -40,7 +43,7 @@ static size_t map_bytes(const struct op_mring *ring)
 	return ring->page_bytes + 2 * ring->data_bytes;
 }
 
-/* Control page and data, and the data once more behind it. */
+/* Maps the control page, the data, and the data again behind them. */
 static int map_ring(struct op_mring *ring)
 {
 	size_t first = ring->page_bytes + ring->data_bytes;
@@ -52,8 +55,8 @@ static int map_ring(struct op_mring *ring)
 		return err;
 	err = op_sys_mmap(map, first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ring->fd, 0, &again);
 	if (!err)
-		err = op_sys_mmap((uint8_t *)map + first, ring->data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ring->fd,
-				  (off_t)ring->page_bytes, &again);
+		err = op_sys_mmap((uint8_t *)map + first, ring->data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				  ring->fd, (off_t)ring->page_bytes, &again);
 	if (err < 0) {
 		op_sys_munmap(map, map_bytes(ring));
 		return err;
@@ -112,7 +115,10 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 	return 0;
 }
 
-/* The sizes that the control page names, when they are those of the memfd. Each word is looked at once. */
+/*
+ * Takes the sizes from the control page and checks them against the memfd. Reads each word only
+ * once.
+ */
 static int take_sizes(struct op_mring *ring)
 {
 	struct perf_event_mmap_page control;
@@ -143,7 +149,10 @@ static int take_sizes(struct op_mring *ring)
 	return 0;
 }
 
-/* An eventfd that does not wait: what is written to anything else goes elsewhere, and may hold the writer. */
+/*
+ * Requires a non-blocking eventfd: a write to anything else goes elsewhere and may block the
+ * writer.
+ */
 static int check_wake_fd(int fd)
 {
 	static const char eventfd[] = "anon_inode:[eventfd]"; /* proc_pid_fd(5) */
@@ -225,12 +234,12 @@ uint64_t op_mring_dropped(const struct op_mring *ring)
 	return op_load_relaxed(&ring->shared->dropped);
 }
 
-/* Who died may have left anything there. What the other party is at goes on. */
+/* A dead party may have left any state. The use by the other party goes on. */
 static void free_aux(const struct op_mring *ring, enum op_aux_state of_other)
 {
 	uint32_t state = op_load_relaxed(&ring->shared->aux_state);
 
-	/* N, pairs with M, in the place of the dead one. */
+	/* N, pairs with M, on behalf of the dead party. */
 	if (state != of_other)
 		op_unclaim(&ring->shared->aux_state, state);
 }
@@ -243,7 +252,10 @@ void op_mring_reader_died(const struct op_mring *ring)
 void op_mring_writer_died(const struct op_mring *ring)
 {
 	free_aux(ring, OP_AUX_COPYING);
-	/* L, pairs with K in op_aux_writer_open and op_mring_writer_open: what is said in the place of the dead writer is stored before. */
+	/*
+	 * L, pairs with K in op_aux_writer_open and op_mring_writer_open: our stores for the dead
+	 * writer are done before.
+	 */
 	op_store_release(&ring->shared->aux_owner, 0);
 	op_store_release(&ring->shared->owner, 0);
 }
@@ -267,7 +279,10 @@ void op_mring_destroy(struct op_mring *ring)
 	*ring = (struct op_mring){ 0 };
 }
 
-/* What LOST records have told of `dropped`, also when the writer died between two of its stores (tell_loss). */
+/*
+ * The dropped records that LOST records report, also when a writer died between two stores of
+ * report_loss.
+ */
 static uint64_t told_so_far(const struct op_mring_writer *writer)
 {
 	bool reached = (int64_t)(writer->head - op_load_relaxed(&writer->shared->told_at)) >= 0;
@@ -276,16 +291,17 @@ static uint64_t told_so_far(const struct op_mring_writer *writer)
 }
 
 /*
- * aux_head moves (T) before data_head reaches the record that names the bytes (B). Of a writer that died in between nothing may be seen
- * but that something is missing. The next writer looks before it commits anything, since then data_head has passed that record's place.
- * The order of these stores is for the next death.
+ * aux_head moves (T) before data_head reaches the record that names the bytes (B). When a writer
+ * died in between, its bytes are taken back, and only the gap is reported. The next writer does
+ * this before it commits anything: afterwards data_head has passed the position of that record. The
+ * order of these stores serves a writer that dies here.
  */
 static void take_back_unnamed(const struct op_mring_writer *writer)
 {
 	struct op_mring_shared *shared = writer->shared;
-	int64_t way = (int64_t)(writer->head - op_load_relaxed(&shared->aux_at));
+	int64_t distance = (int64_t)(writer->head - op_load_relaxed(&shared->aux_at));
 
-	if (writer->flags & OP_MRING_OVERWRITE ? way <= 0 : way >= 0)
+	if (writer->flags & OP_MRING_OVERWRITE ? distance <= 0 : distance >= 0)
 		return;
 	op_store_relaxed(&writer->control->aux_head, op_load_relaxed(&shared->aux_before));
 	op_store_relaxed(&shared->aux_left_out, 1);
@@ -308,7 +324,7 @@ int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *re
 	};
 	uint64_t told;
 
-	/* K, pairs with L: the writer before has stored everything. */
+	/* K, pairs with L: the previous writer has stored everything. */
 	if (!op_claim(&ring->shared->owner, 1))
 		return -EBUSY;
 	writer.head = op_load_relaxed(&ring->control->data_head) & ~(uint64_t)7;
@@ -332,10 +348,15 @@ void op_mring_writer_close(struct op_mring_writer *writer)
 	op_store_release(&writer->shared->owner, 0);
 }
 
-/* A position that is not between the last one and the head is a lie: nothing is given back by it. */
-static void look_at_tail(struct op_mring_writer *writer)
+/*
+ * Loads data_tail. A position that is not between the last one and the head is invalid and ignored.
+ */
+static void load_tail(struct op_mring_writer *writer)
 {
-	/* A, pairs with D in op_ring_end: the reader has loaded what we overwrite from now on. */
+	/*
+	 * A, pairs with D in op_ring_end: the reader has loaded the bytes that we overwrite from
+	 * now on.
+	 */
 	uint64_t tail = op_load_acquire(&writer->control->data_tail);
 
 	if (tail - writer->tail > writer->head - writer->tail)
@@ -344,41 +365,42 @@ static void look_at_tail(struct op_mring_writer *writer)
 		writer->tail = tail;
 }
 
-static struct place place_up(const struct op_mring_writer *writer, uint64_t head, size_t nr_bytes, bool in_page)
+static struct position position_up(const struct op_mring_writer *writer, uint64_t head, size_t nr_bytes, bool in_page)
 {
 	uint64_t page_end = (head | (writer->page_bytes - 1)) + 1;
 	uint64_t start = in_page && page_end - head < nr_bytes ? page_end : head;
 
-	return (struct place){ .start = start, .next = start + nr_bytes, .gap_from = head, .gap_to = start };
+	return (struct position){ .start = start, .next = start + nr_bytes, .gap_from = head, .gap_to = start };
 }
 
-static struct place place_down(const struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
+static struct position position_down(const struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
 {
 	uint64_t page_start = (writer->head - 1) & ~(uint64_t)(writer->page_bytes - 1);
 	uint64_t end = in_page && writer->head - page_start < nr_bytes ? page_start : writer->head;
 
-	return (struct place){ .start = end - nr_bytes, .next = end - nr_bytes, .gap_from = end, .gap_to = writer->head };
+	return (struct position){ .start = end - nr_bytes, .next = end - nr_bytes, .gap_from = end, .gap_to = writer->head };
 }
 
-static void use_place(struct op_mring_writer *writer, const struct place *place, size_t nr_bytes)
+static void take_position(struct op_mring_writer *writer, const struct position *position, size_t nr_bytes)
 {
-	memset(writer->data + (place->gap_from & writer->mask), 0, place->gap_to - place->gap_from);
-	writer->record = (void *)(writer->data + (place->start & writer->mask));
+	memset(writer->data + (position->gap_from & writer->mask), 0, position->gap_to - position->gap_from);
+	writer->record = (void *)(writer->data + (position->start & writer->mask));
 	writer->nr_bytes = (uint32_t)nr_bytes;
-	writer->next = place->next;
+	writer->next = position->next;
 }
 
 /*
- * The number is told with the commit of the record, and a writer that dies before or after it leaves that to be seen: until
- * data_head reaches told_at, told_before counts. At no step is there a third value.
+ * The commit of the LOST record and the number that it reports become valid in one step, also when
+ * the writer dies in between: until data_head reaches told_at, told_before is valid. No step shows
+ * a third value.
  */
-static void tell_loss(struct op_mring_writer *writer, const struct place *place)
+static void report_loss(struct op_mring_writer *writer, const struct position *position)
 {
 	struct op_mring_shared *shared = writer->shared;
 	uint64_t told = told_so_far(writer);
 	struct lost_record *lost;
 
-	use_place(writer, place, sizeof(*lost));
+	take_position(writer, position, sizeof(*lost));
 	lost = (void *)writer->record;
 	*lost = (struct lost_record){ .header.type = PERF_RECORD_LOST, .nr = writer->pending };
 	op_store_relaxed(&shared->told_before, told);
@@ -392,7 +414,10 @@ static void tell_loss(struct op_mring_writer *writer, const struct place *place)
 	writer->pending = 0;
 }
 
-/* -EMSGSIZE for what an empty ring would refuse, wherever its head stands and with a LOST record in front. */
+/*
+ * -EMSGSIZE for a record that even an empty ring refuses, at any head and with a LOST record before
+ * it.
+ */
 static int check_size(const struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
 {
 	size_t most = writer->flags & OP_MRING_OVERWRITE ? 0 : OP_MRING_LOST_BYTES;
@@ -408,18 +433,19 @@ static int check_size(const struct op_mring_writer *writer, size_t nr_bytes, boo
 
 static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
-	struct place place = place_down(writer, nr_bytes, in_page);
+	struct position position = position_down(writer, nr_bytes, in_page);
 	uint64_t touched = writer->head - op_load_relaxed(&writer->shared->floor);
 
 	/*
-	 * Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is
-	 * enough. A reservation that was given up may have touched more than this one.
+	 * Stored before the bytes are touched. The reader looks when the writer stands still or is
+	 * dead, so the order of the compiler is enough. A cancelled reservation may have touched
+	 * more.
 	 */
-	if (touched < writer->head - place.start || touched > writer->data_bytes)
-		op_store_relaxed(&writer->shared->floor, place.start);
+	if (touched < writer->head - position.start || touched > writer->data_bytes)
+		op_store_relaxed(&writer->shared->floor, position.start);
 	op_compiler_fence();
-	use_place(writer, &place, nr_bytes);
-	writer->limit = place.next;
+	take_position(writer, &position, nr_bytes);
+	writer->limit = position.next;
 	*ret_record = writer->record;
 	return 0;
 }
@@ -431,54 +457,58 @@ void op_mring_wake_now(struct op_mring_writer *writer)
 	int flags;
 
 	writer->wake_due = false;
-	/* The other process may have made it one that waits, and filled it: then it does not want to be woken. */
+	/* Another process may have cleared O_NONBLOCK and filled it: then it is not to be woken. */
 	flags = op_sys_fcntl(writer->wake_fd, F_GETFL, 0);
 	if (flags < 0 || !(flags & O_NONBLOCK))
 		return;
 	nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
-	(void)nr; /* -EAGAIN: it is readable and will stay so */
+	(void)nr; /* -EAGAIN: it is readable already */
 }
 
-static void ring_bell(struct op_mring_writer *writer)
+static void wake_reader(struct op_mring_writer *writer)
 {
 	writer->wake_due = true;
 	if (!writer->wakes_later)
 		op_mring_wake_now(writer);
 }
 
-/* Counts a record that found no room, and wakes the reader once for as long as it gives nothing back. */
+/* Counts a record that found no room. Wakes the reader once until it returns space. */
 int op_mring_drop(struct op_mring_writer *writer)
 {
 	op_store_relaxed(&writer->shared->dropped, op_load_relaxed(&writer->shared->dropped) + 1);
 	writer->pending++;
 	writer->limit = writer->head;
 	if (op_load_relaxed(&writer->shared->wake) && writer->told_full_at != writer->tail + 1) {
-		ring_bell(writer);
+		wake_reader(writer);
 		writer->told_full_at = writer->tail + 1;
 	}
 	return -ENOSPC;
 }
 
-/* Where the record goes, and the LOST record before it when one is due; false when that is more than the reader has left. */
-static bool find_place(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct place *ret_lost, struct place *ret_place)
+/*
+ * Finds room for the record, and for a pending LOST record before it. False: the unread records
+ * leave too little.
+ */
+static bool find_position(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct position *ret_lost,
+			  struct position *ret_position)
 {
-	look_at_tail(writer);
-	*ret_lost = place_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
-	*ret_place = place_up(writer, ret_lost->next, nr_bytes, in_page);
-	return ret_place->next - writer->tail <= writer->data_bytes;
+	load_tail(writer);
+	*ret_lost = position_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
+	*ret_position = position_up(writer, ret_lost->next, nr_bytes, in_page);
+	return ret_position->next - writer->tail <= writer->data_bytes;
 }
 
 bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
 {
-	struct place lost, place;
+	struct position lost, position;
 
 	if (check_size(writer, nr_bytes, in_page) < 0)
 		return false;
 	if (writer->flags & OP_MRING_OVERWRITE)
 		return true;
-	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
+	if (!find_position(writer, nr_bytes, in_page, &lost, &position))
 		return false;
-	/* With a LOST record to write the way through op_mring_reserve_slow stays the only one. */
+	/* A pending LOST record has to go through op_mring_reserve_slow. */
 	if (!writer->pending)
 		writer->limit = writer->tail + writer->data_bytes;
 	return true;
@@ -486,24 +516,24 @@ bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, boo
 
 int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
-	struct place lost, place;
+	struct position lost, position;
 	int err = check_size(writer, nr_bytes, in_page);
 
 	if (err < 0)
 		return err;
 	if (writer->flags & OP_MRING_OVERWRITE)
 		return reserve_down(writer, nr_bytes, in_page, ret_record);
-	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
+	if (!find_position(writer, nr_bytes, in_page, &lost, &position))
 		return op_mring_drop(writer);
 	if (writer->pending)
-		tell_loss(writer, &lost);
-	use_place(writer, &place, nr_bytes);
+		report_loss(writer, &lost);
+	take_position(writer, &position, nr_bytes);
 	writer->limit = writer->tail + writer->data_bytes;
 	*ret_record = writer->record;
 	return 0;
 }
 
-/* The credit is used up, or the reader has chosen anew. */
+/* The credit is used up, or the reader has changed `wake`. */
 void op_mring_wake(struct op_mring_writer *writer)
 {
 	uint64_t wake = op_load_relaxed(&writer->shared->wake);
@@ -514,6 +544,6 @@ void op_mring_wake(struct op_mring_writer *writer)
 	}
 	if (writer->credit > 0)
 		return;
-	ring_bell(writer);
+	wake_reader(writer);
 	writer->credit = wake ? (int64_t)(wake >> 1) : INT64_MAX;
 }

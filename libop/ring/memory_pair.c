@@ -9,9 +9,10 @@
 #include "libop/ring/process_token.h"
 #include "libop/base/sys.h"
 
-#define LOOKS_BEFORE_BARRIER 64 /* the time of a few records: a writer that is busy has then said the new turn */
+/* the time of a few records: by then a busy writer has stored the new turn */
+#define LOOKS_BEFORE_BARRIER 64
 
-/* The second ring wakes by the first one's descriptor. */
+/* Both rings use the wake_fd of the first. */
 static int share_wake_fd(struct op_mring_pair *pair)
 {
 	int fd = op_sys_fcntl(pair->rings[0].wake_fd, F_DUPFD_CLOEXEC, 0);
@@ -78,7 +79,7 @@ uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair)
 	return op_mring_dropped(&pair->rings[0]) + op_mring_dropped(&pair->rings[1]);
 }
 
-/* `promised`: one look at the word, which the other party may change. */
+/* `promised` is one load of the word, because the other party may change it. */
 static bool is_promised_here(uint64_t promised)
 {
 	return promised && promised == op_process_token();
@@ -97,13 +98,19 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 		op_mring_writer_close(&writer.writers[0]);
 		return err;
 	}
-	/* No order: a guess, as in op_mring_pair_enter_slow. K has made sure that it is not older than what the last writer said. */
+	/*
+	 * No order: a guess, as in op_mring_pair_enter_slow. By K it is not older than what the
+	 * last writer stored.
+	 */
 	writer.turn = op_load_relaxed(&writer.shared->turn);
 	writer.index = writer.turn & 1;
 	writer.writers[0].wakes_later = writer.writers[1].wakes_later = true;
-	/* No order: who sees it late fences. */
+	/* No order: a writer that sees it late fences. */
 	writer.fence = !is_promised_here(op_load_relaxed(&writer.shared->barrier));
-	/* What a ring lost may have been told in the other one: only the sum of the two is a number of records. */
+	/*
+	 * Losses of one ring may be reported in the other one: only the sum of both is the number
+	 * of records.
+	 */
 	writer.writers[writer.index].pending += writer.writers[!writer.index].pending;
 	writer.writers[!writer.index].pending = 0;
 	*ret_writer = writer;
@@ -118,13 +125,16 @@ void op_mring_pair_writer_close(struct op_mring_pair_writer *writer)
 
 void op_mring_pair_writer_died(const struct op_mring_pair *pair)
 {
-	/* In the place of I: its thread is gone, and so is what it had not committed. */
+	/* In place of I: the thread is gone, and so are its uncommitted bytes. */
 	op_store_release(&pair->rings[0].shared->inside, 0);
 	op_mring_writer_died(&pair->rings[1]);
 	op_mring_writer_died(&pair->rings[0]);
 }
 
-/* The losses that were not told go along (the LOST record stands before the next success, wherever that is), and so does what counts until a wake-up. */
+/*
+ * Takes the unreported losses along, because the LOST record precedes the next success in either
+ * ring, and the credit until the next wake-up.
+ */
 static void change_ring(struct op_mring_pair_writer *writer, unsigned int index)
 {
 	struct op_mring_writer *from = &writer->writers[writer->index];
@@ -146,18 +156,18 @@ struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *wr
 	uint64_t turn;
 
 	do {
-		/* No order: a guess, F decides. The other party may have written anything. */
+		/* No order: a guess, F decides. The other party may have stored anything. */
 		turn = op_load_relaxed(&writer->shared->turn);
 		change_ring(writer, turn & 1);
 		writer->turn = turn;
-		/* Each turn of this loop is a swap, and there is none before the reader has waited for us. */
+		/* Each iteration needs a swap, and the next swap waits for us. */
 	} while (op_mring_pair_announce(writer) != turn);
 	return &writer->writers[writer->index];
 }
 
 /*
- * A promise is kept by the readers after it: its writer may still be there. Only GLOBAL reaches a writer of another process, since
- * GLOBAL_EXPEDITED passes over CPUs that it should not (doc/ring.md).
+ * Later readers keep a promise, because its writer may still exist. Only GLOBAL reaches a writer of
+ * another process: GLOBAL_EXPEDITED skips CPUs that it must not skip (doc/ring.md).
  */
 static int choose_barrier(const struct op_mring *ring)
 {
@@ -206,15 +216,18 @@ void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)
 	op_ring_unmap(&reader->rings[0]);
 }
 
-enum whereabouts { WRITER_LEFT, WRITER_INSIDE, WRITER_RESTS };
+enum writer_state { WRITER_LEFT, WRITER_INSIDE, WRITER_RESTS };
 
-/* Of the writer and the frozen ring. One that rests has not said the new turn, and may be about to say the old one. */
-static enum whereabouts look_for_writer(const struct op_mring_swap *swap, unsigned int nr_looks)
+/*
+ * The state of the writer in the frozen ring. A resting one has not stored the new turn, and may be
+ * about to store the old one.
+ */
+static enum writer_state look_for_writer(const struct op_mring_swap *swap, unsigned int nr_looks)
 {
 	while (nr_looks--) {
 		/*
-		 * H, pairs with E: a writer that G came too late for is seen inside. Pairs with I, and with E of the new turn: one
-		 * that has left has committed.
+		 * H, pairs with E: a writer that did not see G is seen inside. Pairs also with I,
+		 * and with E of the new turn: a writer that has left has committed.
 		 */
 		uint64_t inside = op_load_fence(&swap->shared->inside);
 
@@ -228,10 +241,10 @@ static enum whereabouts look_for_writer(const struct op_mring_swap *swap, unsign
 
 static bool is_quiet(struct op_mring_swap *swap)
 {
-	enum whereabouts writer = look_for_writer(swap, swap->due ? LOOKS_BEFORE_BARRIER : 1);
+	enum writer_state writer = look_for_writer(swap, swap->due ? LOOKS_BEFORE_BARRIER : 1);
 
 	if (writer == WRITER_RESTS && swap->due) {
-		/* All threads of the process pass a full fence between the beginning and the end of this call. */
+		/* All threads of the process pass a full fence during this call. */
 		if (op_sys_membarrier(swap->barrier) < 0)
 			return false;
 		swap->due = false;
@@ -247,7 +260,7 @@ static bool is_quiet(struct op_mring_swap *swap)
 
 static bool is_frozen(struct op_mring_swap *swap)
 {
-	/* Once is enough: a writer that goes in later sees G and turns round. */
+	/* Once is enough: a writer that enters later sees G and takes the other ring. */
 	if (!swap->quiet)
 		swap->quiet = is_quiet(swap);
 	return swap->quiet;
@@ -256,8 +269,8 @@ static bool is_frozen(struct op_mring_swap *swap)
 static void move_turn(struct op_mring_swap *swap)
 {
 	/*
-	 * G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is
-	 * stored before.
+	 * G, pairs with F in op_mring_pair_announce: the new turn is seen before H loads. The
+	 * returned space (D) is stored before.
 	 */
 	op_store_fence(&swap->shared->turn, ++swap->turn);
 	swap->quiet = false;
@@ -276,7 +289,10 @@ static bool has_baton(struct op_mring_pair_reader *reader)
 {
 	if (!reader->lent)
 		return true;
-	/* W, pairs with V in op_mring_pair_swapper_close: what the swapper did, and what it saw of the writer, is seen. */
+	/*
+	 * W, pairs with V in op_mring_pair_swapper_close: the swap, and what H saw of the writer,
+	 * is seen.
+	 */
 	if (op_load_acquire(&reader->baton.holder) != OP_MRING_HELD_BY_READER)
 		return false;
 	take_back(reader);
@@ -300,7 +316,7 @@ uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader)
 	return ring->flags & OP_RING_BACKWARD ? ring->known - head : head - ring->tail;
 }
 
-/* 0, or why there must not be a swap now. */
+/* 0, or the error when a swap is not possible now. */
 static int look_for_swap(struct op_mring_pair_reader *reader)
 {
 	const struct op_ring *ring = op_mring_pair_read_ring(reader);
@@ -328,7 +344,10 @@ int op_mring_pair_lend(struct op_mring_pair_reader *reader)
 	if (err < 0)
 		return err;
 	reader->lent = true;
-	/* J, pairs with O in op_mring_pair_swapper_open: the records were loaded, and what the reader knows of the swap is stored, before. */
+	/*
+	 * J, pairs with O in op_mring_pair_swapper_open: the records are loaded and the state of
+	 * the swap is stored before.
+	 */
 	op_store_release(&reader->baton.holder, OP_MRING_HELD_BY_NOBODY);
 	return 0;
 }
@@ -337,7 +356,7 @@ int op_mring_pair_recall(struct op_mring_pair_reader *reader)
 {
 	if (has_baton(reader))
 		return 0;
-	/* O, pairs with J of the same thread: nobody was in between. */
+	/* O, pairs with J of the same thread: no swapper was in between. */
 	if (!op_claim(&reader->baton.holder, OP_MRING_HELD_BY_READER))
 		return -EAGAIN;
 	take_back(reader);
@@ -346,10 +365,16 @@ int op_mring_pair_recall(struct op_mring_pair_reader *reader)
 
 int op_mring_pair_swapper_open(struct op_mring_baton *baton, struct op_mring_pair_swapper *ret_swapper)
 {
-	/* No order: a hint, so that looking at many batons that are not lent leaves their cache lines where they are. */
+	/*
+	 * No order: a hint. Checking many batons that are not lent leaves their cache lines where
+	 * they are.
+	 */
 	if (op_load_relaxed(&baton->holder) != OP_MRING_HELD_BY_NOBODY)
 		return -EAGAIN;
-	/* O, pairs with J in op_mring_pair_lend: what the reader stored is seen, and nothing of the swap is done before it has read. */
+	/*
+	 * O, pairs with J in op_mring_pair_lend: the stores of the reader are seen, and the swap
+	 * begins after its loads.
+	 */
 	if (!op_claim(&baton->holder, OP_MRING_HELD_BY_SWAPPER))
 		return -EAGAIN;
 	*ret_swapper = (struct op_mring_pair_swapper){ .baton = baton };
@@ -366,7 +391,7 @@ int op_mring_pair_swapper_swap(struct op_mring_pair_swapper *swapper)
 
 void op_mring_pair_swapper_close(struct op_mring_pair_swapper *swapper)
 {
-	/* V, pairs with W in has_baton: the swap, and what H saw, comes before. */
+	/* V, pairs with W in has_baton: the swap, and what H saw, are done before. */
 	op_store_release(&swapper->baton->holder, OP_MRING_HELD_BY_READER);
 	*swapper = (struct op_mring_pair_swapper){ .baton = NULL };
 }

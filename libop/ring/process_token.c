@@ -10,7 +10,7 @@
 #include "libop/base/sys.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint64_t *token; /* in a page that a child finds empty */
+static uint64_t *token; /* in a page that is zero in a child */
 
 static void make_page(void)
 {
@@ -37,6 +37,6 @@ uint64_t op_process_token(void)
 			return 0;
 		op_claim_u64(token, fresh | 1);
 	}
-	/* No order: the number is all there is. */
+	/* No order: there is no data besides the number. */
 	return op_load_relaxed(token);
 }

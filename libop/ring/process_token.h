@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Whether two parties that share memory are threads of one process. Process numbers do not tell: they are counted in each namespace for
- * itself, and given again.
+ * Tells whether two parties that share memory are threads of one process. Process ids do not: each
+ * pid namespace has its own, and they are reused.
  */
 #ifndef OP_PROCESS_TOKEN_H
 #define OP_PROCESS_TOKEN_H
@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /*
- * A number of the address space that the caller runs in: the same for all its threads, another one (at random) for every other process,
- * for a child of fork(2) too, and after execve(2). 0: the kernel has no MADV_WIPEONFORK or no random numbers yet. Any thread.
+ * A random number of the caller's address space: the same for all its threads, and another one in
+ * every other process, in a child of fork(2) and after execve(2). 0: the kernel has no
+ * MADV_WIPEONFORK, or no random numbers yet. Any thread.
  */
 uint64_t op_process_token(void);
 

@@ -43,12 +43,12 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 
 int op_ring_map_backward(int fd, size_t data_bytes, struct op_ring *ret_ring)
 {
-	/* That the mapping is not writable is what tells the kernel to overwrite. */
+	/* A read-only mapping tells the kernel to overwrite. */
 	return map_ring(fd, data_bytes, PROT_READ, OP_RING_BACKWARD, ret_ring);
 }
 
-/* A head that makes no sense is passed over; the records behind it are aligned all the same. */
-static void pass_over(struct op_ring *ring)
+/* Skips to the head after an impossible length or head. Later records are aligned all the same. */
+static void skip_to_head(struct op_ring *ring)
 {
 	ring->head &= ~(uint64_t)7;
 	ring->tail = ring->head;
@@ -57,7 +57,9 @@ static void pass_over(struct op_ring *ring)
 
 static uint64_t begin_backward(struct op_ring *ring)
 {
-	/* C, pairs with B, as below. The floor needs no order: the writer stands still. */
+	/*
+	 * C, pairs with B, as in op_ring_begin. The floor needs no order: the writer stands still.
+	 */
 	uint64_t start = op_load_acquire(&ring->k_control->data_head) & ~(uint64_t)7;
 	uint64_t torn = ring->floor ? start - op_load_relaxed(ring->floor) : 0;
 	uint64_t whole;
@@ -77,14 +79,17 @@ uint64_t op_ring_begin(struct op_ring *ring)
 {
 	if (ring->flags & OP_RING_BACKWARD)
 		return begin_backward(ring);
-	/* C, pairs with B in the kernel's perf_output_put_handle: records up to head are seen whole. */
+	/*
+	 * C, pairs with B in the kernel's perf_output_put_handle: records up to head are seen
+	 * whole.
+	 */
 	ring->head = op_load_acquire(&ring->k_control->data_head);
 	if (ring->head - ring->tail > ring->data_bytes)
-		pass_over(ring);
+		skip_to_head(ring);
 	return ring->head - ring->tail;
 }
 
-/* Copies `nr_bytes` that start at position `from` and may go over the end of the data. */
+/* Copies nr_bytes from position `from`; they may wrap around the end of the data. */
 static void copy_out(const struct op_ring *ring, uint64_t from, void *to, size_t nr_bytes)
 {
 	size_t offset = from & (ring->data_bytes - 1);
@@ -109,13 +114,13 @@ static void skip_gap(struct op_ring *ring)
 	}
 }
 
-/* The header at the tail, behind gaps. False when there is nothing. */
+/* The header at the tail, after skipping gaps. False: there is none. */
 static bool peek(struct op_ring *ring, struct perf_event_header *ret_header)
 {
 	while (ring->head - ring->tail >= sizeof(*ret_header)) {
 		uint64_t tail = ring->tail;
 
-		/* Positions are multiples of 8 and so is a header: it does not go over the end. */
+		/* Positions and the size of a header are multiples of 8: a header does not wrap. */
 		memcpy(ret_header, ring->k_data + (tail & (ring->data_bytes - 1)), sizeof(*ret_header));
 		if (ret_header->size || !(ring->flags & OP_RING_GAPS))
 			return true;
@@ -126,7 +131,7 @@ static bool peek(struct op_ring *ring, struct perf_event_header *ret_header)
 	return false;
 }
 
-/* The record at the tail in one piece. */
+/* The record at the tail, contiguous. */
 static const void *in_one_piece(struct op_ring *ring, const struct perf_event_header *header)
 {
 	size_t offset = ring->tail & (ring->data_bytes - 1);
@@ -147,7 +152,7 @@ const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 		return NULL;
 	if (!peek(ring, &header)) {
 		if (ring->head != ring->tail)
-			pass_over(ring);
+			skip_to_head(ring);
 		return NULL;
 	}
 	if ((ring->flags & OP_RING_BACKWARD) && header.size > ring->head - ring->tail) {
@@ -155,7 +160,7 @@ const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 		return NULL;
 	}
 	if (header.size < sizeof(header) || header.size > ring->head - ring->tail || header.size % 8) {
-		pass_over(ring);
+		skip_to_head(ring);
 		return NULL;
 	}
 	record = in_one_piece(ring, &header);
@@ -171,18 +176,24 @@ void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *reco
 void op_ring_end(struct op_ring *ring)
 {
 	if (ring->flags & OP_RING_BACKWARD) {
-		/* No order: what it shows is true, what it does not show is no promise. */
+		/*
+		 * No order: a head that moved proves a late writer, one that did not proves
+		 * nothing.
+		 */
 		ring->late += op_load_relaxed(&ring->k_control->data_head) != ring->start;
 		ring->known = ring->start;
 		return;
 	}
-	/* D, pairs with A in the kernel's perf_output_begin: our reads are done before the space is given back. */
+	/*
+	 * D, pairs with A in the kernel's perf_output_begin: our loads are done before the space is
+	 * returned.
+	 */
 	op_store_release(&ring->k_control->data_tail, ring->tail);
 }
 
 bool op_ring_pending(const struct op_ring *ring)
 {
-	/* No order needed: only a hint, the reader looks again with C before it reads. */
+	/* No order: a hint. The reader loads the head again with C before it reads. */
 	uint64_t head = op_load_relaxed(&ring->k_control->data_head);
 
 	return head != (ring->flags & OP_RING_BACKWARD ? ring->known : ring->tail);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The reader of one ring: a control page (struct perf_event_mmap_page) and 2^n data pages that another party writes,
- * here the kernel's interrupt handler. Source: perf_event_open(2), "MMAP layout"; doc/ring.md.
+ * The reader of one ring: a control page (struct perf_event_mmap_page) and 2^n data pages, written
+ * by another party, here the interrupt handler of the kernel. Source: perf_event_open(2), "MMAP
+ * layout"; doc/ring.md.
  *
  *   kernel (writer)                     sync thread (reader)
  *   load data_tail                      load data_head
@@ -10,10 +11,17 @@
  *     (B) release                         (D) release
  *   store data_head                     store data_tail
  *
- * A pairs with D: the writer overwrites only what the reader has finished with. B pairs with C: the reader that sees the head
- * sees the records before it.
+ * A pairs with D: the writer overwrites only records that the reader has finished. B pairs with C:
+ * a reader that sees the head sees the records before it.
  *
- * A ring has one reader thread. No call here blocks. Lengths that the writer gives are checked before they are used.
+ * A ring has one reader thread. No call blocks. Lengths of the writer are checked before use.
+ *
+ *   call                                         reading thread   beside the writer
+ *   op_ring_begin, _next, _put_back, _end               x                 x
+ *   op_ring_pending, op_ring_overwritten                x                 x
+ *   op_ring_map, _map_backward, _unmap                  x
+ *
+ * With OP_RING_BACKWARD the writer must stand still from op_ring_begin to op_ring_end.
  */
 #ifndef OP_RING_H
 #define OP_RING_H
@@ -26,9 +34,12 @@
 #define OP_RECORD_BYTES_MAX 65536 /* header.size is 16 bits wide */
 
 enum op_ring_flags {
-	OP_RING_GAPS = 1,     /* zero words where a header belongs are skipped, up to the end of their page */
-	OP_RING_COPY = 2,     /* the writer is not trusted: records are given as copies that it cannot change behind the check */
-	OP_RING_BACKWARD = 4, /* overwrite mode: the writer goes down and never waits, the reader reads when it has stopped */
+	/* skip zero words in place of a header, up to the end of their page */
+	OP_RING_GAPS = 1,
+	/* the writer is not trusted: return copies, which it cannot change after the check */
+	OP_RING_COPY = 2,
+	/* overwrite mode: the writer writes downwards and never waits; read when it stands still */
+	OP_RING_BACKWARD = 4,
 };
 
 struct op_ring {
@@ -36,44 +47,54 @@ struct op_ring {
 	uint8_t *k_data;
 	size_t data_bytes; /* power of two */
 	size_t map_bytes;
-	uint64_t head;	   /* what op_ring_begin saw */
-	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
-	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
-	uint8_t *bounce;   /* OP_RECORD_BYTES_MAX, aligned to 8: a record that wraps is put together here, and a copy lies here */
-	unsigned int flags; /* enum op_ring_flags; of a ring of the kernel: 0 from op_ring_map, BACKWARD from op_ring_map_backward */
-	const uint64_t *floor; /* OP_RING_BACKWARD: the lowest byte that the writer has touched; NULL: data_head */
-	uint64_t start;	   /* OP_RING_BACKWARD: the head that op_ring_begin saw */
-	uint64_t known;	   /* OP_RING_BACKWARD: the head of the snapshot before; what lies behind it has been given */
-	uint64_t late;	   /* OP_RING_BACKWARD: times that data_head had moved by op_ring_end: the writer did not stand still */
+	uint64_t head;	   /* as op_ring_begin saw it */
+	uint64_t tail;	   /* next byte to read; the writer sees it after op_ring_end */
+	/* times that a length was impossible and the reader skipped to the head */
+	uint64_t damaged;
+	/* OP_RECORD_BYTES_MAX, aligned to 8: for records that wrap, and for copies */
+	uint8_t *bounce;
+	unsigned int flags; /* enum op_ring_flags */
+	/* The rest is for OP_RING_BACKWARD. */
+	const uint64_t *floor; /* the lowest byte that the writer has touched; NULL: data_head */
+	uint64_t start;	   /* the head that op_ring_begin saw */
+	/* the head of the previous snapshot; the records behind it were returned then */
+	uint64_t known;
+	/* times that data_head had moved by op_ring_end: the writer did not stand still */
+	uint64_t late;
 };
 
 /*
- * Maps the ring of a perf event for reading with feedback: nothing unread is overwritten. `data_bytes` is a power of two of
- * at least a page. 0 or -errno (-EINVAL: not such a size; -EPERM: beyond kernel.perf_event_mlock_kb and no CAP_IPC_LOCK).
+ * Maps the ring of a perf event so that nothing unread is overwritten. data_bytes is a power of two
+ * of at least a page. 0 or -errno; -EINVAL: another size; -EPERM: beyond kernel.perf_event_mlock_kb
+ * and without CAP_IPC_LOCK.
  */
 int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The same in overwrite mode: mapped for reading only, so the kernel waits for nobody, and written downwards when the event and all
- * that are directed to it have attr.write_backward.
+ * The same in overwrite mode. The mapping is read-only, so the kernel never waits for the reader.
+ * It writes downwards when the event, and all events directed to it, have attr.write_backward.
  */
 int op_ring_map_backward(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Takes notice of what has been written by now. Bytes that op_ring_next will give.
- * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end.
- * op_ring_next then goes from the newest record to the oldest and ends at the first one that is not whole. The writer has to
- * stand still until op_ring_end.
+ * Takes the position of the writer. Returns the bytes that op_ring_next will pass. With
+ * OP_RING_BACKWARD: the bytes that are still in the ring and were not returned by an earlier pass.
+ * op_ring_next then goes from the newest record to the oldest and ends at the first one that is not
+ * whole. The writer must stand still until op_ring_end.
  */
 uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 
-/* What the inline function below leaves to it: records that wrap, gaps, copies, backward rings, and lengths that make no sense. */
+/*
+ * The rare cases of op_ring_next: wrapped records, gaps, copies, backward rings, impossible
+ * lengths.
+ */
 const struct perf_event_header *op_ring_next_slow(struct op_ring *ring) OP_NONNULL;
 
 /*
- * Fetches the lines that the reader comes to next but some: those that another CPU has just written are far away, and the hardware begins
- * to fetch them too late (doc/ring.md, "Large records and a linked queue"). Never beyond the head: those lines are the writer's.
- * As many as the record had that was just passed, up to OP_RING_FETCH_MOST.
+ * Prefetches cache lines some distance ahead of the reader: lines that another CPU has just written
+ * are slow to fetch, and the hardware starts too late (doc/ring.md, "Large records and a linked
+ * queue"). Fetches as many bytes as the record had that was just passed, up to OP_RING_FETCH_MOST,
+ * and nothing beyond the head: those lines belong to the writer.
  */
 #define OP_RING_FETCH_AHEAD 2048u
 #define OP_RING_FETCH_MOST  512u
@@ -88,9 +109,10 @@ static inline void op_ring_fetch(const struct op_ring *ring, size_t nr_bytes)
 }
 
 /*
- * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid
- * until the next op_ring_next or op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was
- * written. A ring whose lengths make no sense is passed over to its head, and `damaged` counts it.
+ * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8;
+ * NULL when there is none. Valid until the next op_ring_next or op_ring_end of the same ring.
+ * header.size is at least sizeof(header) and within the written bytes. After an impossible length
+ * the reader skips to the head and counts it in `damaged`.
  */
 static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 {
@@ -101,7 +123,10 @@ static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 
 	if (op_unlikely(available < sizeof(*record) || offset % 8 || ring->flags & (OP_RING_COPY | OP_RING_BACKWARD)))
 		return op_ring_next_slow(ring);
-	/* No order: C in op_ring_begin has it. One load, so that the length that is checked is the one that is used. */
+	/*
+	 * No order: C in op_ring_begin has it. One load, so that the checked length is the used
+	 * one.
+	 */
 	nr_bytes = op_load_relaxed(&record->size);
 	if (op_unlikely(nr_bytes < sizeof(*record) || nr_bytes % 8 || nr_bytes > available || nr_bytes > ring->data_bytes - offset))
 		return op_ring_next_slow(ring);
@@ -110,22 +135,23 @@ static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 	return record;
 }
 
-/* Takes back the last op_ring_next: it will give the same record again. */
+/* Undoes the last op_ring_next: the next call returns the same record again. */
 void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record) OP_NONNULL;
 
 /*
- * Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one
- * did.
+ * Returns the space that op_ring_next has passed to the writer. With OP_RING_BACKWARD it ends the
+ * snapshot: the next one goes back to where this one began.
  */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
-/* True when something has been written that op_ring_next has not given yet. */
+/* True when there are written bytes that op_ring_next has not passed. A hint. */
 bool op_ring_pending(const struct op_ring *ring) OP_NONNULL;
 
 /*
- * With OP_RING_BACKWARD, after op_ring_next has given NULL and before op_ring_end: the bytes of the records between the oldest that
- * was given now and the newest that the snapshot before had in this ring. They are overwritten: always the oldest, always whole
- * records (with the gaps between them), and 0 when the two snapshots join.
+ * With OP_RING_BACKWARD, between the NULL of op_ring_next and op_ring_end: the bytes of the records
+ * between the oldest one of this snapshot and the newest one of the previous snapshot of this ring.
+ * These records were overwritten. They are the oldest ones, always whole, with the gaps between
+ * them. 0: the two snapshots join.
  */
 static inline uint64_t op_ring_overwritten(const struct op_ring *ring)
 {
