@@ -76,7 +76,7 @@ static int init_capture(struct opd *opd)
 	char *why = NULL;
 
 	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events.events, opd->events.nr_events,
-			     opd->setup.separate_cgroup, opd->setup.callgraph, &why) < 0) {
+			     opd->setup.separate_cgroup, (uint32_t)opd->setup.callgraph, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
 		return -1;

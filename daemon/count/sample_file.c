@@ -283,7 +283,7 @@ int opd_file_open(struct opd_count *count, struct opd_file *file)
 	close_oldest(count);
 	err = open_path(count, file);
 	if (err == -ESTALE) {
-		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
+		err = op_dcookie_make_distinct(count->table, file->key.image_cookie);
 		if (!err)
 			err = open_path(count, file);
 	}

@@ -93,21 +93,6 @@ static void write_number(const struct row *row, const struct op_setup *setup, st
 		op_text_printf(text, "%s=%" PRIu64 "\n", row->key, number);
 }
 
-static bool read_depth(const struct row *row, const char *value, struct reading *reading, struct op_text *why)
-{
-	uint64_t depth;
-
-	if (!read_limited(value, row->max, &depth, why))
-		return false;
-	reading->setup.callgraph = (uint32_t)depth;
-	return true;
-}
-
-static void write_depth(const struct row *row, const struct op_setup *setup, struct op_text *text)
-{
-	op_text_printf(text, "%s=%" PRIu32 "\n", row->key, setup->callgraph);
-}
-
 static bool read_flag(const struct row *row, const char *value, struct reading *reading, struct op_text *why)
 {
 	uint64_t flag;
@@ -162,7 +147,7 @@ static const struct row rows[] = {
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },
 	{ "BUF_WATERSHED", read_number, write_number, FIELD(buffer_watershed), UINT32_MAX, NULL },
 	{ "CPU_BUF_SIZE", read_number, write_number, FIELD(cpu_buffer_size), UINT32_MAX, "0" },
-	{ "CALLGRAPH", read_depth, write_depth, 0, 127, NULL },
+	{ "CALLGRAPH", read_number, write_number, FIELD(callgraph), 127, "0" },
 	{ "KERNEL_RANGE", read_string, write_string, FIELD(kernel_range), 0, NULL },
 };
 

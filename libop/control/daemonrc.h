@@ -29,7 +29,7 @@ struct op_setup {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	char *vmlinux;				/* VMLINUX; NULL: none */
 	/* CALLGRAPH: maximum number of callers of a sample */
-	uint32_t callgraph;
+	uint64_t callgraph;
 	/* without effect, for oprofile's scripts */
 	uint64_t buffer_size, buffer_watershed, cpu_buffer_size;
 	/* IMAGE_FILTER: keep samples of these images only, with commas between; NULL: all */

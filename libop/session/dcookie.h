@@ -183,7 +183,7 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
  * Adds its identity to the plain name of a counted row, because a foreign sample file has that
  * name. 0 or -ENOMEM.
  */
-int op_dcookie_tell_apart(struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
+int op_dcookie_make_distinct(struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* Makes all rows uncounted: the session was emptied. Numbers go on. */
 void op_dcookie_uncount_all(struct op_dcookie_table *table) OP_NONNULL;

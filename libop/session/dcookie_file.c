@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "libop/session/dcookie_table.h"
-#include "libop/base/file.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 
@@ -560,62 +559,27 @@ static int check_version(const char *line, struct op_dcookie_reading *reading, c
 	return complain(reading, path, 1, why) ? -ENOMEM : -EBADMSG;
 }
 
-/* Reads a file in blocks. */
-struct line_reader {
-	int fd;
-	off_t offset;
-	size_t at, nr; /* in the block */
-	char block[64 * 1024];
-	char line[LINE_BYTES_MAX];
-};
-
-static int next_block(struct line_reader *reader)
-{
-	int err = op_file_read_at(reader->fd, reader->block, sizeof(reader->block), reader->offset, &reader->nr);
-
-	reader->at = 0;
-	if (err)
-		reader->nr = 0;
-	reader->offset += (off_t)reader->nr;
-	return err;
-}
-
-/* What the block has of the line, of which nr_bytes were taken; true: its end is among that. */
-static bool take_part(struct line_reader *reader, uint64_t *nr_bytes)
-{
-	const char *from = reader->block + reader->at, *end = memchr(from, '\n', reader->nr - reader->at);
-	size_t nr_more = end ? (size_t)(end - from) + 1 : reader->nr - reader->at;
-
-	if (*nr_bytes < sizeof(reader->line))
-		memcpy(reader->line + *nr_bytes, from, op_min_u64(nr_more, sizeof(reader->line) - *nr_bytes));
-	*nr_bytes += nr_more;
-	reader->at += nr_more;
-	return end;
-}
-
 /*
- * Of a line that is too long only the beginning is kept. *ret_nr_bytes: with its end, 0 behind the
- * last one. 0 or -errno.
+ * Reads a line with its end. Of a line that is too long, only the beginning is kept. *ret_nr_bytes:
+ * 0 after the last line. 0 or -errno.
  */
-static int next_line(struct line_reader *reader, uint64_t *ret_nr_bytes, bool *ret_is_torn)
+static int next_line(FILE *in, char line[LINE_BYTES_MAX], uint64_t *ret_nr_bytes, bool *ret_is_torn)
 {
 	uint64_t nr_bytes = 0;
-	bool ended = false;
-	int err = 0;
+	int c = 0;
 
-	while (!err && !ended) {
-		if (reader->at == reader->nr)
-			err = next_block(reader);
-		if (err || !reader->nr)
-			break;
-		ended = take_part(reader, &nr_bytes);
+	errno = 0;
+	while (c != '\n' && (c = getc_unlocked(in)) != EOF) {
+		if (nr_bytes < LINE_BYTES_MAX)
+			line[nr_bytes] = (char)c;
+		nr_bytes++;
 	}
 	*ret_nr_bytes = nr_bytes;
-	*ret_is_torn = nr_bytes && !ended;
-	return err;
+	*ret_is_torn = nr_bytes && c == EOF;
+	return ferror(in) ? -errno : 0;
 }
 
-/* One line with its end. 0 or -errno. */
+/* 0 or -errno. */
 static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_bytes, size_t number, const char *path,
 		     struct op_dcookie_reading *reading)
 {
@@ -637,18 +601,20 @@ static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_byt
 	return !err && why && number == 1 ? -EBADMSG : err;
 }
 
-static int read_lines(struct op_dcookie_table *table, struct line_reader *reader, const char *path,
-		      struct op_dcookie_reading *reading)
+static int read_lines(struct op_dcookie_table *table, FILE *in, const char *path, struct op_dcookie_reading *reading)
 {
+	char *line = malloc(LINE_BYTES_MAX);
 	uint64_t nr_bytes;
 	size_t number = 0;
-	int err;
+	int err = line ? 0 : -ENOMEM;
 
-	do {
-		err = next_line(reader, &nr_bytes, &reading->is_torn);
-		if (!err && nr_bytes && !reading->is_torn)
-			err = read_line(table, reader->line, nr_bytes, ++number, path, reading);
-	} while (!err && nr_bytes && !reading->is_torn);
+	while (!err) {
+		err = next_line(in, line, &nr_bytes, &reading->is_torn);
+		if (err || !nr_bytes || reading->is_torn)
+			break;
+		err = read_line(table, line, nr_bytes, ++number, path, reading);
+	}
+	free(line);
 	return err;
 }
 
@@ -662,33 +628,22 @@ static int check_kind(int fd, const char *path, struct op_dcookie_reading *readi
 	return complain(reading, path, 1, "not a file") ? -ENOMEM : -EBADMSG;
 }
 
-static int read_file(struct op_dcookie_table *table, int fd, const char *path, struct op_dcookie_reading *reading)
-{
-	struct line_reader *reader;
-	int err = check_kind(fd, path, reading);
-
-	if (err)
-		return err;
-	reader = malloc(sizeof(*reader));
-	if (!reader)
-		return -ENOMEM;
-	reader->fd = fd;
-	reader->offset = 0;
-	reader->at = reader->nr = 0;
-	err = read_lines(table, reader, path, reading);
-	free(reader);
-	return err;
-}
-
 int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
+	FILE *in;
 
 	*ret_reading = (struct op_dcookie_reading){ 0 };
 	if (fd < 0)
 		return fd;
-	err = read_file(table, fd, path, ret_reading);
-	close(fd);
+	err = check_kind(fd, path, ret_reading);
+	in = err ? NULL : fdopen(fd, "r");
+	if (!in) {
+		close(fd);
+		return err ? err : -ENOMEM;
+	}
+	err = read_lines(table, in, path, ret_reading);
+	fclose(in);
 	if (!err)
 		op_dcookie_all_written(table);
 	return err;

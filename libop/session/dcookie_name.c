@@ -156,7 +156,7 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
 	return err;
 }
 
-int op_dcookie_tell_apart(struct op_dcookie_table *table, uint64_t cookie)
+int op_dcookie_make_distinct(struct op_dcookie_table *table, uint64_t cookie)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 	char *name;

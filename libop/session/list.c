@@ -105,7 +105,7 @@ static int list_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 }
 
 /*
- * Parents stand behind the directories in them. An image may be called like a sample file; its
+ * A parent comes after the directories in it. An image may be called like a sample file; its
  * directory has files.
  */
 static void find_empty_dirs(struct listing *listing)
@@ -199,7 +199,7 @@ int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const st
 	if (!err && listing.nr_misfits)
 		qsort(listing.misfits, listing.nr_misfits, sizeof(*listing.misfits), compare_misfits);
 	for (size_t i = 0; i < listing.nr_misfits && !err; i++)
-		misfits->tell(listing.misfits[i].path, listing.misfits[i].why, misfits->arg);
+		misfits->report(listing.misfits[i].path, listing.misfits[i].why, misfits->arg);
 	if (!err)
 		give_list(&listing, ret_list);
 	free_listing(&listing);

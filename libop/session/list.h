@@ -28,7 +28,7 @@ struct op_session_list {
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /*
- * The same, but what cannot be read is skipped and told: at the end, sorted by path, from the
+ * The same, but what cannot be read is skipped and reported: at the end, sorted by path, from the
  * caller's thread. Uses as many threads as the process has CPUs. 0, or -errno: no memory, no
  * descriptors.
  */
@@ -58,7 +58,7 @@ struct op_session_cgroups {
  */
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
 
-/* The same, but a directory that cannot be read is skipped and told. */
+/* The same, but a directory that cannot be read is skipped and reported. */
 int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
 				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 

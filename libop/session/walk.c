@@ -43,7 +43,7 @@ static int skip_dir(const struct op_walk *walk, const char *path, int err)
 {
 	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
-	walk->misfits->tell(path, err, walk->misfits->arg);
+	walk->misfits->report(path, err, walk->misfits->arg);
 	return 0;
 }
 

@@ -11,14 +11,14 @@
 #include "libop/base/compiler.h"
 
 /*
- * Who is told of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a
+ * Called for what cannot be read: `path` below the session's directory, and why. -EBADMSG: a
  * file has no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link
  * in the place of a directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that
  * leads nowhere; -EISDIR: a directory without files has the name of a sample file; another -errno:
  * a directory cannot be read.
  */
 struct op_session_misfits {
-	void (*tell)(const char *path, int why, void *arg);
+	void (*report)(const char *path, int why, void *arg);
 	void *arg;
 };
 
@@ -30,7 +30,7 @@ struct op_session_misfits {
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
-/* The same, but a directory that cannot be read is skipped and told. */
+/* The same, but a directory that cannot be read is skipped and reported. */
 int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
 			  const struct op_session_misfits *misfits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 
@@ -68,14 +68,14 @@ struct op_walk_entry {
 
 struct op_walk {
 	int dir_fd;
-	size_t nr_threads; /* that call `visit` and misfits->tell at once; 0 is 1 */
+	size_t nr_threads; /* call `visit` and misfits->report at once; 0 is 1 */
 	/* 0 or -errno, which ends the walk */
 	int (*visit)(struct op_walk *walk, const struct op_walk_entry *entry);
 	void *arg;                                                             /* for `visit` */
 	bool visits_dirs;          /* before they are read; name and parent_fd are not set */
 	bool stops_at_sample_dirs; /* {root} and {kern} are visited and not read */
 	bool keeps_going;          /* an error is noted and does not end the walk */
-	/* when given, directories that cannot be read are told and skipped */
+	/* when given, directories that cannot be read are reported and skipped */
 	const struct op_session_misfits *misfits;
 
 	struct op_walk_dir *last; /* of all that were found */

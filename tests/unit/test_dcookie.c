@@ -143,9 +143,9 @@ static void a_foreign_file_has_the_plain_name(void **state OP_UNUSED)
 	struct op_image_id id = file_id("/bin/a", 2), other = file_id("/bin/a", 3);
 	uint64_t cookie = counted(table, &id);
 
-	assert_int_equal(op_dcookie_tell_apart(table, cookie), 0);
+	assert_int_equal(op_dcookie_make_distinct(table, cookie), 0);
 	assert_name(table, cookie, "/bin/a (inode 2)");
-	assert_int_equal(op_dcookie_tell_apart(table, cookie), 0);
+	assert_int_equal(op_dcookie_make_distinct(table, cookie), 0);
 	assert_name(table, cookie, "/bin/a (inode 2)");
 	assert_name(table, counted(table, &other), "/bin/a");
 	op_dcookie_table_free(table);
@@ -168,7 +168,7 @@ static void names_are_those_of_paths(void **state OP_UNUSED)
 	found = op_dcookie_by_name(table, &again.image);
 	assert_int_equal(found, cookie);
 	assert_name(table, counted(table, &other), "/bin/{{dep}}/a (inode 3)");
-	assert_int_equal(op_dcookie_tell_apart(table, cookie), 0);
+	assert_int_equal(op_dcookie_make_distinct(table, cookie), 0);
 	assert_name(table, cookie, "/bin/{{dep}}/a (inode 2)");
 	free(storage);
 	op_text_free(&path);

@@ -166,7 +166,7 @@ int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *opt
 	if (depth > max_stack)
 		return opr_error(1, "--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack",
 				 option->row.name, arg, (uintmax_t)max_stack);
-	editing->setup->callgraph = (uint32_t)depth;
+	editing->setup->callgraph = depth;
 	return 0;
 }
 
