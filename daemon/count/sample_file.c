@@ -136,7 +136,7 @@ static void report_error(const struct opd_count *count, const char *path, int er
 /* A damaged sample file (a power cut, another program) makes room for a new one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
-	int err = opd_put_sample_file_aside(count->session_fd, path);
+	int err = opd_put_aside(count->session_fd, path, OPD_NO_SAMPLE_FILE);
 
 	count->nr_damaged += !err;
 	return err;

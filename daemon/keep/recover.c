@@ -5,35 +5,35 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "libop/base/log.h"
-#include "libop/session/damaged.h"
 #include "libop/base/file.h"
-#include "libop/session/jit_object_check.h"
-#include "libop/odb/repair.h"
-#include "libop/session/layout.h"
-#include "libop/session/list.h"
-#include "libop/session/sum.h"
-#include "libop/session/walk.h"
-#include "libop/session/close.h"
-#include "libop/session/import_dir.h"
-#include "libop/session/ledger_file.h"
-#include "libop/session/pending.h"
-#include "libop/session/stats_files.h"
+#include "libop/base/log.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
+#include "libop/odb/repair.h"
+#include "libop/session/close.h"
+#include "libop/session/damaged.h"
+#include "libop/session/import_dir.h"
+#include "libop/session/jit_object_check.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+#include "libop/session/list.h"
+#include "libop/session/pending.h"
+#include "libop/session/stats_files.h"
+#include "libop/session/sum.h"
+#include "libop/session/walk.h"
 
 bool opd_is_damage(int err)
 {
 	return err == -EBADMSG || err == -EISDIR || err == -ELOOP;
 }
 
-int opd_put_sample_file_aside(int session_fd, const char *path)
+int opd_put_aside(int session_fd, const char *path, const char *fault)
 {
 	char aside[OP_DAMAGED_NAME_BYTES];
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		op_log(OP_LOG_WARNING, "%s is not a sample file: kept as %s in the session directory", path, aside);
+		op_log(OP_LOG_WARNING, "%s %s: kept as %s in the session directory", path, fault, aside);
 	return err;
 }
 
@@ -43,31 +43,19 @@ struct recovery {
 	uint64_t nr_closed, nr_closed_files; /* sessions, and the files in them */
 };
 
-static void fail(const char *path, int err)
+static void log_failure(const char *path, int err)
 {
 	op_log(OP_LOG_WARNING, "cannot repair %s after an unclean stop: %s", path, strerror(-err));
 }
 
-static bool note_aside(struct recovery *recovery, const char *path, int err)
+static bool put_aside(struct recovery *recovery, const char *path, const char *fault)
 {
+	int err = opd_put_aside(recovery->session_fd, path, fault);
+
 	if (err)
-		fail(path, err);
+		log_failure(path, err);
 	recovery->nr_put_aside += !err;
 	return !err;
-}
-
-static bool put_aside(struct recovery *recovery, const char *path)
-{
-	return note_aside(recovery, path, opd_put_sample_file_aside(recovery->session_fd, path));
-}
-
-static void put_object_aside(struct recovery *recovery, const char *path)
-{
-	char aside[OP_DAMAGED_NAME_BYTES];
-	int err = op_damaged_put_aside(recovery->session_fd, path, aside);
-
-	if (note_aside(recovery, path, err))
-		op_log(OP_LOG_WARNING, "%s, symbols of JIT code, is not whole: kept as %s in the session directory", path, aside);
 }
 
 static void recover_file(struct recovery *recovery, const char *path)
@@ -78,7 +66,7 @@ static void recover_file(struct recovery *recovery, const char *path)
 
 	recovery->nr_files++;
 	if (opd_is_damage(err)) {
-		put_aside(recovery, path);
+		put_aside(recovery, path, OPD_NO_SAMPLE_FILE);
 		return;
 	}
 	if (!err && pending) {
@@ -89,7 +77,7 @@ static void recover_file(struct recovery *recovery, const char *path)
 			op_odb_free_pending(pending);
 	}
 	if (err)
-		fail(path, err);
+		log_failure(path, err);
 }
 
 static char *join(const char *directory, const char *path)
@@ -100,14 +88,14 @@ static char *join(const char *directory, const char *path)
 	return op_text_steal(&text);
 }
 
-/* What has a name that no sample file has makes room; 0 when the list can be asked for again. */
+/* Puts a file aside whose name is not that of a sample file. 0: list the directory again. */
 static int remove_foreign(struct recovery *recovery, const char *directory, int err, char *bad_path)
 {
 	char *path = bad_path ? join(directory, bad_path) : NULL;
-	bool again = path && err == -EBADMSG && put_aside(recovery, path);
+	bool again = path && err == -EBADMSG && put_aside(recovery, path, OPD_NO_SAMPLE_FILE);
 
 	if (!again)
-		fail(path ? path : directory, err);
+		log_failure(path ? path : directory, err);
 	free(path);
 	free(bad_path);
 	return again ? 0 : err;
@@ -146,7 +134,7 @@ static void recover_directory(struct recovery *recovery, const char *directory)
 	op_session_list_free(&list);
 }
 
-/* One that was new when the power was cut is not on the disk, and readers would stumble over what is. */
+/* A new object may be damaged after a power cut, and readers would report it. */
 static int recover_object(const char *path, unsigned char type OP_UNUSED, void *arg)
 {
 	struct recovery *recovery = arg;
@@ -156,9 +144,9 @@ static int recover_object(const char *path, unsigned char type OP_UNUSED, void *
 		return 0;
 	err = op_jit_object_check(recovery->session_fd, path);
 	if (opd_is_damage(err))
-		put_object_aside(recovery, path);
+		put_aside(recovery, path, "is not a whole file of symbols of JIT code");
 	else if (err)
-		fail(path, err);
+		log_failure(path, err);
 	return 0;
 }
 
@@ -184,7 +172,7 @@ static void recover_session(struct recovery *recovery, const char *session)
 	op_session_cgroups_free(&list);
 	err = op_session_walk(recovery->session_fd, session, recover_object, recovery);
 	if (err)
-		fail(session, err);
+		log_failure(session, err);
 }
 
 /* ---- sessions that were closed ---- */
@@ -214,7 +202,7 @@ int opd_correct_ledger(int dir_fd)
 	return err;
 }
 
-/* Where nothing is left of the ledger, another one is made. */
+/* Makes a new ledger when there is none or it is damaged. */
 static int correct_ledger(int session_fd, const char *session, int dir_fd)
 {
 	const char *name = strrchr(session, '/') + 1;
@@ -235,7 +223,9 @@ static int correct_ledger(int session_fd, const char *session, int dir_fd)
 	return err;
 }
 
-/* One that a power cut, or a disk that failed, kept from being written as a whole. */
+/*
+ * Recovers a session that was closed and not completely written to the disk (OP_SESSION_CLOSING).
+ */
 static void recover_closed(struct recovery *recovery, const char *session)
 {
 	int fd = op_sys_openat(recovery->session_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
@@ -250,7 +240,7 @@ static void recover_closed(struct recovery *recovery, const char *session)
 		if (!err)
 			err = op_sys_syncfs(fd);
 		if (err)
-			fail(session, err);
+			log_failure(session, err);
 		else
 			op_session_mark_whole(fd);
 		recovery->nr_closed++;
@@ -258,7 +248,7 @@ static void recover_closed(struct recovery *recovery, const char *session)
 	close(fd);
 }
 
-/* What is empty was left by a daemon that was killed while it closed a session. */
+/* Removes an empty session: a daemon was killed while it closed one. */
 static int visit_session(const char *name, void *arg)
 {
 	struct recovery *recovery = arg;
@@ -272,7 +262,7 @@ static int visit_session(const char *name, void *arg)
 	return 0;
 }
 
-/* Tables of closed sessions in the making. */
+/* Removes a temporary table of images of a closed session. */
 static int remove_cookies(const char *name, void *arg)
 {
 	static const char prefix[] = OP_SESSION_CLOSED_COOKIES;
@@ -285,13 +275,13 @@ static int remove_cookies(const char *name, void *arg)
 	return 0;
 }
 
-/* What has no ledger may be oprofile's: its files of old are made ours before anything is counted. */
-static bool is_strange(int session_fd)
+/* A session without a ledger may be one of oprofile 0.9, whose files are converted. */
+static bool has_no_ledger(int session_fd)
 {
 	return faccessat(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_LEDGER, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
+static void log_summary(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
 	const char *why = was_unclean           ? "the last opd did not end in order"
 			  : recovery->nr_closed ? "a closed session was not on the disk"
@@ -300,9 +290,8 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 	if (!was_unclean && !recovery->nr_closed && !recovery->nr_files)
 		return;
 	op_log(OP_LOG_NOTICE,
-		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
-		"put aside, "
-		"%llu replaced by what the disk had",
+		"%s: %llu sample files checked, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, "
+		"%llu put aside, %llu replaced by an older version",
 		why, (unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
 		(unsigned long long)recovery->nr_repaired, (unsigned long long)recovery->dropped_nodes,
 		(unsigned long long)recovery->nr_put_aside, (unsigned long long)nr_put_back);
@@ -315,20 +304,21 @@ void opd_recover(int session_fd, bool was_unclean)
 	int err = op_session_recover_pending(session_fd, &nr_put_back);
 
 	if (err)
-		fail(OP_SESSION_TMP, err);
+		log_failure(OP_SESSION_TMP, err);
 	nr_imports = op_session_import_sweep(session_fd);
 	if (nr_imports)
-		op_log(OP_LOG_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/", (unsigned long long)nr_imports);
+		op_log(OP_LOG_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/",
+			(unsigned long long)nr_imports);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)
-		fail(OP_SESSION_TMP, err);
+		log_failure(OP_SESSION_TMP, err);
 	err = op_session_visit_dir(session_fd, "samples", visit_session, &recovery);
 	if (err)
-		fail("samples", err);
+		log_failure("samples", err);
 	recovery.nr_closed_files = recovery.nr_files;
-	if (was_unclean || is_strange(session_fd))
+	if (was_unclean || has_no_ledger(session_fd))
 		recover_session(&recovery, OP_SESSION_CURRENT);
 	op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
-	tell(&recovery, was_unclean, nr_put_back);
+	log_summary(&recovery, was_unclean, nr_put_back);
 }
