@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What sample files cost: usage: bench_files [FILES [DIRTY]], default 20000 and 2000, in a
+ * The cost of sample files. Usage: bench_files [FILES [DIRTY]], default 20000 and 2000, in a
  * directory below TMPDIR or /tmp.
  *
- * One sample into an existing node and into a new one, in batches as opd has them; a new file, and
- * one that is opened again because more are counted in than are kept open; --dump with many changed
- * files, by opd's own writer; opening and adding up all files. Beside a dump stands the cost of as
- * many plain files written and synced one by one in the same directory: the disk's share.
+ * It measures a sample to an existing node and to a new one, in batches as in opd; making a file,
+ * and opening one again when more files are in use than are kept open; a dump with many changed
+ * files, by opd's own writer; reading all files. For comparison with the dump, as many plain files
+ * are written and synced one by one in the same directory: the share of the disk.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A sample file in a directory of its own, on a disk that tests can let fail: odb_setup and
- * odb_teardown are cmocka fixtures.
+ * A sample file in its own directory, on a disk that a test can make fail. odb_setup and odb_teardown
+ * are cmocka fixtures.
  */
 #ifndef ODB_BOX_H
 #define ODB_BOX_H

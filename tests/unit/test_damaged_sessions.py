@@ -189,7 +189,7 @@ class Damaged(unittest.TestCase):
         self.check_left_out("cgroup/b", "bad magic number")
 
     def test_differential(self):
-        """What both sides have is told once."""
+        """A fault of both sides is told once."""
         DAMAGES["magic"][0](self.bad)
         self.assertIn("good", self.report("-l", "{", "session:current", "}", "{}", rc=1))
         self.check_left_out(self.bad, "bad magic number")
@@ -332,7 +332,7 @@ class Damaged(unittest.TestCase):
         self.assertIn("40 samples of TIMER:0 are gone", self.errors)
 
     def test_open_session(self):
-        """It has what its ledger says, and what came since."""
+        """The files have what the ledger says, and newer samples."""
         write_ledger(self.current, 90, ended="open")
         self.report()
         self.assertEqual(self.errors, "")
@@ -341,7 +341,7 @@ class Damaged(unittest.TestCase):
         self.assertIn("1 samples of TIMER:0 are gone", self.errors)
 
     def test_selection(self):
-        """Samples that are not asked for are not gone; files are."""
+        """Samples that the user does not select are not lost; missing files are."""
         write_ledger(self.current, 100)
         self.report(GOOD)
         self.assertEqual(self.errors, "")

@@ -116,9 +116,7 @@ static void grows_and_keeps_every_count(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
-/*
- * A file is new each time that it grows: small ones take large steps, so that a profile makes few.
- */
+/* Each growth makes a new file, so small files grow in large steps. */
 static void small_files_grow_in_large_steps(void **state OP_UNUSED)
 {
 	static const uint64_t sizes[] = { 128, 512, 2048, 4096, 8192 };
@@ -237,11 +235,8 @@ static void makes_its_directories_anew(void **state OP_UNUSED)
 	assert_int_equal(count_of(1, NULL), 1);
 }
 
-/*
- * Key 0 is not put where it would look torn; the node that holds that place has the key of another
- * one, which goes on where it was.
- */
-static void nothing_is_counted_in_a_node_that_holds_a_place(void **state OP_UNUSED)
+/* A filler has the key of another node, which still takes the counts. */
+static void nothing_is_counted_in_a_filler(void **state OP_UNUSED)
 {
 	struct op_odb_samples samples;
 	unsigned int nr_with_key = 0;
@@ -304,9 +299,7 @@ static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 #define NR_IN_BUCKET 6u
 #define IN_BUCKET(n) (((n) + 1ull) << 16)
 
-/*
- * One bucket has them all, and whoever follows is to find what those before it have just put there.
- */
+/* All keys are in one bucket; each addition must find the nodes of those before it. */
 static void a_batch_sees_what_it_added(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_odb();
@@ -353,7 +346,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 	nr_fsyncs = 0;
 	while (key < 200)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
-	assert_null(op_odb_take_pending(odb)); /* nobody has been told that it is on the disk */
+	assert_null(op_odb_take_pending(odb)); /* nothing was promised */
 	op_odb_promise(odb);
 	while (key < 600)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
@@ -366,7 +359,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 	assert_int_equal(nr_fsyncs, 1);
 	assert_int_equal(nr_links("tmp"), 0);
 	op_odb_close(odb);
-	odb = open_odb(); /* what was promised of a file that is there is not known */
+	odb = open_odb(); /* an existing file counts as promised */
 	while (key < 2200)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_int_equal(nr_links("tmp"), 2);
@@ -387,7 +380,7 @@ int main(void)
 		odb_test(refuses_foreign_files),
 		odb_test(full_disk_at_creation_leaves_nothing),
 		odb_test(makes_its_directories_anew),
-		odb_test(nothing_is_counted_in_a_node_that_holds_a_place),
+		odb_test(nothing_is_counted_in_a_filler),
 		odb_test(many_at_once_are_as_many_in_turn),
 		odb_test(a_batch_sees_what_it_added),
 		odb_test(one_that_fails_is_told_and_the_others_are_added),

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The writer of sample files where disks are full, cannot give blocks ahead, or lose what they had.
- */
+/* The writer of sample files on disks that are full, have no fallocate, or lose data. */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -53,7 +51,7 @@ static void stat_file(struct stat *ret_stat)
 	assert_int_equal(fstatat(dir_fd, PATH, ret_stat, 0), 0);
 }
 
-/* Nodes in use and hash table of an open or closed file, and all that it has on the disk. */
+/* The bytes that a file needs for nodes and hash table, and those that it takes of the disk. */
 static void weigh(uint64_t nr_nodes, uint64_t *ret_needed, uint64_t *ret_bytes)
 {
 	struct stat st;
@@ -131,7 +129,10 @@ static void full_disk_between_growths_keeps_the_file(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
-/* Somebody put a file there, or removed it: blocks are asked for in the file that readers see. */
+/*
+ * Another file stands at the path, or none: the next growth replaces it, so that readers see the
+ * counts.
+ */
 static void without_the_file_there_is_another(void **state OP_UNUSED)
 {
 	for (int removed = 0; removed < 2; removed++) {
@@ -152,9 +153,9 @@ static void without_the_file_there_is_another(void **state OP_UNUSED)
 	}
 }
 
-/* ---- what a file takes ---- */
+/* ---- disk space of a file ---- */
 
-/* Parts of pages at three ends, and the block by which a file system finds the pieces of a file. */
+/* Parts of pages at three ends, and a block for the file system's own tree of extents. */
 #define BESIDE_BYTES (4 * PAGE_BYTES)
 
 static void blocks_come_with_the_nodes(void **state OP_UNUSED)
@@ -178,7 +179,7 @@ static void blocks_come_with_the_nodes(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
-/* Nobody counts in it any more: nodes are left, and the next writer goes on all the same. */
+/* A compact file keeps its nodes, and a writer can still open it. */
 static void a_compact_file_has_its_nodes_only(void **state OP_UNUSED)
 {
 	struct op_odb_samples before, after;
@@ -197,7 +198,7 @@ static void a_compact_file_has_its_nodes_only(void **state OP_UNUSED)
 	assert_memory_equal(before.nodes, after.nodes, before.nr_nodes * sizeof(*before.nodes));
 	op_odb_samples_free(&before);
 	op_odb_samples_free(&after);
-	fail_fallocate = ENOSPC; /* whoever goes on needs blocks for it */
+	fail_fallocate = ENOSPC; /* the writer needs blocks again */
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &before.header, &odb), -ENOSPC);
 	fail_fallocate = 0;
 	odb = open_odb();
@@ -305,9 +306,9 @@ static void a_sparse_copy_gets_its_blocks_and_keeps_its_counts(void **state OP_U
 	assert_int_equal(sum_of(), 3000);
 }
 
-/* ---- what is gone ---- */
+/* ---- lost pages ---- */
 
-/* To nothing. In each test, since cmocka has a handler of its own for each. */
+/* In each test, since cmocka sets its own handler for each. */
 static void cut_short(void)
 {
 	int fd = openat(dir_fd, PATH, O_WRONLY | O_TRUNC);
@@ -364,7 +365,7 @@ static void a_number_of_nodes_that_cannot_be_is_refused(void **state OP_UNUSED)
 	}
 }
 
-/* ---- what somebody writes over the open file ---- */
+/* ---- open files that somebody overwrites ---- */
 
 static void write_over(uint64_t offset, const void *bytes, size_t nr_bytes)
 {
@@ -380,7 +381,7 @@ static uint64_t offset_of(uint32_t index)
 	return OP_ODB_NODES_OFFSET + index * sizeof(struct op_odb_node);
 }
 
-/* Closed and opened again it has all nodes, and counts. */
+/* After it is closed and opened again, the file has all nodes and takes counts. */
 static void check_mended(struct op_odb *odb, uint64_t total)
 {
 	assert_true(op_odb_is_broken(odb));
@@ -393,7 +394,7 @@ static void check_mended(struct op_odb *odb, uint64_t total)
 	unlinkat(dir_fd, PATH, 0);
 }
 
-/* Of these keys none is there, and each lands in a chain of the file. */
+/* The file has none of these keys, and has a chain for each. */
 static void add_to_all(struct op_odb *odb, int wanted)
 {
 	struct op_odb_addition additions[OP_ODB_ADDITIONS_MAX];
@@ -443,7 +444,7 @@ static void fill_at_random(unsigned char *bytes, size_t nr_bytes, unsigned int *
 		bytes[i] = (unsigned char)(rand_r(seed) >> 8);
 }
 
-/* Whatever is there: it comes to an end, and is within the file. */
+/* Whatever the links say, the search ends and stays within the file. */
 static void garbage_is_endured(void **state OP_UNUSED)
 {
 	unsigned char bytes[OP_ODB_INITIAL_SIZE * 20];
@@ -467,7 +468,7 @@ static void garbage_is_endured(void **state OP_UNUSED)
 	}
 }
 
-/* As cp does it with what a session had that was saved before. */
+/* As cp does with the file of a saved session. */
 static void a_larger_file_is_written_over_it(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(2000);
@@ -494,14 +495,14 @@ static void a_header_is_written_over(void **state OP_UNUSED)
 
 	write_over(0, zeros, sizeof(zeros));
 	assert_true(op_odb_is_broken(odb));
-	/* the file is full: no other takes it over */
+	/* the file is full, and is not replaced */
 	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG);
 	assert_int_equal(op_odb_add(odb, 5, 1), 0);
 	op_odb_close(odb);
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EBADMSG);
 }
 
-/* A second node of the key 0 where one would look torn. */
+/* A second node of key 0 at an index where it would look torn. */
 static void a_place_is_held_behind_the_key_0(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_odb();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Power cuts. A writer counts, grows, is dumped and settles; at a moment that is chosen at random
- * the power goes. What is on the disk then: of each file, each sector as it was at some moment
- * since the file was last synced, zeros if it never was; of the names all that was done, in order.
- * Whatever it is, afterwards a reader takes the file, no count is larger than what was counted, and
- * none is smaller than at the last dump.
+ * Power cuts. A writer counts, grows its file, dumps and syncs, until the power fails at a random
+ * moment. The disk then has each sector of a file as it was at some moment since the last sync, or
+ * zeros if there was none, and all changes of directories, in order. After the recovery a reader
+ * must accept the file; no count may be larger than what was counted, or smaller than at the last
+ * dump.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -33,15 +33,15 @@
 #define NR_FILES     64u
 #define NR_STATES    24u
 #define NR_CUTS      300u
-#define FULL_SECTORS 16 /* one of so many cuts keeps all: the file as a kill leaves it */
+#define FULL_SECTORS 16 /* one of so many cuts loses nothing, as a kill */
 
-/* A file by its inode, and what the disk may have of it. */
+/* A file and the contents that the disk may have. */
 struct disk_file {
 	uint64_t inode;
 	size_t nr_bytes;
 	uint8_t *states[NR_STATES];
 	size_t nr_states;
-	int fd; /* keeps the inode from being another file's */
+	int fd; /* keeps the inode in use */
 };
 
 static struct disk_file disk[NR_FILES];
@@ -91,7 +91,7 @@ static void forget_states(struct disk_file *file)
 		free(file->states[--file->nr_states]);
 }
 
-/* The file as it is now is one of the states that the disk may have. */
+/* From now on the disk may have the present contents. */
 static void note_state(int fd, bool synced)
 {
 	struct disk_file *file;
@@ -125,7 +125,7 @@ static void note_path(const char *path)
 	close(fd);
 }
 
-/* The sample file and what is kept of others. */
+/* The sample file, and old ones in tmp/. */
 static void for_all_files(void (*action)(const char *path))
 {
 	DIR *dir = fdopendir(openat(dir_fd, "tmp", O_RDONLY | O_DIRECTORY));
@@ -172,7 +172,7 @@ static void dump(struct op_odb *odb)
 	is_promised = true;
 }
 
-/* Pending files settle in their order, late. */
+/* Replacements, to be synced later, in their order. */
 struct queue {
 	struct op_odb_pending *first;
 };
@@ -186,7 +186,7 @@ static void put(struct queue *queue, struct op_odb_pending *pending)
 	*last = pending;
 }
 
-static void settle_one(struct queue *queue)
+static void sync_one(struct queue *queue)
 {
 	struct op_odb_pending *pending = queue->first;
 
@@ -197,7 +197,7 @@ static void settle_one(struct queue *queue)
 	assert_int_equal(op_odb_sync_pending(dir_fd, pending), 0);
 }
 
-/* Key 0 is one that a sector's zeros look like. */
+/* Key 0 matters: a sector of zeros looks like it. */
 static void count_some(struct op_odb *odb, struct queue *queue)
 {
 	uint32_t nr = any(900);
@@ -213,7 +213,7 @@ static void count_some(struct op_odb *odb, struct queue *queue)
 		if (!any(150))
 			dump(odb);
 		if (!any(120))
-			settle_one(queue);
+			sync_one(queue);
 	}
 	for_all_files(note_path);
 }
@@ -337,7 +337,7 @@ static void so_it_is_where_links_are_short(void **state OP_UNUSED)
 	cut_often(NR_CUTS / 2);
 }
 
-/* Of one who was killed before the link that counts them was there, or when it was no more. */
+/* A kill may leave parts without the link that has their number. */
 static void parts_of_a_path_do_not_stay(void **state OP_UNUSED)
 {
 	char path[] = "/tmp/test_power.XXXXXX";

@@ -225,7 +225,7 @@ static const struct {
 	uint64_t fault_offset;
 } damages[] = {
 	{ 0, 0x12345678, "Invalid sample file, bad magic number", 0 },
-	{ 4, 0x12, "Invalid argument", 88 }, /* then nothing is where it is looked for */
+	{ 4, 0x12, "Invalid argument", 88 }, /* then no part is where it should be */
 	{ 4, 0x14, "samples files version mismatch", 4 },
 	{ 4, 0x13000000, "samples files version mismatch", 4 },
 	{ 72, 0, "Invalid argument", 72 }, /* size */
@@ -306,15 +306,12 @@ static void test_failing_calls(void **state OP_UNUSED)
 		assert_null(fault.why);
 	} while (err && nr_failed < 100);
 	failing = 0;
-	/* two looks at the length, header, descriptor, nodes; then none failed */
+	/* twice the length, header, descriptor, nodes; then no call failed */
 	assert_int_equal(nr_failed, 6);
 	op_odb_samples_free(&read);
 }
 
-/*
- * A full one of 128 nodes; those at indices where key 0 would look torn have key 0, which a foreign
- * hand may do.
- */
+/* A full file of 128 nodes, with key 0 at the indices where it looks torn, as 0.9 may write it. */
 static void write_full_of_0_9(uint64_t *ret_total, uint64_t *ret_of_zero)
 {
 	static const uint64_t embedded_offset = UINT64_MAX, mtime = 1400000000;
@@ -360,8 +357,8 @@ static void check_taken_over(uint64_t total, uint64_t of_zero)
 }
 
 /*
- * Whoever counts in one of 0.9, or repairs it, makes it one of ours with all that it has; what
- * cannot be read stays as it is.
+ * Counting in a file of 0.9, or repairing it, converts it with all its nodes. A file that cannot
+ * be read stays as it is.
  */
 static void test_taking_over(void **state OP_UNUSED)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who goes on with a file that has grown and cannot be written while its session is closed. */
+/* A file that has grown and cannot be written, while its session is closed. */
 #include "tests/unit/cmocka_all.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static int dir_fd;
 static struct op_odb *odb;
 static uint64_t next_key;
 
-/* A disk that holds the syncer until it is let go, and says `answer` then. */
+/* A disk that blocks each sync until let_go, and then returns `answer`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held, is_waiting;
@@ -119,8 +119,8 @@ static unsigned int free_all(struct op_odb_pending *pending)
 }
 
 /*
- * The file grew again while the first growth was being written, so that it stands at its path no
- * more when that fails.
+ * The file grows again while the first replacement is being written. When that fails, its file is
+ * not at the path any more.
  */
 static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
 {

@@ -6,7 +6,7 @@
 
 #include "libop/session/damaged.h"
 
-void opk_tell(struct opk_check *check, struct opk_problem *problem, int err)
+void opk_report(struct opk_check *check, struct opk_problem *problem, int err)
 {
 	char failure[128];
 
@@ -19,14 +19,14 @@ void opk_tell(struct opk_check *check, struct opk_problem *problem, int err)
 		check->nr_repaired++;
 	else
 		check->nr_left++;
-	check->tell(problem, check->arg);
+	check->report(problem, check->arg);
 }
 
 void opk_note(struct opk_check *check, const char *path, const char *fault)
 {
 	struct opk_problem problem = { .path = path, .fault = fault, .detail = "", .outcome = OPK_NOTED };
 
-	check->tell(&problem, check->arg);
+	check->report(&problem, check->arg);
 }
 
 bool opk_put_aside(struct opk_check *check, const char *path, const char *fault, uint64_t offset, const char *detail)
@@ -39,7 +39,7 @@ bool opk_put_aside(struct opk_check *check, const char *path, const char *fault,
 		snprintf(kept, sizeof(kept), "kept as %s", aside);
 		problem.detail = kept;
 	}
-	opk_tell(check, &problem, err);
+	opk_report(check, &problem, err);
 	return check->repair && !err;
 }
 
@@ -48,4 +48,13 @@ bool opk_is_other(const struct opk_check *check, const char *path, mode_t type)
 	struct stat st;
 
 	return !fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != type;
+}
+
+bool opk_put_other_aside(struct opk_check *check, const char *path, mode_t type, const char *fault)
+{
+	bool is_other = opk_is_other(check, path, type);
+
+	if (is_other)
+		opk_put_aside(check, path, fault, 0, "");
+	return is_other;
 }

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What opcheck has found is told, counted, and, when that is all that helps, put aside. */
-#ifndef OPK_CHECK_TELL_H
-#define OPK_CHECK_TELL_H
+/* Reports what opcheck finds, counts it, and puts files aside. */
+#ifndef OPK_FINDINGS_H
+#define OPK_FINDINGS_H
 
 #include <sys/types.h>
 
 #include "tools/opcheck/session.h"
 
-/* Tells of a problem and sets its outcome: repaired when that was asked for and err is 0. */
-void opk_tell(struct opk_check *check, struct opk_problem *problem, int err) OP_NONNULL;
+/*
+ * Reports a problem. It counts as repaired when a repair was asked for and err, its result, is 0.
+ */
+void opk_report(struct opk_check *check, struct opk_problem *problem, int err) OP_NONNULL;
 
-/* Tells of something that is worth knowing and wrong with nothing. */
+/* Reports something that is worth knowing and no problem. */
 void opk_note(struct opk_check *check, const char *path, const char *fault) OP_NONNULL;
 
 /*
- * What is in the place of something else is moved to damaged/ below the session, when it is to be repaired, and told of; `detail` when it stays. True when it was moved.
+ * Reports a file that does not belong there, and in a repair moves it to damaged/ below the
+ * session. `detail` is reported when it stays. True when it was moved.
  */
 bool opk_put_aside(struct opk_check *check, const char *path, const char *fault, uint64_t offset, const char *detail) OP_NONNULL;
 
-/* Whether something else than of this type (S_IFMT) is at the path; false where there is nothing. A link is not followed. */
+/* Whether the path exists and is not of this type (S_IFMT). Does not follow a link. */
 bool opk_is_other(const struct opk_check *check, const char *path, mode_t type) OP_NONNULL OP_MUST_CHECK;
+
+/* Puts such a path aside. True: it was not of this type. */
+bool opk_put_other_aside(struct opk_check *check, const char *path, mode_t type, const char *fault) OP_NONNULL;
 
 #endif

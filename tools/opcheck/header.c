@@ -12,7 +12,7 @@ enum field { CTR_UM, CTR_COUNT, CPU_TYPE, CTR_EVENT, IS_KERNEL, MTIME, ANON_STAR
 
 static const struct {
 	size_t offset, nr_bytes;
-	bool tells;
+	bool identifies;
 	const char *fault;
 } fields[NR_FIELDS] = {
 	[CTR_UM] = { AT(ctr_um), true, "the header has another unit mask than the name" },
@@ -40,8 +40,8 @@ static uint64_t start_of(const struct op_image_name *image)
 	return image->kind == OP_IMAGE_ANON ? image->start : 0;
 }
 
-/* Whoever writes sample files takes these from what makes the name. */
-static void say_name(const struct op_sample_name *name, struct opk_header *header)
+/* The fields that opd takes from what makes the name. */
+static void set_by_name(const struct op_sample_name *name, struct opk_header *header)
 {
 	struct op_odb_header *wanted = &header->wanted;
 
@@ -55,8 +55,8 @@ static void say_name(const struct op_sample_name *name, struct opk_header *heade
 	header->known |= BIT(CG_TO_ANON_START);
 }
 
-/* As opd has them. A number of its own is no more than known by the name; one of a raw event may be that of any name. */
-static void say_event(const char *event, struct opk_header *header)
+/* The numbers that opd has for an event. A raw event may have any name: its number is not known. */
+static void set_by_event(const char *event, struct opk_header *header)
 {
 	struct op_odb_header *wanted = &header->wanted;
 	uint32_t number;
@@ -72,7 +72,7 @@ static void say_event(const char *event, struct opk_header *header)
 	header->known |= BIT(CTR_EVENT);
 }
 
-static void say_image(const struct op_dcookie_row *row, struct opk_header *header)
+static void set_by_image(const struct op_dcookie_row *row, struct opk_header *header)
 {
 	header->wanted.is_kernel = row->id.is_kernel;
 	header->known |= BIT(IS_KERNEL);
@@ -82,7 +82,7 @@ static void say_image(const struct op_dcookie_row *row, struct opk_header *heade
 	header->known |= BIT(MTIME);
 }
 
-static void say_callee(const struct op_dcookie_table *images, const struct op_sample_name *name, struct opk_header *header)
+static void set_by_callee(const struct op_dcookie_table *images, const struct op_sample_name *name, struct opk_header *header)
 {
 	const struct op_dcookie_row *row = name->has_callee ? opk_row_of(images, &name->callee) : NULL;
 
@@ -99,11 +99,11 @@ void opk_header_compare(const struct op_dcookie_table *images, const struct op_s
 	const struct op_dcookie_row *row = opk_row_of(images, &name->image);
 	struct opk_header header = { .wanted = *found };
 
-	say_name(name, &header);
+	set_by_name(name, &header);
 	if (row) {
-		say_event(name->event, &header);
-		say_image(row, &header);
-		say_callee(images, name, &header);
+		set_by_event(name->event, &header);
+		set_by_image(row, &header);
+		set_by_callee(images, name, &header);
 	}
 	for (size_t i = 0; i < NR_FIELDS; i++) {
 		size_t at = fields[i].offset;
@@ -111,7 +111,7 @@ void opk_header_compare(const struct op_dcookie_table *images, const struct op_s
 		if (!(header.known & BIT(i)) || !memcmp((char *)&header.wanted + at, (const char *)found + at, fields[i].nr_bytes))
 			continue;
 		header.wrong |= BIT(i);
-		header.tells |= fields[i].tells;
+		header.identifies |= fields[i].identifies;
 		if (header.fault)
 			continue;
 		header.fault = fields[i].fault;
@@ -124,10 +124,10 @@ bool opk_header_belongs(const struct op_dcookie_table *images, const struct op_s
 			const struct opk_header *elsewhere)
 {
 	struct opk_header header;
-	unsigned int telling = 0;
+	unsigned int identifying = 0;
 
 	for (size_t i = 0; i < NR_FIELDS; i++)
-		telling |= fields[i].tells ? BIT(i) : 0;
+		identifying |= fields[i].identifies ? BIT(i) : 0;
 	opk_header_compare(images, name, found, &header);
-	return !header.wrong && (header.known & elsewhere->wrong & telling) != 0;
+	return !header.wrong && (header.known & elsewhere->wrong & identifying) != 0;
 }

@@ -3,12 +3,13 @@ bin_PROGRAMS += bin/opcheck
 bin_opcheck_SOURCES = \
 	tools/opcheck/findings.c tools/opcheck/findings.h \
 	tools/opcheck/header.c tools/opcheck/header.h \
+	tools/opcheck/ledger.c tools/opcheck/ledger.h \
+	tools/opcheck/location.c tools/opcheck/location.h \
 	tools/opcheck/main.c \
-	tools/opcheck/misfit.c tools/opcheck/misfit.h \
+	tools/opcheck/misplaced.c tools/opcheck/misplaced.h \
+	tools/opcheck/ownership.c tools/opcheck/ownership.h \
 	tools/opcheck/sample_file.c tools/opcheck/sample_file.h \
 	tools/opcheck/session.c tools/opcheck/session.h \
-	tools/opcheck/session_place.c tools/opcheck/session_place.h \
-	tools/opcheck/tree.c tools/opcheck/tree.h \
 	tools/opcheck/unnamed.c tools/opcheck/unnamed.h
 bin_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS)

@@ -11,7 +11,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
 #include "libop/session/import_dir.h"
-#include "tools/opcheck/session_place.h"
+#include "tools/opcheck/location.h"
 #include "tools/opcheck/session.h"
 #include "tools/common/format.h"
 #include "tools/common/option_values.h"
@@ -34,8 +34,8 @@ struct program {
 	char *session_dir;
 	bool on_terminal;
 	uint64_t next_progress_ns;
-	const char *session; /* being looked at */
-	size_t nr_told;      /* problems of it */
+	const char *session; /* under check */
+	size_t nr_reported;  /* problems of it */
 	enum exit_code result;
 };
 
@@ -45,7 +45,7 @@ static void worsen(struct program *program, enum exit_code code)
 		program->result = code;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
 static void clear_progress(const struct program *program)
 {
@@ -82,9 +82,9 @@ static void show_json(const char *key, const char *value)
 	op_text_free(&text);
 }
 
-static void tell_json(struct program *program, const struct opk_problem *problem)
+static void report_json(struct program *program, const struct opk_problem *problem)
 {
-	printf("%s\n      { ", program->nr_told++ ? "," : "");
+	printf("%s\n      { ", program->nr_reported++ ? "," : "");
 	show_json("outcome", outcomes[problem->outcome]);
 	fputs(", ", stdout);
 	show_json("file", problem->path);
@@ -97,12 +97,12 @@ static void tell_json(struct program *program, const struct opk_problem *problem
 	fputs(" }", stdout);
 }
 
-static void tell(const struct opk_problem *problem, void *arg)
+static void report(const struct opk_problem *problem, void *arg)
 {
 	struct program *program = arg;
 
 	if (program->json) {
-		tell_json(program, problem);
+		report_json(program, problem);
 		return;
 	}
 	if (program->quiet && problem->outcome == OPK_NOTED)
@@ -132,7 +132,7 @@ static const char *state_of(const struct opk_check *check, bool is_checked)
 
 static void begin_session(struct program *program, bool first)
 {
-	program->nr_told = 0;
+	program->nr_reported = 0;
 	if (!program->json)
 		return;
 	printf("%s\n    { ", first ? "" : ",");
@@ -146,15 +146,16 @@ static void end_session(struct program *program, const struct opk_check *check, 
 	if (program->json) {
 		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
 		       ", \"dropped_nodes\": %" PRIu64 " }",
-		       program->nr_told ? "\n    " : "", state_of(check, is_checked), check->live ? "true" : "false", check->nr_files,
+		       program->nr_reported ? "\n    " : "", state_of(check, is_checked), check->live ? "true" : "false",
+		       check->nr_files,
 		       check->nr_samples, check->nr_dropped);
 		return;
 	}
 	if (program->quiet && is_checked && !check->nr_left && !check->nr_repaired)
 		return;
 	opr_write_escaped(stdout, program->session);
-	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check, is_checked), check->live ? " (being written)" : "",
-	       check->nr_files, check->nr_samples);
+	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check, is_checked),
+	       check->live ? " (being written)" : "", check->nr_files, check->nr_samples);
 	if (check->nr_dropped)
 		printf(", %" PRIu64 " nodes that were not whole %s", check->nr_dropped, check->repair ? "dropped" : "passed over");
 	putchar('\n');
@@ -173,8 +174,8 @@ static char *path_of(const struct program *program, const char *name)
 	return path;
 }
 
-/* In any session there, and repaired already. */
-static void tell_of_tmp(struct program *program, struct opk_check *check, uint64_t nr, const char *fault, const char *what)
+/* Reports what was repaired in tmp/, which is of all sessions. */
+static void report_tmp(struct program *program, struct opk_check *check, uint64_t nr, const char *fault, const char *what)
 {
 	char detail[96];
 	struct opk_problem problem = { .path = "../../" OP_SESSION_TMP, .fault = fault, .detail = detail, .outcome = OPK_REPAIRED };
@@ -183,13 +184,13 @@ static void tell_of_tmp(struct program *program, struct opk_check *check, uint64
 		return;
 	snprintf(detail, sizeof(detail), "%" PRIu64 " %s", nr, what);
 	check->nr_repaired++;
-	tell(&problem, program);
+	report(&problem, program);
 }
 
-static int begin_repair(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
+static int begin_repair(struct program *program, struct opk_check *check, struct opk_location *location, const char *path)
 {
 	uint64_t nr_put_back;
-	int err = opk_place_begin_repair(place, &nr_put_back);
+	int err = opk_location_begin_repair(location, &nr_put_back);
 
 	check->live = err == -EBUSY;
 	if (check->live)
@@ -200,13 +201,15 @@ static int begin_repair(struct program *program, struct opk_check *check, struct
 	if (err)
 		return opr_error(err, "%s: cannot lock the session, or settle what is in " OP_SESSION_TMP "/: %s", path,
 				 strerror(-err));
-	tell_of_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk", "replaced by what was kept of them");
-	if (place->lock_fd >= 0)
-		tell_of_tmp(program, check, op_session_import_sweep(place->top_fd), "opimport did not end in order", "directories removed");
+	report_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk",
+		   "replaced by what was kept of them");
+	if (location->lock_fd >= 0)
+		report_tmp(program, check, op_session_import_sweep(location->top_fd), "opimport did not end in order",
+			   "directories removed");
 	return 0;
 }
 
-/* How it was closed, by its name. */
+/* How the session was closed, by its name. */
 static enum op_session_end end_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -214,28 +217,31 @@ static enum op_session_end end_of(const char *path)
 	return op_session_is_time_name(slash ? slash + 1 : path) ? OP_SESSION_rotated : OP_SESSION_saved;
 }
 
-static int check_one(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
+static int check_one(struct program *program, struct opk_check *check, struct opk_location *location, const char *path)
 {
 	int err = 0;
 
-	check->closed = !place->is_current;
-	check->top_fd = place->top_fd;
-	check->unclean = opk_place_is_unclean(place);
-	check->end = place->is_current ? OP_SESSION_open : end_of(path);
+	check->closed = !location->is_current;
+	check->top_fd = location->top_fd;
+	check->unclean = opk_location_is_unclean(location);
+	check->end = location->is_current ? OP_SESSION_open : end_of(path);
 	if (program->repair)
-		err = begin_repair(program, check, place, path);
+		err = begin_repair(program, check, location, path);
 	else
-		check->live = opk_place_is_live(place);
+		check->live = opk_location_is_live(location);
 	if (err)
 		return err;
 	err = opk_session_check(check);
 	return err ? opr_error(err, "%s: %s", path, strerror(-err)) : 0;
 }
 
-/* What the user names has to be one. What lies in samples/ may be empty, and the current one is before its first sample. */
-static int refuse_no_session(const struct program *program, int dir_fd, const struct opk_place *place, const char *path)
+/*
+ * The user must name a session. A directory in samples/ may be empty, as the current one is at
+ * first.
+ */
+static int refuse_no_session(const struct program *program, int dir_fd, const struct opk_location *location, const char *path)
 {
-	if (!program->is_named || place->is_current || op_session_has_parts(dir_fd))
+	if (!program->is_named || location->is_current || op_session_has_parts(dir_fd))
 		return 0;
 	if (!faccessat(dir_fd, "samples", F_OK, 0))
 		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path,
@@ -254,19 +260,19 @@ static int refuse_missing(const struct program *program, const char *name, const
 	return err;
 }
 
-static int open_session(const struct program *program, const char *name, const char *path, struct opk_place *ret_place)
+static int open_session(const struct program *program, const char *name, const char *path, struct opk_location *ret_location)
 {
 	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, err;
 
 	if (fd < 0)
 		return refuse_missing(program, name, path, -errno);
-	err = opk_place_find(fd, ret_place);
+	err = opk_location_find(fd, ret_location);
 	if (err) {
 		opr_error(err, "%s: %s", path, strerror(-err));
 	} else {
-		err = refuse_no_session(program, fd, ret_place, path);
+		err = refuse_no_session(program, fd, ret_location, path);
 		if (err)
-			opk_place_free(ret_place);
+			opk_location_free(ret_location);
 	}
 	if (!err)
 		return fd;
@@ -276,32 +282,32 @@ static int open_session(const struct program *program, const char *name, const c
 
 static void check_session(struct program *program, const char *name, bool first)
 {
-	struct opk_check check = { .repair = program->repair, .tell = tell, .progress = show_progress, .arg = program };
+	struct opk_check check = { .repair = program->repair, .report = report, .progress = show_progress, .arg = program };
 	char *path = path_of(program, name);
-	struct opk_place place;
+	struct opk_location location;
 	bool is_checked;
 
 	program->session = name;
-	check.dir_fd = open_session(program, name, path, &place);
+	check.dir_fd = open_session(program, name, path, &location);
 	if (check.dir_fd < 0) {
 		worsen(program, FAILED);
 		free(path);
 		return;
 	}
 	begin_session(program, first);
-	is_checked = !check_one(program, &check, &place, path);
+	is_checked = !check_one(program, &check, &location, path);
 	if (!is_checked)
 		worsen(program, FAILED);
 	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
 	end_session(program, &check, is_checked);
-	opk_place_free(&place);
+	opk_location_free(&location);
 	close(check.dir_fd);
 	free(path);
 }
 
 /* ---- all of them ---- */
 
-static int work(struct program *program)
+static int check_sessions(struct program *program)
 {
 	int err = opr_session_dir_choose(program->session_dir_option, &program->session_dir);
 
@@ -348,7 +354,7 @@ int main(int argc, const char **argv)
 	err = opr_command_read(&command, argc, argv, &program, &program.words, &request);
 	program.on_terminal = program.on_terminal && !program.json && !program.quiet;
 	if (!err && request == OPR_RUN)
-		err = work(&program);
+		err = check_sessions(&program);
 	if (err)
 		worsen(&program, FAILED);
 	if (opr_stdout_flush())

@@ -74,7 +74,7 @@ static bool has_head(struct opk_file *file, const struct image *image)
 	return file->verdict != OPK_LOST;
 }
 
-/* Nodes that lie in the file at all, node 0 among them. */
+/* How many nodes fit in the file, with node 0. */
 static uint32_t nodes_within(const struct image *image)
 {
 	uint64_t nr = (image->nr_bytes - OP_ODB_NODES_OFFSET) / sizeof(struct op_odb_node);
@@ -82,7 +82,7 @@ static uint32_t nodes_within(const struct image *image)
 	return (uint32_t)op_min_u64(nr, UINT32_MAX);
 }
 
-/* Nodes up to the last one with a count. */
+/* The number of nodes up to the last one with a count. */
 static uint32_t nr_filled(const struct image *image, uint32_t nr_nodes)
 {
 	while (nr_nodes > 1 && !image->nodes[nr_nodes - 1].value)
@@ -90,7 +90,10 @@ static uint32_t nr_filled(const struct image *image, uint32_t nr_nodes)
 	return nr_nodes;
 }
 
-/* How many nodes to look at, node 0 among them; *ret_has_hash when the rest of the file is where it should be. */
+/*
+ * How many nodes to check, with node 0. *ret_has_hash: the descriptor and the length agree on the
+ * hash table.
+ */
 static uint32_t check_descr(struct opk_file *file, const struct image *image, bool *ret_has_hash)
 {
 	const uint64_t at = sizeof(struct op_odb_header);
@@ -124,7 +127,7 @@ static uint64_t offset_of_node(uint32_t index)
 	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
 }
 
-/* Torn as whoever writes sees it (libop/odb/file_image.h); a node that holds a place only is whole, and nothing is counted in it. */
+/* Keeps the nodes that are not torn (libop/odb/format.h) and no fillers. */
 static int take_nodes(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
 	file->nodes = calloc(nr_nodes + (size_t)1, sizeof(*file->nodes));
@@ -167,7 +170,7 @@ static void check_duplicates(struct opk_file *file)
 
 /* ---- hash ---- */
 
-/* Every node in the chain of its own bucket, each once. `seen` has room for a bit of each. */
+/* Whether the chain has only nodes of its own bucket, each once. `seen` has a bit for each node. */
 static bool walk_bucket(struct opk_file *file, const struct image *image, uint32_t bucket, uint32_t nr_nodes, uint8_t *seen)
 {
 	uint64_t at = offset_of_node(image->descr->size) + (uint64_t)bucket * sizeof(uint32_t);
@@ -222,7 +225,7 @@ static int check_hash(struct opk_file *file, const struct image *image, uint32_t
 	return 0;
 }
 
-static int look_into(struct opk_file *file, struct image *image, enum opk_state state)
+static int check_parts(struct opk_file *file, struct image *image, enum opk_state state)
 {
 	bool has_hash;
 	uint32_t nr_nodes;
@@ -245,7 +248,7 @@ static int look_into(struct opk_file *file, struct image *image, enum opk_state 
 	return check_hash(file, image, nr_nodes);
 }
 
-/* ---- a file that is being written, or is oprofile's of old: what a reader takes is sound ---- */
+/* ---- a file that is being written, or of oprofile 0.9: sound when a reader accepts it ---- */
 
 static int check_readable(int dir_fd, const char *path, struct opk_file *file)
 {
@@ -278,7 +281,7 @@ int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct op
 	} else {
 		err = load(dir_fd, path, &file, &image);
 		if (!err && file.verdict == OPK_SOUND)
-			err = look_into(&file, &image, state);
+			err = check_parts(&file, &image, state);
 		if (!err && file.verdict == OPK_SOUND && file.header.version == OP_ODB_VERSION_0_9)
 			err = check_readable(dir_fd, path, &file);
 		free(image.bytes);
@@ -335,7 +338,7 @@ int opk_file_rewrite(int dir_fd, const char *path, const struct opk_file *file)
 {
 	int err;
 
-	op_sys_unlinkat(dir_fd, OPK_FILE_NEW, 0); /* of a run that was killed */
+	op_sys_unlinkat(dir_fd, OPK_FILE_NEW, 0); /* from a run that was killed */
 	err = fill(dir_fd, file);
 	if (!err)
 		err = op_file_rename_below(dir_fd, OPK_FILE_NEW, path);

@@ -16,41 +16,28 @@
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
 #include "libop/session/memory_view.h"
-#include "libop/session/ledger_file.h"
-#include "libop/session/stats_files.h"
 #include "tools/opcheck/sample_file.h"
-#include "tools/opcheck/misfit.h"
+#include "tools/opcheck/misplaced.h"
 #include "tools/opcheck/findings.h"
-#include "tools/opcheck/tree.h"
+#include "tools/opcheck/ledger.h"
+#include "tools/opcheck/ownership.h"
 #include "tools/opcheck/unnamed.h"
 
 struct run {
 	struct opk_check *check;
-	struct op_session_ledger sums;
+	struct opk_found found;
 	struct op_dcookie_table *images; /* NULL: the session has no table */
 	uint64_t nr_without_row;
 	bool is_beside; /* below cgroup/ or mem/: in no ledger */
-	struct opk_misfits misfits;
+	struct opk_misplaced_list misplaced;
 	struct opk_unnamed unnamed;
-	bool changed; /* samples went or came: the ledger has to follow */
 };
 
 /* ---- sample files ---- */
 
-/* What is no sample file. */
 static void put_aside(struct run *run, const char *path, const char *fault, uint64_t offset)
 {
-	run->changed |= opk_put_aside(run->check, path, fault, offset, "");
-}
-
-/* Something else in the place of a file, or of a directory, is put aside. False where there is what there should be, or nothing. */
-static bool put_aside_unless(struct run *run, const char *path, mode_t type, const char *fault)
-{
-	bool is_other = opk_is_other(run->check, path, type);
-
-	if (is_other)
-		put_aside(run, path, fault, 0);
-	return is_other;
+	run->found.changed |= opk_put_aside(run->check, path, fault, offset, "");
 }
 
 static void rewrite(struct run *run, const char *path, const struct opk_file *file)
@@ -63,8 +50,8 @@ static void rewrite(struct run *run, const char *path, const struct opk_file *fi
 
 	snprintf(detail, sizeof(detail), "%" PRIu32 " nodes are whole, %" PRIu32 " are not", file->nr_nodes, file->nr_dropped);
 	problem.detail = detail;
-	run->changed |= run->check->repair && !err;
-	opk_tell(run->check, &problem, err);
+	run->found.changed |= run->check->repair && !err;
+	opk_report(run->check, &problem, err);
 }
 
 static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t total)
@@ -72,7 +59,7 @@ static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t 
 	struct op_ledger_event event = { .count = name->count, .unit_mask = (uint32_t)name->unit_mask }, *row;
 
 	snprintf(event.name, sizeof(event.name), "%s", name->event);
-	row = op_session_ledger_row(&run->sums, &event);
+	row = op_session_ledger_row(&run->found.sums, &event);
 	if (!row)
 		return -ENOMEM;
 	row->stored += total;
@@ -95,13 +82,14 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	check->nr_dropped += file->nr_dropped;
 	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
-	if (!op_ibs_event_of_session(name->event)) /* derived: of each sample many counts, and cycles among them */
+	/* Derived IBS events have many counts for a sample, and cycles among them. */
+	if (!op_ibs_event_of_session(name->event))
 		check->nr_samples += file->total;
 	run->nr_without_row += run->images && !opk_row_of(run->images, &name->image);
 	return add_sum(run, name, file->total);
 }
 
-/* What is known of the header, and whether the daemon can write the file. */
+/* Adds faults of the header, and whether the daemon can write the file. */
 static void mend_all(const struct run *run, const char *path, const struct opk_header *header, struct opk_file *file)
 {
 	const char *fault = opk_access_fault(run->check, path);
@@ -126,14 +114,14 @@ static int open_sample_file(struct run *run, const char *path, struct opk_file *
 		struct opk_problem problem = { .path = path, .fault = strerror(-err), .detail = "", .outcome = OPK_NOT_REPAIRED };
 
 		check->nr_left++;
-		check->tell(&problem, check->arg);
+		check->report(&problem, check->arg);
 		return 0;
 	}
 	return err;
 }
 
-/* `settled`: a header that tells of another file has been looked into, and is mended. */
-static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name, bool settled)
+/* `is_in_place`: the file is not that of another name, whatever its header says. */
+static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name, bool is_in_place)
 {
 	struct opk_file file;
 	struct opk_header header = { .fault = NULL };
@@ -145,8 +133,8 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 	is_opds = file.verdict != OPK_LOST && file.header.version == OP_ODB_VERSION;
 	if (is_opds)
 		opk_header_compare(run->images, name, &file.header, &header);
-	if (header.tells && !settled) {
-		err = opk_misfits_add(&run->misfits, path, &file.header, &header);
+	if (header.identifies && !is_in_place) {
+		err = opk_misplaced_add(&run->misplaced, path, &file.header, &header);
 		opk_file_free(&file);
 		return err;
 	}
@@ -161,7 +149,7 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 	return err;
 }
 
-/* ---- files in the places of others ---- */
+/* ---- files at the paths of others ---- */
 
 static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
 
@@ -173,57 +161,62 @@ static bool is_beside(const char *path)
 	return *path != '{';
 }
 
-static void tell_exchange(struct run *run, struct opk_misfit *misfit, int err)
+static void report_exchange(struct run *run, struct opk_misplaced *file, int err)
 {
 	struct opk_problem problem = {
-		.path = misfit->path,
+		.path = file->path,
 		.fault = NOT_ITS_PLACE,
-		.offset = misfit->header.offset,
+		.offset = file->header.offset,
 		.has_offset = true,
-		.detail = misfit->partner->path,
+		.detail = file->partner->path,
 	};
 
-	misfit->is_settled = true;
-	opk_tell(run->check, &problem, err);
+	file->is_done = true;
+	opk_report(run->check, &problem, err);
 }
 
-static int look_again(struct run *run, const struct opk_misfit *misfit)
+static int check_again(struct run *run, const struct opk_misplaced *file)
 {
-	run->is_beside = is_beside(misfit->path);
-	return check_sample_file(run, misfit->path, &misfit->name, true);
+	run->is_beside = is_beside(file->path);
+	return check_sample_file(run, file->path, &file->name, true);
 }
 
-/* Each goes to where it belongs, with all that is in it. */
-static int exchange(struct run *run, struct opk_misfit *misfit)
+/* Exchanges a file and its partner, and checks both again. */
+static int exchange(struct run *run, struct opk_misplaced *file)
 {
 	const struct opk_check *check = run->check;
-	int err = check->repair ? opk_file_exchange(check->dir_fd, misfit->path, misfit->partner->path) : 0;
+	int err = check->repair ? opk_file_exchange(check->dir_fd, file->path, file->partner->path) : 0;
 
-	tell_exchange(run, misfit, err);
-	tell_exchange(run, misfit->partner, err);
+	report_exchange(run, file, err);
+	report_exchange(run, file->partner, err);
 	if (!check->repair || err)
 		return 0;
-	err = look_again(run, misfit);
-	return err ? err : look_again(run, misfit->partner);
+	err = check_again(run, file);
+	return err ? err : check_again(run, file->partner);
 }
 
-/* What was counted for another file, and is not in its place, is nobody's: to leave it would be to make up counts of this one. */
-static int settle_misfits(struct run *run)
+/*
+ * A file whose owner path is taken is put aside: to keep it would make up samples of another image
+ * or event.
+ */
+static int check_misplaced(struct run *run)
 {
-	int err = run->misfits.nr ? opk_misfits_find(&run->misfits, run->images, run->check->dir_fd, tops, op_array_size(tops)) : 0;
+	int err = 0;
 
-	for (size_t i = 0; i < run->misfits.nr && !err; i++) {
-		struct opk_misfit *misfit = &run->misfits.misfits[i];
+	if (run->misplaced.nr)
+		err = opk_misplaced_find(&run->misplaced, run->images, run->check->dir_fd, tops, op_array_size(tops));
+	for (size_t i = 0; i < run->misplaced.nr && !err; i++) {
+		struct opk_misplaced *file = &run->misplaced.files[i];
 
-		if (misfit->is_settled)
+		if (file->is_done)
 			continue;
-		if (misfit->partner)
-			err = exchange(run, misfit);
-		else if (misfit->owner)
-			run->changed |=
-				opk_put_aside(run->check, misfit->path, NOT_ITS_PLACE, misfit->header.offset, misfit->owner);
+		if (file->partner)
+			err = exchange(run, file);
+		else if (file->owner)
+			run->found.changed |=
+				opk_put_aside(run->check, file->path, NOT_ITS_PLACE, file->header.offset, file->owner);
 		else
-			err = look_again(run, misfit);
+			err = check_again(run, file);
 	}
 	return err;
 }
@@ -278,12 +271,12 @@ static int visit(const char *path, unsigned char type, void *arg)
 	return check_path(run, path);
 }
 
-/* Where they lie until they are moved, what is in them is counted all the same. */
-static int settle_unnamed(struct run *run)
+/* Moves the files, and checks them under their new names. */
+static int move_unnamed(struct run *run)
 {
 	int err = 0;
 
-	run->changed |= opk_unnamed_settle(&run->unnamed, run->check);
+	run->found.changed |= opk_unnamed_move(&run->unnamed, run->check);
 	for (size_t i = 0; i < run->unnamed.nr && run->check->repair && !err; i++) {
 		run->is_beside = is_beside(run->unnamed.files[i].wanted);
 		err = check_path(run, run->unnamed.files[i].wanted);
@@ -296,14 +289,16 @@ static int check_files(struct run *run)
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
-		if (put_aside_unless(run, tops[i], S_IFDIR, "not a directory"))
+		if (opk_is_other(run->check, tops[i], S_IFDIR)) {
+			put_aside(run, tops[i], "not a directory", 0);
 			continue;
+		}
 		run->is_beside = is_beside(tops[i]);
 		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run);
 	}
 	if (!err)
-		err = settle_unnamed(run);
-	return err ? err : settle_misfits(run);
+		err = move_unnamed(run);
+	return err ? err : check_misplaced(run);
 }
 
 /* ---- the table of images ---- */
@@ -327,7 +322,7 @@ static int rewrite_images(const struct run *run)
 	return err;
 }
 
-static void tell_images(struct run *run, const struct op_dcookie_reading *reading)
+static void report_images(struct run *run, const struct op_dcookie_reading *reading)
 {
 	struct opk_problem problem = { .path = OP_DCOOKIE_FILE, .detail = "" };
 
@@ -337,7 +332,7 @@ static void tell_images(struct run *run, const struct op_dcookie_reading *readin
 		problem.detail = reading->complaint ? reading->complaint : "the last line is torn";
 	}
 	if (problem.fault)
-		opk_tell(run->check, &problem, run->check->repair ? rewrite_images(run) : 0);
+		opk_report(run->check, &problem, run->check->repair ? rewrite_images(run) : 0);
 }
 
 static int check_images(struct run *run)
@@ -350,7 +345,7 @@ static int check_images(struct run *run)
 		return -ENOMEM;
 	err = op_dcookie_table_read(run->images, run->check->dir_fd, OP_DCOOKIE_FILE, &reading);
 	if (!err) {
-		tell_images(run, &reading);
+		report_images(run, &reading);
 	} else {
 		op_dcookie_table_free(run->images);
 		run->images = NULL;
@@ -361,177 +356,13 @@ static int check_images(struct run *run)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* ---- the ledger ---- */
-
-/* A sampler has none: its ledger is believed. */
-static uint64_t stored_in_files(const struct run *run, const struct op_ledger_event *event)
-{
-	const struct op_ledger_event *sum = op_session_ledger_find(&run->sums, event);
-
-	if (event->role == OP_EVENT_SAMPLER)
-		return event->stored;
-	return sum ? sum->stored : 0;
-}
-
-static int rewrite_ledger(const struct run *run, struct op_session_ledger *ledger)
-{
-	int err = op_session_ledger_correct(ledger, &run->sums);
-
-	return err ? err : op_session_ledger_publish(ledger, run->check->dir_fd);
-}
-
-/* The first event that does not add up; NULL: all do. */
-static const char *ledger_fault(const struct run *run, const struct op_session_ledger *ledger, char detail[160])
-{
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		const struct op_ledger_event *event = &ledger->events[i];
-		uint64_t in_files = stored_in_files(run, event);
-
-		snprintf(detail, 160, "%.40s:%" PRIu64 ": %" PRIu64 " stored, %" PRIu64 " in the files", event->name, event->count,
-			 event->stored, in_files);
-		if (event->stored != in_files)
-			return "the ledger does not say what the sample files hold";
-		if (!op_ledger_adds_up(event) || event->unattributed > event->stored)
-			return "the ledger does not add up";
-	}
-	for (size_t i = 0; i < run->sums.nr_events; i++) {
-		const struct op_ledger_event *sum = &run->sums.events[i];
-
-		snprintf(detail, 160, "%.40s:%" PRIu64, sum->name, sum->count);
-		if (!op_session_ledger_find(ledger, sum))
-			return "the ledger has not all events of the sample files";
-	}
-	return NULL;
-}
-
-/* The next daemon recounts. */
-static bool is_unfinished(const struct run *run, const struct op_session_ledger *ledger)
-{
-	return ledger->ended == OP_SESSION_open || run->check->unclean;
-}
-
-/* Samples that came after the last ledger of a daemon that was killed are no fault; the next daemon enters them. */
-static bool is_behind(const struct run *run, const struct op_session_ledger *ledger)
-{
-	if (!is_unfinished(run, ledger) || run->changed)
-		return false;
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		if (ledger->events[i].stored > stored_in_files(run, &ledger->events[i]))
-			return false;
-	return true;
-}
-
-static void compare_ledger(struct run *run, struct op_session_ledger *ledger)
-{
-	struct opk_problem problem = { .path = OP_SESSION_LEDGER };
-	char detail[160] = "";
-
-	problem.fault = ledger_fault(run, ledger, detail);
-	problem.detail = detail;
-	if (!problem.fault)
-		return;
-	if (is_behind(run, ledger) && !run->check->repair)
-		opk_note(run->check, OP_SESSION_LEDGER,
-			 "it lacks the last samples: the daemon was killed, the next one enters them");
-	else
-		opk_tell(run->check, &problem, run->check->repair ? rewrite_ledger(run, ledger) : 0);
-}
-
-/* ---- stats/ ---- */
-
-/*
- * The genuine tools warn by these numbers. They may say more than the ledger: of samples that were lost with their files, or of a daemon before opd.
- */
-static void check_stats(struct run *run, const struct op_session_ledger *ledger)
-{
-	uint64_t wanted[OP_STATS_NR] = { 0 }, found;
-	char path[64], detail[96];
-	struct opk_problem problem = { .path = path, .fault = "it says less than the ledger", .detail = detail };
-
-	int stats_fd = is_unfinished(run, ledger) ? -ENOENT : op_stats_open(run->check->dir_fd, false);
-
-	if (stats_fd < 0)
-		return;
-	op_stats_add(ledger, wanted);
-	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
-		snprintf(path, sizeof(path), "stats/%s", op_stats_name(i));
-		if (opk_is_other(run->check, path, S_IFREG))
-			continue; /* told, and stays */
-		if (op_stats_read(stats_fd, op_stats_name(i), &found))
-			found = 0;
-		snprintf(detail, sizeof(detail), "%" PRIu64 ", not %" PRIu64, found, wanted[i]);
-		if (found < wanted[i])
-			opk_tell(run->check, &problem, run->check->repair ? op_stats_write(stats_fd, i, wanted[i]) : 0);
-	}
-	close(stats_fd);
-}
-
-/* By what there is in the files and what the directory knows of times. */
-static int make_ledger(const struct run *run)
-{
-	const struct opk_check *check = run->check;
-	struct op_session_ledger ledger = { .ended = check->end };
-	int err;
-
-	op_session_ledger_guess_times(&ledger, check->dir_fd);
-	err = rewrite_ledger(run, &ledger);
-	if (!err)
-		err = op_stats_raise(check->dir_fd, &ledger);
-	op_session_ledger_free(&ledger);
-	return err;
-}
-
-static void miss_ledger(struct run *run)
-{
-	struct opk_problem problem = { .path = OP_SESSION_LEDGER,
-				       .fault = "there is none, and opd made the session",
-				       .detail = "" };
-
-	if (!run->check->nr_files || run->check->live)
-		return;
-	if (run->images)
-		opk_tell(run->check, &problem, run->check->repair ? make_ledger(run) : 0);
-	else
-		opk_note(run->check, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
-}
-
-static int check_ledger(struct run *run)
-{
-	bool aside = put_aside_unless(run, OP_SESSION_LEDGER, S_IFREG, "not a regular file");
-	struct op_session_ledger ledger;
-	unsigned int line = 0;
-	char fault[64];
-	int err = aside ? -ENOENT : op_session_ledger_read(run->check->dir_fd, &ledger, &line);
-
-	if (err == -EBADMSG) {
-		snprintf(fault, sizeof(fault), "line %u makes no sense", line);
-		put_aside(run, OP_SESSION_LEDGER, fault, 0);
-		aside = true;
-		err = -ENOENT;
-	}
-	if (err == -ENOENT && (!aside || run->check->repair))
-		miss_ledger(run);
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	for (size_t i = 0; i < ledger.nr_events; i++)
-		run->check->nr_samples += ledger.events[i].role == OP_EVENT_SAMPLER ? ledger.events[i].stored : 0;
-	if (!run->images && run->check->nr_files)
-		opk_note(run->check, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
-	if (!run->check->live) {
-		compare_ledger(run, &ledger);
-		check_stats(run, &ledger);
-	}
-	op_session_ledger_free(&ledger);
-	return 0;
-}
-
 int opk_session_check(struct opk_check *check)
 {
 	struct run run = { .check = check };
 	char text[96];
 	int err;
 
-	opk_check_left(check);
+	opk_check_leftovers(check);
 	err = check_images(&run);
 	if (!err)
 		err = check_files(&run);
@@ -539,11 +370,12 @@ int opk_session_check(struct opk_check *check)
 		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
 		opk_note(check, OP_DCOOKIE_FILE, text);
 	}
+	run.found.has_images = run.images;
 	if (!err)
-		err = check_ledger(&run);
+		err = opk_ledger_check(check, &run.found);
 	op_dcookie_table_free(run.images);
-	op_session_ledger_free(&run.sums);
-	opk_misfits_free(&run.misfits);
+	op_session_ledger_free(&run.found.sums);
+	opk_misplaced_free(&run.misplaced);
 	opk_unnamed_free(&run.unnamed);
 	return err;
 }

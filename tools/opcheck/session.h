@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Whether a session is sound: names, sample files, ledger, table of images; and repairing it. What is wrong is told to a callback as it is found, so that nothing
- * has to be kept.
- */
-#ifndef OPK_CHECK_SESSION_H
-#define OPK_CHECK_SESSION_H
+/* Checks a session, and repairs it: names, sample files, ledger, stats/, table of images. */
+#ifndef OPK_SESSION_H
+#define OPK_SESSION_H
 
 #include "libop/base/compiler.h"
 #include "libop/session/ledger_file.h"
 
 enum opk_outcome {
-	OPK_NOTED, /* worth knowing, nothing is wrong */
+	OPK_NOTED, /* worth knowing, and no problem */
 	OPK_REPAIRED,
-	OPK_NOT_REPAIRED, /* it was not asked for, or it failed */
+	OPK_NOT_REPAIRED, /* no repair was asked for, or it failed */
 };
 
 /* `path` is below the session's directory. `detail` may be empty. */
 struct opk_problem {
 	const char *path;
 	const char *fault;
-	uint64_t offset; /* in the file, where has_offset */
+	uint64_t offset; /* in the file, if has_offset */
 	bool has_offset;
 	const char *detail;
 	enum opk_outcome outcome;
@@ -27,22 +24,26 @@ struct opk_problem {
 
 struct opk_check {
 	int dir_fd;
-	int top_fd;              /* the session directory; -1: it is in none */
-	bool live;               /* a daemon is writing: what must agree at rest is not asked for */
+	int top_fd;              /* the session directory; -1: there is none */
+	bool live;               /* a daemon is writing: what must agree at rest is not checked */
 	bool closed;             /* nobody counts in it any more */
-	bool unclean;            /* whoever counted in it did not end in order: the next daemon looks at it */
+	bool unclean;            /* the last writer was killed; the next daemon recovers it */
 	bool repair;             /* never with live */
 	enum op_session_end end; /* for a session that has lost its ledger */
-	void (*tell)(const struct opk_problem *problem, void *arg);
-	void (*progress)(uint64_t nr_files, void *arg); /* after each file */
+	/* for each problem, at once */
+	void (*report)(const struct opk_problem *problem, void *arg);
+	/* after each file */
+	void (*progress)(uint64_t nr_files, void *arg);
 	void *arg;
 	/* out */
-	uint64_t nr_files, nr_samples; /* sample files; their samples, without those by cgroup, and those of samplers as the ledger has them */
-	uint64_t nr_dropped;           /* nodes that made no sense */
+	uint64_t nr_files; /* sample files */
+	/* in them, without those by cgroup; samples of samplers as the ledger has them */
+	uint64_t nr_samples;
+	uint64_t nr_dropped;           /* nodes that were not whole */
 	uint64_t nr_repaired, nr_left; /* problems */
 };
 
-/* Looks at the whole session. 0, also when it is damaged; -errno when that could not be done. */
+/* Checks the whole session. 0, also when it is damaged; -errno when it could not be checked. */
 int opk_session_check(struct opk_check *check) OP_NONNULL OP_MUST_CHECK;
 
 #endif

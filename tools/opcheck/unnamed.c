@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/base/grow.h"
 #include "libop/odb/mangle.h"
-#include "tools/opcheck/misfit.h"
+#include "tools/opcheck/misplaced.h"
 #include "tools/opcheck/findings.h"
 
 #define ROOT "{root}"
@@ -63,16 +64,9 @@ static int push(struct opk_unnamed *list, const char *path, char *wanted)
 
 	if (!copy)
 		return -ENOMEM;
-	if (list->nr == list->capacity) {
-		size_t capacity = list->capacity ? 2 * list->capacity : 16;
-		struct opk_unnamed_file *files = reallocarray(list->files, capacity, sizeof(*files));
-
-		if (!files) {
-			free(copy);
-			return -ENOMEM;
-		}
-		list->files = files;
-		list->capacity = capacity;
+	if (!op_grow(&list->files, &list->capacity, list->nr + 1)) {
+		free(copy);
+		return -ENOMEM;
 	}
 	list->files[list->nr++] = (struct opk_unnamed_file){ .path = copy, .wanted = wanted };
 	return 1;
@@ -92,7 +86,7 @@ int opk_unnamed_add(struct opk_unnamed *list, int dir_fd, const char *path)
 	return result;
 }
 
-/* The directories belong to whom the session does. */
+/* The new directories belong to the owner of the session. */
 static int move(int dir_fd, const struct opk_unnamed_file *file)
 {
 	char *directory = strdup(file->wanted);
@@ -108,7 +102,7 @@ static int move(int dir_fd, const struct opk_unnamed_file *file)
 	return err ? err : op_file_rename_below(dir_fd, file->path, file->wanted);
 }
 
-bool opk_unnamed_settle(const struct opk_unnamed *list, struct opk_check *check)
+bool opk_unnamed_move(const struct opk_unnamed *list, struct opk_check *check)
 {
 	bool moved = false;
 
@@ -117,7 +111,7 @@ bool opk_unnamed_settle(const struct opk_unnamed *list, struct opk_check *check)
 		struct opk_problem problem = { .path = file->path, .fault = "its image has no name", .detail = file->wanted };
 		int err = check->repair ? move(check->dir_fd, file) : 0;
 
-		opk_tell(check, &problem, err);
+		opk_report(check, &problem, err);
 		moved |= check->repair && !err;
 	}
 	return moved;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/opcheck/tree.h"
+#include "tools/opcheck/ownership.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #define FILE_RIGHTS (S_IRUSR | S_IWUSR)
 #define DIR_RIGHTS  S_IRWXU
 
-/* False where all is the same to the daemon. */
+/* False: any owner will do, since the daemon is root or there is no session directory. */
 static bool find_owner(const struct opk_check *check, struct stat *ret_owner)
 {
 	return check->top_fd >= 0 && !op_sys_fstat(check->top_fd, ret_owner) && ret_owner->st_uid;
@@ -50,7 +50,7 @@ static int give_back(int dir_fd, const char *path, const struct stat *owner)
 	return err;
 }
 
-/* One that was saved or copied is nobody's to remove but the user's. */
+/* Whether the daemon counts in the session or will remove it. It removes no saved session. */
 static bool is_daemons(const struct opk_check *check)
 {
 	return !check->closed || check->end == OP_SESSION_rotated;
@@ -69,10 +69,10 @@ void opk_check_dir(struct opk_check *check, const char *path)
 	else if ((st.st_mode & DIR_RIGHTS) != DIR_RIGHTS)
 		problem.fault = "its mode does not let the daemon make or remove anything in it";
 	if (problem.fault)
-		opk_tell(check, &problem, check->repair ? give_back(check->dir_fd, path, &owner) : 0);
+		opk_report(check, &problem, check->repair ? give_back(check->dir_fd, path, &owner) : 0);
 }
 
-static void check_left(struct opk_check *check, const char *path)
+static void check_leftover(struct opk_check *check, const char *path)
 {
 	struct opk_problem problem = { .path = path,
 				       .fault = "a file in the making that somebody who was killed has left",
@@ -84,13 +84,16 @@ static void check_left(struct opk_check *check, const char *path)
 	if (S_ISDIR(st.st_mode))
 		opk_put_aside(check, path, "a directory where files are made", 0, "");
 	else if (check->repair)
-		opk_tell(check, &problem, op_file_remove_below(check->dir_fd, path, 0));
+		opk_report(check, &problem, op_file_remove_below(check->dir_fd, path, 0));
 	else
 		opk_note(check, path, problem.fault);
 }
 
-/* What is at the place of stats/ or of a number in it keeps the daemon from writing the ledger. */
-static void check_stats_places(struct opk_check *check)
+/*
+ * Another kind of file at the path of stats/, or of a number in it, keeps the daemon from writing
+ * the ledger.
+ */
+static void check_stats_paths(struct opk_check *check)
 {
 	char path[64];
 	int fd;
@@ -103,14 +106,13 @@ static void check_stats_places(struct opk_check *check)
 	}
 	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
 		snprintf(path, sizeof(path), "stats/%s", op_stats_name(i));
-		if (opk_is_other(check, path, S_IFREG))
-			opk_put_aside(check, path, "not a regular file", 0, "");
+		opk_put_other_aside(check, path, S_IFREG, "not a regular file");
 		snprintf(path, sizeof(path), "stats/%s" OP_FILE_TEMPORARY_SUFFIX, op_stats_name(i));
-		check_left(check, path);
+		check_leftover(check, path);
 	}
 }
 
-void opk_check_left(struct opk_check *check)
+void opk_check_leftovers(struct opk_check *check)
 {
 	static const char *const names[] = {
 		OPK_FILE_NEW,
@@ -124,6 +126,6 @@ void opk_check_left(struct opk_check *check)
 	if (check->live)
 		return;
 	for (size_t i = 0; i < op_array_size(names); i++)
-		check_left(check, names[i]);
-	check_stats_places(check);
+		check_leftover(check, names[i]);
+	check_stats_paths(check);
 }
