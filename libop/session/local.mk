@@ -8,8 +8,8 @@ libop_libop_a_SOURCES += \
 	libop/session/close.c libop/session/close.h \
 	libop/session/damaged.c libop/session/damaged.h \
 	libop/session/import_dir.c libop/session/import_dir.h \
-	libop/session/dcookie.c libop/session/dcookie.h \
-	libop/session/dcookie_table.h \
+	libop/session/dcookie.h \
+	libop/session/dcookie_table.c libop/session/dcookie_table.h \
 	libop/session/dcookie_file.c \
 	libop/session/dcookie_name.c \
 	libop/session/dcookie_seen.c \

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/session/dcookie.h"
+#include "libop/session/dcookie_table.h"
 
 #include <errno.h>
 #include <sys/random.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
-#include "libop/session/dcookie_table.h"
 
 struct op_dcookie_table *op_dcookie_table_new(void)
 {
