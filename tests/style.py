@@ -3,6 +3,7 @@
 """Looks for what the house style forbids: usage: style.py FILE-WITH-PATHS. One line for each
 finding, exit code 1 when there is one.
 """
+import os
 import re
 import sys
 
@@ -11,6 +12,10 @@ MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 80
 MAX_CODE_COLUMNS = 132
 MAX_TEXT_COLUMNS = 100  # comments and documents
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Files of this tree that a text names; tools/perf and others are the kernel's.
+NAMED_FILE = re.compile(r"(?<![\w/.-])(?:libop|daemon|tools(?!/(?:perf|lib|include)/)|tests|scripts|doc)"
+                        r"/[\w/]+\.(?:[ch]|py|sh|md|mk)\b")
 UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 
@@ -72,6 +77,9 @@ def findings(path):
     for number, line in enumerate(lines, 1):
         if UNMERGED.search(line):
             yield number, "mark of a merge"
+        for name in NAMED_FILE.findall(line) if path.endswith((".c", ".h", ".md")) else ():
+            if not os.path.exists(os.path.join(TOP, name)):
+                yield number, "there is no %s" % name
     yield from too_wide(path, lines)
     if not path.endswith(SOURCES):
         return
