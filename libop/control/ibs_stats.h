@@ -29,7 +29,6 @@ enum op_ibs_stat {
 	OP_NR_IBS_STATS,
 };
 
-const char *op_ibs_stat_name(enum op_ibs_stat stat);
 const char *op_ibs_stat_meaning(enum op_ibs_stat stat);
 
 /* Adds the counts of one sampler. */

@@ -49,10 +49,7 @@ struct opr_archive {
 /* Reads the file opd-archive. Freed with opr_archive_free in any case. 0 or -errno. */
 int opr_archive_open(struct opr_archive *archive, const char *dir) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The path of a file on the other host. Points into `path`; it is `path` for a file elsewhere, and
- * without an archive (NULL).
- */
+/* A file's path on the other host, a part of `path`. Elsewhere, or without an archive: `path`. */
 const char *opr_archive_strip(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2);
 
 /*

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The user's cache directory: $OPD_CACHE_DIR, else $XDG_CACHE_HOME/opd, else ~/.cache/opd; an empty
- * OPD_CACHE_DIR means no cache.
- */
+/* The cache: $OPD_CACHE_DIR (empty: none), else $XDG_CACHE_HOME/opd, else ~/.cache/opd. */
 #ifndef OPR_CACHE_DIR_H
 #define OPR_CACHE_DIR_H
 
@@ -10,10 +7,7 @@
 
 #include "libop/base/compiler.h"
 
-/*
- * Opens a directory in it; `make`: makes it if needed. A descriptor; -1: none, or other users may
- * write to it.
- */
+/* Opens, or makes, a directory in it. A descriptor; -1: none, or others may write to it. */
 int opr_cache_dir_open(const char *subdir, bool make) OP_NONNULL OP_MUST_CHECK;
 
 /* Opens it for readdir(3). Closed with closedir(3); NULL: it cannot be read. */

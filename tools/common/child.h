@@ -27,10 +27,7 @@ struct opr_child_result {
 	int err; /* of the work; -ENOMEM, -ETIME: over a limit; -EFAULT: crashed; -EINTR: stopped */
 };
 
-/*
- * From now on, children are killed with the result -EINTR when `stop`, which stays the caller's, is
- * set; NULL: no longer.
- */
+/* From now on, a set `stop` kills children; their result is -EINTR. NULL: it does not. */
 void opr_child_stop_with(const struct op_stop *stop);
 
 /* Runs in the child: writes to `out`. 0 or -errno. */
@@ -39,10 +36,7 @@ typedef int opr_child_fn(FILE *out, void *arg);
 /* Starts the work. 0, and the caller calls opr_child_wait; or -errno, without a message. */
 int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
-/*
- * Waits for its end. 0 and a result, freed with opr_child_result_free; or -errno: the result cannot
- * be read.
- */
+/* Waits for its end. 0 and a result for opr_child_result_free, or -errno. */
 int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result) OP_NONNULL OP_MUST_CHECK;
 
 /* Also of a zeroed result. `err` stays. */

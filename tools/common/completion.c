@@ -144,10 +144,7 @@ static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
-/*
- * readline cuts words at colons, and names of tracepoints have one: `head` is the part of the name
- * before the cut.
- */
+/* readline cuts names of tracepoints at their colon. `head` is the part before the cut. */
 static void write_bash_colons(FILE *out)
 {
 	fputs("\tlocal head= count= name at=$COMP_CWORD\n"
@@ -182,8 +179,7 @@ static void write_bash_words(FILE *out, opr_tag_fn *tag)
 }
 
 /*
- * readline splits --name=value into three words. A value may be a list: the part before its last
- * comma stays.
+ * readline splits --name=value into three words. Of a list, only the last part changes.
  */
 static void write_bash(FILE *out, const struct opr_command *command)
 {

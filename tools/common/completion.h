@@ -5,16 +5,10 @@
 
 #include "tools/common/option_table.h"
 
-/*
- * With this word instead of a shell's name, --completion writes the names of the sessions, one in
- * each line. The scripts ask for them.
- */
+/* --completion=sessions writes the names of the sessions, for the scripts. */
 #define OPR_COMPLETION_SESSIONS "sessions"
 
-/*
- * Writes the script of a shell, "bash" or "zsh"; it asks ophelp(1) for the names of events. 0;
- * -EINVAL without a message: no such shell.
- */
+/* Writes the script of a shell, "bash" or "zsh". 0; -EINVAL without a message: another shell. */
 int opr_completion_write(FILE *out, const struct opr_command *command, const char *shell) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -40,10 +40,7 @@ void opr_write_listed(FILE *out, const char *name)
 	write_name(out, name, op_escape);
 }
 
-/*
- * Two lines of text may look the same, unlike two names: backslashes and letters of other character
- * sets stay.
- */
+/* Unlike names, lines may look the same: backslashes and other character sets stay. */
 void opr_write_escaped_line(FILE *out, const char *line)
 {
 	char escaped[OP_ESCAPED_BYTES];

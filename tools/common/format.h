@@ -17,10 +17,7 @@ size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
 /* Writes a name in a list for programs (op_escape). */
 void opr_write_listed(FILE *out, const char *name) OP_NONNULL;
 
-/*
- * Writes a line of a text. Tabs, form feeds, carriage returns, backslashes and bytes of other
- * character sets stay as they are.
- */
+/* Writes a line of text. Tabs, \f, \r, backslashes and other character sets stay. */
 void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
 
 #define OPR_PERCENT_WIDTH 7
@@ -35,10 +32,7 @@ static inline double opr_percent(uint64_t count, uint64_t total)
 	return total ? (double)count / (double)total * 100.0 : 0;
 }
 
-/*
- * As oprofile writes it, in seven columns: up to four decimals, scientific notation for small
- * numbers, and "0" for none.
- */
+/* As oprofile writes it, in seven columns: "12.3456", "1.2e-05", or "0". */
 struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total);
 
 /*

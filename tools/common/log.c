@@ -63,10 +63,7 @@ static bool is_repeated(const char *text)
 
 static void print(const char *who, bool is_once, const char *format, va_list args) OP_PRINTF(3, 0);
 
-/*
- * Writes with one write(2), as stderr has no buffer and thousands of images may have a message
- * each.
- */
+/* Writes with one write(2): stderr has no buffer, and there may be thousands of messages. */
 static void print(const char *who, bool is_once, const char *format, va_list args)
 {
 	struct op_text line = { 0 };

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The table of options of a tool: parsing (program.h), --help, --usage and the completion of shells
- * (completion.h) read its rows.
- */
+/* The table of options of a tool, which parsing, --help and completion read. */
 #ifndef OPR_OPTION_TABLE_H
 #define OPR_OPTION_TABLE_H
 
@@ -39,10 +36,7 @@ struct opr_command {
 	const char *arguments; /* what follows the options, for --help; NULL: nothing */
 	const struct opr_option *rows;
 	size_t nr_rows;
-	/*
-	 * In the place of `rows`, for a tool whose rows hold more than a struct opr_option: the row
-	 * of an index below nr_rows.
-	 */
+	/* instead of `rows`, for a tool whose rows hold more: the row of an index below nr_rows */
 	const struct opr_option *(*row)(size_t index);
 	/* Takes each option of the tool; NULL: opr_option_take does. */
 	int (*take)(void *options, const struct opr_option *option, const char *value);
@@ -55,10 +49,7 @@ struct opr_command {
 /* The `offset` of the options that every tool has. */
 enum opr_common { OPR_COMMON_VERSION, OPR_COMMON_COMPLETION, OPR_COMMON_HELP, OPR_COMMON_USAGE };
 
-/*
- * The row of an index: the rows of the tool, then those that every tool has. NULL: there are no
- * more.
- */
+/* The row of an index: those of the tool, then those of every tool. NULL: no more. */
 const struct opr_option *opr_command_row(const struct opr_command *command, size_t index) OP_NONNULL;
 
 /* Takes an option into its field. 0, or -errno after a message to the user. */

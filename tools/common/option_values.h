@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Values that several tools have: functions for the rows of option_table.h. Of an option that is
- * given twice the last value stays.
- */
+/* Values that several tools take. Of an option that is given twice, the last value stays. */
 #ifndef OPR_OPTION_VALUES_H
 #define OPR_OPTION_VALUES_H
 
@@ -24,10 +21,7 @@ int opr_take_percent(void *field, const char *value);
 /* no field: turns topics of log.h on */
 int opr_take_verbose(void *field, const char *value);
 
-/*
- * Frees a field that one of the functions above filled. For another function, or NULL, it does
- * nothing.
- */
+/* Frees a field that one of these functions filled. For other functions it does nothing. */
 void opr_value_free(opr_take_fn *take, void *field);
 
 /* True when `word` is one of the words. */

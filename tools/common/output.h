@@ -44,10 +44,7 @@ void opr_output_drop(struct opr_output *output) OP_NONNULL;
  */
 int opr_output_close(struct opr_output *output) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Makes exit(3) flush standard output; the process ends with `failed` when that fails and the user
- * does not know yet. 0 or -ENOMEM.
- */
+/* Makes exit(3) flush standard output; on failure the exit status is `failed`. 0 or -ENOMEM. */
 int opr_stdout_guard(int failed) OP_MUST_CHECK;
 
 /*

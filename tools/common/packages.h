@@ -12,10 +12,7 @@
  */
 int opr_packages_find(const char *const *paths, size_t nr_paths, char **ret_packages) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The debug package for a line of `dpkg-query -S` ("libc6:amd64: /lib/x/libc.so.6"); NULL: another
- * line. *ret_path points into the line.
- */
+/* The debug package for a line of `dpkg-query -S`; NULL: none. *ret_path points into the line. */
 char *opr_packages_parse(char *line, const char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
 #endif

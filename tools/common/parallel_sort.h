@@ -5,10 +5,7 @@
 
 #include "libop/base/compiler.h"
 
-/*
- * Sorts items. Several threads call `compare` at once; it must find no two items equal. 0; -ENOMEM:
- * the order is unchanged.
- */
+/* Threads call `compare` at once; no two items are equal. 0; -ENOMEM: nothing is sorted. */
 int opr_sort_by_threads(void *items, size_t nr_items, size_t item_bytes, int (*compare)(const void *a, const void *b, void *arg),
 			void *arg) OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
 

@@ -36,10 +36,7 @@ int opr_interrupt_catch(const struct op_stop **ret_stop)
 
 /* ---- the command line ---- */
 
-/*
- * popt's table; the value of an option is the index of its row + 1. Freed by the caller; NULL: no
- * memory.
- */
+/* popt's table; values are indexes of rows + 1. Freed by the caller; NULL: no memory. */
 static struct poptOption *make_table(const struct opr_command *command)
 {
 	const struct opr_option *option;

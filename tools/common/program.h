@@ -21,20 +21,14 @@ int opr_command_read(const struct opr_command *command, int argc, const char **a
 /* Frees the fields that functions of option_values.h filled. */
 void opr_command_free(const struct opr_command *command, void *options) OP_NONNULL;
 
-/*
- * A whole tool: reads its command line, runs it, and frees `options` and `words`, which may be a
- * part of them. Returns the exit code.
- */
+/* A whole tool: reads its command line, runs it, frees `options` and `words`. The exit code. */
 int opr_command_run(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
 		    int (*run)(const void *options)) OP_NONNULL;
 
 /* "PROGRAM ARGUMENT ARGUMENT ", for the title of a report. Freed by the caller; NULL: no memory. */
 char *opr_command_line(const char *program, int argc, const char **argv) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Lets SIGINT, SIGTERM and SIGHUP set *ret_stop, for a program that must clean up before it ends.
- * To be called once. 0 or -errno.
- */
+/* Makes SIGINT, SIGTERM and SIGHUP set *ret_stop. To be called once. 0 or -errno. */
 int opr_interrupt_catch(const struct op_stop **ret_stop) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -14,13 +14,6 @@
 
 #define LOCAL_DIR "oprofile_data"
 
-static bool has_local_dir(void)
-{
-	struct stat st;
-
-	return !stat(LOCAL_DIR, &st) && S_ISDIR(st.st_mode);
-}
-
 /* The configuration may be read several times; its warnings are printed once. */
 static void warn_lines(char *lines)
 {
@@ -91,26 +84,20 @@ static int choose_configured(char **ret_dir)
 	return err;
 }
 
-static int choose(char **ret_dir)
-{
-	if (!has_local_dir())
-		return choose_configured(ret_dir);
-	*ret_dir = strdup(LOCAL_DIR);
-	return *ret_dir ? 0 : opr_no_memory();
-}
-
 int opr_session_dir_choose(const char *option, char **ret_dir)
 {
+	struct stat st;
 	int err = 0;
 
 	if (option && !*option)
 		return opr_error(-EINVAL, "--session-dir: an empty name is that of no directory");
-	if (option) {
-		*ret_dir = strdup(option);
-		return *ret_dir ? 0 : opr_no_memory();
+	if (!option && (stat(LOCAL_DIR, &st) < 0 || !S_ISDIR(st.st_mode))) {
+		err = choose_configured(ret_dir);
+	} else {
+		*ret_dir = strdup(option ? option : LOCAL_DIR);
+		err = *ret_dir ? 0 : opr_no_memory();
 	}
-	err = choose(ret_dir);
-	if (err < 0)
+	if (err || option)
 		return err;
 	fputs("Using ", stderr);
 	opr_write_escaped(stderr, *ret_dir);

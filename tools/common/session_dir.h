@@ -12,10 +12,7 @@
  */
 int opr_session_dir_choose(const char *option, char **ret_dir) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/*
- * The limits of opd.conf(5): MaxSampleFiles=, and SessionKeepFree= in bytes; 0: no limit. 0 or
- * -errno.
- */
+/* MaxSampleFiles= and SessionKeepFree= (bytes) of opd.conf(5); 0: no limit. 0 or -errno. */
 int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds the names of the sessions below SESSION-DIR/samples, sorted. 0 or -errno. */

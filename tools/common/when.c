@@ -39,10 +39,7 @@ static bool cut_suffix(char *text, const char *suffix)
 	return true;
 }
 
-/*
- * Leading zeros may be missing, as for strptime(3), which systemd uses. Returns the number of
- * digits.
- */
+/* Leading zeros may be missing, as for strptime(3). Returns the number of digits. */
 static int take_digits(const char **at, int max_digits, int *ret_value)
 {
 	int value = 0, nr_digits = 0;

@@ -13,18 +13,12 @@ struct opr_words {
 /* Adds a copy of a word. 0; -ENOMEM without a message. */
 int opr_words_add(struct opr_words *words, const char *word) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Replaces the words by those of `text`, which commas separate. `\,` is a comma inside a word. 0;
- * -ENOMEM without a message.
- */
+/* Replaces the words by those of "a,b,c"; `\,` is a comma in a word. 0; -ENOMEM, no message. */
 int opr_words_split(struct opr_words *words, const char *text) OP_NONNULL OP_MUST_CHECK;
 
 bool opr_words_have(const struct opr_words *words, const char *word) OP_NONNULL;
 
-/*
- * True when a word equals the string, or matches it as a shell pattern in which '*' also matches
- * slashes.
- */
+/* True when a word is the string, or a shell pattern for it ('*' also matches slashes). */
 bool opr_words_match(const struct opr_words *words, const char *string) OP_NONNULL;
 
 /* Frees the words. NULL is allowed. */

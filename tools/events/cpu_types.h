@@ -5,10 +5,7 @@
 
 #include "libop/base/compiler.h"
 
-/*
- * The name for the report ("Intel Haswell microarchitecture"); NULL: no such type. ret_name may be
- * NULL; else it gets oprofile's short name.
- */
+/* A type's name for reports; NULL: none. *ret_name, if not NULL: oprofile's short name. */
 const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name);
 
 /* The same, by oprofile's short name ("x86-64/family10") or by the number in decimal. */

@@ -8,10 +8,7 @@
 /* True when the kernel has a PMU of the CPU: a virtual machine often has none. */
 bool opr_host_has_pmu(void);
 
-/*
- * oprofile's name for the type of this CPU ("x86-64/generic"); "timer" when its events cannot be
- * counted or oprofile has no type for it.
- */
+/* oprofile's name for this CPU ("x86-64/generic"); "timer" without countable events. */
 const char *opr_host_cpu_type(void);
 
 #endif

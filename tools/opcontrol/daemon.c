@@ -95,10 +95,7 @@ static bool has_open(pid_t pid, const char *path)
 	return file.found || is_denied(err);
 }
 
-/*
- * The daemon that holds the lock of a session directory; 0: none is known. A lock that nobody holds
- * may contain any pid.
- */
+/* The daemon that holds the lock; 0: none. A lock that nobody holds may contain any pid. */
 static pid_t find_holder(const char *session_dir)
 {
 	struct op_text path = lock_path(session_dir);
@@ -142,10 +139,7 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 	close(fd);
 }
 
-/*
- * Finds a daemon that does not answer. unit_pid: the daemon of systemd, which may have another
- * session directory; 0: none.
- */
+/* Finds a daemon that does not answer. unit_pid: the daemon of systemd; 0: none. */
 static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, struct ctl_daemon *daemon)
 {
 	struct op_text path;
@@ -268,10 +262,7 @@ static const char *const request_names[] = {
 	[OP_CONTROL_DUMP] = "dump",     [OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
 };
 
-/*
- * True when the daemon got the request, even if it failed there: the errors below come from the
- * call itself.
- */
+/* True when the daemon got the request: the errors below come from the call itself. */
 static bool was_received(int err)
 {
 	static const int errors[] = { -ETIMEDOUT,    -EPROTO, -EPROTOTYPE, -EPROTONOSUPPORT, -EAGAIN,
@@ -329,10 +320,7 @@ struct ending {
 	bool asked; /* it was told to end */
 };
 
-/*
- * The steps until the process is gone. The first one only waits, for a process that was told to
- * end.
- */
+/* The steps until the process is gone. The first one only waits, if it was told to end. */
 static const struct {
 	int signal;
 	int wait_ms;

@@ -46,10 +46,7 @@ typedef int ctl_run_fn(struct opcontrol *ctl);
 typedef int ctl_act_fn(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 typedef int ctl_edit_fn(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 
-/*
- * A row of the table of options: a request has `run`, a setup option has `edit`, another option has
- * neither.
- */
+/* A row of the table of options: a request has `run` or `act`, a setup option has `edit`. */
 struct ctl_option {
 	/* its offset: of a request none, of a setup option that of a number in struct op_setup */
 	struct opr_option row;
@@ -78,10 +75,7 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 enum ctl_presence {
 	CTL_ABSENT,  /* there is no daemon */
 	CTL_PRESENT, /* it answers */
-	/*
-	 * it holds the lock of the session directory, but does not answer, or only in another
-	 * version of the protocol
-	 */
+	/* it holds the lock, but does not answer, or only in another version of the protocol */
 	CTL_MUTE,
 };
 
@@ -135,10 +129,7 @@ enum ctl_unit {
 	CTL_UNIT_ENDS,
 };
 
-/*
- * What systemd says of opd.service. *ret_pid: the process of CTL_UNIT_RUNS and CTL_UNIT_ENDS, else
- * 0.
- */
+/* What systemd says of opd.service. *ret_pid: the process that runs or ends, else 0. */
 enum ctl_unit ctl_unit_state(const struct opcontrol *ctl, pid_t *ret_pid);
 
 /* Stops opd.socket, until somebody starts the socket or the daemon. */
@@ -159,10 +150,7 @@ int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- setup_file.c ---- */
 
-/*
- * Tells the user that `action` fails on a session directory, or on the file `name` in it, and what
- * helps. Returns 1.
- */
+/* Reports that `action` fails on a session directory, or its file `name`. Returns 1. */
 int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char *dir, const char *name, int err);
 
 /*
@@ -172,10 +160,7 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char
  */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
-/*
- * Reads the setup in force for ctl_restore_setup. Freed with op_setup_free; false: it is damaged or
- * cannot be read.
- */
+/* Reads the setup for ctl_restore_setup; freed with op_setup_free. False: it is damaged. */
 bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup) OP_MUST_CHECK;
 
 /* Puts a setup of ctl_note_setup in force again. */

@@ -52,10 +52,7 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 	return err == -ENODATA ? say_nothing_saved() : err < 0;
 }
 
-/*
- * Counts the samples that a killed daemon did not enter. A session with foreign files is left to
- * the next daemon.
- */
+/* Counts samples that a killed daemon did not enter, unless there are foreign files. */
 static int recount(struct op_session_ledger *ledger, int current_fd)
 {
 	int err = op_session_ledger_recount(ledger, current_fd);
@@ -99,10 +96,7 @@ static int has_files(int current_fd, bool *ret_has)
 	return 0;
 }
 
-/*
- * Asks the ledger, as the daemon does. Without one, or when it is behind after a kill, the files
- * answer.
- */
+/* The ledger knows, as for the daemon. Without one, or after a kill, the files know. */
 static int has_samples(int current_fd, bool *ret_has)
 {
 	struct op_session_ledger ledger;
@@ -118,10 +112,7 @@ static int has_samples(int current_fd, bool *ret_has)
 	return 0;
 }
 
-/*
- * After a kill or a power cut the session keeps its mark, so that the next daemon checks every file
- * of it.
- */
+/* After a kill the session keeps its mark, so that the next daemon checks every file. */
 static int close_current(int session_fd, int current_fd, const char *name)
 {
 	bool has = false, is_unclean = !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);

@@ -88,10 +88,7 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 	return 1;
 }
 
-/*
- * Puts `value`, which becomes the setup's, into a field. It may be NULL. An error: daemonrc cannot
- * hold its characters.
- */
+/* Sets a field to `value`, which may be NULL and is freed on an error. */
 static int set_field(char **field, char *value, const char *option)
 {
 	if (value && !op_setup_value_ok(value)) {
@@ -188,10 +185,7 @@ int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option
 	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->row.offset));
 }
 
-/*
- * Warns of an image that does not exist. It may come later, but a misspelt name would filter out
- * all samples.
- */
+/* An image may come later, but a misspelt name would filter out all samples. */
 static void check_image(const char *name)
 {
 	struct op_text path = { 0 };

@@ -10,10 +10,7 @@
 
 #define ELF_MAGIC "\177ELF"
 
-/*
- * A full disk can be emptied. Any other error needs another directory, and the message says where
- * to choose it.
- */
+/* A full disk can be emptied. For other errors the message says where to choose another one. */
 int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char *dir, const char *name, int err)
 {
 	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;
@@ -44,10 +41,7 @@ static bool waits(int dir_fd)
 
 /* ---- reading ---- */
 
-/*
- * For a setup that could not be read: 0 when the call replaces it, else an error. `why`: it is
- * damaged.
- */
+/* The setup cannot be read. 0 when the call replaces it. `why`: it is damaged. */
 static int check_unreadable(const struct opcontrol *ctl, const char *name, int err, const char *why)
 {
 	if (!why)
@@ -119,10 +113,7 @@ bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup)
 	return !err;
 }
 
-/*
- * Reads the setup that the edits change: that of the last call, even if it waits for the end of the
- * daemon. *why: it is damaged.
- */
+/* Reads the setup of the last call, even if it waits. *why: it is damaged. */
 static int load_base(const struct opcontrol *ctl, struct op_setup *base, char **why)
 {
 	const char *name;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Starts the daemon as a child process, unless systemd starts it. The daemon says when it is ready
- * (sd_notify(3)).
- */
+/* Starts the daemon as a child process. It says when it is ready (sd_notify(3)). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -52,10 +49,7 @@ static bool try_program(char **ret_program, const char *dir, const char *name)
 	return *ret_program;
 }
 
-/*
- * Finds opd beside this program, installed or in a build tree, else in the directory of the build's
- * configuration.
- */
+/* Finds opd beside this program, installed or in a build tree, else in OPD_SBINDIR. */
 static int find_program(char **ret_program)
 {
 	static const char *const places[] = { "/../sbin/opd", "/opd", "/../daemon/opd" };
@@ -80,10 +74,7 @@ static int find_program(char **ret_program)
 		       : opr_error(1, "cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
 }
 
-/*
- * An abstract socket with a name from the kernel. Anybody can send to it, so each message's sender
- * is checked.
- */
+/* An abstract socket with a name from the kernel. Anybody can send to it. */
 static int open_notify(struct child *child)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -102,10 +93,7 @@ static int open_notify(struct child *child)
 	return 0;
 }
 
-/*
- * The session directory may belong to another user, who may put a link there, or a pipe that nobody
- * reads.
- */
+/* Another user's session directory may have a link there, or a pipe that nobody reads. */
 static int open_regular(int dir_fd, const char *path)
 {
 	struct stat st;
@@ -231,10 +219,7 @@ static void read_last_line(const struct child *child, char *line, size_t nr_byte
 			snprintf(line, nr_bytes, "%s", strncmp(next, "opd: ", 5) ? next : next + 5);
 }
 
-/*
- * True when another opd has the control socket, or will have it: the pid in its lock is that of a
- * process.
- */
+/* True when the pid in the lock of the control socket is that of a process: another opd. */
 static bool another_is_starting(const struct opcontrol *ctl)
 {
 	struct op_text path = { 0 };
@@ -246,10 +231,7 @@ static bool another_is_starting(const struct opcontrol *ctl)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/*
- * True when another opd answers: of several that start together only one stays, and its caller and
- * ours want the same.
- */
+/* True when another opd answers: of several that start together, one stays for all. */
 static bool another_answers(const struct opcontrol *ctl)
 {
 	int err;

@@ -168,6 +168,12 @@ static void show_rings(const struct op_status *status)
 	       milliseconds(status->turn_planned_ns), milliseconds(status->event_wait_ns));
 }
 
+static void show_counter(const char *title, uint64_t count, const char *meaning)
+{
+	if (count)
+		printf("        %s: %" PRIu64 " (%s)\n", title, count, meaning);
+}
+
 static void show_daemon(const struct op_status *status)
 {
 	double uptime = seconds(status->uptime_ns), cpu = seconds(status->cpu_ns);
@@ -182,59 +188,28 @@ static void show_daemon(const struct op_status *status)
 	       status->nr_session_files, status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted,
 	       status->dumps);
 	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
-		if (status->bounds[i])
-			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
-			       op_bound_meaning((enum op_bound)i));
+		show_counter(op_bound_name((enum op_bound)i), status->bounds[i], op_bound_meaning((enum op_bound)i));
 	if (status->separate_cgroup)
 		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup, %" PRIu64
 		       " of cgroups that are not known\n",
 		       status->nr_cgroups, status->not_split, status->of_unknown_cgroups);
 }
 
-static void show_arcs(const struct op_status *status)
+static void show_counters(const struct op_status *status)
 {
-	static const struct {
-		const char *name;
-		bool is_loss;
-		const char *meaning;
-	} counters[OP_NR_ARC_STATS] = {
-#define X(name, is_loss, meaning) [OP_ARC_##name] = { #name, is_loss, meaning },
-		OP_ARC_STATS(X)
+#define X(name, is_loss, meaning)                                                                                                  \
+	show_counter((is_loss) ? "Warning: arcs_" #name : "arcs_" #name, status->arcs[OP_ARC_##name], meaning);
+	OP_ARC_STATS(X)
 #undef X
-	};
-
-	for (size_t i = 0; i < op_array_size(counters); i++)
-		if (status->arcs[i])
-			printf("        %sarcs_%s: %" PRIu64 " (%s)\n", counters[i].is_loss ? "Warning: " : "", counters[i].name,
-			       status->arcs[i], counters[i].meaning);
-}
-
-static void show_ibs(const struct op_status *status)
-{
-	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
-		if (status->ibs[i])
-			printf("        IBS records, %s: %" PRIu64 " (%s)\n", op_ibs_stat_name((enum op_ibs_stat)i), status->ibs[i],
-			       op_ibs_stat_meaning((enum op_ibs_stat)i));
-}
-
-static void show_jit(const struct op_status *status)
-{
-	static const struct {
-		const char *name;
-		bool refusal;
-		const char *meaning;
-	} counters[OP_NR_JIT] = {
-#define X(name, refusal, meaning) [OP_JIT_##name] = { #name, refusal, meaning },
-		OP_JIT_COUNTERS(X)
+#define X(name, member, meaning) show_counter("IBS records, " #name, status->ibs[OP_IBS_STAT_##name], meaning);
+	OP_IBS_STATS(X)
 #undef X
-	};
-
 	if (status->jit[OP_JIT_functions])
 		printf("        JIT code of %" PRIu64 " processes: %" PRIu64 " functions, %" PRIu64 " with samples\n",
 		       status->jit[OP_JIT_processes], status->jit[OP_JIT_functions], status->jit[OP_JIT_sampled]);
-	for (size_t i = 0; i < op_array_size(counters); i++)
-		if (counters[i].refusal && status->jit[i])
-			printf("        JIT code, %s: %" PRIu64 " (%s)\n", counters[i].name, status->jit[i], counters[i].meaning);
+#define X(name, refusal, meaning) show_counter("JIT code, " #name, (refusal) ? status->jit[OP_JIT_##name] : 0, meaning);
+	OP_JIT_COUNTERS(X)
+#undef X
 }
 
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -247,9 +222,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_cpus(daemon);
 	show_rings(daemon->status);
 	show_daemon(daemon->status);
-	show_arcs(daemon->status);
-	show_ibs(daemon->status);
-	show_jit(daemon->status);
+	show_counters(daemon->status);
 }
 
 /* ---- JSON: keys are the names of the fields ---- */

@@ -69,10 +69,7 @@ static void read_text(int fd, char *text, size_t nr_bytes)
 	text[length] = '\0';
 }
 
-/*
- * `text` gets its standard output with_answer, else its standard error. *ret_status: as waitpid(2)
- * has it.
- */
+/* `text`: standard output with_answer, else standard error. *ret_status: of waitpid(2). */
 static int run_systemctl(const char *const arguments[], bool with_answer, char *text, size_t nr_bytes, int *ret_status)
 {
 	int fds[2];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The events that ophelp lists: of a type of CPU, from its description files, or of this host, from
- * several sources.
- */
+/* The events that ophelp lists, of a type of CPU or of this host. */
 #ifndef OPR_HELP_EVENTS_H
 #define OPR_HELP_EVENTS_H
 
@@ -55,10 +52,7 @@ int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, boo
 /* The same for this host (host.c). */
 int opr_help_read_host(struct opr_help_events *events, bool name_only) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * For the sources of events: adds a copy of an event, sets copies of the names of the type. 0 or
- * -ENOMEM.
- */
+/* For sources: adds an event, or sets the names of the type, as copies. 0 or -ENOMEM. */
 int opr_help_add(struct opr_help_events *events, const struct opr_help_event *event) OP_NONNULL OP_MUST_CHECK;
 int opr_help_set_type(struct opr_help_events *events, const char *name, const char *pretty) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
@@ -74,10 +68,7 @@ const struct opr_help_event *opr_help_find(const struct opr_help_events *events,
  */
 const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec) OP_NONNULL;
 
-/*
- * Finds a unit mask of an event by name; NULL instead of a name: the default, when the files give
- * its name. NULL: none.
- */
+/* Finds a unit mask by name; NULL: the default, if the files name it. NULL: none. */
 const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,
 					   const char *name) OP_NONNULL_ARGS(1, 2);
 

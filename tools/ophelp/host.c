@@ -79,10 +79,7 @@ static bool has_suffix(const char *name, const char *suffix)
 	return length > suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/*
- * "event=0xc0,umask=0x1" of the CPU's PMU is a raw event: the low byte of its code is the event,
- * the next one the mask.
- */
+/* "event=0xc0,umask=0x1" of the CPU's PMU is a raw event: 0x01c0. */
 static bool raw_code(const char *pmu, const char *terms, uint64_t *ret_code)
 {
 	unsigned int event = 0, mask = 0;

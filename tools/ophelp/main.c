@@ -110,10 +110,7 @@ static int check_events(const struct options *options, const struct opr_help_eve
 
 typedef int write_fn(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask);
 
-/*
- * Calls `write` for each event of the command line, NAME[:count[:unitmask...]]. `mask` is NULL
- * without one.
- */
+/* Calls `write` for each NAME[:count[:unitmask...]]. `mask` is NULL without one. */
 static int for_each(const struct options *options, const struct opr_help_events *events, write_fn *write)
 {
 	int err = 0;

@@ -28,10 +28,7 @@ void opi_backlog_init(struct opi_backlog *backlog, int dir_fd, size_t memory_byt
 int opi_backlog_add(struct opi_backlog *backlog, const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
 int opi_backlog_add_sideband(struct opi_backlog *backlog, const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The time up to which the side band has about memory_bytes, at most until_ns. A caller who takes
- * it in such slices needs no more memory.
- */
+/* The end of a slice of the side band of about memory_bytes, at most until_ns. */
 uint64_t opi_backlog_slice(struct opi_backlog *backlog, uint64_t until_ns) OP_NONNULL;
 
 /*

@@ -182,10 +182,7 @@ static int change_cpu(struct opi_cpu_table *table, uint32_t number)
 	return err;
 }
 
-/*
- * Entering a ring costs a fence, so it is entered once for successive records of a CPU. An
- * impossible number means CPU 0.
- */
+/* Entering a ring costs a fence: once for successive records. Impossible numbers mean CPU 0. */
 static int enter(struct opi_cpu_table *table, uint32_t number)
 {
 	uint32_t of_pair = op_likely(number < NUMBERS) ? number : 0, index;

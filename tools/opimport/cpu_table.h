@@ -35,10 +35,7 @@ struct opi_cpu_table {
 int opi_cpu_table_open(struct opi_cpu_table *table, struct opd_pipeline *pipeline, const struct op_event *events, size_t nr_events,
 		       const uint64_t *ids) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Writes a record to the ring of a CPU, of CPU 0 for an impossible number; or to the side band. 0
- * or -errno.
- */
+/* Writes a record to the ring of a CPU, or to the side band. 0 or -errno. */
 int opi_cpu_table_put(struct opi_cpu_table *table, uint32_t number,
 		      const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
 int opi_cpu_table_put_sideband(struct opi_cpu_table *table, const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;

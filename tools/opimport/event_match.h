@@ -17,10 +17,7 @@
 int opi_events_match(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
 		     struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list) OP_NONNULL_ARGS(1, 2, 4, 5) OP_MUST_CHECK;
 
-/*
- * The CPU of the file. False: the file does not name one, or one without IBS; then the capability
- * word of each record must be enough.
- */
+/* The CPU of the file. False: none is named, or one without IBS. */
 bool opi_events_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu) OP_NONNULL;
 
 /*

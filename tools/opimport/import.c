@@ -108,10 +108,7 @@ static int open_events(struct opi_import *import, const struct op_perf_events *e
 	return err;
 }
 
-/*
- * The session may use all free bytes but keep_free_bytes. Other programs write to the file system,
- * too.
- */
+/* The session may use all free bytes but keep_free_bytes. Others write there, too. */
 static void update_limit(struct opi_import *import)
 {
 	struct opd_file_limit *limit = &import->pipeline.count.limit;
@@ -193,10 +190,7 @@ static int count_until(struct opi_import *import, const struct op_perf_events *e
 	return err ? err : opi_backlog_compact(&import->backlog);
 }
 
-/*
- * Rounds may be short. Looking through the backlog pays off only after twice the time that records
- * wait.
- */
+/* Rounds may be short. Looking through the backlog pays off only after twice the time. */
 static int end_round(struct opi_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;

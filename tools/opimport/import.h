@@ -87,10 +87,7 @@ int opi_import_name_kernel(struct opi_import *import, const char *vmlinux) OP_NO
 int opi_import_take(struct opi_import *import, const struct op_perf_events *events,
 		    const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Counts the waiting records, and completes the session: sample files, table of images, stats. 0 or
- * -errno.
- */
+/* Counts the waiting records, and completes the session. 0 or -errno. */
 int opi_import_finish(struct opi_import *import, const struct op_perf_events *events) OP_NONNULL OP_MUST_CHECK;
 
 /* After opi_import_finish: the number of events, the ledger of each, and the counts. */
@@ -98,10 +95,7 @@ size_t opi_import_nr_events(const struct opi_import *import) OP_NONNULL;
 void opi_import_ledger(const struct opi_import *import, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
 void opi_import_counts(const struct opi_import *import, struct opi_import_counts *ret_counts) OP_NONNULL;
 
-/*
- * The number of events that the file described in another way behind their first samples: as
- * another kind, or on another CPU.
- */
+/* How many events the file described in another way behind their first samples. */
 size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_perf_events *events) OP_NONNULL;
 
 /* NULL is allowed. */

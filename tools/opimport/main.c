@@ -23,10 +23,7 @@
 
 static const struct op_stop *stop;
 
-/*
- * Raises the limit of descriptors. The input and the rings get half of them, the sample files the
- * other half.
- */
+/* Raises the limit of descriptors. Half of them is for sample files. */
 static size_t raise_files(void)
 {
 	struct rlimit limit;
@@ -39,10 +36,7 @@ static size_t raise_files(void)
 			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
 }
 
-/*
- * O_NONBLOCK: open(2) of a FIFO would wait for a writer, and signals could not end it. read(2) may
- * wait.
- */
+/* O_NONBLOCK: open(2) of a FIFO waits for a writer, and signals could not end it. */
 static int open_file(const char *file)
 {
 	int fd, err;
@@ -128,10 +122,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	return result ? explain(result) : 0;
 }
 
-/*
- * While samples are counted, a lack of room only merges sample files. Without any room at the
- * start, an import is useless.
- */
+/* Later, a lack of room only merges sample files. Without any room now, it is useless. */
 static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
 {
 	struct statvfs vfs;

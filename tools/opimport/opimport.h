@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * What the files of opimport share. A function that returns 0 or -errno has told the user why it
- * failed.
- */
+/* What the files share. A function that returns 0 or -errno has told the user why it failed. */
 #ifndef OPIMPORT_H
 #define OPIMPORT_H
 
@@ -42,10 +39,7 @@ const char *opi_kernel_of_file(const struct op_perf_features *features) OP_NONNU
 const char *opi_kernel_of_record(const struct op_perf_features *features,
 				 const struct perf_event_header *header) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * A new session. Until it is complete it is in a session directory of its own below
- * SESSION-DIR/tmp, where nobody reads it.
- */
+/* A new session. Until it is complete, it is below SESSION-DIR/tmp, where nobody reads it. */
 struct opi_session {
 	char *dir, *work_dir, *target;
 	int work_fd; /* of work_dir; -1: none */

@@ -30,10 +30,7 @@ static int open_file(int dir_fd)
 	return fd;
 }
 
-/*
- * Allocates the blocks, if the file system can. Without them, a full disk would be a signal at a
- * write to the mapping.
- */
+/* Allocates the blocks, if possible: else a full disk is a signal at a write. */
 static int extend(int fd, size_t nr_bytes)
 {
 	int err = op_sys_fallocate(fd, 0, 0, (off_t)nr_bytes);
