@@ -323,7 +323,7 @@ class Damaged(unittest.TestCase):
         self.assertIn("40 samples of TIMER:0 are gone", self.errors)
         put_image(self.session, BAD, [(1, 50)])
         self.report()
-        self.assertIn("has 110 samples of TIMER:0 in its files, and its ledger has stored 100", self.errors)
+        self.assertIn("has 110 samples of TIMER:0 in its files, but its ledger has stored 100", self.errors)
 
     def test_left_out_samples_are_counted(self):
         write_ledger(self.current, 100)

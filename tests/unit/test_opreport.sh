@@ -105,7 +105,7 @@ leaves_out "$file" --session-dir=s
 leaves_out "$file" --session-dir=s -l
 printf '%0100d' 0 >"$file"
 leaves_out "bad magic number: $file" --session-dir=s
-leaves_out "at byte 0): it is left out: opcheck --repair mends" --session-dir=s
+leaves_out "at byte 0): it is left out: opcheck --repair repairs" --session-dir=s
 refuses 'too strict ?' --session-dir=s /y
 grep -q '?$' err || { echo 'FAIL: a hint at nothing'; failed=$((failed + 1)); }
 refuses 'too strict ? kept is an archive: archive:kept reads it.' --session-dir=s kept
@@ -114,7 +114,7 @@ refuses 'too strict ? tuesday is a session: session:tuesday reads it.' --session
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 leaves_out "$current/{root}/notes.txt" --session-dir=s
-leaves_out "name of a sample file: it is left out: opcheck --repair mends" --session-dir=s
+leaves_out "name of a sample file: it is left out: opcheck --repair repairs" --session-dir=s
 rm "$current/{root}/notes.txt"
 strange="$current/{root}/$(printf 'a\033[2J\nwarning: b')"
 : >"$strange"

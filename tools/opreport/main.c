@@ -354,7 +354,8 @@ static int compare_symbols(struct run runs[2])
 static int check_differential(const struct opr_options *options)
 {
 	if (!options->symbols || options->details || options->callgraph || options->format == OPR_FORMAT_XML)
-		return opr_error(-EINVAL, "differential profiles need --symbols, and go without --details, --callgraph and --xml");
+		return opr_error(-EINVAL,
+				 "differential profiles need --symbols, and do not go with --details, --callgraph and --xml");
 	return 0;
 }
 

@@ -127,7 +127,7 @@ static int check(const struct opr_options *options)
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
 		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
 				   options->show_address || options->global_percent || options->images || options->cgroups),
-		  "--mem goes without options that are about samples" },
+		  "--mem does not go together with options that are about samples" },
 		{ options->mem && xml, "--mem is incompatible with --xml" },
 		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
 		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
@@ -173,7 +173,7 @@ static int imply_xml(struct opr_options *options)
 	const char *bad_key;
 
 	if (options->sort.nr_words || options->reverse_sort)
-		opr_warn("--sort and --reverse-sort are without effect on XML");
+		opr_warn("--sort and --reverse-sort have no effect on XML");
 	options->order = (struct opr_sort_order){ 0 };
 	options->symbols = 1;
 	if (opr_take_words(&options->sort, "app-name,image") < 0)

@@ -268,9 +268,9 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 		return true;
 	}
 	if (!image->foreign_told)
-		opr_warn(
-			"the samples of %s are not of the file that is now at %s: another one took its place. They are one symbol.",
-			image->name, told_path(cache, image));
+		opr_warn("the samples of %s are not of the file that is now at %s: another file took its place. They are shown "
+			 "as one symbol.",
+			 image->name, told_path(cache, image));
 	image->foreign_told = true;
 	return false;
 }

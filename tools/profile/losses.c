@@ -165,8 +165,8 @@ static void compare_event(const struct opr_session *session, const struct op_led
 			 " were stored, and the sample files have %" PRIu64 ". The shares are of what is left.",
 			 event->stored - found, event->name, event->count, session->path, event->stored, found);
 	else if (session->ledger.ended != OP_SESSION_open)
-		opr_warn("%s has %" PRIu64 " samples of %s:%" PRIu64 " in its files, and its ledger has stored %" PRIu64
-			 ": opcheck tells more",
+		opr_warn("%s has %" PRIu64 " samples of %s:%" PRIu64 " in its files, but its ledger has stored %" PRIu64
+			 ": see opcheck(1)",
 			 session->path, found, event->name, event->count, event->stored);
 }
 
@@ -217,7 +217,7 @@ static void check_ledger(const struct opr_profile *profile, size_t index)
 	const struct opr_session *session = &profile->sessions[index];
 
 	if (session->ledger.ended != OP_SESSION_open && !adds_up(&session->ledger))
-		opr_warn("%s/" OP_SESSION_LEDGER " does not add up: what it says of losses may be wrong", session->path);
+		opr_warn("%s/" OP_SESSION_LEDGER " does not add up: its losses may be wrong", session->path);
 	if (!session->is_whole || (profile->archive && !opr_archive_is_whole(profile->archive, session->path)))
 		return;
 	if (session->nr_unselected)

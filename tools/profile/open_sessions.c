@@ -95,7 +95,7 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 		err = opr_error(-ENOENT, "%s holds no samples by cgroup: opcontrol --separate=cgroup keeps them from then on",
 				profile->sessions[parent].path);
 	else if (!err && !found)
-		err = opr_error(-ENOENT, "no cgroup of %s is meant by the specification: opreport --cgroups lists them",
+		err = opr_error(-ENOENT, "no cgroup of %s matches the specification: opreport --cgroups lists them",
 				profile->sessions[parent].path);
 	op_session_cgroups_free(&list);
 	return err;
@@ -109,7 +109,7 @@ static int open_memory_view(struct opr_profile *profile, size_t parent)
 	if (err)
 		return err;
 	if (part->dir_fd < 0 && errno == ENOENT)
-		return opr_error(-ENOENT, "%s says nothing of memory: it does when events IBS_OP_... are sampled",
+		return opr_error(-ENOENT, "%s has no memory view: it has one when events IBS_OP_... are sampled",
 				 profile->sessions[parent].path);
 	if (part->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", part->path, strerror(errno));

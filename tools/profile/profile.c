@@ -21,10 +21,10 @@ int opr_profile_end(const struct opr_profile *profile)
 	size_t nr_left_out = opr_profile_nr_left_out(profile);
 
 	if (op_guard_nr_broken())
-		return opr_error(-EIO, "kept symbols were lost while they were shown, and names may lack: do it again");
+		return opr_error(-EIO, "stored symbols were lost while they were shown, names may be missing: run it again");
 	if (!nr_left_out)
 		return 0;
-	return opr_error(-EBADMSG, "%zu %s left out, as the warnings say: what is shown is the rest", nr_left_out,
+	return opr_error(-EBADMSG, "%zu %s left out (see the warnings): the report is incomplete", nr_left_out,
 			 nr_left_out == 1 ? "file or directory was" : "files and directories were");
 }
 

@@ -81,7 +81,7 @@ static int leave_out(struct opr_session *session, const char *path, const struct
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return opr_error(err, "%s/%s: %s", session->path, path, strerror(-err));
 	if (err == -EBADMSG)
-		opr_warn("%s: %s/%s (at byte %llu): it is left out" OPR_MENDS, result->fault.why, session->path, path,
+		opr_warn("%s: %s/%s (at byte %llu): it is left out" OPR_REPAIR_HINT, result->fault.why, session->path, path,
 			 (unsigned long long)result->fault.offset);
 	else
 		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
@@ -127,7 +127,7 @@ int opr_samples_read(struct opr_profile *profile)
 	err = drop_unreadable(profile, reading.results);
 	free(reading.results);
 	if (!err && !profile->nr_files)
-		err = opr_error(-ENOENT, "No sample found: none of the sample files that the specification means can be read");
+		err = opr_error(-ENOENT, "No sample found: none of the selected sample files can be read");
 	return err;
 }
 
@@ -146,7 +146,7 @@ int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, s
 	if (err == -ENOENT)
 		return opr_session_warn_removed(session, file->path);
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s/%s (at byte %llu)" OPR_MENDS, fault.why, session->path, file->path,
+		return opr_error(err, "%s: %s/%s (at byte %llu)" OPR_REPAIR_HINT, fault.why, session->path, file->path,
 				 (unsigned long long)fault.offset);
 	if (err < 0)
 		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));

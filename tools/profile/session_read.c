@@ -27,7 +27,7 @@ int opr_session_read_images(struct opr_session *session)
 		session->images = NULL;
 	}
 	if (!err && reading.nr_bad)
-		opr_warn("%s/%s: %zu lines of the table of images are passed over", session->path, reading.complaint,
+		opr_warn("%s/%s: %zu lines of the table of images are skipped", session->path, reading.complaint,
 			 reading.nr_bad);
 	else if (err == -ENOMEM)
 		opr_no_memory();
@@ -60,7 +60,7 @@ int opr_session_read_ledger(struct opr_session *session)
 		return opr_no_memory();
 	if (err == -EBADMSG)
 		opr_warn("%s/" OP_SESSION_LEDGER
-			 ":%u: not a ledger: whether samples were lost, or are gone, is not known" OPR_MENDS,
+			 ":%u: not a ledger: whether samples were lost, or are gone, is not known" OPR_REPAIR_HINT,
 			 session->path, line);
 	else if (err && err != -ENOENT)
 		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
@@ -70,7 +70,7 @@ int opr_session_read_ledger(struct opr_session *session)
 	 * no ledger yet.
 	 */
 	else if (err && session->images && !is_daemon_there(session))
-		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_MENDS, session->path);
+		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_REPAIR_HINT, session->path);
 	return 0;
 }
 
@@ -88,7 +88,7 @@ static const char *misfit_words(int why)
 	case ENOENT:
 		return "a symbolic link that leads nowhere";
 	case EISDIR:
-		return "a directory with the name of a sample file, and none in it";
+		return "a directory with the name of a sample file, without a sample file in it";
 	default:
 		return strerror(-why);
 	}
@@ -99,7 +99,7 @@ void opr_session_leave_out(const char *path, int why, void *arg)
 	struct opr_session *session = arg;
 
 	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
-		 why == -EBADMSG || why == -ENOTDIR ? OPR_MENDS : "");
+		 why == -EBADMSG || why == -ENOTDIR ? OPR_REPAIR_HINT : "");
 	/*
 	 * The genuine tools skip a link that leads nowhere, so it does not make the report
 	 * incomplete.

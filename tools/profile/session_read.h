@@ -8,7 +8,7 @@
 
 #include "tools/profile/profile.h"
 
-#define OPR_MENDS ": opcheck --repair mends what can be mended"
+#define OPR_REPAIR_HINT ": opcheck --repair repairs what it can"
 
 /*
  * Reads the table of images. A table that cannot be read is a warning, none is not. 0 or -ENOMEM.

@@ -248,8 +248,8 @@ static int report_none(const struct search *search, const char *path)
 	uint64_t end_us = 0;
 
 	if (!search->nr_found)
-		return opr_error(-ENOENT, "in %s no session says when it was taken%s", path,
-				 search->nr_unknown ? ": those that are there were not made by opd, session:NAME names one" : "");
+		return opr_error(-ENOENT, "no session in %s has a time%s", path,
+				 search->nr_unknown ? ": opd did not record them, session:NAME selects one" : "");
 	for (size_t i = 0; i < search->nr_found; i++)
 		end_us = op_max_u64(end_us, search->found[i].end_us);
 	opr_when_format(search->found[0].begin_us, begin);
