@@ -23,7 +23,7 @@ static bool same_event(const struct op_ledger_event *a, const struct op_ledger_e
 	return a->count == b->count && a->unit_mask == b->unit_mask && !strcmp(a->name, b->name);
 }
 
-const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
+static struct op_ledger_event *find_row(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
 {
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		if (same_event(&ledger->events[i], event))
@@ -31,13 +31,17 @@ const struct op_ledger_event *op_session_ledger_find(const struct op_session_led
 	return NULL;
 }
 
+const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
+{
+	return find_row(ledger, event);
+}
+
 struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, const struct op_ledger_event *event)
 {
-	struct op_ledger_event *events, *row;
+	struct op_ledger_event *events, *row = find_row(ledger, event);
 
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		if (same_event(&ledger->events[i], event))
-			return &ledger->events[i];
+	if (row)
+		return row;
 	if (ledger->nr_events == OP_SESSION_LEDGER_EVENTS_MAX)
 		return NULL;
 	events = reallocarray(ledger->events, ledger->nr_events + 1, sizeof(*events));

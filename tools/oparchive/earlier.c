@@ -11,92 +11,71 @@
 
 /* ---- lines, by their subject ---- */
 
-struct span {
-	const char *start;
-	size_t nr_bytes;
-};
-
 struct opr_earlier_line {
 	struct op_hlink link;
-	struct span word, subject;
+	const char *word, *subject;
 };
 
-static struct span span_of(const char *start, size_t nr_bytes)
+/* The path of "NUMBER PATH"; nothing for the only session-dir; else the value. */
+static const char *subject_of(const char *word, const char *value)
 {
-	return (struct span){ start, nr_bytes };
+	const char *blank = strchr(value, ' ');
+
+	if (!strcmp(word, "session-dir"))
+		return "";
+	return !strcmp(word, "inode") && blank ? blank + 1 : value;
 }
 
-static bool is_word(struct span span, const char *word)
+/* Lines "WORD<TAB>PATH<TAB>VALUE". */
+static bool is_of_image(const char *word)
 {
-	return span.nr_bytes == strlen(word) && !memcmp(span.start, word, span.nr_bytes);
+	static const char *const words[] = { "package", "debug", "absent", "cut" };
+
+	for (size_t i = 0; i < op_array_size(words); i++)
+		if (!strcmp(word, words[i]))
+			return true;
+	return false;
 }
 
-/* "NUMBER PATH", "PATH<TAB>VALUE", or one value for the archive. */
-static struct span subject_of(struct span word, const char *value, size_t nr_bytes)
+static uint64_t hash_of(const char *word, const char *subject)
 {
-	static const char *const of_images[] = { "package", "debug", "absent", "cut" };
-	const char *blank = memchr(value, ' ', nr_bytes), *tab = memchr(value, '\t', nr_bytes);
-
-	if (is_word(word, "session-dir"))
-		return span_of(value, 0);
-	if (is_word(word, "inode") && blank)
-		return span_of(blank + 1, nr_bytes - (size_t)(blank + 1 - value));
-	for (size_t i = 0; tab && i < op_array_size(of_images); i++)
-		if (is_word(word, of_images[i]))
-			return span_of(value, (size_t)(tab - value));
-	return span_of(value, nr_bytes);
-}
-
-static uint64_t hash_of(struct span word, struct span subject)
-{
-	return op_hash_bytes(op_hash_bytes(0, word.start, word.nr_bytes), subject.start, subject.nr_bytes);
-}
-
-static bool is_same(struct span left, struct span right)
-{
-	return left.nr_bytes == right.nr_bytes && !memcmp(left.start, right.start, left.nr_bytes);
-}
-
-static int add_line(struct opr_earlier *earlier, struct opr_earlier_line *line, const char *text, size_t nr_bytes)
-{
-	const char *tab = memchr(text, '\t', nr_bytes);
-
-	if (!tab)
-		return 0;
-	line->word = span_of(text, (size_t)(tab - text));
-	line->subject = subject_of(line->word, tab + 1, nr_bytes - (size_t)(tab + 1 - text));
-	return op_htable_insert(&earlier->by_subject, &line->link, hash_of(line->word, line->subject));
+	return op_hash_bytes(op_hash_bytes(0, word, strlen(word)), subject, strlen(subject));
 }
 
 static int add_lines(struct opr_earlier *earlier)
 {
+	struct opr_earlier_line *line;
 	size_t nr_lines = 1;
 	int err = 0;
 
 	for (const char *at = earlier->text; (at = strchr(at, '\n')); at++)
 		nr_lines++;
-	earlier->lines = calloc(nr_lines, sizeof(*earlier->lines));
-	if (!earlier->lines)
+	earlier->lines = line = calloc(nr_lines, sizeof(*earlier->lines));
+	earlier->line_text = strdup(earlier->text);
+	if (!earlier->lines || !earlier->line_text)
 		return -ENOMEM;
-	nr_lines = 0;
-	for (const char *at = earlier->text; !err && *at;) {
-		size_t nr_bytes = strcspn(at, "\n");
-
-		err = add_line(earlier, &earlier->lines[nr_lines++], at, nr_bytes);
-		at += nr_bytes + (at[nr_bytes] == '\n');
+	for (char *rest = earlier->line_text, *value; !err && (value = strsep(&rest, "\n"));) {
+		line->word = strsep(&value, "\t");
+		if (!value)
+			continue;
+		if (is_of_image(line->word))
+			value[strcspn(value, "\t")] = '\0';
+		line->subject = subject_of(line->word, value);
+		err = op_htable_insert(&earlier->by_subject, &line->link, hash_of(line->word, line->subject));
+		line++;
 	}
 	return err;
 }
 
 bool opr_earlier_says(const struct opr_earlier *earlier, const char *word, const char *value)
 {
-	struct span of_word = span_of(word, strlen(word)), subject = subject_of(of_word, value, strlen(value));
+	const char *subject = subject_of(word, value);
 
-	for (struct op_hlink *link = op_htable_first(&earlier->by_subject, hash_of(of_word, subject)); link;
+	for (struct op_hlink *link = op_htable_first(&earlier->by_subject, hash_of(word, subject)); link;
 	     link = op_htable_next(link)) {
 		const struct opr_earlier_line *line = op_container_of(link, struct opr_earlier_line, link);
 
-		if (is_same(line->word, of_word) && is_same(line->subject, subject))
+		if (!strcmp(line->word, word) && !strcmp(line->subject, subject))
 			return true;
 	}
 	return false;
@@ -191,6 +170,7 @@ void opr_earlier_free(struct opr_earlier *earlier)
 		return;
 	op_htable_free(&earlier->by_subject);
 	free(earlier->lines);
+	free(earlier->line_text);
 	free(earlier->text);
 	opr_archive_free(&earlier->facts);
 	opr_sums_free(&earlier->sums);

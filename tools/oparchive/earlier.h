@@ -14,6 +14,7 @@ struct opr_earlier {
 	bool is_there; /* else the other fields are empty */
 	char *text;    /* of opd-archive */
 	struct opr_earlier_line *lines;
+	char *line_text; /* a copy, split into the strings of the lines */
 	struct op_htable by_subject;
 	struct opr_archive facts;
 	struct opr_sums sums;

@@ -12,15 +12,6 @@
 #include "tools/common/log.h"
 #include "tools/symbols/read.h"
 
-static int add_notes(struct opr_archive_writer *writer, const char *kallsyms)
-{
-	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES);
-	int err = notes ? opr_archive_add(writer, notes, OPR_KERNEL_NOTES) : opr_no_memory();
-
-	free(notes);
-	return opr_archive_is_over(err) ? err : 0;
-}
-
 /* Saves the code with symbols. Only the owner may read it, as with /proc/kcore. */
 static int save_text(const char *path, const struct opr_symbols *symbols, int fd)
 {
@@ -55,25 +46,19 @@ static int make_core(const char *kallsyms, const char *path)
 	return err;
 }
 
-static int add_core(struct opr_archive_writer *writer, const char *kallsyms)
-{
-	char *path = opr_beside_kallsyms(kallsyms, OPR_KERNEL_CORE);
-	int err = 0, fd;
-
-	if (!path)
-		return opr_no_memory();
-	fd = make_core(kallsyms, path);
-	if (fd >= 0)
-		err = opr_archive_add_open(writer, fd, path, OPR_KERNEL_CORE);
-	free(path);
-	return opr_archive_is_over(err) ? err : 0;
-}
-
 int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsyms)
 {
-	int err = add_notes(writer, kallsyms);
+	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES), *core = opr_beside_kallsyms(kallsyms, OPR_KERNEL_CORE);
+	int err = notes && core ? opr_archive_add(writer, notes, OPR_KERNEL_NOTES) : opr_no_memory();
 
-	return err ? err : add_core(writer, kallsyms);
+	if (!opr_archive_is_over(err)) {
+		int fd = make_core(kallsyms, core);
+
+		err = fd < 0 ? 0 : opr_archive_add_open(writer, fd, core, OPR_KERNEL_CORE);
+	}
+	free(notes);
+	free(core);
+	return opr_archive_is_over(err) ? err : 0;
 }
 
 static int read_symbols(struct opr_symbols *symbols, const char *path, bool *ret_hidden)
