@@ -97,7 +97,7 @@ static void check_hotplug(struct opd_turns *turns)
 	uint32_t *online;
 	size_t nr_online;
 
-	if (opd_cpus_online(&online, &nr_online) < 0)
+	if (opd_cpus_read(OPD_CPUS_ONLINE, &online, &nr_online) < 0)
 		return;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
 		struct opd_cpu *cpu = &capture->cpus[i];

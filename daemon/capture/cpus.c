@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#define ONLINE_PATH    "/sys/devices/system/cpu/online"
-#define POSSIBLE_PATH  "/sys/devices/system/cpu/possible"
 #define MAX_FREQ_PATH  "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
 #define CPU_NUMBER_MAX 65535
 
@@ -44,7 +42,7 @@ static int parse_range(const char **list, uint32_t *ret_first, uint32_t *ret_las
 	return 0;
 }
 
-int opd_cpus_parse(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
+static int parse_list(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 {
 	uint32_t *cpus = NULL, first, last;
 	size_t nr_cpus = 0;
@@ -66,7 +64,7 @@ int opd_cpus_parse(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 	return 0;
 }
 
-static int read_list(const char *path, uint32_t **ret_cpus, size_t *ret_nr_cpus)
+int opd_cpus_read(const char *path, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 {
 	FILE *file = fopen(path, "re");
 	char line[4096];
@@ -75,19 +73,9 @@ static int read_list(const char *path, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 	if (!file)
 		return -errno;
 	if (fgets(line, sizeof(line), file))
-		err = opd_cpus_parse(line, ret_cpus, ret_nr_cpus);
+		err = parse_list(line, ret_cpus, ret_nr_cpus);
 	fclose(file);
 	return err;
-}
-
-int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus)
-{
-	return read_list(ONLINE_PATH, ret_cpus, ret_nr_cpus);
-}
-
-int opd_cpus_possible(uint32_t **ret_cpus, size_t *ret_nr_cpus)
-{
-	return read_list(POSSIBLE_PATH, ret_cpus, ret_nr_cpus);
 }
 
 bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu)

@@ -5,17 +5,14 @@
 
 #include "libop/base/compiler.h"
 
+#define OPD_CPUS_ONLINE   "/sys/devices/system/cpu/online"   /* now */
+#define OPD_CPUS_POSSIBLE "/sys/devices/system/cpu/possible" /* while this kernel runs */
+
 /*
- * Reads a list as sysfs writes it ("0-3,8"). 0 and numbers, which the caller frees; -EINVAL or
- * -ENOMEM.
+ * Reads a file that has a list of CPUs as sysfs writes it ("0-3,8"). 0 and at least one number,
+ * which the caller frees; -EINVAL, -ENOMEM, or -errno of opening.
  */
-int opd_cpus_parse(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
-
-/* The CPUs that are online now. 0 and at least one number, which the caller frees, or -errno. */
-int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
-
-/* The CPUs that can be online while this kernel runs. Results as for opd_cpus_online. */
-int opd_cpus_possible(uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
+int opd_cpus_read(const char *path, uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
 
 /* True when the list has the CPU. */
 bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu) OP_NONNULL;

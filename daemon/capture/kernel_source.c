@@ -100,10 +100,25 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 	return (int)op_min_u64(limit.rlim_cur - op_min_u64(limit.rlim_cur, need), INT_MAX);
 }
 
-/*
- * Kernels before 6.0 refuse read_format, and kernels before 5.1 refuse ksymbol. The first refused
- * bit is left out.
- */
+/* Opens an event. Its count of lost samples is left out where the kernel refuses it, before 6.0. */
+static int open_attr(struct opd_capture *capture, struct perf_event_attr *attr, int cpu)
+{
+	int fd;
+
+	attr->read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = OP_CLOCK;
+	fd = op_sys_perf_event_open(attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd != -EINVAL || !attr->read_format)
+		return fd;
+	attr->read_format = 0;
+	fd = op_sys_perf_event_open(attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		capture->has_format_lost = false;
+	return fd;
+}
+
 static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
 {
 	struct perf_event_attr attr = {
@@ -111,8 +126,6 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		.config = PERF_COUNT_SW_DUMMY,
 		.size = sizeof(attr),
 		.sample_type = OP_SAMPLE_TYPE,
-		.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0,
-		.sample_id_all = 1,
 		.mmap = 1,
 		.mmap2 = 1,
 		.comm = 1,
@@ -123,17 +136,10 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		.cgroup = capture->with_cgroup,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
-		.use_clockid = 1,
-		.clockid = OP_CLOCK,
 	};
-	int fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = open_attr(capture, &attr, cpu);
 
-	if (fd == -EINVAL && attr.read_format) {
-		attr.read_format = 0;
-		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-		if (fd >= 0)
-			capture->has_format_lost = false;
-	}
+	/* Kernels before 5.1 do not know ksymbol. */
 	if (fd == -EINVAL || fd == -E2BIG) {
 		attr.ksymbol = 0;
 		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -141,37 +147,21 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 	return fd;
 }
 
-/* sample_max_stack counts the sample itself as a frame. */
-static void ask_for_chain(const struct opd_capture *capture, struct perf_event_attr *attr)
-{
-	attr->sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
-	attr->exclude_callchain_kernel = attr->exclude_kernel;
-	attr->exclude_callchain_user = attr->exclude_user;
-}
-
 static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
 {
 	struct perf_event_attr attr = { 0 };
-	int fd;
 
 	op_event_attr(event, &attr);
 	attr.sample_type = opd_capture_sample_type(capture, event);
-	if (capture->callgraph)
-		ask_for_chain(capture, &attr);
-	attr.sample_id_all = 1;
+	if (capture->callgraph) {
+		/* sample_max_stack counts the sample itself as a frame. */
+		attr.sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
+		attr.exclude_callchain_kernel = attr.exclude_kernel;
+		attr.exclude_callchain_user = attr.exclude_user;
+	}
 	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
-	attr.use_clockid = 1;
-	attr.clockid = OP_CLOCK;
-	attr.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0;
-	fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd == -EINVAL && capture->has_format_lost) {
-		attr.read_format = 0;
-		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-		if (fd >= 0)
-			capture->has_format_lost = false;
-	}
-	return fd;
+	return open_attr(capture, &attr, cpu);
 }
 
 /* True when the event is refused without PERF_SAMPLE_CGROUP, too. */
@@ -345,7 +335,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 {
 	uint32_t *online;
 	size_t nr_online;
-	int err = opd_cpus_online(&online, &nr_online);
+	int err = opd_cpus_read(OPD_CPUS_ONLINE, &online, &nr_online);
 
 	if (err)
 		return err;
@@ -357,23 +347,13 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	return err;
 }
 
-static int check_callgraph(uint32_t callgraph, uint32_t max_stack, char **ret_why)
-{
-	if (callgraph <= max_stack)
-		return 0;
-	explain(ret_why,
-		"--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32 " calls: raise kernel.perf_event_max_stack",
-		callgraph, max_stack);
-	return -EOVERFLOW;
-}
-
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     bool with_cgroup, uint32_t callgraph, char **ret_why)
 {
 	uint32_t *possible = NULL;
 	size_t nr_possible = 0;
 	char *why = NULL;
-	int err = opd_cpus_possible(&possible, &nr_possible);
+	int err = opd_cpus_read(OPD_CPUS_POSSIBLE, &possible, &nr_possible);
 
 	*capture = (struct opd_capture){
 		.events = events,
@@ -385,8 +365,13 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.max_stack = op_chain_max_stack(),
 		.has_format_lost = true,
 	};
-	if (!err)
-		err = check_callgraph(callgraph, capture->max_stack, &why);
+	if (!err && callgraph > capture->max_stack) {
+		explain(&why,
+			"--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32
+			" calls: raise kernel.perf_event_max_stack",
+			callgraph, capture->max_stack);
+		err = -EOVERFLOW;
+	}
 	if (!err)
 		err = make_cpus(capture, possible, nr_possible);
 	if (!err)

@@ -113,13 +113,6 @@ static int add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 
 /* ---- the root of the namespace ---- */
 
-static void init_root(struct opd_cgroup_root *root)
-{
-	struct stat st;
-
-	*root = (struct opd_cgroup_root){ .is_sought = !stat(OWN_NAMESPACE, &st) && st.st_ino != FIRST_NAMESPACE };
-}
-
 static bool is_there(const char *mount_path, const char *path, uint64_t id)
 {
 	struct op_text full = { 0 };
@@ -132,30 +125,33 @@ static bool is_there(const char *mount_path, const char *path, uint64_t id)
 	return is_same;
 }
 
-static void seek(struct opd_cgroup_root *root, const char *mount_path, uint64_t id, const char *path)
+/*
+ * opd finds cgroups by their path below the mount point, which begins at the root of opd's
+ * namespace. The kernel reports paths from the root of all cgroups (cgroup_namespaces(7),
+ * perf_event_cgroup() in kernel/events/core.c). The difference is learnt from the first reported
+ * cgroup that exists.
+ */
+static void seek_root(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 {
 	for (const char *rest = path; rest; rest = strchr(rest + 1, '/')) {
-		if (*rest != '/' || !is_there(mount_path, rest, id))
+		if (*rest != '/' || !is_there(cgroups->mount_path, rest, id))
 			continue;
-		root->path = strndup(path, (size_t)(rest - path));
-		root->is_sought = !root->path;
+		cgroups->root_path = strndup(path, (size_t)(rest - path));
+		cgroups->seeks_root = !cgroups->root_path;
 		return;
 	}
 }
 
-static const char *strip_root(struct opd_cgroup_root *root, const char *mount_path, uint64_t id, const char *path)
+int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 {
 	size_t length;
 
-	if (root->is_sought && mount_path)
-		seek(root, mount_path, id, path);
-	length = root->path ? strlen(root->path) : 0;
-	return length && !strncmp(path, root->path, length) && path[length] == '/' ? path + length : path;
-}
-
-int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
-{
-	return add(cgroups, id, strip_root(&cgroups->root, cgroups->mount_path, id, path));
+	if (cgroups->seeks_root && cgroups->mount_path)
+		seek_root(cgroups, id, path);
+	length = cgroups->root_path ? strlen(cgroups->root_path) : 0;
+	if (length && !strncmp(path, cgroups->root_path, length) && path[length] == '/')
+		path += length;
+	return add(cgroups, id, path);
 }
 
 /* ---- the file system ---- */
@@ -258,10 +254,13 @@ static int scan_all(struct opd_cgroups *cgroups)
 
 int opd_cgroups_init(struct opd_cgroups *cgroups, const char *mountinfo_path)
 {
+	struct stat st;
 	int err;
 
-	*cgroups = (struct opd_cgroups){ .max_slots = OPD_CGROUP_SLOTS_MAX };
-	init_root(&cgroups->root);
+	*cgroups = (struct opd_cgroups){
+		.max_slots = OPD_CGROUP_SLOTS_MAX,
+		.seeks_root = !stat(OWN_NAMESPACE, &st) && st.st_ino != FIRST_NAMESPACE,
+	};
 	err = find_mount(cgroups, mountinfo_path);
 	return err ? err : scan_all(cgroups);
 }
@@ -456,6 +455,6 @@ void opd_cgroups_free(struct opd_cgroups *cgroups)
 	free(cgroups->slots);
 	free(cgroups->free_slots);
 	free(cgroups->mount_path);
-	free(cgroups->root.path);
+	free(cgroups->root_path);
 	*cgroups = (struct opd_cgroups){ 0 };
 }

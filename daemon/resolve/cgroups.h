@@ -22,15 +22,11 @@
 #define OPD_CGROUP_SLOTS_MAX  4096u
 #define OPD_CGROUP_NONE       0u /* no slot */
 
-struct opd_cgroup_root {
-	bool is_sought;
-	/* of the namespace's root, as the kernel reports it; NULL: unknown or not needed */
-	char *path;
-};
-
 struct opd_cgroups {
 	char *mount_path; /* of the hierarchy that perf uses; NULL: not mounted */
-	struct opd_cgroup_root root;
+	/* opd is in a cgroup namespace: the path of its root, as the kernel reports it, is wanted. */
+	bool seeks_root;
+	char *root_path; /* NULL: unknown or not needed */
 	struct op_htable by_id;
 	size_t nr_bytes;                /* bytes of by_id's entries */
 	struct op_htable by_path;       /* the given slots */

@@ -18,9 +18,10 @@
 #define IMAGES_MIN          1024u /* a lower limit would not have room for a few long paths */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
-#define CHECKS_MAX          4 /* results per check */
-#define FORGET_MIN    4096 /* fewer images without samples are not worth a round */
-#define CHECK_TIME_NS (2u * OP_NS_PER_MS) /* no comparison begins later */
+#define CHECKS_MAX          4                   /* results per check */
+/* fewer images without samples are not worth a round */
+#define FORGET_MIN          4096
+#define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* no comparison begins later */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -387,21 +388,13 @@ static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, ui
 	resolved->unattributed = true;
 }
 
-/*
- * [vdso] and [vsyscall] are one image for all processes. An image per process would fill the
- * session.
- */
-static bool is_lent(const struct opd_resolver *resolver, uint64_t label_cookie)
-{
-	return label_cookie == resolver->vdso_cookie || label_cookie == resolver->vsyscall_cookie;
-}
-
 /* A region gets its cookie with its first sample. */
 static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
 			  struct opd_resolved *resolved)
 {
 	uint64_t start = mapping->start - mapping->key;
-	bool lent = is_lent(resolver, mapping->cookie);
+	/* One image for all processes: an image per process would fill the session. */
+	bool lent = mapping->cookie == resolver->vdso_cookie || mapping->cookie == resolver->vsyscall_cookie;
 
 	resolved->is_region = true;
 	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, lent ? 0 : pid, lent ? 0 : start,
@@ -427,16 +420,6 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 	return 0;
 }
 
-/* JIT code changes without a record, so the result is not kept. */
-static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm,
-			const struct opd_mapping *mapping, const struct op_sample *sample, struct opd_resolved *resolved)
-{
-	if (!opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
-		return resolve_mapping(resolver, sample, mapping, resolved);
-	resolved->is_region = true;
-	return 0;
-}
-
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	struct opd_process *process = process_of(resolver, sample);
@@ -459,10 +442,14 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
 		return 0;
 	}
-	if (op_unlikely(mapping->may_be_jit))
-		return resolve_made(resolver, process, mm, mapping, sample, resolved);
+	if (op_unlikely(mapping->may_be_jit) &&
+	    opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location)) {
+		resolved->is_region = true;
+		return 0;
+	}
 	err = resolve_mapping(resolver, sample, mapping, resolved);
-	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
+	/* JIT code changes without a record, so its result is not kept. */
+	if (!err && !mapping->may_be_jit && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
 	    !opd_process_is_doubtful(&resolver->processes, process))
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;

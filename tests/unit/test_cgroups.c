@@ -104,7 +104,7 @@ static void leaves_out_what_is_above(void **state OP_UNUSED)
 
 	add_mount("v2", "cgroup2 cgroup2 rw");
 	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
-	cgroups.root.is_sought = true;
+	cgroups.seeks_root = true;
 	assert_int_equal(opd_cgroups_add(&cgroups, 77, "/machine/payload/gone"), 0);
 	assert_string_equal(path_of(&cgroups, 77, 1), "/machine/payload/gone");
 	make_dir("v2/a");

@@ -2,19 +2,34 @@
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/capture/cpus.h"
+
+static int read_list(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
+{
+	char path[] = "/tmp/test_cpus.XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC), err;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, list, strlen(list)), (ssize_t)strlen(list));
+	close(fd);
+	err = opd_cpus_read(path, ret_cpus, ret_nr_cpus);
+	unlink(path);
+	return err;
+}
 
 static void parses_lists(void **state OP_UNUSED)
 {
 	uint32_t *cpus;
 	size_t nr;
 
-	assert_int_equal(opd_cpus_parse("0\n", &cpus, &nr), 0);
+	assert_int_equal(read_list("0\n", &cpus, &nr), 0);
 	assert_int_equal(nr, 1);
 	free(cpus);
-	assert_int_equal(opd_cpus_parse("0-2,8,10-11\n", &cpus, &nr), 0);
+	assert_int_equal(read_list("0-2,8,10-11\n", &cpus, &nr), 0);
 	assert_int_equal(nr, 6);
 	assert_int_equal(cpus[2], 2);
 	assert_int_equal(cpus[3], 8);
@@ -30,7 +45,7 @@ static void refuses_what_is_no_list(void **state OP_UNUSED)
 		uint32_t *cpus = NULL;
 		size_t nr = 77;
 
-		assert_int_equal(opd_cpus_parse(bad[i], &cpus, &nr), -EINVAL);
+		assert_int_equal(read_list(bad[i], &cpus, &nr), -EINVAL);
 		assert_null(cpus);
 		assert_int_equal(nr, 77);
 	}
@@ -41,7 +56,7 @@ static void this_machine_has_some(void **state OP_UNUSED)
 	uint32_t *cpus;
 	size_t nr;
 
-	assert_int_equal(opd_cpus_online(&cpus, &nr), 0);
+	assert_int_equal(opd_cpus_read(OPD_CPUS_ONLINE, &cpus, &nr), 0);
 	assert_true(nr >= 1);
 	free(cpus);
 	assert_true(opd_cpu_speed_mhz() >= 0);
