@@ -56,14 +56,14 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 }
 
 /* The sum of the records, for an event without a descriptor that counts. */
-static uint64_t told_lost(const struct opd_event *event)
+static uint64_t recorded_lost(const struct opd_event *event)
 {
 	return event->lost_records + event->lost_samples;
 }
 
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
 {
-	uint64_t taken = event->taken_base, lost = event->fd < 0 ? told_lost(event) : event->lost_base;
+	uint64_t taken = event->taken_base, lost = event->fd < 0 ? recorded_lost(event) : event->lost_base;
 
 	/*
 	 * A closed descriptor, or one that cannot be read, has no counts: LOST records may have
@@ -92,7 +92,7 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 	};
 
 	if (fresh.fd < 0)
-		fresh.lost_base = told_lost(event);
+		fresh.lost_base = recorded_lost(event);
 	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
 		fresh.taken_base = event->taken_base;
 		fresh.lost_base = event->lost_base;

@@ -96,8 +96,9 @@ struct opd_cpu {
 	 * Side-band records dropped since it was opened: the largest known number, and the sum of
 	 * the LOST records.
 	 */
-	uint64_t sideband_known, sideband_told;
-	bool sideband_was_full; /* or nearly, at the last drain: drops may not be reported yet */
+	uint64_t sideband_known, sideband_reported;
+	/* or nearly, at the last drain: drops may not be reported yet */
+	bool sideband_was_full;
 	const struct op_ring *reading;       /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of the pairs that were closed when the CPU went */
 };

@@ -218,7 +218,7 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
-	cpu->sideband_known = cpu->sideband_told = 0;
+	cpu->sideband_known = cpu->sideband_reported = 0;
 	cpu->sideband_was_full = false;
 	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);

@@ -234,7 +234,7 @@ static void splice(struct mappings *list, size_t index, size_t nr_old, const str
 	list->nr = list->nr - nr_old + nr_rows;
 }
 
-static bool same_place(const struct opd_mapping *a, const struct opd_mapping *b)
+static bool same_mapping(const struct opd_mapping *a, const struct opd_mapping *b)
 {
 	return a->start == b->start && a->end == b->end && a->key == b->key && a->cookie == b->cookie &&
 	       a->region_end == b->region_end;
@@ -386,7 +386,7 @@ int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, u
 
 	find_cut(*set, &addition);
 	/* mprotect and repeated maps report a known mapping again. */
-	if (addition.first < (*set)->now.nr && same_place(&(*set)->now.rows[addition.first], mapping))
+	if (addition.first < (*set)->now.nr && same_mapping(&(*set)->now.rows[addition.first], mapping))
 		return 0;
 	if (!find_room(*set, &addition, horizon_ns)) {
 		note_dropped(*set, 1);

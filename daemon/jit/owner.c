@@ -12,7 +12,8 @@
 #define PROC_BYTES 8192 /* of /proc/PID/status and stat */
 /* file systems and /proc/PID/stat round times to a tick, a hundredth of a second at most */
 #define TOLERANCE_NS ((uint64_t)20 * OP_NS_PER_MS)
-#define WHOLE_S_NS ((uint64_t)2 * OP_NS_PER_S) /* the same for file systems that round to seconds */
+/* the same for file systems that round to seconds */
+#define WHOLE_S_NS   ((uint64_t)2 * OP_NS_PER_S)
 
 /* What follows `key` in /proc/PID/status; NULL: nothing. */
 static const char *find_line(const char *status, const char *key)
@@ -82,7 +83,7 @@ static void read_begin(struct opd_jit_owner *owner)
 }
 
 /* Reads who the process is. When it is gone, what was known stays. */
-static void look(struct opd_jit_owner *owner)
+static void read_identity(struct opd_jit_owner *owner)
 {
 	char status[PROC_BYTES];
 	const char *uids;
@@ -108,7 +109,7 @@ void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t bega
 		.began_ns = began_ns ? wall_ns(OP_CLOCK, began_ns) : 0,
 		.proc_fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0),
 	};
-	look(owner);
+	read_identity(owner);
 	read_begin(owner);
 }
 
@@ -144,7 +145,7 @@ static bool is_owned(struct opd_jit_owner *owner, const struct stat *st)
 		return false;
 	if (!st->st_uid || st->st_uid == owner->uid)
 		return true;
-	look(owner); /* the process may have changed its user */
+	read_identity(owner); /* the process may have changed its user */
 	return st->st_uid == owner->uid;
 }
 

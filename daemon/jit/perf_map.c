@@ -81,14 +81,14 @@ static uint64_t hash_tail(int fd, uint64_t offset)
 	return nr == (ssize_t)nr_bytes ? op_hash_bytes(offset, tail, nr_bytes) : 0;
 }
 
-static bool is_as_it_was(const struct opd_perf_map *perf_map, const struct stat *st)
+static bool is_unchanged(const struct opd_perf_map *perf_map, const struct stat *st)
 {
 	return perf_map->read_ns && perf_map->device == st->st_dev && perf_map->inode == st->st_ino &&
 	       perf_map->bytes == (uint64_t)st->st_size && perf_map->mtime.tv_sec == st->st_mtim.tv_sec &&
 	       perf_map->mtime.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-static bool goes_on(const struct opd_perf_map *perf_map, int fd, const struct stat *st)
+static bool is_continued(const struct opd_perf_map *perf_map, int fd, const struct stat *st)
 {
 	return perf_map->device == st->st_dev && perf_map->inode == st->st_ino && perf_map->offset <= (uint64_t)st->st_size &&
 	       hash_tail(fd, perf_map->offset) == perf_map->tail_hash;
@@ -104,10 +104,10 @@ static uint64_t written_ns(const struct opd_perf_map *perf_map, const struct sta
 	return op_max_u64(perf_map->read_ns, now_ns - op_min_u64(age_ns, now_ns));
 }
 
-static void tell_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
+static void count_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
 {
-	map->counters[OP_JIT_refused_size] += !perf_map->limit_told;
-	perf_map->limit_told = true;
+	map->counters[OP_JIT_refused_size] += !perf_map->limit_counted;
+	perf_map->limit_counted = true;
 }
 
 static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading, uint64_t *budget)
@@ -138,16 +138,16 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *
 	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns };
 	int err;
 
-	if (is_as_it_was(perf_map, st) && !perf_map->more)
+	if (is_unchanged(perf_map, st) && !perf_map->more)
 		return 0;
 	reading.from_ns = perf_map->read_ns ? written_ns(perf_map, st, times->now_ns) : 0;
-	if (!perf_map->offset || !goes_on(perf_map, fd, st)) {
+	if (!perf_map->offset || !is_continued(perf_map, fd, st)) {
 		perf_map->offset = 0;
-		perf_map->in_long_line = perf_map->limit_told = false;
+		perf_map->in_long_line = perf_map->limit_counted = false;
 	}
 	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading, budget) : 0;
 	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES && perf_map->offset < (uint64_t)st->st_size)
-		tell_limit(perf_map, map);
+		count_limit(perf_map, map);
 	perf_map->tail_hash = hash_tail(fd, perf_map->offset);
 	perf_map->device = st->st_dev;
 	perf_map->inode = st->st_ino;

@@ -29,7 +29,7 @@ struct opd_perf_map {
 	uint64_t tail_hash;
 	bool more; /* the budget ended the last reading */
 	bool in_long_line;
-	bool limit_told;
+	bool limit_counted;
 };
 
 /* now_ns: the time of the visit; horizon_ns: no older sample will come. */

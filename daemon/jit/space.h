@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A space: the JIT code of one process as its own files tell it, /tmp/perf-PID.map and jitdump.
+ * A space: the JIT code of one process as its own files describe it, /tmp/perf-PID.map and jitdump.
  * Known functions are counted under an anonymous image of the space, at addresses of the space's
  * synthetic range (address_map.h). The symbols of that image are in TGID.jo beside the sample
  * files. daemon/resolve/jit_lookup.h says which spaces an address space has.
@@ -62,7 +62,7 @@ struct opd_jit_space {
 	bool refused;          /* one of its files was */
 };
 
-/* A process that may tell of its code. */
+/* A process that may describe its code. */
 struct opd_jit_process {
 	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
 	uint64_t began_ns;        /* when its program began, OP_CLOCK; 0: before opd looked */
@@ -89,7 +89,7 @@ void opd_jit_space_put(struct opd_jit_space *space);
 /* Frees a space without references, and drops its reference to its base. */
 void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;
 
-/* True when the process tells of its code, or may still do so. */
+/* True when the process describes its code, or may still do so. */
 static inline bool opd_jit_space_is_useful(const struct opd_jit_space *space)
 {
 	return space->map.nr_functions || (space->dump.fd >= 0 && !space->dump.ended);

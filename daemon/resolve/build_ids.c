@@ -36,7 +36,7 @@ struct map_query {
 static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
 
 /* A query with its answer. */
-struct question {
+struct query {
 	int maps_fd; /* the querying side closes it */
 	uint64_t address;
 	int err;
@@ -45,94 +45,78 @@ struct question {
 };
 
 /* The thread, and what it shares with the sync thread. */
-struct asker {
+struct worker {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects all fields below */
 	pthread_cond_t changed;
-	bool is_asked;           /* the thread has the query; else the answer is here */
-	bool is_over, is_orphan; /* quit; is_orphan: the thread frees the struct */
-	struct question question;
+	bool has_query;       /* the thread has the query; else the answer is here */
+	bool quit, is_orphan; /* quit; is_orphan: the thread frees the struct */
+	struct query query;
 };
 
 struct opd_build_ids {
-	bool is_unknown;      /* the kernel does not know PROCMAP_QUERY */
-	struct asker *asker;  /* NULL: not started yet */
-	uint64_t credit_ns;   /* time that may still be spent waiting */
-	uint64_t credited_ns; /* when credit was last added */
+	bool is_unknown;          /* the kernel does not know PROCMAP_QUERY */
+	struct worker *worker;    /* NULL: not started yet */
+	uint64_t credit_ns;       /* time that may still be spent waiting */
+	uint64_t credit_added_ns; /* when credit was last added */
 };
 
-static void ask(struct question *question)
+static void run_query(struct query *query)
 {
-	struct map_query query = {
-		.bytes = sizeof(query),
-		.address = question->address,
-		.build_id_bytes = sizeof(question->id.bytes),
-		.build_id = (uintptr_t)question->id.bytes,
+	struct map_query argument = {
+		.bytes = sizeof(argument),
+		.address = query->address,
+		.build_id_bytes = sizeof(query->id.bytes),
+		.build_id = (uintptr_t)query->id.bytes,
 	};
 
-	question->err = op_sys_ioctl(question->maps_fd, MAP_QUERY, &query);
-	close(question->maps_fd);
-	question->maps_fd = -1;
-	if (question->err < 0)
+	query->err = op_sys_ioctl(query->maps_fd, MAP_QUERY, &argument);
+	close(query->maps_fd);
+	query->maps_fd = -1;
+	if (query->err < 0)
 		return;
-	question->device = makedev(query.maj, query.min);
-	question->inode = query.inode;
-	question->id.nr_bytes = (uint8_t)op_min_u64(query.build_id_bytes, sizeof(question->id.bytes));
+	query->device = makedev(argument.maj, argument.min);
+	query->inode = argument.inode;
+	query->id.nr_bytes = (uint8_t)op_min_u64(argument.build_id_bytes, sizeof(query->id.bytes));
 }
 
 /* ---- the thread ---- */
 
-static void free_asker(struct asker *asker)
+static void free_worker(struct worker *worker)
 {
-	if (asker->question.maps_fd >= 0)
-		close(asker->question.maps_fd);
-	pthread_cond_destroy(&asker->changed);
-	pthread_mutex_destroy(&asker->lock);
-	free(asker);
-}
-
-/* Waits for a query. False: quit. */
-static bool take(struct asker *asker, struct question *ret_question)
-{
-	bool is_over;
-
-	pthread_mutex_lock(&asker->lock);
-	while (!asker->is_asked && !asker->is_over)
-		pthread_cond_wait(&asker->changed, &asker->lock);
-	is_over = asker->is_over;
-	if (!is_over) {
-		*ret_question = asker->question;
-		asker->question.maps_fd = -1;
-	}
-	pthread_mutex_unlock(&asker->lock);
-	return !is_over;
-}
-
-static void give(struct asker *asker, const struct question *question)
-{
-	pthread_mutex_lock(&asker->lock);
-	asker->question = *question;
-	asker->is_asked = false;
-	pthread_cond_broadcast(&asker->changed);
-	pthread_mutex_unlock(&asker->lock);
+	if (worker->query.maps_fd >= 0)
+		close(worker->query.maps_fd);
+	pthread_cond_destroy(&worker->changed);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker);
 }
 
 static void *run(void *arg)
 {
-	struct asker *asker = arg;
-	struct question question;
+	struct worker *worker = arg;
+	struct query query;
 	bool is_orphan;
 
 	pthread_setname_np(pthread_self(), "opd-build-ids");
-	while (take(asker, &question)) {
-		ask(&question);
-		give(asker, &question);
+	pthread_mutex_lock(&worker->lock);
+	while (!worker->quit) {
+		if (!worker->has_query) {
+			pthread_cond_wait(&worker->changed, &worker->lock);
+			continue;
+		}
+		query = worker->query;
+		worker->query.maps_fd = -1;
+		pthread_mutex_unlock(&worker->lock);
+		run_query(&query);
+		pthread_mutex_lock(&worker->lock);
+		worker->query = query;
+		worker->has_query = false;
+		pthread_cond_broadcast(&worker->changed);
 	}
-	pthread_mutex_lock(&asker->lock);
-	is_orphan = asker->is_orphan;
-	pthread_mutex_unlock(&asker->lock);
+	is_orphan = worker->is_orphan;
+	pthread_mutex_unlock(&worker->lock);
 	if (is_orphan)
-		free_asker(asker);
+		free_worker(worker);
 	return NULL;
 }
 
@@ -140,7 +124,7 @@ static void *run(void *arg)
  * The thread may start before the daemon has blocked its signals. Signals that stop the daemon must
  * not reach this thread, which would die of them.
  */
-static int start_thread(struct asker *asker)
+static int start_thread(struct worker *worker)
 {
 	sigset_t set, before;
 	int err;
@@ -150,85 +134,79 @@ static int start_thread(struct asker *asker)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, &before);
-	err = pthread_create(&asker->thread, NULL, run, asker);
+	err = pthread_create(&worker->thread, NULL, run, worker);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
-static int start(struct asker **ret_asker)
+static int start_worker(struct worker **ret_worker)
 {
-	struct asker *asker = calloc(1, sizeof(*asker));
+	struct worker *worker = calloc(1, sizeof(*worker));
 	pthread_condattr_t monotonic;
 	int err;
 
-	if (!asker)
+	if (!worker)
 		return -ENOMEM;
-	asker->question.maps_fd = -1;
-	pthread_mutex_init(&asker->lock, NULL);
+	worker->query.maps_fd = -1;
+	pthread_mutex_init(&worker->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&asker->changed, &monotonic);
+	pthread_cond_init(&worker->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	err = start_thread(asker);
+	err = start_thread(worker);
 	if (err) {
-		free_asker(asker);
+		free_worker(worker);
 		return -err;
 	}
-	*ret_asker = asker;
+	*ret_worker = worker;
 	return 0;
 }
 
-/* ---- who has the questions ---- */
-
-static struct timespec in_so_long(uint64_t wait_ns)
-{
-	uint64_t until_ns = op_clock_ns(CLOCK_MONOTONIC) + wait_ns;
-
-	return (struct timespec){ .tv_sec = (time_t)(until_ns / OP_NS_PER_S), .tv_nsec = (long)(until_ns % OP_NS_PER_S) };
-}
+/* ---- the sync thread ---- */
 
 /*
  * Takes over the query's descriptor. The answer may not come in time, or the thread may still hang
  * in an earlier query.
  */
-static void hand_over(struct asker *asker, struct question *question, uint64_t wait_ns)
+static void query_and_wait(struct worker *worker, struct query *query, uint64_t wait_ns)
 {
-	struct timespec until = in_so_long(wait_ns);
+	uint64_t until_ns = op_clock_ns(CLOCK_MONOTONIC) + wait_ns;
+	struct timespec until = { .tv_sec = (time_t)(until_ns / OP_NS_PER_S), .tv_nsec = (long)(until_ns % OP_NS_PER_S) };
 	int err = 0;
 
-	pthread_mutex_lock(&asker->lock);
-	if (asker->is_asked) {
-		close(question->maps_fd);
-		question->err = -EBUSY;
-		pthread_mutex_unlock(&asker->lock);
+	pthread_mutex_lock(&worker->lock);
+	if (worker->has_query) {
+		close(query->maps_fd);
+		query->err = -EBUSY;
+		pthread_mutex_unlock(&worker->lock);
 		return;
 	}
-	asker->question = *question;
-	asker->is_asked = true;
-	pthread_cond_broadcast(&asker->changed);
-	while (asker->is_asked && !err)
-		err = pthread_cond_timedwait(&asker->changed, &asker->lock, &until);
-	if (asker->is_asked)
-		question->err = -ETIMEDOUT;
+	worker->query = *query;
+	worker->has_query = true;
+	pthread_cond_broadcast(&worker->changed);
+	while (worker->has_query && !err)
+		err = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
+	if (worker->has_query)
+		query->err = -ETIMEDOUT;
 	else
-		*question = asker->question;
-	pthread_mutex_unlock(&asker->lock);
+		*query = worker->query;
+	pthread_mutex_unlock(&worker->lock);
 }
 
-static void ask_by_thread(struct opd_build_ids *ids, struct question *question)
+static void query_by_worker(struct opd_build_ids *ids, struct query *query)
 {
 	uint64_t begin_ns = op_now_ns(), spent_ns;
 
-	ids->credit_ns = op_min_u64(ids->credit_ns + (begin_ns - ids->credited_ns) / WAIT_SHARE, WAIT_NS);
-	ids->credited_ns = begin_ns;
-	question->err = ids->credit_ns >= WAIT_MIN_NS ? 0 : -EBUSY;
-	if (!question->err && !ids->asker)
-		question->err = start(&ids->asker);
-	if (question->err) {
-		close(question->maps_fd);
+	ids->credit_ns = op_min_u64(ids->credit_ns + (begin_ns - ids->credit_added_ns) / WAIT_SHARE, WAIT_NS);
+	ids->credit_added_ns = begin_ns;
+	query->err = ids->credit_ns >= WAIT_MIN_NS ? 0 : -EBUSY;
+	if (!query->err && !ids->worker)
+		query->err = start_worker(&ids->worker);
+	if (query->err) {
+		close(query->maps_fd);
 		return;
 	}
-	hand_over(ids->asker, question, ids->credit_ns);
+	query_and_wait(ids->worker, query, ids->credit_ns);
 	spent_ns = op_now_ns() - begin_ns;
 	ids->credit_ns -= op_min_u64(ids->credit_ns, spent_ns);
 }
@@ -244,61 +222,60 @@ int opd_build_ids_new(struct opd_build_ids **ret_ids)
 }
 
 /* On an overlay, device and inode of a file depend on the interface and on the kernel version. */
-static bool is_that_file(const struct opd_mapped_file *file, const struct question *question)
+static bool is_answer_for(const struct opd_mapped_file *file, const struct query *query)
 {
-	return question->inode &&
-	       ((question->inode == file->inode && question->device == file->device) || question->inode == file->seen_inode);
+	return query->inode && ((query->inode == file->inode && query->device == file->device) || query->inode == file->seen_inode);
 }
 
 int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped_file *file, struct op_build_id *ret_id)
 {
-	struct question question = { .address = file->address };
+	struct query query = { .address = file->address };
 	char path[64];
 
 	if (ids->is_unknown)
 		return -ENOTTY;
 	snprintf(path, sizeof(path), "/proc/%u/maps", file->pid);
-	question.maps_fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	if (question.maps_fd < 0)
-		return question.maps_fd;
+	query.maps_fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (query.maps_fd < 0)
+		return query.maps_fd;
 	/* Network file systems, FUSE without a block device, and overlays have major number 0. */
 	if (major(file->device))
-		ask(&question);
+		run_query(&query);
 	else
-		ask_by_thread(ids, &question);
-	if (question.err == -ENOTTY)
+		query_by_worker(ids, &query);
+	if (query.err == -ENOTTY)
 		ids->is_unknown = true;
-	if (question.err < 0)
-		return question.err;
-	if (!is_that_file(file, &question))
+	if (query.err < 0)
+		return query.err;
+	if (!is_answer_for(file, &query))
 		return -ESTALE;
-	*ret_id = question.id;
+	*ret_id = query.id;
 	return 0;
 }
 
 /* A thread that hangs is left behind; it ends with the process. */
-static void end(struct asker *asker)
+static void stop_worker(struct worker *worker)
 {
 	bool hangs;
 
-	pthread_mutex_lock(&asker->lock);
-	asker->is_over = true;
-	asker->is_orphan = hangs = asker->is_asked;
+	pthread_mutex_lock(&worker->lock);
+	worker->quit = true;
+	worker->is_orphan = hangs = worker->has_query;
 	if (hangs)
-		pthread_detach(asker->thread);
-	pthread_cond_broadcast(&asker->changed);
-	pthread_mutex_unlock(&asker->lock);
+		pthread_detach(worker->thread);
+	pthread_cond_broadcast(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
 	if (hangs)
 		return;
-	pthread_join(asker->thread, NULL);
-	free_asker(asker);
+	pthread_join(worker->thread, NULL);
+	free_worker(worker);
 }
 
 void opd_build_ids_free(struct opd_build_ids *ids)
 {
 	if (!ids)
 		return;
-	if (ids->asker)
-		end(ids->asker);
+	if (ids->worker)
+		stop_worker(ids->worker);
 	free(ids);
 }

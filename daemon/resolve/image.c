@@ -17,9 +17,11 @@ static const char *const anonymous_names[] = {
 #define ANONYMOUS_SECOND "/daS" /* second letters of all these names */
 #define ANONYMOUS_LABEL  "anon"
 #define LABEL_BYTES      64
-#define NAMED_ANONYMOUS "[anon" /* named by the process: [anon:NAME], [anon_shmem:NAME] */
-#define HUGE_FILE       "/libhugetlbfs.tmp." /* begins the last component */
-#define IN_CONTAINER UINT64_MAX /* replaces the device in an alias: the path is not the host's */
+/* named by the process: [anon:NAME], [anon_shmem:NAME] */
+#define NAMED_ANONYMOUS  "[anon"
+#define HUGE_FILE        "/libhugetlbfs.tmp." /* begins the last component */
+/* replaces the device in an alias: the path is not the host's */
+#define IN_CONTAINER     UINT64_MAX
 
 /* ---- files that were looked at lately ---- */
 
@@ -83,7 +85,7 @@ bool opd_image_may_be_text_copy(const char *name)
  * The alias under which the next record of this kind finds the image: the build-id if it is known,
  * else device and inode.
  */
-static struct op_image_id id_as_said(const struct opd_mapped *mapped, const struct op_build_id *build_id)
+static struct op_image_id recorded_id(const struct opd_mapped *mapped, const struct op_build_id *build_id)
 {
 	struct op_image_id id = {
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
@@ -105,7 +107,7 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped, const stru
 	return id;
 }
 
-static struct op_image_id id_as_seen(const struct opd_located *located)
+static struct op_image_id stat_id(const struct opd_located *located)
 {
 	const struct statx *st = &located->stat;
 
@@ -120,7 +122,7 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 }
 
 /* The kernel can be queried, and was not queried for this image yet. */
-static bool is_to_be_asked(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
+static bool needs_query(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
 {
 	const struct op_dcookie_row *row;
 
@@ -133,7 +135,7 @@ static bool is_to_be_asked(const struct op_dcookie_table *table, const struct op
 }
 
 /* True: there is an answer, which may be that the file has no build-id. */
-static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
+static bool query_build_id(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
 {
 	struct opd_mapped_file file = {
 		.pid = mapped->pid,
@@ -147,11 +149,11 @@ static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_
 }
 
 /* Files with one build-id and one name in the process's view are one image. */
-static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
-		       const struct op_build_id *build_id)
+static int note_build_id(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+			 const struct op_build_id *build_id)
 {
 	struct op_dcookie_row *row = op_dcookie_row(table, cookie);
-	struct op_image_id said;
+	struct op_image_id recorded;
 	int err;
 
 	if (row->id.is_pseudo)
@@ -162,8 +164,8 @@ static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const st
 	err = op_dcookie_set_build_id(table, cookie, build_id->bytes, build_id->nr_bytes);
 	if (err)
 		return err;
-	said = id_as_said(mapped, build_id);
-	err = op_dcookie_alias(table, &said, cookie);
+	recorded = recorded_id(mapped, build_id);
+	err = op_dcookie_alias(table, &recorded, cookie);
 	return err == -EEXIST ? 0 : err;
 }
 
@@ -171,34 +173,34 @@ static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const st
 static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_build_id *build_id,
 			       const struct op_image_id *seen)
 {
-	struct op_image_id said = id_as_said(mapped, build_id);
-	uint64_t cookie = build_id->nr_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+	struct op_image_id recorded = recorded_id(mapped, build_id);
+	uint64_t cookie = build_id->nr_bytes ? op_dcookie_find(table, &recorded) : OP_DCOOKIE_NONE;
 
 	return cookie != OP_DCOOKIE_NONE && op_dcookie_alias_seen(table, seen, cookie) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
 /* Only regular files are queried, because the kernel reads the file. */
-static uint64_t seen_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
+static uint64_t stat_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
 {
-	struct op_image_id seen = id_as_seen(located);
+	struct op_image_id seen = stat_id(located);
 	uint64_t cookie = op_dcookie_find_seen(table, &seen);
 	struct op_build_id build_id;
 
-	if (!is_to_be_asked(table, mapped, cookie) || !ask(mapped, located->stat.stx_ino, &build_id))
+	if (!needs_query(table, mapped, cookie) || !query_build_id(mapped, located->stat.stx_ino, &build_id))
 		return op_dcookie_get_seen(table, &seen);
 	cookie = cookie == OP_DCOOKIE_NONE ? cookie_of_copy(table, mapped, &build_id, &seen) : OP_DCOOKIE_NONE;
 	if (cookie == OP_DCOOKIE_NONE)
 		cookie = op_dcookie_get_seen(table, &seen);
-	return cookie != OP_DCOOKIE_NONE && note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+	return cookie != OP_DCOOKIE_NONE && note_build_id(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
-static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *said,
+static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *recorded,
 			       const struct opd_located *located)
 {
-	struct op_image_id named = *said;
+	struct op_image_id named = *recorded;
 
 	if (located->seen)
-		return seen_cookie(table, mapped, located);
+		return stat_cookie(table, mapped, located);
 	named.name.name = op_text_get(&located->path);
 	if (named.device == IN_CONTAINER)
 		named.device = 0;
@@ -220,8 +222,8 @@ static int note_container(struct op_dcookie_table *table, uint64_t cookie, const
 }
 
 /* Keeps the result of a stat in the cache. */
-static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry,
-		      uint64_t cookie, const struct opd_located *located)
+static void cache_stat(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry,
+		       uint64_t cookie, const struct opd_located *located)
 {
 	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode ||
 	    op_dcookie_row(table, cookie)->id.is_pseudo)
@@ -234,16 +236,16 @@ static void note_look(const struct op_dcookie_table *table, const struct opd_map
  * A record of another machine may have a build-id, which identifies the file. An inode does not,
  * because a file can be rewritten in place; so it is looked at each time.
  */
-static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
+static uint64_t locate_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
-	struct op_image_id said = id_as_said(mapped, &mapped->build_id);
-	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+	struct op_image_id recorded = recorded_id(mapped, &mapped->build_id);
+	uint64_t cookie = recorded.build_id_bytes ? op_dcookie_find(table, &recorded) : OP_DCOOKIE_NONE;
 
 	*ret_located = (struct opd_located){ 0 };
 	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped, ret_located) < 0)
 		return cookie;
-	cookie = located_cookie(table, mapped, &said, ret_located);
-	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+	cookie = located_cookie(table, mapped, &recorded, ret_located);
+	if (cookie != OP_DCOOKIE_NONE && recorded.build_id_bytes && op_dcookie_alias(table, &recorded, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
 	if (cookie != OP_DCOOKIE_NONE && note_container(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
@@ -255,13 +257,13 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
  * The image is in the stat cache, but its build-id is not: the process was gone before it was
  * queried.
  */
-static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
+static uint64_t query_again(struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
 {
 	struct op_build_id build_id;
 
-	if (op_likely(!is_to_be_asked(table, mapped, cookie)) || !ask(mapped, 0, &build_id))
+	if (op_likely(!needs_query(table, mapped, cookie)) || !query_build_id(mapped, 0, &build_id))
 		return cookie;
-	return note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+	return note_build_id(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
 /* The stat cache saves the stat of a file that was mapped before the last stat. */
@@ -278,13 +280,13 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 	uint64_t cookie;
 
 	if (!mapped->stat_cache || mapped->build_id.nr_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
-		return look_for_file(table, mapped, &located);
+		return locate_file(table, mapped, &located);
 	cookie = opd_stat_cache_find(mapped->stat_cache, &entry, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
-		return ask_again(table, mapped, cookie);
+		return query_again(table, mapped, cookie);
 	entry.time_ns = op_now_ns();
-	cookie = look_for_file(table, mapped, &located);
-	note_look(table, mapped, &entry, cookie, &located);
+	cookie = locate_file(table, mapped, &located);
+	cache_stat(table, mapped, &entry, cookie, &located);
 	return cookie;
 }
 

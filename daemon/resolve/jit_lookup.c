@@ -52,7 +52,7 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 }
 
 /*
- * Takes over the reference. Most processes with such memory tell nothing of it; no descriptor and
+ * Takes over the reference. Most processes with such memory describe none of it; no descriptor and
  * no space is kept for them.
  */
 static void keep_if_useful(struct opd_mm *mm, struct opd_jit_space *space)
@@ -95,7 +95,7 @@ static void ask(struct opd_processes *processes, const struct opd_process *proce
 
 /*
  * A child may run code that its parent made, and the parent may not have been asked yet. So the
- * parent is asked too, until it tells something or is gone.
+ * parent is asked too, until it has a file or is gone.
  */
 static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const struct opd_jit_times *times, unsigned int nr_forks)
 {
@@ -119,8 +119,8 @@ static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const
 }
 
 /*
- * Reads the files of a process and of those that it was forked from. Tries again later until they
- * tell something.
+ * Reads the files of a process and of those that it was forked from. Tries again later until there
+ * is a file.
  */
 static void ask(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 		const struct opd_jit_times *times, unsigned int nr_forks)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Which JIT spaces (daemon/jit/space.h) an address space has. It has its own when its process tells
- * of its code. After a fork the child uses its parent's space, until it tells something itself.
- * Code that no space knows is counted under its region of memory.
+ * Which JIT spaces (daemon/jit/space.h) an address space has. It has its own space when its process
+ * describes its code in a file. After a fork the child uses its parent's space, until it has a file
+ * itself. Code that no space knows is counted under its region of memory.
  *
  * The files of a process are read once per visit, before the first sample in such memory is
- * resolved. A process that tells nothing is asked again at intervals, and nothing is kept for it.
+ * resolved. A process without files is asked again at intervals, and nothing is kept for it.
  *
  * Sync thread only.
  */

@@ -13,7 +13,8 @@
 #define NEWLINE_ESCAPE "\\012"
 #define DELETED_SUFFIX " (deleted)"
 #define TOO_LONG       "//toolong" /* the name in a record when the real one is too long */
-#define MAX_LAYERS 512 /* directories of an overlay that are tried; the kernel allows 500 */
+/* directories of an overlay that are tried; the kernel allows 500 */
+#define MAX_LAYERS     512
 
 /*
  * Handle types with a generation. Source: enum fid_type in include/linux/exportfs.h and its users:
@@ -68,7 +69,7 @@ struct search {
 	struct opd_located *located;
 };
 
-static int look_at(const char *path, struct statx *ret_stat)
+static int stat_regular(const char *path, struct statx *ret_stat)
 {
 	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		  STATX_INO | STATX_MTIME | STATX_CTIME | STATX_SIZE | STATX_TYPE, ret_stat) < 0)
@@ -77,21 +78,21 @@ static int look_at(const char *path, struct statx *ret_stat)
 }
 
 /* `path` is below a directory that is not part of its name. ret_generation may be NULL. */
-static int look_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
+static int stat_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	char whole[PATH_MAX];
 	int err;
 
 	if (snprintf(whole, sizeof(whole), "%s%s", prefix, path) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	err = look_at(whole, ret_stat);
+	err = stat_regular(whole, ret_stat);
 	if (!err && ret_generation)
 		*ret_generation = opd_generation_at(whole, ret_stat->stx_ino);
 	return err;
 }
 
 /* True when the file has the inode of the record. */
-static bool is_as_told(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
+static bool has_recorded_inode(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
 {
 	return st->stx_ino == mapped->inode && (!generation || !mapped->inode_generation || generation == mapped->inode_generation);
 }
@@ -121,9 +122,9 @@ static bool is_older_than(const struct statx *st, uint64_t time_ns)
 }
 
 /* True when the file at the path is the one that was mapped, for a mapping that is gone. */
-static bool is_that_yet(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
+static bool is_mapped_file(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
 {
-	return mapped->inode ? is_as_told(mapped, st, generation) : is_older_than(st, mapped->time_ns);
+	return mapped->inode ? has_recorded_inode(mapped, st, generation) : is_older_than(st, mapped->time_ns);
 }
 
 /*
@@ -138,12 +139,12 @@ static bool try_host_path(struct search *search, const char *path, bool is_layer
 	struct statx st;
 	uint64_t generation;
 
-	if (look_below(search->mapped->mount_views->host_prefix, path, &st, &generation) < 0)
+	if (stat_below(search->mapped->mount_views->host_prefix, path, &st, &generation) < 0)
 		return false;
 	if (located->seen) {
 		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
 			return false;
-	} else if (!is_that_yet(mapped, &st, generation)) {
+	} else if (!is_mapped_file(mapped, &st, generation)) {
 		return false;
 	}
 	op_text_truncate(&located->path, 0);
@@ -237,7 +238,7 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 {
 	struct statx st;
 
-	return !look_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
+	return !stat_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
 }
 
 /* For a mapping that exists. `path` is its name, seen from opd's root. */
@@ -277,7 +278,7 @@ static void try_other_process(struct search *search, const char *path)
 	uint64_t generation;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", pid);
-	if (!pid || look_below(root, path, &st, &generation) < 0 || !is_that_yet(search->mapped, &st, generation))
+	if (!pid || stat_below(root, path, &st, &generation) < 0 || !is_mapped_file(search->mapped, &st, generation))
 		return;
 	located->stat = st;
 	located->inode_generation = generation;
@@ -339,10 +340,10 @@ bool opd_is_same_name(const char *a, const char *b)
  * A pid can be used again, and exec can map another file at the same address. True when the mapped
  * file has the recorded name, or, after a rename, the recorded inode.
  */
-static bool is_mapped_yet(const struct opd_mapped *mapped, const char *path, const struct opd_located *located)
+static bool is_same_mapping(const struct opd_mapped *mapped, const char *path, const struct opd_located *located)
 {
 	return !strcmp(mapped->name, TOO_LONG) || opd_is_same_name(mapped->name, path) ||
-	       (located->seen && mapped->inode && is_as_told(mapped, &located->stat, located->inode_generation));
+	       (located->seen && mapped->inode && has_recorded_inode(mapped, &located->stat, located->inode_generation));
 }
 
 void opd_decode_newlines(char *name)
@@ -426,10 +427,10 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
 		 (unsigned long long)mapped->end);
 	length = readlink(mapping, path, sizeof(path) - 1);
-	ret_located->seen = !look_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
+	ret_located->seen = !stat_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
 	if (length >= 0)
 		path[length] = '\0';
-	if (length >= 0 && !is_mapped_yet(mapped, path, ret_located)) {
+	if (length >= 0 && !is_same_mapping(mapped, path, ret_located)) {
 		ret_located->seen = false;
 		length = -1;
 	}

@@ -325,7 +325,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		exe[0] = '\0';
 	scan->exe = exe;
 	scan->now_ns = now_ns;
-	err = runs_another(scan) ? opd_process_began_anew(scan->processes, process, scan->from_ns) : 0;
+	err = runs_another(scan) ? opd_process_replaced(scan->processes, process, scan->from_ns) : 0;
 	if (!err) {
 		process->snapshot_ns = process->sure_ns = now_ns;
 		err = opd_mount_view_update(&scan->processes->mount_views, scan->tid, &process->mm->mount_view);

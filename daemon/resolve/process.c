@@ -200,7 +200,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
 }
 
-int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)
+int opd_process_replaced(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)
 {
 	int err;
 
@@ -283,7 +283,7 @@ void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint6
 struct resync {
 	struct opd_processes *processes;
 	uint64_t listed_ns;
-	opd_gone_teller gone_ns;
+	opd_gone_check gone_ns;
 };
 
 static void resync_visited(struct op_hlink *link, void *arg)
@@ -302,7 +302,7 @@ static void resync_visited(struct op_hlink *link, void *arg)
 	mark_prunable(resync->processes, process);
 }
 
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns)
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_check gone_ns)
 {
 	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .gone_ns = gone_ns };
 
@@ -325,7 +325,7 @@ static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
  * True when the process can leave the list: nothing is left to forget unless something happens to
  * it.
  */
-static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_teller gone_ns)
+static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_check gone_ns)
 {
 	uint64_t ended_ns = 0;
 
@@ -344,7 +344,7 @@ static void forget(struct opd_processes *processes, struct opd_process *process)
 	processes->nr_freed += free_process(process);
 }
 
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns)
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_check gone_ns)
 {
 	struct opd_process **at = &processes->prunable;
 

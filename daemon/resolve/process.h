@@ -23,8 +23,9 @@ struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
 	struct opd_mount_view *mount_view; /* as far as it is known */
-	bool has_mnt_ns; /* its mount namespace is known, and records report changes */
-	uint64_t from_ns; /* when it began; 0: before opd looked */
+	/* its mount namespace is known, and records report changes */
+	bool has_mnt_ns;
+	uint64_t from_ns;                  /* when it began; 0: before opd looked */
 	/* of the executable; OP_DCOOKIE_NONE: unknown yet, or a kernel thread */
 	uint64_t app_cookie;
 	/*
@@ -32,17 +33,19 @@ struct opd_mm {
 	 * (jit_lookup.h).
 	 */
 	struct opd_jit_space *jit, *jit_base;
-	uint32_t jit_parent;   /* parent of the fork, until it told of its code; 0: none, or gone */
+	/* parent of the fork, until it described its code; 0: none, or gone */
+	uint32_t jit_parent;
 	bool jit_refused;      /* there were too many spaces or descriptors */
 	bool jit_file_refused; /* one of its JIT files was refused */
-	uint64_t jit_retry_ns; /* when a process that told nothing is asked again */
+	uint64_t jit_retry_ns; /* when a process without files is asked again */
 };
 
 struct opd_process {
 	struct op_hlink link;
 	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
 	struct opd_mm *mm;        /* the newest */
-	uint64_t snapshot_ns; /* when mm was read from /proc: it includes older records; 0: never */
+	/* when mm was read from /proc: it includes older records; 0: never */
+	uint64_t snapshot_ns;
 	/* last time its mappings were read again for a sample outside of them */
 	uint64_t reread_ns;
 	uint64_t sure_ns;    /* until then all its records are known; see opd_process_is_doubtful */
@@ -174,22 +177,22 @@ static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *
  * /proc shows that the pid has another process, or runs another program, since from_ns: begins an
  * empty address space. 0 or -ENOMEM.
  */
-int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_replaced(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
 /* 0: the process exists; else a time by which it had ended. */
-typedef uint64_t (*opd_gone_teller)(uint32_t pid);
+typedef uint64_t (*opd_gone_check)(uint32_t pid);
 
 /*
  * Called after a loss, when /proc was listed at listed_ns. Ends processes that were not listed and
  * are gone. The numbers of threads are unknown from now on.
  */
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns) OP_NONNULL;
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_check gone_ns) OP_NONNULL;
 
 /*
  * Forgets processes and address spaces that ended before horizon_ns. Looks only at those in the
  * list. gone_ns decides for a process whose main thread ended and whose number of threads is
  * unknown.
  */
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns) OP_NONNULL;
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_check gone_ns) OP_NONNULL;
 
 #endif

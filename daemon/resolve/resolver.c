@@ -18,10 +18,10 @@
 #define IMAGES_MIN          1024u /* a lower limit would not have room for a few long paths */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
-#define CHECKS_MAX          4                   /* results per check */
+#define CHECKS_MAX          4 /* results per check */
 /* fewer images without samples are not worth a round */
-#define FORGET_MIN          4096
-#define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* no comparison begins later */
+#define FORGET_MIN    4096
+#define CHECK_TIME_NS (2u * OP_NS_PER_MS) /* no comparison begins later */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -92,7 +92,7 @@ void opd_resolver_free(struct opd_resolver *resolver)
 /* ---- what was found before ---- */
 
 /* A process has a slot for each 256 KiB of addresses where it runs, and one for the kernel. */
-static struct opd_found *place_of(struct opd_resolver *resolver, const struct op_sample *sample)
+static struct opd_found *slot_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
 	uint32_t part = sample->mode == OP_CPUMODE_KERNEL ? 0 : (uint32_t)(sample->ip >> 18);
 	uint32_t mix = sample->pid * 0x9e3779b1u ^ part * 0x85ebca6bu;
@@ -100,21 +100,21 @@ static struct opd_found *place_of(struct opd_resolver *resolver, const struct op
 	return &resolver->found[mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)];
 }
 
-static bool holds(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
+static bool is_valid(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
 {
 	return found->start <= sample->ip && sample->ip < found->end && found->pid == sample->pid &&
 	       found->from_ns <= sample->time_ns && found->mode == sample->mode &&
 	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
 }
 
-static void note_given(struct opd_found *found, uint32_t nr)
+static void note_uses(struct opd_found *found, uint32_t nr)
 {
-	found->nr_given = (uint16_t)op_min_u64((uint64_t)found->nr_given + nr, UINT16_MAX);
+	found->nr_uses = (uint16_t)op_min_u64((uint64_t)found->nr_uses + nr, UINT16_MAX);
 }
 
-static void give(struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+static void use_result(struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	found->nr_given += found->nr_given != UINT16_MAX;
+	found->nr_uses += found->nr_uses != UINT16_MAX;
 	found->page = (uint32_t)((sample->ip - found->start) / CHECK_PAGE_BYTES);
 	*ret_resolved = (struct opd_resolved){
 		.location = { .cookie = found->cookie, .offset = sample->ip + found->first },
@@ -129,17 +129,17 @@ static void give(struct opd_found *found, const struct op_sample *sample, struct
  * In a burst, processes that share a change slot invalidate each other's results; their uses still
  * count.
  */
-static uint16_t nr_given_there(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
+static uint16_t earlier_uses(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
 {
-	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_given : 0;
+	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_uses : 0;
 }
 
 /* Keeps the result for addresses from start to end. */
-static void keep(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved, uint64_t start,
-		 uint64_t end, uint64_t from_ns)
+static void keep_result(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved,
+			uint64_t start, uint64_t end, uint64_t from_ns)
 {
-	struct opd_found *found = place_of(resolver, sample);
-	uint16_t nr_given = nr_given_there(found, sample, start);
+	struct opd_found *found = slot_of(resolver, sample);
+	uint16_t nr_uses = earlier_uses(found, sample, start);
 
 	resolved->lasts = from_ns <= sample->time_ns;
 	*found = (struct opd_found){
@@ -152,11 +152,11 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 		.pid = sample->pid,
 		.changes = opd_process_changes(&resolver->processes, sample->pid),
 		.page = (uint32_t)((sample->ip - start) / CHECK_PAGE_BYTES),
-		.nr_given = nr_given,
+		.nr_uses = nr_uses,
 		.mode = (uint8_t)sample->mode,
 		.is_region = resolved->is_region,
 	};
-	note_given(found, 1);
+	note_uses(found, 1);
 }
 
 /* ---- looking up ---- */
@@ -176,7 +176,7 @@ static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 	return resolver->reread_allowed_ns;
 }
 
-static void spend(struct opd_resolver *resolver, uint64_t begin_ns)
+static void spend_time(struct opd_resolver *resolver, uint64_t begin_ns)
 {
 	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
 }
@@ -184,11 +184,11 @@ static void spend(struct opd_resolver *resolver, uint64_t begin_ns)
 static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 {
 	resolver->nr_rereads++;
-	spend(resolver, begin_ns);
+	spend_time(resolver, begin_ns);
 }
 
 /* Looks in /proc for an unknown process. */
-static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
+static struct opd_process *find_in_proc(struct opd_resolver *resolver, uint32_t pid)
 {
 	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
 
@@ -202,7 +202,7 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 }
 
 /* Reads a process in doubt from /proc. It stays in doubt without time or memory for that. */
-static void ask(struct opd_resolver *resolver, struct opd_process *process)
+static void read_doubtful(struct opd_resolver *resolver, struct opd_process *process)
 {
 	uint64_t begin_ns;
 
@@ -240,9 +240,9 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
 	if (op_unlikely(!process))
-		return look_for(resolver, sample->pid);
+		return find_in_proc(resolver, sample->pid);
 	if (op_unlikely(opd_process_is_doubtful(&resolver->processes, process)))
-		ask(resolver, process);
+		read_doubtful(resolver, process);
 	return op_unlikely(is_of_another(resolver, process, sample)) ? NULL : process;
 }
 
@@ -270,16 +270,16 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 
 static bool is_comparable(const struct opd_resolver *resolver, const struct opd_found *found)
 {
-	return found->nr_given && found->mode == OP_CPUMODE_USER && !found->is_region &&
+	return found->nr_uses && found->mode == OP_CPUMODE_USER && !found->is_region &&
 	       found->changes == opd_process_changes(&resolver->processes, found->pid);
 }
 
 /* Inserts a result in the order of uses. The least used one is dropped when there are too many. */
-static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], size_t *nr)
+static void insert_by_uses(struct opd_found *found, struct opd_found *most[CHECKS_MAX], size_t *nr)
 {
 	size_t place = *nr < CHECKS_MAX ? (*nr)++ : CHECKS_MAX - 1;
 
-	for (; place && most[place - 1]->nr_given < found->nr_given; place--)
+	for (; place && most[place - 1]->nr_uses < found->nr_uses; place--)
 		most[place] = most[place - 1];
 	most[place] = found;
 }
@@ -288,15 +288,15 @@ static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], si
  * Collects the results of files that were used most since they were compared with /proc. Returns
  * how many.
  */
-static size_t most_given(struct opd_resolver *resolver, struct opd_found *most[CHECKS_MAX])
+static size_t most_used(struct opd_resolver *resolver, struct opd_found *most[CHECKS_MAX])
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++) {
 		struct opd_found *found = &resolver->found[i];
 
-		if (is_comparable(resolver, found) && (nr < CHECKS_MAX || found->nr_given > most[nr - 1]->nr_given))
-			rank(found, most, &nr);
+		if (is_comparable(resolver, found) && (nr < CHECKS_MAX || found->nr_uses > most[nr - 1]->nr_uses))
+			insert_by_uses(found, most, &nr);
 	}
 	return nr;
 }
@@ -313,17 +313,17 @@ static bool is_still_there(const struct opd_resolver *resolver, const struct opd
 }
 
 /* False: no time is left. */
-static bool compare(struct opd_resolver *resolver, struct opd_found *found)
+static bool compare_with_proc(struct opd_resolver *resolver, struct opd_found *found)
 {
 	const struct opd_process *process;
 	uint64_t begin_ns;
 
 	if (!may_reread(resolver, &begin_ns))
 		return false;
-	found->nr_given = 0;
+	found->nr_uses = 0;
 	process = opd_process_find(&resolver->processes, found->pid);
 	if (!process || process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
-		spend(resolver, begin_ns);
+		spend_time(resolver, begin_ns);
 		return true;
 	}
 	if (opd_proc_scan_again(&resolver->processes, resolver->table, found->pid, resolver->now_ns, resolver->now_ns) == -ENOMEM)
@@ -342,10 +342,10 @@ void opd_resolve_check(struct opd_resolver *resolver)
 		return;
 	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
 	begin_ns = op_now_ns();
-	nr = most_given(resolver, most);
+	nr = most_used(resolver, most);
 	/* Reading again for an earlier result may have changed the process of this one. */
 	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < resolver->check_time_ns; i++)
-		if (is_comparable(resolver, most[i]) && !compare(resolver, most[i]))
+		if (is_comparable(resolver, most[i]) && !compare_with_proc(resolver, most[i]))
 			return;
 }
 
@@ -382,7 +382,8 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 
 /* ---- samples ---- */
 
-static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
+static void file_under_pseudo(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address,
+			      struct opd_resolved *resolved)
 {
 	resolved->location = (struct op_location){ .cookie = resolver->pseudo[pseudo], .offset = address };
 	resolved->unattributed = true;
@@ -428,7 +429,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	int err;
 
 	if (!process) {
-		file_under(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
 		return 0;
 	}
 	mm = opd_process_mm_at(process, sample->time_ns);
@@ -439,7 +440,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(!mapping) && reread(resolver, process, mm, sample->time_ns))
 		mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
 	if (!mapping) {
-		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
 		return 0;
 	}
 	if (op_unlikely(mapping->may_be_jit) &&
@@ -451,7 +452,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	/* JIT code changes without a record, so its result is not kept. */
 	if (!err && !mapping->may_be_jit && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
 	    !opd_process_is_doubtful(&resolver->processes, process))
-		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
+		keep_result(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;
 }
 
@@ -486,7 +487,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 	/* The kernel's own text never moves; modules and run-time code come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {
 		if (mm && mm == process->mm)
-			keep(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
+			keep_result(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
 		return 0;
 	}
 	if (op_likely(resolved->location.cookie != kernel->no_vmlinux_cookie) || !modules_may_have_changed(resolver))
@@ -510,16 +511,16 @@ static int look_up(struct opd_resolver *resolver, const struct op_sample *sample
 		err = look_up_kernel(resolver, sample, &resolved);
 		break;
 	case OP_CPUMODE_HYPERVISOR:
-		file_under(resolver, OPD_PSEUDO_HYPERVISOR, sample->ip, &resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_HYPERVISOR, sample->ip, &resolved);
 		break;
 	case OP_CPUMODE_GUEST_KERNEL:
-		file_under(resolver, OPD_PSEUDO_GUEST_KERNEL, sample->ip, &resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_GUEST_KERNEL, sample->ip, &resolved);
 		break;
 	case OP_CPUMODE_GUEST_USER:
-		file_under(resolver, OPD_PSEUDO_GUEST_USER, sample->ip, &resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_GUEST_USER, sample->ip, &resolved);
 		break;
 	case OP_CPUMODE_UNKNOWN:
-		file_under(resolver, OPD_PSEUDO_NO_MODE, sample->ip, &resolved);
+		file_under_pseudo(resolver, OPD_PSEUDO_NO_MODE, sample->ip, &resolved);
 		break;
 	}
 	if (!err)
@@ -529,20 +530,20 @@ static int look_up(struct opd_resolver *resolver, const struct op_sample *sample
 
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	struct opd_found *found = place_of(resolver, sample);
+	struct opd_found *found = slot_of(resolver, sample);
 
-	if (op_unlikely(!holds(resolver, found, sample)))
+	if (op_unlikely(!is_valid(resolver, found, sample)))
 		return look_up(resolver, sample, ret_resolved);
-	give(found, sample, ret_resolved);
+	use_result(found, sample, ret_resolved);
 	return 0;
 }
 
 void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample *sample, uint32_t nr)
 {
-	struct opd_found *found = place_of(resolver, sample);
+	struct opd_found *found = slot_of(resolver, sample);
 
-	if (holds(resolver, found, sample))
-		note_given(found, nr);
+	if (is_valid(resolver, found, sample))
+		note_uses(found, nr);
 }
 
 int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)

@@ -20,7 +20,8 @@
 #define OPD_IMAGES_UNCOUNTED_MAX 65536
 
 #define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20) /* the same in bytes, with paths and aliases */
-#define OPD_IMAGE_BYTES 1024 /* for an image with samples, on average when all are used */
+/* for an image with samples, on average when all are used */
+#define OPD_IMAGE_BYTES               1024
 
 /* Forgetting of images without samples. */
 struct opd_forgetting {
@@ -40,10 +41,10 @@ struct opd_found {
 	uint64_t first;      /* offset of address 0, modulo 2^64 */
 	uint64_t cookie, app_cookie;
 	uint32_t pid;
-	uint32_t changes;  /* opd_process_changes at that time */
-	uint32_t page;     /* of the last sample, counted from start */
-	uint16_t nr_given; /* uses since it was last compared with /proc, at most UINT16_MAX */
-	uint8_t mode;      /* enum op_cpumode: user or kernel */
+	uint32_t changes; /* opd_process_changes at that time */
+	uint32_t page;    /* of the last sample, counted from start */
+	uint16_t nr_uses; /* uses since it was last compared with /proc, at most UINT16_MAX */
+	uint8_t mode;     /* enum op_cpumode: user or kernel */
 	bool is_region;
 } __attribute__((aligned(64))); /* one cache line */
 
@@ -76,7 +77,8 @@ struct opd_resolver {
 	uint64_t reread_burst_ns; /* most of it that can be left */
 	uint64_t next_check_ns;   /* of opd_resolve_check */
 	uint64_t check_time_ns;   /* no further comparison is begun after this time */
-	bool is_caller; /* the address may be no code at all, so /proc is not read for it */
+	/* the address may be no code at all, so /proc is not read for it */
+	bool is_caller;
 	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS];
 };

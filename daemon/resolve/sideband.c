@@ -182,9 +182,9 @@ static int take_lost(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
-	drain->cpu->sideband_told += record.lost;
+	drain->cpu->sideband_reported += record.lost;
 	/* The record has the time of the next record after the loss. */
-	note_lost(drain, drain->cpu, drain->cpu->sideband_told, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
+	note_lost(drain, drain->cpu, drain->cpu->sideband_reported, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 

@@ -317,8 +317,8 @@ static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 	assert_true(cpu->sideband_lost >= nr_lost);
 	run_children(1);
 	drain_sideband();
-	assert_true(cpu->sideband_told >= nr_lost);
-	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_told));
+	assert_true(cpu->sideband_reported >= nr_lost);
+	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_reported));
 }
 
 #define NR_OPENED (3 + NR_EVENTS) /* on a CPU: two anchors, the side band, events */

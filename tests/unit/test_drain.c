@@ -127,7 +127,7 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
  */
 static void what_repeats_is_given(void **state OP_UNUSED)
 {
-	uint64_t nr_given = 0;
+	uint64_t nr_uses = 0;
 
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0x1000, "/no/app", 11);
@@ -135,8 +135,8 @@ static void what_repeats_is_given(void **state OP_UNUSED)
 		sample(PERF_RECORD_MISC_USER, i == 60 ? 0x400020 : 0x400010, PID, 20 + i);
 	drain();
 	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
-		nr_given += pipeline.resolver.found[i].start == 0x400000 ? pipeline.resolver.found[i].nr_given : 0;
-	assert_int_equal(nr_given, 100);
+		nr_uses += pipeline.resolver.found[i].start == 0x400000 ? pipeline.resolver.found[i].nr_uses : 0;
+	assert_int_equal(nr_uses, 100);
 }
 
 static void samples_go_by_their_own_time(void **state OP_UNUSED)

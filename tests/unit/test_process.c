@@ -291,7 +291,7 @@ static void a_process_that_began_anew_lives(void **state OP_UNUSED)
 	assert_int_equal(opd_process_fork(&processes, 0, 2, 10), 0);
 	map(2, 0x1000, 7, 11);
 	opd_process_thread_ended(&processes, 2, 2, 20);
-	assert_int_equal(opd_process_began_anew(&processes, opd_process_find(&processes, 2), 25), 0);
+	assert_int_equal(opd_process_replaced(&processes, opd_process_find(&processes, 2), 25), 0);
 	assert_int_equal(cookie_at(2, 0x1000, 15), 7);
 	assert_int_equal(cookie_at(2, 0x1000, 30), 0);
 	opd_processes_prune(&processes, 100, gone_ns);

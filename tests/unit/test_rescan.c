@@ -429,7 +429,7 @@ static void a_check_looks_at_what_is_given_most(void **state OP_UNUSED)
 	resolver.now_ns = op_now_ns();
 	opd_resolve_check(&resolver);
 	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
-		nr_left += resolver.found[i].nr_given;
+		nr_left += resolver.found[i].nr_uses;
 	assert_int_equal(nr_left, 1 + 2);
 	munmap(room, 6u << 19);
 }
@@ -448,10 +448,10 @@ static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 		assert_int_equal(opd_process_fork(&resolver.processes, pid, other, resolver.now_ns), 0);
 	}
 	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
-		if (resolver.found[i].nr_given)
+		if (resolver.found[i].nr_uses)
 			found = &resolver.found[i];
 	assert_non_null(found);
-	assert_int_equal(found->nr_given, 5);
+	assert_int_equal(found->nr_uses, 5);
 	munmap(memory[0], 1u << 20);
 }
 
