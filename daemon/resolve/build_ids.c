@@ -222,24 +222,24 @@ int opd_build_ids_new(struct opd_build_ids **ret_ids)
 }
 
 /* On an overlay, device and inode of a file depend on the interface and on the kernel version. */
-static bool is_answer_for(const struct opd_mapped_file *file, const struct query *query)
+static bool is_answer_for(const struct opd_mapped *mapped, uint64_t seen_inode, const struct query *query)
 {
-	return query->inode && ((query->inode == file->inode && query->device == file->device) || query->inode == file->seen_inode);
+	return query->inode && ((query->inode == mapped->inode && query->device == mapped->device) || query->inode == seen_inode);
 }
 
-int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped_file *file, struct op_build_id *ret_id)
+int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
 {
-	struct query query = { .address = file->address };
+	struct query query = { .address = mapped->start };
 	char path[64];
 
 	if (ids->is_unknown)
 		return -ENOTTY;
-	snprintf(path, sizeof(path), "/proc/%u/maps", file->pid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", mapped->pid);
 	query.maps_fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (query.maps_fd < 0)
 		return query.maps_fd;
 	/* Network file systems, FUSE without a block device, and overlays have major number 0. */
-	if (major(file->device))
+	if (major(mapped->device))
 		run_query(&query);
 	else
 		query_by_worker(ids, &query);
@@ -247,7 +247,7 @@ int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped_file *f
 		ids->is_unknown = true;
 	if (query.err < 0)
 		return query.err;
-	if (!is_answer_for(file, &query))
+	if (!is_answer_for(mapped, seen_inode, &query))
 		return -ESTALE;
 	*ret_id = query.id;
 	return 0;

@@ -16,29 +16,23 @@
 #ifndef OPD_BUILD_IDS_H
 #define OPD_BUILD_IDS_H
 
+#include "daemon/resolve/locate.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 
 struct opd_build_ids;
 
-/* A file in the address space of a process. */
-struct opd_mapped_file {
-	uint32_t pid;           /* the process, or a living thread of it */
-	uint64_t address;       /* an address in the mapping */
-	uint64_t device, inode; /* as the record of the mapping, or /proc/PID/maps, has them */
-	uint64_t seen_inode;    /* as stat reports it, which differs on an overlay; 0: unknown */
-};
-
 /* Starts no thread yet. 0 or -ENOMEM. */
 int opd_build_ids_new(struct opd_build_ids **ret_ids) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Gets the build-id of a file. 0: this is it, or the file has none (nr_bytes 0). Else the build-id
- * is unknown: -ENOENT, -ESRCH: the process is gone; -ESTALE: it has another file there; -EACCES: it
- * may not be read; -ENOTTY: the kernel has no PROCMAP_QUERY; -ETIMEDOUT, then -EBUSY: the thread
- * hangs.
+ * Gets the build-id of a mapped file. seen_inode is the inode that stat reports, which differs from
+ * the recorded one on an overlay; 0: unknown. 0: this is the build-id, or the file has none
+ * (nr_bytes 0). Else it is unknown: -ENOENT, -ESRCH: the process is gone; -ESTALE: it has another
+ * file there; -EACCES: it may not be read; -ENOTTY: the kernel has no PROCMAP_QUERY; -ETIMEDOUT,
+ * then -EBUSY: the thread hangs.
  */
-int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped_file *file,
+int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, uint64_t seen_inode,
 		      struct op_build_id *ret_id) OP_NONNULL OP_MUST_CHECK;
 
 /* Does not wait for a thread that hangs. NULL is allowed. */

@@ -18,10 +18,10 @@ static const char *const anonymous_names[] = {
 #define ANONYMOUS_LABEL  "anon"
 #define LABEL_BYTES      64
 /* named by the process: [anon:NAME], [anon_shmem:NAME] */
-#define NAMED_ANONYMOUS  "[anon"
-#define HUGE_FILE        "/libhugetlbfs.tmp." /* begins the last component */
+#define NAMED_ANONYMOUS "[anon"
+#define HUGE_FILE       "/libhugetlbfs.tmp." /* begins the last component */
 /* replaces the device in an alias: the path is not the host's */
-#define IN_CONTAINER     UINT64_MAX
+#define IN_CONTAINER UINT64_MAX
 
 /* ---- files that were looked at lately ---- */
 
@@ -134,20 +134,6 @@ static bool needs_query(const struct op_dcookie_table *table, const struct opd_m
 	return !row->id.build_id_bytes && !row->is_asked && !row->id.is_pseudo;
 }
 
-/* True: there is an answer, which may be that the file has no build-id. */
-static bool query_build_id(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
-{
-	struct opd_mapped_file file = {
-		.pid = mapped->pid,
-		.address = mapped->start,
-		.device = mapped->device,
-		.inode = mapped->inode,
-		.seen_inode = seen_inode,
-	};
-
-	return !opd_build_ids_ask(mapped->build_ids, &file, ret_id);
-}
-
 /* Files with one build-id and one name in the process's view are one image. */
 static int note_build_id(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
 			 const struct op_build_id *build_id)
@@ -186,7 +172,8 @@ static uint64_t stat_cookie(struct op_dcookie_table *table, const struct opd_map
 	uint64_t cookie = op_dcookie_find_seen(table, &seen);
 	struct op_build_id build_id;
 
-	if (!needs_query(table, mapped, cookie) || !query_build_id(mapped, located->stat.stx_ino, &build_id))
+	if (!needs_query(table, mapped, cookie) ||
+	    opd_build_ids_ask(mapped->build_ids, mapped, located->stat.stx_ino, &build_id) < 0)
 		return op_dcookie_get_seen(table, &seen);
 	cookie = cookie == OP_DCOOKIE_NONE ? cookie_of_copy(table, mapped, &build_id, &seen) : OP_DCOOKIE_NONE;
 	if (cookie == OP_DCOOKIE_NONE)
@@ -261,7 +248,7 @@ static uint64_t query_again(struct op_dcookie_table *table, const struct opd_map
 {
 	struct op_build_id build_id;
 
-	if (op_likely(!needs_query(table, mapped, cookie)) || !query_build_id(mapped, 0, &build_id))
+	if (op_likely(!needs_query(table, mapped, cookie)) || opd_build_ids_ask(mapped->build_ids, mapped, 0, &build_id) < 0)
 		return cookie;
 	return note_build_id(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }

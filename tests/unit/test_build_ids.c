@@ -131,15 +131,15 @@ static int tear_down(void **state OP_UNUSED)
 	return rmdir(directory);
 }
 
-static struct opd_mapped_file file_on(uint64_t device)
+static struct opd_mapped file_on(uint64_t device)
 {
-	return (struct opd_mapped_file){ .pid = (uint32_t)getpid(), .address = (uintptr_t)set_up, .device = device, .inode = 7 };
+	return (struct opd_mapped){ .pid = (uint32_t)getpid(), .start = (uintptr_t)set_up, .device = device, .inode = 7 };
 }
 
 /* Without a word in between: the file of this program, as the linker has named it. */
 static void what_the_real_kernel_says(void **state OP_UNUSED)
 {
-	struct opd_mapped_file file = { .pid = (uint32_t)getpid(), .address = (uintptr_t)set_up };
+	struct opd_mapped file = { .pid = (uint32_t)getpid(), .start = (uintptr_t)set_up };
 	char digits[OP_BUILD_ID_DIGITS] = "", said[64] = "", command[128];
 	struct op_build_id id;
 	struct stat st;
@@ -149,8 +149,8 @@ static void what_the_real_kernel_says(void **state OP_UNUSED)
 	kernel.is_real = true;
 	assert_int_equal(stat("/proc/self/exe", &st), 0);
 	file.device = st.st_dev;
-	file.inode = file.seen_inode = st.st_ino;
-	err = opd_build_ids_ask(ids, &file, &id);
+	file.inode = st.st_ino;
+	err = opd_build_ids_ask(ids, &file, st.st_ino, &id);
 	if (err == -ENOTTY)
 		skip(); /* before Linux 6.11 */
 	assert_int_equal(err, 0);
@@ -164,58 +164,56 @@ static void what_the_real_kernel_says(void **state OP_UNUSED)
 	said[strcspn(said, "\n")] = '\0';
 	assert_string_equal(digits, said);
 	file.device = makedev(0, 42); /* the same by the thread */
-	err = opd_build_ids_ask(ids, &file, &id);
+	err = opd_build_ids_ask(ids, &file, st.st_ino, &id);
 	assert_int_equal(err, 0);
 	assert_int_equal(2 * id.nr_bytes, strlen(said));
 }
 
 static void answers(void **state OP_UNUSED)
 {
-	struct opd_mapped_file file = file_on(DISK);
+	struct opd_mapped file = file_on(DISK);
 	struct op_build_id id = { .nr_bytes = 99 };
 
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
 	assert_int_equal(id.nr_bytes, 20);
 	assert_int_equal(id.bytes[0], 0xab);
 	assert_true(pthread_equal(kernel.who, pthread_self()));
 	kernel.id.nr_bytes = 0;
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
 	assert_int_equal(id.nr_bytes, 0);
 	kernel.inode = 8; /* another program runs there by now */
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
-	file.seen_inode = 8; /* the same by another number */
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
-	file.seen_inode = 0;
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 8, &id), 0); /* the same by another number */
 	kernel.inode = 7;
 	kernel.device = makedev(8, 2);
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
 	kernel.inode = 0; /* memory */
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
 	kernel.err = -ESRCH;
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESRCH);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESRCH);
 	file.pid = NO_PID;
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOENT);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOENT);
 }
 
 /* One that does not know the question is asked once. */
 static void an_older_kernel(void **state OP_UNUSED)
 {
-	struct opd_mapped_file file = file_on(DISK);
+	struct opd_mapped file = file_on(DISK);
 	struct op_build_id id;
 
 	kernel.err = -ENOTTY;
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOTTY);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOTTY);
 	kernel.err = 0;
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOTTY);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOTTY);
 	assert_int_equal(kernel.nr_asked, 1);
 }
 
-static int ask_until_answered(const struct opd_mapped_file *file, struct op_build_id *id)
+static int ask_until_answered(const struct opd_mapped *file, struct op_build_id *id)
 {
 	int err;
 
 	do {
-		err = opd_build_ids_ask(ids, file, id);
+		err = opd_build_ids_ask(ids, file, 0, id);
 		usleep(1000);
 	} while (err == -EBUSY || err == -ETIMEDOUT);
 	return err;
@@ -227,17 +225,17 @@ static int ask_until_answered(const struct opd_mapped_file *file, struct op_buil
  */
 static void one_that_hangs(void **state OP_UNUSED)
 {
-	struct opd_mapped_file file = file_on(NO_DISK), other = file_on(DISK);
+	struct opd_mapped file = file_on(NO_DISK), other = file_on(DISK);
 	struct op_build_id id;
 
 	kernel.device = NO_DISK;
 	hold(true);
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ETIMEDOUT);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ETIMEDOUT);
 	await_inside(true);
 	assert_false(pthread_equal(kernel.who, pthread_self()));
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -EBUSY);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -EBUSY);
 	kernel.is_real = true;
-	assert_int_not_equal(opd_build_ids_ask(ids, &other, &id), -EBUSY);
+	assert_int_not_equal(opd_build_ids_ask(ids, &other, 0, &id), -EBUSY);
 	kernel.is_real = false;
 	hold(false);
 	await_inside(false);
@@ -249,11 +247,11 @@ static void one_that_hangs(void **state OP_UNUSED)
 
 static void the_end_does_not_wait(void **state OP_UNUSED)
 {
-	struct opd_mapped_file file = file_on(NO_DISK);
+	struct opd_mapped file = file_on(NO_DISK);
 	struct op_build_id id;
 
 	hold(true);
-	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ETIMEDOUT);
+	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ETIMEDOUT);
 	await_inside(true);
 	opd_build_ids_free(ids);
 	ids = NULL;
