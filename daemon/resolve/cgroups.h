@@ -24,9 +24,9 @@
 
 struct opd_cgroups {
 	char *mount_path; /* of the hierarchy that perf uses; NULL: not mounted */
-	/* opd is in a cgroup namespace: the path of its root, as the kernel reports it, is wanted. */
+	/* opd is in a cgroup namespace, and the path of its root is not known yet */
 	bool seeks_root;
-	char *root_path; /* NULL: unknown or not needed */
+	char *root_path; /* as the kernel reports it; NULL: unknown or not needed */
 	struct op_htable by_id;
 	size_t nr_bytes;                /* bytes of by_id's entries */
 	struct op_htable by_path;       /* the given slots */

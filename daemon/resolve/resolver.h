@@ -16,12 +16,10 @@
 #include "libop/session/dcookie.h"
 #include "libop/perf/record.h"
 
-/* further images without samples are filed under too-many-images */
-#define OPD_IMAGES_UNCOUNTED_MAX 65536
-
-#define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20) /* the same in bytes, with paths and aliases */
-/* for an image with samples, on average when all are used */
-#define OPD_IMAGE_BYTES               1024
+/* Images without samples, and their bytes. Further ones are filed under too-many-images. */
+#define OPD_IMAGES_UNCOUNTED_MAX      65536
+#define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20)
+#define OPD_IMAGE_BYTES               1024 /* for an image with samples, on average */
 
 /* Forgetting of images without samples. */
 struct opd_forgetting {
