@@ -26,7 +26,10 @@ bool op_build_id_in_notes(const void *notes, size_t nr_bytes, struct op_build_id
 /* The same for a file of notes, as /sys has them. 0; -ENODATA: there is none; another -errno. */
 int op_build_id_of_notes_file(const char *path, struct op_build_id *ret_id) OP_NONNULL OP_MUST_CHECK;
 
-/* Writes hexadecimal digits, "" when nr_bytes is 0. Bytes beyond OP_BUILD_ID_BYTES_MAX are left out. */
+/*
+ * Writes hexadecimal digits, "" when nr_bytes is 0. Bytes beyond OP_BUILD_ID_BYTES_MAX are left
+ * out.
+ */
 void op_build_id_format(const uint8_t *build_id, size_t nr_bytes, char digits[OP_BUILD_ID_DIGITS]) OP_NONNULL;
 
 #endif

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "libop/base/file_path.h"
+#include "libop/base/parse.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+#define BYTE_ORDER_MARK  "\xef\xbb\xbf"
+#define NUMBER_BYTES_MAX 64
 
 static int read_all(int fd, size_t max_bytes, struct op_text *text)
 {
@@ -136,6 +138,19 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 int op_file_read_own(int dir_fd, const char *name, size_t max_bytes, char **ret_text, uid_t *ret_owner)
 {
 	return read_file(dir_fd, name, O_NOFOLLOW, max_bytes, ret_text, ret_owner);
+}
+
+int op_file_read_u64(const char *path, uint64_t min, uint64_t max, uint64_t *ret_value)
+{
+	char *text;
+	int err = op_file_read(AT_FDCWD, path, NUMBER_BYTES_MAX, &text);
+
+	if (err < 0)
+		return err;
+	text[strcspn(text, "\n")] = '\0';
+	err = op_parse_u64(text, min, max, ret_value);
+	free(text);
+	return err;
 }
 
 /* True when we are root and another user owns the directory: then that user gets what we create. */
@@ -350,31 +365,23 @@ static int copy_all(int from_fd, int to_fd)
 	return err;
 }
 
-static int copy_to(int dir_fd, int from_fd, const char *tmp_path)
-{
-	struct stat st;
-	int fd, err = op_sys_fstat(from_fd, &st);
-
-	if (!err && !S_ISREG(st.st_mode))
-		err = -EBADMSG;
-	if (err)
-		return err;
-	fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, st.st_mode & 0777);
-	if (fd < 0)
-		return fd;
-	err = copy_all(from_fd, fd);
-	close(fd);
-	return err;
-}
-
 int op_file_copy_below(int dir_fd, const char *path, const char *tmp_path)
 {
-	int fd = op_file_open_below(dir_fd, path, O_RDONLY, 0), err;
+	int from_fd = op_file_open_below(dir_fd, path, O_RDONLY, 0), to_fd = -1, err;
+	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	err = copy_to(dir_fd, fd, tmp_path);
-	close(fd);
+	if (from_fd < 0)
+		return from_fd;
+	err = op_sys_fstat(from_fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = -EBADMSG;
+	if (!err)
+		err = to_fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, st.st_mode & 0777);
+	if (err >= 0)
+		err = copy_all(from_fd, to_fd);
+	if (to_fd >= 0)
+		close(to_fd);
+	close(from_fd);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
 	return err;

@@ -18,6 +18,12 @@
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Reads a file of /proc or /sys that has one number and a newline. 0; -EINVAL; -ERANGE; another
+ * -errno.
+ */
+int op_file_read_u64(const char *path, uint64_t min, uint64_t max, uint64_t *ret_value) OP_NONNULL OP_MUST_CHECK;
+
 /* Skips the byte order mark (U+FEFF) that some editors put at the start of a text. */
 char *op_file_skip_bom(char *text) OP_NONNULL;
 

@@ -283,32 +283,25 @@ static bool split(char *spec, char *fields[FIELDS])
 
 int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 {
-	char *fields[FIELDS] = { NULL }, *copy = strdup(spec), *message;
-	struct op_text why = { 0 }, line = { 0 };
+	char *fields[FIELDS] = { NULL }, *copy;
+	struct op_text why = { 0 };
 	struct op_event event = { 0 };
 	int err = op_event_ibs_parse(spec, ret_event, ret_why);
 
-	if (err != -ENOENT || !copy) {
-		free(copy);
-		return copy ? err : -ENOMEM;
-	}
+	if (err != -ENOENT)
+		return err;
+	copy = strdup(spec);
+	if (!copy)
+		return -ENOMEM;
 	err = 0;
-	if (!split(copy, fields)) {
+	if (!split(copy, fields))
 		op_text_add(&why, "too many fields, an event is NAME:count[:unitmask[:kernel[:user]]]");
-		err = -EINVAL;
-	} else if (!parse_fields(fields, &event, &why)) {
-		err = -EINVAL;
-	}
-	if (!err) {
+	else if (parse_fields(fields, &event, &why))
 		*ret_event = event;
-	} else {
-		op_text_printf(&line, "event %s: %s", spec, op_text_get(&why));
-		message = op_text_steal(&line);
-		if (message)
-			*ret_why = message;
-		else
-			err = -ENOMEM;
-	}
+	if (why.failed)
+		err = -ENOMEM;
+	else if (why.length)
+		err = op_event_refuse(spec, op_text_get(&why), ret_why);
 	op_text_free(&why);
 	free(copy);
 	return err;
@@ -483,13 +476,9 @@ static uint64_t cpu_speed_khz(void)
 	uint64_t khz = 0;
 	char *text;
 
-	if (!op_file_read(AT_FDCWD, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", 4096, &text)) {
-		text[strcspn(text, "\n")] = '\0';
-		if (op_parse_u64(text, 1, UINT64_MAX / 1000, &khz) < 0)
-			khz = 0;
-		free(text);
-	}
-	if (!khz && !op_file_read(AT_FDCWD, "/proc/cpuinfo", OP_FILE_MAX_BYTES, &text)) {
+	if (!op_file_read_u64("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", 1, UINT64_MAX / 1000, &khz))
+		return khz;
+	if (!op_file_read(AT_FDCWD, "/proc/cpuinfo", OP_FILE_MAX_BYTES, &text)) {
 		const char *line = strstr(text, "cpu MHz"), *colon = line ? strchr(line, ':') : NULL;
 		double mhz = colon ? strtod(colon + 1, NULL) : 0;
 

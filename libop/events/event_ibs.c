@@ -3,21 +3,6 @@
 
 #include <errno.h>
 
-#include "libop/base/text.h"
-
-static int refuse(const char *spec, const char *reason, char **ret_why)
-{
-	struct op_text text = { 0 };
-	char *why;
-
-	op_text_printf(&text, "event %s: %s", spec, reason);
-	why = op_text_steal(&text);
-	if (!why)
-		return -ENOMEM;
-	*ret_why = why;
-	return -EINVAL;
-}
-
 static bool names_ibs(const char *spec)
 {
 	char name[OP_EVENT_NAME_BYTES];
@@ -59,7 +44,7 @@ int op_event_ibs_parse(const char *spec, struct op_event *ret_event, char **ret_
 	if (!names_ibs(spec))
 		return -ENOENT;
 	if (op_ibs_host_read(&host, &obstacle) < 0)
-		return refuse(spec, obstacle, ret_why);
+		return op_event_refuse(spec, obstacle, ret_why);
 	err = op_ibs_request_parse(spec, &host, &request, ret_why);
 	if (!err)
 		op_event_derive(request.event, &request.sampler, &host, ret_event);

@@ -2,13 +2,11 @@
 #include "libop/events/ibs_host.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
 
 #include "libop/base/file.h"
-#include "libop/base/parse.h"
 
 #define FAMILY_FIRST    0x10u /* with IBS */
 #define FAMILY_WITHOUT  0x11u
@@ -62,17 +60,11 @@ static void read_cpuid(struct op_ibs_cpuid *ret_cpuid)
 
 static uint32_t pmu_type(enum op_ibs_kind kind)
 {
-	char path[sizeof(PMU_TYPE_FORMAT) + 16], *text;
-	uint64_t type = 0;
+	char path[sizeof(PMU_TYPE_FORMAT) + 16];
+	uint64_t type;
 
 	snprintf(path, sizeof(path), PMU_TYPE_FORMAT, op_ibs_sampler_name(kind));
-	if (op_file_read(AT_FDCWD, path, 4096, &text) < 0)
-		return 0;
-	text[strcspn(text, "\n")] = '\0';
-	if (op_parse_u64(text, 1, UINT32_MAX, &type) < 0)
-		type = 0;
-	free(text);
-	return (uint32_t)type;
+	return op_file_read_u64(path, 1, UINT32_MAX, &type) < 0 ? 0 : (uint32_t)type;
 }
 
 static const char *obstacle(const struct op_ibs_cpuid *cpuid, const uint32_t pmu_types[OP_IBS_NR_KINDS])

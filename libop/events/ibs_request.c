@@ -273,18 +273,13 @@ static void read_fields(char *rest, struct reading *reading)
 		op_text_add(&reading->why, "the IBS of this CPU does not have it");
 }
 
-/* Puts the event in front of the message. -EINVAL or -ENOMEM. */
-static int complain(const char *spec, const struct op_text *why, char **ret_why)
+int op_event_refuse(const char *spec, const char *why, char **ret_why)
 {
-	struct op_text line = { 0 };
-	char *message;
+	char *line;
 
-	op_text_printf(&line, "event %s: %s", spec, op_text_get(why));
-	message = why->failed ? NULL : op_text_steal(&line);
-	op_text_free(&line);
-	if (!message)
+	if (asprintf(&line, "event %s: %s", spec, why) < 0)
 		return -ENOMEM;
-	*ret_why = message;
+	*ret_why = line;
 	return -EINVAL;
 }
 
@@ -302,8 +297,10 @@ int op_ibs_request_parse(const char *spec, const struct op_ibs_host *host, struc
 		err = -ENOENT;
 	} else {
 		read_fields(rest, &reading);
-		if (reading.why.length || reading.why.failed)
-			err = complain(spec, &reading.why, ret_why);
+		if (reading.why.failed)
+			err = -ENOMEM;
+		else if (reading.why.length)
+			err = op_event_refuse(spec, op_text_get(&reading.why), ret_why);
 		else
 			*ret_request = reading.request;
 	}
@@ -347,15 +344,12 @@ int op_ibs_plan(const struct op_ibs_request *requests, size_t nr_requests, struc
 	for (size_t i = 0; i < nr_requests; i++) {
 		const struct op_ibs_request *request = &requests[i], **of_kind = &first[request->sampler.kind];
 		const char *what = *of_kind ? difference(&(*of_kind)->sampler, &request->sampler) : NULL;
-		struct op_text why = { 0 };
-		int err;
+		char why[256];
 
 		if (what) {
-			op_text_printf(&why, "its %s is not that of %s, but both use the same samples", what,
-				       (*of_kind)->event->name);
-			err = complain(request->event->name, &why, ret_why);
-			op_text_free(&why);
-			return err;
+			snprintf(why, sizeof(why), "its %s is not that of %s, but both use the same samples", what,
+				 (*of_kind)->event->name);
+			return op_event_refuse(request->event->name, why, ret_why);
 		}
 		if (!*of_kind) {
 			*of_kind = request;

@@ -59,6 +59,9 @@ struct op_ibs_request {
 int op_ibs_request_parse(const char *spec, const struct op_ibs_host *host, struct op_ibs_request *ret_request,
 			 char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/* Makes the message "event SPEC: WHY", which the caller frees. Returns -EINVAL, or -ENOMEM. */
+int op_event_refuse(const char *spec, const char *why, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
 /* The samplers of a list of requests, at most one of each kind. */
 struct op_ibs_plan {
 	struct op_ibs_sampler samplers[OP_IBS_NR_KINDS];

@@ -2,15 +2,12 @@
 #include "libop/events/tracepoint.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/parse.h"
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-#define ID_TEXT_MAX     64
 
 /* The mounts of tracefs: its own, and that of debugfs. */
 static const char *const mounts[] = { "/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events" };
@@ -40,17 +37,11 @@ bool op_tracepoint_has_subsystem(const char *name)
 
 static int read_id(const char *mount, const char *name, uint64_t *ret_id)
 {
-	int nr_subsystem = (int)strcspn(name, ":"), err;
-	char path[PATH_MAX], *text = NULL;
+	int nr_subsystem = (int)strcspn(name, ":");
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%.*s/%s/id", mount, nr_subsystem, name, name + nr_subsystem + 1);
-	err = op_file_read(AT_FDCWD, path, ID_TEXT_MAX, &text);
-	if (err < 0)
-		return err;
-	text[strcspn(text, "\n")] = '\0';
-	err = op_parse_u64(text, 0, INT32_MAX, ret_id);
-	free(text);
-	return err;
+	return op_file_read_u64(path, 0, INT32_MAX, ret_id);
 }
 
 uint32_t op_tracepoint_number(const char *name)

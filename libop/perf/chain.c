@@ -2,10 +2,8 @@
 #include "libop/perf/chain.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 #include "libop/base/file.h"
-#include "libop/base/parse.h"
 
 #define MAX_STACK_PATH    "/proc/sys/kernel/perf_event_max_stack"
 #define MAX_STACK_DEFAULT 127u
@@ -58,14 +56,7 @@ bool op_chain_next(struct op_chain *chain, struct op_chain_frame *ret_frame)
 
 uint32_t op_chain_max_stack(void)
 {
-	uint64_t max_stack = MAX_STACK_DEFAULT;
-	char *text;
+	uint64_t max_stack;
 
-	if (op_file_read(AT_FDCWD, MAX_STACK_PATH, 64, &text) < 0)
-		return MAX_STACK_DEFAULT;
-	text[strcspn(text, "\n")] = '\0';
-	if (op_parse_u64(text, 0, UINT16_MAX, &max_stack) < 0)
-		max_stack = MAX_STACK_DEFAULT;
-	free(text);
-	return (uint32_t)max_stack;
+	return op_file_read_u64(MAX_STACK_PATH, 0, UINT16_MAX, &max_stack) < 0 ? MAX_STACK_DEFAULT : (uint32_t)max_stack;
 }

@@ -49,8 +49,7 @@ struct ksymbol_body {
 struct namespaces_body {
 	uint32_t pid, tid;
 	uint64_t nr;
-	/* by the numbers of enum perf_ns_index, which grows at the end */
-	struct perf_ns_link_info links[];
+	struct perf_ns_link_info links[MNT_NS_INDEX + 1]; /* by enum perf_ns_index; more may follow */
 };
 
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
@@ -58,20 +57,7 @@ static_assert(sizeof(struct id_trailer) == 24, "sample_id with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct mmap2_body) == 64, "PERF_RECORD_MMAP2");
 static_assert(sizeof(struct ksymbol_body) == 16, "PERF_RECORD_KSYMBOL");
 
-#define MISC_COMM_EXEC	  PERF_RECORD_MISC_COMM_EXEC
 #define KSYMBOL_UNREGISTER 1u
-
-/*
- * The bytes between the header and a trailer of trailer_bytes. NULL when there are fewer than
- * need_bytes.
- */
-static const uint8_t *body(const struct perf_event_header *header, size_t need_bytes, size_t trailer_bytes, size_t *ret_bytes)
-{
-	if (header->size < sizeof(*header) + need_bytes + trailer_bytes)
-		return NULL;
-	*ret_bytes = header->size - sizeof(*header) - trailer_bytes;
-	return (const uint8_t *)(header + 1);
-}
 
 static enum op_cpumode cpumode(const struct perf_event_header *header)
 {
@@ -93,11 +79,9 @@ static enum op_cpumode cpumode(const struct perf_event_header *header)
 
 int op_record_sample(const struct perf_event_header *header, struct op_sample *ret_sample)
 {
-	const struct sample_body *b;
-	size_t nr_bytes;
+	const struct sample_body *b = (const void *)(header + 1);
 
-	b = (const void *)body(header, sizeof(*b), 0, &nr_bytes);
-	if (op_unlikely(!b))
+	if (op_unlikely(header->size < sizeof(*header) + sizeof(*b)))
 		return -EBADMSG;
 	ret_sample->id = b->identifier;
 	ret_sample->ip = b->ip;
@@ -152,14 +136,13 @@ int op_record_id(const struct perf_event_header *header, struct op_record_id *re
 static const char *fixed_part_and_name(const struct perf_event_header *header, void *fixed, size_t fixed_bytes,
 				       struct op_record_id *ret_who)
 {
-	const uint8_t *bytes;
-	size_t nr_bytes;
+	const size_t other_bytes = sizeof(*header) + fixed_bytes + sizeof(struct id_trailer);
+	const char *name = (const char *)(header + 1) + fixed_bytes;
 
-	bytes = body(header, fixed_bytes, sizeof(struct id_trailer), &nr_bytes);
-	if (!bytes || !memchr(bytes + fixed_bytes, '\0', nr_bytes - fixed_bytes) || op_record_id(header, ret_who) < 0)
+	if (header->size < other_bytes || !memchr(name, '\0', header->size - other_bytes) || op_record_id(header, ret_who) < 0)
 		return NULL;
-	memcpy(fixed, bytes, fixed_bytes);
-	return (const char *)bytes + fixed_bytes;
+	memcpy(fixed, header + 1, fixed_bytes);
+	return name;
 }
 
 static int take_mmap(const struct perf_event_header *header, bool has_build_id, struct op_mmap_record *ret_mmap)
@@ -202,16 +185,21 @@ int op_record_mmap_unasked(const struct perf_event_header *header, struct op_mma
 	return take_mmap(header, false, ret_mmap);
 }
 
+/* Copies the first bytes of the body. False: the record is too short. */
+static bool copy_body(const struct perf_event_header *header, void *ret_body, size_t nr_bytes, size_t trailer_bytes)
+{
+	if (header->size < sizeof(*header) + nr_bytes + trailer_bytes)
+		return false;
+	memcpy(ret_body, header + 1, nr_bytes);
+	return true;
+}
+
 int op_record_task(const struct perf_event_header *header, struct op_task_record *ret_task)
 {
 	struct task_body b;
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(b), 0, &nr_bytes);
-	if (!bytes)
+	if (!copy_body(header, &b, sizeof(b), 0))
 		return -EBADMSG;
-	memcpy(&b, bytes, sizeof(b));
 	*ret_task = (struct op_task_record){
 		.pid = b.pid,
 		.parent_pid = b.parent_pid,
@@ -232,20 +220,8 @@ int op_record_comm(const struct perf_event_header *header, struct op_comm_record
 		return -EBADMSG;
 	comm.pid = ids[0];
 	comm.tid = ids[1];
-	comm.is_exec = header->misc & MISC_COMM_EXEC;
+	comm.is_exec = header->misc & PERF_RECORD_MISC_COMM_EXEC;
 	*ret_comm = comm;
-	return 0;
-}
-
-/* Copies the first words of a record. */
-static int take_values(const struct perf_event_header *header, uint64_t *ret_values, size_t nr_values, size_t trailer_bytes)
-{
-	size_t nr_bytes;
-	const uint8_t *bytes = body(header, nr_values * sizeof(*ret_values), trailer_bytes, &nr_bytes);
-
-	if (!bytes)
-		return -EBADMSG;
-	memcpy(ret_values, bytes, nr_values * sizeof(*ret_values));
 	return 0;
 }
 
@@ -253,7 +229,7 @@ int op_record_lost(const struct perf_event_header *header, struct op_lost_record
 {
 	uint64_t values[2];
 
-	if (take_values(header, values, op_array_size(values), 0) < 0)
+	if (!copy_body(header, values, sizeof(values), 0))
 		return -EBADMSG;
 	*ret_lost = (struct op_lost_record){ .id = values[0], .lost = values[1] };
 	return 0;
@@ -264,7 +240,7 @@ int op_record_lost_samples(const struct perf_event_header *header, struct op_los
 	struct op_record_id who;
 	uint64_t lost;
 
-	if (take_values(header, &lost, 1, sizeof(struct id_trailer)) < 0 || op_record_id(header, &who) < 0)
+	if (!copy_body(header, &lost, sizeof(lost), sizeof(struct id_trailer)) || op_record_id(header, &who) < 0)
 		return -EBADMSG;
 	*ret_lost = (struct op_lost_record){ .id = who.id, .lost = lost };
 	return 0;
@@ -274,7 +250,7 @@ int op_record_throttle(const struct perf_event_header *header, struct op_throttl
 {
 	uint64_t values[3]; /* time, id, stream id */
 
-	if (take_values(header, values, op_array_size(values), 0) < 0)
+	if (!copy_body(header, values, sizeof(values), 0))
 		return -EBADMSG;
 	*ret_throttle = (struct op_throttle_record){ .time_ns = values[0], .id = values[1] };
 	return 0;
@@ -299,19 +275,13 @@ int op_record_namespaces(const struct perf_event_header *header, struct op_names
 {
 	struct op_namespaces_record namespaces = { 0 };
 	struct namespaces_body b;
-	struct perf_ns_link_info mnt;
-	size_t need_bytes = sizeof(b) + (MNT_NS_INDEX + 1) * sizeof(mnt), nr_bytes;
-	const uint8_t *bytes = body(header, need_bytes, sizeof(struct id_trailer), &nr_bytes);
 
-	if (!bytes)
+	if (!copy_body(header, &b, sizeof(b), sizeof(struct id_trailer)) || b.nr <= MNT_NS_INDEX ||
+	    op_record_id(header, &namespaces.who) < 0)
 		return -EBADMSG;
-	memcpy(&b, bytes, sizeof(b));
-	if (b.nr <= MNT_NS_INDEX || op_record_id(header, &namespaces.who) < 0)
-		return -EBADMSG;
-	memcpy(&mnt, bytes + sizeof(b) + MNT_NS_INDEX * sizeof(mnt), sizeof(mnt));
 	namespaces.pid = b.pid;
 	namespaces.tid = b.tid;
-	namespaces.mnt_ns = mnt.ino;
+	namespaces.mnt_ns = b.links[MNT_NS_INDEX].ino;
 	*ret_namespaces = namespaces;
 	return 0;
 }
