@@ -283,7 +283,7 @@ static int report_symbols(struct run *run)
 		err = write_symbols(run, &report, wanted_graph);
 	}
 	if (!err && !options->mem)
-		err = opr_missing_symbols_tell(&selection->profile, &selection->classes, &selection->finder, &report);
+		err = opr_missing_symbols_warn(&selection->profile, &selection->classes, &selection->finder, &report);
 	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);

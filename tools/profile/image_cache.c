@@ -53,14 +53,14 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	struct opr_image *image = bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
 
 	assert(image);
-	if (image->looked_for)
+	if (image->searched)
 		return image;
 	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
 	if (opr_finder_find(cache->finder, image->image_name, name, &image->identity, &image->state, &image->path) < 0) {
 		opr_no_memory();
 		return NULL;
 	}
-	image->looked_for = true;
+	image->searched = true;
 	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? image->path : "no file");
 	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
 		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
@@ -71,7 +71,7 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 }
 
 /* Messages name a file of an archive by the path that it had on its host. */
-static const char *told_path(const struct opr_image_cache *cache, const struct opr_image *image)
+static const char *shown_path(const struct opr_image_cache *cache, const struct opr_image *image)
 {
 	return opr_archive_strip(cache->finder->archive, image->path);
 }
@@ -88,9 +88,9 @@ static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *
 	if (err == -EPERM)
 		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to "
 			 "see them.",
-			 told_path(cache, image));
+			 shown_path(cache, image));
 	else if (err < 0 && err != -ENOMEM)
-		opr_warn("%s: %s", told_path(cache, image), strerror(-err));
+		opr_warn("%s: %s", shown_path(cache, image), strerror(-err));
 	return err;
 }
 
@@ -177,7 +177,7 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	options = opr_image_options(cache, image);
 	err = opr_line_table_make(image->path, image->name, options.root, vmas, nr_vmas, &image->symbols.table);
 	if (err)
-		opr_warn("the source lines of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+		opr_warn("the source lines of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));
 	else if (image->symbols.table->damage)
 		opr_lines_warn_damage(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
 				      image->symbols.table->damage);
@@ -192,11 +192,11 @@ static int load_object(const struct opr_image_cache *cache, struct opr_image *im
 		return err;
 	err = image->read_err;
 	if (err == -ENOEXEC)
-		opr_warn("%s is not in a usable binary format.", told_path(cache, image));
+		opr_warn("%s is not in a usable binary format.", shown_path(cache, image));
 	else if (err)
-		opr_warn("the symbols of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+		opr_warn("the symbols of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));
 	else if (image->symbols.is_damaged)
-		opr_warn("the symbol table of %s is damaged: symbols are missing, or have no names.", told_path(cache, image));
+		opr_warn("the symbol table of %s is damaged: symbols are missing, or have no names.", shown_path(cache, image));
 	image->is_object = !err;
 	return 0;
 }
@@ -222,21 +222,21 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 
 static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
 {
-	if (image->checked)
+	if (image->mtime_checked)
 		return;
-	image->checked = true;
+	image->mtime_checked = true;
 	if (!header->mtime) {
 		opr_warn("could not check that the binary file %s has not been modified since the profile was taken. "
 			 "Results may be inaccurate.",
-			 told_path(cache, image));
+			 shown_path(cache, image));
 		return;
 	}
 	if (image->mtime == header->mtime)
 		return;
-	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", told_path(cache, image));
-	if (!cache->hinted)
+	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", shown_path(cache, image));
+	if (!cache->hint_given)
 		opr_warn("symbols of such a file may be wrong.");
-	cache->hinted = true;
+	cache->hint_given = true;
 }
 
 static bool is_sampled_file(const struct opr_image_cache *cache, const struct opr_image *image, const struct opr_file *file,
@@ -267,11 +267,11 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 			warn_of_changes(cache, image, header);
 		return true;
 	}
-	if (!image->foreign_told)
+	if (!image->foreign_warned)
 		opr_warn("the samples of %s are not of the file that is now at %s: another file took its place. They are shown "
 			 "as one symbol.",
-			 image->name, told_path(cache, image));
-	image->foreign_told = true;
+			 image->name, shown_path(cache, image));
+	image->foreign_warned = true;
 	return false;
 }
 

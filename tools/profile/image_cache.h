@@ -22,7 +22,7 @@ struct opr_image {
 	/* what is known of the image; empty when a file has the full name */
 	struct opr_identity identity;
 	uint64_t mtime; /* of the file that was found; 0: unknown */
-	bool looked_for, loaded, checked, foreign_told;
+	bool searched, loaded, mtime_checked, foreign_warned;
 	bool is_object;    /* the file is an object: symbols.start_offset is set */
 	bool has_siblings; /* other files were at the path and are counted apart */
 	enum opr_image_state state;
@@ -39,7 +39,7 @@ struct opr_image_cache {
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
 	struct opr_siblings siblings;
-	bool hinted; /* the hint about changed files was given */
+	bool hint_given; /* the hint about changed files was given */
 };
 
 /*

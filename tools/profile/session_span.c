@@ -257,7 +257,7 @@ static int report_none(const struct search *search, const char *path)
 	return opr_error(-ENOENT, "no session was taken in that time: those in %s are from %s to %s", path, begin, end);
 }
 
-static void tell_choice(const struct search *search, size_t nr_wanted)
+static void report_choice(const struct search *search, size_t nr_wanted)
 {
 	char begin[OPR_WHEN_BYTES] = "", end[OPR_WHEN_BYTES];
 	uint64_t end_us = 0;
@@ -332,7 +332,7 @@ static int choose(struct search *search, const struct opr_words *excluded, const
 		free(fds);
 		return err;
 	}
-	tell_choice(search, nr_wanted);
+	report_choice(search, nr_wanted);
 	for (size_t i = 0; i < search->nr_found; i++)
 		search->found[i].fd = -1;
 	*ret_fds = fds;

@@ -76,7 +76,7 @@ static bool find_end(const struct builder *builder, const struct opr_symbol_row 
 }
 
 /* Finds the row of a symbol, or adds one without samples. */
-static int take_end(struct builder *builder, const struct opr_image *image, const struct opr_symbol *symbol, size_t *ret_index)
+static int get_end(struct builder *builder, const struct opr_image *image, const struct opr_symbol *symbol, size_t *ret_index)
 {
 	const struct opr_image *app = builder->app ? builder->app : image;
 	const struct opr_symbol_row row = {
@@ -149,9 +149,9 @@ static int add_calls(struct builder *builder, const struct op_odb_samples *sampl
 		}
 		if (!find_symbol(caller, from, &calling))
 			continue;
-		err = take_end(builder, caller->image, calling, &call.caller);
+		err = get_end(builder, caller->image, calling, &call.caller);
 		if (!err)
-			err = take_end(builder, callee->image, called, &call.callee);
+			err = get_end(builder, callee->image, called, &call.callee);
 		if (!err)
 			err = add_call(builder, &call);
 	}

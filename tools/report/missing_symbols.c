@@ -32,7 +32,7 @@ static bool is_gone(const struct opr_debug *debug)
 }
 
 /* Names the build-id of the image itself: without the image its debug file is no help. */
-static void tell_gone(const struct opr_image_row *row, const char *hint)
+static void warn_gone(const struct opr_image_row *row, const char *hint)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	bool can_ask = urls && *urls;
@@ -43,7 +43,7 @@ static void tell_gone(const struct opr_image_row *row, const char *hint)
 		 can_ask ? row->debug.build_id : "");
 }
 
-static int tell(const struct opr_image_row *row, const struct opr_symbol_row *lacking)
+static int warn(const struct opr_image_row *row, const struct opr_symbol_row *lacking)
 {
 	char *hint = opr_image_row_hint(row);
 
@@ -54,12 +54,12 @@ static int tell(const struct opr_image_row *row, const struct opr_symbol_row *la
 			 row->debug.state == OPR_SYMBOLS_EXPORTED ? " but exported ones, which are not used" : "",
 			 *row->debug.build_id ? row->debug.build_id : "not known", row->debug.debug_file ? hint : "not known");
 	else if (is_gone(&row->debug))
-		tell_gone(row, hint);
+		warn_gone(row, hint);
 	free(hint);
 	return 0;
 }
 
-int opr_missing_symbols_tell(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
+int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
 			     const struct opr_symbol_report *report)
 {
 	struct opr_image_report images = { 0 };
@@ -72,7 +72,7 @@ int opr_missing_symbols_tell(const struct opr_profile *profile, const struct opr
 		const struct opr_symbol_row *lacking = find_lacking(report, profile->files[images.rows[i].first_file].image);
 
 		if (lacking)
-			err = tell(&images.rows[i], lacking);
+			err = warn(&images.rows[i], lacking);
 	}
 	opr_image_report_free(&images);
 	return err;

@@ -11,7 +11,7 @@
  * Warns of each image without symbols that has at least 1 % of the samples of the first class: its
  * build-id and the debug file, package or query that would help. 0 or -errno.
  */
-int opr_missing_symbols_tell(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
+int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
 			     const struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -4,7 +4,7 @@
 #include "tools/common/log.h"
 
 /* Makes a row that takes its counts from *next. */
-static struct opr_count_row take_row(const char *name, uint64_t **next_counts, size_t nr_classes, size_t order)
+static struct opr_count_row make_row(const char *name, uint64_t **next_counts, size_t nr_classes, size_t order)
 {
 	struct opr_count_row row = { name, *next_counts, order };
 
@@ -22,10 +22,10 @@ static void add_part(struct opr_summary *summary, const struct opr_profile *prof
 
 	if (!application || strcmp(application->row.name, part->app)) {
 		application = &summary->applications[summary->nr_applications];
-		application->row = take_row(part->app, next_counts, nr_classes, summary->nr_applications++);
+		application->row = make_row(part->app, next_counts, nr_classes, summary->nr_applications++);
 		application->images = image;
 	}
-	*image = take_row(part->image, next_counts, nr_classes, index);
+	*image = make_row(part->image, next_counts, nr_classes, index);
 	application->nr_images++;
 	for (size_t i = part->first_file; i < part->first_file + part->nr_files; i++)
 		image->counts[profile->files[i].class_index] += profile->files[i].total;

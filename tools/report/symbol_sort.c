@@ -27,7 +27,7 @@ enum named { IMAGE, APP, NR_NAMED };
 struct item {
 	const char *name;
 	uint64_t count;
-	uint32_t places[NR_NAMED]; /* rank of image and application */
+	uint32_t ranks[NR_NAMED]; /* rank of image and application */
 	uint32_t row;
 };
 
@@ -62,9 +62,9 @@ static int compare_by(enum opr_sort_key key, const struct sorting *sorting, cons
 	case OPR_SORT_sample:
 		return compare_values(b->count, a->count);
 	case OPR_SORT_image:
-		return compare_values(a->places[IMAGE], b->places[IMAGE]);
+		return compare_values(a->ranks[IMAGE], b->ranks[IMAGE]);
 	case OPR_SORT_app_name:
-		return compare_values(a->places[APP], b->places[APP]);
+		return compare_values(a->ranks[APP], b->ranks[APP]);
 	case OPR_SORT_symbol:
 		return strcmp(a->name, b->name);
 	case OPR_SORT_debug:
@@ -128,7 +128,7 @@ static int compare_items(const void *left, const void *right, void *arg)
 	return result ? result : compare_values(sorting->rows[a->row].order, sorting->rows[b->row].order);
 }
 
-/* ---- the places of names ---- */
+/* ---- the ranks of names ---- */
 
 struct name {
 	const char *name;
@@ -158,19 +158,19 @@ static uint32_t list_name(struct names *list, const char *name)
 }
 
 /* The rank of each listed name; equal names have one rank. NULL: no memory. */
-static uint32_t *place_names(const struct opr_sort_order *order, struct names *list)
+static uint32_t *rank_names(const struct opr_sort_order *order, struct names *list)
 {
-	uint32_t *places = calloc(list->nr_names + 1, sizeof(*places)), place = 0;
+	uint32_t *ranks = calloc(list->nr_names + 1, sizeof(*ranks)), rank = 0;
 	void *arg = (void *)(uintptr_t)order;
 
-	if (!places)
+	if (!ranks)
 		return NULL;
 	qsort_r(list->names, list->nr_names, sizeof(*list->names), compare_listed, arg);
 	for (size_t i = 0; i < list->nr_names; i++) {
-		place += i && compare_listed(&list->names[i - 1], &list->names[i], arg);
-		places[list->names[i].index] = place;
+		rank += i && compare_listed(&list->names[i - 1], &list->names[i], arg);
+		ranks[list->names[i].index] = rank;
 	}
-	return places;
+	return ranks;
 }
 
 static void fill_items(struct item *items, const struct opr_symbol_report *report, struct names lists[NR_NAMED])
@@ -180,14 +180,14 @@ static void fill_items(struct item *items, const struct opr_symbol_report *repor
 
 		items[i] = (struct item){ .row = (uint32_t)i, .name = row->name, .count = report->counts.values[row->counts] };
 		for (enum named which = 0; which < NR_NAMED; which++)
-			items[i].places[which] = list_name(&lists[which], which == IMAGE ? row->image : row->app);
+			items[i].ranks[which] = list_name(&lists[which], which == IMAGE ? row->image : row->app);
 	}
 }
 
 static int make_items(struct item *items, const struct opr_symbol_report *report, const struct opr_sort_order *order)
 {
 	struct names lists[NR_NAMED] = { { 0 } };
-	uint32_t *places[NR_NAMED] = { NULL };
+	uint32_t *ranks[NR_NAMED] = { NULL };
 	bool has_room = true;
 
 	for (enum named which = 0; which < NR_NAMED; which++) {
@@ -197,15 +197,15 @@ static int make_items(struct item *items, const struct opr_symbol_report *report
 	if (has_room)
 		fill_items(items, report, lists);
 	for (enum named which = 0; which < NR_NAMED && has_room; which++) {
-		places[which] = place_names(order, &lists[which]);
-		has_room = places[which] != NULL;
+		ranks[which] = rank_names(order, &lists[which]);
+		has_room = ranks[which] != NULL;
 	}
 	for (size_t i = 0; i < report->nr_rows && has_room; i++)
 		for (enum named which = 0; which < NR_NAMED; which++)
-			items[i].places[which] = places[which][items[i].places[which]];
+			items[i].ranks[which] = ranks[which][items[i].ranks[which]];
 	for (enum named which = 0; which < NR_NAMED; which++) {
 		free(lists[which].names);
-		free(places[which]);
+		free(ranks[which]);
 	}
 	return has_room ? 0 : -ENOMEM;
 }
