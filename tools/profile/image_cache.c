@@ -233,7 +233,8 @@ static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *ima
 	}
 	if (image->mtime == header->mtime)
 		return;
-	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", shown_path(cache, image));
+	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.",
+		 shown_path(cache, image));
 	if (!cache->hint_given)
 		opr_warn("symbols of such a file may be wrong.");
 	cache->hint_given = true;
