@@ -113,7 +113,7 @@ static const struct opr_command command = {
 	.words = OPR_WORDS_NONE,
 };
 
-/* --status makes everything else of the call void. */
+/* With --status, all other options are ignored. */
 static int check(const struct ctl_command_line *line)
 {
 	const struct ctl_option *request = line->request;

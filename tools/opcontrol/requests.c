@@ -79,7 +79,7 @@ static int spawn_paused(const struct opcontrol *ctl)
 	if (rc)
 		return rc;
 	rc = ctl_spawn_daemon(ctl);
-	/* still there when no daemon started, or one in another directory */
+	/* a daemon removes it when it starts; it is left when none has started in this directory */
 	err = op_session_take_pause(fd);
 	if (err && err != -ENOENT)
 		opr_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));

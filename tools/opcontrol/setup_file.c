@@ -10,7 +10,7 @@
 
 #define ELF_MAGIC "\177ELF"
 
-/* A full disk can be emptied. For other errors the message says where to choose another one. */
+/* A full disk can be emptied. For other errors the message says how to choose a directory. */
 int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char *dir, const char *name, int err)
 {
 	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;

@@ -74,7 +74,7 @@ static int find_program(char **ret_program)
 		       : opr_error(1, "cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
 }
 
-/* An abstract socket with a name from the kernel. Anybody can send to it. */
+/* An abstract socket with a name from the kernel. Anybody can send to it: see is_from_daemon. */
 static int open_notify(struct child *child)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -93,7 +93,7 @@ static int open_notify(struct child *child)
 	return 0;
 }
 
-/* Another user's session directory may have a link there, or a pipe that nobody reads. */
+/* In another user's directory the log may be a link, or a pipe that nobody reads. */
 static int open_regular(int dir_fd, const char *path)
 {
 	struct stat st;
