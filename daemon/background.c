@@ -7,8 +7,8 @@
 struct task {
 	struct opd_background *background;
 	const char *name;
-	void (*work)(void *arg);
-	void *arg;
+	opd_background_work work;
+	void *context, *arg;
 };
 
 void opd_background_init(struct opd_background *background)
@@ -38,7 +38,7 @@ static void *run(void *arg)
 
 	free(arg);
 	pthread_setname_np(pthread_self(), task.name);
-	task.work(task.arg);
+	task.work(task.context, task.arg);
 	add_running(task.background, -1);
 	return NULL;
 }
@@ -57,14 +57,15 @@ static int start_detached(struct task *task)
 	return -err;
 }
 
-int opd_background_start(struct opd_background *background, const char *name, void (*work)(void *arg), void *arg)
+int opd_background_start(struct opd_background *background, const char *name, opd_background_work work, void *context,
+			 void *arg)
 {
 	struct task *task = malloc(sizeof(*task));
 	int err;
 
 	if (!task)
 		return -ENOMEM;
-	*task = (struct task){ background, name, work, arg };
+	*task = (struct task){ background, name, work, context, arg };
 	add_running(background, 1);
 	err = start_detached(task);
 	if (err) {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Threads in the background, for work that waits for the disk. They are detached; the daemon waits
- * for them before it ends.
- */
+/* Detached threads for work that waits for the disk. The daemon waits for them before it ends. */
 #ifndef OPD_BACKGROUND_H
 #define OPD_BACKGROUND_H
 
 #include <pthread.h>
 
 #include "libop/base/compiler.h"
+
+typedef void (*opd_background_work)(void *context, void *arg);
 
 struct opd_background {
 	pthread_mutex_t lock; /* protects nr_running */
@@ -19,11 +18,9 @@ struct opd_background {
 void opd_background_init(struct opd_background *background) OP_NONNULL;
 void opd_background_free(struct opd_background *background) OP_NONNULL;
 
-/*
- * Starts a thread that does work(arg). `name` is a constant of at most 15 characters. 0 or -errno.
- */
-int opd_background_start(struct opd_background *background, const char *name, void (*work)(void *arg), void *arg)
-	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+/* Starts a thread that calls work(context, arg). `name` has at most 15 characters. 0 or -errno. */
+int opd_background_start(struct opd_background *background, const char *name, opd_background_work work, void *context,
+			 void *arg) OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
 
 /* Waits until no thread runs. */
 void opd_background_wait(struct opd_background *background) OP_NONNULL;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Requests of clients and signals become jobs for the sync thread. When a job comes back, its
- * client gets the answer.
- */
+/* Requests and signals become jobs for the sync thread. A job that comes back is answered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,10 +23,7 @@
 
 #define SYSTEMD_PID 1
 
-/*
- * The configured size is used. When it is too small the user should know it before samples are
- * lost.
- */
+/* The configured size is used. The user should know before samples are lost if it is too small. */
 static void report_rings(const struct opd *opd)
 {
 	const struct opd_capture *capture = &opd->pipeline.capture;
@@ -94,10 +88,7 @@ void opd_quit(struct opd *opd)
 
 /* ---- SIGHUP ---- */
 
-/*
- * The numbers of the configuration for the sync thread; strings take effect at the next start.
- * NULL: nothing changes.
- */
+/* The numbers for the sync thread; strings take effect at the next start. NULL: no change. */
 static struct op_config *read_numbers(const struct opd *opd)
 {
 	struct op_text waiting = { 0 };
@@ -299,10 +290,7 @@ static int explain_listen(const struct opd *opd, int err)
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
-/*
- * Whether a socket is bound to a path or to another path of the same file: systemd replaces
- * /var/run by /run.
- */
+/* By the file, not by the path: systemd replaces /var/run by /run. */
 static bool is_at(int fd, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNSPEC };

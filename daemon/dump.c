@@ -110,10 +110,7 @@ static int check_syncer(const struct opd_dump *dump, const char **ret_failed)
 	return -EIO;
 }
 
-/*
- * Takes the report of the same fault from the file system now. The next dump, which makes
- * everything anew, must not fail by it.
- */
+/* Clears the report of the same fault, so that the next dump, which writes all anew, succeeds. */
 static void clear_error(int session_fd)
 {
 	int err = op_sys_syncfs(session_fd);
@@ -121,10 +118,10 @@ static void clear_error(int session_fd)
 	(void)err;
 }
 
-static void run(void *arg)
+static void run(void *context, void *arg)
 {
+	struct opd_dumps *dumps = context;
 	struct opd_dump *dump = arg;
-	struct opd_dumps *dumps = dump->dumps;
 	struct opd_write_out *out = dump->out;
 	bool closing = out->closing;
 	const char *failed = "";
@@ -227,10 +224,7 @@ static bool has_syncer_failed(struct opd_dump *dump)
 	return dumps->nr_syncer_failures != before;
 }
 
-/*
- * After a failure this dump writes everything again, to new files where the kernel may have dropped
- * data.
- */
+/* After a failure this dump writes everything, to new files if the kernel may have dropped data. */
 static int link_and_repair(struct opd_dump *dump)
 {
 	struct opd_dumps *dumps = dump->dumps;
@@ -292,13 +286,13 @@ int opd_dump_begin(struct opd_dumps *dumps, struct opd_job *job, bool closing, s
 
 int opd_dump_go(struct opd_dump *dump)
 {
-	int err = opd_background_start(dump->dumps->background, "opd-dump", run, dump);
+	int err = opd_background_start(dump->dumps->background, "opd-dump", run, dump->dumps, dump);
 
 	if (!err)
 		return 0;
 	/* Nobody comes back to a closed session, so it is written here. */
 	if (dump->out->closing) {
-		run(dump);
+		run(dump->dumps, dump);
 		return 0;
 	}
 	opd_dump_drop(dump);

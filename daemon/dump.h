@@ -45,10 +45,7 @@ void opd_dumps_init(struct opd_dumps *dumps, struct opd_pipeline *pipeline, stru
 /* No thread is in the background any more. */
 void opd_dumps_free(struct opd_dumps *dumps) OP_NONNULL;
 
-/*
- * OPD_JOB_DUMP and OPD_JOB_QUIT: writes what changed and gives the job back. 0, or -errno and the
- * job stays the caller's.
- */
+/* Writes what changed and gives the job back. 0, or -errno and the job stays the caller's. */
 int opd_dump_start(struct opd_dumps *dumps, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
 /*

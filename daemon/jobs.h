@@ -33,10 +33,7 @@ enum opd_job_kind {
 	OPD_JOB_DUMP,   /* all samples so far are in the sample files and on the disk */
 	OPD_JOB_SAVE,   /* DUMP, and the current session is closed under the name in the job */
 	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
-	/*
-	 * the payload, a struct op_config or NULL, takes effect; sample files are closed and opened
-	 * again when needed
-	 */
+	/* the payload, a struct op_config or NULL, takes effect; files are reopened */
 	OPD_JOB_RELOAD,
 	OPD_JOB_PULSE,  /* payload: a struct opd_pulse, the sign that the thread is alive */
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
@@ -44,10 +41,7 @@ enum opd_job_kind {
 
 #define OPD_JOB_MESSAGE_BYTES (PATH_MAX + 512) /* a path is in it */
 
-/*
- * A job belongs to the caller of opd_job_queue_submit, who gets it back from
- * opd_job_queue_take_done and frees it.
- */
+/* Belongs to the caller of opd_job_queue_submit, who gets it back from _take_done. */
 struct opd_job {
 	enum opd_job_kind kind;
 	void *arg;                           /* the caller's */
@@ -67,10 +61,7 @@ struct opd_job {
 
 void opd_jobs_append(struct opd_job **list, struct opd_job *job) OP_NONNULL;
 
-/*
- * Takes the job to be done next from the waiting ones, with those that share its answer; NULL for
- * none.
- */
+/* Takes the next job from the waiting ones, with those that share its answer; NULL for none. */
 struct opd_job *opd_jobs_take(struct opd_job **waiting) OP_NONNULL OP_MUST_CHECK;
 
 /*

@@ -52,19 +52,13 @@ struct opd {
 /* Reports to the log and the service manager why opd cannot start. Returns -1. */
 int opd_fail(const char *format, ...) OP_NONNULL_ARGS(1) OP_PRINTF(1, 2);
 
-/*
- * Reads the configuration and logs what is wrong in it. 0, or -1 after a line in the log; freed
- * with op_config_free.
- */
+/* Reads the configuration and logs its faults. 0, or -1 after a line in the log. */
 int opd_read_config(const struct opd *opd, struct op_config *ret_config) OP_NONNULL OP_MUST_CHECK;
 
 /* A job for opd_job_queue_submit; NULL without memory. */
 struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg) OP_MUST_CHECK;
 
-/*
- * A job came back: answers its client and notifies the service manager. The caller frees the job
- * and its payload.
- */
+/* A job came back: answers its client and notifies the service manager. Does not free it. */
 void opd_job_done(struct opd *opd, struct opd_job *job) OP_NONNULL;
 
 /* Reports to the log and the service manager that opd is ready. */

@@ -16,10 +16,7 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-/*
- * Ring memory counts against the limit on locked memory, unless that is infinite or CAP_IPC_LOCK
- * lifts it.
- */
+/* Ring memory counts as locked memory, unless that is unlimited or CAP_IPC_LOCK is there. */
 static bool memory_is_limited(void)
 {
 	struct rlimit limit;
@@ -96,10 +93,7 @@ static bool is_more(cap_t present, cap_t wanted)
 	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
 }
 
-/*
- * A user other than root with the capabilities of root becomes root. *ret_became: this has
- * happened.
- */
+/* A user other than root, but with root's capabilities, becomes root. */
 static int become_owner(int dir_fd, bool *ret_became)
 {
 	struct stat st;
@@ -127,9 +121,7 @@ int opd_privileges_drop(int dir_fd)
 	if (!err) {
 		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
-		/*
-		 * A sandbox may refuse the call. That is no error when there is nothing to give up.
-		 */
+		/* A sandbox may refuse the call, which does no harm without capabilities. */
 		if ((became || is_more(present, wanted)) && cap_set_proc(wanted) < 0)
 			err = -errno;
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -25,10 +25,7 @@ int opd_recording_switch(struct opd_recording *recording, bool on) OP_NONNULL OP
 /* Ends to sample, and counts everything that was taken. 0 or the first -errno. */
 int opd_recording_stop(struct opd_recording *recording) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Writes the session's ledger and stats/. Nothing when this daemon has never sampled, unless
- * `always`. 0, or -errno, and that is logged.
- */
+/* Writes ledger and stats/ if this daemon has sampled, or `always`. 0, or -errno after a log. */
 int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_end ended, bool always) OP_NONNULL;
 
 /* Says that the ledger cannot be written, with the path when something else is in its place. */

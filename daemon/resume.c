@@ -9,11 +9,6 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 
-struct keeping {
-	struct opd_resume *resume;
-	struct opd_job *job;
-};
-
 void opd_resume_init(struct opd_resume *resume, int session_fd, const char *session_dir, struct opd_background *background,
 		     struct opd_job_queue *queue)
 {
@@ -62,33 +57,26 @@ static void fail(const struct opd_resume *resume, struct opd_job *job, int err)
 		 on ? "begun" : "stopped", on ? "without" : "with", resume->session_dir, strerror(-err));
 }
 
-static void run(void *arg)
+static void run(void *context, void *arg)
 {
-	struct keeping keeping = *(struct keeping *)arg;
-	int err;
+	struct opd_resume *resume = context;
+	struct opd_job *job = arg;
+	int err = write_latest(resume);
 
-	free(arg);
-	err = write_latest(keeping.resume);
 	if (err)
-		fail(keeping.resume, keeping.job, err);
-	opd_job_queue_give_back(keeping.resume->queue, keeping.job);
+		fail(resume, job, err);
+	opd_job_queue_give_back(resume->queue, job);
 }
 
 int opd_resume_keep(struct opd_resume *resume, struct opd_job *job)
 {
-	struct keeping *keeping = malloc(sizeof(*keeping));
-	int err = keeping ? 0 : -ENOMEM;
+	int err;
 
-	if (!err) {
-		*keeping = (struct keeping){ resume, job };
-		pthread_mutex_lock(&resume->lock);
-		resume->wanted = job->kind == OPD_JOB_START;
-		pthread_mutex_unlock(&resume->lock);
-		err = opd_background_start(resume->background, "opd-keep", run, keeping);
-	}
-	if (err) {
+	pthread_mutex_lock(&resume->lock);
+	resume->wanted = job->kind == OPD_JOB_START;
+	pthread_mutex_unlock(&resume->lock);
+	err = opd_background_start(resume->background, "opd-keep", run, resume, job);
+	if (err)
 		fail(resume, job, err);
-		free(keeping);
-	}
 	return err;
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Keeps for the next daemon whether it is to profile: the last START or STOP of a user. A thread
- * waits for the disk.
- */
+/* Keeps the last START or STOP for the next daemon. A thread waits for the disk. */
 #ifndef OPD_RESUME_H
 #define OPD_RESUME_H
 

@@ -152,10 +152,7 @@ static int remove_rest(const char *name, void *arg)
 	return 0;
 }
 
-/*
- * What is left of a session that could not be removed. One that is complete goes back to where
- * readers look for it.
- */
+/* Bytes of a session that could not be removed. A complete one goes back to samples/. */
 static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *session, const char *from, const char *to)
 {
 	uint64_t left;
@@ -308,10 +305,10 @@ static bool is_running(struct opd_retention *retention)
 	return runs;
 }
 
-static void run(void *arg)
+static void run(void *context, void *arg OP_UNUSED)
 {
 	static struct op_rate rate;
-	struct opd_retention *retention = arg;
+	struct opd_retention *retention = context;
 	const struct op_config *config = &retention->thread_config;
 	int err = config->session_interval_us ? opd_retain(retention, retention->session_fd, config)
 					      : weigh_sessions(retention, retention->session_fd);
@@ -397,6 +394,6 @@ void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns)
 	retention->closed_bytes = 0;
 	op_config_adopt(&retention->thread_config, config);
 	set_runs(retention, true);
-	if (opd_background_start(retention->background, "opd-retain", run, retention))
+	if (opd_background_start(retention->background, "opd-retain", run, retention, NULL))
 		set_runs(retention, false);
 }

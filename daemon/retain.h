@@ -68,10 +68,7 @@ void opd_retention_init(struct opd_retention *retention, int session_fd, const s
 			struct opd_file_limit *limit, struct opd_background *background) OP_NONNULL;
 void opd_retention_free(struct opd_retention *retention) OP_NONNULL;
 
-/*
- * Takes the weights that the thread found. Starts the thread now and then, and when the current
- * session has grown by much.
- */
+/* Takes the thread's weights. Starts it when it is time or the session has grown by much. */
 void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns) OP_NONNULL;
 
 /* The current session is closed, and its files are still counted in the limit. */

@@ -20,10 +20,7 @@
 
 /* ---- closing ---- */
 
-/*
- * Forgets everything of the closed session but the numbers of images and the counters of the
- * capture.
- */
+/* Forgets the closed session. Numbers of images and counters of the capture go on. */
 static void begin_next(struct opd_rotation *rotation)
 {
 	struct opd_pipeline *pipeline = rotation->recording->pipeline;
@@ -40,10 +37,7 @@ static void begin_next(struct opd_rotation *rotation)
 	opd_recording_write_ledger(rotation->recording, OP_SESSION_open, false);
 }
 
-/*
- * The ledger says "closed" before the session is closed. When the ledger cannot be written, the
- * session stays as it is.
- */
+/* The ledger says "closed" first. When it cannot be written, the session stays as it is. */
 static int close_session(struct opd_recording *recording, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
 {
 	struct opd_count *count = &recording->pipeline->count;
@@ -155,9 +149,7 @@ static void report_too_large(struct opd_rotation *rotation, uint64_t now_ns)
 			       "become less before");
 }
 
-/*
- * The session is too large, and retention can remove closed sessions as fast as this one is closed.
- */
+/* The session is too large, and retention can keep up with closing. */
 static bool is_to_be_closed(struct opd_rotation *rotation, uint64_t now_ns)
 {
 	uint64_t most = rotation->config->session_max_use;

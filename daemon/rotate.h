@@ -35,10 +35,7 @@ struct opd_rotation {
 	uint64_t nr_closed, nr_failed;
 };
 
-/*
- * Closes the session when a boundary is past. A failure is logged and tried again; nothing is lost
- * by it.
- */
+/* Closes the session when a boundary is past. A failure is logged and tried again. */
 void opd_rotate_if_due(struct opd_rotation *rotation, uint64_t now_ns) OP_NONNULL;
 
 /*

@@ -263,10 +263,7 @@ static void drop_client(struct client *client)
 
 static const uint32_t awaited[] = { [READING] = EPOLLIN, [HANDLING] = 0, [SENDING] = EPOLLOUT };
 
-/*
- * Sets what the new state waits for: the socket and a timeout. There is no timeout while the
- * handler has the request.
- */
+/* Sets what the new state waits for. There is no timeout while the handler has the request. */
 static int enter(struct client *client, enum state state)
 {
 	int err = sd_event_source_set_io_events(client->io, awaited[state]);
@@ -306,10 +303,7 @@ static void handle(struct client *client, uint16_t command, const char *session)
 		refuse(client, name);
 }
 
-/*
- * All versions of the protocol have this form of reply. A client that has not read its last reply
- * does not get it.
- */
+/* This form of reply is the same in all versions. It follows no reply that is still unread. */
 static void tell_version(const struct client *client, uint16_t command)
 {
 	struct {
@@ -410,10 +404,7 @@ static bool is_kin(const struct client *client, enum kin kin, uid_t uid)
 	return kin == ALL || (client->rights != ALL_THERE_IS && (kin == NOT_ROOT || client->uid == uid));
 }
 
-/*
- * When there are too many, drops the client that has been silent for the longest time. False when
- * all have requests.
- */
+/* Drops the client that was silent for longest. False: all have requests. */
 static bool make_room(struct opd_server *server, enum kin kin, uid_t uid)
 {
 	struct client *oldest = NULL;

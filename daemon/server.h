@@ -68,10 +68,7 @@ pid_t opd_server_lock_owner(const char *path) OP_NONNULL OP_MUST_CHECK;
  */
 int opd_server_listen(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The process that listens at `path`; 0: none or unknown. For a socket that systemd made it is
- * systemd.
- */
+/* The process that listens at `path`; 0: none or unknown; 1: systemd made the socket. */
 pid_t opd_server_find_listener(const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -94,17 +91,11 @@ int opd_server_reply(struct opd_server *server, struct opd_client client, int er
 /* The same with an error and its text. */
 int opd_server_reply_error(struct opd_server *server, struct opd_client client, int error, const char *message) OP_NONNULL;
 
-/*
- * Places in use, those of clients included that left before the answer; and clients that were
- * dropped for a fault of theirs.
- */
+/* Places in use, and clients that were dropped for a fault of theirs. */
 size_t opd_server_nr_clients(const struct opd_server *server) OP_NONNULL;
 uint64_t opd_server_nr_dropped(const struct opd_server *server) OP_NONNULL;
 
-/*
- * Closes the socket and all clients, even with unsent replies, and removes the socket file. NULL is
- * allowed.
- */
+/* Closes the socket and all clients, and removes the socket file. NULL is allowed. */
 void opd_server_close(struct opd_server *server);
 
 #endif

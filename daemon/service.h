@@ -42,10 +42,7 @@ void opd_service_pulse(struct opd_service *service) OP_NONNULL;
 /* OPD_JOB_PULSE came back; NULL: without numbers. */
 void opd_service_alive(struct opd_service *service, const struct opd_pulse *pulse) OP_NONNULL_ARGS(1);
 
-/*
- * "Profiling 2 CPUs, 1998 samples per second; ...". The rate is the one since `before`; there is
- * none when its now_ns is 0.
- */
+/* "Profiling 2 CPUs, ...". The rate is the one since `before`; none when its now_ns is 0. */
 void opd_service_words(const struct opd_pulse *before, const struct opd_pulse *now, struct op_text *words) OP_NONNULL;
 
 #endif

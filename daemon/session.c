@@ -87,10 +87,7 @@ static int read_setup_file(struct opd *opd, int dir_fd)
 	return -1;
 }
 
-/*
- * Whether a daemon uses the present setup, so that the new one must wait. Nobody uses a damaged
- * setup.
- */
+/* Whether a daemon uses the present setup, so that the new one waits. A damaged one is unused. */
 static bool setup_is_in_use(const struct opd *opd, int dir_fd)
 {
 	struct op_setup setup;
@@ -159,19 +156,11 @@ void opd_fini_setup(struct opd *opd)
 
 /* ---- session ---- */
 
-/*
- * A file cannot be renamed from one mount to another, even within one file system. The mount is 0
- * before Linux 5.8.
- */
+/* A file cannot be renamed to another mount. The mount is 0 before Linux 5.8. */
 struct mounted {
 	dev_t device;
 	uint64_t mount;
 };
-
-static bool is_same_mount(const struct mounted *a, const struct mounted *b)
-{
-	return a->device == b->device && a->mount == b->mount;
-}
 
 /* 0, also when there is no such entry. */
 static int check_directory(const struct opd *opd, const char *name, struct mounted *ret_mounted)
@@ -187,10 +176,7 @@ static int check_directory(const struct opd *opd, const char *name, struct mount
 	return 0;
 }
 
-/*
- * A link would lead out of the session directory. Files in tmp/ are renamed into samples/, so both
- * must be on one mount.
- */
+/* Links would lead out of the session directory. Files are renamed from tmp/ to samples/. */
 static int check_directories(const struct opd *opd)
 {
 	static const char *const names[] = { OP_SESSION_TMP, "samples", OP_SESSION_CURRENT };
@@ -204,7 +190,7 @@ static int check_directories(const struct opd *opd)
 			return err;
 		if (!i)
 			tmp = mounted;
-		else if (tmp.device && !is_same_mount(&mounted, &tmp))
+		else if (tmp.device && (mounted.device != tmp.device || mounted.mount != tmp.mount))
 			return opd_fail("%s/%s is %s than %s/" OP_SESSION_TMP
 					", where its files are made: mount that over all of the session directory, or choose "
 					"another SessionDir=",
@@ -230,9 +216,7 @@ static const char *remedy_of(int err)
 	}
 }
 
-/*
- * opd becomes the owner of the directory, so nobody may have replaced it since the setup was read.
- */
+/* opd becomes the owner. Nobody may have replaced the directory since the setup was read. */
 static int check_owner(const struct opd *opd)
 {
 	uid_t owner = opd->setup.session_dir_owner;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The numbers that the daemon reports: `opcontrol --status`, and the pulse for the service manager.
- * Sync thread only.
- */
+/* Numbers for `opcontrol --status` and the service manager. Sync thread only. */
 #ifndef OPD_STATUS_H
 #define OPD_STATUS_H
 

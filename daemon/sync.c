@@ -31,10 +31,7 @@ static void write_jit_objects(struct opd_pipeline *pipeline)
 	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
 }
 
-/*
- * The rest of an emptied session that could not be removed stays the session's. The message says
- * where it is.
- */
+/* Files that could not be removed stay in the session. The message says where they are. */
 static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
 {
 	struct opd_pipeline *pipeline = sync->recording.pipeline;
@@ -136,10 +133,7 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 	return job->error || !job->keep || opd_resume_keep(&sync->resume, job) < 0;
 }
 
-/*
- * Writes the samples even when the ledger cannot be written. False: the job is given back by the
- * background.
- */
+/* Goes on when the ledger cannot be written. False: the background gives the job back. */
 static bool dump(struct opd_sync *sync, struct opd_job *job)
 {
 	struct opd_recording *recording = &sync->recording;

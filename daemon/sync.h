@@ -44,10 +44,7 @@ struct opd_sync {
 int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, const struct op_status *status,
 		   bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Waits for the end of the thread, after OPD_JOB_QUIT, and frees what opd_sync_start made. Jobs in
- * the queue are the caller's.
- */
+/* Waits for the end of the thread, after OPD_JOB_QUIT. Jobs in the queue are the caller's. */
 void opd_sync_stop(struct opd_sync *sync) OP_NONNULL;
 
 #endif

@@ -80,10 +80,7 @@ static void open_cpu(struct opd_turns *turns, size_t index)
 	free(why);
 }
 
-/*
- * The CPU went offline and came back between two looks: the kernel has removed its events, and
- * reports that to nobody.
- */
+/* The CPU was offline between two looks: the kernel has removed its events without a word. */
 static bool has_been_away(const struct opd_cpu *cpu)
 {
 	uint64_t stay = opd_cpu_stay(cpu->cpu);
@@ -115,10 +112,7 @@ static void check_hotplug(struct opd_turns *turns)
 
 /* ---- what the log should say ---- */
 
-/*
- * The kernel lowers its limit when interrupts take long; samples are then throttled, and the user
- * should know why.
- */
+/* The kernel lowers its limit when interrupts take long, and then throttles samples. */
 static void check_sample_rate(struct opd_turns *turns)
 {
 	FILE *file = fopen(MAX_SAMPLE_RATE_PATH, "re");
@@ -136,10 +130,7 @@ static void check_sample_rate(struct opd_turns *turns)
 	fclose(file);
 }
 
-/*
- * Tries again to write rows of the dcookie table that could not be written, and logs that once a
- * minute.
- */
+/* Writes rows of the dcookie table that failed before, and logs failures once a minute. */
 static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
 {
 	static struct op_rate rate;
@@ -197,10 +188,7 @@ static void report_losses(struct opd_turns *turns, uint64_t now_ns)
 
 /* ---- memory ---- */
 
-/*
- * After a storm of processes the allocator keeps free memory, and sample files of programs that
- * ended are mapped.
- */
+/* After a storm of processes the allocator and mapped sample files hold unused memory. */
 static void give_memory_back(struct opd_turns *turns, uint64_t now_ns)
 {
 	struct opd_pipeline *pipeline = turns->recording->pipeline;

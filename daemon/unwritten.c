@@ -14,12 +14,6 @@
 #define RETRY_MAX_NS (600 * (uint64_t)OP_NS_PER_S)
 #define KEPT_MAX     64 /* each has a descriptor */
 
-/* What a thread works on. */
-struct attempt {
-	struct opd_unwritten *unwritten;
-	struct opd_write_out *out;
-};
-
 void opd_unwritten_init(struct opd_unwritten *unwritten, struct opd_background *background)
 {
 	*unwritten = (struct opd_unwritten){ .background = background };
@@ -123,27 +117,10 @@ static void drop(struct opd_unwritten *unwritten, struct opd_write_out *out)
 	pthread_mutex_unlock(&unwritten->lock);
 }
 
-static void run(void *arg)
+static void run(void *context, void *arg)
 {
-	struct attempt attempt = *(struct attempt *)arg;
-
-	free(arg);
-	if (!write_again(attempt.out) || !opd_unwritten_keep(attempt.unwritten, attempt.out))
-		drop(attempt.unwritten, attempt.out);
-}
-
-static int start(struct opd_unwritten *unwritten, struct opd_write_out *out)
-{
-	struct attempt *attempt = malloc(sizeof(*attempt));
-	int err;
-
-	if (!attempt)
-		return -ENOMEM;
-	*attempt = (struct attempt){ unwritten, out };
-	err = opd_background_start(unwritten->background, "opd-unwritten", run, attempt);
-	if (err)
-		free(attempt);
-	return err;
+	if (!write_again(arg) || !opd_unwritten_keep(context, arg))
+		drop(context, arg);
 }
 
 void opd_unwritten_retry(struct opd_unwritten *unwritten, uint64_t now_ns)
@@ -151,6 +128,7 @@ void opd_unwritten_retry(struct opd_unwritten *unwritten, uint64_t now_ns)
 	struct opd_write_out *out;
 
 	while ((out = take_due(unwritten, now_ns)))
-		if (start(unwritten, out) && !opd_unwritten_keep(unwritten, out))
+		if (opd_background_start(unwritten->background, "opd-unwritten", run, unwritten, out) &&
+		    !opd_unwritten_keep(unwritten, out))
 			drop(unwritten, out);
 }

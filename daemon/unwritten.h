@@ -27,10 +27,7 @@ void opd_unwritten_init(struct opd_unwritten *unwritten, struct opd_background *
 /* Leaves what is waiting to the next start. No thread is in the background any more. */
 void opd_unwritten_free(struct opd_unwritten *unwritten) OP_NONNULL;
 
-/*
- * Takes over a closed session that could not be written. False when there are too many; it is still
- * the caller's. Any thread.
- */
+/* Takes over a closed session. False: there are too many, it stays the caller's. Any thread. */
 bool opd_unwritten_keep(struct opd_unwritten *unwritten, struct opd_write_out *out) OP_NONNULL OP_MUST_CHECK;
 
 /* Tries those again that are due, each in a thread of its own. Sync thread. */

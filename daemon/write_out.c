@@ -41,10 +41,7 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
-/*
- * -ENOENT also when the file was cut short, or when something else is in its place or on the way to
- * it.
- */
+/* -ENOENT also when the file was cut short or something else is in its place. */
 static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
@@ -171,55 +168,33 @@ static int write_paths(struct opd_write_out *out, const char **ret_failed)
 	return failure.err;
 }
 
-static int sync_ledger(const struct opd_write_out *out)
-{
-	return sync_path(out->current_fd, OP_SESSION_LEDGER, O_RDONLY | O_NONBLOCK);
-}
-
-static int sync_table(const struct opd_write_out *out)
-{
-	return sync_path(out->current_fd, OP_DCOOKIE_FILE, O_RDONLY | O_NONBLOCK);
-}
-
-static int sync_stats(const struct opd_write_out *out)
-{
-	return opd_stats_dir_sync(out->current_fd);
-}
-
-static int sync_current(const struct opd_write_out *out)
-{
-	return op_sys_fsync(out->current_fd);
-}
-
 /* What lies beside the sample files, and the directories above them. */
 static int write_rest(const struct opd_write_out *out, const char **ret_failed)
 {
-	static const struct {
-		int (*sync)(const struct opd_write_out *out);
-		const char *path;
-	} parts[] = {
-		{ sync_ledger, OP_SESSION_CURRENT "/" OP_SESSION_LEDGER },
-		{ sync_table, OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE },
-		{ sync_stats, OP_SESSION_CURRENT "/stats" },
-		{ sync_current, OP_SESSION_CURRENT },
-	};
+	static const char *const paths[] = { OP_SESSION_CURRENT "/" OP_SESSION_LEDGER, OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE };
+	int err = 0;
 
-	for (size_t i = 0; i < op_array_size(parts) && out->current_fd >= 0; i++) {
-		int err = parts[i].sync(out);
-
-		if (!err || err == -ENOENT)
-			continue;
-		*ret_failed = parts[i].path;
-		return err;
+	for (size_t i = 0; i < op_array_size(paths) && out->current_fd >= 0; i++) {
+		*ret_failed = paths[i];
+		err = sync_path(out->current_fd, below_current(paths[i]), O_RDONLY | O_NONBLOCK);
+		if (err && err != -ENOENT)
+			return err;
+	}
+	if (out->current_fd >= 0) {
+		*ret_failed = OP_SESSION_CURRENT "/stats";
+		err = opd_stats_dir_sync(out->current_fd);
+		if (err && err != -ENOENT)
+			return err;
+		*ret_failed = OP_SESSION_CURRENT;
+		err = op_sys_fsync(out->current_fd);
+		if (err)
+			return err;
 	}
 	*ret_failed = "the session directory";
 	return op_session_sync_dirs(out->session_fd);
 }
 
-/*
- * The table of a closed session, with the times of the last samples. Its rows are in the file
- * already.
- */
+/* The table of a closed session with its last times. The rows are in the file already. */
 static int write_closed_cookies(const struct opd_write_out *out)
 {
 	const struct op_text *text = &out->closed_cookies;
@@ -278,15 +253,6 @@ static int write_cookies(struct opd_write_out *out)
 	return out->cookie_file ? opd_cookie_file_publish(out->cookie_file, out->cookies) : 0;
 }
 
-/*
- * Another dump, or the syncer, may have files of this session that it has not finished. Nobody
- * comes back to a closed session.
- */
-static int write_whole(const struct opd_write_out *out)
-{
-	return out->whole || out->closing ? op_sys_syncfs(out->session_fd) : 0;
-}
-
 struct opd_write_out *opd_write_out_new(int session_fd, bool closing)
 {
 	struct opd_write_out *out = calloc(1, sizeof(*out));
@@ -320,10 +286,7 @@ static bool may_have_dropped(int err)
 	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
 }
 
-/*
- * Writes all but the sample files. After their error `err` it only writes what does not depend on
- * them.
- */
+/* Writes all but the sample files. After their error `err`, only what does not need them. */
 static int end(struct opd_write_out *out, int err, const char **ret_failed)
 {
 	int replaced_err = write_replaced(out), table_err = write_cookies(out);
@@ -345,9 +308,10 @@ static int end(struct opd_write_out *out, int err, const char **ret_failed)
 		err = write_rest(out, ret_failed);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_compact(out->current_fd);
-	if (!err) {
+	/* Another dump or the syncer may have unfinished files of a closed session. */
+	if (!err && (out->whole || out->closing)) {
 		*ret_failed = "the session";
-		err = write_whole(out);
+		err = op_sys_syncfs(out->session_fd);
 	}
 	out->dropped |= !table_err && may_have_dropped(err);
 	if (!err && out->closing && out->current_fd >= 0)

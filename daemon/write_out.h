@@ -12,10 +12,7 @@
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
-/*
- * The directory stays open, so a session that is closed or renamed meanwhile is written where it
- * is.
- */
+/* The directory stays open: a session that is renamed meanwhile is written where it is. */
 struct opd_write_out {
 	int session_fd;
 	int current_fd; /* of samples/current when it was filled; or -errno */
@@ -47,10 +44,7 @@ struct opd_write_out {
 struct opd_write_out *opd_write_out_new(int session_fd, bool closing) OP_MUST_CHECK;
 void opd_write_out_free(struct opd_write_out *out) OP_NONNULL;
 
-/*
- * Writes everything. A closed session is then marked as complete. 0, or the first -errno and the
- * name of what failed.
- */
+/* Writes everything and marks a closed session as complete. 0, or -errno and what failed. */
 int opd_write_out_write(struct opd_write_out *out, const char **ret_failed) OP_NONNULL OP_MUST_CHECK;
 
 /* The same for a closed session after a failure: writes every file anew. */

@@ -28,10 +28,7 @@ static int32_t class_of(bool apart, uint32_t number)
 	return apart && number <= INT32_MAX ? (int32_t)number : OP_CLASS_ALL;
 }
 
-/*
- * Inline: a function would store the key field by field, and the caller would wait to read it in
- * wider pieces.
- */
+/* Inline: else the key would be stored field by field and read in wider pieces, with a stall. */
 static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count,
 									const struct opd_counted *counted)
 {
@@ -61,10 +58,7 @@ static inline __attribute__((always_inline)) struct opd_file_key key_of(const st
 
 /* ---- finding ---- */
 
-/*
- * Names an image in the session, with its first sample. Beyond the limit of images the cookie
- * becomes the overflow's.
- */
+/* Names an image in the session with its first sample: beyond the limit the overflow image. */
 static int count_in(const struct opd_count *count, uint64_t *cookie)
 {
 	int64_t now_seconds = (int64_t)time(NULL);
@@ -232,20 +226,13 @@ static void book(struct opd_count *count)
 	}
 }
 
-/* Replaced files go to the syncer. Nobody waits for the disk here. */
-static void hand_over(struct opd_count *count, const struct batch *batch)
-{
-	for (size_t i = 0; i < batch->nr; i++)
-		opd_count_sync_later(count, op_odb_take_pending(batch->additions[i].odb));
-}
-
 static void look_at_batch(struct opd_count *count, struct batch *batch)
 {
 	bool damaged = false;
 
-	if (count->syncer)
-		hand_over(count, batch);
 	for (size_t i = 0; i < batch->nr; i++) {
+		if (count->syncer)
+			opd_count_sync_later(count, op_odb_take_pending(batch->additions[i].odb));
 		batch->waiting[i]->error = batch->additions[i].error;
 		batch->failed |= batch->additions[i].error != 0;
 		damaged |= batch->additions[i].error == -EBADMSG;
@@ -287,10 +274,7 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	return 0;
 }
 
-/*
- * Changes the key to that of the file that gets the samples when there is no room for this kind.
- * False: there is none.
- */
+/* Changes the key to a wider one when there is no room for its kind. False: there is none. */
 static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
@@ -400,10 +384,7 @@ static bool put_plain(const struct opd_count *count, struct opd_waiting *waiting
 	return waiting->is_plain;
 }
 
-/*
- * Counts stored samples again in the files of their cgroups. A failure there is counted as not
- * split.
- */
+/* Counts stored samples again by cgroup. A failure there is counted as not split. */
 static void split(struct opd_count *count, struct batch *batch)
 {
 	for (size_t i = 0; i < count->nr_waiting; i++) {
@@ -483,10 +464,7 @@ static void forget_chosen(struct op_hlink *link, void *arg)
 		opd_file_forget(count, file);
 }
 
-/*
- * When all slots are in use, those that were idle for the longest time are taken back, with their
- * files.
- */
+/* When all slots are in use, those that were idle for longest are taken back, with their files. */
 static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 {
 	uint32_t slot = opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);

@@ -48,16 +48,10 @@ struct opd_counted {
 	uint64_t cgroup_id; /* used with count.cgroups only */
 };
 
-/*
- * Counts one sample. It is booked in its account now or by one of the next calls, at the latest by
- * opd_count_flush.
- */
+/* Counts one sample. It is booked by one of the next calls, at the latest by opd_count_flush. */
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
 
-/*
- * Counts one call. `counted` describes a sample at the return address in the caller; `callee` is
- * the frame inside it.
- */
+/* Counts one call, from the return address in `counted` to `callee`, the frame inside it. */
 void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee) OP_NONNULL;
 
 /*

@@ -51,10 +51,7 @@ struct opd_file_limit {
 	uint64_t nr_samples[OPD_NR_FILE_KINDS];
 };
 
-/*
- * Bytes of the session on the disk: the last weight, and the blocks of files and directories that
- * are new or grew since.
- */
+/* Bytes of the session on the disk: the last weight, and new and grown files since. */
 static inline uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
 {
 	return limit->space.taken_bytes;
@@ -63,10 +60,7 @@ static inline uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
 /* Sets how many bytes the session may take; 0: no limit. */
 void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes) OP_NONNULL;
 
-/*
- * Corrects the bytes by a weight of the session. taken_bytes is opd_file_limit_bytes from when the
- * weighing began.
- */
+/* Corrects the bytes by a weight. taken_bytes is opd_file_limit_bytes when the weighing began. */
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes) OP_NONNULL;
 
 /* True when a file of this kind may be made. */

@@ -9,10 +9,7 @@
 /* The path of a key below the session directory. 0, freed by the caller, or -ENOMEM. */
 int opd_file_path(const struct opd_count *count, const struct opd_file_key *key, char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * The path of the sample file that one of the images of `file` has, or would have. 0, freed by the
- * caller, or -ENOMEM.
- */
+/* The path of the sample file of one image of `file`. 0, freed by the caller, or -ENOMEM. */
 int opd_file_plain_path(const struct opd_count *count, const struct opd_file *file, uint64_t image_cookie,
 			char **ret_path) OP_NONNULL OP_MUST_CHECK;
 

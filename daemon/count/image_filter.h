@@ -17,10 +17,7 @@
 
 struct opd_image_filter;
 
-/*
- * From a list with commas. A path through links also stands for the file that it leads to now. NULL
- * without memory.
- */
+/* From a list with commas. A link in it also stands for its target. NULL without memory. */
 struct opd_image_filter *opd_image_filter_new(const char *list) OP_NONNULL OP_MUST_CHECK;
 
 void opd_image_filter_free(struct opd_image_filter *filter);

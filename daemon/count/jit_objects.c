@@ -30,10 +30,7 @@ struct targets {
 	size_t nr_targets, capacity;
 };
 
-/*
- * ".../{anon:OPD_JIT_LABEL}/TGID.START.END/EVENT" to ".../{anon:OPD_JIT_LABEL}/TGID.jo"; NULL
- * without memory.
- */
+/* ".../{anon:JIT}/TGID.START.END/EVENT" to ".../{anon:JIT}/TGID.jo"; NULL without memory. */
 static char *object_path(const char *sample_path, uint32_t pid)
 {
 	struct op_text path = { 0 };

@@ -13,10 +13,7 @@
 #include "daemon/jit/space.h"
 #include "libop/base/compiler.h"
 
-/*
- * Writes missing and outdated objects, when it is time or `at_once`. Failures are counted and tried
- * again.
- */
+/* Writes missing and outdated objects, now or when it is time. A failure is tried again. */
 void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once) OP_NONNULL;
 
 /*

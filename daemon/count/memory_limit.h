@@ -12,10 +12,7 @@
 
 #define OPD_MEMORY_NODES_MAX (1u << 20) /* in a session: at most 40 MiB */
 
-/*
- * Updates the count from an open file of the memory view. is_stranger: its nodes were counted
- * before it was known.
- */
+/* Updates the count from an open file. is_stranger: its nodes are counted already. */
 void opd_memory_note(struct opd_count *count, struct opd_file *file, bool is_stranger) OP_NONNULL;
 
 /* The file is gone, with its nodes. */

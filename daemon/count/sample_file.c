@@ -193,10 +193,7 @@ enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct 
 	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
 }
 
-/*
- * A plain file is booked by its errors alone: it is neither of the memory view nor of calls nor of
- * the overflow image.
- */
+/* A file of a plain key: not of the memory view, not of calls, not of the overflow image. */
 static bool is_plain(const struct opd_count *count, const struct opd_file_key *key)
 {
 	return !opd_is_of_memory(count, key->event) && !opd_is_of_calls(key) && !opd_is_too_many(count, key);
@@ -216,10 +213,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
 	if (opd_is_damage(err) && !put_aside(count, path))
 		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
-	/*
-	 * A daemon without this table counted another image of that name. Its profile stays as it
-	 * is.
-	 */
+	/* A daemon without this table counted another image of that name. Its file stays. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;

@@ -9,9 +9,7 @@
 /* The known file of a key; NULL: there is none. */
 struct opd_file *opd_file_find(const struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Adds a closed file, and forgets the oldest closed files beyond max_closed. NULL without memory.
- */
+/* Adds a closed file, and forgets the oldest ones beyond max_closed. NULL without memory. */
 struct opd_file *opd_file_add(struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -35,10 +33,7 @@ void opd_files_mend(struct opd_count *count) OP_NONNULL;
 /* Books nr_gone samples that were counted in a file as lost, and logs why. */
 void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
-/*
- * Hands what is pending of a file, NULL for nothing, to the syncer; without one it waits for the
- * next start. Does not wait.
- */
+/* Hands a replaced file, or NULL, to the syncer; without one it waits for the next start. */
 void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
 
 /* The kind of file that a key is for, for the limits of a session. */

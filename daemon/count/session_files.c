@@ -47,10 +47,7 @@ static enum state find_state(const struct opd_count *count, const struct opd_fil
 	return file->odb && op_odb_is_broken(file->odb) ? REPLACED : THERE;
 }
 
-/*
- * Books its samples as lost. A changed file keeps its path, so that the dump that was to write it
- * fails.
- */
+/* Books its samples as lost. A changed file keeps its path, so that the next dump fails. */
 static void lose_all(struct opd_count *count, struct opd_file *file)
 {
 	opd_file_close(count, file);
@@ -230,17 +227,15 @@ static int renew_sample_file(const struct opd_count *count, const char *path)
 	return err;
 }
 
-static int renew_path(struct opd_count *count, const char *path)
-{
-	return op_session_is_jit_object(path) ? renew_object(count, path) : renew_sample_file(count, path);
-}
-
 static void renew_paths(struct renewal *renewal)
 {
 	for (size_t i = 0; i < renewal->nr_paths; i++) {
+		char *path = renewal->paths[i];
+
 		if (!renewal->err)
-			renewal->err = renew_path(renewal->count, renewal->paths[i]);
-		free(renewal->paths[i]);
+			renewal->err = op_session_is_jit_object(path) ? renew_object(renewal->count, path)
+								      : renew_sample_file(renewal->count, path);
+		free(path);
 	}
 	free(renewal->paths);
 }

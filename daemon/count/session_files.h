@@ -40,10 +40,7 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 /* Takes files without a sample in the last second out of the memory. They stay open. */
 void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 
-/*
- * Closes every file but remembers it. The next sample opens it again, or makes it when there is
- * room by then.
- */
+/* Closes every file but remembers it. The next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /*
@@ -54,9 +51,7 @@ void opd_count_release_files(struct opd_count *count) OP_NONNULL;
  */
 bool opd_count_look(struct opd_count *count, bool thorough) OP_NONNULL;
 
-/*
- * As opd_count_look, then closes all files, forgets those that are gone and counts the files anew.
- */
+/* As opd_count_look, then closes all files, forgets missing ones and counts the files anew. */
 bool opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
 
 /*

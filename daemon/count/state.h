@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * The state of counting: what count.c, sample_file.c and session_files.c share. Sync thread only.
- */
+/* The state of counting, for the files of this room. Sync thread only. */
 #ifndef OPD_COUNT_STATE_H
 #define OPD_COUNT_STATE_H
 

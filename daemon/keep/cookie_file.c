@@ -228,9 +228,7 @@ void opd_cookie_file_stop_publishing(struct opd_cookie_file *file)
 	pthread_mutex_unlock(&file->lock);
 }
 
-/*
- * One thread writes the table anew. Meanwhile the others only bring the present file to the disk.
- */
+/* One thread writes the table anew. Others meanwhile bring the present file to the disk. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 {
 	struct opd_cookie_snapshot *snapshot = calloc(1, sizeof(*snapshot));

@@ -51,16 +51,10 @@ struct opd_cookie_snapshot {
 int opd_cookie_file_open(struct opd_cookie_file *file, int session_fd, struct op_dcookie_table *table) OP_NONNULL OP_MUST_CHECK;
 void opd_cookie_file_close(struct opd_cookie_file *file) OP_NONNULL;
 
-/*
- * Appends the counted rows that are new or changed. Does nothing when there are none, or too soon
- * after a failure.
- */
+/* Appends the counted rows that are new or changed, but not too soon after a failure. */
 void opd_cookie_file_flush(struct opd_cookie_file *file, uint64_t now_ns) OP_NONNULL;
 
-/*
- * The session is about to be emptied: all rows are uncounted, and a table that is being written is
- * given up.
- */
+/* The session is about to be emptied: uncounts all rows and gives up a table being written. */
 void opd_cookie_file_reset(struct opd_cookie_file *file) OP_NONNULL;
 
 /* The whole table of the session, as a file of its own. Sync thread. */
@@ -72,19 +66,13 @@ void opd_cookie_file_stop_publishing(struct opd_cookie_file *file) OP_NONNULL;
 /* Copies the table. opd_cookie_file_publish or _give_up must follow. NULL without memory. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Replaces the file by the copy, brings it to the disk and frees the copy. 0, or -errno when rows
- * may not be on the disk.
- */
+/* Replaces the file by the copy, on the disk, and frees the copy. 0 or -errno. */
 int opd_cookie_file_publish(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* Frees the copy without writing it. */
 void opd_cookie_file_give_up(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot) OP_NONNULL_ARGS(1);
 
-/*
- * How often the file could not be read or written; *ret_error, when it is not 0, is the last
- * -errno. Any thread.
- */
+/* Failures to read or write the file; *ret_error is the last -errno or 0. Any thread. */
 uint64_t opd_cookie_file_errors(struct opd_cookie_file *file, int *ret_error) OP_NONNULL;
 
 #endif

@@ -111,10 +111,7 @@ static int recount(struct op_session_ledger *base, int current_fd)
 	return err == -ENOMEM ? err : 0;
 }
 
-/*
- * There are samples but no ledger: they are of the genuine tools, whose stats count them too, or a
- * power cut took the ledger.
- */
+/* Samples without a ledger are of the genuine tools, or a power cut took the ledger. */
 static int begin_without(struct opd_ledger *ledger, int current_fd)
 {
 	uint64_t *total = &ledger->stats_base[OP_STATS_total_samples];

@@ -26,10 +26,7 @@ struct opd_ledger {
 	struct op_ledger_event *before;
 	struct op_ledger_event *latest; /* at the last opd_ledger_sum */
 	int64_t latest_boot_ns;         /* when that was; as begin_boot_ns */
-	/*
-	 * of the session, when the caller knows them; the caller's; NULL: opd_ledger_sum looks for
-	 * them
-	 */
+	/* of the session; the caller's; NULL: opd_ledger_sum looks for them */
 	const struct op_session_files *files;
 	bool hides_kernel;              /* for stats/ */
 	bool begun;                     /* this daemon or an earlier one has begun to sample */
@@ -63,16 +60,10 @@ int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct 
 /* Writes ledger and stats/ of samples/current. 0 or -errno. */
 int opd_ledger_write(const struct opd_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * After opd_ledger_write has failed: the path where something else is in the place of its file or
- * directory; NULL: there is none.
- */
+/* After a failed opd_ledger_write: the path with something else in its place; NULL: none. */
 const char *opd_ledger_in_the_way(const struct opd_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Books `amount` stored samples of an event as lost_io_error: they are not in the sample files any
- * more.
- */
+/* Books stored samples of an event as lost_io_error: the sample files lack them now. */
 void opd_ledger_lose(struct opd_ledger *ledger, uint32_t event, uint64_t amount) OP_NONNULL;
 
 /*
@@ -82,16 +73,10 @@ void opd_ledger_lose(struct opd_ledger *ledger, uint32_t event, uint64_t amount)
  */
 int opd_ledger_recount(struct opd_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Begins the next session at the moment of the last opd_ledger_sum. Samples since then are the next
- * session's.
- */
+/* Begins the next session at the last opd_ledger_sum. Later samples are the next session's. */
 void opd_ledger_begin_next(struct opd_ledger *ledger) OP_NONNULL;
 
-/*
- * The session is empty and the counters of the capture are 0: it begins anew, now or when sampling
- * starts.
- */
+/* The session is empty, the counters are 0: it begins anew, now or when sampling starts. */
 void opd_ledger_reset(struct opd_ledger *ledger) OP_NONNULL;
 
 /* The same when files could not be removed: their samples are the session's from now on. */

@@ -24,10 +24,7 @@ void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);
  */
 int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
 
-/*
- * Brings these files of a session to the disk and waits for it. Any thread. 0, also when there are
- * none, or -errno.
- */
+/* Brings these files to the disk. Any thread. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
 
 #endif

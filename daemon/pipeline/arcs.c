@@ -3,11 +3,6 @@
 
 #include "daemon/count/count.h"
 
-static bool may_be_followed(const struct op_chain_frame *frame)
-{
-	return frame->mode == OP_CPUMODE_USER || frame->mode == OP_CPUMODE_KERNEL;
-}
-
 /* The chain through the kernel is right even where the code is unknown here. */
 static bool is_nowhere(const struct opd_resolved *resolved)
 {
@@ -18,7 +13,7 @@ static bool is_nowhere(const struct opd_resolved *resolved)
 static enum op_arc_stat resolve_frame(struct opd_resolver *resolver, const struct op_chain_frame *frame, struct op_sample *at,
 				      struct opd_resolved *ret_resolved)
 {
-	if (!may_be_followed(frame))
+	if (frame->mode != OP_CPUMODE_USER && frame->mode != OP_CPUMODE_KERNEL)
 		return OP_ARC_ended_other;
 	at->ip = frame->ip;
 	at->mode = frame->mode;

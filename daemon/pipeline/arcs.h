@@ -29,10 +29,7 @@ struct opd_arcs {
 	struct opd_resolved callers[OP_CHAIN_DEPTH_MAX];
 };
 
-/*
- * Resolves the callers of a sample that was resolved to `of`. `header` is its record. Counts in
- * `stats` why the chain ended.
- */
+/* Resolves the callers of a sample, resolved to `of`. Counts in `stats` why the chain ended. */
 void opd_arcs_follow(struct opd_arcs *arcs, struct opd_resolver *resolver, const struct perf_event_header *header,
 		     const struct op_sample *sample, const struct opd_resolved *of, uint64_t stats[OP_NR_ARC_STATS]) OP_NONNULL;
 

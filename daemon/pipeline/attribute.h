@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * One sample between the decoder and its counters: every kind of sample is attributed and counted
- * here. Sync thread only.
- */
+/* Every kind of sample is attributed and counted here. Sync thread only. */
 #ifndef OPD_ATTRIBUTE_H
 #define OPD_ATTRIBUTE_H
 

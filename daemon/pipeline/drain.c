@@ -71,10 +71,7 @@ static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline,
 	return &cpu->events[0];
 }
 
-/*
- * The identifier comes first in a sample. A sample without a known one is booked on the first
- * event.
- */
+/* The identifier comes first. A sample without a known one is booked on the first event. */
 static void lose_undecodable(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, const struct perf_event_header *header)
 {
 	struct opd_event *event = NULL;
@@ -91,10 +88,7 @@ static void lose_undecodable(const struct opd_pipeline *pipeline, const struct o
 	event->lost[OP_LOSS_undecodable]++;
 }
 
-/*
- * Processes do not change while a ring is read, so a later sample of the same address has the same
- * answer.
- */
+/* Processes do not change while a ring is read: equal addresses have equal answers. */
 static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_sample *sample)
 {
 	const struct op_sample *last = &repeat->sample;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Drain: reads the records of one ring, counts the samples and keeps the ledger of what the kernel
- * lost. Sync thread only.
- */
+/* Drain: reads the records of one ring, counts the samples and the losses. Sync thread only. */
 #ifndef OPD_DRAIN_H
 #define OPD_DRAIN_H
 

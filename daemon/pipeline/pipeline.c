@@ -42,10 +42,7 @@ static int open_count(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 	*count = (struct opd_count){
 		.session_fd = config->session_fd,
 		.table = pipeline->cookie_file.table,
-		/*
-		 * Nobody reads the session of an import before its end, so its table is written
-		 * once, at the end.
-		 */
+		/* The session of an import is read after its end, so its table is written once. */
 		.cookie_file = config->is_foreign ? NULL : &pipeline->cookie_file,
 		.events = config->events,
 		.separate_lib = config->separate_lib,

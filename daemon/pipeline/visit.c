@@ -91,10 +91,7 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
 	visits->due[visits->nr_due++] = cpu;
 }
 
-/*
- * Before the side band is read: for what is written after this, only the next reading of the side
- * band has the mappings.
- */
+/* Before the side band is read: it has no mappings of later samples. */
 static void freeze(struct opd_cpu *cpu)
 {
 	cpu->frozen = cpu->source->read_ring(cpu);
@@ -106,10 +103,7 @@ static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
 		opd_drain_ring(visits->pipeline, cpu, cpu->frozen);
 }
 
-/*
- * -EBUSY: a writer of the last visit has left data in the ring that was to be read then. It is read
- * first.
- */
+/* -EBUSY: a late writer has left data in the ring to be written next. It is read first. */
 static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	if (cpu->source->swap(cpu) != -EBUSY)

@@ -30,10 +30,7 @@ struct opd_visits {
 	} counts;
 };
 
-/*
- * The capture of the pipeline is open and stays open. nr_threads as in opd_swappers_new. 0 or
- * -ENOMEM.
- */
+/* The capture is open and stays open. nr_threads as in opd_swappers_new. 0 or -ENOMEM. */
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads) OP_NONNULL OP_MUST_CHECK;
 
 /* Puts a CPU on the list of those to be visited, unless it is offline, idle or there already. */
@@ -51,10 +48,7 @@ void opd_visit_until_quiet(struct opd_visits *visits) OP_NONNULL;
 /* Reads both rings of a CPU that went offline, whose kernel side has stopped writing. */
 void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
-/*
- * The side band lacks records since from_ns, since a CPU was online but not open. The next visits
- * read /proc instead.
- */
+/* The side band lacks records since from_ns. The next visits read /proc instead. */
 void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns) OP_NONNULL;
 
 /* Reads the side band alone, up to now. */
