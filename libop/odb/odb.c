@@ -228,18 +228,6 @@ static int give_up(struct op_odb *odb)
 	return err ? err : -EBADMSG;
 }
 
-static int publish_unpromised(const struct op_odb *odb, const struct new_file *other)
-{
-	struct op_file_path place;
-	int err = op_file_path_find(odb->dir_fd, odb->path, &place);
-
-	if (err)
-		return err;
-	err = op_file_path_publish(&place, other->tmp_fd, other->tmp_name, NULL);
-	op_file_path_close(&place);
-	return err;
-}
-
 /*
  * Renames the other file to the path of this one. A kill at any moment leaves the old or the new
  * file.
@@ -247,6 +235,7 @@ static int publish_unpromised(const struct op_odb *odb, const struct new_file *o
 static int publish_other(struct op_odb *odb, const struct new_file *other)
 {
 	struct op_odb_pending *pending;
+	uint64_t dir_bytes;
 	int err = op_odb_map_error(&odb->map);
 
 	if (!err)
@@ -254,7 +243,7 @@ static int publish_other(struct op_odb *odb, const struct new_file *other)
 	if (err)
 		return err;
 	if (!odb->promised)
-		return publish_unpromised(odb, other);
+		return op_file_publish_below(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
 	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->map.inode, &pending);
 	if (err)
 		return err;

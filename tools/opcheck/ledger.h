@@ -3,7 +3,7 @@
 #ifndef OPK_LEDGER_H
 #define OPK_LEDGER_H
 
-#include "tools/opcheck/session.h"
+#include "tools/opcheck/findings.h"
 
 /* What the check of the sample files found. */
 struct opk_found {

@@ -7,7 +7,7 @@
 #ifndef OPK_OWNERSHIP_H
 #define OPK_OWNERSHIP_H
 
-#include "tools/opcheck/session.h"
+#include "tools/opcheck/findings.h"
 
 /*
  * Why the daemon cannot write a file of the current session, a constant text; NULL: it can, or

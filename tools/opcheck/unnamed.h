@@ -7,9 +7,7 @@
 #ifndef OPK_UNNAMED_H
 #define OPK_UNNAMED_H
 
-#include "libop/base/compiler.h"
-
-struct opk_check;
+#include "tools/opcheck/findings.h"
 
 /* Paths below the session, which opk_unnamed_move moves after the walk through it. */
 struct opk_unnamed {
