@@ -49,7 +49,7 @@ struct ksymbol_body {
 struct namespaces_body {
 	uint32_t pid, tid;
 	uint64_t nr;
-	struct perf_ns_link_info links[MNT_NS_INDEX + 1]; /* by enum perf_ns_index; more may follow */
+	struct perf_ns_link_info links[MNT_NS_INDEX + 1]; /* enum perf_ns_index; more may follow */
 };
 
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
