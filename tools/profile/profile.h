@@ -49,7 +49,7 @@ struct opr_file {
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was read */
 	uint64_t total;              /* sum of its samples at that time */
-	/* its samples at that time, unless they would need too much memory */
+	bool is_kept;                /* its samples of that time are kept: memory allows it */
 	struct op_odb_samples kept;
 };
 

@@ -33,6 +33,7 @@ static void keep_samples(struct reading *reading, struct opr_file *file, struct 
 	if (!reading->profile->totals_only) {
 		if (op_fetch_add_relaxed(&reading->nr_kept_bytes, nr_bytes) + nr_bytes <= KEPT_BYTES_MAX) {
 			file->kept = *samples;
+			file->is_kept = true;
 			return;
 		}
 		op_fetch_add_relaxed(&reading->nr_kept_bytes, -nr_bytes);
@@ -137,9 +138,10 @@ int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, s
 	struct op_odb_fault fault;
 	int err;
 
-	if (file->kept.nodes) {
+	if (file->is_kept) {
 		*ret_samples = file->kept;
 		file->kept = (struct op_odb_samples){ 0 };
+		file->is_kept = false;
 		return 0;
 	}
 	err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
