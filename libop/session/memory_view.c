@@ -8,7 +8,7 @@ static_assert(OP_MEM_LATENCY + OP_MEM_NR_BUCKETS <= 1u << OP_MEM_FACT_BITS, "fac
 static_assert(OP_MEM_NR_COUNTS <= OP_MEM_SOURCE, "counts fit before the sources");
 static_assert(OP_MEM_SOURCE + OP_IBS_NR_SOURCES <= OP_MEM_LATENCY, "sources fit before the buckets");
 
-unsigned int op_memory_view_bucket(uint16_t latency)
+static unsigned int bucket_of(uint16_t latency)
 {
 	unsigned int exponent;
 
@@ -56,7 +56,7 @@ size_t op_memory_view_adds(const struct op_ibs *ibs, struct op_memory_view_add r
 	if (ibs->has & OP_IBS_HAS_SOURCE && ibs->facts & OP_IBS_FACT(OP_IBS_O_LOAD))
 		ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)(OP_MEM_SOURCE + ibs->source), 1 };
 	if (ibs->has & OP_IBS_HAS_LATENCY) {
-		ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)(OP_MEM_LATENCY + op_memory_view_bucket(ibs->latency)), 1 };
+		ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)(OP_MEM_LATENCY + bucket_of(ibs->latency)), 1 };
 		if (ibs->latency)
 			ret_adds[nr++] = (struct op_memory_view_add){ OP_MEM_LATENCY_SUM, ibs->latency };
 	}

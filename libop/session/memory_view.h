@@ -53,12 +53,11 @@ static inline uint64_t op_memory_view_offset(uint64_t key)
 }
 
 /*
- * The bucket of a latency: one for each latency up to OP_MEM_EXACT_LATENCY cycles, then eight for
- * each doubling, so that no bucket is wider than an eighth of its latencies. Reports show a bucket
- * as its last latency.
+ * The last latency of a bucket, as which reports show it. There is a bucket for each latency up to
+ * OP_MEM_EXACT_LATENCY cycles, then eight for each doubling: no bucket is wider than an eighth of
+ * its latencies.
  */
 #define OP_MEM_EXACT_LATENCY 15u
-unsigned int op_memory_view_bucket(uint16_t latency) OP_MUST_CHECK;
 uint16_t op_memory_view_bucket_last(unsigned int bucket) OP_MUST_CHECK;
 
 #endif
