@@ -460,7 +460,7 @@ class Annotate(unittest.TestCase):
         self.assertEqual(shown[-nr_hot:], list(range(nr_places - nr_hot, nr_places)))
         self.assertGreater(len(shown), nr_places * 9 // 10)
         self.assertLess(len(shown), nr_places)
-        self.lost(program, " %d samples (" % (nr_places + nr_hot - nr_shown), "more than 16 MiB of large code")
+        self.lost(program, " %d samples (" % (nr_places + nr_hot - nr_shown), "beyond the 16 MiB that are shown")
 
     # ---- code that is not there ----
 

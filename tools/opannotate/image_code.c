@@ -370,8 +370,8 @@ static const char *reason_of_search(const struct opr_image *image)
 		if (image->image_name->kind != OP_IMAGE_ANON)
 			return "that is no file with code";
 		if (!strncmp(image->image_name->name, "[vdso]", strlen("[vdso]")))
-			return "the kernel lends it to processes, and the session does not know of which build it was";
-		return "the session does not have what was in that memory; of code that a program makes, a jitdump is kept";
+			return "the kernel maps it into processes, and the session does not know of which build it was";
+		return "the session does not have the contents of that memory; of JIT code, a jitdump is kept";
 	case OPR_IMAGE_UNREADABLE:
 		return "its file could not be read";
 	case OPR_IMAGE_REPLACED:
@@ -403,7 +403,7 @@ static const char *reason_of_rows(const struct opr_image_code *listing, const st
 		return "the kernel's symbols are not known";
 	if (any_empty && opr_is_jit_object(image->image_name, image->name))
 		return "the session has names of this code, and not the code: a jitdump has both, a perf map has names";
-	return "they are in no section of code, in zeros, or where more than 16 MiB of large code would have to be shown";
+	return "they are in no section of code, in zero bytes, or in large code beyond the 16 MiB that are shown";
 }
 
 /* Adds samples of a row that are beside no instruction; `line_counts` is scratch memory. */

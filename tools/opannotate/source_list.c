@@ -212,7 +212,7 @@ static void warn_of_no_sources(const struct opr_annotate *annotate)
 		opr_warn("the debugging information of %zu %s damaged: there are no source lines", nr_damaged,
 			 nr_damaged == 1 ? "binary is" : "binaries is");
 	else if (any_info)
-		opr_warn("the debugging information that there is has no lines for these samples: there are no source lines");
+		opr_warn("the debugging information has no lines for these samples: there are no source lines");
 	else
 		opr_warn("no debug information available for any binary of the profile: there are no source lines");
 }

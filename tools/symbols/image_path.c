@@ -400,8 +400,8 @@ char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 static void warn_of_another(const char *name, const struct opr_identity *identity)
 {
 	if (identity->kind == OPR_IDENTITY_BUILD_ID)
-		opr_warn("%s could not be found: another file is at that path than the one that ran, whose build-id is %s. "
-			 "Its samples are one symbol. A copy of it is used from a directory of --image-path.",
+		opr_warn("%s could not be found: another file is at that path. The file that ran has build-id %s. "
+			 "Its samples are one symbol. A copy in a directory of --image-path is used.",
 			 name, identity->build_id);
 	else
 		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);

@@ -90,7 +90,7 @@ static int copy_string(const char *bytes, uint64_t nr_bytes, char **ret_string)
 	return *ret_string ? 0 : -ENOMEM;
 }
 
-/* A child that failed behind its answer met the damage: its failure is the damage. */
+/* When the child failed after it wrote its answer, its failure is the damage. */
 static int copy_damage(struct opr_object *object, const struct opr_child_result *result, const char *damage)
 {
 	const char *text = result->err ? opr_child_reason(result->err) : damage;
