@@ -74,30 +74,27 @@ static size_t count_lines(const char *text)
 	return nr;
 }
 
-int opd_mounts_parse(char *text, struct opd_mounts *ret_mounts)
+int opd_mounts_read(const char *path, struct opd_mounts *ret_mounts)
 {
-	size_t nr_lines = count_lines(text);
-	struct opd_mounts mounts = { .text = text, .nr_bytes = strlen(text) + 1 + nr_lines * sizeof(struct opd_mount) };
+	struct opd_mounts mounts = { 0 };
 	char *line, *state = NULL;
+	size_t nr_lines;
+	int err = op_file_read(AT_FDCWD, path, OPD_MOUNTS_MAX_BYTES, &mounts.text);
 
+	if (err)
+		return err;
+	nr_lines = count_lines(mounts.text);
+	mounts.nr_bytes = strlen(mounts.text) + 1 + nr_lines * sizeof(*mounts.rows);
 	mounts.rows = calloc(nr_lines, sizeof(*mounts.rows));
 	if (!mounts.rows) {
-		free(text);
+		free(mounts.text);
 		return -ENOMEM;
 	}
-	for (line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
+	for (line = strtok_r(mounts.text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
 		if (parse_line(line, &mounts.rows[mounts.nr_rows]))
 			mounts.nr_rows++;
 	*ret_mounts = mounts;
 	return 0;
-}
-
-int opd_mounts_read(const char *path, struct opd_mounts *ret_mounts)
-{
-	char *text;
-	int err = op_file_read(AT_FDCWD, path, OPD_MOUNTS_MAX_BYTES, &text);
-
-	return err ? err : opd_mounts_parse(text, ret_mounts);
 }
 
 void opd_mounts_free(struct opd_mounts *mounts)

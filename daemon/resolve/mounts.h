@@ -29,12 +29,8 @@ struct opd_mounts {
 
 #define OPD_MOUNTS_MAX_BYTES (4u * 1024 * 1024) /* a longer mountinfo is refused */
 
-/*
- * Reads a mountinfo file, or parses its text and takes the text over in any case. Skips malformed
- * lines. 0, -ENOMEM, or -errno of reading.
- */
+/* Reads a mountinfo file. Skips malformed lines. 0, -ENOMEM, or -errno of reading. */
 int opd_mounts_read(const char *path, struct opd_mounts *ret_mounts) OP_NONNULL OP_MUST_CHECK;
-int opd_mounts_parse(char *text, struct opd_mounts *ret_mounts) OP_NONNULL OP_MUST_CHECK;
 
 /* Leaves an empty list. */
 void opd_mounts_free(struct opd_mounts *mounts) OP_NONNULL;
