@@ -19,9 +19,12 @@ static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_e
 	*ret_counted = (struct opd_counted){ .resolved = ret_resolved, .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu };
 	if (!err && op_unlikely(capture->with_cgroup))
 		err = op_record_sample_cgroup(header, &ret_counted->cgroup_id);
-	pipeline->arcs.nr_callers = 0;
-	if (!err && op_unlikely(opd_capture_has_chain(capture, event)))
-		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, ret_resolved, pipeline->count.arcs);
+	if (op_unlikely(capture->callgraph)) {
+		pipeline->arcs.nr_callers = 0;
+		if (!err && !event->without_chain)
+			opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, ret_resolved,
+					pipeline->count.arcs);
+	}
 	return err;
 }
 
