@@ -34,6 +34,7 @@ NR_LOST_MAPPINGS = 3000
 RUN_SECONDS = 0.7
 PERIOD_NS = 200000
 MIN_SAMPLES = 200
+LOST_PROGRAM = "^/bpf_prog_[0-9a-f]+_opd_lost$"
 KERNEL = "/proc/kallsyms"
 BUSY_SECONDS = 4    # that an idle CPU is waited for on a busy host
 SWITCHES = 3        # in a sample; of single ones a few are counted and not sampled, and the ledger says so
@@ -76,6 +77,19 @@ def run_program(program):
     while time.process_time() < end:
         bpf(BPF_PROG_TEST_RUN, struct.pack("<IIIIQQII", program, 0, len(data), 0, ctypes.addressof(data), 0, 1000,
                                            0).ljust(80, b"\0"))
+
+
+def run_until_counted(box, program, pattern):
+    """Runs the program until opd knows it. After a loss opd reads the list of programs at once, but
+    at most every ten seconds: on a busy machine there may have been a loss just before.
+    """
+    def is_counted():
+        run_program(program)
+        box.opcontrol("--dump")
+        totals = image_totals(box, os.getpid())
+        return sum(count for name, count in totals.items() if re.search(pattern, name)) >= MIN_SAMPLES
+
+    opdtest.wait_until(is_counted, opdtest.HANG_SECONDS, "no samples of %s" % pattern)
 
 
 def run_filter():
@@ -216,7 +230,7 @@ def lost_programs(box):
         os.kill(pid, signal.SIGCONT)
         opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before,
                            opdtest.HANG_SECONDS, "no record was lost")
-        run_program(lost)
+        run_until_counted(box, lost, LOST_PROGRAM)
     finally:
         os.sched_setaffinity(0, cpus)
     filter_pid = run_filter_aside()
@@ -224,7 +238,7 @@ def lost_programs(box):
     box.opcontrol("--stop")
     status = box.check_ledger()
     totals = image_totals(box, os.getpid())
-    check_samples(totals, "^/bpf_prog_[0-9a-f]+_opd_lost$", MIN_SAMPLES, "a BPF program whose record was lost")
+    check_samples(totals, LOST_PROGRAM, MIN_SAMPLES, "a BPF program whose record was lost")
     require(not any("opd_gone" in name for name in totals), "a program that had gone: %s" % totals)
     if filter_pid is not None:
         check_filter(box, filter_pid, status)

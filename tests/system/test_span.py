@@ -23,15 +23,16 @@ OLD_SESSIONS, ROUNDS_OF_REMOVAL, PAUSE_S = 40, 20, 0.05
 
 
 class Saver(threading.Thread):
-    """Closes the session again and again, under one name after the other, beside SessionInterval=.
+    """Closes the session under one name after the other, beside SessionInterval=: twice for each
+    report, so that there are as many sessions on a busy machine as on an idle one.
     """
 
     def __init__(self, box):
         super().__init__()
-        self.box, self.wanted, self.nr_saved = box, True, 0
+        self.box, self.wanted, self.nr_saved, self.turns = box, True, 0, threading.Semaphore(2)
 
     def run(self):
-        while self.wanted:
+        while self.turns.acquire() and self.wanted:
             result = self.box.run(os.path.join(self.box.bin, "opcontrol"), "--save=saved-%d" % self.nr_saved)
             self.nr_saved += result.rc == 0 and "nothing was saved" not in result.out
 
@@ -70,10 +71,12 @@ def check_beside_closing(box):
     try:
         while len(totals) < REPORTS or saver.nr_saved < CLOSINGS:
             totals.append(reported(box.opreport("-n", "-f", "--since=@0")))
+            saver.turns.release(2)
             if len(totals) % REPORTS_FOR_ARCHIVE == 0:
                 archived.append(check_archive(box, os.path.join(box.dir, "archive")))
     finally:
         saver.wanted = False
+        saver.turns.release()
         saver.join()
     load.terminate()
     load.wait()
@@ -153,15 +156,17 @@ def check_beside_removal(box, app):
             shutil.copytree(os.path.join(samples, "current"), os.path.join(samples, name))
         remover = Remover(box, names)
         remover.start()
-        while remover.is_alive():
-            result = since(box, 0)
-            require(result.rc == 0 and app in result.out,
-                    "a report beside the removal of sessions: %s%s" % (result.out, result.err))
-            require(reported(result.out) % of_one == 0,
-                    "a session is in the report in part: %d, one has %d" % (reported(result.out), of_one))
-            nr_beside += 1
-            nr_read_again += "was removed while it was read" in result.err
-        remover.join()
+        try:
+            while remover.is_alive():
+                result = since(box, 0)
+                require(result.rc == 0 and app in result.out,
+                        "a report beside the removal of sessions: %s%s" % (result.out, result.err))
+                require(reported(result.out) % of_one == 0,
+                        "a session is in the report in part: %d, one has %d" % (reported(result.out), of_one))
+                nr_beside += 1
+                nr_read_again += "was removed while it was read" in result.err
+        finally:
+            remover.join()  # the session goes with the test: it must not be removed below the thread
         if nr_read_again:
             break
     print("%d reports beside the removal of sessions, %d read again" % (nr_beside, nr_read_again))
