@@ -126,6 +126,7 @@ static int init_pipeline(struct opd *opd)
 		.nr_events = opd->events.nr_events,
 		.filter = opd->image_filter,
 		.syncer = opd->syncer,
+		.sync_later = opd_syncer_add,
 		.max_open = opd_count_max_open(config->max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
 		.max_files = config->max_sample_files,

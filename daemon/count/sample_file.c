@@ -9,7 +9,6 @@
 #include "daemon/count/memory_limit.h"
 #include "daemon/keep/ledger.h"
 #include "daemon/keep/recover.h"
-#include "daemon/keep/syncer.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/guard.h"
@@ -117,7 +116,7 @@ static void close_oldest(struct opd_count *count)
 void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending)
 {
 	if (pending && count->syncer)
-		opd_syncer_add(count->syncer, pending);
+		count->sync_later(count->syncer, pending);
 	else
 		op_odb_free_pending(pending);
 }

@@ -70,6 +70,8 @@ struct opd_count {
 	struct opd_ledger *ledger;
 	/* writes replaced files to the disk; the caller's; NULL: the next start does */
 	struct opd_syncer *syncer;
+	/* opd_syncer_add. A pointer, so that an import does not link the syncer. */
+	void (*sync_later)(struct opd_syncer *syncer, struct op_odb_pending *pending);
 	double cpu_speed_mhz;
 	/* application of anonymous regions whose application is unknown */
 	uint64_t no_process_cookie;

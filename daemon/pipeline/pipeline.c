@@ -52,6 +52,7 @@ static int open_count(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 		.cgroups = config->separate_cgroup ? &pipeline->resolver.cgroups : NULL,
 		.filter = config->filter,
 		.syncer = config->syncer,
+		.sync_later = config->sync_later,
 		.cpu_speed_mhz = config->is_foreign ? 0 : opd_cpu_speed_mhz(),
 		.no_process_cookie = pipeline->resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = config->max_open,
