@@ -14,29 +14,22 @@ include $(srcdir)/daemon/pipeline/local.mk
 # The daemon around it. main.c is a few lines; the rest is a library, which tests and fuzzers link.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
-	daemon/background.c daemon/background.h \
 	daemon/control.c \
-	daemon/dump.c daemon/dump.h \
-	daemon/jobs.c daemon/jobs.h \
 	daemon/journal.c daemon/journal.h \
 	daemon/main_thread.h \
 	daemon/opd.c daemon/opd.h \
 	daemon/privileges.c daemon/privileges.h \
-	daemon/recording.c daemon/recording.h \
-	daemon/resume.c daemon/resume.h \
-	daemon/retain.c daemon/retain.h \
-	daemon/rotate.c daemon/rotate.h \
 	daemon/server.c daemon/server.h \
 	daemon/service.c daemon/service.h \
 	daemon/session.c \
-	daemon/status.c daemon/status.h \
 	daemon/sync.c daemon/sync.h \
-	daemon/turn.c daemon/turn.h \
-	daemon/unwritten.c daemon/unwritten.h \
-	daemon/write_out.c daemon/write_out.h
+	daemon/turn.c daemon/turn.h
 daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
+include $(srcdir)/daemon/jobs/local.mk
+
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
 daemon_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) \
 	$(POPT_LIBS) $(CAP_LIBS)
+EXTRA_DIST += daemon/README.md

@@ -12,8 +12,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/jobs.h"
-#include "daemon/status.h"
+#include "daemon/jobs/queue.h"
+#include "daemon/jobs/status.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/count/jit_objects.h"
-#include "daemon/status.h"
+#include "daemon/jobs/status.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"

@@ -9,12 +9,12 @@
 
 #include <pthread.h>
 
-#include "daemon/background.h"
-#include "daemon/jobs.h"
-#include "daemon/recording.h"
-#include "daemon/resume.h"
-#include "daemon/retain.h"
-#include "daemon/rotate.h"
+#include "daemon/jobs/background.h"
+#include "daemon/jobs/queue.h"
+#include "daemon/jobs/recording.h"
+#include "daemon/jobs/resume.h"
+#include "daemon/jobs/retain.h"
+#include "daemon/jobs/rotate.h"
 #include "daemon/turn.h"
 #include "libop/base/compiler.h"
 #include "libop/control/protocol.h"

@@ -8,8 +8,8 @@
 #define OPD_TURN_H
 
 #include "daemon/keep/event_sums.h"
-#include "daemon/recording.h"
-#include "daemon/rotate.h"
+#include "daemon/jobs/recording.h"
+#include "daemon/jobs/rotate.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
 

@@ -6,3 +6,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/capture/memory_source.c daemon/capture/memory_source.h \
 	daemon/capture/plan.c daemon/capture/plan.h \
 	daemon/capture/swappers.c daemon/capture/swappers.h
+EXTRA_DIST += daemon/capture/README.md

@@ -9,3 +9,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/count/sample_file.c daemon/count/sample_file.h \
 	daemon/count/session_files.c daemon/count/session_files.h \
 	daemon/count/state.h
+EXTRA_DIST += daemon/count/README.md

@@ -9,3 +9,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/jit/owner.c daemon/jit/owner.h \
 	daemon/jit/perf_map.c daemon/jit/perf_map.h \
 	daemon/jit/space.c daemon/jit/space.h
+EXTRA_DIST += daemon/jit/README.md

@@ -7,3 +7,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/keep/stats_dir.c daemon/keep/stats_dir.h \
 	daemon/keep/syncer.c daemon/keep/syncer.h \
 	daemon/keep/trusted_clock.c daemon/keep/trusted_clock.h
+EXTRA_DIST += daemon/keep/README.md

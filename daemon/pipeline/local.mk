@@ -6,3 +6,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/pipeline/ibs_sample.c daemon/pipeline/ibs_sample.h \
 	daemon/pipeline/pipeline.c daemon/pipeline/pipeline.h \
 	daemon/pipeline/visit.c daemon/pipeline/visit.h
+EXTRA_DIST += daemon/pipeline/README.md

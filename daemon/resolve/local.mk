@@ -14,3 +14,4 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/resolve/rescan.c daemon/resolve/rescan.h \
 	daemon/resolve/resolver.c daemon/resolve/resolver.h \
 	daemon/resolve/sideband.c daemon/resolve/sideband.h
+EXTRA_DIST += daemon/resolve/README.md

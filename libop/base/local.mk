@@ -19,3 +19,4 @@ libop_libop_a_SOURCES += \
 	libop/base/sys.c libop/base/sys.h \
 	libop/base/text.c libop/base/text.h \
 	libop/base/threads.c libop/base/threads.h
+EXTRA_DIST += libop/base/README.md

@@ -6,3 +6,4 @@ libop_libop_a_SOURCES += \
 	libop/control/ibs_stats.c libop/control/ibs_stats.h \
 	libop/control/jit_stats.h \
 	libop/control/protocol.c libop/control/protocol.h
+EXTRA_DIST += libop/control/README.md

@@ -13,3 +13,4 @@ libop_libop_a_SOURCES += \
 	libop/events/ibs_request.c libop/events/ibs_request.h \
 	libop/events/ibs_sample.h \
 	libop/events/tracepoint.c libop/events/tracepoint.h
+EXTRA_DIST += libop/events/README.md

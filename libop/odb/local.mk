@@ -10,3 +10,4 @@ libop_libop_a_SOURCES += \
 	libop/odb/recover.c libop/odb/recover.h \
 	libop/odb/repair.c libop/odb/repair.h \
 	libop/odb/replace.c libop/odb/replace.h
+EXTRA_DIST += libop/odb/README.md

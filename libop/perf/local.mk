@@ -14,3 +14,4 @@ libop_libop_a_SOURCES += \
 	libop/perf/data_trouble.c libop/perf/data_trouble.h \
 	libop/perf/data_zstd.c libop/perf/data_zstd.h \
 	libop/perf/record.c libop/perf/record.h
+EXTRA_DIST += libop/perf/README.md

@@ -6,3 +6,4 @@ libop_libop_a_SOURCES += \
 	libop/ring/memory_pair.c libop/ring/memory_pair.h \
 	libop/ring/process_token.c libop/ring/process_token.h \
 	libop/ring/reader.c libop/ring/reader.h
+EXTRA_DIST += libop/ring/README.md

@@ -20,3 +20,4 @@ libop_libop_a_SOURCES += \
 	libop/session/memory_view.c libop/session/memory_view.h \
 	libop/session/jit_object_check.c libop/session/jit_object_check.h \
 	libop/session/pending.c libop/session/pending.h
+EXTRA_DIST += libop/session/README.md

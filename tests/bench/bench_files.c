@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/dump.h"
+#include "daemon/jobs/dump.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/read.h"
 #include "libop/base/parse.h"

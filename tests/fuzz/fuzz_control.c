@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/jobs.h"
+#include "daemon/jobs/queue.h"
 #include "daemon/server.h"
 
 #define NR_CLIENTS 4

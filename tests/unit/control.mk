@@ -4,7 +4,7 @@ check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/te
 	tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control \
 	tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close \
 	tests/unit/test_service
-TESTS += tests/unit/test_postrm.py tests/unit/test_events tests/unit/test_pfm_names \
+TESTS += tests/unit/test_layers.py tests/unit/test_postrm.py tests/unit/test_events tests/unit/test_pfm_names \
 	tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc \
 	tests/unit/test_control tests/unit/test_server tests/unit/test_jobs \
 	tests/unit/test_session_close tests/unit/test_service
@@ -44,7 +44,7 @@ tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_server_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_event_add_time_relative \
 	-Wl,--wrap=sd_event_source_set_time_relative -Wl,--wrap=getgrnam
 
-tests_unit_test_jobs_SOURCES = tests/unit/test_jobs.c daemon/jobs.c daemon/jobs.h
+tests_unit_test_jobs_SOURCES = tests/unit/test_jobs.c daemon/jobs/queue.c daemon/jobs/queue.h
 tests_unit_test_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jobs_LDADD = libop/libop.a $(CMOCKA_LIBS)
 

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "daemon/rotate.h"
+#include "daemon/jobs/rotate.h"
 #include "libop/base/clock.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/jobs.h"
+#include "daemon/jobs/queue.h"
 
 /* Whose it is: the number of its request. */
 static void ask(struct opd_job **waiting, enum opd_job_kind kind, size_t number)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/retain.h"
+#include "daemon/jobs/retain.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"

@@ -9,3 +9,4 @@ tools_libcode_a_SOURCES = \
 	tools/code/windows.c tools/code/windows.h
 tools_libcode_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libcode_a_CFLAGS = $(AM_CFLAGS)
+EXTRA_DIST += tools/code/README.md

@@ -15,3 +15,4 @@ tools_libreport_a_SOURCES += \
 	tools/common/session_dir.c tools/common/session_dir.h \
 	tools/common/when.c tools/common/when.h \
 	tools/common/words.c tools/common/words.h
+EXTRA_DIST += tools/common/README.md

@@ -15,3 +15,4 @@ bin_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES
 	$(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/opannotate.1
+EXTRA_DIST += tools/opannotate/README.md

@@ -18,3 +18,4 @@ bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS)
 	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/oparchive.1
+EXTRA_DIST += tools/oparchive/README.md

@@ -15,3 +15,4 @@ bin_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS)
 
 dist_man_MANS += doc/opcheck.1
+EXTRA_DIST += tools/opcheck/README.md

@@ -8,3 +8,4 @@ bin_opgprof_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(I
 	$(MODULE_LIBS)
 
 dist_man_MANS += doc/opgprof.1
+EXTRA_DIST += tools/opgprof/README.md

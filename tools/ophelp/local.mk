@@ -14,3 +14,4 @@ bin_ophelp_CPPFLAGS = $(AM_CPPFLAGS)
 bin_ophelp_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/ophelp.1
+EXTRA_DIST += tools/ophelp/README.md

@@ -24,3 +24,4 @@ bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a li
 	$(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opimport.1
+EXTRA_DIST += tools/opimport/README.md

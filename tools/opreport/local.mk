@@ -9,3 +9,4 @@ bin_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(
 	$(MODULE_LIBS)
 
 dist_man_MANS += doc/opreport.1
+EXTRA_DIST += tools/opreport/README.md

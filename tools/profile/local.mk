@@ -18,3 +18,4 @@ tools_libreport_a_SOURCES += \
 	tools/profile/session_span.c tools/profile/session_span.h \
 	tools/profile/spec.c tools/profile/spec.h \
 	tools/profile/spec_words.c tools/profile/spec_words.h
+EXTRA_DIST += tools/profile/README.md

@@ -19,3 +19,4 @@ tools_libreport_a_SOURCES += \
 	tools/report/xml_elements.c tools/report/xml_elements.h \
 	tools/report/xml_index.c tools/report/xml_index.h \
 	tools/report/xml_tables.c tools/report/xml_tables.h
+EXTRA_DIST += tools/report/README.md

@@ -15,3 +15,4 @@ tools_libreport_a_SOURCES += \
 	tools/symbols/read.h tools/symbols/read_kallsyms.c tools/symbols/read_object.c \
 	tools/symbols/serialize.c tools/symbols/serialize.h \
 	tools/symbols/symbols.c tools/symbols/symbols.h
+EXTRA_DIST += tools/symbols/README.md

@@ -13,10 +13,10 @@
 
 #include <pthread.h>
 
-#include "daemon/background.h"
-#include "daemon/jobs.h"
+#include "daemon/jobs/background.h"
+#include "daemon/jobs/queue.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/unwritten.h"
+#include "daemon/jobs/unwritten.h"
 #include "libop/base/compiler.h"
 
 struct opd_dump;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/write_out.h"
+#include "daemon/jobs/write_out.h"
 
 #include <dirent.h>
 #include <errno.h>

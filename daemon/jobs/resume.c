@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resume.h"
+#include "daemon/jobs/resume.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/recording.h"
+#include "daemon/jobs/recording.h"
 
 #include <errno.h>
 

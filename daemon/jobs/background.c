@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/background.h"
+#include "daemon/jobs/background.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef OPD_STATUS_H
 #define OPD_STATUS_H
 
-#include "daemon/recording.h"
+#include "daemon/jobs/recording.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
 #include "libop/control/protocol.h"

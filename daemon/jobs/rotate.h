@@ -17,8 +17,8 @@
 #ifndef OPD_ROTATE_H
 #define OPD_ROTATE_H
 
-#include "daemon/recording.h"
-#include "daemon/retain.h"
+#include "daemon/jobs/recording.h"
+#include "daemon/jobs/retain.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
 

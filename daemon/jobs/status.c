@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/status.h"
+#include "daemon/jobs/status.h"
 
 #include <errno.h>
 #include <unistd.h>

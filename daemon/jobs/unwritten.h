@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "daemon/background.h"
+#include "daemon/jobs/background.h"
 #include "libop/base/compiler.h"
 
 struct opd_write_out;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/dump.h"
+#include "daemon/jobs/dump.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "daemon/count/jit_objects.h"
 #include "daemon/keep/syncer.h"
-#include "daemon/write_out.h"
+#include "daemon/jobs/write_out.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
 

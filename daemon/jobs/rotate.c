@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/rotate.h"
+#include "daemon/jobs/rotate.h"
 
 #include <errno.h>
 

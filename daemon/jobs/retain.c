@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/retain.h"
+#include "daemon/jobs/retain.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/unwritten.h"
+#include "daemon/jobs/unwritten.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/write_out.h"
+#include "daemon/jobs/write_out.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/jobs.h"
+#include "daemon/jobs/queue.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

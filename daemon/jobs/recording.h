@@ -6,7 +6,7 @@
 #ifndef OPD_RECORDING_H
 #define OPD_RECORDING_H
 
-#include "daemon/dump.h"
+#include "daemon/jobs/dump.h"
 #include "daemon/pipeline/visit.h"
 #include "libop/base/compiler.h"
 

@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "daemon/background.h"
-#include "daemon/jobs.h"
+#include "daemon/jobs/background.h"
+#include "daemon/jobs/queue.h"
 #include "libop/base/compiler.h"
 
 struct opd_resume {

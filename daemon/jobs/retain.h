@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-#include "daemon/background.h"
+#include "daemon/jobs/background.h"
 #include "daemon/count/file_limit.h"
 #include "daemon/keep/trusted_clock.h"
 #include "libop/base/compiler.h"
