@@ -26,7 +26,7 @@ struct op_config {
 	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
-	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+	uint64_t max_open_files;   /* MaxOpenFiles=, 0: 4096 */
 	uint64_t max_sample_files; /* MaxSampleFiles=, in a session; 0: no limit */
 	uint64_t max_images;	   /* MaxImages=, with samples, in a session */
 	uint64_t session_interval_us; /* SessionInterval=, 0: sessions are not rotated */
