@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "libop/session/damaged.h"
+#include "libop/session/leftovers.h"
 #include "libop/base/log.h"
 #include "libop/base/file.h"
 #include "libop/session/layout.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "libop/session/damaged.h"
+#include "libop/session/leftovers.h"
 #include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
 #include "daemon/keep/event_sums.h"

@@ -12,7 +12,7 @@
 
 #include "daemon/jit/object.h"
 #include "libop/base/file.h"
-#include "libop/session/jit_object_check.h"
+#include "libop/session/leftovers.h"
 #include "libop/session/list.h"
 #include "libop/base/sys.h"
 #include "libop/odb/recover.h"

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "tools/profile/spec.h"
-#include "tools/profile/spec_words.h"
 
 #define MAX_WORDS 4
 

@@ -13,7 +13,7 @@
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
 #include "tools/common/packages.h"
-#include "tools/profile/arrange.h"
+#include "tools/profile/profile.h"
 #include "tools/profile/image_name.h"
 #include "tools/profile/open_sessions.h"
 #include "tools/profile/read_samples.h"

@@ -5,7 +5,7 @@
 
 #include "tools/code/listing.h"
 #include "tools/common/program.h"
-#include "tools/profile/merge_option.h"
+#include "tools/profile/classes.h"
 #include "tools/symbols/symbols.h"
 
 struct opr_annotate_options {

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "libop/session/damaged.h"
+#include "libop/session/leftovers.h"
 
 void opk_report(struct opk_check *check, struct opk_problem *problem, int err)
 {

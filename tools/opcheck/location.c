@@ -9,7 +9,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
-#include "libop/session/pending.h"
+#include "libop/session/leftovers.h"
 #include "libop/base/sys.h"
 
 /* Whether two paths lead to one directory. */

@@ -10,7 +10,7 @@
 #include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
-#include "libop/session/import_dir.h"
+#include "libop/session/leftovers.h"
 #include "tools/opcheck/location.h"
 #include "tools/opcheck/session.h"
 #include "tools/common/format.h"

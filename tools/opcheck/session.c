@@ -11,7 +11,7 @@
 #include "libop/session/dcookie.h"
 #include "libop/base/file.h"
 #include "libop/events/ibs_derived.h"
-#include "libop/session/jit_object_check.h"
+#include "libop/session/leftovers.h"
 #include "libop/session/list.h"
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"

@@ -44,7 +44,7 @@ struct opi_session {
 	char *dir, *work_dir, *target;
 	int work_fd; /* of work_dir; -1: none */
 	/*
-	 * protects work_dir from opi_session_begin of another opimport (libop/session/import_dir.h)
+	 * protects work_dir from opi_session_begin of another opimport (libop/session/leftovers.h)
 	 */
 	int lock_fd;
 	bool is_current;

@@ -7,7 +7,7 @@
 
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/session/import_dir.h"
+#include "libop/session/leftovers.h"
 #include "libop/base/sys.h"
 #include "tools/opimport/opimport.h"
 #include "tools/common/log.h"

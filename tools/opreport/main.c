@@ -17,11 +17,11 @@
 #include "tools/opreport/options.h"
 #include "tools/opreport/xml_options.h"
 #include "tools/profile/selection.h"
-#include "tools/profile/spec_words.h"
+#include "tools/profile/spec.h"
 #include "tools/report/diff_rows.h"
 #include "tools/report/make_rows.h"
 #include "tools/report/memory_rows.h"
-#include "tools/report/missing_symbols.h"
+#include "tools/report/image_rows.h"
 #include "tools/report/writer.h"
 
 #define RETRIES 10

@@ -4,7 +4,7 @@
 #define OPR_OPREPORT_OPTIONS_H
 
 #include "tools/common/program.h"
-#include "tools/profile/merge_option.h"
+#include "tools/profile/classes.h"
 #include "tools/report/symbol_sort.h"
 
 enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_CSV };

@@ -7,8 +7,18 @@
 #define OPR_PROFILE_CLASSES_H
 
 #include "libop/odb/format.h"
-#include "tools/profile/merge_option.h"
+#include "tools/common/words.h"
 #include "tools/profile/profile.h"
+
+/* Classes that differ only in these are one class; lib: an image is its own application. */
+struct opr_merge {
+	bool cpu, lib, tid, tgid, unit_mask;
+};
+
+struct opr_merge_option {
+	struct opr_words words; /* freed by the tool */
+	struct opr_merge merge; /* what the words say */
+};
 
 enum opr_axis { OPR_AXIS_EVENT, OPR_AXIS_TGID, OPR_AXIS_TID, OPR_AXIS_CPU, OPR_NR_AXES };
 
@@ -43,5 +53,8 @@ int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile,
 		     const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
 
 void opr_classes_free(struct opr_classes *classes);
+
+/* Takes --merge (tools/common/option_table.h); `field` is a struct opr_merge_option. */
+int opr_take_merge(void *field, const char *value);
 
 #endif

@@ -4,14 +4,82 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "libop/base/grow.h"
 #include "tools/common/child.h"
-#include "tools/symbols/lines.h"
-#include "tools/symbols/read.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
+#include "tools/symbols/lines.h"
 #include "tools/symbols/parallel_read.h"
+#include "tools/symbols/read.h"
 
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
+
+/* ---- image files that took the place of another one ---- */
+
+/* The path that a sample file would have if application and image had their plain names. */
+static char *plain_path(const struct opr_session *session, const struct op_sample_name *name, const char *image)
+{
+	struct op_sample_name plain = *name;
+	struct opr_identity identity = opr_session_identity(session, &name->app, name->app.name);
+	char *app = name->app.kind == OP_IMAGE_FILE ? strndup(identity.path, identity.path_length) : NULL;
+	struct op_text path = { 0 };
+
+	plain.image.name = image;
+	if (app)
+		plain.app.name = app;
+	op_mangle(&plain, &path);
+	free(app);
+	return op_text_steal(&path);
+}
+
+static int add_sibling(struct opr_image_cache *cache, const struct opr_session *session, const struct op_sample_name *name)
+{
+	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
+	struct opr_sibling *sibling;
+
+	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
+		return 0;
+	if (!op_grow(&cache->siblings, &cache->siblings_capacity, cache->nr_siblings + 1))
+		return opr_no_memory();
+	sibling = &cache->siblings[cache->nr_siblings++];
+	*sibling = (struct opr_sibling){ .identity = identity, .image = strndup(identity.path, identity.path_length) };
+	sibling->sample_file = sibling->image ? plain_path(session, name, sibling->image) : NULL;
+	return sibling->sample_file ? 0 : opr_no_memory();
+}
+
+static int find_siblings(struct opr_image_cache *cache)
+{
+	const struct opr_profile *profile = cache->profile;
+	int err = 0;
+
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		const struct op_session_list *list = &profile->sessions[i].list;
+
+		for (size_t j = 0; j < list->nr_files && !err; j++)
+			err = add_sibling(cache, &profile->sessions[i], &list->files[j].name);
+	}
+	return err;
+}
+
+static bool has_siblings(const struct opr_image_cache *cache, const char *image)
+{
+	for (size_t i = 0; i < cache->nr_siblings; i++)
+		if (!strcmp(cache->siblings[i].image, image))
+			return true;
+	return false;
+}
+
+/* Whether the file at `path` is counted apart from the samples in sample_file. */
+static bool is_counted_apart(const struct opr_image_cache *cache, const char *sample_file, const char *path)
+{
+	for (size_t i = 0; i < cache->nr_siblings; i++)
+		if (!strcmp(cache->siblings[i].sample_file, sample_file) &&
+		    opr_identity_agrees(&cache->siblings[i].identity, cache->finder->archive, path))
+			return true;
+	return false;
+}
+
+/* ---- the cache ---- */
 
 static int compare_images(const void *left, const void *right)
 {
@@ -44,7 +112,7 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
 	cache->nr_images = nr_kept;
-	return opr_siblings_find(&cache->siblings, profile);
+	return find_siblings(cache);
 }
 
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
@@ -213,7 +281,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (!image->path)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
-	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
+	image->has_siblings = has_siblings(cache, image->name);
 	if (!is_kallsyms(image))
 		return load_object(cache, image);
 	err = load_kallsyms(cache, image);
@@ -254,8 +322,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_siblings ||
-	       (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
+	return !image->has_siblings || (same_time && !is_counted_apart(cache, file->path, image->path));
 }
 
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
@@ -285,6 +352,10 @@ void opr_image_cache_free(struct opr_image_cache *cache)
 		free(cache->images[i].path);
 	}
 	free(cache->images);
-	opr_siblings_free(&cache->siblings);
+	for (size_t i = 0; i < cache->nr_siblings; i++) {
+		free(cache->siblings[i].image);
+		free(cache->siblings[i].sample_file);
+	}
+	free(cache->siblings);
 	*cache = (struct opr_image_cache){ 0 };
 }

@@ -4,10 +4,9 @@
 #define OPR_IMAGE_CACHE_H
 
 #include "libop/odb/format.h"
-#include "tools/symbols/image_identity.h"
-#include "tools/profile/image_siblings.h"
-#include "tools/symbols/image_path.h"
 #include "tools/profile/profile.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/symbols/image_path.h"
 #include "tools/symbols/symbols.h"
 
 struct opr_image {
@@ -32,13 +31,24 @@ struct opr_image {
 	int read_err;
 };
 
+/*
+ * An image file that took the place of another file and is counted apart from it
+ * (tools/symbols/image_identity.h).
+ */
+struct opr_sibling {
+	struct opr_identity identity;
+	char *image;       /* the plain name */
+	char *sample_file; /* the path of the sample file of the other image file */
+};
+
 struct opr_image_cache {
 	struct opr_image *images; /* sorted by name */
 	size_t nr_images;
 	struct opr_finder *finder;
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
-	struct opr_siblings siblings;
+	struct opr_sibling *siblings; /* of all sample files, also those that are not selected */
+	size_t nr_siblings, siblings_capacity;
 	bool hint_given; /* the hint about changed files was given */
 };
 

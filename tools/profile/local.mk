@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
 	tools/profile/archive_sums.c tools/profile/archive_sums.h \
-	tools/profile/arrange.c tools/profile/arrange.h \
 	tools/profile/classes.c tools/profile/classes.h \
 	tools/profile/image_cache.c tools/profile/image_cache.h \
 	tools/profile/image_name.c tools/profile/image_name.h \
-	tools/profile/image_siblings.c tools/profile/image_siblings.h \
 	tools/profile/losses.c tools/profile/losses.h \
-	tools/profile/merge_option.c tools/profile/merge_option.h \
 	tools/profile/open_sessions.c tools/profile/open_sessions.h \
 	tools/profile/profile.c tools/profile/profile.h \
 	tools/profile/read_samples.c tools/profile/read_samples.h \
@@ -16,6 +13,5 @@ tools_libreport_a_SOURCES += \
 	tools/profile/session_hint.c tools/profile/session_hint.h \
 	tools/profile/session_read.c tools/profile/session_read.h \
 	tools/profile/session_span.c tools/profile/session_span.h \
-	tools/profile/spec.c tools/profile/spec.h \
-	tools/profile/spec_words.c tools/profile/spec_words.h
+	tools/profile/spec.c tools/profile/spec.h
 EXTRA_DIST += tools/profile/README.md

@@ -2,7 +2,7 @@
 /*
  * The profile: the sample files that the specification selects. selection.c fills it step by step:
  * sessions (open_sessions.h), files (select_files.h), samples (read_samples.h), classes
- * (classes.h), parts (arrange.h).
+ * (classes.h), parts (profile.c).
  */
 #ifndef OPR_PROFILE_H
 #define OPR_PROFILE_H
@@ -95,5 +95,11 @@ int opr_profile_end(const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
 void opr_file_free(struct opr_file *file) OP_NONNULL;
 
 void opr_profile_free(struct opr_profile *profile);
+
+/*
+ * Sorts the files, whose class_index is set, and makes the parts. add_sessions: the same file may
+ * be in several sessions; else that is an error. 0 or -errno.
+ */
+int opr_profile_arrange(struct opr_profile *profile, bool add_sessions) OP_NONNULL OP_MUST_CHECK;
 
 #endif

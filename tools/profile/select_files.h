@@ -3,7 +3,7 @@
 #ifndef OPR_SELECT_FILES_H
 #define OPR_SELECT_FILES_H
 
-#include "tools/profile/merge_option.h"
+#include "tools/profile/classes.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/spec.h"
 

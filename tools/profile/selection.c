@@ -8,7 +8,7 @@
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/profile/archive_sums.h"
-#include "tools/profile/arrange.h"
+#include "tools/profile/profile.h"
 #include "tools/profile/losses.h"
 #include "tools/profile/open_sessions.h"
 #include "tools/profile/read_samples.h"

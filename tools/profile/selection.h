@@ -6,7 +6,6 @@
 #ifndef OPR_SELECTION_H
 #define OPR_SELECTION_H
 
-#include "tools/profile/merge_option.h"
 #include "tools/profile/classes.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/spec.h"

@@ -40,4 +40,18 @@ bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path) OP_NON
 
 void opr_spec_free(struct opr_spec *spec);
 
+struct opr_spec_words {
+	/* words outside of the blocks belong to both; without blocks all are in the first */
+	struct opr_words sides[2];
+	bool differential; /* there are two blocks */
+};
+
+/*
+ * Splits the words of a command line at { and }. Freed with opr_spec_words_free in any case. 0 or
+ * -errno.
+ */
+int opr_spec_words_split(struct opr_spec_words *words, const struct opr_words *all) OP_NONNULL OP_MUST_CHECK;
+
+void opr_spec_words_free(struct opr_spec_words *words);
+
 #endif

@@ -9,7 +9,7 @@
 #include "tools/common/log.h"
 #include "tools/profile/read_samples.h"
 #include "tools/report/make_rows.h"
-#include "tools/report/row_lines.h"
+#include "tools/report/symbol_rows.h"
 
 /* One call of a callgraph file: the rows of both ends. */
 struct call {

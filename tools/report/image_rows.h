@@ -3,8 +3,11 @@
 #ifndef OPR_IMAGE_REPORT_H
 #define OPR_IMAGE_REPORT_H
 
-#include "tools/symbols/image_debug.h"
+#include "tools/profile/classes.h"
 #include "tools/profile/profile.h"
+#include "tools/report/symbol_rows.h"
+#include "tools/symbols/image_debug.h"
+#include "tools/symbols/image_path.h"
 
 struct opr_image_row {
 	/* full; of a file its path, without the suffix of a file that is counted apart */
@@ -35,5 +38,12 @@ int opr_image_report_make(struct opr_image_report *report, const struct opr_prof
 char *opr_image_row_hint(const struct opr_image_row *row) OP_NONNULL OP_MUST_CHECK;
 
 void opr_image_report_free(struct opr_image_report *report);
+
+/*
+ * Warns of each image without symbols that has at least 1 % of the samples of the first class: its
+ * build-id and the debug file, package or query that would help. 0 or -errno.
+ */
+int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
+			     const struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -6,8 +6,6 @@ tools_libreport_a_SOURCES += \
 	tools/report/image_rows.c tools/report/image_rows.h \
 	tools/report/make_rows.c tools/report/make_rows.h \
 	tools/report/memory_rows.c tools/report/memory_rows.h \
-	tools/report/missing_symbols.c tools/report/missing_symbols.h \
-	tools/report/row_lines.c tools/report/row_lines.h \
 	tools/report/summary_rows.c tools/report/summary_rows.h \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \
@@ -17,6 +15,5 @@ tools_libreport_a_SOURCES += \
 	tools/report/write_xml.c tools/report/write_xml.h \
 	tools/report/writer.c tools/report/writer.h \
 	tools/report/xml_elements.c tools/report/xml_elements.h \
-	tools/report/xml_index.c tools/report/xml_index.h \
 	tools/report/xml_tables.c tools/report/xml_tables.h
 EXTRA_DIST += tools/report/README.md

@@ -10,7 +10,7 @@
 #include "libop/base/threads.h"
 #include "tools/common/log.h"
 #include "tools/profile/read_samples.h"
-#include "tools/report/row_lines.h"
+#include "tools/report/symbol_rows.h"
 
 #define PARTS_PER_BATCH 16
 

@@ -7,6 +7,7 @@
 
 #include "libop/session/memory_view.h"
 #include "tools/common/words.h"
+#include "tools/profile/image_cache.h"
 #include "tools/symbols/symbols.h"
 
 /* Counts stand in one array for all rows: `counts` is the index of the first of nr_classes. */
@@ -80,5 +81,10 @@ void opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows) OP_
 void opr_symbol_report_limit(struct opr_symbol_report *report, double percent) OP_NONNULL;
 
 void opr_symbol_report_free(struct opr_symbol_report *report);
+
+/*
+ * Sets file and line of the rows, and makes opr_symbols_line answer for the details. 0 or -errno.
+ */
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "tools/events/cpu_types.h"
 #include "tools/common/log.h"
-#include "tools/report/xml_index.h"
 #include "tools/report/xml_tables.h"
 #include "tools/report/call_block.h"
 #include "tools/report/xml_elements.h"

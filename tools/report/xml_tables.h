@@ -4,7 +4,7 @@
 #define OPR_XML_TABLES_H
 
 #include "tools/profile/classes.h"
-#include "tools/report/xml_index.h"
+#include "tools/report/symbol_rows.h"
 
 /*
  * Profile classes without process and thread. Counts name a class when there are several CPUs or
@@ -33,6 +33,37 @@ void opr_xml_write_classes(const struct opr_xml_classes *xml, FILE *out) OP_NONN
 
 /* Writes <count>. */
 void opr_xml_write_count(const struct opr_xml_classes *xml, FILE *out, size_t class_index, uint64_t count) OP_NONNULL;
+
+/*
+ * Numbers the symbols of an XML report: one number for each symbol of an image, in the order in
+ * which the document names them first.
+ */
+#define OPR_XML_NO_ID SIZE_MAX
+
+struct opr_xml_index {
+	const struct opr_symbol_report *report;
+	size_t *groups;  /* by row->order: rows of one symbol are one group */
+	size_t *ids;     /* by group: OPR_XML_NO_ID until the symbol is named */
+	size_t *details; /* by row->order: the number of the first detail */
+	size_t nr_groups, nr_ids, nr_details;
+};
+
+/*
+ * Groups all rows of the report, also those that were dropped. Freed with opr_xml_index_free in any
+ * case. 0 or -errno.
+ */
+int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
+
+/* The number of the symbol of a row; a symbol without one gets the next. */
+size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row) OP_NONNULL;
+
+/* The number of the first detail of a row; details without numbers get the next ones. */
+size_t opr_xml_first_detail(struct opr_xml_index *index, const struct opr_symbol_row *row) OP_NONNULL;
+
+/* The number of the symbol of a row, or OPR_XML_NO_ID. */
+size_t opr_xml_id_if_any(const struct opr_xml_index *index, const struct opr_symbol_row *row) OP_NONNULL;
+
+void opr_xml_index_free(struct opr_xml_index *index);
 
 struct opr_xml_tables {
 	const struct opr_symbol_report *report;
