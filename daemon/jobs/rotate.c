@@ -93,7 +93,8 @@ int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job)
 
 /* ---- when ---- */
 
-uint64_t opd_rotate_boundary(uint64_t wall_ns, uint64_t interval_ns)
+/* The first boundary after a time. All in ns since 1970. */
+static uint64_t boundary_after(uint64_t wall_ns, uint64_t interval_ns)
 {
 	return (wall_ns / interval_ns + 1) * interval_ns;
 }
@@ -104,7 +105,7 @@ static void check_clock(struct opd_rotation *rotation, uint64_t wall_ns, uint64_
 	int64_t offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns(), step_ns = offset_ns - rotation->offset_ns;
 
 	if (step_ns > STEP_NS || step_ns < -STEP_NS)
-		rotation->due_ns = op_min_u64(rotation->due_ns, opd_rotate_boundary(wall_ns, interval_ns));
+		rotation->due_ns = op_min_u64(rotation->due_ns, boundary_after(wall_ns, interval_ns));
 	rotation->offset_ns = offset_ns;
 }
 
@@ -131,7 +132,7 @@ static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t int
 	op_session_ledger_free(&ledger);
 	if (err)
 		goto failed;
-	rotation->due_ns = opd_rotate_boundary(wall_ns, interval_ns);
+	rotation->due_ns = boundary_after(wall_ns, interval_ns);
 	return;
 failed:
 	rotation->nr_failed++;
@@ -175,7 +176,7 @@ void opd_rotate_if_due(struct opd_rotation *rotation, uint64_t now_ns)
 		return;
 	}
 	if (!rotation->due_ns) {
-		rotation->due_ns = opd_rotate_boundary(opd_ledger_begin_ns(ledger), interval_ns);
+		rotation->due_ns = boundary_after(opd_ledger_begin_ns(ledger), interval_ns);
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
 	check_clock(rotation, wall_ns, interval_ns);

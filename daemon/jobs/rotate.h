@@ -45,7 +45,4 @@ void opd_rotate_if_due(struct opd_rotation *rotation, uint64_t now_ns) OP_NONNUL
  */
 int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
-/* The first boundary after a time. All in ns since 1970. */
-uint64_t opd_rotate_boundary(uint64_t wall_ns, uint64_t interval_ns);
-
 #endif

@@ -36,14 +36,19 @@ static bool is_same_file(const struct opd_stat_entry *a, const struct opd_stat_e
 	       a->name_hash == b->name_hash && a->mount_view == b->mount_view;
 }
 
-uint64_t opd_stat_cache_find(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry, uint64_t time_ns)
+/*
+ * The cookie of the file when its stat is younger than time_ns, else OP_DCOOKIE_NONE. Does not read
+ * cookie and time_ns of `entry`.
+ */
+static uint64_t find_in_cache(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry, uint64_t time_ns)
 {
 	const struct opd_stat_entry *kept = &cache->slots[slot_of(entry)];
 
 	return time_ns < kept->time_ns && is_same_file(kept, entry) ? kept->cookie : OP_DCOOKIE_NONE;
 }
 
-void opd_stat_cache_keep(struct opd_stat_cache *cache, const struct opd_stat_entry *entry)
+/* Adds an entry, which may replace another. */
+static void keep_in_cache(struct opd_stat_cache *cache, const struct opd_stat_entry *entry)
 {
 	struct opd_stat_entry *slot = &cache->slots[slot_of(entry)];
 
@@ -216,7 +221,7 @@ static void cache_stat(const struct op_dcookie_table *table, const struct opd_ma
 	    op_dcookie_row(table, cookie)->id.is_pseudo)
 		return;
 	entry->cookie = cookie;
-	opd_stat_cache_keep(mapped->stat_cache, entry);
+	keep_in_cache(mapped->stat_cache, entry);
 }
 
 /*
@@ -268,7 +273,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 
 	if (!mapped->stat_cache || mapped->build_id.nr_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
 		return locate_file(table, mapped, &located);
-	cookie = opd_stat_cache_find(mapped->stat_cache, &entry, mapped->time_ns);
+	cookie = find_in_cache(mapped->stat_cache, &entry, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
 		return query_again(table, mapped, cookie);
 	entry.time_ns = op_now_ns();

@@ -40,16 +40,6 @@ struct opd_stat_cache {
 	struct opd_stat_entry slots[OPD_STAT_CACHE_SLOTS];
 };
 
-/*
- * The cookie of the file when its stat is younger than time_ns, else OP_DCOOKIE_NONE. Does not read
- * cookie and time_ns of `entry`.
- */
-uint64_t opd_stat_cache_find(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry,
-			     uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
-
-/* Adds an entry, which may replace another. */
-void opd_stat_cache_keep(struct opd_stat_cache *cache, const struct opd_stat_entry *entry) OP_NONNULL;
-
 void opd_stat_cache_clear(struct opd_stat_cache *cache) OP_NONNULL;
 
 /*
