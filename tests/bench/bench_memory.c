@@ -41,7 +41,8 @@
 #define NR_ROUNDS_MAX	999
 #define FIGURE		0.1 /* of the rounds are below it */
 #define SPINS_TO_YIELD	1000
-#define TRIES_NS	(50 * 1000 * 1000) /* for a run on two CPUs during which the scheduler takes neither away */
+/* for a run on two CPUs during which the scheduler takes neither away */
+#define TRIES_NS	(50 * 1000 * 1000)
 #define IDLE_ROUNDS	100 /* a queue that then still gives nothing has lost records */
 #define LTTNG_RUNS	3
 #define AIM_RECORD	64

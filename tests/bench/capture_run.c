@@ -15,7 +15,8 @@
 #include "libop/base/sys.h"
 #include "tests/bench/bench.h"
 
-#define TURN_MS 250u /* as opd: a CPU is visited on this timer, or when its write ring passes the watermark */
+/* as in opd: a CPU is visited on this timer, or when its write ring passes the watermark */
+#define TURN_MS 250u
 #define FAULT_BYTES (1024 * 1024)
 
 struct bench_cpu {

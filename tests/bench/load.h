@@ -28,7 +28,8 @@
 #define LOAD_FUNCTION_BYTES 1024u
 #define LOAD_STEP_BYTES     27u /* from one address to the next */
 #define LOAD_PLACES         (LOAD_FUNCTIONS * LOAD_ADDRESSES)
-#define LOAD_STEP_NS        250u /* from one sample to the next, on whatever CPU; more than a process has mappings */
+/* from one sample to the next, on any CPU; more than a process has mappings */
+#define LOAD_STEP_NS        250u
 
 struct load_config {
 	uint64_t seed;

@@ -103,7 +103,8 @@ fuzz:
 	cd fuzz-build && for t in $(FUZZ_TARGETS); do \
 		$(MKDIR_P) tests/fuzz/found/$$t && $(FUZZ_MAX_BYTES) && \
 		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=$$max -timeout=5 -print_final_stats=1 \
-			-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/$$t $(abs_top_srcdir)/tests/fuzz/corpus/$$t || exit 1; done
+			-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/$$t \
+			$(abs_top_srcdir)/tests/fuzz/corpus/$$t || exit 1; done
 
 clean-local: clean-fuzz
 clean-fuzz:

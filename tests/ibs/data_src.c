@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* PERF_SAMPLE_DATA_SRC as the kernel derives it, quirks and all: doc/ibs.md, "The kernel's data source". */
+/*
+ * PERF_SAMPLE_DATA_SRC as the kernel makes it, with its quirks: doc/ibs.md, "The kernel's data
+ * source".
+ */
 #include "tests/ibs/ibs_text.h"
 
 /* By number what the headers of Linux before 6.6 do not name. */
@@ -47,7 +50,10 @@ static bool is_lost(const struct op_ibs_cpu *cpu, const struct op_ibs_op *op)
 	return cpu->traits & OP_IBS_ERRATUM_1293 && (op->sw_pf || op->dc_miss_no_mab_alloc);
 }
 
-/* The row for where a load from beyond the core went; one without a value when OP_DATA2 does not say. */
+/*
+ * The row for a load that the core's own caches did not answer; without a value when OP_DATA2 does
+ * not say.
+ */
 static struct level beyond(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
 {
 	const struct op_ibs_op *op = &ibs->op;
@@ -62,7 +68,9 @@ static struct level beyond(const struct op_ibs_cpu *cpu, const struct op_ibs *ib
 	return level;
 }
 
-/* The kernel looks at the state of the line, stale or not, unless the data came from the core's own caches. */
+/*
+ * The kernel reads the state of the line, stale or not, unless the core's own caches gave the data.
+ */
 static uint64_t snoop_bits(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
 {
 	bool is_trusted = cpu->family != FAMILY_ZEN3 || cpu->traits & OP_IBS_HIT_STATE;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the tests of the IBS decoder print and compare: names of its values, and the kernel's data source. */
+/*
+ * Names of decoded IBS values and of the kernel's data source, which the tests print and compare.
+ */
 #ifndef OPD_TESTS_IBS_TEXT_H
 #define OPD_TESTS_IBS_TEXT_H
 

@@ -31,7 +31,8 @@
 #define SNAPSHOTS         120u
 #define DISTURBED         75
 #define SECOND_BYTES      (16u << 20) /* the ring of the second opinion */
-#define PAGES_NOT_SAMPLED 16u         /* in a row: the kernel counts a few page faults in a million without sampling them */
+/* in a row: the kernel counts a few page faults in a million without a sample */
+#define PAGES_NOT_SAMPLED 16u
 #define SAMPLE_TYPE                                                                                                                \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD)
 

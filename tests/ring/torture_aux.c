@@ -12,7 +12,8 @@
 
 #include "tests/ring/torture.h"
 
-#define PIECE_BYTES_MAX      1300u /* of a piece; a transaction has three at most, less than the area */
+/* of a piece; a transaction has at most three pieces and fits in the area */
+#define PIECE_BYTES_MAX      1300u
 #define NR_KNOWN_MAX         64    /* transactions of one snapshot that are copied out */
 #define COPIES_OF_A_SNAPSHOT 24
 

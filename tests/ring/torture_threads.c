@@ -10,7 +10,8 @@
 #include "libop/base/sys.h"
 #include "tests/ring/torture.h"
 
-#define ASLEEP_MS_MAX 120000 /* a writer that goes on wakes within a millisecond: only one that was forgotten takes as long */
+/* a live writer wakes within a millisecond; only a forgotten one sleeps so long */
+#define ASLEEP_MS_MAX 120000
 
 /* ---- the writer ---- */
 

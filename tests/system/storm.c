@@ -31,7 +31,7 @@
 #include "libop/base/clock.h"
 #include "tests/system/storm_touch.h"
 
-#define MAX_UNDER_WAY 64 /* on a machine that is too slow for the rate, it is the rate that suffers */
+#define MAX_UNDER_WAY 64 /* on a machine that is too slow, the rate is lower */
 #define MAX_FILES     64
 #define MAX_TRIES     1000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Perf events of the calling thread on the CPU it is pinned to, and page faults that have numbers:
- * the n-th touches the n-th page of a region, so the address of its sample says which one it was.
+ * Perf events of the calling thread on the CPU that it is pinned to, and numbered page faults:
+ * fault n touches page n of a region, so the address in its sample gives its number.
  */
 #ifndef KERNEL_EVENTS_H
 #define KERNEL_EVENTS_H
@@ -28,7 +28,7 @@ struct faults {
 	uint64_t next; /* number of the next one */
 };
 
-/* Pins the calling thread to the first CPU that it may use, which is returned. */
+/* Pins the calling thread to the first CPU that it may use. Returns that CPU. */
 static inline int pin_to_a_cpu(void)
 {
 	cpu_set_t set;
@@ -59,21 +59,21 @@ static inline void faults_close(struct faults *faults)
 	op_sys_munmap(faults->pages, (size_t)FAULT_PAGES * FAULT_BYTES);
 }
 
-/* Not looked at by sanitizers, whose own memory would fault as well. */
+/* Without sanitizers, because their own memory would fault as well. */
 __attribute__((no_sanitize("thread", "address"))) static inline void faults_take(struct faults *faults, uint64_t nr)
 {
 	for (uint64_t i = 0; i < nr; i++)
 		((volatile uint8_t *)faults->pages)[faults->next++ * FAULT_BYTES] = 1;
 }
 
-/* Gives the memory of what was touched back. */
+/* Gives the touched pages back to the kernel. */
 static inline void faults_forget(const struct faults *faults)
 {
 	assert_true(faults->next < FAULT_PAGES);
 	madvise(faults->pages, faults->next * FAULT_BYTES, MADV_DONTNEED);
 }
 
-/* True and which, when the address is that of a numbered fault. */
+/* True and the number of the fault, when the address belongs to a numbered fault. */
 static inline bool faults_number(const struct faults *faults, uint64_t address, uint64_t *ret_number)
 {
 	uint64_t offset = address - (uintptr_t)faults->pages;
@@ -92,9 +92,7 @@ static inline long nr_switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/*
- * Sleeps until it really was a context switch: a timer may end before the thread has gone to sleep.
- */
+/* Sleeps until a context switch has happened: a timer may end before the thread sleeps. */
 static inline void switch_context(void)
 {
 	long before = nr_switches();
@@ -104,9 +102,9 @@ static inline void switch_context(void)
 }
 
 /*
- * A software event of the calling thread, disabled, without a ring, whose samples are those of opd
- * and end with the address. Its descriptor or -errno (-EINVAL: the kernel does not know
- * PERF_FORMAT_LOST).
+ * Opens a disabled software event of the calling thread, without a ring. Its samples have opd's
+ * layout and end with the address. Returns its descriptor or -errno (-EINVAL: the kernel does not
+ * know PERF_FORMAT_LOST).
  */
 static inline int open_thread_event(uint64_t config, uint64_t period, int cpu)
 {
@@ -126,7 +124,7 @@ static inline int open_thread_event(uint64_t config, uint64_t period, int cpu)
 	return op_sys_perf_event_open(&attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* What the kernel counted for an event. */
+/* The kernel's count of an event. */
 static inline void read_event(int fd, uint64_t *ret_taken, uint64_t *ret_lost)
 {
 	uint64_t counts[2];
@@ -137,8 +135,8 @@ static inline void read_event(int fd, uint64_t *ret_taken, uint64_t *ret_lost)
 }
 
 /*
- * False, and why on stdout as the test command wants it, where the kernel does not allow what the
- * tests do.
+ * False where the kernel does not allow what the tests do. Then prints the reason to stdout, in the
+ * form that the test driver expects.
  */
 static inline bool kernel_events_allowed(void)
 {

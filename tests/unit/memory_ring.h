@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What tests of rings share: a ring in ordinary memory whose writer is the test (what the kernel
- * would write, without the kernel), and memory rings and pairs with their writer and reader.
+ * Helpers for tests of rings: a ring in ordinary memory that the test writes in place of the
+ * kernel, and memory rings and pairs with their writers and readers.
  */
 #ifndef MEMORY_RING_H
 #define MEMORY_RING_H
@@ -31,7 +31,7 @@ static inline void memory_ring_free(struct op_ring *ring)
 	free(ring->bounce);
 }
 
-/* Appends bytes; false when the reader has not given back enough. */
+/* Appends bytes; false when the ring has no room. */
 static inline bool memory_ring_write(struct op_ring *ring, const void *bytes, size_t nr_bytes)
 {
 	uint64_t head = ring->k_control->data_head;
@@ -74,7 +74,7 @@ static inline void mring_box_close(struct mring_box *box)
 	op_mring_destroy(&box->ring);
 }
 
-/* The same as a cmocka teardown, of one that is the state. */
+/* The same as a cmocka teardown, for a state that is a box itself. */
 static inline int mring_box_teardown(void **state)
 {
 	struct mring_box *box = *state;
@@ -90,7 +90,7 @@ struct mring_pair_box {
 	struct op_mring_pair_reader reader;
 };
 
-/* The reader opens first: it promises what lets the writer do without fences. */
+/* The reader opens first: it makes the promise that spares the writer its fences. */
 static inline void mring_pair_box_open(struct mring_pair_box *box, size_t data_bytes, unsigned int flags)
 {
 	assert_int_equal(op_mring_pair_create(data_bytes, flags, &box->pair), 0);
@@ -104,7 +104,7 @@ static inline void mring_pair_box_close(struct mring_pair_box *box)
 	op_mring_pair_destroy(&box->pair);
 }
 
-/* The i-th 64-bit word of a record, the header being the first. */
+/* The i-th 64-bit word of a record. Word 0 is the header. */
 static inline uint64_t memory_ring_word(const struct perf_event_header *record, size_t i)
 {
 	uint64_t value;
@@ -115,7 +115,7 @@ static inline uint64_t memory_ring_word(const struct perf_event_header *record, 
 
 typedef int mring_reserve_fn(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record);
 
-/* A record of 16 bytes and more whose words all are its number. */
+/* A record of 16 bytes or more. All its words are its number. */
 static inline int mring_box_put_with(mring_reserve_fn *reserve, struct mring_box *box, uint64_t number, size_t nr_bytes)
 {
 	struct perf_event_header *record;
@@ -152,7 +152,7 @@ static inline void mring_box_fill_page(struct mring_box *box)
 		assert_int_equal(mring_box_put(box, 7, 64), 0);
 }
 
-/* A reservation in that ring, not committed, whose bytes were written all the same. */
+/* Makes a reservation in that ring and writes its bytes, but does not commit it. */
 static inline void mring_box_tear(struct mring_box *box, size_t nr_bytes)
 {
 	struct perf_event_header *record;
@@ -162,8 +162,8 @@ static inline void mring_box_tear(struct mring_box *box, size_t nr_bytes)
 }
 
 /*
- * The next record, if `newest` bytes is not 0, is number 8 of so many; then come those of
- * mring_box_fill_page but for the oldest, which are torn.
+ * Expects record 8 of `newest` bytes, if that is not 0, and then the records of mring_box_fill_page
+ * without the oldest ones, which are torn.
  */
 static inline void mring_box_check_torn(struct mring_box *box, size_t nr_torn, size_t newest)
 {

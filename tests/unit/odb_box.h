@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A sample file in its own directory, on a disk that a test can make fail. odb_setup and odb_teardown
- * are cmocka fixtures.
+ * A sample file in its own directory, on a disk that a test can make fail. The functions odb_setup
+ * and odb_teardown are cmocka fixtures.
  */
 #ifndef ODB_BOX_H
 #define ODB_BOX_H
@@ -20,7 +20,7 @@
 
 static int dir_fd;
 static char dir_path[32];
-static int fail_fallocate, fail_rename; /* errno to give, 0: none */
+static int fail_fallocate, fail_rename; /* errno to return; 0: no error */
 static unsigned int nr_fallocates;
 
 int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The stages behind the rings, with a session in a directory of its own. */
+/* The pipeline behind the rings, with a session in a temporary directory. */
 #ifndef PIPELINE_H
 #define PIPELINE_H
 
@@ -13,7 +13,7 @@
 
 #define PIPELINE_DIR_BYTES 32
 
-/* Everything but the capture, whose events are set. 0 or not. */
+/* Opens everything but the capture, whose events are set already. 0 or not. */
 static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIPELINE_DIR_BYTES])
 {
 	struct opd_count *count = &pipeline->count;

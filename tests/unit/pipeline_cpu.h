@@ -10,8 +10,8 @@
 #include "tests/unit/pipeline.h"
 
 /*
- * Both begin anew. One event of this kind has been opened; the CPU's own, whose number is set, is
- * that of its samples. 0 or not.
+ * Opens a pipeline whose CPU has empty rings and one event of this kind, with the counts `own`. The
+ * caller sets the number of the CPU. 0 or not.
  */
 static inline int pipeline_cpu_begin(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *own,
 				     const struct op_event *kind, char ret_dir[PIPELINE_DIR_BYTES])

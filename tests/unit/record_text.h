@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Every field that a record decodes to, as text, so that two readers' views are compared at once.
+ * Prints every decoded field of a record as text, so that the results of two readers can be
+ * compared.
  */
 #ifndef RECORD_TEXT_H
 #define RECORD_TEXT_H
@@ -81,7 +82,7 @@ static inline void tell_ksymbol(const struct perf_event_header *header, struct o
 	tell_who(&k.who, text);
 }
 
-/* A line: the header and all that op_record_* makes of the record, errors included. */
+/* One line: the header and the results of all op_record_* decoders, with their errors. */
 static inline void record_text_add(struct op_text *text, const struct perf_event_header *header)
 {
 	static void (*const tell[PERF_RECORD_MAX])(const struct perf_event_header *header, struct op_text *text) = {

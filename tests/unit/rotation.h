@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A sync thread that is no thread, with clocks and a disk that tests set, for what is done between
- * two turns.
+ * Runs the work of the sync thread in the thread of the test, between two turns, with clocks and a
+ * disk that the test controls.
  */
 #ifndef ROTATION_H
 #define ROTATION_H
@@ -28,13 +28,13 @@
 /* ---- clocks and faults ---- */
 
 static uint64_t wall_ns, boot_ns;
-/* Who looks at the clock on the wall is held up every so often, for half a second. */
+/* Every held_up_every-th reading of the wall clock takes half a second. */
 static unsigned int held_up_every, nr_wall_looks;
 static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
 	int mkdir, rename_new, exchange, write_all, fsync, remove;
-	bool mkdir_fills; /* the disk: from then on nothing can be written */
+	bool mkdir_fills; /* from then on the disk is full */
 } fault;
 static ino_t synced[256];
 static size_t nr_synced;
@@ -156,7 +156,7 @@ int __wrap_op_sys_fsync(int fd)
 
 	maybe_kill();
 	if (!fstat(fd, &st)) {
-		/* write-outs may go on beside each other */
+		/* write-outs may run at the same time */
 		size_t at = __atomic_fetch_add(&nr_synced, 1, __ATOMIC_RELAXED);
 
 		if (at < op_array_size(synced))
@@ -189,7 +189,7 @@ static char dir[PIPELINE_DIR_BYTES];
 static int session_fd;
 static uint64_t now_ns, nr_taken;
 
-/* What a daemon does before its first turn. */
+/* The work of a daemon before its first turn. */
 static inline void start_after(bool was_unclean)
 {
 	assert_int_equal(opd_job_queue_open(&queue), 0);
@@ -225,7 +225,7 @@ static inline void wait_for_threads(void)
 	opd_background_wait(&background);
 }
 
-/* In order, or not at all. */
+/* Ends the daemon: in order, or as a crash. */
 static inline void end(bool in_order)
 {
 	wait_for_threads();
@@ -257,7 +257,7 @@ static inline void take(unsigned int nr_samples)
 	nr_taken += nr_samples;
 }
 
-/* Time goes on for the clock that never steps, and for the wall clock unless it says otherwise. */
+/* Moves the monotonic clock forward, and the wall clock too unless the test sets it. */
 static inline void pass(uint64_t ns)
 {
 	boot_ns += ns;
@@ -273,7 +273,7 @@ static inline void turn(void)
 	wait_for_threads();
 }
 
-/* Retention's thread runs, if it is due, and what it found is taken. */
+/* Runs the thread of the retention when it is due, and takes its result. */
 static inline void look_after(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -328,7 +328,7 @@ static inline uint64_t stored(const struct op_session_ledger *ledger)
 }
 
 /*
- * Samples of a session by its files; by its ledger they must be as many, but for one whose daemon
+ * The samples of a session by its files. The ledger must have the same number, unless the daemon
  * was killed.
  */
 static inline uint64_t samples_of(const char *name)
@@ -357,7 +357,7 @@ static inline uint64_t samples_of(const char *name)
 }
 
 /*
- * Names of all sessions but the current one, sorted, with a blank behind each; *ret_sum, all
+ * The sorted names of all sessions but the current one, each with a blank behind it; *ret_sum: all
  * samples.
  */
 static inline void look(char names[512], uint64_t *ret_sum)

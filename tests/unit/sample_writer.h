@@ -58,7 +58,7 @@ static inline struct op_odb_header sample_header(void)
 	return header;
 }
 
-/* Writes a whole sample file: 128 nodes or as many as are needed, with its hash. */
+/* Writes a whole sample file with its hash table. It has 128 nodes, or more when needed. */
 static inline void sample_write(int dir_fd, const char *path, const struct op_odb_header *header, const struct sample *samples,
 				uint32_t nr_samples)
 {

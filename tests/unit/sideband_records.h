@@ -14,7 +14,8 @@ static inline void sideband_fork(struct op_ring *ring, uint32_t parent, uint32_t
 
 static inline void sideband_exec(struct op_ring *ring, uint32_t pid, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
+	/* 0x78: the name "x" */
+	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78, (uint64_t)pid << 32 | pid, time_ns, 0 };
 
 	memory_ring_record(ring, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A process that dies at every step: it is traced and killed after its first, second, third ...
- * instruction.
+ * Kills a process at every step: the child is traced, and killed after its first instruction, its
+ * second, its third ...
  */
 #ifndef STEPPED_H
 #define STEPPED_H
@@ -17,10 +17,10 @@
 #include "tests/unit/cmocka_all.h"
 
 /*
- * Sanitizers make of each instruction many, and the steps go with the square: with them every n-th
- * is tried, so that a test has about STEPPED_MAX steps in all. Where that begins is another place
- * in each run, which is said; OPD_STEPPED_FROM is that place for one that is to be seen again.
- * Without sanitizers every step is tried.
+ * Sanitizers multiply the instructions, and the cost grows with the square of their number. With
+ * sanitizers only every n-th step is tried, about STEPPED_MAX steps in all. Each run begins at
+ * another offset and prints it; OPD_STEPPED_FROM repeats a run. Without sanitizers every step is
+ * tried.
  */
 #define STEPPED_MAX 40000
 #if defined(__SANITIZE_ADDRESS__)
@@ -34,7 +34,7 @@
 #define STEPPED_BY_EACH true
 #endif
 
-/* The child says where its steps begin and where they end. */
+/* The child marks the begin and the end of its steps. */
 static inline void stepped_begin(void)
 {
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
@@ -48,7 +48,7 @@ _Noreturn static inline void stepped_end(void)
 	_exit(0);
 }
 
-/* The child's next instructions. Returns how many it made, fewer when it is through. */
+/* Runs the child for some instructions. Returns how many it made: fewer when it has ended. */
 static inline long stepped_run(pid_t pid, long nr_steps)
 {
 	int status;
@@ -65,8 +65,8 @@ static inline long stepped_run(pid_t pid, long nr_steps)
 }
 
 /*
- * The child where its steps begin, from `child`, which does not return; -1 when it may not be
- * traced.
+ * Starts `child`, which does not return, and stops it where its steps begin. -1: tracing is not
+ * allowed.
  */
 static inline pid_t stepped_fork(void (*child)(void *), void *arg)
 {
@@ -105,8 +105,8 @@ static inline long stepped_from(long stride)
 }
 
 /*
- * `die_once` makes one death after so many steps, and returns how many there were until the end;
- * -1: may not trace.
+ * `die_once` kills the child once after some steps. It returns the number of steps up to the end;
+ * -1: tracing is not allowed.
  */
 static inline void stepped_everywhere(long (*die_once)(const void *work, long nr_steps), const void *work)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Clocks that stand still but for what a test lets pass, so that no limit of time is reached
- * because the machine is busy. Begun where the real ones were at the first look, all at the same
- * moment: times of files and of processes can be compared with them. For programs of one thread
- * that are linked with --wrap=clock_gettime.
+ * Clocks that stand still until the test moves them, so that a busy machine reaches no time limit.
+ * All clocks start at the real time of one moment, so times of files and processes can be compared
+ * with them. For programs of one thread that are linked with --wrap=clock_gettime.
  */
 #ifndef STILL_CLOCK_H
 #define STILL_CLOCK_H
@@ -12,7 +11,7 @@
 
 #include "libop/base/clock.h"
 
-static uint64_t passed_ns; /* what the test lets pass */
+static uint64_t passed_ns; /* the time that the test lets pass */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -25,7 +24,7 @@ static inline uint64_t still_real_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * OP_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* All clocks at one moment: once more when something came in between. */
+/* Reads all clocks at one moment: again when a clock has moved meanwhile. */
 static inline void still_clocks_begin(uint64_t began_ns[CLOCK_BOOTTIME + 1])
 {
 	do {

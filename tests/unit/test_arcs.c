@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Call chains from a ring in memory to callgraph files: which calls, in which files, with which
- * headers, and what ends a chain.
+ * Call chains from a ring in memory to callgraph files: which calls are counted, in which files,
+ * with which headers, and where a chain ends.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -15,7 +15,7 @@
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
-#define PID      4000000u /* above any pid_max, so that /proc has nothing of it */
+#define PID      4000000u /* above any pid_max, so /proc does not have it */
 #define EVENT_ID 17
 #define APP      0x400000u
 #define LIB      0x7f0000000000u
@@ -85,7 +85,7 @@ static int read_file(const char *image, struct op_odb_samples *ret_samples)
 	return op_odb_read(pipeline.count.session_fd, path, ret_samples, NULL);
 }
 
-/* How often the key stands in the file; UINT64_MAX: there is none, or it has others beside. */
+/* How often the key is in the file; UINT64_MAX: there is no file, or it has other keys, too. */
 static uint64_t only(const char *image, uint64_t key)
 {
 	struct op_odb_samples samples;
@@ -116,11 +116,11 @@ static void expect_stats(enum op_arc_stat stat, uint64_t value, uint64_t nr_stor
 {
 	for (size_t i = 0; i < OP_NR_ARC_STATS; i++)
 		assert_int_equal(pipeline.count.arcs[i], i == stat ? value : i == OP_ARC_stored ? nr_stored : 0);
-	/* Of the samples nothing is missing, whatever their chains are. */
+	/* All samples are counted, whatever their chains are. */
 	assert_int_equal(event.received, event.stored);
 }
 
-/* The example of the format's description: from the sample in the library outwards. */
+/* The example of the description of the format: from the sample in the library outwards. */
 static void each_frame_calls_the_one_inside_it(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 3; i++)
@@ -290,11 +290,11 @@ static void calls_leave_files_for_samples(void **state OP_UNUSED)
 	pipeline.count.limit.max = 16;
 	for (uint32_t i = 0; i < 20; i++)
 		call_from(i);
-	/* One sample file, and nine of calls: ten are five eighths. */
+	/* One sample file and nine callgraph files: ten files are five eighths of the limit. */
 	assert_int_equal(pipeline.count.limit.nr, 10);
 	expect_stats(OP_ARC_lost_no_room, 11, 9);
 	assert_int_equal(only(APP_FILE, 0x1010), 20);
-	/* What has a file goes on. */
+	/* Keys that have a file are still counted. */
 	call_from(3);
 	expect_stats(OP_ARC_lost_no_room, 11, 10);
 	SAMPLE(USER, LIB + 1, USER, LIB + 1, APP + 0x20);
@@ -332,7 +332,7 @@ static void visit(uint64_t image_cookie OP_UNUSED, const char *path, void *arg)
 	op_text_printf(arg, "%s\n", path);
 }
 
-/* Code that is made at run time has its object beside the sample files of both ends. */
+/* JIT code has its object beside the sample files of both ends of a call. */
 static void anonymous_ends_are_visited(void **state OP_UNUSED)
 {
 	struct op_text seen = { 0 };
@@ -363,7 +363,7 @@ static void calls_that_are_gone_are_not_stored(void **state OP_UNUSED)
 	expect_stats(OP_ARC_lost_io_error, 2, 1);
 }
 
-/* Chains that lead anywhere do not use up MaxImages=. */
+/* Chains to addresses without code do not use up MaxImages=. */
 static void calls_without_room_take_no_images(void **state OP_UNUSED)
 {
 	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 6, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
@@ -384,7 +384,7 @@ static void forget_verdict(struct op_dcookie_row *row, void *arg OP_UNUSED)
 	row->wanted = OP_DCOOKIE_NOT_ASKED;
 }
 
-/* Chain by chain: the calls that are stored, and those that are not. */
+/* For each chain: the calls that are stored, and the calls that are not. */
 static void filter_calls(const char *list, bool separated, uint64_t nr_stored, uint64_t nr_filtered)
 {
 	struct opd_image_filter *filter = opd_image_filter_new(list);
@@ -443,7 +443,7 @@ static void add_function(struct opd_jit_map *map, uint64_t start)
 }
 
 /*
- * As of a process whose code is known from the libraries alone that call it, none of which has a
+ * A process whose JIT code is known only from the libraries that call it. No library has a
  * directory for it.
  */
 static struct opd_jit_space *begin_jit(struct opd_jit *jit)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A temporary directory for one test: box_setup and box_teardown are cmocka fixtures, *state is a
+ * A temporary directory for one test. box_setup and box_teardown are cmocka fixtures; *state is a
  * struct box.
  */
 #ifndef TEST_BOX_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The lengths of BPF programs, of a kernel that the test plays; test_kernel asks a real one. */
+/* Lengths of BPF programs, from a kernel that the test simulates; test_kernel uses the real one. */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #define NONE          UINT32_MAX
 
 /*
- * id 0: no more. A program with `vanishes` ends between the two looks, one with `grows` is another
- * at the second.
+ * id 0: the end. A program with `vanishes` ends between two looks; one with `grows` has another
+ * length at the second look.
  */
 static const struct program {
 	uint32_t id, nr_functions;
@@ -125,7 +125,7 @@ static void all_functions_of_all_programs(void **state OP_UNUSED)
 	assert_int_equal(lowest_free_fd(), fd);
 }
 
-/* Without CAP_SYS_ADMIN, and below a filter of system calls. */
+/* Without CAP_SYS_ADMIN, and under a seccomp filter. */
 static void who_may_not_ask_knows_nothing(void **state OP_UNUSED)
 {
 	struct opd_bpf_code code;

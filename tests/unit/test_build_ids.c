@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the kernel is asked of the files that this very process has mapped, how often, and what
- * becomes of one who asks and hangs.
+ * Build-ids of files that this process has mapped: what opd asks the kernel, how often, and what
+ * happens when the kernel hangs.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -26,14 +26,14 @@
 #define DISK     makedev(8, 1) /* as if */
 #define NO_DISK  makedev(0, 42)
 
-/* As include/uapi/linux/fs.h has struct procmap_query. */
+/* As struct procmap_query in include/uapi/linux/fs.h. */
 struct query {
 	uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
 	uint32_t dev_major, dev_minor, vma_name_size, build_id_size;
 	uint64_t vma_name_addr, build_id_addr;
 };
 
-/* A kernel that says what it is told to, and can be held. */
+/* A kernel that gives the answers of the test, and that the test can stop. */
 static struct {
 	bool is_real;
 	int err;
@@ -136,7 +136,7 @@ static struct opd_mapped file_on(uint64_t device)
 	return (struct opd_mapped){ .pid = (uint32_t)getpid(), .start = (uintptr_t)set_up, .device = device, .inode = 7 };
 }
 
-/* Without a word in between: the file of this program, as the linker has named it. */
+/* Without a fake answer: the linker gave the file of this program its build-id. */
 static void what_the_real_kernel_says(void **state OP_UNUSED)
 {
 	struct opd_mapped file = { .pid = (uint32_t)getpid(), .start = (uintptr_t)set_up };
@@ -181,7 +181,7 @@ static void answers(void **state OP_UNUSED)
 	kernel.id.nr_bytes = 0;
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
 	assert_int_equal(id.nr_bytes, 0);
-	kernel.inode = 8; /* another program runs there by now */
+	kernel.inode = 8; /* by now another program runs there */
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
 	assert_int_equal(opd_build_ids_ask(ids, &file, 8, &id), 0); /* the same by another number */
 	kernel.inode = 7;
@@ -195,7 +195,7 @@ static void answers(void **state OP_UNUSED)
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOENT);
 }
 
-/* One that does not know the question is asked once. */
+/* A kernel that does not know the request is asked once. */
 static void an_older_kernel(void **state OP_UNUSED)
 {
 	struct opd_mapped file = file_on(DISK);
@@ -220,8 +220,8 @@ static int ask_until_answered(const struct opd_mapped *file, struct op_build_id 
 }
 
 /*
- * A file system that does not answer holds nobody who asks of a disk, and nobody for long; when it
- * answers after all, that is not for the next question.
+ * A file system that hangs delays only requests for its own disk, and these only for a short time.
+ * A late answer is not taken for the answer to the next request.
  */
 static void one_that_hangs(void **state OP_UNUSED)
 {
@@ -326,7 +326,7 @@ static void each_file_is_asked_for_once(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Written anew in place it is another image, unless it has the build-id that it had. */
+/* A file that is written anew in place is another image, unless its build-id is the same. */
 static void what_is_written_anew_is_asked_for_again(void **state OP_UNUSED)
 {
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
@@ -348,8 +348,8 @@ static void what_is_written_anew_is_asked_for_again(void **state OP_UNUSED)
 }
 
 /*
- * The first process was gone; the next one tells, also where its mapping is older than the look
- * that was about the first.
+ * The first process is gone. The next process gives the build-id, also when its mapping is older
+ * than the failed look.
  */
 static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 {
@@ -375,8 +375,8 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 }
 
 /*
- * A copy that its process sees under the same name is the same image, each time, and not asked for
- * again.
+ * A copy that its process sees under the same name is the same image every time, without another
+ * request.
  */
 static void a_copy_is_the_same_image(void **state OP_UNUSED)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one
- * before 6.0, which refuses PERF_FORMAT_LOST and tells by records alone; and a CPU that goes while
- * it is opened. Real rings; the events are those of this thread, so that the test knows each.
+ * What the ledger says after an overflow: with a kernel that counts the losses of each event, and
+ * with a kernel before 6.0, which refuses PERF_FORMAT_LOST and has only LOST records. Also a CPU
+ * that goes offline while it is opened. Real rings; the events belong to this thread, so the test
+ * knows each sample.
  */
 #include <sys/wait.h>
 
@@ -15,16 +16,17 @@
 #include "tests/unit/pipeline.h"
 
 #define RING_BYTES  4096u
-#define FAULTS_MIN  (200 - RING_BYTES / 40) /* lost of 200, at least */
+#define FAULTS_MIN  (200 - RING_BYTES / 40) /* at least so many of 200 are lost */
 #define NR_CHILDREN 200 /* two records each, of 56 bytes at least */
-#define NOT_SAMPLED 3 /* of a few hundred faults, at most: counted by the kernel, without a sample (doc/ring.md) */
+/* of a few hundred faults, at most: the kernel counts them without a sample (doc/ring.md) */
+#define NOT_SAMPLED 3
 
 enum { FAULTS, SWITCHES, NR_EVENTS };
 
 static struct {
 	struct opd_pipeline pipeline;
 	struct op_event events[NR_EVENTS];
-	struct opd_cpu *cpu; /* the one that this thread is on */
+	struct opd_cpu *cpu; /* the CPU of this thread */
 	struct faults faults;
 	struct op_ring synthetic;
 	struct op_config config;
@@ -39,7 +41,8 @@ static struct {
 	bool without_pmu; /* only sampling events are refused */
 	bool comes_back;  /* at once */
 	uint32_t cpu;
-	unsigned int nr_before, nr_refused; /* events that are opened until then, and after it */
+	/* events that are opened before it goes, and after it */
+	unsigned int nr_before, nr_refused;
 	uint64_t nr_stays;
 } away;
 
@@ -170,7 +173,7 @@ static void check_ledger(size_t index, uint64_t lost_kernel, uint64_t outstandin
 	assert_in_range(event.outstanding, outstanding, outstanding + NOT_SAMPLED);
 }
 
-/* The count of the event is there as soon as the sample is lost. */
+/* The event counts the loss as soon as the sample is lost. */
 static void a_kernel_that_counts_is_believed(void **state)
 {
 	struct op_ledger_event event;
@@ -184,14 +187,14 @@ static void a_kernel_that_counts_is_believed(void **state)
 	assert_in_range(event.taken - event.received - event.lost_kernel, 0, NOT_SAMPLED);
 	take_a_switch(); /* goes to the other ring */
 	visit();
-	take_a_switch(); /* tells the loss of the faults, in its own name */
+	take_a_switch(); /* reports the loss of the faults under its own name */
 	visit();
 	assert_int_equal(box.cpu->events[SWITCHES].lost_records, event.lost_kernel);
 	check_ledger(FAULTS, event.lost_kernel, 0);
 	check_ledger(SWITCHES, 0, 0);
 }
 
-/* A loss is outstanding until the ring that had it is written again. */
+/* A loss is outstanding until the kernel writes again to the ring that had it. */
 static void records_are_believed_before_6_0(void **state)
 {
 	struct op_ledger_event event;
@@ -217,8 +220,8 @@ static void records_are_believed_before_6_0(void **state)
 }
 
 /*
- * Of several events the sum is right, and the one that found room has the loss of the others in its
- * row.
+ * With several events the sum is right. The event that found room has the losses of the others in
+ * its row.
  */
 static void before_6_0_the_sum_of_the_events_is_right(void **state)
 {
@@ -252,7 +255,7 @@ static void lose_samples(uint64_t nr)
 	opd_drain_ring(&box.pipeline, box.cpu, &box.synthetic);
 }
 
-/* These never asked for room: neither PERF_FORMAT_LOST nor LOST records have them. */
+/* These samples never asked for room, so neither PERF_FORMAT_LOST nor LOST records count them. */
 static void lost_samples_are_added(void **state)
 {
 	char *why = NULL;
@@ -302,7 +305,8 @@ static struct opd_sideband_loss drain_sideband(void)
 }
 
 /*
- * LOST records come when there is room again and something else is to be told: that may be never.
+ * The kernel writes a LOST record when there is room again and another record comes. That may never
+ * happen.
  */
 static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 {
@@ -321,7 +325,7 @@ static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_reported));
 }
 
-#define NR_OPENED (3 + NR_EVENTS) /* on a CPU: two anchors, the side band, events */
+#define NR_OPENED (3 + NR_EVENTS) /* on a CPU: two anchors, the side band, the events */
 
 static void check_closed(const struct opd_cpu *cpu, size_t nr_online)
 {
@@ -333,7 +337,7 @@ static void check_closed(const struct opd_cpu *cpu, size_t nr_online)
 		assert_int_equal(cpu->events[i].fd, -1);
 }
 
-/* At each event of the CPU, and it may be back already. */
+/* The CPU goes offline at each of its events in turn. It may be back already. */
 static void a_cpu_that_goes_while_it_is_opened_is_offline(void **state)
 {
 	struct opd_capture *capture = &box.pipeline.capture;
@@ -368,7 +372,7 @@ static void a_cpu_that_goes_while_all_are_opened_is_offline(void **state)
 	for (unsigned int i = 0; i < NR_OPENED; i++) {
 		opd_capture_close(capture);
 		away.goes = true;
-		/* the costs of a swap are measured first, if this is the first CPU */
+		/* for the first CPU, the cost of a swap is measured before */
 		away.nr_before = i + 3;
 		away.nr_refused = 0;
 		assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, 0, &why), 0);
@@ -381,7 +385,7 @@ static void a_cpu_that_goes_while_all_are_opened_is_offline(void **state)
 	assert_true(box.cpu->online);
 }
 
-/* The same number, and the CPU is there. */
+/* The CPU has the same number and is online. */
 static void an_event_that_a_cpu_has_not_is_an_error(void **state)
 {
 	struct opd_capture *capture = &box.pipeline.capture;

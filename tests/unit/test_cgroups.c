@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * cgroups: the right hierarchy, names from the side band and from the file system, slots, and the
+ * Cgroups: the right hierarchy, names from the side band and from the file system, slots, and the
  * limits of both tables.
  */
 #include "tests/unit/cmocka_all.h"
@@ -96,7 +96,7 @@ static void finds_the_hierarchy(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
-/* In a cgroup namespace the kernel tells longer paths than the file system has. */
+/* In a cgroup namespace the kernel reports longer paths than the file system has. */
 static void leaves_out_what_is_above(void **state OP_UNUSED)
 {
 	struct opd_cgroups cgroups;
@@ -119,8 +119,8 @@ static void leaves_out_what_is_above(void **state OP_UNUSED)
 }
 
 /*
- * What is not known is looked for once a second; what the side band tells is known at once; what is
- * removed keeps its name.
+ * Unknown cgroups are searched once a second. The side band makes a cgroup known at once. A removed
+ * cgroup keeps its name.
  */
 static void learns(void **state OP_UNUSED)
 {
@@ -199,8 +199,8 @@ static void both_tables_are_bounded(void **state OP_UNUSED)
 }
 
 /*
- * Who had samples since the last time is not chosen; a slot that was taken back goes to another
- * cgroup, and the first gets another one.
+ * A cgroup with samples since the last time is not chosen. A slot that was taken back goes to
+ * another cgroup, and its old cgroup gets another slot.
  */
 static void slots_are_taken_back(void **state OP_UNUSED)
 {
@@ -238,7 +238,7 @@ static void slots_are_taken_back(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
-/* A cgroup that is made and removed again and again has one path and many numbers. */
+/* A cgroup that is made and removed many times has one path and many numbers. */
 static void numbers_of_one_path_are_bounded(void **state OP_UNUSED)
 {
 	struct opd_cgroups cgroups;
@@ -270,7 +270,7 @@ static void long_paths_are_bounded(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
-/* Directory names that are special elsewhere, both ways. */
+/* Directory names with characters that are special elsewhere, in both directions. */
 static void names(void **state OP_UNUSED)
 {
 	static const struct {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Processes with limits, the symbols that they hand back, the cache, and code from a core file. */
+/*
+ * Child processes with limits, the symbols that they return, the cache, and code from a core file.
+ */
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -72,10 +74,10 @@ static struct opr_child_result run(opr_child_fn *work, const char *text)
 }
 
 struct left {
-	int go[2], gone[2]; /* pipes: when it is to write, and when it has */
+	int go[2], gone[2]; /* pipes: when the child is to write, and when it has written */
 };
 
-/* Leaves a process behind that writes to the output later. */
+/* Leaves a process behind, which writes to the output later. */
 static int leave_writer(FILE *out, void *arg)
 {
 	const struct left *left = arg;
@@ -146,14 +148,14 @@ static void on_signal(int number OP_UNUSED)
 	op_stop_set(&stop);
 }
 
-/* The child has the parent's handler no more: the signal ends it. */
+/* The child no longer has the parent's handler: the signal ends it. */
 static int signal_itself(FILE *out OP_UNUSED, void *arg OP_UNUSED)
 {
 	raise(SIGTERM);
 	return 0;
 }
 
-/* Its parent is to stop while it waits. */
+/* The parent gets a request to stop while it waits. */
 static int signal_parent(FILE *out OP_UNUSED, void *arg OP_UNUSED)
 {
 	kill(getppid(), SIGTERM);
@@ -241,7 +243,7 @@ static void test_file(void **state)
 	free(bytes);
 }
 
-/* Whatever the bytes are, nothing is read that is not there: the sanitizers watch. */
+/* No byte sequence makes the reader read out of bounds: the sanitizers watch. */
 static void test_damaged_file(void **state)
 {
 	struct opr_symbols symbols = { 0 };
@@ -351,7 +353,7 @@ static void test_jobs(void **state)
 
 static char pack_bytes[8 << 20];
 
-/* Whoever edits the cache and wants to be believed writes the checksums anew. */
+/* Somebody who edits the cache and wants to be believed writes new checksums. */
 static void sum_anew(const char *dir, const char *name)
 {
 	char path[512];
@@ -402,7 +404,7 @@ static void sum_all_anew(const char *dir)
 	closedir(files);
 }
 
-/* Changes a name in the files of the cache, as damage does. How many they are. */
+/* Changes a name in the files of the cache, as damage does. Returns how often. */
 static size_t damage_cache(const char *dir, const char *from, const char *to)
 {
 	char command[1024], line[64] = "";
@@ -416,7 +418,10 @@ static size_t damage_cache(const char *dir, const char *from, const char *to)
 	return strtoul(line, NULL, 10);
 }
 
-/* The same so that it is believed: who sees it got the symbols from there. */
+/*
+ * Changes the name and writes the checksum anew: a reader that shows this name got it from the
+ * cache.
+ */
 static size_t rename_in_cache(const char *dir, const char *from, const char *to)
 {
 	size_t nr_files = damage_cache(dir, from, to);
@@ -461,7 +466,7 @@ static void test_cache(void **state)
 	strip_copy(dir);
 	snprintf(path, sizeof(path), "%s/stripped", dir);
 	do_job(path, &symbols, 0);
-	assert_int_equal(symbols.nr_symbols, 0); /* of the same build-id */
+	assert_int_equal(symbols.nr_symbols, 0); /* an image with the same build-id */
 	opr_symbols_free(&symbols);
 	snprintf(path, sizeof(path), "%s/symbols", dir);
 	assert_int_equal(chmod(path, 0777), 0);
@@ -473,7 +478,7 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_text"));
 	opr_symbols_free(&symbols);
-	/* what was read anew took in the others */
+	/* the new entries were merged with the others */
 	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1);
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
@@ -494,8 +499,8 @@ static void change_file(const char *dir, const char *command)
 }
 
 /*
- * A user makes a program that has the build-id and size of another's, and other symbols: they are
- * for his own alone.
+ * A user makes a program with the build-id and size of another user's program, and with other
+ * symbols. Only that user sees those symbols.
  */
 static void test_cache_of_strangers(void **state)
 {
@@ -550,7 +555,7 @@ static void do_many_jobs(const char *image, const char *wanted)
 	}
 }
 
-/* As many as several threads do. */
+/* The same number as with several threads. */
 static void test_cache_of_many(void **state)
 {
 	char dir[] = "/tmp/opd-cache-XXXXXX";
@@ -568,7 +573,7 @@ static void test_cache_of_many(void **state)
 	remove_dir(dir);
 }
 
-/* A module has no program headers to find its build-id by; a debug file for it comes later. */
+/* A module has no program headers with a build-id. Its debug file appears later. */
 static void test_cache_of_module(void **state)
 {
 	char dir[] = "/tmp/opd-cache-XXXXXX", path[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Which parts of large code are listed: around all samples where there is room, else around those
- * with most.
+ * Which parts of large code are listed: around all samples when there is room, else around the
+ * addresses with the most samples.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,8 @@
 #define START 0x400000u
 #define END   0x4000000u
 #define ROOM  (16u << 20)
-#define ALONE (2 * OPR_CODE_AROUND_BYTES + OPR_CODE_LEAD_BYTES) /* of a sample with no other one near */
+/* of a sample without another one near it */
+#define ALONE (2 * OPR_CODE_AROUND_BYTES + OPR_CODE_LEAD_BYTES)
 
 struct choice {
 	struct opr_code_window *windows;
@@ -72,7 +73,10 @@ static void nowhere(void **state OP_UNUSED)
 	free(choice.windows);
 }
 
-/* Of what there is no room for, the most samples stay; those of equal counts by address. */
+/*
+ * When there is not enough room, the addresses with the most samples stay; equal counts are taken
+ * by address.
+ */
 static void most_samples_first(void **state OP_UNUSED)
 {
 	enum { NR = 1000, ROOM_FOR = 100 };
@@ -94,7 +98,7 @@ static void most_samples_first(void **state OP_UNUSED)
 	free(choice.windows);
 }
 
-/* Neighbours share their room: so many more are shown. */
+/* Neighbours share their context, so more addresses fit. */
 static void crowds_have_room(void **state OP_UNUSED)
 {
 	enum { NR = 100000 };

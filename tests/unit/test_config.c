@@ -82,7 +82,7 @@ static void test_all_keys(void **state)
 	op_config_free(&config);
 }
 
-/* What is wrong is named with its line, keeps the default, and the rest is read. */
+/* A fault is reported with its line. Its key keeps the default, and the rest is read. */
 static void test_warnings(void **state)
 {
 	static const char *const cases[][2] = {
@@ -120,7 +120,7 @@ static void test_warnings(void **state)
 	}
 }
 
-/* A watermark is compared with a ring whose size is known. */
+/* The watermark is compared with the ring only when the size of the ring is known. */
 static void test_ring_size(void **state)
 {
 	static const struct {
@@ -251,8 +251,9 @@ static void test_keys_are_documented(void **state)
 }
 
 /*
- * Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is
- * not read. A byte order mark is passed over where an editor puts one, and in no other place.
+ * Drop-ins are read in the order of their names; each fault has its own path and line; files that
+ * are not *.conf are not read. A byte order mark is skipped at the begin of a file and nowhere
+ * else.
  */
 static void test_drop_ins(void **state)
 {

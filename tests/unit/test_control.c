@@ -15,7 +15,7 @@ struct answer {
 	enum op_control_command command; /* 0: DUMP */
 	struct op_control_reply reply;
 	const void *payload;
-	size_t payload_bytes; /* sent, whatever the reply says */
+	size_t payload_bytes; /* bytes that are sent, whatever the header says */
 	size_t nr_bytes;      /* 0: whole; else the message is cut here */
 	bool close_at_once, silent;
 };
@@ -41,7 +41,7 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* One client; exit code 0 when it asked as it should. */
+/* Serves one client. Exit code 0 when its request was right. */
 OP_NORETURN static void be_daemon(int listen_fd, const struct answer *answer)
 {
 	static char message[OP_CONTROL_MAX_REPLY + 1000];
@@ -74,7 +74,7 @@ struct result {
 	size_t nr_bytes;
 };
 
-/* The call against a daemon that answers so. */
+/* Runs the call against a daemon with this reply. */
 static struct result call(const struct box *box, const struct answer *answer, int timeout_ms)
 {
 	struct result result = { 0 };
@@ -142,7 +142,7 @@ static void test_daemons_error(void **state)
 	forget(&result);
 }
 
-/* What a reply says is not taken for the lack of one. */
+/* An error in a reply is not taken for a missing reply. */
 static void test_daemons_error_is_not_the_calls(void **state)
 {
 	static const int errors[] = { ENOENT, ECONNREFUSED, ECONNRESET, EPIPE, ETIMEDOUT, EPROTO, EPROTONOSUPPORT, EAGAIN };
@@ -170,7 +170,7 @@ static void test_unsound_replies(void **state)
 	for (size_t i = 0; i < op_array_size(answers); i++)
 		answers[i] = (struct answer){ .reply = good_reply(5, 0), .payload = "hello", .payload_bytes = 5 };
 	answers[0].reply.magic++;
-	answers[1].reply.version++; /* but not of the length that it says */
+	answers[1].reply.version++; /* but its length is not the one that it states */
 	answers[1].reply.payload_bytes = 6;
 	answers[2].reply.command = OP_CONTROL_STATUS;
 	answers[3].reply.error = 5;
@@ -191,7 +191,7 @@ static void test_unsound_replies(void **state)
 	}
 }
 
-/* The lengths of the table: DUMP has no payload, STATUS one for each event and CPU. */
+/* The lengths in the table: DUMP has no payload, STATUS has one entry for each event and CPU. */
 static void test_payload_of_another_length(void **state)
 {
 	struct op_status status = { .nr_cpus = 1 };
@@ -211,8 +211,8 @@ static void test_payload_of_another_length(void **state)
 }
 
 /*
- * Older or younger, with an error as opd gives one or with something that this version does not
- * know: its number is told.
+ * An older or newer daemon, with an error of opd's own or with an unknown code: the message has its
+ * version.
  */
 static void test_other_version(void **state)
 {
@@ -248,7 +248,7 @@ static void test_no_answer(void **state)
 	forget(&result);
 }
 
-/* Others wait at a daemon that was stopped: there is no place left in its queue. */
+/* Other clients wait at a stopped daemon: its queue is full. */
 static void test_full_queue(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The dcookie table on the disk: nothing that was appended is lost, whatever fails and whoever else
- * writes; numbers and names go on.
+ * The dcookie table on the disk: no appended row is lost, whatever fails and whoever else writes;
+ * numbers and names stay the same.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -27,8 +27,8 @@ static uint64_t now_ns;
 /* ---- faults ---- */
 
 static struct {
-	int write, fsync, rename, ftruncate; /* what the call fails with; 0: it does not */
-	size_t write_bytes;                  /* that go through before */
+	int write, fsync, rename, ftruncate; /* errno of the call; 0: it succeeds */
+	size_t write_bytes;                  /* calls that succeed first */
 } fault;
 
 ssize_t __real_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
@@ -117,7 +117,7 @@ static uint64_t sample(const char *path, uint64_t inode)
 	return cookie;
 }
 
-/* The cookie that a reader of the file finds under a name; 0: none. Every line must be right. */
+/* The cookie of a name as a reader of the file finds it; 0: none. Every line must be valid. */
 static uint64_t found(const char *string)
 {
 	const struct op_image_name name = { .name = string };
@@ -203,12 +203,12 @@ static void a_full_disk_is_counted_and_tried_again(void **state OP_UNUSED)
 	third = sample("/bin/c", 3);
 	assert_int_equal(nr_errors(), 1); /* not at once */
 	now_ns += 2 * (uint64_t)SECOND_NS;
-	fault.write_bytes = 10; /* what is left of the disk */
+	fault.write_bytes = 10; /* the free space of the disk */
 	opd_cookie_file_flush(&file, now_ns);
 	assert_int_equal(nr_errors(), 2);
 	assert_int_equal(found("/bin/a"), first);
 	now_ns += 2 * (uint64_t)SECOND_NS;
-	fault.ftruncate = -EIO; /* the rest cannot even be cut off */
+	fault.ftruncate = -EIO; /* not even the incomplete row can be cut off */
 	opd_cookie_file_flush(&file, now_ns);
 	memset(&fault, 0, sizeof(fault));
 	now_ns += 2 * (uint64_t)SECOND_NS;

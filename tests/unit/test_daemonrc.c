@@ -112,7 +112,7 @@ static void test_foreign_keys_pass(void **state)
 	op_setup_free(&setup);
 }
 
-/* The line is named, and the setup stays what it was. */
+/* The error names the line, and the setup stays as it was. */
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -240,8 +240,8 @@ static void test_byte_order_mark(void **state)
 }
 
 /*
- * Whoever may write into the directory would have root read what only root may, and write its words
- * again.
+ * An attacker who may write to the directory could make root read a secret file and copy its words
+ * to another file.
  */
 static void test_link(void **state)
 {
@@ -262,7 +262,7 @@ static void test_link(void **state)
 #define STRANGER 54320
 #define OTHER	 54321
 
-/* A directory below the box, of that user; the box is removed with what is in it. */
+/* A directory below the box with this owner; the box is removed with its contents. */
 static void make_dir_of(const struct box *box, const char *name, uid_t owner)
 {
 	assert_int_equal(mkdirat(box->fd, name, 0755), 0);
@@ -287,8 +287,8 @@ static int check_of(const struct box *box, const char *below)
 }
 
 /*
- * Of a setup that names `below` the box, with the file and the directory around it of these users.
- * *ret_owner: who must be the owner of what it names.
+ * Reads a setup that names `below` the box, with these owners of the file and of its directory.
+ * *ret_owner: the required owner of the named directory.
  */
 static int read_of(const struct box *box, uid_t file, uid_t dir, const char *below, uid_t *ret_owner)
 {
@@ -308,15 +308,15 @@ static int read_of(const struct box *box, uid_t file, uid_t dir, const char *bel
 		assert_non_null(strstr(why, "daemonrc: SESSION_DIR: /tmp/"));
 	free(why);
 	op_setup_free(&setup);
-	/* What root would write there is refused before it is written. */
+	/* A file that root would write there is refused before it is written. */
 	if (!file || file == dir)
 		assert_int_equal(check_of(box, below), err);
 	return err;
 }
 
 /*
- * It names directories of its own user only, existing ones and such as would be made; where it is
- * root's, any.
+ * The setup of a user may name existing or future directories of that user only. The setup of root
+ * may name any.
  */
 static void test_whose_directory(void **state)
 {

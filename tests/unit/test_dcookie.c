@@ -185,7 +185,7 @@ static void long_names_leave_room_for_paths(void **state OP_UNUSED)
 	component[255] = '\0';
 	memcpy(path + 1, component, 256);
 	assert_name(table, counted(table, &id), path);
-	/* With its identity behind it the last component would be longer than the kernel takes. */
+	/* With its identity appended, the last component is longer than the kernel allows. */
 	assert_int_equal(strlen(op_dcookie_row(table, counted(table, &other))->name), 30 + 128 + strlen(" (inode 2)"));
 	memset(path + 1, 'x', 2000);
 	memcpy(path + 2000, "/end", 5);
@@ -228,11 +228,11 @@ static void names_have_so_much_room(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_alias(table, &other, cookie), 0);
 	assert_int_equal(op_dcookie_find(table, &other), OP_DCOOKIE_NONE);
 	assert_int_equal(op_dcookie_nr_refused(table), 3);
-	/* What is forgotten makes room, to the last byte. */
+	/* A forgotten image makes room, to the last byte. */
 	op_dcookie_mark_begin(table);
 	op_dcookie_sweep(table);
 	assert_int_equal(table->nr_bytes, nr_bytes);
-	/* What has samples stays, and leaves half of it to what comes. */
+	/* Images with samples stay, and new images have half of the memory. */
 	assert_in_range(fill_with_long_names(table, overflow, true), 10, 13);
 	cookie = op_dcookie_get(table, &other);
 	assert_int_not_equal(cookie, overflow);

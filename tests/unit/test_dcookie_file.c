@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The dcookie table as a file: what is written is read again, whatever the names; what is damaged
- * is passed over and named by its line.
+ * The dcookie table as a file: every row that is written is read again, whatever its names are; a
+ * damaged row is skipped and reported by its line.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -126,10 +126,7 @@ static void names_may_hold_anything(void **state OP_UNUSED)
 #define COMPONENT_MAX  255
 #define SAMPLE_PATH    4096
 
-/*
- * Kinds of names as nobody gives them but who wants to do harm: components that are special, empty
- * or long, and many of them.
- */
+/* Names that only an attacker chooses: special, empty and long components, and many of them. */
 static void make_hostile(unsigned int *seed, char name[HOSTILE_BYTES])
 {
 	static const char *const parts[] = { "",  ".",  "..", "{dep}", "{cg}", "{root}",    "{..}", "a",
@@ -170,8 +167,7 @@ static struct op_image_id hostile_id(unsigned int *seed, char name[HOSTILE_BYTES
 }
 
 /*
- * The kernel takes the path of the sample file, and what it is read back as leads to the row that
- * it was made for.
+ * The kernel accepts the path of the sample file, and the name in the path leads back to its row.
  */
 static void assert_path_leads_back(const struct op_dcookie_table *table, const struct op_dcookie_table *again, uint64_t cookie)
 {
@@ -284,8 +280,8 @@ static void the_last_line_of_a_cookie_holds(void **state OP_UNUSED)
 }
 
 /*
- * Two files of one path and build-id, of a container and of the host: the second was gone before it
- * could be looked at.
+ * Two files with one path and build-id, one in a container and one on the host: the second file was
+ * gone before opd looked at it.
  */
 static void an_image_is_more_than_another_one_s_alias(void **state OP_UNUSED)
 {
@@ -412,7 +408,9 @@ static void what_is_no_table_is_refused(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Nor is there more of a line in memory than one may have, wherever the file ends. */
+/*
+ * No more of a line is in memory than a row may have, also when the file ends in the middle of it.
+ */
 static void long_lines_are_passed_over(void **state OP_UNUSED)
 {
 	static const char row[] = ROW("7", "/bin/a", "1");
@@ -446,7 +444,7 @@ static void long_lines_are_passed_over(void **state OP_UNUSED)
 #define TAIL_BYTES (128ll << 20)
 #define ROOM_BYTES (32ull << 20)
 
-/* There is room for a quarter of it beside what is in use. */
+/* A quarter of the used room is free beside it. */
 static void a_tail_is_not_read_into_memory(void **state OP_UNUSED)
 {
 	struct rlimit before, small = { 0 };

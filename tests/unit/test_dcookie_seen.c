@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * A file that had gone when somebody wanted to look at it, and is seen later or was seen before, is
- * one image.
- */
+/* A file that is gone when opd looks, and that is seen earlier or later, is one image. */
 #include "tests/unit/test_box.h"
 
 #include <string.h>
@@ -46,7 +43,7 @@ static void a_file_is_seen_later(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Who was not seen is the file that was seen last with its inode. */
+/* A file that opd could not look at is taken for the last file with its inode. */
 static void a_file_was_seen_before(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -61,10 +58,7 @@ static void a_file_was_seen_before(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/*
- * Another inode, another generation, another device, another name, and a generation that nobody
- * knows.
- */
+/* Another inode, generation, device or name, and an unknown generation. */
 static void what_may_be_another_file_is_one(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -86,7 +80,8 @@ static void what_may_be_another_file_is_one(void **state OP_UNUSED)
 }
 
 /*
- * The headers of its sample files say that there is no time: it has one from the next session on.
+ * The headers of its sample files say that there is no time. It has a time from the next session
+ * on.
  */
 static void a_counted_row_keeps_its_time(void **state OP_UNUSED)
 {
@@ -109,8 +104,8 @@ static void a_counted_row_keeps_its_time(void **state OP_UNUSED)
 }
 
 /*
- * Two files at one path of two containers, say: the second leads to the image of the first, looked
- * at or not.
+ * Two files at one path, of two containers for example: the second leads to the image of the first,
+ * whether opd looked at it or not.
  */
 static void a_copy_leads_to_a_row(void **state OP_UNUSED)
 {
@@ -125,12 +120,12 @@ static void a_copy_leads_to_a_row(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_get_seen(table, &copy), cookie);
 	assert_int_equal(op_dcookie_get(table, &unseen), cookie);
 	assert_int_equal(op_dcookie_count(table), 1);
-	/* What has a row of its own keeps it. */
+	/* An image with a row of its own keeps that row. */
 	copy.inode = 11;
 	other = op_dcookie_get_seen(table, &copy);
 	assert_int_equal(op_dcookie_alias_seen(table, &copy, cookie), 0);
 	assert_int_equal(op_dcookie_find_seen(table, &copy), other);
-	/* One that was not seen yet is found as the row that it will be. */
+	/* An image that was not seen yet is found as its later row. */
 	unseen.inode = copy.inode = 12;
 	cookie = op_dcookie_get(table, &unseen);
 	assert_int_equal(op_dcookie_find_seen(table, &copy), cookie);
@@ -138,7 +133,7 @@ static void a_copy_leads_to_a_row(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* Where there is no room for what leads to it, the row is it all the same. */
+/* Without room for the link the row itself is the image. */
 static void there_is_no_room(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -154,7 +149,7 @@ static void there_is_no_room(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* What another daemon reads of a session: rows that were seen before, in between and never. */
+/* Another daemon reads the rows of a session: rows that were seen before, in between and never. */
 static struct op_dcookie_table *read_again(const struct box *box, const struct op_dcookie_table *table)
 {
 	struct op_dcookie_table *again = op_dcookie_table_new();

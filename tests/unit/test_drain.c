@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The pipeline from a ring in memory to sample files: side band first, then samples; every sample
- * is stored or lost by name, and lies in the file where it belongs.
+ * The pipeline from a ring in memory to sample files: each sample is stored or lost under a name.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -20,7 +19,7 @@
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
-#define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
+#define PID 4000000u /* above any pid_max, so /proc does not have it */
 #define EVENT_ID 17
 #define ONE_SECOND_NS 1000000000u
 
@@ -121,10 +120,7 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	assert_int_equal(cpu.pair.counts.bytes, 3 * 40);
 }
 
-/*
- * What is compared with /proc is what is sampled most: the loop whose samples are all of one
- * address.
- */
+/* The check against /proc takes the most frequent answers: here a loop at one address. */
 static void what_repeats_is_given(void **state OP_UNUSED)
 {
 	uint64_t nr_uses = 0;
@@ -155,7 +151,7 @@ static void samples_go_by_their_own_time(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
 }
 
-/* All processes of other pid namespaces have the number 0, and are none. */
+/* All processes of other pid namespaces have the number 0 and are not known. */
 static void who_has_no_number_here_is_not_followed(void **state OP_UNUSED)
 {
 	exec_record(0, 10);
@@ -177,10 +173,7 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
 	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
 	drain();
-	/*
-	 * Its writer had picked the ring before a swap at 30: it is seen when the ring is read
-	 * again, which is written since 45.
-	 */
+	/* Its writer chose the ring before the swap at 30: late when it is read again. */
 	cpu.pair.since_ns[0] = 45;
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
@@ -233,12 +226,10 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
 }
 
-/*
- * What was found for one sample is used for the next ones, but for none that it does not hold for.
- */
+/* The answer for one sample is used for the next samples as long as it is valid, and no longer. */
 static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 {
-	pipeline.resolver.kernel.text_start = 0x500000; /* so that an address can be both */
+	pipeline.resolver.kernel.text_start = 0x500000; /* so that one address can be both */
 	pipeline.resolver.kernel.text_end = 0x600000;
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x200000, 0, "/no/first", 11);
@@ -251,7 +242,6 @@ static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x100010), 3);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/proc/kallsyms", 0x10), 3);
 	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x500010), 3);
-	/* A part is mapped over, and the old one is asked for once more. */
 	mmap_record(PID, 0x500000, 0x1000, 0x7000, "/no/lib", 30);
 	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 40);
 	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 25);
@@ -263,7 +253,6 @@ static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x100010), 4);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0xffff0), 1);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x101000), 1);
-	/* Another program at the same addresses, which the kernel's time goes to as well. */
 	exec_record(PID, 50);
 	mmap_record(PID, 0x400000, 0x200000, 0x2000, "/no/second", 51);
 	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 60);
@@ -285,10 +274,7 @@ static void event_sample(uint64_t id, uint64_t ip, uint32_t pid, uint32_t tid, u
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
 }
 
-/*
- * Samples that differ in their time alone are not looked at twice; what differs in one thing more
- * is.
- */
+/* Samples that differ only in time are resolved once. One more difference resolves them again. */
 static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
 {
 	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
@@ -313,7 +299,7 @@ static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
 	assert_int_equal(events[0].received, 15);
 	assert_int_equal(events[0].stored, 15);
 	assert_int_equal(events[1].stored, 2);
-	/* Over the ends of what waits, which is given to the files together, and of the ring. */
+	/* Across the ends of the batches of waiting samples, and across the end of the ring. */
 	for (uint64_t i = 0; i < 3 * OPD_WAITING_MAX; i++) {
 		event_sample(EVENT_ID, 0x400100 + i, PID, PID, 60);
 		event_sample(EVENT_ID, 0x400100 + i, PID, PID, 61);
@@ -330,7 +316,7 @@ static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
 	assert_int_equal(events[0].stored, 16 + 6 * OPD_WAITING_MAX);
 }
 
-/* Among so many there are some that are looked up in the place of the first. */
+/* Among so many, some share the slot of the first. */
 static void what_was_found_is_one_process_only(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -350,9 +336,7 @@ static uint64_t nobody_is_gone(uint32_t pid OP_UNUSED)
 	return 0;
 }
 
-/*
- * The pid of a process that ended comes back: what was found for the one is nothing for the other.
- */
+/* The pid of an ended process is used again: old answers do not hold for the new process. */
 static void what_was_found_ends_with_the_process(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -373,7 +357,6 @@ static void what_was_found_ends_with_the_process(void **state OP_UNUSED)
 	assert_int_equal(event->unattributed, 1);
 }
 
-/* More files than may be open, in the samples that are added at once. */
 static void few_open_files_serve_many_at_once(void **state OP_UNUSED)
 {
 	char name[64];
@@ -464,7 +447,7 @@ static void losses_have_names(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, short_body, 1);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_LOST, 0, lost, 2);
-	memory_ring_record(&cpu.pair.rings[0], 200, 0, lost, 2); /* of a kernel to come */
+	memory_ring_record(&cpu.pair.rings[0], 200, 0, lost, 2); /* a record of a later kernel */
 	disk_full = true;
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
@@ -488,13 +471,13 @@ static void samples_with_anothers_identifier(void **state OP_UNUSED)
 
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
-	/* Beside a clock, only the page faults can be meant. */
+	/* Next to a clock, only the page faults are possible. */
 	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
 	drain();
 	assert_int_equal(events[1].stored, 1);
 	assert_int_equal(events[0].received, 0);
-	/* Of two that can be meant it is neither. */
+	/* With two possible events, neither is chosen. */
 	pipeline.capture.nr_events = pipeline.capture.nr_opened = 3;
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
 	drain();
@@ -653,7 +636,6 @@ static int setup_for_few_images(void **state)
 	return result;
 }
 
-/* Each process has an executable of its own. */
 static void run_app(uint32_t number)
 {
 	char name[32];
@@ -680,7 +662,6 @@ static void images_beyond_the_limit_are_seen(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.nr_too_many, 14);
 	assert_int_equal(event->stored, 20);
 	assert_int_equal(event->unattributed, 7);
-	/* The kernel has no limit. */
 	pipeline.resolver.kernel.text_start = 0xffffffff81000000;
 	pipeline.resolver.kernel.text_end = 0xffffffff82000000;
 	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000040, PID + 9, 200);
@@ -693,7 +674,7 @@ static uint64_t everybody_is_gone(uint32_t pid OP_UNUSED)
 	return 1;
 }
 
-/* Maps ever new files, until some were forgotten. */
+/* Maps new files until some are forgotten. */
 static void map_many(void)
 {
 	struct opd_forgetting *forgetting = &pipeline.resolver.forgetting;
@@ -708,7 +689,7 @@ static void map_many(void)
 		if (i % 16 != 15)
 			continue;
 		drain();
-		/* as if it took its time */
+		/* as if the scan took time */
 		opd_process_find(&pipeline.resolver.processes, PID + 500)->nr_mapped = 0;
 	}
 }
@@ -718,7 +699,7 @@ static void forgotten_images_do_not_change_names(void **state OP_UNUSED)
 	static const char hot[] = "{root}/no/hot/{dep}/{root}/no/hot";
 	size_t nr_rows;
 
-	/* Another image at the same path, without samples, comes first and goes. */
+	/* Another image at the same path, without samples, comes first and goes away. */
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/hot", 11);
 	drain();

@@ -9,7 +9,7 @@
 #include "libop/events/event.h"
 #include "libop/base/sys.h"
 
-/* What the next perf_event_open does: an errno, or 0 and a descriptor to read from. */
+/* The result of the next perf_event_open: an errno, or 0 and a descriptor that can be read. */
 static int next_err;
 static int next_fd = -1;
 static struct perf_event_attr last_attr;
@@ -154,7 +154,7 @@ static struct op_event parse_named(const char *name)
 	return event;
 }
 
-/* Numbers and names are in sample files: none twice, and those that were given stay. */
+/* Numbers and names are in sample files: each is used once, and old ones stay. */
 static void test_table(void **state)
 {
 	const struct op_event_info *info;
@@ -180,7 +180,7 @@ static void test_table(void **state)
 	assert_string_equal(op_event_kind(0x800000c0), "Raw event of the CPU");
 }
 
-/* What opcontrol makes of a name of libpfm4's, and what daemonrc keeps of it. */
+/* What opcontrol makes of a name of libpfm4, and what daemonrc keeps. */
 static void test_raw_with_a_name(void **state)
 {
 	struct op_event event = parse("r00C0=INST_RETIRED_ANY-P:100000:0:1:0");
@@ -207,7 +207,7 @@ static void test_raw_with_a_name(void **state)
 	assert_refused("r=a:1000", "no such event");
 }
 
-/* The colon in its name is none between fields. Those that are there have a system test. */
+/* The colon in its name does not separate fields. A system test covers names that exist. */
 static void test_tracepoint(void **state)
 {
 	(void)state;

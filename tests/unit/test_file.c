@@ -71,7 +71,7 @@ static void test_publish_and_read(void **state)
 	assert_null(text);
 }
 
-/* Nobody ever writes to it: who waited would wait for ever. */
+/* Nobody ever writes to it, so a reader that waits would wait for ever. */
 static void test_fifo_is_refused(void **state)
 {
 	struct box *box = *state;
@@ -150,7 +150,7 @@ static int open_parent(const struct box *box, const char *path, bool make, const
 	return 0;
 }
 
-/* What a path without links, below a directory, is. */
+/* Which paths are paths without links below a directory. */
 static void check_parents(const struct box *box)
 {
 	char long_name[300];
@@ -184,7 +184,7 @@ static void test_open_parent(void **state)
 	old_kernel = false;
 }
 
-/* A sample file lies ten directories deep, and its way is gone often. */
+/* A sample file lies ten directories deep, and its directories are often missing. */
 static void test_open_parent_in_one_step(void **state)
 {
 	const struct box *box = *state;
@@ -194,7 +194,7 @@ static void test_open_parent_in_one_step(void **state)
 	assert_int_equal(open_parent(box, "top/a/b/c/d/e/f/name", true, "name"), 0);
 	assert_int_equal(nr_steps, 0);
 	assert_int_equal(open_parent(box, "top/a/b/c/d/e/g/h/name", true, "name"), 0);
-	assert_int_equal(nr_steps, 2); /* the two that are new, each opened once it is made */
+	assert_int_equal(nr_steps, 2); /* the two new ones: each is opened after it is made */
 	assert_int_equal(op_session_remove(box->fd, "top"), 0);
 }
 
@@ -214,7 +214,7 @@ static uint64_t disk_bytes_of(const struct box *box, const char *path)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* Where a file is to be is found, then somebody does this, then the file is put there. */
+/* The place for a file is found, then somebody changes the tree, then the file is put there. */
 static int publish_after(const struct box *box, void (*meddle)(const struct box *box), uint64_t *ret_dir_bytes)
 {
 	struct op_file_path place;
@@ -361,7 +361,10 @@ static void test_copied_file_is_another_with_the_same_bytes(void **state)
 	free(bytes);
 }
 
-/* Root makes them for whose directory they are in; who owns the one above owns all of them. */
+/*
+ * Files that root makes get the owner of their directory. The owner of the top directory owns all
+ * of them.
+ */
 static void test_make_dirs_alike(void **state)
 {
 	struct box *box = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Too many sample files, and more cgroups than slots: every sample is in a file, and what is kept
- * less apart is counted.
+ * Too many sample files, and more cgroups than slots: every sample is in a file, and samples that
+ * are kept less apart are counted.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -16,7 +16,7 @@
 #define MAX        80u
 #define MAX_CLASS  60u
 #define MAX_CGROUP 70u
-#define NR_DIRS    9u /* samples/current and seven below it, and what those of too-many-images have */
+#define NR_DIRS    9u /* samples/current, seven below it, and those of too-many-images */
 #define NR_SLOTS   64u
 #define NR_CGROUPS (3 * NR_SLOTS)
 
@@ -73,7 +73,9 @@ static void take(uint32_t image, uint32_t tid, uint64_t cgroup_id)
 	take_at(image, tid, cgroup_id, 0x10);
 }
 
-/* Counts of the ordinary files, and of those without a thread and of too-many-images among them. */
+/*
+ * Samples of the ordinary files, and of these the samples without a thread and in too-many-images.
+ */
 struct sums {
 	uint64_t all, merged, last, nr_files;
 };
@@ -147,7 +149,7 @@ static void images_share_the_last_file(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.limit.nr, MAX + 1);
 }
 
-/* What is forgotten, or of an earlier daemon, has its file still. */
+/* Forgotten files and files of an earlier daemon still exist and count. */
 static void files_that_are_there_are_found(void **state OP_UNUSED)
 {
 	for (uint32_t tid = 1; tid <= MAX_CLASS; tid++)
@@ -196,7 +198,7 @@ static void a_larger_limit_is_used(void **state OP_UNUSED)
 	check(100 - MAX_CLASS, 0, 100 + 1);
 }
 
-/* By what the session weighs: the same steps. */
+/* The limit on bytes: the same steps. */
 static void bytes_have_the_same_steps(void **state OP_UNUSED)
 {
 	struct opd_file_limit *limit = &pipeline.count.limit;
@@ -222,8 +224,8 @@ static uint64_t weigh(void)
 }
 
 /*
- * What a file has no room for goes where the samples of a new one would; what it has is counted
- * there. The account is what the disk says.
+ * A full file keeps counting its known addresses. Samples at new addresses go where the samples of
+ * a new file would go. The count of bytes agrees with the disk.
  */
 static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
 {
@@ -238,7 +240,7 @@ static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
 		take_at(0, 1, 0, 16 * address);
 	opd_count_flush(&pipeline.count);
 	nr_moved = limit->nr_samples[OPD_FILE_OF_IMAGE];
-	/* larger than a file of 8,192 nodes, and not all of the next */
+	/* larger than a file of 8,192 nodes, but not by one more step */
 	assert_in_range(nr_moved, 40000 - 16384, 40000 - 8192);
 	assert_int_equal(account.stored, nr_taken);
 	assert_int_equal(sum_files(OP_SESSION_CURRENT).all, nr_taken);
@@ -254,7 +256,9 @@ static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
 	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, nr_moved);
 }
 
-/* A thread's goes to the file of all of them, and from there, too, when that is full. */
+/*
+ * The samples of a thread go to the file of all threads, and on from there when that file is full.
+ */
 static void threads_that_may_not_grow_share(void **state OP_UNUSED)
 {
 	struct opd_file_limit *limit = &pipeline.count.limit;
@@ -275,7 +279,7 @@ static void threads_that_may_not_grow_share(void **state OP_UNUSED)
 	assert_true(weigh() <= limit->space.max_bytes);
 }
 
-/* The file of last resort is made within the limit. */
+/* The last file for such samples fits in the limit. */
 static void the_last_file_has_its_place(void **state OP_UNUSED)
 {
 	pipeline.count.separate_thread = false;
@@ -322,7 +326,10 @@ static void samples_of_unknown_cgroups_are_counted(void **state OP_UNUSED)
 	assert_int_equal(sum_files(OP_SESSION_CURRENT "/cgroup/(unknown cgroup)").all, 2);
 }
 
-/* More cgroups than slots, in a storm and again: each has its own samples in its own file. */
+/*
+ * More cgroups than slots, in a storm and once more: the samples of each cgroup are in its own
+ * file.
+ */
 static void slots_come_round(void **state OP_UNUSED)
 {
 	char path[64];
@@ -351,7 +358,7 @@ static void slots_come_round(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.limit.nr, NR_CGROUPS + 1);
 }
 
-/* The slot of the last sample's cgroup goes to the next one's: the two are not the same. */
+/* The slot of the last sample's cgroup goes to the next cgroup: the two are not mixed. */
 static void a_slot_is_given_again_at_once(void **state OP_UNUSED)
 {
 	char path[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The hash table: what is in it is found, whatever came and went, and it takes the room of what is
- * in it.
+ * The hash table: entries are found after any additions and removals, and the table takes room for
+ * its entries only.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -89,8 +89,8 @@ static void it_shrinks_when_a_visit_is_over(void **state OP_UNUSED)
 }
 
 /*
- * Between the sizes where it grows and shrinks it does neither: one entry more or less does not
- * move all of them.
+ * Between its sizes for growing and shrinking the table does neither, so one entry more or less
+ * does not move all entries.
  */
 static void it_does_not_go_to_and_fro(void **state OP_UNUSED)
 {

@@ -185,7 +185,7 @@ static void unknown_capabilities(void **state OP_UNUSED)
 
 /* ---- gates ---- */
 
-/* Addresses and targets of another op lie in registers whose gate is closed. */
+/* Addresses and targets in registers whose valid bit is 0 belong to another op. */
 static void stale_words(void **state OP_UNUSED)
 {
 	uint64_t words[8] = { OP_SAMPLE, 0xdeadbeef, UINT64_C(1) << 38, 0x33, 0x90, 0x7f0000400000, 0x123456000, 0x401020 };
@@ -198,7 +198,7 @@ static void stale_words(void **state OP_UNUSED)
 	assert_int_equal(ibs.source, OP_IBS_SOURCE_NONE);
 	assert_int_equal(ibs.facts, OP_IBS_FACT(OP_IBS_O_ALL));
 	assert_int_equal(ibs.op.dc_lin_ad, 0x7f0000400000);
-	stale = payload(CAPS_FAM10, words, 7); /* no check of the RIP on this one */
+	stale = payload(CAPS_FAM10, words, 7); /* this event does not check the RIP */
 	assert_int_equal(decode(0x10, 0x02, OP_IBS_OP, &stale, &ibs), OP_IBS_OK);
 	assert_int_equal(ibs.ip, 0xdeadbeef);
 }
@@ -243,7 +243,7 @@ static void gated_fetch(void **state OP_UNUSED)
 	assert_true(is_fact(&ibs, OP_IBS_F_COMPLETED));
 }
 
-/* Killed ones are in no other event but ALL, and what was attempted completed or was aborted. */
+/* A killed op is in no event but ALL. An attempted fetch was completed or aborted. */
 static void killed_fetches(void **state OP_UNUSED)
 {
 	static const struct {
@@ -271,7 +271,7 @@ static void killed_fetches(void **state OP_UNUSED)
 }
 
 /*
- * What OP_DATA2 says beside a store, or a load that did not miss, is of another op: nothing tells
+ * Next to a store, or to a load that did not miss, OP_DATA2 belongs to another op: nothing says
  * that the memory is a device's.
  */
 static void stale_devices(void **state OP_UNUSED)
@@ -325,8 +325,8 @@ static uint64_t data_src_of(uint32_t family, uint32_t model, uint32_t caps, uint
 }
 
 /*
- * What the bit of another node changes, in three bits and in five: memory of any kind, and neither
- * devices nor caches.
+ * What the bit of another node changes, with three bits and with five: memory of any kind, but
+ * neither devices nor caches.
  */
 static void other_nodes(void **state OP_UNUSED)
 {
@@ -399,7 +399,8 @@ static void raw_in_a_record(void **state OP_UNUSED)
 }
 
 /*
- * Decodes what is in the ring; how many were found, each with the RIP that follows the one before.
+ * Decodes the records in the ring. Returns how many there are; the RIP of each follows the one
+ * before.
  */
 static unsigned int drain(struct op_ring *ring, uint64_t *next_rip)
 {
@@ -424,8 +425,8 @@ static unsigned int drain(struct op_ring *ring, uint64_t *next_rip)
 }
 
 /*
- * Records of 112 bytes in a ring of 4096: every 36th lies across the end, at another byte in each
- * round.
+ * Records of 112 bytes in a ring of 4096 bytes: every 36th record crosses the end, at another byte
+ * in each round.
  */
 static void cut_by_the_end_of_the_ring(void **state OP_UNUSED)
 {
@@ -447,10 +448,7 @@ static void cut_by_the_end_of_the_ring(void **state OP_UNUSED)
 	memory_ring_free(&ring);
 }
 
-/*
- * The writer stopped in the middle: what is there of the record is not taken for one, and the ring
- * counts it.
- */
+/* The writer stopped in the middle: the part of the record is not read, and the ring counts it. */
 static void cut_by_the_writer(void **state OP_UNUSED)
 {
 	_Alignas(8) uint8_t record[128];
@@ -485,7 +483,10 @@ static void cpu_from_text(void **state OP_UNUSED)
 	assert_int_equal(cpu.traits & OP_IBS_FETCH_GATED, OP_IBS_FETCH_GATED);
 }
 
-/* A load that missed L1, with a source that may be stale: of a CPU that the file does not tell. */
+/*
+ * A load that missed L1 with a data source that may be stale: the file does not say which CPU it is
+ * from.
+ */
 static void decode_unknown(uint32_t caps, uint64_t data3, struct op_ibs *ret_ibs)
 {
 	const uint64_t words[] = { 3u << 17, 0x401000, 0, 3, data3, 0, 0, 0, 0 };

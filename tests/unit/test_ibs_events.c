@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The table of derived events, and what samples add to its rows. tests/system/test_ibs.py has the
- * predicates one by one.
+ * The table of derived events, and what samples add to its rows. tests/system/test_ibs.py tests
+ * each predicate.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -65,7 +65,7 @@ static void amounts(void **state OP_UNUSED)
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_MLP_DEPTH")), "misses");
 }
 
-/* What a session calls its second, third and further events of a name. */
+/* The names of the second, third and further events of one name in a session. */
 static void names_in_sessions(void **state OP_UNUSED)
 {
 	static const char *const others[] = { "IBS_OP_LOAD_",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * IBS from a request to the sample files: what a host has, the list of events, a sampler's records
- * in a ring, each counted at its own address or lost by its reason, and what the memory view keeps.
+ * IBS from a request to the sample files: which IBS a host has, the list of events, records of a
+ * sampler in a ring, each counted at its own address or lost under a name, and the memory view.
  */
 #include "daemon/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
@@ -127,7 +127,7 @@ static void open_sampler(struct op_event_list *list, uint64_t count, uint32_t un
 	assert_int_equal(op_event_list_open(list, &sampler), 0);
 }
 
-/* Two that have the same files have one event: a file is open once. */
+/* Two requests with the same files are one event: a file is opened once. */
 static void samplers_share_a_memory_view(void **state OP_UNUSED)
 {
 	struct op_event_list list = { .events = NULL };
@@ -239,8 +239,8 @@ static int teardown(void **state OP_UNUSED)
 }
 
 /*
- * A record that says it has raw_bytes, with as many words behind the capability word as fit,
- * nr_words at most.
+ * A record that states raw_bytes, with as many words behind the capability word as fit, at most
+ * nr_words.
  */
 static void give(uint64_t control, uint64_t data, uint64_t data3, uint32_t caps, uint32_t raw_bytes, size_t nr_words)
 {
@@ -281,8 +281,8 @@ static void samples_are_derived(void **state OP_UNUSED)
 }
 
 /*
- * IBS is filtered as all else is, and so are the facts beside it; the sampler's samples were
- * decoded all the same.
+ * The image filter drops samples of IBS and their facts like all others. The samples of the sampler
+ * are decoded all the same.
  */
 static void samples_of_unwanted_images_are_filtered(void **state OP_UNUSED)
 {
@@ -337,8 +337,8 @@ static void useless_records_are_counted(void **state OP_UNUSED)
 		assert_int_equal(account("ibs_op")->lost[OP_LOSS_undecodable], ++nr);
 	}
 	/*
-	 * With 60 bytes a word is missing, with 76 and one capability more nothing is wrong, and a
-	 * bit that nobody knows harms nobody.
+	 * With 60 bytes a word is missing. With 76 bytes and one more capability nothing is wrong.
+	 * An unknown bit does no harm.
 	 */
 	give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS, 60, OP_WORDS - 1);
 	give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS | OP_IBS_CAP_OP_DATA4, 76, OP_WORDS + 1);
@@ -396,7 +396,7 @@ static void remove_current(void)
 	assert_int_equal(system(command), 0);
 }
 
-/* Where an event adds up cycles, its calls are as many as they are. */
+/* The calls of an event that adds up cycles are counted one by one, not in cycles. */
 static void calls_are_no_cycles(void **state OP_UNUSED)
 {
 	const uint64_t *arcs = pipeline.count.arcs;

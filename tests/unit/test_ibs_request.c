@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What may be asked of IBS, in words, and what it is for perf_event_open. */
+/* Requests for IBS in words, and their perf_event_attr. */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opcontrol --image: which samples are kept, of which images, and that the others are filtered by
- * name and leave nothing behind.
+ * opcontrol --image: samples of which images are kept, and that all others are counted as filtered
+ * and leave nothing behind.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -12,7 +12,7 @@
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
-#define PID      4000000u /* above any pid_max, so that /proc has nothing of it */
+#define PID      4000000u /* above any pid_max, so /proc does not have it */
 #define OTHER    (PID + 1)
 #define EVENT_ID 17
 #define EXE      0x400000u
@@ -77,7 +77,7 @@ static void drain(void)
 	opd_drain_ring(&pipeline, &cpu, &cpu.pair.rings[0]);
 }
 
-/* What the files have, all of it, is what is booked as stored. */
+/* The sum of all files is the number of stored samples. */
 static void expect(uint64_t nr_stored, uint64_t nr_filtered)
 {
 	struct op_session_ledger sums = { 0 };
@@ -98,7 +98,10 @@ static void expect(uint64_t nr_stored, uint64_t nr_filtered)
 	assert_int_equal(event.received, nr_stored + nr_filtered);
 }
 
-/* One for each of the four places of both programs; those of the one follow those of the other. */
+/*
+ * One sample in each of the four places of both programs, first of one program and then of the
+ * other.
+ */
 static void sample_all(void)
 {
 	static const struct {
@@ -134,7 +137,7 @@ static void separate(bool lib, bool kernel)
 	pipeline.count.separate_kernel = kernel;
 }
 
-/* A region has no application but its own. */
+/* A region has only its own application. */
 static void an_application_has_its_regions_alone(void **state OP_UNUSED)
 {
 	separate(false, false);
@@ -193,7 +196,7 @@ static void without_a_filter_nothing_is(void **state OP_UNUSED)
 	expect(8, 0);
 }
 
-/* What repeats waits as one, and more than what waits at a time is handed over at its own time. */
+/* Equal samples wait as one entry. More samples than fit are flushed early. */
 static void repeated_samples_are_all_counted(void **state OP_UNUSED)
 {
 	keep_only("/no/app");
@@ -206,15 +209,12 @@ static void repeated_samples_are_all_counted(void **state OP_UNUSED)
 		}
 	drain();
 	expect(3 * OPD_WAITING_MAX, 3 * OPD_WAITING_MAX * 5);
-	/* A filtered key has no file that something is known of. */
+	/* A filtered key has no file that is known. */
 	assert_int_equal(pipeline.count.files.nr_entries, 1);
 	assert_int_equal(op_dcookie_nr_counted(pipeline.resolver.table), 1);
 }
 
-/*
- * Beyond MaxImages= nobody knows what is wanted of what has no name; what is filtered takes no
- * room.
- */
+/* Beyond MaxImages= the filter cannot judge images without a name. Filtered images take no room. */
 static void wanted_images_beyond_the_limit_are_kept(void **state OP_UNUSED)
 {
 	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 1, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);

@@ -104,7 +104,7 @@ static void test_finding(void **state OP_UNUSED)
 	free(root);
 }
 
-/* What a session's table says of its files, of names that say nothing. */
+/* What the table of a session says of files whose names say nothing. */
 static void test_finding_by_row(void **state OP_UNUSED)
 {
 	static const struct {
@@ -211,8 +211,8 @@ static void write_notes(uint8_t first)
 }
 
 /*
- * Names of the kernel and of modules are the same after an upgrade: only the build-id says what is
- * there.
+ * Names of the kernel and of modules are the same after an upgrade, so only the build-id tells them
+ * apart.
  */
 static void test_kernel_is_known_by_its_build_id(void **state OP_UNUSED)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The import of records that come one CPU after the other, however long a round is. */
+/* The import of records that come one CPU after the other, with rounds of any length. */
 #include "tests/unit/cmocka_all.h"
 
 #include <dirent.h>
@@ -17,10 +17,12 @@
 #include "libop/session/sum.h"
 #include "libop/session/ledger_file.h"
 
-#define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
+/* of the first CPU in a round, which has all its records before those of the other */
+#define SAMPLES      4000u
 #define TASKS        50u
 #define TASK_SAMPLES 3u
-#define STEP_NS      2000000u /* between samples of the first: the round is long enough that what has passed is forgotten */
+/* between samples of the first CPU: a round is so long that the oldest samples are forgotten */
+#define STEP_NS      2000000u
 #define LATE_ROUNDS  400u
 #define LATE_AT_NS   OP_NS_PER_S
 #define FEW_BYTES    1024u
@@ -160,8 +162,8 @@ static void end_round(struct imported *imported)
 }
 
 /*
- * All of the first CPU, in which a process of old runs; then the other's, where one process follows
- * another.
+ * All records of the first CPU, in which an old process runs; then those of the other CPU, where
+ * one process follows another.
  */
 static void take_round(struct imported *imported)
 {
@@ -193,7 +195,7 @@ static void assert_all_placed(struct imported *imported)
 	assert_int_equal(counts.nr_unordered, 0);
 }
 
-/* The ledger has what a daemon that goes on with the session looks for. */
+/* The ledger has everything that a daemon needs to continue the session. */
 static void assert_files_are_as_left(const struct imported *imported)
 {
 	int fd = op_session_open_current(imported->fd);
@@ -227,8 +229,8 @@ static void a_round_is_not_cut(void **state)
 }
 
 /*
- * A virtual CPU stood still between the time of a mapping and its place in the ring; in the
- * meantime rounds have ended.
+ * A virtual CPU stood still between the time stamp of a mapping and the write to the ring.
+ * Meanwhile rounds have ended.
  */
 static void late_by(struct imported *imported, uint64_t late_ns, uint64_t nr_wanted)
 {
@@ -270,7 +272,7 @@ static void without_rounds_it_is_one(void **state)
 	assert_all_placed(imported);
 }
 
-/* Where rounds are by number: what comes too late is told. */
+/* With rounds by number, records that come too late are reported. */
 static void too_late_is_told(void **state)
 {
 	struct imported *imported = *state;
@@ -316,7 +318,7 @@ static size_t nr_descriptors(void)
 	return nr;
 }
 
-/* Of one CPU after the other, so that each has as many as its number says, and as many more. */
+/* Of one CPU after the other: CPU n has n records, and then n more. */
 static void take_all_cpus(struct imported *imported, uint32_t nr_cpus)
 {
 	uint64_t time_ns = 1;
@@ -384,7 +386,7 @@ static void share(void **state, int err, bool separate_cpu)
 	no_ring.err = 0;
 }
 
-/* Those that there are no rings for share those of CPU 0, and are told apart all the same. */
+/* CPUs without rings share those of CPU 0 and still have their own numbers. */
 static void without_descriptors_cpus_share_rings(void **state)
 {
 	share(state, -EMFILE, false);
@@ -419,7 +421,7 @@ static size_t nr_of_role(const struct op_event_list *list, enum op_event_role ro
 	return nr;
 }
 
-/* So many events of one period; how many of them are samplers. */
+/* So many events with one period; some of them are samplers. */
 static size_t make_events(struct imported *imported, size_t nr_events)
 {
 	const struct perf_event_attr attr = { .type = IBS_TYPE,
@@ -446,8 +448,8 @@ static size_t make_events(struct imported *imported, size_t nr_events)
 }
 
 /*
- * The first samplers have derived events, as many as a session has room for; naming them is no work
- * that grows beyond measure.
+ * The first samplers get derived events until the session has no more room. The time to name them
+ * does not explode.
  */
 static void as_many_events_as_there_may_be(void **state)
 {
@@ -537,7 +539,7 @@ static void in_memory_and_in_a_file(void **state)
 	}
 }
 
-/* What waits in memory is still there. */
+/* The records that wait in memory are still there. */
 static void without_a_file(void **state OP_UNUSED)
 {
 	struct opi_backlog backlog;

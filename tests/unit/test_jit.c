@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * JIT code: functions at their times and places, what the files of a process say of them, whose
- * files are read, and the limits of all of it.
+ * JIT code: functions at their addresses and times, the files that a process writes, which files
+ * are read, and all limits.
  */
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
@@ -56,7 +56,7 @@ static void add(struct opd_jit_map *map, uint64_t start, uint64_t bytes, const c
 	assert_int_equal(opd_jit_map_add(map, &code, 0), 0);
 }
 
-/* The function at an address, by the place that its offset lies in. "" for none. */
+/* The function at an address, found by its offset. "" for none. */
 static const char *at(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, uint64_t *ret_in_function)
 {
 	uint64_t offset;
@@ -151,8 +151,8 @@ static void names_can_be_shown(void **state OP_UNUSED)
 }
 
 /*
- * A runtime that compiles anew and anew, at the same addresses: what is gone makes room, what had
- * samples keeps its place and its name.
+ * A runtime compiles again and again at the same addresses: functions without samples make room,
+ * functions with samples keep offset and name.
  */
 static void gone_code_makes_room(void **state OP_UNUSED)
 {
@@ -290,8 +290,8 @@ static void a_line_too_long_is_passed_over(void **state)
 }
 
 /*
- * The file is never written again: the reading that comes to the limit is the one that counts it,
- * and the one before it does not.
+ * The file is never written again: the read that reaches the limit is counted, the read before it
+ * is not.
  */
 static void what_is_beyond_the_limit_is_counted(void **state)
 {
@@ -460,7 +460,7 @@ static void files_are_read_without_openat2(void **state)
 	has_openat2 = true;
 }
 
-/* A zombie is in /proc still; what was waited for is taken to be its parent's. */
+/* A zombie is still in /proc. A file that was expected is taken for the parent's. */
 static void an_ended_process_is_its_parents(void **state)
 {
 	struct box *box = *state;
@@ -481,7 +481,7 @@ static void an_ended_process_is_its_parents(void **state)
 	opd_jit_owner_init_ended(&owner, (uint32_t)pid, 0, 0);
 	assert_false(owner.is_known);
 	opd_jit_owner_close(&owner);
-	/* The number of one that lives is another process's by now. */
+	/* By now another process has the number of a living one. */
 	opd_jit_owner_init_ended(&owner, (uint32_t)getpid(), (uint32_t)getppid(), op_now_ns());
 	assert_int_equal(owner.proc_fd, -1);
 	opd_jit_owner_close(&owner);
@@ -510,7 +510,9 @@ static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
 	assert_true(opd_jit_owner_is_older(&owner, &st));
 }
 
-/* The map of the program before exec has the number of the process, and is younger than it. */
+/*
+ * The map of the program before exec has the number of the process, but is newer than the process.
+ */
 static void a_file_from_before_the_exec_is_not_its(void **state OP_UNUSED)
 {
 	struct opd_jit_owner owner;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Many processes with memory that may hold JIT code, most of them without any: who costs a place or
- * a descriptor, and who has to give way.
+ * Many processes with memory for JIT code, most of them without any code: which of them costs a
+ * slot or a descriptor, and which one is dropped.
  */
 #include "daemon/capture/kernel_source.h"
 #include "tests/unit/still_clock.h"
@@ -76,7 +76,7 @@ static pid_t start_child(void)
 	return pid;
 }
 
-/* This very process and children of it, with real numbers. */
+/* This process and its children, with real numbers. */
 static void begin(struct crowd *crowd)
 {
 	struct opd_process *process;
@@ -159,8 +159,8 @@ static void children_have_their_parents_code(void **state OP_UNUSED)
 }
 
 /*
- * A child that was forked by one that had only its parent's code has what that one says later, and
- * what both have.
+ * A child of a process that had only its parent's code: it has the later code of that process, and
+ * the code that both have.
  */
 static void grandchildren_have_both(void **state OP_UNUSED)
 {
@@ -268,7 +268,7 @@ static uint64_t never_asked(uint32_t pid OP_UNUSED)
 	return 0;
 }
 
-/* A process that is gone is asked nothing more; what is known of it waits to be written. */
+/* A process that is gone is not read any more. Its functions wait to be written. */
 static void who_is_gone_needs_no_directory(void **state OP_UNUSED)
 {
 	struct crowd crowd;

@@ -24,8 +24,8 @@
 #define BASE UINT64_C(0x7f0000000000)
 
 /*
- * libbfd 2.40 keeps what it read of DWARF when a file is closed; the leak checker of
- * --enable-sanitizers is told here.
+ * libbfd 2.40 leaks the DWARF data of a closed file; this tells the leak checker of
+ * --enable-sanitizers.
  */
 const char *__lsan_default_suppressions(void);
 
@@ -174,7 +174,7 @@ static uint64_t size_of(const struct box *box, const char *path)
 	return fstatat(box->fd, path, &st, 0) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Each has one function more; a list of what is not on the disk. */
+/* Each has one function more. The list has the objects that are not on the disk. */
 static struct op_odb_pending *write_versions(const struct box *box, unsigned int nr, uint64_t *ret_sizes)
 {
 	struct opd_jit_map map = { .counters = counters };
@@ -195,7 +195,7 @@ static struct op_odb_pending *write_versions(const struct box *box, unsigned int
 	return all;
 }
 
-/* The path and the links are left; what is in the files is said by the caller. */
+/* Keeps the path and the links; the caller says what the files contain. */
 static void require_after_recovery(const struct box *box, uint64_t size, uint64_t nr_put_back)
 {
 	static const struct op_odb_moves no_moves = { .from = "samples/current" };
@@ -204,7 +204,7 @@ static void require_after_recovery(const struct box *box, uint64_t size, uint64_
 	assert_int_equal(op_odb_recover(box->fd, TMP, &no_moves, op_session_is_jit_object, &nr), 0);
 	assert_int_equal(size_of(box, PATH), size);
 	assert_int_equal(nr, nr_put_back);
-	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0); /* nothing is left in it */
+	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0); /* empty */
 	assert_int_equal(unlinkat(box->fd, PATH, 0), 0);
 	assert_int_equal(mkdirat(box->fd, "tmp", 0755), 0);
 }
@@ -229,7 +229,7 @@ static void damage(const struct box *box, const char *path, off_t at)
 
 static void what_was_promised_is_there_after_a_power_cut(void **state)
 {
-	static const off_t damages[] = { -1, 0, 128 }; /* nothing is left of it, or zeros are */
+	static const off_t damages[] = { -1, 0, 128 }; /* empty, or all zeros */
 	struct box *box = *state;
 	uint64_t sizes[3];
 
@@ -270,7 +270,8 @@ static void write_file(const struct box *box, const char *path, const char *byte
 }
 
 /*
- * What a power cut may have left of `whole`: none is taken for whole, with a seal or without one.
+ * What a power cut may leave of `whole`: no such file is taken for a whole one, with a seal or
+ * without.
  */
 static void check_remains(const struct box *box, const char *whole, size_t nr_bytes)
 {

@@ -7,7 +7,7 @@
 
 #include "daemon/jobs/queue.h"
 
-/* Whose it is: the number of its request. */
+/* The number of the request that the job belongs to. */
 static void ask(struct opd_job **waiting, enum opd_job_kind kind, size_t number)
 {
 	struct opd_job *job = calloc(1, sizeof(*job));
@@ -26,10 +26,7 @@ static size_t number_of(const struct opd_job *job)
 	return *(const size_t *)job->arg;
 }
 
-/*
- * The next job is this one, with so many others that share its answer, in the order of their
- * requests.
- */
+/* The next job is this one, and so many others share its answer, in the order of their requests. */
 static void expect(struct opd_job **waiting, enum opd_job_kind kind, size_t number, size_t nr_sharers)
 {
 	struct opd_job *job = opd_jobs_take(waiting);
@@ -58,8 +55,8 @@ static void test_nothing_waits(void **state)
 }
 
 /*
- * However many ask for dumps and the status, they are two jobs, and the one that was asked for
- * first is done first.
+ * Any number of requests for dumps and the status becomes two jobs. The first request is done
+ * first.
  */
 static void test_share(void **state)
 {
@@ -79,8 +76,7 @@ static void test_share(void **state)
 }
 
 /*
- * What members ask for holds up neither the watchdog nor root; root's own requests keep their
- * order.
+ * Requests of members delay neither the watchdog nor root. The requests of root keep their order.
  */
 static void test_urgent_first(void **state)
 {
@@ -111,7 +107,7 @@ static void test_urgent_first(void **state)
 	assert_null(waiting);
 }
 
-/* The end comes after what root asked for before it, and whoever waits beside it has an answer. */
+/* The end comes after the earlier requests of root, and every waiting client gets an answer. */
 static void test_quit(void **state)
 {
 	struct opd_job *waiting = NULL;

@@ -93,7 +93,10 @@ static void text_and_modules(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* No other name will do; hidden addresses, no such symbol and no list are alike. */
+/*
+ * No other name is accepted. Hidden addresses, a missing symbol and a missing list are treated
+ * alike.
+ */
 static void where_text_begins(void **state)
 {
 	static const struct {
@@ -203,7 +206,7 @@ static void modules_come_and_go(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* What the session calls the image, which has samples now. */
+/* The name of the image in the session. The image has samples now. */
 static const char *counted_name(struct op_dcookie_table *table, const struct opd_kernel_map *map, uint64_t address)
 {
 	uint64_t cookie = opd_kernel_map_find(map, address, UINT64_MAX - 1).cookie;
@@ -244,7 +247,7 @@ static void another_kernel_is_another_image(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* A file with a date is known by its build-id alone, too. */
+/* A file with a date is identified by its build-id alone, too. */
 static void a_vmlinux_that_was_touched_is_the_same(void **state)
 {
 	struct opd_kernel_map map;
@@ -317,7 +320,7 @@ static const char *name_there(struct op_dcookie_table *table, const struct opd_k
 	return name_of(table, opd_kernel_map_find(map, address, time_ns));
 }
 
-/* Nobody tells of a filter of classic BPF that lies behind what is listed. */
+/* No record reports a filter of classic BPF behind the listed code. */
 static void code_that_nobody_tells_of(void **state)
 {
 	struct opd_bpf_function lengths[] = { { 0xffffffffc0201000, 0x80 },
@@ -357,7 +360,7 @@ static void listed_code_whose_record_comes_late(void **state)
 	assert_string_equal(name_there(*state, &map, 0xffffffffc020007f, 20), "bpf_prog_a");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0200080, 20), "no-vmlinux");
 
-	/* That it was removed was lost. */
+	/* The record of its removal was lost. */
 	record.name = "bpf_prog_b";
 	record.bytes = 0x40;
 	record.who.time_ns = 30;
@@ -368,7 +371,7 @@ static void listed_code_whose_record_comes_late(void **state)
 	opd_kernel_map_free(&map);
 }
 
-/* A map with a listed program and one that its record told of. */
+/* A map with a listed program and one that a record reported. */
 static void init_with_code(struct opd_kernel_map *map, struct op_dcookie_table *table)
 {
 	struct op_ksymbol_record told = {
@@ -408,8 +411,8 @@ static void code_is_looked_at_again_after_a_loss(void **state)
 }
 
 /*
- * With net.core.bpf_jit_harden no program is listed, with kernel.kptr_restrict no address, and a
- * list may not be there at all.
+ * With net.core.bpf_jit_harden no program is listed, with kernel.kptr_restrict there are no
+ * addresses, and a list may be missing.
  */
 static void a_list_that_says_nothing_ends_nothing(void **state)
 {
@@ -429,7 +432,7 @@ static void a_list_that_says_nothing_ends_nothing(void **state)
 	}
 	opd_kernel_map_free(&map);
 
-	/* A map without addresses learns none. */
+	/* A map without addresses adds none. */
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
 	assert_int_equal(opd_kernel_map_mend(&map, 100, 200), 0);

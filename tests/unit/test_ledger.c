@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the next daemon makes of a ledger: the one of a daemon that did not end in order, whatever
- * it says of itself, and one whose files went, came or were written over while no daemon ran.
- * Afterwards received = stored + lost, and stored is what the files hold.
+ * How the next daemon repairs a ledger: after a crash, whatever the ledger says, and after files
+ * were removed, added or overwritten while no daemon ran. Afterwards received = stored + lost, and
+ * stored is what the files hold.
  */
 #include "tests/unit/rotation.h"
 
@@ -68,8 +68,8 @@ static void set_times(void)
 }
 
 /*
- * No `open` could be written, or a power cut took it: what is there is of the stop before, and the
- * files tell nothing of it, as those of a tmpfs do.
+ * `open` could not be written, or a power cut lost it: the ledger is from the stop before, and the
+ * files do not show it, as on a tmpfs.
  */
 static void test_killed_beside_an_old_ledger(void **state OP_UNUSED)
 {
@@ -91,7 +91,7 @@ static void test_killed_beside_an_old_ledger(void **state OP_UNUSED)
 	end_with(15, 0);
 }
 
-/* A copy without the lock shows by its files that they are not those. */
+/* A copy without the lock is recognised by its files. */
 static void test_old_ledger_without_a_lock(void **state OP_UNUSED)
 {
 	char *text;
@@ -152,7 +152,7 @@ static void test_all_removed_while_down(void **state OP_UNUSED)
 	end_with(10, 10);
 }
 
-/* As many files as before, and as long. */
+/* The number and the sizes of files are as before. */
 static void test_written_over_while_down(void **state OP_UNUSED)
 {
 	take(11);
@@ -173,7 +173,7 @@ static void test_more_while_down(void **state OP_UNUSED)
 	end_with(15, 0);
 }
 
-/* Files are not read at a start where nothing happened, nor where the last daemon took nothing. */
+/* Files are not read when nothing happened, and not when the last daemon stored nothing. */
 static void test_nothing_happened(void **state OP_UNUSED)
 {
 	char *text;
@@ -183,7 +183,7 @@ static void test_nothing_happened(void **state OP_UNUSED)
 	start();
 	assert_false(pipeline.ledger.is_mended);
 	text = keep_ledger();
-	assert_null(strstr(text, "files\t")); /* of a daemon that is there */
+	assert_null(strstr(text, "files\t")); /* of a daemon that runs */
 	free(text);
 	take(5);
 	end(true);
@@ -194,7 +194,7 @@ static void test_nothing_happened(void **state OP_UNUSED)
 	assert_false(pipeline.ledger.is_mended);
 }
 
-/* Of an opd that did not write it, or none that is any: the files are added up once. */
+/* A ledger without the line `files`, or with a bad one: the files are added up once. */
 static void test_files_line(void **state OP_UNUSED)
 {
 	static const char *const lines[] = { "files\t2\n",    "files\t2\t\n",   "files\t2\t-1\n",
@@ -219,7 +219,7 @@ static void test_files_line(void **state OP_UNUSED)
 	end_with(3, 0);
 }
 
-/* A reset that could not remove all. */
+/* A reset that could not remove all files. */
 static void test_rest_of_a_reset(void **state OP_UNUSED)
 {
 	struct op_session_ledger ledger;

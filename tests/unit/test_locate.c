@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Files that this very process has mapped: there, removed, called as if removed, and what is told
- * after a process is gone.
+ * Files that this process has mapped: present, removed, with names that look removed; and what opd
+ * knows after a process is gone.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -81,7 +81,10 @@ static void assert_found(const struct opd_mapped *wanted, bool seen, bool on_hos
 	op_text_free(&located.path);
 }
 
-/* Whether a mapping leads to its file needs CAP_CHECKPOINT_RESTORE; a name alone does not. */
+/*
+ * The check that a mapping leads to its file needs CAP_CHECKPOINT_RESTORE; a name alone is no
+ * proof.
+ */
 static bool leads_to_file(void)
 {
 	return geteuid() == 0;
@@ -158,8 +161,8 @@ static void another_is_there(void **state OP_UNUSED)
 }
 
 /*
- * A process that lives where the host has another directory, and has a file there. Returns its
- * number; 0: this host cannot do it.
+ * A process that has another directory at a path of the host, and a file in it. Returns its number;
+ * 0: this host does not allow it.
  */
 static pid_t start_elsewhere(uint64_t *ret_inode)
 {
@@ -185,7 +188,9 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 	return pid;
 }
 
-/* A process is gone, and the host has no such file: who lives in the same place shows it. */
+/*
+ * A process is gone, and the host has no such file: a living process of the same mount view has it.
+ */
 static void another_lives_there(void **state OP_UNUSED)
 {
 	struct opd_mapped wanted = { .pid = NO_PID, .name = path, .mount_views = &views };
@@ -212,7 +217,7 @@ static void another_lives_there(void **state OP_UNUSED)
 		skip();
 }
 
-/* Name spaces that nobody is in, each with a place of its own. */
+/* Mount namespaces without processes, each with a mount view of its own. */
 static size_t enter_views(struct opd_mount_view *entered[], size_t max)
 {
 	size_t nr = 0;
@@ -250,7 +255,7 @@ static void places_have_so_much_room(void **state)
 	free(entered);
 }
 
-/* The oldest go, and are read again when they are asked for. */
+/* The oldest mount views are dropped, and are read again when they are needed. */
 static void mounts_have_so_much_room(void **state)
 {
 	struct opd_mount_view *entered[4];
@@ -261,7 +266,7 @@ static void mounts_have_so_much_room(void **state)
 	for (size_t i = 0; i < nr; i++)
 		assert_true(opd_mount_view_mounts(entered[i], pid, false)->nr_rows > 0);
 	assert_int_equal(views.nr_dropped, 0);
-	/* As if the second and the third had very many. */
+	/* As if the second and the third had very many mounts. */
 	entered[1]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
 	entered[2]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
 	views.nr_mount_bytes += OPD_MOUNT_VIEWS_BYTES_MAX;
@@ -309,7 +314,7 @@ static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_mappe
 	return cookie;
 }
 
-/* A perf.data may say any number; a name has room for those of the kernel. */
+/* A perf.data may have any generation; a name has room for the kernel's numbers. */
 static void a_region_has_a_process_that_can_be_written(void **state OP_UNUSED)
 {
 	static const uint32_t pids[] = { 0, 1, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX - 1, UINT32_MAX };
@@ -329,7 +334,7 @@ static void a_region_has_a_process_that_can_be_written(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-/* A file that is written anew in place is another image for what is mapped from then on. */
+/* A file that is written anew in place is another image for later mappings. */
 static void a_look_is_good_for_what_was_before(void **state)
 {
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
@@ -347,7 +352,7 @@ static void a_look_is_good_for_what_was_before(void **state)
 	second = cookie_of(table, &wanted, &cache, second_ns);
 	assert_int_not_equal(second, first);
 	assert_int_equal(cookie_of(table, &wanted, &cache, second_ns), second);
-	/* Without what is kept there is a look each time. */
+	/* Without the cache opd looks each time. */
 	times[1].tv_sec = 2;
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 	assert_int_equal(cookie_of(table, &wanted, &cache, second_ns), second);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Where lines with fields go: to the journal when it is stderr and was asked for, else they are
- * lines.
+ * Lines with fields: they go to the journal when stderr is the journal and the program asked for
+ * it; otherwise they are plain lines.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -30,7 +30,7 @@ int __wrap_sd_journal_sendv(const struct iovec *iov, int nr_fields)
 	return send_result;
 }
 
-/* Has stderr go to a file that is the journal, or is not, while the line is logged. */
+/* Logs the line while stderr is a file that is the journal, or is not. */
 static void log_to(bool is_journal, char line[128])
 {
 	const struct op_log_field fields[] = { { .name = "OPD_CPU", .number = 3 }, { .name = "OPD_LOSS", .text = "kernel" } };

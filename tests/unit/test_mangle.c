@@ -192,8 +192,8 @@ static void test_names_stay_below_the_session(void **state OP_UNUSED)
 }
 
 /*
- * The kernel says "/" for a file whose mount was taken away, and "" as well as "." may be in what
- * another machine recorded.
+ * The kernel reports "/" for a file whose mount was removed. A recording of another machine may
+ * have "" or ".".
  */
 static void test_names_without_a_component(void **state OP_UNUSED)
 {
@@ -252,8 +252,8 @@ static void make_odd_image(unsigned int *seed, char odd[ODD_BYTES * ODD_PARTS], 
 }
 
 /*
- * Whatever a name holds, the path is one of a sample file, says the same when it is written again,
- * and leads nowhere else.
+ * Any name gives the path of a sample file that reads back as the same name and stays below the
+ * session.
  */
 static void test_any_name_is_read_again(void **state OP_UNUSED)
 {

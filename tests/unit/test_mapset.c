@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Mappings over time: cutting, the past, copies after a fork; and against a model that paints every
- * page.
+ * Mappings over time: cuts, past mappings, copies after a fork; and a comparison with a model that
+ * paints every page.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -50,7 +50,7 @@ static void a_later_mapping_cuts(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(set, 0x4800, 15), 1);
 	assert_int_equal(cookie_at(set, 0x4800, 20), 2);
 	assert_int_equal(cookie_at(set, 0x6000, 25), 1);
-	/* What is left behind the cut has its offset moved along. */
+	/* The part behind the cut has its offset moved along. */
 	assert_int_equal(opd_mapset_find(set, 0x6000, 25)->start, 0x5000);
 	assert_int_equal(opd_mapset_find(set, 0x6000, 25)->key, 0x4000);
 	assert_int_equal(opd_mapset_find(set, 0x4800, 15)->key, 0x3000);
@@ -115,7 +115,7 @@ static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 1);
 	assert_int_equal(cookie_at(set, region.start, UINT64_MAX), 2);
 	assert_int_equal(cookie_at(set, 0x10002000, UINT64_MAX), 0);
-	/* The same place again and again fills the past, not the present. */
+	/* Mappings of the same addresses again and again fill the past, not the present. */
 	for (uint64_t i = 0; i <= 3 * OPD_MAPSET_MAX; i++) {
 		region.cookie = 3 + i % 2;
 		region.from_ns++;
@@ -125,7 +125,7 @@ static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
 	opd_mapset_put(set);
 }
 
-/* Every page of a small address space at every time, painted by hand. */
+/* The model: every page of a small address space at every time. */
 #define PAGES 32
 #define STEPS 200
 
@@ -202,16 +202,16 @@ static void a_crowd_of_sets_stays_below_the_limit(void **state OP_UNUSED)
 	for (size_t i = 0; i < op_array_size(sets); i++)
 		nr_kept += opd_mapset_count(sets[i]);
 	assert_in_range(nr_kept, op_array_size(sets) * 40, OPD_MAPPINGS_MAX);
-	/* Past ones went as well as those that hold. */
+	/* Past mappings were dropped as well as present ones. */
 	assert_in_range(account.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX,
 			2 * op_array_size(sets) * 600 - nr_kept);
-	/* Who has few keeps them, and the newest of each is there. */
+	/* A set with few mappings keeps them, and each set has its newest ones. */
 	assert_int_equal(opd_mapset_count(other), 20);
 	assert_int_equal(cookie_at(other, 0x1000, UINT64_MAX), 1);
 	for (size_t i = 0; i < op_array_size(sets); i++)
 		assert_int_equal(cookie_at(sets[i], 0x1000 * (2 * 599 + 1), UINT64_MAX), 1200);
 	put_all(sets, op_array_size(sets));
-	/* The room is there again. */
+	/* The room is free again. */
 	fill(&account, sets, 8, OPD_MAPSET_MAX / 2);
 	assert_int_equal(opd_mapset_count(sets[7]), OPD_MAPSET_MAX / 2);
 	put_all(sets, 8);
@@ -232,7 +232,7 @@ static void the_limit_holds_for_any_number_of_sets(void **state OP_UNUSED)
 		assert_true(opd_mapset_count(sets[i]) >= 1);
 	put_all(sets, nr);
 	free(sets);
-	/* Nobody can give anything. */
+	/* No set can give up a mapping. */
 	account = (struct opd_mapset_account){ .nr_mappings = OPD_MAPPINGS_MAX };
 	late = opd_mapset_new(&account);
 	add(&late, 0x1000, 0x2000, 0, 1, 1);
@@ -250,7 +250,7 @@ static void the_past_goes_before_the_present(void **state OP_UNUSED)
 
 	fill(&account, sets, op_array_size(sets), 5000);
 	assert_int_equal(account.nr_dropped, 0);
-	/* No sample asks for what ended before 10001: nobody loses what holds. */
+	/* No sample is older than 10001: no set loses a mapping that still holds. */
 	for (m.from_ns = 10001; m.from_ns < 10001 + OPD_MAPSET_MAX / 2; m.from_ns++) {
 		m.start = m.from_ns << 13;
 		m.end = m.start + 0x1000;

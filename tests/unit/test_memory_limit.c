@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The memory view has so many nodes: each is counted once, whatever becomes of the file that it is
- * in.
+ * The memory view has a limited number of nodes. Each is counted once, whatever happens to its
+ * file.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -74,7 +74,7 @@ static void remove_files(const char *what)
 	assert_int_equal(system(command), 0);
 }
 
-/* What a daemon would count that begins with the session as it is. */
+/* The count of a daemon that begins with the session as it is. */
 static uint64_t recount(void)
 {
 	struct opd_count other = { .session_fd = pipeline.count.session_fd };
@@ -115,7 +115,7 @@ static void forgotten_files_are_counted_once(void **state OP_UNUSED)
 	check(NR_NODES);
 }
 
-/* The same fact, more than once before it is in its file, where there is room for one. */
+/* The same fact comes several times before it is in its file, and there is room for one node. */
 static void what_repeats_is_one_node(void **state OP_UNUSED)
 {
 	pipeline.count.nr_memory_nodes = OPD_MEMORY_NODES_MAX - NR_PLACES;
@@ -176,7 +176,7 @@ static void another_session_begins_with_nothing(void **state OP_UNUSED)
 	check(NR_NODES);
 }
 
-/* An earlier daemon's are there from the start. */
+/* The nodes of an earlier daemon count from the start. */
 static void a_session_goes_on(void **state OP_UNUSED)
 {
 	take_all();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Compressed modules: what comes out of them, and what becomes of bad ones. */
+/* Compressed modules: their contents, and the errors for damaged ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>
@@ -72,7 +72,7 @@ static int unpack(const char *name, const uint8_t *bytes, size_t nr_bytes)
 	return fd;
 }
 
-/* Half of it can be made smaller. */
+/* One half of it can be compressed. */
 static uint8_t *make_module(void)
 {
 	uint8_t *bytes = malloc(MODULE_BYTES);
@@ -108,7 +108,7 @@ static void test_content(void **state OP_UNUSED)
 
 		assert_in_range(nr_bytes, 1, MODULE_BYTES - 1);
 		assert_content(unpack(formats[i].name, packed, nr_bytes), module, MODULE_BYTES);
-		/* what stands behind the stream is not of it */
+		/* bytes behind the stream are ignored */
 		memset(packed + nr_bytes, 'x', 100);
 		assert_content(unpack(formats[i].name, packed, nr_bytes + 100), module, MODULE_BYTES);
 		nr_bytes = formats[i].pack(module, 0, packed, 2 * MODULE_BYTES);
@@ -129,7 +129,7 @@ static void assert_length(int fd, size_t nr_bytes)
 
 /*
  * As pigz, xz -T and zstd -T may write them, or cat of several files: each piece is a stream of its
- * own. `gap`: what stands between them.
+ * own. `gap`: the bytes between them.
  */
 static size_t pack_pieces(size_t format, const uint8_t *module, const uint8_t *gap, size_t nr_gap, uint8_t *packed,
 			  size_t *ret_last)
@@ -176,7 +176,7 @@ static void test_streams(void **state OP_UNUSED)
 	free(module);
 }
 
-/* Many small ones that fill the memory only together. */
+/* Many small streams that fill the memory only together. */
 static void test_limit_of_all(void **state OP_UNUSED)
 {
 	size_t part = OPR_MODULE_BYTES_MAX / 4 + 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What is known of an image whose debugging information is damaged, also when libbfd crashes on it.
+ * What opd's tools know of an image whose debugging information is damaged, also when libbfd
+ * crashes on it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -12,14 +13,14 @@
 #include "tools/symbols/lines.h"
 #include "tools/symbols/object_look.h"
 
-#define SELF "/proc/self/exe" /* with debugging information when all programs here have it */
+#define SELF "/proc/self/exe" /* with debugging information, because all test programs have it */
 
 static enum { AS_IT_IS, SAYS, CRASHES } probe;
 
 const char *__real_opr_lines_probe(bfd *abfd);
 const char *__wrap_opr_lines_probe(bfd *abfd);
 
-/* Without what sanitizers do with a crash. */
+/* Turns off what sanitizers do at a crash. */
 static void crash(void)
 {
 	signal(SIGSEGV, SIG_DFL);
@@ -47,7 +48,7 @@ static void expect(bool with_probe, const char *damage)
 	opr_object_free(&object);
 }
 
-/* A process that fails while it looks at debugging information has said the rest. */
+/* A process that fails in the debugging information has reported the rest before. */
 static void closely(void **state OP_UNUSED)
 {
 	struct opr_object object = { 0 };

@@ -235,7 +235,7 @@ static void makes_its_directories_anew(void **state OP_UNUSED)
 	assert_int_equal(count_of(1, NULL), 1);
 }
 
-/* A filler has the key of another node, which still takes the counts. */
+/* A filler has the key of another node. That node still takes the counts. */
 static void nothing_is_counted_in_a_filler(void **state OP_UNUSED)
 {
 	struct op_odb_samples samples;
@@ -359,7 +359,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 	assert_int_equal(nr_fsyncs, 1);
 	assert_int_equal(nr_links("tmp"), 0);
 	op_odb_close(odb);
-	odb = open_odb(); /* an existing file counts as promised */
+	odb = open_odb(); /* an existing file has its space already */
 	while (key < 2200)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_int_equal(nr_links("tmp"), 2);

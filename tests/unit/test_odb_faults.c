@@ -51,7 +51,7 @@ static void stat_file(struct stat *ret_stat)
 	assert_int_equal(fstatat(dir_fd, PATH, ret_stat, 0), 0);
 }
 
-/* The bytes that a file needs for nodes and hash table, and those that it takes of the disk. */
+/* The bytes that a file needs for nodes and hash table, and the bytes that it takes on the disk. */
 static void weigh(uint64_t nr_nodes, uint64_t *ret_needed, uint64_t *ret_bytes)
 {
 	struct stat st;
@@ -71,7 +71,7 @@ static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
 
 	fail_fallocate = ENOSPC;
 	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
-	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys go on */
+	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys are still counted */
 	fail_fallocate = 0;
 	fail_rename = EIO;
 	passed_ns += RETRY_NS;
@@ -130,7 +130,7 @@ static void full_disk_between_growths_keeps_the_file(void **state OP_UNUSED)
 }
 
 /*
- * Another file stands at the path, or none: the next growth replaces it, so that readers see the
+ * Another file is at the path, or none: the next growth replaces it, so that readers see the
  * counts.
  */
 static void without_the_file_there_is_another(void **state OP_UNUSED)
@@ -155,7 +155,7 @@ static void without_the_file_there_is_another(void **state OP_UNUSED)
 
 /* ---- disk space of a file ---- */
 
-/* Parts of pages at three ends, and a block for the file system's own tree of extents. */
+/* Parts of pages at three ends, and a block for the file system's extent tree. */
 #define BESIDE_BYTES (4 * PAGE_BYTES)
 
 static void blocks_come_with_the_nodes(void **state OP_UNUSED)
@@ -340,7 +340,7 @@ static void nothing_broken_takes_the_place_of_a_file(void **state OP_UNUSED)
 	struct stat st;
 
 	cut_short();
-	assert_int_equal(op_odb_renew(odb), -EIO); /* the first to see it */
+	assert_int_equal(op_odb_renew(odb), -EIO); /* the thread that sees it first */
 	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
 	op_odb_close(odb);
 	stat_file(&st);
@@ -394,7 +394,7 @@ static void check_mended(struct op_odb *odb, uint64_t total)
 	unlinkat(dir_fd, PATH, 0);
 }
 
-/* The file has none of these keys, and has a chain for each. */
+/* The file has none of these keys, but has a chain for each. */
 static void add_to_all(struct op_odb *odb, int wanted)
 {
 	struct op_odb_addition additions[OP_ODB_ADDITIONS_MAX];
@@ -444,7 +444,7 @@ static void fill_at_random(unsigned char *bytes, size_t nr_bytes, unsigned int *
 		bytes[i] = (unsigned char)(rand_r(seed) >> 8);
 }
 
-/* Whatever the links say, the search ends and stays within the file. */
+/* The search ends and stays within the file, whatever the links are. */
 static void garbage_is_endured(void **state OP_UNUSED)
 {
 	unsigned char bytes[OP_ODB_INITIAL_SIZE * 20];

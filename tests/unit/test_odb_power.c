@@ -33,9 +33,9 @@
 #define NR_FILES     64u
 #define NR_STATES    24u
 #define NR_CUTS      300u
-#define FULL_SECTORS 16 /* one of so many cuts loses nothing, as a kill */
+#define FULL_SECTORS 16 /* one of so many cuts loses nothing, like a kill */
 
-/* A file and the contents that the disk may have. */
+/* A file and the contents that the disk may have for it. */
 struct disk_file {
 	uint64_t inode;
 	size_t nr_bytes;
@@ -91,7 +91,7 @@ static void forget_states(struct disk_file *file)
 		free(file->states[--file->nr_states]);
 }
 
-/* From now on the disk may have the present contents. */
+/* From now on the disk may have the present contents, too. */
 static void note_state(int fd, bool synced)
 {
 	struct disk_file *file;
@@ -332,7 +332,7 @@ static void nothing_is_made_up_and_nothing_promised_is_lost(void **state OP_UNUS
 
 static void so_it_is_where_links_are_short(void **state OP_UNUSED)
 {
-	link_bytes_max = 1023; /* as XFS has it */
+	link_bytes_max = 1023; /* as on XFS */
 	assert_true(strlen(PATH) > link_bytes_max);
 	cut_often(NR_CUTS / 2);
 }

@@ -13,8 +13,8 @@ static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
 static int dir_fd;
 
 /*
- * pread: interrupted at every other call, and short, for `nagging`; `failing` counts the calls up
- * to one that fails.
+ * The fake pread: for `nagging`, every other call is interrupted or short; `failing` counts down to
+ * the call that fails.
  */
 static bool nagging, interrupted;
 static int failing;
@@ -225,7 +225,7 @@ static const struct {
 	uint64_t fault_offset;
 } damages[] = {
 	{ 0, 0x12345678, "Invalid sample file, bad magic number", 0 },
-	{ 4, 0x12, "Invalid argument", 88 }, /* then no part is where it should be */
+	{ 4, 0x12, "Invalid argument", 88 }, /* then no part is in its place */
 	{ 4, 0x14, "samples files version mismatch", 4 },
 	{ 4, 0x13000000, "samples files version mismatch", 4 },
 	{ 72, 0, "Invalid argument", 72 }, /* size */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A daemon that ends early, since a CPU cannot sample: its exit code, and whether the next one
- * looks at the session. Needs perf events.
+ * A daemon that ends early because a CPU cannot sample: its exit code, and whether the next daemon
+ * checks the session. Needs perf events.
  */
 #include "tests/unit/kernel_events.h"
 
@@ -15,7 +15,7 @@
 
 static struct {
 	bool enable; /* the second event and all that follow */
-	int disk;    /* once that has happened */
+	int disk;    /* once this has happened */
 	unsigned int nr_enabled;
 } fault;
 
@@ -103,7 +103,7 @@ static void test_cannot_sample(void **state OP_UNUSED)
 	check_lock(false);
 }
 
-/* What was taken until then may be in no file on the disk: the next daemon looks. */
+/* Samples taken until then may be missing on the disk, so the next daemon checks. */
 static void test_cannot_sample_and_not_write(void **state OP_UNUSED)
 {
 	assert_int_equal(exit_code(true, -EIO), OPD_EXIT_UNWRITTEN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The perf.data reader on layouts that this host's perf does not write, and the import of records
- * that come out of order.
+ * that are out of order.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -72,7 +72,7 @@ static void assert_sample(const struct op_perf_record *record, uint64_t id, uint
 	assert_int_equal(record->cpu, cpu);
 }
 
-/* Every field of fixed size, each with a value of its own. */
+/* Every field of fixed size, each with its own value. */
 static void all_fields(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 9);
@@ -88,8 +88,8 @@ static void all_fields(void **state OP_UNUSED)
 }
 
 /*
- * An old perf: no identifier in front, which stands behind the address, and none at all where there
- * is one event.
+ * An old perf: no identifier in front. It is behind the address, and missing when there is only one
+ * event.
  */
 static void identifier_behind(void **state OP_UNUSED)
 {
@@ -130,7 +130,7 @@ static void short_samples_are_undecodable(void **state OP_UNUSED)
 	assert_int_equal(record.header->size, sizeof(struct perf_event_header) + sizeof(uint64_t));
 }
 
-/* Too short for its fields, not for its identifier; and too short for that. */
+/* Too short for its fields but not for its identifier; then too short for the identifier, too. */
 static void short_samples_have_their_event(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 2);
@@ -149,7 +149,7 @@ static void short_samples_have_their_event(void **state OP_UNUSED)
 }
 
 /*
- * An op of Zen 4, as the kernel leaves it: caps, control with En and Val, RIP and five words more,
+ * An op of Zen 4 as the kernel writes it: caps, control with En and Val, RIP, five more words,
  * target.
  */
 static struct words op_of(uint64_t ip, uint64_t rip, uint32_t raw_bytes)
@@ -195,7 +195,7 @@ static void registers_by_their_shape(void **state OP_UNUSED)
 	assert_kind(PERF_TYPE_SOFTWARE, &words, false);
 	words = op_of(0x401000, 0x501000, 68); /* of another address, */
 	assert_kind(11, &words, false);
-	words = op_of(0x401000, 0x401000, 60); /* shorter than its capabilities, */
+	words = op_of(0x401000, 0x401000, 60); /* shorter than its capability word, */
 	assert_kind(11, &words, false);
 	words = op_of(0x401000, 0x401000, 68);
 	words.body[2] = 0; /* no sample, */
@@ -216,7 +216,7 @@ static void registers_that_are_cut(void **state OP_UNUSED)
 	assert_sample(&record, 1, 0x401000, 1, 0);
 }
 
-/* Lost samples that the kernel counts for each event are told by LOST as well. */
+/* LOST records report lost samples that the kernel also counts for each event. */
 static void lost_is_counted_once(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_LOST, 0, 4);
@@ -240,7 +240,7 @@ static void lost_is_counted_once(void **state OP_UNUSED)
 	assert_int_equal(lost.id, 2);
 }
 
-/* Those that perf has summed up have no time; what a filter threw away is not lost. */
+/* Sums that perf wrote have no time. Samples that a filter dropped are not lost. */
 static void lost_samples_by_perf_are_sums(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_LOST_SAMPLES, 0, 3);
@@ -267,7 +267,10 @@ static void lost_samples_by_perf_are_sums(void **state OP_UNUSED)
 	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
 }
 
-/* Of a process that ran before, perf tells a fork that would give it its parent's mappings. */
+/*
+ * For a process that is older than the recording, perf writes a fork that would give it the
+ * mappings of its parent.
+ */
 static void made_up_forks(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_FORK, 0, 4);
@@ -286,7 +289,7 @@ static void made_up_forks(void **state OP_UNUSED)
 	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
 }
 
-/* With another profiler on the host the flag stands in records that have device and inode. */
+/* With another profiler on the host, records with device and inode have the flag set. */
 static void a_flag_without_build_id(void **state OP_UNUSED)
 {
 	struct words words = words_of(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Names of libpfm4, for a CPU that this one need not be: LIBPFM_FORCE_PMU (libpfm(3)). Codes:
- * Intel's manual, volume 3, chapter 19; AMD's PPR.
+ * Names of libpfm4 for another CPU than this one: LIBPFM_FORCE_PMU (libpfm(3)). Codes: Intel's
+ * manual, volume 3, chapter 19; AMD's PPR.
  */
 #include <errno.h>
 
@@ -33,7 +33,7 @@ static void test_names_become_codes(void **state)
 		{ "INST_RETIRED:ANY_P:100000", "rc0=INST_RETIRED_ANY_P:100000" },
 		{ "skl::INST_RETIRED:ANY_P:100000:0:1:0", "rc0=INST_RETIRED_ANY_P:100000:0:1:0" },
 		{ "BR_MISP_RETIRED:CONDITIONAL:c=2:5000", "r20001c5=BR_MISP_RETIRED_CONDITIONAL_c_2:5000" },
-		/* the count is missed by who reads that */
+		/* without a count: readers report it as missing */
 		{ "INST_RETIRED:ANY_P", "rc0=INST_RETIRED_ANY_P" },
 	};
 	static const struct row amd[] = { { "RETIRED_INSTRUCTIONS:100000", "rc0=RETIRED_INSTRUCTIONS:100000" } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * From CPUs, events and rates to swapping threads, length of a turn and size of a ring; by hand,
- * and by what must hold for all.
+ * From CPUs, events and rates to swapping threads, the length of a turn and the size of a ring:
+ * examples by hand, and rules that hold for all.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -61,7 +61,7 @@ static const struct {
 	{ ROW(65, four, 8, 250, 0), 16, 160, 40000, 1312000, 2 * MIB },
 	{ ROW(256, at_10_khz, 8, 250, 0), 16, 128, 10000, 302400, 512 * KIB },
 	{ ROW(256, four, 8, 250, 0), 16, 512, 40000, 2438400, 4 * MIB },
-	/* More is needed than a ring may have. */
+	/* The need is larger than a ring may be. */
 	{ ROW(256, eight, 8, 250, 0), 16, 1024, 80000, 8153600, 8 * MIB },
 	{ ROW(512, eight, 8, 250, 0), 16, 2048, 80000, 14707200, 8 * MIB },
 	{ ROW(4096, eight, 30, 10000, 0), 16, 61440, 80000, 457216000, 8 * MIB },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who had which address space when: fork, exec, exit, pid reuse, records that come late. */
+/*
+ * Which process had which address space at which time: fork, exec, exit, pid reuse, records that
+ * come late.
+ */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -8,7 +11,7 @@
 #include "libop/base/compiler.h"
 
 static struct opd_processes processes;
-static uint64_t ended_ns; /* by then every process that is asked for had ended; 0: none */
+static uint64_t ended_ns; /* by this time every process that opd asks for has ended; 0: none has */
 
 static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 {
@@ -83,7 +86,7 @@ static void an_old_fork_that_comes_late_goes_behind(void **state OP_UNUSED)
 {
 	add(1);
 	map(1, 0x1000, 7, 1);
-	/* exec of pid 2 was seen before the fork that made it. */
+	/* exec of pid 2 was read before the fork that made it. */
 	assert_int_equal(opd_process_exec(&processes, 2, 20), 0);
 	map(2, 0x1000, 9, 21);
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
@@ -107,8 +110,8 @@ static void a_pid_is_used_again(void **state OP_UNUSED)
 }
 
 /*
- * So that their memory is given back where no process is ever forgotten, because its pid comes
- * again before.
+ * The memory of old address spaces is freed also where no process is ever forgotten, because its
+ * pid comes back first.
  */
 static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP_UNUSED)
 {
@@ -119,7 +122,7 @@ static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP
 		opd_processes_prune(&processes, now_ns, gone_ns);
 		assert_non_null(opd_process_find(&processes, 2));
 	}
-	/* The two newest are there, and the one that late samples may ask for. */
+	/* The two newest are kept, and the one that late samples may need. */
 	assert_int_equal(processes.nr_freed, 99 * 2 - 3);
 }
 
@@ -172,7 +175,7 @@ static void lost_records_leave_nobody_behind(void **state OP_UNUSED)
 	opd_process_find(&processes, 3)->listed_ns = 100; /* /proc still has it */
 	ended_ns = 105;
 	opd_processes_resync(&processes, 100, gone_ns);
-	/* It ran on while /proc was read. */
+	/* The process ran on while /proc was read. */
 	assert_int_equal(opd_process_find(&processes, 2)->exit_ns, 105);
 	opd_processes_prune(&processes, 106, gone_ns);
 	assert_null(opd_process_find(&processes, 2));
@@ -191,10 +194,10 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 	opd_processes_prune(&processes, 985, gone_ns);
 	for (mm = opd_process_find(&processes, 1)->mm; mm; mm = mm->older)
 		nr++;
-	assert_int_equal(nr, 3); /* of 1000, of 990, and of 980, which held at 985 */
+	assert_int_equal(nr, 3); /* of time 1000, of 990, and of 980, which held at 985 */
 }
 
-/* Those that sleep are not looked at, however many there are. */
+/* Sleeping processes are not looked at, however many there are. */
 static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
 {
 	for (uint32_t pid = 1; pid <= 1000; pid++)
@@ -231,7 +234,10 @@ static void who_began_after_a_loss_is_not_in_doubt(void **state OP_UNUSED)
 	opd_processes_lost(&processes, 25, 30);
 	assert_true(is_doubtful(1) && is_doubtful(2));
 	assert_int_equal(opd_process_doubtful_from_ns(&processes, opd_process_find(&processes, 2)), 25);
-	/* A child has what its parent has, the doubt too; a program has what its records say. */
+	/*
+	 * A child has the address space of its parent, and its doubt. After an exec it has what its
+	 * records say.
+	 */
 	assert_int_equal(opd_process_fork(&processes, 1, 3, 40), 0);
 	assert_int_equal(opd_process_fork(&processes, 2, 4, 40), 0);
 	assert_int_equal(opd_process_exec(&processes, 4, 41), 0);
@@ -239,7 +245,7 @@ static void who_began_after_a_loss_is_not_in_doubt(void **state OP_UNUSED)
 	assert_false(is_doubtful(4));
 	assert_int_equal(opd_process_fork(&processes, 4, 5, 50), 0);
 	assert_false(is_doubtful(5));
-	/* The next loss goes on from the first one, for whoever was not asked in between. */
+	/* The next loss goes on from the first one for processes that were not asked in between. */
 	opd_processes_lost(&processes, 60, 70);
 	assert_int_equal(opd_process_doubtful_from_ns(&processes, opd_process_find(&processes, 1)), 25);
 	assert_true(is_doubtful(5));
@@ -259,7 +265,7 @@ static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
 	assert_int_equal(processes.account.nr_dropped, 2);
 	assert_true(is_doubtful(1));
 	assert_int_equal(opd_process_doubtful_from_ns(&processes, process), 5000);
-	/* So is its child; others and the program that it begins are not. */
+	/* Its child is in doubt, too; other processes are not, and it is not after an exec. */
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 7000), 0);
 	assert_int_equal(opd_process_fork(&processes, 0, 3, 7000), 0);
 	opd_process_find(&processes, 3)->sure_ns = 7000;
@@ -267,7 +273,7 @@ static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
 	assert_false(is_doubtful(3));
 	assert_int_equal(opd_process_exec(&processes, 2, 8000), 0);
 	assert_false(is_doubtful(2));
-	/* /proc was asked: what is skipped after that is a doubt of its own. */
+	/* /proc was read: records that are skipped later are a new doubt. */
 	process->sure_ns = 9000;
 	assert_false(is_doubtful(1));
 	assert_false(opd_process_may_map(&processes, process, 10000));
@@ -306,7 +312,7 @@ static void there_is_room_for_so_many(void **state OP_UNUSED)
 	assert_int_equal(opd_process_exec(&processes, OPD_PROCESSES_MAX + 2, 20), -ENOSPC);
 	assert_int_equal(processes.nr_dropped, 2);
 	assert_null(opd_process_find(&processes, OPD_PROCESSES_MAX + 1));
-	/* Who is known goes on, and who ends makes room. */
+	/* Known processes go on, and a process that ends makes room. */
 	assert_int_equal(opd_process_exec(&processes, 5, 20), 0);
 	opd_process_thread_ended(&processes, 7, 7, 30);
 	opd_processes_prune(&processes, 40, gone_ns);

@@ -49,13 +49,13 @@ static const struct {
 	{ { "tgid:100", "tid:101" }, true },
 	{ { "tgid:100", "tid:100" }, false },
 	{ { "tid:all" }, true },
-	{ { "cpu:0" }, false }, /* not separated by CPU: holds no one CPU's samples */
+	{ { "cpu:0" }, false }, /* not separated by CPU: it has not the samples of one CPU */
 	{ { "cpu:all" }, true },
 	{ { "event:NOPE", "event:CYCLES" }, true }, /* the last value counts */
 	{ { "unitmask:65" }, false },               /* no tag: the name of an image */
 };
 
-/* An image that took the place of another answers to both of its names. */
+/* An image that replaced another one matches by both of its names. */
 static const struct {
 	const char *word;
 	bool matches;
@@ -188,7 +188,7 @@ static void test_sessions(void **state OP_UNUSED)
 	opr_spec_free(&spec);
 }
 
-/* A path that exists is matched as it was written and by the file it leads to. */
+/* An existing path matches as it was written and by the file that it leads to. */
 static void test_links(void **state OP_UNUSED)
 {
 	static const char *const words[] = { "/proc/self/exe" };

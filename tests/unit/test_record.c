@@ -52,7 +52,7 @@ static void put_trailer(size_t *at)
 
 static const struct perf_event_header *cut(uint16_t size)
 {
-	/* A copy of exactly that many bytes, so that ASan sees a read past it. */
+	/* A copy of exactly so many bytes, so that ASan sees a read behind it. */
 	static struct perf_event_header *copy;
 
 	free(copy);
@@ -169,9 +169,7 @@ static void mmap_by_build_id(void **state OP_UNUSED)
 	assert_int_equal(m.build_id[0], 0xa0);
 	assert_int_equal(m.build_id[19], 0xb3);
 	assert_int_equal(m.inode, 0);
-	/*
-	 * Nobody asked for it: the flag is another profiler's, and what stands there is the inode.
-	 */
+	/* opd did not ask for it: another profiler set the flag, and the field is the inode. */
 	make_mmap(0, "/lib/a\0", 8);
 	record.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
 	assert_int_equal(op_record_mmap_unasked(&record.header, &m), 0);
@@ -295,8 +293,8 @@ static void ksymbol(void **state OP_UNUSED)
 }
 
 /*
- * Another profiler on the host got the record before: the kernel has let it grow, and left the end
- * as it was in the ring.
+ * Another profiler on the host got the record first: the kernel has made it larger, and the end of
+ * the record in the ring is as before.
  */
 static void ksymbol_that_grew(void **state OP_UNUSED)
 {

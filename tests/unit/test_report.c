@@ -256,7 +256,8 @@ static void test_excluded_symbols_leave_the_total(void **state OP_UNUSED)
 	char *words[] = { name };
 
 	put_two_applications();
-	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .exclude = { .words = words, .nr_words = 1 } },
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true },
+					 .exclude = { .words = words, .nr_words = 1 } },
 		      "6        60.0000  b                        /bin/b\n"
 		      "3        30.0000  c.so                     /lib/c.so\n"
 		      "1        10.0000  no-mapping               /no-mapping\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The pair of memory rings: the swap, one step at a time. tests/ring/torture.c has threads. */
+/* The pair of memory rings: the swap, step by step. tests/ring/torture.c has threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -96,7 +96,7 @@ static int put(struct box *box)
 	return err;
 }
 
-/* Reads what is in the frozen ring; returns what its LOST records tell. */
+/* Reads the frozen ring. Returns the sum of its LOST records. */
 static uint64_t read_frozen(struct box *box)
 {
 	struct op_ring *ring = op_mring_pair_read_ring(&box->ends.reader);
@@ -162,7 +162,7 @@ static void waits_for_a_writer_in_mid_reserve(void **state)
 	assert_int_equal(put(box), 0); /* goes to the other ring */
 	read_frozen(box);
 	assert_int_equal(box->expected, 2);
-	/* of one swap, however often one looked */
+	/* of one swap, however often the reader looked */
 	assert_int_equal(box->ends.reader.baton.swap.late, 1);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
@@ -252,7 +252,7 @@ static void goes_on_after_a_writer_that_died_inside(void **state)
 	assert_int_equal(box->expected, 2);
 }
 
-/* Snapshots join: what one has, the next one does not, and nothing is between them. */
+/* Snapshots join without a gap: no record is in two of them. */
 static void joins_snapshots(void **state)
 {
 	struct box *box = *state;
@@ -293,7 +293,7 @@ static void read_newest(struct box *box)
 	box->expected = box->written;
 }
 
-/* A reservation that is followed by another one, with a swap between them or not. */
+/* A reservation followed by another one, with and without a swap between them. */
 static void forgets_what_was_not_committed(void **state)
 {
 	struct box *box = *state;
@@ -321,7 +321,7 @@ static void forgets_what_was_not_committed(void **state)
 ssize_t __real_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
 ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
 
-static struct box *watched; /* is read in the moment of a wake-up */
+static struct box *watched; /* is read at the moment of a wake-up */
 static unsigned int nr_bells;
 
 ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes)
@@ -352,7 +352,7 @@ static void wakes_through_one_descriptor(void **state)
 }
 
 /*
- * The swap is no new beginning: the third record wakes, whichever rings the two before it are in.
+ * The third record wakes the reader, in whichever rings the first two are: a swap resets nothing.
  */
 static void counts_until_a_wake_up_over_swaps(void **state)
 {
@@ -369,10 +369,7 @@ static void counts_until_a_wake_up_over_swaps(void **state)
 	}
 }
 
-/*
- * Who is woken finds the writer outside: here the eventfd is written, and the writer asked for its
- * ring in that very moment.
- */
+/* The woken reader finds the writer outside, though the writer just asked for its ring. */
 static void wakes_when_it_is_outside(void **state)
 {
 	struct box *box = *state;
@@ -388,7 +385,7 @@ static void wakes_when_it_is_outside(void **state)
 	assert_int_equal(box->expected, 4);
 }
 
-/* The other process may make of the description what it wants. */
+/* The other process may change the description in any way. */
 static void clearing_never_waits(void **state)
 {
 	struct box *box = *state;
@@ -422,7 +419,7 @@ static void is_read_by_its_descriptors(void **state)
 	assert_int_equal(box->expected, 2);
 }
 
-/* A reader that writes nonsense into turn: the writer stays within its two rings. */
+/* A reader that writes nonsense to `turn`: the writer stays within its two rings. */
 static void does_not_believe_the_turn(void **state)
 {
 	struct box *box = *state;
@@ -445,7 +442,7 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_false(box->ends.writer.fence);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
-	assert_int_equal(put(box), 0); /* says the new turn: that is answer enough */
+	assert_int_equal(put(box), 0); /* writes the new turn: that is an answer */
 	read_frozen(box);
 	assert_int_equal(box->expected, 1);
 	assert_int_equal(box->ends.reader.baton.swap.barriers, 0);
@@ -456,10 +453,7 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_int_equal(box->ends.reader.baton.swap.barriers, 1);
 }
 
-/*
- * A writer that is about to say the old turn again must not be taken for one that has said the new
- * one.
- */
+/* A writer that is about to write the old turn again has not written the new one. */
 static void knows_an_old_turn_from_a_new_one(void **state)
 {
 	struct box *box = *state;
@@ -537,7 +531,7 @@ static void fences_for_a_writer_of_the_reader_before(void **state)
 		skip();
 	assert_int_equal(box->ends.reader.baton.swap.barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 	assert_int_equal(in_a_child(&box->ends.pair, command_of_its_reader), MEMBARRIER_CMD_GLOBAL);
-	/* It has promised nothing for its own process, and taken nothing back. */
+	/* The writer has promised nothing for its own process, and has taken nothing back. */
 	op_mring_pair_writer_close(&box->ends.writer);
 	assert_int_equal(op_mring_pair_writer_open(&box->ends.pair, &box->ends.writer), 0);
 	assert_false(box->ends.writer.fence);
@@ -578,10 +572,10 @@ static void keeps_the_promise_of_the_reader_before(void **state)
 	refuse_membarrier = true;
 	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_true(box->ends.reader.baton.swap.barrier);
-	/* the writer has said this turn */
+	/* the writer has written this turn */
 	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
-	/* it rests, and nobody can say where */
+	/* the writer is idle, and nobody knows where */
 	assert_null(op_mring_pair_read_ring(&box->ends.reader));
 	assert_int_equal(put(box), 0);
 	read_frozen(box);
@@ -685,7 +679,7 @@ static void takes_the_baton_back_when_nobody_has_it(void **state)
 	assert_int_equal(box->expected, 1);
 }
 
-/* The writer is inside when the baton is given back: the reader goes on looking. */
+/* The writer is inside when the baton is given back: the reader keeps looking. */
 static void leaves_the_waiting_to_the_reader(void **state)
 {
 	struct box *box = *state;
@@ -732,7 +726,7 @@ static void does_not_lend_before_all_is_read(void **state)
 	assert_int_equal(op_mring_pair_recall(&box->ends.reader), 0);
 }
 
-/* The barrier is called by the thread that swaps, and counts for the reader. */
+/* The swapping thread calls the barrier, and that is enough for the reader. */
 static void calls_the_barrier_where_it_swaps(void **state)
 {
 	struct box *box = *state;
