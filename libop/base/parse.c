@@ -4,6 +4,11 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "libop/base/clock.h"
+
+#define DIGITS    "0123456789"
+#define NS_DIGITS 9
+
 static int parse_number(const char *string, uint64_t *ret_value, const char **ret_rest)
 {
 	unsigned long long value;
@@ -35,6 +40,35 @@ int op_parse_u64(const char *string, uint64_t min, uint64_t max, uint64_t *ret_v
 	if (value < min || value > max)
 		return -ERANGE;
 	*ret_value = value;
+	return 0;
+}
+
+int op_parse_decimal(const char *string, uint64_t max, uint64_t *ret_value)
+{
+	if (string[strspn(string, DIGITS)] || (string[0] == '0' && string[1]))
+		return -EINVAL;
+	return op_parse_u64(string, 0, max, ret_value);
+}
+
+int op_parse_time_ns(const char *string, uint64_t *ret_ns)
+{
+	size_t nr_digits = strcspn(string, ".");
+	uint64_t seconds, ns;
+	char digits[24];
+	int err;
+
+	if (string[nr_digits] != '.' || nr_digits >= sizeof(digits))
+		return -EINVAL;
+	snprintf(digits, sizeof(digits), "%.*s", (int)nr_digits, string);
+	err = op_parse_decimal(digits, UINT64_MAX / OP_NS_PER_S, &seconds);
+	if (err)
+		return err;
+	string += nr_digits + 1;
+	if (strlen(string) != NS_DIGITS || strspn(string, DIGITS) != NS_DIGITS)
+		return -EINVAL;
+	if (__builtin_add_overflow(seconds * OP_NS_PER_S, strtoull(string, NULL, 10), &ns))
+		return -ERANGE;
+	*ret_ns = ns;
 	return 0;
 }
 

@@ -11,7 +11,13 @@
 /* Decimal, hexadecimal with 0x or octal with 0, as strtoull with base 0; no sign, no blanks. */
 int op_parse_u64(const char *string, uint64_t min, uint64_t max, uint64_t *ret_value) OP_NONNULL OP_MUST_CHECK;
 
-/* The same with a suffix K, M or G (powers of 1024); bytes. */
+/* Decimal digits only, without a leading zero. */
+int op_parse_decimal(const char *string, uint64_t max, uint64_t *ret_value) OP_NONNULL OP_MUST_CHECK;
+
+/* "SECONDS.NANOSECONDS": a decimal of op_parse_decimal and nine digits; nanoseconds. */
+int op_parse_time_ns(const char *string, uint64_t *ret_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* op_parse_u64 with a suffix K, M or G (powers of 1024); bytes. */
 int op_parse_size_bytes(const char *string, uint64_t min, uint64_t max, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /*

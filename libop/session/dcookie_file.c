@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libop/session/dcookie_table.h"
+#include "libop/base/clock.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 
@@ -16,8 +17,6 @@
 #define FORMAT_VERSION "1"
 #define UNKNOWN	   "-"
 #define NEXT	   "next"
-#define NS_PER_S   1000000000u
-#define NS_DIGITS  9
 #define LINE_BYTES_MAX (1024 * 1024) /* three names of 4096 bytes, all escaped, are far below */
 
 /* The columns in their order. */
@@ -144,7 +143,7 @@ void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *tex
 	add_build_id(text, id);
 	op_text_printf(text, "%u:%u\t", major(id->device), minor(id->device));
 	op_text_printf(text, "%" PRIu64 "\t%" PRIu64 "\t", id->inode, id->inode_generation);
-	op_text_printf(text, "%" PRIu64 ".%0*" PRIu64 "\t", id->mtime_ns / NS_PER_S, NS_DIGITS, id->mtime_ns % NS_PER_S);
+	op_text_printf(text, "%" PRIu64 ".%09" PRIu64 "\t", id->mtime_ns / OP_NS_PER_S, id->mtime_ns % OP_NS_PER_S);
 	op_text_printf(text, "%" PRIu64 "\t%d\t", id->bytes, id->is_kernel);
 	op_text_printf(text, "%" PRId64 "\t%" PRId64 "\n", row->first_seen, row->last_seen);
 }
@@ -164,18 +163,13 @@ void op_dcookie_format_unwritten(const struct op_dcookie_table *table, struct op
 	}
 }
 
-static void note_written(struct op_dcookie_row *row, void *arg OP_UNUSED)
-{
-	op_container_of(row, struct op_dcookie_entry, row)->is_unwritten = false;
-}
-
 void op_dcookie_all_written(struct op_dcookie_table *table)
 {
 	for (size_t i = 0; i < table->nr_unwritten; i++) {
 		struct op_dcookie_entry *entry = op_dcookie_entry_of(table, table->unwritten[i]);
 
 		if (entry)
-			note_written(&entry->row, NULL);
+			entry->is_unwritten = false;
 	}
 	table->nr_unwritten = 0;
 }
@@ -262,24 +256,9 @@ static bool take_string(char *column, const char **ret_string)
 	return true;
 }
 
-/* Reads digits up to `end`, which may be the NUL, and moves *at behind it. */
-static bool take_number(const char **at, char end, uint64_t *ret_value)
-{
-	size_t nr_digits = strspn(*at, "0123456789");
-	char digits[24];
-	int err;
-
-	if (!nr_digits || nr_digits >= sizeof(digits) || (*at)[nr_digits] != end || ((*at)[0] == '0' && nr_digits > 1))
-		return false;
-	snprintf(digits, sizeof(digits), "%.*s", (int)nr_digits, *at);
-	err = op_parse_u64(digits, 0, UINT64_MAX, ret_value);
-	*at += nr_digits + (end != '\0');
-	return !err;
-}
-
 static bool number_of(const char *column, uint64_t *ret_value)
 {
-	return take_number(&column, '\0', ret_value);
+	return !op_parse_decimal(column, UINT64_MAX, ret_value);
 }
 
 static bool take_kind(const char *word, struct op_image_id *id)
@@ -294,28 +273,26 @@ static bool take_kind(const char *word, struct op_image_id *id)
 	return false;
 }
 
-static bool take_hex(const char **at, char end, uint64_t *ret_value)
+static bool take_hex(const char *digits, uint64_t *ret_value)
 {
-	char *stop;
+	char *end;
 
-	if (strncmp(*at, "0x", 2) != 0 || !isxdigit((unsigned char)(*at)[2]))
+	if (strncmp(digits, "0x", 2) != 0 || !isxdigit((unsigned char)digits[2]))
 		return false;
 	errno = 0;
-	*ret_value = strtoull(*at, &stop, 16);
-	if (errno || *stop != end)
-		return false;
-	*at = stop + (end != '\0');
-	return true;
+	*ret_value = strtoull(digits, &end, 16);
+	return !errno && !*end;
 }
 
-static bool take_region(const char *at, struct op_image_name *name)
+static bool take_region(char *column, struct op_image_name *name)
 {
+	const char *tgid_digits = strsep(&column, "."), *start = strsep(&column, ".");
 	uint64_t tgid;
 
-	if (!take_number(&at, '.', &tgid) || tgid > INT32_MAX)
+	if (!column || op_parse_decimal(tgid_digits, INT32_MAX, &tgid))
 		return false;
 	name->tgid = (int32_t)tgid;
-	return take_hex(&at, '.', &name->start) && take_hex(&at, '\0', &name->end);
+	return take_hex(start, &name->start) && take_hex(column, &name->end);
 }
 
 static bool take_name(struct parsed *parsed)
@@ -349,36 +326,22 @@ static bool take_build_id(const char *digits, struct op_image_id *id)
 	return true;
 }
 
-static bool take_device(const char *at, uint64_t *ret_device)
+static bool take_device(char *column, uint64_t *ret_device)
 {
+	const char *major_digits = strsep(&column, ":");
 	uint64_t maj, min;
 
-	if (!take_number(&at, ':', &maj) || !take_number(&at, '\0', &min) || maj > UINT32_MAX || min > UINT32_MAX)
+	if (!column || op_parse_decimal(major_digits, UINT32_MAX, &maj) || op_parse_decimal(column, UINT32_MAX, &min))
 		return false;
 	*ret_device = makedev((unsigned int)maj, (unsigned int)min);
 	return true;
-}
-
-static bool take_mtime(const char *at, uint64_t *ret_ns)
-{
-	uint64_t seconds, ns = 0;
-
-	if (!take_number(&at, '.', &seconds) || seconds > UINT64_MAX / NS_PER_S || strlen(at) != NS_DIGITS)
-		return false;
-	for (; *at; at++) {
-		if (!isdigit((unsigned char)*at))
-			return false;
-		ns = ns * 10 + (uint64_t)(*at - '0');
-	}
-	*ret_ns = seconds * NS_PER_S + ns; /* a time before 1970 is close to the largest number */
-	return *ret_ns >= ns;
 }
 
 static bool take_seconds(const char *column, int64_t *ret_seconds)
 {
 	uint64_t seconds;
 
-	if (!number_of(column, &seconds) || seconds > INT64_MAX)
+	if (op_parse_decimal(column, INT64_MAX, &seconds))
 		return false;
 	*ret_seconds = (int64_t)seconds;
 	return true;
@@ -404,7 +367,7 @@ static const char *parse_row(struct parsed *parsed)
 	if (!take_device(columns[COLUMN_device], &row->id.device) || !number_of(columns[COLUMN_inode], &row->id.inode) ||
 	    !number_of(columns[COLUMN_generation], &row->id.inode_generation))
 		return "not a device, inode and generation";
-	if (!take_mtime(columns[COLUMN_mtime], &row->id.mtime_ns) || !number_of(columns[COLUMN_size], &row->id.bytes))
+	if (op_parse_time_ns(columns[COLUMN_mtime], &row->id.mtime_ns) || !number_of(columns[COLUMN_size], &row->id.bytes))
 		return "not a time and a size";
 	if (!number_of(columns[COLUMN_is_kernel], &is_kernel) || is_kernel > 1)
 		return "is_kernel is neither 0 nor 1";

@@ -18,16 +18,14 @@ static const char *const ends[OP_NR_SESSION_ENDS] = {
 #undef X
 };
 
-static bool same_event(const struct op_ledger_event *a, const struct op_ledger_event *b)
-{
-	return a->count == b->count && a->unit_mask == b->unit_mask && !strcmp(a->name, b->name);
-}
-
 static struct op_ledger_event *find_row(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
 {
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		if (same_event(&ledger->events[i], event))
-			return &ledger->events[i];
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		struct op_ledger_event *row = &ledger->events[i];
+
+		if (row->count == event->count && row->unit_mask == event->unit_mask && !strcmp(row->name, event->name))
+			return row;
+	}
 	return NULL;
 }
 
@@ -116,31 +114,6 @@ int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd
 
 /* ---- reading ---- */
 
-static int read_decimal(const char *text, uint64_t max, uint64_t *ret_value)
-{
-	return strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]) ? op_parse_u64(text, 0, max, ret_value)
-											  : -EINVAL;
-}
-
-static int read_time(char *text, uint64_t *ret_ns)
-{
-	char *dot = strchr(text, '.');
-	uint64_t seconds, ns = 0;
-	int err;
-
-	if (!dot || strlen(dot + 1) != 9)
-		return -EINVAL;
-	*dot = '\0';
-	err = read_decimal(text, UINT64_MAX / OP_NS_PER_S - 1, &seconds);
-	for (const char *digit = dot + 1; *digit && !err; digit++) {
-		err = *digit < '0' || *digit > '9' ? -EINVAL : 0;
-		ns = 10 * ns + (uint64_t)(*digit - '0');
-	}
-	if (!err)
-		*ret_ns = seconds * OP_NS_PER_S + ns;
-	return err;
-}
-
 static int read_ended(struct op_session_ledger *ledger, char *rest)
 {
 	for (size_t i = 0; i < OP_NR_SESSION_ENDS; i++) {
@@ -154,22 +127,22 @@ static int read_ended(struct op_session_ledger *ledger, char *rest)
 
 static int read_begin(struct op_session_ledger *ledger, char *rest)
 {
-	return read_time(rest, &ledger->begin_ns);
+	return op_parse_time_ns(rest, &ledger->begin_ns);
 }
 
 static int read_end(struct op_session_ledger *ledger, char *rest)
 {
-	return read_time(rest, &ledger->end_ns);
+	return op_parse_time_ns(rest, &ledger->end_ns);
 }
 
 static int read_files(struct op_session_ledger *ledger, char *rest)
 {
 	struct op_session_files files = { 0 };
 	const char *nr = strsep(&rest, "\t");
-	int err = rest ? read_decimal(nr, UINT64_MAX, &files.nr) : -EINVAL;
+	int err = rest ? op_parse_decimal(nr, UINT64_MAX, &files.nr) : -EINVAL;
 
 	if (!err)
-		err = read_decimal(rest, UINT64_MAX, &files.sign);
+		err = op_parse_decimal(rest, UINT64_MAX, &files.sign);
 	if (err)
 		return err;
 	ledger->files = files;
@@ -206,7 +179,7 @@ static int read_number(struct op_ledger_event *event, char *word)
 	if (!equals)
 		return -EINVAL;
 	*equals = '\0';
-	err = read_decimal(equals + 1, UINT64_MAX, &value);
+	err = op_parse_decimal(equals + 1, UINT64_MAX, &value);
 	number = err ? NULL : number_of(event, word);
 	if (number)
 		*number = value;
@@ -225,9 +198,9 @@ static int read_row(struct op_session_ledger *ledger, char *rest, enum op_event_
 		return -EINVAL;
 	memcpy(event.name, name, strlen(name) + 1);
 	event.role = role == OP_EVENT_PLAIN && op_ibs_event_of_session(name) ? OP_EVENT_DERIVED : role;
-	err = read_decimal(count, UINT64_MAX, &event.count);
+	err = op_parse_decimal(count, UINT64_MAX, &event.count);
 	if (!err)
-		err = read_decimal(mask, UINT32_MAX, &value);
+		err = op_parse_decimal(mask, UINT32_MAX, &value);
 	event.unit_mask = (uint32_t)value;
 	while (!err && (word = strsep(&rest, "\t")))
 		err = read_number(&event, word);

@@ -117,6 +117,32 @@ static void numbers(void **state OP_UNUSED)
 	assert_int_equal(op_parse_size_bytes("1KK", 0, UINT64_MAX, &value), -EINVAL);
 }
 
+static void parse_decimals(void **state OP_UNUSED)
+{
+	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "x", "0x1", "01", "00", "1.0" };
+	static const char *const bad_times[] = { "", "1", "1.", ".000000000", "1.00000000", "1.0000000000", "1.00000000x",
+						 "01.000000000", "-1.000000000", "1.-00000000",
+						 "1000000000000000000000000.000000000" };
+	uint64_t value = 42;
+
+	assert_int_equal(op_parse_decimal("0", 0, &value), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(op_parse_decimal("18446744073709551615", UINT64_MAX, &value), 0);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(op_parse_decimal("18446744073709551616", UINT64_MAX, &value), -ERANGE);
+	assert_int_equal(op_parse_decimal("11", 10, &value), -ERANGE);
+	for (size_t i = 0; i < op_array_size(bad); i++)
+		assert_int_equal(op_parse_decimal(bad[i], UINT64_MAX, &value), -EINVAL);
+	assert_int_equal(op_parse_time_ns("12.000000345", &value), 0);
+	assert_true(value == 12000000345);
+	assert_int_equal(op_parse_time_ns("18446744073.709551615", &value), 0);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(op_parse_time_ns("18446744073.709551616", &value), -ERANGE);
+	assert_int_equal(op_parse_time_ns("18446744074.000000000", &value), -ERANGE);
+	for (size_t i = 0; i < op_array_size(bad_times); i++)
+		assert_int_equal(op_parse_time_ns(bad_times[i], &value), -EINVAL);
+}
+
 static void arrays(void **state OP_UNUSED)
 {
 	volatile size_t too_many = SIZE_MAX / sizeof(uint64_t);
@@ -167,7 +193,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(grows), cmocka_unit_test(escapes_json),
 					    cmocka_unit_test(escapes_names), cmocka_unit_test(escapes_for_programs),
-					    cmocka_unit_test(numbers), cmocka_unit_test(arrays), cmocka_unit_test(kallsyms) };
+					    cmocka_unit_test(numbers),
+		cmocka_unit_test(parse_decimals), cmocka_unit_test(arrays), cmocka_unit_test(kallsyms) };
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }
