@@ -318,17 +318,12 @@ int op_config_read(struct op_config *config, const char *path, bool must_exist, 
 
 /* ---- a change ---- */
 
-static bool is_string(const struct row *row)
-{
-	return row->parse == parse_path || row->parse == parse_optional_path;
-}
-
 static bool is_same(const struct row *row, const struct op_config *a, const struct op_config *b)
 {
 	const char *of_a = (const char *)a + row->offset, *of_b = (const char *)b + row->offset;
 	const char *string_a, *string_b;
 
-	if (!is_string(row))
+	if (row->parse != parse_path && row->parse != parse_optional_path)
 		return *(const uint64_t *)(const void *)of_a == *(const uint64_t *)(const void *)of_b;
 	string_a = *(char *const *)(const void *)of_a;
 	string_b = *(char *const *)(const void *)of_b;

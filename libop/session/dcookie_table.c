@@ -47,19 +47,12 @@ static size_t bytes_of(const char *string)
 
 /* ---- the table ---- */
 
-static void free_identities(struct op_dcookie_identity *identity)
-{
-	while (identity) {
-		struct op_dcookie_identity *next = identity->next;
-
-		free(identity);
-		identity = next;
-	}
-}
-
 static void free_entry(struct op_dcookie_entry *entry)
 {
-	free_identities(entry->identities);
+	for (struct op_dcookie_identity *next, *identity = entry->identities; identity; identity = next) {
+		next = identity->next;
+		free(identity);
+	}
 	free(entry->name);
 	free(entry->host_path);
 	free(entry->container);
@@ -301,24 +294,16 @@ uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_i
 	return identity ? identity->entry->row.cookie : OP_DCOOKIE_NONE;
 }
 
-static bool is_unlimited(const struct op_image_id *id)
-{
-	return id->is_kernel || id->is_pseudo;
-}
-
-static bool has_room(const struct op_dcookie_table *table)
-{
-	return table->rows.nr_entries - table->nr_counted < table->max_uncounted && !op_dcookie_is_full(table, false);
-}
-
 uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id)
 {
 	uint64_t cookie = op_dcookie_find(table, id);
 	const struct op_dcookie_entry *entry;
+	bool has_room;
 
 	if (cookie != OP_DCOOKIE_NONE)
 		return cookie;
-	if (!has_room(table) && !is_unlimited(id)) {
+	has_room = table->rows.nr_entries - table->nr_counted < table->max_uncounted && !op_dcookie_is_full(table, false);
+	if (!has_room && !id->is_kernel && !id->is_pseudo) {
 		table->nr_refused++;
 		return table->overflow;
 	}

@@ -37,17 +37,10 @@ static int lock_dir(int dir_fd, const char *path)
 	return err;
 }
 
-/* A sweep may have removed the directory before it was locked. */
-static bool is_swept(int fd)
-{
-	struct stat st;
-
-	return op_sys_fstat(fd, &st) < 0 || !st.st_nlink;
-}
-
-/* -EAGAIN: a sweep removed it. */
+/* -EAGAIN: a sweep removed it before it was locked. */
 static int make_once(char *path)
 {
+	struct stat st;
 	int fd;
 
 	if (!mkdtemp(path))
@@ -55,7 +48,7 @@ static int make_once(char *path)
 	fd = lock_dir(AT_FDCWD, path);
 	if (fd == -ENOENT)
 		return -EAGAIN;
-	if (fd >= 0 && is_swept(fd)) {
+	if (fd >= 0 && (op_sys_fstat(fd, &st) < 0 || !st.st_nlink)) {
 		close(fd);
 		return -EAGAIN;
 	}
@@ -79,13 +72,6 @@ int op_session_import_begin(const char *session_dir, char **ret_path)
 	return fd;
 }
 
-static bool is_name(const char *name)
-{
-	size_t nr_prefix = strlen(OP_SESSION_IMPORT);
-
-	return !strncmp(name, OP_SESSION_IMPORT, nr_prefix) && strlen(name) == nr_prefix + OP_SESSION_IMPORT_SUFFIX_BYTES;
-}
-
 struct sweeping {
 	int session_fd;
 	uint64_t nr_removed;
@@ -95,9 +81,10 @@ static int sweep_one(const char *name, void *arg)
 {
 	struct sweeping *sweeping = arg;
 	char path[sizeof(OP_SESSION_TMP "/" OP_SESSION_IMPORT ANY_SUFFIX)];
+	size_t nr_prefix = strlen(OP_SESSION_IMPORT);
 	int fd;
 
-	if (!is_name(name))
+	if (strncmp(name, OP_SESSION_IMPORT, nr_prefix) || strlen(name) != nr_prefix + OP_SESSION_IMPORT_SUFFIX_BYTES)
 		return 0;
 	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", name);
 	fd = lock_dir(sweeping->session_fd, path);

@@ -162,16 +162,9 @@ static int close_pager(void *cookie)
 	return EOF;
 }
 
-static int open_stream(struct opr_output *output, struct opr_pager *pager)
-{
-	const cookie_io_functions_t functions = { .write = write_bytes, .close = close_pager };
-
-	output->out = fopencookie(pager, "w", functions);
-	return output->out ? 0 : -ENOMEM;
-}
-
 static int start_pager(struct opr_output *output, const char *command)
 {
+	const cookie_io_functions_t functions = { .write = write_bytes, .close = close_pager };
 	struct opr_pager *pager = calloc(1, sizeof(*pager));
 	int fds[2], size;
 
@@ -194,7 +187,8 @@ static int start_pager(struct opr_output *output, const char *command)
 		return err;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	return open_stream(output, pager);
+	output->out = fopencookie(pager, "w", functions);
+	return output->out ? 0 : -ENOMEM;
 }
 
 /* 0, also when the user left it early. */
@@ -370,13 +364,6 @@ static int put_in_place(const struct opr_output *output)
 	return err;
 }
 
-static void free_names(struct opr_output *output)
-{
-	free(output->temporary);
-	free(output->target);
-	output->temporary = output->target = NULL;
-}
-
 static int end_replacing(struct opr_output *output, int err)
 {
 	if (!output->temporary)
@@ -388,7 +375,9 @@ static int end_replacing(struct opr_output *output, int err)
 	}
 	if (err)
 		unlink(output->temporary);
-	free_names(output);
+	free(output->temporary);
+	free(output->target);
+	output->temporary = output->target = NULL;
 	return err;
 }
 

@@ -83,14 +83,9 @@ bool opr_earlier_says(const struct opr_earlier *earlier, const char *word, const
 
 /* ---- files ---- */
 
-static const char *below(const char *name)
-{
-	return name + strspn(name, "/");
-}
-
 bool opr_earlier_has(const struct opr_earlier *earlier, const char *name)
 {
-	return opr_sums_find(&earlier->sums, below(name)) != NULL;
+	return opr_sums_find(&earlier->sums, name + strspn(name, "/")) != NULL;
 }
 
 bool opr_earlier_has_session(const struct opr_earlier *earlier, const char *session)

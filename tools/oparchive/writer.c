@@ -232,15 +232,6 @@ static bool is_other(const struct opr_archive_writer *writer, const struct opr_c
 	return fstat(there_fd, &there) < 0 || !is_of_same_time(&there, st, copy->fd);
 }
 
-static int copy_again(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st,
-		      struct opr_archive_name *entry)
-{
-	int err = opr_copy_begin(copy, copy->fd, st, writer->stop);
-
-	copy->is_unreadable = err && err != -EINTR;
-	return err ? err : copy_to(writer, copy, st, entry);
-}
-
 /*
  * Compares with the file of an earlier session, which stays. Copies again when that is gone.
  * -EEXIST: they differ.
@@ -252,8 +243,12 @@ static int compare(struct opr_archive_writer *writer, struct opr_copy *copy, con
 	if (!err && is_other(writer, copy, st, entry, fd))
 		err = -EEXIST;
 	copy->is_unreadable = err && err != -EINTR; /* nothing was written */
-	if (!err && fd == -ENOENT)
-		err = copy_again(writer, copy, st, entry);
+	if (!err && fd == -ENOENT) {
+		err = opr_copy_begin(copy, copy->fd, st, writer->stop);
+		copy->is_unreadable = err && err != -EINTR;
+		if (!err)
+			err = copy_to(writer, copy, st, entry);
+	}
 	if (fd >= 0)
 		close(fd);
 	return err;

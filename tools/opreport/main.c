@@ -351,19 +351,14 @@ static int compare_symbols(struct run runs[2])
 	return err;
 }
 
-static int check_differential(const struct opr_options *options)
-{
-	if (!options->symbols || options->details || options->callgraph || options->format == OPR_FORMAT_XML)
-		return opr_error(-EINVAL,
-				 "differential profiles need --symbols, and do not go with --details, --callgraph and --xml");
-	return 0;
-}
-
 static int report_change(struct opr_options *options, const struct opr_spec_words *words)
 {
 	struct run runs[2] = { { .options = options }, { .options = options } };
-	int err = check_differential(options);
+	int err = 0;
 
+	if (!options->symbols || options->details || options->callgraph || options->format == OPR_FORMAT_XML)
+		return opr_error(-EINVAL,
+				 "differential profiles need --symbols, and do not go with --details, --callgraph and --xml");
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = select_files(&runs[i], &words->sides[i]);
 	for (size_t i = 0; i < 2 && !err; i++)

@@ -93,19 +93,14 @@ static bool is_decimal(const char *text)
 	return *text && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text);
 }
 
-static bool is_mask(const char *text)
-{
-	uint64_t value;
-
-	return !op_parse_u64(text, 0, UINT32_MAX, &value);
-}
-
 static int check_numbers(const struct tag *tag, const struct opr_words *words, const char *word)
 {
 	for (size_t i = 0; i < words->nr_words; i++) {
 		const char *text = words->words[i];
+		uint64_t mask;
 
-		if (strcmp(text, "all") && !(tag->kind == VALUE_MASK ? is_mask(text) : is_decimal(text)))
+		if (strcmp(text, "all") &&
+		    !(tag->kind == VALUE_MASK ? !op_parse_u64(text, 0, UINT32_MAX, &mask) : is_decimal(text)))
 			return opr_error(-EINVAL, "%s: '%s' is not a number", word, text);
 	}
 	return 0;
