@@ -127,13 +127,20 @@ static int read_entries(struct walker *walker, struct op_walk_dir *dir, int fd)
 	return nr_bytes < 0 ? skip_dir(walker->walk, dir->path, (int)nr_bytes) : err;
 }
 
-static void close_kept(struct op_walk *walk, struct op_walk_dir *dir)
+/* The descriptor of a directory that stays open no longer, or -1. */
+static int take_kept(struct op_walk *walk, struct op_walk_dir *dir)
 {
-	if (dir->fd < 0)
-		return;
-	close(dir->fd);
+	int fd = dir->fd;
+
+	walk->nr_kept -= fd >= 0;
 	dir->fd = -1;
-	walk->nr_kept--;
+	return fd;
+}
+
+static void close_dir(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 /*
@@ -151,7 +158,7 @@ static int open_dir(struct op_walk *walk, const struct op_walk_dir *dir)
 		if ((fd != -EMFILE && fd != -ENFILE) || walk->nr_threads > 1)
 			return fd;
 		for (struct op_walk_dir *above = dir->parent; above; above = above->parent)
-			close_kept(walk, above);
+			close_dir(take_kept(walk, above));
 	}
 	return op_file_open_below(walk->dir_fd, dir->path, O_RDONLY | O_DIRECTORY, 0);
 }
@@ -178,28 +185,6 @@ static int read_dir(struct walker *walker, struct op_walk_dir *dir, int *ret_fd)
 /* ---- the tree ---- */
 
 /*
- * The directory to be read next; waits for one while other threads may find some. NULL: there will
- * be none.
- */
-static struct op_walk_dir *begin_dir(struct op_walk *walk)
-{
-	struct op_walk_dir *dir = NULL;
-
-	pthread_mutex_lock(&walk->lock);
-	while (!walk->waiting && walk->nr_busy && !walk->err)
-		pthread_cond_wait(&walk->has_changed, &walk->lock);
-	if (!walk->err && walk->nr_waiting <= walk->nr_waiting_max)
-		dir = walk->waiting;
-	if (dir) {
-		walk->waiting = dir->next;
-		walk->nr_waiting--;
-		walk->nr_busy++;
-	}
-	pthread_mutex_unlock(&walk->lock);
-	return dir;
-}
-
-/*
  * What was found waits on top of the rest: the walk goes into depth, which needs the fewest
  * descriptors.
  */
@@ -219,41 +204,67 @@ static void add_found(struct op_walk *walk, struct op_walk_dir *found)
 	}
 }
 
-static void end_dir(struct walker *walker, struct op_walk_dir *dir, int fd, int err)
+/* With the lock held. The caller closes the descriptors in `unused` without it. */
+static void end_dir(struct walker *walker, struct op_walk_dir *dir, int err, int unused[2])
 {
 	struct op_walk *walk = walker->walk;
 
-	pthread_mutex_lock(&walk->lock);
 	op_walk_note_error(walk, dir->path, err);
 	if (err && !walk->keeps_going && !walk->err)
 		walk->err = err;
 	add_found(walk, walker->found);
-	if (dir->nr_waiting && walk->nr_kept < KEPT_MAX && fd >= 0) {
-		dir->fd = fd;
+	if (dir->nr_waiting && walk->nr_kept < KEPT_MAX && unused[0] >= 0) {
+		dir->fd = unused[0];
 		walk->nr_kept++;
-		fd = -1;
+		unused[0] = -1;
 	}
 	if (dir->parent && !--dir->parent->nr_waiting)
-		close_kept(walk, dir->parent);
+		unused[1] = take_kept(walk, dir->parent);
 	walk->nr_busy--;
-	pthread_cond_broadcast(&walk->has_changed);
-	pthread_mutex_unlock(&walk->lock);
-	if (fd >= 0)
-		close(fd);
 }
 
+/*
+ * The directory to be read next; waits for one while other threads may find some. NULL: there will
+ * be none. With the lock held.
+ */
+static struct op_walk_dir *begin_dir(struct op_walk *walk)
+{
+	struct op_walk_dir *dir = NULL;
+
+	while (!walk->waiting && walk->nr_busy && !walk->err)
+		pthread_cond_wait(&walk->has_changed, &walk->lock);
+	if (!walk->err && walk->nr_waiting <= walk->nr_waiting_max)
+		dir = walk->waiting;
+	if (dir) {
+		walk->waiting = dir->next;
+		walk->nr_waiting--;
+		walk->nr_busy++;
+	}
+	if (walk->waiting || !walk->nr_busy || walk->err)
+		pthread_cond_broadcast(&walk->has_changed);
+	return dir;
+}
+
+/* Takes the lock once for each directory, because the threads contend for it. */
 static void walk_some(void *arg)
 {
-	struct walker walker = { .walk = arg };
-	struct op_walk_dir *dir;
+	struct op_walk *walk = arg;
+	struct walker walker = { .walk = walk };
+	struct op_walk_dir *dir = NULL;
+	int unused[2] = { -1, -1 }, err = 0;
 
-	while ((dir = begin_dir(walker.walk))) {
-		int fd, err;
-
+	do {
+		pthread_mutex_lock(&walk->lock);
+		if (dir)
+			end_dir(&walker, dir, err, unused);
+		dir = begin_dir(walk);
+		pthread_mutex_unlock(&walk->lock);
+		close_dir(unused[0]);
+		close_dir(unused[1]);
+		unused[1] = -1;
 		walker.found = NULL;
-		err = read_dir(&walker, dir, &fd);
-		end_dir(&walker, dir, fd, err);
-	}
+		err = dir ? read_dir(&walker, dir, &unused[0]) : 0;
+	} while (dir);
 	op_text_free(&walker.path);
 }
 
@@ -283,7 +294,7 @@ void op_walk_free(struct op_walk *walk)
 		struct op_walk_dir *dir = walk->last;
 
 		walk->last = dir->before;
-		close_kept(walk, dir);
+		close_dir(dir->fd);
 		free(dir);
 	}
 	free(walk->first_path);
