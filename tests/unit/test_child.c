@@ -12,7 +12,6 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "tests/unit/cmocka_all.h"
 
@@ -376,11 +375,9 @@ static void sum_anew(const char *dir, const char *name)
 	for (size_t i = 0; i < foot.nr_rows; i++) {
 		const char *row_name = names + rows[i].name;
 
-		rows[i].sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)row_name, strlen(row_name)),
-						(const Bytef *)pack_bytes + rows[i].at, rows[i].nr_bytes);
+		rows[i].sum = opr_pack_sum(opr_pack_sum(0, row_name, strlen(row_name)), pack_bytes + rows[i].at, rows[i].nr_bytes);
 	}
-	foot.sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot.nr_rows * sizeof(*rows)), (const Bytef *)names,
-				     foot.nr_name_bytes);
+	foot.sum = opr_pack_sum(opr_pack_sum(0, rows, foot.nr_rows * sizeof(*rows)), names, foot.nr_name_bytes);
 	memcpy(names - foot.nr_rows * sizeof(*rows), rows, foot.nr_rows * sizeof(*rows));
 	memcpy(pack_bytes + nr_bytes - sizeof(foot), &foot, sizeof(foot));
 	rewind(file);

@@ -5,17 +5,35 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "libop/base/guard.h"
-#include "libop/base/sys.h"
 #include "libop/base/grow.h"
+#include "libop/base/guard.h"
+#include "libop/base/htable.h"
+#include "libop/base/sys.h"
 
 static_assert(sizeof(struct opr_pack_row) == 24 && sizeof(struct opr_pack_foot) == 32, "no holes");
 
+#define NR_LANES 4 /* as many multiplications as a CPU has under way */
+
+uint32_t opr_pack_sum(uint32_t sum, const void *bytes, size_t nr_bytes)
+{
+	uint64_t lanes[NR_LANES] = { sum, 1, 2, 3 }, words[NR_LANES];
+	size_t nr_left = nr_bytes;
+	const char *at = bytes;
+
+	for (; nr_left >= sizeof(words); at += sizeof(words), nr_left -= sizeof(words)) {
+		memcpy(words, at, sizeof(words));
+		for (int i = 0; i < NR_LANES; i++) {
+			lanes[i] = (lanes[i] ^ words[i]) * 0x9e3779b97f4a7c15u;
+			lanes[i] ^= lanes[i] >> 32;
+		}
+	}
+	return (uint32_t)op_hash_bytes(op_hash_bytes(nr_bytes, at, nr_left), lanes, sizeof(lanes));
+}
+
 static uint32_t sum_of(const char *name, const char *bytes, size_t nr_bytes)
 {
-	return (uint32_t)crc32_z(crc32_z(0, (const Bytef *)name, strlen(name)), (const Bytef *)bytes, nr_bytes);
+	return opr_pack_sum(opr_pack_sum(0, name, strlen(name)), bytes, nr_bytes);
 }
 
 /* ---- reading ---- */
@@ -77,7 +95,8 @@ static int read_rows(struct opr_pack *pack, const struct opr_pack_foot *foot)
 	pack->nr_rows = foot->nr_rows;
 	pack->names = (const char *)pack->rows + nr_row_bytes;
 	memcpy(pack->rows, pack->map + at, nr_bytes);
-	if ((uint32_t)crc32_z(0, (const Bytef *)pack->rows, nr_bytes) != foot->sum || !are_sound(pack, foot->nr_name_bytes, at))
+	if (opr_pack_sum(opr_pack_sum(0, pack->rows, nr_row_bytes), pack->names, foot->nr_name_bytes) != foot->sum ||
+	    !are_sound(pack, foot->nr_name_bytes, at))
 		return -EBADMSG;
 	return 0;
 }
@@ -240,8 +259,7 @@ static int write_end(struct opr_pack_writer *writer)
 	nr_row_bytes = writer->nr_rows * sizeof(*writer->rows);
 	foot.nr_rows = writer->nr_rows;
 	foot.nr_name_bytes = writer->names.length;
-	foot.sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)writer->rows, nr_row_bytes), (const Bytef *)writer->names.data,
-				     writer->names.length);
+	foot.sum = opr_pack_sum(opr_pack_sum(0, writer->rows, nr_row_bytes), writer->names.data, writer->names.length);
 	err = op_sys_write_all(writer->fd, writer->rows, nr_row_bytes);
 	if (!err)
 		err = op_sys_write_all(writer->fd, writer->names.data, writer->names.length);

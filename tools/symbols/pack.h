@@ -13,19 +13,19 @@
 
 #include "libop/base/text.h"
 
-#define OPR_PACK_MAGIC       "opdpack1"
+#define OPR_PACK_MAGIC       "opdpack2"
 #define OPR_PACK_MAGIC_BYTES 8
 
 struct opr_pack_row {
 	uint64_t at, nr_bytes; /* of the entry in the file */
 	uint32_t name;         /* offset in the names */
-	uint32_t sum;          /* CRC-32 (zlib) of the name and the entry */
+	uint32_t sum;          /* opr_pack_sum of the name, then of the entry */
 };
 
 struct opr_pack_foot {
 	char magic[OPR_PACK_MAGIC_BYTES];
 	uint64_t nr_rows, nr_name_bytes;
-	uint32_t sum;   /* of rows and names */
+	uint32_t sum;   /* opr_pack_sum of the rows, then of the names */
 	uint32_t spare; /* 0 */
 };
 
@@ -37,6 +37,9 @@ struct opr_pack {
 	size_t nr_rows;
 	uint64_t nr_bytes; /* of the file */
 };
+
+/* The checksum of `bytes`; begins with `sum`: 0, or that of the bytes before. */
+uint32_t opr_pack_sum(uint32_t sum, const void *bytes, size_t nr_bytes) OP_MUST_CHECK;
 
 /* Opens the file at fd and closes fd. 0; -EBADMSG: damaged, or no pack; another -errno. */
 int opr_pack_open(struct opr_pack *pack, int fd) OP_NONNULL OP_MUST_CHECK;
