@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where functions lie in a 64-bit little-endian ELF file, as file offsets, by the section headers
-and the symbol table.
+"""File offsets of functions in a 64-bit little-endian ELF file, from the section headers and the
+symbol table.
 """
 import struct
 
@@ -18,9 +18,7 @@ def sections_of(data):
 
 
 def function_symbols(data, sections):
-    """[(address, section index, name)] of what lies in code sections, sorted; without nameless
-    ones.
-    """
+    """[(address, section index, name)] of the named symbols in code sections, sorted."""
     found = []
     for _, kind, _, _, offset, size, link, _, _, _ in sections:
         if kind != SHT_SYMTAB:
@@ -35,9 +33,8 @@ def function_symbols(data, sections):
 
 
 def all_ranges(path, by_address=False):
-    """
-    [(name, first file offset, file offset after the last)], or addresses; a function ends where the
-    next of its section begins.
+    """[(name, first file offset, file offset after the last)], or addresses; a function ends where
+    the next one of its section begins.
     """
     with open(path, "rb") as stream:
         data = stream.read()

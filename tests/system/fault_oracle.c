@@ -56,8 +56,8 @@ static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
 }
 
 /*
- * Counts what is new in the ring and gives it back. A header does not cross the end: it is as long
- * as what records are aligned to.
+ * Counts the new records in the ring and gives their room back. A header never crosses the end of
+ * the ring: records are aligned to its length.
  */
 static void read_samples(struct eye *eye, size_t page_bytes)
 {

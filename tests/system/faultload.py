@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of faults share: work that touches many images and addresses, and looks at a
-session that remember the last one.
+"""Helpers of the fault tests: work that touches many images and addresses, and a look at a session
+that remembers the look before.
 """
 import os
 import shutil
@@ -9,7 +9,7 @@ from opdtest import Skip, reader, require
 
 
 class Looks:
-    """Sample files as they were at the last look: what was there must be there at the next, and no
+    """Sample files as they were at the last look: each file must be there at the next look, and no
     count may be lower.
     """
 
@@ -38,8 +38,8 @@ def start_busy(box):
 
 
 class Growing:
-    """Programs with a sample file that is small and, when a dump has been since, grows: each call
-    takes its nodes over the next size.
+    """Programs with a small sample file. After a dump, each call makes the file grow over the next
+    size.
     """
 
     SITES = (60, 300, 1200, 5000, 16000)
@@ -65,7 +65,7 @@ def nr_sample_files(box, session="current"):
 
 
 def listing(directory):
-    """(path, size, mtime) of all below a directory, directories by their path only."""
+    """(path, size, mtime) of everything below a directory; directories have their path only."""
     found = []
     for where, dirs, names in os.walk(directory):
         found += [(os.path.join(where, name), 0, 0) for name in dirs]
@@ -96,15 +96,14 @@ class Shim:
         os.rename(self.control + ".new", self.control)
 
     def cut_power(self, directory, to):
-        """Makes `to` what the disk has of a directory: what was synced, and nothing else."""
+        """Makes `to` a copy of what the disk has of a directory: synced data and nothing else."""
         os.makedirs(to)
         self.restore(os.stat(directory).st_ino, to)
 
     def cut_power_of_data(self, directory, to):
-        """
-        The same for a disk that keeps the order of names, as a journal does, and of what is in
-        files has what was synced: names are as they are now. The directory
-        must be on a file system that gives no inode twice. The daemon stands still meanwhile.
+        """The same for a disk that keeps the order of names, as a journal does: names are as they
+        are now, contents are as they were synced. The file system of the directory must use no
+        inode twice. The daemon is stopped meanwhile.
         """
         inodes = {}
         for where, dirs, names in os.walk(directory):

@@ -154,7 +154,7 @@ static void lose(int fd)
 	close(open_real(AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
-/* What a lost file has written anew: that many bytes from its beginning on, with no gap. */
+/* How many bytes of a lost file were written anew, from its begin on and without a gap. */
 static void write_lost(int fd, off_t offset, ssize_t nr_bytes)
 {
 	char lost[PATH_MAX];

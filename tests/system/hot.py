@@ -14,15 +14,18 @@ from opdtest import require
 PERIOD_NS = 100000
 MS = 400
 SHARE = 0.99
-OWN_SHARE = 0.05  # of a program's samples at most: what mapped.c does between two calls of hot, more when it shares its CPU
+# the largest such share of a program's samples: mapped.c between two calls of hot; more when it
+# shares its CPU
+OWN_SHARE = 0.05
 OWN_FUNCTIONS = ("main", "plain", "go_and_run", "run", "cpu_ms", "clock_gettime", "__clock_gettime")
 PAGE = 4096
 
-# Where samples must be: kind and name of the image ("root", PATH), ("anon", LABEL), and the keys
-# there.
+# Where the samples must be: kind and name of the image ("root", PATH) or ("anon", LABEL), and its
+# keys.
 Place = collections.namedtuple("Place", "kind name first end")
-# Processes whose application is `app`: at least `share` of their user samples at one of the places,
-# and at least `samples` in all. OWN_SHARE of them may be at one of the places `own` instead.
+# Processes of the application `app`: they must have at least `samples` user samples, and at least
+# the part `share` of them in one of the places. The part OWN_SHARE may be in one of the places
+# `own`.
 Wanted = collections.namedtuple("Wanted", "app places share samples own", defaults=((),))
 
 
@@ -53,9 +56,7 @@ def hot_place(path, stored=None):
 
 
 def own_places(path, stored=None):
-    """Where a static program is when it is not in hot: in the functions around it, or in the vdso,
-    which they ask for the time.
-    """
+    """The functions of a static program around hot, and the vdso, which they call for the time."""
     ranges = elfsyms.symbol_ranges(path, OWN_FUNCTIONS)
     require("main" in ranges, "%s has no main" % path)
     return [Place("root", stored or path, first, end) for first, end in ranges.values()] + [Place("anon", "[vdso]", 0, 1 << 20)]
@@ -72,7 +73,7 @@ def nr_at(places, files):
 
 
 def wrong_with(what, all_wanted, files):
-    """What is wrong with the samples of some processes: a list of texts. Prints one line for each
+    """The faults in the samples of some processes: a list of texts. Prints one line for each
     application.
     """
     wrong = []

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A host with the IBS of a Zen 4, in the place of libop's look at this one (linked with --wrap):
- * the samplers can be opened and take no samples. For tests only.
+ * A host with the IBS of a Zen 4, linked with --wrap in place of libop's look at this host. The
+ * samplers can be opened and take no samples. For tests only.
  */
 #include <linux/perf_event.h>
 

@@ -315,7 +315,7 @@ static void run_in_crowd(uint64_t ns, bool with_map)
 		spent += run_ns(alpha, &x);
 }
 
-/* Prints how many children there are when all have done their work; they end with it. */
+/* Prints the number of children when all have done their work. They end with this process. */
 static int crowd(char **args, bool with_map)
 {
 	uint64_t ns = number(args[0]) * NS_PER_MS, nr = number(args[1]);
@@ -400,7 +400,7 @@ static void put_ids(void)
 	put(ids, sizeof(ids));
 }
 
-/* Line 10 at the start, 11 in the loop; the second one is in the file of the first. */
+/* Line 10 at the start, line 11 in the loop; line 11 is in the file of line 10. */
 static void put_lines(size_t at, const char *file)
 {
 	uint64_t start = (uintptr_t)(executable + at);

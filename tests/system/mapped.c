@@ -104,7 +104,7 @@ static void *anonymous(void *at, size_t bytes, int flags)
 	return map(at, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
-/* Reserves address space, so that the kernel cannot put the next mapping beside another. */
+/* Reserves address space, so that the kernel cannot merge the next mapping with another one. */
 static void *elsewhere(size_t bytes)
 {
 	char *memory = map(NULL, bytes + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

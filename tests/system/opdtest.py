@@ -44,7 +44,7 @@ WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 LOG_HEADING = "opd's log:"
-SAMPLER = 1  # the role of an event that has no files: what its samples say is in those of the derived events
+SAMPLER = 1  # the role of an event without files: the derived events have its samples
 
 
 class Skip(Exception):
@@ -127,8 +127,8 @@ def wait_until(condition, seconds, text):
 
 
 def host_seconds(*columns):
-    """Of all CPUs together, since the start of the host: columns of /proc/stat, beginning with 0
-    for user, 3 for idle, 4 for waiting.
+    """The columns of /proc/stat for all CPUs together, since the start of the host: 0 is user, 3
+    idle, 4 waiting.
     """
     with open("/proc/stat", encoding="ascii") as stream:
         times = [int(field) for field in stream.readline().split()[1:]]
@@ -136,8 +136,8 @@ def host_seconds(*columns):
 
 
 def busy_seconds():
-    """For which all CPUs together had work; what other hosts took from this one is not in it,
-    guests are in the time of users.
+    """The time for which all CPUs together had work: without the time that other virtual machines
+    took; user time includes guests.
     """
     return host_seconds(0, 1, 2, 5, 6)
 
@@ -155,7 +155,9 @@ def await_cpu_seconds(pid, seconds):
 
 
 def open_event(config, period, sample_type, cpu, disabled, flags=0):
-    """A software event on one CPU, all processes; its descriptor, or None when it is refused."""
+    """A software event on one CPU for all processes. Returns its descriptor, or None when the
+    kernel refuses it.
+    """
     number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise Skip("the number of perf_event_open on %s is not known to the tests" % platform.machine())
@@ -175,8 +177,8 @@ def can_count():
 
 
 def sees_all_processes():
-    """False in a container: what runs outside of its pid name space has no number here, and so no
-    place for its samples.
+    """False in a container: processes outside of its pid namespace have no number there, so their
+    samples have no place.
     """
     return os.stat("/proc/self/ns/pid").st_ino == INIT_PID_NAMESPACE
 
@@ -199,7 +201,7 @@ def hold(tid, held):
 
 
 def has_ended(tid):
-    """True when a thread that is held was killed; it is gone once its holder has been told."""
+    """True when a thread of a held process was killed: it ends after its tracer was told."""
     try:
         return os.waitpid(tid, WALL | os.WNOHANG)[0] == tid
     except ChildProcessError:
@@ -207,8 +209,8 @@ def has_ended(tid):
 
 
 class FaultOracle:
-    """A second, independent page-fault event on every CPU: what the kernel counts and does not
-    sample, it misses as well.
+    """A second, independent page-fault event on every CPU. It misses the same faults that the
+    kernel counts but does not sample.
     """
 
     def __init__(self, program):
@@ -216,7 +218,8 @@ class FaultOracle:
         require(self.process.stdout.readline() == "ready\n", "fault_oracle does not start")
 
     def not_sampled(self):
-        """Ends the oracle: events from its start to now that the kernel counted and did not sample.
+        """Ends the oracle. Returns the number of events that the kernel counted but did not sample
+        since its start.
         """
         out, _ = self.process.communicate("", timeout=CALL_SECONDS)
         words = out.split()
@@ -270,10 +273,9 @@ class Box:
             os.chown(path, DAEMON_UID, DAEMON_UID, follow_symlinks=False)
 
     def become_users(self):
-        """
-        The daemon is a user of its own: a program that makes it one, also when opcontrol starts it,
-        and does before what the unit's
-        StateDirectory= does; or one that has systemd start it.
+        """The daemon runs as a user of its own: through a program that changes the user, also when
+        opcontrol starts it, and that does the work of the unit's StateDirectory=; or through
+        systemd.
         """
         self.give(self.dir)
         wrapper = os.path.join(self.dir, "opd-as-" + self.run_as)
@@ -328,8 +330,8 @@ class Box:
         return self.good(os.path.join(self.bin, "opreport"), "--session-dir=" + self.session, *args)
 
     def refused(self, *command, **more):
-        """Runs a program that must fail as the issue says: exit code 1 and one clear line on
-        stderr. That line.
+        """Runs a program that must fail with exit code 1 and one clear line on stderr. Returns that
+        line.
         """
         result = self.run(*command, **more)
         words = " ".join(map(str, command))
@@ -342,8 +344,8 @@ class Box:
     # ---- the daemon ----
 
     def start_daemon(self, *setup, start=True, env=None):
-        """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment,
-        and waits for its READY; then --start.
+        """Keeps `setup` (options of opcontrol --setup), starts opd with these additions to its
+        environment, waits for READY, and runs --start.
         """
         if setup:
             self.opcontrol("--setup", *setup)
@@ -377,7 +379,9 @@ class Box:
             self.await_ready(notify)
 
     def forget_state(self, start):
-        """A daemon that is to begin paused does so, whatever was asked of the one before."""
+        """A daemon that is to start paused does so, whatever the last request to the one before
+        was.
+        """
         path = os.path.join(self.session, "profiling")
         if not start and os.path.exists(path):
             os.unlink(path)
@@ -404,10 +408,9 @@ class Box:
         return json.loads(self.opcontrol("--status", "--json"))
 
     def await_look(self, before=None):
-        """
-        The status after opd has looked at all CPUs, `before` the one when it was asked for:
-        whenever it looks it reads the side band, in which a process was
-        started. What belongs to the turn is done by the second look.
+        """The status after opd has looked at all CPUs. `before` is the status at the time of the
+        request. Each look reads the side band, in which a process was started. The second look has
+        done the work of its turn.
         """
         seen = sum(cpu["sideband_bytes"] for cpu in (before or self.status())["cpus"])
         self.good("/bin/true")
@@ -429,7 +432,7 @@ class Box:
         self.check_rest()
 
     def stop_on_full_disk(self):
-        """Profiling stops; what has no room is that the next opd is not to begin with it, and then
+        """Stops profiling. On a full disk opd cannot note that the next opd must start paused. Then
         the answer says so.
         """
         result = self.run(os.path.join(self.bin, "opcontrol"), "--stop")
@@ -443,7 +446,7 @@ class Box:
         return is_kept
 
     def check_rest(self):
-        """After the daemon's end: no lock, no socket, nothing in the making, no word of a
+        """After the end of the daemon: no lock, no socket, no temporary files, and no report of a
         sanitizer.
         """
         require(not os.path.exists(os.path.join(self.session, "lock")), "the lock is still there")
@@ -471,17 +474,15 @@ class Box:
         return child
 
     def copy_work(self, name, program="work"):
-        """A copy of a work program of the tests under another name, so that it is an application of
-        its own.
-        """
+        """A copy of a work program under another name, so that it is an application of its own."""
         path = os.path.join(self.dir, name)
         shutil.copy(os.path.join(os.path.dirname(self.work), program), path)
         os.chmod(path, 0o755)
         return path
 
     def work_until(self, is_counted, text, *command):
-        """Runs a program until what it does is counted: on a busy machine the rings have no room
-        for some samples, and these are lost by name.
+        """Runs a program until its samples are counted: on a busy machine the rings have no room
+        for some samples, and these are lost under a name.
         """
         wait_until(lambda: self.good(*command) is not None and is_counted(), HANG_SECONDS, text)
 
@@ -491,7 +492,7 @@ class Box:
         return [self.start(path, "busy", int(seconds * 1000), cpu) for cpu in sorted(os.sched_getaffinity(0))]
 
     def busy_until_ended(self, path, cpu=None):
-        """A busy process of a program on a CPU, the first one, to be handed to end_busy."""
+        """Starts a busy process of a program on the first CPU. end_busy ends it."""
         return self.start(path, "busy", 1000 * CALL_SECONDS, min(os.sched_getaffinity(0)) if cpu is None else cpu)
 
     def end_busy(self, child):
@@ -534,10 +535,9 @@ class Box:
         return sum(n for f in self.files() if f.name.image[1] == path for key, n in f.keys.items() if start <= key < end)
 
     def check_ledger(self, with_files=True, not_sampled=0):
-        """
-        Both lines of the ledger for every event; what is stored is what the files have. The status.
-        not_sampled: how many events the
-        kernel counted without taking a sample, as a FaultOracle saw it.
+        """Checks both lines of the ledger for every event, and that the files have the stored
+        samples. Returns the status. not_sampled: the events that the kernel counted without a
+        sample, as a FaultOracle saw them.
         """
         status = self.status()
         files = [f for f in self.files() if not f.name.callee] if with_files else []

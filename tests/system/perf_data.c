@@ -67,8 +67,8 @@ struct file {
 };
 
 /*
- * sample_id_all is 0: the memory ring's own LOST records have no sample_id, since the ring does not
- * know of what kind it would be.
+ * sample_id_all is 0: LOST records of the memory ring have no sample_id, because the ring does not
+ * know its layout.
  */
 static void fill_file(struct file *file, uint64_t data_bytes)
 {
@@ -168,7 +168,7 @@ static int keep(struct store *store, const struct perf_event_header *record)
 }
 
 /*
- * The pair swaps and reads all of its frozen ring; the other modes have one ring and read some of
+ * The pair swaps and reads its whole frozen ring. The other modes have one ring and read a part of
  * it.
  */
 static int drain(struct store *store, size_t nr_records)

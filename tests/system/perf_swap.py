@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""
-perf.data files taken apart, for the tests of opimport: records one by one, a flag that the kernel
-sets wrongly, and a copy in the other byte
-order. Written from perf.data-file-format.txt and perf_event_open(2).
+"""Takes perf.data files apart for the tests of opimport: single records, a flag that the kernel
+sets wrongly, and a copy in the other byte order. Written from perf.data-file-format.txt and
+perf_event_open(2).
 """
 import collections
 import copy
@@ -18,7 +17,7 @@ MISC_BUILD_ID = 1 << 14
 SAMPLE_WORDS = ((IDENTIFIER, "q"), (IP, "q"), (TID, "dd"), (TIME, "q"), (ADDR, "q"), (ID, "q"), (STREAM_ID, "q"),
                 (CPU, "dd"), (PERIOD, "q"))
 TRAILER_WORDS = ((TID, "dd"), (TIME, "q"), (ID, "q"), (STREAM_ID, "q"), (CPU, "dd"), (IDENTIFIER, "q"))
-# What of a body is numbers, by their sizes (d: 4 bytes, q: 8, w: 2); the rest of it is a name.
+# The numbers in a body by their sizes (d: 4 bytes, q: 8, w: 2); the rest of the body is a name.
 BODIES = {MMAP: "ddqqq", LOST: "qq", COMM: "dd", EXIT: "ddddq", FORK: "ddddq", THROTTLE: "qqq", UNTHROTTLE: "qqq",
           MMAP2: "ddqqqddqqdd", LOST_SAMPLES: "q", KSYMBOL: "qdww", BPF_EVENT: "wwd"}
 SIZES = {"d": 4, "q": 8, "w": 2}
@@ -60,8 +59,8 @@ class PerfData:
         return part
 
     def mend_flags(self):
-        """Takes away the flag that the kernel leaves set for another profiler, which makes perf
-        abort. How many had it.
+        """Clears the flag that the kernel leaves set for another profiler, and that makes perf
+        abort. Returns how many records had it.
         """
         nr_mended = 0
         for record in self.records():
@@ -115,8 +114,8 @@ class PerfData:
             at += 8 * nr_ids
 
     def swapped(self):
-        """The same file as a machine of the other byte order writes it, without what only perf's
-        own reports need.
+        """The same file as a machine of the other byte order writes it, without the parts that only
+        perf's own reports need.
         """
         skipped = {66, 73, 74, 78, 79, 82}
         records = [r for r in self.records() if r.type not in skipped]

@@ -82,8 +82,8 @@ static bool pace_next(struct pace *pace)
 }
 
 /*
- * Takes in children that have ended: all at the end, else those that are there, and more while too
- * many are under way.
+ * Waits for children that have ended: for all at the end, else for those that have ended, and for
+ * more while too many run.
  */
 static void reap(struct pace *pace, bool all)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Samples whose number is known: so many new pages touched by one instruction, one page fault each.
- * Every program and library that includes this has a touch_pages of its own, so its file shows who
- * ran it.
+ * A known number of samples: one instruction touches so many new pages, with one page fault for
+ * each. Every program and library that includes this file has its own touch_pages, so the file of a
+ * sample shows which program ran.
  */
 #ifndef STORM_TOUCH_H
 #define STORM_TOUCH_H
@@ -19,7 +19,7 @@ __attribute__((noinline, aligned(64))) static void touch_pages(volatile char *me
 }
 
 /*
- * 0, or -1 without memory. The first call has nothing to touch: what it faults in is the function
+ * 0, or -1 without memory. The first call touches no page: its page faults are of the function
  * itself.
  */
 static inline int touch_new_pages(size_t nr_pages)

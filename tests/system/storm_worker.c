@@ -25,7 +25,7 @@ __attribute__((noinline)) static uint64_t spin_here(uint64_t steps, uint64_t x)
 	return x;
 }
 
-/* Every second page of a reserved range, so that the kernel cannot make one mapping of them. */
+/* Maps every second page of a reserved range, so that the kernel cannot merge the mappings. */
 static int map_code(size_t nr_maps)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

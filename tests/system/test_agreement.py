@@ -37,8 +37,8 @@ def check_one_image(box, path):
 
 
 def check_symbols(box, path):
-    """The symbols listed for one image are what its files have within symbols; what lies between
-    them (.plt) is in no list.
+    """The symbols of one image have all samples that its files have within symbols; code between
+    symbols (.plt) is in no list.
     """
     own = {}
     for sample_file in box.files():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Daemons that do not come up or do not end as they should: what --start, --start-daemon, --apply
-and --shutdown make of it, and that they say so.
+"""Daemons that do not start or do not end as they should: what --start, --start-daemon, --apply and
+--shutdown do, and that they report it.
 """
 import errno
 import os
@@ -29,8 +29,8 @@ def know(box):
 
 
 class Unkillable:
-    """A daemon that neither answers nor heeds SIGTERM, with files of its own, and the --shutdown of
-    it: that takes a minute.
+    """A daemon that neither answers nor obeys SIGTERM, with files of its own, and its --shutdown,
+    which takes a minute.
     """
 
     def __init__(self, box):
@@ -57,8 +57,8 @@ class Unkillable:
 
 
 def answered_with_an_error(box):
-    """A daemon that ends and could not write all: that is told, and it is waited for, though its
-    lock is nobody's already.
+    """A daemon that ends and could not write everything: opcontrol reports it, and waits for the
+    daemon although its lock is free already.
     """
     with FakeDaemon(box, {STATUS: (0, status_payload), SHUTDOWN: (errno.ENOSPC, b"the disk is full")},
                     end_after=SHUTDOWN, locked=True, linger=LINGER_SECONDS) as daemon:
@@ -68,8 +68,8 @@ def answered_with_an_error(box):
 
 
 def paused_once(box):
-    """--start-daemon pauses the daemon that it starts and no other: what --start or --stop said
-    last is as it was, also when none comes up.
+    """--start-daemon pauses only the daemon that it starts. The state of the last --start or --stop
+    stays as it is, also when no daemon starts.
     """
     box.opcontrol("--start", "--event=TIMER:1000000")
     know(box)
@@ -119,7 +119,7 @@ def starts_at_once(box):
 
 
 def apply_to_the_mute(box):
-    """A daemon that does not answer is ended, and the next one does what was asked for last."""
+    """A daemon that does not answer is ended. The next one does what the last request said."""
     for request, state in (("--start", "running"), ("--stop", "paused")):
         box.opcontrol("--start")
         box.opcontrol(request)
@@ -135,8 +135,8 @@ def apply_to_the_mute(box):
 
 
 def refused_at_once(box, result, pid):
-    """The owner of the session directory may not have root make directories of root's; the daemon
-    goes on.
+    """The owner of the session directory cannot make root create directories that belong to root;
+    the daemon goes on.
     """
     require(result.rc == 1 and "SESSION_DIR: /proc/none belongs to user 0, but this file to user " in result.err, "%s" % (result,))
     after = know(box)
@@ -144,7 +144,8 @@ def refused_at_once(box, result, pid):
 
 
 def apply_what_cannot_be(box):
-    """A setup that no daemon starts with is told and taken back: the daemon of before goes on."""
+    """A setup with which no daemon starts is reported and taken back: the earlier daemon goes on.
+    """
     program = box.env["OPD_DAEMON"]
     picky = stub(box, "grep -q SEPARATE_CPU=1 %s/daemonrc && { echo 'opd: not with CPUs' >&2; exit 1; }\nexec "
                       "%s\n" % (box.session, program))
@@ -186,8 +187,8 @@ os.unlink(place.socket)
 
 
 def apply_what_cannot_profile(box):
-    """A daemon that comes up with the new setup and cannot profile with it is ended, and the one of
-    before goes on.
+    """A daemon that starts with the new setup but cannot profile is ended, and the earlier one goes
+    on.
     """
     path = os.path.join(box.dir, "no-profiler.py")
     with open(path, "w", encoding="ascii") as stream:

@@ -31,8 +31,8 @@ def totals(box):
 
 
 def check_share(apps, path, cpu_s, what):
-    """At least four fifths of the CPU time spent must be filed under the application, and not more
-    than there was.
+    """The application has at least four fifths of the CPU time that it spent, and not more than all
+    of it.
     """
     expected = cpu_s * 1e9 / PERIOD_NS
     found = apps.get(path, 0)

@@ -60,8 +60,8 @@ def count_in(box, *names):
 
 
 def run_others(box, path, milliseconds, is_over):
-    """Processes one after the other, each with so much CPU time, until it is over: their times in
-    hot_a and hot_b.
+    """Runs processes one after the other, each with so much CPU time, until the end of the crowd.
+    Returns their times in hot_a and hot_b.
     """
     times = [0, 0]
     while not is_over(times):
@@ -70,8 +70,8 @@ def run_others(box, path, milliseconds, is_over):
 
 
 def found_alone(box, path, milliseconds):
-    """The part of their CPU time for which others have samples in their own functions while nobody
-    disturbs; some goes into interrupts.
+    """The share of their CPU time for which the others have samples in their own functions, without
+    the crowd. Interrupts take some of the time.
     """
     box.opcontrol("--reset")
     spent = run_others(box, path, milliseconds, lambda times: sum(times) >= ALONE_NS)
@@ -80,24 +80,22 @@ def found_alone(box, path, milliseconds):
 
 
 def count_nowhere(box):
-    """The samples of which nobody knows whose they are; in a container those without a process are
-    the host's.
+    """The samples that belong to no known process. In a container, samples without a process belong
+    to the host.
     """
     return count_in(box, "/no-mapping", *["/no-process"] * opdtest.sees_all_processes())
 
 
 def are_sure(box, path):
-    """Of the others hardly a sample belongs nowhere; every one that does is held to be one of
-    theirs.
+    """Nearly no sample of the others belongs nowhere. Each such sample is taken for one of theirs.
     """
     total = sum(hot_counts(box, path).values())
     return total >= SURE_SHARE * (total + count_nowhere(box))
 
 
 def check_other(box, path, spent, alone, event):
-    """
-    The others: three quarters of their samples in hot_a, and not more than their CPU time. The part
-    of that for which they have samples.
+    """The others: three quarters of their samples are in hot_a, and their samples are not more than
+    their CPU time. Returns the share of that time that has samples.
     """
     counts, nowhere = hot_counts(box, path), count_nowhere(box)
     total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
@@ -113,11 +111,9 @@ def check_other(box, path, spent, alone, event):
 
 
 def check_found(box, path, milliseconds, found, alone):
-    """
-    How many samples the others have for their CPU time is only nearly what they have alone: time
-    that goes into interrupts, or to other machines of the host,
-    has no samples. That may change meanwhile, and so they are alone once more before this is wrong.
-    Leaves nothing of the session.
+    """The others have nearly the same number of samples for their CPU time with and without the
+    crowd: interrupts and other virtual machines take some time. This share may change, so before
+    the test fails they run alone once more. Removes the session.
     """
     if found < FOUND_SHARE * alone:
         box.opcontrol("--start")
@@ -145,8 +141,7 @@ def check_last(box):
 
 def check_names(box, path):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    # The program is known before the crowd begins, which has as many images as there is room for
-    # within a moment.
+    # The program is known before the crowd starts, which fills the room for images within a moment.
     alone = found_alone(box, path, 500)
     box.opcontrol("--reset")
     box.good(path, "shares", 10)
@@ -184,8 +179,8 @@ def sideband_lost(status):
 
 
 def try_maps(box, path, sideband, last):
-    """False: the machine was so busy that records of the side band were lost, and with them who the
-    others were. It is to be done with a larger ring.
+    """False: the machine was so busy that side-band records were lost, and with them the processes
+    of the others. The test then runs again with a larger ring.
     """
     directory = os.path.join(box.dir, "maps-" + sideband)
     os.mkdir(directory)

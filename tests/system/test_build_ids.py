@@ -80,8 +80,8 @@ def can_be_asked(path):
 
 
 def check_ids(box):
-    """What ran before, what comes, what has none, what lies in memory, and a process that is gone
-    at once before one that lives.
+    """Programs that started before opd and later, a program without a build-id, code in memory, and
+    a process that is gone at once.
     """
     memory = box.tmpfs("memory", "size=16m")
     early, early_memory = make_program(box, os.path.join(box.dir, "early")), make_program(box, os.path.join(memory, "early"))
@@ -109,8 +109,8 @@ def check_ids(box):
 
 
 def check_library(box):
-    """The C library of this program, which the others have as well; containers may have one of
-    their own at its path.
+    """The C library of this program, which the others use as well. A container may have another one
+    at its path.
     """
     with open("/proc/self/maps", encoding="utf-8") as maps:
         path = next((line.split()[-1] for line in maps if "/libc.so" in line), None)
@@ -151,8 +151,8 @@ def perf_of_a_program(box, path):
 
 
 def perf_of_all(box, path, with_opd):
-    """perf record of the whole system, begun before opd; programs run then. Its exit code, and how
-    many mappings of them it has.
+    """perf record of the whole system, started before opd; programs run after that. Returns its
+    exit code, and how many of their mappings it has.
     """
     output = os.path.join(box.dir, "perf.data")
     if os.path.exists(output):
@@ -173,8 +173,8 @@ def perf_of_all(box, path, with_opd):
 
 
 def check_perf(box):
-    """perf record ends well and has its mappings beside an opd that was begun after it; one of a
-    program alone where no other opd disturbs it.
+    """perf record ends well and has its mappings beside an opd that started later; perf record of
+    one program alone where no other opd disturbs it.
     """
     path = box.copy_work("neighbour")
     for attempt in range(ATTEMPTS):

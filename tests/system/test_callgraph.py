@@ -75,8 +75,8 @@ def check_tree(box, files, app, ranges):
     samples, calls = of_app(files, app)
     arcs = arcs_within(calls, app, ranges)
     print("arcs: %s" % arcs)
-    # What a function was called for: its own samples, and what it called. Its first instructions
-    # have no frame yet, and then the caller is left out.
+    # The samples for which a function was called: its own samples and those of its callees. Its
+    # first instructions have no frame yet, so a sample there lacks the caller.
     for name in ("leaf", "a", "c", "into_kernel", "work"):
         wanted = samples_in(samples, app, ranges, name) + calls_at(calls, app, ranges, name, False)
         found = calls_at(calls, app, ranges, name, True)
@@ -90,8 +90,8 @@ def check_tree(box, files, app, ranges):
 
 
 def check_report(box, app, wanted):
-    """The block of leaf: who called it, to the call. A sample in its first instructions is called
-    by who called its caller.
+    """The block of leaf: its callers with exact counts. In a sample in its first instructions, the
+    caller of its caller is the caller.
     """
     report = box.opreport("-c", "-n", "image:" + app)
     blocks = [block for block in report.split("-" * 79 + "\n") if re.search(r"^\d.* leaf$", block, re.M)]
@@ -141,7 +141,7 @@ def check_calls(box, app, ranges):
 
 
 def check_kill(box, app, ranges):
-    """The calls that were counted are there after kill -9, and the next daemon goes on with the
+    """Calls that were counted are still there after kill -9, and the next daemon continues with the
     same files.
     """
     box.opcontrol("--start")

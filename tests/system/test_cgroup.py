@@ -19,7 +19,8 @@ BRIEF_GROUPS, BRIEF_MS = 8, 40  # gone before anybody could look for them in the
 
 
 def hierarchy():
-    """Where the cgroups are that perf tells: version 1's own controller, else version 2."""
+    """The directory of the cgroups that perf reports: version 1's own controller, else version 2.
+    """
     found = None
     with open("/proc/self/mountinfo", encoding="utf-8") as stream:
         for line in stream:

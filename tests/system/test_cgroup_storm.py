@@ -14,12 +14,14 @@ from opdtest import Skip, require, wait_until
 from test_cgroup import CPU_MS, PERIOD_NS, Groups, about, files_of, hierarchy, listed, spend, total
 
 NR_CGROUPS = 10000 if "--long" in sys.argv[1:] else 4500
-GROWTH_BYTES = 48 << 20  # of it 16 MiB are pages of 4,096 open files, 16 MiB rings; what is freed is given back every few seconds
+# 16 MiB of it are pages of 4,096 open files, 16 MiB are rings; freed memory is given back every few
+# seconds
+GROWTH_BYTES = 48 << 20
 
 
 def check_threads(box, groups):
-    """Each cgroup has the files of its threads, and the reports need no --merge to list cgroups and
-    images.
+    """Each cgroup has the files of its threads, and the reports list cgroups and images without
+    --merge.
     """
     app, one, two = box.copy_work("cgroup-app"), groups.make("one"), groups.make("two")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread,cpu,cgroup")
@@ -49,7 +51,8 @@ def check_storm(box, groups):
     directory = groups.top + groups.make("storm")
     oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon("--event=page-faults:1", "--separate=library,cgroup")
-    groups.make("stays")  # where opd is in a cgroup namespace, it learns from one that stays what this one begins with
+    # when opd is in a cgroup namespace, a cgroup that stays tells it the prefix of the paths
+    groups.make("stays")
     before = box.status()["rss_bytes"]
     child = box.start(box.crowd, "cgroups", directory, NR_CGROUPS, stdout=subprocess.DEVNULL)
     require(child.wait() == 0, "crowd failed")

@@ -98,8 +98,8 @@ def suspend(clock, sessions):
 
 
 def starts_far_ahead(box, clock, sessions):
-    """What a machine with an empty battery does each time: nothing goes, and the time that was
-    right is right again.
+    """A machine with an empty battery, every time: no session is removed, and the time that was
+    right before is right again.
     """
     for i in (2, 3):
         sessions.work()

@@ -40,8 +40,8 @@ def before_any_daemon(box):
 
 
 def start_and_stop(box, path):
-    """--start starts the daemon, too; twice is once; --stop twice is once; paused, there is still a
-    dump.
+    """--start also starts the daemon. A second --start or --stop changes nothing. --dump works
+    while paused.
     """
     opcontrol(box, "--setup", *SETUP)
     first = opcontrol(box, "--start")
@@ -68,8 +68,7 @@ def start_and_stop(box, path):
 
 
 def dump_is_complete(box, path):
-    """What was taken before --dump is in the files when it returns: the end of the profiling adds
-    nothing to it.
+    """Samples taken before --dump are in the files when it returns: the end of profiling adds none.
     """
     def counted():
         return sum(f.total for f in box.files(live=True) if f.name.app[1] == path)
@@ -85,7 +84,7 @@ def dump_is_complete(box, path):
 
 
 def reset(box, path):
-    """--reset empties the current session, keeps the others, and goes on counting."""
+    """--reset empties the current session, keeps the others, and counting goes on."""
     saved = os.path.join(box.session, "samples", "kept", "{root}")
     os.makedirs(saved)
     opcontrol(box, "--start")
@@ -121,7 +120,7 @@ def shutdown(box, pid):
 
 
 def new_setup_counts(box):
-    """The waiting setup is now the one in use, and --start-daemon alone does not count."""
+    """The waiting setup is now in use, and --start-daemon alone does not count."""
     said(opcontrol(box, "--start-daemon"), "Daemon started.")
     status = box.status()
     box.known_pids.add(status["pid"])
@@ -134,7 +133,7 @@ def new_setup_counts(box):
 
 
 def apply(box):
-    """--apply: the setup takes effect at once, and the next daemon profiles when this one did.
+    """--apply: the setup takes effect at once, and the next daemon profiles if this one did.
     --deinit ends it.
     """
     for request, state in (("--start-daemon", "paused"), ("--start", "running")):

@@ -49,7 +49,8 @@ def unescape(text):
 
 def rows_and_missing(box):
     """({name in the session: cookie} of files, names that have a sample file and no row)."""
-    # The files first: a row is there before its image's first sample, and the daemon goes on.
+    # The files are read first: a row is there before the first sample of its image, and the daemon
+    # goes on.
     used = {image[1] for f in box.files(live=True) for image in (f.name.app, f.name.image) if image[0] == "root"}
     names = {}
     for cookie, row in read_table(box.session).items():
@@ -75,7 +76,7 @@ def kill(box):
 
 
 def check_restart(box, path):
-    """kill -9, without a dump, three times; each daemon knows what the one before has named, and a
+    """kill -9 without a dump, three times. Each daemon knows the names of the one before, and a
     replaced file is a new image once.
     """
     before = {}
@@ -123,8 +124,8 @@ def check_dump_and_reset(box, path):
 
 
 def ext4(box, name):
-    """An empty ext4, which gives the number of a removed inode to the next file; None where it
-    cannot be had.
+    """An empty ext4, which gives the inode of a removed file to the next file; None where it cannot
+    be made.
     """
     image, path = os.path.join(box.dir, name + ".img"), os.path.join(box.dir, name)
     with open(image, "wb") as stream:
@@ -138,8 +139,8 @@ def ext4(box, name):
 
 
 def check_inode_given_again(box, program):
-    """A program without a build-id is removed; another one of its size and date gets its inode at
-    once: only the generation tells.
+    """A program without a build-id is removed. Another one with its size and date gets its inode at
+    once: only the generation tells them apart.
     """
     disks = [path for path in (ext4(box, "disk"), box.tmpfs("memory", "size=8m")) if path]
     bare = os.path.join(box.dir, "bare-app")
@@ -169,8 +170,8 @@ def check_inode_given_again(box, program):
 
 
 def check_full_disk(box, path):
-    """The file system has no room for the table; samples go on in files that have it, and the rows
-    come when there is room.
+    """The file system has no room for the table. Samples of existing files go on, and the rows come
+    when there is room.
     """
     mount = box.tmpfs("small", "size=2m")
     box.session = os.path.join(mount, "session")
@@ -199,7 +200,7 @@ def check_full_disk(box, path):
 
 
 def check_without_build_ids(box):
-    """BuildIds=no: no row of a file has one, of no program that was there for opd to ask."""
+    """BuildIds=no: no row of a file has a build-id, and none of a program that ran."""
     path = box.copy_work("no-ids")
     box.configure(BuildIds="no")
     before = box.busy_until_ended(path)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong is said in one line on stderr with exit code 1, and nothing half-written is left.
-"""
+"""An error is reported in one line on stderr with exit code 1, and leaves nothing half-written."""
 import os
 import shutil
 
@@ -83,7 +82,7 @@ def unwritable(box):
 
 
 def full_at_start(box):
-    """No byte free from the beginning: opd says so and leaves neither lock nor socket."""
+    """No byte is free from the begin: opd reports it and leaves neither lock nor socket."""
     place = box.tmpfs("full", "size=64k")
     with open(os.path.join(place, "ballast"), "wb", buffering=0) as stream:
         try:
@@ -100,8 +99,8 @@ def full_at_start(box):
 
 
 def full_while_running(box):
-    """The disk fills up in full work: the samples are counted as lost, every file that is there is
-    whole, opd lives.
+    """The disk fills up during the work: samples are counted as lost, every existing file is whole,
+    and opd lives.
     """
     place = box.tmpfs("small", "size=256k")
     box.session = os.path.join(place, "session")
@@ -131,8 +130,8 @@ def no_such_session(box):
 
 
 def event_the_host_has_not(box):
-    """A raw event on a machine without PMU is an error that names the event; with a PMU there is
-    nothing to see.
+    """A raw event on a machine without PMU is an error that names the event. With a PMU there is
+    nothing to test.
     """
     if os.path.isdir("/sys/bus/event_source/devices/cpu") or os.path.isdir("/sys/bus/event_source/devices/cpu_core"):
         return

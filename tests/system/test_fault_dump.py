@@ -23,7 +23,7 @@ JIT_MS = 4000  # half of it for each of two functions
 
 
 def read_what_is_whole(session):
-    """The files; one that was made after the dump began may be there by its name only."""
+    """The files. A file that was made after the dump began may be there by its name only."""
     base, files, nr_empty = os.path.join(session, "samples", "current"), [], 0
     for path in reader.list_files(base):
         with open(os.path.join(base, path), "rb") as stream:
@@ -46,7 +46,8 @@ def inodes(session):
 
 
 def look(box):
-    """Inodes, then counts: what has the inode afterwards had these counts, or a smaller file's."""
+    """Inodes first, then counts: a file with the same inode afterwards had at least these counts.
+    """
     return inodes(box.session), counts(box.session, ["current"])
 
 
@@ -56,12 +57,10 @@ def require_all(before, found, when):
 
 
 def cut(box, shim, name, before):
-    """
-    Two disks that lose power at once. Of one nothing is left but what was synced, names included:
-    what did not grow since is there as it is. The other keeps names in
-    their order, as a journal does: the next daemon finds there what every file had, whatever has
-    taken its place. *before* is what was promised; the first
-    disk, and how many files were not looked at there.
+    """Two disks lose power at once. The first has synced data only, names included: files that did
+    not grow are unchanged there. The second keeps the order of names, as a journal does: the next
+    daemon finds the contents of every file there, even after a replacement. *before* is what the
+    dump promised. Returns the first disk, and how many files were not checked there.
     """
     as_before, promised = before
     strict, ordered = (os.path.join(os.path.dirname(box.session), kind + name) for kind in ("synced-", "ordered-"))
@@ -128,8 +127,8 @@ def grow_held(box, growing):
 
 
 def grow_beside_dumps(box, shim):
-    """Files of an earlier dump grow while the next one waits for the disk, and when it has ended
-    and the disk does not take them.
+    """Files of an earlier dump grow while the next dump waits for the disk, and after it has
+    failed.
     """
     long = os.path.join(*["d" * 240] * 4)  # links of this disk have no room for its sample files' paths
     os.makedirs(os.path.join(box.dir, long))
@@ -161,8 +160,8 @@ def has_symbol(session, path, name):
 
 
 def symbols_beside_dumps(box, shim):
-    """The symbols of JIT code that a dump has promised are there, whatever the disk has of the
-    newer ones that all readers see.
+    """The symbols of JIT code that a dump has promised are on the disk, whatever it has of the
+    newer ones.
     """
     app = box.copy_work("jit-cut", "jit_work")
     child = test_jit.start(box, app, "replace", JIT_MS)
@@ -203,8 +202,8 @@ def symbols_beside_dumps(box, shim):
 
 
 def new_symbols(box, shim):
-    """The first object of a process that no dump has promised: a power cut leaves its name with
-    nothing behind it, and the next daemon puts that aside.
+    """The first object of a process, which no dump has promised: after a power cut its file is
+    empty, and the next daemon puts it aside.
     """
     app = box.copy_work("jit-new", "jit_work")
     shim.say("hold")
@@ -250,8 +249,8 @@ def counts_while_the_disk_is_held(box, shim):
 
 
 def starts_after_the_cut(box, after, found):
-    """The next daemon on what the disk had: every reader takes the session, and all that was there
-    is there.
+    """The next daemon starts on the contents of the disk: every reader accepts the session, and all
+    promised samples are there.
     """
     shutil.rmtree(box.session)
     shutil.copytree(after, box.session)
@@ -264,8 +263,8 @@ def starts_after_the_cut(box, after, found):
 
 
 def stop_that_cannot_write(box, shim):
-    """The daemon says so with its exit code and keeps the lock; also when opcontrol removes that,
-    the next one looks at the session.
+    """The exit code of the daemon reports it, and the lock stays. When opcontrol removes the lock,
+    the next daemon checks the session all the same.
     """
     for removed in (False, True):
         box.start_daemon(env=shim.env)
@@ -290,8 +289,8 @@ def stop_that_cannot_write(box, shim):
 
 
 def dump_without_its_ledger(box, shim):
-    """The samples can be written, what says how many they are cannot: a dump fails until it can,
-    and writes the samples all the same.
+    """The samples can be written, but not their ledger: a dump fails until it can write both, and
+    writes the samples all the same.
     """
     for call, part in (("openat", "tmp/stats"), ("renameat", "current/stats"), ("openat", "tmp/ledger"),
                        ("renameat", "current/ledger")):

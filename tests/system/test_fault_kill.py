@@ -24,7 +24,9 @@ RESET_EVERY = 20
 
 
 def one_round(box, looks, before, rng):
-    """Starts, samples for a moment, kills; the number of samples that are in the files then."""
+    """Starts the daemon, samples for a moment, kills it. Returns the number of samples in the files
+    after that.
+    """
     box.start_daemon()
     time.sleep(rng.random() * 0.6)
     if rng.random() < 0.5:
@@ -45,7 +47,7 @@ def one_round(box, looks, before, rng):
 
 
 def empty(box, looks):
-    """Short-lived processes leave files without end, and each is read after each kill."""
+    """Short-lived processes make ever new files, and each file is read after each kill."""
     box.start_daemon(start=False)
     box.opcontrol("--reset")
     box.opcontrol("--shutdown")

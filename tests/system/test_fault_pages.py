@@ -73,8 +73,8 @@ def counts(files):
 
 
 def disk_that_fails(box, shim, name, *faults):
-    """What could not be written is not on the disk when the next dump says that all is: the kernel
-    does not try it again by itself.
+    """Data that could not be written is on the disk when the next dump succeeds: the kernel alone
+    does not try again.
     """
     app = box.copy_work(name)
     box.work_until(lambda: files_of(box, app), "nothing is counted", app, "faults", FAULTS)
@@ -94,7 +94,7 @@ def disk_that_fails(box, shim, name, *faults):
 
 
 def syncer_that_fails(box, shim):
-    """A file that grows is written by itself: the error that this meets is the next dump's as well.
+    """A file that grows is written separately. The next dump reports the error of that write, too.
     """
     growing = faultload.Growing(box, "settled")
     box.opcontrol("--dump")
@@ -113,8 +113,8 @@ def syncer_that_fails(box, shim):
 
 
 def objects_that_fail(box, shim):
-    """The symbols of JIT code are on the disk when the dump after the failed one says so, whoever
-    made them.
+    """The symbols of JIT code are on the disk when a dump after the failed one succeeds, whichever
+    daemon made them.
     """
     box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
     app = test_jit.work(box, "map", ms=JIT_MS)[0]

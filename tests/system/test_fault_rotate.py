@@ -40,14 +40,14 @@ def links(box):
 
 
 def close_session(box, name):
-    """The call does not return before the disk answers, the session has its name at once."""
+    """The call returns only after the disk answers. The session has its name at once."""
     saving = box.start(os.path.join(box.bin, "opcontrol"), "--save=" + name, stderr=subprocess.DEVNULL)
     opdtest.wait_until(lambda: name in sessions_of(box.session), opdtest.HANG_SECONDS, "the session is not closed")
     return saving
 
 
 def check_session(box, name):
-    """It can be read, it is not marked any more, and its ledger says what is in it."""
+    """The session can be read and is no longer marked, and its ledger agrees with its files."""
     path = os.path.join(box.session, "samples", name)
     total = sum(f.total for f in reader.read_session(box.session, session=name, strict=True))
     if not total and name == "current" and not os.path.exists(os.path.join(path, "ledger")):
@@ -63,8 +63,8 @@ def check_session(box, name):
 
 
 def start_after_the_cut(session, names, promised):
-    """The next daemon on what the disk had: what was promised is in the sessions of these names.
-    What they have together.
+    """The next daemon starts on the contents of the disk: the promised samples are in these
+    sessions. Returns the sum of their samples.
     """
     box = opdtest.Box()
     try:
@@ -97,9 +97,7 @@ def cut(box, shim, number, promised):
 
 
 def check_written_later(box, name, waiting):
-    """The disk takes it again: the running daemon writes what it could not, and keeps nothing more
-    of it.
-    """
+    """The disk works again: the running daemon writes the rest and keeps nothing more of it."""
     mark = os.path.join(box.session, "samples", name, "closing")
     opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), opdtest.HANG_SECONDS,
                        "%s is not written later" % name)
@@ -107,8 +105,8 @@ def check_written_later(box, name, waiting):
 
 
 def one_round(box, shim, number):
-    """The disk is held, and what is closed then cannot be written; or it answers again, and the
-    closed session alone has errors.
+    """The disk is held, and a session that is closed now cannot be written; or the disk works
+    again, and only the closed session has errors.
     """
     name = "cut-%d" % number
     growing = faultload.Growing(box, "growing-%d" % number, NR_WAITING)

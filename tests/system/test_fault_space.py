@@ -29,7 +29,7 @@ def fill(place):
 
 @contextlib.contextmanager
 def full(place):
-    """Also what is given back meanwhile, by files of whatever else runs here, is taken."""
+    """Takes all space, also what other programs give back meanwhile."""
     ended = threading.Event()
 
     def go_on():
@@ -58,7 +58,7 @@ def stored_of(box, app):
 
 
 def write_nothing(box, place):
-    """Neither the table nor the ledger has room: the dump that would write them says so."""
+    """Neither the table nor the ledger has room: the dump that would write them reports it."""
     errors = box.status()["dcookie_errors"]
     refused = []
 
@@ -108,7 +108,7 @@ def find_room(box, place, number):
 
 
 def forget(box, place):
-    """--stop has no room to be kept: it says so. What is kept already needs no room."""
+    """--stop cannot be noted on the full disk, and says so. A note that exists needs no room."""
     def is_forgotten():
         with full(place):
             is_kept = box.stop_on_full_disk()
@@ -128,7 +128,7 @@ def own_file(box, app):
 
 
 def keeps_its_size(box, place, growing):
-    """One call of the program with more addresses than its file has nodes, on a full disk. False
+    """One run of the program with more addresses than its file has nodes, on a full disk. False
     when it found room all the same.
     """
     app, before = growing.apps[0], event_of(box)
@@ -153,8 +153,8 @@ def keeps_its_size(box, place, growing):
 
 
 def grow(box, place, number):
-    """A file whose nodes are used up keeps its size: known addresses go on, new ones are lost, and
-    it grows when there is room again.
+    """A full file keeps its size: known addresses are counted, new ones are lost, and it grows when
+    there is room again.
     """
     growing = faultload.Growing(box, "growing-%d" % number)
     app = growing.apps[0]

@@ -63,8 +63,8 @@ def calls_that_fail(box, shim):
 
 
 def without_fallocate(box, shim):
-    """A file system that gives no blocks ahead, as some network ones: they are written, nothing is
-    lost.
+    """A file system that cannot reserve blocks, like some network file systems: opd writes the
+    blocks, and nothing is lost.
     """
     before = lost(box, "lost_io_error")
     shim.say("fail fallocate %d session" % errno.EOPNOTSUPP)
@@ -77,14 +77,14 @@ def without_fallocate(box, shim):
 
 
 def ledger_of(box):
-    """What the session's own ledger says was stored, and what its sample files hold."""
+    """The stored samples by the session's ledger, and the samples in its files."""
     _, events = read_ledger(current(box))
     return sum(row["stored"] for row in events.values()), sum(f.total for f in box.files())
 
 
 def beside_the_files(box, shim):
-    """No room for the ledger, the stats, the table of images, when sample files have some: nothing
-    is lost by it, and they are mended when there is room.
+    """No room for the ledger, the stats and the table of images while sample files have room: no
+    sample is lost, and they are written when there is room.
     """
     before = [lost(box, counter) for counter in ("lost_no_space", "lost_io_error")]
     errors = box.status()["dcookie_errors"]
