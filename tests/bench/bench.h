@@ -59,8 +59,8 @@ static inline void bench_pin_within(const cpu_set_t *allowed, unsigned int n)
 }
 
 /*
- * The same, of the CPUs that the thread may use now; one that was pinned, or whose maker was, stays
- * where it is.
+ * The same for the CPUs that the thread may use now. A thread that is pinned, or that a pinned
+ * thread made, stays where it is.
  */
 static inline void bench_pin(unsigned int n)
 {
@@ -77,8 +77,8 @@ static inline double bench_per(double what, double nr)
 }
 
 /*
- * The line of an aim. True when it is met; one that nothing was measured for (not `shown`) is
- * neither met nor missed, and says so: false.
+ * Prints the line of an aim. True when it is met. An aim without a measurement (not `shown`) is
+ * neither met nor missed: false.
  */
 static inline bool bench_say_aim(const char *aim, double figure, bool shown, bool good)
 {

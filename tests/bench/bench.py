@@ -95,8 +95,8 @@ class Load:
 
 
 def measure_opd(box, kind, seconds):
-    """opd at its defaults: CPU seconds in the middle of its life and in all of it, memory, bytes on
-    disk, samples; and its event.
+    """opd at its defaults: CPU seconds in the middle of its life and in its whole life, memory,
+    bytes on disk, samples; and its event.
     """
     shutil.rmtree(box.session, ignore_errors=True)
     load = Load(box, kind)
@@ -161,8 +161,8 @@ def print_table(kind, opd, perf):
 
 
 def verdict(shown, good):
-    """What is said of an aim, also by the other benchmarks; where nothing was measured that could
-    show it, that. Met only where it is both.
+    """The text for an aim, also for the other benchmarks. An aim is met only when it was measured
+    and reached; without a measurement the text says so.
     """
     return ("met" if good else "NOT met") if shown else "NOT SHOWN"
 

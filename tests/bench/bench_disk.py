@@ -70,8 +70,8 @@ def look(box, output):
 
 
 def show_apps(parts, perf_bytes_per_sample):
-    """The applications with most samples: what else runs on the machine has its addresses, too, and
-    a file for each image at least.
+    """The applications with the most samples: other programs of the machine have addresses, too,
+    and at least one file for each image.
     """
     print("%12s %12s %12s %12s" % ("samples", "addresses", "kB", "perf / opd"))
     rows = sorted(((*numbers, app) for app, numbers in parts.apps.items()), reverse=True)
@@ -82,8 +82,8 @@ def show_apps(parts, perf_bytes_per_sample):
 
 
 def show_parts(before, after, final):
-    """Where the bytes lie, before the session was closed and after it; and how far from it what the
-    format needs for each address is.
+    """The bytes of the session by their use, before it was closed and after; and the distance to
+    the minimum that the format needs for each address.
     """
     samples, _, perf_bytes, _ = final
     for title, parts in (("the session that is counted in", before), ("the same, closed", after)):

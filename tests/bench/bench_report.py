@@ -46,8 +46,8 @@ REPEATS = 3
 
 
 def functions(path):
-    """File offsets at which functions of a program or a library begin, by its .symtab; none of
-    another file, a debug file, or a stripped one.
+    """File offsets at which functions of a program or library begin, from its .symtab. None for any
+    other file, a debug file, or a stripped one.
     """
     try:
         with open(path, "rb") as stream:
@@ -89,8 +89,8 @@ def find_images(wanted):
 
 
 def unpack_objects(directory):
-    """The objects of the machine's static libraries: what programs are linked of, with the names
-    that they have.
+    """The objects in the machine's static libraries, from which programs are linked, with their
+    names.
     """
     objects = []
     archives = [os.path.join(at, name) for at, _, names in os.walk("/usr/lib") for name in names if name.endswith(".a")]
@@ -112,8 +112,8 @@ def link(output, objects, shared):
 
 
 def link_images(directory, wanted):
-    """What the machine does not have: programs and libraries of other objects each, some of which
-    two neighbours share.
+    """Makes the missing images: programs and libraries of different objects, some of which two
+    neighbours share.
     """
     made, objects = {}, unpack_objects(directory)
     for first in range(0, len(objects) - OBJECTS_OF_ONE, OBJECTS_STEP):
@@ -151,9 +151,7 @@ def make_session(top, session):
 
 
 def check_symbols(opreport, session, env, images):
-    """No image is shown as a whole: all of them have functions in the report, and all samples are
-    in functions.
-    """
+    """Every image has functions in the report, and all samples are in functions."""
     out = subprocess.run([opreport, "--session-dir=" + session, "-l", "--format=json"], check=True, capture_output=True,
                          env={**env, "OPD_CACHE_DIR": ""}).stdout
     rows = json.loads(out)["symbols"]

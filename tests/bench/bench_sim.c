@@ -125,8 +125,8 @@ static void sleep_until(uint64_t time_ns)
 }
 
 /*
- * As the kernel does, a sample is stamped when it is written; what the sync thread forgets goes by
- * that.
+ * As in the kernel, a sample gets its time when it is written. The sync thread forgets by this
+ * time.
  */
 static uint64_t stamp(uint64_t last_ns)
 {
@@ -166,8 +166,8 @@ static uint64_t write_due_tick(struct sim *sim, uint64_t due_ns, uint64_t last_n
 }
 
 /*
- * Every slice the ticks that are due; when there was no CPU to write on for long, what is missing
- * stays missing.
+ * Each slice writes the ticks that are due. Ticks that were missed for lack of a CPU are not
+ * written later.
  */
 static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, struct host_figures *figures)
 {
@@ -436,9 +436,9 @@ static bool table_pair(uint64_t nr_samples)
 }
 
 /*
- * ext4 does not give away the number of a file again that was removed in the last minutes, and
- * passes over all of those for each file that it makes: what one run removes, the next one would
- * pay for. So all goes at the end.
+ * ext4 does not reuse the inode of a file that was removed in the last minutes, and skips all of
+ * them for each new file. So each run would pay for the removals of the run before, and everything
+ * is removed at the end.
  */
 static void begin_work_dir(char dir[WORK_DIR_BYTES])
 {

@@ -48,7 +48,7 @@ struct capture_result {
 };
 
 /*
- * Captures on all CPUs the process may use. 0 or -errno; -EPERM and -EACCES: not allowed to open
+ * Captures on all CPUs that the process may use. 0 or -errno; -EPERM and -EACCES: it may not open
  * system-wide events.
  */
 int capture_run(const struct capture_wanted *wanted, unsigned int seconds, struct capture_result *ret_result)

@@ -52,9 +52,9 @@ void load_free(struct load *load);
 void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *sideband) OP_NONNULL;
 
 /*
- * For a reader that is at work at the same time and looks at `clock` too: each record has the time
- * at which it is written, and what follows from it a later one, as the kernel's have. Other times,
- * which callers give, may lie before a look of the reader that did not find the record yet.
+ * For a reader that runs at the same time and reads `clock`, too: each record has the time at which
+ * it is written, and a record that depends on it has a later one, as in the kernel. Times that
+ * callers give may be earlier than a look of the reader that did not find the record yet.
  */
 void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
 
@@ -62,10 +62,10 @@ void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
 int load_begin(struct load *load, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * One sample of a CPU into `ring`, at time_ns (without effect with a clock), which grows by
- * LOAD_STEP_NS at least from call to call; what the side bands say of the time before it goes
- * first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not
- * count; -ENOBUFS: no room in a side band, and the load is spoilt.
+ * Writes one sample of a CPU into `ring`, at time_ns (ignored with a clock), which grows by at
+ * least LOAD_STEP_NS from call to call. The side-band records before that time are written first.
+ * 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not count;
+ * -ENOBUFS: no room in a side band, and the load cannot be used any more.
  */
 int load_sample(struct load *load, uint32_t cpu, struct op_mring_writer *ring, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
@@ -90,8 +90,7 @@ static inline uint64_t load_key(const struct load_file *file, uint32_t place)
 }
 
 /*
- * Calls `visit` for each file that has samples, until it returns something else than 0; returns
- * that.
+ * Calls `visit` for each file that has samples until it does not return 0. Returns its last result.
  */
 int load_visit(const struct load *load, int (*visit)(const struct load_file *file, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

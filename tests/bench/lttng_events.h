@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The records of the benchmark as LTTng-UST tracepoints: the body behind the header, which is
- * LTTng's own here.
+ * The records of the benchmark as LTTng-UST tracepoints: the body only, since LTTng writes its own
+ * header.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER opd_bench

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A queue of records between two threads, as the benchmark drives it: the same records, written in
- * place where that is possible, and read by the same check. A peer makes its functions for each
- * size, so that a size is a constant wherever it is copied.
+ * A queue of records between two threads, as the benchmark uses it: each peer writes the same
+ * records, in place where possible, and the same check reads them. A peer makes its functions for
+ * each record size, so that the size is a constant in every copy.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -25,8 +25,8 @@ struct peer {
 	 */
 	void *(*create)(size_t ring_bytes, size_t record_bytes);
 	/*
-	 * Writes records first, first + 1, ... up to nr of them or until there is no room; how
-	 * many. Writer's thread.
+	 * Writes records first, first + 1, ... up to nr of them or until there is no room. Returns
+	 * how many. Called by the writer's thread.
 	 */
 	uint64_t (*write)(void *queue, uint64_t first, uint64_t nr);
 	/* Reads what is there; how many. Reader's thread. */
@@ -41,7 +41,7 @@ extern const struct peer peer_pair;   /* libop/ring/memory_pair.h: two rings of 
 extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 
 /*
- * As with a writer of another process: the reader copies each record out, and the pair's writer
+ * As with a writer of another process: the reader copies each record, and the pair's writer uses
  * fences.
  */
 extern const struct peer peer_ring_copy;

@@ -223,8 +223,8 @@ def check_reasons(records, decoded, counters):
 
 
 def check_events(cpu, records, decoded):
-    """Each derived event that the decoder names is one by the description as well, and none is
-    missing; and the data source.
+    """The derived events of the decoder are those of the description, none more and none less; and
+    the data source is right.
     """
     nr = 0
     for record, (reason, fields, events) in zip(records, decoded):

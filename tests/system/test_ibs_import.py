@@ -232,8 +232,8 @@ CPU_LINE = "the file names no CPU that has IBS"
 
 
 def records_of(rng, cpu, functions, image, skid):
-    """Undamaged samples, as the kernel has them: at the address that the registers have, or `skid`
-    behind it. Their end, and what is to come of them.
+    """Undamaged samples as the kernel writes them: at the address in the registers, or `skid`
+    behind it. Returns the end of the records, and the expected result.
     """
     samples = [ibswork.random_placed(rng, cpu, functions, 0) for _ in range(UNTOLD_RECORDS)]
     samples = [placed._replace(ip=ibswork.address_of(placed)) for placed in samples if ibsdata.has_address(placed.record)]

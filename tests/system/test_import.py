@@ -109,10 +109,9 @@ def check_ledger(out, counts):
 
 
 def check_counts(box, path):
-    """
-    The kernel (6.18) gives software events of one CPU the time stamp of another profiler's: such
-    records are out of order for perf, which
-    resolves them by what it has read until then, and no more of them may differ.
+    """The kernel (6.18) gives software events of one CPU the time stamp of another profiler. Such
+    records are out of order for perf, which resolves them by what it has read up to then. Only
+    these records may differ.
     """
     theirs, disorder = counts_of_perf(box, path)
     out = imported(box, "plain", path)

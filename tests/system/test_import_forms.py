@@ -233,8 +233,8 @@ def check_stream(box):
 
 
 def check_no_rounds(box):
-    """More than is held back, and then a mapping that is a little older: the samples behind it are
-    those of its file.
+    """More records than opimport holds back, and then a slightly older mapping: the samples after
+    it belong to its file.
     """
     sample = struct.Struct("<IHHQIIQQ")
     samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time * STEP, PLAIN)

@@ -59,8 +59,8 @@ def jit_functions(box, app):
 
 
 def check_shares(box, app, spent, names, waiting_ns=0):
-    """Each function has the samples of the CPU time that the program measured in it, and of what
-    waited in the rings before.
+    """The samples of each function agree with the CPU time that the program measured in it. Samples
+    that waited in the rings before are allowed for.
     """
     found, rest = jit_functions(box, app)
     print("%s: %s, %d in no function, %s ms spent" % (os.path.basename(app), found, rest, [n // 1000000 for n in spent]))
@@ -123,10 +123,9 @@ def work_in_container(box):
 
 
 def map_of_others(box):
-    """
-    Maps of the right name and owner that tell of other programs at the addresses where code runs
-    now: (application, nanoseconds) of the
-    program after exec, and of a process with the number that another one had in a container.
+    """Maps with the right name and owner that describe other programs at the same addresses.
+    Returns (application, nanoseconds) of the program after exec, and of a process whose number
+    another process had in a container.
     """
     directory = tempfile.mkdtemp(prefix="opd-test.", dir="/var/tmp")
     fixed = ("setarch", "-R")
@@ -220,8 +219,8 @@ def has_lines(path, number):
 
 
 def wait_for_both(box, app, already=0):
-    """Until the session has so many more samples of the code that each function is among them; they
-    are written out.
+    """Runs until the session has so many more samples of the code that each function has some, and
+    they are written.
     """
     def has_both():
         box.opcontrol("--dump")
@@ -259,8 +258,8 @@ def outlives(box):
 
 
 def ends_early(box):
-    """A process that has ended before opd looks for the first time: its map and its dump are there
-    still, and so is who began it.
+    """A process that has ended before opd looks for the first time: its map, its dump and its
+    parent are still there.
     """
     box.configure(RingSize="8M", VisitInterval="10000")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
@@ -293,8 +292,8 @@ def check_processes(box, status, mine):
 
 
 def start_with_few_descriptors(box, *setup):
-    """An opd that has some for JIT code, but fewer than there are processes in a crowd; as many as
-    that are kept for the CPUs and whatever comes.
+    """An opd with some descriptors for JIT code, but fewer than a crowd has processes. It keeps as
+    many for the CPUs and for new files.
     """
     few = NR_NEEDED + 2 * NR_NEEDED_BY_CPU * os.cpu_count() + NR_FOR_JIT
     if box.run_as == "unit":

@@ -93,8 +93,8 @@ def run_until_counted(box, program, pattern):
 
 
 def run_filter():
-    """The same with classic BPF: a filter of a socket, which this process runs when it sends. Like
-    those of seccomp it is in no list.
+    """The same with classic BPF: a socket filter, which this process runs when it sends. Like the
+    filters of seccomp it is in no list.
     """
     code = struct.pack("<HBBI", 0x00, 0, 0, 1)
     code += (struct.pack("<HBBI", 0x24, 0, 0, 3) + struct.pack("<HBBI", 0x04, 0, 0, 1)) * (NR_INSTRUCTIONS // 2)
@@ -172,12 +172,11 @@ def check_filter(box, pid, status):
 
 
 def bpf_programs(box):
-    """
-    Two from before opd, one that comes and goes while it runs, and a filter. Only this process is
-    looked at: seccomp filters of others are run-time code, too,
-    of which the kernel tells nobody. How long the code from before is the kernel tells root alone,
-    so for others it is less than a page. Another profiler hears of the programs before opd does,
-    which makes the kernel's records longer than what is in them.
+    """Two programs from before opd, one that comes and goes while opd runs, and a filter. Only this
+    process is checked: seccomp filters of other processes are run-time code, too, which the kernel
+    does not report. The kernel gives the length of older code to root only, so other users get less
+    than a page. Another profiler gets the records of the programs before opd does, which makes the
+    records longer than their contents.
     """
     early = load_program("opd_early", NR_INSTRUCTIONS if box.run_as == "root" else NR_OF_A_PAGE)
     before_filter = load_program("opd_short", NR_OF_A_PAGE)
@@ -283,7 +282,7 @@ def check_idle(box, nr_perf):
 
 
 def kernel_threads(box):
-    """Idle CPUs and kernel threads have no application: their samples are the kernel's own. A
+    """Idle CPUs and kernel threads have no application: their samples belong to the kernel. A
     thread that goes to sleep is a context switch.
     """
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--event=cpu-clock:%d" % PERIOD_NS, "--event=context-switches:%d" % SWITCHES,
@@ -357,8 +356,8 @@ def kernel_build_id():
 
 
 def another_kernel(box):
-    """The machine is started with another kernel, and the session goes on: two images, and no
-    symbol of one kernel for samples of the other.
+    """The machine boots another kernel, and the session goes on: two images, and no sample of one
+    kernel gets a symbol of the other.
     """
     running = kernel_build_id()
     if running is None:

@@ -139,8 +139,8 @@ def check_images(box):
 
 
 def check_held(box, path):
-    """A session that is never closed by time ends to get files, and those that it has do not grow,
-    when it takes all that sessions may.
+    """A session that is never closed by time gets no more files when it takes all the space of the
+    sessions, and its files do not grow.
     """
     box.configure(SessionMaxUse=HELD_USE, RingSize="8M", SidebandSize="8M")
     oracle = start(box, "--event=" + EVENT, "--separate=library,kernel,thread")

@@ -21,7 +21,7 @@ OVER_MS = 2000
 SPREAD = "while True: sum(i * i for i in range(1000))"  # for an interpreter: busy at many addresses
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
-# A kind: its name, how the program is made, arguments of the program and what is wanted, both as
+# A kind: its name, how the program is made, its arguments and the expected places; the last two are
 # functions of (box, path of the program).
 Kind = collections.namedtuple("Kind", "name build files wanted")
 
@@ -240,11 +240,10 @@ def runs_32_bit(box):
 
 
 def moved_over(box):
-    """
-    One file's code is moved to where another one's ran. Nothing tells of it: opd sees it when it
-    compares what has most samples with /proc, a few
-    at each visit, and then in all samples. Others are as busy meanwhile. The code is so small a
-    loop that all of its samples are of one address.
+    """The code of one file is moved to where the code of another file ran. The kernel does not
+    report it. opd sees it when it compares the most frequent answers with /proc, a few at each
+    visit, and then all samples are right. Other processes are as busy meanwhile. The code is a loop
+    so small that all its samples have one address.
     """
     path, files = os.path.join(box.dir, "mremap-over"), [os.path.join(box.dir, "over-%d" % i) for i in range(2)]
     compile_to(box, path)

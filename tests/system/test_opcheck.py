@@ -211,7 +211,7 @@ def leave_pending(session, torn):
 
 
 def check_pending(copies, good):
-    """What a dump has promised is in tmp/ after a power cut: a repair takes it from there, in
+    """After a power cut tmp/ has what a dump has promised: a repair takes it from there, in
     whatever session the file is now.
     """
     for torn in (False, True):
@@ -246,8 +246,8 @@ HEADER = {8: "processor", 12: "event", 16: "unit mask", 20: "count", 24: "kernel
 
 
 def check_headers(copies):
-    """What a header says is known from the name and the table of images; a repair takes it from
-    there, and every count stays.
+    """The name and the table of images give the contents of a header: a repair takes them from
+    there and keeps every count.
     """
     session = copies.fresh()
     current = os.path.join(session, "samples", "current")
@@ -284,8 +284,8 @@ def told_apart(session):
 
 
 def check_exchanged(copies, good):
-    """A file in the place of another: two that changed places go back; a copy of another one is no
-    count of this one.
+    """A file in the place of another one: two files that changed places go back. The counts of a
+    copied file are not counted for its new place.
     """
     for path, other in told_apart(copies.box.session):
         session = copies.fresh()
@@ -491,8 +491,8 @@ def check_stats_places(copies, stats, total):
 
 
 def check_behind(copies):
-    """A ledger that lacks samples, and says that its daemon was stopped, is no damage beside the
-    mark of one that was killed: the next one recounts.
+    """A ledger that lacks samples and says that its daemon was stopped is no damage when the mark
+    of a killed daemon is beside it: the next daemon counts anew.
     """
     def less(match):
         return b"\treceived=%d\tstored=%d\t" % (int(match[1]) - 1, int(match[2]) - 1)

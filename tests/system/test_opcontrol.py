@@ -225,8 +225,8 @@ def bad_daemons(box):
 
 
 def no_foreign_descriptors(box):
-    """What the caller has open is not the daemon's: a lock would be held by it, and the end of a
-    pipe never come.
+    """The daemon does not inherit the caller's open files: it would keep a lock, or keep a pipe
+    from ending.
     """
     with open(os.path.join(box.dir, "callers-own"), "w", encoding="ascii") as stream:
         done = subprocess.run([opcontrol(box), "--start-daemon"], env={**box.env, **stub(box, STUB_FDS)}, cwd=box.dir,
@@ -314,8 +314,8 @@ listening.accept()
 
 
 def without_systemctls_word(box):
-    """Who systemctl does not answer, as a user without D-Bus, asks at the socket when there is a
-    daemon, and else has none started by it.
+    """A user whom systemctl does not answer, for example without D-Bus, asks a running daemon at
+    the socket, and starts no other one.
     """
     session = re.search("^Session-dir: (.*)$", box.good("env", "-u", "OPD_CONFIG", opcontrol(box), "--status"), re.M).group(1)
     state = os.path.dirname(os.path.dirname(session))
@@ -399,10 +399,9 @@ def copied_lock(box):
 
 
 class FakeDaemon:
-    """
-    A process with the name of opd that answers at the control socket as it is told: {command:
-    (error, payload)}, and to others not at all; locked: and holds the
-    lock; linger: seconds that it takes to end; version: of the protocol, else that of the request.
+    """A process with the name of opd that gives these answers at the control socket: {command:
+    (error, payload)}; it does not answer other commands. locked: it also holds the lock; linger:
+    seconds that it takes to end; version: of the protocol, else that of the request.
     """
 
     def __init__(self, box, answers, end_after=None, locked=False, linger=0, version=None):
@@ -474,8 +473,8 @@ def status_payload(state=1):
 
 
 def told_by_the_daemon(box):
-    """An error in the daemon's reply is not taken for its absence, whatever its number; requests
-    have the names of their options.
+    """An error in the daemon's reply is not taken for a missing daemon, whatever its number is.
+    Requests have the names of their options.
     """
     for error in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOSPC):
         with FakeDaemon(box, {STATUS: (0, status_payload), STOP: (error, b"a file\nis missing"),
@@ -507,8 +506,8 @@ def asked_twice_to_end(box):
 
 
 def another_version(box):
-    """An opd that speaks another version of the protocol is told as one by every request, with both
-    versions and the remedy, and can be ended.
+    """Every request reports an opd with another version of the protocol, with both versions and the
+    remedy, and can end it.
     """
     for version in (1, 60000):
         answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}

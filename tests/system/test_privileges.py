@@ -133,8 +133,8 @@ def profile_without(box, capability, part):
 
 
 def known_without(box, capability, expected):
-    """Whether just that is known. On a busy machine records may be lost, by name, and what they told
-    is not known: then it is tried again with larger rings.
+    """Returns whether exactly this is known. On a busy machine records may be lost under a name,
+    and with them what they said; then the test runs again with larger rings.
     """
     for size in ("auto", "4M", "16M"):
         box.configure(RingSize=size, SidebandSize=size)

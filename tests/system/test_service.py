@@ -106,8 +106,8 @@ def check_watchdog(box, manager):
 
 
 def check_reload(box, manager):
-    """SIGHUP: a change that takes effect at once does, one that waits is said to wait, an unknown
-    key has its line.
+    """SIGHUP: some changes take effect at once, others are reported as waiting, and an unknown key
+    is reported with its line.
     """
     box.configure(SessionInterval="1", RingSize="256K")
     drop_ins = box.config + ".d"
@@ -206,8 +206,8 @@ def check_where_it_listens(box, manager):
 
 
 def check_owner(box, manager):
-    """Started by root, opd becomes the owner of the session directory, with the capabilities of the
-    unit, and profiles.
+    """Started by root, opd becomes the owner of the session directory, keeps the capabilities of
+    the unit, and profiles.
     """
     allowed = sum(1 << n for n in (2, 14, 19, 34, 38, 40))
     for top, _, names in os.walk(box.session):

@@ -127,8 +127,8 @@ def check_errors(box, opreport):
 
 
 def check_archive(box, opreport):
-    """What oparchive makes: sessions in var/lib/oprofile, images below the directory; the place of
-    the sessions is not asked for.
+    """An archive as oparchive makes it: sessions in var/lib/oprofile, images below the directory.
+    --session-dir has no effect on it.
     """
     archive = os.path.join(box.dir, "archive")
     shutil.copytree(os.path.join(box.session, "samples"), os.path.join(archive, "var/lib/oprofile/samples"))
@@ -168,8 +168,8 @@ def symbols_of(text, image):
 
 
 def check_replaced_since(box, opreport):
-    """A file that took the place of another after the profile has no symbols to give, not even with
-    the time of the one before; a copy of that one has.
+    """A file that replaced another one after the profile gives no symbols, not even with the time
+    of the old one. A copy of the old file gives them.
     """
     path, kept = box.copy_work("since-app"), os.path.join(box.dir, "kept")
     asked = box.busy_until_ended(path)  # a process that is there when opd looks: the file has its build-id from then on

@@ -24,8 +24,8 @@ def symbol_lines(text):
 
 
 def check_percent(symbols, name, wanted, own):
-    """own: the part of the samples that lies in the program; what interrupts took from it is in the
-    same list as kernel symbols.
+    """own: the share of the samples that is in the program. The time of interrupts is in the same
+    list, as kernel symbols.
     """
     require(name in symbols, "opreport -l does not list %s: %s" % (name, symbols))
     percent = symbols[name][1]

@@ -258,8 +258,8 @@ def member(uid, group):
 
 
 def crowds_of_members(box, group):
-    """Users who may only ask have as many clients as they can, all with answers that they do not
-    take: root is served all the same, and so is another one.
+    """Users who may only ask for the status have as many clients as they can, and none reads its
+    answers: root and other users are served all the same.
     """
     silent = []
     for uid, others in ((NOBODY, (0, SOMEBODY)), (SOMEBODY, (0,))):

@@ -38,8 +38,8 @@ class Saver(threading.Thread):
 
 
 def check_archive(box, home):
-    """Of the current session: when it was closed meanwhile, it is there to the last sample, else it
-    has what its ledger says, and more. Whether it had samples.
+    """The current session: when it was closed meanwhile, the report has all its samples, otherwise
+    at least those of its ledger. Returns whether it had samples.
     """
     shutil.rmtree(home, ignore_errors=True)
     result = box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session,

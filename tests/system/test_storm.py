@@ -59,8 +59,8 @@ SETTLED_PERCENT = 2
 WITNESSES = 100
 WITNESS_PAGES = 8
 RESCAN_SECONDS = opdtest.HANG_SECONDS
-# What a storm begins with, and what it is tried with again when the machine was so busy that
-# something was lost by name.
+# The sizes at the start of a storm, and those of the next try when the machine was so busy that
+# samples were lost under a name.
 RINGS = ({"RingSize": "4M"}, {"RingSize": "16M", "SidebandSize": "16M"}, {"RingSize": "64M", "SidebandSize": "64M"})
 
 
@@ -199,8 +199,8 @@ def storm(box, seconds, images):
 
 
 def bare_rates(box, seconds, images):
-    """What the machine makes without opd, with as many page-fault events as there are beside it:
-    nothing, or one rate.
+    """The rate of the machine without opd, while other page-fault events are open: a list with one
+    rate, or an empty list.
     """
     if not seconds:
         return []
@@ -330,10 +330,9 @@ def thread_storm(box, size):
 
 
 def overflow(box, size):
-    """
-    A side-band ring that is far too small: what is lost is counted, the sync thread is not held up
-    by the many that sleep, and who lives on is known
-    right again. The witnesses exec while records are lost, and touch their pages when that is over.
+    """A side-band ring that is far too small: the lost records are counted, the many sleeping
+    processes do not delay the sync thread, and living processes are known again. The witnesses exec
+    while records are lost, and touch their pages after that.
     """
     images = [copy(box, "storm_worker", "lossy-%d" % i) for i in range(NR_IMAGES)]
     witness = copy(box, "storm_worker", "witness")
@@ -388,8 +387,8 @@ def pid_namespace():
 
 
 def reuse(box, size):
-    """All of it once more where a pid is used again after some hundred others: in a pid name space,
-    with opd in it.
+    """The whole test once more where pids are used again after some hundred others: in a pid
+    namespace, with opd in it.
     """
     require(OUTER in os.environ, "only reuse_apart may start it")
     require(str(pid_namespace()) != os.environ.get(OUTER), "this would limit the pids of the host")
@@ -420,8 +419,8 @@ def all_storms(size):
 
 
 def reuse_apart(size):
-    """The limit on pids belongs to the pid name space since Linux 6.14; before that it is
-    everybody's and stays as it is.
+    """The limit on pids belongs to the pid namespace since Linux 6.14. Before that it belongs to
+    the host and is not changed.
     """
     if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 14):
         print("not tried: this kernel has one pid_max for all")

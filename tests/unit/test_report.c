@@ -291,8 +291,8 @@ static void test_anonymous_regions_and_speed(void **state OP_UNUSED)
 }
 
 /*
- * Names that would move the cursor, begin a line of their own or change colours; letters beyond
- * ASCII are none of those.
+ * Names that would move the cursor, begin a line or change colours are escaped; letters beyond
+ * ASCII are not.
  */
 static void test_control_characters(void **state OP_UNUSED)
 {
@@ -378,7 +378,7 @@ static void test_errors(void **state OP_UNUSED)
 	assert_refused(&(struct request){ 0 }); /* no files */
 	assert_refused(&(struct request){ .words = { "session:nothing" } });
 	put("{root}/x/{dep}/{root}/x/{cg}/{root}/x" TIMER, 0x10, 2);
-	assert_refused(&(struct request){ 0 }); /* nothing but call graphs */
+	assert_refused(&(struct request){ 0 }); /* callgraph files only */
 	put("{root}/x/{dep}/{root}/x" TIMER, 0x10, 2);
 	assert_refused(&(struct request){ .words = { "session:current,./nothing" } });
 	assert_refused(&(struct request){ .words = { "/y" } });
@@ -395,7 +395,7 @@ static void test_errors(void **state OP_UNUSED)
 
 static char program[sizeof(directory) + 8];
 static uint64_t work_position; /* of its function `work` */
-static char inode_path[128];   /* of its sample file when it is told by its inode */
+static char inode_path[128];   /* of its sample file when the file is identified by its inode */
 
 static int make_program(void **state)
 {
@@ -452,7 +452,8 @@ static void test_rebuilt(void **state OP_UNUSED)
 	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
 	put_work(PLAIN, 0, 3);
 	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
-	put_work(PLAIN, NEW_TIME, 3); /* as old as the new one: the build-id tells them apart */
+	/* as old as the new one: only the build-id tells them apart */
+	put_work(PLAIN, NEW_TIME, 3);
 	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
 	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .words = { "/prog (build-id *)" } },
 		      "5        100.000  work\n");
@@ -460,9 +461,7 @@ static void test_rebuilt(void **state OP_UNUSED)
 		      "        5 62.5000 prog (build-id 001122334455)\n        3 37.5000 prog\n");
 }
 
-/*
- * The file of another mount name space, with the same path: the one that is here is the plain one.
- */
+/* A file of another mount namespace with the same path: the file of the host has the plain name. */
 static void test_elsewhere(void **state OP_UNUSED)
 {
 	put_work(PLAIN, NEW_TIME, 3);
@@ -490,7 +489,7 @@ static void test_told_by_nothing(void **state OP_UNUSED)
 	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
 }
 
-/* Nothing says that another file was there: oprofile's way, with a warning. */
+/* Nothing shows that another file was there: as oprofile, with a warning. */
 static void test_modified(void **state OP_UNUSED)
 {
 	put_work(PLAIN, OLD_TIME, 3);
@@ -509,7 +508,10 @@ static void test_copy_in_search_directory(void **state OP_UNUSED)
 	assert_work("5        62.5000  work\n3        37.5000  /prog (build-id ffffffffffff)\n");
 }
 
-/* Samples of both files under one name: those of the old one stay out of the new one's symbols. */
+/*
+ * Samples of both files under one name: the symbols of the new file do not get samples of the old
+ * one.
+ */
 static void test_one_name_for_two_files(void **state OP_UNUSED)
 {
 	put_work("{root}/prog/{dep}/{root}/prog/TIMER.0.0.all.all.0", OLD_TIME, 3);
@@ -548,8 +550,8 @@ static void write_images(const char *expected, size_t nr_expected)
 }
 
 /*
- * Of another file that was at the program's path; of the program under a name that says nothing; of
- * a row without samples.
+ * Rows of another file at the program's path; of the program under a name that says nothing; and
+ * without samples.
  */
 #define TABLE_HEAD "opd-dcookies 1\n"
 #define TABLE_ROW(cookie, name, build_id, inode)                                                                                   \
@@ -576,7 +578,7 @@ static void test_images_with_a_table(void **state OP_UNUSED)
 		 directory);
 	unsetenv("DEBUGINFOD_URLS");
 	write_images(expected, 4);
-	/* The table says which file a name means: symbols of the one, none of the others. */
+	/* The table says which file a name means: its symbols are shown, and no others. */
 	assert_work("5        50.0000  prog (inode 77)          work\n"
 		    "2        20.0000  no-mapping               /no-mapping\n"
 		    "2        20.0000  prog                     /prog\n"
@@ -643,7 +645,7 @@ static void test_debug_packages(void **state OP_UNUSED)
 
 #define NR_ROWS 600
 
-/* As the manual page has it, row by row: what opr_symbol_sort does with less. */
+/* The order of the manual page, row by row; opr_symbol_sort sorts by fewer keys. */
 static int compare_plainly(const struct opr_symbol_report *report, const struct opr_symbol_row *a, const struct opr_symbol_row *b,
 			   const struct opr_sort_order *order)
 {
@@ -671,7 +673,7 @@ static int compare_plainly(const struct opr_symbol_report *report, const struct 
 
 static void check_order(const char *key, bool reverse, bool long_names)
 {
-	/* One name at two places, and two that differ in nothing but their directories. */
+	/* One name at two addresses, and two rows that differ only in their directories. */
 	static const char again[] = "/lib/b";
 	static const char *const images[] = { "/lib/b", "/bin/b", "/lib/a", again, "/z/c" };
 	struct opr_symbol_row *rows = calloc(NR_ROWS, sizeof(*rows));

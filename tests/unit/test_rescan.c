@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* After a loss in the side band: what /proc tells of real processes, and of what has gone. */
+/* After a loss in the side band: what /proc says of real processes and of ended ones. */
 #include "tests/unit/cmocka_all.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static int setup(void **state OP_UNUSED)
 	table = op_dcookie_table_new();
 	if (!table || opd_resolver_init(&resolver, table, 0, NULL) < 0)
 		return -1;
-	/* Slow machines and sanitizers: what is looked at does not depend on how long it takes. */
+	/* Slow machines and sanitizers: the checks do not depend on how long a look takes. */
 	resolver.reread_burst_ns = resolver.reread_allowed_ns = resolver.check_time_ns = NO_LIMIT_NS;
 	resolver.now_ns = began_ns = op_now_ns();
 	lost_ns = began_ns + 1000;
@@ -101,7 +101,7 @@ static void an_exec_that_was_not_told_is_found(void **state OP_UNUSED)
 	assert_false(opd_process_is_doubtful(&resolver.processes, process));
 	assert_non_null(strstr(name_at(process, here, resolver.now_ns), "test_rescan"));
 	assert_string_equal(name_at(process, OLD_CODE, resolver.now_ns), "");
-	/* Before the loss it was as it was told. */
+	/* Samples from before the loss are resolved as the records said. */
 	assert_string_equal(name_at(process, OLD_CODE, lost_ns - 1), "/no/old");
 	assert_string_equal(name_at(process, here, lost_ns - 1), "");
 }
@@ -122,7 +122,7 @@ static void one_that_is_gone_has_ended(void **state OP_UNUSED)
 	assert_null(opd_process_find(&resolver.processes, NO_PID));
 }
 
-/* It lives when a visit begins, is sampled, and is gone when the visit comes to reading /proc. */
+/* The process lives when a visit begins, is sampled, and is gone when the visit reads /proc. */
 static void one_that_ends_meanwhile_has_its_samples(void **state OP_UNUSED)
 {
 	pid_t child = fork();
@@ -141,7 +141,7 @@ static void one_that_ends_meanwhile_has_its_samples(void **state OP_UNUSED)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
 	assert_int_not_equal(opd_process_find(&resolver.processes, (uint32_t)child)->exit_ns, UINT64_MAX);
-	/* More is lost, and so the number may be another one's by now. */
+	/* More records are lost, so another process may have the number by now. */
 	opd_rescan_lost(&rescan, &resolver, op_now_ns(), op_now_ns());
 	resolver.now_ns = op_now_ns();
 	assert_false(resolve_at((uint32_t)child, OLD_CODE, sample_ns).unattributed);
@@ -164,7 +164,7 @@ static void a_number_is_taken_until_it_was_waited_for(void **state OP_UNUSED)
 	assert_false(op_sys_is_gone(1));
 }
 
-/* Its end was told, and not that another has its number now. */
+/* The record of its end was read. The record of the new process with its number was lost. */
 static void a_number_that_was_given_again_lives(void **state OP_UNUSED)
 {
 	struct opd_process *process = known_process((uint32_t)getpid());
@@ -175,7 +175,7 @@ static void a_number_that_was_given_again_lives(void **state OP_UNUSED)
 	assert_non_null(strstr(name_at(process, (uint64_t)(uintptr_t)setup, resolver.now_ns), "test_rescan"));
 }
 
-/* Who runs is asked before its turn comes, also when it was found by a sample before. */
+/* A running process is read before its turn comes, also when a sample has found it before. */
 static void a_sample_asks_at_once(void **state OP_UNUSED)
 {
 	uint32_t pid = (uint32_t)getpid();
@@ -191,7 +191,7 @@ static void a_sample_asks_at_once(void **state OP_UNUSED)
 	assert_int_equal(rescan.nr_lists, 0);
 }
 
-/* Code of a process that had ended is that of another one; nobody is blamed for it. */
+/* Code of an ended process belongs to another one now: no living process gets its samples. */
 static void a_sample_after_the_end_is_nobodys(void **state OP_UNUSED)
 {
 	struct opd_process *process = known_process(NO_PID);
@@ -265,7 +265,7 @@ static void remove_list(void)
 	rmdir(list_dir);
 }
 
-/* At once, and at most once in ten seconds: what was lost between is not forgotten. */
+/* At once, and at most once in ten seconds: losses in between are not forgotten. */
 static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 {
 	uint64_t now_ns = lost_ns + 1000;
@@ -298,10 +298,7 @@ static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 	remove_list();
 }
 
-/*
- * While addresses are hidden, all of the kernel is no-vmlinux, and that is where its samples
- * belong.
- */
+/* While addresses are hidden, the whole kernel is no-vmlinux, and its samples belong there. */
 static void kernel_code_that_is_nowhere_is_counted(void **state OP_UNUSED)
 {
 	resolver.kernel.nr_ranges = 0;
@@ -342,7 +339,7 @@ static const char *sampled_name(uint64_t ip)
 	return op_dcookie_row(table, resolved.location.cookie)->id.name.name;
 }
 
-/* At the next check, and with what is sampled most. */
+/* The next check takes the most frequent answers. */
 static void what_lies_over_other_code_is_seen(void **state OP_UNUSED)
 {
 	uint32_t pid = (uint32_t)getpid();
@@ -384,7 +381,7 @@ static void map_busy_and_less_busy(void *memory[2])
 	memory[1] = map_new_file("opd-first", room + (1u << 19));
 }
 
-/* One look after the other would leave what is sampled less to a later check. */
+/* A check of one answer only would leave the less frequent ones to later checks. */
 static void a_check_looks_at_more_than_one(void **state OP_UNUSED)
 {
 	void *memory[2];
@@ -411,7 +408,7 @@ static void a_check_looks_at_more_than_one(void **state OP_UNUSED)
 	munmap(memory[0], 1u << 20);
 }
 
-/* In whatever order the answers are kept: the four that were given most often. */
+/* The four most frequent answers, in whatever order they are kept. */
 static void a_check_looks_at_what_is_given_most(void **state OP_UNUSED)
 {
 	static const char *const names[] = { "opd-3", "opd-6", "opd-1", "opd-5", "opd-2", "opd-4" };
@@ -434,7 +431,7 @@ static void a_check_looks_at_what_is_given_most(void **state OP_UNUSED)
 	munmap(room, 6u << 19);
 }
 
-/* Pids that are as far apart as there are numbers of changes share one. */
+/* Two pids share a change slot when they differ by the number of slots. */
 static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 {
 	uint32_t pid = (uint32_t)getpid(), other = pid + (NO_PID / OPD_CHANGE_SLOTS + 1) * OPD_CHANGE_SLOTS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What sessions are kept: by age, by size and by the room that is left; and those that nobody may
+ * Which sessions are kept: by age, by size and by free space; and the sessions that nobody may
  * remove.
  */
 #include "tests/unit/cmocka_all.h"
@@ -24,7 +24,7 @@
 
 static char dir[] = "/tmp/opd-unit.XXXXXX";
 static int session_fd;
-static uint64_t room; /* bytes free, with every session that is there */
+static uint64_t room; /* free bytes, besides the space of the sessions that exist */
 static struct opd_retention retention;
 
 uint64_t __wrap_op_sys_wall_ns(void);
@@ -55,8 +55,8 @@ int __wrap_op_file_publish(int dir_fd, const char *name, const char *text, mode_
 }
 
 static int remove_err; /* of a disk that cannot any more */
-static const char *remove_err_of; /* only there; NULL: everywhere */
-static unsigned int nr_written_meanwhile; /* removals that find the directory filled again */
+static const char *remove_err_of; /* remove_err is for this session only; NULL: for all */
+static unsigned int nr_written_meanwhile; /* removals that find new files in the directory */
 
 int __real_op_session_remove(int dir_fd, const char *path);
 int __wrap_op_session_remove(int dir_fd, const char *path);
@@ -80,7 +80,7 @@ static bool is_there(const char *name)
 	return !faccessat(session_fd, path, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* What a session had is free once it is gone. */
+/* The space of a session is free once the session is gone. */
 int __wrap_op_sys_statvfs(int fd OP_UNUSED, struct statvfs *ret_statvfs)
 {
 	uint64_t bytes = room;
@@ -106,7 +106,7 @@ static void make(const char *name, enum op_session_end ended, uint64_t end_ns)
 	free(bytes);
 }
 
-/* What a daemon that ran until then left. */
+/* The state that a daemon left which ran until then. */
 static void write_clock(uint64_t trusted_ns)
 {
 	char text[100];
@@ -130,7 +130,7 @@ static int setup(void **state OP_UNUSED)
 		make(days[i], OP_SESSION_rotated, NOW - (3 - i) * DAY - DAY / 2);
 	make("current", OP_SESSION_open, NOW);
 	make("mine", OP_SESSION_saved, NOW - 100 * DAY);
-	/* a user's, whatever it is called */
+	/* a user's file, whatever its name is */
 	make("2020-01-01T00:00Z", OP_SESSION_saved, NOW - 100 * DAY);
 	make("renamed", OP_SESSION_rotated, NOW - 100 * DAY);         /* a user took it */
 	make("2020-01-02T00:00Z", OP_SESSION_open, NOW - 100 * DAY);
@@ -195,9 +195,7 @@ static void test_use(void **state OP_UNUSED)
 	check(&(struct op_config){ .session_max_use = 1 }, 4);
 }
 
-/*
- * A session gives room back until it is on the disk as a whole: only then is its weight the last.
- */
+/* A session becomes smaller until it is on the disk as a whole: only then its weight is final. */
 static void test_smaller_when_whole(void **state OP_UNUSED)
 {
 	uint64_t all;
@@ -222,7 +220,7 @@ static void test_room(void **state OP_UNUSED)
 	check(&(struct op_config){ .session_keep_free = 1ull << 50 }, 4);
 }
 
-/* What a daemon that was killed had begun to remove. */
+/* A daemon that was killed had begun to remove this. */
 static void test_rest(void **state OP_UNUSED)
 {
 	sample_write_bytes(session_fd, "tmp/removed-2026-01-01T00:00Z/{root}/a/b", "x", 1);
@@ -230,7 +228,7 @@ static void test_rest(void **state OP_UNUSED)
 	check(&(struct op_config){ 0 }, 0);
 }
 
-/* Nothing becomes free by taking them away. */
+/* Removing them frees nothing. */
 static void test_cannot_remove(void **state OP_UNUSED)
 {
 	const struct op_config config = { .session_keep_us = 1 };
@@ -244,7 +242,7 @@ static void test_cannot_remove(void **state OP_UNUSED)
 	check(&config, op_array_size(days));
 }
 
-/* A session that was closed just now: its table comes while it is emptied. */
+/* A session that was closed just now: its table is written while it is emptied. */
 static void test_written_meanwhile(void **state OP_UNUSED)
 {
 	nr_written_meanwhile = 3;
@@ -252,7 +250,7 @@ static void test_written_meanwhile(void **state OP_UNUSED)
 	assert_int_equal(nr_written_meanwhile, 0);
 }
 
-/* One that stays weighs on and keeps none of the others. */
+/* A session that cannot be removed keeps its weight, but the others are removed all the same. */
 static void test_cannot_remove_one(void **state OP_UNUSED)
 {
 	uint64_t all;
@@ -269,7 +267,7 @@ static void test_cannot_remove_one(void **state OP_UNUSED)
 	assert_int_equal(retention.nr_removed, 1);
 }
 
-/* Half removed, it is out of the readers' sight and weighs all the same. */
+/* A session that is half removed is hidden from readers, but its space still counts. */
 static void test_cannot_remove_rest(void **state OP_UNUSED)
 {
 	uint64_t all;
@@ -298,7 +296,7 @@ static void pass(uint64_t ns)
 	boot_ns += ns;
 }
 
-/* Looks as often as a daemon does that is there all the time. */
+/* Looks as often as a daemon that runs all the time. */
 static void run_for(uint64_t ns, size_t nr_removed)
 {
 	for (uint64_t passed = 0; passed < ns; passed += DAY / 48) {
@@ -314,8 +312,8 @@ static void restart(void)
 }
 
 /*
- * A machine that starts with a clock far ahead keeps what it has, each time again, and what it
- * wrote then is not in the way.
+ * A machine that starts with a clock far ahead keeps its sessions, every time, and the times that
+ * it wrote then do no harm later.
  */
 static void test_clock_ahead_at_the_start(void **state OP_UNUSED)
 {
@@ -342,7 +340,7 @@ static void test_clock_steps_ahead(void **state OP_UNUSED)
 	run_for(DAY / 4, 2);
 }
 
-/* It is right after all: the machine was off. */
+/* The clock is right after all: the machine was off. */
 static void test_clock_holds(void **state OP_UNUSED)
 {
 	restart();
@@ -353,8 +351,7 @@ static void test_clock_holds(void **state OP_UNUSED)
 }
 
 /*
- * The same where no daemon is there for a day: what has held for a while goes on, as if it had not
- * been interrupted.
+ * The same where the daemon does not run for a day: the time that the clock has held is counted on.
  */
 static void test_clock_holds_with_restarts(void **state OP_UNUSED)
 {
@@ -370,7 +367,7 @@ static void test_clock_holds_with_restarts(void **state OP_UNUSED)
 	check(&keep_3_days, 4);
 }
 
-/* Less than half of what is kept: an ordinary weekend. */
+/* Less than half of the kept time: an ordinary weekend. */
 static void test_off_for_a_while(void **state OP_UNUSED)
 {
 	restart();
@@ -378,7 +375,7 @@ static void test_off_for_a_while(void **state OP_UNUSED)
 	check(&keep_3_days, 2);
 }
 
-/* A machine without a clock of its own begins in 1970. */
+/* A machine without a battery-backed clock starts in 1970. */
 static void test_clock_short_at_the_start(void **state OP_UNUSED)
 {
 	restart();
@@ -390,7 +387,7 @@ static void test_clock_short_at_the_start(void **state OP_UNUSED)
 	check(&keep_3_days, 1);
 }
 
-/* Without the file, or with another one in its place, the newest session says what time it was. */
+/* Without the file, or with a bad one, the newest session gives the time. */
 static void test_clock_without_a_file(void **state OP_UNUSED)
 {
 	static const char *const texts[] = { "", "opd-clock 2\ntrusted\t1\nclaimed\t1\nheld\t1\n",
@@ -411,7 +408,10 @@ static void test_clock_without_a_file(void **state OP_UNUSED)
 	check(&keep_3_days, 1);
 }
 
-/* Where the time cannot be kept there is an error, and what is too much goes all the same. */
+/*
+ * When the time cannot be saved there is an error, and sessions beyond the limits are removed all
+ * the same.
+ */
 static void test_clock_cannot_be_kept(void **state OP_UNUSED)
 {
 	const struct op_config config = { .session_keep_us = 3 * DAY / 1000, .session_max_use = 1 };

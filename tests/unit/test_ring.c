@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The reader of one ring: order, wrap, feedback, and lengths that lie. */
+/* The reader of one ring: order, wrap, giving room back, and false lengths. */
 #include "tests/unit/cmocka_all.h"
 #include "tests/unit/memory_ring.h"
 
@@ -105,8 +105,8 @@ static void puts_a_record_back(void **state)
 }
 
 /*
- * What must not be believed: each leaves the ring empty, counted, and the next good record
- * readable.
+ * Values that must not be believed: each one leaves the ring empty and is counted, and the next
+ * good record is read.
  */
 static void check_damaged(struct op_ring *ring, const struct perf_event_header *bad)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The AUX area: transactions, records, copy-out over the wrap, and who excludes whom. */
+/* The AUX area: transactions, records, copies across the wrap, and mutual exclusion. */
 #include <errno.h>
 
 #include "libop/ring/aux_area.h"
@@ -195,7 +195,7 @@ static void overwrites_what_was_not_given_back(void **state)
 	}
 }
 
-/* A transaction that ends with less than it wrote has overwritten old bytes all the same. */
+/* A transaction that ends with fewer bytes than it wrote has overwritten old bytes all the same. */
 static void does_not_give_what_was_touched(void **state)
 {
 	struct box *box = *state;
@@ -255,7 +255,10 @@ static void excludes_the_writer_and_the_reader(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), 100);
 }
 
-/* Until the first one closes or is said to be dead. Whoever is refused has nothing. */
+/*
+ * The area is closed until the first writer closes it or is declared dead. A refused writer has
+ * nothing.
+ */
 static void refuses_a_second_writer(void **state)
 {
 	struct box *box = *state;
@@ -294,8 +297,8 @@ static int attempt_within(const void *bytes OP_UNUSED, size_t nr_bytes OP_UNUSED
 }
 
 /*
- * Who is refused while the reader copies has lost its bytes, and the next record says so, also that
- * of the next writer.
+ * A writer that is refused while the reader copies has lost its bytes. The next record says so,
+ * also when another writer makes it.
  */
 static void says_that_a_copy_was_in_the_way(void **state)
 {
@@ -330,7 +333,7 @@ static void says_that_a_transaction_was_in_the_way(void **state)
 	check_record(box, 0, 40, PERF_AUX_FLAG_TRUNCATED);
 }
 
-/* Who keeps its bytes and tries again has lost nothing. */
+/* A writer that keeps its bytes and tries again loses nothing. */
 static void tries_without_a_loss(void **state)
 {
 	struct box *box = *state;

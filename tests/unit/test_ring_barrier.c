@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The promise of a membarrier(2) in the control page of a pair (`barrier`), as another process may
- * have left it, or writes it beside the reader: doc/ring.md, "Nobody is believed". It may make the
- * reader wait, and keep it from reading, and nothing else.
+ * have left it or may write it beside the reader: doc/ring.md, "Nobody is believed". A false
+ * promise may make the reader wait or not read, and nothing else.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -17,7 +17,7 @@
 
 int __wrap_op_sys_membarrier(int command);
 
-/* The kernel, without the kernel: one thread is in order with itself. */
+/* A simulated kernel: one thread needs no barrier. */
 static bool refuses;
 static int last_command;
 static unsigned int nr_calls;
@@ -30,8 +30,8 @@ int __wrap_op_sys_membarrier(int command)
 }
 
 /*
- * The reader's and the writer's mapping are of this process, and `other` is what another one has of
- * it.
+ * The mappings of the reader and of the writer are in this process. `other` is the mapping of
+ * another process.
  */
 struct box {
 	struct mring_pair_box ends;
@@ -101,7 +101,10 @@ static void read_frozen(struct box *box, uint64_t nr_records)
 
 typedef void word_fn(uint64_t word);
 
-/* None, this process's own, what differs from that in one bit, each bit alone, and all of them. */
+/*
+ * No promise, this process's own promise, each promise that differs from it in one bit, and all
+ * other ones.
+ */
 static void with_every_word(word_fn *test)
 {
 	uint64_t token = op_process_token();
@@ -117,8 +120,8 @@ static void with_every_word(word_fn *test)
 }
 
 /*
- * One barrier for each swap with a writer that rests, of the kind that was promised, and every
- * record in order.
+ * One barrier, of the promised kind, for each swap with an idle writer; every record comes in
+ * order.
  */
 static void swap_with(uint64_t word)
 {
@@ -146,8 +149,8 @@ static void keeps_any_promise(void **state OP_UNUSED)
 }
 
 /*
- * No ring, one call for each look, no swap and no wait, until the writer says the new turn or the
- * kernel has changed its mind.
+ * No ring, one call for each look, no swap and no wait, until the writer writes the new turn or the
+ * kernel supports it.
  */
 static void look_refused(struct box *box, int command)
 {
@@ -182,8 +185,8 @@ static void swap_refused_with(uint64_t word)
 			put(&box);
 		refuses = goes_on;
 		/*
-		 * The first time there is the one record, and then also what the writer went on
-		 * with before.
+		 * The first time the one record is read, later also the records that the writer
+		 * wrote after it.
 		 */
 		read_frozen(&box, i && !goes_on ? 2 : 1);
 		assert_int_equal(box.ends.reader.baton.swap.barriers, command ? i / 2 + 1 : 0);
@@ -197,7 +200,7 @@ static void has_no_ring_while_the_kernel_refuses(void **state OP_UNUSED)
 	with_every_word(swap_refused_with);
 }
 
-/* What was agreed when the reader opened stays. */
+/* The agreement from the time when the reader opened stays. */
 static void change_to(uint64_t word)
 {
 	const uint64_t before[] = { 0, 1 };
@@ -224,7 +227,7 @@ static void does_not_look_at_it_again(void **state OP_UNUSED)
 	with_every_word(change_to);
 }
 
-/* A second word lies in the control page of the second ring, and nobody has to do with it. */
+/* A second word is in the control page of the second ring; nobody uses it. */
 static void leaves_the_second_ring_alone(void **state OP_UNUSED)
 {
 	struct box box;

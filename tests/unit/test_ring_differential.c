@@ -15,7 +15,7 @@
 
 #define PAGE         4096u
 #define RING_BYTES   (2 * PAGE)
-#define LARGEST      3000u /* of the records with random sizes */
+#define LARGEST      3000u /* the part of the records with random sizes */
 #define NR_RANDOM    400
 #define NR_SEEDS     40
 #define NR_ROUNDS    40
@@ -92,7 +92,7 @@ static void free_result(struct result *result)
 	free_stream(&result->stream);
 }
 
-/* At most so many records, given back with the last of them. */
+/* Reads at most so many records, and gives their room back with the last one. */
 static void read_some(struct result *result, struct op_ring *ring, size_t nr)
 {
 	const struct perf_event_header *header;
@@ -119,7 +119,7 @@ struct way {
 	     (const uint8_t *)header < (stream)->bytes + (stream)->nr_bytes;                                                       \
 	     header = (const void *)((const uint8_t *)header + header->size))
 
-/* A position where a ring begins: anywhere in it, and now and then where 32 bits end. */
+/* A position where a ring begins: anywhere in it, and sometimes where 32 bits overflow. */
 static uint64_t begin_at(unsigned int *seed)
 {
 	uint64_t base = rand_r(seed) % 2 ? UINT32_MAX + UINT64_C(1) - RING_BYTES : 0;
@@ -128,8 +128,8 @@ static uint64_t begin_at(unsigned int *seed)
 }
 
 /*
- * The memory of another party behind the kernel's layout: the memfd stands for the descriptor of an
- * event.
+ * Another party's memory in the kernel's layout: the memfd takes the place of an event's
+ * descriptor.
  */
 static void through_the_kernels(const struct way *way, const struct stream *stream, unsigned int seed, struct result *ret_result)
 {
@@ -156,7 +156,7 @@ static void begin_ring(const struct op_mring *ring, unsigned int *seed)
 	ring->control->data_tail = ring->control->data_head = begin_at(seed);
 }
 
-/* Not full, whatever the gap: a record that found no room would make a LOST record of its own. */
+/* Never full, whatever the gap is: a record without room would make a LOST record. */
 static bool has_room(const struct op_mring *ring, const struct way *way, size_t nr_bytes)
 {
 	uint64_t used = ring->control->data_head - ring->control->data_tail;
@@ -226,9 +226,7 @@ static void through_the_pair(const struct way *way, const struct stream *stream,
 	mring_pair_box_close(&box);
 }
 
-/*
- * Appends a snapshot, which goes from the newest record to the oldest, in the order of the others.
- */
+/* Appends a snapshot, which goes from the newest record to the oldest, in reverse order. */
 static void take_snapshot(struct op_ring *reader, struct result *result)
 {
 	const struct perf_event_header *headers[RING_BYTES / 8], *header;
@@ -283,7 +281,7 @@ static const struct way ways[] = {
 	{ .name = "overwrite mode, in page", .run = through_overwritten, .in_page = true },
 };
 
-/* What no ring has been between. */
+/* Records that never were in a ring. */
 static void take_directly(const struct stream *stream, struct result *ret_result)
 {
 	for_each_record(stream, header) take_record(ret_result, header);
@@ -359,7 +357,7 @@ static int open_event(uint64_t config, uint64_t period, int cpu)
 	return op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Not by fork(), which copies a memory that sanitizers make large, page fault by page fault. */
+/* Not by fork(), which would copy the large memory of sanitizers, one page fault at a time. */
 static void run_a_program(void)
 {
 	char *argv[] = { (char[]){ "true" }, NULL };
@@ -381,7 +379,7 @@ static void take_stream(struct op_ring *ring, struct stream *stream)
 	assert_int_equal(ring->damaged, 0);
 }
 
-/* Samples and what happens to processes, in one ring that overflows now and then. */
+/* Samples and process records in one ring, which overflows now and then. */
 static bool record_stream(struct stream *stream)
 {
 	int cpu = pin_to_a_cpu(), tracking = open_event(PERF_COUNT_SW_DUMMY, 0, cpu);

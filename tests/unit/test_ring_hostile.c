@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A memory ring whose other party lies: doc/ring.md, "Nobody is believed".
- * tests/unit/test_ring_wake_fd.c has the descriptor that wakes.
+ * tests/unit/test_ring_wake_fd.c tests the descriptor that wakes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static int setup_overwrite(void **state)
 	return 0;
 }
 
-/* A reader that lies about its position gains nothing: what it has not given back stays. */
+/* A reader that lies about its position gains nothing: bytes that it has not given back stay. */
 static void does_not_believe_the_reader(void **state)
 {
 	struct mring_box *box = *state;
@@ -50,7 +50,8 @@ static void does_not_believe_the_reader(void **state)
 }
 
 /*
- * Nor one that opens: with a position ahead of the head there would be more room than the ring has.
+ * Nor does a reader that lies when it opens: a position ahead of the head would give more room than
+ * the ring has.
  */
 static void does_not_believe_the_reader_when_it_opens(void **state)
 {
@@ -70,7 +71,7 @@ static void does_not_believe_the_reader_when_it_opens(void **state)
 	assert_int_equal(mring_box_put(box, 3, 512), 0);
 }
 
-/* Bytes at a position of the ring, and a head, as a writer that lies would leave them. */
+/* Writes bytes at a position of the ring, and a head, as a writer that lies would. */
 static void lie(struct mring_box *box, uint64_t head, struct perf_event_header header)
 {
 	uint64_t at = box->reader.tail & (PAGE - 1);
@@ -107,7 +108,7 @@ static void does_not_believe_the_writer(void **state)
 	assert_int_equal(box->reader.damaged, ++damaged);
 }
 
-/* The next records begin where they can be looked at. */
+/* Makes the next records begin at a place that the test can check. */
 static void stays_aligned_behind_a_head_that_is_not(void **state)
 {
 	struct mring_box *box = *state;
@@ -124,7 +125,7 @@ static void stays_aligned_behind_a_head_that_is_not(void **state)
 	}
 }
 
-/* The ring is the reader's own, the writer has attached. */
+/* The reader owns the ring, and the writer has attached. */
 static void gives_copies_that_the_writer_cannot_change(void **state)
 {
 	struct mring_box *box = *state, other;
@@ -150,7 +151,10 @@ static struct perf_event_header *header_before_the_second_page(void)
 	return (void *)(changed->ring.data + PAGE - sizeof(struct perf_event_header));
 }
 
-/* Behind the check of the header, by whoever copies what comes after it. */
+/*
+ * Runs when the reader first touches the second page of a record, after its check of the header.
+ * Changes that header.
+ */
 static void change_header(int signal OP_UNUSED)
 {
 	if (mprotect(changed->ring.data + PAGE, PAGE, PROT_READ | PROT_WRITE) < 0)
@@ -188,8 +192,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
 }
 
 /*
- * What a reader needs it has when it opens: later on nothing can fail that would look like a
- * damaged ring.
+ * A reader allocates all that it needs when it opens: a later failure would look like a damaged
+ * ring.
  */
 static void opens_without_memory_or_reads(void **state)
 {
@@ -237,7 +241,7 @@ static bool gives_copies(const struct op_mring_pair_reader *reader)
 	return reader->rings[0].flags & OP_RING_COPY;
 }
 
-/* Only of a writer of this process that the reader was told of. */
+/* Only for a writer of this process that the reader knows of. */
 static void believes_its_own_writer_only(void **state)
 {
 	const unsigned int flags[] = { 0, OP_MRING_FENCE, OP_MRING_OVERWRITE };
@@ -284,7 +288,8 @@ static void does_not_believe_a_backward_writer(void **state)
 }
 
 /*
- * The other party may have written to `floor`: what a reservation tears is remembered all the same.
+ * The other party may have written to `floor`: the bytes that a reservation tears are remembered
+ * all the same.
  */
 static void does_not_believe_the_floor(void **state)
 {
@@ -301,7 +306,7 @@ static void does_not_believe_the_floor(void **state)
 	assert_int_equal(box->reader.damaged, 0);
 }
 
-/* A memfd of that size, with nothing in it but what a ring of `from` has in its first page. */
+/* A memfd of that size that is empty but for the first page of the ring `from`. */
 static int attach_sparse(const struct op_mring *from, uint64_t data_bytes, uint64_t aux_bytes)
 {
 	struct perf_event_mmap_page control = *from->control;
@@ -324,7 +329,7 @@ static int attach_sparse(const struct op_mring *from, uint64_t data_bytes, uint6
 	return err;
 }
 
-/* It costs its maker nothing to make a ring that a reader would never be through with. */
+/* A false ring that costs its maker nothing must not keep the reader busy for ever. */
 static void attaches_to_no_huge_ring(void **state)
 {
 	const struct mring_box *box = *state;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step (stepped.h), from before a reservation to behind the
- * commit. After each death the reader sees whole records only, in order, and the next writer goes
- * on; what was dropped is told once. No record is given twice, whichever reading it comes with, and
- * none is missing that was not overwritten: how many bytes could not be kept is known from where
- * data_head was and how far the dead one had gone below it.
+ * A writer process that dies at every step (stepped.h), from before a reservation to after the
+ * commit. After each death the reader sees only whole records, in order, and the next writer goes
+ * on; dropped records are reported once. No record is read twice, and no record is missing that was
+ * not overwritten: data_head before, and how far the dead writer had gone below it, say how many
+ * bytes could not be kept.
  */
 #include <errno.h>
 
@@ -41,7 +41,7 @@ static int put(struct op_mring_pair_writer *writer, uint64_t number, bool in_pag
 	return 0;
 }
 
-/* What the child does between being traced and its end. */
+/* What the child does between its first and its last step. */
 struct work {
 	unsigned int flags;
 	/* overwrite mode: taken before, each of FULL records, in one ring and the other */
@@ -59,7 +59,7 @@ struct work {
 	bool recalled; /* the baton is lent, and the reader takes it back after the death */
 };
 
-/* What came out of all the readings since the pair was made. */
+/* The result of all readings since the pair was made. */
 struct result {
 	uint64_t records;
 	uint64_t lost;
@@ -159,8 +159,8 @@ static long swap_halfway(struct op_mring_pair *pair, struct op_mring_pair_reader
 }
 
 /*
- * Runs the child for that many instructions and kills it. Returns how many it made until it was
- * through, or nr_steps.
+ * Runs the child for that many instructions and kills it. Returns how many it made up to its end,
+ * or nr_steps.
  */
 static long kill_after(struct op_mring_pair *pair, struct op_mring_pair_reader *reader, struct child *child, long nr_steps)
 {
@@ -181,7 +181,7 @@ static long kill_after(struct op_mring_pair *pair, struct op_mring_pair_reader *
 	return made;
 }
 
-/* Records until there are so many, or no room. Returns how many there are. */
+/* Writes so many records, or until there is no room. Returns how many. */
 static uint64_t put_until(struct op_mring_pair_writer *writer, uint64_t written, uint64_t end, bool in_page)
 {
 	while (written < end && put(writer, written + 1, in_page) != -ENOSPC)
@@ -189,7 +189,7 @@ static uint64_t put_until(struct op_mring_pair_writer *writer, uint64_t written,
 	return written;
 }
 
-/* What is there when the child begins. */
+/* The state when the child begins. */
 struct before {
 	uint64_t written;
 	uint64_t heads[2];
@@ -236,8 +236,8 @@ static void write_before(const struct work *work, struct op_mring_pair *pair, st
 }
 
 /*
- * What the dead one has committed is given and whatever was there before: the oldest alone, and no
- * more than it went over, are gone.
+ * Committed records of the dead writer and all earlier ones are read; only the oldest ones that it
+ * overwrote are missing.
  */
 static void check_overwritten(const struct op_mring_pair *pair, const struct before *before, const struct result *result)
 {
@@ -267,7 +267,7 @@ static void check_all_given(const struct op_mring_pair *pair, const struct befor
 	assert_int_equal(result->records, before->written + result->given[before->written + 1]);
 }
 
-/* One death: state before, child, state after. Returns what kill_after does. */
+/* One death: the state before, the child, the state after. Returns the result of kill_after. */
 static long die_once(const void *arg, long nr_steps)
 {
 	const struct work *work = arg;

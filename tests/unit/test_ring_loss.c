@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rings of the kernel that overflow, again and again: what LOST records tell, what PERF_FORMAT_LOST
- * counts, and what is in the ring all the same. See "Loss" in doc/ring.md.
+ * Kernel rings that overflow again and again: what LOST records report, what PERF_FORMAT_LOST
+ * counts, and what the ring has all the same. See "Loss" in doc/ring.md.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct event {
 	int fd; /* -1: not opened */
 	uint64_t id;
 	uint64_t samples;
-	uint64_t told;    /* by LOST records with its identifier */
+	uint64_t told;    /* reported by LOST records with its identifier */
 	uint64_t last_ns; /* time of its last sample */
 };
 
@@ -41,11 +41,11 @@ struct box {
 	struct event events[NR_KINDS];
 	struct faults faults;
 	unsigned int seed;
-	uint64_t told;       /* by all LOST records */
-	uint64_t told_since; /* by those since the last numbered fault */
-	uint64_t next;       /* number of the fault that is expected */
-	uint64_t missing;    /* numbers that are neither there nor told lost in their place */
-	/* not 0: the seed of a reader that stops now and then, in the middle of a ring */
+	uint64_t told;       /* reported by all LOST records */
+	uint64_t told_since; /* reported since the last numbered fault */
+	uint64_t next;       /* the next expected number of a fault */
+	uint64_t missing;    /* numbers that are missing and not reported as lost at their place */
+	/* not 0: the seed of a reader that sometimes stops in the middle of a ring */
 	unsigned int stalls;
 	/* rings are left unread over a swap: records are in order in a ring and not beyond it */
 	bool by_turns;
@@ -63,7 +63,7 @@ static void open_event(struct box *box, enum kind kind, int cpu)
 	assert_int_equal(op_ring_pair_attach(&box->pair, event->fd), 0);
 }
 
-/* The calling thread is the one that has the events. */
+/* The calling thread owns the events. */
 static void open_box(struct box *box, unsigned int of_kinds)
 {
 	int cpu = pin_to_a_cpu();
@@ -150,8 +150,8 @@ static void see_fault(struct box *box, uint64_t number)
 }
 
 /*
- * The identifier may be that of another profiler's event of the kind (doc/ring.md); then the
- * address says what it is.
+ * The identifier may belong to another profiler's event of the same kind (doc/ring.md). Then the
+ * address identifies the sample.
  */
 static void see_sample(struct box *box, const struct perf_event_header *header)
 {
@@ -195,7 +195,7 @@ static void stall(unsigned int *seed)
 		nanosleep(&(struct timespec){ .tv_nsec = rand_r(seed) % 500000 }, NULL);
 }
 
-/* Everything that is in the ring; what its LOST records tell. */
+/* Reads the whole ring. Returns the sum of its LOST records. */
 static uint64_t read_ring(struct box *box, struct op_ring *ring)
 {
 	const struct perf_event_header *header;
@@ -220,8 +220,8 @@ static uint64_t read_write_ring(struct box *box)
 }
 
 /*
- * All page faults are numbered ones but for a few of the test itself; numbers that are not
- * explained were not sampled at all.
+ * All page faults are numbered, but for a few of the test itself. Missing numbers without an
+ * explanation were not sampled at all.
  */
 static void check_faults(const struct box *box)
 {
@@ -307,8 +307,7 @@ static void events_of_one_ring_agree_in_their_sum(void **state)
 }
 
 /*
- * For one event of several a LOST record says nothing: it names the event that found room, not the
- * one that found none.
+ * With several events a LOST record names the event that found room, not the one that found none.
  */
 static void a_lost_record_names_the_event_that_found_room(void **state)
 {
@@ -336,8 +335,8 @@ static void a_lost_record_names_the_event_that_found_room(void **state)
 }
 
 /*
- * Writes to the write ring; pending: what it has lost and not told, in_ring: what LOST records in
- * it tell.
+ * Writes to the write ring. *pending: its records that are lost and not reported yet; *in_ring: the
+ * losses that LOST records in the ring report.
  */
 static void overflow(struct box *box, uint64_t *pending, uint64_t *in_ring)
 {
@@ -351,7 +350,9 @@ static void overflow(struct box *box, uint64_t *pending, uint64_t *in_ring)
 	*pending += counted_lost(box) - before;
 }
 
-/* A swap takes no loss along: a ring tells what it lost itself, when it is written again. */
+/*
+ * A swap moves no loss to the other ring: a ring reports its own losses when it is written again.
+ */
 static void each_ring_tells_its_own_losses(void **state)
 {
 	struct box box;
@@ -407,8 +408,8 @@ static void *write_on(void *arg)
 }
 
 /*
- * The reader stalls as it likes while the thread on the other CPU goes on: what it gives back is
- * overwritten, and nothing else.
+ * The reader stalls at random while the thread on the other CPU writes: only bytes that it gave
+ * back are overwritten.
  */
 static void nothing_unread_is_overwritten(void **state)
 {

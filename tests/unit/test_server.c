@@ -17,10 +17,7 @@
 #define GROUP     54321
 #define HOUR_USEC UINT64_C(3600000000)
 
-/*
- * How long the server waits for a client, in the place of what it asks for: no test is held up for
- * as long.
- */
+/* The time that the server waits for a client. The tests replace it, so that none waits as long. */
 static uint64_t patience_usec;
 
 int __real_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
@@ -203,7 +200,7 @@ static void test_answer_later(void **state)
 	close(b);
 }
 
-/* The client has gone, and another one has its place: the late reply reaches nobody. */
+/* The client has gone, and another one has its slot: nobody gets the late reply. */
 static void test_answer_to_nobody(void **state)
 {
 	struct harness *h = *state;
@@ -231,8 +228,8 @@ static void test_answer_to_nobody(void **state)
 }
 
 /*
- * However many ask and leave at once, the handler has no more requests than there are places, and a
- * place is free when it has answered.
+ * However many clients ask and leave at once, the handler has no more requests than there are
+ * slots, and an answer frees its slot.
  */
 static void test_requests_of_the_gone(void **state)
 {
@@ -262,7 +259,10 @@ static void test_requests_of_the_gone(void **state)
 	close(fd);
 }
 
-/* A request of another version, whatever its length, is answered with ours before the end. */
+/*
+ * A request of another version, of any length, gets an answer of our version before the connection
+ * ends.
+ */
 static void test_other_version(void **state)
 {
 	struct {
@@ -357,7 +357,7 @@ static void test_largest_reply(void **state)
 	test_free(payload);
 }
 
-/* Who waits for an answer that is too large gets another one, and the next request is read. */
+/* A client whose answer is too large gets an error, and its next request is read. */
 static void test_reply_too_large(void **state)
 {
 	struct harness *h = *state;
@@ -386,8 +386,8 @@ static void test_reply_too_large(void **state)
 }
 
 /*
- * Replies pile up until the socket is full; then the rest waits, nobody else does, and reading on
- * brings every one of them.
+ * Replies fill the socket: then the rest waits, other clients do not, and every reply arrives once
+ * the client reads again.
  */
 static void test_slow_reader(void **state)
 {
@@ -424,7 +424,7 @@ static void test_slow_reader(void **state)
 	test_free(payload);
 }
 
-/* Who says nothing is dropped; whose request is being handled may wait. */
+/* A silent client is dropped. A client whose request is being handled may wait. */
 static void test_silent_is_dropped(void **state)
 {
 	struct harness *h = *state;
@@ -449,7 +449,7 @@ static void test_silent_is_dropped(void **state)
 	close(waiting);
 }
 
-/* More silent clients than there are places: who comes with a request is served all the same. */
+/* More silent clients than there are slots: a client with a request is served all the same. */
 static void test_crowd(void **state)
 {
 	struct harness *h = *state;
@@ -475,7 +475,7 @@ static void test_crowd(void **state)
 	assert_int_equal(opd_server_nr_clients(h->server), 0);
 }
 
-/* As whom, and which commands are answered without error, a bit for each. */
+/* The user, and the commands that are answered without error, one bit each. */
 static const struct access_row {
 	uid_t uid;
 	gid_t gid;
@@ -522,7 +522,7 @@ static int call_as(const struct access_row *row, const char *path)
 	return answered;
 }
 
-/* Everybody may connect: what each may do is not left to the mode of the socket. */
+/* Everybody may connect: the mode of the socket does not decide what each may do. */
 static void test_access(void **state)
 {
 	struct harness *h = *state;
@@ -578,7 +578,7 @@ static void test_socket_file(void **state)
 	rmdir(other);
 }
 
-/* A socket file of somebody else in the same place is not removed. */
+/* A socket file of another owner at the same path is not removed. */
 static void test_close_removes_its_own(void **state)
 {
 	struct harness *h = *state;

@@ -33,7 +33,7 @@ void *__wrap_calloc(size_t nr_items, size_t item_bytes)
 	return failing_allocation && !--failing_allocation ? NULL : __real_calloc(nr_items, item_bytes);
 }
 
-/* How many there seem to be; 0: as many as there are. */
+/* The number of CPUs that the test pretends; 0: the real number. */
 static size_t nr_cpus;
 
 size_t __real_op_nr_cpus(void);
@@ -61,9 +61,7 @@ static bool fails(void)
 	return failing_call && !--failing_call;
 }
 
-/*
- * Before this directory is opened, the one above it is replaced by a link to `outside`. NULL: not.
- */
+/* Before this directory is opened, its parent is replaced by a link to `outside`. NULL: none. */
 static const char *turning;
 
 static void turn(const char *path)
@@ -180,7 +178,7 @@ static void test_open(void **state OP_UNUSED)
 	assert_int_equal(op_session_open("/proc/nothing/can/be/made/here"), -ENOENT);
 }
 
-/* Each call that can fail, in its turn: the error comes through, and nothing half-written stays. */
+/* Each call that can fail fails in turn: its error is returned, and nothing half-written stays. */
 static void test_open_with_failing_calls(void **state OP_UNUSED)
 {
 	int nr_failed = 0, dir_fd = -1;
@@ -282,7 +280,7 @@ static void note_bad_name(const char *path, int why, void *arg)
 	op_text_printf(arg, "%s\n", path);
 }
 
-/* A reader shows the samples that can be found. */
+/* A reader shows the samples that it can find. */
 static void test_sound_files_beside_foreign_ones(void **state OP_UNUSED)
 {
 	static const char *const foreign[] = { "{root}/foo.txt", "{root}/{dep}/{root}" EVENT };
@@ -350,7 +348,7 @@ static void test_misfits(void **state OP_UNUSED)
 
 #define NR_APPS 150
 
-/* Applications with many images and with few, and with what cannot be read at every depth. */
+/* Applications with many and with few images, and unreadable ones at every depth. */
 static void make_forest(void)
 {
 	struct op_text path = { 0 };
@@ -412,8 +410,8 @@ static void test_threads_list_as_one(void **state OP_UNUSED)
 }
 
 /*
- * What threads have told is nothing until all have ended: it is told once, by the walk that needs
- * fewer descriptors.
+ * The results of the threads count only when all have ended: they are reported once, by the walk
+ * that needs fewer descriptors.
  */
 static void test_threads_without_descriptors(void **state OP_UNUSED)
 {
@@ -436,7 +434,7 @@ static void test_threads_without_descriptors(void **state OP_UNUSED)
 	op_text_free(&told);
 }
 
-/* An error of who is told of the files is no fault of the directory. */
+/* An error of the callback is not an error of the directory. */
 static int fail_at_once(const char *path OP_UNUSED, unsigned char type OP_UNUSED, void *arg OP_UNUSED)
 {
 	return -ENOSPC;
@@ -524,9 +522,7 @@ static void test_clear(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
-/*
- * Files at each of many depths, and more in one directory than a read gives, with few descriptors.
- */
+/* Files at many depths, and more in one directory than one read returns, with few descriptors. */
 static void test_walk(void **state OP_UNUSED)
 {
 	struct rlimit before, few;

@@ -108,7 +108,7 @@ static void test_close(void **state)
 	clean(box, fd);
 }
 
-/* tmp/ may be gone, and a new current may be left of a call that was killed. */
+/* tmp/ may be missing, and a killed call may have left a new current. */
 static void test_close_in_disorder(void **state)
 {
 	struct box *box = *state;
@@ -125,7 +125,7 @@ static void test_close_in_disorder(void **state)
 	clean(box, fd);
 }
 
-/* What a call that was killed before the last step left is taken; a session is not. */
+/* The leftovers of a call that was killed before its last step are removed; a session is not. */
 static void test_close_over_an_empty_directory(void **state)
 {
 	struct box *box = *state;
@@ -238,7 +238,7 @@ static void test_lock(void **state)
 	assert_false(has(box->fd, OP_SESSION_UNCLEAN));
 }
 
-/* The next daemon is told, and once is enough. */
+/* The next daemon gets the request, and only once. */
 static void test_stale_lock(void **state)
 {
 	struct box *box = *state;
@@ -250,7 +250,7 @@ static void test_stale_lock(void **state)
 		fd = op_session_lock(box->fd);
 		assert_true(fd >= 0);
 		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
-		/* the pid of who had it is not that of who has it */
+		/* the lock has another pid than its present owner */
 		assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 		op_session_unlock(box->fd, fd);
 		assert_false(has(box->fd, OP_SESSION_LOCK));
@@ -296,8 +296,8 @@ static void test_ledger(void **state)
 }
 
 /*
- * What the files lack is lost by name, what they have more was received; a row that does not add up
- * proves nothing.
+ * Samples missing from the files are lost under a name, extra ones were received. A row that does
+ * not add up proves nothing.
  */
 static void test_correct_ledger(void **state OP_UNUSED)
 {

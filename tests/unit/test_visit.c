@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Visits to 64 CPUs whose kernel is this test: it stands behind the ioctl that directs an event,
- * sees which thread comes when, and writes what a kernel could write at that moment. While the last
- * swap is under way a new process maps a file, which is told in the side band of another CPU, and
- * runs in it: a visit that looks at the side band any earlier than after the last swap, or reads a
- * frozen ring before that, files the sample wrong.
+ * Visits to 64 CPUs with a simulated kernel: it is called by the ioctl that directs an event, sees
+ * which thread comes when, and writes what a kernel could write at that moment. During the last
+ * swap a new process maps a file, which is reported in the side band of another CPU, and runs in
+ * it. A visit that reads the side band before the end of the last swap, or a frozen ring before the
+ * side band, files the sample wrong.
  */
 #include "daemon/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
@@ -51,7 +51,7 @@ static struct {
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
 	unsigned int inside, most_inside;
-	/* threads that must have been inside at once before one of them goes on */
+	/* threads that must be inside at once before one of them goes on */
 	unsigned int wait_for;
 	unsigned int nr_calls;
 	unsigned int nr_by_caller; /* by the thread that runs the test */
@@ -59,7 +59,7 @@ static struct {
 	bool shared;               /* two threads swapped one CPU at once */
 	bool read_early;           /* a frozen ring was read before the last swap */
 	bool hung;
-	uint64_t tails; /* sum of what the reader had given back when the turn began */
+	uint64_t tails; /* sum of the bytes that the reader had given back when the turn began */
 	uint64_t nr_written;
 	uint32_t next_pid;
 	int error; /* of every call for BROKEN_CPU */
@@ -85,7 +85,7 @@ static void write_sample(struct op_ring *ring, uint32_t pid, uint64_t time_ns)
 }
 
 /*
- * A process begins and runs, as late as it can: in the ring that is still the write ring of its
+ * A process begins and runs as late as possible: in the ring that is still the write ring of its
  * CPU.
  */
 static void run_new_process(unsigned int cpu)
@@ -98,7 +98,7 @@ static void run_new_process(unsigned int cpu)
 	write_sample(op_ring_pair_write_ring(&cpus[cpu].pair), pid, op_now_ns());
 }
 
-/* Until as many threads are inside as the test waits for. */
+/* Waits until as many threads are inside as the test wants. */
 static void await_others(void)
 {
 	struct timespec end;
@@ -234,7 +234,7 @@ static struct opd_event sum_events(void)
 	return sum;
 }
 
-/* Everything that the kernel wrote is stored where it belongs, and the rules held. */
+/* All records of the kernel are stored where they belong, and no rule was broken. */
 static void check_all_is_stored(void)
 {
 	struct opd_event sum = sum_events();
@@ -332,8 +332,8 @@ static void one_cpu_is_swapped_by_the_caller(void **state OP_UNUSED)
 }
 
 /*
- * Its writer had picked the ring before a swap and ends after what the swap froze was read: it
- * waits there until the ring is read again.
+ * Its writer chose the ring before a swap and commits after the frozen records were read: the
+ * record waits until the ring is read again.
  */
 static void a_late_commit_is_counted_once(void **state OP_UNUSED)
 {
@@ -358,8 +358,9 @@ static void a_late_commit_is_counted_once(void **state OP_UNUSED)
 }
 
 /*
- * What a CPU had when it went: a late commit in its read ring, and in its write ring samples of a
- * process that nothing but the unread side band of another CPU tells of. Nobody swaps it any more.
+ * The rings of a CPU that went offline: a late commit in its read ring, and samples in its write
+ * ring of a process that only the unread side band of another CPU reports. Nobody swaps the CPU any
+ * more.
  */
 static void a_cpu_that_went_leaves_both_rings(void **state OP_UNUSED)
 {
