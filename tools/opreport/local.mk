@@ -2,8 +2,7 @@
 bin_PROGRAMS += bin/opreport
 bin_opreport_SOURCES = \
 	tools/opreport/main.c \
-	tools/opreport/options.c tools/opreport/options.h \
-	tools/opreport/xml_options.c tools/opreport/xml_options.h
+	tools/opreport/options.c tools/opreport/options.h
 bin_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) \
 	$(MODULE_LIBS)

@@ -15,7 +15,6 @@
 #include "tools/common/log.h"
 #include "tools/common/output.h"
 #include "tools/opreport/options.h"
-#include "tools/opreport/xml_options.h"
 #include "tools/profile/selection.h"
 #include "tools/profile/spec.h"
 #include "tools/report/diff_rows.h"

@@ -212,3 +212,68 @@ void opr_options_free(struct opr_options *options)
 	opr_words_free(&options->words);
 	free(options->title);
 }
+
+/* ---- the <options> element of XML ---- */
+
+static const char *join_words(struct opr_xml_values *values, const struct opr_words *words)
+{
+	struct op_text text = { 0 };
+	char *joined;
+
+	for (size_t i = 0; i < words->nr_words; i++)
+		op_text_printf(&text, "%s%s", i ? "," : "", words->words[i]);
+	joined = op_text_steal(&text);
+	if (joined)
+		values->texts[values->nr_texts++] = joined;
+	return joined;
+}
+
+/* Whether the user named sessions: {current} is the default. */
+static bool names_sessions(const struct opr_spec *spec)
+{
+	for (size_t i = 0; i < spec->seen.nr_words; i++)
+		if (!strncmp(spec->seen.words[i], "session:", strlen("session:")))
+			return true;
+	return false;
+}
+
+int opr_xml_options(const struct opr_options *options, const struct opr_spec *spec, struct opr_xml_values *values,
+		    struct opr_xml_attribute *ret_attributes, size_t *ret_nr_attributes)
+{
+	static const struct opr_words none;
+	const struct {
+		const char *name;
+		bool flag;
+		const struct opr_words *words;
+	} attributes[OPR_NR_XML_OPTIONS] = {
+		{ "session", false, names_sessions(spec) ? &spec->sessions : &none },
+		{ "debuginfo", options->debug_info, NULL },
+		{ "details", options->details, NULL },
+		{ "imagepath", false, &options->image_path },
+		{ "merge", false, &options->merge.words },
+		{ "excludedependent", options->exclude_dependent, NULL },
+		{ "excludesymbols", false, &options->exclude_symbols },
+		{ "includesymbols", false, &options->include_symbols },
+	};
+
+	*ret_nr_attributes = 0;
+	for (size_t i = 0; i < OPR_NR_XML_OPTIONS; i++) {
+		const char *value = "true";
+
+		if (!attributes[i].flag && !(attributes[i].words && attributes[i].words->nr_words))
+			continue;
+		if (attributes[i].words)
+			value = join_words(values, attributes[i].words);
+		if (!value)
+			return opr_no_memory();
+		ret_attributes[(*ret_nr_attributes)++] = (struct opr_xml_attribute){ attributes[i].name, value };
+	}
+	return 0;
+}
+
+void opr_xml_values_free(struct opr_xml_values *values)
+{
+	for (size_t i = 0; i < values->nr_texts; i++)
+		free(values->texts[i]);
+	values->nr_texts = 0;
+}

@@ -5,7 +5,9 @@
 
 #include "tools/common/program.h"
 #include "tools/profile/classes.h"
+#include "tools/profile/spec.h"
 #include "tools/report/symbol_sort.h"
+#include "tools/report/write_xml.h"
 
 enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_CSV };
 
@@ -36,5 +38,22 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv,
 		      enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 
 void opr_options_free(struct opr_options *options);
+
+#define OPR_NR_XML_OPTIONS 8 /* at most */
+
+/* Lists as text, joined by commas. */
+struct opr_xml_values {
+	char *texts[OPR_NR_XML_OPTIONS];
+	size_t nr_texts;
+};
+
+/*
+ * Makes the attributes of <options> in XML, for the options that were given. They are valid as long
+ * as the values, which opr_xml_values_free frees in any case. 0 or -errno.
+ */
+int opr_xml_options(const struct opr_options *options, const struct opr_spec *spec, struct opr_xml_values *values,
+		    struct opr_xml_attribute *ret_attributes, size_t *ret_nr_attributes) OP_NONNULL OP_MUST_CHECK;
+
+void opr_xml_values_free(struct opr_xml_values *values);
 
 #endif

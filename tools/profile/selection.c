@@ -64,7 +64,7 @@ static int choose_sessions(struct opr_selection *selection)
 	struct opr_span span;
 	int err = opr_span_parse(&span, selection->options.since, selection->options.until);
 
-	if (err || !opr_span_is_given(&span))
+	if (err || (!span.since && !span.until))
 		return err;
 	if (spec->sessions_given)
 		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");

@@ -50,11 +50,6 @@ int opr_span_parse(struct opr_span *span, const char *since, const char *until)
 	return err;
 }
 
-bool opr_span_is_given(const struct opr_span *span)
-{
-	return span->since || span->until;
-}
-
 /* ---- the sessions ---- */
 
 struct found {

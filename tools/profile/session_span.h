@@ -13,9 +13,6 @@ struct opr_span {
 /* Parses the values of the two options; NULL: not given. 0 or -EINVAL. */
 int opr_span_parse(struct opr_span *span, const char *since, const char *until) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
-/* Whether an option was given. */
-bool opr_span_is_given(const struct opr_span *span) OP_NONNULL;
-
 /*
  * Finds the sessions below SESSION-DIR/samples that overlap the span and are not excluded. Adds
  * their names to `sessions`, which is empty, oldest first, and tells the user which they are,

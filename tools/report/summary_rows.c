@@ -70,11 +70,6 @@ int opr_summary_make(struct opr_summary *summary, const struct opr_profile *prof
 	return 0;
 }
 
-bool opr_summary_is_plain(const struct opr_application *application)
-{
-	return application->nr_images == 1 && !strcmp(application->images[0].name, application->row.name);
-}
-
 void opr_summary_free(struct opr_summary *summary)
 {
 	if (!summary)

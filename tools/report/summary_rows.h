@@ -31,9 +31,6 @@ struct opr_summary {
  */
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes) OP_NONNULL OP_MUST_CHECK;
 
-/* Whether the only image of an application is the application itself. */
-bool opr_summary_is_plain(const struct opr_application *application) OP_NONNULL;
-
 void opr_summary_free(struct opr_summary *summary);
 
 #endif

@@ -145,8 +145,8 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	const uint64_t *totals = writer->layout.totals;
 
 	write_count_row(writer, "", &application->row, totals);
-	if (opr_summary_is_plain(application))
-		return;
+	if (application->nr_images == 1 && !strcmp(application->images[0].name, application->row.name))
+		return; /* the only image is the application itself */
 	write_summary_header(writer, "\t");
 	for (size_t i = 0; i < application->nr_images; i++)
 		if (has_count(writer, &application->images[i]))

@@ -7,6 +7,88 @@
 #include "tools/common/log.h"
 #include "tools/report/xml_elements.h"
 
+#define NO_ID SIZE_MAX
+
+/* ---- numbers of symbols ---- */
+
+static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	int order = strcmp(a->image, b->image);
+
+	if (!order && a->symbol != b->symbol)
+		order = (uintptr_t)a->symbol < (uintptr_t)b->symbol ? -1 : 1;
+	return order;
+}
+
+static int compare_pointers(const void *left, const void *right)
+{
+	return compare_rows(*(struct opr_symbol_row *const *)left, *(struct opr_symbol_row *const *)right);
+}
+
+static void number_groups(struct opr_xml_index *index, const struct opr_symbol_row **rows)
+{
+	size_t nr_rows = index->report->nr_made;
+
+	for (size_t i = 0; i < nr_rows; i++) {
+		rows[i] = &index->report->rows[i];
+		index->details[i] = NO_ID;
+	}
+	qsort(rows, nr_rows, sizeof(*rows), compare_pointers);
+	for (size_t i = 0; i < nr_rows; i++) {
+		if (!i || compare_rows(rows[i - 1], rows[i]))
+			index->ids[index->nr_groups++] = NO_ID;
+		index->groups[rows[i]->order] = index->nr_groups - 1;
+	}
+}
+
+int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_report *report)
+{
+	const struct opr_symbol_row **rows = calloc(report->nr_made + 1, sizeof(*rows));
+
+	index->report = report;
+	index->groups = calloc(report->nr_made + 1, sizeof(*index->groups));
+	index->ids = calloc(report->nr_made + 1, sizeof(*index->ids));
+	index->details = calloc(report->nr_made + 1, sizeof(*index->details));
+	if (rows && index->groups && index->ids && index->details)
+		number_groups(index, rows);
+	free(rows);
+	return index->groups && index->ids && index->details && rows ? 0 : opr_no_memory();
+}
+
+size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
+{
+	size_t *id = &index->ids[index->groups[row->order]];
+
+	if (*id == NO_ID)
+		*id = index->nr_ids++;
+	return *id;
+}
+
+size_t opr_xml_first_detail(struct opr_xml_index *index, const struct opr_symbol_row *row)
+{
+	size_t *first = &index->details[row->order];
+
+	if (*first == NO_ID) {
+		*first = index->nr_details;
+		index->nr_details += row->nr_details;
+	}
+	return *first;
+}
+
+/* The number of the symbol of a row, or NO_ID. */
+static size_t id_of(const struct opr_xml_index *index, const struct opr_symbol_row *row)
+{
+	return index->ids[index->groups[row->order]];
+}
+
+void opr_xml_index_free(struct opr_xml_index *index)
+{
+	free(index->groups);
+	free(index->ids);
+	free(index->details);
+	*index = (struct opr_xml_index){ 0 };
+}
+
 /* ---- classes ---- */
 
 static bool same_event(const struct opr_class *a, const struct opr_class *b)
@@ -175,9 +257,9 @@ void opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
 
 	opr_xml_start(out, "symboltable");
 	for (size_t i = 0; written && i < report->nr_made; i++) {
-		size_t id = opr_xml_id_if_any(tables->index, &report->rows[i]);
+		size_t id = id_of(tables->index, &report->rows[i]);
 
-		if (id == OPR_XML_NO_ID || written[id])
+		if (id == NO_ID || written[id])
 			continue;
 		written[id] = true;
 		write_symbol(&report->rows[i], id, wide, out);
@@ -228,7 +310,7 @@ static void write_detail_table(const struct opr_xml_tables *tables, FILE *out)
 		const struct opr_symbol_row *row = &report->rows[i];
 
 		opr_xml_begin(out, "symboldetails");
-		opr_xml_number(out, "id", opr_xml_id_if_any(tables->index, row));
+		opr_xml_number(out, "id", id_of(tables->index, row));
 		opr_xml_open(out);
 		for (size_t j = 0; j < row->nr_details; j++)
 			write_detail(tables, row, j, wide, out);
@@ -264,9 +346,9 @@ int opr_xml_write_details(const struct opr_xml_tables *tables, FILE *out)
 	write_detail_table(tables, out);
 	opr_xml_start(out, "bytestable");
 	for (size_t i = 0; i < report->nr_rows; i++) {
-		size_t id = opr_xml_id_if_any(tables->index, &report->rows[i]);
+		size_t id = id_of(tables->index, &report->rows[i]);
 
-		if (id == OPR_XML_NO_ID || written[id])
+		if (id == NO_ID || written[id])
 			continue;
 		written[id] = true;
 		write_bytes(&report->rows[i], id, out);
@@ -274,83 +356,4 @@ int opr_xml_write_details(const struct opr_xml_tables *tables, FILE *out)
 	opr_xml_end(out, "bytestable");
 	free(written);
 	return 0;
-}
-
-/* ---- numbers of symbols ---- */
-
-static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
-{
-	int order = strcmp(a->image, b->image);
-
-	if (!order && a->symbol != b->symbol)
-		order = (uintptr_t)a->symbol < (uintptr_t)b->symbol ? -1 : 1;
-	return order;
-}
-
-static int compare_pointers(const void *left, const void *right)
-{
-	return compare_rows(*(struct opr_symbol_row *const *)left, *(struct opr_symbol_row *const *)right);
-}
-
-static void number_groups(struct opr_xml_index *index, const struct opr_symbol_row **rows)
-{
-	size_t nr_rows = index->report->nr_made;
-
-	for (size_t i = 0; i < nr_rows; i++) {
-		rows[i] = &index->report->rows[i];
-		index->details[i] = OPR_XML_NO_ID;
-	}
-	qsort(rows, nr_rows, sizeof(*rows), compare_pointers);
-	for (size_t i = 0; i < nr_rows; i++) {
-		if (!i || compare_rows(rows[i - 1], rows[i]))
-			index->ids[index->nr_groups++] = OPR_XML_NO_ID;
-		index->groups[rows[i]->order] = index->nr_groups - 1;
-	}
-}
-
-int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_report *report)
-{
-	const struct opr_symbol_row **rows = calloc(report->nr_made + 1, sizeof(*rows));
-
-	index->report = report;
-	index->groups = calloc(report->nr_made + 1, sizeof(*index->groups));
-	index->ids = calloc(report->nr_made + 1, sizeof(*index->ids));
-	index->details = calloc(report->nr_made + 1, sizeof(*index->details));
-	if (rows && index->groups && index->ids && index->details)
-		number_groups(index, rows);
-	free(rows);
-	return index->groups && index->ids && index->details && rows ? 0 : opr_no_memory();
-}
-
-size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
-{
-	size_t *id = &index->ids[index->groups[row->order]];
-
-	if (*id == OPR_XML_NO_ID)
-		*id = index->nr_ids++;
-	return *id;
-}
-
-size_t opr_xml_first_detail(struct opr_xml_index *index, const struct opr_symbol_row *row)
-{
-	size_t *first = &index->details[row->order];
-
-	if (*first == OPR_XML_NO_ID) {
-		*first = index->nr_details;
-		index->nr_details += row->nr_details;
-	}
-	return *first;
-}
-
-size_t opr_xml_id_if_any(const struct opr_xml_index *index, const struct opr_symbol_row *row)
-{
-	return index->ids[index->groups[row->order]];
-}
-
-void opr_xml_index_free(struct opr_xml_index *index)
-{
-	free(index->groups);
-	free(index->ids);
-	free(index->details);
-	*index = (struct opr_xml_index){ 0 };
 }
