@@ -525,7 +525,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *us
 	return 0;
 }
 
-/* There may be descriptors and memory again by now. */
+/* Descriptors and memory may be free again. */
 static int on_accept_pause(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct opd_server *server = userdata;
@@ -614,7 +614,7 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	return 0;
 }
 
-/* The client of a request; NULL when its place has another client by now. */
+/* The client of a request; NULL when another client has its slot. */
 static struct client *find_client(struct opd_server *server, struct opd_client name)
 {
 	struct client *client = name.slot < OPD_SERVER_MAX_CLIENTS ? &server->clients[name.slot] : NULL;

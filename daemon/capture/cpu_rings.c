@@ -55,7 +55,7 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 	return 0;
 }
 
-/* The sum of the records, for an event without a descriptor that counts. */
+/* The sum of the LOST records, for an event whose descriptor counts no losses. */
 static uint64_t recorded_lost(const struct opd_event *event)
 {
 	return event->lost_records + event->lost_samples;

@@ -81,7 +81,10 @@ struct opd_event {
 struct opd_cpu {
 	uint32_t cpu;
 	bool online; /* its rings are open; the counts of a CPU that went stay */
-	/* opd_cpu_stay when it was opened; another value later: the events are gone for good */
+	/*
+	 * opd_cpu_stay() when the CPU was opened. When it changes, the kernel has removed the CPU's
+	 * events.
+	 */
 	uint64_t stay;
 	const struct opd_source *source;
 	struct op_ring_pair pair; /* the rings of a kernel source; its counts serve both sources */
@@ -97,7 +100,10 @@ struct opd_cpu {
 	 * the LOST records.
 	 */
 	uint64_t sideband_known, sideband_reported;
-	/* or nearly, at the last drain: drops may not be reported yet */
+	/*
+	 * The side band was full or nearly full at the last drain: more losses may be reported
+	 * later.
+	 */
 	bool sideband_was_full;
 	const struct op_ring *reading;       /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of the pairs that were closed when the CPU went */

@@ -49,8 +49,8 @@ struct opd_plan {
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan) OP_NONNULL;
 
 /*
- * Measures how long this kernel makes the swap of one event wait: the mean of a few swaps of a pair
- * of its own on that CPU. Takes three grace periods. 0, or -errno of opening or swapping.
+ * Measures how long the swap of one event waits on this kernel: the mean of a few swaps of a test
+ * pair on that CPU. Takes three grace periods. 0, or -errno of opening or swapping.
  */
 int opd_plan_measure_wait(int cpu, uint64_t *ret_wait_ns) OP_NONNULL OP_MUST_CHECK;
 

@@ -16,11 +16,11 @@
 #define LAST_DIRS 5 /* directories that lead to the files of too-many-images */
 /* a file, its directories, and those above, which grow */
 #define NEW_BYTES ((1 + 2 * LAST_DIRS) * OP_ODB_BLOCK_BYTES)
-#define BESIDE    256 /* this part of the bytes is for what lies beside the sample files */
+#define BESIDE    256 /* one part in so many of the bytes is for files beside the sample files */
 
 static const struct {
 	uint64_t eighths; /* of the limit */
-	const char *effect; /* on the samples, for the log */
+	const char *effect; /* the effect on samples, for the log */
 } kinds[OPD_NR_FILE_KINDS] = {
 	[OPD_FILE_OF_IMAGE] = { 8, "images in applications that have none are filed under too-many-images" },
 	[OPD_FILE_OF_CGROUP] = { 7, "what is new in a cgroup is not kept by cgroup" },

@@ -192,7 +192,9 @@ enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct 
 	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
 }
 
-/* A file of a plain key: not of the memory view, not of calls, not of the overflow image. */
+/*
+ * True for a file of ordinary samples: not of the memory view, of calls, or of the overflow image.
+ */
 static bool is_plain(const struct opd_count *count, const struct opd_file_key *key)
 {
 	return !opd_is_of_memory(count, key->event) && !opd_is_of_calls(key) && !opd_is_too_many(count, key);

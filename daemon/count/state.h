@@ -44,7 +44,9 @@ struct opd_waiting {
 	uint16_t cgroup_slot; /* the stored samples are counted again in the file of this cgroup */
 	uint16_t recent;      /* index of the first key in opd_count.recent */
 	int error;            /* -errno when they cannot be stored */
-	/* the limits left no room for a file of this kind; OPD_FILE_OF_LAST: they did */
+	/*
+	 * the kind of file that the limits did not allow; OPD_FILE_OF_LAST: they allowed the file
+	 */
 	enum opd_file_kind beyond;
 	/* of a callgraph file. The amount is in the unit of the event, which may be cycles. */
 	uint32_t nr_calls;

@@ -52,7 +52,7 @@ static ssize_t read_proc(const struct opd_jit_owner *owner, const char *name, ch
 	return nr;
 }
 
-/* The time of CLOCK_REALTIME, as it is set now, at a time of another clock. */
+/* Converts a time of another clock to CLOCK_REALTIME, by the present distance of the two clocks. */
 static uint64_t wall_ns(clockid_t clock, uint64_t then_ns)
 {
 	/*

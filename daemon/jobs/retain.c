@@ -82,7 +82,10 @@ static int add_session(const char *name, void *arg)
 	return op_session_disk_bytes(look->session_fd, path, &session->disk_bytes) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* Those that may not go come first, then the oldest. One that ends in the future is the newest. */
+/*
+ * Sessions that must stay come first, then the oldest. A session that ends in the future counts as
+ * the newest.
+ */
 static int compare_age(const void *a, const void *b)
 {
 	const struct opd_retained *left = a, *right = b;

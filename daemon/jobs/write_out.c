@@ -321,7 +321,7 @@ static int end(struct opd_write_out *out, int err, const char **ret_failed)
 
 /* ---- a closed session after a failure ---- */
 
-/* Nobody counts in a closed session, so the file has what was read. */
+/* Nobody counts in a closed session, so the file has not changed since it was read. */
 static int rewrite(int fd)
 {
 	char piece[PIECE_BYTES];

@@ -18,9 +18,10 @@ int opd_syncer_new(int session_fd, struct opd_syncer **ret_syncer) OP_NONNULL OP
 void opd_syncer_add(struct opd_syncer *syncer, struct op_odb_pending *pending) OP_NONNULL;
 
 /*
- * Takes back what the thread has not begun, NULL for nothing; for whoever closes the session and
- * syncs its files. *ret_session is the number of that session for opd_syncer_take_failed; what is
- * added from now on belongs to the next one. Does not wait.
+ * Removes the files that the thread has not begun from its queue and returns them; NULL: none. For
+ * a caller that closes the session and syncs its files itself. *ret_session is the number of that
+ * session for opd_syncer_take_failed; files that are added later belong to the next session. Does
+ * not wait.
  */
 struct op_odb_pending *opd_syncer_take(struct opd_syncer *syncer, uint64_t *ret_session) OP_NONNULL OP_MUST_CHECK;
 

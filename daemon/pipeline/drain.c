@@ -38,8 +38,8 @@ static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, cons
 }
 
 /*
- * The time stamp may then be of the other profiler as well, and of another clock. An impossible one
- * is replaced by now: the present mappings are the better guess.
+ * Such a sample may also have the time stamp of the other profiler, from another clock. An
+ * impossible time is replaced by the present time, because the present mappings are the best guess.
  */
 static void correct_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
 {
@@ -97,7 +97,10 @@ static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_
 	       sample->pid == last->pid && sample->mode == last->mode && sample->time_ns >= last->time_ns;
 }
 
-/* Tells the resolver of the repetitions, since opd_resolve_check goes by what is sampled most. */
+/*
+ * Adds the repetitions to the resolver's counts, because opd_resolve_check takes the most frequent
+ * answers.
+ */
 static void end_repeat(struct opd_pipeline *pipeline)
 {
 	struct opd_repeat *repeat = &pipeline->repeat;

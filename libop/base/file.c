@@ -215,7 +215,7 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
-/* The directory above is "..", wherever links in the path lead by now. */
+/* ".." is the directory above, whatever the links in the path point to now. */
 int op_file_inherit_parent_owner(const char *path)
 {
 	int fd, parent, err;

@@ -106,8 +106,8 @@ static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr
 }
 
 /*
- * How many nodes fit in a file of so many bytes. Fewer bytes than a node with its bucket may be
- * left over.
+ * How many nodes fit in a file of so many bytes. A rest too small for a node with its bucket is
+ * unused.
  */
 static uint64_t nodes_in(uint64_t file_bytes, uint64_t nodes_offset)
 {

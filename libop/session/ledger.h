@@ -38,8 +38,8 @@ const char *op_loss_name(enum op_loss reason);
 const char *op_loss_meaning(enum op_loss reason);
 
 /*
- * What the limits of a daemon have cost since its start: name and meaning. Without limits it would
- * grow for ever.
+ * Limits of the daemon that drop or merge data, with a counter for each since the start: name and
+ * meaning. Without the limits the daemon would grow without end.
  */
 #define OP_BOUNDS(X) \
 	X(too_many_images, "samples of images beyond MaxImages=, filed under too-many-images") \

@@ -184,10 +184,7 @@ static int read_dir(struct walker *walker, struct op_walk_dir *dir, int *ret_fd)
 
 /* ---- the tree ---- */
 
-/*
- * What was found waits on top of the rest: the walk goes into depth, which needs the fewest
- * descriptors.
- */
+/* New directories go on top of the stack: a walk in depth needs the fewest descriptors. */
 static void add_found(struct op_walk *walk, struct op_walk_dir *found)
 {
 	while (found) {

@@ -20,7 +20,7 @@ struct sort {
 	void *arg;
 	char *from, *to;
 	size_t nr_pieces; /* a power of 2, in the beginning */
-	size_t nr_merged; /* pieces that are merged into one by now */
+	size_t nr_merged; /* pieces that are merged into one already */
 	uint64_t next;    /* the next piece or segment for any thread */
 };
 

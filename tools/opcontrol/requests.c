@@ -221,7 +221,7 @@ static bool is_absent(const struct opcontrol *ctl)
 	return absent;
 }
 
-/* The user knows the reason by now. A profiler that is always on must go on. */
+/* The reason was reported before. A profiler that is always on must go on. */
 static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
 {
 	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
@@ -231,8 +231,8 @@ static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool r
 }
 
 /*
- * True when no daemon runs with the new setup. A daemon that should profile and does not is ended.
- * One that profiles stays, even if it could not write that down.
+ * True when no daemon runs with the new setup. Ends a daemon that should profile and does not. A
+ * daemon that profiles stays, even if it could not save that state.
  */
 static bool has_failed(struct opcontrol *ctl, bool running)
 {

@@ -79,7 +79,7 @@ static const struct opr_help_event *find_clock(const struct opr_help_events *eve
 	return event ? event : opr_help_find(events, "CPU_CLK_UNHALTED");
 }
 
-/* The default of a type of CPU is its clock; of this host it is that of opcontrol. */
+/* The default event: the clock for a named type of CPU, opcontrol's default for this host. */
 static int show_default(const struct options *options, const struct opr_help_events *events)
 {
 	const struct opr_help_event *event = options->cpu_type ? find_clock(events, options->cpu_type) : NULL;
