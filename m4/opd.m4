@@ -1,7 +1,7 @@
 dnl SPDX-License-Identifier: GPL-3.0-or-later
 dnl What configure.ac of opd needs beyond autoconf's own macros.
 
-dnl OPD_NEED_PKG(PREFIX, MODULES, DEBIAN-PACKAGE): a pkg-config module, or stop and name its package.
+dnl OPD_NEED_PKG(PREFIX, MODULES, DEBIAN-PACKAGE): a pkg-config module; stops if it is missing.
 AC_DEFUN([OPD_NEED_PKG], [
   PKG_CHECK_MODULES([$1], [$2], [],
     [AC_MSG_ERROR([$2 is missing: install the Debian package $3 (apt-get install $3)])])
@@ -38,8 +38,8 @@ AC_DEFUN([OPD_PEER], [
   AM_CONDITIONAL([OPD_PEER_$1], [test "x$opd_peer" = xyes])
 ])
 
-dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows; --enable-werror makes warnings
-dnl errors.
+dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows. With --enable-werror a warning
+dnl is an error.
 AC_DEFUN([OPD_WARNINGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [a warning is an error])])
   WARN_CFLAGS=

@@ -22,15 +22,15 @@ static inline bool OP_MUST_CHECK op_grow_array(void *items, size_t *capacity, si
 					       size_t item_bytes)
 {
 	size_t wanted = op_max_u64(op_max_u64(nr_items, 2 * *capacity), OP_GROW_MIN);
-	void *array;
+	void *array, *bigger;
 
 	if (nr_items <= *capacity)
 		return true;
 	memcpy(&array, items, sizeof(array)); /* whatever type of pointer it is */
-	array = reallocarray(array, wanted, item_bytes);
-	if (!array)
+	bigger = reallocarray(array, wanted, item_bytes);
+	if (!bigger)
 		return false;
-	memcpy(items, &array, sizeof(array));
+	memcpy(items, &bigger, sizeof(bigger));
 	*capacity = wanted;
 	return true;
 }

@@ -40,7 +40,7 @@ struct op_odb_header {
 
 struct op_odb_descr {
 	uint32_t size;		/* nodes allocated, a power of two */
-	uint32_t current_size;	/* index of the next free node; node 0 is never used: 1 when empty */
+	uint32_t current_size;	/* index of the next free node; 1 when empty: node 0 is unused */
 	uint32_t pad[6];
 };
 
