@@ -38,8 +38,8 @@ AC_DEFUN([OPD_PEER], [
   AM_CONDITIONAL([OPD_PEER_$1], [test "x$opd_peer" = xyes])
 ])
 
-dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows. With --enable-werror a warning
-dnl is an error.
+dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows. With --enable-werror a
+dnl warning is an error.
 AC_DEFUN([OPD_WARNINGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [a warning is an error])])
   WARN_CFLAGS=
