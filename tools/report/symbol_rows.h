@@ -29,15 +29,16 @@ struct opr_symbol_row {
 	const struct opr_symbols *symbols;   /* for source lines */
 	const struct opr_symbol *symbol;     /* NULL: the image as a whole */
 	char *file;                          /* source file; NULL: not known, or not wanted */
-	unsigned int line;
 	uint64_t vma;
-	size_t counts; /* in counts of the report */
-	size_t first_detail, nr_details;
 	/* in percent since another profile, for each class; NULL: no other profile */
 	const double *changes;
-	size_t order; /* index at the time when the row was made */
-	bool hidden;  /* the row is only an end of calls: opr_symbol_report_limit drops it */
-	bool is_self; /* in a list of callees: the samples of the symbol itself */
+	size_t counts; /* in counts of the report */
+	size_t first_detail;
+	uint32_t nr_details; /* of one symbol: 2^32 would take 64 GB */
+	uint32_t order;      /* index at the time when the row was made; opr_symbol_sort takes no more */
+	uint32_t line;
+	bool hidden;         /* the row is only an end of calls: opr_symbol_report_limit drops it */
+	bool is_self;        /* in a list of callees: the samples of the symbol itself */
 };
 
 struct opr_symbol_report {
