@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of sample files of other machines. Input: length of the description (2 bytes), the
- * `abi` file, the sample file. What is imported can be read, with all its samples; what is not
- * leaves nothing, and the user is told.
+ * Fuzz target for sample files of other machines. Input: length of the description (2 bytes), the
+ * `abi` file, the sample file. An imported file can be read with all its samples. A refused file
+ * leaves nothing, and the user gets a message.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what an archive says of itself. Input: length of the facts (2 bytes), opd-archive,
- * SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions go home and come
- * back; a check says what is wrong if something is; another session is added to what can be
- * believed, of which each line and checksum stays.
+ * Fuzz target for the description of an archive. Input: length of the facts (2 bytes), opd-archive,
+ * SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions are translated
+ * to the other host and back. A check reports each fault. A second session is added to a valid
+ * archive; every line and checksum of it stays.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done
- * (low bits: whom by, high bits: what), a byte for how much, and the bytes of a message. Requests
- * become jobs as in opd, of which some wait until others have been asked for. Whatever they do, the
- * handler sees only requests that are sound, there are no more clients than may be and no more jobs
- * than clients, and one that behaves is answered. The input is also taken for what a daemon replies
- * to STATUS.
+ * Fuzz target for the control socket. Input: steps of a few clients. A step is one byte for client
+ * (low bits) and action (high bits), one byte for an amount, and the bytes of a message. Requests
+ * become jobs as in opd; some jobs wait until others have been requested. The handler must see
+ * valid requests only. There are never more clients than allowed, nor more jobs than clients, and a
+ * well-behaved client gets its answer. The input is also read as the daemon's reply to STATUS.
  */
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of the table of images. Input: the file dcookies. Whatever could be read of it can be
- * written and read again as it was, numbers and names are each one image's, and the next image gets
- * a number and a name of its own.
+ * Fuzz target for the table of images. Input: the file dcookies. Every row that was read can be
+ * written and read again unchanged, each number and name belongs to one image, and the next image
+ * gets a new number and name.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

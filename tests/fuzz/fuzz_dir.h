@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What targets of files share: a directory in memory that is there until the process ends, and an
- * end where something does not hold.
+ * Shared by targets that need files: a directory in memory that lives as long as the process, and a
+ * function that ends the process when a check fails.
  */
 #ifndef OPD_FUZZ_DIR_H
 #define OPD_FUZZ_DIR_H
@@ -16,12 +16,15 @@ void fuzz_check(bool holds);
 /* The directory's descriptor, the same with each call. */
 int fuzz_dir_open(void);
 
-/* Makes a file below it, and directories that lead to it. False when no file can have this name. */
+/*
+ * Makes a file below the directory, and the directories that lead to it. False when no file can
+ * have this name.
+ */
 bool fuzz_dir_write(const char *path, const void *bytes, size_t nr_bytes) OP_NONNULL;
 
 #define FUZZ_PATH_BYTES 64
 
-/* Where a file of this name below it is, for those who want a path; "": the directory itself. */
+/* The path of a file below the directory; "": the directory itself. */
 void fuzz_dir_path(char ret_path[FUZZ_PATH_BYTES], const char *name) OP_NONNULL;
 
 struct fuzz_part {
@@ -30,8 +33,8 @@ struct fuzz_part {
 };
 
 /*
- * Of an input the length of the first part in 2 bytes, the first part, and what is left. False when
- * it has no length.
+ * Splits an input: the length of the first part in 2 bytes, the first part, the rest. False when it
+ * has no length.
  */
 bool fuzz_split(const uint8_t *bytes, size_t nr_bytes, struct fuzz_part ret_parts[2]) OP_NONNULL;
 

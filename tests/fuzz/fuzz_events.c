@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of descriptions of events. Input: length of the first (2 bytes), `events`,
- * `unit_masks` of a CPU, which may include themselves and those of another. Every event is found by
- * its number, and what its sets say can be asked for.
+ * Fuzz target for descriptions of events. Input: length of the first file (2 bytes), then `events`
+ * and `unit_masks` of a CPU, which may include themselves and those of another CPU. Every event is
+ * found by its number, and its sets of masks can be read.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -67,7 +67,10 @@ static void decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, const ui
 	free(own);
 }
 
-/* Both walk the same words: the registers are found behind a chain just when that is whole. */
+/*
+ * Both decoders read the same words: the registers are found behind a chain only when the chain is
+ * whole.
+ */
 static bool follow(const struct perf_event_header *record)
 {
 	struct op_chain_frame frame;
@@ -86,7 +89,7 @@ static bool follow(const struct perf_event_header *record)
 	return true;
 }
 
-/* A record of the length that its header says, as op_ring_next gives it. */
+/* A record with the length in its header, as op_ring_next gives it. */
 static void decode_record(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, uint64_t sample_type, const uint8_t *bytes,
 			  size_t nr_bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the targets for JIT files share: a file that grows between readings, and a look at
- * everything that was kept.
+ * Shared by the targets for JIT files: a file that grows between reads, and a check of all
+ * functions that were kept.
  */
 #ifndef FUZZ_JIT_H
 #define FUZZ_JIT_H
@@ -33,7 +33,7 @@ static inline void append(int fd, const uint8_t *bytes, size_t nr_bytes)
 	check(write(fd, bytes, nr_bytes) == (ssize_t)nr_bytes);
 }
 
-/* Limits hold, every function can be found, and its name is one that can be shown. */
+/* The limits hold, every function can be found, and its name can be shown. */
 static inline void check_map(struct opd_jit_map *map)
 {
 	uint64_t offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the jitdump's reader and of the object that is made of one. Input: where the
- * file is cut into two parts (2 bytes), flags (1 byte), then the file. It is read after each part;
- * with flag 1 it is cut off before the object is made of it.
+ * libFuzzer target for the reader of jitdump and the object made from it. Input: where the file is
+ * cut in two parts (2 bytes), flags (1 byte), then the file. It is read after each part; with flag
+ * 1 it is truncated before the object is made.
  */
 #include "tests/fuzz/fuzz_jit.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of a session's ledger. Input: the file. What it says is written as it is read: the
- * text of what was read from that text is the same, and each event has one row. Where it is none, a
- * line of the input is to blame.
+ * Fuzz target for the ledger of a session. Input: the file. A ledger that was read is written and
+ * read again: both texts are the same, and each event has one row. For an invalid ledger the error
+ * names a line of the input.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* In the place of tools/common/log.c. Each line is made all the same. */
+/* In place of tools/common/log.c. Each line is formatted all the same. */
 #include "tests/fuzz/fuzz_log.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the tools tell the user, in targets: it is counted, and not printed. */
+/* Messages of the tools in fuzz targets: they are counted and not printed. */
 #ifndef OPD_FUZZ_LOG_H
 #define OPD_FUZZ_LOG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of compressed kernel modules. Input: which compression (1 byte), the file. It comes
- * out whole, no longer than it may be, or not at all.
+ * Fuzz target for compressed kernel modules. Input: the compression (1 byte), the file. The result
+ * is a whole file within the size limit, or an error.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -88,7 +88,7 @@ static void check_record(const struct op_perf_data *data, const struct op_perf_r
 		check_mmap(record);
 }
 
-/* The events become those of a session, with names that no two of them share. */
+/* The events become those of a session, and no two have the same name. */
 static void check_events(const struct op_perf_data *data)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);

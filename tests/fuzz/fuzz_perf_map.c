@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the perf map's reader. Input: where the file is cut into a first and a second
- * part (2 bytes), whether it is written anew in between (1 byte), then the file. It is read after
- * each part, and again.
+ * libFuzzer target for the reader of perf maps. Input: where the file is cut in two parts (2
+ * bytes), whether it is replaced in between (1 byte), then the file. It is read after each part,
+ * and once more.
  */
 #include "tests/fuzz/fuzz_jit.h"
 

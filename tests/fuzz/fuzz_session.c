@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what reads a session: the name of a sample file, and the file. Input: length of
- * the name (2 bytes), the name, the file. The name is taken apart and a file of that name is
- * listed; the file is read, repaired, and opened for counting. What was repaired can be read, and
- * has nothing that was not there.
+ * Fuzz target for the readers of a session. Input: length of the name of a sample file (2 bytes),
+ * the name, the file. The name is parsed, and a file with that name is listed. The file is read,
+ * repaired, and opened for counting. A repaired file can be read and has no counts that were not
+ * there before.
  */
 #include "tests/fuzz/fuzz_dir.h"
 
@@ -99,7 +99,7 @@ static void check_name(int dir_fd, const char *name)
 	free(bad_path);
 }
 
-/* Names lie below the directory's own one, where they cannot disturb each other. */
+/* Names are below a directory of their own, where they cannot disturb each other. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	int dir_fd = fuzz_dir_open();

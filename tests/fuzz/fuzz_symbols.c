@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what reads the symbols and lines of an image. Input: a file. What comes of it is
- * sorted, each symbol is found at its own start, and the bytes of a cache that it is written to
- * give the same.
+ * Fuzz target for the readers of symbols and lines of an image. Input: a file. The symbols are
+ * sorted, each is found at its own start, and writing them to a cache and reading them gives the
+ * same bytes.
  */
 #include "tests/fuzz/fuzz_dir.h"
 
@@ -54,7 +54,7 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 	free(bytes);
 }
 
-/* What is wrong with the debugging information, if anything is, also where lines were found. */
+/* The fault of the debugging information, if there is one, also when lines were found. */
 static void check_damage(const struct opr_lines *lines, const char *image)
 {
 	const char *path, *damage = opr_lines_damage(lines, false, &path);

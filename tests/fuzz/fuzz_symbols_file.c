@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of symbols that were kept, and of those of the kernel. Input: an entry of a file of
- * the cache, and the same as such a file, and as a list in the form of /proc/kallsyms.
+ * Fuzz target for cached symbols and kernel symbols. Input: an entry of a cache file; the same
+ * bytes are also read as a cache file and as a list in the form of /proc/kallsyms.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * replay DIRECTORY: gives every file of a corpus to a fuzz target, without libFuzzer, so that `make
- * check` does it with every compiler.
+ * replay DIRECTORY: runs a fuzz target on every file of a corpus, without libFuzzer. So `make
+ * check` can do it with every compiler.
  */
 #include <dirent.h>
 #include <stdint.h>

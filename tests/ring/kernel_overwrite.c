@@ -41,9 +41,7 @@ struct mode {
 	uint64_t clock_period_ns; /* 0: no timer */
 	bool faults;
 	bool wraps;           /* the rings are too small on purpose */
-	/*
-	 * one CPU after another: all readers wake at the same time, and then no CPU runs its load
-	 */
+	/* one CPU after another: if all readers woke at the same time, no CPU would run its load */
 	bool alone;
 	/* of the stack in each record: handlers take long, and sizes differ; no second opinion */
 	uint32_t stack_bytes;
@@ -98,7 +96,7 @@ struct follower {
 	uint64_t overwritten_bytes;
 	uint64_t moved;           /* times that a frozen ring changed */
 	uint64_t older_page;      /* of the load in the snapshot in hand, LOAD_PAGES: none */
-	/* the load's next page, as the second opinion has it; pages that it has not */
+	/* the next page of the load by the second event; pages that the second event lacks */
 	uint64_t page, nr_jumped;
 	pthread_t thread;
 };
@@ -141,8 +139,8 @@ static bool is_of_load(const struct follower *follower, const struct sample *sam
 }
 
 /*
- * The stack of the load in a record: a little of its last frame, then one word over and over, as
- * far as the handler got (a page that the kernel is moving ends the copy), and how far that was.
+ * The stack of the load in a record: a part of its last frame, then one word repeated. A page that
+ * the kernel is moving ends the copy. Returns how far the copy went.
  */
 static void check_stack(const struct follower *follower, const struct perf_event_header *header)
 {
@@ -162,7 +160,7 @@ static void check_stack(const struct follower *follower, const struct perf_event
 }
 
 /*
- * Without a second opinion: the pages of the load in their order, newest first, but for one that
+ * Without a second event: the pages of the load in their order, newest first, except for pages that
  * the kernel did not sample.
  */
 static void check_page(struct follower *follower, const struct sample *sample)
@@ -245,8 +243,8 @@ static struct mark mark_now(const struct follower *follower)
 }
 
 /*
- * Only what has no room is overwritten: by the time that went by and the count of the event more
- * bytes came than the ring has, but for the last record.
+ * Only records without room are overwritten: by the elapsed time and the count of the event, more
+ * bytes were written than the ring holds, up to the last record.
  */
 static void check_overwritten(const struct follower *follower, uint64_t nr_bytes)
 {
@@ -333,7 +331,10 @@ static void turn(struct follower *follower)
 	size_t room = follower->mode->wraps ? SECOND_BYTES : follower->mode->ring_bytes;
 	struct mark begin = mark_now(follower);
 
-	/* Two turns of it and what other processes do fit into the ring that must not overflow. */
+	/*
+	 * Two turns of the load and the work of other processes fit into the ring that must not
+	 * overflow.
+	 */
 	load_give(&follower->load, follower->second_fd >= 0 ? room / sizeof(struct sample) / 8 : UINT64_MAX / 2);
 	snapshot(follower);
 	follower->since = begin;
@@ -409,8 +410,8 @@ static void open_clock(struct follower *follower)
 }
 
 /*
- * What must be refused: a ring that would be written in both directions, and settling what does not
- * need it.
+ * Requests that must be refused: a ring that would be written in both directions, and settling
+ * where it is not needed.
  */
 static void check_refusals(struct follower *follower)
 {
@@ -467,7 +468,7 @@ static void close_all(struct follower *follower)
 
 /*
  * The event's own count. Nothing may be lost: in overwrite mode there is always room, and the ring
- * of the second opinion is large.
+ * of the second event is large.
  */
 static uint64_t count_of(const struct follower *follower, int fd)
 {
@@ -483,9 +484,8 @@ static uint64_t count_of(const struct follower *follower, int fd)
 }
 
 /*
- * The kernel counts some page faults without sampling them, for both events alike, and hands some
- * to one of two events only: `nr`, less what the second opinion has not either, are few in a
- * million.
+ * The kernel counts some page faults without a sample, for both events alike, and gives some to one
+ * of the two events only: `nr`, less those that the second event lacks too, are few in a million.
  */
 static void check_few(const struct follower *follower, uint64_t nr, uint64_t kernels_own, const char *what)
 {
@@ -538,7 +538,8 @@ static void report(struct follower *follower)
 }
 
 /*
- * The reader of a CPU runs on the next one, so that handlers and the reader run at the same time.
+ * The reader of a CPU runs on the next one, so that the handlers and the reader run at the same
+ * time.
  */
 static size_t place_followers(struct follower *followers, const struct follower *like)
 {

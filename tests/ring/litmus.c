@@ -178,8 +178,8 @@ static const struct method *find_method(const char *name)
 }
 
 /*
- * ThreadSanitizer puts so much between a store and a load that nobody overtakes anybody, and a pair
- * in its builds has no light store.
+ * ThreadSanitizer puts so much code between a store and a load that no reordering is seen, and a
+ * pair in its builds has no light store.
  */
 static int run_both(void)
 {

@@ -40,10 +40,7 @@ static __attribute__((noinline)) void touch_next(void)
 	op_store_relaxed(&load->shared->touched, ++toucher.touched);
 }
 
-/*
- * Never returns. The stack is full of one word, so that a copy of it in a sample can be told from
- * anything else.
- */
+/* Never returns. The stack is full of one word, so that its copy in a sample is recognised. */
 static void touch(void)
 {
 	volatile uint64_t stack[LOAD_STACK_BYTES / sizeof(uint64_t)];

@@ -44,7 +44,7 @@ void load_give(const struct load *load, uint64_t nr_pages) OP_NONNULL;
 /* Allowed on a zeroed load. */
 void load_end(struct load *load) OP_NONNULL;
 
-/* The number of the page that the address lies in, LOAD_PAGES for an address of someone else. */
+/* The number of the page of this address; LOAD_PAGES for an address of another process. */
 static inline uint64_t load_page(const struct load *load, uint64_t address)
 {
 	uint64_t offset = address - (uint64_t)(uintptr_t)load->pages;

@@ -64,8 +64,8 @@ static bool agrees_at(const struct seen *seen, const struct place *place, size_t
 }
 
 /*
- * Goes to the next place where the two agree, and counts the words that only one of them has on the
- * way.
+ * Skips to the next place where the two agree. Returns the number of skipped words that only one of
+ * them has.
  */
 static bool find_agreement(struct seen *seen, struct place *place)
 {
@@ -83,10 +83,10 @@ static bool find_agreement(struct seen *seen, struct place *place)
 }
 
 /*
- * Goes to the first word of the turn, which must be right behind what was overwritten in front of
- * it: by their bytes the words that only one has among them are not seen, so a few more or fewer
- * will do, unless there are none. Nor do two events begin or end in the same fault when it is
- * interrupted by that.
+ * Skips to the first word of the turn, which must be right behind the overwritten words in front of
+ * it. Bytes do not show words that only one of them has, so a few more or fewer are accepted,
+ * unless there are none. Two events do not begin or end in the same fault when it interrupts them,
+ * either.
  */
 static bool skip(struct seen *seen, const struct turn *turn, size_t record_bytes, struct place *place)
 {

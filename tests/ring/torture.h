@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the threads of torture share: one run for each ring or pair, and its records, which have a
- * number and a CRC each.
+ * Shared by the threads of torture: one run for each ring or pair, and its records, each with a
+ * number and a CRC.
  */
 #ifndef TORTURE_H
 #define TORTURE_H
@@ -18,26 +18,26 @@ struct mode {
 	bool pair;
 	bool in_page;
 	bool never_lose;           /* the writer tries again until there is room */
-	/* the reader does not believe the writer, though it is a thread of its own process */
+	/* the reader does not believe the writer, although it is a thread of its own process */
 	bool copies;
 	bool attached;             /* the writer has nothing but the descriptors */
 	bool scribbles;            /* and writes lengths over records that it has committed */
 	bool process;              /* the writer is one, and is not believed */
-	/* threads beside the reader's; without them the reader does all swaps */
+	/* threads besides the reader; without them the reader does all swaps */
 	unsigned int nr_swappers;
 	unsigned int nr_pairs;     /* each with a writer; 0: one */
 	/*
-	 * the writer asks for room, so that none is refused any: it is the reader's wake-ups alone
-	 * that go on
+	 * the writer asks for room, so that no record is refused; only the reader's wake-ups let it
+	 * go on
 	 */
 	bool waits;
 	uint64_t wake_every;       /* the reader sleeps until it is woken; 0: it never sleeps */
 	bool wake_records;         /* that many of them, else bytes */
-	/* transactions in an area beside the ring, each with a record in front of it */
+	/* transactions in an area beside the ring, each with a record */
 	bool aux;
 };
 
-/* What both sides of an AUX area count; the one's is compared with the other's in the end. */
+/* Counters of both sides of an AUX area; at the end they are compared. */
 struct aux_counts {
 	uint64_t records;
 	uint64_t truncated; /* of these */
@@ -80,7 +80,7 @@ struct run {
 	uint64_t nr_lent;
 	uint64_t overwritten; /* bytes, as the reader was told */
 	struct aux_counts aux_read;
-	/* in overwrite mode: AUX records that the snapshots have named, given or not */
+	/* in overwrite mode: AUX records that the snapshots have named, read or not */
 	uint64_t aux_known;
 	uint64_t aux_copied; /* bytes that were right */
 	uint64_t aux_gone;   /* times that they were overwritten */
@@ -115,8 +115,8 @@ void yield_sometimes(uint64_t *seed) OP_NONNULL;
 _Noreturn void wrong(const struct run *run, const char *what, uint64_t value) OP_NONNULL;
 
 /*
- * Of the body of a record that is committed: known from its number, also to a reader that it was
- * not given to.
+ * A function of the body of a committed record, computed from its number, also for a reader that
+ * did not get the record.
  */
 size_t body_bytes(const struct run *run, uint64_t number) OP_NONNULL;
 
@@ -124,8 +124,8 @@ size_t body_bytes(const struct run *run, uint64_t number) OP_NONNULL;
 void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed) OP_NONNULL;
 
 /*
- * The writer: all of its records; only a mode that may lose some has none committed for a number.
- * `arg`: struct run.
+ * The writer writes all its records. Only in a mode that may lose records, a number may have no
+ * record. `arg`: struct run.
  */
 void *write_all(void *arg);
 
@@ -133,37 +133,37 @@ void *write_all(void *arg);
 int reserve(struct run *run, struct writers *writers, size_t nr_bytes, struct perf_event_header **ret_record) OP_NONNULL;
 void commit(const struct mode *mode, struct writers *writers) OP_NONNULL;
 
-/* The writer of an AUX area: its transactions, of which every one has a number. */
+/* The writer of an AUX area: writes its numbered transactions. */
 void write_transactions(struct run *run, struct writers *writers) OP_NONNULL;
 
-/* The reader: what a look finds. It may sleep before, swap, or lend the baton. */
+/* The reader: takes the records of one look. Before that it may sleep, swap, or lend the baton. */
 void read_some(struct run *run, uint64_t *seed) OP_NONNULL;
 
 /* The same of an AUX area, and of its ring. */
 void read_transactions(struct run *run, uint64_t *seed) OP_NONNULL;
 
 /*
- * A swapping thread: true when the baton was there. Some are given back as they were, and some
+ * A swapping thread: true when the baton was there. It gives some batons back unused, and some
  * before the writer has left.
  */
 bool swap_one(struct run *run, uint64_t *seed) OP_NONNULL;
 
-/* After the last record: whether what was written and read, lost and told, agree. */
+/* After the last record: checks that written, read, lost and reported records agree. */
 void check_sums(struct run *run) OP_NONNULL;
 void check_transactions(struct run *run) OP_NONNULL;
 
 /* The record, when it is one and whole. */
 const struct record *check(const struct run *run, const struct perf_event_header *header) OP_NONNULL;
 
-/* A LOST record stands for as many numbers, unless the writer tries again. */
+/* A LOST record counts so many numbers, unless the writer tries again. */
 void take_lost(struct run *run, const struct perf_event_header *header) OP_NONNULL;
 
 /* The writer: a length where it may be that of a record. */
 void scribble(const struct op_mring *ring, uint64_t *seed) OP_NONNULL;
 
 /*
- * The reader of one that scribbles: each record lies outside of the ring, has a length that can be,
- * and stays as it is.
+ * The reader of a hostile writer: each record is outside of the ring, has a possible length, and
+ * does not change.
  */
 void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;
 
