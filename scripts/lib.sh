@@ -131,13 +131,14 @@ need_packages() {
 
 # Runs a command as the owner of the source tree, so that no file of root is left in a user's clone.
 as_owner() {
-	local uid gid
+	local uid gid path=$PATH
+	[ -z "${CCACHE_DIR-}" ] || path=/usr/lib/ccache:$PATH
 	uid=$(stat -c %u "$top")
 	gid=$(stat -c %g "$top")
 	if [ "$uid" -eq 0 ]; then
-		"$@"
+		env PATH="$path" "$@"
 	else
-		setpriv --reuid="$uid" --regid="$gid" --clear-groups env HOME=/nonexistent "$@"
+		setpriv --reuid="$uid" --regid="$gid" --clear-groups env HOME=/nonexistent PATH="$path" "$@"
 	fi
 }
 
