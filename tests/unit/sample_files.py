@@ -43,8 +43,8 @@ def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kerne
 
 
 def put_image(session_dir, image, samples, event="TIMER.0.0." + ALL, session="current", app=None, **header):
-    """Samples of a file in an application, itself when none is said, with the numbers that the
-    event's name has.
+    """The samples of a file in an application (by default the file itself), with the numbers in the
+    event's name.
     """
     below = "{root}%s/{dep}/{root}%s/%s" % (app or image, image, event)
     fields = event.split(".")

@@ -31,15 +31,16 @@ int main(int argc, char **argv) { (void)argv; return hot(argc); }
 """
 BATCH = 60 # mutants in one session
 SEED = 20261121
-# What is run, and what it must say of the sound program; {} is a directory for what it writes.
+# The tools that run, and what each must print of the sound program; {} is a directory for their
+# output.
 RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)),
         (("opreport", "-c"), (b"hot",)),
         (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")),
         (("opannotate", "--html={}/page"), ()),
         (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()),
         (("oparchive", "-o", "{}/archive"), ()))
-# A section with debugging information, how many bytes of it stay, what the others become, and a
-# part of what is said of it.
+# A section with debugging information, how many of its bytes stay, what replaces the others, and a
+# part of the expected warning.
 DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"),
            (".debug_info", 0, 0, "the unit at 0x0 of .debug_info is too short"),
            (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"),
@@ -72,8 +73,8 @@ def is_image(path):
 
 
 def originals(program, chance):
-    """The program with its debugging information, opreport, and files that are drawn from this
-    machine's programs, libraries, objects and debug files.
+    """The program with its debugging information, opreport, and files chosen from this machine's
+    programs, libraries, objects and debug files.
     """
     paths = [program, program, os.path.join(TOOLS, "opreport")]
     for place in PLACES:
@@ -84,7 +85,7 @@ def originals(program, chance):
 
 
 def section_fields(data):
-    """Positions of the numbers in the section table: what a reader of ELF believes first."""
+    """Positions of the numbers in the section table, which a reader of ELF reads first."""
     offset, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
     return [offset + 64 * i + field for i in range(count) for field in (0, 4, 16, 24, 32, 40, 44, 48, 56)
             if offset + 64 * i + 64 <= len(data)]
@@ -120,7 +121,7 @@ def run(directory, *command):
 
 
 def has_written(words, results):
-    """The page has the sound program's function, the others leave something to read."""
+    """The page has the function of the sound program; the other tools print something."""
     if words[0] == "opgprof":
         return os.path.getsize(os.path.join(results, "gmon.out")) > 0
     if words[0] == "oparchive":
@@ -132,7 +133,7 @@ def has_written(words, results):
 
 
 def check_batch(chance, texts, program, hot, nr_mutants):
-    """What is drawn depends on the batch alone, so that they can be checked beside each other."""
+    """The random choice depends on the batch only, so batches can be checked at the same time."""
     with tempfile.TemporaryDirectory() as directory:
         put_image(directory, program, [(hot, 7)])
         for i in range(nr_mutants):
@@ -155,7 +156,7 @@ def check_batch(chance, texts, program, hot, nr_mutants):
 
 
 def section_place(data, name):
-    """File offset and size of a section, by the table of names of an ELF file."""
+    """File offset and size of a section, from the names in an ELF file."""
     offset, = struct.unpack_from("<Q", data, 40)
     _, number, names = struct.unpack_from("<3H", data, 58)
     headers = [elfsyms.SECTION.unpack_from(data, offset + 64 * i) for i in range(number)]
@@ -174,15 +175,15 @@ def damage(path, name, skipped, byte):
 
 
 def warned(text, path, words):
-    """There is one line about this file, and none about another."""
+    """There is one line about this file, and none about any other file."""
     lines = [line for line in text.decode().split("\n") if "the debugging information of" in line
              and "cannot be read in whole" in line]
     return len(lines) == 1 and "the debugging information of %s cannot be read in whole: " % path in lines[0] and words in lines[0]
 
 
 def check_debug_damage(program, hot):
-    """Debugging information that is damaged is told once for each image, by name and with what is
-    wrong, and is not called whole.
+    """Damaged debugging information is reported once for each image, with its name and fault, and
+    is not called whole.
     """
     for name, skipped, byte, words in DAMAGES:
         with tempfile.TemporaryDirectory() as directory:

@@ -32,7 +32,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-# Its Ctrl-X shows what the line is.
+# Its Ctrl-X shows the line.
 ZSH = "fpath=(%s $fpath); autoload -U compinit; compinit -u -D; " \
       "tell() { print -r -- \"<<<$BUFFER>>>\" }; zle -N tell; bindkey '^X' tell; print re\"ady\"\n"
 ZSH_SECONDS = 60
@@ -53,7 +53,7 @@ class Completion(unittest.TestCase):
                                       env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.splitlines()) - {""}
 
     def help(self, name, option="--help", **environment):
-        """What a tool writes to standard output, which is no terminal."""
+        """The output of a tool whose standard output is no terminal."""
         done = subprocess.run([os.path.join(TOOLS, name), option], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               check=True, universal_newlines=True,
                               env=dict({key: value for key, value in os.environ.items() if key != "COLUMNS"}, **environment))
@@ -61,8 +61,8 @@ class Completion(unittest.TestCase):
         return done.stdout
 
     def test_help_width(self):
-        """As wide as COLUMNS, else 80; only words that cannot be parted are longer. Every width has
-        the same words.
+        """The width is COLUMNS, else 80; only words that cannot be split are longer. Every width
+        has the same words.
         """
         for name in NAMES:
             for option in ("--help", "--usage"):
@@ -78,7 +78,7 @@ class Completion(unittest.TestCase):
                     self.assertGreater(max(map(len, texts[130].splitlines())), 80, (name, option))
 
     def test_help_on_a_terminal(self):
-        """Without COLUMNS it is the terminal that says how wide it is."""
+        """Without COLUMNS the terminal gives the width."""
         for name in NAMES:
             for columns in (60, 150):
                 ours, its = pty.openpty()
@@ -108,7 +108,7 @@ class Completion(unittest.TestCase):
                 self.assertNotRegex(script, "--completion(?!=sessions 2)")
 
     def test_manual_pages(self):
-        """A page has the options that the table has, by both names, and no others."""
+        """A manual page has the options of the table, with both names, and no others."""
         for name in NAMES:
             text = self.help(name)
             options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M)) | set(re.findall(r"^ {2}(-.), --", text, re.M))
@@ -129,7 +129,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("opcontrol", "--start-d"), {"--start-daemon"})
 
     def test_bash_no_files(self):
-        """opcontrol takes options only, and of some it is known what they take."""
+        """opcontrol takes options only, and the values of some options are known."""
         self.assertTrue({"--start", "--status", "--save="} <= self.complete("opcontrol", ""))
         self.assertEqual(self.complete("opcontrol", "--separate", "=", "library,t"), {"library,thread"})
         for words in (("--save", "="), ("--event", "=", "te"), ("-c", ""), ("te",)):
@@ -170,7 +170,7 @@ class Completion(unittest.TestCase):
             self.assertIn("sched_switch", self.complete("ophelp", "-u", "sched", ":"))
 
     def sessions(self, *names):
-        """A session directory with these, and what is no session."""
+        """A session directory with these sessions, and with files that are no session."""
         directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, directory)
         for name in names:
@@ -218,7 +218,7 @@ class Completion(unittest.TestCase):
         self.assertFalse(os.path.exists("bad"))
 
     def zsh(self, script, line):
-        """What the line is after Tab in a zsh that has the script."""
+        """The line after Tab in a zsh that has loaded the script."""
         directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, directory)
         name = line.split()[0]
@@ -271,7 +271,9 @@ class Completion(unittest.TestCase):
             subprocess.run(["zsh", "-n"], input=self.script(name, "zsh"), check=True, universal_newlines=True)
 
     def test_full_disk(self):
-        """What cannot be written is an error; opcheck's 1 would say that something was repaired."""
+        """Output that cannot be written is an error. The 1 of opcheck would mean that something was
+        repaired.
+        """
         for name in NAMES:
             for option in ("--help", "--usage", "--version", "--completion=bash"):
                 with open("/dev/full", "w", encoding="ascii") as full:

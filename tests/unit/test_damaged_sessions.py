@@ -34,7 +34,7 @@ def put_bytes(path, offset, data):
 
 
 def put_socket(path):
-    """A path is longer than the address of a socket may be."""
+    """A path is longer than a socket address may be."""
     there = os.open(os.path.dirname(path), os.O_RDONLY)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("/proc/self/fd/%d/%s" % (there, os.path.basename(path)))
@@ -48,7 +48,7 @@ def put_other(make):
     return put
 
 
-# What is done to the one sample file of BAD, and what the warning says of it.
+# The damage to the one sample file of BAD, and the expected warning.
 DAMAGES = {
     "empty": (lambda path: os.truncate(path, 0), "Can't read sample file header"),
     "cut": (lambda path: os.truncate(path, 50), "Can't read sample file header"),
@@ -97,7 +97,7 @@ class Damaged(unittest.TestCase):
         return self.run_tool("opreport", "-n", "--session-dir=" + self.session, *arguments, rc=rc)
 
     def fresh(self):
-        """A session with the good file alone, and then with both."""
+        """A session with the good file alone, then with both files."""
         shutil.rmtree(self.session)
         put_image(self.session, GOOD, [(1, 60)])
         good = {what: self.run_tool(*what, "--session-dir=" + self.session) for what in REPORTS}
@@ -189,7 +189,7 @@ class Damaged(unittest.TestCase):
         self.check_left_out("cgroup/b", "bad magic number")
 
     def test_differential(self):
-        """A fault of both sides is told once."""
+        """A fault that both sides have is reported once."""
         DAMAGES["magic"][0](self.bad)
         self.assertIn("good", self.report("-l", "{", "session:current", "}", "{}", rc=1))
         self.check_left_out(self.bad, "bad magic number")
@@ -282,8 +282,8 @@ class Damaged(unittest.TestCase):
         self.assertIn("Lost samples detected! 2 of 10040, lost_kernel 2", self.errors)
 
     def test_filtered(self):
-        """What the user asked to leave out is told, and is no loss; what is lost of the rest is,
-        however little that is of all.
+        """Samples that the user filtered are reported but are no loss. Lost samples are reported
+        even when they are few.
         """
         left_out = "note: 1000000 of %d samples of " + self.current + " were left out when they were taken"
         for lost, kernel, told in ((0, 0, False), (1, 0, True), (0, 100, False), (0, 200, True)):
@@ -332,7 +332,7 @@ class Damaged(unittest.TestCase):
         self.assertIn("40 samples of TIMER:0 are gone", self.errors)
 
     def test_open_session(self):
-        """The files have what the ledger says, and newer samples."""
+        """The files have the samples of the ledger, and newer ones."""
         write_ledger(self.current, 90, ended="open")
         self.report()
         self.assertEqual(self.errors, "")
@@ -341,7 +341,7 @@ class Damaged(unittest.TestCase):
         self.assertIn("1 samples of TIMER:0 are gone", self.errors)
 
     def test_selection(self):
-        """Samples that the user does not select are not lost; missing files are."""
+        """Samples that the user does not select are not lost; samples of missing files are."""
         write_ledger(self.current, 100)
         self.report(GOOD)
         self.assertEqual(self.errors, "")

@@ -14,7 +14,7 @@ SOURCE = os.path.abspath(os.environ.get("srcdir", "."))
 sys.path.insert(0, os.path.join(SOURCE, "tests"))
 import layers  # noqa: E402  (after the path is set)
 
-# A house in which all is well: tool -> report room -> pipeline room -> libop.
+# A sound tree: tool -> report room -> pipeline room -> libop.
 SOUND = {
     "libop/base/README.md": "May use: nothing.\n",
     "libop/base/text.h": "int op_text(void);\n",
@@ -33,7 +33,7 @@ SOUND = {
 
 
 def findings_of(files):
-    """What the check says of a house made of these files, compiled where they have code."""
+    """The findings of the check in a tree of these files. C files are compiled."""
     with tempfile.TemporaryDirectory() as top:
         source, build = os.path.join(top, "source"), os.path.join(top, "build")
         for path, text in files.items():

@@ -183,8 +183,7 @@ class Annotate(unittest.TestCase):
         self.assertNotIn("\x1b", out)
 
     def test_characters_that_turn_a_line(self):
-        """A name and a source that have them are shown as they are, for people; programs get the
-        bytes.
+        """Names and sources with special bytes are shown escaped to people; programs get the bytes.
         """
         turned, shown = "ho\u202et", "ho\\xe2\\x80\\xaet"
         self.program = self.build("turned", PROGRAM.replace("int hot(", 'int hot(int n) __asm__("%s");\nint hot(' % turned).replace(
@@ -268,7 +267,7 @@ class Annotate(unittest.TestCase):
             self.assertEqual(seen, [wanted[int(line.split(":")[0], 16)] for line in seen], hex(address))
 
     def test_labels_within_a_function(self):
-        """Those that the assembler kept do not end it."""
+        """Labels that the assembler kept do not end the function."""
         self.program = self.build("labels", PROGRAM, "-Wa,-L")
         first, last = elfsyms.symbol_ranges(self.program,
                                             ("hot", "warm"))["hot"][0], elfsyms.symbol_ranges(self.program, ("warm",))["warm"][0]
@@ -335,7 +334,7 @@ class Annotate(unittest.TestCase):
         self.assertIn(vma[0], wanted)
 
     def test_names_of_addresses_are_those_of_objdump(self):
-        """Of a program at a fixed address that has exported names alone, and of one without any."""
+        """A program at a fixed address with exported names only, and one without any names."""
         text = PROGRAM.replace("static int", "int")
         for options, name in ((("-Wl,--export-dynamic", "-fno-pie", "-no-pie", "-Wl,--dynamic-linker=/none",
                                 "-Wl,--no-as-needed", "-lc"), "exports"), ((), "none")):
@@ -367,7 +366,7 @@ class Annotate(unittest.TestCase):
         self.assertIn("     5 100.000 :" + self.instructions(self.program)[hot], out)
 
     def test_module(self):
-        """All sections of a module begin at 0: its code has no names of data, and none of other
+        """All sections of a module begin at 0: its code shows no names of data or of other
         sections.
         """
         self.build("my-mod.ko", MODULE, "-c", "-ffreestanding")
@@ -426,8 +425,8 @@ class Annotate(unittest.TestCase):
         return {name: (first, last) for name, first, last in elfsyms.all_ranges(program, by_address=True)}
 
     def test_large_function(self):
-        """Its name and total stand above what is around its samples; what is left out has its
-        samples as well.
+        """The name and total of a function stand above the code around its samples. Code that is
+        left out keeps its samples in the total.
         """
         program = self.build_large("large", before=".globl huge\\n.type huge,@function\\nhuge:", behind="int huge(void);\n")
         first, last = elfsyms.symbol_ranges(program, ("huge",))["huge"]
@@ -445,7 +444,9 @@ class Annotate(unittest.TestCase):
         self.assertEqual(out.count("bytes are left out"), 2)
 
     def test_more_than_is_shown_of_large_code(self):
-        """Of 70,000 places in 17 MiB those with most samples are shown, and the others are told."""
+        """Of 70,000 addresses in 17 MiB, those with the most samples are shown, and the others are
+        reported.
+        """
         nr_places, nr_hot, step = 70000, 10000, 256
         places = '__asm__(".text\\n.globl huge\\n.type huge,@function\\n' \
             'huge: .rept %d\\n .byte 0x0f,0x1f,0x84,0,0,0,0,0\\n .skip %d\\n .endr\\n");\n' % (
@@ -465,7 +466,7 @@ class Annotate(unittest.TestCase):
     # ---- code that is not there ----
 
     def lost(self, image, *texts):
-        """The line about it, which has these texts."""
+        """The line about this file, which contains these texts."""
         lines = [line for line in self.errors.split("\n") if line.startswith("warning: no code is shown for ")
                  and " of %s: " % image in line]
         self.assertEqual(len(lines), 1, self.errors)
@@ -473,7 +474,7 @@ class Annotate(unittest.TestCase):
             self.assertIn(text, lines[0])
 
     def test_names_without_code(self):
-        """A perf map says names, and no code: the functions have their totals."""
+        """A perf map has names but no code: its functions have totals."""
         label = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{anon:jit-1}" % self.program)
         ends = self.addresses(self.program)
         for name, nr_samples in (("hot", 30), ("warm", 10)):
@@ -489,7 +490,7 @@ class Annotate(unittest.TestCase):
         self.lost(label + "/7.jo", "40 samples (100.000%)")
 
     def test_images_without_code(self):
-        """Each has a line with its samples, also where they are of two events, and a total."""
+        """Each function has a line with its samples and a total, also with two events."""
         below = os.path.join(self.dir, "samples/current")
         app = "{root}%s/{dep}" % self.program
         places = {"[vdso]": app + "/{anon:[vdso]}/0.0x0.0x2000", "anon": app + "/{anon:anon}/7.0x1000.0x2000",
@@ -511,15 +512,15 @@ class Annotate(unittest.TestCase):
         self.lost(name[0], "0, 4 samples (0%, ")
 
     def test_samples_outside_the_code(self):
-        """Of a file without symbols the samples of its headers are at no instruction."""
+        """In a file without symbols, samples in the headers belong to no instruction."""
         subprocess.run(["strip", self.program], check=True)
         self.put([(0, 20), (self.ranges["hot"][0], 30)])
         self.run_tool("-a")
         self.lost(self.program, "20 samples (40.0000%)", "in no section of code")
 
     def test_code_of_another_file(self):
-        """There were two files at this place, and nothing says that the samples are of this one:
-        none of its code is shown with them.
+        """There were two files at this path, and nothing says whose samples these are: no code is
+        shown with them.
         """
         plain = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s" % (self.program, self.program))
         subprocess.run(["strip", self.program], check=True)
@@ -550,8 +551,8 @@ class Annotate(unittest.TestCase):
         self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
 
     def test_page_of_an_image_without_symbols(self):
-        """The code around its samples, the hottest instructions linked; what is in no code does not
-        hide what is behind it.
+        """The code around the samples is shown, with links to the hottest instructions. Samples
+        outside of code hide nothing.
         """
         wanted = self.instructions(self.program)
         subprocess.run(["strip", self.program], check=True)

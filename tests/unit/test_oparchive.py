@@ -120,7 +120,7 @@ class Archive(unittest.TestCase):
         self.assertTrue(os.path.exists(self.away + self.home + "/.debug/prog.debug"))
 
     def let_others_in(self):
-        """What the temporary directory has is not closed to them by that."""
+        """Lets other users enter the temporary directory."""
         os.chmod(self.dir, 0o755)
         if subprocess.run([os.path.join(TOOLS, "oparchive"), "--version"], user=NOBODY, check=False,
                           capture_output=True).returncode:
@@ -128,7 +128,9 @@ class Archive(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "to be another user takes root")
     def test_unreadable_images(self):
-        """One that the caller may not read, and one in a directory that he may not enter."""
+        """A file that the caller may not read, and one in a directory that the caller may not
+        enter.
+        """
         self.let_others_in()
         closed, hidden, other = os.path.join(self.home, "closed"), os.path.join(self.home, "hidden"), self.build("other")
         self.put(self.program, {"hot": 60})
@@ -202,7 +204,7 @@ class Archive(unittest.TestCase):
         self.assertIn("%s/proc/kallsyms could not be read when it was made" % root, self.errors)
 
     def test_replaced_images(self):
-        """They are not there any more for anybody: a warning, as the report has it."""
+        """Files that are gone for everybody: a warning, as the report gives it."""
         self.put(self.program, {"hot": 60})
         put_image(self.session, "/gone/image", [(1, 40)])
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
@@ -220,7 +222,7 @@ class Archive(unittest.TestCase):
             shutil.rmtree(self.away)
 
     def check_same_images(self):
-        """Their listing, and the warnings of a report of symbols."""
+        """The listing of files, and the warnings of a report of symbols."""
         def told(*where):
             found = []
             for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l",)):
@@ -271,8 +273,9 @@ class Archive(unittest.TestCase):
         self.assertIn("package some-dbgsym", self.run_tool("opreport", "--images", "archive:" + self.away))
 
     def test_absent_image_is_searched_for(self):
-        """What was not there when the archive was made is not taken from the host that reads it,
-        but from a directory that is named."""
+        """Files that were missing when the archive was made are not taken from the reading host,
+        but from a named directory.
+        """
         self.put(self.program, {"hot": 60})
         os.rename(self.program, self.program + ".away")
         self.archive()
@@ -291,8 +294,9 @@ class Archive(unittest.TestCase):
         self.assertEqual(self.run_tool("opreport", "-l", "-w", "archive:" + self.away), before)
 
     def put_kernel(self, root):
-        """A machine of its own with a kernel of 8 bytes, and a session of opd, whose table says the
-        build-id."""
+        """A fake machine with a kernel of 8 bytes, and a session of opd whose table has the
+        build-id.
+        """
         for where in ("proc", "sys/kernel"):
             os.makedirs(os.path.join(root, where))
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
@@ -311,8 +315,9 @@ class Archive(unittest.TestCase):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):
-        """The symbols and the code of a kernel that is not the running one; that one has neither
-        the build-id nor code at this address."""
+        """The symbols and the code of a kernel that does not run: the running kernel has neither
+        the build-id nor code at this address.
+        """
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         home, away = ("--session-dir=" + self.session, "--root=" + root), ("archive:" + self.away,)
@@ -410,8 +415,9 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
 
     def test_files_without_checksums(self):
-        """A sample file that came into the archive otherwise is counted as it always was, and told;
-        any file among the samples is by --check."""
+        """A sample file that was added to the archive later is counted as before and reported;
+        --check reports any extra file.
+        """
         self.put(self.program, {"hot": 60})
         self.archive()
         self.run_tool("opreport", "archive:" + self.away)
@@ -472,7 +478,8 @@ class Archive(unittest.TestCase):
             write_ledger(os.path.join(self.session, "samples", session), sum(10 + count for count in range(len(images))))
 
     def test_sessions_one_after_another(self):
-        """Reports of each are those from home, and another one in the archive changes none of them.
+        """Reports of each session are those from home, and another session in the archive changes
+        none of them.
         """
         self.put_sessions()
         home = {session: self.told_of(session, "--session-dir=" + self.session) for session in ("one", "two")}
@@ -515,7 +522,8 @@ class Archive(unittest.TestCase):
             self.assertEqual(self.errors.count("\n"), 2)
 
     def test_image_comes_back(self):
-        """One that is gone from the archive and that the second session has, too, is there again.
+        """A file that is gone from the archive and is part of the second session, too, is there
+        again.
         """
         self.put_sessions()
         self.archive_session("one")
@@ -524,8 +532,9 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away)
 
     def test_other_images_of_a_later_session(self):
-        """Where the images of two sessions differ those of the first stay, and each of the second
-        that is left out is told."""
+        """Where the images of two sessions differ, those of the first stay, and each image of the
+        second that is left out is reported.
+        """
         self.put_sessions()
         put_image(self.session, "/gone/one", [(1, 1)], session="two")
         put_image(self.session, self.home + "/later", [(1, 1)], session="one")
@@ -651,7 +660,7 @@ class Archive(unittest.TestCase):
         return os.stat(self.away + path)
 
     def test_holes(self):
-        """Those of a program stay holes, in the middle and at the end."""
+        """The holes of a program stay holes, in the middle and at the end."""
         self.put(self.program, {"hot": 60})
         with open(self.program, "r+b") as stream:
             stream.seek(40 << 20)
@@ -712,7 +721,7 @@ class Archive(unittest.TestCase):
             put_image(self.session, path, [(1, 1)])
 
     def begin(self):
-        """An oparchive whose first file is half there."""
+        """An oparchive that has copied half of its first file."""
         run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         begun, end = False, time.monotonic() + HANG_SECONDS
@@ -732,7 +741,7 @@ class Archive(unittest.TestCase):
         self.assertIn("interrupted: nothing was kept", errors)
 
     def test_interrupt(self):
-        """What was begun is gone, and what was there before is as it was."""
+        """The new archive is gone, and older files are as before."""
         self.put_holes()
         self.interrupt(signal.SIGTERM)
         self.assertFalse(os.path.exists(self.away))
@@ -744,7 +753,9 @@ class Archive(unittest.TestCase):
         self.assertEqual(os.listdir(self.away + self.dir), [])
 
     def test_one_at_a_time(self):
-        """The second is refused and does no harm; what a killed one leaves is in nobody's way."""
+        """The second oparchive is refused and does no harm. The leftovers of a killed one disturb
+        nobody.
+        """
         self.put_holes()
         run, small = self.begin(), os.path.join(self.dir, "small")
         put_image(small, self.program, [(1, 1)], session="other")
@@ -764,7 +775,7 @@ class Archive(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "only root can mount a small file system")
     def test_room(self):
-        """What does not fit is not begun, and what was there before it is removed."""
+        """An archive that does not fit is not begun, and what was written of it is removed."""
         self.put(self.program, {"hot": 60})
         with open(self.program, "ab") as stream:
             stream.write(bytes(1 << 20))

@@ -86,7 +86,9 @@ class Forms(unittest.TestCase):
         os.symlink("current", os.path.join(self.dir, "samples", "again"))
 
     def test_one_session_twice(self):
-        """Its samples are counted once, whatever the second name is, and that is told."""
+        """The samples of one session are counted once, whatever its second name is, and the tool
+        reports it.
+        """
         self.put_link()
         alone = self.run_tool("-l", "-n")
         self.assertIn("60", alone)
@@ -225,7 +227,7 @@ class Forms(unittest.TestCase):
         self.assertIn("meaningless without --symbols", self.run_tool("-X", "-w", rc=1))
 
     def test_by_cgroup(self):
-        """One line for each, whether it was the kernel, a library or a program."""
+        """One line for each, whether it is the kernel, a library or a program."""
         cgroups = os.path.join(self.dir, "samples/current/cgroup")
         for name, count in (("{root}/app/{dep}/{root}/app", 1), ("{root}/app/{dep}/{root}/lib", 2),
                             ("{kern}/no-process/{dep}/{kern}/no-process", 4),
@@ -252,8 +254,8 @@ class Forms(unittest.TestCase):
         self.assertIn('name="/a&lt;&amp;&quot;&gt;b\\x01"', self.check_xml("-X"))
 
     def test_every_name_in_every_form(self):
-        """No two names are the same in any form, and each is what it was once the form's own
-        quoting and \\xHH are undone.
+        """Names are different in every form, and each is the original after the quoting of the form
+        and \\xHH are undone.
         """
         names = [b"/n/" + name for name in (
             b" a name with  blanks ", b"blanks", b"blanks ", b"first\nsecond", b"first\\x0asecond",
@@ -345,8 +347,7 @@ class Forms(unittest.TestCase):
         self.assertIn("Counted LLC_MISSES events (References that missed", self.run_tool(env=self.events_env()))
 
     def test_event_files_that_multiply(self):
-        """Each of seven includes the next one a hundred times: it does not take for ever to say so.
-        """
+        """Each of seven files includes the next one a hundred times: the error comes at once."""
         self.put_event(number=0x99, mask=0)
         names = ["x86-64/family10"] + ["cpu-%u" % i for i in range(7)]
         for name, following in zip(names, names[1:] + [None]):
@@ -432,8 +433,8 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
 
     def test_pager_that_cannot_be_run(self):
-        """The report is there all the same; of one that fails the user is told, and the program
-        ends with 1.
+        """The report is complete all the same. The user is told of a pager that fails, and the exit
+        code is 1.
         """
         self.put_functions(hot=1)
         for i in range(400):  # more than a pipe can hold
@@ -461,9 +462,7 @@ class Forms(unittest.TestCase):
         self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
 
     def test_images_of_threads_and_cpus(self):
-        """Samples that are kept apart by thread, process and CPU are added up; classes of events
-        have titles.
-        """
+        """Samples by thread, process and CPU are added up; classes of events have titles."""
         part = "{root}/gone/"
         for number, counts in enumerate(("TIMER.0.0.10.10.0", "TIMER.0.0.10.11.1", "TIMER.0.0.12.12.1",
                                          "TIMER.0.0.all.all.all", "EVENT_OF_A_LONG_NAME.7.0.10.10.1")):
@@ -537,8 +536,8 @@ class Forms(unittest.TestCase):
             self.assertIn(name, done.stdout.decode())
 
     def test_image_that_is_gone(self):
-        """What is known of it: the build-id, where its debug file belongs, and, for images of a
-        package, which one.
+        """The facts about the image: its build-id, the place of its debug file and, for an image of
+        a package, the package.
         """
         self.put_functions(hot=300)
         rows, build_ids = [], {"/gone/image": "0123456789abcdef", os.path.realpath("/bin/ls"): "00112233"}
@@ -571,7 +570,7 @@ class Forms(unittest.TestCase):
         self.assertIn("--session-dir: an empty name", done.stderr)
 
     def test_verbose(self):
-        """Each topic has something to tell, and `all` tells it all; the report stays the same."""
+        """Each topic prints something, and `all` prints everything; the report stays the same."""
         self.put_functions(hot=3, warm=2)
         plain, lines = self.run_tool("-X"), set()
         for topic in ("debug", "bfd", "level1", "sfile", "stats", "xml"):
@@ -602,7 +601,7 @@ NR_COPIES, NR_FUNCTIONS = 40, 230  # enough rows for several threads in each sta
 
 
 class ManyRows(unittest.TestCase):
-    """What several threads make is what one makes, to the byte; so are the warnings."""
+    """Several threads make the same report as one, to the byte, and the same warnings."""
 
     def setUp(self):
         self.dir = tempfile.mkdtemp()

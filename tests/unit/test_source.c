@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Memory pairs in the place of the kernel's: a made-up load whose outcome is known goes through the
- * sync thread's code, and each sample lies where it belongs or is lost by name.
+ * Memory pairs in place of the kernel's: a generated load with a known result goes through the code
+ * of the sync thread, and each sample is filed where it belongs or is lost under a name.
  */
 #include "daemon/capture/memory_source.h"
 #include "tests/unit/cmocka_all.h"
@@ -100,8 +100,8 @@ static int write_sample(uint32_t cpu, uint64_t *time_ns)
 }
 
 /*
- * Every CPU is visited often enough, so nothing is lost; processes change all the time, and their
- * records are in other side bands.
+ * Every CPU is visited often enough, so nothing is lost. Processes change all the time, and their
+ * records are in the side bands of other CPUs.
  */
 static void every_sample_lies_where_it_belongs(void **state OP_UNUSED)
 {
@@ -132,7 +132,7 @@ static void what_finds_no_room_is_lost_by_number(void **state OP_UNUSED)
 		if (i % 1000 == 999)
 			assert_int_equal(sim_visit(&sim, i / 1000 % NR_CPUS, time_ns), 0);
 	}
-	/* What was dropped last is told by the next sample that finds room. */
+	/* The next sample that finds room reports the last losses. */
 	for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
 		assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
 		assert_int_equal(write_sample(cpu, &time_ns), 0);
@@ -166,7 +166,8 @@ static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
 	assert_int_equal(swap->late, 1);
 	assert_int_equal(event_of(0)->received, 0);
 	/*
-	 * Committed after the swap to the ring that is read: it is there once the writer has left.
+	 * Committed after the swap to the ring that is read: it is visible once the writer has
+	 * left.
 	 */
 	assert_int_equal(write_in(0, ring, &time_ns), 0);
 	assert_int_equal(sim_visit(&sim, 0, time_ns), -EAGAIN);
@@ -180,8 +181,8 @@ static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
 }
 
 /*
- * The writer leaves as soon as the side band has been read: what it wrote is not explained yet, and
- * stays for the next visit.
+ * The writer leaves after the side band has been read: its records cannot be resolved yet, and stay
+ * for the next visit.
  */
 static struct opd_visits visits;
 static uint64_t entered_ns;
@@ -246,7 +247,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
 	return __real_aligned_alloc(alignment, nr_bytes);
 }
 
-/* And not by a ring that looks damaged later on. Nothing is left: the leak sanitizer looks. */
+/* Not by a ring that looks damaged later. Nothing stays allocated: the leak sanitizer checks. */
 static void no_memory_is_said_when_a_cpu_opens(void **state OP_UNUSED)
 {
 	static const uint64_t id = LOAD_EVENT_ID;
@@ -321,7 +322,7 @@ static uint64_t pause_after(uint64_t before_ns)
 }
 
 /*
- * Writes while the thread reads; where there is no room the thread has been woken and makes some.
+ * Writes while the thread reads. When there is no room, the thread has been woken and makes room.
  */
 static void write_beside(bool drop)
 {
@@ -389,7 +390,9 @@ static void expect_lost(uint64_t wanted)
 	assert_int_equal(lost, wanted);
 }
 
-/* It has no descriptor that counts: what is told is added up, since the ledger began. */
+/*
+ * It has no descriptor with counts: the reported losses since the start of the ledger are added up.
+ */
 static void a_pair_has_lost_what_records_tell(void **state)
 {
 	struct opd_event *event = &sim.pipeline.capture.cpus[1].events[0];

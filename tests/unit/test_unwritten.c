@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A closed session that the disk refuses: written later, anew, until it is on the disk, or gone. */
+/*
+ * A closed session that the disk refuses is written again later, until it is on the disk or
+ * removed.
+ */
 #include "libop/session/contents.h"
 #include "tests/unit/rotation.h"
 
@@ -22,7 +25,7 @@ static void close_and_fail(void)
 	assert_int_equal(nr_written_anew, 0);
 }
 
-/* Written anew, since the kernel reports an error once and forgets what it was about. */
+/* Written anew, because the kernel reports an error once and then forgets it. */
 static void test_written_later(void **state OP_UNUSED)
 {
 	close_and_fail();
@@ -59,7 +62,7 @@ static void test_written_much_later(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z ");
 }
 
-/* Somebody removed it meanwhile, or the daemon ends first. */
+/* Somebody removed the session meanwhile, or the daemon ends first. */
 static void test_never_written(void **state OP_UNUSED)
 {
 	close_and_fail();
@@ -132,7 +135,7 @@ static void test_removed_without_a_sample_since(void **state OP_UNUSED)
 	check_sum("current", 7, 3);
 }
 
-/* Closed as well, what it had is lost once. */
+/* It is closed as well: its samples are lost once. */
 static void test_removed_when_closed(void **state OP_UNUSED)
 {
 	begin_losing();
@@ -145,7 +148,7 @@ static void test_removed_when_closed(void **state OP_UNUSED)
 	check_sum("current", 3, 3);
 }
 
-/* What is left is written by the next dump, what is lost is not. */
+/* The next dump writes the samples that are left, and not the lost ones. */
 static void test_the_rest_is_still_to_be_written(void **state OP_UNUSED)
 {
 	char **paths;
@@ -162,7 +165,7 @@ static void test_the_rest_is_still_to_be_written(void **state OP_UNUSED)
 	free(paths);
 }
 
-/* What an earlier daemon stored, in files that this one has not opened. */
+/* Samples of an earlier daemon, in files that this daemon has not opened. */
 static void test_removed_of_an_earlier_one(void **state OP_UNUSED)
 {
 	take(6);
@@ -178,7 +181,7 @@ static void test_removed_of_an_earlier_one(void **state OP_UNUSED)
 	check_sum("current", 2, 7);
 }
 
-/* The same where this one has none open, and where not all are removed. */
+/* The same with no open file, and with some files left. */
 static void test_removed_of_an_earlier_one_alone(void **state OP_UNUSED)
 {
 	take(6);
@@ -222,7 +225,7 @@ static void test_removed_before_it_is_written(void **state OP_UNUSED)
 	check_sum("2026-11-21T02:17Z", 3, 3);
 }
 
-/* The thread that writes has them no more. */
+/* The writing thread no longer has them. */
 static void test_removed_while_it_is_written(void **state OP_UNUSED)
 {
 	struct opd_dump *out;
