@@ -128,9 +128,7 @@ class Archive(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "to be another user takes root")
     def test_unreadable_images(self):
-        """A file that the caller may not read, and one in a directory that the caller may not
-        enter.
-        """
+        """Two files: not readable, and in a directory that is closed."""
         self.let_others_in()
         closed, hidden, other = os.path.join(self.home, "closed"), os.path.join(self.home, "hidden"), self.build("other")
         self.put(self.program, {"hot": 60})
@@ -273,9 +271,7 @@ class Archive(unittest.TestCase):
         self.assertIn("package some-dbgsym", self.run_tool("opreport", "--images", "archive:" + self.away))
 
     def test_absent_image_is_searched_for(self):
-        """Files that were missing when the archive was made are not taken from the reading host,
-        but from a named directory.
-        """
+        """Missing files come from a named directory, not from the reading host."""
         self.put(self.program, {"hot": 60})
         os.rename(self.program, self.program + ".away")
         self.archive()
@@ -294,9 +290,7 @@ class Archive(unittest.TestCase):
         self.assertEqual(self.run_tool("opreport", "-l", "-w", "archive:" + self.away), before)
 
     def put_kernel(self, root):
-        """A fake machine with a kernel of 8 bytes, and a session of opd whose table has the
-        build-id.
-        """
+        """A fake machine with a kernel of 8 bytes, and a session with its build-id."""
         for where in ("proc", "sys/kernel"):
             os.makedirs(os.path.join(root, where))
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
@@ -315,9 +309,7 @@ class Archive(unittest.TestCase):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):
-        """The symbols and the code of a kernel that does not run: the running kernel has neither
-        the build-id nor code at this address.
-        """
+        """Symbols and code of a kernel that does not run, found by its build-id."""
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
         home, away = ("--session-dir=" + self.session, "--root=" + root), ("archive:" + self.away,)
@@ -415,9 +407,7 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
 
     def test_files_without_checksums(self):
-        """A sample file that was added to the archive later is counted as before and reported;
-        --check reports any extra file.
-        """
+        """A sample file that was added later is counted; --check reports it."""
         self.put(self.program, {"hot": 60})
         self.archive()
         self.run_tool("opreport", "archive:" + self.away)
@@ -478,9 +468,7 @@ class Archive(unittest.TestCase):
             write_ledger(os.path.join(self.session, "samples", session), sum(10 + count for count in range(len(images))))
 
     def test_sessions_one_after_another(self):
-        """Reports of each session are those from home, and another session in the archive changes
-        none of them.
-        """
+        """Reports of each session are those from home, unchanged by another one."""
         self.put_sessions()
         home = {session: self.told_of(session, "--session-dir=" + self.session) for session in ("one", "two")}
         self.archive_session("one")
@@ -522,9 +510,7 @@ class Archive(unittest.TestCase):
             self.assertEqual(self.errors.count("\n"), 2)
 
     def test_image_comes_back(self):
-        """A file that is gone from the archive and is part of the second session, too, is there
-        again.
-        """
+        """A missing file that the second session has, too, is there again."""
         self.put_sessions()
         self.archive_session("one")
         os.unlink(self.away + self.program)
@@ -532,9 +518,7 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away)
 
     def test_other_images_of_a_later_session(self):
-        """Where the images of two sessions differ, those of the first stay, and each image of the
-        second that is left out is reported.
-        """
+        """Different images: those of the first session stay, the others are reported."""
         self.put_sessions()
         put_image(self.session, "/gone/one", [(1, 1)], session="two")
         put_image(self.session, self.home + "/later", [(1, 1)], session="one")
@@ -753,9 +737,7 @@ class Archive(unittest.TestCase):
         self.assertEqual(os.listdir(self.away + self.dir), [])
 
     def test_one_at_a_time(self):
-        """The second oparchive is refused and does no harm. The leftovers of a killed one disturb
-        nobody.
-        """
+        """The second oparchive is refused; leftovers of a killed one are harmless."""
         self.put_holes()
         run, small = self.begin(), os.path.join(self.dir, "small")
         put_image(small, self.program, [(1, 1)], session="other")
@@ -775,7 +757,7 @@ class Archive(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid(), "only root can mount a small file system")
     def test_room(self):
-        """An archive that does not fit is not begun, and what was written of it is removed."""
+        """An archive that does not fit is not begun or is removed."""
         self.put(self.program, {"hot": 60})
         with open(self.program, "ab") as stream:
             stream.write(bytes(1 << 20))
