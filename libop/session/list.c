@@ -34,18 +34,24 @@ bool op_session_is_jit_object(const char *path)
 	return length > 3 && !strcmp(path + length - 3, ".jo");
 }
 
-static void note_misfit(const char *path, int why, void *arg)
+static void add_misfit(struct listing *listing, const char *path, int why)
 {
-	struct listing *listing = arg;
 	char *copy = strdup(path);
 
-	pthread_mutex_lock(&listing->walk.lock);
 	if (copy && op_grow(&listing->misfits, &listing->misfit_capacity, listing->nr_misfits + 1)) {
 		listing->misfits[listing->nr_misfits++] = (struct misfit){ copy, why };
 	} else {
 		listing->failed = true;
 		free(copy);
 	}
+}
+
+static void note_misfit(const char *path, int why, void *arg)
+{
+	struct listing *listing = arg;
+
+	pthread_mutex_lock(&listing->walk.lock);
+	add_misfit(listing, path, why);
 	pthread_mutex_unlock(&listing->walk.lock);
 }
 
@@ -118,7 +124,7 @@ static void find_empty_dirs(struct listing *listing)
 			dir->parent->has_files = true;
 		} else if (!dir->has_files && !op_unmangle(dir->path, &name, &storage, NULL)) {
 			free(storage);
-			note_misfit(dir->path, -EISDIR, listing);
+			add_misfit(listing, dir->path, -EISDIR);
 		}
 	}
 }

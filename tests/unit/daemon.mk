@@ -182,6 +182,7 @@ tests_unit_test_opd_exit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl -Wl,--w
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_text_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_text_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray
 
 tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit/cmocka_all.h \
 	tests/unit/kernel_events.h tests/unit/memory_ring.h tests/unit/pipeline.h
