@@ -12,7 +12,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/events/ibs_cpu.h"
-#include "libop/events/ibs_sample.h"
+#include "libop/events/ibs_decoded.h"
 
 /*
  * Decodes one payload of raw_bytes at any alignment. The kind comes from the event, never from the

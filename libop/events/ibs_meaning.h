@@ -7,7 +7,7 @@
 #define OP_IBS_MEANING_H
 
 #include "libop/events/ibs_cpu.h"
-#include "libop/events/ibs_sample.h"
+#include "libop/events/ibs_decoded.h"
 
 /* Fill the values behind `has`, the source and the facts, which are all 0 before. */
 void op_ibs_fetch_meaning(const struct op_ibs_cpu *cpu, struct op_ibs *ibs) OP_NONNULL;

@@ -11,6 +11,6 @@ libop_libop_a_SOURCES += \
 	libop/events/ibs_host.c libop/events/ibs_host.h \
 	libop/events/ibs_meaning.c libop/events/ibs_meaning.h \
 	libop/events/ibs_request.c libop/events/ibs_request.h \
-	libop/events/ibs_sample.h \
+	libop/events/ibs_decoded.h \
 	libop/events/tracepoint.c libop/events/tracepoint.h
 EXTRA_DIST += libop/events/README.md

@@ -9,7 +9,7 @@
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/lines.h"
 #include "tools/symbols/serialize.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define IMAGE_NAME  "image"
 #define CHECKED_MAX 64 /* symbols whose code and lines are asked for */

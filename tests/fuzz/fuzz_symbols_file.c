@@ -10,7 +10,7 @@
 
 #include "tools/symbols/pack.h"
 #include "tools/symbols/serialize.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define LIST_NAME "kallsyms"
 

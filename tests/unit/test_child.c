@@ -26,7 +26,7 @@
 #include "tools/symbols/pack.h"
 #include "tools/symbols/bfd_file.h"
 #include "tools/symbols/serialize.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define SELF "/proc/self/exe"
 

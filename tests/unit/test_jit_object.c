@@ -18,7 +18,7 @@
 #include "libop/odb/recover.h"
 #include "libop/odb/replace.h"
 #include "tools/symbols/lines.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 #include "tools/symbols/bfd_file.h"
 
 #define BASE UINT64_C(0x7f0000000000)

@@ -20,7 +20,7 @@
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
 #include "tools/report/symbol_sort.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 #include "tools/report/writer.h"
 
 #define TIMER            "/TIMER.0.0.all.all.all"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 #include "tools/symbols/bfd_file.h"
 
 #define SELF "/proc/self/exe"

@@ -4,7 +4,7 @@ tools_libreport_a_SOURCES += \
 	tools/common/cache_dir.c tools/common/cache_dir.h \
 	tools/common/child.c tools/common/child.h \
 	tools/common/completion.c tools/common/completion.h \
-	tools/common/format.c tools/common/format.h \
+	tools/common/formatting.c tools/common/formatting.h \
 	tools/common/log.c tools/common/log.h \
 	tools/common/option_table.c tools/common/option_table.h \
 	tools/common/option_values.c tools/common/option_values.h \

@@ -2,7 +2,7 @@
 #include "tools/common/option_table.h"
 
 #include "libop/base/text.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 
 #define TEXT_COLUMN   32 /* of the descriptions */
 #define NARROW_COLUMN 10 /* the same where lines are shorter than NARROW */

@@ -11,7 +11,7 @@
 
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
 #define DEFAULT_PAGER "less"

@@ -9,7 +9,7 @@
 
 #include "libop/control/config.h"
 #include "libop/control/daemonrc.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
 #define LOCAL_DIR "oprofile_data"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "tools/opannotate/image_code.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
 #define CONTEXT_LINES 5 /* of the source before the first line that is shown */

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 
 #define COUNT_WIDTH 6
 #define CLASS_WIDTH (COUNT_WIDTH + 1 + OPR_PERCENT_WIDTH)

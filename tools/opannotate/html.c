@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/opannotate/image_code.h"
 #include "tools/opannotate/page.h"

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 
 #include "tools/common/child.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/symbols/lines.h"
 #include "tools/profile/image_cache.h"

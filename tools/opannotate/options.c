@@ -39,7 +39,7 @@ static const struct opr_option rows[] = {
 	{ "source", 's', FIELD(source), NULL, "output annotated source", NULL },
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
-	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
 #undef FIELD

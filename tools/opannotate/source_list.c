@@ -8,7 +8,7 @@
 #include "libop/base/sys.h"
 #include "tools/opannotate/forms.h"
 #include "tools/symbols/lines.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
 #define OUTPUT_MARK    " * Interpretation of command line:\n" /* in every output of opannotate */

@@ -8,7 +8,7 @@
 
 #include "tools/oparchive/kernel.h"
 #include "tools/symbols/object_look.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 #include "tools/common/packages.h"
 #include "tools/common/log.h"
 

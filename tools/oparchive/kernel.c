@@ -10,7 +10,7 @@
 #include "tools/code/core_file.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/common/log.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 /* Saves the code with symbols. Only the owner may read it, as with /proc/kcore. */
 static int save_text(const char *path, const struct opr_symbols *symbols, int fd)

@@ -3,7 +3,7 @@
 #ifndef OPR_ARCHIVE_KERNEL_H
 #define OPR_ARCHIVE_KERNEL_H
 
-#include "tools/oparchive/writer.h"
+#include "tools/oparchive/store.h"
 
 /*
  * Copies the kernel's notes, which have its build-id, and makes a core file of its code from

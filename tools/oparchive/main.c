@@ -26,7 +26,7 @@ static const struct opr_option rows[] = {
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
-	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
 #undef FIELD

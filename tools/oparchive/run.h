@@ -3,7 +3,7 @@
 #ifndef OPARCHIVE_RUN_H
 #define OPARCHIVE_RUN_H
 
-#include "tools/oparchive/writer.h"
+#include "tools/oparchive/store.h"
 #include "tools/profile/image_cache.h"
 #include "tools/profile/selection.h"
 

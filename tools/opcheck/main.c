@@ -13,7 +13,7 @@
 #include "libop/session/leftovers.h"
 #include "tools/opcheck/location.h"
 #include "tools/opcheck/session.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/option_values.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
@@ -329,7 +329,7 @@ static int check_sessions(struct program *program)
 
 static const struct opr_option rows[] = {
 	{ "json", 0, FIELD(json), NULL, "one JSON object", NULL },
-	{ "quiet", 'q', FIELD(quiet), NULL, "say nothing of what is sound", NULL },
+	{ "quiet", 'q', FIELD(quiet), NULL, "print problems only", NULL },
 	{ "repair", 'r', FIELD(repair), NULL, "repair what can be repaired", NULL },
 	{ "session-dir", 0, FIELD(session_dir_option), opr_take_string, "directory that holds the samples", "directory" },
 };

@@ -11,7 +11,7 @@
 #include "libop/events/tracepoint.h"
 #include "libop/perf/chain.h"
 #include "tools/common/log.h"
-#include "tools/events/spec.h"
+#include "tools/events/user_events.h"
 #include "tools/opcontrol/opcontrol.h"
 
 static bool is_same(const struct op_event *a, const struct op_event *b)

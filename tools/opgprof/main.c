@@ -30,7 +30,7 @@ static const struct opr_option rows[] = {
 	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
-	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
 #undef FIELD

@@ -4,7 +4,7 @@
 
 #include "libop/base/parse.h"
 #include "libop/events/tracepoint.h"
-#include "tools/events/spec.h"
+#include "tools/events/user_events.h"
 #include "tools/ophelp/events.h"
 #include "tools/common/log.h"
 

@@ -3,7 +3,7 @@ bin_PROGRAMS += bin/ophelp
 bin_ophelp_SOURCES = \
 	tools/events/host_cpu.c tools/events/host_cpu.h \
 	tools/events/pfm_names.c tools/events/pfm_names.h \
-	tools/events/spec.c tools/events/spec.h \
+	tools/events/user_events.c tools/events/user_events.h \
 	tools/ophelp/check_events.c \
 	tools/ophelp/events.c tools/ophelp/events.h \
 	tools/ophelp/host.c \

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/opimport/event_match.h"
 #include "tools/opimport/opimport.h"
 #include "tools/common/log.h"

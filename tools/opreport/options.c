@@ -96,7 +96,7 @@ static const struct opr_option rows[] = {
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "top", 0, FIELD(top), take_top, "show the first lines only", "number" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
-	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
 

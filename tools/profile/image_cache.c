@@ -10,7 +10,7 @@
 #include "tools/profile/image_name.h"
 #include "tools/symbols/lines.h"
 #include "tools/symbols/parallel_read.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 

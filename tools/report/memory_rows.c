@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 
 #define TAIL_PERCENT 95u
 #define IMAGE_WIDTH  24

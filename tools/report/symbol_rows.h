@@ -35,7 +35,8 @@ struct opr_symbol_row {
 	size_t counts; /* in counts of the report */
 	size_t first_detail;
 	uint32_t nr_details; /* of one symbol: 2^32 would take 64 GB */
-	uint32_t order;      /* index at the time when the row was made; opr_symbol_sort takes no more */
+	/* index at the time when the row was made; opr_symbol_sort takes no more */
+	uint32_t order;
 	uint32_t line;
 	bool hidden;         /* the row is only an end of calls: opr_symbol_report_limit drops it */
 	bool is_self;        /* in a list of callees: the samples of the symbol itself */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/report/writer.h"
 
 #define SAMPLES_WIDTH    9 /* of a column of counts */

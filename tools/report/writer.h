@@ -11,7 +11,7 @@
 
 #include "tools/report/call_block.h"
 #include "tools/report/image_rows.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/report/summary_rows.h"
 #include "tools/report/symbol_rows.h"
 

@@ -8,7 +8,7 @@
 #include "tools/symbols/debug_path.h"
 #include "tools/symbols/lines.h"
 #include "tools/symbols/object_look.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 const char *opr_symbol_state_word(enum opr_symbol_state state)
 {

@@ -12,7 +12,7 @@ tools_libreport_a_SOURCES += \
 	tools/symbols/object_look.c tools/symbols/object_look.h \
 	tools/symbols/pack.c tools/symbols/pack.h \
 	tools/symbols/parallel_read.c tools/symbols/parallel_read.h \
-	tools/symbols/read.h tools/symbols/read_kallsyms.c tools/symbols/read_object.c \
+	tools/symbols/symbol_sources.h tools/symbols/read_kallsyms.c tools/symbols/read_object.c \
 	tools/symbols/serialize.c tools/symbols/serialize.h \
 	tools/symbols/symbols.c tools/symbols/symbols.h
 EXTRA_DIST += tools/symbols/README.md

@@ -12,7 +12,7 @@
 #include "tools/common/log.h"
 #include "tools/symbols/cache.h"
 #include "tools/symbols/serialize.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define JOBS_OF_THREAD 16 /* a thread that looks into the cache has at least so many */
 #define BEGUN          1  /* as the error of a record: the child begins this job */

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/kallsyms.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 /* The text of the kernel. Positions are relative to its start. */
 struct kernel_text {

@@ -6,7 +6,7 @@
 #include "libop/base/build_id.h"
 #include "tools/common/log.h"
 #include "tools/symbols/bfd_file.h"
-#include "tools/symbols/read.h"
+#include "tools/symbols/symbol_sources.h"
 
 #define NS_PER_S 1000000000u
 

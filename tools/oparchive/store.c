@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/oparchive/writer.h"
+#include "tools/oparchive/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "tools/oparchive/copy.h"
 #include "tools/oparchive/lock.h"
 #include "tools/profile/archive_sums.h"
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
 #define BLOCK_BYTES 512u /* of st_blocks */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/common/format.h"
+#include "tools/common/formatting.h"
 
 #include <sys/ioctl.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/events/spec.h"
+#include "tools/events/user_events.h"
 
 #include <assert.h>
 #include <errno.h>
