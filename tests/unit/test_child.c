@@ -350,7 +350,7 @@ static void test_jobs(void **state)
 	opr_symbols_free(&direct);
 }
 
-static char pack_bytes[8 << 20];
+static char pack_bytes[32 << 20]; /* a program with sanitizers has 8 MiB of symbols and more */
 
 /* Somebody who edits the cache and wants to be believed writes new checksums. */
 static void sum_anew(const char *dir, const char *name)
