@@ -5,12 +5,13 @@
 # shellcheck disable=SC2154 # top, build, jobs, temporary, quick and long are the caller's
 
 # The builds, each in build-test/NAME. gcc has no sanitizer, is configured as a distribution would,
-# and is built from the files of `make dist` alone. clang has ASan, UBSan, the fuzz targets and a
-# prefix of its own. tsan is gcc with ThreadSanitizer.
+# and is built from the files of `make dist` alone. clang has a prefix of its own and builds the fuzz
+# targets as they are used. asan (with UBSan) and tsan are gcc with a sanitizer.
 configure_options() {
 	case $1 in
 	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
-	clang) echo "CC=clang CFLAGS=-O1 --enable-werror --enable-sanitizers --enable-fuzzing --prefix=/opt/opd" ;;
+	clang) echo "CC=clang CFLAGS=-O1 --enable-werror --enable-fuzzing --prefix=/opt/opd" ;;
+	asan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-sanitizers" ;;
 	tsan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-tsan" ;;
 	esac
 }
@@ -318,6 +319,7 @@ list_checks() {
 	if [ "$quick" = no ]; then
 		check wait gcc gcc/system/apply run_system gcc apply
 		check build clang clang/build need_build clang
+		check build asan asan/build need_build asan
 		check build tsan tsan/build need_build tsan
 		# shellcheck disable=SC2086
 		check_systems alone gcc $ALONE_SYSTEM
@@ -329,7 +331,7 @@ list_checks() {
 		# shellcheck disable=SC2086
 		check_users $USER_SYSTEM
 		# shellcheck disable=SC2086
-		check_sanitized clang $SANITIZED_SYSTEM
+		check_sanitized asan $SANITIZED_SYSTEM
 		# shellcheck disable=SC2086
 		check_sanitized tsan $SANITIZED_SYSTEM
 	fi
@@ -337,7 +339,7 @@ list_checks() {
 	check_golden
 	check_units gcc
 	[ "$quick" = no ] || return 0
-	check_units clang
+	check_units asan
 	check_units tsan
 	check_install
 }
