@@ -303,10 +303,10 @@ check_install() {
 	check build - demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
 
-# After ten million records under TSan, and of the torture of the rings with clang, nothing new has
-# been seen for long.
+# What another compiler makes of the unit tests, a million records under TSan, and distcheck itself.
 list_long_checks() {
 	check build gcc distcheck distcheck
+	check_units clang
 	check compute tsan tsan/unit/torture run_built tsan ./tests/ring/torture --records=1000000
 }
 
