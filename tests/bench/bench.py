@@ -38,15 +38,6 @@ def say(text):
     print("== " + text, flush=True)
 
 
-def cpu_seconds(pid):
-    """CPU time of all threads of a process, from the scheduler, in ns resolution."""
-    total = 0
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="ascii") as stream:
-            total += int(stream.read().split()[0])
-    return total / 1e9
-
-
 def memory_bytes(pid, field):
     with open("/proc/%d/status" % pid, encoding="utf-8") as stream:
         return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % field, stream.read(), re.M).group(1))
@@ -102,16 +93,16 @@ def measure_opd(box, kind, seconds):
     load = Load(box, kind)
     box.start_daemon()
     time.sleep(SETTLE_SECONDS)
-    pid, before, started = box.daemon.pid, cpu_seconds(box.daemon.pid), time.monotonic()
+    pid, before, started = box.daemon.pid, opdtest.cpu_of_threads(box.daemon.pid), time.monotonic()
     stored, begun = box.status()["events"][0]["stored"], forks()
     time.sleep(seconds)
-    spent, elapsed, begun = cpu_seconds(pid) - before, time.monotonic() - started, forks() - begun
+    spent, elapsed, begun = opdtest.cpu_of_threads(pid) - before, time.monotonic() - started, forks() - begun
     box.opcontrol("--dump")
     load.stop()
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
-    row = {"cpu_s": spent, "life_s": cpu_seconds(pid), "seconds": elapsed, "forks": begun, "rss": memory_bytes(pid, "VmRSS"),
-           "peak": memory_bytes(pid, "VmHWM"), "samples": event["stored"] - stored, "lost": event["lost_kernel"]}
+    row = {"cpu_s": spent, "life_s": opdtest.cpu_of_threads(pid), "seconds": elapsed, "forks": begun,
+           "rss": memory_bytes(pid, "VmRSS"), "peak": memory_bytes(pid, "VmHWM"), "samples": event["stored"] - stored, "lost": event["lost_kernel"]}
     box.shutdown()
     row["bytes"] = disk_bytes(box.session)
     return row, event

@@ -228,7 +228,7 @@ def beside_perf(box, seconds):
     perf, output = bench_disk.start_perf(box, PERIOD_NS)
     time.sleep(seconds)
     box.opcontrol("--dump")
-    opd_cpu, perf_cpu = bench.cpu_seconds(box.daemon.pid), bench.cpu_seconds(perf.pid)
+    opd_cpu, perf_cpu = opdtest.cpu_of_threads(box.daemon.pid), opdtest.cpu_of_threads(perf.pid)
     bench_disk.stop_perf(box, perf)
     load.stop()
     box.opcontrol("--stop")

@@ -95,16 +95,26 @@ def is_stopped(pid):
     return all(state_of("%d/task/%s" % (pid, task)) in "TZX" for task in os.listdir("/proc/%d/task" % pid))
 
 
+def each_thread(pid, name):
+    """The thread ids of a process with the text of /proc/PID/task/TID/NAME. A thread that has ended
+    between the two is left out, and so is a process that has ended.
+    """
+    try:
+        tasks = os.listdir("/proc/%d/task" % pid)
+    except OSError:
+        return
+    for task in tasks:
+        try:
+            with open("/proc/%d/task/%s/%s" % (pid, task, name), encoding="ascii", errors="replace") as stream:
+                text = stream.read()
+        except OSError:
+            continue
+        yield int(task), text
+
+
 def is_waiting(pid):
     """True when a thread of the process reads its standard input."""
-    try:
-        for task in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/syscall" % (pid, task), encoding="ascii") as stream:
-                if stream.read().split()[:2] in (["0", "0x0"], ["3", "0x0"]):
-                    return True
-    except OSError:
-        pass
-    return False
+    return any(text.split()[:2] in (["0", "0x0"], ["3", "0x0"]) for _task, text in each_thread(pid, "syscall"))
 
 
 def is_waiting_below(pid):
@@ -148,6 +158,13 @@ def cpu_seconds(pid):
     return sum(int(t) for t in fields[11:13]) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_of_threads(pid):
+    """CPU time of the threads that a process has now, in seconds with the scheduler's resolution of
+    1 ns. A thread that has ended takes its time with it.
+    """
+    return sum(int(text.split()[0]) for _task, text in each_thread(pid, "schedstat")) / 1e9
+
+
 def await_cpu_seconds(pid, seconds):
     """Until a busy process has had a CPU for so long."""
     end = cpu_seconds(pid) + seconds
@@ -184,10 +201,9 @@ def sees_all_processes():
 
 
 def thread_of(pid, name):
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, task), encoding="ascii") as stream:
-            if stream.read().strip() == name:
-                return int(task)
+    for task, comm in each_thread(pid, "comm"):
+        if comm.strip() == name:
+            return task
     raise Failure("opd has no thread %s" % name)
 
 

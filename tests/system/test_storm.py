@@ -84,17 +84,6 @@ def memory_bytes(box, field):
         return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % field, stream.read(), re.M).group(1))
 
 
-def cpu_seconds(box):
-    total = 0
-    for task in os.listdir("/proc/%d/task" % box.daemon.pid):
-        try:
-            with open("/proc/%d/task/%s/schedstat" % (box.daemon.pid, task), encoding="ascii") as stream:
-                total += int(stream.read().split()[0])
-        except FileNotFoundError:
-            pass  # a thread that had one thing to write, and has ended
-    return total / 1e9
-
-
 def found_touches(files, path):
     """Samples of the instruction of touch_pages that touches: the one with the most samples, the
     others have none or fetched the page.
@@ -243,9 +232,9 @@ def settled(box):
 
 
 def idle_cost(box, what):
-    before = cpu_seconds(box)
+    before = opdtest.cpu_of_threads(box.daemon.pid)
     time.sleep(SETTLE_SECONDS)
-    percent = 100 * (cpu_seconds(box) - before) / SETTLE_SECONDS
+    percent = 100 * (opdtest.cpu_of_threads(box.daemon.pid) - before) / SETTLE_SECONDS
     print("idle, %s: %.3f %% of one CPU" % (what, percent))
     return percent
 
@@ -269,12 +258,12 @@ def exec_storm(box, size):
     box.opcontrol("--start")
     warm = storm(box, size["warm_seconds"], images)[0] if size["warm_seconds"] else {}
     before = settle(box)
-    cpu = cpu_seconds(box)
+    cpu = opdtest.cpu_of_threads(box.daemon.pid)
     truth, number, seconds = storm(box, size["seconds"], images)
     truth = {path: touches + warm.get(path, 0) for path, touches in truth.items()}
     storm_rss = memory_bytes(box, "VmRSS")
     box.opcontrol("--dump")
-    cpu = cpu_seconds(box) - cpu
+    cpu = opdtest.cpu_of_threads(box.daemon.pid) - cpu
     print("%d processes in %.1f s, %.0f per second; opd: %.2f s of CPU time, %.1f us per process" % (
         number, seconds, number / seconds, cpu, 1e6 * cpu / number))
     after = settle(box)

@@ -5,7 +5,6 @@ Four events on all CPUs: the CPUs are swapped beside each other, the rings have 
 plan says, no CPU is swapped that has
 written nothing, whether sampling is on or off, and the ledger is exact.
 """
-import os
 import time
 
 import opdtest
@@ -21,14 +20,6 @@ SAMPLE_BYTES = 40
 VISIT_MS = 250
 SELDOM = "TIMER:4294967295" # every 4.3 s
 IDLE_LOOKS = 6
-
-
-def threads(box):
-    names = []
-    for task in os.listdir("/proc/%d/task" % box.daemon.pid):
-        with open("/proc/%d/task/%s/comm" % (box.daemon.pid, task), encoding="ascii", errors="replace") as stream:
-            names.append(stream.read().strip())
-    return names
 
 
 def check_plan(status, ring_kib=None):
@@ -61,7 +52,7 @@ def work(box, path):
     for worker in workers:
         require(worker.wait(SECONDS * 20) == 0, "a busy process failed")
     box.opcontrol("--dump")
-    names = threads(box)
+    names = [comm.strip() for _task, comm in opdtest.each_thread(box.daemon.pid, "comm")]
     box.opcontrol("--stop")
     return oracle.not_sampled(), names
 

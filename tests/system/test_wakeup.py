@@ -43,14 +43,7 @@ def make_calls(box, cpu, pause):
 
 def held_up(pid):
     """For how long threads of opd could have run, and another one had the CPU; in seconds."""
-    total = 0
-    for task in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="ascii") as stream:
-                total += int(stream.read().split()[1])
-        except OSError:
-            pass  # a kernel that does not say it
-    return total / 1e9
+    return sum(int(text.split()[1]) for _task, text in opdtest.each_thread(pid, "schedstat")) / 1e9
 
 
 def nr_intervals(begin, times, interval):
