@@ -165,17 +165,24 @@ static enum op_loss loss_of(int err)
 
 static enum op_arc_stat arc_stat_of(int err)
 {
-	static const enum op_arc_stat stats[OP_NR_LOSS] = {
-		[OP_LOSS_undecodable] = OP_ARC_undecodable,
-		[OP_LOSS_no_space] = OP_ARC_lost_no_space,
-		[OP_LOSS_too_many_files] = OP_ARC_lost_too_many_files,
-		[OP_LOSS_io_error] = OP_ARC_lost_io_error,
-		[OP_LOSS_no_memory] = OP_ARC_lost_no_memory,
-	};
-
 	if (!err)
 		return OP_ARC_stored;
-	return err == -EMLINK || err == -EUSERS ? OP_ARC_lost_no_room : stats[loss_of(err)];
+	if (err == -EMLINK || err == -EUSERS)
+		return OP_ARC_lost_no_room;
+	switch (loss_of(err)) { /* no default: the compiler reports a reason that has no case */
+	case OP_LOSS_no_space:
+		return OP_ARC_lost_no_space;
+	case OP_LOSS_too_many_files:
+		return OP_ARC_lost_too_many_files;
+	case OP_LOSS_io_error:
+		return OP_ARC_lost_io_error;
+	case OP_LOSS_no_memory:
+		return OP_ARC_lost_no_memory;
+	case OP_LOSS_undecodable:
+	case OP_NR_LOSS:
+		break;
+	}
+	return OP_ARC_undecodable;
 }
 
 static void book_special(struct opd_count *count, const struct opd_waiting *waiting)
