@@ -29,10 +29,7 @@ make_dist() {
 		as_owner make --no-print-directory distdir distdir="$build/dist") || return 1
 }
 
-# The system tests that a build with sanitizers runs: those that do not compare shares of time.
-SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns"
-
-# And those that opd as a user runs here, since they go where permissions matter.
+# The system tests that opd as a user runs here, since they go where permissions matter.
 USER_SYSTEM="control errors fault_space kernel restart"
 
 is_built() {
@@ -47,6 +44,11 @@ need_build() {
 	) 9>"$temporary/lock-$1"
 }
 
+# All wait for the gcc build. Of the others, two run beside each other.
+jobs_of() {
+	if [ "$1" = gcc ]; then echo "$jobs"; else echo $(((jobs + 1) / 2)); fi
+}
+
 build_once() {
 	[ ! -e "$temporary/built-$1" ] || return 0
 	if [ -e "$temporary/broken-$1" ]; then
@@ -54,8 +56,9 @@ build_once() {
 		return 1
 	fi
 	# shellcheck disable=SC2046
-	if { [ "$1" != gcc ] || make_dist; } && build_tree "$(source_of "$1")" "$build/$1" $(configure_options "$1") &&
-		as_owner make -C "$build/$1" -j"$jobs" --no-print-directory check-programs; then
+	if { [ "$1" != gcc ] || make_dist; } &&
+		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" $(configure_options "$1") &&
+		as_owner make -C "$build/$1" -j"$(jobs_of "$1")" --no-print-directory check-programs; then
 		touch "$temporary/built-$1"
 	else
 		touch "$temporary/broken-$1"
@@ -157,6 +160,7 @@ kind_of() {
 	fi
 }
 
+# With sanitizers run the system tests that do not compare shares of time.
 check_sanitized() {
 	local variant=$1 name
 	shift
@@ -297,15 +301,19 @@ check_static() {
 	check compute gcc dist/clean dist_clean
 }
 
-check_install() {
-	check system clang install install_elsewhere
-	check build - demo demo_works
-	check build - demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
+# Last, so that they hold up nobody.
+check_alone() {
+	# shellcheck disable=SC2086
+	check_systems alone gcc $ALONE_SYSTEM
+	check_sanitized asan agreement attribution page_faults turns
+	check_sanitized tsan agreement attribution page_faults turns
+	check alone - demo demo_works
+	check alone - demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
 
 # What another compiler makes of the unit tests, a million records under TSan, and distcheck itself.
 list_long_checks() {
-	check build gcc distcheck distcheck
+	check alone gcc distcheck distcheck
 	check_units clang
 	check compute tsan tsan/unit/torture run_built tsan ./tests/ring/torture --records=1000000
 }
@@ -315,31 +323,28 @@ list_checks() {
 		list_long_checks
 		return
 	fi
-	check build gcc gcc/build need_build gcc
+	check alone gcc gcc/build need_build gcc
 	if [ "$quick" = no ]; then
 		check wait gcc gcc/system/apply run_system gcc apply
-		check build clang clang/build need_build clang
 		check build asan asan/build need_build asan
 		check build tsan tsan/build need_build tsan
-		# shellcheck disable=SC2086
-		check_systems alone gcc $ALONE_SYSTEM
-		# shellcheck disable=SC2086
-		check_systems faults gcc $FAULTS_SYSTEM
-		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
-		# shellcheck disable=SC2046,SC2086
-		check_systems system gcc $(other_systems)
-		# shellcheck disable=SC2086
-		check_users $USER_SYSTEM
-		# shellcheck disable=SC2086
-		check_sanitized asan $SANITIZED_SYSTEM
-		# shellcheck disable=SC2086
-		check_sanitized tsan $SANITIZED_SYSTEM
+		check build clang clang/build need_build clang
 	fi
 	check_static
 	check_golden
 	check_units gcc
 	[ "$quick" = no ] || return 0
+	check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
+	# shellcheck disable=SC2086
+	check_systems faults gcc $FAULTS_SYSTEM
+	# shellcheck disable=SC2046,SC2086
+	check_systems system gcc $(other_systems)
+	# shellcheck disable=SC2086
+	check_users $USER_SYSTEM
 	check_units asan
 	check_units tsan
-	check_install
+	check_sanitized asan control errors restart
+	check_sanitized tsan control errors restart
+	check system clang install install_elsewhere
+	check_alone
 }

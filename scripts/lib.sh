@@ -155,10 +155,11 @@ make_configure() {
 	fi
 }
 
-# build_tree SOURCE DIR CONFIGURE-OPTION...: configure and make in DIR; autogen when it is needed.
+# build_tree SOURCE DIR JOBS CONFIGURE-OPTION...: configure and make in DIR; autogen when it is
+# needed.
 build_tree() {
-	local source=$1 dir=$2
-	shift 2
+	local source=$1 dir=$2 jobs=$3
+	shift 3
 	[ ! -e "$top/config.status" ] ||
 		die "the source tree itself is configured; run 'make distclean' there, this script builds beside it"
 	make_configure || return 1
