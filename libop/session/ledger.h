@@ -9,8 +9,8 @@
  * lines hold at any quiet moment for every event. The structs cross the control socket: fixed
  * width, no pointers.
  *
- * A new loss reason is a line in OP_LOSS_REASONS, and a case in arc_stat_of of daemon/count/count.c;
- * a new limit that drops data is a line in OP_BOUNDS.
+ * A new loss reason is a line in OP_LOSS_REASONS, and a case in arc_stat_of of
+ * daemon/count/count.c. A new limit that drops data is a line in OP_BOUNDS.
  */
 #ifndef OP_LEDGER_H
 #define OP_LEDGER_H

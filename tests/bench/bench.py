@@ -102,7 +102,8 @@ def measure_opd(box, kind, seconds):
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
     row = {"cpu_s": spent, "life_s": opdtest.cpu_of_threads(pid), "seconds": elapsed, "forks": begun,
-           "rss": memory_bytes(pid, "VmRSS"), "peak": memory_bytes(pid, "VmHWM"), "samples": event["stored"] - stored, "lost": event["lost_kernel"]}
+           "rss": memory_bytes(pid, "VmRSS"), "peak": memory_bytes(pid, "VmHWM"),
+           "samples": event["stored"] - stored, "lost": event["lost_kernel"]}
     box.shutdown()
     row["bytes"] = disk_bytes(box.session)
     return row, event
