@@ -50,14 +50,14 @@ uint64_t opd_generation_in(int type, const uint8_t *handle, size_t nr_bytes, uin
 	return 0;
 }
 
-uint64_t opd_generation_at(const char *path, uint64_t inode)
+uint64_t opd_generation_of(int fd, uint64_t inode)
 {
 	union {
 		struct file_handle head;
 		uint8_t bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} handle = { .head.handle_bytes = MAX_HANDLE_SZ };
 
-	if (op_sys_name_to_handle(path, &handle.head) < 0)
+	if (op_sys_name_to_handle(fd, &handle.head) < 0)
 		return 0;
 	return opd_generation_in(handle.head.handle_type, handle.head.f_handle, handle.head.handle_bytes, inode);
 }
@@ -69,25 +69,41 @@ struct search {
 	struct opd_located *located;
 };
 
-static int stat_regular(const char *path, struct statx *ret_stat)
+/* A descriptor that stands for the file without opening it. Links are followed. Or -errno. */
+static int open_path(const char *path)
 {
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+	return op_sys_openat(AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+}
+
+/*
+ * All facts about a file come from one descriptor, because at any moment another file can get its
+ * path or its place in the process. ret_generation may be NULL.
+ */
+static int stat_regular(int fd, struct statx *ret_stat, uint64_t *ret_generation)
+{
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		  STATX_INO | STATX_MTIME | STATX_CTIME | STATX_SIZE | STATX_TYPE, ret_stat) < 0)
 		return -errno;
-	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
+	if (!S_ISREG(ret_stat->stx_mode))
+		return -ENOENT;
+	if (ret_generation)
+		*ret_generation = opd_generation_of(fd, ret_stat->stx_ino);
+	return 0;
 }
 
 /* `path` is below a directory that is not part of its name. ret_generation may be NULL. */
 static int stat_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	char whole[PATH_MAX];
-	int err;
+	int fd, err;
 
 	if (snprintf(whole, sizeof(whole), "%s%s", prefix, path) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	err = stat_regular(whole, ret_stat);
-	if (!err && ret_generation)
-		*ret_generation = opd_generation_at(whole, ret_stat->stx_ino);
+	fd = open_path(whole);
+	if (fd < 0)
+		return fd;
+	err = stat_regular(fd, ret_stat, ret_generation);
+	close(fd);
 	return err;
 }
 
@@ -414,20 +430,39 @@ static bool locate_unfollowed(struct search *search)
 	return false;
 }
 
+/*
+ * Looks at the file of the mapping. Returns the length of its name, which has no NUL at its end, or
+ * -errno. Without CAP_CHECKPOINT_RESTORE the name is all there is.
+ */
+static ssize_t look_at_mapping(const struct opd_mapped *mapped, char name[PATH_MAX], struct opd_located *located)
+{
+	char path[64];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
+		 (unsigned long long)mapped->end);
+	fd = open_path(path);
+	if (fd < 0)
+		return op_sys_readlinkat(AT_FDCWD, path, name, PATH_MAX - 1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	length = op_sys_readlinkat(AT_FDCWD, path, name, PATH_MAX - 1);
+	located->seen = !stat_regular(fd, &located->stat, &located->inode_generation);
+	close(fd);
+	return length;
+}
+
 int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
 	struct search search = { .mapped = mapped, .located = ret_located };
-	char mapping[64], path[PATH_MAX];
+	char path[PATH_MAX];
 	ssize_t length;
 
 	*ret_located = (struct opd_located){ 0 };
 	if (mapped->is_foreign)
 		return locate_foreign(mapped, ret_located);
 	opd_mount_views_host_mounts(mapped->mount_views, false);
-	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
-		 (unsigned long long)mapped->end);
-	length = readlink(mapping, path, sizeof(path) - 1);
-	ret_located->seen = !stat_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
+	length = look_at_mapping(mapped, path, ret_located);
 	if (length >= 0)
 		path[length] = '\0';
 	if (length >= 0 && !is_same_mapping(mapped, path, ret_located)) {

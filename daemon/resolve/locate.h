@@ -64,10 +64,10 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 
 /*
  * The generation of an inode tells a file from an earlier one with the same inode number.
- * open_by_handle_at(2) has it in the file's handle; no file is opened. Of the file at `path`, links
- * are followed. 0: unknown, or the file has another inode.
+ * open_by_handle_at(2) has it in the file's handle; no file is opened. `fd` may be an O_PATH
+ * descriptor. 0: unknown, or the file has another inode.
  */
-uint64_t opd_generation_at(const char *path, uint64_t inode) OP_NONNULL;
+uint64_t opd_generation_of(int fd, uint64_t inode);
 
 /* The generation in a handle of name_to_handle_at(2). Its form depends on the file system. */
 uint64_t opd_generation_in(int type, const uint8_t *handle, size_t nr_bytes, uint64_t inode) OP_NONNULL;

@@ -73,11 +73,11 @@ int op_sys_open_dir_below(int dir_fd, const char *path)
 	return open_resolving(dir_fd, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
-int op_sys_name_to_handle(const char *path, struct file_handle *handle)
+int op_sys_name_to_handle(int fd, struct file_handle *handle)
 {
 	int mount;
 
-	return name_to_handle_at(AT_FDCWD, path, handle, &mount, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	return name_to_handle_at(fd, "", handle, &mount, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)

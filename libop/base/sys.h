@@ -32,9 +32,9 @@ int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
  */
 int op_sys_open_dir_below(int dir_fd, const char *path) OP_MUST_CHECK;
 
-/* The handle of a file; follows links. handle->handle_bytes is the room of the handle. */
+/* The handle of an open file, also with O_PATH. handle->handle_bytes is the room of the handle. */
 struct file_handle;
-int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_CHECK;
+int op_sys_name_to_handle(int fd, struct file_handle *handle) OP_MUST_CHECK;
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;

@@ -122,13 +122,16 @@ static void newline(void **state OP_UNUSED)
 static void process_is_gone(void **state OP_UNUSED)
 {
 	struct opd_mapped wanted = make_file("short-lived");
+	int fd;
 
 	wanted.pid = NO_PID;
 	assert_found(&wanted, true, true);
 	wanted.inode++;
 	assert_found(&wanted, false, false);
 	wanted.inode--;
-	wanted.inode_generation = opd_generation_at(path, wanted.inode);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	wanted.inode_generation = opd_generation_of(fd, wanted.inode);
+	close(fd);
 	assert_found(&wanted, true, true);
 	wanted.inode_generation++;
 	/* 0: this file system tells none */
@@ -158,6 +161,69 @@ static void another_is_there(void **state OP_UNUSED)
 		assert_false(located.on_host);
 		op_text_free(&located.path);
 	}
+}
+
+/* A process that maps two files in turn at one place, until it is killed. */
+static pid_t start_remapping(const int fds[2])
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (size_t i = 0; mmap(memory, BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fds[i % 2], 0) == memory; i++)
+		continue;
+	_exit(1);
+}
+
+/*
+ * A process replaces a library by another one of that name while opd looks. Name, inode and size are
+ * of one file.
+ */
+static void replaced_during_the_look(void **state OP_UNUSED)
+{
+	struct opd_mapped wanted = make_file("library");
+	char other[80], other_path[100];
+	ino_t inodes[2];
+	struct stat st;
+	int fds[2];
+	size_t nr_seen[2] = { 0 };
+
+	if (!leads_to_file())
+		skip();
+	snprintf(other, sizeof(other), "%s/other", directory);
+	snprintf(other_path, sizeof(other_path), "%s/library", other);
+	assert_int_equal(mkdir(other, 0700), 0);
+	fds[0] = open(path, O_RDONLY | O_CLOEXEC);
+	fds[1] = open(other_path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	assert_int_equal(ftruncate(fds[1], 2 * BYTES), 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(fstat(fds[i], &st), 0);
+		inodes[i] = st.st_ino;
+	}
+	wanted.inode = 0;
+	wanted.pid = (uint32_t)start_remapping(fds);
+	for (size_t i = 0; i < 20000; i++) {
+		struct opd_located located;
+		size_t which;
+
+		assert_int_equal(opd_locate(&wanted, &located), 0);
+		which = !strcmp(op_text_get(&located.path), other_path);
+		if (located.seen) {
+			assert_int_equal(located.stat.stx_ino, inodes[which]);
+			assert_int_equal(located.stat.stx_size, (which + 1) * BYTES);
+			nr_seen[which]++;
+		}
+		op_text_free(&located.path);
+	}
+	kill((pid_t)wanted.pid, SIGKILL);
+	waitpid((pid_t)wanted.pid, NULL, 0);
+	assert_true(nr_seen[0] && nr_seen[1]);
+	close(fds[0]);
+	close(fds[1]);
+	unlink(other_path);
+	rmdir(other);
 }
 
 /*
@@ -296,7 +362,7 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_in(1, shmem, sizeof(shmem), 0x100000002), 0x1d00f54f);
 	assert_int_equal(opd_generation_in(0x81, generic, sizeof(generic), 0x100000002), 7);
 	assert_int_equal(opd_generation_in(0x4d, btrfs, sizeof(btrfs), 0x100000002), 9);
-	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
+	assert_int_equal(opd_generation_of(-1, 1), 0);
 }
 
 static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_mapped *wanted, struct opd_stat_cache *cache,
@@ -371,6 +437,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(called_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(replaced_during_the_look, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_lives_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_region_has_a_process_that_can_be_written, set_up, tear_down),
