@@ -44,7 +44,7 @@ need_build() {
 	) 9>"$temporary/lock-$1"
 }
 
-# All wait for the gcc build. Of the others, two run beside each other.
+# All wait for the gcc build. The others have half of the CPUs each.
 jobs_of() {
 	if [ "$1" = gcc ]; then echo "$jobs"; else echo $(((jobs + 1) / 2)); fi
 }
@@ -282,6 +282,10 @@ demo_works() {
 	"$top/scripts/demo" "$@" && left_by "$top/build-demo/"
 }
 
+demo_works_twice() {
+	demo_works && demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
+}
+
 # Without spin nothing is proved. It is skipped only where need_packages could not see to it that
 # spin is there.
 model_holds() {
@@ -307,8 +311,6 @@ check_alone() {
 	check_systems alone gcc $ALONE_SYSTEM
 	check_sanitized asan agreement attribution page_faults turns
 	check_sanitized tsan agreement attribution page_faults turns
-	check alone - demo demo_works
-	check alone - demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
 
 # What another compiler makes of the unit tests, a million records under TSan, and distcheck itself.
@@ -323,18 +325,19 @@ list_checks() {
 		list_long_checks
 		return
 	fi
-	check alone gcc gcc/build need_build gcc
+	check build gcc gcc/build need_build gcc
 	if [ "$quick" = no ]; then
 		check wait gcc gcc/system/apply run_system gcc apply
 		check build asan asan/build need_build asan
 		check build tsan tsan/build need_build tsan
 		check build clang clang/build need_build clang
+		check build - demo demo_works_twice
+		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
 	fi
 	check_static
 	check_golden
 	check_units gcc
 	[ "$quick" = no ] || return 0
-	check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
 	# shellcheck disable=SC2086
 	check_systems faults gcc $FAULTS_SYSTEM
 	# shellcheck disable=SC2046,SC2086
