@@ -15,6 +15,7 @@ import ctypes
 import errno
 import json
 import os
+import pathlib
 import platform
 import shutil
 import signal
@@ -597,6 +598,8 @@ class Box:
         for child in self.children:
             if child.poll() is None:
                 self.end_process(child.pid)
+            # Left behind, it would name code of the next process with this number.
+            pathlib.Path("/tmp/perf-%d.map" % child.pid).unlink(missing_ok=True)
         for pid in self.known_pids | {self.lock_pid()}:
             if pid > 0 and self.is_opd(pid) and is_alive(pid):
                 self.end_process(pid)

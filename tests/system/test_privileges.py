@@ -93,7 +93,7 @@ def run_new_ones(box, part):
     script = "mount -t tmpfs opd-test /mnt; cp %s %s; mount -t tmpfs opd-test /tmp; exec %s map %d" % (app,
             IN_CONTAINER, IN_CONTAINER, JIT_MS)
     box.good("unshare", "--mount", "--propagation=private", "sh", "-ec", script)
-    box.good("sh", "-c", "umask 077; exec %s map %d" % (app, JIT_MS))
+    box.good("sh", "-c", "umask 077; %s map %d & wait $!; status=$?; rm /tmp/perf-$!.map; exit $status" % (app, JIT_MS))
     box.good(box.work, "kernel", WORK_MS)
     return app
 

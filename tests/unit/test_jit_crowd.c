@@ -77,6 +77,14 @@ static pid_t start_child(void)
 }
 
 /* This process and its children, with real numbers. */
+static void unlink_map(pid_t pid)
+{
+	char path[64];
+
+	map_path(pid, path);
+	unlink(path);
+}
+
 static void begin(struct crowd *crowd)
 {
 	struct opd_process *process;
@@ -88,17 +96,10 @@ static void begin(struct crowd *crowd)
 	for (size_t i = 0; i < NR_CHILDREN; i++) {
 		crowd->pids[i] = start_child();
 		assert_true(crowd->pids[i] > 0);
+		unlink_map(crowd->pids[i]); /* of an earlier process with this number */
 		assert_int_equal(opd_process_fork(&crowd->processes, (uint32_t)getpid(), (uint32_t)crowd->pids[i], FORKED_NS), 0);
 	}
 	crowd->nr_fds = count_fds();
-}
-
-static void unlink_map(pid_t pid)
-{
-	char path[64];
-
-	map_path(pid, path);
-	unlink(path);
 }
 
 static void end(struct crowd *crowd)
