@@ -333,7 +333,7 @@ static const struct {
 };
 
 /* A request for a paused daemon is for one start only. */
-static bool is_to_profile(const struct opd *opd)
+static bool wants_profiling(const struct opd *opd)
 {
 	int err = op_session_take_pause(opd->session_fd);
 
@@ -348,7 +348,7 @@ static int begin(struct opd *opd)
 {
 	struct opd_job *job;
 
-	if (!is_to_profile(opd)) {
+	if (!wants_profiling(opd)) {
 		opd_ready(opd, false);
 		return 0;
 	}
@@ -362,18 +362,18 @@ static int begin(struct opd *opd)
 
 static int run(struct opd *opd)
 {
-	size_t nr_up = 0;
+	size_t nr_started = 0;
 	int err = 0;
 
-	while (nr_up < op_array_size(steps) && !(err = steps[nr_up].init(opd)))
-		nr_up++;
+	while (nr_started < op_array_size(steps) && !(err = steps[nr_started].init(opd)))
+		nr_started++;
 	if (!err)
 		err = begin(opd);
 	if (!err)
 		err = sd_event_loop(opd->loop);
-	while (nr_up--)
-		if (steps[nr_up].fini)
-			steps[nr_up].fini(opd);
+	while (nr_started--)
+		if (steps[nr_started].fini)
+			steps[nr_started].fini(opd);
 	if (opd->is_unwritten)
 		return OPD_EXIT_UNWRITTEN;
 	return err < 0 ? EXIT_FAILURE : err;

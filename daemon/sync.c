@@ -32,7 +32,7 @@ static void write_jit_objects(struct opd_pipeline *pipeline)
 }
 
 /* Files that could not be removed stay in the session. The message says where they are. */
-static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
+static void report_incomplete_reset(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
 {
 	struct opd_pipeline *pipeline = sync->recording.pipeline;
 	struct opd_count *count = &pipeline->count;
@@ -71,7 +71,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 		close(current_fd);
 	opd_capture_reset_ledger(&pipeline->capture);
 	if (err)
-		keep_rest(sync, job, err, path);
+		report_incomplete_reset(sync, job, err, path);
 	else
 		opd_ledger_reset(&pipeline->ledger);
 	free(path);
@@ -146,7 +146,7 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 	else
 		opd_visit_all(&recording->visits);
 	sync->quit = is_last;
-	opd_recording_look(recording, is_last);
+	opd_recording_check_files(recording, is_last);
 	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);
 	if (err) {
 		opd_recording_explain_ledger(recording, text);

@@ -2,7 +2,8 @@
 /*
  * The sync thread runs the pipeline from the rings to the sample files. It visits all CPUs on a
  * timer, and one CPU when its write ring passes the watermark (daemon/pipeline/visit.h). Between
- * visits it does the jobs of the main thread (jobs.h), one at a time. Main thread only.
+ * visits it does the jobs of the main thread (daemon/jobs/queue.h), one at a time. Only the main
+ * thread calls these functions.
  */
 #ifndef OPD_SYNC_H
 #define OPD_SYNC_H

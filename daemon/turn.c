@@ -50,13 +50,13 @@ int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index)
 
 static void close_cpu(struct opd_recording *recording, struct opd_cpu *cpu)
 {
-	opd_visit_rest(&recording->visits, cpu);
+	opd_visit_offline_cpu(&recording->visits, cpu);
 	opd_capture_cpu_close(&recording->pipeline->capture, cpu);
 	op_log_with(OP_LOG_NOTICE, &(struct op_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1,
-		    "CPU %u went offline: its samples are taken", cpu->cpu);
+		    "CPU %u went offline: all its samples were read", cpu->cpu);
 }
 
-/* What happened on the CPU before its side band was open is in /proc. */
+/* There are no records of what happened on the CPU before its side band was open: /proc is read. */
 static void open_cpu(struct opd_turns *turns, size_t index)
 {
 	static struct op_rate rate;
@@ -80,12 +80,15 @@ static void open_cpu(struct opd_turns *turns, size_t index)
 	free(why);
 }
 
-/* The CPU was offline between two looks: the kernel has removed its events without a word. */
-static bool has_been_away(const struct opd_cpu *cpu)
+/*
+ * True when the CPU was offline between two checks. The kernel then has removed its events, and
+ * reports nothing about that.
+ */
+static bool was_offline(const struct opd_cpu *cpu)
 {
-	uint64_t stay = opd_cpu_stay(cpu->cpu);
+	uint64_t online_id = opd_cpu_online_id(cpu->cpu);
 
-	return stay && stay != cpu->stay;
+	return online_id && online_id != cpu->online_id;
 }
 
 static void check_hotplug(struct opd_turns *turns)
@@ -102,7 +105,7 @@ static void check_hotplug(struct opd_turns *turns)
 
 		if (!cpu->source->is_host)
 			continue;
-		if (cpu->online && (!is_online || has_been_away(cpu)))
+		if (cpu->online && (!is_online || was_offline(cpu)))
 			close_cpu(turns->recording, cpu);
 		if (!cpu->online && is_online)
 			open_cpu(turns, i);
@@ -110,7 +113,7 @@ static void check_hotplug(struct opd_turns *turns)
 	free(online);
 }
 
-/* ---- what the log should say ---- */
+/* ---- log lines ---- */
 
 /* The kernel lowers its limit when interrupts take long, and then throttles samples. */
 static void check_sample_rate(struct opd_turns *turns)
@@ -123,7 +126,8 @@ static void check_sample_rate(struct opd_turns *turns)
 	if (fscanf(file, "%llu", &rate) == 1) {
 		if (turns->max_sample_rate && rate < turns->max_sample_rate)
 			op_log(OP_LOG_WARNING,
-				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
+				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu, because interrupts took "
+				"too long: samples may be throttled; use a longer period",
 				(unsigned long long)turns->max_sample_rate, rate);
 		turns->max_sample_rate = rate;
 	}
@@ -145,8 +149,8 @@ static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
 	if (nr_errors == turns->nr_cookie_errors || !op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
 		return;
 	op_log(OP_LOG_WARNING,
-		"%llu times the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
-		", could not be written: %s; samples are counted, it is tried again",
+		"%llu failures to write the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
+		": %s; opd goes on counting and tries again",
 		(unsigned long long)(nr_errors - turns->nr_cookie_errors), strerror(-err));
 	turns->nr_cookie_errors = nr_errors;
 }
@@ -181,7 +185,7 @@ static void report_losses(struct opd_turns *turns, uint64_t now_ns)
 	if (losses.kernel > turns->reported.kernel &&
 	    op_rate_allows(&rates[OP_NR_LOSS], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
 		report_loss("kernel", losses.kernel - turns->reported.kernel,
-			    "the rings were full, a larger RingSize= or a longer period helps", turns->session_dir);
+			    "the rings were full, use a larger RingSize= or a longer period", turns->session_dir);
 		turns->reported.kernel = losses.kernel;
 	}
 }
@@ -199,7 +203,7 @@ static void give_memory_back(struct opd_turns *turns, uint64_t now_ns)
 		return;
 	turns->trim_again = many; /* the last of a storm are freed later */
 	op_sys_trim_memory();
-	opd_count_let_go(&pipeline->count);
+	opd_count_drop_idle_pages(&pipeline->count);
 	turns->nr_freed = nr_freed;
 	turns->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
 }

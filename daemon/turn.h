@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A turn of the sync thread, every 250 ms: all CPUs are visited, and what is due now and then is
- * done: CPUs that come and go, forgetting, rotation, retention, and what the log should say. Sync
- * thread only.
+ * A turn of the sync thread, every 250 ms. It visits all CPUs. Then it does the periodic work: it
+ * opens CPUs that came online and closes those that went offline, forgets old processes and kernel
+ * code, rotates and removes sessions, and logs losses. Sync thread only.
  */
 #ifndef OPD_TURN_H
 #define OPD_TURN_H
@@ -23,7 +23,7 @@ struct opd_turns {
 	uint64_t next_ns, next_prune_ns, next_rate_check_ns, next_trim_ns, next_ledger_ns;
 	uint64_t begin_ns;   /* of the last turn */
 	uint64_t horizon_ns; /* samples from before it have been read */
-	uint64_t nr_freed;   /* address spaces, when memory was given back last */
+	uint64_t nr_freed;   /* freed address spaces when memory was trimmed last */
 	bool trim_again;
 	struct opd_losses reported; /* losses that the log has named */
 	uint64_t nr_cookie_errors;  /* errors of the dcookie table that the log has named */
@@ -33,8 +33,8 @@ struct opd_turns {
 void opd_turn(struct opd_turns *turns) OP_NONNULL;
 
 /*
- * Wakes the sync thread when a CPU has something to be read. The epoll tag of the CPU's rings is
- * its index in the capture; the tag of its side band is beyond all indices. 0 or -errno.
+ * Adds the descriptors of a CPU to the epoll set of the sync thread. The tag of its ring pair is
+ * its index in the capture. The tag of its side band is that index + nr_cpus. 0 or -errno.
  */
 int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index) OP_NONNULL OP_MUST_CHECK;
 

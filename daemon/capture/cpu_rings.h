@@ -82,10 +82,10 @@ struct opd_cpu {
 	uint32_t cpu;
 	bool online; /* its rings are open; the counts of a CPU that went stay */
 	/*
-	 * opd_cpu_stay() when the CPU was opened. When it changes, the kernel has removed the CPU's
-	 * events.
+	 * opd_cpu_online_id() when the CPU was opened. Another value means that the CPU was offline
+	 * in between: the kernel has removed its events.
 	 */
-	uint64_t stay;
+	uint64_t online_id;
 	const struct opd_source *source;
 	struct op_ring_pair pair; /* the rings of a kernel source; its counts serve both sources */
 	struct opd_memory_rings memory;

@@ -106,7 +106,7 @@ double opd_cpu_speed_mhz(void)
 	return mhz;
 }
 
-uint64_t opd_cpu_stay(uint32_t cpu)
+uint64_t opd_cpu_online_id(uint32_t cpu)
 {
 	static const char *const names[] = { "topology", "cache" };
 	char path[64];

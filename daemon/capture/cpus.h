@@ -22,7 +22,7 @@ bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu) OP_NONNULL
  * inode of a directory that sysfs makes anew each time (the kernel's drivers/base/topology.c and
  * cacheinfo.c). 0: sysfs has none.
  */
-uint64_t opd_cpu_stay(uint32_t cpu);
+uint64_t opd_cpu_online_id(uint32_t cpu);
 
 /*
  * The speed of the CPUs as oprofile determines it: the maximum of cpufreq, else the first "cpu MHz"

@@ -253,7 +253,7 @@ static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
 
 	if (fd >= 0)
 		close(fd);
-	return fd == -ENODEV || opd_cpu_stay(cpu->cpu) != cpu->stay;
+	return fd == -ENODEV || opd_cpu_online_id(cpu->cpu) != cpu->online_id;
 }
 
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
@@ -261,7 +261,7 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 	char *why = NULL;
 	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
 
-	cpu->stay = opd_cpu_stay(cpu->cpu);
+	cpu->online_id = opd_cpu_online_id(cpu->cpu);
 	if (!err)
 		err = open_cpu(capture, cpu, &why);
 	if (!err && capture->enabled)

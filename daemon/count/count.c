@@ -10,7 +10,7 @@
 #include "libop/base/guard.h"
 #include "libop/session/memory_view.h"
 
-#define FILTERED (-ECANCELED) /* in the place of an error: the image filter leaves it out */
+#define FILTERED (-ECANCELED) /* used as an error code: the image filter rejects the sample */
 
 /* Samples on their way into files that are open. */
 struct batch {
@@ -206,8 +206,8 @@ static void book_special(struct opd_count *count, const struct opd_waiting *wait
 		return;
 	}
 	account->stored += waiting->amount;
-	if (waiting->beyond)
-		count->limit.nr_samples[waiting->beyond] += waiting->amount;
+	if (waiting->refused_kind)
+		count->limit.nr_samples[waiting->refused_kind] += waiting->amount;
 	else if (opd_is_too_many(count, &waiting->key))
 		count->nr_too_many += waiting->amount;
 	if (waiting->unattributed)
@@ -233,7 +233,7 @@ static void book(struct opd_count *count)
 	}
 }
 
-static void look_at_batch(struct opd_count *count, struct batch *batch)
+static void check_batch(struct opd_count *count, struct batch *batch)
 {
 	bool damaged = false;
 
@@ -245,20 +245,20 @@ static void look_at_batch(struct opd_count *count, struct batch *batch)
 		damaged |= batch->additions[i].error == -EBADMSG;
 	}
 	if (op_unlikely(damaged))
-		opd_files_mend(count);
+		opd_files_reopen_broken(count);
 }
 
 static void add_batch(struct opd_count *count, struct batch *batch)
 {
-	size_t nr_to_look_at = op_odb_add_all(batch->additions, batch->nr);
+	size_t nr_to_check = op_odb_add_all(batch->additions, batch->nr);
 
 	for (size_t i = 0; op_unlikely(i < batch->nr_of_memory); i++)
 		opd_memory_note(count, batch->of_memory[i], false);
-	if (op_unlikely(nr_to_look_at))
-		look_at_batch(count, batch);
+	if (op_unlikely(nr_to_check))
+		check_batch(count, batch);
 	batch->nr = batch->nr_of_memory = batch->nr_new_facts = 0;
 	if (op_unlikely(op_guard_nr_broken() != count->nr_broken))
-		opd_files_mend(count);
+		opd_files_reopen_broken(count);
 }
 
 /* Finds an open file. Opening one may close others, so the batch is added first. */
@@ -269,7 +269,7 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 
 	if (err)
 		return err;
-	if (op_unlikely(file->beyond))
+	if (op_unlikely(file->over_limit))
 		return -EMLINK;
 	if (op_unlikely(!file->odb)) {
 		add_batch(count, batch);
@@ -282,7 +282,7 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 }
 
 /* Changes the key to a wider one when there is no room for its kind. False: there is none. */
-static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
+static bool widen_key(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
 
@@ -296,22 +296,22 @@ static bool widen(const struct opd_count *count, struct opd_file_key *key, enum 
 }
 
 /* Reports that a key has no room for its file, and widens the key. False: that is not possible. */
-static bool report_and_widen(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_beyond)
+static bool report_and_widen(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_refused_kind)
 {
 	enum opd_file_kind kind = opd_file_kind_of(count, key);
 
 	opd_file_limit_report(&count->limit, kind);
-	*ret_beyond = kind;
-	return widen(count, key, kind);
+	*ret_refused_kind = kind;
+	return widen_key(count, key, kind);
 }
 
-/* As find_open, or the file of a wider key; then *ret_beyond is the kind that had no room. */
-static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
-		     enum opd_file_kind *ret_beyond)
+/* As find_open, or the file of a wider key; then *ret_refused_kind is the kind that had no room. */
+static int find_allowed(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
+		     enum opd_file_kind *ret_refused_kind)
 {
 	int err = find_open(count, key, batch, ret_file);
 
-	while (op_unlikely(err == -EMLINK) && report_and_widen(count, key, ret_beyond))
+	while (op_unlikely(err == -EMLINK) && report_and_widen(count, key, ret_refused_kind))
 		err = find_open(count, key, batch, ret_file);
 	return err;
 }
@@ -329,7 +329,7 @@ static void add_to_batch(const struct opd_count *count, struct batch *batch, str
 {
 	op_prefetch(file->odb);
 	file->used = file->changed = true;
-	file->was_let_go = false;
+	file->pages_dropped = false;
 	file->last_ns = op_max_u64(count->now_ns, 1);
 	batch->waiting[batch->nr] = waiting;
 	batch->additions[batch->nr++] =
@@ -362,11 +362,11 @@ static int limit_addition(const struct opd_count *count, struct batch *batch, st
 	return opd_is_of_calls(&file->key) ? limit_calls(count, file, offset) : 0;
 }
 
-static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
+static void add_one(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	struct opd_file *file;
 
-	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
+	waiting->error = find_allowed(count, key, batch, &file, &waiting->refused_kind);
 	/* An offset means nothing in the overflow image. */
 	if (!waiting->error && key->image_cookie == op_dcookie_overflow(count->table)) {
 		waiting->offset = opd_is_of_memory(count, key->event) ? op_memory_view_key(0, (uint8_t)waiting->offset) : 0;
@@ -381,7 +381,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 }
 
 /* The fast path for nearly all samples: the file is open and plain. False: it is not. */
-static bool put_plain(const struct opd_count *count, struct opd_waiting *waiting, struct batch *batch)
+static bool add_plain(const struct opd_count *count, struct opd_waiting *waiting, struct batch *batch)
 {
 	struct opd_file *file = count->recent[waiting->recent];
 
@@ -392,7 +392,7 @@ static bool put_plain(const struct opd_count *count, struct opd_waiting *waiting
 }
 
 /* Counts stored samples again by cgroup. A failure there is counted as not split. */
-static void split(struct opd_count *count, struct batch *batch)
+static void add_by_cgroup(struct opd_count *count, struct batch *batch)
 {
 	for (size_t i = 0; i < count->nr_waiting; i++) {
 		struct opd_waiting *waiting = &count->waiting[i];
@@ -402,7 +402,7 @@ static void split(struct opd_count *count, struct batch *batch)
 			waiting->amount = waiting->nr_calls = 0;
 		key.cgroup_slot = waiting->cgroup_slot;
 		if (waiting->amount && key.cgroup_slot != OPD_CGROUP_NONE)
-			put(count, waiting, &key, batch);
+			add_one(count, waiting, &key, batch);
 	}
 	add_batch(count, batch);
 	for (size_t i = 0; i < count->nr_waiting; i++) {
@@ -423,7 +423,7 @@ static void split(struct opd_count *count, struct batch *batch)
 }
 
 /* Samples whose file may not grow go to the file of a wider key. */
-static void put_elsewhere(struct opd_count *count, struct batch *batch)
+static void merge_refused(struct opd_count *count, struct batch *batch)
 {
 	bool again;
 
@@ -432,10 +432,10 @@ static void put_elsewhere(struct opd_count *count, struct batch *batch)
 		for (size_t i = 0; i < count->nr_waiting; i++) {
 			struct opd_waiting *waiting = &count->waiting[i];
 
-			if (op_likely(waiting->error != -EMLINK) || !report_and_widen(count, &waiting->key, &waiting->beyond))
+			if (op_likely(waiting->error != -EMLINK) || !report_and_widen(count, &waiting->key, &waiting->refused_kind))
 				continue;
 			waiting->is_plain = false;
-			put(count, waiting, &waiting->key, batch);
+			add_one(count, waiting, &waiting->key, batch);
 			again = true;
 		}
 		add_batch(count, batch);
@@ -451,14 +451,14 @@ void opd_count_flush(struct opd_count *count)
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		op_prefetch(count->recent[count->waiting[i].recent]);
 	for (size_t i = 0; i < count->nr_waiting; i++)
-		if (op_unlikely(!put_plain(count, &count->waiting[i], &batch)))
-			put(count, &count->waiting[i], &count->waiting[i].key, &batch);
+		if (op_unlikely(!add_plain(count, &count->waiting[i], &batch)))
+			add_one(count, &count->waiting[i], &count->waiting[i].key, &batch);
 	add_batch(count, &batch);
 	if (op_unlikely(batch.failed))
-		put_elsewhere(count, &batch);
+		merge_refused(count, &batch);
 	book(count);
 	if (op_unlikely(count->cgroups))
-		split(count, &batch);
+		add_by_cgroup(count, &batch);
 	count->nr_waiting = 0;
 }
 

@@ -7,12 +7,12 @@
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
- *   cgroup    the samples of each cgroup a second time below cgroup/; a reader that knows no
- *             cgroups sees the session as it is without
+ *   cgroup    the samples of each cgroup a second time below cgroup/; a reader that does not know
+ *             cgroups reads the ordinary files only
  *
- * A session with too many files keeps new samples less apart (file_limit.h). Samples of images that
- * the image filter leaves out have no file and are booked as filtered; a call is left out when a
- * sample at one of its ends would be.
+ * A session with too many files separates new samples less (file_limit.h). The image filter rejects
+ * samples of unwanted images: they have no file and are booked as filtered. It rejects a call when
+ * it would reject a sample of the caller or of the callee.
  *
  * Calls (daemon/pipeline/arcs.h) are counted in callgraph files, IMAGE/{dep}/CALLER/{cg}/CALLEE,
  * one for each pair of images. The application, the event and the class are those of a sample in

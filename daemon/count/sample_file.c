@@ -77,7 +77,7 @@ void opd_file_forget(struct opd_count *count, struct opd_file *file)
 	opd_file_note_seen(count, file);
 	count->forgot_changed |= file->changed;
 	count->limit.strangers |= file->path != NULL;
-	count->nr_forgotten += !file->beyond;
+	count->nr_forgotten += !file->over_limit;
 	op_htable_remove(&count->files, &file->link);
 	opd_file_free(count, file);
 }
@@ -148,7 +148,7 @@ static uint64_t calls_of(const struct op_event *event, uint64_t amount)
 }
 
 /* Calls that an earlier daemon stored are not in the counters of this one. */
-static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
+static void book_lost_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
 {
 	uint64_t nr_gone = calls_of(&count->events[file->key.event], amount);
 
@@ -161,18 +161,18 @@ static void lose_calls(struct opd_count *count, const struct opd_file *file, uin
 }
 
 /* The second count by cgroup, calls and the memory view are not in the ledger. */
-void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
+void opd_file_book_lost(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
 {
 	static struct op_rate rate;
 	uint64_t suppressed;
 
 	if (op_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
-			file->path, (unsigned long long)nr_gone, why, (unsigned long long)suppressed);
+		op_log(OP_LOG_WARNING, "%llu counts are gone from %s: %s (%llu more files since the last line)",
+			(unsigned long long)nr_gone, file->path, why, (unsigned long long)suppressed);
 	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;
 	else if (opd_is_of_calls(&file->key))
-		lose_calls(count, file, nr_gone);
+		book_lost_calls(count, file, nr_gone);
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
 	else if (count->ledger)
@@ -239,7 +239,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	if (opd_is_of_memory(count, file->key.event))
 		opd_memory_note(count, file, is_stranger);
 	if (op_unlikely(op_odb_total(odb) < file->total))
-		opd_file_lose(count, file, file->total - op_odb_total(odb), "somebody wrote to it, or the disk failed");
+		opd_file_book_lost(count, file, file->total - op_odb_total(odb), "another program wrote to it, or the disk failed");
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	return 0;
@@ -272,8 +272,8 @@ int opd_file_open(struct opd_count *count, struct opd_file *file)
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
-	file->beyond = has_no_room(count, file);
-	if (op_unlikely(file->beyond))
+	file->over_limit = has_no_room(count, file);
+	if (op_unlikely(file->over_limit))
 		return -EMLINK;
 	close_oldest(count);
 	err = open_path(count, file);
@@ -290,7 +290,7 @@ int opd_file_open(struct opd_count *count, struct opd_file *file)
 	return err;
 }
 
-void opd_files_mend(struct opd_count *count)
+void opd_files_reopen_broken(struct opd_count *count)
 {
 	struct opd_file *file = count->open.newest;
 

@@ -13,8 +13,9 @@ struct opd_file *opd_file_find(const struct opd_count *count, const struct opd_f
 struct opd_file *opd_file_add(struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Opens a file, or makes it, and closes others beyond max_open. 0; -EMLINK: the limits leave no
- * room for it; another -errno, which is given again without an attempt for a while.
+ * Opens a file, or makes it, and closes others above max_open. 0; -EMLINK: the limits of the
+ * session refuse it; another -errno, which the next calls return for 100 ms without another
+ * attempt.
  */
 int opd_file_open(struct opd_count *count, struct opd_file *file) OP_NONNULL OP_MUST_CHECK;
 
@@ -27,13 +28,13 @@ void opd_file_forget(struct opd_count *count, struct opd_file *file) OP_NONNULL;
 /* Closes and frees a file that is not in count.files any more. */
 void opd_file_free(struct opd_count *count, struct opd_file *file) OP_NONNULL;
 
-/* Opens damaged open files anew, and books what they have lost. */
-void opd_files_mend(struct opd_count *count) OP_NONNULL;
+/* Reopens files whose mapping broke (op_odb_is_broken), and books the samples that are gone. */
+void opd_files_reopen_broken(struct opd_count *count) OP_NONNULL;
 
 /* Books nr_gone samples that were counted in a file as lost, and logs why. */
-void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
+void opd_file_book_lost(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
-/* Hands a replaced file, or NULL, to the syncer; without one it waits for the next start. */
+/* Gives a replaced file, or NULL, to the syncer. Without a syncer the next start syncs the file. */
 void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
 
 /* The kind of file that a key is for, for the limits of a session. */

@@ -20,7 +20,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/odb/replace.h"
 
-#define LET_GO_NS OP_NS_PER_S
+#define IDLE_NS OP_NS_PER_S
 
 struct changed {
 	struct opd_count *count;
@@ -48,12 +48,12 @@ static enum state find_state(const struct opd_count *count, const struct opd_fil
 }
 
 /* Books its samples as lost. A changed file keeps its path, so that the next dump fails. */
-static void lose_all(struct opd_count *count, struct opd_file *file)
+static void book_all_lost(struct opd_count *count, struct opd_file *file)
 {
 	opd_file_close(count, file);
 	if (file->total)
-		opd_file_lose(count, file, file->total,
-			      "somebody removed it; --reset of opcontrol empties a session, --save=NAME keeps it");
+		opd_file_book_lost(count, file, file->total,
+			      "the file was removed; use opcontrol --reset to empty a session, --save=NAME to keep it");
 	file->total = 0;
 	opd_memory_note_gone(count, file);
 	if (file->changed)
@@ -69,31 +69,31 @@ static void reopen(struct opd_count *count, struct opd_file *file)
 	file->error = opd_file_open(count, file); /* after an error the next sample tries again */
 }
 
-struct look {
+struct file_check {
 	struct opd_count *count;
 	bool found;
 };
 
-static void look_for(struct op_hlink *link, void *arg)
+static void check_file(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
-	struct look *look = arg;
-	enum state state = file->path ? find_state(look->count, file) : THERE;
+	struct file_check *check = arg;
+	enum state state = file->path ? find_state(check->count, file) : THERE;
 
-	look->found |= state != THERE;
+	check->found |= state != THERE;
 	if (op_unlikely(state == GONE))
-		lose_all(look->count, file);
+		book_all_lost(check->count, file);
 	else if (op_unlikely(state == REPLACED))
-		reopen(look->count, file);
+		reopen(check->count, file);
 }
 
-bool opd_count_look(struct opd_count *count, bool thorough)
+bool opd_count_check_files(struct opd_count *count, bool thorough)
 {
-	struct look look = { .count = count, .found = opd_file_limit_misses(&count->limit, count->session_fd, thorough) };
+	struct file_check check = { .count = count, .found = opd_file_limit_misses(&count->limit, count->session_fd, thorough) };
 
 	opd_count_flush(count);
-	op_htable_visit(&count->files, look_for, &look);
-	return look.found;
+	op_htable_visit(&count->files, check_file, &check);
+	return check.found;
 }
 
 /* ---- changed files ---- */
@@ -113,7 +113,7 @@ static void take_changed(struct op_hlink *link, void *arg)
 	}
 	changed->nr_paths++;
 	if (file->odb)
-		op_odb_promise(file->odb);
+		op_odb_mark_dumped(file->odb);
 }
 
 static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
@@ -206,7 +206,7 @@ static int renew_object(struct opd_count *count, const char *path)
 	opd_count_sync_later(count, pending);
 	if (err == -EBADMSG) {
 		count->nr_failed_objects++;
-		op_log(OP_LOG_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names",
+		op_log(OP_LOG_WARNING, "%s is damaged: reports may show JIT code of this process without function names",
 		       path);
 	}
 	return err == -EBADMSG || err == -ENOENT ? 0 : err;
@@ -240,8 +240,8 @@ static void renew_paths(struct renewal *renewal)
 	free(renewal->paths);
 }
 
-/* Opening a known file books what it has lost. */
-static void look_at(struct op_hlink *link, void *arg)
+/* Opening a known file books the samples that it has lost. */
+static void open_known(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
 	struct renewal *renewal = arg;
@@ -257,7 +257,7 @@ int opd_count_renew(struct opd_count *count)
 	opd_count_release_files(count);
 	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
 	renew_paths(&renewal);
-	op_htable_visit(&count->files, look_at, &renewal);
+	op_htable_visit(&count->files, open_known, &renewal);
 	return renewal.err;
 }
 
@@ -300,58 +300,58 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 	op_htable_visit(&count->files, visit_file, &both);
 }
 
-void opd_count_let_go(struct opd_count *count)
+void opd_count_drop_idle_pages(struct opd_count *count)
 {
 	for (struct opd_file *file = count->open.newest; file; file = file->older) {
-		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
+		if (file->pages_dropped || count->now_ns < file->last_ns + IDLE_NS)
 			continue;
-		op_odb_let_go(file->odb);
-		file->was_let_go = true;
+		op_odb_drop_pages(file->odb);
+		file->pages_dropped = true;
 	}
 }
 
-static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
+static void allow_again(struct op_hlink *link, void *arg OP_UNUSED)
 {
-	op_container_of(link, struct opd_file, link)->beyond = false;
+	op_container_of(link, struct opd_file, link)->over_limit = false;
 }
 
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);
-	op_htable_visit(&count->files, let_in, NULL);
+	op_htable_visit(&count->files, allow_again, NULL);
 	while (count->open.oldest)
 		opd_file_close(count, count->open.oldest);
 }
 
 /* Forgets a file that is gone. The next sample makes it anew. */
-static void give_up(struct op_hlink *link, void *arg)
+static void forget_missing(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
-	struct look *look = arg;
+	struct file_check *check = arg;
 
 	if (!file->path)
 		return;
-	if (find_state(look->count, file) != GONE) {
-		opd_file_limit_note(&look->count->limit, opd_file_kind_of(look->count, &file->key), false);
+	if (find_state(check->count, file) != GONE) {
+		opd_file_limit_note(&check->count->limit, opd_file_kind_of(check->count, &file->key), false);
 		return;
 	}
 	file->changed = false;
-	lose_all(look->count, file);
+	book_all_lost(check->count, file);
 }
 
-bool opd_count_give_up_files(struct opd_count *count)
+bool opd_count_forget_missing(struct opd_count *count)
 {
 	static struct op_rate rate;
-	struct look look = { .count = count, .found = opd_count_look(count, false) };
+	struct file_check check = { .count = count, .found = opd_count_check_files(count, false) };
 	int err = opd_file_limit_recount(&count->limit, count->session_fd);
 
 	opd_count_release_files(count);
-	op_htable_visit(&count->files, give_up, &look);
+	op_htable_visit(&count->files, forget_missing, &check);
 	if (!err)
 		err = opd_memory_recount(count);
 	if (err)
 		op_log_failure(&rate, count->now_ns, "counting the sample files", err);
-	return look.found;
+	return check.found;
 }
 
 struct noting {
@@ -360,7 +360,7 @@ struct noting {
 	int err;
 };
 
-/* The files of the memory view and of cgroups are not part of the sign. */
+/* The fingerprint leaves out the files of the memory view and of cgroups. */
 static void note_file(struct op_hlink *link, void *arg)
 {
 	const struct opd_file *file = op_container_of(link, struct opd_file, link);

@@ -12,9 +12,10 @@
 struct op_session_files;
 
 /*
- * The paths, below the session directory, of files that changed since the last call; they count as
- * written from now on. There are more when forgot_changed is set. The times of the last samples go
- * to the dcookie table. 0 and strings and an array to be freed by the caller, or -ENOMEM.
+ * The paths, below the session directory, of files that changed since the last call. From now on
+ * these files count as written. When forgot_changed is set, other files have changed, too. The
+ * times of the last samples go to the dcookie table. 0, and strings and an array that the caller
+ * frees; or -ENOMEM.
  */
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;
 
@@ -37,26 +38,26 @@ int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);
 
-/* Takes files without a sample in the last second out of the memory. They stay open. */
-void opd_count_let_go(struct opd_count *count) OP_NONNULL;
+/* Drops the pages of files that had no sample in the last second. The files stay open. */
+void opd_count_drop_idle_pages(struct opd_count *count) OP_NONNULL;
 
 /* Closes every file but remembers it. The next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /*
- * Looks for every known file in its place. Samples in a file that is gone or was replaced become
- * lost_io_error, and the log names the file. True when there was such a file, or when unknown files
- * are missing (opd_file_limit_misses). opd_count_take_changed still hands out a changed file that
- * is gone.
+ * Checks that every known file is still at its path. Samples in a file that was removed or replaced
+ * become lost_io_error, and the log names the file. True when there was such a file, or when files
+ * that opd does not know are missing (opd_file_limit_misses). opd_count_take_changed still
+ * returns a changed file that was removed.
  */
-bool opd_count_look(struct opd_count *count, bool thorough) OP_NONNULL;
+bool opd_count_check_files(struct opd_count *count, bool thorough) OP_NONNULL;
 
-/* As opd_count_look, then closes all files, forgets missing ones and counts the files anew. */
-bool opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
+/* As opd_count_check_files; then closes all files, forgets the missing ones, and counts again. */
+bool opd_count_forget_missing(struct opd_count *count) OP_NONNULL;
 
 /*
- * Finds what op_session_files_look finds, without a walk, in a session where nobody else made a
- * file. 0; -ESTALE: files were forgotten, and the walk is needed; another -errno.
+ * The same result as op_session_files_look without a walk, for a session whose files were all made
+ * by this opd. 0; -ESTALE: some files were forgotten, so the walk is needed; another -errno.
  */
 int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 

@@ -45,9 +45,9 @@ struct opd_waiting {
 	uint16_t recent;      /* index of the first key in opd_count.recent */
 	int error;            /* -errno when they cannot be stored */
 	/*
-	 * the kind of file that the limits did not allow; OPD_FILE_OF_LAST: they allowed the file
+	 * the last kind of file that the limits refused for them; OPD_FILE_OF_LAST: none
 	 */
-	enum opd_file_kind beyond;
+	enum opd_file_kind refused_kind;
 	/* of a callgraph file. The amount is in the unit of the event, which may be cycles. */
 	uint32_t nr_calls;
 	bool unattributed;
@@ -68,9 +68,9 @@ struct opd_count {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
-	/* books stored samples that are gone as lost; the caller's; NULL: they are not booked */
+	/* stored samples that disappeared are booked as lost here; the caller's; NULL: nowhere */
 	struct opd_ledger *ledger;
-	/* writes replaced files to the disk; the caller's; NULL: the next start does */
+	/* writes replaced files to the disk; the caller's; NULL: opd syncs them when it starts */
 	struct opd_syncer *syncer;
 	/* opd_syncer_add. A pointer, so that an import does not link the syncer. */
 	void (*sync_later)(struct opd_syncer *syncer, struct op_odb_pending *pending);
@@ -93,30 +93,30 @@ struct opd_count {
 	uint64_t nr_memory_nodes, nr_memory_dropped; /* of the memory view (memory_limit.h) */
 	/* samples filed under the overflow image (op_dcookie_limit), as image or as application */
 	uint64_t nr_too_many;
-	uint32_t nr_broken;      /* op_guard_nr_broken at the last opd_files_mend */
+	uint32_t nr_broken;      /* op_guard_nr_broken at the last opd_files_reopen_broken */
 	uint64_t nr_damaged;     /* files that were no sample files and were put aside */
 	/* objects of JIT code that were damaged when they were to be renewed */
 	uint64_t nr_failed_objects;
 	uint64_t arcs[OP_NR_ARC_STATS]; /* what became of calls */
-	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
+	uint64_t dropped_nodes; /* nodes that were unpublished after an unclean stop */
 };
 
 struct opd_file {
 	/* the fields before `link` are used for each sample: one cache line */
 	struct opd_file_key key;
 	struct op_odb *odb;      /* NULL: not open */
-	uint64_t last_ns;        /* of the last sample; 0: the rows of the dcookie table have it */
-	/* open, and its samples need no check beside the error: the fast path of count.c */
+	uint64_t last_ns;        /* of the last sample; 0: it is in the dcookie table already */
+	/* open, and adding a sample needs no other check: the fast path of count.c */
 	bool is_plain;
 	bool changed;
 	bool used;       /* since opd_file_open last looked for a file to close */
-	bool was_let_go; /* out of the memory, and not used since */
+	bool pages_dropped; /* op_odb_drop_pages was called, and it was not used since */
 	struct op_hlink link;
 	struct opd_file *newer, *older; /* among the open or the closed files */
 	/* below the session directory; NULL until it was opened once */
 	char *path;
-	/* the limits leave no room for it: its samples go to a file of a wider key */
-	bool beyond;
+	/* the limits of the session refuse it: its samples go to a file of a wider key */
+	bool over_limit;
 	uint32_t nr_memory_nodes;       /* its part of opd_count.nr_memory_nodes */
 	/* sum of its counts, and its inode, when it was closed last */
 	uint64_t total, inode;

@@ -86,8 +86,8 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 /* ---- files that are gone ---- */
 
 /*
- * Where not all files are known, adding up all of them shows what the others have lost. When that
- * fails, the next missing file causes another attempt.
+ * opd may not know all files. Then only the sum of all files shows how many samples are gone. When
+ * adding them up fails, the next missing file causes another attempt.
  */
 static void recount(struct opd_pipeline *pipeline)
 {
@@ -98,9 +98,9 @@ static void recount(struct opd_pipeline *pipeline)
 		op_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);
 }
 
-void opd_recording_look(struct opd_recording *recording, bool thorough)
+void opd_recording_check_files(struct opd_recording *recording, bool thorough)
 {
-	if (!opd_count_look(&recording->pipeline->count, thorough))
+	if (!opd_count_check_files(&recording->pipeline->count, thorough))
 		return;
 	recount(recording->pipeline);
 	opd_dump_note_removed(&recording->dumps);
@@ -112,7 +112,7 @@ void opd_recording_forget_removed(struct opd_recording *recording)
 
 	if (!opd_dump_take_removed(&recording->dumps))
 		return;
-	if (opd_count_give_up_files(&pipeline->count))
+	if (opd_count_forget_missing(&pipeline->count))
 		recount(pipeline);
 	/* Without memory the next dump writes the table. */
 	if (op_dcookie_none_written(pipeline->resolver.table) < 0)

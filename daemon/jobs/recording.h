@@ -32,10 +32,11 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 void opd_recording_explain_ledger(const struct opd_recording *recording, char text[256]) OP_NONNULL;
 
 /*
- * Looks for the sample files, `thorough` where there is time (opd_count_look). After it the ledger
- * says what the files hold, those of an earlier daemon included.
+ * Checks that the sample files are still there; `thorough`: see opd_file_limit_misses. When a
+ * file is missing, the ledger is corrected to the samples that the files have, including the files
+ * of an earlier daemon.
  */
-void opd_recording_look(struct opd_recording *recording, bool thorough) OP_NONNULL;
+void opd_recording_check_files(struct opd_recording *recording, bool thorough) OP_NONNULL;
 
 /* Forgets sample files that somebody removed. The next sample makes them anew. */
 void opd_recording_forget_removed(struct opd_recording *recording) OP_NONNULL;

@@ -82,7 +82,7 @@ int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job)
 	int err;
 
 	opd_visit_all(&recording->visits);
-	opd_recording_look(recording, true);
+	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
@@ -116,7 +116,7 @@ static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t int
 	char name[OP_SESSION_NAME_BYTES];
 	int err;
 
-	opd_recording_look(recording, true);
+	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_rotated, &ledger);
 	if (err)
 		goto failed;
@@ -136,7 +136,7 @@ static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t int
 	return;
 failed:
 	rotation->nr_failed++;
-	op_log(OP_LOG_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
+	op_log(OP_LOG_WARNING, "cannot close the session: %s; opd goes on counting in it and tries again", strerror(-err));
 }
 
 static void report_too_large(struct opd_rotation *rotation, uint64_t now_ns)
@@ -146,8 +146,8 @@ static void report_too_large(struct opd_rotation *rotation, uint64_t now_ns)
 	if (rotation->is_reported || now_ns - rotation->too_large_ns < REPORT_AFTER_NS)
 		return;
 	rotation->is_reported = true;
-	op_log(OP_LOG_WARNING, "the session takes more than a quarter of SessionMaxUse, but goes on: what the others take has to "
-			       "become less before");
+	op_log(OP_LOG_WARNING, "the session takes more than a quarter of SessionMaxUse=, but opd does not close it yet: the other "
+			       "sessions take too much, and opd must remove some of them first");
 }
 
 /* The session is too large, and retention can keep up with closing. */
@@ -183,7 +183,7 @@ void opd_rotate_if_due(struct opd_rotation *rotation, uint64_t now_ns)
 	if ((wall_ns < rotation->due_ns && !is_to_be_closed(rotation, now_ns)) || now_ns < rotation->retry_ns)
 		return;
 	if (wall_ns < rotation->due_ns)
-		op_log(OP_LOG_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
+		op_log(OP_LOG_NOTICE, "the session takes more than a quarter of SessionMaxUse=: opd closes it early");
 	rotation->retry_ns = now_ns + RETRY_NS;
 	rotate(rotation, wall_ns, interval_ns);
 	if (rotation->nr_failed == nr_failed)

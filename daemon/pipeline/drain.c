@@ -257,5 +257,5 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	opd_count_flush(&pipeline->count);
 	op_ring_end(ring);
 	if (nr_bytes)
-		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);
+		op_swap_counts_add_read(&cpu->pair.counts, nr_bytes, nr_records);
 }

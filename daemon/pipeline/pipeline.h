@@ -32,7 +32,7 @@
 struct opd_repeat {
 	struct op_sample sample;
 	struct opd_event *event; /* NULL: the next sample has to be resolved */
-	uint32_t nr;             /* repetitions that the resolver has not heard of yet */
+	uint32_t nr;             /* repetitions that are not in the resolver's counts yet */
 };
 
 struct opd_ibs {

@@ -8,7 +8,7 @@
 #include "libop/base/clock.h"
 
 /* visits after the end of sampling: late commits are in the rings by then */
-#define QUIET_ROUNDS       8
+#define QUIET_VISITS       8
 #define RESCAN_INTERVAL_NS OP_NS_PER_S
 
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
@@ -178,11 +178,11 @@ void opd_visit_all(struct opd_visits *visits)
 
 void opd_visit_until_quiet(struct opd_visits *visits)
 {
-	for (size_t i = 0; i < QUIET_ROUNDS; i++)
+	for (size_t i = 0; i < QUIET_VISITS; i++)
 		opd_visit_all(visits);
 }
 
-void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu)
+void opd_visit_offline_cpu(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	opd_visit_sideband(visits);
 	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));

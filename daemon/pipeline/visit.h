@@ -45,10 +45,10 @@ void opd_visit_all(struct opd_visits *visits) OP_NONNULL;
 /* After sampling was switched off: visits until both rings of every CPU stay empty. */
 void opd_visit_until_quiet(struct opd_visits *visits) OP_NONNULL;
 
-/* Reads both rings of a CPU that went offline, whose kernel side has stopped writing. */
-void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
+/* Reads both rings of a CPU that went offline. The kernel does not write to them any more. */
+void opd_visit_offline_cpu(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
-/* The side band lacks records since from_ns. The next visits read /proc instead. */
+/* Side-band records since from_ns are missing. The next visits read /proc instead. */
 void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns) OP_NONNULL;
 
 /* Reads the side band alone, up to now. */

@@ -31,7 +31,7 @@ struct op_odb {
 	struct op_odb_space *space;     /* the caller's; NULL: no limit */
 	int error;                      /* of the last attempt to grow */
 	uint64_t retry_ns;              /* the time of the next one */
-	bool promised;                  /* op_odb_promise */
+	bool was_dumped;                  /* op_odb_mark_dumped */
 	int dir_fd;
 	char *tmp_path;
 	char path[];
@@ -121,7 +121,7 @@ static int open_existing(struct op_odb *odb, const struct op_file_path *place)
 	err = op_odb_map_sound(fd, &st, &odb->map, &dropped);
 	close(fd);
 	odb->dropped += dropped;
-	odb->promised = true;
+	odb->was_dumped = true;
 	return err ? err : add_up(odb);
 }
 
@@ -192,9 +192,9 @@ const struct op_odb_header *op_odb_header(const struct op_odb *odb)
 	return odb->map.header;
 }
 
-void op_odb_promise(struct op_odb *odb)
+void op_odb_mark_dumped(struct op_odb *odb)
 {
-	odb->promised = true;
+	odb->was_dumped = true;
 }
 
 bool op_odb_is_new(const struct op_odb *odb)
@@ -242,7 +242,7 @@ static int publish_other(struct op_odb *odb, const struct new_file *other)
 		err = op_odb_map_error(&other->map);
 	if (err)
 		return err;
-	if (!odb->promised)
+	if (!odb->was_dumped)
 		return op_file_publish_below(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
 	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->map.inode, &pending);
 	if (err)
@@ -544,7 +544,7 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)
 	return pending;
 }
 
-void op_odb_let_go(const struct op_odb *odb)
+void op_odb_drop_pages(const struct op_odb *odb)
 {
 	op_sys_release_pages(odb->map.header, odb->map.nr_bytes);
 }

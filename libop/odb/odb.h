@@ -71,7 +71,7 @@ uint64_t op_odb_total(const struct op_odb *odb) OP_NONNULL;
  */
 bool op_odb_is_broken(const struct op_odb *odb) OP_NONNULL;
 
-/* The inode of the open file. When its path has another inode, nobody sees what is added. */
+/* The inode of the open file. When its path has another inode, readers do not see new counts. */
 uint64_t op_odb_inode(const struct op_odb *odb) OP_NONNULL;
 
 /*
@@ -81,10 +81,11 @@ uint64_t op_odb_inode(const struct op_odb *odb) OP_NONNULL;
 int op_odb_renew(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Tells that a dump relies on finding the file on the disk: whatever replaces the file is pending
- * until it is on the disk, too. An existing file counts as promised from op_odb_open on.
+ * A dump has reported this file as written to the disk. So a power cut must not lose it: when a new
+ * file replaces it, the old one is kept until the new one is on the disk (op_odb_take_pending). A
+ * file that existed at op_odb_open is marked already.
  */
-void op_odb_promise(struct op_odb *odb) OP_NONNULL;
+void op_odb_mark_dumped(struct op_odb *odb) OP_NONNULL;
 
 /* The replacements of this file since the last call, for op_odb_sync_pending; NULL for none. */
 struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
@@ -105,10 +106,10 @@ struct op_odb_addition {
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
 /*
- * Takes the file's pages out of the process's memory until they are used again. They stay in the
- * page cache.
+ * Drops the file's pages from the process's memory. They stay in the page cache, and the next
+ * access maps them again.
  */
-void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
+void op_odb_drop_pages(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the

@@ -164,7 +164,7 @@ int op_ring_pair_snapshot(struct op_ring_pair *pair, struct op_ring **ret_ring)
 	return 0;
 }
 
-void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records)
+void op_swap_counts_add_read(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records)
 {
 	counts->bytes += nr_bytes;
 	counts->records += nr_records;

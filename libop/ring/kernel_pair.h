@@ -62,7 +62,7 @@ struct op_swap_counts {
 };
 
 /* Adds the bytes and records that a turn has read. */
-void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records) OP_NONNULL;
+void op_swap_counts_add_read(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records) OP_NONNULL;
 
 /*
  * Adds the counts of another pair, or later ones of the same pair: sums, maxima, and the last turn

@@ -189,7 +189,7 @@ tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit
 tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_capture_loss_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open \
-	-Wl,--wrap=opd_cpu_stay
+	-Wl,--wrap=opd_cpu_online_id
 
 rotation_wraps = -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns \
 	-Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new -Wl,--wrap=op_sys_rename_exchange \

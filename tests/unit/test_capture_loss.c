@@ -43,18 +43,18 @@ static struct {
 	uint32_t cpu;
 	/* events that are opened before it goes, and after it */
 	unsigned int nr_before, nr_refused;
-	uint64_t nr_stays;
+	uint64_t nr_reopened;
 } away;
 
 int __real_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 
-uint64_t __real_opd_cpu_stay(uint32_t cpu);
-uint64_t __wrap_opd_cpu_stay(uint32_t cpu);
+uint64_t __real_opd_cpu_online_id(uint32_t cpu);
+uint64_t __wrap_opd_cpu_online_id(uint32_t cpu);
 
-uint64_t __wrap_opd_cpu_stay(uint32_t cpu)
+uint64_t __wrap_opd_cpu_online_id(uint32_t cpu)
 {
-	return __real_opd_cpu_stay(cpu) + away.nr_stays;
+	return __real_opd_cpu_online_id(cpu) + away.nr_reopened;
 }
 
 static bool refuses(const struct perf_event_attr *attr, int cpu)
@@ -67,7 +67,7 @@ static bool refuses(const struct perf_event_attr *attr, int cpu)
 	}
 	away.nr_refused++;
 	away.goes = !away.comes_back;
-	away.nr_stays += away.comes_back;
+	away.nr_reopened += away.comes_back;
 	return true;
 }
 

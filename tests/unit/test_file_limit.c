@@ -176,7 +176,7 @@ static void room_that_is_made_is_used(void **state OP_UNUSED)
 	opd_count_flush(&pipeline.count);
 	snprintf(command, sizeof(command), "rm -rf %s/" OP_SESSION_CURRENT "/*", dir);
 	assert_int_equal(system(command), 0);
-	opd_count_give_up_files(&pipeline.count);
+	opd_count_forget_missing(&pipeline.count);
 	assert_int_equal(pipeline.count.limit.nr, 0);
 	account.stored = nr_taken = 0;
 	pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS] = 0;

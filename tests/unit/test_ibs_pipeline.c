@@ -411,7 +411,7 @@ static void calls_are_no_cycles(void **state OP_UNUSED)
 	opd_count_flush(&pipeline.count);
 	assert_int_equal(arcs[OP_ARC_stored], 5);
 	remove_current();
-	assert_true(opd_count_look(&pipeline.count, false));
+	assert_true(opd_count_check_files(&pipeline.count, false));
 	assert_int_equal(arcs[OP_ARC_lost_io_error], 2 + 1);
 	assert_int_equal(arcs[OP_ARC_stored], 2);
 }

@@ -153,14 +153,14 @@ static void what_was_removed_makes_room(void **state OP_UNUSED)
 	take_all();
 	remove_files(OP_MEM_DIR "/{root}/bin/image-3");
 	remove_files(OP_MEM_DIR "/{root}/bin/image-11"); /* which is open */
-	assert_true(opd_count_look(&pipeline.count, false));
+	assert_true(opd_count_check_files(&pipeline.count, false));
 	check(NR_NODES - 2 * OF_AN_IMAGE);
-	opd_count_give_up_files(&pipeline.count);
+	opd_count_forget_missing(&pipeline.count);
 	check(NR_NODES - 2 * OF_AN_IMAGE);
 	take_all();
 	check(NR_NODES);
 	remove_files(OP_MEM_DIR);
-	opd_count_give_up_files(&pipeline.count);
+	opd_count_forget_missing(&pipeline.count);
 	check(0);
 	take_all();
 	check(NR_NODES);
@@ -189,7 +189,7 @@ static void a_session_goes_on(void **state OP_UNUSED)
 	take(6, 0x1000, 0);
 	opd_count_flush(&pipeline.count);
 	check(NR_NODES + 1);
-	assert_false(opd_count_look(&pipeline.count, true));
+	assert_false(opd_count_check_files(&pipeline.count, true));
 }
 
 int main(void)

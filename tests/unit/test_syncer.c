@@ -70,7 +70,7 @@ static void open_session(void)
 
 	assert_int_equal(mkdirat(dir_fd, "samples/current", 0755), 0);
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
-	op_odb_promise(odb);
+	op_odb_mark_dumped(odb);
 	next_key = 0;
 }
 

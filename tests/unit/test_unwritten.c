@@ -116,7 +116,7 @@ static void check_sum(const char *session, uint64_t nr_stored, uint64_t nr_lost)
 
 static void look_and_write(void)
 {
-	opd_recording_look(&recording, false);
+	opd_recording_check_files(&recording, false);
 	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 }
 
@@ -142,8 +142,8 @@ static void test_removed_when_closed(void **state OP_UNUSED)
 	take(6);
 	opd_count_release_files(&pipeline.count);
 	remove_below("current", APP_FILES);
-	assert_true(opd_count_give_up_files(&pipeline.count));
-	assert_false(opd_count_give_up_files(&pipeline.count));
+	assert_true(opd_count_forget_missing(&pipeline.count));
+	assert_false(opd_count_forget_missing(&pipeline.count));
 	look_and_write();
 	check_sum("current", 3, 3);
 }
@@ -157,7 +157,7 @@ static void test_the_rest_is_still_to_be_written(void **state OP_UNUSED)
 	begin_losing();
 	take(6);
 	remove_below("current", APP_FILES);
-	assert_true(opd_count_give_up_files(&pipeline.count));
+	assert_true(opd_count_forget_missing(&pipeline.count));
 	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
 	assert_int_equal(nr, 1);
 	assert_non_null(strstr(paths[0], "/bin/b"));
@@ -191,7 +191,7 @@ static void test_removed_of_an_earlier_one_alone(void **state OP_UNUSED)
 	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
 	remove_below("current", APP_FILES);
 	look_and_write();
-	opd_recording_look(&recording, true);
+	opd_recording_check_files(&recording, true);
 	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
 	check_sum("current", 3, 3);
 	remove_below("current", "");

@@ -376,7 +376,7 @@ static void a_cpu_that_went_leaves_both_rings(void **state OP_UNUSED)
 	write_sample(op_ring_pair_read_ring(&cpu->pair), OLD_PID, picked_ns);
 	make_due(3);
 	run_new_process(3);
-	opd_visit_rest(&visits, cpu);
+	opd_visit_offline_cpu(&visits, cpu);
 	check_all_is_stored();
 	assert_false(cpu->source->pending(cpu));
 	assert_int_equal(kernel.nr_calls, NR_EVENTS);
