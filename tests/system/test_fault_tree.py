@@ -393,7 +393,7 @@ def removed_under_it(box):
     box.opcontrol("--dump")
     nr_lost = check_session(box, "a program's files")
     require(nr_lost == nr_gone, "%d samples were removed, %d are lost" % (nr_gone, nr_lost))
-    require(gone in box.log_text() and "somebody removed it" in box.log_text(), "the log does not say what was removed")
+    require(gone in box.log_text() and "the file was removed" in box.log_text(), "the log does not say what was removed")
     box.shutdown()
     box.start_daemon()
     box.good(stays, "faults", FAULTS)
