@@ -30,6 +30,15 @@ static void check_symbol(const struct opr_symbols *symbols, const struct opr_sym
 	free(code);
 }
 
+static void check_names(const struct opr_symbol *a, const struct opr_symbol *b)
+{
+	const char *of_a = a->name, *of_b = b->name;
+
+	for (; of_a && of_b; of_a = opr_symbol_next_name(a, of_a), of_b = opr_symbol_next_name(b, of_b))
+		fuzz_check(!strcmp(of_a, of_b));
+	fuzz_check(!of_a && !of_b && !strcmp(a->shown, b->shown));
+}
+
 static void check_kept(const struct opr_symbols *symbols, const char *path)
 {
 	struct opr_symbols again = { 0 };
@@ -46,9 +55,10 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 		memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
 	fuzz_check(!opr_symbols_deserialize(&again, bytes, nr_bytes, path, true));
 	fuzz_check(again.nr_symbols == symbols->nr_symbols);
-	for (size_t i = 0; i < again.nr_symbols; i++)
-		fuzz_check(again.symbols[i].start == symbols->symbols[i].start &&
-			   !strcmp(again.symbols[i].shown, symbols->symbols[i].shown));
+	for (size_t i = 0; i < again.nr_symbols; i++) {
+		fuzz_check(again.symbols[i].start == symbols->symbols[i].start);
+		check_names(&symbols->symbols[i], &again.symbols[i]);
+	}
 	opr_symbols_free(&again);
 	opr_symbols_bytes_free(&made);
 	free(bytes);

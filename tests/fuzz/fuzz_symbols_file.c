@@ -19,7 +19,9 @@ static void check(struct opr_symbols *symbols)
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
 
-		fuzz_check(symbol->name && symbol->shown && strlen(symbol->name) + strlen(symbol->shown) < SIZE_MAX / 2);
+		fuzz_check(symbol->name && symbol->shown && strlen(symbol->shown) < SIZE_MAX / 2);
+		for (const char *name = symbol->name; name; name = opr_symbol_next_name(symbol, name))
+			fuzz_check(strlen(name) < SIZE_MAX / 2);
 		fuzz_check(!i || symbol[-1].start < symbol->start);
 		opr_symbols_find(symbols, symbol->start);
 	}

@@ -28,8 +28,15 @@ const char *__lsan_default_suppressions(void)
 static char directory[] = "/tmp/opd-test-symbols-XXXXXX";
 static char path[sizeof(directory) + 8];
 
-/* What the tests look for in their own program. */
+/* What the tests look for in their own program: a function, and one that has a weak name too. */
 int test_symbols_landmark(void);
+int test_symbols_strong(void) __asm__("__test_symbols_strong");
+int test_symbols_weak(void) __attribute__((weak, alias("__test_symbols_strong")));
+
+int test_symbols_strong(void)
+{
+	return 2;
+}
 
 int __attribute__((noinline)) test_symbols_landmark(void)
 {
@@ -61,10 +68,10 @@ static void write_file(const void *bytes, size_t nr_bytes)
 
 /* ---- the table ---- */
 
-static void add(struct opr_symbols *symbols, uint64_t start, uint32_t section, const char *name, bool global, bool weak)
+static void add(struct opr_symbols *symbols, uint64_t start, uint32_t section, const char *name, bool local, bool weak)
 {
 	struct opr_symbol symbol = {
-		.start = start, .vma = start, .section = section, .name = name, .rank = opr_symbol_rank(name, global, weak)
+		.start = start, .vma = start, .section = section, .name = name, .rank = opr_symbol_rank(name, local, weak)
 	};
 
 	assert_int_equal(opr_symbols_add(symbols, &symbol), 0);
@@ -87,13 +94,13 @@ static void test_sizes(void **state OP_UNUSED)
 	static const struct opr_section sections[] = { { 100, 200 }, { 250, 300 } };
 	struct opr_symbols symbols = { 0 };
 
-	add(&symbols, 260, 1, "last", true, false);
-	add(&symbols, 150, 0, "second", false, false);
-	add(&symbols, 120, 0, "first", true, false);
+	add(&symbols, 260, 1, "last", false, false);
+	add(&symbols, 150, 0, "second", true, false);
+	add(&symbols, 120, 0, "first", false, false);
 	symbols.sections = malloc(sizeof(sections));
 	assert_non_null(symbols.sections);
 	memcpy(symbols.sections, sections, sizeof(sections));
-	opr_symbols_finish(&symbols, 1000);
+	assert_int_equal(opr_symbols_finish(&symbols, 1000), 0);
 	assert_symbol(&symbols, 119, NULL);
 	assert_symbol(&symbols, 120, "first");
 	assert_symbol(&symbols, 149, "first");
@@ -111,26 +118,63 @@ static void test_one_symbol_for_an_address(void **state OP_UNUSED)
 {
 	struct opr_symbols symbols = { 0 };
 
-	add(&symbols, 1, 0, "Letext", true, false);
-	add(&symbols, 1, 0, "local", false, false);
-	add(&symbols, 2, 0, "_underscore", true, false);
-	add(&symbols, 2, 0, "plain", true, false);
-	add(&symbols, 3, 0, "local", false, false);
-	add(&symbols, 3, 0, "_global", true, false);
-	add(&symbols, 4, 0, "weak", true, true);
-	add(&symbols, 4, 0, "strong", true, false);
-	add(&symbols, 5, 0, "first", true, false);
-	add(&symbols, 5, 0, "then", true, false);
-	add(&symbols, 6, 0, "??.text", true, false);
-	add(&symbols, 6, 0, "named", false, true);
-	opr_symbols_finish(&symbols, 100);
-	assert_int_equal(symbols.nr_symbols, 6);
+	add(&symbols, 1, 0, "Letext", false, false);
+	add(&symbols, 1, 0, "local", true, false);
+	add(&symbols, 2, 0, "_underscore", false, false);
+	add(&symbols, 2, 0, "plain", false, false);
+	add(&symbols, 3, 0, "local", true, false);
+	add(&symbols, 3, 0, "_global", false, false);
+	add(&symbols, 4, 0, "weak", false, true);
+	add(&symbols, 4, 0, "strong", false, false);
+	add(&symbols, 5, 0, "first", false, false);
+	add(&symbols, 5, 0, "then", false, false);
+	add(&symbols, 6, 0, "??.text", false, false);
+	add(&symbols, 6, 0, "named", true, true);
+	add(&symbols, 7, 0, "__strong", false, false);
+	add(&symbols, 7, 0, "weak", false, true);
+	assert_int_equal(opr_symbols_finish(&symbols, 100), 0);
+	assert_int_equal(symbols.nr_symbols, 7);
 	assert_symbol(&symbols, 1, "local");
 	assert_symbol(&symbols, 2, "plain");
 	assert_symbol(&symbols, 3, "_global");
 	assert_symbol(&symbols, 4, "strong");
 	assert_symbol(&symbols, 5, "first");
 	assert_symbol(&symbols, 6, "named");
+	assert_symbol(&symbols, 7, "weak");
+	opr_symbols_free(&symbols);
+}
+
+/* The names of the symbol at a position, with a blank behind each. */
+static const char *names_at(const struct opr_symbols *symbols, uint64_t position)
+{
+	const struct opr_symbol *symbol = opr_symbols_find(symbols, position);
+	static char names[256];
+	size_t length = 0;
+
+	assert_non_null(symbol);
+	for (const char *name = symbol->name; name; name = opr_symbol_next_name(symbol, name))
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s ", name);
+	return names;
+}
+
+static void test_aliases(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+
+	add(&symbols, 1, 0, "alone", false, false);
+	add(&symbols, 2, 0, "__libc_calloc", false, false);
+	add(&symbols, 2, 0, "local", true, false);
+	add(&symbols, 2, 0, "calloc", false, true);
+	add(&symbols, 2, 0, "calloc", false, true);
+	add(&symbols, 3, 0, "twice", false, false);
+	add(&symbols, 3, 0, "twice", true, false);
+	assert_int_equal(opr_symbols_finish(&symbols, 100), 0);
+	assert_int_equal(opr_symbols_demangle(&symbols, OPR_DEMANGLE_NORMAL), 0);
+	assert_int_equal(symbols.nr_symbols, 3);
+	assert_string_equal(names_at(&symbols, 1), "alone ");
+	assert_string_equal(names_at(&symbols, 2), "calloc __libc_calloc local ");
+	assert_string_equal(opr_symbols_find(&symbols, 2)->shown, "calloc");
+	assert_string_equal(names_at(&symbols, 3), "twice ");
 	opr_symbols_free(&symbols);
 }
 
@@ -138,9 +182,9 @@ static void test_demangling(void **state OP_UNUSED)
 {
 	struct opr_symbols symbols = { 0 };
 
-	add(&symbols, 0, 0, "_ZN4shop4CartIlE3addEl", true, false);
-	add(&symbols, 1, 0, "main", true, false);
-	add(&symbols, 2, 0, "??.plt", true, false);
+	add(&symbols, 0, 0, "_ZN4shop4CartIlE3addEl", false, false);
+	add(&symbols, 1, 0, "main", false, false);
+	add(&symbols, 2, 0, "??.plt", false, false);
 	assert_int_equal(opr_symbols_demangle(&symbols, true), 0);
 	assert_string_equal(symbols.symbols[0].shown, "shop::Cart<long>::add(long)");
 	assert_string_equal(symbols.symbols[1].shown, "main");
@@ -166,6 +210,22 @@ static void test_own_program(void **state OP_UNUSED)
 	if (found)
 		assert_ptr_equal(opr_symbols_find(&symbols, found->start), found);
 	assert_true(symbols.start_offset > 0);
+	opr_symbols_free(&symbols);
+}
+
+static void test_weak_name(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+	const struct opr_symbol *found = NULL;
+
+	assert_int_equal(opr_symbols_read_bfd(&symbols, SELF, SELF, &options), 0);
+	assert_int_equal(test_symbols_weak(), 2);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (strstr(symbols.symbols[i].name, "test_symbols_weak"))
+			found = &symbols.symbols[i];
+	assert_non_null(found);
+	if (found)
+		assert_string_equal(names_at(&symbols, found->start), "test_symbols_weak __test_symbols_strong ");
 	opr_symbols_free(&symbols);
 }
 
@@ -331,6 +391,7 @@ static void test_kallsyms(void **state OP_UNUSED)
 	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL), 0);
 	assert_int_equal(symbols.nr_symbols, 3);
 	assert_symbol(&symbols, 0x1ff, "global_function");
+	assert_string_equal(names_at(&symbols, 0x100), "global_function local_function ");
 	assert_symbol(&symbols, 0x2ff, "global_function");
 	assert_symbol(&symbols, 0x300, "weak_function");
 	assert_symbol(&symbols, 0xfff, "weak_function");
@@ -376,7 +437,8 @@ int main(void)
 		cmocka_unit_test(test_no_object_file),  cmocka_unit_test(test_damaged_object_files),
 		cmocka_unit_test(test_debug_link),      cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_kallsyms),        cmocka_unit_test(test_names_of_kallsyms),
-		cmocka_unit_test(test_hidden_kallsyms),
+		cmocka_unit_test(test_hidden_kallsyms), cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_weak_name),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -71,8 +71,7 @@ static int make_rows(struct run *run, struct opr_image_cache *cache, struct opr_
 						  .exclude = &options->exclude_symbols,
 						  .details = options->details,
 						  .facts = options->mem,
-						  .lines = options->debug_info,
-						  .demangled = options->callgraph };
+						  .lines = options->debug_info };
 	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
 	int err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
 

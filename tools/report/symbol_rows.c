@@ -35,18 +35,21 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 	return 0;
 }
 
-static bool is_named(const struct opr_words *names, const struct opr_symbol *symbol, const char *image, bool demangled)
+static bool is_named(const struct opr_words *names, const struct opr_symbol *symbol, const char *image)
 {
-	if (!symbol)
+	if (!names->nr_words || !symbol)
 		return opr_words_have(names, image);
-	return opr_words_have(names, symbol->name) || (demangled && opr_words_have(names, symbol->shown));
+	for (const char *name = symbol->name; name; name = opr_symbol_next_name(symbol, name))
+		if (opr_words_have(names, name))
+			return true;
+	return opr_words_have(names, symbol->shown);
 }
 
 bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol, const char *image)
 {
-	if (choice->include->nr_words && !is_named(choice->include, symbol, image, choice->demangled))
+	if (choice->include->nr_words && !is_named(choice->include, symbol, image))
 		return false;
-	return !is_named(choice->exclude, symbol, image, choice->demangled);
+	return !is_named(choice->exclude, symbol, image);
 }
 
 static bool reaches(const struct opr_symbol_report *report, const struct opr_symbol_row *row, double percent)

@@ -57,12 +57,11 @@ struct opr_symbol_report {
 #define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)
 
 struct opr_symbol_choice {
-	/* names as the image has them; empty: no filter */
+	/* names of symbols, also aliases and demangled names; empty: no filter */
 	const struct opr_words *include, *exclude;
 	bool details, lines;
 	/* the files are of the memory view: each of OPR_NR_FACTS combinations is a class */
 	bool facts;
-	bool demangled; /* include and exclude also match demangled names */
 };
 
 /* Adds a copy of a row, with counts of 0 and its order. 0 and the index of the row, or -errno. */

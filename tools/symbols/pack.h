@@ -13,7 +13,7 @@
 
 #include "libop/base/text.h"
 
-#define OPR_PACK_MAGIC       "opdpack2"
+#define OPR_PACK_MAGIC       "opdpack3"
 #define OPR_PACK_MAGIC_BYTES 8
 
 struct opr_pack_row {

@@ -28,14 +28,14 @@ static void note_address(struct kernel_text *text, const struct op_kallsyms_line
 static int add_line(struct opr_symbols *symbols, const struct kernel_text *text, const struct op_kallsyms_line *line)
 {
 	char lower = (char)tolower((unsigned char)line->type);
-	bool global = line->type != lower || lower == 'w';
+	bool local = line->type == lower && lower != 'w';
 
 	if (line->module || (lower != 't' && lower != 'w') || line->address < text->start || line->address >= text->end)
 		return 0;
 	return opr_symbols_add(symbols, &(struct opr_symbol){ .start = line->address - text->start,
 							      .vma = line->address,
 							      .name = line->name,
-							      .rank = opr_symbol_rank(line->name, global, lower == 'w') });
+							      .rank = opr_symbol_rank(line->name, local, lower == 'w') });
 }
 
 /* Reads the list once: its range with `symbols` NULL, else the symbols in the range. */
@@ -79,8 +79,7 @@ int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enu
 		err = read_lines(file, &text, symbols);
 	}
 	fclose(file);
-	if (err < 0)
-		return err;
-	opr_symbols_finish(symbols, text.end - text.start);
-	return opr_symbols_demangle(symbols, demangle);
+	if (!err)
+		err = opr_symbols_finish(symbols, text.end - text.start);
+	return err ? err : opr_symbols_demangle(symbols, demangle);
 }

@@ -48,6 +48,7 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 	const char *name = opr_bfd_symbol_name(symbol);
 	char unnamed[256];
 	struct opr_symbol to_add;
+	bool local;
 
 	if (!section || section->index >= bfd_count_sections(image))
 		return 0;
@@ -56,11 +57,12 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 		snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
 		name = unnamed;
 	}
+	local = symbol->flags & BSF_LOCAL && !(symbol->flags & BSF_GLOBAL); /* weak ones are neither */
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
 		.name = name,
 		.section = section->index,
-		.rank = opr_symbol_rank(name, symbol->flags & BSF_GLOBAL, symbol->flags & BSF_WEAK),
+		.rank = opr_symbol_rank(name, local, symbol->flags & BSF_WEAK),
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
 	return opr_symbols_add(symbols, &to_add);
@@ -97,8 +99,8 @@ static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table
 		return err;
 	for (size_t i = 0; i < symbols->nr_symbols; i++)
 		greatest = op_max_u64(greatest, symbols->symbols[i].start);
-	opr_symbols_finish(symbols, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
-	return options->by_address ? 0 : opr_symbols_keep_path(symbols, bfd_get_filename(image));
+	err = opr_symbols_finish(symbols, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
+	return err || options->by_address ? err : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
 
 /* ---- what tells the cache whether the symbols are still valid ---- */

@@ -5,7 +5,7 @@
 
 #include "libop/base/grow.h"
 
-#define MAGIC        "opdsym05"
+#define MAGIC        "opdsym06"
 #define MAGIC_BYTES  8
 #define HAS_CODE     1u
 #define HAS_DEBUG    2u
@@ -37,7 +37,7 @@ struct item {
 	uint64_t start, size, vma;
 	uint32_t name, shown; /* offsets in the strings */
 	uint32_t section;
-	uint32_t spare;
+	uint32_t has_aliases; /* other names follow the name, up to an empty one */
 };
 
 static_assert(sizeof(struct header) % 8 == 0 && sizeof(struct opr_section) % 8 == 0, "items are aligned");
@@ -59,14 +59,27 @@ static uint32_t add_string(struct op_text *strings, const char *string)
 	return (uint32_t)offset;
 }
 
+static uint32_t add_names(struct op_text *strings, const struct opr_symbol *symbol)
+{
+	uint32_t offset = add_string(strings, symbol->name);
+	const char *alias = symbol->name;
+
+	while ((alias = opr_symbol_next_name(symbol, alias)))
+		add_string(strings, alias);
+	if (symbol->has_aliases)
+		add_string(strings, "");
+	return offset;
+}
+
 static void add_items(struct item *items, struct op_text *strings, const struct opr_symbols *symbols)
 {
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
-		uint32_t name = add_string(strings, symbol->name);
+		uint32_t name = add_names(strings, symbol);
 		uint32_t shown = symbol->shown == symbol->name ? name : add_string(strings, symbol->shown);
 
-		items[i] = (struct item){ symbol->start, symbol->size, symbol->vma, name, shown, symbol->section, 0 };
+		items[i] = (struct item){ symbol->start, symbol->size,    symbol->vma,        name,
+					  shown,         symbol->section, symbol->has_aliases };
 	}
 }
 
@@ -138,7 +151,8 @@ static bool read_item(const struct header *header, const char *strings, const ch
 				       .vma = item.vma,
 				       .name = strings + item.name,
 				       .shown = strings + item.shown,
-				       .section = item.section };
+				       .section = item.section,
+				       .has_aliases = item.has_aliases };
 	return true;
 }
 
@@ -157,10 +171,10 @@ static int read_items(struct opr_symbols *symbols, const struct header *header, 
 	return 0;
 }
 
-/* Copies all strings at once. */
+/* Copies all strings at once, with an empty one behind them, so that aliases have an end. */
 static int keep_strings(struct opr_symbols *symbols, const struct header *header, const char **strings)
 {
-	char *copy = malloc(header->nr_string_bytes + 1);
+	char *copy = malloc(header->nr_string_bytes + 2);
 
 	symbols->strings = calloc(2, sizeof(*symbols->strings));
 	if (!copy || !symbols->strings) {
@@ -168,7 +182,7 @@ static int keep_strings(struct opr_symbols *symbols, const struct header *header
 		return -ENOMEM;
 	}
 	memcpy(copy, *strings, header->nr_string_bytes);
-	copy[header->nr_string_bytes] = '\0';
+	copy[header->nr_string_bytes] = copy[header->nr_string_bytes + 1] = '\0';
 	symbols->strings[symbols->nr_strings++] = copy;
 	symbols->strings_capacity = 2;
 	*strings = copy;

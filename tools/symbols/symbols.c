@@ -70,9 +70,9 @@ int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol
 	return 0;
 }
 
-uint32_t opr_symbol_rank(const char *name, bool global, bool weak)
+uint32_t opr_symbol_rank(const char *name, bool local, bool weak)
 {
-	return (uint32_t)!strcmp(name, "Letext") << 4 | (uint32_t)!strncmp(name, "??", 2) << 3 | (uint32_t)!global << 2 |
+	return (uint32_t)!strcmp(name, "Letext") << 4 | (uint32_t)!strncmp(name, "??", 2) << 3 | (uint32_t)local << 2 |
 	       (uint32_t)(name[0] == '_') << 1 | (uint32_t)weak;
 }
 
@@ -87,18 +87,62 @@ static int compare_symbols(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-void opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end)
+/*
+ * The first of the symbols with one start, with the names of the others behind its own. A name that
+ * is listed twice in a row is kept once.
+ */
+static int merge_names(struct opr_symbols *symbols, const struct opr_symbol *same, size_t nr_same, struct op_text *names,
+		       struct opr_symbol *ret_symbol)
 {
-	size_t nr_kept = 0;
+	struct opr_symbol symbol = same[0];
+
+	op_text_truncate(names, 0);
+	for (size_t i = 1; i < nr_same; i++) {
+		if (!strcmp(same[i].name, same[0].name) || !strcmp(same[i].name, same[i - 1].name))
+			continue;
+		if (!symbol.has_aliases)
+			op_text_add_bytes(names, symbol.name, strlen(symbol.name) + 1);
+		op_text_add_bytes(names, same[i].name, strlen(same[i].name) + 1);
+		symbol.has_aliases = true;
+	}
+	if (symbol.has_aliases)
+		symbol.name = names->failed ? NULL : keep_bytes(symbols, names->data, names->length);
+	if (!symbol.name)
+		return -ENOMEM;
+	*ret_symbol = symbol;
+	return 0;
+}
+
+/* Keeps one symbol for each start. */
+static int merge_starts(struct opr_symbols *symbols)
+{
+	struct op_text names = { 0 };
+	size_t nr_kept = 0, next;
+	int err = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols && !err; i = next) {
+		const struct opr_symbol *first = &symbols->symbols[i];
+
+		next = i + 1;
+		while (next < symbols->nr_symbols && symbols->symbols[next].start == first->start)
+			next++;
+		err = merge_names(symbols, first, next - i, &names, &symbols->symbols[nr_kept]);
+		nr_kept += !err;
+	}
+	op_text_free(&names);
+	symbols->nr_symbols = nr_kept;
+	return err;
+}
+
+int opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end)
+{
+	int err;
 
 	if (!symbols->nr_symbols)
-		return;
+		return 0;
 	qsort(symbols->symbols, symbols->nr_symbols, sizeof(*symbols->symbols), compare_symbols);
-	for (size_t i = 0; i < symbols->nr_symbols; i++)
-		if (!nr_kept || symbols->symbols[nr_kept - 1].start != symbols->symbols[i].start)
-			symbols->symbols[nr_kept++] = symbols->symbols[i];
-	symbols->nr_symbols = nr_kept;
-	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+	err = merge_starts(symbols);
+	for (size_t i = 0; i < symbols->nr_symbols && !err; i++) {
 		struct opr_symbol *symbol = &symbols->symbols[i];
 		const struct opr_symbol *next = i + 1 < symbols->nr_symbols ? symbol + 1 : NULL;
 		uint64_t end = last_end;
@@ -107,6 +151,7 @@ void opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end)
 			end = next->section == symbol->section ? next->start : symbols->sections[symbol->section].end;
 		symbol->size = end > symbol->start ? end - symbol->start : 0;
 	}
+	return err;
 }
 
 const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)

@@ -12,11 +12,13 @@
 struct opr_symbol {
 	uint64_t start, size; /* positions start to start + size, exclusive, belong to the symbol */
 	uint64_t vma;
-	const char *name;  /* as the file has it */
+	/* as the file has it; with has_aliases the other names of the start follow: opr_symbol_next_name */
+	const char *name;
 	const char *shown; /* for reports: demangled if the options say so */
 	uint32_t section;  /* index in the sections of opr_symbols */
 	uint32_t rank;     /* of symbols with one start, the one with the smallest rank is kept, */
 	uint32_t order;    /* then the first in the file */
+	bool has_aliases;
 };
 
 struct opr_line_table;
@@ -60,6 +62,14 @@ struct opr_symbol_options {
 
 /* ---- lookup ---- */
 
+/* The name that follows one of the names of a symbol, the first of which is `name`. NULL: none. */
+static inline const char *opr_symbol_next_name(const struct opr_symbol *symbol, const char *name)
+{
+	const char *next = name + strlen(name) + 1;
+
+	return symbol->has_aliases && *next ? next : NULL;
+}
+
 /* The symbol at a position; NULL: none. */
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position) OP_NONNULL;
 
@@ -80,14 +90,18 @@ void opr_symbols_free(struct opr_symbols *symbols);
 /* Adds a symbol with start, vma, name (copied), section and rank. 0 or -ENOMEM. */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;
 
-/* The rank of a name. */
-uint32_t opr_symbol_rank(const char *name, bool global, bool weak) OP_NONNULL;
+/*
+ * The rank of a name. As in oprofile, a weak symbol is not local, and a leading underscore matters
+ * more than being weak: calloc, which is weak, comes before __libc_calloc.
+ */
+uint32_t opr_symbol_rank(const char *name, bool local, bool weak) OP_NONNULL;
 
 /*
- * Sorts the symbols, keeps one for each start, and sets the sizes: a symbol ends at the next one or
- * at the end of its section, the last one at last_end. The sections must be set before.
+ * Sorts the symbols, keeps one for each start, with the names of the others as aliases, and sets
+ * the sizes: a symbol ends at the next one or at the end of its section, the last one at last_end.
+ * The sections must be set before. 0 or -ENOMEM.
  */
-void opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end) OP_NONNULL;
+int opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end) OP_NONNULL OP_MUST_CHECK;
 
 /* Sets the names for reports. 0 or -ENOMEM. */
 int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle) OP_NONNULL OP_MUST_CHECK;
