@@ -47,7 +47,7 @@
 #include "libop/ring/reader.h"
 
 /*
- * Statistics of the swaps of a pair. A turn is a swap and the reading of the ring that it froze.
+ * Statistics of the swaps of a pair. Each swap freezes a ring, which is then read.
  * Written by the thread that owns the pair.
  */
 struct op_swap_counts {
@@ -55,18 +55,18 @@ struct op_swap_counts {
 	uint64_t wait_ns;		   /* asleep in swaps, summed */
 	uint64_t longest_wait_ns;	   /* in one swap */
 	uint64_t bytes, records;	   /* read, summed */
-	uint64_t last_bytes, last_records; /* in the last turn */
-	uint64_t most_bytes, most_records; /* in the turn with the most of them */
+	uint64_t last_bytes, last_records; /* read after the last swap */
+	uint64_t most_bytes, most_records; /* read after one swap, at most */
 	/* late commits that were read, see op_ring_pair_is_late */
 	uint64_t late;
 };
 
-/* Adds the bytes and records that a turn has read. */
+/* Adds the bytes and records that were read after a swap. */
 void op_swap_counts_add_read(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records) OP_NONNULL;
 
 /*
- * Adds the counts of another pair, or later ones of the same pair: sums, maxima, and the last turn
- * of `other`.
+ * Adds the counts of another pair, or later counts of the same pair: sums, maxima, and the last
+ * values of `other`.
  */
 void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_counts *other) OP_NONNULL;
 

@@ -283,11 +283,11 @@ void op_mring_destroy(struct op_mring *ring)
  * The dropped records that LOST records report, also when a writer died between two stores of
  * report_loss.
  */
-static uint64_t told_so_far(const struct op_mring_writer *writer)
+static uint64_t reported_so_far(const struct op_mring_writer *writer)
 {
-	bool reached = (int64_t)(writer->head - op_load_relaxed(&writer->shared->told_at)) >= 0;
+	bool reached = (int64_t)(writer->head - op_load_relaxed(&writer->shared->reported_at)) >= 0;
 
-	return op_load_relaxed(reached ? &writer->shared->told : &writer->shared->told_before);
+	return op_load_relaxed(reached ? &writer->shared->reported : &writer->shared->reported_before);
 }
 
 /*
@@ -322,7 +322,7 @@ int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *re
 		.wake_fd = ring->wake_fd,
 		.credit = INT64_MAX,
 	};
-	uint64_t told;
+	uint64_t reported;
 
 	/* K, pairs with L: the previous writer has stored everything. */
 	if (!op_claim(&ring->shared->owner, 1))
@@ -333,11 +333,11 @@ int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *re
 	writer.tail = op_load_relaxed(&ring->control->data_tail);
 	if (writer.head - writer.tail > ring->data_bytes)
 		writer.tail = writer.head - ring->data_bytes;
-	told = told_so_far(&writer);
-	op_store_relaxed(&ring->shared->told_before, told);
+	reported = reported_so_far(&writer);
+	op_store_relaxed(&ring->shared->reported_before, reported);
 	op_compiler_fence();
-	op_store_relaxed(&ring->shared->told, told);
-	writer.pending = op_load_relaxed(&ring->shared->dropped) - told;
+	op_store_relaxed(&ring->shared->reported, reported);
+	writer.pending = op_load_relaxed(&ring->shared->dropped) - reported;
 	*ret_writer = writer;
 	return 0;
 }
@@ -391,25 +391,25 @@ static void take_position(struct op_mring_writer *writer, const struct position 
 
 /*
  * The commit of the LOST record and the number that it reports become valid in one step, also when
- * the writer dies in between: until data_head reaches told_at, told_before is valid. No step shows
- * a third value.
+ * the writer dies in between: until data_head reaches reported_at, reported_before is valid. No
+ * step shows a third value.
  */
 static void report_loss(struct op_mring_writer *writer, const struct position *position)
 {
 	struct op_mring_shared *shared = writer->shared;
-	uint64_t told = told_so_far(writer);
+	uint64_t reported = reported_so_far(writer);
 	struct lost_record *lost;
 
 	take_position(writer, position, sizeof(*lost));
 	lost = (void *)writer->record;
 	*lost = (struct lost_record){ .header.type = PERF_RECORD_LOST, .nr = writer->pending };
-	op_store_relaxed(&shared->told_before, told);
+	op_store_relaxed(&shared->reported_before, reported);
 	op_compiler_fence();
-	op_store_relaxed(&shared->told, told);
+	op_store_relaxed(&shared->reported, reported);
 	op_compiler_fence();
-	op_store_relaxed(&shared->told_at, writer->next);
+	op_store_relaxed(&shared->reported_at, writer->next);
 	op_compiler_fence();
-	op_store_relaxed(&shared->told, told + writer->pending);
+	op_store_relaxed(&shared->reported, reported + writer->pending);
 	op_mring_commit(writer);
 	writer->pending = 0;
 }

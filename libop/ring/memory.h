@@ -62,7 +62,7 @@ struct op_mring_shared {
 	uint8_t pad0[40];
 	/* Written by the reader. */
 	uint64_t wake;	       /* N << 1, + 1 when N counts records, not bytes; 0: never */
-	uint64_t turn;	       /* memory_pair.h */
+	uint64_t epoch;	       /* memory_pair.h */
 	uint64_t barrier;      /* memory_pair.h */
 	uint8_t pad1[40];
 	/* Written by the writer. */
@@ -70,12 +70,12 @@ struct op_mring_shared {
 	uint64_t floor;	       /* overwrite mode: the lowest byte touched */
 	uint64_t dropped;      /* records that found no room, in total */
 	/*
-	 * Of these, the records that LOST records report: told_before until data_head reaches
-	 * told_at, then told.
+	 * How many of the dropped records are in LOST records: reported_before until data_head
+	 * reaches reported_at, `reported` from then on.
 	 */
-	uint64_t told_before;
-	uint64_t told_at;
-	uint64_t told;
+	uint64_t reported_before;
+	uint64_t reported_at;
+	uint64_t reported;
 	uint64_t aux_touched;  /* the AUX area is written up to here, published or not */
 	uint64_t aux_left_out; /* 1: bytes were left out since the last AUX record */
 	/* when data_head has reached this, aux_head is that of the last AUX record; */

@@ -9,7 +9,7 @@
 #include "libop/ring/process_token.h"
 #include "libop/base/sys.h"
 
-/* the time of a few records: by then a busy writer has stored the new turn */
+/* as long as a few records take: by then a busy writer has stored the new epoch */
 #define LOOKS_BEFORE_BARRIER 64
 
 /* Both rings use the wake_fd of the first. */
@@ -102,8 +102,8 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 	 * No order: a guess, as in op_mring_pair_enter_slow. By K it is not older than what the
 	 * last writer stored.
 	 */
-	writer.turn = op_load_relaxed(&writer.shared->turn);
-	writer.index = writer.turn & 1;
+	writer.epoch = op_load_relaxed(&writer.shared->epoch);
+	writer.index = writer.epoch & 1;
 	writer.writers[0].wakes_later = writer.writers[1].wakes_later = true;
 	/* No order: a writer that sees it late fences. */
 	writer.fence = !is_promised_here(op_load_relaxed(&writer.shared->barrier));
@@ -153,15 +153,15 @@ static void change_ring(struct op_mring_pair_writer *writer, unsigned int index)
 
 struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer)
 {
-	uint64_t turn;
+	uint64_t epoch;
 
 	do {
 		/* No order: a guess, F decides. The other party may have stored anything. */
-		turn = op_load_relaxed(&writer->shared->turn);
-		change_ring(writer, turn & 1);
-		writer->turn = turn;
+		epoch = op_load_relaxed(&writer->shared->epoch);
+		change_ring(writer, epoch & 1);
+		writer->epoch = epoch;
 		/* Each iteration needs a swap, and the next swap waits for us. */
-	} while (op_mring_pair_announce(writer) != turn);
+	} while (op_mring_pair_announce(writer) != epoch);
 	return &writer->writers[writer->index];
 }
 
@@ -187,10 +187,10 @@ int op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_
 	struct op_mring_shared *shared = pair->rings[0].shared;
 	struct op_mring_swap swap = {
 		.shared = shared,
-		.turn = op_load_relaxed(&shared->turn),
+		.epoch = op_load_relaxed(&shared->epoch),
 		.is_late = true,
 	};
-	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
+	struct op_mring_pair_reader reader = { .read = !(swap.epoch & 1) };
 	int err;
 
 	err = op_mring_reader(&pair->rings[0], &reader.rings[0]);
@@ -219,19 +219,19 @@ void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)
 enum writer_state { WRITER_LEFT, WRITER_INSIDE, WRITER_RESTS };
 
 /*
- * The state of the writer in the frozen ring. A resting one has not stored the new turn, and may be
- * about to store the old one.
+ * The state of the writer in the frozen ring. A resting one has not stored the new epoch, and may
+ * be about to store the old one.
  */
 static enum writer_state look_for_writer(const struct op_mring_swap *swap, unsigned int nr_looks)
 {
 	while (nr_looks--) {
 		/*
 		 * H, pairs with E: a writer that did not see G is seen inside. Pairs also with I,
-		 * and with E of the new turn: a writer that has left has committed.
+		 * and with E of the new epoch: a writer that has left has committed.
 		 */
 		uint64_t inside = op_load_fence(&swap->shared->inside);
 
-		if (inside >> 1 == swap->turn)
+		if (inside >> 1 == swap->epoch)
 			return WRITER_LEFT;
 		if (inside & OP_MRING_PAIR_IN)
 			return WRITER_INSIDE;
@@ -266,13 +266,13 @@ static bool is_frozen(struct op_mring_swap *swap)
 	return swap->quiet;
 }
 
-static void move_turn(struct op_mring_swap *swap)
+static void advance_epoch(struct op_mring_swap *swap)
 {
 	/*
-	 * G, pairs with F in op_mring_pair_announce: the new turn is seen before H loads. The
+	 * G, pairs with F in op_mring_pair_announce: the new epoch is seen before H loads. The
 	 * returned space (D) is stored before.
 	 */
-	op_store_fence(&swap->shared->turn, ++swap->turn);
+	op_store_fence(&swap->shared->epoch, ++swap->epoch);
 	swap->quiet = false;
 	swap->is_late = false;
 	swap->due = swap->barrier;
@@ -282,7 +282,7 @@ static void move_turn(struct op_mring_swap *swap)
 static void take_back(struct op_mring_pair_reader *reader)
 {
 	reader->lent = false;
-	reader->read = !(reader->baton.swap.turn & 1);
+	reader->read = !(reader->baton.swap.epoch & 1);
 }
 
 static bool has_baton(struct op_mring_pair_reader *reader)
@@ -332,7 +332,7 @@ int op_mring_pair_swap(struct op_mring_pair_reader *reader)
 
 	if (err < 0)
 		return err;
-	move_turn(&reader->baton.swap);
+	advance_epoch(&reader->baton.swap);
 	reader->read = !reader->read;
 	return 0;
 }
@@ -384,7 +384,7 @@ int op_mring_pair_swapper_open(struct op_mring_baton *baton, struct op_mring_pai
 int op_mring_pair_swapper_swap(struct op_mring_pair_swapper *swapper)
 {
 	if (!swapper->swapped)
-		move_turn(&swapper->baton->swap);
+		advance_epoch(&swapper->baton->swap);
 	swapper->swapped = true;
 	return is_frozen(&swapper->baton->swap) ? 0 : -EAGAIN;
 }

@@ -5,40 +5,42 @@
  * does not change during reading, and all its records are older than those of the other ring. See
  * doc/ring.md.
  *
- * `turn` counts the swaps; its lowest bit is the ring that is written. `inside` has the turn that
- * the writer knows, and whether it is inside its ring.
+ * `epoch` counts the swaps. Its lowest bit is the index of the ring that is written. `inside` has
+ * the epoch that the writer saw last, and a bit that says whether the writer is inside its ring.
  *
  *   writer                                  who swaps
- *   (E) store inside = turn, in             (G) store the next turn
+ *   (E) store inside = epoch, in             (G) store the next epoch
  *         fence, or program order                 fence; membarrier(2) when H needs it
- *   (F) load turn; not the same:            (H) load inside. This turn: quiet. An older one, in:
+ *   (F) load epoch; not the same:            (H) load inside. This epoch: quiet. An older one, in:
  *       begin again with that one               load again. An older one, out: quiet, but only
  *                                               after the membarrier
  *   store record, (B) store data_head
- *   (I) store inside = turn, out            the reader: (C) load data_head, load records,
+ *   (I) store inside = epoch, out            the reader: (C) load data_head, load records,
  *                                               (D) store data_tail
  *
- * A writer that stores the new turn has seen G, and its last commit to the frozen ring is seen with
- * that store. Nothing more is needed; that is the case of a busy writer. For a resting writer, E
- * against H and G against F guarantee that one side sees the other: either the writer sees that the
- * ring is not its own any more and takes the other one, or the reader sees the writer inside and
- * waits until it has left (I pairs with H: the reader sees its commit). There is at most one late
- * commit, and the reader reads it with the rest of that ring.
+ * A busy writer stores the new epoch soon. That proves that it has seen G, and whoever sees that
+ * store sees the last commit to the frozen ring as well. Nothing more is needed. For a resting
+ * writer, E against H and G against F guarantee that one side sees the other. Either the writer
+ * sees the new epoch and takes the other ring. Or the reader sees the writer inside, and waits
+ * until it has left (I pairs with H: the reader sees its commit). There is at most one late commit,
+ * and the reader reads it with the rest of that ring.
  *
  * The fence of the writer between E and F costs more than its record. So within one process the
- * swapping side has the kernel fence for both: membarrier(2) makes all threads of the process pass
- * a full fence, wherever they are, and the writer keeps E and F only in program order. The call
+ * kernel fences for both sides: the swapping side calls membarrier(2), which makes all threads of
+ * the process pass a full fence. Then the writer needs only program order between E and F. The call
  * takes a microsecond (15 on a virtual machine) while the writer runs on another CPU, and almost
- * nothing otherwise. The parties agree on this when they open. The reader stores which process it
- * fences (`barrier`), for good: later readers of the pair do it too. A writer of that process that
- * opens after that relies on it. Any other writer fences: before that, in another process, or with
- * OP_MRING_FENCE. So open the reader first. Why the kernel does not fence between processes:
- * doc/ring.md, "The swap".
+ * nothing otherwise.
  *
- * The baton of the reader has the state of a swap, and one thread at a time holds it. While the
- * reader holds it, it reads and swaps. While it is lent the reader has no ring of this pair. With
- * many pairs the reader reads another pair meanwhile, and a few swapping threads do the waiting and
- * the membarriers.
+ * The parties agree on this when they open. The reader stores in `barrier` which process it fences.
+ * That never changes again: later readers of the pair fence that process, too. A writer of that
+ * process that opens later relies on it. Every other writer fences for itself: one that opened
+ * earlier, one in another process, or one with OP_MRING_FENCE. So open the reader first.
+ * doc/ring.md, "The swap", says why the kernel does not fence between processes.
+ *
+ * The baton of the reader has the state of a swap. One thread at a time holds it. While the reader
+ * holds the baton, the reader reads and swaps. While the baton is lent, the reader has no ring of
+ * this pair. With many pairs, the reader reads another pair meanwhile, and a few swapping threads
+ * wait and call membarrier(2).
  *
  *   reader                                  a swapping thread
  *   return the space of the records (D)
@@ -64,13 +66,13 @@
 #include "libop/ring/memory.h"
 
 struct op_mring_pair {
-	struct op_mring rings[2]; /* they share one wake_fd; the first has turn and inside */
+	struct op_mring rings[2]; /* they share one wake_fd; the first has epoch and inside */
 };
 
 struct op_mring_pair_writer {
 	struct op_mring_writer writers[2];
 	struct op_mring_shared *shared;
-	uint64_t turn;      /* of the last reservation */
+	uint64_t epoch;      /* of the last reservation */
 	unsigned int index; /* its ring */
 	bool fence;         /* no reader of this process has promised membarrier(2) */
 };
@@ -78,17 +80,17 @@ struct op_mring_pair_writer {
 /* The state of a swap. */
 struct op_mring_swap {
 	struct op_mring_shared *shared;
-	uint64_t turn;
-	bool quiet;   /* since the swap the writer was seen outside of the frozen ring */
+	uint64_t epoch;
+	bool quiet;   /* the writer was outside of the frozen ring at a check after the swap */
 	int barrier;  /* the promised command of membarrier(2), 0: none */
 	bool due;     /* the command was not yet called since the swap */
 	/*
-	 * since the swap the writer was seen inside the frozen ring, and counted; true before the
-	 * first swap
+	 * the writer was inside the frozen ring at a check after the swap, and was counted in
+	 * `late`; true before the first swap
 	 */
 	bool is_late;
 	uint64_t swaps;
-	uint64_t late;     /* swaps after which the writer was seen inside the frozen ring */
+	uint64_t late;     /* swaps after which the writer was still inside the frozen ring */
 	uint64_t barriers; /* times that membarrier(2) was needed */
 };
 
@@ -110,7 +112,7 @@ struct op_mring_baton {
 struct op_mring_pair_reader {
 	struct op_ring rings[2];
 	unsigned int read; /* index of the ring that is not written */
-	bool lent;         /* the baton is lent, and was not seen back */
+	bool lent;         /* the baton is lent, and the reader has not seen it returned yet */
 	struct op_mring_baton baton;
 };
 
@@ -195,28 +197,29 @@ int op_mring_pair_swapper_swap(struct op_mring_pair_swapper *swapper) OP_NONNULL
 void op_mring_pair_swapper_close(struct op_mring_pair_swapper *swapper) OP_NONNULL;
 
 /*
- * The frozen ring. NULL while the writer is inside it (it leaves with its commit), or the baton is
- * lent. Never waits for the writer. After a promise of another process each swap waits for a grace
- * period of the kernel (MEMBARRIER_CMD_GLOBAL). NULL also while the kernel refuses the promised
- * membarrier(2): a filter was installed after op_mring_pair_reader_open, or the promise is of
- * another process and the kernel has CPUs without a tick (nohz_full), where it has no GLOBAL.
+ * The frozen ring. NULL while the writer is inside it (the writer leaves with its commit), or while
+ * the baton is lent. Never waits for the writer. When the reader of another process promised the
+ * membarrier, each swap waits for a grace period of the kernel (MEMBARRIER_CMD_GLOBAL). NULL also
+ * while the kernel refuses the promised membarrier(2). There are two causes: a filter that was
+ * installed after op_mring_pair_reader_open; or a promise of another process on a kernel with
+ * nohz_full CPUs, which has no MEMBARRIER_CMD_GLOBAL.
  */
 struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_NONNULL;
 
 /*
  * Bytes that the writer has committed to its ring and that a swap would freeze. A hint for when to
  * swap: each swap moves cache lines between CPUs or interrupts the writer. In overwrite mode this
- * may be more than the ring has. 0 while the baton is lent, until op_mring_pair_read_ring has found
- * it back: the writer's ring is not known then.
+ * may be more than the size of the ring. 0 while the baton is lent, until op_mring_pair_read_ring
+ * has seen it returned: till then the reader does not know the writer's ring.
  */
 uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader) OP_NONNULL;
 
 /* The rare case of op_mring_pair_enter: there was a swap. */
 struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer) OP_NONNULL;
 
-#define OP_MRING_PAIR_IN 1u /* the lowest bit of `inside`; the others are the turn */
+#define OP_MRING_PAIR_IN 1u /* the lowest bit of `inside`; the others are the epoch */
 
-/* Stores that the writer is inside, and loads the turn. */
+/* Stores that the writer is inside, and loads the epoch. */
 static inline uint64_t op_mring_pair_announce(struct op_mring_pair_writer *writer)
 {
 	/*
@@ -224,11 +227,11 @@ static inline uint64_t op_mring_pair_announce(struct op_mring_pair_writer *write
 	 * there.
 	 */
 	if (op_unlikely(writer->fence))
-		op_store_fence(&writer->shared->inside, writer->turn << 1 | OP_MRING_PAIR_IN);
+		op_store_fence(&writer->shared->inside, writer->epoch << 1 | OP_MRING_PAIR_IN);
 	else
-		op_store_light(&writer->shared->inside, writer->turn << 1 | OP_MRING_PAIR_IN);
-	/* F, pairs with G in move_turn. */
-	return op_load_fence(&writer->shared->turn);
+		op_store_light(&writer->shared->inside, writer->epoch << 1 | OP_MRING_PAIR_IN);
+	/* F, pairs with G in advance_epoch. */
+	return op_load_fence(&writer->shared->epoch);
 }
 
 /*
@@ -238,7 +241,7 @@ static inline uint64_t op_mring_pair_announce(struct op_mring_pair_writer *write
  */
 static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_writer *writer)
 {
-	if (op_likely(op_mring_pair_announce(writer) == writer->turn))
+	if (op_likely(op_mring_pair_announce(writer) == writer->epoch))
 		return &writer->writers[writer->index];
 	return op_mring_pair_enter_slow(writer);
 }
@@ -246,7 +249,7 @@ static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_w
 static inline void op_mring_pair_leave(struct op_mring_pair_writer *writer)
 {
 	/* I, pairs with H in look_for_writer: the commit is stored before. */
-	op_store_release(&writer->shared->inside, writer->turn << 1);
+	op_store_release(&writer->shared->inside, writer->epoch << 1);
 	/* The reader that wakes up finds the writer outside. */
 	if (op_unlikely(writer->writers[writer->index].wake_due))
 		op_mring_wake_now(&writer->writers[writer->index]);

@@ -116,7 +116,7 @@ struct op_ledger_cpu {
 	uint64_t sideband_bytes;
 	uint64_t sideband_lost;	   /* side-band records that the kernel dropped */
 	/*
-	 * samples committed to the old ring after a swap, and read a turn later
+	 * samples committed to the old ring after a swap, and read after the next swap
 	 * (op_ring_pair_is_late)
 	 */
 	uint64_t late;

@@ -4,13 +4,13 @@
  * swapping thread; without it the reader does all swaps. The letters are those of doc/ring.md.
  *
  *   writer                                        who swaps
- *   (E) store inside = turn of the last time, in  (G) store the next turn
+ *   (E) store inside = epoch of the last time, in  (G) store the next epoch
  *         fence; LIGHT: nothing                         fence
- *   (F) load turn; not the same:                  (H) load inside: this turn: quiet; an older one, in: look again;
+ *   (F) load epoch; not the same:                  (H) load inside: this epoch: quiet; an older one, in: look again;
  *       guess again, go back to E                     an older one, out: quiet, but with LIGHT after a barrier only
  *   (A) load tail; no room: leave
  *   store record, (B) store head                  reader
- *   (I) store inside = turn, out                  (C) load the head of the frozen ring, load its records
+ *   (I) store inside = epoch, out                  (C) load the head of the frozen ring, load its records
  *                                                 (D) store its tail
  *
  *   reader                                        swapping thread
@@ -18,7 +18,7 @@
  *   (W) load holder: back: load the swap; or      nothing, or G, or G and H
  *   (O) claim holder: nobody had it               store the swap, (V) store holder = reader
  *
- * The swap is what the holder of the baton knows: the turn, whether the frozen ring is quiet, whether a barrier is due. Here it is one
+ * The swap is what the holder of the baton knows: the epoch, whether the frozen ring is quiet, whether a barrier is due. Here it is one
  * word. The reader swaps itself or lends the baton, as it likes, and looks (H) itself when the ring it gets back is not quiet.
  *
  * LIGHT is the variant with membarrier(2): it returns after a moment at which all that the writer had stored was in memory, here:
@@ -37,12 +37,12 @@
  * (HOLDER), and one swap that begins after the last commit gives all (finished). No state is stuck.
  *
  * Broken on purpose, each must fail: NO_WRITER_FENCE (after E; LIGHT without its barrier), NO_SWAPPER_FENCE (after G), EARLY_BARRIER
- * (LIGHT, and the barrier before G), NO_TURNS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
- * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
+ * (LIGHT, and the barrier before G), NO_EPOCHS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
+ * NO_LOOK (the writer looks at the epoch behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
  * right under TSO; with NO_COMMIT_RELEASE for B too a record is torn), NO_WAIT_ACQUIRE (C comes before H; moved by hand), NO_TAIL (the writer does without A). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
  * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
  * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then); with each of these two one
- * moves the turn that the other takes for its own, and a record goes into a ring that was just read.
+ * moves the epoch that the other takes for its own, and a record goes into a ring that was just read.
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 5
@@ -54,15 +54,15 @@
 #define READER 1
 #define SWAPPING 2
 
-#define NR_TURNS 8
-#ifdef NO_TURNS
-#define SAID(turn, in) (((turn) % 2) * 2 + (in))
+#define NR_EPOCHS 8
+#ifdef NO_EPOCHS
+#define SAID(epoch, in) (((epoch) % 2) * 2 + (in))
 #else
-#define SAID(turn, in) ((turn) * 2 + (in))
+#define SAID(epoch, in) ((epoch) * 2 + (in))
 #endif
 
 /* Addresses. */
-#define TURN 0
+#define EPOCH 0
 #define INSIDE 1
 #define HEAD(ring) (2 + (ring))
 #define TAIL(ring) (4 + (ring))
@@ -75,7 +75,7 @@
 #define BY_READER 0
 #define BY_SWAPPER 1
 #define BY_NOBODY 2
-#define PACKED(turn, quiet, due) ((turn) * 4 + (quiet) * 2 + (due))
+#define PACKED(epoch, quiet, due) ((epoch) * 4 + (quiet) * 2 + (due))
 
 /* What may be wrong. With -DONLY=kind the search passes over the other kinds: a variant is to fail by what it is said to do. */
 #define TORN   1 /* the words of what is read are not of one record */
@@ -189,21 +189,21 @@ end:
 #define ROOM SLOTS
 #endif
 
-/* Makes the ring of turn, at first that of the last time, the writer's until it leaves. */
-inline enter(turn, again)
+/* Makes the ring of epoch, at first that of the last time, the writer's until it leaves. */
+inline enter(epoch, again)
 {
 	do
-	:: store(WRITER, INSIDE, SAID(turn, 1), LEAVE_RELEASE); /* E */
+	:: store(WRITER, INSIDE, SAID(epoch, 1), LEAVE_RELEASE); /* E */
 #if !defined(NO_WRITER_FENCE) && !defined(LIGHT)
 		fence(WRITER);
 #endif
 #ifdef NO_LOOK
 		break
 #else
-		again = memory[TURN]; /* F */
+		again = memory[EPOCH]; /* F */
 		if
-		:: again == turn -> break
-		:: else -> turn = memory[TURN]
+		:: again == epoch -> break
+		:: else -> epoch = memory[EPOCH]
 		fi
 #endif
 	od
@@ -212,25 +212,25 @@ inline enter(turn, again)
 proctype writer()
 {
 	byte heads[2];
-	byte turn, again, tail;
+	byte epoch, again, tail;
 	byte next = 1;
 
 	do
 	:: next <= NR_RECORDS ->
-		enter(turn, again);
-		tail = memory[TAIL(turn % 2)]; /* A */
+		enter(epoch, again);
+		tail = memory[TAIL(epoch % 2)]; /* A */
 		if
-		:: heads[turn % 2] - tail < ROOM ->
-			store(WRITER, WORD(turn % 2, heads[turn % 2], 0), next, false);
-			store(WRITER, WORD(turn % 2, heads[turn % 2], 1), next, false);
-			heads[turn % 2]++;
-			store(WRITER, HEAD(turn % 2), heads[turn % 2], COMMIT_RELEASE); /* B */
+		:: heads[epoch % 2] - tail < ROOM ->
+			store(WRITER, WORD(epoch % 2, heads[epoch % 2], 0), next, false);
+			store(WRITER, WORD(epoch % 2, heads[epoch % 2], 1), next, false);
+			heads[epoch % 2]++;
+			store(WRITER, HEAD(epoch % 2), heads[epoch % 2], COMMIT_RELEASE); /* B */
 			next++
 		:: else /* dropped: this number is tried again, so that the reader may expect every one */
 		fi;
-		store(WRITER, INSIDE, SAID(turn, 0), LEAVE_RELEASE); /* I */
+		store(WRITER, INSIDE, SAID(epoch, 0), LEAVE_RELEASE); /* I */
 #ifdef NO_LOOK
-		turn = memory[TURN]
+		epoch = memory[EPOCH]
 #endif
 	:: else -> break
 	od;
@@ -245,13 +245,13 @@ inline barrier(who)
 }
 
 /* By whoever has the baton. */
-inline move_turn(who)
+inline advance_epoch(who)
 {
 #ifdef EARLY_BARRIER
 	barrier(who);
 #endif
-	turn = (turn + 1) % NR_TURNS;
-	store(who, TURN, turn, false); /* G */
+	epoch = (epoch + 1) % NR_EPOCHS;
+	store(who, EPOCH, epoch, false); /* G */
 #ifndef NO_SWAPPER_FENCE
 	fence(who);
 #endif
@@ -265,7 +265,7 @@ inline look_for_writer(who)
 {
 	inside = memory[INSIDE]; /* H */
 	if
-	:: inside == SAID(turn, 0) || inside == SAID(turn, 1) -> quiet = true
+	:: inside == SAID(epoch, 0) || inside == SAID(epoch, 1) -> quiet = true
 	:: else ->
 		if
 		:: inside % 2 == 1
@@ -319,7 +319,7 @@ inline read_records(ring)
 
 inline unpack()
 {
-	turn = swap / 4;
+	epoch = swap / 4;
 	quiet = swap / 2 % 2;
 	due = swap % 2;
 	swap = 0
@@ -328,7 +328,7 @@ inline unpack()
 /* Until the baton is back, by W, or by O when nobody had it. */
 inline lend()
 {
-	store(READER, SWAP, PACKED(turn, quiet, due), false);
+	store(READER, SWAP, PACKED(epoch, quiet, due), false);
 	store(READER, HOLDER, BY_NOBODY, LEND_RELEASE); /* J */
 #ifdef NO_BACK_ACQUIRE
 	head = memory[HEAD(old)];
@@ -344,7 +344,7 @@ inline lend()
 proctype reader()
 {
 	byte tails[2];
-	byte turn, old, head, frozen, first, second, inside, idle, swap;
+	byte epoch, old, head, frozen, first, second, inside, idle, swap;
 	byte expect = 1;
 	bool quiet, due, finished;
 
@@ -356,11 +356,11 @@ proctype reader()
 		fi;
 		finished = writer_done;
 		do
-		:: turn % 2 == old -> move_turn(READER)
+		:: epoch % 2 == old -> advance_epoch(READER)
 #ifdef SWAPPER
-		:: turn % 2 == old -> lend()
+		:: epoch % 2 == old -> lend()
 #endif
-		:: turn % 2 != old -> break
+		:: epoch % 2 != old -> break
 		od;
 #ifdef NO_WAIT_ACQUIRE
 		head = memory[HEAD(old)];
@@ -399,7 +399,7 @@ proctype reader()
 
 proctype swapper()
 {
-	byte turn, inside, swap;
+	byte epoch, inside, swap;
 	bool quiet, due;
 
 end:
@@ -423,16 +423,16 @@ end:
 		if
 		:: true /* gives it back as it was */
 		:: true ->
-			move_turn(SWAPPING);
+			advance_epoch(SWAPPING);
 			do
 			:: !quiet -> look_for_writer(SWAPPING)
 			:: break
 			od
 		fi;
 		must(HANDS, memory[HOLDER] == BY_SWAPPER);
-		store(SWAPPING, SWAP, PACKED(turn, quiet, due), false);
+		store(SWAPPING, SWAP, PACKED(epoch, quiet, due), false);
 		store(SWAPPING, HOLDER, BY_READER, GIVE_RELEASE); /* V */
-		turn = 0;
+		epoch = 0;
 		quiet = false;
 		due = false
 	:: reader_done -> break

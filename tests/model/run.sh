@@ -127,7 +127,7 @@ cases() {
 		echo fails WILD $variant -DNO_TAIL
 		echo holds $variant -DNO_LEAVE_RELEASE -DTSO
 	done
-	for broken in EARLY_BARRIER NO_TURNS; do
+	for broken in EARLY_BARRIER NO_EPOCHS; do
 		echo fails LOST -DLIGHT -D$broken
 		echo fails LOST -DLIGHT -D$broken -DTSO
 	done

@@ -149,8 +149,8 @@ static void keeps_any_promise(void **state OP_UNUSED)
 }
 
 /*
- * No ring, one call for each look, no swap and no wait, until the writer writes the new turn or the
- * kernel supports it.
+ * No ring, one call for each look, no swap and no wait, until the writer writes the new epoch or
+ * the kernel supports it.
  */
 static void look_refused(struct box *box, int command)
 {

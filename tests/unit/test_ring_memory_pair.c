@@ -419,14 +419,14 @@ static void is_read_by_its_descriptors(void **state)
 	assert_int_equal(box->expected, 2);
 }
 
-/* A reader that writes nonsense to `turn`: the writer stays within its two rings. */
+/* A reader that writes nonsense to `epoch`: the writer stays within its two rings. */
 static void does_not_believe_the_turn(void **state)
 {
 	struct box *box = *state;
 	uint64_t lies[] = { 2, UINT64_MAX, 7, 0x8000000000000000 };
 
 	for (size_t i = 0; i < op_array_size(lies); i++) {
-		box->ends.pair.rings[0].shared->turn = lies[i];
+		box->ends.pair.rings[0].shared->epoch = lies[i];
 		assert_int_equal(put(box), 0);
 		assert_true(box->ends.writer.index < 2);
 	}
@@ -442,7 +442,7 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_false(box->ends.writer.fence);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
-	assert_int_equal(put(box), 0); /* writes the new turn: that is an answer */
+	assert_int_equal(put(box), 0); /* writes the new epoch: that is an answer */
 	read_frozen(box);
 	assert_int_equal(box->expected, 1);
 	assert_int_equal(box->ends.reader.baton.swap.barriers, 0);
@@ -453,7 +453,7 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_int_equal(box->ends.reader.baton.swap.barriers, 1);
 }
 
-/* A writer that is about to write the old turn again has not written the new one. */
+/* A writer that is about to write the old epoch again has not written the new one. */
 static void knows_an_old_turn_from_a_new_one(void **state)
 {
 	struct box *box = *state;
@@ -572,7 +572,7 @@ static void keeps_the_promise_of_the_reader_before(void **state)
 	refuse_membarrier = true;
 	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_true(box->ends.reader.baton.swap.barrier);
-	/* the writer has written this turn */
+	/* the writer has written this epoch */
 	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	/* the writer is idle, and nobody knows where */
