@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,4 +111,22 @@ pid_t op_lock_owner(int dir_fd, const char *name)
 	for (int i = 0; i < TRIES && read_owner(dir_fd, name, &pid) && !pid; i++)
 		nanosleep(&moment, NULL);
 	return pid;
+}
+
+/* A row: "7: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF". One that waits has "->" before FLOCK. */
+bool op_lock_is_listed(const struct stat *st)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	char *line = NULL, *number;
+	size_t room = 0;
+	bool found = false;
+
+	while (locks && !found && getline(&line, &room, locks) > 0) {
+		found = strstr(line, ": FLOCK") && strstr(line, " WRITE ") && (number = strrchr(line, ':')) &&
+			strtoull(number + 1, NULL, 10) == st->st_ino;
+	}
+	free(line);
+	if (locks)
+		fclose(locks);
+	return found;
 }

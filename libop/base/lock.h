@@ -6,6 +6,7 @@
 #ifndef OP_LOCK_H
 #define OP_LOCK_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "libop/base/compiler.h"
@@ -25,5 +26,12 @@ int op_lock_write_pid(int lock_fd) OP_MUST_CHECK;
  * unreadable.
  */
 pid_t op_lock_owner(int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Whether a process holds flock(2) on a file for itself alone, by the kernel's list, which every
+ * user may read. The list names the inode, but not always the device that stat(2) shows: a lock of
+ * another file may count.
+ */
+bool op_lock_is_listed(const struct stat *st) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -293,14 +293,15 @@ def shut_down_for_good(box):
 
 LISTENER = """
 import fcntl, os, socket, sys
-session, control, name, cgroup, lock = sys.argv[1:]
+session, control, pid, cgroup, lock = sys.argv[1:]
 os.makedirs(os.path.dirname(control))
 os.makedirs(session)
 held = open(session + "/lock", "w")
 if lock:
     fcntl.flock(held, fcntl.LOCK_EX)
-with open("/proc/self/comm", "w") as stream:
-    stream.write(name)
+if pid:
+    held.write(str(os.getpid()))
+    held.flush()
 if cgroup:
     with open(cgroup + "/cgroup.procs", "w") as stream:
         stream.write("0")
@@ -335,16 +336,16 @@ def without_systemctls_word(box):
             "cgroup.procs"), os.W_OK) else None
     try:
         unit = group.top + group.make("opd.service") if group else None
-        for name, cgroup, lock, is_asked in (("tool", "", "lock", False), ("opd", "", "", False),
-                                             ("opd", "", "lock", True), ("opd", unit, "", True)):
+        for pid, cgroup, lock, is_asked in (("", "", "lock", False), ("pid", "", "", False),
+                                            ("pid", "", "lock", True), ("", unit, "", True)):
             if cgroup is None:
                 print("no cgroup to move processes to: one case is left out")
                 continue
-            before = "%s{ python3 %s %s %s %s '%s' '%s' & } && while ! [ -e %s ]; do sleep 0.05; done" % (
-                mount, path, session, control, name, cgroup, lock, control)
+            before = "%s{ python3 %s %s %s '%s' '%s' '%s' & } && while ! [ -e %s ]; do sleep 0.05; done" % (
+                mount, path, session, control, pid, cgroup, lock, control)
             done = with_systemctl(box, "exit 1", "--dump", before=before)
             require(not done or (done.returncode == 1 and ("closed the connection" in done.stderr) == is_asked),
-                    "%s: %s" % ((name, cgroup, lock), done))
+                    "%s: %s" % ((pid, cgroup, lock), done))
     finally:
         if group:
             group.close()
@@ -373,11 +374,10 @@ def held_by_a_tool(box):
         stream.write(str(other.pid))
         stream.flush()
         fcntl.flock(stream, fcntl.LOCK_EX)
-        opdtest.wait_until(other.is_opd, 10, "the other process has not the name of opd")
         for request in ("--stop", "--shutdown"):
             result = box.run(opcontrol(box), request)
             require((result.rc, result.out, result.err) == (0, "", "Daemon not running\n"), "%s: %s" % (request, result))
-        require(os.path.exists(path) and other.is_opd(), "the lock or a daemon that does not hold it is gone")
+        require(os.path.exists(path) and opdtest.is_alive(other.pid), "the lock or a daemon that does not hold it is gone")
     os.unlink(path)
 
 
@@ -399,7 +399,7 @@ def copied_lock(box):
 
 
 class FakeDaemon:
-    """A process with the name of opd that gives these answers at the control socket: {command:
+    """A process that gives these answers at the control socket: {command:
     (error, payload)}; it does not answer other commands. locked: it also holds the lock; linger:
     seconds that it takes to end; version: of the protocol, else that of the request.
     """
@@ -413,8 +413,6 @@ class FakeDaemon:
         self.path, self.ended, self.pid = box.socket, False, os.fork()
         if not self.pid:
             try:
-                with open("/proc/self/comm", "w", encoding="ascii") as stream:
-                    stream.write("opd")
                 self.serve(listening, answers, end_after)
                 time.sleep(linger)
             finally:
@@ -430,11 +428,6 @@ class FakeDaemon:
         lock = open(os.path.join(box.session, "lock"), "w", encoding="ascii")
         fcntl.flock(lock, fcntl.LOCK_EX)
         return lock
-
-    def is_opd(self):
-        """Alive, with the name of opd."""
-        with open("/proc/%d/stat" % self.pid, encoding="ascii") as stream:
-            return stream.read().split()[1:3] in (["(opd)", "S"], ["(opd)", "R"])
 
     def ended_by(self):
         """The signal that has ended it, 0 for none."""
@@ -512,7 +505,6 @@ def another_version(box):
     for version in (1, 60000):
         answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}
         with FakeDaemon(box, answers, locked=True, version=version) as daemon:
-            wait_until(daemon.is_opd, opdtest.HANG_SECONDS, "the made-up opd does not begin")
             for request in ("--start", "--stop", "--reset", "--dump", "--save=some"):
                 line = box.refused(opcontrol(box), request)
                 require("speaks version %d " % version in line and "systemctl restart opd" in line, "%s: %s" % (request, line))
@@ -587,6 +579,31 @@ def mute_daemon(box):
     require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     os.unlink(box.socket + ".away")
     box.check_rest()
+
+
+def under_another_name(box):
+    """The daemon is the process that holds the lock, whatever its program is called: it is ended by
+    a request, and by signals when it does not answer, by the lock of its session directory and by
+    that of its socket.
+    """
+    link = os.path.join(box.dir, "oprofiled")
+    os.symlink(box.env["OPD_DAEMON"], link)
+    box.env["OPD_DAEMON"] = link
+    for make_mute in (None, lambda: os.rename(box.socket, box.socket + ".away"),
+                      lambda: (box.daemon.send_signal(signal.SIGSTOP), os.rename(box.session, box.session + ".away"))):
+        box.start_daemon(start=False)
+        with open("/proc/%d/comm" % box.daemon.pid, encoding="ascii") as stream:
+            require(box.run_as != "root" or stream.read() == "oprofiled\n", "the name of the daemon is opd all the same")
+        if make_mute:
+            make_mute()
+        require("Daemon stopped." in box.opcontrol("--shutdown"), "nothing is said")
+        require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
+        if os.path.exists(box.socket + ".away"):
+            os.unlink(box.socket + ".away")
+        if os.path.exists(box.session + ".away"):
+            os.rename(box.session + ".away", box.session)
+        box.check_rest()
+    box.env["OPD_DAEMON"] = os.path.realpath(link)
 
 
 def unreadable_setup(box):
@@ -706,6 +723,7 @@ def test(box):
     another_version(box)
     ended_as_another_version(box)
     not_kept(box)
+    under_another_name(box)
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)

@@ -14,11 +14,9 @@
 #include "libop/base/sys.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/session/walk.h"
 #include "tools/common/log.h"
 #include "tools/opcontrol/opcontrol.h"
 
-#define DAEMON_COMM "opd"
 #define SHUTDOWN_MS 120000
 #define ASKED_MS    30000
 #define TERM_MS     60000
@@ -34,79 +32,26 @@ static struct op_text lock_path(const char *session_dir)
 	return path;
 }
 
-/* Another process may have the pid by now. A zombie has ended. */
-static bool is_daemon(pid_t pid)
+static struct op_text socket_lock_path(const struct opcontrol *ctl)
 {
-	char path[64], *stat, *comm, *end;
-	bool alive;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (pid <= 0 || op_file_read(AT_FDCWD, path, 4096, &stat) < 0)
-		return false;
-	comm = strchr(stat, '(');
-	end = strrchr(stat, ')');
-	alive = comm && end && end[1] == ' ' && end[2] != 'Z' && end[2] != 'X';
-	if (alive)
-		*end = '\0';
-	alive = alive && !strcmp(comm + 1, DAEMON_COMM);
-	free(stat);
-	return alive;
-}
-
-static bool is_denied(int err)
-{
-	return err == -EACCES || err == -EPERM;
-}
-
-struct open_file {
-	const char *fd_dir; /* of the process */
-	struct stat st;     /* of the file */
-	bool found;
-};
-
-static int compare_file(const char *name, void *arg)
-{
-	struct open_file *file = arg;
 	struct op_text path = { 0 };
-	struct stat st;
-	int err;
 
-	op_text_printf(&path, "%s/%s", file->fd_dir, name);
-	err = stat(op_text_get(&path), &st) < 0 ? -errno : 0;
-	file->found |= !err && st.st_dev == file->st.st_dev && st.st_ino == file->st.st_ino;
-	op_text_free(&path);
-	return is_denied(err) ? err : 0;
+	op_text_printf(&path, "%s.lock", ctl->config.control_socket);
+	return path;
 }
 
-/*
- * True when the process has the file open, and when its descriptors cannot be read: only a daemon
- * writes its pid into a lock that it holds.
- */
-static bool has_open(pid_t pid, const char *path)
+static pid_t holder_of(struct op_text path)
 {
-	char fd_dir[64];
-	struct open_file file = { .fd_dir = fd_dir };
-	int err;
+	pid_t pid = path.failed ? 0 : ctl_lock_holder(op_text_get(&path));
 
-	if (stat(path, &file.st) < 0)
-		return false;
-	snprintf(fd_dir, sizeof(fd_dir), "/proc/%d/fd", (int)pid);
-	err = op_session_visit_dir(AT_FDCWD, fd_dir, compare_file, &file);
-	return file.found || is_denied(err);
-}
-
-/* The daemon that holds the lock; 0: none. A lock that nobody holds may contain any pid. */
-static pid_t find_holder(const char *session_dir)
-{
-	struct op_text path = lock_path(session_dir);
-	pid_t pid = 0;
-
-	if (op_session_is_locked(session_dir))
-		pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
-	if (!is_daemon(pid) || !has_open(pid, op_text_get(&path)))
-		pid = 0;
 	op_text_free(&path);
 	return pid;
+}
+
+/* The daemon that holds the lock; 0: none. */
+static pid_t find_holder(const char *session_dir)
+{
+	return holder_of(lock_path(session_dir));
 }
 
 /* Without the lock file, this mark tells the next daemon that the last one was killed. */
@@ -139,14 +84,19 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 	close(fd);
 }
 
-/* Finds a daemon that does not answer. unit_pid: the daemon of systemd; 0: none. */
-static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, struct ctl_daemon *daemon)
+/*
+ * Finds a daemon that does not answer. unit_pid: the daemon of systemd; 0: none. A daemon that has
+ * lost its session directory, or uses another one, still holds the lock of the socket.
+ */
+static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, bool has_listener, struct ctl_daemon *daemon)
 {
 	struct op_text path;
 
 	daemon->pid = find_holder(ctl->session_dir);
 	if (!daemon->pid)
 		daemon->pid = unit_pid;
+	if (!daemon->pid && has_listener)
+		daemon->pid = holder_of(socket_lock_path(ctl));
 	if (daemon->pid) {
 		daemon->presence = CTL_MUTE;
 		return;
@@ -212,7 +162,7 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	else if ((err == -ETIMEDOUT || err == -ESHUTDOWN) && is_hidden(ctl))
 		rc = opr_error(1, "opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
-		find_mute(ctl, unit_pid, &daemon);
+		find_mute(ctl, unit_pid, err == -ETIMEDOUT, &daemon);
 	else if (err == -EPROTONOSUPPORT && (daemon.pid = unit_pid ? unit_pid : find_holder(ctl->session_dir)))
 		daemon = (struct ctl_daemon){ .presence = CTL_MUTE, .pid = daemon.pid, .other_version = message };
 	else
@@ -310,9 +260,7 @@ static bool send_signal(int pidfd, int number)
 	return !syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-/*
- * A daemon that is to end. It gets signals only while it holds the lock of the session directory.
- */
+/* A daemon that is to end. It gets signals only while it holds a lock. */
 struct ending {
 	pid_t pid;
 	int pidfd;
@@ -326,15 +274,18 @@ static const struct {
 	int wait_ms;
 } steps[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
 
-/* The daemon of systemd may have another session directory. */
+/*
+ * The daemon of systemd may have another session directory, and any daemon may have lost its own:
+ * then the lock of the socket tells.
+ */
 static bool holds_lock(const struct opcontrol *ctl, const struct ending *ending)
 {
 	pid_t unit_pid;
 
-	if (find_holder(ending->session_dir) == ending->pid)
+	if (find_holder(ending->session_dir) == ending->pid || holder_of(socket_lock_path(ctl)) == ending->pid)
 		return true;
 	ctl_unit_state(ctl, &unit_pid);
-	return unit_pid == ending->pid && is_daemon(unit_pid);
+	return unit_pid == ending->pid;
 }
 
 /* *ret_killed: only SIGKILL helped. */
@@ -358,10 +309,30 @@ static int await_end(const struct opcontrol *ctl, const struct ending *ending, b
 	return ends_within(ending->pidfd, TERM_MS) ? 0 : opr_error(1, "opd (pid %d) does not end", (int)ending->pid);
 }
 
-/* Another process may have got the pid before the pidfd was opened. */
+/* True when the daemon answers once more, with the same pid. */
+static bool answers_still(const struct opcontrol *ctl, pid_t pid)
+{
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	struct ctl_daemon now = { .presence = CTL_ABSENT };
+	bool answers = !op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes,
+					       &message) &&
+		       !op_control_status_parts(payload, nr_bytes, &now.status, &now.events, &now.cpus) &&
+		       (pid_t)now.status->pid == pid;
+
+	free(payload);
+	free(message);
+	return answers;
+}
+
+/*
+ * Another process may have got the pid before the pidfd was opened. A daemon that answers or holds
+ * a lock with this pid afterwards is the one that the pidfd means.
+ */
 static bool is_still_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, const struct ending *ending)
 {
-	return daemon->presence == CTL_PRESENT ? is_daemon(ending->pid) : holds_lock(ctl, ending);
+	return (daemon->presence == CTL_PRESENT && answers_still(ctl, ending->pid)) || holds_lock(ctl, ending);
 }
 
 static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)

@@ -4,6 +4,7 @@ bin_opcontrol_SOURCES = \
 	tools/events/pfm_names.c tools/events/pfm_names.h \
 	tools/events/user_events.c tools/events/user_events.h \
 	tools/opcontrol/daemon.c \
+	tools/opcontrol/holder.c \
 	tools/opcontrol/main.c tools/opcontrol/opcontrol.h \
 	tools/opcontrol/options.c tools/opcontrol/options.h \
 	tools/opcontrol/requests.c \

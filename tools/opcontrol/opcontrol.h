@@ -113,6 +113,20 @@ int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
+/* ---- holder.c ---- */
+
+/*
+ * The daemon that holds a lock file: its pid is in the file, and it has the file open. 0: there is
+ * none, or the caller may not open the file.
+ */
+pid_t ctl_lock_holder(const char *path) OP_MUST_CHECK;
+
+/*
+ * Whether a daemon holds a lock file, for callers who may not open it, too: then by the kernel's
+ * list of locks. A caller who may not even look at the file gets true.
+ */
+bool ctl_lock_may_be_held(const char *path) OP_MUST_CHECK;
+
 /* ---- unit.c ---- */
 
 #define CTL_DAEMON_ENV "OPD_DAEMON" /* names the program; then the daemon is not systemd's */

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
 #include "libop/base/sys.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
@@ -219,16 +218,16 @@ static void read_last_line(const struct child *child, char *line, size_t nr_byte
 			snprintf(line, nr_bytes, "%s", strncmp(next, "opd: ", 5) ? next : next + 5);
 }
 
-/* True when the pid in the lock of the control socket is that of a process: another opd. */
+/* True when another opd holds the lock of the control socket. */
 static bool another_is_starting(const struct opcontrol *ctl)
 {
 	struct op_text path = { 0 };
 	pid_t pid;
 
 	op_text_printf(&path, "%s.lock", ctl->config.control_socket);
-	pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
+	pid = path.failed ? 0 : ctl_lock_holder(op_text_get(&path));
 	op_text_free(&path);
-	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
+	return pid;
 }
 
 /* True when another opd answers: of several that start together, one stays for all. */

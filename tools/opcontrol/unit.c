@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
 #include "tools/common/log.h"
@@ -140,63 +139,43 @@ static bool read_properties(struct properties *properties)
 
 /* ---- without systemctl ---- */
 
-/* The processes of opd in /proc. */
-struct opds {
-	pid_t unit_pid;  /* the one in the unit's cgroup; 0: none */
-	bool has_others; /* started by hand, or in a container */
-};
-
-static bool has_text(const char *pid, const char *name, bool (*is_it)(const char *text))
+static bool is_of_unit(const char *pid)
 {
 	char path[64], *text;
 	bool found;
 
-	snprintf(path, sizeof(path), "/proc/%.16s/%s", pid, name);
+	snprintf(path, sizeof(path), "/proc/%.16s/cgroup", pid);
 	if (op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &text) < 0)
 		return false;
-	found = is_it(text);
+	found = strstr(text, "/" UNIT "\n");
 	free(text);
 	return found;
 }
 
-static bool is_comm_of_opd(const char *comm)
-{
-	return !strcmp(comm, "opd\n");
-}
-
-static bool is_cgroup_of_unit(const char *cgroups)
-{
-	return strstr(cgroups, "/" UNIT "\n");
-}
-
+/* The first process of the unit: the daemon is older than its helpers. */
 static int visit_process(const char *name, void *arg)
 {
-	struct opds *opds = arg;
+	pid_t *pid = arg, found = *name < '0' || *name > '9' ? 0 : (pid_t)strtol(name, NULL, 10);
 
-	if (*name < '0' || *name > '9' || !has_text(name, "comm", is_comm_of_opd))
-		return 0;
-	if (has_text(name, "cgroup", is_cgroup_of_unit))
-		opds->unit_pid = (pid_t)strtol(name, NULL, 10);
-	else
-		opds->has_others = true;
+	if (found && is_of_unit(name) && (!*pid || found < *pid))
+		*pid = found;
 	return 0;
 }
 
-/*
- * A user who may not open the lock cannot see whether a killed daemon left it. So, where all
- * processes are visible and none is opd, no daemon has the lock.
- */
 static enum ctl_unit state_by_processes(const struct opcontrol *ctl, pid_t *ret_pid)
 {
-	struct opds opds = { 0 };
-	bool sees_all = !access("/proc/1/comm", R_OK) && !op_session_visit_dir(AT_FDCWD, "/proc", visit_process, &opds);
+	struct op_text lock = { 0 };
+	bool held;
 
-	*ret_pid = opds.unit_pid;
-	if (opds.unit_pid)
+	*ret_pid = 0;
+	if (!op_session_visit_dir(AT_FDCWD, "/proc", visit_process, ret_pid) && *ret_pid)
 		return CTL_UNIT_RUNS;
 	if (!unit_is_installed(SOCKET_UNIT))
 		return CTL_UNIT_NONE;
-	return (opds.has_others || !sees_all) && op_session_is_locked(ctl->session_dir) ? CTL_UNIT_NONE : CTL_UNIT_SLEEPS;
+	op_text_printf(&lock, "%s/" OP_SESSION_LOCK, ctl->session_dir);
+	held = lock.failed || ctl_lock_may_be_held(op_text_get(&lock));
+	op_text_free(&lock);
+	return held ? CTL_UNIT_NONE : CTL_UNIT_SLEEPS;
 }
 
 /* Does not look into the session directory: the daemon may use another one than this call. */
