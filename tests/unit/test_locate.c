@@ -177,8 +177,8 @@ static pid_t start_remapping(const int fds[2])
 }
 
 /*
- * A process replaces a library by another one of that name while opd looks. Name, inode and size are
- * of one file.
+ * A process replaces a library by another one of that name while opd looks. Name, inode and size
+ * are of one file.
  */
 static void replaced_during_the_look(void **state OP_UNUSED)
 {
