@@ -30,7 +30,7 @@ static inline uint64_t bench_cpu_ns(void)
 	return bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* In a loop that waits: the other thread of the core may go on at full speed. */
+/* For a loop that waits: lets the other hardware thread of the core run at full speed. */
 static inline void bench_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -70,15 +70,15 @@ static inline void bench_pin(unsigned int n)
 		bench_pin_within(&allowed, n);
 }
 
-/* 0 when there is nothing to divide by. */
+/* The quotient; 0 when the divisor is 0. */
 static inline double bench_per(double what, double nr)
 {
 	return nr > 0 ? what / nr : 0;
 }
 
 /*
- * Prints the line of an aim. True when it is met. An aim without a measurement (not `shown`) is
- * neither met nor missed: false.
+ * Prints the line of an aim. True: it is met. False: it is missed, or the run did not measure it
+ * (not `shown`).
  */
 static inline bool bench_say_aim(const char *aim, double figure, bool shown, bool good)
 {

@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What opd costs, and beside it perf record: usage: bench.py [SECONDS], default 30 for each of the six runs.
+"""Measures opd beside perf record. Usage: bench.py [SECONDS], default 30 for each of the six runs.
 
-Two loads keep all CPUs busy: `steady`, one process on each CPU, and `compile`, the C compiler again
-and again, so that processes,
-mappings and exits come all the time. The third, `storm`, starts 2,000 programs per second that live
-for less than a millisecond: what a fork, exec and
-exit costs either profiler. Each is profiled by opd at its default rate and then by perf record -a
-at the same rate. CPU
-time is that of the profiler's processes (opd: /proc/PID/task/*/schedstat, its share without start
-and end; perf: wait4, all of it,
-its RSS the peak), bytes are blocks on disk. perf is told not to collect build-ids at its end: it is
-the cheaper for it, and Debian's
-perf 6.1 may die of them. What the kernel spends in its own interrupt handlers is the same for both
-and not in these figures.
+There are three loads. `steady`, one process on each CPU, and `compile`, the C compiler again and
+again, keep all CPUs busy; `compile` has many forks, mappings and exits. `storm` starts 2,000
+programs per second that live for less than a millisecond: it measures what a fork, exec and exit
+costs each profiler. Each load is profiled by opd at its default rate, and then by perf record -a at
+the same rate.
+
+CPU time is the time of the profiler's processes. opd: /proc/PID/task/*/schedstat, without start and
+end. perf: wait4, the whole run, with the peak of its RSS. Bytes are blocks on the disk. perf does
+not collect build-ids at its end: that makes perf cheaper, and Debian's perf 6.1 may crash while it
+collects them. The time in the kernel's interrupt handlers is the same for both and is not included.
 """
 import os
 import re

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-What a sample costs on the disk, in opd's session and in perf.data: usage: bench_disk.py [SAMPLES
-[PERIOD-NS]], default 1000000 and 100000.
+Measures the bytes of a sample on the disk, in opd's session and in perf.data. Usage: bench_disk.py
+[SAMPLES [PERIOD-NS]], default 1000000 and 100000.
 
-Both profile the same load, the C compiler and an interpreter again and again, at the same time and
-at the same period. At 1/32, 1/16 ... of the samples and at
-the end the disk blocks of both are looked at: an opd session grows with the addresses that run,
-perf.data with the samples. perf.data is as perf record writes
-it by default, without build-ids; `-z` beside it is the same file as zstd level 1 would leave it.
-The aim, a fiftieth, is for 10^7 samples:
+Both profile the same load at the same time and with the same period: the C compiler and an
+interpreter again and again. The disk blocks of both are compared after 1/32, 1/16 ... of the
+samples and at the end. An opd session grows with the number of addresses that run, perf.data with
+the number of samples. perf.data is in the default form of perf record, without build-ids; `-z` is
+the same file after zstd level 1. The aim, a fiftieth, is for 10^7 samples:
 
     make bench-disk BENCH_DISK_FLAGS=10000000      # 500 s on two CPUs, and 500 MB for perf.data
 """

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The cost of sample files. Usage: bench_files [FILES [DIRTY]], default 20000 and 2000, in a
- * directory below TMPDIR or /tmp.
+ * Measures sample files. Usage: bench_files [FILES [DIRTY]], default 20000 and 2000, in a directory
+ * below TMPDIR or /tmp.
  *
- * It measures a sample to an existing node and to a new one, in batches as in opd; making a file,
- * and opening one again when more files are in use than are kept open; a dump with many changed
- * files, by opd's own writer; reading all files. For comparison with the dump, as many plain files
- * are written and synced one by one in the same directory: the share of the disk.
+ * It measures: a sample in an existing node and in a new node, in batches as in opd; making a file;
+ * reopening a file when more files are in use than may be open; a dump with many changed files,
+ * with opd's own code; reading all files. To show the disk's part of the dump, it also writes and
+ * syncs as many plain files one by one in the same directory.
  */
 #include <errno.h>
 #include <fcntl.h>

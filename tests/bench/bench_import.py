@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What opimport costs, and beside it perf report --sort dso, on the same file.
+"""Measures opimport beside perf report --sort dso, on the same file.
 
-usage: bench_import.py [SECONDS]: of recording, default 10.
+Usage: bench_import.py [SECONDS], the length of the recording, default 10.
 
 The file is a system-wide recording of clock samples and page faults. Times are CPU times, user and
-system, the best of five runs in turn,
-since the machine has other work. opimport also writes a session, a file for each image of each
-application, where perf report prints a table.
-The aim is for a session in memory (tmpfs); the same on the disk stands below it, since ext4 looks
-long for the inode of a new file where many
-were removed in the last seconds, as by the run before (recently_deleted in fs/ext4/ialloc.c: three
-quarters of the system time that was seen).
+system. The best of five alternating runs counts, because the machine may have other work. perf
+report prints a table; opimport also writes a session, with a file for each image of each
+application. The aim is for a session in memory (tmpfs). The same on the disk is printed below: ext4
+needs long to find an inode for a new file when many files were removed in the last seconds, as in
+the run before (recently_deleted in fs/ext4/ialloc.c took three quarters of the system time).
 """
 import os
 import resource

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the memory ring costs beside memcpy and other queues: usage: bench_memory [MEGABYTES
- * [ROUNDS]], default 16 a run, 60 rounds.
+ * Measures the memory ring beside memcpy and other queues. Usage: bench_memory [MEGABYTES
+ * [ROUNDS]], default 16 MB for each run and 60 rounds.
  *
- * Records of 32, 64 and 256 bytes go from a writer on one CPU to a reader on another through 256
- * kB, one at a time, and every word of every record is read (`through`). Each record is published
- * for itself by all of them; the room of what was read is given back for every record by ck_ring,
- * for 16 kB at once with the memory ring, for all that one splice took by wfcqueue; a pair is
- * swapped when half of the ring is full. A writer that finds no room and a reader that finds
- * nothing try again after one pause instruction, and let others run after a thousand of them.
- * memcpy takes the same records in and out of a buffer of the same size, on one CPU. `write` is the
- * writer alone, which fills the empty queue, and `read` the reader alone, which empties it, in turn
- * on one CPU.
+ * Records of 32, 64 and 256 bytes pass through a queue of 256 kB.
+ *   through   a writer on one CPU, a reader on another. The reader reads every word of every record
+ *   write     the writer alone fills the empty queue, on one CPU
+ *   read      the reader alone empties it, on the same CPU
+ * memcpy copies the same records into and out of a buffer of the same size, on one CPU.
  *
- * Each round measures all peers one after another, in runs that are short enough to be left alone
- * by the scheduler, so that other load on the machine comes to all of them and leaves some rounds
- * of each undisturbed; a run on two CPUs during which one of them was taken away is done again.
- * `copied out` is what a writer of another process costs: the reader copies each record before it
- * gives it (OP_RING_COPY), and the pair's writer fences; both are threads of this process all the
- * same. A figure is what a tenth of the rounds stay below, and ratios are ratios of those; `half`
- * is the same for half of the rounds, and says how far the figure can be trusted. Exit code 1 when
- * an aim is missed or not shown (a peer was not built, or not measured), or a record is.
+ * All queues publish each record by itself. They differ in how the reader returns space: ck_ring
+ * after every record, the memory ring after 16 kB, wfcqueue after all records of one splice. A pair
+ * is swapped when half of the ring is full. A writer without room and a reader without records try
+ * again after one pause instruction, and yield the CPU after a thousand of them.
  *
- * LTTng-UST's reader is another process and its full ring discards, so it does not do quite the
- * same work: `write` is in bursts that the ring has room for, `through` is for a record that
- * arrived in the consumer daemon's file on a tmpfs, what was lost is said, and a header with a time
- * stamp is written, which the others do without. The best of three runs.
+ * Each round measures all queues one after another, in short runs. So other load on the machine
+ * affects all of them, and some rounds of each stay undisturbed. A run on two CPUs is repeated when
+ * the scheduler took one of the CPUs away. `copied out` is the cost with a writer of another
+ * process: the reader copies each record (OP_RING_COPY), and the writer of the pair fences. Both
+ * are threads of this process here.
+ *
+ * A figure is the 10th percentile of the rounds, and ratios are ratios of these. `half` is the
+ * median, which shows how reliable the figure is. Exit code 1: an aim is missed or not shown (a
+ * queue was not built or not measured), or a record was wrong.
+ *
+ * LTTng-UST differs: its reader is another process, and a full ring discards records. `write` is in
+ * bursts that fit into the ring. `through` counts records that arrived in the consumer daemon's
+ * file on a tmpfs, and the lost ones are printed. Its records have a header with a time stamp,
+ * which the other queues do not write. The best of three runs counts.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,9 +43,9 @@
 #define NR_ROUNDS_MAX	999
 #define FIGURE		0.1 /* of the rounds are below it */
 #define SPINS_TO_YIELD	1000
-/* for a run on two CPUs during which the scheduler takes neither away */
+/* time to try for a run on two CPUs during which the scheduler takes neither away */
 #define TRIES_NS	(50 * 1000 * 1000)
-#define IDLE_ROUNDS	100 /* a queue that then still gives nothing has lost records */
+#define IDLE_ROUNDS	100 /* reads without a record after which records count as lost */
 #define LTTNG_RUNS	3
 #define AIM_RECORD	64
 #define AIM_WRITE_NS	10.0
@@ -105,7 +107,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* After a while the other thread is given the CPU, which it may be waiting for. */
+/* Yields the CPU after a while: the other thread may be waiting for it. */
 static void rest(unsigned int *spins)
 {
 	if (++*spins % SPINS_TO_YIELD)
@@ -172,7 +174,7 @@ static uint64_t pass_two_threads(const struct peer *peer, void *queue, uint64_t 
 	return reading.end_ns - begin_ns;
 }
 
-/* Fills and empties in turn; the time of both, and of filling alone. */
+/* Fills and empties the queue alternately; the time of both, and of filling alone. */
 static uint64_t pass_one_thread(const struct peer *peer, void *queue, uint64_t nr, struct peer_check *check, uint64_t *ret_write_ns)
 {
 	uint64_t begin_ns = bench_now_ns(), write_ns = 0, written = 0, nr_read = 0;
@@ -200,7 +202,7 @@ static void expect_all(const struct row *row, const struct peer_check *check, ui
 	exit(1);
 }
 
-/* The first run that was left alone, else the best. */
+/* The first run without preemption, else the best run. */
 static uint64_t pass_undisturbed(const struct row *row, void *queue, uint64_t nr)
 {
 	uint64_t best_ns = UINT64_MAX, begin_ns = bench_now_ns();
@@ -243,7 +245,7 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* What `share` of the values is below. */
+/* The quantile `share` of the values. */
 static double quantile(const double *values, double share)
 {
 	double sorted[NR_ROUNDS_MAX];

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-From samples to a report: usage: bench_report.py [SECONDS], default 20.
+Measures reports. Usage: bench_report.py [SECONDS], default 20.
 
-A session of 10^8 samples over 2,000 images is made of this machine's programs and libraries that
-have a .symtab, at functions of it, and of others that are linked
-of the objects in its static libraries; each must be shown by function, none as a whole. opreport's
-summary and its list of symbols
-are timed, with the symbols read anew, and again with those that it has kept (aims: 1 s, 200 MB, the
-second run three times faster). Then opd and perf record profile
-the same load at the same time and rate, and what each takes from sample to report, recording
-included, is compared (aim: 20 times less CPU; with 300 SECONDS as the issue has it).
+First it makes a session of 10^8 samples in 2,000 images. The images are programs and libraries of
+this machine that have a .symtab, and others that it links from objects of static libraries. The
+report must show functions for each image. It measures opreport's summary and its list of symbols,
+once with an empty symbol cache and once with a full one (aims: 1 s, 200 MB, the second run three
+times faster).
+
+Then opd and perf record profile the same load at the same time and rate. It compares the CPU time of
+each from recording to report (aim: 20 times less CPU; the full run is with 300 SECONDS).
 """
 import itertools
 import json

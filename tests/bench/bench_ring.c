@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the kernel pair costs: usage: bench_ring [SECONDS], default 3 for each of the runs.
+ * Measures the kernel pair. Usage: bench_ring [SECONDS], default 3 seconds for each run.
  *
- * Five tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same
- * bytes; whole captures at several rates beside perf record; what a wake-up for each record costs
- * beside the watermark; the length of a turn with one swapping thread and with several; and what a
- * snapshot in overwrite mode costs beside a swap. CPU time is that of the reading thread, as the
- * scheduler counts it (perf: all of its threads). Exit code 1 when an aim is missed or not shown,
- * 77 when events are not allowed.
+ * It prints five tables:
+ *   reading and decoding a ring in memory, beside memcpy of the same bytes
+ *   whole captures at several rates, beside perf record
+ *   a wake-up for each record, beside the watermark
+ *   the length of a turn with one swapping thread and with several
+ *   a snapshot in overwrite mode, beside a swap
+ * CPU time is the time of the reading thread by the scheduler (perf: of all its threads). Exit code
+ * 1: an aim is missed or not shown; 77: perf events are not permitted.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -181,7 +183,7 @@ static unsigned int nr_cpus(void)
 	return (unsigned int)CPU_COUNT(&allowed);
 }
 
-/* Nothing is lost easily of what the kernel did not take. */
+/* A run below its rate, or with throttling, loses less: it shows nothing about losses. */
 static bool is_at_its_rate(const struct capture_result *result)
 {
 	double wanted = (double)result->elapsed_ns / DEFAULT_PERIOD_NS * nr_cpus();
@@ -280,7 +282,7 @@ static void table_snapshots(unsigned int seconds)
 	}
 }
 
-/* Swaps are asleep: how much of their time several threads take out of a turn. */
+/* A swap sleeps most of its time: measures how much shorter a turn is with several threads. */
 static void table_turns(unsigned int seconds)
 {
 	double alone_ms = 0;

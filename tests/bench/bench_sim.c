@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What opd costs from ring to sample file, with a made-up load (tests/bench/load.h) in memory
- * pairs: usage: bench_sim [SECONDS [SAMPLES]], default 10 and 10^7.
+ * Measures opd from ring to sample file, with a generated load (tests/bench/load.h) in memory
+ * pairs. Usage: bench_sim [SECONDS [SAMPLES]], default 10 and 10^7.
  *
- * The first table is 256 CPUs at 1 kHz in real time, read by the sync thread with its timer of 250
- * ms: its CPU time in shares of one CPU. The second is one pair as fast as it goes, and what each
- * stage adds: the same load is read again and again, with memcpy, with decoding alone, with
- * resolving, with all. Times are CPU times of the reading thread. After both the ledger must be
- * exact, and the counts in the sample files those that the load made, image by image and address by
- * address. Exit code 1 when it is not so, or when an aim is missed or not shown: a first table
- * whose rate the writer did not reach shows nothing, and says so.
+ * The first table: 256 CPUs at 1 kHz in real time, read by the sync thread with its timer of 250
+ * ms. It shows the CPU time of the sync thread as a share of one CPU. The second table: one pair at
+ * full speed, and the cost of each stage. The same load is read several times: with memcpy, with
+ * decoding alone, with resolving, and with all stages. Times are CPU times of the reading thread.
+ *
+ * After both tables the ledger must be exact, and the counts in the sample files must equal those
+ * of the load, image by image and address by address. Exit code 1: they differ, or an aim is missed
+ * or not shown. The first table shows nothing when the writer did not reach its rate.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -220,7 +221,7 @@ static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *fig
 	quit(&sync);
 }
 
-/* How the ticks came; whether the table is of the rate that it says. */
+/* Prints how punctual the ticks were. True: the writer reached the rate of the table. */
 static bool is_at_its_rate(const struct host_figures *figures)
 {
 	double hz = bench_per((double)figures->nr_written * BENCH_NS_PER_S, (double)figures->elapsed_ns);
@@ -394,7 +395,7 @@ static void print_pair(const struct pair_figures *figures, uint64_t nr_samples)
 	       (unsigned long long)figures[STAGE_ALL].nr_sideband);
 }
 
-/* The best of several runs, stages in turn: the machine has other work now and then. */
+/* The best of several runs; the stages alternate, because the machine may have other work. */
 static void keep_better(struct pair_figures *best, const struct pair_figures *figures)
 {
 	if (!best->read_ns || figures->read_ns + figures->sideband_ns < best->read_ns + best->sideband_ns)

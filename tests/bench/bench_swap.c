@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a swap of a memory pair costs: usage: bench_swap [SWAPS [SECONDS]], default 1000 for each of
- * 21 runs of a row, and 100 seconds for all of them: on a machine with other work, where a swapping
- * thread must wait for its CPU, a run ends with its share of the time.
+ * Measures a swap of a memory pair. Usage: bench_swap [SWAPS [SECONDS]], default 1000 swaps in each
+ * of 21 runs of a row, and 100 seconds for all runs. A run ends early when its share of the seconds
+ * is over: on a busy machine a swapping thread must wait for its CPU.
  *
- * The writer rests, or writes all the time on the other CPU; it fences (OP_MRING_FENCE), or a
- * membarrier does; the reader swaps, or lends the baton to a swapping thread: on the other CPU when
- * the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what
- * of the reader's time is spent in calls that do something for the swap, `until quiet` is the time
- * from its begin until the reader has the frozen ring. What was written is read in between, which
- * is not counted. The rows are measured in turn, so that other load on the machine comes to all of
- * them; a figure is what a tenth of the runs stay below, and ratios are to the first row; `swaps`
- * are those of all runs, and `records` is what one of them gave: a row whose writer is said to
- * write and did not is invalid, and the exit code is 1. What one membarrier costs, with the same
- * writer, stands beside it; where the kernel refuses that, the rows that need it say so instead of
- * showing what fences cost.
+ * The rows combine:
+ *   writer   rests, or writes all the time on the other CPU
+ *   fence    the writer fences (OP_MRING_FENCE), or the swapping side calls membarrier(2)
+ *   swap     by the reader, or by a swapping thread that has the baton: on the other CPU when the
+ *            writer rests, else on a third CPU or, without one, on the reader's CPU
+ *
+ * The columns:
+ *   reader        time that the reader spends in calls for the swap
+ *   until quiet   time from the begin of the swap until the reader has the frozen ring
+ *   swaps         of all runs
+ *   records       for one swap
+ * Reading the records between the swaps is not counted. The rows are measured alternately, so other
+ * load on the machine affects all of them. A figure is the 10th percentile of the runs, and ratios
+ * are to the first row. A row is invalid, and the exit code is 1, when its writer should write and
+ * did not. The cost of one membarrier(2) with the same writer is printed as well. Where the kernel
+ * refuses membarrier(2), the rows that need it say so.
  */
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -57,8 +62,8 @@ struct figures {
 	double reader[NR_RUNS];
 	double quiet[NR_RUNS];
 	uint64_t nr_swaps, nr_records;
-	bool refused; /* there is no such call */
-	bool idle;    /* in a run, no record of a writer that should write */
+	bool refused; /* the kernel refuses membarrier(2) */
+	bool idle;    /* in some run a writer that should write wrote no record */
 };
 
 struct bench {
@@ -79,7 +84,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* What finds no room is dropped: the reader is not measured by what it reads. */
+/* Records without room are dropped, because reading is not measured. */
 static void *write_until_over(void *arg)
 {
 	struct bench *bench = arg;

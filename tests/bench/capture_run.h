@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* One capture through real ring pairs for some seconds, with what it cost. */
+/* One capture through real ring pairs for some seconds, and its cost. */
 #ifndef CAPTURE_RUN_H
 #define CAPTURE_RUN_H
 

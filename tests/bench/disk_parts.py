@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Where the bytes of a session lie: usage: disk_parts.py SESSION-DIR.
+Shows what the disk space of a session is used for. Usage: disk_parts.py SESSION-DIR.
 
-All that the session has on the disk, in blocks, by what it is for: nodes in use, hash tables, what
-else the blocks of sample files have (heads, nodes that wait for
-their first sample, ends of last blocks), directories, and what lies beside the sample files. Then
-the addresses: how many, how many with one sample, and how
-they are spread over kinds of images and over files.
+It prints the blocks of: nodes in use, hash tables, the rest of the sample files (headers, free
+nodes, ends of last blocks), directories, and other files. Then it prints the addresses: how many
+there are, how many have one sample, and how they are distributed over kinds of images and files.
 """
 import collections
 import os

@@ -64,7 +64,7 @@ static uint32_t draw(struct load *load, uint32_t below)
 	return (uint32_t)((load->random >> 32) * below >> 32);
 }
 
-/* draws[random] is n with a probability that goes with 1 / (n + 1). */
+/* draws[random] is n with a probability in proportion to 1 / (n + 1). */
 static void make_zipf(uint16_t draws[ZIPF_DRAWS], uint32_t nr)
 {
 	double sum = 0, reached = 0;
@@ -103,7 +103,7 @@ static uint64_t mapping_start(const struct process *process, uint32_t mapping)
 	return LIBRARIES_START + 3 * process->shift_bytes + (uint64_t)mapping * LIBRARY_STRIDE_BYTES;
 }
 
-/* What a program maps: its own file, what all have, and a part of the pool that is its own. */
+/* What a program maps: its executable, the common libraries, and its part of the pool. */
 static void choose_program(struct load *load, struct process *process, uint32_t program)
 {
 	uint32_t first_library = load->config.nr_programs;

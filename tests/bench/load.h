@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A made-up load, the same for the same seed: what the rings of a busy host would get, and what has
- * to come out at the end.
+ * A generated load, the same for the same seed: the records of a busy host, and the expected
+ * counts.
  *
- * Programs (each with an executable of its own and libraries out of one pool) run as processes with
- * many mappings. A process has the CPU for a few samples, stays in a function for some of them and
- * at an address for some of these; functions, addresses, libraries and processes are as unequal as
- * Zipf says. Some of the samples are in the kernel. Now and then a process ends and its pid begins
- * anew (fork, exec), or execs another program in its place, or has another library where one was.
- * Every record is laid out as libop/perf/record.h reads it and says what the kernel's would.
+ * Programs run as processes with many mappings. Each program has an executable of its own and
+ * libraries of a common pool. A process runs for a few samples, stays in a function for some of
+ * them, and at one address for some of these. How often functions, addresses, libraries and
+ * processes come follows Zipf's law. Some samples are in the kernel. At intervals a process ends
+ * and another one gets its pid (fork, exec), or it executes another program, or it maps another
+ * library in the place of one. Every record has the layout that libop/perf/record.h reads.
  *
  * One thread.
  */
@@ -53,12 +53,12 @@ void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *
 
 /*
  * For a reader that runs at the same time and reads `clock`, too: each record has the time at which
- * it is written, and a record that depends on it has a later one, as in the kernel. Times that
- * callers give may be earlier than a look of the reader that did not find the record yet.
+ * it is written, and a record that depends on it has a later time, as in the kernel. With times of
+ * the caller, a record may be older than an earlier visit of the reader that did not find it.
  */
 void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
 
-/* Says of every process that it is there: exec and mappings. 0 or -ENOBUFS. */
+/* Writes the exec and the mappings of every process. 0 or -ENOBUFS. */
 int load_begin(struct load *load, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -76,7 +76,7 @@ uint64_t load_sideband_records(const struct load *load) OP_NONNULL;
 /* The event that the samples are of. */
 void load_event(struct op_event *ret_event) OP_NONNULL;
 
-/* What has to be in one sample file. */
+/* The expected contents of one sample file. */
 struct load_file {
 	const char *program, *image;
 	const uint32_t *counts; /* LOAD_PLACES of them */

@@ -47,7 +47,7 @@ extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 extern const struct peer peer_ring_copy;
 extern const struct peer peer_pair_copy;
 
-/* Not there when their libraries were not when this was built. */
+/* Only where their libraries were installed at build time. */
 extern const struct peer peer_ck __attribute__((weak));
 extern const struct peer peer_wfcqueue __attribute__((weak));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * LTTng-UST for bench_memory: its reader is another process, so it is measured by
- * tests/bench/lttng_writer.c and asked for figures.
+ * LTTng-UST for bench_memory. Its reader is another process, so tests/bench/lttng_writer.c measures
+ * it and sends the figures.
  */
 #ifndef PEER_LTTNG_H
 #define PEER_LTTNG_H

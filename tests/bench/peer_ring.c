@@ -10,14 +10,14 @@
 #include "libop/ring/memory_pair.h"
 
 /*
- * At once: a reader that gives back only at the end makes the writer of a full ring wait for all of
- * it.
+ * Bytes after which the reader returns space. A reader that returns it only at the end makes the
+ * writer of a full ring wait for the whole ring.
  */
 #define BYTES_GIVEN_BACK (16 * 1024)
 
 /*
- * The reader of a pair swaps when half of the ring is full, or when nothing more has come for so
- * many looks.
+ * The reader of a pair swaps when half of the ring is full, or after so many checks that found no
+ * new record.
  */
 #define LOOKS_TO_SWAP 32
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A host that is not there: a memory pair and a side band for each of its CPUs, the load that
- * writes them, and opd's pipeline behind.
+ * A simulated host: a memory pair and a side band for each of its CPUs, the load that writes to
+ * them, and opd's pipeline that reads them.
  */
 #ifndef BENCH_SIM_H
 #define BENCH_SIM_H

@@ -51,8 +51,8 @@ static bool is_lost(const struct op_ibs_cpu *cpu, const struct op_ibs_op *op)
 }
 
 /*
- * The row for a load that the core's own caches did not answer; without a value when OP_DATA2 does
- * not say.
+ * The row of a load whose data did not come from the caches of the core. It has no value when
+ * OP_DATA2 does not name the source.
  */
 static struct level beyond(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
 {
@@ -69,7 +69,8 @@ static struct level beyond(const struct op_ibs_cpu *cpu, const struct op_ibs *ib
 }
 
 /*
- * The kernel reads the state of the line, stale or not, unless the core's own caches gave the data.
+ * The kernel uses the state of the cache line even when it is stale, except for data from the
+ * caches of the core.
  */
 static uint64_t snoop_bits(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Shows what op_ibs_decode makes of records: usage: ibs_dump < STREAM. The stream is little endian:
+ * Prints the result of op_ibs_decode for records. Usage: ibs_dump < STREAM. The stream is little
+ * endian:
  * family and model, 4 bytes each, then for each record its kind (0 fetch, 1 op) and its length, 4
  * bytes each, and the payload. Prints a line for each record, values in hexadecimal, tab-separated:
  * the reason, then NAME=VALUE for every register field, notes, has, period, width, depth, latency,
  * tlb_refill, source, ip, linear, physical, target, data_src, and a column NUMBER+AMOUNT for each
- * derived event that it is.
+ * derived event of the record.
  */
 #include <inttypes.h>
 #include <stdio.h>

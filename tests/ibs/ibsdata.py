@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-IBS samples made up: the payloads of PERF_SAMPLE_RAW for CPUs of every generation, legal and
-damaged, and perf.data files around
-them. Written from the description of the registers (doc/ibs.md), not from the decoder.
+Generates IBS samples: payloads of PERF_SAMPLE_RAW for CPUs of every generation, valid and damaged,
+and perf.data files with them. Written from the description of the registers (doc/ibs.md), not from
+the decoder.
 """
 import collections
 import os
@@ -27,7 +27,7 @@ CPUS = (
     Cpu(0x1a, 0x44, 0x81bff), Cpu(0x1a, 0x51, 0x9fbff),
 )
 
-# Which way a record is wrong, as the decoder calls it; "decoded" is right.
+# Why a record cannot be decoded, in the words of the decoder; "decoded" is a valid record.
 REASONS = ("decoded", "cut short", "too few registers", "no whole number of registers", "no capability word",
            "more registers than announced", "not valid", "no address")
 
@@ -36,7 +36,7 @@ Record = collections.namedtuple("Record", "kind payload reason alike")
 
 
 def announced(kind, caps):
-    """Registers that a kernel of today stores."""
+    """The number of registers that a present kernel stores."""
     if kind == FETCH:
         return WORDS_MIN[FETCH] + bool(caps & CAP_FETCH_EXTD)
     return WORDS_MIN[OP] + bool(caps & CAP_BR_TARGET) + bool(caps & CAP_DATA4)
@@ -48,9 +48,7 @@ def random_address(rng):
 
 
 def random_words(rng, kind, nr_words):
-    """Registers with every bit free, but those that say that the sample is one; addresses often
-    look like addresses.
-    """
+    """Random registers with valid bits for "this is a sample"; most addresses are plausible."""
     words = [rng.getrandbits(64) for _ in range(nr_words)]
     if kind == FETCH:
         words[0] |= FETCH_VAL | FETCH_EN
@@ -89,14 +87,12 @@ def damage_uneven(rng, cpu, kind, words):
 
 
 def damage_extra(rng, cpu, kind, words):
-    """Three more than announced: that many no old kernel stored either."""
+    """Three registers more than announced; no old kernel stored that many."""
     return pack(cpu.caps, words + [rng.getrandbits(64)] * 3), "more registers than announced"
 
 
 def unknown_caps(rng, cpu, kind, words):
-    """A CPU of the years to come: the words behind the known ones have no name, the others are what
-    they were.
-    """
+    """A future CPU: registers after the known ones are unknown, the known ones are unchanged."""
     extra = rng.randrange(3)
     if kind == FETCH and cpu.caps & CAP_DATA4 and extra == 1:
         extra = 2  # one more would be the length of old kernels
@@ -115,7 +111,7 @@ def no_address(rng, cpu, kind, words):
 
 
 def old_fetch(rng, cpu, kind, words):
-    """As kernels before 5.10 stored a fetch: with the words that an op has at its end."""
+    """A fetch as kernels before 5.10 stored it: the last words are those of an op."""
     if kind == OP or not cpu.caps & CAP_BR_TARGET:
         return pack(cpu.caps, words), "decoded"
     tail = [random_address(rng) | 0x10000] + [rng.getrandbits(64)] * bool(cpu.caps & CAP_DATA4)
@@ -126,7 +122,7 @@ DAMAGES = (damage_val, damage_caps, damage_short, damage_uneven, damage_extra, u
 
 
 def random_record(rng, cpu, damaged=0.2):
-    """One record, and what the decoder has to say about it."""
+    """One record, and the expected result of decoding it."""
     kind = FETCH if rng.random() < 0.4 else OP
     words = random_words(rng, kind, announced(kind, cpu.caps))
     damage = rng.choice(DAMAGES) if rng.random() < damaged else None
@@ -161,7 +157,7 @@ def string(text):
 
 
 def attr(kind, period=PERIOD, by_cycles=False):
-    """Of fetches, or of ops by the dispatched op or by cycles; the flag is sample_id_all."""
+    """The attr of fetches, or of ops counted by dispatched ops or by cycles; with sample_id_all."""
     config = OP_CNT_CTL if kind == OP and not by_cycles else 0
     data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, config, period, SAMPLE_TYPE, 0, 1 << 18)
     return data + bytes(ATTR_BYTES - len(data))
@@ -178,8 +174,8 @@ def features(cpu):
 
 
 def sample(record, number, ip=0x401000, pid=PID, event_id=None):
-    """A PERF_RECORD_SAMPLE; its time is its number. One that is cut short says that it has more
-    than it has.
+    """A PERF_RECORD_SAMPLE; its time is its number. The length in a record that is cut short is
+    larger than the record.
     """
     event_id = event_id or EVENT_IDS[record.kind]
     raw = struct.pack("<I", len(record.payload) + 64 * (record.reason == "cut short")) + record.payload
@@ -189,7 +185,7 @@ def sample(record, number, ip=0x401000, pid=PID, event_id=None):
 
 
 def mapping(start, nr_bytes, offset, path, pid=PID):
-    """A PERF_RECORD_MMAP2 from the beginning on, of a file with the inode that it has here."""
+    """A PERF_RECORD_MMAP2 at time 0, with the inode that the file has on this machine."""
     status, name = os.stat(path), path.encode() + b"\0"
     name += bytes(-len(name) % 8)
     body = struct.pack("<IIQQQIIQQII", pid, pid, start, nr_bytes, offset, os.major(status.st_dev), os.minor(status.st_dev),
@@ -198,16 +194,14 @@ def mapping(start, nr_bytes, offset, path, pid=PID):
 
 
 def with_address(record, ip):
-    """The record at another address, where it has one."""
+    """The record with another address, if it has an address."""
     if len(record.payload) < 20:
         return record
     return record._replace(payload=record.payload[:12] + struct.pack("<Q", ip) + record.payload[20:])
 
 
 def has_address(record):
-    """False where the register says that its address means nothing: then the interrupted one
-    counts.
-    """
+    """False: the address register is invalid, and the interrupted address counts instead."""
     if record.kind == FETCH:
         return True
     caps, = struct.unpack_from("<I", record.payload)
@@ -220,8 +214,8 @@ def write_perf_data(path, cpu, records):
 
 
 def write_perf_records(path, cpu, data, second=None, without=()):
-    """`second`: the attr of one more event, whose samples have SECOND_ID. Without the features of
-    the given numbers. Where the records end is returned.
+    """`second`: the attr of another event, whose samples have SECOND_ID. `without`: numbers of
+    features to leave out. Returns the offset of the end of the records.
     """
     events = [(attr(kind), EVENT_IDS[kind]) for kind in (FETCH, OP)] + ([(second, SECOND_ID)] if second else [])
     ids_at = HEADER_BYTES
@@ -254,7 +248,7 @@ def user_record(kind, body=b""):
 
 
 def write_perf_stream(path, cpu, data):
-    """As through a pipe, but for the features: they stand behind the records."""
+    """As perf writes to a pipe, but with the features after the records."""
     with open(path, "wb") as stream:
         stream.write(struct.pack("<8sQ", b"PERFILE2", 16))
         for kind in (FETCH, OP):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-IBS samples made up over the functions of a real binary, and what must come of them: for each
-derived event and function the sum
-of what predicates.py says, and the facts of the memory view. Nothing here knows of opd's decoder.
+Generates IBS samples in the functions of a real binary, and the expected result: for each derived
+event and function the sum that predicates.py computes, and the facts of the memory view. This file
+does not use opd's decoder.
 """
 import bisect
 import collections
@@ -11,7 +11,7 @@ import struct
 import ibsdata
 import predicates
 
-# Damage that leaves a sample with an address, or makes it useless.
+# Damages after which a sample still has an address, or cannot be decoded.
 DAMAGES = (ibsdata.damage_val, ibsdata.damage_caps, ibsdata.damage_short, ibsdata.damage_uneven, ibsdata.damage_extra,
            ibsdata.unknown_caps, ibsdata.missing_words, ibsdata.old_fetch)
 USELESS_LENGTHS = (0, 3, 4, 12, 27, 29, 59, 61)
@@ -54,9 +54,7 @@ def wrong_length(rng, record):
 
 
 def random_placed(rng, cpu, functions, damaged):
-    """One sample: its registers name one address, and the interrupted one, of another function, is
-    behind it.
-    """
+    """One sample. The address in its registers and the interrupted address are in two functions."""
     kind = ibsdata.FETCH if rng.random() < 0.4 else ibsdata.OP
     words = ibsdata.random_words(rng, kind, ibsdata.announced(kind, cpu.caps))
     words[1] = functions.random_address(rng)
@@ -71,12 +69,14 @@ def random_placed(rng, cpu, functions, damaged):
 
 
 def address_of(placed):
-    """Where a sample is counted."""
+    """The address at which a sample is counted."""
     return struct.unpack_from("<Q", placed.record.payload, 12)[0] if ibsdata.has_address(placed.record) else placed.ip
 
 
 def bucket_last(latency):
-    """The last latency of a bucket: all up to 15 for themselves, then eight for each doubling."""
+    """The last latency of a bucket: one bucket for each latency up to 15, then eight for each
+    doubling.
+    """
     if latency < 2 * BUCKET_STEPS:
         return latency
     width = 1 << latency.bit_length() - 4

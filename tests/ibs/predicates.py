@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-The derived events of IBS by their predicates, event by event and bit by bit, as the table of
-oprofile 0.9.9 and the registers'
-description have them. It knows nothing of the decoder: what both say must be the same.
+Computes the derived events of IBS from single bits of the registers, event by event, as the table
+of oprofile 0.9.9 and the description of the registers define them. It does not use the decoder, and
+its results must equal those of the decoder.
 """
 import struct
 

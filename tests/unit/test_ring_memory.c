@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One memory ring: every promise of the table in doc/ring.md. tests/unit/test_ring_hostile.c has a
- * party that lies.
+ * One memory ring: every property in the table of doc/ring.md. tests/unit/test_ring_hostile.c tests
+ * a writer or reader that writes wrong values on purpose.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,8 @@ static size_t size_of(uint64_t number)
 }
 
 /*
- * Reads everything that is there; numbers go on from *number. Returns how many LOST records told.
+ * Reads all records, whose numbers continue from *number. Returns the sum of the losses in LOST
+ * records.
  */
 static uint64_t read_all(struct mring_box *box, uint64_t *number)
 {
@@ -124,7 +125,7 @@ static void counts_what_found_no_room(void **state)
 	assert_int_equal(read, written + 2);
 }
 
-/* The number is told once, also when the record behind it is given up. */
+/* A LOST record reports each loss once, also when the record after it is abandoned. */
 static void tells_a_loss_once(void **state)
 {
 	struct mring_box *box = *state;
@@ -151,7 +152,7 @@ static void needs_room_for_the_loss_too(void **state)
 	op_ring_begin(&box->reader);
 	assert_non_null(op_ring_next(&box->reader));
 	op_ring_end(&box->reader);
-	/* 24 for LOST do not fit beside it */
+	/* the LOST record takes 24 bytes, so this record does not fit */
 	assert_int_equal(mring_box_put(box, 1, PAGE / 8 - 16), -ENOSPC);
 	assert_int_equal(mring_box_put(box, 1, PAGE / 8 - 24), 0);
 	assert_int_equal(mring_box_put(box, 1, 8), -ENOSPC);
@@ -174,7 +175,7 @@ static void refuses_what_can_never_fit(void **state)
 	assert_int_equal(op_mring_dropped(&box->ring), 0);
 }
 
-/* In a page: what fits is what fits wherever the head stands, with a LOST record in front. */
+/* In-page records: the limit holds at every position of the head, with a LOST record in front. */
 static void refuses_in_a_page_what_only_fits_at_times(void **state)
 {
 	const size_t most = PAGE - 24; /* of a ring of two pages */
@@ -208,7 +209,7 @@ static void keeps_records_in_their_page(void **state)
 	for (uint64_t written = 0; written < 5000; written++) {
 		const uint8_t *record;
 
-		/* what is skipped must have been zeroed */
+		/* the writer must zero the bytes that the reader skips */
 		memset(box->ring.data + (box->writer.head & (4 * PAGE - 1)), 0xff, 8);
 		assert_int_equal(mring_box_put_with(op_mring_reserve_in_page, box, written, size_of(written)), 0);
 		record = (const uint8_t *)box->writer.record;
@@ -273,7 +274,7 @@ static void wakes_every_so_many_bytes(void **state)
 	struct mring_box *box = *state;
 
 	assert_int_equal(mring_box_put(box, 1, 64), 0);
-	assert_false(readable(&box->ring)); /* nobody asked */
+	assert_false(readable(&box->ring)); /* op_mring_wake_every was not called */
 	op_mring_wake_every(&box->ring, 1024, false);
 	for (int i = 1; i <= 64; i++) {
 		assert_int_equal(mring_box_put(box, 1, 64), 0);
@@ -304,7 +305,7 @@ static void wakes_once_when_it_is_full(void **state)
 	assert_true(readable(&box->ring));
 }
 
-/* Reads a snapshot: records from `newest` on downwards, without a gap. Returns how many. */
+/* Reads a snapshot: the records newest, newest - 1, ... without a gap. Returns their number. */
 static uint64_t read_snapshot(struct mring_box *box, uint64_t newest)
 {
 	const struct perf_event_header *record;
@@ -336,8 +337,8 @@ static void check_overwrite(struct mring_box *box, mring_reserve_fn *reserve)
 		for (uint64_t i = 0; i < nr; i++)
 			bytes += size_of(written - i);
 		/*
-		 * All that are new, or as many as the ring can hold but for one that is partly
-		 * overwritten and a gap.
+		 * Either all new records, or as many as the ring has room for. A gap and one partly
+		 * overwritten record may take room.
 		 */
 		if (nr != (uint64_t)turn)
 			assert_true(nr < (uint64_t)turn && bytes + 400 > PAGE);
@@ -357,8 +358,8 @@ static void overwrites_within_pages(void **state)
 }
 
 /*
- * Nothing is given back: a reader that opens after another one gets all that is there once more,
- * and what went before it is overwritten.
+ * In overwrite mode a reader returns no space. So a reader that opens later reads the same records
+ * again; the older records count as overwritten.
  */
 static void the_next_reader_gets_all_that_is_there(void **state)
 {
@@ -385,7 +386,7 @@ static void the_next_reader_gets_all_that_is_there(void **state)
 	assert_int_equal(read_snapshot(box, written), nr);
 }
 
-/* A writer that died in a reservation has torn the oldest records: the reader stops before them. */
+/* A reservation of a writer that died damaged the oldest records: the reader stops before them. */
 static void stops_at_what_a_reservation_tore(void **state)
 {
 	struct mring_box *box = *state;
@@ -397,8 +398,8 @@ static void stops_at_what_a_reservation_tore(void **state)
 }
 
 /*
- * A reservation that was given up has torn as much as one that was committed: a smaller one that
- * comes next does not make what lies behind it whole again.
+ * An abandoned reservation damages as many old records as a committed one. A smaller reservation
+ * after it does not repair them.
  */
 static void remembers_what_a_reservation_given_up_tore(void **state)
 {
@@ -499,7 +500,7 @@ static void skips_zeros_to_the_head_only(void **state)
 	assert_null(op_ring_next(&box->reader));
 	op_ring_end(&box->reader);
 	assert_int_equal(box->ring.control->data_tail, PAGE);
-	/* and not at all in a ring of the kernel */
+	/* a ring of the kernel may have no gaps at all */
 	box->reader.flags &= ~(unsigned int)OP_RING_GAPS;
 	box->ring.control->data_head = PAGE + 64;
 	op_ring_begin(&box->reader);
@@ -507,7 +508,7 @@ static void skips_zeros_to_the_head_only(void **state)
 	assert_int_equal(box->reader.damaged, 1);
 }
 
-/* The reader is another process, which has the two descriptors only. */
+/* The reader is another process. It has only the two descriptors. */
 static void is_read_by_another_process(void **state)
 {
 	struct mring_box *box = *state;
@@ -547,8 +548,8 @@ static void is_mapped_by_the_reader_of_kernel_rings(void **state)
 	assert_int_equal(box->ring.control->data_tail, 64);
 }
 
-/* Gives back the first record that is there. */
-static void give_back_one(struct mring_box *box)
+/* Reads one record and returns its space. */
+static void read_one(struct mring_box *box)
 {
 	op_ring_begin(&box->reader);
 	assert_non_null(op_ring_next(&box->reader));
@@ -564,7 +565,7 @@ static void has_room_for_what_reserve_takes(void **state)
 		assert_int_equal(mring_box_put(box, nr, 64), 0);
 	assert_int_equal(nr, PAGE / 64);
 	assert_false(op_mring_has_room(&box->writer, 16, false));
-	give_back_one(box);
+	read_one(box);
 	assert_true(op_mring_has_room(&box->writer, 64, false));
 	assert_false(op_mring_has_room(&box->writer, 72, false));
 	assert_int_equal(mring_box_put(box, nr, 64), 0);
@@ -577,7 +578,7 @@ static void has_room_for_what_reserve_takes(void **state)
 	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
 }
 
-/* The LOST record that is due takes its part of the room. */
+/* op_mring_has_room includes the LOST record that precedes the next record. */
 static void has_room_for_the_lost_record_too(void **state)
 {
 	struct mring_box *box = *state;
@@ -586,7 +587,7 @@ static void has_room_for_the_lost_record_too(void **state)
 	for (uint64_t i = 0; i < PAGE / 64; i++)
 		assert_int_equal(mring_box_put(box, i, 64), 0);
 	assert_int_equal(mring_box_put(box, 0, 64), -ENOSPC);
-	give_back_one(box);
+	read_one(box);
 	assert_false(op_mring_has_room(&box->writer, 64, false));
 	assert_true(op_mring_has_room(&box->writer, 64 - OP_MRING_LOST_BYTES, false));
 	assert_int_equal(mring_box_put(box, 0, 64 - OP_MRING_LOST_BYTES), 0);
@@ -598,7 +599,7 @@ static void has_room_for_the_lost_record_too(void **state)
 	assert_int_equal(memory_ring_word(record, 2), 1);
 }
 
-/* Also when the writer need not look at the reader, because there is room enough. */
+/* An invalid size is refused also when there is so much room that data_tail need not be loaded. */
 static void has_room_for_nothing_that_is_refused(void **state)
 {
 	const size_t refused[] = { 0, 4, 7, 20, OP_MRING_RECORD_MAX + 8, 80000, SIZE_MAX, SIZE_MAX & ~(size_t)7 };
@@ -626,7 +627,7 @@ static void has_room_in_a_page_with_the_gap(void **state)
 	assert_true(op_mring_has_room(&box->writer, PAGE, false));
 	assert_true(op_mring_has_room(&box->writer, PAGE / 4, true));
 	assert_int_equal(mring_box_put(box, 4, 64), 0);
-	give_back_one(box);
+	read_one(box);
 	assert_true(op_mring_has_room(&box->writer, PAGE - 64, true));
 	assert_true(op_mring_has_room(&box->writer, PAGE - 56, false));
 	assert_false(op_mring_has_room(&box->writer, PAGE - 56, true));

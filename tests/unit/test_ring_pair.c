@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The kernel pair in overwrite mode, with the test in the place of the kernel: an event is a memfd,
- * and the ring that the one sampling event was directed to last is written downwards, at any moment
- * that the test wants.
+ * The kernel pair in overwrite mode. The test plays the kernel: an event is a memfd. The test
+ * writes records, downwards and at any moment, to the ring that the sampling event was directed to
+ * last.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -22,18 +22,19 @@
 struct kernel {
 	int fds[MAX_FDS]; /* of the events, as they were opened */
 	bool backward[MAX_FDS];
-	bool writable; /* a mapping was */
+	bool writable; /* some mapping was writable */
 	size_t nr_fds;
 	int outputs[MAX_OUTPUTS][2]; /* event and anchor of each SET_OUTPUT */
 	size_t nr_outputs;
 	int fail_after; /* calls; -1: never */
-	int refuse_fd;  /* SET_OUTPUT of this one fails */
+	int refuse_fd;  /* SET_OUTPUT of this descriptor fails */
 	int ring_fd;    /* the anchor that the sampling event writes to */
-	bool late;      /* a handler is in the old ring and commits when the settler waits for it */
+	bool late;      /* a handler in the old ring commits when the settler waits for it */
 	int late_fd;
 	uint64_t number;   /* of the last record */
 	/*
-	 * when the first event was directed since it was 0; the clock has gone on before that ends
+	 * time of the first SET_OUTPUT since the test set this to 0; the clock advances before the
+	 * call returns
 	 */
 	uint64_t first_ns;
 };
@@ -56,7 +57,7 @@ static size_t size_of(uint64_t number)
 	return 16 + number * 7 % 23 * 8;
 }
 
-/* A record of words that all are its number, below what was written before. */
+/* Writes a record whose words all are its number, below the records before it. */
 static void write_record(int fd)
 {
 	uint64_t record[64], number = ++k.number;
@@ -149,7 +150,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Reads from record `newest` down. Returns how many; *ret_overwritten in bytes. */
+/* Reads the records newest, newest - 1, ... Returns their number; *ret_overwritten is in bytes. */
 static uint64_t walk(struct op_ring *ring, uint64_t newest, uint64_t *ret_overwritten)
 {
 	const struct perf_event_header *record;
@@ -197,7 +198,7 @@ static void joins_snapshots(void **state)
 
 	(void)state;
 	for (uint64_t turn = 0; turn < 1000; turn++) {
-		uint64_t nr = turn * 5 % 36; /* of 192 bytes at most, and fewer on average */
+		uint64_t nr = turn * 5 % 36; /* records; each has 192 bytes at most */
 
 		for (uint64_t i = 0; i < nr; i++)
 			write_record(k.ring_fd);
@@ -224,7 +225,7 @@ static void tells_what_was_overwritten(void **state)
 	}
 }
 
-/* The event that waits is none of those that sample, and comes last. */
+/* The settler is not a sampling event, and it is directed last. */
 static void settles_behind_the_swap(void **state)
 {
 	uint64_t overwritten;
@@ -258,8 +259,8 @@ static void waits_for_a_late_commit(void **state)
 }
 
 /*
- * Without settling, a reader can see that the ring did not stand still, and the record comes with
- * its next snapshot.
+ * Without settling, a handler may write while the reader reads. The reader notices that, and reads
+ * the record in the next snapshot of that ring.
  */
 static void sees_that_a_ring_does_not_stand_still(void **state)
 {
@@ -281,7 +282,7 @@ static void sees_that_a_ring_does_not_stand_still(void **state)
 	assert_int_equal(ring->late, 1);
 }
 
-/* What could not be frozen is not given, and is not lost. */
+/* A failed snapshot returns no ring and loses no record. */
 static void keeps_what_a_failed_snapshot_has(void **state)
 {
 	const int refused[] = { EVENT, k.fds[2] };
@@ -304,7 +305,8 @@ static void keeps_what_a_failed_snapshot_has(void **state)
 }
 
 /*
- * A swap of which the time is known in which it can have begun: before its first event is directed.
+ * Swaps. The swap begins after *ret_before_ns and not later than *ret_first_ns, the time of its
+ * first SET_OUTPUT.
  */
 static void swap_timed(uint64_t *ret_before_ns, uint64_t *ret_first_ns)
 {
@@ -320,8 +322,8 @@ static void swap_timed(uint64_t *ret_before_ns, uint64_t *ret_first_ns)
 }
 
 /*
- * Each ring has the time at which the swap began that made it the write ring, and keeps it while it
- * is read: what was taken in between is late in that ring alone.
+ * since_ns of a ring is the begin of the swap that made it the write ring. It stays the same while
+ * the ring is read. A sample that is older than since_ns is late in this ring.
  */
 static void knows_since_when_a_ring_is_written(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rotation beside a clock that steps, a disk that is full, a dump that is under way, and kills:
- * every sample is in exactly one session, and the ledger of each session says what its files hold.
+ * Rotation with clock steps, a full disk, a dump at the same time, and kills. Every sample is in
+ * exactly one session, and the ledger of each session agrees with its files.
  */
 #include "libop/session/contents.h"
 #include "tests/unit/rotation.h"
@@ -46,8 +46,8 @@ static void become_too_large(void)
 }
 
 /*
- * A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the
- * next one has that still.
+ * A session that takes more than a quarter of SessionMaxUse is closed before its boundary. The next
+ * session then ends at that boundary.
  */
 static void test_too_large(void **state OP_UNUSED)
 {
@@ -65,7 +65,7 @@ static void test_too_large(void **state OP_UNUSED)
 	check("2026-11-21T02:17:00Z 2026-11-21T02:17Z ");
 }
 
-/* One that cannot be closed is tried again, but not with each turn. */
+/* A session that cannot be closed is closed later; opd does not try again in each turn. */
 static void test_too_large_and_no_space(void **state OP_UNUSED)
 {
 	become_too_large();
@@ -89,8 +89,8 @@ static uint64_t bytes_of(const char *path)
 }
 
 /*
- * As long as what is closed does not go, no more is closed than fits; the current session goes on,
- * and no sample is lost by it.
+ * While closed sessions cannot be removed, opd closes only as many sessions as fit. Then the
+ * current session goes on, and no sample is lost.
  */
 static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
 {
@@ -143,7 +143,7 @@ static void test_down_over_a_boundary(void **state OP_UNUSED)
 	take(7);
 	end(true);
 	pass(3 * HOUR);
-	boot_ns = 50 * SECOND; /* the machine was started anew */
+	boot_ns = 50 * SECOND; /* the machine was restarted */
 	start();
 	turn();
 	check("2026-11-21T02:17Z ");
@@ -191,7 +191,7 @@ static void test_step_forwards(void **state OP_UNUSED)
 	pass(10 * MINUTE);
 	wall_ns += 5 * HOUR;
 	turn();
-	check("2026-11-21T07:17Z "); /* the new time is the right one: it began ten minutes ago */
+	check("2026-11-21T07:17Z "); /* by the new time the session began ten minutes ago */
 	take(1);
 	pass(32 * MINUTE);
 	turn();
@@ -219,7 +219,7 @@ static void test_step_backwards(void **state OP_UNUSED)
 	check("2026-10-22T02:17Z ");
 }
 
-/* Less than a second is the clock being slewed: no boundary is seen twice. */
+/* A change of less than a second is a slewed clock: a boundary does not come twice. */
 static void test_slew_back_over_a_boundary(void **state OP_UNUSED)
 {
 	take(3);
@@ -249,7 +249,7 @@ static void times_of(const char *name, uint64_t *ret_begin_ns, uint64_t *ret_end
 	close(fd);
 }
 
-/* A session begins where the one before it ends, also when closing that has taken its time. */
+/* A session begins when the one before it ends, also when closing takes long. */
 static void test_slow_close(void **state OP_UNUSED)
 {
 	uint64_t begin_ns, end_ns, next_ns, last_ns;
@@ -269,7 +269,7 @@ static void test_slow_close(void **state OP_UNUSED)
 	assert_int_equal(last_ns, end_ns + 5 * SECOND);
 }
 
-/* The same when the thread is held up between two looks at the clocks. */
+/* The same when the thread is delayed between reading one clock and the other. */
 static void test_held_up(void **state OP_UNUSED)
 {
 	static const char *const names[] = { "2026-11-21T02:17Z", "2026-11-21T03:17Z", "2026-11-21T04:17Z", "2026-11-21T05:17Z" };
@@ -330,7 +330,7 @@ static void check_fault(int *injected, int err)
 	take(3);
 	turn();
 	*injected = 0;
-	assert_int_equal(rotation.nr_failed, 1); /* not tried every turn */
+	assert_int_equal(rotation.nr_failed, 1); /* not one attempt in each turn */
 	check("");
 	pass(11 * SECOND);
 	turn();
@@ -360,7 +360,7 @@ static void test_exchange_fails(void **state OP_UNUSED)
 	check_fault(&fault.exchange, -EIO);
 }
 
-/* A file system that cannot exchange: it goes in steps. */
+/* On a file system without RENAME_EXCHANGE the session is closed in several steps. */
 static void test_no_exchange(void **state OP_UNUSED)
 {
 	fault.exchange = -EINVAL;
@@ -383,7 +383,7 @@ static unsigned int nr_under_way(void)
 	return nr;
 }
 
-/* What the dump took is on the disk when it says so, wherever it is by then. */
+/* When a dump reports success, its samples are on the disk, also when the session was closed. */
 static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 {
 	struct opd_job job = { .kind = OPD_JOB_DUMP };
@@ -444,7 +444,7 @@ static void test_two_at_once(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z 2026-11-21T03:17Z ");
 }
 
-/* A child that is killed at its n-th system call; false when it came through. */
+/* Rotates in a child that is killed at its n-th system call. False: it made fewer calls. */
 static bool rotates_until(int nr_calls)
 {
 	pid_t child = fork();
@@ -501,7 +501,7 @@ static void test_kill_at_every_call(void **state)
 	kill_at_every_call(state, -ENOSYS);
 }
 
-/* Of a save that was killed before its last step; whatever has something in it is a session. */
+/* Start after a save that was killed before its last step. An empty directory is no session. */
 static void test_start_after_a_kill_in_a_save(void **state OP_UNUSED)
 {
 	take(3);
