@@ -19,12 +19,12 @@ opreport_unit_tests = \
 	tests/unit/test_when
 check_PROGRAMS += $(opreport_unit_tests)
 TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
-	tests/unit/test_opreport_names.py tests/unit/test_opannotate.py \
+	tests/unit/test_opreport_names.py tests/unit/test_opreport_xml.py tests/unit/test_opannotate.py \
 	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py \
 	tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
 	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py
 EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
-	tests/unit/test_opreport_names.py tests/unit/test_opannotate.py \
+	tests/unit/test_opreport_names.py tests/unit/test_opreport_xml.py tests/unit/test_opannotate.py \
 	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py \
 	tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
 	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py \

@@ -129,7 +129,7 @@ static int write_summary(struct stages *stages, const struct request *request, s
 {
 	struct opr_summary summary = { 0 };
 	struct opr_writer writer = { 0 };
-	int err = opr_summary_make(&summary, &stages->profile, stages->classes.nr_classes);
+	int err = opr_summary_make(&summary, &stages->profile, stages->classes.nr_classes, false);
 
 	layout->totals = summary.totals;
 	if (!err)
@@ -536,7 +536,7 @@ static void write_images(const char *expected, size_t nr_expected)
 
 	assert_int_equal(open_stages(&stages, &(struct request){ 0 }), 0);
 	layout.classes = &stages.classes;
-	assert_int_equal(opr_image_report_make(&report, &stages.profile, stages.classes.nr_classes, &stages.finder, 0), 0);
+	assert_int_equal(opr_image_report_make(&report, &stages.profile, stages.classes.nr_classes, &stages.finder, 0, false), 0);
 	assert_int_equal(report.nr_rows, nr_expected);
 	layout.totals = report.totals;
 	assert_int_equal(opr_writer_init(&writer, &opr_text_writer, &layout, out), 0);

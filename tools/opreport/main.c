@@ -161,7 +161,8 @@ static int write_summary(struct run *run, const struct opr_summary *summary)
 static int report_summary(struct run *run)
 {
 	struct opr_summary summary = { 0 };
-	int err = opr_summary_make(&summary, &run->selection.profile, run->selection.classes.nr_classes);
+	int err = opr_summary_make(&summary, &run->selection.profile, run->selection.classes.nr_classes,
+				   run->options->reverse_sort);
 
 	if (!err && summary.nr_applications > run->options->top)
 		summary.nr_applications = run->options->top;
@@ -307,7 +308,7 @@ static int report_images(struct run *run)
 	struct opr_image_report report = { 0 };
 	size_t nr_rows;
 	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes,
-					&run->selection.finder, run->options->threshold);
+					&run->selection.finder, run->options->threshold, run->options->reverse_sort);
 
 	nr_rows = report.nr_rows;
 	if (nr_rows > run->options->top)

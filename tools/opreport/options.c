@@ -172,9 +172,8 @@ static int imply_xml(struct opr_options *options)
 {
 	const char *bad_key;
 
-	if (options->sort.nr_words || options->reverse_sort)
-		opr_warn("--sort and --reverse-sort have no effect on XML");
-	options->order = (struct opr_sort_order){ 0 };
+	if (options->sort.nr_words)
+		opr_warn("--sort has no effect on XML");
 	options->symbols = 1;
 	if (opr_take_words(&options->sort, "app-name,image") < 0)
 		return -ENOMEM;

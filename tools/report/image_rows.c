@@ -102,13 +102,13 @@ static int add_items(struct opr_image_report *report, const struct opr_profile *
 	return err;
 }
 
-static int compare_rows(const void *left, const void *right)
+static int compare_rows(const void *left, const void *right, void *reverse)
 {
 	const struct opr_image_row *a = left, *b = right;
 	int order;
 
 	if (a->counts[0] != b->counts[0])
-		return a->counts[0] > b->counts[0] ? -1 : 1;
+		return (a->counts[0] > b->counts[0]) != *(const bool *)reverse ? -1 : 1;
 	order = strcmp(a->name, b->name);
 	return order ? order : strcmp(a->identity, b->identity);
 }
@@ -227,7 +227,7 @@ char *opr_image_row_hint(const struct opr_image_row *row)
 /* ---- the report ---- */
 
 int opr_image_report_make(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes,
-			  struct opr_finder *finder, double percent)
+			  struct opr_finder *finder, double percent, bool reverse)
 {
 	int err;
 
@@ -243,7 +243,7 @@ int opr_image_report_make(struct opr_image_report *report, const struct opr_prof
 	if (err)
 		return err;
 	keep_large(report, nr_classes, percent);
-	qsort(report->rows, report->nr_rows, sizeof(*report->rows), compare_rows);
+	qsort_r(report->rows, report->nr_rows, sizeof(*report->rows), compare_rows, &reverse);
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
 		err = look(&report->rows[i], profile, finder);
 	return err ? err : find_packages(report, finder);
@@ -326,7 +326,7 @@ int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr
 
 	if (!find_lacking(report, NULL))
 		return 0;
-	err = opr_image_report_make(&images, profile, classes->nr_classes, finder, MIN_PERCENT);
+	err = opr_image_report_make(&images, profile, classes->nr_classes, finder, MIN_PERCENT, false);
 	for (size_t i = 0; i < images.nr_rows && !err; i++) {
 		const struct opr_symbol_row *lacking = find_lacking(report, profile->files[images.rows[i].first_file].image);
 

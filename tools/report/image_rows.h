@@ -29,10 +29,11 @@ struct opr_image_report {
 /*
  * Adds up an arranged profile by image, and searches the files of images with at least `percent` of
  * the samples of the first class. Others are left out. An image is a row in the table of images of
- * its session; without a table, a name. Freed with opr_image_report_free in any case. 0 or -errno.
+ * its session; without a table, a name. `reverse`: few samples come first. Freed with
+ * opr_image_report_free in any case. 0 or -errno.
  */
 int opr_image_report_make(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes,
-			  struct opr_finder *finder, double percent) OP_NONNULL OP_MUST_CHECK;
+			  struct opr_finder *finder, double percent, bool reverse) OP_NONNULL OP_MUST_CHECK;
 
 /* The text of the last column, about the debug file. Freed by the caller; NULL: no memory. */
 char *opr_image_row_hint(const struct opr_image_row *row) OP_NONNULL OP_MUST_CHECK;

@@ -35,23 +35,34 @@ static void add_part(struct opr_summary *summary, const struct opr_profile *prof
 	}
 }
 
-static int compare_rows(const void *left, const void *right)
+/* Rows with equal counts stay in the order of their names, also in reverse. */
+static int compare_rows(const void *left, const void *right, void *reverse)
 {
 	const struct opr_count_row *a = left, *b = right;
 
 	if (a->counts[0] != b->counts[0])
-		return a->counts[0] > b->counts[0] ? -1 : 1;
+		return (a->counts[0] > b->counts[0]) != *(const bool *)reverse ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static int compare_applications(const void *left, const void *right)
+static int compare_applications(const void *left, const void *right, void *reverse)
 {
 	const struct opr_application *a = left, *b = right;
 
-	return compare_rows(&a->row, &b->row);
+	return compare_rows(&a->row, &b->row, reverse);
 }
 
-int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes)
+static void sort_rows(struct opr_summary *summary, bool reverse)
+{
+	qsort_r(summary->applications, summary->nr_applications, sizeof(*summary->applications), compare_applications, &reverse);
+	for (size_t i = 0; i < summary->nr_applications; i++) {
+		struct opr_application *application = &summary->applications[i];
+
+		qsort_r(application->images, application->nr_images, sizeof(*application->images), compare_rows, &reverse);
+	}
+}
+
+int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes, bool reverse)
 {
 	uint64_t *next_counts;
 
@@ -64,9 +75,7 @@ int opr_summary_make(struct opr_summary *summary, const struct opr_profile *prof
 	next_counts = summary->counts;
 	for (size_t i = 0; i < profile->nr_parts; i++)
 		add_part(summary, profile, i, &next_counts, nr_classes);
-	qsort(summary->applications, summary->nr_applications, sizeof(*summary->applications), compare_applications);
-	for (size_t i = 0; i < summary->nr_applications; i++)
-		qsort(summary->applications[i].images, summary->applications[i].nr_images, sizeof(*summary->images), compare_rows);
+	sort_rows(summary, reverse);
 	return 0;
 }
 

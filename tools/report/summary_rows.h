@@ -27,9 +27,11 @@ struct opr_summary {
 };
 
 /*
- * Adds up the files of an arranged profile. Freed with opr_summary_free in any case. 0 or -errno.
+ * Adds up the files of an arranged profile; `reverse`: few samples come first. Freed with
+ * opr_summary_free in any case. 0 or -errno.
  */
-int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes) OP_NONNULL OP_MUST_CHECK;
+int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes,
+		     bool reverse) OP_NONNULL OP_MUST_CHECK;
 
 void opr_summary_free(struct opr_summary *summary);
 

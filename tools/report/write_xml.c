@@ -89,11 +89,18 @@ static void write_head(struct writer *writer)
 
 /* ---- counts and symbols ---- */
 
-/* Writes the counts of the wanted classes, NULL: of all, without zeros. */
-static void write_counts(struct writer *writer, const uint64_t *counts, const bool *wanted)
+static const struct opr_xml_scope all_classes = { NULL, false };
+
+/* Whether a class has a count and is in the scope. */
+static bool is_counted(const struct writer *writer, const uint64_t *counts, size_t class_index, const struct opr_xml_scope *scope)
+{
+	return counts[class_index] && opr_xml_counts(scope, &writer->document->classes->classes[class_index]);
+}
+
+static void write_counts(struct writer *writer, const uint64_t *counts, const struct opr_xml_scope *scope)
 {
 	for (size_t i = 0; i < writer->document->report->nr_classes; i++)
-		if (counts[i] && (!wanted || wanted[i]))
+		if (is_counted(writer, counts, i, scope))
 			opr_xml_write_count(&writer->classes, writer->out, i, counts[i]);
 }
 
@@ -102,11 +109,19 @@ static const uint64_t *counts_of(const struct writer *writer, const struct opr_s
 	return &writer->document->report->counts.values[row->counts];
 }
 
-static void write_end_of_arc(struct writer *writer, const struct opr_symbol_row *row)
-{
-	bool in_module = strcmp(row->image, row->app);
+/* The element that a <symbol> stands in. */
+struct place {
+	struct opr_xml_scope scope;
+	bool in_module; /* else directly below <binary> */
+};
 
-	if (in_module) {
+/*
+ * As in oprofile, callers and callees of a symbol below <module> have a <module> each, also those
+ * of the same image, and those of a symbol below <binary> have none.
+ */
+static void write_end_of_arc(struct writer *writer, const struct opr_symbol_row *row, const struct place *place)
+{
+	if (place->in_module) {
 		opr_xml_begin(writer->out, "module");
 		opr_xml_attribute(writer->out, "name", row->image);
 		opr_xml_open(writer->out);
@@ -116,21 +131,22 @@ static void write_end_of_arc(struct writer *writer, const struct opr_symbol_row 
 	if (row->is_self)
 		opr_xml_attribute(writer->out, "self", "true");
 	opr_xml_open(writer->out);
-	write_counts(writer, counts_of(writer, row), NULL);
+	write_counts(writer, counts_of(writer, row), &place->scope);
 	opr_xml_end(writer->out, "symbol");
-	if (in_module)
+	if (place->in_module)
 		opr_xml_end(writer->out, "module");
 }
 
-static void write_arcs(struct writer *writer, const char *tag, const struct opr_symbol_row *rows, size_t nr_rows)
+static void write_arcs(struct writer *writer, const char *tag, const struct opr_symbol_row *rows, size_t nr_rows,
+		       const struct place *place)
 {
 	opr_xml_start(writer->out, tag);
 	for (size_t i = 0; i < nr_rows; i++)
-		write_end_of_arc(writer, &rows[i]);
+		write_end_of_arc(writer, &rows[i], place);
 	opr_xml_end(writer->out, tag);
 }
 
-static void write_callgraph(struct writer *writer, const struct opr_symbol_row *row)
+static void write_callgraph(struct writer *writer, const struct opr_symbol_row *row, const struct place *place)
 {
 	const struct opr_xml_document *document = writer->document;
 	struct opr_block block;
@@ -140,39 +156,48 @@ static void write_callgraph(struct writer *writer, const struct opr_symbol_row *
 		writer->err = err;
 		return;
 	}
-	write_arcs(writer, "callers", block.callers, block.nr_callers);
-	write_arcs(writer, "callees", block.callees, block.nr_callees);
+	write_arcs(writer, "callers", block.callers, block.nr_callers, place);
+	write_arcs(writer, "callees", block.callees, block.nr_callees, place);
 	opr_block_free(&block);
 }
 
-static void write_symbol(struct writer *writer, const struct opr_symbol_row *row, const bool *wanted)
+static void write_detail_numbers(struct writer *writer, const struct opr_symbol_row *row, const struct opr_xml_scope *scope)
+{
+	size_t first, nr_details;
+	int err = opr_xml_number_details(&writer->index, row, scope, &first, &nr_details);
+
+	if (err < 0) {
+		writer->err = err;
+	} else if (nr_details) {
+		opr_xml_number(writer->out, "detaillo", first);
+		opr_xml_number(writer->out, "detailhi", first + nr_details - 1);
+	}
+}
+
+static void write_symbol(struct writer *writer, const struct opr_symbol_row *row, const struct place *place)
 {
 	opr_xml_begin(writer->out, "symbol");
 	opr_xml_number(writer->out, "idref", opr_xml_id(&writer->index, row));
-	if (writer->document->details && row->nr_details) {
-		size_t first = opr_xml_first_detail(&writer->index, row);
-
-		opr_xml_number(writer->out, "detaillo", first);
-		opr_xml_number(writer->out, "detailhi", first + row->nr_details - 1);
-	}
+	if (writer->document->details)
+		write_detail_numbers(writer, row, &place->scope);
 	opr_xml_open(writer->out);
 	if (writer->document->graph)
-		write_callgraph(writer, row);
-	write_counts(writer, counts_of(writer, row), wanted);
+		write_callgraph(writer, row, place);
+	write_counts(writer, counts_of(writer, row), &place->scope);
 	opr_xml_end(writer->out, "symbol");
 }
 
 /* ---- rows in groups ---- */
 
-/* Whether a row has samples of the wanted classes. */
-static bool has_counts(const struct writer *writer, const struct opr_symbol_row *row, const bool *wanted)
+/* Whether a row has samples in the scope. A row without samples is in the scope of all classes. */
+static bool has_counts(const struct writer *writer, const struct opr_symbol_row *row, const struct opr_xml_scope *scope)
 {
 	const uint64_t *counts = counts_of(writer, row);
 
-	if (!wanted)
+	if (!scope->of)
 		return true;
 	for (size_t i = 0; i < writer->document->report->nr_classes; i++)
-		if (wanted[i] && counts[i])
+		if (is_counted(writer, counts, i, scope))
 			return true;
 	return false;
 }
@@ -207,7 +232,7 @@ static void skip(struct run *rest, size_t nr_rows)
 	rest->nr_rows -= nr_rows;
 }
 
-static void write_run_counts(struct writer *writer, const struct run *run, const bool *wanted)
+static void write_run_counts(struct writer *writer, const struct run *run, const struct opr_xml_scope *scope)
 {
 	size_t nr_classes = writer->document->report->nr_classes;
 	uint64_t *sums = calloc(nr_classes, sizeof(*sums));
@@ -219,40 +244,43 @@ static void write_run_counts(struct writer *writer, const struct run *run, const
 	for (size_t i = 0; i < run->nr_rows; i++)
 		for (size_t j = 0; j < nr_classes; j++)
 			sums[j] += counts_of(writer, &run->rows[i])[j];
-	write_counts(writer, sums, wanted);
+	write_counts(writer, sums, scope);
 	free(sums);
 }
 
-static void write_run_symbols(struct writer *writer, const struct run *run, const bool *wanted)
+static void write_run_symbols(struct writer *writer, const struct run *run, const struct place *place)
 {
 	for (size_t i = 0; i < run->nr_rows; i++)
-		if (has_counts(writer, &run->rows[i], wanted))
-			write_symbol(writer, &run->rows[i], wanted);
+		if (has_counts(writer, &run->rows[i], &place->scope))
+			write_symbol(writer, &run->rows[i], place);
 }
 
-static bool run_has_counts(const struct writer *writer, const struct run *run, const bool *wanted)
+static bool run_has_counts(const struct writer *writer, const struct run *run, const struct opr_xml_scope *scope)
 {
 	for (size_t i = 0; i < run->nr_rows; i++)
-		if (has_counts(writer, &run->rows[i], wanted))
+		if (has_counts(writer, &run->rows[i], scope))
 			return true;
 	return false;
 }
 
-static void write_module(struct writer *writer, const struct run *run, const bool *wanted)
+static void write_module(struct writer *writer, const struct run *run, const struct opr_xml_scope *scope)
 {
-	if (!run_has_counts(writer, run, wanted))
+	const struct place place = { *scope, true };
+
+	if (!run_has_counts(writer, run, scope))
 		return;
 	opr_xml_begin(writer->out, "module");
 	opr_xml_attribute(writer->out, "name", run->rows->image);
 	opr_xml_open(writer->out);
-	write_run_counts(writer, run, wanted);
-	write_run_symbols(writer, run, wanted);
+	write_run_counts(writer, run, scope);
+	write_run_symbols(writer, run, &place);
 	opr_xml_end(writer->out, "module");
 }
 
 /* The symbols of the application itself come first: they belong to no module. */
 static void write_binary(struct writer *writer, struct run app)
 {
+	const struct place place = { all_classes, false };
 	const char *own = app.rows->app;
 	struct run rest = app, run;
 
@@ -263,13 +291,13 @@ static void write_binary(struct writer *writer, struct run app)
 		run = image_run(&rest);
 		if (strcmp(run.rows->image, own))
 			continue;
-		write_run_counts(writer, &run, NULL);
-		write_run_symbols(writer, &run, NULL);
+		write_run_counts(writer, &run, &all_classes);
+		write_run_symbols(writer, &run, &place);
 	}
 	for (rest = app; rest.nr_rows; skip(&rest, run.nr_rows)) {
 		run = image_run(&rest);
 		if (strcmp(run.rows->image, own))
-			write_module(writer, &run, NULL);
+			write_module(writer, &run, &all_classes);
 	}
 	opr_xml_end(writer->out, "binary");
 }
@@ -284,31 +312,25 @@ static void write_id(FILE *out, const char *name, int64_t id)
 		opr_xml_number(out, name, (uint64_t)id);
 }
 
-static void write_thread(struct writer *writer, struct run app, int64_t tid, const bool *wanted)
+static void write_thread(struct writer *writer, struct run app, const struct opr_class *class)
 {
+	const struct opr_xml_scope scope = { class, true };
 	struct run run;
 
+	if (!run_has_counts(writer, &app, &scope))
+		return;
 	opr_xml_begin(writer->out, "thread");
-	write_id(writer->out, "tid", tid);
+	write_id(writer->out, "tid", class->tid);
 	opr_xml_open(writer->out);
-	write_run_counts(writer, &app, wanted);
+	write_run_counts(writer, &app, &scope);
 	for (; app.nr_rows; skip(&app, run.nr_rows)) {
 		run = image_run(&app);
-		write_module(writer, &run, wanted);
+		write_module(writer, &run, &scope);
 	}
 	opr_xml_end(writer->out, "thread");
 }
 
-/* Marks the classes of a process, or of one of its threads, as wanted. */
-static void mark_classes(const struct writer *writer, int64_t tgid, const int64_t *tid, bool *wanted)
-{
-	const struct opr_classes *classes = writer->document->classes;
-
-	for (size_t i = 0; i < classes->nr_classes; i++)
-		wanted[i] = classes->classes[i].tgid == tgid && (!tid || classes->classes[i].tid == *tid);
-}
-
-static void write_threads(struct writer *writer, const struct run *app, size_t first, bool *wanted)
+static void write_threads(struct writer *writer, const struct run *app, size_t first)
 {
 	const struct opr_classes *classes = writer->document->classes;
 	int64_t tgid = classes->classes[first].tgid;
@@ -319,27 +341,23 @@ static void write_threads(struct writer *writer, const struct run *app, size_t f
 
 		for (size_t j = first; j < i && !is_written; j++)
 			is_written = classes->classes[j].tgid == tgid && classes->classes[j].tid == class->tid;
-		if (is_written)
-			continue;
-		mark_classes(writer, tgid, &class->tid, wanted);
-		if (run_has_counts(writer, app, wanted))
-			write_thread(writer, *app, class->tid, wanted);
+		if (!is_written)
+			write_thread(writer, *app, class);
 	}
 }
 
-static void write_process(struct writer *writer, const struct run *app, size_t first, bool *wanted)
+static void write_process(struct writer *writer, const struct run *app, size_t first)
 {
-	int64_t tgid = writer->document->classes->classes[first].tgid;
+	const struct opr_xml_scope scope = { &writer->document->classes->classes[first], false };
 
-	mark_classes(writer, tgid, NULL, wanted);
-	if (!run_has_counts(writer, app, wanted))
+	if (!run_has_counts(writer, app, &scope))
 		return;
 	opr_xml_begin(writer->out, "process");
-	write_id(writer->out, "pid", tgid);
+	write_id(writer->out, "pid", scope.of->tgid);
 	opr_xml_attribute(writer->out, "name", app->rows->app);
 	opr_xml_open(writer->out);
-	write_run_counts(writer, app, wanted);
-	write_threads(writer, app, first, wanted);
+	write_run_counts(writer, app, &scope);
+	write_threads(writer, app, first);
 	opr_xml_end(writer->out, "process");
 }
 
@@ -347,11 +365,8 @@ static void write_processes(struct writer *writer)
 {
 	const struct opr_classes *classes = writer->document->classes;
 	const struct opr_symbol_report *report = writer->document->report;
-	bool *wanted = calloc(classes->nr_classes, sizeof(*wanted));
 
-	if (!wanted)
-		writer->err = opr_no_memory();
-	for (size_t i = 0; wanted && i < classes->nr_classes; i++) {
+	for (size_t i = 0; i < classes->nr_classes; i++) {
 		struct run rest = { report->rows, report->nr_rows }, app;
 		bool is_written = false;
 
@@ -359,10 +374,9 @@ static void write_processes(struct writer *writer)
 			is_written = classes->classes[j].tgid == classes->classes[i].tgid;
 		for (; !is_written && rest.nr_rows; skip(&rest, app.nr_rows)) {
 			app = app_run(&rest);
-			write_process(writer, &app, i, wanted);
+			write_process(writer, &app, i);
 		}
 	}
-	free(wanted);
 }
 
 static void write_binaries(struct writer *writer)
@@ -382,10 +396,11 @@ int opr_report_xml(const struct opr_xml_document *document, FILE *out)
 	const struct opr_xml_tables tables = { .report = document->report,
 					       .classes = &writer.classes,
 					       .index = &writer.index,
-					       .details = document->details,
+					       .graph = document->graph,
+					       .percent = document->percent,
 					       .lines = document->lines };
 
-	writer.err = opr_xml_index_make(&writer.index, document->report);
+	writer.err = opr_xml_index_make(&writer.index, document->report, document->classes);
 	if (!writer.err)
 		writer.err = opr_xml_classes_make(&writer.classes, document->classes);
 	if (!writer.err) {
@@ -394,8 +409,9 @@ int opr_report_xml(const struct opr_xml_document *document, FILE *out)
 			write_processes(&writer);
 		else
 			write_binaries(&writer);
-		opr_xml_write_symbols(&tables, out);
-		if (document->details)
+		if (!writer.err)
+			writer.err = opr_xml_write_symbols(&tables, out);
+		if (document->details && !writer.err)
 			writer.err = opr_xml_write_details(&tables, out);
 		opr_xml_end(out, "profile");
 		opr_verbose(OPR_TOPIC_xml, "XML of %zu rows, %zu details and %zu classes", document->report->nr_rows,

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
+#include "tools/report/call_block.h"
 #include "tools/report/xml_elements.h"
 
 #define NO_ID SIZE_MAX
@@ -29,10 +31,8 @@ static void number_groups(struct opr_xml_index *index, const struct opr_symbol_r
 {
 	size_t nr_rows = index->report->nr_made;
 
-	for (size_t i = 0; i < nr_rows; i++) {
+	for (size_t i = 0; i < nr_rows; i++)
 		rows[i] = &index->report->rows[i];
-		index->details[i] = NO_ID;
-	}
 	qsort(rows, nr_rows, sizeof(*rows), compare_pointers);
 	for (size_t i = 0; i < nr_rows; i++) {
 		if (!i || compare_rows(rows[i - 1], rows[i]))
@@ -41,18 +41,19 @@ static void number_groups(struct opr_xml_index *index, const struct opr_symbol_r
 	}
 }
 
-int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_report *report)
+int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_report *report, const struct opr_classes *classes)
 {
 	const struct opr_symbol_row **rows = calloc(report->nr_made + 1, sizeof(*rows));
 
 	index->report = report;
+	index->classes = classes;
 	index->groups = calloc(report->nr_made + 1, sizeof(*index->groups));
 	index->ids = calloc(report->nr_made + 1, sizeof(*index->ids));
-	index->details = calloc(report->nr_made + 1, sizeof(*index->details));
-	if (rows && index->groups && index->ids && index->details)
+	index->next = calloc(report->nr_made + 1, sizeof(*index->next));
+	if (rows && index->groups && index->ids && index->next)
 		number_groups(index, rows);
 	free(rows);
-	return index->groups && index->ids && index->details && rows ? 0 : opr_no_memory();
+	return index->groups && index->ids && index->next && rows ? 0 : opr_no_memory();
 }
 
 size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
@@ -64,15 +65,39 @@ size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
 	return *id;
 }
 
-size_t opr_xml_first_detail(struct opr_xml_index *index, const struct opr_symbol_row *row)
+bool opr_xml_counts(const struct opr_xml_scope *scope, const struct opr_class *class)
 {
-	size_t *first = &index->details[row->order];
+	return !scope->of || (class->tgid == scope->of->tgid && (!scope->one_thread || class->tid == scope->of->tid));
+}
 
-	if (*first == NO_ID) {
-		*first = index->nr_details;
-		index->nr_details += row->nr_details;
+static size_t count_details(const struct opr_xml_index *index, const struct opr_symbol_row *row, const struct opr_xml_scope *scope)
+{
+	const struct opr_symbol_report *report = index->report;
+	size_t nr_details = 0;
+
+	for (size_t i = 0; i < row->nr_details; i++) {
+		const uint64_t *counts = &report->detail_counts.values[report->details[row->first_detail + i].counts];
+
+		for (size_t j = 0; j < report->nr_classes; j++)
+			nr_details += counts[j] && opr_xml_counts(scope, &index->classes->classes[j]);
 	}
-	return *first;
+	return nr_details;
+}
+
+int opr_xml_number_details(struct opr_xml_index *index, const struct opr_symbol_row *row, const struct opr_xml_scope *scope,
+			   size_t *ret_first, size_t *ret_nr_details)
+{
+	size_t nr_details = count_details(index, row, scope), *next = &index->next[index->groups[row->order]];
+
+	if (nr_details && !op_grow(&index->details, &index->capacity, index->nr_details + 1))
+		return opr_no_memory();
+	if (nr_details)
+		index->details[index->nr_details++] =
+			(struct opr_xml_details){ opr_xml_id(index, row), *next, nr_details, row, *scope };
+	*ret_first = *next;
+	*ret_nr_details = nr_details;
+	*next += nr_details;
+	return 0;
 }
 
 /* The number of the symbol of a row, or NO_ID. */
@@ -85,6 +110,7 @@ void opr_xml_index_free(struct opr_xml_index *index)
 {
 	free(index->groups);
 	free(index->ids);
+	free(index->next);
 	free(index->details);
 	*index = (struct opr_xml_index){ 0 };
 }
@@ -234,8 +260,23 @@ static bool has_wide_addresses(const struct opr_symbol_report *report)
 	return false;
 }
 
-static void write_symbol(const struct opr_symbol_row *row, size_t id, bool wide, FILE *out)
+/* What is left to write of <symboltable>. */
+struct symbol_table {
+	const struct opr_xml_tables *tables;
+	FILE *out;
+	bool wide;
+	bool *is_written; /* by id */
+};
+
+/* Writes the symbol of a row, unless it has no number or is written. */
+static void write_symbol(const struct symbol_table *table, const struct opr_symbol_row *row)
 {
+	size_t id = id_of(table->tables->index, row);
+	FILE *out = table->out;
+
+	if (id == NO_ID || table->is_written[id])
+		return;
+	table->is_written[id] = true;
 	opr_xml_begin(out, "symboldata");
 	opr_xml_number(out, "id", id);
 	fputc(' ', out);
@@ -245,41 +286,58 @@ static void write_symbol(const struct opr_symbol_row *row, size_t id, bool wide,
 		opr_xml_number(out, "line", row->line);
 	}
 	fputc(' ', out);
-	write_address(out, "startingaddr", row->vma, wide);
+	write_address(out, "startingaddr", row->vma, table->wide);
 	opr_xml_empty(out);
 }
 
-void opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
+/* Callers and callees may be rows that were dropped, or other applications' rows of a symbol. */
+static int write_ends_of_arcs(const struct symbol_table *table, const struct opr_symbol_row *row)
+{
+	const struct opr_xml_tables *tables = table->tables;
+	struct opr_block block;
+	int err = opr_block_make(&block, tables->graph, tables->report, row, tables->percent, true);
+
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < block.nr_callers; i++)
+		write_symbol(table, &block.callers[i]);
+	for (size_t i = 0; i < block.nr_callees; i++)
+		write_symbol(table, &block.callees[i]);
+	opr_block_free(&block);
+	return 0;
+}
+
+int opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
 {
 	const struct opr_symbol_report *report = tables->report;
-	bool wide = has_wide_addresses(report);
-	bool *written = calloc(tables->index->nr_ids + 1, sizeof(*written));
+	const struct symbol_table table = { .tables = tables,
+					    .out = out,
+					    .wide = has_wide_addresses(report),
+					    .is_written = calloc(tables->index->nr_ids + 1, sizeof(*table.is_written)) };
+	int err = table.is_written ? 0 : opr_no_memory();
 
 	opr_xml_start(out, "symboltable");
-	for (size_t i = 0; written && i < report->nr_made; i++) {
-		size_t id = id_of(tables->index, &report->rows[i]);
-
-		if (id == NO_ID || written[id])
-			continue;
-		written[id] = true;
-		write_symbol(&report->rows[i], id, wide, out);
+	for (size_t i = 0; i < report->nr_rows && !err; i++) {
+		write_symbol(&table, &report->rows[i]);
+		err = tables->graph ? write_ends_of_arcs(&table, &report->rows[i]) : 0;
 	}
 	opr_xml_end(out, "symboltable");
-	free(written);
+	free(table.is_written);
+	return err;
 }
 
 /* ---- details ---- */
 
-static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t number, bool wide, FILE *out)
+/* The samples of an address in one class. `number`: of the detail. */
+static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, const struct opr_detail *detail,
+			 size_t class_index, size_t number, bool wide, FILE *out)
 {
-	const struct opr_symbol_report *report = tables->report;
-	const struct opr_detail *detail = &report->details[row->first_detail + number];
-	const uint64_t *counts = &report->detail_counts.values[detail->counts];
 	const char *file = NULL;
 	unsigned int line = 0;
 
 	opr_xml_begin(out, "detaildata");
-	opr_xml_number(out, "id", opr_xml_first_detail(tables->index, row) + number);
+	opr_xml_number(out, "id", number);
+	fputc(' ', out);
 	write_address(out, "vmaoffset", detail->vma, wide);
 	if (tables->lines && opr_symbols_line(row->symbols, detail->vma, &file, &line)) {
 		if (!row->file || strcmp(file, row->file))
@@ -287,34 +345,59 @@ static void write_detail(const struct opr_xml_tables *tables, const struct opr_s
 		opr_xml_number(out, "line", line);
 	}
 	opr_xml_open(out);
-	for (size_t i = 0; i < report->nr_classes; i++) {
-		if (!counts[i])
-			continue;
-		opr_xml_begin(out, "count");
-		if (tables->classes->named)
-			write_class_name(out, "class", tables->classes->names[i]);
-		else
-			opr_xml_attribute(out, "class", "");
-		write_count(out, counts[i]);
-	}
+	opr_xml_begin(out, "count");
+	if (tables->classes->named)
+		write_class_name(out, "class", tables->classes->names[class_index]);
+	else
+		opr_xml_attribute(out, "class", "");
+	write_count(out, tables->report->detail_counts.values[detail->counts + class_index]);
 	opr_xml_end(out, "detaildata");
 }
 
-static void write_detail_table(const struct opr_xml_tables *tables, FILE *out)
+static void write_details(const struct opr_xml_tables *tables, const struct opr_xml_details *details, bool wide, FILE *out)
 {
 	const struct opr_symbol_report *report = tables->report;
-	bool wide = has_wide_addresses(report);
+	const struct opr_symbol_row *row = details->row;
+	size_t number = details->first;
 
+	for (size_t i = 0; i < row->nr_details; i++) {
+		const struct opr_detail *detail = &report->details[row->first_detail + i];
+
+		for (size_t j = 0; j < report->nr_classes; j++)
+			if (report->detail_counts.values[detail->counts + j] &&
+			    opr_xml_counts(&details->scope, &tables->classes->classes->classes[j]))
+				write_detail(tables, row, detail, j, number++, wide, out);
+	}
+}
+
+static int compare_details(const void *left, const void *right)
+{
+	const struct opr_xml_details *a = left, *b = right;
+
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* One <symboldetails> for each symbol, whichever applications and threads it ran in. */
+static void write_detail_table(const struct opr_xml_tables *tables, FILE *out)
+{
+	struct opr_xml_details *all = tables->index->details;
+	size_t nr_all = tables->index->nr_details;
+	bool wide = has_wide_addresses(tables->report);
+
+	if (nr_all)
+		qsort(all, nr_all, sizeof(*all), compare_details);
 	opr_xml_start(out, "detailtable");
-	for (size_t i = 0; i < report->nr_rows; i++) {
-		const struct opr_symbol_row *row = &report->rows[i];
-
-		opr_xml_begin(out, "symboldetails");
-		opr_xml_number(out, "id", id_of(tables->index, row));
-		opr_xml_open(out);
-		for (size_t j = 0; j < row->nr_details; j++)
-			write_detail(tables, row, j, wide, out);
-		opr_xml_end(out, "symboldetails");
+	for (size_t i = 0; i < nr_all; i++) {
+		if (!i || all[i - 1].id != all[i].id) {
+			opr_xml_begin(out, "symboldetails");
+			opr_xml_number(out, "id", all[i].id);
+			opr_xml_open(out);
+		}
+		write_details(tables, &all[i], wide, out);
+		if (i + 1 == nr_all || all[i + 1].id != all[i].id)
+			opr_xml_end(out, "symboldetails");
 	}
 	opr_xml_end(out, "detailtable");
 }
@@ -331,7 +414,6 @@ static void write_bytes(const struct opr_symbol_row *row, size_t id, FILE *out)
 	opr_xml_open(out);
 	for (size_t i = 0; i < nr_bytes; i++)
 		fprintf(out, "%02X", code[i]);
-	fputc('\n', out);
 	opr_xml_end(out, "bytes");
 	free(code);
 }

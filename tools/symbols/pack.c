@@ -38,7 +38,7 @@ static uint32_t sum_of(const char *name, const char *bytes, size_t nr_bytes)
 
 /* ---- reading ---- */
 
-/* Maps the file with a zero page behind it, so that every string and every list in it has an end. */
+/* Maps the file with a zero page behind it, so that every string in it ends. */
 static int map_file(struct opr_pack *pack, int fd)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr_bytes = pack->nr_bytes;

@@ -57,7 +57,8 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 		snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
 		name = unnamed;
 	}
-	local = symbol->flags & BSF_LOCAL && !(symbol->flags & BSF_GLOBAL); /* weak ones are neither */
+	/* A weak symbol is neither. */
+	local = symbol->flags & BSF_LOCAL && !(symbol->flags & BSF_GLOBAL);
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
 		.name = name,

@@ -27,8 +27,8 @@ void opr_symbols_bytes_free(struct opr_symbols_bytes *bytes);
 /*
  * Reads the bytes into a zeroed structure, to be freed with opr_symbols_free in any case. `path` is
  * the file of the image, for its code. Without `copies` the names stay in the bytes, which then
- * must stay as long as the symbols and have two NULs behind them. 0; -EBADMSG: damaged, or of another
- * version; -ENOMEM.
+ * must stay as long as the symbols and have two NULs behind them. 0; -EBADMSG: damaged, or of
+ * another version; -ENOMEM.
  */
 int opr_symbols_deserialize(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes, const char *path,
 			    bool copies) OP_NONNULL OP_MUST_CHECK;

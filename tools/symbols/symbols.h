@@ -12,7 +12,7 @@
 struct opr_symbol {
 	uint64_t start, size; /* positions start to start + size, exclusive, belong to the symbol */
 	uint64_t vma;
-	/* as the file has it; with has_aliases the other names of the start follow: opr_symbol_next_name */
+	/* as the file has it; with has_aliases the other names follow: opr_symbol_next_name */
 	const char *name;
 	const char *shown; /* for reports: demangled if the options say so */
 	uint32_t section;  /* index in the sections of opr_symbols */
