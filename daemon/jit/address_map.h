@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The functions of one process's JIT code: which function was at an address at which time.
- * Functions are added one by one. A new function cuts older ones that it overlaps; the cut parts
- * are kept as the past (daemon/jit/mapset.h). A function gets an address in the synthetic range
- * with its first sample, so that functions which replace each other at one address are counted
- * apart.
+ * Functions are added one by one. A new function cuts older ones that it overlaps (pieces.h). A
+ * function gets an address in the synthetic range with its first sample, so that functions which
+ * replace each other at one address are counted apart.
  *
  * Functions come from files of the process, which may be hostile. Everything is limited, and what
  * exceeds a limit is counted.
@@ -14,13 +13,11 @@
 #ifndef OPD_JIT_MAP_H
 #define OPD_JIT_MAP_H
 
-#include "daemon/jit/mapset.h"
+#include "daemon/jit/functions.h"
+#include "daemon/jit/pieces.h"
 #include "libop/base/compiler.h"
-#include "libop/base/htable.h"
 #include "libop/control/jit_stats.h"
-#include "libop/base/text.h"
 
-#define OPD_JIT_NO_OFFSET          UINT64_MAX
 #define OPD_JIT_NAME_MAX           1024u                  /* of a name; a longer one is cut */
 #define OPD_JIT_FUNCTION_MAX_BYTES (64u << 20)            /* of one function */
 #define OPD_JIT_PROCESS_MAX_BYTES  ((uint64_t)32u << 20)  /* memory for one process */
@@ -38,25 +35,12 @@
 #define OPD_JIT_CODE_AT     ((uint64_t)1 << 40) /* from the start of the range */
 #define OPD_JIT_ALIGNMENT   16u
 
-struct opd_jit_function {
-	uint64_t offset;   /* in the synthetic range; OPD_JIT_NO_OFFSET: no samples yet */
-	uint64_t code_at;  /* offset of its code in the jitdump; 0: unknown */
-	uint64_t lines_at; /* offset of its DEBUG_INFO record in the jitdump; 0: none */
-	uint64_t start;    /* its first address */
-	uint32_t bytes;
-	uint32_t name_at; /* offset in names */
-};
-
 struct opd_jit_map {
-	struct op_htable windows; /* only windows that have functions */
-	struct opd_jit_function *functions;
-	size_t nr_functions, capacity;
-	struct op_text names; /* NUL-terminated, one after the other */
+	struct opd_jit_functions functions;
+	struct opd_jit_pieces pieces;
 	uint64_t next_offset, next_code_offset;
 	uint32_t nr_sampled;
-	uint64_t nr_bytes; /* memory, as it is counted against the limits */
-	/* refused functions until the next compaction, when the last one forgot little */
-	size_t compact_wait;
+	uint64_t nr_bytes;  /* memory of the functions and pieces */
 	uint64_t *counters; /* OP_NR_JIT counters, shared by all maps */
 };
 
@@ -88,9 +72,21 @@ int opd_jit_map_move(struct opd_jit_map *map, uint64_t old_start, uint64_t new_s
  */
 bool opd_jit_map_find(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, uint64_t *ret_offset) OP_NONNULL;
 
-static inline const char *opd_jit_map_name(const struct opd_jit_map *map, const struct opd_jit_function *function)
+/* The work that was done for the map so far; readers add a step for each line or record. */
+static inline uint64_t opd_jit_map_steps(const struct opd_jit_map *map)
 {
-	return op_text_get(&map->names) + function->name_at;
+	return map->pieces.nr_steps;
+}
+
+static inline void opd_jit_map_add_step(struct opd_jit_map *map)
+{
+	map->pieces.nr_steps++;
+}
+
+/* The number of functions that hold, had samples, or may still have some. */
+static inline size_t opd_jit_map_count(const struct opd_jit_map *map)
+{
+	return map->functions.nr_rows - map->functions.nr_free;
 }
 
 /* Frees the contents of the map and subtracts its memory from the counters. */

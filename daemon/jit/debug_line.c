@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
+#include "libop/base/htable.h"
 
 #define ROWS_MAX      (256u * 1024) /* of one object */
 #define DWARF_VERSION 4
@@ -272,8 +273,8 @@ int opd_jit_lines_make(struct opd_jit_lines *lines, const struct opd_jit_map *ma
 	struct builder builder = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; i < map->nr_functions && !err; i++) {
-		builder.function = &map->functions[i];
+	for (size_t i = 0; i < map->functions.nr_rows && !err; i++) {
+		builder.function = &map->functions.rows[i];
 		if (builder.function->offset != OPD_JIT_NO_OFFSET && builder.function->lines_at)
 			err = add_function(&builder, dump);
 	}

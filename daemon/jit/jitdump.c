@@ -252,27 +252,31 @@ static int take_header(struct reading *reading)
 	return 0;
 }
 
-int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const struct opd_jit_times *times, uint64_t *budget)
+int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const struct opd_jit_times *times,
+		     struct opd_jit_allowance *allowance)
 {
 	struct reading reading = { .dump = dump, .map = map, .times = times };
+	uint64_t nr_read = 0;
 	int err = 0;
 
-	if (dump->fd < 0 || dump->ended)
+	if (dump->fd < 0 || dump->ended || allowance->is_spent)
 		return 0;
 	reading.window = new_window(dump->fd);
 	if (!reading.window)
 		return -ENOMEM;
 	if (!dump->offset)
 		err = take_header(&reading);
-	while (!err && !dump->ended && reading.window->nr_read < *budget) {
+	while (!err && !dump->ended && !opd_jit_allowance_ends(allowance, opd_jit_map_steps(map))) {
 		if (dump->offset >= OPD_JITDUMP_MAX_BYTES) {
 			map->counters[OP_JIT_refused_size]++;
 			dump->ended = true;
 			break;
 		}
 		err = take_record(&reading);
+		opd_jit_map_add_step(map);
+		allowance->bytes -= op_min_u64(allowance->bytes, reading.window->nr_read - nr_read);
+		nr_read = reading.window->nr_read;
 	}
-	*budget -= op_min_u64(*budget, reading.window->nr_read);
 	free(reading.window);
 	return err == -EAGAIN ? 0 : err;
 }

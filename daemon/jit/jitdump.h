@@ -34,11 +34,11 @@ struct opd_jit_line {
 };
 
 /*
- * Reads what is new, at most *budget bytes, and lowers *budget. An incomplete record is read again
- * later. A damaged record ends the reading for good and is counted. 0 or -ENOMEM.
+ * Reads what is new, as far as the allowance goes; the next call reads on. An incomplete record is
+ * read again later. A damaged record ends the reading for good and is counted. 0 or -ENOMEM.
  */
 int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const struct opd_jit_times *times,
-		     uint64_t *budget) OP_NONNULL OP_MUST_CHECK;
+		     struct opd_jit_allowance *allowance) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Calls `take` for each line of the DEBUG_INFO record at lines_at until it returns another value

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 daemon_libpipeline_a_SOURCES += \
 	daemon/jit/address_map.c daemon/jit/address_map.h \
+	daemon/jit/pieces.c daemon/jit/pieces.h \
+	daemon/jit/functions.c daemon/jit/functions.h \
+	daemon/jit/budget.c daemon/jit/budget.h \
 	daemon/jit/mapset.c daemon/jit/mapset.h \
 	daemon/jit/debug_line.c daemon/jit/debug_line.h \
 	daemon/jit/elf_host.h \

@@ -443,15 +443,3 @@ void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*vis
 	visit_list(&set->now, visit, arg);
 	visit_list(&set->past, visit, arg);
 }
-
-static void change_list(const struct mappings *list, uint64_t (*change)(uint64_t cookie, void *arg), void *arg)
-{
-	for (size_t i = 0; i < list->nr; i++)
-		list->rows[i].cookie = change(list->rows[i].cookie, arg);
-}
-
-void opd_mapset_change_cookies(struct opd_mapset *set, uint64_t (*change)(uint64_t cookie, void *arg), void *arg)
-{
-	change_list(&set->now, change, arg);
-	change_list(&set->past, change, arg);
-}

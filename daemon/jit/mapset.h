@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A mapset: ranges of addresses, each with the time from which it holds. The mappings of an address
- * space are one (daemon/resolve/process.h), and so are the functions of JIT code (address_map.h). A
- * later mapping cuts those that it overlaps. The cut parts are kept as the past until no sample can
- * lie in them. Parent and child share a set after a fork; the first that changes it makes a copy.
+ * space are one (daemon/resolve/process.h). A later mapping cuts those that it overlaps. The cut
+ * parts are kept as the past until no sample can lie in them. Parent and child share a set after a
+ * fork; the first that changes it makes a copy.
  *
  * Sync thread only.
  */
@@ -67,10 +67,6 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
  */
 void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*visit)(uint64_t cookie, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 3);
-
-/* Replaces the cookie of every mapping, past ones included, by what `change` returns. */
-void opd_mapset_change_cookies(struct opd_mapset *set, uint64_t (*change)(uint64_t cookie, void *arg), void *arg)
-	OP_NONNULL_ARGS(1, 2);
 
 /* The number of mappings that hold now. */
 size_t opd_mapset_count(const struct opd_mapset *set) OP_NONNULL;

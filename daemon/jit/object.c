@@ -41,7 +41,7 @@ static void add_symbol(struct builder *builder, const struct opd_jit_function *f
 		.st_value = OPD_JIT_RANGE_START + function->offset,
 		.st_size = function->bytes,
 	};
-	const char *name = opd_jit_map_name(builder->map, function);
+	const char *name = function->name;
 
 	op_text_add_bytes(&builder->strings, name, strlen(name) + 1);
 	op_text_add_bytes(&builder->symbols, &symbol, sizeof(symbol));
@@ -53,9 +53,9 @@ static void make_symbols(struct builder *builder)
 
 	op_text_add_bytes(&builder->symbols, &none, sizeof(none));
 	op_text_add_bytes(&builder->strings, "", 1);
-	for (size_t i = 0; i < builder->map->nr_functions; i++)
-		if (builder->map->functions[i].offset != OPD_JIT_NO_OFFSET)
-			add_symbol(builder, &builder->map->functions[i]);
+	for (size_t i = 0; i < builder->map->functions.nr_rows; i++)
+		if (builder->map->functions.rows[i].offset != OPD_JIT_NO_OFFSET)
+			add_symbol(builder, &builder->map->functions.rows[i]);
 }
 
 /* ---- sections ---- */
@@ -159,8 +159,8 @@ static int write_code(const struct builder *builder)
 	buffer = malloc(COPY_BYTES);
 	if (!buffer)
 		return -ENOMEM;
-	for (size_t i = 0; i < builder->map->nr_functions && !err; i++) {
-		const struct opd_jit_function *function = &builder->map->functions[i];
+	for (size_t i = 0; i < builder->map->functions.nr_rows && !err; i++) {
+		const struct opd_jit_function *function = &builder->map->functions.rows[i];
 
 		if (function->offset != OPD_JIT_NO_OFFSET && function->code_at)
 			err = copy_code(builder, function, buffer);

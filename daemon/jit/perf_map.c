@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "libop/base/clock.h"
+#include "libop/base/htable.h"
 #include "libop/base/sys.h"
 
 #define CHUNK_BYTES 65536u
@@ -14,6 +15,7 @@
 struct reading {
 	struct opd_jit_map *map;
 	uint64_t from_ns, horizon_ns;
+	struct opd_jit_allowance *allowance;
 };
 
 static bool parse_hex(const char **at, uint64_t *ret_value)
@@ -47,23 +49,25 @@ static int take_line(const struct reading *reading, char *line)
 }
 
 /*
- * Takes the complete lines of a chunk; the chunk has room for one more byte. *ret_used: bytes that
- * were used up.
+ * Takes the complete lines of a chunk, as far as the allowance goes. *ret_used: bytes that were
+ * used up.
  */
 static int take_lines(const struct reading *reading, struct opd_perf_map *perf_map, char *chunk, size_t nr_bytes, size_t *ret_used)
 {
 	char *at = chunk, *newline;
 	int err = 0;
 
-	while (!err && (newline = memchr(at, '\n', nr_bytes - (size_t)(at - chunk)))) {
+	while (!err && !opd_jit_allowance_ends(reading->allowance, opd_jit_map_steps(reading->map)) &&
+	       (newline = memchr(at, '\n', nr_bytes - (size_t)(at - chunk)))) {
 		*newline = '\0';
+		opd_jit_map_add_step(reading->map);
 		if (!perf_map->in_long_line)
 			err = take_line(reading, at);
 		perf_map->in_long_line = false;
 		at = newline + 1;
 	}
 	*ret_used = (size_t)(at - chunk);
-	if (!*ret_used && nr_bytes == CHUNK_BYTES) {
+	if (!*ret_used && nr_bytes == CHUNK_BYTES && !reading->allowance->is_spent) {
 		reading->map->counters[OP_JIT_refused_records] += !perf_map->in_long_line;
 		perf_map->in_long_line = true;
 		*ret_used = nr_bytes;
@@ -110,12 +114,13 @@ static void count_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
 	perf_map->limit_counted = true;
 }
 
-static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading, uint64_t *budget)
+static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading)
 {
-	char *chunk = malloc(CHUNK_BYTES + 1);
+	struct opd_jit_allowance *allowance = reading->allowance;
+	char *chunk = malloc(CHUNK_BYTES);
 	int err = chunk ? 0 : -ENOMEM;
 
-	while (!err && *budget) {
+	while (!err && !allowance->is_spent) {
 		ssize_t nr = op_sys_pread(fd, chunk, CHUNK_BYTES, (off_t)perf_map->offset);
 		size_t used = 0;
 
@@ -124,7 +129,7 @@ static int read_lines(struct opd_perf_map *perf_map, int fd, const struct readin
 		else
 			err = (int)nr;
 		perf_map->offset += used;
-		*budget -= op_min_u64(*budget, used);
+		allowance->bytes -= op_min_u64(allowance->bytes, used);
 		if (!used || perf_map->offset >= OPD_PERF_MAP_MAX_BYTES)
 			break;
 	}
@@ -133,9 +138,9 @@ static int read_lines(struct opd_perf_map *perf_map, int fd, const struct readin
 }
 
 int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
-		      const struct opd_jit_times *times, uint64_t *budget)
+		      const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
 {
-	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns };
+	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns, .allowance = allowance };
 	int err;
 
 	if (is_unchanged(perf_map, st) && !perf_map->more)
@@ -145,7 +150,7 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *
 		perf_map->offset = 0;
 		perf_map->in_long_line = perf_map->limit_counted = false;
 	}
-	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading, budget) : 0;
+	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading) : 0;
 	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES && perf_map->offset < (uint64_t)st->st_size)
 		count_limit(perf_map, map);
 	perf_map->tail_hash = hash_tail(fd, perf_map->offset);
@@ -153,7 +158,7 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *
 	perf_map->inode = st->st_ino;
 	perf_map->bytes = (uint64_t)st->st_size;
 	perf_map->mtime = st->st_mtim;
-	perf_map->more = !*budget && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
+	perf_map->more = allowance->is_spent && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
 	if (!perf_map->more)
 		perf_map->read_ns = times->now_ns;
 	return err;

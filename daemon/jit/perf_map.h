@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "daemon/jit/address_map.h"
+#include "daemon/jit/budget.h"
 #include "libop/base/compiler.h"
 
 #define OPD_PERF_MAP_MAX_BYTES ((uint64_t)64u << 20) /* later bytes are not read */
@@ -27,7 +28,7 @@ struct opd_perf_map {
 	uint64_t read_ns;      /* time of that look, OP_CLOCK */
 	/* of the bytes before the offset; it differs after the file was rewritten */
 	uint64_t tail_hash;
-	bool more; /* the budget ended the last reading */
+	bool more; /* the last reading ended before the end of the file */
 	bool in_long_line;
 	bool limit_counted;
 };
@@ -38,10 +39,10 @@ struct opd_jit_times {
 };
 
 /*
- * Reads what is new, at most *budget bytes, and lowers *budget. The caller keeps the descriptor. 0,
- * -ENOMEM, or -errno of reading.
+ * Reads what is new, as far as the allowance goes; the next call reads on. The caller keeps the
+ * descriptor. 0, -ENOMEM, or -errno of reading.
  */
 int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
-		      const struct opd_jit_times *times, uint64_t *budget) OP_NONNULL OP_MUST_CHECK;
+		      const struct opd_jit_times *times, struct opd_jit_allowance *allowance) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -7,10 +7,6 @@
 
 #include "libop/base/clock.h"
 
-/* read from all files in one visit; the next visit reads on */
-#define VISIT_MAX_BYTES  ((uint64_t)8 << 20)
-#define READ_COST_FACTOR 16u /* reading one process's files takes this part of the time at most */
-
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
 	*jit = (struct opd_jit){ .table = table, .max_fd = INT_MAX };
@@ -93,7 +89,7 @@ static void refuse_file(struct opd_jit_space *space)
 	space->refused = true;
 }
 
-static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_times *times)
+static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
 {
 	char path[64];
 	struct stat st;
@@ -110,28 +106,35 @@ static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_time
 		return;
 	}
 	/* Without memory the functions are unknown, as if the process had not written them. */
-	if (opd_perf_map_read(&space->perf_map, fd, &st, &space->map, times, &space->jit->budget) == -ENOMEM)
+	if (opd_perf_map_read(&space->perf_map, fd, &st, &space->map, times, allowance) == -ENOMEM)
 		space->jit->counters[OP_JIT_refused_memory]++;
 	close(fd);
+}
+
+static void read_files(struct opd_jit_space *space, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
+{
+	struct opd_jit *jit = space->jit;
+
+	read_perf_map(space, times, allowance);
+	if (opd_jitdump_read(&space->dump, &space->map, times, allowance) == -ENOMEM)
+		jit->counters[OP_JIT_refused_memory]++;
+	jit->counters[OP_JIT_cpu_ns] += opd_jit_budget_charge(&jit->budget, space->owner.uid, allowance);
+	jit->counters[OP_JIT_cpu_longest_ns] = op_max_u64(jit->counters[OP_JIT_cpu_longest_ns], jit->budget.spent_ns);
 }
 
 void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times)
 {
 	struct opd_jit *jit = space->jit;
-	uint64_t begin_ns;
+	struct opd_jit_allowance allowance = { .is_spent = true };
 
-	if (jit->visit_ns != times->now_ns) {
-		jit->visit_ns = times->now_ns;
-		jit->budget = VISIT_MAX_BYTES;
-	}
-	if (space->visit_ns == times->now_ns || times->now_ns < space->next_read_ns)
+	if (space->visit_ns == times->now_ns)
 		return;
-	begin_ns = op_now_ns();
 	space->visit_ns = times->now_ns;
-	read_perf_map(space, times);
-	if (opd_jitdump_read(&space->dump, &space->map, times, &jit->budget) == -ENOMEM)
-		jit->counters[OP_JIT_refused_memory]++;
-	space->next_read_ns = times->now_ns + READ_COST_FACTOR * (op_now_ns() - begin_ns);
+	opd_jit_budget_begin(&jit->budget, times->now_ns);
+	if (opd_jit_budget_grant(&jit->budget, space->owner.uid, &space->round, &allowance))
+		read_files(space, times, &allowance);
+	space->put_off = allowance.is_spent;
+	jit->counters[OP_JIT_put_off] += space->put_off;
 }
 
 /* The last component is "jit-", digits and ".dump". */

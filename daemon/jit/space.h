@@ -11,6 +11,7 @@
 #define OPD_JIT_SPACE_H
 
 #include "daemon/jit/address_map.h"
+#include "daemon/jit/budget.h"
 #include "daemon/jit/jitdump.h"
 #include "daemon/jit/owner.h"
 #include "daemon/jit/perf_map.h"
@@ -39,7 +40,7 @@ struct opd_jit {
 	 */
 	int max_fd;
 	uint64_t counters[OP_NR_JIT];
-	uint64_t visit_ns, budget; /* bytes that may still be read in this visit */
+	struct opd_jit_budget budget;
 	uint64_t next_write_ns;
 	struct opd_jit_paths changed; /* written, and not synced yet */
 	struct opd_jit_paths failed;  /* could not be written the last time */
@@ -54,12 +55,13 @@ struct opd_jit_space {
 	struct opd_jit_map map;
 	struct opd_perf_map perf_map;
 	struct opd_jitdump dump;
-	uint64_t visit_ns;     /* of the last reading of its files */
-	uint64_t next_read_ns; /* delays the reading of a process that writes much */
-	uint64_t cookie;       /* of its image; OP_DCOOKIE_NONE until it has samples */
-	uint32_t nr_written;   /* functions in its objects as they were written last */
-	uint32_t nr_failed;    /* of these objects: jit.failed has their paths */
-	bool refused;          /* one of its files was */
+	uint64_t visit_ns;   /* of the last reading of its files */
+	uint32_t round;      /* of the budget, in which it had its turn last */
+	bool put_off;        /* there may be more in its files than was read */
+	uint64_t cookie;     /* of its image; OP_DCOOKIE_NONE until it has samples */
+	uint32_t nr_written; /* functions in its objects as they were written last */
+	uint32_t nr_failed;  /* of these objects: jit.failed has their paths */
+	bool refused;        /* one of its files was */
 };
 
 /* A process that may describe its code. */
@@ -89,10 +91,16 @@ void opd_jit_space_put(struct opd_jit_space *space);
 /* Frees a space without references, and drops its reference to its base. */
 void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;
 
+/* True when the process describes its code, or has a file that goes on. */
+static inline bool opd_jit_space_has_read(const struct opd_jit_space *space)
+{
+	return opd_jit_map_count(&space->map) || (space->dump.fd >= 0 && !space->dump.ended);
+}
+
 /* True when the process describes its code, or may still do so. */
 static inline bool opd_jit_space_is_useful(const struct opd_jit_space *space)
 {
-	return space->map.nr_functions || (space->dump.fd >= 0 && !space->dump.ended);
+	return opd_jit_space_has_read(space) || space->put_off;
 }
 
 static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)
@@ -110,8 +118,8 @@ bool opd_jit_is_dump(const char *path) OP_NONNULL;
 int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_t end, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads what is new in the files of the process, once per visit and as far as the budget of the
- * visit goes.
+ * Reads what is new in the files of the process, once per visit and as far as the budget of its
+ * user goes.
  */
 void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times) OP_NONNULL;
 

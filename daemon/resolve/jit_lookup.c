@@ -93,6 +93,17 @@ void opd_jit_saw_mapping(struct opd_processes *processes, const struct opd_proce
 static void ask(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 		const struct opd_jit_times *times, unsigned int nr_forks);
 
+/* Goes on with the files of a process that were put off, when it has no sample of its own. */
+static void read_on(struct opd_mm *mm, const struct opd_jit_times *times)
+{
+	if (!mm->jit || !mm->jit->put_off)
+		return;
+	opd_jit_space_refresh(mm->jit, times);
+	keep_if_useful(mm, mm->jit);
+	if (!mm->jit)
+		mm->jit_retry_ns = times->now_ns + RETRY_NS;
+}
+
 /*
  * A child may run code that its parent made, and the parent may not have been asked yet. So the
  * parent is asked too, until it has a file or is gone.
@@ -108,6 +119,9 @@ static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const
 		return;
 	}
 	ask(processes, parent, parent_mm, times, nr_forks);
+	read_on(parent_mm, times);
+	if (parent_mm->jit && !opd_jit_space_has_read(parent_mm->jit))
+		return; /* whether it has code is not known yet */
 	base = parent_mm->jit ? parent_mm->jit : parent_mm->jit_base;
 	if (!base)
 		return;

@@ -39,10 +39,12 @@ static inline void check_map(struct opd_jit_map *map)
 	uint64_t offset;
 
 	check(map->nr_bytes <= OPD_JIT_PROCESS_MAX_BYTES && map->nr_bytes == map->counters[OP_JIT_bytes]);
-	for (size_t i = 0; i < map->nr_functions; i++) {
-		const struct opd_jit_function *function = &map->functions[i];
-		const char *name = opd_jit_map_name(map, function);
+	for (size_t i = 0; i < map->functions.nr_rows; i++) {
+		const struct opd_jit_function *function = &map->functions.rows[i];
+		const char *name = function->name;
 
+		if (!name)
+			continue; /* the function was forgotten */
 		check(function->bytes && function->bytes <= OPD_JIT_FUNCTION_MAX_BYTES && *name);
 		for (; *name; name++)
 			check((unsigned char)*name >= ' ');

@@ -11,12 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
 static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	uint64_t budget = 1000000;
+	struct opd_jit_allowance allowance = { .bytes = 1000000, .cpu_ns = UINT64_MAX };
 	struct stat st;
 
 	check(!fstat(fd, &st));
-	check(!opd_perf_map_read(perf_map, fd, &st, map, &times, &budget));
-	check(budget <= 1000000);
+	check(!opd_perf_map_read(perf_map, fd, &st, map, &times, &allowance));
+	check(allowance.bytes <= 1000000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)

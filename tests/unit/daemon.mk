@@ -5,6 +5,7 @@ daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_
 	tests/unit/test_odb tests/unit/test_odb_faults tests/unit/test_odb_power \
 	tests/unit/test_mapset tests/unit/test_process tests/unit/test_kernel_map \
 	tests/unit/test_bpf_code tests/unit/test_jit tests/unit/test_jit_crowd \
+	tests/unit/test_jit_pieces tests/unit/test_jit_budget \
 	tests/unit/test_mounts tests/unit/test_locate tests/unit/test_build_ids \
 	tests/unit/test_cgroups tests/unit/test_cpus tests/unit/test_arcs tests/unit/test_drain \
 	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten \
@@ -112,6 +113,16 @@ tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmock
 tests_unit_test_jit_crowd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jit_crowd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_test_jit_crowd_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_pieces_SOURCES = tests/unit/test_jit_pieces.c tests/unit/cmocka_all.h
+tests_unit_test_jit_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_pieces_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_budget_SOURCES = tests/unit/test_jit_budget.c tests/unit/cmocka_all.h \
+	tests/unit/still_clock.h
+tests_unit_test_jit_budget_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_budget_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
+tests_unit_test_jit_budget_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h \
 	tests/unit/still_clock.h tests/unit/test_box.h

@@ -63,12 +63,12 @@ static const char *at(struct opd_jit_map *map, uint64_t address, uint64_t time_n
 
 	if (!opd_jit_map_find(map, address, time_ns, &offset))
 		return "";
-	for (size_t i = 0; i < map->nr_functions; i++) {
-		const struct opd_jit_function *function = &map->functions[i];
+	for (size_t i = 0; i < map->functions.nr_rows; i++) {
+		const struct opd_jit_function *function = &map->functions.rows[i];
 
 		if (function->offset <= offset && offset < function->offset + function->bytes) {
 			*ret_in_function = offset - function->offset;
-			return opd_jit_map_name(map, function);
+			return function->name;
 		}
 	}
 	return "outside";
@@ -107,10 +107,10 @@ static void the_same_again_is_known(void **state OP_UNUSED)
 
 	add(&map, BASE, 0x100, "f", 10);
 	add(&map, BASE, 0x100, "f", 20);
-	assert_int_equal(map.nr_functions, 1);
+	assert_int_equal(opd_jit_map_count(&map), 1);
 	add(&map, BASE, 0x100, "g", 30);
 	add(&map, BASE, 0x100, "f", 40);
-	assert_int_equal(map.nr_functions, 3);
+	assert_int_equal(opd_jit_map_count(&map), 3);
 	opd_jit_map_free(&map);
 }
 
@@ -145,8 +145,8 @@ static void names_can_be_shown(void **state OP_UNUSED)
 
 	add(&map, BASE, 1, "a\x01\x7f\xff\xc2\x85ä", 1);
 	add(&map, BASE + 1, 1, "", 1);
-	assert_string_equal(opd_jit_map_name(&map, &map.functions[0]), "a????ä");
-	assert_string_equal(opd_jit_map_name(&map, &map.functions[1]), "[unnamed]");
+	assert_string_equal(map.functions.rows[0].name, "a????ä");
+	assert_string_equal(map.functions.rows[1].name, "[unnamed]");
 	opd_jit_map_free(&map);
 }
 
@@ -171,13 +171,13 @@ static void gone_code_makes_room(void **state OP_UNUSED)
 	assert_int_equal(counters[OP_JIT_refused_memory], 0);
 	assert_true(counters[OP_JIT_functions_forgotten] > 0);
 	assert_int_equal(counters[OP_JIT_functions], 600000);
-	assert_int_equal(map.nr_functions + counters[OP_JIT_functions_forgotten], 600000);
+	assert_int_equal(opd_jit_map_count(&map) + counters[OP_JIT_functions_forgotten], 600000);
 	assert_true(map.nr_bytes <= OPD_JIT_PROCESS_MAX_BYTES);
 	assert_int_equal(map.nr_bytes, counters[OP_JIT_bytes]);
 	for (uint64_t i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
-		assert_string_equal(opd_jit_map_name(&map, &map.functions[i]), name);
-		assert_int_equal(map.functions[i].offset + 8, offsets[i]);
+		assert_string_equal(map.functions.rows[i].name, name);
+		assert_int_equal(map.functions.rows[i].offset + 8, offsets[i]);
 	}
 	assert_at(&map, BASE + 0x100 * 999 + 8, 600000, "function-599999", 8);
 	assert_at(&map, BASE + 0x100 * 7 + 8, 600000, "function-599007", 8);
@@ -197,7 +197,7 @@ static void limits_hold(void **state OP_UNUSED)
 	add(&map, (uint64_t)1 << 63, 10, "kernel", 1);
 	assert_int_equal(counters[OP_JIT_refused_records], 2);
 	add(&map, BASE, 0, "empty", 1);
-	assert_int_equal(map.nr_functions, 0);
+	assert_int_equal(opd_jit_map_count(&map), 0);
 	for (uint64_t i = 0; !counters[OP_JIT_refused_memory]; i++)
 		add(&map, BASE + i * 0x10000, 16, "one in each window", 1);
 	assert_in_range(map.nr_bytes, OPD_JIT_PROCESS_MAX_BYTES / 2, OPD_JIT_PROCESS_MAX_BYTES);
@@ -214,11 +214,11 @@ static void put(int fd, const char *text)
 static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	uint64_t budget = UINT64_MAX;
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .cpu_ns = UINT64_MAX };
 	struct stat st;
 
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(opd_perf_map_read(perf_map, fd, &st, map, &times, &budget), 0);
+	assert_int_equal(opd_perf_map_read(perf_map, fd, &st, map, &times, &allowance), 0);
 }
 
 static void a_map_grows(void **state)
@@ -231,7 +231,7 @@ static void a_map_grows(void **state)
 
 	put(fd, "7f0000000000 40 first of x.js:1\n0x7f0000000040 0x40 second\nnonsense\n\n7f00000000");
 	read_map(&perf_map, fd, &map, now_ns);
-	assert_int_equal(map.nr_functions, 2);
+	assert_int_equal(opd_jit_map_count(&map), 2);
 	assert_int_equal(counters[OP_JIT_refused_records], 1);
 	assert_at(&map, BASE + 1, now_ns - 1, "first of x.js:1", 1);
 	put(fd, "00 40 instead\n");
@@ -239,7 +239,7 @@ static void a_map_grows(void **state)
 	assert_at(&map, BASE + 1, now_ns + 1000, "instead", 1);
 	assert_at(&map, BASE + 1, now_ns - 1, "first of x.js:1", 1);
 	read_map(&perf_map, fd, &map, now_ns + 2000);
-	assert_int_equal(map.nr_functions, 3);
+	assert_int_equal(opd_jit_map_count(&map), 3);
 	close(fd);
 	opd_jit_map_free(&map);
 }
@@ -257,7 +257,7 @@ static void a_map_is_written_anew(void **state)
 	lseek(fd, 0, SEEK_SET);
 	put(fd, "7f0000000000 40 one\n7f0000000040 40 zwo\n7f0000000080 40 three\n");
 	read_map(&perf_map, fd, &map, 2000);
-	assert_int_equal(map.nr_functions, 4);
+	assert_int_equal(opd_jit_map_count(&map), 4);
 	assert_at(&map, BASE + 0x40, 3000, "zwo", 0);
 	assert_at(&map, BASE, 3000, "one", 0);
 	close(fd);
@@ -281,10 +281,10 @@ static void a_line_too_long_is_passed_over(void **state)
 	put(fd, name);
 	put(fd, "\n");
 	read_map(&perf_map, fd, &map, 1000);
-	assert_int_equal(map.nr_functions, 2);
+	assert_int_equal(opd_jit_map_count(&map), 2);
 	assert_int_equal(counters[OP_JIT_refused_records], 1);
 	assert_at(&map, BASE + 0x40, 1, "next", 0);
-	assert_int_equal(strlen(opd_jit_map_name(&map, &map.functions[1])), OPD_JIT_NAME_MAX);
+	assert_int_equal(strlen(map.functions.rows[1].name), OPD_JIT_NAME_MAX);
 	close(fd);
 	opd_jit_map_free(&map);
 }
@@ -317,6 +317,40 @@ static void what_is_beyond_the_limit_is_counted(void **state)
 	opd_jit_map_free(&map);
 }
 
+/* What the allowance leaves is read with the next calls, and holds from the same time on. */
+static void a_map_is_read_bit_by_bit(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	const struct opd_jit_times times = { .now_ns = 1000 };
+	struct opd_jit_allowance nothing = { .bytes = UINT64_MAX };
+	struct opd_jit_map map = new_map();
+	struct opd_perf_map perf_map = { 0 };
+	size_t nr_functions = 0, nr_calls = 0;
+	struct stat st;
+
+	for (uint64_t i = 0; i < 10000; i++)
+		dprintf(fd, "%llx 10 f%llu\n", (unsigned long long)(BASE + 16 * i), (unsigned long long)i);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(opd_perf_map_read(&perf_map, fd, &st, &map, &times, &nothing), 0);
+	assert_true(nothing.is_spent && perf_map.more);
+	assert_int_equal(opd_jit_map_count(&map), 0);
+	while (perf_map.more) {
+		struct opd_jit_allowance few_bytes = { .bytes = 1, .cpu_ns = UINT64_MAX };
+
+		assert_int_equal(opd_perf_map_read(&perf_map, fd, &st, &map, &times, &few_bytes), 0);
+		assert_int_equal(few_bytes.is_spent, perf_map.more);
+		assert_true(opd_jit_map_count(&map) > nr_functions || !perf_map.more);
+		nr_functions = opd_jit_map_count(&map);
+		nr_calls++;
+	}
+	assert_in_range(nr_calls, 3, 10);
+	assert_int_equal(nr_functions, 10000);
+	assert_at(&map, BASE + 16 * 9999, 0, "f9999", 0);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
 /* ---- jitdump ---- */
 
 static void put_words(int fd, const uint64_t *words, size_t nr_words)
@@ -344,9 +378,9 @@ static void put_load(int fd, uint64_t start, const char *name, uint64_t time_ns)
 static void read_dump(struct opd_jitdump *dump, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	uint64_t budget = UINT64_MAX;
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .cpu_ns = UINT64_MAX };
 
-	assert_int_equal(opd_jitdump_read(dump, map, &times, &budget), 0);
+	assert_int_equal(opd_jitdump_read(dump, map, &times, &allowance), 0);
 }
 
 static void a_dump_grows(void **state)
@@ -363,7 +397,7 @@ static void a_dump_grows(void **state)
 	put_words(dump.fd, part, 2);
 	read_dump(&dump, &map, 100);
 	read_dump(&dump, &map, 100);
-	assert_int_equal(map.nr_functions, 2);
+	assert_int_equal(opd_jit_map_count(&map), 2);
 	assert_at(&map, BASE + 1, 15, "first..", 1);
 	assert_at(&map, BASE + 1, 20, "second.", 1);
 	assert_false(dump.ended);
@@ -385,7 +419,7 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 	put_words(dump.fd, too_short, op_array_size(too_short));
 	put_load(dump.fd, BASE, "behind.", 20);
 	read_dump(&dump, &map, 100);
-	assert_int_equal(map.nr_functions, 1);
+	assert_int_equal(opd_jit_map_count(&map), 1);
 	assert_int_equal(counters[OP_JIT_refused_records], 2);
 	assert_true(dump.ended);
 	opd_jit_map_free(&map);
@@ -599,6 +633,7 @@ int main(void)
 		box_test(a_map_is_written_anew),
 		box_test(a_line_too_long_is_passed_over),
 		box_test(what_is_beyond_the_limit_is_counted),
+		box_test(a_map_is_read_bit_by_bit),
 		box_test(a_dump_grows),
 		box_test(a_dump_that_makes_no_sense_ends),
 		box_test(what_is_no_dump_is_refused),

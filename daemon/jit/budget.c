@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit/budget.h"
+
+#define SLICE_STEPS 64u                     /* between two looks at the clock */
+#define FORGET_NS   ((uint64_t)OP_NS_PER_S) /* after this time a user has no share of his own */
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t cpu_now_ns(void)
+{
+	return op_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static int64_t refill(int64_t left_ns, uint64_t more_ns, uint64_t most_ns)
+{
+	return min_i64(left_ns + (int64_t)more_ns, (int64_t)most_ns);
+}
+
+static void forget_users(struct opd_jit_budget *budget)
+{
+	size_t nr_left = 0;
+
+	for (size_t i = 0; i < budget->nr_users; i++) {
+		const struct opd_jit_user *user = &budget->users[i];
+
+		if (user->left_ns < 0 || budget->visit_ns - user->last_ns < FORGET_NS)
+			budget->users[nr_left++] = *user;
+	}
+	budget->nr_users = nr_left;
+}
+
+/* The share of each user who has one. */
+static uint64_t share_of(const struct opd_jit_budget *budget, uint64_t ns)
+{
+	return (ns - ns / OPD_JIT_COMMON_PART) / budget->nr_users;
+}
+
+void opd_jit_budget_begin(struct opd_jit_budget *budget, uint64_t now_ns)
+{
+	uint64_t more_ns = op_min_u64((now_ns - budget->visit_ns) / OPD_JIT_TIME_PART, OPD_JIT_VISIT_NS), common_part;
+
+	if (budget->visit_ns == now_ns)
+		return;
+	budget->visit_ns = now_ns;
+	forget_users(budget);
+	common_part = budget->nr_users ? OPD_JIT_COMMON_PART : 1;
+	budget->left_ns = refill(budget->left_ns, more_ns, OPD_JIT_VISIT_NS);
+	budget->common_ns = refill(budget->common_ns, more_ns / common_part, OPD_JIT_VISIT_NS / common_part);
+	for (size_t i = 0; i < budget->nr_users; i++) {
+		struct opd_jit_user *user = &budget->users[i];
+
+		user->left_ns = refill(user->left_ns, share_of(budget, more_ns), share_of(budget, OPD_JIT_VISIT_NS));
+		if (!user->round_goes_on)
+			user->round = ++budget->last_round;
+		user->round_goes_on = false;
+	}
+	budget->left_bytes = OPD_JIT_VISIT_BYTES;
+	budget->spent_ns = 0;
+}
+
+static struct opd_jit_user *find_user(struct opd_jit_budget *budget, uid_t uid)
+{
+	for (size_t i = 0; i < budget->nr_users; i++)
+		if (budget->users[i].uid == uid)
+			return &budget->users[i];
+	return NULL;
+}
+
+/* From the next visit on the user has a share of his own. NULL: too many users have one. */
+static struct opd_jit_user *note_put_off(struct opd_jit_budget *budget, uid_t uid)
+{
+	struct opd_jit_user *user = find_user(budget, uid);
+
+	if (!user) {
+		if (budget->nr_users == OPD_JIT_USERS_MAX)
+			return NULL;
+		user = &budget->users[budget->nr_users++];
+		*user = (struct opd_jit_user){ .uid = uid, .round = ++budget->last_round };
+	}
+	user->last_ns = budget->visit_ns;
+	return user;
+}
+
+bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *round, struct opd_jit_allowance *ret_allowance)
+{
+	struct opd_jit_user *user = find_user(budget, uid);
+	int64_t left_ns = min_i64(budget->left_ns, user ? user->left_ns : budget->common_ns);
+
+	if (user && user->round == *round)
+		return false;
+	if (left_ns <= 0 || !budget->left_bytes) {
+		user = note_put_off(budget, uid);
+		if (user)
+			user->round_goes_on = true;
+		return false;
+	}
+	if (user)
+		*round = user->round;
+	*ret_allowance = (struct opd_jit_allowance){
+		.bytes = budget->left_bytes,
+		.cpu_ns = (uint64_t)left_ns,
+		.begin_cpu_ns = cpu_now_ns(),
+	};
+	return true;
+}
+
+bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps)
+{
+	if (allowance->bytes && nr_steps < allowance->next_step)
+		return false;
+	allowance->next_step = nr_steps + SLICE_STEPS;
+	allowance->is_spent = !allowance->bytes || cpu_now_ns() - allowance->begin_cpu_ns >= allowance->cpu_ns;
+	return allowance->is_spent;
+}
+
+uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance)
+{
+	struct opd_jit_user *user = find_user(budget, uid);
+	uint64_t spent_ns = cpu_now_ns() - allowance->begin_cpu_ns;
+
+	*(user ? &user->left_ns : &budget->common_ns) -= (int64_t)spent_ns;
+	budget->left_ns -= (int64_t)spent_ns;
+	budget->spent_ns += spent_ns;
+	budget->left_bytes = allowance->bytes;
+	if (allowance->is_spent)
+		note_put_off(budget, uid);
+	return spent_ns;
+}

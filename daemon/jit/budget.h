@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * How much CPU time the sync thread may spend on files of JIT code: a little in each visit, and a
+ * small part of the time in the long run. Anybody can write such files, so the time is shared by
+ * user, not by process: a user who starts one process after the other gains nothing.
+ *
+ * A user whose reading was put off gets an equal share of each visit from then on. All others draw
+ * on a part that is kept for them. Within the share of a user, his processes have their turn one
+ * after the other.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_JIT_BUDGET_H
+#define OPD_JIT_BUDGET_H
+
+#include <sys/types.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/compiler.h"
+
+#define OPD_JIT_VISIT_NS    (10u * (uint64_t)OP_NS_PER_MS) /* CPU time in one visit */
+#define OPD_JIT_TIME_PART   16u /* at most this part of the time in the long run */
+#define OPD_JIT_COMMON_PART 4u  /* this part is for users without a share of their own */
+#define OPD_JIT_VISIT_BYTES ((uint64_t)8 << 20) /* read in one visit */
+#define OPD_JIT_USERS_MAX   64u                 /* with a share of their own */
+
+/* A user whose reading was put off lately. */
+struct opd_jit_user {
+	uid_t uid;
+	int64_t left_ns;  /* in this visit; negative: more was spent, and is paid back later */
+	uint64_t last_ns; /* the visit in which a reading was put off last */
+	/* in a round each process has one turn; it goes on while one waits for its turn */
+	uint32_t round;
+	bool round_goes_on;
+};
+
+/* All zero at first. */
+struct opd_jit_budget {
+	uint64_t visit_ns; /* time of the visit */
+	int64_t left_ns;   /* for all in this visit */
+	int64_t common_ns; /* for users without a share of their own */
+	uint64_t left_bytes;
+	uint64_t spent_ns; /* in this visit */
+	struct opd_jit_user users[OPD_JIT_USERS_MAX];
+	size_t nr_users;
+	uint32_t last_round;
+};
+
+/* One reading: what it may spend, and what it has. */
+struct opd_jit_allowance {
+	uint64_t bytes; /* that may still be read */
+	uint64_t cpu_ns; /* that may be spent */
+	uint64_t begin_cpu_ns;  /* of the thread */
+	uint64_t next_step;     /* at this step the clock is read again */
+	bool is_spent;  /* the reading stopped before its end */
+};
+
+/* Begins a visit, when now_ns is of another one than before. */
+void opd_jit_budget_begin(struct opd_jit_budget *budget, uint64_t now_ns) OP_NONNULL;
+
+/*
+ * Grants a reading to a process of a user. *round is the process's own: the round of its last
+ * turn, 0 at first. False: the reading is put off.
+ */
+bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *round,
+			  struct opd_jit_allowance *ret_allowance) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when a reading must stop. nr_steps is the work that it has done so far; a step takes a
+ * microsecond or less.
+ */
+bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps) OP_NONNULL OP_MUST_CHECK;
+
+/* Charges a reading to its user. Returns the CPU time that it took. */
+uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance) OP_NONNULL;
+
+#endif
