@@ -35,7 +35,7 @@ static void report_rings(const struct opd *opd)
 			"the next visit (a turn of %llu ms, %s)",
 			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
 			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
-			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
+			opd->config.ring_bytes ? "use RingSize=auto" : "use a larger RingSize=");
 }
 
 /* Notes on this host. They come after the start, so that a failed start logs one line only. */
@@ -46,7 +46,7 @@ static void report_host(const struct opd *opd)
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	report_rings(opd);
 	if (opd->setup.image_filter)
-		op_log(OP_LOG_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
+		op_log(OP_LOG_NOTICE, "the setup has an image filter: opd keeps only samples of %s", opd->setup.image_filter);
 	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }
@@ -88,7 +88,10 @@ void opd_quit(struct opd *opd)
 
 /* ---- SIGHUP ---- */
 
-/* The numbers for the sync thread; strings take effect at the next start. NULL: no change. */
+/*
+ * The new numbers for the sync thread; NULL: no change. Changed strings take effect only when opd
+ * starts again.
+ */
 static struct op_config *read_numbers(const struct opd *opd)
 {
 	struct op_text waiting = { 0 };
@@ -116,7 +119,7 @@ void opd_reload(struct opd *opd)
 	opd_service_reloading(&opd->service);
 	job = opd_job_new(OPD_JOB_RELOAD, NULL);
 	if (!job) {
-		op_log(OP_LOG_ERR, "the configuration is not read again: no memory");
+		op_log(OP_LOG_ERR, "cannot read the configuration again: no memory");
 		opd_service_reloaded(&opd->service);
 		return;
 	}
@@ -228,7 +231,7 @@ static void answer(struct opd *opd, const struct opd_job *job)
 
 	if (job->error && !job->is_shared)
 		op_log(OP_LOG_ERR, "%s%s", job->message,
-			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
+			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd checks the session" : "");
 	if (sender && job->error)
 		opd_server_reply_error(opd->server, *sender, job->error, job->message);
 	else if (sender)

@@ -141,7 +141,7 @@ static int init_pipeline(struct opd *opd)
 	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
 	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
 	if (setup->separate_cgroup && !resolver->cgroups.mount_path)
-		op_log(OP_LOG_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
+		op_log(OP_LOG_WARNING, "no cgroup file system is mounted: cgroups that are older than opd have no name");
 	return 0;
 }
 
@@ -297,7 +297,7 @@ static int init_service(struct opd *opd)
 {
 	int err = opd_service_open(&opd->service, opd->loop, &opd->sync.queue);
 
-	return err ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
+	return err ? opd_fail("cannot start the watchdog timer: %s", strerror(-err)) : 0;
 }
 
 static void fini_service(struct opd *opd)
@@ -338,7 +338,7 @@ static bool wants_profiling(const struct opd *opd)
 	int err = op_session_take_pause(opd->session_fd);
 
 	if (err && err != -ENOENT)
-		op_log(OP_LOG_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s",
+		op_log(OP_LOG_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ": %s; the next opd will start paused, too",
 			opd->session_dir, strerror(-err));
 	return err == -ENOENT && op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start);
 }

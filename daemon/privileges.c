@@ -34,12 +34,12 @@ static const struct {
 	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
 	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE",
-	  "processes of other users that ran before opd cannot be resolved on older kernels, and files of containers are not "
-	  "found" },
+	  "on older kernels opd cannot resolve processes of other users that ran before it, and it does not find files of "
+	  "containers" },
 	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
-	  "files that were removed or replaced while they ran, and files of containers, are told by their names only" },
+	  "files that were removed or replaced while they ran, and files of containers, are known by their names only" },
 	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",
-	  "files in directories that are closed to opd, and lists of JIT code that only their owner may read, are not seen" },
+	  "opd cannot look at files in closed directories, nor read lists of JIT code that only their owner may read" },
 	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },
 };
 

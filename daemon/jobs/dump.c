@@ -66,7 +66,7 @@ static void report(const struct opd_dump *dump, int err, const char *failed)
 	struct opd_job *job = dump->job;
 
 	if (!job) {
-		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed,
+		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk: %s; opd tries again", failed,
 		       strerror(-err));
 		return;
 	}

@@ -102,7 +102,7 @@ static int write_again(struct opd_write_out *out)
 	if (is_removed(out))
 		return 0;
 	if (err)
-		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk, attempt %u: %s; it is tried again", failed,
+		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk, attempt %u: %s; opd tries again", failed,
 		       out->nr_tries + 1, strerror(-err));
 	else
 		op_log(OP_LOG_NOTICE, "the closed session that could not be written is on the disk");

@@ -41,10 +41,10 @@ uint64_t opd_cookie_file_errors(struct opd_cookie_file *file, int *ret_error)
 static void tell(const struct op_dcookie_reading *reading)
 {
 	if (reading->nr_bad)
-		op_log(OP_LOG_WARNING, "%s (%llu lines of it are passed over)", reading->complaint,
+		op_log(OP_LOG_WARNING, "%s (%llu lines are skipped)", reading->complaint,
 		       (unsigned long long)reading->nr_bad);
 	if (reading->is_torn)
-		op_log(OP_LOG_NOTICE, PATH ": the last line is not whole, an unclean stop left it so");
+		op_log(OP_LOG_NOTICE, PATH ": the last line is incomplete after an unclean stop");
 }
 
 /* A damaged table, or one of a later opd, is put aside. */
@@ -58,7 +58,7 @@ static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_readi
 		op_log(OP_LOG_WARNING, PATH ": %s: %s", reading->complaint ? reading->complaint : strerror(-err),
 		       strerror(-aside_err));
 	else
-		op_log(OP_LOG_WARNING, "%s: kept as %s in the session directory, a new one is begun",
+		op_log(OP_LOG_WARNING, "%s: moved to %s in the session directory; opd begins a new table",
 			reading->complaint ? reading->complaint : PATH, aside);
 	return 0;
 }

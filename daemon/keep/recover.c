@@ -30,7 +30,7 @@ int opd_put_aside(int session_fd, const char *path, const char *fault)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		op_log(OP_LOG_WARNING, "%s %s: kept as %s in the session directory", path, fault, aside);
+		op_log(OP_LOG_WARNING, "%s %s: moved to %s in the session directory", path, fault, aside);
 	return err;
 }
 
@@ -193,7 +193,7 @@ int opd_correct_ledger(int dir_fd)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	err = follow_files(&ledger, dir_fd);
 	if (!err && op_session_ledger_lost(&ledger, OP_LOSS_io_error) > before)
-		op_log(OP_LOG_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
+		op_log(OP_LOG_WARNING, "%llu samples of a closed session are lost: some of its files were removed",
 			(unsigned long long)(op_session_ledger_lost(&ledger, OP_LOSS_io_error) - before));
 	op_session_ledger_free(&ledger);
 	return err;
@@ -304,7 +304,7 @@ void opd_recover(int session_fd, bool was_unclean)
 		log_failure(OP_SESSION_TMP, err);
 	nr_imports = op_session_import_sweep(session_fd);
 	if (nr_imports)
-		op_log(OP_LOG_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/",
+		op_log(OP_LOG_NOTICE, "removed from " OP_SESSION_TMP "/ the files of %llu opimport that did not end in order",
 			(unsigned long long)nr_imports);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);

@@ -73,7 +73,7 @@ static void begin(struct opd_trusted_clock *age, int session_fd, uint64_t wall_n
 static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 {
 	if (age->claimed_ns)
-		op_log(OP_LOG_NOTICE, "the clock is trusted again: sessions are removed by their age");
+		op_log(OP_LOG_NOTICE, "the clock is trusted again: opd removes sessions by their age");
 	age->trusted_ns = wall_ns;
 	age->claimed_ns = age->held_ns = 0;
 }
@@ -82,10 +82,10 @@ static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold
 {
 	if (!age->claimed_ns)
 		op_log(OP_LOG_WARNING,
-			"the clock is %" PRIu64 " hours %s of what it should be: no session is removed by its age "
-			"until it has held for %" PRIu64
+			"the clock is %" PRIu64 " hours %s the last trusted time: opd removes no session by its age "
+			"until the clock has been steady for %" PRIu64
 			" minutes",
-			distance(wall_ns, age->trusted_ns) / HOUR_NS, wall_ns > age->trusted_ns ? "ahead" : "short",
+			distance(wall_ns, age->trusted_ns) / HOUR_NS, wall_ns > age->trusted_ns ? "ahead of" : "behind",
 			hold_ns / (60 * (uint64_t)OP_NS_PER_S));
 	age->claimed_ns = op_max_u64(wall_ns, 1);
 }

@@ -12,9 +12,9 @@
 #define OP_ARC_STATS(X) \
 	X(stored, false, "calls that are in callgraph files") \
 	X(ended_no_mapping, false, "call chains that end where nothing is mapped: code that keeps no frame pointer") \
-	X(ended_other, false, "call chains that lead to a guest, the hypervisor, or what nobody knows") \
-	X(of_nowhere, false, "samples with a call chain that belong to no image themselves") \
-	X(of_another, false, "call chains that begin in another mode than their sample was taken in") \
+	X(ended_other, false, "call chains that lead to a guest, to the hypervisor or to an unknown mode") \
+	X(of_nowhere, false, "samples with a call chain whose own image is unknown") \
+	X(of_another, false, "call chains that begin in another mode than their sample") \
 	X(undecodable, true, "call chains that are longer than their record") \
 	X(filtered, false, "calls from or to images that --image does not name") \
 	X(not_split, true, "calls that are stored, but not by cgroup") \

@@ -15,13 +15,13 @@
 	X(code_bytes, false, "bytes of code in the objects of known processes") \
 	X(refused_files, true, "maps and dumps of another owner, not regular, or of another machine") \
 	X(refused_records, true, "lines and records that make no sense") \
-	X(refused_size, true, "functions that are too large, maps and dumps behind their limit") \
+	X(refused_size, true, "functions, maps and dumps that are larger than their limit") \
 	X(refused_memory, true, "functions for which a process, or all together, had no memory left") \
 	X(functions_forgotten, false, "functions without samples whose code is gone, forgotten") \
 	X(put_off, true, "readings of maps and dumps that were put off to a later visit: the user, or all, had no time left") \
 	X(cpu_ns, false, "nanoseconds of CPU time for reading maps and dumps") \
 	X(cpu_longest_ns, false, "the same in one visit, at most") \
-	X(refused_processes, true, "processes with JIT code, or that may have some, beyond 1024 or for want of descriptors") \
+	X(refused_processes, true, "processes with possible JIT code above the limit of 1024, or without a free descriptor") \
 	X(failed_objects, true, "objects (.jo) that could not be written")
 
 enum op_jit_counter {

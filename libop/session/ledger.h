@@ -25,7 +25,7 @@
 	X(undecodable, "the record could not be decoded") \
 	X(no_space, "no space on the file system of the session") \
 	X(too_many_files, "no descriptor free for another sample file: raise LimitNOFILE= or ulimit -n") \
-	X(io_error, "the sample file could not be opened or written, or has lost what it had") \
+	X(io_error, "the sample file could not be opened or written, or samples in it are gone") \
 	X(no_memory, "no memory")
 
 enum op_loss {

@@ -46,7 +46,7 @@ def check_told(box, status):
     """As many as the ledger has are told, as a note, and are no loss."""
     event = status["events"][0]
     result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session)
-    note = "note: %d of %d samples of %s/samples/current were left out when they were taken: " % (event["filtered"],
+    note = "note: %d of %d samples of %s/samples/current were filtered when they were taken: " % (event["filtered"],
             event["received"], box.session)
     require(result.rc == 0 and note in result.err and "ost samples" not in result.err, "%s: %s" % (event, result.err))
     rows = json.loads(box.opreport("--format=json"))["ledger"]

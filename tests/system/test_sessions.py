@@ -119,7 +119,7 @@ def check_errors(box, opreport):
     for words, text in ((["--since=soon"], "is not a time"), (["--since=2026-02-30"], "no such date"),
                         (["--since=tomorrow"], "no session was taken"),
                         (["--until=@1"], "those in"), (["--since=now", "--until=yesterday"], "later than"),
-                        (["--since=today", "session:one"], "do not go together"), (["session:nobody"], "no session"),
+                        (["--since=today", "session:one"], "use only one of them"), (["session:nobody"], "no session"),
                         (["archive:/nowhere/at/all"], "archive /nowhere/at/all: No such file"),
                         (["archive:" + box.dir], box.dir + "/var/lib/oprofile")):
         line = box.refused(opreport, session_dir, *words)

@@ -285,7 +285,7 @@ class Damaged(unittest.TestCase):
         """Samples that the user filtered are reported but are no loss. Lost samples are reported
         even when they are few.
         """
-        left_out = "note: 1000000 of %d samples of " + self.current + " were left out when they were taken"
+        left_out = "note: 1000000 of %d samples of " + self.current + " were filtered when they were taken"
         for lost, kernel, told in ((0, 0, False), (1, 0, True), (0, 100, False), (0, 200, True)):
             write_ledger(self.current, 100, received=1000100 + lost, filtered=1000000, lost_no_space=lost, lost_kernel=kernel)
             for what in REPORTS:

@@ -417,7 +417,7 @@ class Archive(unittest.TestCase):
         write_samples(samples + fake, [(1, 40)])
         for where in ((), ("session:" + samples,)):
             self.assertIn("40.0000 fake", self.run_tool("opreport", "-n", "archive:" + self.away, *where))
-            self.assertIn("1 of the sample files in %s, as var/lib/oprofile/samples/current/%s, have no "
+            self.assertIn("1 of the sample files in %s, for example var/lib/oprofile/samples/current/%s, have no "
                           "checksum" % (self.away, fake), self.errors)
         for name in ("notes", "{root}/TIMER.0.0.all.all.all.oparchive.1"):
             with open(samples + name, "w", encoding="ascii"):
@@ -534,13 +534,13 @@ class Archive(unittest.TestCase):
         self.archive_session("two", rc=1)
         for path, why in ((self.program, "another file has its place"),
                           (self.home + "/debug", "another file has its place"), (self.home + "/later", "it is said to be absent")):
-            self.assertIn("%s: %s in %s, from an earlier session, and that stays: it is left out" % (path, why,
+            self.assertIn("%s: %s in %s, from an earlier session, which is not replaced: this file is left out" % (path, why,
                     self.away), self.errors)
         self.assertIn("3 files are left out", self.errors)
         self.assertEqual(self.told_of("one", "archive:" + self.away), first)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
         for path in (self.program, self.home + "/debug", self.home + "/later"):
-            self.assertIn("%s was left out with a later session" % path, self.errors)
+            self.assertIn("%s of a later session was left out" % path, self.errors)
         self.assertEqual(self.errors.count("\n"), 3)
         self.assertNotIn(b"package", self.snapshot()[self.away + "/opd-archive"][0][len(facts):])
 

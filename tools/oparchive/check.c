@@ -100,8 +100,9 @@ static void check_facts(struct checking *checking)
 		checking->is_wrong = opr_error(true, "%s: %.*s was cut off when it was made: it had too many holes", checking->dir,
 					       (int)strcspn(archive.cut.words[i], "\t"), archive.cut.words[i]);
 	for (size_t i = 0; i < archive.other.nr_words; i++)
-		checking->is_wrong = opr_error(true, "%s: %s was left out with a later session: that of an earlier one is another",
-					       checking->dir, archive.other.words[i]);
+		checking->is_wrong = opr_error(
+			true, "%s: %s of a later session was left out, because an earlier session has another file there",
+			checking->dir, archive.other.words[i]);
 	opr_archive_free(&archive);
 }
 

@@ -17,8 +17,8 @@ void opa_note_left_out(struct opa_run *run, const char *path)
 
 void opa_warn_other(struct opa_run *run, const char *path, const char *why)
 {
-	opr_warn("%s: %s in %s, from an earlier session, and that stays: it is left out; archive this session into another "
-		 "directory",
+	opr_warn("%s: %s in %s, from an earlier session, which is not replaced: this file is left out; archive this session "
+		 "into another directory",
 		 path, why, run->options->output_dir);
 	opr_archive_note(&run->writer, "other", path);
 	run->nr_left_out++;
@@ -44,7 +44,7 @@ void opa_warn_unreadable(struct opa_run *run, int err, const char *path)
 
 	write_remedy(err, path, remedy, sizeof(remedy));
 	if (err == -EFBIG)
-		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
+		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that say where it ends: it is left out",
 			 path, OPR_HOLE_BYTES_MAX);
 	else
 		opr_warn("%s cannot be read (%s): it is left out%s", path, strerror(-err), remedy);

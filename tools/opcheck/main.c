@@ -196,10 +196,11 @@ static int begin_repair(struct program *program, struct opk_check *check, struct
 	if (check->live)
 		return opr_error(
 			-EBUSY,
-			"%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens",
+			"%s: a daemon is writing this session: end it with opcontrol --shutdown; a running daemon repairs "
+			"the files that it opens",
 			path);
 	if (err)
-		return opr_error(err, "%s: cannot lock the session, or settle what is in " OP_SESSION_TMP "/: %s", path,
+		return opr_error(err, "%s: cannot lock the session, or finish the replacements in " OP_SESSION_TMP "/: %s", path,
 				 strerror(-err));
 	report_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk",
 		   "replaced by what was kept of them");
@@ -244,7 +245,7 @@ static int refuse_no_session(const struct program *program, int dir_fd, const st
 	if (!program->is_named || location->is_current || op_session_has_parts(dir_fd))
 		return 0;
 	if (!faccessat(dir_fd, "samples", F_OK, 0))
-		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path,
+		return opr_error(-EINVAL, "%s is a session directory and no session: --session-dir=%s checks its sessions", path,
 				 path);
 	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
 }

@@ -32,7 +32,7 @@ static const struct ctl_option options[] = {
 	{ { "event", 'e', 0, NULL, "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated",
 	    "EVENT" },
 	  .edit = ctl_edit_event },
-	{ { "separate", 'p', 0, NULL, "what gets sample files of its own", "none,library,kernel,thread,cpu,all,cgroup" },
+	{ { "separate", 'p', 0, NULL, "what opd keeps in separate sample files", "none,library,kernel,thread,cpu,all,cgroup" },
 	  .edit = ctl_edit_separate },
 	{ { "vmlinux", 0, 0, NULL, "the uncompressed kernel that runs", "FILE" }, .edit = ctl_edit_vmlinux },
 	{ { "no-vmlinux", 0, 0, NULL, "no kernel file: symbols come from /proc/kallsyms", NULL }, .edit = ctl_edit_no_vmlinux },

@@ -162,7 +162,7 @@ static void compare_event(const struct opr_session *session, const struct op_led
 		return;
 	if (found < event->stored)
 		opr_warn("%" PRIu64 " samples of %s:%" PRIu64 " are gone from %s: %" PRIu64
-			 " were stored, and the sample files have %" PRIu64 ". The shares are of what is left.",
+			 " were stored, and the sample files have %" PRIu64 ". The percentages are of the samples that are left.",
 			 event->stored - found, event->name, event->count, session->path, event->stored, found);
 	else if (session->ledger.ended != OP_SESSION_open)
 		opr_warn("%s has %" PRIu64 " samples of %s:%" PRIu64 " in its files, but its ledger has stored %" PRIu64
@@ -265,7 +265,7 @@ static void note_filtered(const struct opr_session *session)
 		is_derived |= event->role == OP_EVENT_DERIVED;
 	}
 	if (filtered)
-		opr_note("%" PRIu64 " of %" PRIu64 " %s of %s were left out when they were taken: opcontrol --image did not name "
+		opr_note("%" PRIu64 " of %" PRIu64 " %s of %s were filtered when they were taken: opcontrol --image does not name "
 			 "their images",
 			 filtered, received, is_derived ? "counts" : "samples", session->path);
 }

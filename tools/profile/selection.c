@@ -67,7 +67,7 @@ static int choose_sessions(struct opr_selection *selection)
 	if (err || (!span.since && !span.until))
 		return err;
 	if (spec->sessions_given)
-		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
+		return opr_error(-EINVAL, "session: and --since or --until both choose sessions: use only one of them");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
 	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions,
@@ -157,8 +157,8 @@ static void check_sums(const struct opr_selection *selection)
 		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
 			 strerror(-err));
 	if (nr_files)
-		opr_warn("%zu of the sample files in %s, as %s, have no checksum: they were not archived, or not to the end, and "
-			 "are counted all the same: oparchive --check=%s names them",
+		opr_warn("%zu of the sample files in %s, for example %s, have no checksum: oparchive did not write them, or was "
+			 "interrupted. They are counted; oparchive --check=%s lists them",
 			 nr_files, dir, example, dir);
 	free(example);
 	opr_sums_free(&sums);

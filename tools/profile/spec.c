@@ -137,7 +137,7 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 	if (!words->nr_words)
 		return opr_error(-EINVAL, "%s: a value is missing", word);
 	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
-		return opr_error(-EINVAL, "%s: one directory is wanted", word);
+		return opr_error(-EINVAL, "%s: name one directory", word);
 	if (tag->kind == VALUE_CGROUPS)
 		return check_cgroups(words, word);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
