@@ -70,17 +70,21 @@ bool opr_xml_counts(const struct opr_xml_scope *scope, const struct opr_class *c
 	return !scope->of || (class->tgid == scope->of->tgid && (!scope->one_thread || class->tid == scope->of->tid));
 }
 
+/* Whether an address has samples of a class that is in the scope. */
+static bool is_counted(const struct opr_xml_index *index, const struct opr_detail *detail, size_t class_index,
+		       const struct opr_xml_scope *scope)
+{
+	return index->report->detail_counts.values[detail->counts + class_index] &&
+	       opr_xml_counts(scope, &index->classes->classes[class_index]);
+}
+
 static size_t count_details(const struct opr_xml_index *index, const struct opr_symbol_row *row, const struct opr_xml_scope *scope)
 {
-	const struct opr_symbol_report *report = index->report;
 	size_t nr_details = 0;
 
-	for (size_t i = 0; i < row->nr_details; i++) {
-		const uint64_t *counts = &report->detail_counts.values[report->details[row->first_detail + i].counts];
-
-		for (size_t j = 0; j < report->nr_classes; j++)
-			nr_details += counts[j] && opr_xml_counts(scope, &index->classes->classes[j]);
-	}
+	for (size_t i = 0; i < row->nr_details; i++)
+		for (size_t j = 0; j < index->report->nr_classes; j++)
+			nr_details += is_counted(index, &index->report->details[row->first_detail + i], j, scope);
 	return nr_details;
 }
 
@@ -364,8 +368,7 @@ static void write_details(const struct opr_xml_tables *tables, const struct opr_
 		const struct opr_detail *detail = &report->details[row->first_detail + i];
 
 		for (size_t j = 0; j < report->nr_classes; j++)
-			if (report->detail_counts.values[detail->counts + j] &&
-			    opr_xml_counts(&details->scope, &tables->classes->classes->classes[j]))
+			if (is_counted(tables->index, detail, j, &details->scope))
 				write_detail(tables, row, detail, j, number++, wide, out);
 	}
 }
