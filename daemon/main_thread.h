@@ -28,6 +28,8 @@ struct opd {
 	const char *session_dir;
 	int session_fd;
 	int lock_fd;
+	sd_event_source *lock_watch;
+	bool has_lost_lock; /* somebody removed or replaced the session directory */
 	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int socket_lock_fd; /* -1: systemd made the socket, and there is no lock */
 	int listen_fd; /* -1 once the server owns it */
@@ -82,6 +84,8 @@ int opd_init_session(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_session(struct opd *opd) OP_NONNULL;
 int opd_init_lock(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_lock(struct opd *opd) OP_NONNULL;
+int opd_init_lock_watch(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+void opd_fini_lock_watch(struct opd *opd) OP_NONNULL;
 int opd_init_recovery(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 int opd_init_syncer(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_syncer(struct opd *opd) OP_NONNULL;

@@ -330,6 +330,7 @@ static const struct {
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },
 	{ "server", opd_init_server, opd_fini_server },
+	{ "lock-watch", opd_init_lock_watch, opd_fini_lock_watch },
 };
 
 /* A request for a paused daemon is for one start only. */
@@ -374,6 +375,8 @@ static int run(struct opd *opd)
 	while (nr_started--)
 		if (steps[nr_started].fini)
 			steps[nr_started].fini(opd);
+	if (opd->has_lost_lock)
+		return EXIT_FAILURE; /* another one begins anew */
 	if (opd->is_unwritten)
 		return OPD_EXIT_UNWRITTEN;
 	return err < 0 ? EXIT_FAILURE : err;

@@ -154,6 +154,8 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 		fail(job, err == -ENOENT ? -ESTALE : err, text);
 	}
 	write_jit_objects(recording->pipeline);
+	if (is_last)
+		opd_turn_report_losses(&sync->turns, op_now_ns(), true);
 	err = opd_dump_start(&recording->dumps, job);
 	fail(job, err, "cannot write the samples out");
 	return err;

@@ -167,8 +167,7 @@ static void report_loss(const char *reason, uint64_t nr_lost, const char *why, c
 		     (unsigned long long)nr_lost, reason, why, session_dir);
 }
 
-/* Logs lost samples, with the reason and a remedy, once a minute. */
-static void report_losses(struct opd_turns *turns, uint64_t now_ns)
+void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_last)
 {
 	static struct op_rate rates[OP_NR_LOSS + 1];
 	struct opd_losses losses;
@@ -177,13 +176,13 @@ static void report_losses(struct opd_turns *turns, uint64_t now_ns)
 	opd_sum_losses(&turns->recording->pipeline->capture, &losses);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > turns->reported.lost[i] &&
-		    op_rate_allows(&rates[i], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
+		    (is_last || op_rate_allows(&rates[i], now_ns, OP_LOG_INTERVAL_NS, &suppressed))) {
 			report_loss(op_loss_name((enum op_loss)i), losses.lost[i] - turns->reported.lost[i],
 				    op_loss_meaning((enum op_loss)i), turns->session_dir);
 			turns->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > turns->reported.kernel &&
-	    op_rate_allows(&rates[OP_NR_LOSS], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
+	    (is_last || op_rate_allows(&rates[OP_NR_LOSS], now_ns, OP_LOG_INTERVAL_NS, &suppressed))) {
 		report_loss("kernel", losses.kernel - turns->reported.kernel,
 			    "the rings were full, use a larger RingSize= or a longer period", turns->session_dir);
 		turns->reported.kernel = losses.kernel;
@@ -247,7 +246,7 @@ void opd_turn(struct opd_turns *turns)
 	flush_cookies(turns, now_ns);
 	if (now_ns >= turns->next_prune_ns) {
 		prune(turns, now_ns);
-		report_losses(turns, now_ns);
+		opd_turn_report_losses(turns, now_ns, false);
 		turns->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
 	turns->horizon_ns = last_begin_ns;

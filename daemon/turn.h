@@ -33,6 +33,12 @@ struct opd_turns {
 void opd_turn(struct opd_turns *turns) OP_NONNULL;
 
 /*
+ * Logs samples that were lost since the last line about them, with the reason and a remedy: once a
+ * minute, but is_last always.
+ */
+void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_last) OP_NONNULL;
+
+/*
  * Adds the descriptors of a CPU to the epoll set of the sync thread. The tag of its ring pair is
  * its index in the capture. The tag of its side band is that index + nr_cpus. 0 or -errno.
  */

@@ -113,20 +113,75 @@ pid_t op_lock_owner(int dir_fd, const char *name)
 	return pid;
 }
 
-/* A row: "7: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF". One that waits has "->" before FLOCK. */
-bool op_lock_is_listed(const struct stat *st)
+/* ---- the kernel's list of locks ---- */
+
+/*
+ * The inode and the process of a row: "7: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF". A lock
+ * that waits has "->" before FLOCK. 0: it is no flock(2).
+ */
+static ino_t read_row(const char *row, bool alone, pid_t *ret_pid)
+{
+	const char *mode = strstr(row, " WRITE "), *inode = strrchr(row, ':');
+
+	if (!mode && !alone)
+		mode = strstr(row, " READ ");
+	if (!mode || !strstr(row, ": FLOCK "))
+		return 0;
+	*ret_pid = (pid_t)strtol(mode + strcspn(mode, "0123456789"), NULL, 10);
+	return strtoull(inode + 1, NULL, 10);
+}
+
+/* `alone`: locks that keep all others out. is_it NULL: any process. */
+static bool find_lock(const struct stat *st, bool alone, bool (*is_it)(pid_t pid))
 {
 	FILE *locks = fopen("/proc/locks", "re");
-	char *line = NULL, *number;
+	char *row = NULL;
 	size_t room = 0;
 	bool found = false;
+	pid_t pid = 0;
 
-	while (locks && !found && getline(&line, &room, locks) > 0) {
-		found = strstr(line, ": FLOCK") && strstr(line, " WRITE ") && (number = strrchr(line, ':')) &&
-			strtoull(number + 1, NULL, 10) == st->st_ino;
-	}
-	free(line);
+	while (locks && !found && getline(&row, &room, locks) > 0)
+		found = read_row(row, alone, &pid) == st->st_ino && (!is_it || is_it(pid));
+	free(row);
 	if (locks)
 		fclose(locks);
 	return found;
+}
+
+bool op_lock_is_listed(const struct stat *st)
+{
+	return find_lock(st, true, NULL);
+}
+
+/* ---- a directory ---- */
+
+/* The real user: a program that gives its caller more rights is still the caller's. */
+static bool is_trusted(pid_t pid)
+{
+	char path[64], *status, *line;
+	bool trusted;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &status) < 0)
+		return false;
+	line = strstr(status, "\nUid:");
+	trusted = line && (!strtoul(line + 5, NULL, 10) || strtoul(line + 5, NULL, 10) == getuid());
+	free(status);
+	return trusted;
+}
+
+int op_lock_take_dir(int dir_fd)
+{
+	struct stat st;
+	int err = lock_file(dir_fd);
+
+	if (err != -EBUSY)
+		return 0;
+	err = op_sys_fstat(dir_fd, &st);
+	return !err && find_lock(&st, false, is_trusted) ? -EBUSY : 0;
+}
+
+void op_lock_leave_dir(int dir_fd)
+{
+	flock(dir_fd, LOCK_UN);
 }

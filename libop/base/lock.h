@@ -34,4 +34,13 @@ pid_t op_lock_owner(int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
  */
 bool op_lock_is_listed(const struct stat *st) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Locks a directory beside its lock file, which somebody may remove. Any user who may read the
+ * directory can lock it, too: only locks of root and of this user count. -EBUSY: such a process has
+ * locked it; else 0, also where a directory cannot be locked. The lock belongs to the open
+ * directory, and ends with it.
+ */
+int op_lock_take_dir(int dir_fd) OP_MUST_CHECK;
+void op_lock_leave_dir(int dir_fd);
+
 #endif

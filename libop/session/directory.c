@@ -150,7 +150,36 @@ int op_session_leave_unclean(int session_fd)
 
 int op_session_take_lock(int session_fd, bool *ret_was_there)
 {
-	return op_lock_take(session_fd, OP_SESSION_LOCK, ret_was_there);
+	int fd = op_lock_take(session_fd, OP_SESSION_LOCK, ret_was_there), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_lock_take_dir(session_fd);
+	if (!err)
+		return fd;
+	/* Somebody has removed the lock file of a daemon that still runs. */
+	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
+	close(fd);
+	return err;
+}
+
+/* An error says nothing: the daemon may have become a user who may not look there. */
+static bool is_another(int dir_fd, const char *path, const struct stat *ours)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, path, &st, 0) < 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	return st.st_dev != ours->st_dev || st.st_ino != ours->st_ino;
+}
+
+bool op_session_has_lost_lock(const char *session_dir, int session_fd, int lock_fd)
+{
+	struct stat dir, lock;
+
+	if (op_sys_fstat(session_fd, &dir) < 0 || op_sys_fstat(lock_fd, &lock) < 0)
+		return false;
+	return is_another(AT_FDCWD, session_dir, &dir) || is_another(session_fd, OP_SESSION_LOCK, &lock);
 }
 
 int op_session_lock(int session_fd)
@@ -168,6 +197,7 @@ int op_session_lock(int session_fd)
 void op_session_unlock(int session_fd, int lock_fd)
 {
 	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
+	op_lock_leave_dir(session_fd);
 	close(lock_fd);
 }
 

@@ -32,10 +32,17 @@ bool op_session_is_locked(const char *session_dir) OP_NONNULL;
 bool op_session_is_locked_at(int session_fd);
 
 /*
- * Takes the daemon's lock. *ret_was_there: the lock of a daemon that was killed is there. Returns a
- * descriptor; -EBUSY: a daemon holds the lock; another -errno.
+ * Takes the daemon's lock: the lock file, and the open directory as long as it is open, so that no
+ * second daemon starts there when somebody removes the file. *ret_was_there: the lock of a daemon
+ * that was killed is there. Returns a descriptor; -EBUSY: a daemon holds the lock; another -errno.
  */
 int op_session_take_lock(int session_fd, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when session_dir is another directory than the open one, or its lock file another one than
+ * lock_fd: somebody has removed or replaced them, and another daemon may start there.
+ */
+bool op_session_has_lost_lock(const char *session_dir, int session_fd, int lock_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Keeps daemons out while a tool works. When the lock of a killed daemon is there,

@@ -291,23 +291,82 @@ def long_path(box):
     box.opcontrol("--dump")
 
 
+def ends_without_its_lock(box):
+    """The daemon ends by itself, says why, and counts what had no place."""
+    code = box.daemon.wait(opdtest.START_SECONDS)
+    require(code == 1, "opd has lost its session directory and ends with %s" % code)
+    text = box.log_text()
+    require("removed or replaced %s/lock" % box.session in text, "opd does not say why it ends: %s" % text)
+    require("samples lost (lost_io_error)" in text, "what had no place is not counted: %s" % text)
+
+
 def directory_goes_away(box):
-    """The whole session directory is removed under the daemon: it lives and says so."""
+    """The whole session directory is removed under the daemon: it ends, and nothing comes back."""
+    busy = box.start("sh", "-c", "while %s faults %d >/dev/null; do :; done" % (box.copy_work("gone"), FAULTS))
     opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session),
                        opdtest.HANG_SECONDS, "cannot remove it")
-    lost_before = lost(box, "lost_io_error")
-    box.good(box.copy_work("gone"), "faults", FAULTS)
-    for request in ("--dump", "--save=gone"):
-        require("removed the session directory" in box.refused(os.path.join(box.bin, "opcontrol"), request),
-                "%s does not say what to do" % request)
-    require(box.daemon.poll() is None, "opd died of a session directory that is gone: %s" % box.log_text())
+    ends_without_its_lock(box)
+    busy.kill()
     require(not os.path.exists(box.session), "the session directory came back by itself")
-    require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
-    require("No such file or directory" in box.log_text(), "the log says nothing of the directory")
-    result = box.run(os.path.join(box.bin, "opcontrol"), "--shutdown")
-    code = box.daemon.wait(opdtest.START_SECONDS)
-    require(code == 2, "opd cannot write its last samples and ends with %s" % code)
-    require(result.rc == 1 and "cannot write" in result.err, "opcontrol --shutdown does not say that they are lost: %s" % (result,))
+    require(not os.path.exists(box.socket), "the control socket is still there")
+
+
+def tree(path):
+    return sorted(os.path.join(d, n) for d, _, names in os.walk(path) for n in names)
+
+
+def second_beside_the_first(box):
+    """No second daemon writes where a first one does: not when the lock file or all files are
+    removed, as long as the directory is the same. In another directory of the same name it starts
+    at once, and the first one writes nothing there.
+    """
+    other = os.path.join(box.dir, "other.conf")
+    with open(other, "w", encoding="utf-8") as stream:
+        stream.write("SessionDir=%s\nControlSocket=%s\nProfileOnStart=no\n" % (box.session, os.path.join(box.dir, "other")))
+    opcontrol, second = os.path.join(box.bin, "opcontrol"), {"OPD_CONFIG": other}
+
+    def remove_lock():
+        os.unlink(os.path.join(box.session, "lock"))
+
+    def remove_files():
+        for name in os.listdir(box.session):
+            path = os.path.join(box.session, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    def replace():
+        os.rename(box.session, box.session + ".old")
+        os.mkdir(box.session)
+        shutil.copy(os.path.join(box.session + ".old", "daemonrc"), box.session)
+        box.give(box.session)
+
+    for change, is_the_same in ((remove_lock, True), (remove_files, True), (replace, False)):
+        box.start_daemon(*SETUP)
+        box.daemon.send_signal(signal.SIGSTOP)  # it cannot notice
+        change()
+        result = box.run(opcontrol, "--start-daemon", env=second)
+        if is_the_same:
+            require(result.rc == 1 and "another opd" in result.err, "%s: a second opd: %s" % (change.__name__, result))
+        else:
+            require(result.rc == 0, "a second opd does not start in a directory of its own: %s" % (result,))
+        before = tree(os.path.join(box.session, "samples"))
+        box.daemon.send_signal(signal.SIGCONT)
+        require(box.daemon.wait(opdtest.START_SECONDS) == 1, "%s: opd ends with %s" % (change.__name__, box.daemon.returncode))
+        require("removed or replaced" in box.log_text(), "%s: opd does not say why it ends" % change.__name__)
+        if not is_the_same:
+            after = tree(os.path.join(box.session, "samples"))
+            require(after == before, "the first opd wrote to the directory of the second: %s" % (set(after) ^ set(before)))
+            box.good(opcontrol, "--shutdown", env=second)
+    shutil.rmtree(box.session + ".old")
+
+
+def locked_by_a_stranger(box):
+    """Any user who may read the directory can lock it. That keeps no daemon away."""
+    holder = box.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "flock", "--no-fork", box.session,
+                       "sleep", "infinity")
+    opdtest.wait_until(lambda: box.run("flock", "-n", box.session, "true").rc, opdtest.HANG_SECONDS, "nobody locks the directory")
+    box.start_daemon(*SETUP)
+    box.shutdown()
+    holder.kill()
 
 
 def second_daemon(box):
@@ -512,6 +571,8 @@ def test(box):
     others_beside_the_files(box)
     long_path(box)
     directory_goes_away(box)
+    second_beside_the_first(box)
+    locked_by_a_stranger(box)
     if box.run_as != "unit": # systemd starts one there
         both_at_once(box)
     read_only(box)
