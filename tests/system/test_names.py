@@ -3,7 +3,7 @@
 """
 Files with any name: what is in a name, how long it is, and what becomes of the file while it runs.
 The session must be one that every reader
-takes, and nothing may be mixed or lost.
+takes, and nothing may be mixed or lost. And a function with two names, one of them weak.
 """
 import os
 import shutil
@@ -51,9 +51,9 @@ def go(*children):
 class Program:
     """A program of its own build-id, made at a path."""
 
-    def __init__(self, box, path, variant):
+    def __init__(self, box, path, variant, *flags):
         self.built = os.path.join(box.dir, "built-" + variant)
-        compile_to(box, self.built, "-static", "-w", "-DVARIANT=\"%s\"" % variant)
+        compile_to(box, self.built, "-static", "-w", "-DVARIANT=\"%s\"" % variant, *flags)
         self.path = path
 
     def install(self):
@@ -168,6 +168,23 @@ def removed(box, name):
     return program, child
 
 
+def two_names(box):
+    """A program whose hot function is a weak name of __hot, as calloc is one of __libc_calloc."""
+    program = Program(box, os.path.join(box.dir, "two-names"), "two-names", "-Wl,--defsym=__hot=hot")
+    subprocess.run(["objcopy", "--weaken-symbol=hot", program.built], check=True)
+    return program.install()
+
+
+def check_two_names(box, program):
+    """The report shows the one without underscores, and each of them finds it."""
+    shown = box.opreport("-l", "-n", program.path).splitlines()
+    hot = [line for line in shown if line.split()[-1] == "hot"]
+    require(len(hot) == 1, "opreport -l shows %s" % shown)
+    for name in ("hot", "__hot"):
+        found = [line.split() for line in box.opreport("-l", "-n", "-i", name, program.path).splitlines()]
+        require([(line[0], line[-1]) for line in found] == [(hot[0].split()[0], "hot")], "-i %s finds %s" % (name, found))
+
+
 def profile(box):
     """Everything that runs; returns what check() needs."""
     early = named_programs(box, "early")
@@ -187,15 +204,17 @@ def profile(box):
     go(far[1].waiting(box))
     gone_late, gone_child = removed(box, "gone-late")
     go(gone_child)
+    aliased = two_names(box)
+    go(waiting(box, aliased.path))
     after = upgraded(box, "upgraded-late", "upgraded-late")
     pair = finish_upgrade(box, *after, "upgraded-late")
     return {"early": early, "late": late}, [gone_early, gone_late], {"upgraded early": (before[0], new_early),
-                                                                     "upgraded late": pair}, far
+                                                                     "upgraded late": pair}, far, aliased
 
 
 def test(box):
     box.configure(RingSize="4M", SidebandSize="4M")
-    named, gone, pairs, far = profile(box)
+    named, gone, pairs, far, aliased = profile(box)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     box.check_ledger()
@@ -209,6 +228,7 @@ def test(box):
     for what, pair in pairs.items():
         wrong += check_upgrade(what, files, *pair)
     require(not wrong, "\n".join(repr(w) for w in wrong))
+    check_two_names(box, aliased)
     shown = box.opreport("-n", "-f")
     for program in gone:
         require(program.path in shown, "opreport does not show %s" % program.path)
