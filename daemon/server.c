@@ -336,7 +336,7 @@ static void read_request(struct client *client)
 		tell_version(client, request.command);
 		drop_client(client);
 		break;
-	case OP_CONTROL_UNSOUND:
+	case OP_CONTROL_MALFORMED:
 		drop_client(client);
 		break;
 	}

@@ -133,7 +133,7 @@ static bool is_as_left(const struct op_session_ledger *sums, int current_fd)
 	struct op_session_files files;
 
 	return sums->ended == OP_SESSION_stopped && sums->has_files && !op_session_files_look(current_fd, &files) &&
-	       files.nr == sums->files.nr && files.sign == sums->files.sign;
+	       files.nr == sums->files.nr && files.fingerprint == sums->files.fingerprint;
 }
 
 static int take_base(struct opd_ledger *ledger, int current_fd, bool was_unclean)

@@ -70,7 +70,7 @@ static void begin(struct opd_trusted_clock *age, int session_fd, uint64_t wall_n
 		age->trusted_ns = newest_end_ns ? newest_end_ns : wall_ns;
 }
 
-static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
+static void trust_clock(struct opd_trusted_clock *age, uint64_t wall_ns)
 {
 	if (age->claimed_ns)
 		op_log(OP_LOG_NOTICE, "the clock is trusted again: opd removes sessions by their age");
@@ -78,7 +78,7 @@ static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 	age->claimed_ns = age->held_ns = 0;
 }
 
-static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold_ns)
+static void distrust_clock(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold_ns)
 {
 	if (!age->claimed_ns)
 		op_log(OP_LOG_WARNING,
@@ -90,7 +90,7 @@ static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold
 	age->claimed_ns = op_max_u64(wall_ns, 1);
 }
 
-static bool is_believed(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t elapsed_ns, uint64_t keep_ns)
+static bool is_trusted(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t elapsed_ns, uint64_t keep_ns)
 {
 	uint64_t near = near_ns(keep_ns), hold_ns = op_min_u64(HOLD_NS, keep_ns);
 
@@ -98,10 +98,10 @@ static bool is_believed(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_
 	if (age->claimed_ns)
 		age->held_ns = distance(wall_ns, age->claimed_ns + elapsed_ns) <= near ? age->held_ns + elapsed_ns : 0;
 	if (distance(wall_ns, age->trusted_ns) <= near || (age->claimed_ns && age->held_ns >= hold_ns)) {
-		believe(age, wall_ns);
+		trust_clock(age, wall_ns);
 		return true;
 	}
-	doubt(age, wall_ns, hold_ns);
+	distrust_clock(age, wall_ns, hold_ns);
 	return false;
 }
 
@@ -109,15 +109,15 @@ int opd_trusted_clock_look(struct opd_trusted_clock *age, int session_fd, uint64
 			   uint64_t *ret_now_ns)
 {
 	uint64_t wall_ns = op_sys_wall_ns(), boot_ns = op_sys_boot_ns(), elapsed_ns = age->boot_ns ? boot_ns - age->boot_ns : 0;
-	bool was_doubted, believed;
+	bool was_distrusted, trusted;
 
 	if (!age->boot_ns)
 		begin(age, session_fd, wall_ns, newest_end_ns);
-	was_doubted = age->claimed_ns;
+	was_distrusted = age->claimed_ns;
 	age->boot_ns = boot_ns;
-	believed = is_believed(age, wall_ns, elapsed_ns, keep_ns);
-	*ret_now_ns = believed ? wall_ns : 0;
-	if (age->is_written && was_doubted == !believed &&
+	trusted = is_trusted(age, wall_ns, elapsed_ns, keep_ns);
+	*ret_now_ns = trusted ? wall_ns : 0;
+	if (age->is_written && was_distrusted == !trusted &&
 	    boot_ns - age->written_boot_ns < op_min_u64(near_ns(keep_ns) / WRITE_SHARE, HOUR_NS))
 		return 0;
 	return write_file(age, session_fd);

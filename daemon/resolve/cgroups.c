@@ -403,7 +403,7 @@ bool opd_cgroups_is_chosen(const struct opd_cgroups *cgroups, uint32_t slot)
 	return slot != OPD_CGROUP_NONE && cgroups->slots[slot - 1]->chosen;
 }
 
-static void let_go(struct op_hlink *link, void *arg)
+static void clear_if_chosen(struct op_hlink *link, void *arg)
 {
 	struct cgroup *cgroup = op_container_of(link, struct cgroup, link);
 
@@ -413,7 +413,7 @@ static void let_go(struct op_hlink *link, void *arg)
 
 void opd_cgroups_take_back(struct opd_cgroups *cgroups)
 {
-	op_htable_visit(&cgroups->by_id, let_go, cgroups);
+	op_htable_visit(&cgroups->by_id, clear_if_chosen, cgroups);
 	if (opd_cgroups_is_chosen(cgroups, cgroups->unknown_slot))
 		cgroups->unknown_slot = OPD_CGROUP_NONE;
 	cgroups->last_slot = OPD_CGROUP_NONE;

@@ -395,11 +395,11 @@ static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t 
 {
 	uint64_t start = mapping->start - mapping->key;
 	/* One image for all processes: an image per process would fill the session. */
-	bool lent = mapping->cookie == resolver->vdso_cookie || mapping->cookie == resolver->vsyscall_cookie;
+	bool shared = mapping->cookie == resolver->vdso_cookie || mapping->cookie == resolver->vsyscall_cookie;
 
 	resolved->is_region = true;
-	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, lent ? 0 : pid, lent ? 0 : start,
-							lent ? mapping->region_end - start : mapping->region_end);
+	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, shared ? 0 : pid, shared ? 0 : start,
+							shared ? mapping->region_end - start : mapping->region_end);
 	resolved->location.offset = ip - start;
 	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }

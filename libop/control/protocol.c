@@ -74,16 +74,16 @@ enum op_control_soundness op_control_check_request(const struct op_control_reque
 	size_t length;
 
 	if (nr_bytes < REQUEST_HEAD_BYTES || request->magic != OP_CONTROL_MAGIC)
-		return OP_CONTROL_UNSOUND;
+		return OP_CONTROL_MALFORMED;
 	if (request->version != OP_CONTROL_VERSION)
 		return OP_CONTROL_OTHER_VERSION;
 	command = find_command(request->command);
 	if (!command || nr_bytes != command->request_bytes || request->reserved[0] || request->reserved[1])
-		return OP_CONTROL_UNSOUND;
+		return OP_CONTROL_MALFORMED;
 	length = strnlen(request->name, sizeof(request->name));
 	if (length == sizeof(request->name) || (length && !command->has_name) ||
 	    !ends_in_zeros(request->name, length, sizeof(request->name)))
-		return OP_CONTROL_UNSOUND;
+		return OP_CONTROL_MALFORMED;
 	return OP_CONTROL_SOUND;
 }
 
@@ -105,11 +105,11 @@ static enum op_control_soundness check_reply(const struct op_control_reply *repl
 
 	if (nr_bytes < sizeof(*reply) || reply->magic != OP_CONTROL_MAGIC || reply->payload_bytes != nr_bytes - sizeof(*reply) ||
 	    reply->command != command || reply->error > 0)
-		return OP_CONTROL_UNSOUND;
+		return OP_CONTROL_MALFORMED;
 	if (reply->version != OP_CONTROL_VERSION)
 		return OP_CONTROL_OTHER_VERSION;
 	if (!asked || (!reply->error && !payload_fits(asked, reply + 1, reply->payload_bytes)))
-		return OP_CONTROL_UNSOUND;
+		return OP_CONTROL_MALFORMED;
 	return OP_CONTROL_SOUND;
 }
 
@@ -324,7 +324,7 @@ static int call(const char *socket_path, enum op_control_command command, const 
 	if (err < 0)
 		return fail(socket_path, err, ret_message);
 	switch (check_reply(reply, nr_bytes, command)) {
-	case OP_CONTROL_UNSOUND:
+	case OP_CONTROL_MALFORMED:
 		err = fail(socket_path, -EPROTO, ret_message);
 		break;
 	case OP_CONTROL_OTHER_VERSION:

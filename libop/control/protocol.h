@@ -149,7 +149,7 @@ bool op_control_group_may(unsigned int command);
 
 enum op_control_soundness {
 	OP_CONTROL_SOUND,
-	OP_CONTROL_UNSOUND,       /* not of this protocol */
+	OP_CONTROL_MALFORMED,       /* not of this protocol */
 	OP_CONTROL_OTHER_VERSION, /* version and command are valid */
 };
 

@@ -96,7 +96,7 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 	add_time(text, "begin", ledger->begin_ns);
 	add_time(text, "end", ledger->end_ns);
 	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
-		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.sign);
+		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.fingerprint);
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		add_event(text, &ledger->events[i]);
 }
@@ -142,7 +142,7 @@ static int read_files(struct op_session_ledger *ledger, char *rest)
 	int err = rest ? op_parse_decimal(nr, UINT64_MAX, &files.nr) : -EINVAL;
 
 	if (!err)
-		err = op_parse_decimal(rest, UINT64_MAX, &files.sign);
+		err = op_parse_decimal(rest, UINT64_MAX, &files.fingerprint);
 	if (err)
 		return err;
 	ledger->files = files;

@@ -38,7 +38,7 @@ enum op_session_end {
 /* Shows whether sample files were removed, added or changed. */
 struct op_session_files {
 	uint64_t nr;
-	uint64_t sign; /* over inode, length and time of each */
+	uint64_t fingerprint; /* sum of the hashes of inode, length and time of each file */
 };
 
 struct op_session_ledger {

@@ -9,7 +9,7 @@
 #include "libop/base/grow.h"
 #include "libop/base/threads.h"
 
-struct misfit {
+struct bad_path {
 	char *path;
 	int why;
 };
@@ -21,10 +21,10 @@ struct listing {
 	struct op_walk walk;
 	struct op_session_list list;
 	size_t capacity;
-	bool skips_misfits;
-	struct misfit *misfits;
-	size_t nr_misfits, misfit_capacity;
-	bool failed; /* to note a misfit: no memory */
+	bool skips_bad_paths;
+	struct bad_path *bad_paths;
+	size_t nr_bad_paths, bad_path_capacity;
+	bool failed; /* to note a bad path: no memory */
 };
 
 bool op_session_is_jit_object(const char *path)
@@ -34,24 +34,24 @@ bool op_session_is_jit_object(const char *path)
 	return length > 3 && !strcmp(path + length - 3, ".jo");
 }
 
-static void add_misfit(struct listing *listing, const char *path, int why)
+static void add_bad_path(struct listing *listing, const char *path, int why)
 {
 	char *copy = strdup(path);
 
-	if (copy && op_grow(&listing->misfits, &listing->misfit_capacity, listing->nr_misfits + 1)) {
-		listing->misfits[listing->nr_misfits++] = (struct misfit){ copy, why };
+	if (copy && op_grow(&listing->bad_paths, &listing->bad_path_capacity, listing->nr_bad_paths + 1)) {
+		listing->bad_paths[listing->nr_bad_paths++] = (struct bad_path){ copy, why };
 	} else {
 		listing->failed = true;
 		free(copy);
 	}
 }
 
-static void note_misfit(const char *path, int why, void *arg)
+static void note_bad_path(const char *path, int why, void *arg)
 {
 	struct listing *listing = arg;
 
 	pthread_mutex_lock(&listing->walk.lock);
-	add_misfit(listing, path, why);
+	add_bad_path(listing, path, why);
 	pthread_mutex_unlock(&listing->walk.lock);
 }
 
@@ -97,15 +97,15 @@ static int list_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 		return 0;
 	if (type == DT_REG)
 		err = add_file(listing, entry);
-	else if (listing->skips_misfits)
+	else if (listing->skips_bad_paths)
 		err = type == DT_DIR ? -ELOOP : type < 0 ? type : -EINVAL;
 	else
 		err = type == DT_DIR || type < 0 ? 0 : -EBADMSG;
-	if (err && err != -ENOMEM && listing->skips_misfits) {
-		note_misfit(entry->path, err, listing);
+	if (err && err != -ENOMEM && listing->skips_bad_paths) {
+		note_bad_path(entry->path, err, listing);
 		return 0;
 	}
-	if (!listing->skips_misfits)
+	if (!listing->skips_bad_paths)
 		op_walk_note_error(walk, entry->path, err);
 	return err;
 }
@@ -124,7 +124,7 @@ static void find_empty_dirs(struct listing *listing)
 			dir->parent->has_files = true;
 		} else if (!dir->has_files && !op_unmangle(dir->path, &name, &storage, NULL)) {
 			free(storage);
-			add_misfit(listing, dir->path, -EISDIR);
+			add_bad_path(listing, dir->path, -EISDIR);
 		}
 	}
 }
@@ -136,9 +136,9 @@ static int compare_files(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-static int compare_misfits(const void *a, const void *b)
+static int compare_bad_paths(const void *a, const void *b)
 {
-	const struct misfit *left = a, *right = b;
+	const struct bad_path *left = a, *right = b;
 	int order = strcmp(left->path, right->path);
 
 	return order ? order : left->why - right->why;
@@ -146,24 +146,24 @@ static int compare_misfits(const void *a, const void *b)
 
 static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
 {
-	const struct op_session_misfits misfits = { note_misfit, listing };
+	const struct op_session_bad_paths bad_paths = { note_bad_path, listing };
 	int err = 0;
 
 	listing->walk = (struct op_walk){ .dir_fd = dir_fd, .nr_threads = nr_threads, .visit = list_entry, .arg = listing };
-	if (listing->skips_misfits)
-		listing->walk.misfits = &misfits;
+	if (listing->skips_bad_paths)
+		listing->walk.bad_paths = &bad_paths;
 	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
 		err = op_walk_tree(&listing->walk, op_walk_sample_dirs[i]);
-	if (!err && listing->skips_misfits)
+	if (!err && listing->skips_bad_paths)
 		find_empty_dirs(listing);
 	return err ? err : listing->failed ? -ENOMEM : 0;
 }
 
 static void free_listing(struct listing *listing)
 {
-	for (size_t i = 0; i < listing->nr_misfits; i++)
-		free(listing->misfits[i].path);
-	free(listing->misfits);
+	for (size_t i = 0; i < listing->nr_bad_paths; i++)
+		free(listing->bad_paths[i].path);
+	free(listing->bad_paths);
 	op_session_list_free(&listing->list);
 	op_walk_free(&listing->walk);
 }
@@ -191,21 +191,21 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
 	return err;
 }
 
-int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
+int op_session_list_skip_bad(int dir_fd, struct op_session_list *ret_list, const struct op_session_bad_paths *bad_paths)
 {
-	struct listing listing = { .skips_misfits = true };
+	struct listing listing = { .skips_bad_paths = true };
 	int err = list_files(&listing, dir_fd, op_nr_cpus());
 
 	/* One thread needs fewer descriptors. */
 	if (err == -EMFILE || err == -ENFILE) {
 		free_listing(&listing);
-		listing = (struct listing){ .skips_misfits = true };
+		listing = (struct listing){ .skips_bad_paths = true };
 		err = list_files(&listing, dir_fd, 1);
 	}
-	if (!err && listing.nr_misfits)
-		qsort(listing.misfits, listing.nr_misfits, sizeof(*listing.misfits), compare_misfits);
-	for (size_t i = 0; i < listing.nr_misfits && !err; i++)
-		misfits->report(listing.misfits[i].path, listing.misfits[i].why, misfits->arg);
+	if (!err && listing.nr_bad_paths)
+		qsort(listing.bad_paths, listing.nr_bad_paths, sizeof(*listing.bad_paths), compare_bad_paths);
+	for (size_t i = 0; i < listing.nr_bad_paths && !err; i++)
+		bad_paths->report(listing.bad_paths[i].path, listing.bad_paths[i].why, bad_paths->arg);
 	if (!err)
 		give_list(&listing, ret_list);
 	free_listing(&listing);
@@ -261,11 +261,11 @@ static int compare_cgroups(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-static int list_cgroups(int dir_fd, const struct op_session_misfits *misfits, struct op_session_cgroups *ret_list)
+static int list_cgroups(int dir_fd, const struct op_session_bad_paths *bad_paths, struct op_session_cgroups *ret_list)
 {
 	struct cgroup_listing listing = { 0 };
 	struct op_walk walk = {
-		.dir_fd = dir_fd, .visit = add_cgroup, .arg = &listing, .stops_at_sample_dirs = true, .misfits = misfits
+		.dir_fd = dir_fd, .visit = add_cgroup, .arg = &listing, .stops_at_sample_dirs = true, .bad_paths = bad_paths
 	};
 	int err = op_walk_tree(&walk, OP_CGROUP_DIR);
 
@@ -285,9 +285,9 @@ int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
 	return list_cgroups(dir_fd, NULL, ret_list);
 }
 
-int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
+int op_session_list_cgroups_skip_bad(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_bad_paths *bad_paths)
 {
-	return list_cgroups(dir_fd, misfits, ret_list);
+	return list_cgroups(dir_fd, bad_paths, ret_list);
 }
 
 void op_session_cgroups_free(struct op_session_cgroups *list)

@@ -32,8 +32,8 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
  * caller's thread. Uses as many threads as the process has CPUs. 0, or -errno: no memory, no
  * descriptors.
  */
-int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
-			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
+int op_session_list_skip_bad(int dir_fd, struct op_session_list *ret_list,
+			  const struct op_session_bad_paths *bad_paths) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees a list; NULL is allowed. */
 void op_session_list_free(struct op_session_list *list);
@@ -59,8 +59,8 @@ struct op_session_cgroups {
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
 
 /* The same, but a directory that cannot be read is skipped and reported. */
-int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
-				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
+int op_session_list_cgroups_skip_bad(int dir_fd, struct op_session_cgroups *ret_list,
+				  const struct op_session_bad_paths *bad_paths) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees a list; NULL is allowed. */
 void op_session_cgroups_free(struct op_session_cgroups *list);

@@ -108,37 +108,37 @@ int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd)
 int op_session_files_add(int dir_fd, const char *path, struct op_session_files *files)
 {
 	struct stat st;
-	uint64_t sign;
+	uint64_t hash;
 
 	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	sign = op_hash_add(op_hash_u64(st.st_ino), (uint64_t)st.st_size);
-	sign = op_hash_add(sign, (uint64_t)st.st_mtim.tv_sec);
+	hash = op_hash_add(op_hash_u64(st.st_ino), (uint64_t)st.st_size);
+	hash = op_hash_add(hash, (uint64_t)st.st_mtim.tv_sec);
 	files->nr++;
-	files->sign += op_hash_add(sign, (uint64_t)st.st_mtim.tv_nsec);
+	files->fingerprint += op_hash_add(hash, (uint64_t)st.st_mtim.tv_nsec);
 	return 0;
 }
 
-struct look {
+struct scan {
 	int dir_fd;
 	struct op_session_files files;
 };
 
-static int look_at(const char *path, unsigned char type OP_UNUSED, void *arg)
+static int add_sample_file(const char *path, unsigned char type OP_UNUSED, void *arg)
 {
-	struct look *look = arg;
+	struct scan *scan = arg;
 
-	return op_session_is_jit_object(path) ? 0 : op_session_files_add(look->dir_fd, path, &look->files);
+	return op_session_is_jit_object(path) ? 0 : op_session_files_add(scan->dir_fd, path, &scan->files);
 }
 
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files)
 {
-	struct look look = { .dir_fd = dir_fd };
-	int err = op_session_walk(dir_fd, "{root}", look_at, &look);
+	struct scan scan = { .dir_fd = dir_fd };
+	int err = op_session_walk(dir_fd, "{root}", add_sample_file, &scan);
 
 	if (!err)
-		err = op_session_walk(dir_fd, "{kern}", look_at, &look);
+		err = op_session_walk(dir_fd, "{kern}", add_sample_file, &scan);
 	if (!err)
-		*ret_files = look.files;
+		*ret_files = scan.files;
 	return err;
 }

@@ -41,9 +41,9 @@ void op_walk_note_error(struct op_walk *walk, const char *path, int err)
 /* After an error with a directory: 0 when the walk goes on without it, else the error. */
 static int skip_dir(const struct op_walk *walk, const char *path, int err)
 {
-	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+	if (!walk->bad_paths || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
-	walk->misfits->report(path, err, walk->misfits->arg);
+	walk->bad_paths->report(path, err, walk->bad_paths->arg);
 	return 0;
 }
 
@@ -326,12 +326,12 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor }, top);
 }
 
-int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
-			  const struct op_session_misfits *misfits)
+int op_session_walk_skip_bad(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_bad_paths *bad_paths)
 {
 	struct visitor visitor = { visit, arg };
 
-	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .misfits = misfits }, top);
+	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .bad_paths = bad_paths }, top);
 }
 
 int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)

@@ -17,7 +17,7 @@
  * leads nowhere; -EISDIR: a directory without files has the name of a sample file; another -errno:
  * a directory cannot be read.
  */
-struct op_session_misfits {
+struct op_session_bad_paths {
 	void (*report)(const char *path, int why, void *arg);
 	void *arg;
 };
@@ -31,8 +31,8 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
 /* The same, but a directory that cannot be read is skipped and reported. */
-int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
-			  const struct op_session_misfits *misfits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
+int op_session_walk_skip_bad(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_bad_paths *bad_paths) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 
 /* op_session_walk that visits directories, too, `top` among them, each before it is read. */
 int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
@@ -68,7 +68,7 @@ struct op_walk_entry {
 
 struct op_walk {
 	int dir_fd;
-	size_t nr_threads; /* call `visit` and misfits->report at once; 0 is 1 */
+	size_t nr_threads; /* call `visit` and bad_paths->report at once; 0 is 1 */
 	/* 0 or -errno, which ends the walk */
 	int (*visit)(struct op_walk *walk, const struct op_walk_entry *entry);
 	void *arg;                                                             /* for `visit` */
@@ -76,7 +76,7 @@ struct op_walk {
 	bool stops_at_sample_dirs; /* {root} and {kern} are visited and not read */
 	bool keeps_going;          /* an error is noted and does not end the walk */
 	/* when given, directories that cannot be read are reported and skipped */
-	const struct op_session_misfits *misfits;
+	const struct op_session_bad_paths *bad_paths;
 
 	struct op_walk_dir *last; /* of all that were found */
 	int first_error;

@@ -21,7 +21,7 @@ static void check_paths(const struct opr_archive *archive)
 {
 	char *kept = NULL, *home, *again;
 
-	fuzz_check(asprintf(&kept, "%s" SESSION, archive->kept) >= 0);
+	fuzz_check(asprintf(&kept, "%s" SESSION, archive->sessions_dir) >= 0);
 	home = opr_archive_to_home(archive, kept);
 	again = home ? opr_archive_from_home(archive, home) : NULL;
 	fuzz_check(home && again && !strcmp(again, kept));
@@ -41,7 +41,7 @@ static void check_facts(const struct opr_archive *archive)
 		fuzz_check(!fact || strlen(fact) < SIZE_MAX / 2);
 	}
 	opr_archive_is_whole(archive, "/samples/current");
-	opr_archive_inode_of(archive, archive->kept);
+	opr_archive_inode_of(archive, archive->sessions_dir);
 	for (size_t i = 0; i < archive->nr_inodes; i++)
 		fuzz_check(archive->inodes[i].path);
 }
@@ -70,10 +70,10 @@ static void check_earlier(const char *path)
 		opr_earlier_write_sums(&earlier, &sums);
 		fuzz_check(count_lines(op_text_get(&sums)) < earlier.sums.nr_sums);
 		for (size_t i = 0; i < earlier.facts.left_out.nr_words; i++)
-			fuzz_check(opr_earlier_says(&earlier, "left-out", earlier.facts.left_out.words[i]));
+			fuzz_check(opr_earlier_has_line(&earlier, "left-out", earlier.facts.left_out.words[i]));
 		for (size_t i = 0; i < earlier.facts.nr_inodes; i++)
 			opr_earlier_inode(&earlier, earlier.facts.inodes[i].path);
-		opr_earlier_says(&earlier, "absent", "/a/prog");
+		opr_earlier_has_line(&earlier, "absent", "/a/prog");
 		opr_earlier_has_session(&earlier, "current");
 	}
 	op_text_free(&sums);

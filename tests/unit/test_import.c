@@ -208,7 +208,7 @@ static void assert_files_are_as_left(const struct imported *imported)
 	assert_true(ledger.has_files);
 	assert_in_range(files.nr, TASKS + 1, UINT32_MAX);
 	assert_int_equal(ledger.files.nr, files.nr);
-	assert_int_equal(ledger.files.sign, files.sign);
+	assert_int_equal(ledger.files.fingerprint, files.fingerprint);
 	op_session_ledger_free(&ledger);
 	close(fd);
 }

@@ -286,12 +286,12 @@ static void test_sound_files_beside_foreign_ones(void **state OP_UNUSED)
 	static const char *const foreign[] = { "{root}/foo.txt", "{root}/{dep}/{root}" EVENT };
 	struct op_session_list list;
 	struct op_text passed_over = { 0 };
-	const struct op_session_misfits misfits = { note_bad_name, &passed_over };
+	const struct op_session_bad_paths bad_paths = { note_bad_name, &passed_over };
 
 	touch(APP "{root}/usr/bin/app" EVENT);
 	for (size_t i = 0; i < op_array_size(foreign); i++)
 		touch(foreign[i]);
-	assert_int_equal(op_session_list_sound(fd, &list, &misfits), 0);
+	assert_int_equal(op_session_list_skip_bad(fd, &list, &bad_paths), 0);
 	assert_int_equal(list.nr_files, 1);
 	assert_string_equal(list.files[0].path, APP "{root}/usr/bin/app" EVENT);
 	for (size_t i = 0; i < op_array_size(foreign); i++)
@@ -312,17 +312,17 @@ static void test_unreadable_directory(void **state OP_UNUSED)
 	free(bad_path);
 }
 
-static void note_misfit(const char *path, int why, void *arg)
+static void note_bad_path(const char *path, int why, void *arg)
 {
 	struct op_text *told = arg;
 
 	op_text_printf(told, "%s %d\n", path, why);
 }
 
-static void test_misfits(void **state OP_UNUSED)
+static void test_bad_paths(void **state OP_UNUSED)
 {
 	struct op_text told = { 0 };
-	const struct op_session_misfits misfits = { note_misfit, &told };
+	const struct op_session_bad_paths bad_paths = { note_bad_path, &told };
 	struct op_session_list list;
 
 	touch(APP "{root}/usr/bin/app" EVENT);
@@ -333,7 +333,7 @@ static void test_misfits(void **state OP_UNUSED)
 	assert_int_equal(symlinkat("nowhere", fd, "{root}/x/dangling"), 0);
 	assert_int_equal(symlinkat("loop", fd, "{root}/x/{dep}/loop"), 0);
 	assert_int_equal(symlinkat("{root}", fd, "{kern}"), 0);
-	assert_int_equal(op_session_list_sound(fd, &list, &misfits), 0);
+	assert_int_equal(op_session_list_skip_bad(fd, &list, &bad_paths), 0);
 	assert_int_equal(list.nr_files, 2);
 	assert_string_equal(list.files[0].path, APP "{root}/usr/bin/app" EVENT);
 	op_session_list_free(&list);
@@ -377,10 +377,10 @@ static void make_forest(void)
 
 static void list_forest(size_t cpus, struct op_session_list *ret_list, struct op_text *told)
 {
-	const struct op_session_misfits misfits = { note_misfit, told };
+	const struct op_session_bad_paths bad_paths = { note_bad_path, told };
 
 	nr_cpus = cpus;
-	assert_int_equal(op_session_list_sound(fd, ret_list, &misfits), 0);
+	assert_int_equal(op_session_list_skip_bad(fd, ret_list, &bad_paths), 0);
 	nr_cpus = 0;
 }
 
@@ -445,16 +445,16 @@ static int tell_nobody(const char *path OP_UNUSED, unsigned char type OP_UNUSED,
 	return 0;
 }
 
-static void test_walk_past_misfits(void **state OP_UNUSED)
+static void test_walk_past_bad_paths(void **state OP_UNUSED)
 {
 	struct op_text told = { 0 };
-	const struct op_session_misfits misfits = { note_misfit, &told };
+	const struct op_session_bad_paths bad_paths = { note_bad_path, &told };
 
 	touch(APP "{root}/usr/bin/app" EVENT);
-	assert_int_equal(op_session_walk_sound(fd, ".", fail_at_once, NULL, &misfits), -ENOSPC);
+	assert_int_equal(op_session_walk_skip_bad(fd, ".", fail_at_once, NULL, &bad_paths), -ENOSPC);
 	assert_int_equal(told.length, 0);
 	failing_call = 2; /* the top takes one */
-	assert_int_equal(op_session_walk_sound(fd, "{root}", tell_nobody, NULL, &misfits), 0);
+	assert_int_equal(op_session_walk_skip_bad(fd, "{root}", tell_nobody, NULL, &bad_paths), 0);
 	failing_call = 0;
 	assert_string_equal(told.data, "{root}/usr -5\n");
 	op_text_free(&told);
@@ -586,10 +586,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sound_files_beside_foreign_ones, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
-		cmocka_unit_test_setup_teardown(test_misfits, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_bad_paths, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_threads_list_as_one, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_threads_without_descriptors, open_session, clear_session),
-		cmocka_unit_test_setup_teardown(test_walk_past_misfits, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_walk_past_bad_paths, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_beside_links, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),

@@ -52,10 +52,10 @@ static int take_line(struct opr_archive *archive, char *line)
 	for (size_t i = 0; i < op_array_size(lists); i++)
 		if (!strcmp(line, lists[i].word))
 			return opr_words_add(lists[i].values, value);
-	if (strcmp(line, "session-dir") || archive->home)
+	if (strcmp(line, "session-dir") || archive->origin_dir)
 		return 0;
-	archive->home = strdup(value);
-	return archive->home ? 0 : -ENOMEM;
+	archive->origin_dir = strdup(value);
+	return archive->origin_dir ? 0 : -ENOMEM;
 }
 
 static int read_facts(struct opr_archive *archive)
@@ -84,8 +84,8 @@ int opr_archive_open(struct opr_archive *archive, const char *dir)
 		return opr_error(-errno, "archive %s: %s", dir, strerror(errno));
 	if (!strcmp(archive->dir, "/"))
 		*archive->dir = '\0';
-	if (asprintf(&archive->kept, "%s/" OPR_ARCHIVE_SESSIONS, archive->dir) < 0) {
-		archive->kept = NULL;
+	if (asprintf(&archive->sessions_dir, "%s/" OPR_ARCHIVE_SESSIONS, archive->dir) < 0) {
+		archive->sessions_dir = NULL;
 		return opr_no_memory();
 	}
 	return read_facts(archive);
@@ -120,12 +120,12 @@ static char *move(const char *path, const char *from, const char *to)
 
 char *opr_archive_to_home(const struct opr_archive *archive, const char *path)
 {
-	return archive && archive->home ? move(path, archive->kept, archive->home) : strdup(path);
+	return archive && archive->origin_dir ? move(path, archive->sessions_dir, archive->origin_dir) : strdup(path);
 }
 
 char *opr_archive_from_home(const struct opr_archive *archive, const char *path)
 {
-	return archive && archive->home ? move(path, archive->home, archive->kept) : strdup(path);
+	return archive && archive->origin_dir ? move(path, archive->origin_dir, archive->sessions_dir) : strdup(path);
 }
 
 uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *path)
@@ -171,7 +171,7 @@ void opr_archive_free(struct opr_archive *archive)
 		free(archive->inodes[i].path);
 	free(archive->inodes);
 	free(archive->dir);
-	free(archive->kept);
-	free(archive->home);
+	free(archive->sessions_dir);
+	free(archive->origin_dir);
 	*archive = (struct opr_archive){ 0 };
 }

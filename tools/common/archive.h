@@ -35,8 +35,8 @@
 
 struct opr_archive {
 	char *dir;  /* its real path */
-	char *kept; /* the directory of the sessions here */
-	char *home; /* their directory on the other host; NULL: not known */
+	char *sessions_dir; /* the directory of the sessions here */
+	char *origin_dir;   /* their directory on the other host; NULL: not known */
 	struct opr_archive_inode {
 		uint64_t inode;
 		char *path; /* of the image, without the archive */

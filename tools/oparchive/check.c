@@ -78,8 +78,8 @@ static void report_dir(const char *path, int why, void *arg)
 /* Only in the sessions: a report reads all that is there. */
 static void check_sessions(struct checking *checking)
 {
-	const struct op_session_misfits misfits = { report_dir, checking };
-	int err = op_session_walk_sound(checking->dir_fd, OPR_ARCHIVE_SAMPLES, check_entry, checking, &misfits);
+	const struct op_session_bad_paths bad_paths = { report_dir, checking };
+	int err = op_session_walk_skip_bad(checking->dir_fd, OPR_ARCHIVE_SAMPLES, check_entry, checking, &bad_paths);
 
 	if (err)
 		checking->is_wrong = opr_error(true, "%s/" OPR_ARCHIVE_SAMPLES ": %s", checking->dir, strerror(-err));

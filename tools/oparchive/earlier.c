@@ -67,7 +67,7 @@ static int add_lines(struct opr_earlier *earlier)
 	return err;
 }
 
-bool opr_earlier_says(const struct opr_earlier *earlier, const char *word, const char *value)
+bool opr_earlier_has_line(const struct opr_earlier *earlier, const char *word, const char *value)
 {
 	const char *subject = subject_of(word, value);
 

@@ -31,7 +31,7 @@ int opr_earlier_read(struct opr_earlier *earlier, int dir_fd, const char *dir) O
  * Whether there is a line with this word and value; of a line about an image, only the path is
  * compared.
  */
-bool opr_earlier_says(const struct opr_earlier *earlier, const char *word, const char *value) OP_NONNULL;
+bool opr_earlier_has_line(const struct opr_earlier *earlier, const char *word, const char *value) OP_NONNULL;
 
 /* Whether a file of that name below the archive, also with a / before it, was archived. */
 bool opr_earlier_has(const struct opr_earlier *earlier, const char *name) OP_NONNULL;

@@ -148,7 +148,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 
 	if (!name)
 		return opr_no_memory();
-	if (opr_earlier_says(&run->writer.earlier, "absent", image->name))
+	if (opr_earlier_has_line(&run->writer.earlier, "absent", image->name))
 		opa_warn_other(run, image->path, "it is said to be absent");
 	else if (opr_identity_is_kallsyms(&image->identity))
 		err = add_kernel(run, image->path, name);
@@ -164,7 +164,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
  */
 static bool is_of_earlier(const struct opa_run *run, const struct opr_image *image, const char *name)
 {
-	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_says(&run->writer.earlier, "absent", image->name);
+	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_has_line(&run->writer.earlier, "absent", image->name);
 }
 
 /* ---- packages ---- */

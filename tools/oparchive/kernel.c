@@ -51,14 +51,14 @@ int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsy
 	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES), *core = opr_beside_kallsyms(kallsyms, OPR_KERNEL_CORE);
 	int err = notes && core ? opr_archive_add(writer, notes, OPR_KERNEL_NOTES) : opr_no_memory();
 
-	if (!opr_archive_is_over(err)) {
+	if (!opr_archive_is_fatal(err)) {
 		int fd = make_core(kallsyms, core);
 
 		err = fd < 0 ? 0 : opr_archive_add_open(writer, fd, core, OPR_KERNEL_CORE);
 	}
 	free(notes);
 	free(core);
-	return opr_archive_is_over(err) ? err : 0;
+	return opr_archive_is_fatal(err) ? err : 0;
 }
 
 static int read_symbols(struct opr_symbols *symbols, const char *path, bool *ret_hidden)

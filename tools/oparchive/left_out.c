@@ -53,7 +53,7 @@ void opa_warn_unreadable(struct opa_run *run, int err, const char *path)
 
 int opa_warn_left_out(struct opa_run *run, int err, const char *path)
 {
-	if (!err || opr_archive_is_over(err))
+	if (!err || opr_archive_is_fatal(err))
 		return err;
 	if (err == -EEXIST)
 		opa_warn_other(run, path, "another file has its place");

@@ -45,7 +45,7 @@ static const struct opr_command command = {
 static int check_home(const struct opa_run *run)
 {
 	char *home = realpath(run->selection.session_dir, NULL);
-	const char *earlier = run->writer.earlier.facts.home;
+	const char *earlier = run->writer.earlier.facts.origin_dir;
 	int err = 0;
 
 	if (home && earlier && strcmp(home, earlier))

@@ -138,7 +138,7 @@ static void leave_out_dir(const char *path, int why, void *arg)
 	path += strncmp(path, "./", 2) ? 0 : 2;
 	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		return;
-	if (!opr_words_have(&copying->from->misfits, path))
+	if (!opr_words_have(&copying->from->bad_paths, path))
 		opa_warn_unreadable(copying->run, why, shown);
 	free(shown);
 }
@@ -156,11 +156,11 @@ static int add_part(const struct copying *copying, const char *name)
  */
 static int copy_session(struct copying *copying)
 {
-	const struct op_session_misfits misfits = { leave_out_dir, copying };
+	const struct op_session_bad_paths bad_paths = { leave_out_dir, copying };
 	int err = add_part(copying, OP_SESSION_LEDGER);
 
 	if (!err)
-		err = op_session_walk_sound(copying->from->dir_fd, ".", add_entry, copying, &misfits);
+		err = op_session_walk_skip_bad(copying->from->dir_fd, ".", add_entry, copying, &bad_paths);
 	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 
@@ -175,7 +175,7 @@ char *opa_session_name(const struct opr_profile *profile, size_t session)
 /* Notes the files that reports leave out. */
 static int note_faults(struct opa_run *run, const struct opr_session *session)
 {
-	const struct opr_words *const lists[] = { &session->misfits, &session->damaged };
+	const struct opr_words *const lists[] = { &session->bad_paths, &session->damaged };
 
 	for (size_t i = 0; i < op_array_size(lists); i++) {
 		for (size_t j = 0; j < lists[i]->nr_words; j++) {

@@ -330,7 +330,7 @@ int opr_archive_add(struct opr_archive_writer *writer, const char *path, const c
 	return opr_archive_add_below(writer, AT_FDCWD, path, path, name);
 }
 
-bool opr_archive_is_over(int err)
+bool opr_archive_is_fatal(int err)
 {
 	return err == -ENOMEM || err == -EINTR || err == -ECANCELED;
 }
@@ -375,13 +375,13 @@ void opr_archive_undo(struct opr_archive_writer *writer)
 
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value)
 {
-	if (!strchr(value, '\n') && !opr_earlier_says(&writer->earlier, word, value))
+	if (!strchr(value, '\n') && !opr_earlier_has_line(&writer->earlier, word, value))
 		op_text_printf(&writer->facts, "%s\t%s\n", word, value);
 }
 
 void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value)
 {
-	if (!strpbrk(path, "\n\t") && !strchr(value, '\n') && !opr_earlier_says(&writer->earlier, word, path))
+	if (!strpbrk(path, "\n\t") && !strchr(value, '\n') && !opr_earlier_has_line(&writer->earlier, word, path))
 		op_text_printf(&writer->facts, "%s\t%s\t%s\n", word, path, value);
 }
 

@@ -38,7 +38,7 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 /*
  * Copies a file to `name`, a path below the directory, of which no link is followed. Does nothing
  * for a name that was added before. A cut because of holes (copy.h) is reported, noted and counted.
- * 0; an error with opr_archive_is_over(), which was reported; or an error that was not reported:
+ * 0; an error with opr_archive_is_fatal(), which was reported; or an error that was not reported:
  * -EFBIG: too many holes; -EEXIST: an earlier session has another file there, which stays; another
  * -errno: the file cannot be read.
  */
@@ -56,7 +56,7 @@ int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *
 
 /*
  * Adds a line "WORD<TAB>VALUE" to the facts, unless the value has a newline or the archive has such
- * a line (opr_earlier_says).
+ * a line (opr_earlier_has_line).
  */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 
@@ -67,7 +67,7 @@ void opr_archive_note(struct opr_archive_writer *writer, const char *word, const
 void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value) OP_NONNULL;
 
 /* Whether an error ends the archive: no memory, no room, a signal. */
-bool opr_archive_is_over(int err) OP_MUST_CHECK;
+bool opr_archive_is_fatal(int err) OP_MUST_CHECK;
 
 /* Removes the new files and the new directories. */
 void opr_archive_undo(struct opr_archive_writer *writer) OP_NONNULL;

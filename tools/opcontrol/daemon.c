@@ -98,7 +98,7 @@ static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, bool has_list
 	if (!daemon->pid && has_listener)
 		daemon->pid = holder_of(socket_lock_path(ctl));
 	if (daemon->pid) {
-		daemon->presence = CTL_MUTE;
+		daemon->presence = CTL_NO_ANSWER;
 		return;
 	}
 	path = lock_path(ctl->session_dir);
@@ -151,7 +151,7 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	int rc = 0, err;
 
 	if (unit == CTL_UNIT_ENDS)
-		daemon = (struct ctl_daemon){ .presence = CTL_MUTE, .pid = unit_pid, .ending = true };
+		daemon = (struct ctl_daemon){ .presence = CTL_NO_ANSWER, .pid = unit_pid, .ending = true };
 	if (unit == CTL_UNIT_ENDS || unit == CTL_UNIT_SLEEPS) {
 		*ret_daemon = daemon;
 		return 0;
@@ -164,7 +164,7 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	else if (err == -ETIMEDOUT || is_ending(err))
 		find_mute(ctl, unit_pid, err == -ETIMEDOUT, &daemon);
 	else if (err == -EPROTONOSUPPORT && (daemon.pid = unit_pid ? unit_pid : find_holder(ctl->session_dir)))
-		daemon = (struct ctl_daemon){ .presence = CTL_MUTE, .pid = daemon.pid, .other_version = message };
+		daemon = (struct ctl_daemon){ .presence = CTL_NO_ANSWER, .pid = daemon.pid, .other_version = message };
 	else
 		rc = opr_error(1, "%s", message ? message : strerror(-err));
 	if (message != daemon.other_version)
@@ -194,7 +194,7 @@ int ctl_with_daemon(struct opcontrol *ctl, ctl_act_fn *act)
 	return rc;
 }
 
-int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+int ctl_fail_no_answer(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	if (daemon->other_version)
 		return opr_error(1, "%s", daemon->other_version);

@@ -38,7 +38,7 @@ static int save_setup(struct opcontrol *ctl, const struct ctl_command_line *line
 
 static int work(struct opcontrol *ctl, const struct ctl_command_line *line)
 {
-	bool needs_setup = line->status || !line->request || !line->request->anybody;
+	bool needs_setup = line->status || !line->request || !line->request->any_user;
 	int rc = 0;
 
 	ctl->session_dir = ctl->config.session_dir;
@@ -46,7 +46,7 @@ static int work(struct opcontrol *ctl, const struct ctl_command_line *line)
 	ctl->changes_setup = line->nr_edits && !line->status;
 	if (needs_setup)
 		rc = ctl_load_setup(ctl, !line->status);
-	if (rc && !line->status && !(line->request && line->request->undemanding))
+	if (rc && !line->status && !(line->request && line->request->without_setup))
 		return rc;
 	if (line->status)
 		return ctl_with_daemon(ctl, ctl_show_status);

@@ -52,10 +52,10 @@ struct ctl_option {
 	struct opr_option row;
 	ctl_run_fn *run;
 	ctl_act_fn *act;  /* in the place of `run`, with the daemon */
-	bool anybody;     /* the request needs no root */
-	bool undemanding; /* the request works without a readable setup */
+	bool any_user;       /* the request needs no root */
+	bool without_setup; /* the request works without a readable setup */
 	ctl_edit_fn *edit;
-	bool inert;          /* kept in the setup, but without effect in opd */
+	bool without_effect; /* kept in the setup, but without effect in opd */
 	const char *ignored; /* why the option is not even kept; NULL: it is kept */
 };
 
@@ -76,14 +76,14 @@ enum ctl_presence {
 	CTL_ABSENT,  /* there is no daemon */
 	CTL_PRESENT, /* it answers */
 	/* it holds the lock, but does not answer, or only in another version of the protocol */
-	CTL_MUTE,
+	CTL_NO_ANSWER,
 };
 
 struct ctl_daemon {
 	enum ctl_presence presence;
 	pid_t pid;
 	bool ending;         /* somebody has asked it to end */
-	char *other_version; /* CTL_MUTE: a message about its version; NULL: it does not answer */
+	char *other_version; /* CTL_NO_ANSWER: a message about its version, or NULL */
 	void *payload;       /* of STATUS; CTL_PRESENT only, like the next */
 	const struct op_status *status;
 	const struct op_ledger_event *events;
@@ -101,7 +101,7 @@ void ctl_daemon_free(struct ctl_daemon *daemon);
 int ctl_with_daemon(struct opcontrol *ctl, ctl_act_fn *act) OP_MUST_CHECK;
 
 /* Tells the user that the daemon does not answer, or that it is ending. Returns 1. */
-int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
+int ctl_fail_no_answer(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
 /* Sends a request whose reply has no payload. */
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;

@@ -18,15 +18,15 @@ static const struct ctl_option options[] = {
 	{ { "init", 0, 0, NULL, "for oprofile's scripts: there is nothing to load", NULL }, .run = ctl_run_init },
 	{ { "start-daemon", 0, 0, NULL, "start the daemon, not yet profiling", NULL }, .run = ctl_run_start_daemon },
 	{ { "start", 's', 0, NULL, "start profiling, and the daemon if needed", NULL }, .run = ctl_run_start },
-	{ { "dump", 'd', 0, NULL, "write to the disk what was counted", NULL }, .run = ctl_run_dump, .anybody = true },
-	{ { "stop", 't', 0, NULL, "stop profiling; the daemon stays", NULL }, .act = ctl_stop, .undemanding = true },
-	{ { "shutdown", 'h', 0, NULL, "stop profiling and end the daemon", NULL }, .act = ctl_shutdown, .undemanding = true },
+	{ { "dump", 'd', 0, NULL, "write to the disk what was counted", NULL }, .run = ctl_run_dump, .any_user = true },
+	{ { "stop", 't', 0, NULL, "stop profiling; the daemon stays", NULL }, .act = ctl_stop, .without_setup = true },
+	{ { "shutdown", 'h', 0, NULL, "stop profiling and end the daemon", NULL }, .act = ctl_shutdown, .without_setup = true },
 	{ { "reset", 0, 0, NULL, "remove the samples of the current session", NULL }, .act = ctl_reset },
 	{ { "save", 0, 0, NULL, "close the current session and keep its samples as session NAME", "NAME" }, .act = ctl_save },
 	{ { "deinit", 0, 0, NULL, "for oprofile's scripts: as --shutdown, there is nothing to unload", NULL },
 	  .act = ctl_deinit,
-	  .undemanding = true },
-	{ { "list-events", 'l', 0, NULL, "list the events", NULL }, .run = ctl_run_list_events, .anybody = true },
+	  .without_setup = true },
+	{ { "list-events", 'l', 0, NULL, "list the events", NULL }, .run = ctl_run_list_events, .any_user = true },
 
 	{ .row = { .help = "Setup, alone or with --start and --start-daemon:" } },
 	{ { "event", 'e', 0, NULL, "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated",
@@ -42,14 +42,16 @@ static const struct ctl_option options[] = {
 	  .edit = ctl_edit_image },
 	{ { "kernel-range", 0, 0, NULL, "addresses of the kernel" INERT, "START,END" },
 	  .edit = ctl_edit_kernel_range,
-	  .inert = true },
-	{ { "buffer-size", 0, SETUP(buffer_size), NULL, "event buffer" INERT, "N" }, .edit = ctl_edit_number, .inert = true },
+	  .without_effect = true },
+	{ { "buffer-size", 0, SETUP(buffer_size), NULL, "event buffer" INERT, "N" },
+	  .edit = ctl_edit_number,
+	  .without_effect = true },
 	{ { "buffer-watershed", 0, SETUP(buffer_watershed), NULL, "watershed of the event buffer" INERT, "N" },
 	  .edit = ctl_edit_number,
-	  .inert = true },
+	  .without_effect = true },
 	{ { "cpu-buffer-size", 0, SETUP(cpu_buffer_size), NULL, "buffer of a CPU" INERT, "N" },
 	  .edit = ctl_edit_number,
-	  .inert = true },
+	  .without_effect = true },
 	{ { "xen", 0, 0, NULL, "a Xen kernel" IGNORED, "FILE" }, .edit = ctl_edit_nothing, .ignored = NO_HYPERVISOR },
 	{ { "active-domains", 0, 0, NULL, "Xen domains" IGNORED, "LIST" }, .edit = ctl_edit_nothing, .ignored = NO_HYPERVISOR },
 	{ { "s390hwsampbufsize", 0, 0, NULL, "buffer of the hardware sampler of s390" IGNORED, "N" },
@@ -138,7 +140,7 @@ static int check(const struct ctl_command_line *line)
 	}
 	if (!request && !line->nr_edits)
 		return opr_error(1, "no request given (opcontrol --help shows them all)");
-	if (geteuid() != 0 && (!request || !request->anybody))
+	if (geteuid() != 0 && (!request || !request->any_user))
 		return opr_error(1, "--%s must be run as root", request ? request->row.name : "setup");
 	return 0;
 }

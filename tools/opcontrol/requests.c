@@ -94,8 +94,8 @@ static int start_daemon(struct opcontrol *ctl, int (*spawn)(const struct opcontr
 
 	if (rc)
 		return rc;
-	if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
+	if (daemon.presence == CTL_NO_ANSWER) {
+		rc = ctl_fail_no_answer(ctl, &daemon);
 	} else if (daemon.presence == CTL_ABSENT) {
 		announce_default(ctl);
 		show_parameters(ctl);
@@ -157,8 +157,8 @@ int ctl_stop(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	if (daemon->presence == CTL_ABSENT)
 		return say_not_running();
-	if (daemon->presence == CTL_MUTE)
-		return ctl_fail_mute(ctl, daemon);
+	if (daemon->presence == CTL_NO_ANSWER)
+		return ctl_fail_no_answer(ctl, daemon);
 	if (daemon->status->state != OP_DAEMON_RUNNING)
 		return 0;
 	puts("Stopping profiling.");
@@ -292,8 +292,8 @@ static int clear_session(const struct opcontrol *ctl)
 
 int ctl_reset(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	if (daemon->presence == CTL_MUTE)
-		return ctl_fail_mute(ctl, daemon);
+	if (daemon->presence == CTL_NO_ANSWER)
+		return ctl_fail_no_answer(ctl, daemon);
 	return daemon->presence == CTL_PRESENT ? ctl_request(ctl, OP_CONTROL_RESET) : clear_session(ctl);
 }
 

@@ -179,7 +179,7 @@ int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 
 	if (fault)
 		return opr_error(1, "--save=%s: a session cannot have that name: %s", name, fault);
-	if (daemon->presence == CTL_MUTE)
-		return ctl_fail_mute(ctl, daemon);
+	if (daemon->presence == CTL_NO_ANSWER)
+		return ctl_fail_no_answer(ctl, daemon);
 	return daemon->presence == CTL_PRESENT ? ask_daemon(ctl, name) : save_without_daemon(ctl, name);
 }

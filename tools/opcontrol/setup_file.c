@@ -139,7 +139,7 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 	if (!rc)
 		rc = ctl_check_counts(setup);
 	for (size_t i = 0; i < nr_edits && !rc; i++)
-		if (edits[i].option->inert)
+		if (edits[i].option->without_effect)
 			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->row.name);
 		else if (edits[i].option->ignored)
 			printf("--%s is ignored: %s.\n", edits[i].option->row.name, edits[i].option->ignored);

@@ -15,9 +15,9 @@ static void show_state(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	case CTL_ABSENT:
 		puts("Daemon not running");
 		break;
-	case CTL_MUTE:
+	case CTL_NO_ANSWER:
 		printf("Daemon running: pid %d\n", (int)daemon->pid);
-		ctl_fail_mute(ctl, daemon);
+		ctl_fail_no_answer(ctl, daemon);
 		break;
 	case CTL_PRESENT:
 		printf("Daemon %s: pid %d\n", daemon->status->state == OP_DAEMON_RUNNING ? "running" : "paused", (int)daemon->pid);
@@ -409,7 +409,7 @@ static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 	case CTL_ABSENT:
 		op_text_add(&text, "{\"state\":\"not running\"}");
 		break;
-	case CTL_MUTE:
+	case CTL_NO_ANSWER:
 		op_text_printf(&text, "{\"state\":\"%s\",\"pid\":%d}", daemon->other_version ? "another version" : "not answering",
 			       (int)daemon->pid);
 		break;

@@ -32,22 +32,22 @@ static char *plain_path(const struct opr_session *session, const struct op_sampl
 	return op_text_steal(&path);
 }
 
-static int add_sibling(struct opr_image_cache *cache, const struct opr_session *session, const struct op_sample_name *name)
+static int add_other_file(struct opr_image_cache *cache, const struct opr_session *session, const struct op_sample_name *name)
 {
 	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
-	struct opr_sibling *sibling;
+	struct opr_other_file *other;
 
 	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
 		return 0;
-	if (!op_grow(&cache->siblings, &cache->siblings_capacity, cache->nr_siblings + 1))
+	if (!op_grow(&cache->other_files, &cache->other_files_capacity, cache->nr_other_files + 1))
 		return opr_no_memory();
-	sibling = &cache->siblings[cache->nr_siblings++];
-	*sibling = (struct opr_sibling){ .identity = identity, .image = strndup(identity.path, identity.path_length) };
-	sibling->sample_file = sibling->image ? plain_path(session, name, sibling->image) : NULL;
-	return sibling->sample_file ? 0 : opr_no_memory();
+	other = &cache->other_files[cache->nr_other_files++];
+	*other = (struct opr_other_file){ .identity = identity, .image = strndup(identity.path, identity.path_length) };
+	other->sample_file = other->image ? plain_path(session, name, other->image) : NULL;
+	return other->sample_file ? 0 : opr_no_memory();
 }
 
-static int find_siblings(struct opr_image_cache *cache)
+static int find_other_files(struct opr_image_cache *cache)
 {
 	const struct opr_profile *profile = cache->profile;
 	int err = 0;
@@ -56,15 +56,15 @@ static int find_siblings(struct opr_image_cache *cache)
 		const struct op_session_list *list = &profile->sessions[i].list;
 
 		for (size_t j = 0; j < list->nr_files && !err; j++)
-			err = add_sibling(cache, &profile->sessions[i], &list->files[j].name);
+			err = add_other_file(cache, &profile->sessions[i], &list->files[j].name);
 	}
 	return err;
 }
 
-static bool has_siblings(const struct opr_image_cache *cache, const char *image)
+static bool has_other_files(const struct opr_image_cache *cache, const char *image)
 {
-	for (size_t i = 0; i < cache->nr_siblings; i++)
-		if (!strcmp(cache->siblings[i].image, image))
+	for (size_t i = 0; i < cache->nr_other_files; i++)
+		if (!strcmp(cache->other_files[i].image, image))
 			return true;
 	return false;
 }
@@ -72,9 +72,9 @@ static bool has_siblings(const struct opr_image_cache *cache, const char *image)
 /* Whether the file at `path` is counted apart from the samples in sample_file. */
 static bool is_counted_apart(const struct opr_image_cache *cache, const char *sample_file, const char *path)
 {
-	for (size_t i = 0; i < cache->nr_siblings; i++)
-		if (!strcmp(cache->siblings[i].sample_file, sample_file) &&
-		    opr_identity_agrees(&cache->siblings[i].identity, cache->finder->archive, path))
+	for (size_t i = 0; i < cache->nr_other_files; i++)
+		if (!strcmp(cache->other_files[i].sample_file, sample_file) &&
+		    opr_identity_agrees(&cache->other_files[i].identity, cache->finder->archive, path))
 			return true;
 	return false;
 }
@@ -112,7 +112,7 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
 	cache->nr_images = nr_kept;
-	return find_siblings(cache);
+	return find_other_files(cache);
 }
 
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
@@ -281,7 +281,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (!image->path)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
-	image->has_siblings = has_siblings(cache, image->name);
+	image->has_other_files = has_other_files(cache, image->name);
 	if (!is_kallsyms(image))
 		return load_object(cache, image);
 	err = load_kallsyms(cache, image);
@@ -322,7 +322,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_siblings || (same_time && !is_counted_apart(cache, file->path, image->path));
+	return !image->has_other_files || (same_time && !is_counted_apart(cache, file->path, image->path));
 }
 
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
@@ -352,10 +352,10 @@ void opr_image_cache_free(struct opr_image_cache *cache)
 		free(cache->images[i].path);
 	}
 	free(cache->images);
-	for (size_t i = 0; i < cache->nr_siblings; i++) {
-		free(cache->siblings[i].image);
-		free(cache->siblings[i].sample_file);
+	for (size_t i = 0; i < cache->nr_other_files; i++) {
+		free(cache->other_files[i].image);
+		free(cache->other_files[i].sample_file);
 	}
-	free(cache->siblings);
+	free(cache->other_files);
 	*cache = (struct opr_image_cache){ 0 };
 }

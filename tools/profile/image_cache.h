@@ -23,7 +23,7 @@ struct opr_image {
 	uint64_t mtime; /* of the file that was found; 0: unknown */
 	bool searched, loaded, mtime_checked, foreign_warned;
 	bool is_object;    /* the file is an object: symbols.start_offset is set */
-	bool has_siblings; /* other files were at the path and are counted apart */
+	bool has_other_files; /* other files were at the path and are counted apart */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
 	bool is_read;   /* symbols or read_err are set */
@@ -35,7 +35,7 @@ struct opr_image {
  * An image file that took the place of another file and is counted apart from it
  * (tools/symbols/image_identity.h).
  */
-struct opr_sibling {
+struct opr_other_file {
 	struct opr_identity identity;
 	char *image;       /* the plain name */
 	char *sample_file; /* the path of the sample file of the other image file */
@@ -47,8 +47,8 @@ struct opr_image_cache {
 	struct opr_finder *finder;
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
-	struct opr_sibling *siblings; /* of all sample files, also those that are not selected */
-	size_t nr_siblings, siblings_capacity;
+	struct opr_other_file *other_files; /* in all sample files, selected or not */
+	size_t nr_other_files, other_files_capacity;
 	bool hint_given; /* the hint about changed files was given */
 };
 

@@ -205,7 +205,7 @@ static void compare_sums(const struct opr_profile *profile, size_t index)
 static void compare_nr_files(const struct opr_session *session)
 {
 	const struct op_session_ledger *ledger = &session->ledger;
-	size_t nr_files = session->list.nr_files + session->misfits.nr_words;
+	size_t nr_files = session->list.nr_files + session->bad_paths.nr_words;
 
 	if (ledger->has_files && nr_files < ledger->files.nr && is_same_session(session))
 		opr_warn("%s had %" PRIu64 " sample files when it was closed, and has %zu: samples are gone", session->path,

@@ -78,10 +78,10 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 /* Opens the selected cgroups of a session, and lists none of the files of the session itself. */
 static int open_cgroups(struct opr_profile *profile, size_t parent, const struct opr_spec *spec)
 {
-	const struct op_session_misfits misfits = { opr_session_leave_out, &profile->sessions[parent] };
+	const struct op_session_bad_paths bad_paths = { opr_session_leave_out, &profile->sessions[parent] };
 	struct op_session_cgroups list;
 	bool found = false;
-	int err = op_session_list_cgroups_sound(profile->sessions[parent].dir_fd, &list, &misfits);
+	int err = op_session_list_cgroups_skip_bad(profile->sessions[parent].dir_fd, &list, &bad_paths);
 
 	if (err < 0)
 		return opr_error(err, "%s/" OP_CGROUP_DIR ": %s", profile->sessions[parent].path, strerror(-err));

@@ -12,7 +12,7 @@ size_t opr_profile_nr_left_out(const struct opr_profile *profile)
 	size_t nr_left_out = 0;
 
 	for (size_t i = 0; i < profile->nr_sessions; i++)
-		nr_left_out += profile->sessions[i].misfits.nr_words + profile->sessions[i].damaged.nr_words;
+		nr_left_out += profile->sessions[i].bad_paths.nr_words + profile->sessions[i].damaged.nr_words;
 	return nr_left_out;
 }
 
@@ -42,7 +42,7 @@ static void free_session(struct opr_session *session, bool is_parent)
 		close(session->dir_fd);
 	op_session_list_free(&session->list);
 	op_session_ledger_free(&session->ledger);
-	opr_words_free(&session->misfits);
+	opr_words_free(&session->bad_paths);
 	opr_words_free(&session->damaged);
 	if (is_parent)
 		op_dcookie_table_free(session->images);

@@ -31,7 +31,7 @@ struct opr_session {
 	struct op_session_ledger ledger; /* of a whole session, read before the files are listed */
 	bool is_whole; /* the list has all files: the report is not of cgroups or memory */
 	/* paths that are not in the list because they are no sample files */
-	struct opr_words misfits;
+	struct opr_words bad_paths;
 	struct opr_words damaged; /* paths of selected files that cannot be read */
 	size_t nr_unselected;     /* files with samples that the specification does not select */
 };

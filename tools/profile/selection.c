@@ -24,7 +24,7 @@ static int open_archive(struct opr_selection *selection)
 	if (err)
 		return err;
 	selection->finder.archive = selection->profile.archive = &selection->archive;
-	selection->session_dir = strdup(selection->archive.kept);
+	selection->session_dir = strdup(selection->archive.sessions_dir);
 	return selection->session_dir ? 0 : opr_no_memory();
 }
 
@@ -153,7 +153,7 @@ static void check_sums(const struct opr_selection *selection)
 	char *example = NULL;
 	size_t nr_files = err ? 0 : count_without_sum(selection, &sums, &example);
 
-	if (err && (err != -ENOENT || selection->archive.home))
+	if (err && (err != -ENOENT || selection->archive.origin_dir))
 		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
 			 strerror(-err));
 	if (nr_files)

@@ -76,7 +76,7 @@ int opr_session_read_ledger(struct opr_session *session)
 
 /* ---- the list of sample files ---- */
 
-static const char *misfit_words(int why)
+static const char *bad_path_words(int why)
 {
 	switch (-why) {
 	case EBADMSG:
@@ -98,13 +98,13 @@ void opr_session_leave_out(const char *path, int why, void *arg)
 {
 	struct opr_session *session = arg;
 
-	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
+	opr_warn("%s/%s: %s: it is left out%s", session->path, path, bad_path_words(why),
 		 why == -EBADMSG || why == -ENOTDIR ? OPR_REPAIR_HINT : "");
 	/*
 	 * The genuine tools skip a link that leads nowhere, so it does not make the report
 	 * incomplete.
 	 */
-	if (why != -ENOENT && opr_words_add(&session->misfits, path) < 0)
+	if (why != -ENOENT && opr_words_add(&session->bad_paths, path) < 0)
 		opr_no_memory();
 }
 
@@ -134,8 +134,8 @@ static bool is_removed(const struct opr_session *session)
 
 int opr_session_read_list(struct opr_session *session)
 {
-	const struct op_session_misfits misfits = { opr_session_leave_out, session };
-	int err = op_session_list_sound(session->dir_fd, &session->list, &misfits);
+	const struct op_session_bad_paths bad_paths = { opr_session_leave_out, session };
+	int err = op_session_list_skip_bad(session->dir_fd, &session->list, &bad_paths);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = opr_session_warn_removed(session, NULL);

@@ -19,12 +19,13 @@ int opr_session_read_images(struct opr_session *session) OP_NONNULL OP_MUST_CHEC
 int opr_session_read_ledger(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Lists the sample files. Other files are misfits. 0 or -errno; -ESTALE: the session was removed.
+ * Lists the sample files. The paths of other files go to bad_paths. 0 or -errno; -ESTALE: the
+ * session was removed.
  */
 int opr_session_read_list(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Warns of a path that is no sample file, and adds it to the misfits of `session`, a struct
+ * Warns of a path that is no sample file, and adds it to the bad_paths of `session`, a struct
  * opr_session.
  */
 void opr_session_leave_out(const char *path, int why, void *session) OP_NONNULL;
