@@ -28,9 +28,9 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
                "of_unknown_cgroups", "image_filter"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes",
-                                 "refused_files", "refused_records",
-                                     "refused_size", "refused_memory", "refused_processes", "failed_objects",
-                                     "functions_forgotten")}
+                                 "refused_files", "refused_records", "refused_size", "refused_memory",
+                                 "refused_processes", "failed_objects", "functions_forgotten", "put_off",
+                                 "cpu_ns", "cpu_longest_ns")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused",
               "mappings_dropped",
               "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images",
