@@ -161,7 +161,8 @@ def test(box):
     total = sum(cut_short(box, number, nr_bytes) for number, nr_bytes in enumerate(LEFT))
     event = check(box, oracle)
     print("of %d samples %d are lost" % (total, event["lost_io_error"]))
-    require("are gone from" in box.log_text() and "damaged/" in box.log_text(), "the log does not name the file: %s" % box.log_text())
+    log = box.log_text()
+    require("are gone from" in log and "damaged/" in log, "the log does not name the file: %s" % log)
     box.shutdown()
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Which process is the daemon: the one that holds a lock file. The name of its program says nothing. */
+/* The daemon is the process that holds a lock file. The name of its program says nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
