@@ -2,8 +2,8 @@
 /*
  * The state of the main thread, and the steps of the start-up list that are not in opd.c:
  * configuration, setup, session directory and lock (session.c); control socket, signals and jobs
- * (control.c). An init returns 0, or -1 after a line in the log and leaves nothing behind. Its fini
- * undoes it.
+ * (control.c). An init function returns 0; or -1 after a line in the log, and then it has undone
+ * everything. Its fini function undoes a successful init.
  */
 #ifndef OPD_MAIN_THREAD_H
 #define OPD_MAIN_THREAD_H

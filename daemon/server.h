@@ -3,25 +3,24 @@
  * The server side of the control socket (libop/control/protocol.h), on an event loop of libsystemd.
  * Everything here belongs to the thread that runs the loop.
  *
- * A request that does not follow the protocol ends the connection; before that, a client of another
- * protocol version gets the version of this server. A request that the peer may not make is
- * answered with -EPERM. Every other request goes to the handler, which answers with
- * opd_server_reply at once or later; meanwhile no other request of the same client is read. A
- * client that sends nothing, or does not read the reply, for OPD_SERVER_IDLE_SEC seconds is
- * dropped. No client makes another one wait.
+ * A request that does not follow the protocol ends the connection. A client of another protocol
+ * version first gets the version of this server. A request that the peer may not make gets -EPERM.
+ * Every other request goes to the handler. The handler calls opd_server_reply, at once or later; no
+ * other request of the same client is read before that. A client that sends nothing, or does not
+ * read the reply, for OPD_SERVER_IDLE_SEC seconds is dropped. No client makes another one wait.
  *
- * A client that hangs up keeps its place until its request is answered, so there are never more
- * requests than places.
+ * A client that closes its connection keeps its place until its request is answered. So there are
+ * never more requests than places.
  *
- * When a limit is reached, a new client takes the place of the client under the same limit that has
- * been silent for the longest time. If all of them have requests, the new connection is closed. An
- * unprivileged user has OPD_SERVER_MAX_PER_USER places; all unprivileged users together have so
- * many fewer than there are. So a privileged user is always served.
+ * An unprivileged user has OPD_SERVER_MAX_PER_USER places. All unprivileged users together leave
+ * that many places free, so a privileged user is always served. When a limit is reached, a new
+ * client takes the place of the client under the same limit that was silent for the longest time.
+ * If all of them have requests, the new connection is closed.
  *
  * The mode of the socket file decides who may connect. SO_PEERCRED and SO_PEERGROUPS tell who has
- * connected: root and the user of the daemon may do everything, members of the group what their row
- * of OP_CONTROL_COMMANDS allows, others nothing. The group is OPD_SERVER_GROUP, or that of the
- * daemon when the host has no such group, unless that is root's.
+ * connected. Root and the user of the daemon may do everything. Members of the group may do what
+ * the rows of OP_CONTROL_COMMANDS allow. Others may do nothing. The group is OPD_SERVER_GROUP. On a
+ * host without this group it is the group of the daemon, except root's group.
  */
 #ifndef OPD_SERVER_H
 #define OPD_SERVER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Messages to the service manager (sd_notify(3)): ready, reloading, stopping, a line of status, and
- * the watchdog's sign of life. For the watchdog the sync thread gets a job now and then, and the
- * sign is sent when the job comes back: it proves progress of the sync thread. The main thread
- * waits for no client, so no client can delay it.
+ * the keep-alive message of the watchdog. At intervals the sync thread gets a PULSE job. When the
+ * job comes back, the main thread sends the keep-alive message, so the message proves that the sync
+ * thread makes progress. The main thread waits for no client, so no client can delay it.
  *
  * Main thread only. Without a service manager nothing is done.
  */

@@ -64,10 +64,10 @@ struct opd_event {
 	/* -1: none, because the CPU is offline, or a memory source, or the event is derived */
 	int fd;
 	uint64_t id; /* PERF_SAMPLE_IDENTIFIER */
-	/* counts of the descriptor when the ledger began, or when the CPU came */
+	/* counts of the descriptor when the ledger began, or when the CPU came online */
 	uint64_t taken_base;
 	uint64_t lost_base;
-	uint64_t taken_before; /* counts of the descriptors that were closed when the CPU went */
+	uint64_t taken_before; /* counts of descriptors that are closed: the CPU went offline */
 	uint64_t lost_before;
 	uint64_t lost_records; /* sum of PERF_RECORD_LOST; used on kernels before 6.0 only */
 	/* sum of PERF_RECORD_LOST_SAMPLES: dropped before they reached a ring, so always added */
@@ -80,7 +80,7 @@ struct opd_event {
 
 struct opd_cpu {
 	uint32_t cpu;
-	bool online; /* its rings are open; the counts of a CPU that went stay */
+	bool online; /* its rings are open; the counts of an offline CPU stay */
 	/*
 	 * opd_cpu_online_id() when the CPU was opened. Another value means that the CPU was offline
 	 * in between: the kernel has removed its events.
@@ -101,12 +101,12 @@ struct opd_cpu {
 	 */
 	uint64_t sideband_known, sideband_reported;
 	/*
-	 * The side band was full or nearly full at the last drain: more losses may be reported
-	 * later.
+	 * The side band was full or nearly full at the last drain, so a later record may report
+	 * more losses.
 	 */
 	bool sideband_was_full;
 	const struct op_ring *reading;       /* the ring of the pair that is being read */
-	struct op_swap_counts counts_before; /* of the pairs that were closed when the CPU went */
+	struct op_swap_counts counts_before; /* of pairs that are closed: the CPU went offline */
 };
 
 struct opd_capture {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Dumps: the sync thread takes what changed, a thread in the background writes it to the disk
- * (write_out.h) and then gives the job back. A disk may take seconds, and the rings do not wait.
- * Dumps end in the order in which they began.
+ * Dumps. The sync thread collects what changed. A thread in the background writes it to the disk
+ * (write_out.h) and then returns the job, because a disk may take seconds and the rings cannot
+ * wait. Dumps end in the order in which they began.
  *
  *   call                               sync thread   background
  *   opd_dump_note_removed                   x             x
@@ -34,7 +34,7 @@ struct opd_dumps {
 	struct opd_dump *under_way;  /* oldest first */
 	uint64_t nr_failures, nr_resets;
 	bool write_failed;  /* a dump could not write: the next one writes everything */
-	/* and the kernel may have dropped data: the next dump makes every file anew */
+	/* the kernel may also have dropped data: the next dump replaces every file by a copy */
 	bool pages_dropped;
 	bool files_removed; /* somebody removed sample files */
 };
@@ -58,7 +58,7 @@ int opd_dump_begin(struct opd_dumps *dumps, struct opd_job *job, bool closing, s
 int opd_dump_go(struct opd_dump *dump) OP_NONNULL OP_MUST_CHECK;
 void opd_dump_drop(struct opd_dump *dump) OP_NONNULL;
 
-/* The session is emptied: a dump that still writes is right to find its files gone. */
+/* The session is emptied: for a dump that still writes, missing files are no error. */
 void opd_dump_note_reset(struct opd_dumps *dumps) OP_NONNULL;
 
 /* Somebody removed sample files; and whether that was noted since the last call. */

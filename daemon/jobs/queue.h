@@ -3,13 +3,16 @@
  * Jobs: requests of the main thread to the sync thread, the order in which they are done, and the
  * queue between the two threads.
  *
- * A request of a client must not delay what keeps the daemon alive or ends it. PULSE is done first,
- * then the jobs that change something, in the order of their requests (START, STOP, SAVE, RESET,
- * RELOAD, QUIT: only root may send them), then those that members of the group may send. All
- * waiting STATUS share one answer. So do all waiting DUMPs: one that begins now writes what each of
- * them was to write. DUMPs that wait beside QUIT share its answer, since QUIT writes the same.
- * Requests that wait at the same time come from different clients, which cannot see an order
- * between them.
+ * A request of a client must not delay the watchdog or the end of the daemon. So the order is:
+ *
+ *   1 PULSE
+ *   2 the jobs that change something and that only root may send: START, STOP, SAVE, RESET, RELOAD,
+ *     QUIT, in the order of their requests
+ *   3 the jobs that members of the group may send: STATUS, DUMP
+ *
+ * All waiting STATUS share one answer, and so do all waiting DUMPs: a DUMP that begins now writes
+ * what all of them should write. DUMPs that wait together with QUIT share the answer of QUIT, which
+ * writes the same. Waiting requests come from different clients, which cannot see their order.
  *
  *   call                              main thread   sync thread   background
  *   opd_job_queue_open, _close             x
@@ -35,7 +38,7 @@ enum opd_job_kind {
 	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
 	/* the payload, a struct op_config or NULL, takes effect; files are reopened */
 	OPD_JOB_RELOAD,
-	OPD_JOB_PULSE,  /* payload: a struct opd_pulse, the sign that the thread is alive */
+	OPD_JOB_PULSE,  /* payload: a struct opd_pulse; it proves that the thread is alive */
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
 };
 

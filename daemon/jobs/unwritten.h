@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Closed sessions that could not be written to the disk. Each is tried again after 5 seconds, then
- * 10, and so on up to 10 minutes. The kernel may take a page that it could not write for clean, so
- * every file is written anew. What is left when the daemon ends is still marked as closing, and the
- * next daemon looks at it.
+ * 10, and so on up to 10 minutes. After a failed write the kernel may treat the page as clean, so
+ * every file is written again. A session that is left when the daemon ends keeps its mark
+ * "closing", and the next daemon checks it.
  */
 #ifndef OPD_UNWRITTEN_H
 #define OPD_UNWRITTEN_H
@@ -24,7 +24,7 @@ struct opd_unwritten {
 
 void opd_unwritten_init(struct opd_unwritten *unwritten, struct opd_background *background) OP_NONNULL;
 
-/* Leaves what is waiting to the next start. No thread is in the background any more. */
+/* Frees the list; the next daemon checks these sessions. No thread may run in the background. */
 void opd_unwritten_free(struct opd_unwritten *unwritten) OP_NONNULL;
 
 /* Takes over a closed session. False: there are too many, it stays the caller's. Any thread. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Writing one session to the disk: every changed sample file, the directories that lead to it, and
- * what lies beside the sample files. dump.c fills a write-out in the sync thread; a thread in the
- * background writes it.
+ * Writes one session to the disk: every changed sample file, its directories, and the other files
+ * of the session. dump.c fills a write-out in the sync thread; a thread in the background writes
+ * it.
  */
 #ifndef OPD_WRITE_OUT_H
 #define OPD_WRITE_OUT_H
@@ -32,7 +32,7 @@ struct opd_write_out {
 	/* not all changed files are known: everything in the file system is written */
 	bool whole;
 	bool dropped; /* the kernel may have dropped data that it could not write */
-	/* closing: files are missing, or may be, so the ledger must follow what is there */
+	/* closing: files may be missing, so the ledger must be corrected by the files that exist */
 	bool missing;
 	/* closing, and it could not be written (unwritten.h) */
 	uint64_t retry_ns; /* op_now_ns(); 0: not set yet */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)). A row is appended
- * before the first sample of its image is counted, in one write, so a kill loses nothing. A dump
- * writes the whole table anew, with the times of the last samples. A failed write is counted and
- * tried again; samples are counted all the same.
+ * The dcookie table on the disk, samples/current/dcookies (opd-dcookies(5)). A row is appended in
+ * one write, before the first sample of its image is counted, so a kill loses no row. A dump
+ * rewrites the whole table, with the times of the last samples. A failed write is counted and tried
+ * again; samples are counted meanwhile.
  *
  *   call                                   sync thread   dump thread
  *   _open, _close, _flush, _reset, _begin       x
@@ -23,7 +23,7 @@
 struct opd_cookie_file {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
-	/* numbers below this are reserved in the file: they are not given again */
+	/* the file reserves the numbers below this: a later daemon does not use them again */
 	uint64_t reserved;
 	uint64_t retry_ns; /* not before this after a failure */
 	uint64_t nr_damaged_lines; /* ignored when the file was read */

@@ -5,8 +5,8 @@
  * several sessions. The counters of the capture never restart, so their values at the begin of the
  * session are subtracted: each sample is in exactly one ledger.
  *
- * Times are kept by the clock that never steps, and converted to the wall clock when they are
- * written. After a step the new wall clock counts as right.
+ * Times are kept by CLOCK_BOOTTIME, which never steps, and converted to the wall clock when they
+ * are written. After a step of the wall clock its new time is used.
  *
  * Sync thread, or before it starts.
  */

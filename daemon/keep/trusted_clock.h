@@ -2,11 +2,11 @@
 /*
  * The time that counts as now when sessions are removed by their age. The wall clock alone is not
  * enough: a machine that starts with a clock far in the future would lose all its sessions before
- * somebody corrects the clock. So the last trusted time is kept in SESSION-DIR/clock, and goes on
- * by the clock that never steps. A wall clock near to it is trusted; "near" is half of
- * SessionKeep=, a week at most. A wall clock that is not near is trusted after daemons have seen it
- * for a day, or for SessionKeep= if that is shorter; pauses between daemons do not count. Until
- * then no session is removed by its age, only by size.
+ * somebody corrects the clock. So opd keeps the last trusted time in SESSION-DIR/clock, and
+ * advances it by CLOCK_BOOTTIME, which never steps. A wall clock that is near this time is trusted;
+ * "near" is half of SessionKeep=, a week at most. Any other wall clock is trusted after daemons
+ * have seen it for a day, or for SessionKeep= if that is shorter; pauses between daemons do not
+ * count. Until then sessions are removed by their size only, not by their age.
  *
  * Without the file, the last trusted time is the end of the newest closed session.
  *

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Arcs: from the call chain of a sample to calls. Each call goes from one frame (the caller, at its
- * return address) to the frame inside it. The innermost frame is the sample itself, at its own
- * address: the chain of an IBS sample begins a few instructions later. Addresses are resolved at
- * the time of the sample. A return address stays the address behind the call. The step from user
- * code into the kernel is a call, too.
+ * Arcs: the calls in the call chain of a sample. An arc goes from a caller, at its return address,
+ * to its callee. The last callee is the sample itself, at its own address, because the chain of an
+ * IBS sample begins a few instructions later. Addresses are resolved at the time of the sample. The
+ * return address is used as it is: the address after the call. The step from user code into the
+ * kernel is a call, too.
  *
- * The chain ends at the first address outside all mappings, since a wrong frame pointer leads
- * anywhere from there. Why a chain ended is counted in opd_count.arcs. Calls are no samples, so
- * nothing of this is in the ledger.
+ * The chain ends at the first address outside all mappings: after a wrong frame pointer the rest is
+ * garbage. opd_count.arcs counts why chains ended. A call is no sample, so no arc is in the ledger.
  *
  * Sync thread only.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * IBS: one record becomes a sample of each derived event that the user chose, and entries of the
- * memory view (libop/session/memory_view.h). All are counted at the address that the record's own
- * registers name. Sync thread only.
+ * IBS: one record becomes samples of the derived events that the user chose, and entries of the
+ * memory view (libop/session/memory_view.h). All are counted at the address in the registers of the
+ * record. Sync thread only.
  */
 #ifndef OPD_IBS_H
 #define OPD_IBS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Guards for mapped files. An access raises SIGBUS when its page is gone: somebody truncated the
- * file, the disk cannot be read, or a copy-on-write file system is full. The handler then replaces
- * the whole mapping by zero pages and marks it as broken, and the access goes on: what it reads
- * means nothing, what it writes is lost. The owner of the mapping checks op_guard_is_broken before
- * it trusts its results. Code that walks a mapping must end whatever it reads there.
+ * Guards for mapped files. An access to a mapped file raises SIGBUS when the file was truncated,
+ * the disk cannot be read, or a copy-on-write file system is full. The handler then replaces the
+ * whole mapping by zero pages and marks it as broken, and the access continues. What it reads then
+ * is meaningless, and what it writes is lost. The owner of the mapping checks op_guard_is_broken
+ * before it uses its results. Code that walks through a mapping must end whatever it reads there.
  *
  *   call                            any thread   beside a fault in another mapping
  *   op_guard_new, _free                 x                    x

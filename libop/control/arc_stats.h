@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Counters of call chains in the status: name (arcs_<name> in every output), whether it is a loss,
- * meaning. They are no part of the ledger, because a call is no sample. A chain ends at the last
- * frame with a known place; the calls up to there are kept.
+ * meaning. They are not in the ledger, because a call is no sample. A chain ends at the last frame
+ * whose image is known; the calls up to that frame are kept.
  */
 #ifndef OP_ARC_STATS_H
 #define OP_ARC_STATS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * After an unclean stop: decides for each file that op_odb_replace kept which one stays, the old
- * or the new one.
+ * After an unclean stop: decides for each replaced file (op_odb_replace) whether the old or the new
+ * file stays.
  */
 #ifndef OP_ODB_RECOVER_H
 #define OP_ODB_RECOVER_H
@@ -20,9 +20,10 @@ struct op_odb_moves {
 
 /*
  * Finishes all replacements under tmp_path, before anything is counted. A new sample file stays
- * when it has all counts of the old one, and a sealed one (is_sealed says so of a path) when its
- * seal is right; it is synced then. Else the old one takes its place again; *ret_nr_put_back
- * counts these. Also removes the file at tmp_path. 0, or the first -errno after the rest was done.
+ * when it has all counts of the old one. A new sealed file (is_sealed says that for a path) stays
+ * when its seal is right. A new file that stays is synced; else the old one is restored, and
+ * *ret_nr_put_back counts it. Also removes the file at tmp_path. 0, or the first -errno after the
+ * rest was done.
  */
 int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *moves, bool (*is_sealed)(const char *path),
 		   uint64_t *ret_nr_put_back) OP_NONNULL OP_MUST_CHECK;

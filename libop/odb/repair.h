@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Saves the whole nodes of a sample file that a power cut, a full disk or a foreign hand damaged.
+ * Saves the undamaged nodes of a sample file that a power cut, a full disk or another program
+ * damaged.
  */
 #ifndef OP_ODB_REPAIR_H
 #define OP_ODB_REPAIR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Replaces a file by a new one at once, without waiting for the disk, and keeps the old one until
- * the new one is on the disk. A dump may have promised that the old one is there: a power cut must
- * not lose it. doc/format.md, "Growth", says why sample files are replaced and not extended.
+ * Replaces a file by a new one without waiting for the disk. The old file is kept until the new one
+ * is on the disk: a dump may have reported the old one as written, so a power cut must not lose it.
+ * doc/format.md, "Growth", says why sample files are replaced and not extended.
  */
 #ifndef OP_ODB_REPLACE_H
 #define OP_ODB_REPLACE_H

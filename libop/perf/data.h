@@ -5,8 +5,8 @@
  * attributes of any size, with compressed records. Source: perf.data-file-format.txt in
  * tools/perf/Documentation of the kernel.
  *
- * The file is not trusted. op_perf_data_trouble tells where it is damaged; reading goes on as long
- * as the start of the next record is known.
+ * The file is not trusted. op_perf_data_trouble returns where it is damaged. Reading goes on as
+ * long as the start of the next record is known.
  *
  *   op_perf_data_open (data_open.h), op_perf_data_next until it is not 1, op_perf_data_trouble,
  *   op_perf_data_close

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Closes samples/current: it becomes samples/NAME, and a new current takes its place. One step
- * where the file system can exchange directories; elsewhere there is no current for a moment. A
- * kill in between leaves the samples under one of the two names. op_session_open makes a missing
- * current. An empty directory NAME is no session: the next close of that name reuses it, a new
- * daemon removes it.
+ * Closes samples/current: it becomes samples/NAME, and a new current takes its place. That is one
+ * step where the file system can exchange directories. Elsewhere there is no current for a moment,
+ * and op_session_open makes a missing one. A kill leaves the samples under one of the two names. An
+ * empty directory NAME is no session: the next close of that name reuses it, and a new daemon
+ * removes it.
  *
  * The daemon and opcontrol use the same functions. Any thread, one at a time.
  */

@@ -43,7 +43,7 @@ struct op_session_files {
 
 struct op_session_ledger {
 	enum op_session_end ended;
-	bool has_files; /* a stopped session may say what its sample files were */
+	bool has_files; /* `files` is set; only a stopped session has it */
 	struct op_session_files files;
 
 	/*

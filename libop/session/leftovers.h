@@ -26,10 +26,10 @@ int op_session_import_begin(const char *session_dir, char **ret_path) OP_NONNULL
 uint64_t op_session_import_sweep(int session_fd);
 
 /*
- * Finishes the replacements of files that a stop interrupted, in all sessions (op_odb_recover). It
- * must come before any change of sample files: a link in tmp/ names a file by its inode, and is
- * void when another file stands at its path. With the lock of the directory. *ret_nr_put_back: old
- * files that took their place again. 0 or -errno.
+ * Finishes the replacements of files that a stop interrupted, in all sessions (op_odb_recover).
+ * Call it with the lock of the directory, before any change of sample files: a link in tmp/ names a
+ * file by its inode, and is invalid when another file is at its path. *ret_nr_put_back: old files
+ * that were restored. 0 or -errno.
  */
 int op_session_recover_pending(int session_fd, uint64_t *ret_nr_put_back) OP_NONNULL OP_MUST_CHECK;
 

@@ -26,8 +26,9 @@ int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_
 int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Looks at the sample files of a session, without those by cgroup, which are in no ledger. Reads
- * none of them: one system call for each. No daemon may write them meanwhile. 0 or -errno.
+ * The number and the fingerprint of the sample files of a session. Files by cgroup are left out,
+ * because no ledger counts them. It calls stat(2) for each file and reads none. No daemon may write
+ * the files meanwhile. 0 or -errno.
  */
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 

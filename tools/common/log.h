@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Messages of the tools: one line on stderr each. One thread. A function of tools/ that returns an
- * error has told the user why, unless its comment says otherwise.
+ * error has printed the reason, unless its comment says otherwise.
  */
 #ifndef OPR_LOG_H
 #define OPR_LOG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The mode of a copy in an archive: it lets nobody read who may not read the file itself. */
+/* The mode of a copy in an archive: only users who may read the file may read its copy. */
 #ifndef OPR_ARCHIVE_MODE_H
 #define OPR_ARCHIVE_MODE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The archive of earlier runs in a directory into which another session is archived. Everything
- * stays: files, their checksums (also of files that have changed or are gone), and the lines of
- * opd-archive. A new line about an image is not added when there is one already.
+ * The archive that earlier runs made in the directory of this run. Nothing of it is changed:
+ * neither its files, nor their checksums (also of files that were changed or removed), nor the
+ * lines of opd-archive. A line about an image is added only when there is none yet.
  */
 #ifndef OPR_ARCHIVE_EARLIER_H
 #define OPR_ARCHIVE_EARLIER_H

@@ -75,7 +75,7 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 enum ctl_presence {
 	CTL_ABSENT,  /* there is no daemon */
 	CTL_PRESENT, /* it answers */
-	/* it holds the lock, but does not answer, or only in another version of the protocol */
+	/* it holds the lock, but does not answer, or answers in another version of the protocol */
 	CTL_NO_ANSWER,
 };
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The images of a profile. The file of an image is searched once, and its symbols are read once. */
+/*
+ * The images of a profile. Step 3 of a report: opr_image_cache_find finds the file of an image
+ * (tools/symbols/image_path.h), opr_image_cache_read reads the symbols of all images
+ * (tools/symbols/parallel_read.h), opr_image_load those of one. Each happens once for an image.
+ */
 #ifndef OPR_IMAGE_CACHE_H
 #define OPR_IMAGE_CACHE_H
 

@@ -2,7 +2,8 @@
 /*
  * The symbols of one image: where code begins and what it is called. Positions are what sample
  * files have as keys: file offsets; for /proc/kallsyms offsets from _text; for an object of JIT
- * code addresses. read.h fills the table. Rules: doc/opreport.1, "Symbols". Nothing here prints.
+ * code addresses. The functions of symbol_sources.h fill the table. Rules: doc/opreport.1,
+ * "Symbols". Nothing here prints.
  */
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
@@ -85,7 +86,7 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 
 void opr_symbols_free(struct opr_symbols *symbols);
 
-/* ---- for readers (read.h) ---- */
+/* ---- for readers (symbol_sources.h) ---- */
 
 /* Adds a symbol with start, vma, name (copied), section and rank. 0 or -ENOMEM. */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;
