@@ -10,6 +10,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/look/lookers.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
 #include "daemon/keep/syncer.h"
@@ -37,6 +38,8 @@ struct opd {
 	struct op_event default_event;
 	struct op_event_list events;
 	struct opd_bpf_code bpf_code; /* of programs that are older than opd */
+	struct op_nursery *nursery;
+	struct opd_lookers *lookers;
 	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;

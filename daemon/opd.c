@@ -16,6 +16,7 @@
 #include "libop/base/log.h"
 #include "daemon/main_thread.h"
 #include "daemon/privileges.h"
+#include "daemon/resolve/looker.h"
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
 #include "libop/base/guard.h"
@@ -117,6 +118,7 @@ static int init_pipeline(struct opd *opd)
 		.vmlinux = vmlinux_of(opd),
 		.max_images = config->max_images,
 		.build_ids = config->build_ids,
+		.lookers = opd->lookers,
 		.separate_lib = setup->separate_lib,
 		.separate_kernel = setup->separate_kernel,
 		.separate_thread = setup->separate_thread,
@@ -178,6 +180,29 @@ static int init_privileges(struct opd *opd)
 	int err = opd_privileges_drop(opd->session_fd);
 
 	return err ? opd_fail("cannot give up capabilities: %s", strerror(-err)) : 0;
+}
+
+static const struct op_helper_kind helper_kinds[] = {
+	{ "opd-looker", opd_privileges_of_looker, opd_look_answer },
+};
+
+/* Before there is a lock, a thread, or much memory: helpers inherit none of it. */
+static int init_lookers(struct opd *opd)
+{
+	int err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &opd->nursery);
+
+	if (err)
+		return opd_fail("cannot start a process: %s", strerror(-err));
+	if (!opd_lookers_new(opd->nursery, 0, &opd->lookers))
+		return 0;
+	op_nursery_stop(opd->nursery);
+	return opd_fail("no memory");
+}
+
+static void fini_lookers(struct opd *opd)
+{
+	opd_lookers_free(opd->lookers);
+	op_nursery_stop(opd->nursery);
 }
 
 static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
@@ -320,6 +345,7 @@ static const struct {
 	{ "session", opd_init_session, opd_fini_session },
 	{ "bpf-code", init_bpf_code, fini_bpf_code }, /* before capabilities are given up */
 	{ "privileges", init_privileges, NULL }, /* before there are threads */
+	{ "lookers", init_lookers, fini_lookers }, /* likewise, and before the lock */
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
 	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */

@@ -29,18 +29,20 @@ static const struct {
 	cap_value_t capability, instead;
 	bool (*is_needed)(void); /* NULL: always */
 	const char *name, *without;
+	bool for_looker;
 } used[] = {
 	{ CAP_PERFMON, CAP_SYS_ADMIN, NULL, "CAP_PERFMON",
-	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
-	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
+	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less", false },
+	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK",
+	  "ring memory is limited to kernel.perf_event_mlock_kb", false },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE",
 	  "on older kernels opd cannot resolve processes of other users that ran before it, and it does not find files of "
-	  "containers" },
+	  "containers", true },
 	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
-	  "files that were removed or replaced while they ran, and files of containers, are known by their names only" },
+	  "files that were removed or replaced while they ran, and files of containers, are known by their names only", true },
 	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",
-	  "opd cannot look at files in closed directories, nor read lists of JIT code that only their owner may read" },
-	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },
+	  "opd cannot look at files in closed directories, nor read lists of JIT code that only their owner may read", true },
+	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols", false },
 };
 
 static bool has(cap_t capabilities, cap_value_t capability, cap_flag_t flag)
@@ -58,15 +60,22 @@ static bool is_used(cap_value_t capability)
 	return false;
 }
 
+/* With CAP_PERFMON alone, newer kernels open the maps of other users' processes. */
+static bool is_for_looker(size_t row, cap_t present)
+{
+	return used[row].for_looker || (used[row].capability == CAP_PERFMON && !has(present, CAP_SYS_PTRACE, CAP_PERMITTED));
+}
+
 /* The capabilities to be kept, all effective. */
-static cap_t wanted_of(cap_t present)
+static cap_t wanted_of(cap_t present, bool by_looker)
 {
 	cap_t wanted = cap_init();
 
 	for (size_t i = 0; i < op_array_size(used) && wanted; i++) {
 		cap_value_t capability = used[i].capability;
 
-		if (!is_used(capability) || !has(present, capability, CAP_PERMITTED))
+		if (!is_used(capability) || !has(present, capability, CAP_PERMITTED) ||
+		    (by_looker && !is_for_looker(i, present)))
 			continue;
 		if (cap_set_flag(wanted, CAP_PERMITTED, 1, &capability, CAP_SET) < 0 ||
 		    cap_set_flag(wanted, CAP_EFFECTIVE, 1, &capability, CAP_SET) < 0) {
@@ -110,7 +119,7 @@ static int become_owner(int dir_fd, bool *ret_became)
 
 int opd_privileges_drop(int dir_fd)
 {
-	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present) : NULL;
+	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, false) : NULL;
 	int err = wanted ? 0 : -ENOMEM;
 	bool became = false;
 
@@ -127,6 +136,19 @@ int opd_privileges_drop(int dir_fd)
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 			err = -errno;
 	}
+	cap_free(wanted);
+	cap_free(present);
+	return err;
+}
+
+/* no_new_privs and the bounding set are inherited. */
+int opd_privileges_of_looker(void)
+{
+	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, true) : NULL;
+	int err = wanted ? 0 : -ENOMEM;
+
+	if (!err && cap_set_proc(wanted) < 0)
+		err = -errno;
 	cap_free(wanted);
 	cap_free(present);
 	return err;

@@ -16,6 +16,11 @@
  */
 int opd_privileges_drop(int dir_fd) OP_MUST_CHECK;
 
+/*
+ * The same for a looker, which keeps only what /proc of other users' processes needs. 0 or -errno.
+ */
+int opd_privileges_of_looker(void) OP_MUST_CHECK;
+
 /* Logs each missing capability and what fails without it. Nothing for root. */
 void opd_privileges_report(void);
 

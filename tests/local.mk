@@ -12,6 +12,7 @@ include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd \
+	tests/system/hanging \
 	tests/system/perf_data tests/system/jit_work tests/system/faultshim.so \
 	tests/system/clockshim.so
 check_PROGRAMS += tests/systemd/reach
@@ -26,6 +27,9 @@ tests_system_work_LDFLAGS = -pthread
 
 tests_system_crowd_SOURCES = tests/system/crowd.c
 tests_system_crowd_CFLAGS = -std=gnu11 -g -O1 $(WARN_CFLAGS)
+
+tests_system_hanging_SOURCES = tests/system/hanging.c
+tests_system_hanging_CFLAGS = -std=gnu11 -g -O1 $(WARN_CFLAGS)
 
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
@@ -49,7 +53,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/unit/record_text.h tests/golden/run.py tests/golden/cases.txt tests/style.py \
 	tests/cppcheck.txt tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds \
-	tests/system/test_mappings.py tests/system/test_names.py tests/system/test_places.py \
+	tests/system/test_mappings.py tests/system/test_names.py tests/system/test_places.py tests/system/test_hanging.py \
 	tests/system/test_processes.py tests/system/test_agreement.py \
 	tests/system/test_attribution.py tests/system/test_bounds.py \
 	tests/system/test_build_ids.py tests/system/test_cgroup.py \

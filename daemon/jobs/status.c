@@ -36,6 +36,8 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
 	bounds[OP_BOUND_places_dropped] = processes->mount_views.nr_dropped;
+	if (processes->mount_views.lookers)
+		bounds[OP_BOUND_looks_unanswered] = opd_lookers_nr_unanswered(processes->mount_views.lookers);
 	bounds[OP_BOUND_memory_dropped] = pipeline->count.nr_memory_dropped;
 	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
 	bounds[OP_BOUND_cgroup_slots_taken_back] = pipeline->resolver.cgroups.nr_taken_back;

@@ -27,8 +27,9 @@ static int open_resolver(struct opd_pipeline *pipeline, const struct opd_pipelin
 	int err = config->is_foreign ? opd_resolver_init_foreign(resolver, table, config->max_images, config->vmlinux)
 				     : opd_resolver_init(resolver, table, config->max_images, config->vmlinux);
 
-	if (!err && config->build_ids)
-		err = opd_build_ids_new(&resolver->processes.build_ids);
+	resolver->processes.mount_views.lookers = config->lookers;
+	if (config->build_ids)
+		resolver->processes.build_ids = &pipeline->build_ids;
 	if (!err && config->separate_cgroup)
 		err = opd_cgroups_init(&resolver->cgroups, "/proc/self/mountinfo");
 	return err;
@@ -82,7 +83,6 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 void opd_pipeline_close(struct opd_pipeline *pipeline)
 {
 	opd_count_close_files(&pipeline->count);
-	opd_build_ids_free(pipeline->resolver.processes.build_ids);
 	opd_resolver_free(&pipeline->resolver);
 	op_dcookie_table_free(pipeline->cookie_file.table);
 	opd_cookie_file_close(&pipeline->cookie_file);

@@ -23,6 +23,7 @@
 #include "daemon/keep/cookie_file.h"
 #include "daemon/keep/ledger.h"
 #include "daemon/pipeline/arcs.h"
+#include "daemon/resolve/build_ids.h"
 #include "daemon/resolve/resolver.h"
 #include "libop/base/compiler.h"
 #include "libop/events/ibs.h"
@@ -43,6 +44,7 @@ struct opd_ibs {
 struct opd_pipeline {
 	struct opd_capture capture; /* opened and closed by the caller */
 	struct opd_resolver resolver;
+	struct opd_build_ids build_ids;
 	struct opd_count count;
 	struct opd_repeat repeat;
 	struct opd_cookie_file cookie_file;
@@ -58,6 +60,8 @@ struct opd_pipeline_config {
 	/* records of another machine: this host's /proc and files say nothing about them */
 	bool is_foreign;
 	bool build_ids;      /* ask the kernel for the build-ids of images */
+	/* stay the caller's; NULL: this process looks at files itself, which may hang */
+	struct opd_lookers *lookers;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	const struct op_event *events;            /* stay the caller's */
 	size_t nr_events;

@@ -6,12 +6,9 @@
  * PERF_RECORD_MISC_MMAP_BUILD_ID in the records of other profilers as well, which break
  * (perf_event_mmap_output() in kernel/events/core.c, since Linux 5.12).
  *
- * The kernel reads the file to answer. A file on a block device is queried directly. Any other file
- * may depend on a server, or on anybody's program with FUSE, and the query may hang. Therefore a
- * thread queries those. opd waits for it a quarter of a second at most, and a tenth of the time in
- * all. While the thread hangs, such files have no answer.
+ * The kernel reads the file to answer, which may wait for somebody's server. So a looker asks.
  *
- * Sync thread only, except the query thread itself.
+ * Sync thread only, except opd_build_ids_answer.
  */
 #ifndef OPD_BUILD_IDS_H
 #define OPD_BUILD_IDS_H
@@ -20,22 +17,21 @@
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 
-struct opd_build_ids;
-
-/* Starts no thread yet. 0 or -ENOMEM. */
-int opd_build_ids_new(struct opd_build_ids **ret_ids) OP_NONNULL OP_MUST_CHECK;
+struct opd_build_ids {
+	bool is_unknown; /* the kernel does not know PROCMAP_QUERY */
+};
 
 /*
  * Gets the build-id of a mapped file. seen_inode is the inode that stat reports, which differs from
  * the recorded one on an overlay; 0: unknown. 0: this is the build-id, or the file has none
  * (nr_bytes 0). Else it is unknown: -ENOENT, -ESRCH: the process is gone; -ESTALE: it has another
- * file there; -EACCES: it may not be read; -ENOTTY: the kernel has no PROCMAP_QUERY; -ETIMEDOUT,
- * then -EBUSY: the thread hangs.
+ * file there; -EACCES: it may not be read; -ENOTTY: the kernel has no PROCMAP_QUERY; -EBUSY: there
+ * is no answer.
  */
 int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, uint64_t seen_inode,
 		      struct op_build_id *ret_id) OP_NONNULL OP_MUST_CHECK;
 
-/* Does not wait for a thread that hangs. NULL is allowed. */
-void opd_build_ids_free(struct opd_build_ids *ids);
+/* The answer of a looker to OPD_LOOK_BUILD_ID. */
+int opd_build_ids_answer(const char *question, size_t nr_bytes, struct op_text *answer) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/resolve/locate_ask.h"
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 
@@ -234,7 +235,7 @@ static uint64_t locate_file(struct op_dcookie_table *table, const struct opd_map
 	uint64_t cookie = recorded.build_id_bytes ? op_dcookie_find(table, &recorded) : OP_DCOOKIE_NONE;
 
 	*ret_located = (struct opd_located){ 0 };
-	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped, ret_located) < 0)
+	if (cookie != OP_DCOOKIE_NONE || opd_locate_ask(mapped, ret_located) < 0)
 		return cookie;
 	cookie = located_cookie(table, mapped, &recorded, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && recorded.build_id_bytes && op_dcookie_alias(table, &recorded, cookie) == -ENOMEM)

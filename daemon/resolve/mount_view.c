@@ -37,17 +37,35 @@ static bool read_link(uint32_t pid, const char *name, char *target, size_t targe
 	return true;
 }
 
-static bool read_mnt_ns(uint32_t pid, uint64_t *ret_ns)
+/* The link says "mnt:[4026531841]". */
+static bool read_ns(uint32_t pid, const char *kind, uint64_t *ret_ns)
 {
-	char target[64];
-	unsigned long long ns;
+	char link[16], target[64];
+	const char *digits;
 
-	if (!read_link(pid, "ns/mnt", target, sizeof(target)) || sscanf(target, NS_LINK_FORMAT, &ns) != 1)
+	snprintf(link, sizeof(link), "ns/%s", kind);
+	digits = read_link(pid, link, target, sizeof(target)) ? strchr(target, '[') : NULL;
+	if (!digits)
 		return false;
-	*ret_ns = ns;
+	*ret_ns = strtoull(digits + 1, NULL, 10);
 	return true;
 }
 
+static bool read_mnt_ns(uint32_t pid, uint64_t *ret_ns)
+{
+	return read_ns(pid, "mnt", ret_ns);
+}
+
+bool opd_place_read(uint32_t pid, struct opd_place *ret_place)
+{
+	if (!read_mnt_ns(pid, &ret_place->mnt_ns) || !read_link(pid, "root", ret_place->root, sizeof(ret_place->root)))
+		return false;
+	if (!read_ns(pid, "user", &ret_place->user_ns))
+		ret_place->user_ns = 0;
+	return true;
+}
+
+/* opd itself and process 1 are no strangers. */
 static void find_host(struct opd_mount_views *views)
 {
 	uint64_t own_ns = 0;
@@ -56,6 +74,9 @@ static void find_host(struct opd_mount_views *views)
 		return;
 	views->known = true;
 	views->host_prefix = "";
+	if (!read_ns(HOST_PID, "user", &views->host_user_ns) &&
+	    !read_ns(SELF, "user", &views->host_user_ns))
+		views->host_user_ns = 0;
 	if (!read_mnt_ns(SELF, &own_ns))
 		return;
 	if (!read_mnt_ns(HOST_PID, &views->host_ns))
@@ -144,7 +165,8 @@ static char *make_name(const struct opd_mount_views *views, uint64_t mnt_ns, con
 	return op_text_steal(&name);
 }
 
-static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, uint64_t hash)
+static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns, const char *root,
+				       uint64_t hash)
 {
 	struct opd_mount_view *view = calloc(1, sizeof(*view));
 
@@ -153,6 +175,7 @@ static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t m
 	view->views = views;
 	view->refs = 1;
 	view->mnt_ns = mnt_ns;
+	view->user_ns = user_ns;
 	view->root = strdup(root);
 	view->name = make_name(views, mnt_ns, root);
 	if (!view->root || !view->name || op_htable_insert(&views->by_key, &view->link, hash) < 0) {
@@ -164,7 +187,8 @@ static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t m
 }
 
 /* Gets a reference to the view; NULL for the host's. 0, -ENOMEM, or -ENOSPC: no room. */
-static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, struct opd_mount_view **ret_view)
+static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns, const char *root,
+		    struct opd_mount_view **ret_view)
 {
 	uint64_t hash = op_hash_bytes(mnt_ns, root, strlen(root));
 	struct opd_mount_view *view = NULL;
@@ -182,7 +206,7 @@ static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, const char *
 			return -ENOSPC;
 		}
 		if (!view)
-			view = add_view(views, mnt_ns, root, hash);
+			view = add_view(views, mnt_ns, user_ns, root, hash);
 		if (!view)
 			return -ENOMEM;
 	}
@@ -202,14 +226,20 @@ static uint64_t mnt_ns_of(const struct opd_mount_views *views, const struct opd_
 	return view ? view->mnt_ns : views->host_ns;
 }
 
-static int move_to(struct opd_mount_views *views, uint64_t mnt_ns, const char *root, struct opd_mount_view **view)
+/* user_ns 0: unknown. */
+static int move_to(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns, const char *root, struct opd_mount_view **view)
 {
 	struct opd_mount_view *new_view;
 	int err;
 
-	if (is_at(views, *view, mnt_ns, root))
+	if (user_ns == views->host_user_ns)
+		user_ns = 0;
+	if (is_at(views, *view, mnt_ns, root)) {
+		if (*view && user_ns)
+			(*view)->user_ns = user_ns;
 		return 0;
-	err = get_view(views, mnt_ns, root, &new_view);
+	}
+	err = get_view(views, mnt_ns, user_ns, root, &new_view);
 	if (err)
 		return err == -ENOSPC ? 0 : err;
 	opd_mount_view_put(*view);
@@ -231,43 +261,79 @@ uint32_t opd_mount_view_pid(const struct opd_mount_view *view)
 	return lives_there(view, view->seen_pid) ? view->seen_pid : 0;
 }
 
-static int look_root(struct opd_mount_views *views, uint32_t pid, uint64_t mnt_ns, struct opd_mount_view **view)
+int opd_mount_view_set(struct opd_mount_views *views, uint32_t pid, const struct opd_place *place, struct opd_mount_view **view)
 {
-	char root[PATH_MAX];
 	int err;
 
-	if (!read_link(pid, "root", root, sizeof(root)))
-		return 0;
-	err = move_to(views, mnt_ns, root, view);
-	if (!err && *view && !lives_there(*view, (*view)->seen_pid))
+	find_host(views);
+	err = move_to(views, place->mnt_ns, place->user_ns, place->root, view);
+	if (!err && *view && (!(*view)->seen_pid || op_sys_is_gone((*view)->seen_pid)))
 		(*view)->seen_pid = pid;
 	return err;
+}
+
+int opd_mount_view_get(struct opd_mount_views *views, const struct opd_place *place, struct opd_mount_view **ret_view)
+{
+	find_host(views);
+	return get_view(views, place->mnt_ns, place->user_ns, place->root, ret_view);
+}
+
+struct opd_look_about opd_mount_view_about(const struct opd_mount_view *view, uint32_t pid)
+{
+	return (struct opd_look_about){ .pid = pid, .user_ns = view ? view->user_ns : 0 };
+}
+
+/* The answer is a struct opd_place up to the end of the root's path. */
+static bool ask_place(struct opd_mount_views *views, uint32_t pid, const struct opd_mount_view *view, struct opd_place *ret_place)
+{
+	struct opd_look_about about = opd_mount_view_about(view, pid);
+	struct iovec part = { &pid, sizeof(pid) };
+	struct op_text answer = { 0 };
+	uint32_t any = 0;
+	bool is_known = !opd_look(views->lookers, &about, OPD_LOOK_VIEW, &part, 1, -1, &any, &answer) &&
+			answer.length > offsetof(struct opd_place, root) && answer.length < sizeof(*ret_place);
+
+	if (is_known)
+		memcpy(ret_place, answer.data, answer.length + 1);
+	op_text_free(&answer);
+	return is_known;
 }
 
 /*
  * In a burst most processes are gone when their records are read. Looking for a missing process in
  * /proc costs more than reading an existing one, so the cheap check comes first.
  */
+static bool get_place(struct opd_mount_views *views, uint32_t pid, const struct opd_mount_view *view, struct opd_place *ret_place)
+{
+	if (op_sys_is_gone(pid))
+		return false;
+	return views->lookers ? ask_place(views, pid, view, ret_place) : opd_place_read(pid, ret_place);
+}
+
 int opd_mount_view_update(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view)
 {
-	uint64_t mnt_ns;
+	struct opd_place place;
 
-	find_host(views);
-	return !op_sys_is_gone(pid) && read_mnt_ns(pid, &mnt_ns) ? look_root(views, pid, mnt_ns, view) : 0;
+	return get_place(views, pid, *view, &place) ? opd_mount_view_set(views, pid, &place, view) : 0;
 }
 
 int opd_mount_view_update_root(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view)
 {
+	struct opd_place place;
+
 	find_host(views);
-	return op_sys_is_gone(pid) ? 0 : look_root(views, pid, mnt_ns_of(views, *view), view);
+	if (!get_place(views, pid, *view, &place))
+		return 0;
+	place.mnt_ns = mnt_ns_of(views, *view);
+	return opd_mount_view_set(views, pid, &place, view);
 }
 
-int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, struct opd_mount_view **view)
+int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns, struct opd_mount_view **view)
 {
 	find_host(views);
 	if (mnt_ns == mnt_ns_of(views, *view))
 		return 0;
-	return move_to(views, mnt_ns, *view ? (*view)->root : "/", view);
+	return move_to(views, mnt_ns, user_ns, *view ? (*view)->root : "/", view);
 }
 
 static bool is_due(uint64_t read_ns, bool again, uint64_t now_ns)

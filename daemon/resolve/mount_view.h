@@ -10,11 +10,23 @@
 #ifndef OPD_MOUNT_VIEW_H
 #define OPD_MOUNT_VIEW_H
 
+#include <limits.h>
+
+#include "daemon/look/lookers.h"
 #include "daemon/resolve/mounts.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"
 
 struct opd_mount_views;
+
+/* Where a process is, as /proc tells. */
+struct opd_place {
+	uint64_t mnt_ns, user_ns; /* inodes of the namespaces; user_ns 0: unknown */
+	char root[PATH_MAX];
+};
+
+/* Reads it in this process, which may hang. False: the process is gone, or may not be read. */
+bool opd_place_read(uint32_t pid, struct opd_place *ret_place) OP_NONNULL OP_MUST_CHECK;
 
 /* Address spaces share a view. It is freed with the last reference. */
 struct opd_mount_view {
@@ -22,6 +34,8 @@ struct opd_mount_view {
 	struct opd_mount_views *views;
 	uint32_t refs;
 	uint64_t mnt_ns; /* inode of the mount namespace */
+	/* of the user namespace of a process there; 0: the host's, or unknown */
+	uint64_t user_ns;
 	char *root;      /* root directory in that namespace, "/" without a chroot */
 	char *name;      /* shown to users: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
@@ -40,8 +54,9 @@ struct opd_mount_views {
 	size_t nr_bytes, nr_mount_bytes;
 	struct opd_mount_view *with_mounts, **last_at; /* longest unread first */
 	uint64_t nr_dropped; /* views without room, and views whose mounts made room for others */
-	bool known; /* host_ns and host_prefix are set */
-	uint64_t host_ns;
+	struct opd_lookers *lookers; /* of the caller; NULL: this process looks itself */
+	bool known; /* host_ns, host_user_ns and host_prefix are set */
+	uint64_t host_ns, host_user_ns;
 	const char *host_prefix; /* opd's path to the host's root directory: "" or "/proc/1/root" */
 	struct opd_mounts host;
 	uint64_t host_read_ns;
@@ -66,12 +81,25 @@ int opd_mount_view_update(struct opd_mount_views *views, uint32_t pid, struct op
  */
 int opd_mount_view_update_root(struct opd_mount_views *views, uint32_t pid, struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
 
+/* The same when it was read already. */
+int opd_mount_view_set(struct opd_mount_views *views, uint32_t pid, const struct opd_place *place,
+		       struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
+
 /* The process entered another mount namespace (PERF_RECORD_NAMESPACES). 0 or -ENOMEM. */
-int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
+int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns,
+			 struct opd_mount_view **view) OP_NONNULL OP_MUST_CHECK;
+
+/* A reference to the view of such a process; NULL: the host's. 0; -ENOMEM; -ENOSPC: no room. */
+int opd_mount_view_get(struct opd_mount_views *views, const struct opd_place *place,
+		       struct opd_mount_view **ret_view) OP_NONNULL OP_MUST_CHECK;
+
+/* What a question about a process with this view is about. NULL: the host's. */
+struct opd_look_about opd_mount_view_about(const struct opd_mount_view *view, uint32_t pid);
 
 /*
- * The mounts of a view. Reads them through a living process when they are unknown, or when `again`
- * and they are not new. Valid until the mounts of another view are read.
+ * The mounts of a view. Reads them in this process, which may hang, through a living process when
+ * they are unknown, or when `again` and they are not new. Valid until the mounts of another view
+ * are read.
  */
 const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *view, uint32_t pid, bool again) OP_NONNULL;
 

@@ -4,13 +4,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "daemon/resolve/image.h"
 #include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/locate.h"
+#include "daemon/resolve/proc_maps.h"
 #include "libop/base/sys.h"
 
 #define MAX_PENDING 64
@@ -206,93 +205,19 @@ static int take_line(void *arg, struct opd_mapped *mapped, bool is_exec)
 
 typedef int (*line_taker)(void *arg, struct opd_mapped *mapped, bool is_exec);
 
-static int open_maps(uint32_t tid, FILE **ret_file)
+/* Calls `take` for every line until it returns another value than 0, and returns that. */
+static int each_line(const struct opd_proc_maps *maps, line_taker take, void *arg)
 {
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/maps", tid);
-	file = fopen(path, "re");
-	if (!file)
-		return errno == ENOMEM ? -ENOMEM : -ENOENT;
-	*ret_file = file;
-	return 0;
-}
-
-static bool has_line(FILE *maps)
-{
-	int first = fgetc(maps);
-
-	return first != EOF && ungetc(first, maps) != EOF;
-}
-
-/* A thread other than the main thread that has maps; 0: none. */
-static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
-{
-	char path[64];
-	struct dirent *entry;
-	uint32_t found = 0;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	while (tasks && !found && (entry = readdir(tasks))) {
-		uint32_t tid = isdigit((unsigned char)entry->d_name[0]) ? (uint32_t)strtoul(entry->d_name, NULL, 10) : pid;
-
-		if (tid == pid || open_maps(tid, ret_file) < 0)
-			continue;
-		if (has_line(*ret_file))
-			found = tid;
-		else
-			fclose(*ret_file);
-	}
-	if (tasks)
-		closedir(tasks);
-	return found;
-}
-
-/*
- * The maps of a process are empty or missing once its main thread has ended; another thread has
- * them. The file is opened once, because opening costs most of a look at a few lines.
- */
-static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file)
-{
-	FILE *of_thread;
-	uint32_t tid;
-	int err = open_maps(pid, ret_file);
-
-	*ret_tid = pid;
-	if (!err && has_line(*ret_file))
-		return 0;
-	tid = open_maps_of_thread(pid, &of_thread);
-	if (!tid)
-		return err;
-	if (!err)
-		fclose(*ret_file);
-	*ret_file = of_thread;
-	*ret_tid = tid;
-	return 0;
-}
-
-/*
- * Calls `take` for every line until it returns another value than 0, and returns that. Closes the
- * file.
- */
-static int each_line(FILE *file, line_taker take, void *arg)
-{
-	char *line = NULL;
-	size_t capacity = 0;
+	char *line, *rest = opd_proc_maps_lines(maps);
 	int err = 0;
 
-	while (!err && getline(&line, &capacity, file) >= 0) {
+	while (!err && (line = strsep(&rest, "\n"))) {
 		struct opd_mapped mapped;
 		bool is_exec;
 
 		if (parse_line(line, &mapped, &is_exec))
 			err = take(arg, &mapped, is_exec);
 	}
-	free(line);
-	fclose(file);
 	return err;
 }
 
@@ -311,45 +236,48 @@ static bool runs_another(const struct scan *scan)
 	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);
 }
 
-/* Reads the maps of scan->process from the file and closes it. */
-static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
+static int scan_process(struct scan *scan, const struct opd_proc_maps *maps, uint64_t now_ns)
 {
 	struct opd_process *process = scan->process;
 	struct opd_mapped nothing = { .name = "" };
 	struct segment none = { 0 };
-	char path[64], exe[PATH_MAX] = "";
+	struct opd_place place;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", scan->tid);
-	if (readlink(path, exe, sizeof(exe) - 1) < 0)
-		exe[0] = '\0';
-	scan->exe = exe;
+	scan->tid = maps->tid;
+	scan->exe = opd_proc_maps_exe(maps);
 	scan->now_ns = now_ns;
 	err = runs_another(scan) ? opd_process_replaced(scan->processes, process, scan->from_ns) : 0;
-	if (!err) {
-		process->snapshot_ns = process->sure_ns = now_ns;
-		err = opd_mount_view_update(&scan->processes->mount_views, scan->tid, &process->mm->mount_view);
-	}
-	if (err) {
-		fclose(maps);
+	if (err)
 		return err;
-	}
-	err = each_line(maps, take_line, scan);
+	process->snapshot_ns = process->sure_ns = now_ns;
+	if (opd_proc_maps_place(maps, &place))
+		err = opd_mount_view_set(&scan->processes->mount_views, scan->tid, &place, &process->mm->mount_view);
+	if (!err)
+		err = each_line(maps, take_line, scan);
 	return err ? err : add_pending(scan, &none, &nothing);
+}
+
+static int get_maps(struct opd_processes *processes, const struct opd_process *process, uint32_t pid,
+		    struct opd_proc_maps *ret_maps)
+{
+	const struct opd_proc_wanted wanted = { .pid = pid, .any_thread = true, .with_place = true, .until = OPD_PROC_MAPS_ALL };
+
+	return opd_proc_maps_get(processes->mount_views.lookers, process ? process->mm->mount_view : NULL, &wanted, ret_maps);
 }
 
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
 {
 	struct scan scan = { .processes = processes, .table = table };
-	FILE *maps;
-	int err = open_maps_of_process(pid, &scan.tid, &maps);
+	struct opd_proc_maps maps;
+	int err = get_maps(processes, opd_process_find(processes, pid), pid, &maps);
 
 	if (err)
 		return err;
 	err = opd_process_get(processes, pid, 0, &scan.process);
 	if (!err)
-		return scan_process(&scan, maps, now_ns);
-	fclose(maps);
+		err = scan_process(&scan, &maps, now_ns);
+	opd_proc_maps_free(&maps);
 	return err;
 }
 
@@ -357,14 +285,18 @@ int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table
 			uint64_t since_ns)
 {
 	struct scan scan = { .processes = processes, .table = table, .from_ns = since_ns };
-	FILE *maps;
+	struct opd_proc_maps maps;
 	int err;
 
 	scan.process = opd_process_find(processes, pid);
 	if (!scan.process)
 		return -ENOENT;
-	err = open_maps_of_process(pid, &scan.tid, &maps);
-	return err ? err : scan_process(&scan, maps, now_ns);
+	err = get_maps(processes, scan.process, pid, &maps);
+	if (err)
+		return err;
+	err = scan_process(&scan, &maps, now_ns);
+	opd_proc_maps_free(&maps);
+	return err;
 }
 
 int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
@@ -404,15 +336,20 @@ static int take_around(void *arg, struct opd_mapped *mapped, bool is_exec)
 	return 1;
 }
 
-bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode)
+bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid, uint64_t start,
+			      uint64_t end, uint64_t *ret_inode)
 {
+	const struct opd_proc_wanted wanted = { .pid = tid, .until = end };
 	struct around around = { .start = start, .end = end };
-	FILE *maps;
+	struct opd_proc_maps maps;
 
-	if (open_maps(tid, &maps) < 0 || each_line(maps, take_around, &around) < 0 || !around.inode)
+	if (opd_proc_maps_get(lookers, view, &wanted, &maps) < 0)
 		return false;
-	*ret_inode = around.inode;
-	return true;
+	(void)each_line(&maps, take_around, &around);
+	opd_proc_maps_free(&maps);
+	if (around.inode)
+		*ret_inode = around.inode;
+	return around.inode;
 }
 
 struct mapped_at {
@@ -435,15 +372,21 @@ static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
 	return 1;
 }
 
-bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset)
+bool opd_proc_has_other(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t pid,
+			const struct opd_proc_expected *expected)
 {
-	struct mapped_at at = { .address = address, .path = path };
-	FILE *maps;
-	uint32_t tid;
+	const struct opd_proc_wanted wanted = { .pid = pid, .any_thread = true, .until = expected->address + 1 };
+	struct mapped_at at = { .address = expected->address, .path = expected->path };
+	struct opd_proc_maps maps;
 
-	if (open_maps_of_process(pid, &tid, &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
+	if (opd_proc_maps_get(lookers, view, &wanted, &maps) < 0)
 		return false;
-	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
+	(void)each_line(&maps, take_at, &at);
+	opd_proc_maps_free(&maps);
+	if (!at.segment.end)
+		return false;
+	return at.other_name || (expected->inode && at.segment.inode != expected->inode) ||
+	       expected->address - at.segment.start + at.segment.offset != expected->offset;
 }
 
 /* The time is read after the answer: all that the process did is older. */

@@ -13,8 +13,8 @@
 #include "libop/session/dcookie.h"
 
 /*
- * Reads the maps of one process, known or not. 0; -ENOENT: no such process; -ENOSPC: too many
- * processes; -ENOMEM.
+ * Reads the maps of one process, known or not. 0; -ENOENT: no such process; -EBUSY: a file system
+ * keeps the answer back; -ENOSPC: too many processes; -ENOMEM.
  */
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
 		      uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
@@ -37,14 +37,22 @@ int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_ta
  * True when the process has mapped segments of one file directly below and above these addresses,
  * in the order of the file. What lies between belongs to that file, whose inode is *ret_inode.
  */
-bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
+bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid, uint64_t start,
+			      uint64_t end, uint64_t *ret_inode) OP_NONNULL_ARGS(6) OP_MUST_CHECK;
+
+struct opd_proc_expected {
+	uint64_t address;
+	uint64_t inode;   /* 0: any */
+	const char *path; /* the last component counts; NULL: any */
+	uint64_t offset;  /* of the address in the file */
+};
 
 /*
- * True when the process has mapped something else at the address than this offset of a file with
- * this inode (0: any) and the last component of this path (NULL: any). False when nothing is mapped
+ * True when the process has mapped something else at the address. False when nothing is mapped
  * there, or it cannot be read.
  */
-bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset) OP_MUST_CHECK;
+bool opd_proc_has_other(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t pid,
+			const struct opd_proc_expected *expected) OP_NONNULL_ARGS(4) OP_MUST_CHECK;
 
 /* A time by which the process was gone; 0: it exists, or its parent has not waited for it. */
 uint64_t opd_proc_gone_ns(uint32_t pid) OP_MUST_CHECK;

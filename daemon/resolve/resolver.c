@@ -302,14 +302,19 @@ static size_t most_used(struct opd_resolver *resolver, struct opd_found *most[CH
 }
 
 /* Files with one build-id are one image with any inode: copies in two containers. */
-static bool is_still_there(const struct opd_resolver *resolver, const struct opd_found *found)
+static bool is_still_there(const struct opd_resolver *resolver, const struct opd_process *process, const struct opd_found *found)
 {
 	const struct op_image_id *id = &op_dcookie_row(resolver->table, found->cookie)->id;
 	uint64_t address = found->start + (uint64_t)found->page * CHECK_PAGE_BYTES;
 	bool by_name = id->build_id_bytes;
+	const struct opd_proc_expected expected = {
+		.address = address,
+		.inode = by_name ? 0 : id->inode,
+		.path = by_name ? id->name.name : NULL,
+		.offset = address + found->first,
+	};
 
-	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL,
-				   address + found->first);
+	return !opd_proc_has_other(resolver->processes.mount_views.lookers, process->mm->mount_view, found->pid, &expected);
 }
 
 /* False: no time is left. */
@@ -322,7 +327,7 @@ static bool compare_with_proc(struct opd_resolver *resolver, struct opd_found *f
 		return false;
 	found->nr_uses = 0;
 	process = opd_process_find(&resolver->processes, found->pid);
-	if (!process || process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
+	if (!process || process->exit_ns != UINT64_MAX || is_still_there(resolver, process, found)) {
 		spend_time(resolver, begin_ns);
 		return true;
 	}
@@ -370,7 +375,8 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 
 	if (resolver->is_foreign || !covered || mm != process->mm || !may_reread(resolver, &begin_ns))
 		return false;
-	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
+	inside = opd_proc_is_inside_image(resolver->processes.mount_views.lookers, mm->mount_view, mapped->pid, mapped->start,
+					  mapped->end, &inode);
 	account_reread(resolver, begin_ns);
 	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
 	if (!inside || (known_inode && known_inode != inode))

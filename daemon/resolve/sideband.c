@@ -149,7 +149,7 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
 	mm->has_mnt_ns = true;
-	return opd_mount_view_enter(&processes->mount_views, record.mnt_ns, &mm->mount_view);
+	return opd_mount_view_enter(&processes->mount_views, record.mnt_ns, record.user_ns, &mm->mount_view);
 }
 
 static int take_exit(struct drain *drain, const struct perf_event_header *header)

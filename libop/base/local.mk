@@ -9,6 +9,7 @@ libop_libop_a_SOURCES += \
 	libop/base/file_path.c libop/base/file_path.h \
 	libop/base/grow.h \
 	libop/base/guard.c libop/base/guard.h \
+	libop/base/helper.c libop/base/helper.h \
 	libop/base/htable.c libop/base/htable.h \
 	libop/base/kallsyms.c libop/base/kallsyms.h \
 	libop/base/lock.c libop/base/lock.h \

@@ -282,6 +282,7 @@ int op_record_namespaces(const struct perf_event_header *header, struct op_names
 	namespaces.pid = b.pid;
 	namespaces.tid = b.tid;
 	namespaces.mnt_ns = b.links[MNT_NS_INDEX].ino;
+	namespaces.user_ns = b.links[USER_NS_INDEX].ino;
 	*ret_namespaces = namespaces;
 	return 0;
 }

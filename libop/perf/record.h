@@ -99,7 +99,7 @@ struct op_ksymbol_record {
 struct op_namespaces_record {
 	struct op_record_id who;
 	uint32_t pid, tid;
-	uint64_t mnt_ns; /* inode of the mount namespace */
+	uint64_t mnt_ns, user_ns; /* inodes of the namespaces */
 };
 
 struct op_cgroup_record {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Build-ids of files that this process has mapped: what opd asks the kernel, how often, and what
- * happens when the kernel hangs.
+ * Build-ids of files that this process has mapped: what opd asks the kernel, and how often.
  */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioctl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,7 +22,6 @@
 #define TEMPLATE "/tmp/opd-build-ids.XXXXXX"
 #define FILES    3
 #define DISK     makedev(8, 1) /* as if */
-#define NO_DISK  makedev(0, 42)
 
 /* As struct procmap_query in include/uapi/linux/fs.h. */
 struct query {
@@ -40,14 +37,9 @@ static struct {
 	uint64_t device, inode;
 	struct op_build_id id;
 	unsigned int nr_asked;
-	pthread_t who;
 } kernel;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool is_held, is_inside;
-
-static struct opd_build_ids *ids;
+static struct opd_build_ids known, *ids = &known;
 static struct opd_mount_views views;
 static char directory[64], paths[FILES][128];
 static void *memory[FILES];
@@ -72,38 +64,10 @@ static int answer(unsigned long request, struct query *query)
 
 int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg)
 {
-	int err;
-
 	if (kernel.is_real)
 		return __real_op_sys_ioctl(fd, request, arg);
-	pthread_mutex_lock(&lock);
 	kernel.nr_asked++;
-	kernel.who = pthread_self();
-	is_inside = true;
-	pthread_cond_broadcast(&changed);
-	while (is_held)
-		pthread_cond_wait(&changed, &lock);
-	err = answer(request, arg);
-	is_inside = false;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
-	return err;
-}
-
-static void hold(bool held)
-{
-	pthread_mutex_lock(&lock);
-	is_held = held;
-	pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&lock);
-}
-
-static void await_inside(bool inside)
-{
-	pthread_mutex_lock(&lock);
-	while (is_inside != inside)
-		pthread_cond_wait(&changed, &lock);
-	pthread_mutex_unlock(&lock);
+	return answer(request, arg);
 }
 
 static int set_up(void **state OP_UNUSED)
@@ -113,7 +77,8 @@ static int set_up(void **state OP_UNUSED)
 	kernel.inode = 7;
 	kernel.id = (struct op_build_id){ .bytes = { 0xab, 0xcd }, .nr_bytes = 20 };
 	snprintf(directory, sizeof(directory), TEMPLATE);
-	return mkdtemp(directory) ? opd_build_ids_new(&ids) : -1;
+	known = (struct opd_build_ids){ 0 };
+	return mkdtemp(directory) ? 0 : -1;
 }
 
 static int tear_down(void **state OP_UNUSED)
@@ -125,8 +90,6 @@ static int tear_down(void **state OP_UNUSED)
 		unlink(paths[i]);
 		paths[i][0] = '\0';
 	}
-	opd_build_ids_free(ids);
-	ids = NULL;
 	opd_mount_views_free(&views);
 	return rmdir(directory);
 }
@@ -163,10 +126,6 @@ static void what_the_real_kernel_says(void **state OP_UNUSED)
 	assert_int_equal(pclose(stream), 0);
 	said[strcspn(said, "\n")] = '\0';
 	assert_string_equal(digits, said);
-	file.device = makedev(0, 42); /* the same by the thread */
-	err = opd_build_ids_ask(ids, &file, st.st_ino, &id);
-	assert_int_equal(err, 0);
-	assert_int_equal(2 * id.nr_bytes, strlen(said));
 }
 
 static void answers(void **state OP_UNUSED)
@@ -177,7 +136,6 @@ static void answers(void **state OP_UNUSED)
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
 	assert_int_equal(id.nr_bytes, 20);
 	assert_int_equal(id.bytes[0], 0xab);
-	assert_true(pthread_equal(kernel.who, pthread_self()));
 	kernel.id.nr_bytes = 0;
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
 	assert_int_equal(id.nr_bytes, 0);
@@ -206,57 +164,6 @@ static void an_older_kernel(void **state OP_UNUSED)
 	kernel.err = 0;
 	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOTTY);
 	assert_int_equal(kernel.nr_asked, 1);
-}
-
-static int ask_until_answered(const struct opd_mapped *file, struct op_build_id *id)
-{
-	int err;
-
-	do {
-		err = opd_build_ids_ask(ids, file, 0, id);
-		usleep(1000);
-	} while (err == -EBUSY || err == -ETIMEDOUT);
-	return err;
-}
-
-/*
- * A file system that hangs delays only requests for its own disk, and these only for a short time.
- * A late answer is not taken for the answer to the next request.
- */
-static void one_that_hangs(void **state OP_UNUSED)
-{
-	struct opd_mapped file = file_on(NO_DISK), other = file_on(DISK);
-	struct op_build_id id;
-
-	kernel.device = NO_DISK;
-	hold(true);
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ETIMEDOUT);
-	await_inside(true);
-	assert_false(pthread_equal(kernel.who, pthread_self()));
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -EBUSY);
-	kernel.is_real = true;
-	assert_int_not_equal(opd_build_ids_ask(ids, &other, 0, &id), -EBUSY);
-	kernel.is_real = false;
-	hold(false);
-	await_inside(false);
-	kernel.id.bytes[0] = 0x11;
-	assert_int_equal(ask_until_answered(&file, &id), 0);
-	assert_int_equal(id.bytes[0], 0x11);
-	assert_int_equal(id.nr_bytes, 20);
-}
-
-static void the_end_does_not_wait(void **state OP_UNUSED)
-{
-	struct opd_mapped file = file_on(NO_DISK);
-	struct op_build_id id;
-
-	hold(true);
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ETIMEDOUT);
-	await_inside(true);
-	opd_build_ids_free(ids);
-	ids = NULL;
-	hold(false);
-	await_inside(false);
 }
 
 /* ---- images ---- */
@@ -402,8 +309,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_the_real_kernel_says, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_older_kernel, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_that_hangs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_end_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_file_is_asked_for_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_written_anew_is_asked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_no_answer, set_up, tear_down),

@@ -290,7 +290,7 @@ static size_t enter_views(struct opd_mount_view *entered[], size_t max)
 
 	while (nr < max && !views.nr_dropped) {
 		entered[nr] = NULL;
-		assert_int_equal(opd_mount_view_enter(&views, nr + 1, &entered[nr]), 0);
+		assert_int_equal(opd_mount_view_enter(&views, nr + 1, 0, &entered[nr]), 0);
 		nr++;
 	}
 	return nr;

@@ -339,6 +339,7 @@ static void namespaces(void **state OP_UNUSED)
 	assert_int_equal(n.pid, 21);
 	assert_int_equal(n.tid, 22);
 	assert_int_equal(n.mnt_ns, 4026531830 + MNT_NS_INDEX);
+	assert_int_equal(n.user_ns, 4026531830 + USER_NS_INDEX);
 	assert_int_equal(n.who.time_ns, 1300);
 	assert_refuses_shorter(op_record_namespaces, struct op_namespaces_record);
 	record.body[8] = MNT_NS_INDEX;

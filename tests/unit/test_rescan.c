@@ -452,18 +452,25 @@ static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 	munmap(memory[0], 1u << 20);
 }
 
+static bool has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *name, uint64_t offset)
+{
+	const struct opd_proc_expected expected = { .address = address, .inode = inode, .path = name, .offset = offset };
+
+	return opd_proc_has_other(NULL, NULL, pid, &expected);
+}
+
 static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
 {
 	uint64_t at = (uint64_t)(uintptr_t)map_new_file("opd-first", NULL);
 
-	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, NULL, 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, NULL, 4096 + 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-second", 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-firs", 8));
+	assert_false(has_other((uint32_t)getpid(), at + 8, 0, NULL, 8));
+	assert_true(has_other((uint32_t)getpid(), at + 8, 0, NULL, 4096 + 8));
+	assert_true(has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
+	assert_true(has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-second", 8));
+	assert_true(has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-firs", 8));
 	munmap((void *)(uintptr_t)at, 4096);
-	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
-	assert_false(opd_proc_has_other(NO_PID, at + 8, UINT64_MAX, NULL, 8));
+	assert_false(has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
+	assert_false(has_other(NO_PID, at + 8, UINT64_MAX, NULL, 8));
 }
 
 int main(void)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+daemon_libpipeline_a_SOURCES += \
+	daemon/look/lookers.c daemon/look/lookers.h
+EXTRA_DIST += daemon/look/README.md

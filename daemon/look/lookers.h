@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Questions about processes and their files. A process chooses what its paths lead to: a file
+ * system of its own may keep each call waiting that looks there, also of root, and nothing ends
+ * such a call. So opd asks a looker, a helper process that makes the call. A looker that does not
+ * answer in time is abandoned, and another one takes its place, up to a fixed number. It is used
+ * again when its call returns.
+ *
+ * Waiting has limits: for each question, a share of the time for all questions, and a time without
+ * questions about the process, or its user namespace, that hung, which doubles each time. Processes
+ * with a user namespace of their own can mount file systems without any privilege. They have
+ * lookers of their own, so they cannot use up those of the others.
+ *
+ * Sync thread only, except opd_look_answer, which runs in the looker.
+ */
+#ifndef OPD_LOOKERS_H
+#define OPD_LOOKERS_H
+
+#include <sys/uio.h>
+
+#include "libop/base/compiler.h"
+#include "libop/base/helper.h"
+#include "libop/base/text.h"
+
+enum opd_look {
+	OPD_LOOK_VIEW,     /* mount namespace and root of a process (resolve/looker.c, and so on) */
+	OPD_LOOK_MAPS,     /* its mappings */
+	OPD_LOOK_LOCATE,   /* the file of a mapping */
+	OPD_LOOK_BUILD_ID, /* of that file */
+	OPD_LOOK_OWNER,    /* who the process is (jit/owner.c, and so on) */
+	OPD_LOOK_OPEN,     /* opens one of its files that describe JIT code */
+	OPD_LOOK_READ,     /* reads from such a file (look/far_file.c, and so on) */
+	OPD_LOOK_CLOSE,
+	OPD_NR_LOOKS,
+};
+
+#define OPD_LOOKERS_MAX 8u /* of each of the two groups */
+
+struct opd_lookers;
+
+/* What a question is about. */
+struct opd_look_about {
+	uint32_t pid;
+	uint64_t user_ns; /* its user namespace; 0: the host's, or unknown */
+};
+
+/*
+ * The nursery stays the caller's, and kind is the one of its kinds that is answered by
+ * opd_look_answer. Starts no looker yet. 0 or -ENOMEM.
+ */
+int opd_lookers_new(struct op_nursery *nursery, size_t kind, struct opd_lookers **ret_lookers) OP_NONNULL OP_MUST_CHECK;
+
+/* Does not wait for a looker that hangs. NULL is allowed. */
+void opd_lookers_free(struct opd_lookers *lookers);
+
+/* Questions that had no answer in time, or were not asked because of earlier ones. */
+uint64_t opd_lookers_nr_unanswered(const struct opd_lookers *lookers) OP_NONNULL;
+
+/*
+ * Asks. `serial` names a looker that must be asked; 0: any, and its number goes to *serial. Returns
+ * the result of the answer; -EBUSY: there is none. The caller frees ret_answer in any case.
+ */
+int opd_look(struct opd_lookers *lookers, const struct opd_look_about *about, enum opd_look look, const struct iovec *parts,
+	     size_t nr_parts, int fd, uint32_t *serial, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
+
+#endif

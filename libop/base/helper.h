@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Helper processes: a helper is asked over a socket and answers within a deadline, or later, or
+ * never. Helpers make the system calls that may hang for as long as somebody likes, and that
+ * nothing can end, not even SIGKILL.
+ *
+ * A nursery starts them. It is a process that is forked while the program has one thread and little
+ * memory, and it closes all descriptors. So a helper that hangs keeps nothing of the program: no
+ * lock, no socket, no memory.
+ *
+ * One thread at a time uses a nursery and its helpers.
+ */
+#ifndef OP_HELPER_H
+#define OP_HELPER_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
+
+#define OP_HELPER_NAME_BYTES 16 /* with the NUL */
+
+/* What helpers of one kind do. The functions run in the helper. */
+struct op_helper_kind {
+	const char *name; /* of the process, see OP_HELPER_NAME_BYTES */
+	/* gives up rights; 0 or -errno, which ends the helper; NULL: nothing to do */
+	int (*begin)(void);
+	/*
+	 * Adds the answer to a question. `fd` came with the question, -1: none; the frame closes
+	 * it. The result goes to op_helper_ask. Returning -ENOMEM is allowed anywhere.
+	 */
+	int (*answer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
+};
+
+struct op_nursery;
+struct op_helper;
+
+/*
+ * Starts the process. Call it before there are threads; signals that end programs do not end it.
+ * `kinds` must stay. 0 or -errno.
+ */
+int op_nursery_start(const struct op_helper_kind *kinds, size_t nr_kinds, struct op_nursery **ret_nursery) OP_NONNULL OP_MUST_CHECK;
+
+/* Ends the nursery; helpers live on. NULL is allowed. */
+void op_nursery_stop(struct op_nursery *nursery);
+
+/* Starts a helper of kinds[kind]. 0; -ETIMEDOUT; -EPIPE: the nursery has ended; another -errno. */
+int op_helper_start(struct op_nursery *nursery, size_t kind, struct op_helper **ret_helper) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Asks and waits for the answer. Sends `fd` as well, unless it is -1. 0, and *ret_result and
+ * *ret_answer are those of the answer function; -ETIMEDOUT: there is no answer yet; -EBUSY: it
+ * still works on an earlier question; -EPIPE: it has ended; another -errno. The caller frees
+ * ret_answer in any case.
+ */
+int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd, uint64_t wait_ns,
+		  int *ret_result, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when the helper can be asked. Takes the answer to a question that was given up, and drops
+ * it. -EPIPE is a helper that has ended: it can be asked, and tells so.
+ */
+bool op_helper_is_idle(struct op_helper *helper) OP_NONNULL;
+
+/* False: it has work, and runs or waits for a CPU. True: it waits in the kernel. */
+bool op_helper_is_blocked(const struct op_helper *helper) OP_NONNULL;
+
+pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
+
+/* Ends the helper as soon as it comes back from the kernel. Does not wait. NULL is allowed. */
+void op_helper_stop(struct op_helper *helper);
+
+#endif
