@@ -58,25 +58,26 @@ static_assert(sizeof(struct debug_entry) == 16, "jitdump");
 
 /* A part of the file in memory. */
 struct window {
-	int fd;
+	const struct opd_far_file *file;
 	uint64_t file_bytes; /* the length at the time of opening: later bytes are not read */
 	uint64_t at, nr_bytes;
 	uint64_t nr_read; /* bytes read in all */
 	uint8_t bytes[WINDOW_BYTES];
 };
 
-static struct window *new_window(int fd)
+/* 0, -ENOMEM, or -errno of the file. */
+static int new_window(const struct opd_far_file *file, struct window **ret_window)
 {
 	struct window *window = calloc(1, sizeof(*window));
-	struct stat st;
+	int err = window ? opd_far_length(file, &window->file_bytes) : -ENOMEM;
 
-	if (!window || op_sys_fstat(fd, &st) < 0) {
+	if (err) {
 		free(window);
-		return NULL;
+		return err;
 	}
-	window->fd = fd;
-	window->file_bytes = (uint64_t)st.st_size;
-	return window;
+	window->file = file;
+	*ret_window = window;
+	return 0;
 }
 
 /* Up to nr_bytes bytes at an offset; NULL when the file ends before it. */
@@ -88,7 +89,7 @@ static const uint8_t *look(struct window *window, uint64_t offset, uint64_t nr_b
 		return NULL;
 	nr_bytes = op_min_u64(nr_bytes, window->file_bytes - offset);
 	if (offset < window->at || offset - window->at > window->nr_bytes || window->nr_bytes - (offset - window->at) < nr_bytes) {
-		nr = op_sys_pread(window->fd, window->bytes, sizeof(window->bytes), (off_t)offset);
+		nr = opd_far_read(window->file, window->bytes, sizeof(window->bytes), (off_t)offset);
 		window->at = offset;
 		window->nr_bytes = nr > 0 ? (uint64_t)nr : 0;
 		window->nr_read += window->nr_bytes;
@@ -259,11 +260,11 @@ int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const st
 	uint64_t nr_read = 0;
 	int err = 0;
 
-	if (dump->fd < 0 || dump->ended || allowance->is_spent)
+	if (dump->file.fd < 0 || dump->ended || allowance->is_spent)
 		return 0;
-	reading.window = new_window(dump->fd);
-	if (!reading.window)
-		return -ENOMEM;
+	err = new_window(&dump->file, &reading.window);
+	if (err)
+		return err;
 	if (!dump->offset)
 		err = take_header(&reading);
 	while (!err && !dump->ended && !opd_jit_allowance_ends(allowance, opd_jit_map_steps(map))) {
@@ -312,11 +313,11 @@ static int take_entries(struct window *window, uint64_t at, uint64_t end, uint64
 int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*take)(void *arg, const struct opd_jit_line *line),
 		      void *arg)
 {
-	struct window *window = dump->fd < 0 ? NULL : new_window(dump->fd);
+	struct window *window;
 	struct debug_record record;
 	int result = -EBADMSG;
 
-	if (!window)
+	if (dump->file.fd < 0 || new_window(&dump->file, &window) < 0)
 		return -ENOMEM;
 	if (copy(window, lines_at, &record, sizeof(record)) && record.header.id == CODE_DEBUG_INFO &&
 	    record.header.total_size >= sizeof(record) && record.header.total_size <= window->file_bytes - lines_at)
@@ -328,7 +329,5 @@ int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*t
 
 void opd_jitdump_close(struct opd_jitdump *dump)
 {
-	if (dump->fd >= 0)
-		close(dump->fd);
-	dump->fd = -1;
+	opd_far_close(&dump->file);
 }

@@ -17,7 +17,7 @@
 #define OPD_JITDUMP_MAX_BYTES ((uint64_t)4 << 30) /* later bytes are not read */
 
 struct opd_jitdump {
-	int fd;          /* -1: none */
+	struct opd_far_file file;
 	uint64_t offset; /* of the next record; 0: the header was not read yet */
 	bool arch_time;  /* its times are of another clock */
 	bool other_code; /* its code is for another machine */

@@ -10,6 +10,7 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/jit/jitdump.c daemon/jit/jitdump.h \
 	daemon/jit/object.c daemon/jit/object.h \
 	daemon/jit/owner.c daemon/jit/owner.h \
+	daemon/jit/owner_ask.c daemon/jit/owner_ask.h \
 	daemon/jit/perf_map.c daemon/jit/perf_map.h \
 	daemon/jit/space.c daemon/jit/space.h
 EXTRA_DIST += daemon/jit/README.md

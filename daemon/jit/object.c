@@ -138,7 +138,7 @@ static int copy_code(const struct builder *builder, const struct opd_jit_functio
 
 	for (uint64_t done = 0; done < function->bytes && !err;) {
 		size_t wanted = op_min_u64(COPY_BYTES, function->bytes - done);
-		ssize_t nr = op_sys_pread(builder->dump->fd, buffer, wanted, (off_t)(function->code_at + done));
+		ssize_t nr = opd_far_read(&builder->dump->file, buffer, wanted, (off_t)(function->code_at + done));
 
 		if (nr <= 0)
 			break;

@@ -99,7 +99,7 @@ static void read_identity(struct opd_jit_owner *owner)
 	owner->is_known = true;
 }
 
-void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns)
+void opd_jit_owner_begin(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns)
 {
 	char path[32];
 
@@ -109,8 +109,18 @@ void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t bega
 		.began_ns = began_ns ? wall_ns(OP_CLOCK, began_ns) : 0,
 		.proc_fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0),
 	};
+}
+
+void opd_jit_owner_learn(struct opd_jit_owner *owner)
+{
 	read_identity(owner);
 	read_begin(owner);
+}
+
+void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns)
+{
+	opd_jit_owner_begin(owner, pid, began_ns);
+	opd_jit_owner_learn(owner);
 }
 
 /* The state is the letter behind the name in /proc/PID/stat. */
@@ -122,11 +132,12 @@ static bool is_zombie(const struct opd_jit_owner *owner)
 	return at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3));
 }
 
-void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns)
+void opd_jit_owner_learn_ended(struct opd_jit_owner *owner, uint32_t parent_pid, uint64_t began_ns)
 {
 	struct opd_jit_owner parent;
+	uint32_t pid = owner->pid;
 
-	opd_jit_owner_init(owner, pid, began_ns);
+	opd_jit_owner_learn(owner);
 	if (owner->is_known && is_zombie(owner))
 		return;
 	opd_jit_owner_close(owner);
@@ -137,6 +148,12 @@ void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_
 	owner->uid = parent.uid;
 	owner->is_known = owner->in_host_pids = parent.is_known && parent.in_host_pids;
 	opd_jit_owner_close(&parent);
+}
+
+void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns)
+{
+	opd_jit_owner_begin(owner, pid, began_ns);
+	opd_jit_owner_learn_ended(owner, parent_pid, began_ns);
 }
 
 static bool is_owned(struct opd_jit_owner *owner, const struct stat *st)

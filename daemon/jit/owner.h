@@ -25,6 +25,13 @@ struct opd_jit_owner {
 	bool in_host_pids; /* it has the host's pid namespace */
 };
 
+/* Opens the directory in /proc. Reads nothing of the process yet. */
+void opd_jit_owner_begin(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns) OP_NONNULL;
+
+/* The rest of the two functions below, after opd_jit_owner_begin. */
+void opd_jit_owner_learn(struct opd_jit_owner *owner) OP_NONNULL;
+void opd_jit_owner_learn_ended(struct opd_jit_owner *owner, uint32_t parent_pid, uint64_t began_ns) OP_NONNULL;
+
 /*
  * Reads who the process is. is_known is false for a process that is gone, and then none of its
  * files is opened. began_ns is when its program began, OP_CLOCK; 0: before opd looked, and only

@@ -76,11 +76,11 @@ static int take_lines(const struct reading *reading, struct opd_perf_map *perf_m
 }
 
 /* A hash of the last bytes before the offset; 0 when they cannot be read. */
-static uint64_t hash_tail(int fd, uint64_t offset)
+static uint64_t hash_tail(const struct opd_far_file *file, uint64_t offset)
 {
 	uint8_t tail[TAIL_BYTES];
 	uint64_t nr_bytes = op_min_u64(offset, sizeof(tail));
-	ssize_t nr = op_sys_pread(fd, tail, nr_bytes, (off_t)(offset - nr_bytes));
+	ssize_t nr = opd_far_read(file, tail, nr_bytes, (off_t)(offset - nr_bytes));
 
 	return nr == (ssize_t)nr_bytes ? op_hash_bytes(offset, tail, nr_bytes) : 0;
 }
@@ -92,10 +92,10 @@ static bool is_unchanged(const struct opd_perf_map *perf_map, const struct stat 
 	       perf_map->mtime.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-static bool is_continued(const struct opd_perf_map *perf_map, int fd, const struct stat *st)
+static bool is_continued(const struct opd_perf_map *perf_map, const struct opd_far_file *file, const struct stat *st)
 {
 	return perf_map->device == st->st_dev && perf_map->inode == st->st_ino && perf_map->offset <= (uint64_t)st->st_size &&
-	       hash_tail(fd, perf_map->offset) == perf_map->tail_hash;
+	       hash_tail(file, perf_map->offset) == perf_map->tail_hash;
 }
 
 /* The time of the last write on OP_CLOCK, between the last reading and now. */
@@ -114,14 +114,14 @@ static void count_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
 	perf_map->limit_counted = true;
 }
 
-static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading)
+static int read_lines(struct opd_perf_map *perf_map, const struct opd_far_file *file, const struct reading *reading)
 {
 	struct opd_jit_allowance *allowance = reading->allowance;
 	char *chunk = malloc(CHUNK_BYTES);
 	int err = chunk ? 0 : -ENOMEM;
 
 	while (!err && !allowance->is_spent) {
-		ssize_t nr = op_sys_pread(fd, chunk, CHUNK_BYTES, (off_t)perf_map->offset);
+		ssize_t nr = opd_far_read(file, chunk, CHUNK_BYTES, (off_t)perf_map->offset);
 		size_t used = 0;
 
 		if (nr > 0)
@@ -137,8 +137,19 @@ static int read_lines(struct opd_perf_map *perf_map, int fd, const struct readin
 	return err;
 }
 
-int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
-		      const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
+bool opd_perf_map_is_read(const struct opd_perf_map *perf_map, struct stat *ret_stat)
+{
+	*ret_stat = (struct stat){
+		.st_dev = perf_map->device,
+		.st_ino = perf_map->inode,
+		.st_size = (off_t)perf_map->bytes,
+		.st_mtim = perf_map->mtime,
+	};
+	return perf_map->read_ns && !perf_map->more;
+}
+
+int opd_perf_map_read(struct opd_perf_map *perf_map, const struct opd_far_file *file, const struct stat *st,
+		      struct opd_jit_map *map, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
 {
 	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns, .allowance = allowance };
 	int err;
@@ -146,14 +157,14 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *
 	if (is_unchanged(perf_map, st) && !perf_map->more)
 		return 0;
 	reading.from_ns = perf_map->read_ns ? written_ns(perf_map, st, times->now_ns) : 0;
-	if (!perf_map->offset || !is_continued(perf_map, fd, st)) {
+	if (!perf_map->offset || !is_continued(perf_map, file, st)) {
 		perf_map->offset = 0;
 		perf_map->in_long_line = perf_map->limit_counted = false;
 	}
-	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading) : 0;
+	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, file, &reading) : 0;
 	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES && perf_map->offset < (uint64_t)st->st_size)
 		count_limit(perf_map, map);
-	perf_map->tail_hash = hash_tail(fd, perf_map->offset);
+	perf_map->tail_hash = hash_tail(file, perf_map->offset);
 	perf_map->device = st->st_dev;
 	perf_map->inode = st->st_ino;
 	perf_map->bytes = (uint64_t)st->st_size;

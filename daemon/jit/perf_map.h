@@ -14,6 +14,7 @@
 
 #include "daemon/jit/address_map.h"
 #include "daemon/jit/budget.h"
+#include "daemon/look/far_file.h"
 #include "libop/base/compiler.h"
 
 #define OPD_PERF_MAP_MAX_BYTES ((uint64_t)64u << 20) /* later bytes are not read */
@@ -33,6 +34,9 @@ struct opd_perf_map {
 	bool limit_counted;
 };
 
+/* True when the file as it was at the last look, *ret_stat, was read to its end. */
+bool opd_perf_map_is_read(const struct opd_perf_map *perf_map, struct stat *ret_stat) OP_NONNULL;
+
 /* now_ns: the time of the visit; horizon_ns: no older sample will come. */
 struct opd_jit_times {
 	uint64_t now_ns, horizon_ns;
@@ -40,9 +44,10 @@ struct opd_jit_times {
 
 /*
  * Reads what is new, as far as the allowance goes; the next call reads on. The caller keeps the
- * descriptor. 0, -ENOMEM, or -errno of reading.
+ * file. 0, -ENOMEM, or -errno of reading.
  */
-int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
-		      const struct opd_jit_times *times, struct opd_jit_allowance *allowance) OP_NONNULL OP_MUST_CHECK;
+int opd_perf_map_read(struct opd_perf_map *perf_map, const struct opd_far_file *file, const struct stat *st,
+		      struct opd_jit_map *map, const struct opd_jit_times *times,
+		      struct opd_jit_allowance *allowance) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -63,12 +63,9 @@ int opd_jit_space_new(struct opd_jit *jit, const struct opd_jit_process *process
 		return -ENOMEM;
 	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .next = jit->spaces, .link = &jit->spaces };
 	space->map.counters = jit->counters;
-	space->dump.fd = space->owner.proc_fd = -1;
-	space->owner.pid = process->pid;
-	if (!process->has_ended)
-		opd_jit_owner_init(&space->owner, process->pid, process->began_ns);
-	if (!space->owner.is_known && !is_short(jit, space->owner.proc_fd))
-		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, process->began_ns);
+	space->dump.file.fd = -1;
+	space->about = process->about;
+	opd_jit_owner_ask(&space->owner, jit->lookers, process);
 	if (space->next)
 		space->next->link = &space->next;
 	jit->spaces = space;
@@ -91,24 +88,25 @@ static void refuse_file(struct opd_jit_space *space)
 
 static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
 {
+	struct opd_jit_wanted wanted = { 0 };
+	struct opd_far_file file;
+	struct stat st, known;
 	char path[64];
-	struct stat st;
-	int fd;
+	int err;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", space->owner.ns_pid);
-	fd = opd_jit_owner_open(&space->owner, path, &st);
-	if (fd == -EPERM || fd == -ELOOP)
+	wanted.path = path;
+	wanted.known = opd_perf_map_is_read(&space->perf_map, &known) ? &known : NULL;
+	err = opd_jit_owner_ask_file(&space->owner, space->jit->lookers, &space->about, &wanted, &file, &st);
+	if (err == -EPERM || err == -ELOOP)
 		refuse_file(space);
-	if (fd < 0)
+	if (err || file.fd < 0)
 		return;
-	if (opd_jit_owner_is_older(&space->owner, &st)) {
-		close(fd);
-		return;
-	}
 	/* Without memory the functions are unknown, as if the process had not written them. */
-	if (opd_perf_map_read(&space->perf_map, fd, &st, &space->map, times, allowance) == -ENOMEM)
+	if (!opd_jit_owner_is_older(&space->owner, &st) &&
+	    opd_perf_map_read(&space->perf_map, &file, &st, &space->map, times, allowance) == -ENOMEM)
 		space->jit->counters[OP_JIT_refused_memory]++;
-	close(fd);
+	opd_far_close(&file);
 }
 
 static void read_files(struct opd_jit_space *space, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
@@ -152,19 +150,20 @@ bool opd_jit_is_dump(const char *path)
 
 int opd_jit_space_open_dump(struct opd_jit_space *space, uint64_t start, uint64_t end, const char *path)
 {
+	const struct opd_jit_wanted wanted = { .path = path, .start = start, .end = end };
+	struct opd_far_file file;
 	struct stat st;
-	int fd = opd_jit_owner_open_mapped(&space->owner, start, end, path, &st);
+	int err = opd_jit_owner_ask_file(&space->owner, space->jit->lookers, &space->about, &wanted, &file, &st);
 
-	if (fd == -EPERM || fd == -ELOOP)
+	if (err == -EPERM || err == -ELOOP)
 		refuse_file(space);
-	if (is_short(space->jit, fd)) {
-		if (fd >= 0)
-			close(fd);
-		return -ENFILE;
+	if (!err && !file.lookers && is_short(space->jit, file.fd)) {
+		opd_far_close(&file);
+		err = -ENFILE;
 	}
-	if (fd < 0)
-		return fd;
-	space->dump = (struct opd_jitdump){ .fd = fd };
+	if (err)
+		return is_short(space->jit, err) ? -ENFILE : err;
+	space->dump = (struct opd_jitdump){ .file = file };
 	return 0;
 }
 

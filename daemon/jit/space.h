@@ -13,7 +13,7 @@
 #include "daemon/jit/address_map.h"
 #include "daemon/jit/budget.h"
 #include "daemon/jit/jitdump.h"
-#include "daemon/jit/owner.h"
+#include "daemon/jit/owner_ask.h"
 #include "daemon/jit/perf_map.h"
 #include "libop/base/compiler.h"
 #include "libop/control/jit_stats.h"
@@ -33,6 +33,7 @@ struct opd_jit_paths {
 /* All spaces. */
 struct opd_jit {
 	struct op_dcookie_table *table;
+	struct opd_lookers *lookers; /* of the caller; NULL: this process opens the files itself */
 	struct opd_jit_space *spaces;
 	size_t nr_spaces;
 	/*
@@ -52,6 +53,7 @@ struct opd_jit_space {
 	struct opd_jit_space *base; /* of the parent process when it forked this one; a reference */
 	uint32_t refs;
 	struct opd_jit_owner owner;
+	struct opd_look_about about;
 	struct opd_jit_map map;
 	struct opd_perf_map perf_map;
 	struct opd_jitdump dump;
@@ -62,13 +64,6 @@ struct opd_jit_space {
 	uint32_t nr_written; /* functions in its objects as they were written last */
 	uint32_t nr_failed;  /* of these objects: jit.failed has their paths */
 	bool refused;        /* one of its files was */
-};
-
-/* A process that may describe its code. */
-struct opd_jit_process {
-	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
-	uint64_t began_ns;        /* when its program began, OP_CLOCK; 0: before opd looked */
-	bool has_ended;
 };
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table) OP_NONNULL;
@@ -94,7 +89,7 @@ void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;
 /* True when the process describes its code, or has a file that goes on. */
 static inline bool opd_jit_space_has_read(const struct opd_jit_space *space)
 {
-	return opd_jit_map_count(&space->map) || (space->dump.fd >= 0 && !space->dump.ended);
+	return opd_jit_map_count(&space->map) || (space->dump.file.fd >= 0 && !space->dump.ended);
 }
 
 /* True when the process describes its code, or may still do so. */

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 daemon_libpipeline_a_SOURCES += \
+	daemon/look/far_file.c daemon/look/far_file.h \
 	daemon/look/lookers.c daemon/look/lookers.h
 EXTRA_DIST += daemon/look/README.md

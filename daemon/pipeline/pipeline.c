@@ -5,6 +5,7 @@
 
 #include "daemon/capture/cpus.h"
 #include "daemon/count/memory_limit.h"
+#include "daemon/jit/space.h"
 #include "daemon/resolve/build_ids.h"
 
 /* The images of the session keep their cookies and names. */
@@ -28,6 +29,8 @@ static int open_resolver(struct opd_pipeline *pipeline, const struct opd_pipelin
 				     : opd_resolver_init(resolver, table, config->max_images, config->vmlinux);
 
 	resolver->processes.mount_views.lookers = config->lookers;
+	if (resolver->jit)
+		resolver->jit->lookers = config->lookers;
 	if (config->build_ids)
 		resolver->processes.build_ids = &pipeline->build_ids;
 	if (!err && config->separate_cgroup)

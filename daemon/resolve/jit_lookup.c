@@ -39,6 +39,7 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 		.parent_pid = process->parent_pid,
 		.began_ns = mm->from_ns,
 		.has_ended = process->exit_ns != UINT64_MAX,
+		.about = opd_mount_view_about(mm->mount_view, process->pid),
 	};
 	struct opd_jit_space *space;
 	int err = opd_jit_space_new(jit, &asked, &space);
@@ -78,7 +79,7 @@ void opd_jit_saw_mapping(struct opd_processes *processes, const struct opd_proce
 {
 	struct opd_jit_space *space;
 
-	if (!processes->jit || !opd_jit_is_dump(mapped->name) || (mm->jit && mm->jit->dump.fd >= 0))
+	if (!processes->jit || !opd_jit_is_dump(mapped->name) || (mm->jit && mm->jit->dump.file.fd >= 0))
 		return;
 	space = mm->jit ? mm->jit : new_space(processes->jit, process, mm);
 	if (!space)

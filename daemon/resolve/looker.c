@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-#include "daemon/look/lookers.h"
+#include "daemon/jit/owner_ask.h"
+#include "daemon/look/far_file.h"
 #include "daemon/resolve/build_ids.h"
 #include "daemon/resolve/locate_ask.h"
 #include "daemon/resolve/proc_maps.h"
@@ -44,11 +45,25 @@ static int answer_build_id(const char *question, size_t nr_bytes, int fd OP_UNUS
 	return opd_build_ids_answer(question, nr_bytes, answer);
 }
 
+static int answer_read(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
+{
+	return opd_far_read_answer(question, nr_bytes, answer);
+}
+
+static int answer_close(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer OP_UNUSED)
+{
+	return opd_far_close_answer(question, nr_bytes);
+}
+
 static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_VIEW] = answer_view,
 	[OPD_LOOK_MAPS] = answer_maps,
 	[OPD_LOOK_LOCATE] = answer_locate,
 	[OPD_LOOK_BUILD_ID] = answer_build_id,
+	[OPD_LOOK_OWNER] = opd_jit_owner_answer,
+	[OPD_LOOK_OPEN] = opd_jit_open_answer,
+	[OPD_LOOK_READ] = answer_read,
+	[OPD_LOOK_CLOSE] = answer_close,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)

@@ -22,21 +22,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	static uint64_t counters[OP_NR_JIT];
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = -1 };
+	struct opd_jitdump dump = { .file = { .fd = -1 } };
 	size_t cut;
 
 	if (nr_bytes < 3)
 		return 0;
 	counters[OP_JIT_code_bytes] = 0;
-	dump.fd = new_file();
+	dump.file.fd = new_file();
 	cut = op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 3);
-	append(dump.fd, bytes + 3, cut);
+	append(dump.file.fd, bytes + 3, cut);
 	read_dump(&dump, &map, 1000);
-	append(dump.fd, bytes + 3 + cut, nr_bytes - 3 - cut);
+	append(dump.file.fd, bytes + 3 + cut, nr_bytes - 3 - cut);
 	read_dump(&dump, &map, 2000);
 	check_map(&map);
 	if (bytes[2] & 1)
-		check(!ftruncate(dump.fd, (off_t)(nr_bytes / 2)));
+		check(!ftruncate(dump.file.fd, (off_t)(nr_bytes / 2)));
 	check_object(&map, &dump);
 	opd_jit_map_free(&map);
 	check(!counters[OP_JIT_bytes]);

@@ -15,7 +15,7 @@ static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *
 	struct stat st;
 
 	check(!fstat(fd, &st));
-	check(!opd_perf_map_read(perf_map, fd, &st, map, &times, &allowance));
+	check(!opd_perf_map_read(perf_map, &(struct opd_far_file){ .fd = fd }, &st, map, &times, &allowance));
 	check(allowance.bytes <= 1000000);
 }
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	static uint64_t counters[OP_NR_JIT];
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = -1 };
+	struct opd_jitdump dump = { .file = { .fd = -1 } };
 	struct opd_perf_map perf_map = { 0 };
 	size_t cut;
 	int fd;

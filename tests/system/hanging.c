@@ -11,7 +11,6 @@
  * "point" and "empty". Prints "runs PID" for each process, and "asked PID" at the first question
  * that it keeps waiting. Ends at the end of its standard input. Exit code 77: not possible here.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -455,7 +455,7 @@ static struct opd_jit_space *begin_jit(struct opd_jit *jit)
 	opd_jit_init(jit, pipeline.resolver.table);
 	*space = (struct opd_jit_space){ .jit = jit, .link = &jit->spaces, .refs = 1, .owner = { .pid = PID, .proc_fd = -1 } };
 	space->map.counters = jit->counters;
-	space->dump.fd = -1;
+	space->dump.file.fd = -1;
 	space->cookie = op_dcookie_get(pipeline.resolver.table, &id);
 	jit->spaces = space;
 	jit->nr_spaces = 1;

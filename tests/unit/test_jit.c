@@ -218,7 +218,7 @@ static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *
 	struct stat st;
 
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(opd_perf_map_read(perf_map, fd, &st, map, &times, &allowance), 0);
+	assert_int_equal(opd_perf_map_read(perf_map, &(struct opd_far_file){ .fd = fd }, &st, map, &times, &allowance), 0);
 }
 
 static void a_map_grows(void **state)
@@ -325,6 +325,7 @@ static void a_map_is_read_bit_by_bit(void **state)
 	const struct opd_jit_times times = { .now_ns = 1000 };
 	struct opd_jit_allowance nothing = { .bytes = UINT64_MAX };
 	struct opd_jit_map map = new_map();
+	const struct opd_far_file file = { .fd = fd };
 	struct opd_perf_map perf_map = { 0 };
 	size_t nr_functions = 0, nr_calls = 0;
 	struct stat st;
@@ -332,13 +333,13 @@ static void a_map_is_read_bit_by_bit(void **state)
 	for (uint64_t i = 0; i < 10000; i++)
 		dprintf(fd, "%llx 10 f%llu\n", (unsigned long long)(BASE + 16 * i), (unsigned long long)i);
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(opd_perf_map_read(&perf_map, fd, &st, &map, &times, &nothing), 0);
+	assert_int_equal(opd_perf_map_read(&perf_map, &file, &st, &map, &times, &nothing), 0);
 	assert_true(nothing.is_spent && perf_map.more);
 	assert_int_equal(opd_jit_map_count(&map), 0);
 	while (perf_map.more) {
 		struct opd_jit_allowance few_bytes = { .bytes = 1, .cpu_ns = UINT64_MAX };
 
-		assert_int_equal(opd_perf_map_read(&perf_map, fd, &st, &map, &times, &few_bytes), 0);
+		assert_int_equal(opd_perf_map_read(&perf_map, &file, &st, &map, &times, &few_bytes), 0);
 		assert_int_equal(few_bytes.is_spent, perf_map.more);
 		assert_true(opd_jit_map_count(&map) > nr_functions || !perf_map.more);
 		nr_functions = opd_jit_map_count(&map);
@@ -386,15 +387,15 @@ static void read_dump(struct opd_jitdump *dump, struct opd_jit_map *map, uint64_
 static void a_dump_grows(void **state)
 {
 	struct box *box = *state;
-	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
 	const uint64_t part[] = { (uint64_t)72 << 32, 30 };
 
 	read_dump(&dump, &map, 100);
-	put_dump_header(dump.fd);
-	put_load(dump.fd, BASE, "first..", 10);
-	put_load(dump.fd, BASE, "second.", 20);
-	put_words(dump.fd, part, 2);
+	put_dump_header(dump.file.fd);
+	put_load(dump.file.fd, BASE, "first..", 10);
+	put_load(dump.file.fd, BASE, "second.", 20);
+	put_words(dump.file.fd, part, 2);
 	read_dump(&dump, &map, 100);
 	read_dump(&dump, &map, 100);
 	assert_int_equal(opd_jit_map_count(&map), 2);
@@ -408,16 +409,16 @@ static void a_dump_grows(void **state)
 static void a_dump_that_makes_no_sense_ends(void **state)
 {
 	struct box *box = *state;
-	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
 	const uint64_t too_much_code[] = { (uint64_t)64 << 32, 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
 		       too_short[] = { (uint64_t)8 << 32, 0 };
 
-	put_dump_header(dump.fd);
-	put_words(dump.fd, too_much_code, op_array_size(too_much_code));
-	put_load(dump.fd, BASE, "good...", 10);
-	put_words(dump.fd, too_short, op_array_size(too_short));
-	put_load(dump.fd, BASE, "behind.", 20);
+	put_dump_header(dump.file.fd);
+	put_words(dump.file.fd, too_much_code, op_array_size(too_much_code));
+	put_load(dump.file.fd, BASE, "good...", 10);
+	put_words(dump.file.fd, too_short, op_array_size(too_short));
+	put_load(dump.file.fd, BASE, "behind.", 20);
 	read_dump(&dump, &map, 100);
 	assert_int_equal(opd_jit_map_count(&map), 1);
 	assert_int_equal(counters[OP_JIT_refused_records], 2);
@@ -429,10 +430,10 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 static void what_is_no_dump_is_refused(void **state)
 {
 	struct box *box = *state;
-	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
 
-	put(dump.fd, "this is a text that is longer than the header of a dump");
+	put(dump.file.fd, "this is a text that is longer than the header of a dump");
 	read_dump(&dump, &map, 100);
 	assert_true(dump.ended);
 	assert_int_equal(counters[OP_JIT_refused_files], 1);

@@ -127,7 +127,7 @@ static void an_object_is_read_again(void **state)
 	const struct opr_symbol_options options = { .demangle = true, .by_address = true };
 	struct box *box = *state;
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = make_dump(box) };
+	struct opd_jitdump dump = { .file = { .fd = make_dump(box) } };
 	struct opr_symbols symbols = { 0 };
 	struct opr_lines *lines;
 	struct op_odb_pending *pending;
@@ -155,7 +155,7 @@ static void an_object_is_read_again(void **state)
 	check_code(path, lined);
 	opr_lines_close(lines);
 	opr_symbols_free(&symbols);
-	close(dump.fd);
+	close(dump.file.fd);
 	opd_jit_map_free(&map);
 }
 
@@ -178,7 +178,7 @@ static uint64_t size_of(const struct box *box, const char *path)
 static struct op_odb_pending *write_versions(const struct box *box, unsigned int nr, uint64_t *ret_sizes)
 {
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = make_dump(box) };
+	struct opd_jitdump dump = { .file = { .fd = make_dump(box) } };
 	struct op_odb_pending *all = NULL, *pending;
 	uint64_t offset, dir_bytes;
 
@@ -190,7 +190,7 @@ static struct op_odb_pending *write_versions(const struct box *box, unsigned int
 		ret_sizes[i] = size_of(box, PATH);
 		assert_true(ret_sizes[i] > (i ? ret_sizes[i - 1] : 0));
 	}
-	close(dump.fd);
+	close(dump.file.fd);
 	opd_jit_map_free(&map);
 	return all;
 }
@@ -322,7 +322,7 @@ static void what_cannot_be_looked_at_is_not_replaced(void **state)
 {
 	struct box *box = *state;
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = -1 };
+	struct opd_jitdump dump = { .file = { .fd = -1 } };
 	struct op_odb_pending *pending;
 	uint64_t sizes[1], dir_bytes;
 	struct stat before, after;
