@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Questions about processes and their files. A process chooses what its paths lead to: a file
- * system of its own may keep each call waiting that looks there, also of root, and nothing ends
- * such a call. So opd asks a looker, a helper process that makes the call. A looker that does not
- * answer in time is abandoned, and another one takes its place, up to a fixed number. It is used
- * again when its call returns.
+ * Questions about processes and their files. A process chooses where its paths lead. A path may
+ * lead to a file system of that user, which can block each system call there, also a call of root,
+ * and nothing ends such a call. So opd asks a looker, a helper process that makes the call. A
+ * looker that does not answer in time is abandoned, and another one takes its place, up to a fixed
+ * number. opd uses the looker again when its call has returned.
  *
- * Waiting has limits: for each question, a share of the time for all questions, and a time without
- * questions about the process, or its user namespace, that hung, which doubles each time. Processes
- * with a user namespace of their own can mount file systems without any privilege. They have
- * lookers of their own, so they cannot use up those of the others.
+ * Waiting has three limits: a time for each question, a share of the time for all questions, and a
+ * pause after a question that hung. During the pause opd asks nothing about that process or its
+ * user namespace; each further pause is twice as long. Processes in a user namespace of their own
+ * can mount file systems without any privilege. They have lookers of their own, so they cannot use
+ * up those of the others.
  *
  * Sync thread only, except opd_look_answer, which runs in the looker.
  */
