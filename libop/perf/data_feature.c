@@ -215,6 +215,8 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 	struct cursor cursor = { .bytes = bytes, .nr_bytes = nr_bytes, .swapped = swapped };
 	char **string = string_member(features, feature);
 
+	if (!nr_bytes)
+		return 0;
 	if (string)
 		return read_string(&cursor, string);
 	if (feature >= op_array_size(readers) || !readers[feature])

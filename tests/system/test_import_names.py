@@ -30,6 +30,7 @@ KERNEL_START = 0xffffffff81000000
 ATTR, HEADER = 64, 16
 PERIOD = 1000000
 BUILD_ID, HOSTNAME, OSRELEASE, ARCH = 2, 3, 4, 6
+EMPTY = (5, 7, 9, 11, 12, 16, 24, 27, 30)  # sections without contents, which are no damage
 
 NAMES = ("/", "//", "///", "/.", "/..", "/../../../../../../etc/passwd", "/a/../b", "/a//b/", "/{dep}",
          "/x/{dep}/{root}/y", "/{cg}/{kern}", "/{root}",
@@ -163,6 +164,7 @@ def big_endian(path, wide, with_host=True):
     build_id, name = bytes(range(1, 21)), b"/usr/bin/busybox".ljust(64, b"\0")
     known = struct.pack(">IHH", 0, USER, 36 + len(name)) + struct.pack(">i", -1) + build_id + bytes(4) + name
     features = {BUILD_ID: known, HOSTNAME: feature_text("mips-box"), OSRELEASE: feature_text("4.19.0"), ARCH: feature_text("mips")}
+    features.update({number: b"" for number in EMPTY})
     if not with_host:
         del features[HOSTNAME]
     attr = struct.pack(">IIQQQQQ", 1, 96, 0, PERIOD, IP | TID | TIME, 0, 1 << 63 - 18).ljust(96, b"\0") + struct.pack(">QQ", 0, 0)

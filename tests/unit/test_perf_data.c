@@ -332,6 +332,14 @@ static void attributes_of_any_size(void **state OP_UNUSED)
 	assert_int_equal(op_perf_attr_read(bytes, sizeof(bytes), false, &attr, NULL), -EBADMSG);
 }
 
+static void empty_features_are_no_damage(void **state OP_UNUSED)
+{
+	for (uint64_t feature = 0; feature < OP_PERF_FEATURES_MAX; feature++)
+		assert_int_equal(op_perf_feature_read(&features, &events, feature, (const uint8_t *)"", 0, false), 0);
+	assert_null(features.hostname);
+	assert_int_equal(features.nr_cpus, 0);
+}
+
 static void event_names(void **state OP_UNUSED)
 {
 	struct op_perf_event clock = { .attr = { .type = PERF_TYPE_SOFTWARE, .freq = 1, .sample_freq = 1000 } };
@@ -368,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(made_up_forks, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flag_without_build_id, setup, teardown),
 		cmocka_unit_test(attributes_of_any_size),
+		cmocka_unit_test_setup_teardown(empty_features_are_no_damage, setup, teardown),
 		cmocka_unit_test(event_names),
 	};
 
