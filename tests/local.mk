@@ -73,6 +73,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/test_swaps.py tests/system/test_storm.py tests/system/test_import.py \
 	tests/system/test_import_forms.py tests/system/test_import_losses.py \
 	tests/system/test_import_stop.py tests/system/test_import_names.py \
+	tests/system/test_applications.py tests/system/renamed.c \
 	tests/system/test_detached.py tests/system/perf_swap.py tests/system/test_turns.py \
 	tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py \
 	tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py \

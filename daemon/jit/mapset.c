@@ -443,3 +443,15 @@ void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*vis
 	visit_list(&set->now, visit, arg);
 	visit_list(&set->past, visit, arg);
 }
+
+static void visit_mappings(const struct mappings *list, void (*visit)(const struct opd_mapping *mapping, void *arg), void *arg)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		visit(&list->rows[i], arg);
+}
+
+void opd_mapset_visit(const struct opd_mapset *set, void (*visit)(const struct opd_mapping *mapping, void *arg), void *arg)
+{
+	visit_mappings(&set->now, visit, arg);
+	visit_mappings(&set->past, visit, arg);
+}

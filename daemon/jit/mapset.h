@@ -68,6 +68,10 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
 void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*visit)(uint64_t cookie, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 3);
 
+/* Calls `visit` for every mapping, past ones included. It must not change the set. */
+void opd_mapset_visit(const struct opd_mapset *set, void (*visit)(const struct opd_mapping *mapping, void *arg), void *arg)
+	OP_NONNULL_ARGS(1, 2);
+
 /* The number of mappings that hold now. */
 size_t opd_mapset_count(const struct opd_mapset *set) OP_NONNULL;
 

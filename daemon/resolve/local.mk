@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 daemon_libpipeline_a_SOURCES += \
+	daemon/resolve/application.c daemon/resolve/application.h \
 	daemon/resolve/build_ids.c daemon/resolve/build_ids.h \
 	daemon/resolve/cgroups.c daemon/resolve/cgroups.h \
 	daemon/resolve/image.c daemon/resolve/image.h \

@@ -105,6 +105,13 @@ static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_
 	return *ret_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
+/* Notes the executable, which may have no other text than a copy in memory. */
+static void note_application(struct scan *scan, const struct opd_mapped *mapped, uint64_t cookie)
+{
+	if (!strcmp(mapped->name, scan->exe))
+		scan->process->mm->app_cookie = cookie;
+}
+
 static int add_memory(struct scan *scan, const struct pending *pending)
 {
 	struct opd_mapped mapped = { .start = pending->start, .end = pending->end, .name = "" };
@@ -130,8 +137,7 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	opd_jit_saw_mapping(scan->processes, scan->process, mm, mapped);
 	if (is_file) {
 		mapping.key = mapped->offset;
-		if (mm->app_cookie == OP_DCOOKIE_NONE || !strcmp(mapped->name, scan->exe))
-			mm->app_cookie = mapping.cookie;
+		note_application(scan, mapped, mapping.cookie);
 	} else {
 		mapping.region_end = mapping.end;
 	}
@@ -176,6 +182,8 @@ static int add_pending(struct scan *scan, const struct segment *above, struct op
 
 		if (enclose(&scan->below, above) && find_key(scan, pending, above, &mapping.key)) {
 			err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
+			if (!err)
+				note_application(scan, mapped, mapping.cookie);
 			if (!err)
 				err = add(scan, &mapping);
 		} else {

@@ -75,6 +75,8 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	mm->maps = maps;
 	if (like) {
 		mm->app_cookie = like->app_cookie;
+		mm->begins_program = like->begins_program;
+		memcpy(mm->comm, like->comm, sizeof(mm->comm));
 		mm->mount_view = opd_mount_view_ref(like->mount_view);
 		mm->has_mnt_ns = like->has_mnt_ns;
 		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
@@ -174,15 +176,21 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	return 0;
 }
 
-int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns)
+static void copy_comm(char to[OPD_COMM_BYTES], const char *comm)
+{
+	snprintf(to, OPD_COMM_BYTES, "%s", comm);
+}
+
+int opd_process_exec(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns)
 {
 	struct opd_process *process = opd_process_find(processes, pid);
-	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
+	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE, .begins_program = true };
 	const struct opd_mm *old;
 	int err;
 
+	copy_comm(like.comm, comm);
 	if (!process) {
-		err = opd_process_get(processes, pid, time_ns, &process);
+		err = add_process(processes, pid, opd_mapset_new(&processes->account), &like, time_ns, &process);
 		if (!err)
 			process->sure_ns = time_ns;
 		return err;
@@ -198,6 +206,58 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	mark_prunable(processes, process);
 	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
 	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
+}
+
+int opd_process_renamed(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns)
+{
+	struct opd_process *process;
+	struct opd_mm *mm;
+	int err = opd_process_get(processes, pid, 0, &process);
+
+	if (err)
+		return err;
+	mm = opd_process_mm_at(process, time_ns);
+	if (!mm->comm[0]) {
+		copy_comm(mm->comm, comm);
+		return 0;
+	}
+	mm->renamed_ns = time_ns;
+	copy_comm(mm->new_comm, comm);
+	return 0;
+}
+
+/* The first file that was mapped since a time. */
+struct first_file {
+	uint64_t since_ns, from_ns, cookie;
+};
+
+static void find_first_file(const struct opd_mapping *mapping, void *arg)
+{
+	struct first_file *first = arg;
+
+	if (mapping->region_end || mapping->from_ns < first->since_ns || mapping->from_ns >= first->from_ns)
+		return;
+	first->from_ns = mapping->from_ns;
+	first->cookie = mapping->cookie;
+}
+
+/*
+ * The address spaces share their mappings. Those of the old program do no harm: wherever the new
+ * one runs, it has mapped something over them.
+ */
+int opd_process_ran(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm)
+{
+	struct first_file first = { .since_ns = mm->renamed_ns, .from_ns = UINT64_MAX, .cookie = OP_DCOOKIE_NONE };
+	struct opd_mm like = { 0 };
+
+	opd_mapset_visit(mm->maps, find_first_file, &first);
+	like.app_cookie = first.cookie;
+	like.begins_program = first.cookie == OP_DCOOKIE_NONE;
+	copy_comm(like.comm, mm->new_comm);
+	note_change(processes, process->pid);
+	mark_prunable(processes, process);
+	mm->renamed_ns = 0;
+	return push_mm(process, opd_mapset_get(mm->maps), &like, first.since_ns);
 }
 
 int opd_process_replaced(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)

@@ -19,6 +19,8 @@
 struct opd_jit;
 struct opd_jit_space;
 
+#define OPD_COMM_BYTES 16u /* of a name, with its NUL; the kernel cuts longer ones */
+
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
@@ -28,6 +30,12 @@ struct opd_mm {
 	uint64_t from_ns;                  /* when it began; 0: before opd looked */
 	/* of the executable; OP_DCOOKIE_NONE: unknown yet, or a kernel thread */
 	uint64_t app_cookie;
+	uint32_t app_tried;        /* mappings when it was last chosen in vain (application.h) */
+	bool begins_program;       /* exec has mapped no file yet: the next one is the executable */
+	char comm[OPD_COMM_BYTES]; /* when it began, or before opd looked; "": unknown */
+	/* an unmarked new name, perhaps by an exec; 0: none since it began (opd_process_renamed) */
+	uint64_t renamed_ns;
+	char new_comm[OPD_COMM_BYTES];
 	/*
 	 * References to the process's own JIT space and the one from before its fork; NULL: none
 	 * (jit_lookup.h).
@@ -134,9 +142,19 @@ static inline uint32_t opd_process_changes(const struct opd_processes *processes
  * -ENOMEM, or -ENOSPC: too many processes.
  */
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
-int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_exec(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm,
 		    const struct opd_mapping *mapping) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Records of another machine may not tell an exec from another change of the name. The first name
+ * of a process is the one that it had before opd looked. A later one may be that of a new program.
+ * When a mapping shows that (opd_app_shows_exec), opd_process_ran begins the address space of the
+ * program, at the time of its name. 0 or -errno as above.
+ */
+int opd_process_renamed(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_ran(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm) OP_NONNULL OP_MUST_CHECK;
+
 void opd_process_thread_began(struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns) OP_NONNULL;
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/jit/space.h"
+#include "daemon/resolve/application.h"
 #include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
@@ -427,6 +428,19 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 	return 0;
 }
 
+/*
+ * The application of an address space. One that began before the records is complete at its first
+ * sample. It is chosen again only when twice as much is mapped, since that takes time.
+ */
+static uint64_t application_of(const struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm)
+{
+	if (op_likely(mm->app_cookie != OP_DCOOKIE_NONE) || opd_mapset_count(mm->maps) <= 2 * (size_t)mm->app_tried)
+		return mm->app_cookie;
+	mm->app_tried = (uint32_t)opd_mapset_count(mm->maps);
+	mm->app_cookie = opd_app_choose(resolver->table, process->pid, mm, resolver->witness);
+	return mm->app_cookie;
+}
+
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	struct opd_process *process = process_of(resolver, sample);
@@ -439,7 +453,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 		return 0;
 	}
 	mm = opd_process_mm_at(process, sample->time_ns);
-	resolved->app_cookie = mm->app_cookie;
+	resolved->app_cookie = application_of(resolver, process, mm);
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
 		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
@@ -484,11 +498,11 @@ static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
-	const struct opd_mm *mm = process ? opd_process_mm_at(process, sample->time_ns) : NULL;
+	struct opd_mm *mm = process ? opd_process_mm_at(process, sample->time_ns) : NULL;
 	const struct opd_kernel_map *kernel = &resolver->kernel;
 
 	if (mm)
-		resolved->app_cookie = mm->app_cookie;
+		resolved->app_cookie = application_of(resolver, process, mm);
 	find_in_kernel(kernel, sample, resolved);
 	/* The kernel's own text never moves; modules and run-time code come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {

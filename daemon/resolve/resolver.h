@@ -21,6 +21,8 @@
 #define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20)
 #define OPD_IMAGE_BYTES               1024 /* for an image with samples, on average */
 
+struct opd_app_witness;
+
 /* Forgetting of images without samples. */
 struct opd_forgetting {
 	size_t due;          /* images without samples at which the next round begins */
@@ -64,6 +66,8 @@ struct opd_resolver {
 	struct opd_processes processes;
 	struct opd_jit *jit; /* owned */
 	bool is_foreign;     /* records of another machine: /proc of this host is not read */
+	/* of the caller, for records of another machine; NULL: none (application.h) */
+	const struct opd_app_witness *witness;
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty without separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];

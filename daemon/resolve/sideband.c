@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/resolve/application.h"
 #include "daemon/resolve/jit_lookup.h"
 
 #define RECORD_BYTES_MAX UINT16_MAX /* perf_event_header.size has 16 bits */
@@ -36,7 +37,7 @@ static struct opd_mapped mapped_of(const struct op_mmap_record *record, const st
 	return mapped;
 }
 
-/* Adds a mapping. The executable is the first file that exec maps; the loader follows. */
+/* Adds a mapping. */
 static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, struct opd_mapped *mapped)
 {
 	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
@@ -52,8 +53,9 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
 	if (is_file) {
 		mapping.key = mapped->offset;
-		if (mm->app_cookie == OP_DCOOKIE_NONE)
+		if (mm->begins_program)
 			mm->app_cookie = mapping.cookie;
+		mm->begins_program = false;
 	} else {
 		mapping.region_end = mapping.end;
 	}
@@ -96,9 +98,15 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	if (!resolver->is_foreign && !opd_process_may_map(&resolver->processes, process, record.who.time_ns))
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
+	if (op_unlikely(mm->renamed_ns && mm->renamed_ns <= record.who.time_ns && opd_app_shows_exec(mm, record.file_name))) {
+		err = opd_process_ran(&resolver->processes, process, mm);
+		if (err)
+			return err;
+		mm = opd_process_mm_at(process, record.who.time_ns);
+	}
 	mapped = mapped_of(&record, process);
 	mapped.is_foreign = resolver->is_foreign;
-	if (!resolver->is_foreign && mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
+	if (!resolver->is_foreign && !opd_mapset_count(mm->maps) && mm == process->mm &&
 	    update_mount_view(&resolver->processes, process, mm, record.tid) < 0)
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
@@ -113,9 +121,13 @@ static int take_comm(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_comm(header, &record) < 0)
 		return -EBADMSG;
-	if (!opd_is_pid(record.pid) || !record.is_exec)
+	if (!opd_is_pid(record.pid))
 		return 0;
-	return opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns);
+	if (record.is_exec)
+		return opd_process_exec(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
+	if (drain->resolver->is_foreign && record.pid == record.tid)
+		return opd_process_renamed(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
+	return 0;
 }
 
 static int take_fork(struct drain *drain, const struct perf_event_header *header)

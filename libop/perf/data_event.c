@@ -176,6 +176,7 @@ int op_perf_events_add(struct op_perf_events *events, const struct perf_event_at
 	events->events[events->nr_events] = (struct op_perf_event){ .attr = *attr };
 	make_layout(attr, &events->events[events->nr_events].layout);
 	events->has_build_ids |= attr->build_id;
+	events->has_comm_exec |= attr->comm_exec;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;
 }

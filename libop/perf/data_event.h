@@ -49,6 +49,7 @@ struct op_perf_events {
 	} few_ids[OP_PERF_FEW_IDS]; /* a fast path: the first identifiers by their lowest bits */
 	size_t nr_ids;
 	bool has_build_ids; /* one event has attr.build_id: build-ids in MMAP2 */
+	bool has_comm_exec; /* one event has attr.comm_exec: the COMM of an exec is marked */
 };
 
 /*

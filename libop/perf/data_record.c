@@ -389,18 +389,28 @@ static int take_task(struct source *source)
 	return 0;
 }
 
+/*
+ * A name without the mark of an exec matters when it may come from an exec, or when perf found it
+ * in /proc: such a record has no time.
+ */
+static bool is_first_name(const struct source *source)
+{
+	return u32_at(source, 0) == u32_at(source, 4) &&
+	       (!source->translator->events->has_comm_exec || source->layout->end_time <= 0 || source->record->time_ns <= 1);
+}
+
 static int take_comm(struct source *source)
 {
 	size_t nr_words;
 	const char *name = name_at(source, 8, &nr_words);
+	uint16_t misc = source->header->misc & PERF_RECORD_MISC_COMM_EXEC;
 	uint64_t *out;
 
 	if (!name)
 		return -EBADMSG;
-	if (!(source->header->misc & PERF_RECORD_MISC_COMM_EXEC))
+	if (!misc && !is_first_name(source))
 		return 0;
-	out = begin(source, OP_PERF_SIDEBAND, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC,
-		    WORDS_OF_HEADER + 1 + nr_words + WHO_WORDS);
+	out = begin(source, OP_PERF_SIDEBAND, PERF_RECORD_COMM, misc, WORDS_OF_HEADER + 1 + nr_words + WHO_WORDS);
 	out[0] = pair_of(u32_at(source, 0), u32_at(source, 4));
 	put_name(out + 1, name, nr_words);
 	put_who(source, out + 1 + nr_words);

@@ -15,7 +15,8 @@
  *   MMAP, MMAP2             MMAP2, with the build-id of the file for that name; of the kernel:
  *                           OP_PERF_KERNEL
  *   FORK, EXIT, KSYMBOL     unchanged; a FORK that perf made up is passed over
- *   COMM                    only that of an exec; others are passed over
+ *   COMM                    that of an exec; that of a main thread as perf found it in /proc, or
+ *                           when the file does not mark execs; others are passed over
  *   everything else         passed over
  *
  * A record that perf made up has the time 0 and gets 1 ns. A record without a time gets the time of

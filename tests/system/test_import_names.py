@@ -44,8 +44,8 @@ PIDS = (1, 0x7fffffff, 0x80000000, 0xfffffffe)
 class Stream:
     """A perf.data as it comes through a pipe: one event, samples with address, process and time."""
 
-    def __init__(self):
-        attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD, IP | TID | TIME, 0, 1 << 18).ljust(112, b"\0")
+    def __init__(self, flags=1 << 18):
+        attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD, IP | TID | TIME, 0, flags).ljust(112, b"\0")
         self.bytes, self.time, self.nr_samples = struct.pack("<8sQ", b"PERFILE2", HEADER), 0, 0
         self.put(ATTR, 0, attr + struct.pack("<Q", 1))
 
@@ -53,14 +53,15 @@ class Stream:
         body += bytes(-len(body) % 8)
         self.bytes += struct.pack("<IHH", kind, misc, 8 + len(body)) + body
 
-    def tail(self, pid):
+    def tail(self, pid, is_made_up=False):
+        """The process and the time; records that perf made up have none."""
         self.time += 1
-        return struct.pack("<IIQ", pid, pid, self.time)
+        return struct.pack("<IIQ", pid, pid, 0 if is_made_up else self.time)
 
-    def map(self, pid, start, name, misc=USER):
+    def map(self, pid, start, name, misc=USER, is_made_up=False):
         text = name.encode() + b"\0"
         text += bytes(-len(text) % 8)
-        self.put(MMAP, misc, struct.pack("<IIQQQ", pid, pid, start, BYTES, 0) + text + self.tail(pid))
+        self.put(MMAP, misc, struct.pack("<IIQQQ", pid, pid, start, BYTES, 0) + text + self.tail(pid, is_made_up))
 
     def sample(self, pid, address, misc=USER):
         self.put(perf_swap.SAMPLE, misc, struct.pack("<Q", address) + self.tail(pid))

@@ -12,7 +12,7 @@ daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_
 	tests/unit/test_syncer tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_image_filter tests/unit/test_source tests/unit/test_perf_data \
 	tests/unit/test_import tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan \
-	tests/unit/test_capture_loss tests/unit/test_opd_exit tests/unit/test_text \
+	tests/unit/test_application tests/unit/test_capture_loss tests/unit/test_opd_exit tests/unit/test_text \
 	tests/unit/test_htable tests/unit/test_log
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -27,6 +27,11 @@ tests_unit_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_journal_sendv
 tests_unit_test_log_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS) \
 	$(SYSTEMD_LIBS)
+
+tests_unit_test_application_SOURCES = tests/unit/test_application.c tests/unit/cmocka_all.h
+tests_unit_test_application_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_application_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a \
+	$(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_import_SOURCES = tests/unit/test_import.c tests/unit/cmocka_all.h
 tests_unit_test_import_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

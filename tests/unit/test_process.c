@@ -73,7 +73,7 @@ static void exec_begins_anew(void **state OP_UNUSED)
 	add(1);
 	opd_process_find(&processes, 1)->mm->app_cookie = 70;
 	map(1, 0x1000, 7, 5);
-	assert_int_equal(opd_process_exec(&processes, 1, 10), 0);
+	assert_int_equal(opd_process_exec(&processes, 1, "x", 10), 0);
 	map(1, 0x1000, 9, 11);
 	opd_process_find(&processes, 1)->mm->app_cookie = 90;
 	assert_int_equal(cookie_at(1, 0x1000, 9), 7);
@@ -87,7 +87,7 @@ static void an_old_fork_that_comes_late_goes_behind(void **state OP_UNUSED)
 	add(1);
 	map(1, 0x1000, 7, 1);
 	/* exec of pid 2 was read before the fork that made it. */
-	assert_int_equal(opd_process_exec(&processes, 2, 20), 0);
+	assert_int_equal(opd_process_exec(&processes, 2, "x", 20), 0);
 	map(2, 0x1000, 9, 21);
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	assert_int_equal(cookie_at(2, 0x1000, 15), 7);
@@ -117,7 +117,7 @@ static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP
 {
 	for (uint64_t now_ns = 10; now_ns < 1000; now_ns += 10) {
 		assert_int_equal(opd_process_fork(&processes, 1, 2, now_ns), 0);
-		assert_int_equal(opd_process_exec(&processes, 2, now_ns + 1), 0);
+		assert_int_equal(opd_process_exec(&processes, 2, "x", now_ns + 1), 0);
 		opd_process_thread_ended(&processes, 2, 2, now_ns + 2);
 		opd_processes_prune(&processes, now_ns, gone_ns);
 		assert_non_null(opd_process_find(&processes, 2));
@@ -162,9 +162,9 @@ static void what_proc_said_is_newer_than_old_records(void **state OP_UNUSED)
 	process->snapshot_ns = 100;
 	map(3, 0x1000, 7, 0);
 	assert_int_equal(opd_process_fork(&processes, 1, 3, 90), 0);
-	assert_int_equal(opd_process_exec(&processes, 3, 95), 0);
+	assert_int_equal(opd_process_exec(&processes, 3, "x", 95), 0);
 	assert_int_equal(cookie_at(3, 0x1000, 120), 7);
-	assert_int_equal(opd_process_exec(&processes, 3, 101), 0);
+	assert_int_equal(opd_process_exec(&processes, 3, "x", 101), 0);
 	assert_int_equal(cookie_at(3, 0x1000, 120), 0);
 }
 
@@ -190,7 +190,7 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 
 	add(1);
 	for (uint64_t t = 10; t <= 1000; t += 10)
-		assert_int_equal(opd_process_exec(&processes, 1, t), 0);
+		assert_int_equal(opd_process_exec(&processes, 1, "x", t), 0);
 	opd_processes_prune(&processes, 985, gone_ns);
 	for (mm = opd_process_find(&processes, 1)->mm; mm; mm = mm->older)
 		nr++;
@@ -203,7 +203,7 @@ static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
 	for (uint32_t pid = 1; pid <= 1000; pid++)
 		assert_int_equal(opd_process_fork(&processes, 0, pid, 10), 0);
 	assert_null(processes.prunable);
-	assert_int_equal(opd_process_exec(&processes, 7, 20), 0);
+	assert_int_equal(opd_process_exec(&processes, 7, "x", 20), 0);
 	opd_process_thread_ended(&processes, 8, 8, 20);
 	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 8));
 	assert_ptr_equal(processes.prunable->next_prunable, opd_process_find(&processes, 7));
@@ -216,7 +216,7 @@ static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
 	assert_null(opd_process_find(&processes, 7)->mm->older);
 	assert_int_equal(processes.nr_freed, 2);
 	/* It can come back. */
-	assert_int_equal(opd_process_exec(&processes, 7, 30), 0);
+	assert_int_equal(opd_process_exec(&processes, 7, "x", 30), 0);
 	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 7));
 }
 
@@ -240,7 +240,7 @@ static void who_began_after_a_loss_is_not_in_doubt(void **state OP_UNUSED)
 	 */
 	assert_int_equal(opd_process_fork(&processes, 1, 3, 40), 0);
 	assert_int_equal(opd_process_fork(&processes, 2, 4, 40), 0);
-	assert_int_equal(opd_process_exec(&processes, 4, 41), 0);
+	assert_int_equal(opd_process_exec(&processes, 4, "x", 41), 0);
 	assert_true(is_doubtful(3));
 	assert_false(is_doubtful(4));
 	assert_int_equal(opd_process_fork(&processes, 4, 5, 50), 0);
@@ -255,7 +255,7 @@ static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
 {
 	struct opd_process *process;
 
-	assert_int_equal(opd_process_exec(&processes, 1, 10), 0);
+	assert_int_equal(opd_process_exec(&processes, 1, "x", 10), 0);
 	process = opd_process_find(&processes, 1);
 	for (uint64_t i = 0; i < OPD_PROCESS_MAPS_MAX; i++)
 		assert_true(opd_process_may_map(&processes, process, 1000 + i));
@@ -271,7 +271,7 @@ static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
 	opd_process_find(&processes, 3)->sure_ns = 7000;
 	assert_true(is_doubtful(2));
 	assert_false(is_doubtful(3));
-	assert_int_equal(opd_process_exec(&processes, 2, 8000), 0);
+	assert_int_equal(opd_process_exec(&processes, 2, "x", 8000), 0);
 	assert_false(is_doubtful(2));
 	/* /proc was read: records that are skipped later are a new doubt. */
 	process->sure_ns = 9000;
@@ -288,7 +288,7 @@ static void an_unknown_parent_leaves_doubt(void **state OP_UNUSED)
 	opd_processes_lost(&processes, 5, 8);
 	assert_int_equal(opd_process_fork(&processes, 77, 2, 10), 0);
 	assert_true(is_doubtful(2));
-	assert_int_equal(opd_process_exec(&processes, 3, 10), 0);
+	assert_int_equal(opd_process_exec(&processes, 3, "x", 10), 0);
 	assert_false(is_doubtful(3));
 }
 
@@ -309,11 +309,11 @@ static void there_is_room_for_so_many(void **state OP_UNUSED)
 	for (uint32_t pid = 1; pid <= OPD_PROCESSES_MAX; pid++)
 		assert_int_equal(opd_process_fork(&processes, 1, pid, 10), 0);
 	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 20), -ENOSPC);
-	assert_int_equal(opd_process_exec(&processes, OPD_PROCESSES_MAX + 2, 20), -ENOSPC);
+	assert_int_equal(opd_process_exec(&processes, OPD_PROCESSES_MAX + 2, "x", 20), -ENOSPC);
 	assert_int_equal(processes.nr_dropped, 2);
 	assert_null(opd_process_find(&processes, OPD_PROCESSES_MAX + 1));
 	/* Known processes go on, and a process that ends makes room. */
-	assert_int_equal(opd_process_exec(&processes, 5, 20), 0);
+	assert_int_equal(opd_process_exec(&processes, 5, "x", 20), 0);
 	opd_process_thread_ended(&processes, 7, 7, 30);
 	opd_processes_prune(&processes, 40, gone_ns);
 	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 50), 0);

@@ -62,6 +62,7 @@ int opi_import_open(const struct opi_import_config *config, struct opi_import **
 		free(import);
 		return err;
 	}
+	import->pipeline.resolver.witness = config->witness;
 	*ret_import = import;
 	return 0;
 }

@@ -32,6 +32,8 @@ struct opi_import_config {
 	const struct op_stop *stop;
 	/* a session directory (op_session_open), whose samples/current is filled */
 	int session_fd;
+	/* knows more of the executables than the file (witness.h); NULL: nobody does */
+	const struct opd_app_witness *witness;
 	/* the image of the kernel; NULL: as perf names it */
 	const char *vmlinux;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;

@@ -12,6 +12,7 @@
 #include "libop/base/sys.h"
 #include "libop/perf/data_open.h"
 #include "tools/opimport/opimport.h"
+#include "tools/opimport/witness.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/common/output.h"
@@ -138,13 +139,14 @@ static int check_room(const struct opi_session *session, uint64_t keep_free_byte
 }
 
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
-		       size_t max_open, struct opi_import **ret_import)
+		       size_t max_open, const struct opi_witness *witness, struct opi_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
 	struct opi_import_config config = {
 		.features = op_perf_data_features(data),
 		.stop = stop,
 		.session_fd = session->work_fd,
+		.witness = &witness->witness,
 		.vmlinux = options->vmlinux ? options->vmlinux : opi_kernel_of_file(op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
 		.separate_kernel = separation->separate_kernel,
@@ -165,11 +167,15 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 }
 
 /* 0; -EBADMSG when the file is damaged and the session has what could be read. */
-static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session, size_t max_open)
+static int import_data(const struct opi_options *options, int fd, struct op_perf_data *data, struct opi_session *session,
+		       size_t max_open)
 {
 	struct opi_import *import = NULL;
-	int err = open_import(options, data, session, max_open, &import);
+	struct opi_witness witness;
+	int err;
 
+	opi_witness_init(&witness, op_perf_data_features(data), fd);
+	err = open_import(options, data, session, max_open, &witness, &import);
 	if (!err)
 		err = read_records(options, data, import);
 	if (!err)
@@ -203,7 +209,7 @@ static int run(const struct opi_options *options)
 	if (!err)
 		err = opi_session_begin(&session, dir, options->output);
 	if (!err)
-		err = import_data(options, data, &session, max_open);
+		err = import_data(options, fd, data, &session, max_open);
 	opi_session_end(&session);
 	op_perf_data_close(data);
 	free(dir);
