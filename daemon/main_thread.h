@@ -87,8 +87,6 @@ int opd_init_session(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_session(struct opd *opd) OP_NONNULL;
 int opd_init_lock(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_lock(struct opd *opd) OP_NONNULL;
-int opd_init_lock_watch(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
-void opd_fini_lock_watch(struct opd *opd) OP_NONNULL;
 int opd_init_recovery(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 int opd_init_syncer(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_syncer(struct opd *opd) OP_NONNULL;

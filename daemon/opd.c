@@ -25,6 +25,7 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
+#define LOCK_WATCH_USEC        1000000
 #define MAX_CLOSED_FILES       16384 /* closed files that are remembered, some hundred bytes each */
 
 /* ---- pipeline ---- */
@@ -330,6 +331,42 @@ static void fini_service(struct opd *opd)
 	opd_service_close(&opd->service);
 }
 
+/* ---- the lock ---- */
+
+/*
+ * The directory stays locked until opd has ended, and what is removed takes no new files. So the
+ * end of opd writes nothing where another daemon has begun.
+ */
+static int on_lock_watch(sd_event_source *source, uint64_t usec OP_UNUSED, void *arg)
+{
+	struct opd *opd = arg;
+
+	if (!op_session_has_lost_lock(opd->session_dir, opd->session_fd, opd->lock_fd)) {
+		sd_event_source_set_time_relative(source, LOCK_WATCH_USEC);
+		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+		return 0;
+	}
+	opd->has_lost_lock = true;
+	opd_fail("somebody has removed or replaced %s/" OP_SESSION_LOCK ", or the directory itself, while opd used it: opd ends. "
+		 "What was removed is gone, and samples without a place since then are lost_io_error. Start opd again",
+		 opd->session_dir);
+	opd_quit(opd);
+	return 0;
+}
+
+static int init_lock_watch(struct opd *opd)
+{
+	int err = sd_event_add_time_relative(opd->loop, &opd->lock_watch, CLOCK_MONOTONIC, LOCK_WATCH_USEC, LOCK_WATCH_USEC / 10,
+					     on_lock_watch, opd);
+
+	return err < 0 ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
+}
+
+static void fini_lock_watch(struct opd *opd)
+{
+	opd->lock_watch = sd_event_source_disable_unref(opd->lock_watch);
+}
+
 /* ---- the list ---- */
 
 static const struct {
@@ -356,7 +393,7 @@ static const struct {
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },
 	{ "server", opd_init_server, opd_fini_server },
-	{ "lock-watch", opd_init_lock_watch, opd_fini_lock_watch },
+	{ "lock-watch", init_lock_watch, fini_lock_watch },
 };
 
 /* A request for a paused daemon is for one start only. */

@@ -17,8 +17,6 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
-#define LOCK_WATCH_USEC 1000000
-
 int opd_fail(const char *format, ...)
 {
 	char line[1024];
@@ -298,40 +296,6 @@ void opd_fini_lock(struct opd *opd)
 	else if (!opd->is_unwritten && !opd->has_lost_lock)
 		op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 	close(opd->lock_fd);
-}
-
-/*
- * The directory stays locked until opd has ended, and what is removed takes no new files. So the
- * end of opd writes nothing where another daemon has begun.
- */
-static int on_lock_watch(sd_event_source *source, uint64_t usec OP_UNUSED, void *arg)
-{
-	struct opd *opd = arg;
-
-	if (!op_session_has_lost_lock(opd->session_dir, opd->session_fd, opd->lock_fd)) {
-		sd_event_source_set_time_relative(source, LOCK_WATCH_USEC);
-		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-		return 0;
-	}
-	opd->has_lost_lock = true;
-	opd_fail("somebody has removed or replaced %s/" OP_SESSION_LOCK ", or the directory itself, while opd used it: opd ends. "
-		 "What was removed is gone, and samples without a place since then are lost_io_error. Start opd again",
-		 opd->session_dir);
-	opd_quit(opd);
-	return 0;
-}
-
-int opd_init_lock_watch(struct opd *opd)
-{
-	int err = sd_event_add_time_relative(opd->loop, &opd->lock_watch, CLOCK_MONOTONIC, LOCK_WATCH_USEC, LOCK_WATCH_USEC / 10,
-					     on_lock_watch, opd);
-
-	return err < 0 ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
-}
-
-void opd_fini_lock_watch(struct opd *opd)
-{
-	opd->lock_watch = sd_event_source_disable_unref(opd->lock_watch);
 }
 
 int opd_init_recovery(struct opd *opd)
