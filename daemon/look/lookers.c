@@ -200,11 +200,11 @@ static void abandon(struct opd_lookers *lookers, struct group_state *group, stru
 	static struct op_rate rate;
 	uint64_t suppressed;
 
-	if (!op_helper_is_blocked(looker->helper))
-		return; /* the machine is busy */
 	looker->hangs = true;
 	looker->owner = owner_of(about);
 	group->nr_hanging++;
+	if (!op_helper_is_blocked(looker->helper))
+		return; /* the machine is busy, and the answer will come */
 	ban(lookers, about);
 	if (op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
 		op_log(OP_LOG_WARNING, "a file system of process %u does not answer: files that it has mapped stay unknown",

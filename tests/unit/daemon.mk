@@ -7,6 +7,7 @@ daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_
 	tests/unit/test_bpf_code tests/unit/test_jit tests/unit/test_jit_crowd \
 	tests/unit/test_jit_pieces tests/unit/test_jit_budget \
 	tests/unit/test_mounts tests/unit/test_locate tests/unit/test_build_ids \
+	tests/unit/test_helper tests/unit/test_lookers \
 	tests/unit/test_cgroups tests/unit/test_cpus tests/unit/test_arcs tests/unit/test_drain \
 	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten \
 	tests/unit/test_syncer tests/unit/test_retain tests/unit/test_file_limit \
@@ -143,6 +144,14 @@ tests_unit_test_mounts_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
 tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_locate_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_helper_SOURCES = tests/unit/test_helper.c tests/unit/cmocka_all.h
+tests_unit_test_helper_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_helper_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_lookers_SOURCES = tests/unit/test_lookers.c tests/unit/cmocka_all.h
+tests_unit_test_lookers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_lookers_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_build_ids_SOURCES = tests/unit/test_build_ids.c tests/unit/cmocka_all.h
 tests_unit_test_build_ids_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

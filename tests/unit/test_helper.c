@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Helper processes: questions, descriptors, deadlines, late answers, and what a helper inherits. */
+#include "tests/unit/cmocka_all.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/helper.h"
+
+#define LONG_NS  (600 * (uint64_t)OP_NS_PER_S) /* ends a test that would hang */
+#define SHORT_NS (20 * (uint64_t)OP_NS_PER_MS)
+#define LARGE    (3u << 20)
+
+enum kind { ANSWERS, REFUSES };
+
+static struct op_nursery *nursery;
+
+static size_t count_fds(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	size_t nr = 0;
+
+	while (directory && readdir(directory))
+		nr++;
+	if (directory)
+		closedir(directory);
+	return nr - 3; /* ".", ".." and the directory itself */
+}
+
+/* A question is a word. */
+static int answer(const char *question, size_t nr_bytes, int fd, struct op_text *text)
+{
+	char c = '!';
+
+	if (!strcmp(question, "echo")) {
+		op_text_add_bytes(text, question, nr_bytes);
+		return 7;
+	}
+	if (!strcmp(question, "large"))
+		for (size_t i = 0; i < LARGE; i++)
+			op_text_add_char(text, (char)('a' + i % 26));
+	if (!strcmp(question, "descriptors"))
+		return (int)count_fds();
+	if (!strcmp(question, "end"))
+		_exit(0);
+	if (!strcmp(question, "signals"))
+		return raise(SIGTERM) || raise(SIGHUP) || raise(SIGINT);
+	/* Says that it has begun, and waits for a byte. */
+	if (!strcmp(question, "wait"))
+		return write(fd, &c, 1) == 1 && read(fd, &c, 1) == 1 ? c : -EIO;
+	return 0;
+}
+
+static int refuse(void)
+{
+	return -EPERM;
+}
+
+static const struct op_helper_kind kinds[] = {
+	[ANSWERS] = { "opd-answers", NULL, answer },
+	[REFUSES] = { "opd-refuses", refuse, answer },
+};
+
+static int set_up(void **state OP_UNUSED)
+{
+	return op_nursery_start(kinds, op_array_size(kinds), &nursery);
+}
+
+static int tear_down(void **state OP_UNUSED)
+{
+	op_nursery_stop(nursery);
+	return 0;
+}
+
+static struct op_helper *new_helper(enum kind kind)
+{
+	struct op_helper *helper = NULL;
+
+	assert_int_equal(op_helper_start(nursery, kind, &helper), 0);
+	assert_non_null(helper);
+	return helper;
+}
+
+static int ask(struct op_helper *helper, const char *word, int fd, uint64_t wait_ns, int *ret_result, struct op_text *ret_answer)
+{
+	struct iovec parts[] = {
+		{ (void *)(uintptr_t)word, 1 }, // NOLINT(performance-no-int-to-ptr)
+		{ (void *)(uintptr_t)(word + 1), strlen(word + 1) + 1 }, // NOLINT(performance-no-int-to-ptr)
+	};
+
+	return op_helper_ask(helper, parts, op_array_size(parts), fd, wait_ns, ret_result, ret_answer);
+}
+
+static int result_of(struct op_helper *helper, const char *word)
+{
+	struct op_text text = { 0 };
+	int result = -1;
+
+	assert_int_equal(ask(helper, word, -1, LONG_NS, &result, &text), 0);
+	op_text_free(&text);
+	return result;
+}
+
+static void answers_are_those_of_the_helper(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	struct op_text text = { 0 };
+	int result;
+
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), 0);
+		assert_int_equal(result, 7);
+		assert_int_equal(text.length, 5);
+		assert_string_equal(text.data, "echo");
+	}
+	assert_int_equal(ask(helper, "large", -1, LONG_NS, &result, &text), 0);
+	assert_int_equal(text.length, LARGE);
+	for (size_t i = 0; i < LARGE; i++)
+		assert_int_equal(text.data[i], 'a' + i % 26);
+	op_text_free(&text);
+	op_helper_stop(helper);
+}
+
+/* It has its socket, and /dev/null three times. Signals that end the program are not for it. */
+static void a_helper_inherits_nothing(void **state OP_UNUSED)
+{
+	int mine = open("/dev/null", O_RDONLY);
+	struct op_helper *first = new_helper(ANSWERS), *second = new_helper(ANSWERS);
+
+	assert_true(mine >= 0);
+	assert_int_equal(result_of(first, "descriptors"), 4);
+	assert_int_equal(result_of(second, "descriptors"), 4);
+	assert_int_equal(result_of(second, "signals"), 0);
+	assert_int_equal(result_of(second, "echo"), 7);
+	close(mine);
+	op_helper_stop(first);
+	op_helper_stop(second);
+}
+
+/* A late answer is not taken for the answer to the next question. */
+static void a_helper_that_hangs_is_left_alone(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS), *other = new_helper(ANSWERS);
+	struct op_text text = { 0 };
+	int ends[2], result = 99;
+	char c = 'x';
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(ask(helper, "wait", ends[1], SHORT_NS, &result, &text), -ETIMEDOUT);
+	assert_int_equal(result, 99);
+	assert_int_equal(read(ends[0], &c, 1), 1); /* now it waits */
+	while (!op_helper_is_blocked(helper))
+		usleep(1000);
+	assert_false(op_helper_is_idle(helper));
+	assert_int_equal(ask(helper, "echo", -1, SHORT_NS, &result, &text), -EBUSY);
+	assert_int_equal(result_of(other, "echo"), 7);
+	assert_int_equal(write(ends[0], "y", 1), 1);
+	while (!op_helper_is_idle(helper))
+		usleep(1000);
+	assert_int_equal(result_of(helper, "echo"), 7);
+	close(ends[0]);
+	close(ends[1]);
+	op_helper_stop(helper);
+	op_helper_stop(other);
+}
+
+static void a_helper_that_ended_tells_so(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	struct op_text text = { 0 };
+	int result;
+
+	assert_int_equal(ask(helper, "end", -1, LONG_NS, &result, &text), -EPIPE);
+	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
+	op_helper_stop(helper);
+	helper = new_helper(REFUSES);
+	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
+	op_helper_stop(helper);
+	helper = new_helper(ANSWERS);
+	kill(op_helper_pid(helper), SIGKILL);
+	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
+	op_helper_stop(helper);
+}
+
+/* Helpers outlive their nursery; without it there are no more. */
+static void without_a_nursery(void **state OP_UNUSED)
+{
+	struct op_nursery *dead = NULL;
+	struct op_helper *helper = NULL, *late = NULL;
+
+	assert_int_equal(op_nursery_start(kinds, op_array_size(kinds), &dead), 0);
+	assert_int_equal(op_helper_start(dead, ANSWERS, &helper), 0);
+	assert_int_equal(op_helper_start(dead, op_array_size(kinds), &late), -EPIPE); /* it ends at nonsense */
+	assert_true(op_helper_start(dead, ANSWERS, &late) < 0);
+	assert_null(late);
+	assert_int_equal(result_of(helper, "echo"), 7);
+	op_nursery_stop(dead);
+	assert_int_equal(result_of(helper, "echo"), 7);
+	op_helper_stop(helper);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(answers_are_those_of_the_helper, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_helper_inherits_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_helper_that_hangs_is_left_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_helper_that_ended_tells_so, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_a_nursery, set_up, tear_down),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
