@@ -313,12 +313,13 @@ static int take_entries(struct window *window, uint64_t at, uint64_t end, uint64
 int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*take)(void *arg, const struct opd_jit_line *line),
 		      void *arg)
 {
-	struct window *window;
+	struct window *window = NULL;
 	struct debug_record record;
-	int result = -EBADMSG;
+	int result = -EBADMSG, err = dump->file.fd < 0 ? -EBADMSG : new_window(&dump->file, &window);
 
-	if (dump->file.fd < 0 || new_window(&dump->file, &window) < 0)
-		return -ENOMEM;
+	/* A dump that cannot be read any more is as good as a damaged one. */
+	if (err)
+		return err == -ENOMEM ? err : -EBADMSG;
 	if (copy(window, lines_at, &record, sizeof(record)) && record.header.id == CODE_DEBUG_INFO &&
 	    record.header.total_size >= sizeof(record) && record.header.total_size <= window->file_bytes - lines_at)
 		result = take_entries(window, lines_at + sizeof(record), lines_at + record.header.total_size, record.nr_entries,

@@ -42,7 +42,7 @@ int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const st
 
 /*
  * Calls `take` for each line of the DEBUG_INFO record at lines_at until it returns another value
- * than 0. Returns that value, -EBADMSG when the record is damaged, or -ENOMEM.
+ * than 0. Returns that value, -EBADMSG when the record is damaged or cannot be read, or -ENOMEM.
  */
 int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*take)(void *arg, const struct opd_jit_line *line),
 		      void *arg) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
