@@ -185,7 +185,7 @@ static struct looker *find_looker(struct opd_lookers *lookers, struct group_stat
 
 /* ---- questions ---- */
 
-static uint64_t credit_of(struct group_state *group, uint64_t now_ns)
+static uint64_t add_credit(struct group_state *group, uint64_t now_ns)
 {
 	uint64_t more_ns = group->credit_added_ns ? (now_ns - group->credit_added_ns) / CREDIT_SHARE : CREDIT_NS;
 
@@ -211,27 +211,40 @@ static void abandon(struct opd_lookers *lookers, struct group_state *group, stru
 		       about->pid);
 }
 
+/*
+ * The time of a question that counts is that in which the looker slept. Time in which it waited for
+ * a CPU is the machine's, not the file system's.
+ */
+static int ask_one(struct opd_lookers *lookers, struct group_state *group, struct looker *looker,
+		   const struct opd_look_about *about, struct iovec *parts, size_t nr_parts, int fd, int *ret_result,
+		   struct op_text *ret_answer)
+{
+	uint64_t begin_ns = op_now_ns(), slept_ns;
+	int err = op_helper_ask(looker->helper, parts, nr_parts, fd, op_min_u64(group->credit_ns, WAIT_NS), ret_result, ret_answer);
+
+	slept_ns = err == -ETIMEDOUT ? op_now_ns() - begin_ns : op_helper_slept_ns(looker->helper);
+	group->credit_ns -= op_min_u64(group->credit_ns, slept_ns - op_min_u64(slept_ns, FREE_NS));
+	if (err == -ETIMEDOUT)
+		abandon(lookers, group, looker, about);
+	else if (err)
+		remove_looker(group, looker);
+	return err;
+}
+
 static int ask(struct opd_lookers *lookers, struct group_state *group, const struct opd_look_about *about, struct iovec *parts,
 	       size_t nr_parts, int fd, uint32_t *serial, struct op_text *ret_answer)
 {
-	uint64_t begin_ns = op_now_ns(), credit_ns = credit_of(group, begin_ns), spent_ns;
+	uint64_t now_ns = op_now_ns();
 	struct looker *looker;
-	int result = -EBUSY, err = -EBUSY;
+	int result;
 
-	if (credit_ns < CREDIT_MIN || is_banned(lookers, about, begin_ns) || has_its_share(group, about))
+	if (add_credit(group, now_ns) < CREDIT_MIN || is_banned(lookers, about, now_ns) || has_its_share(group, about))
 		return -EBUSY;
 	looker = find_looker(lookers, group, *serial);
-	if (looker) {
-		err = op_helper_ask(looker->helper, parts, nr_parts, fd, op_min_u64(credit_ns, WAIT_NS), &result, ret_answer);
-		*serial = looker->serial;
-	}
-	if (looker && err == -ETIMEDOUT)
-		abandon(lookers, group, looker, about);
-	else if (looker && err && err != -EBUSY)
-		remove_looker(group, looker);
-	spent_ns = op_now_ns() - begin_ns;
-	group->credit_ns -= op_min_u64(group->credit_ns, spent_ns - op_min_u64(spent_ns, FREE_NS));
-	return err ? -EBUSY : result;
+	if (!looker)
+		return -EBUSY;
+	*serial = looker->serial;
+	return ask_one(lookers, group, looker, about, parts, nr_parts, fd, &result, ret_answer) ? -EBUSY : result;
 }
 
 int opd_look(struct opd_lookers *lookers, const struct opd_look_about *about, enum opd_look look, const struct iovec *parts,

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #define ANSWER_MAX_BYTES   (16u << 20)
 #define START_NS           ((uint64_t)OP_NS_PER_S) /* a fork takes less, also on a busy machine */
 #define CHUNK_BYTES        65536u
+#define PATIENCE           10u /* times that a helper which is not blocked gets the time again */
 
 struct op_nursery {
 	int fd;
@@ -31,10 +33,11 @@ struct order {
 	uint32_t serial, kind;
 };
 
-/* Goes ahead of a question, with its length, and of an answer, with its length and result. */
+/* Goes ahead of a question, with its length, and of an answer. */
 struct header {
 	uint32_t nr_bytes;
 	int32_t result;
+	uint64_t slept_ns; /* how long the answer took, when the helper slept; else 0 */
 };
 
 /* What the nursery answers, with a socket when pid is positive. */
@@ -122,13 +125,21 @@ static int receive_all(void *bytes, size_t nr_bytes, int *ret_fd)
 	return 0;
 }
 
-static int send_answer(int result, struct op_text *text)
+/* A helper that only waits for a CPU does not sleep. */
+static long nr_sleeps(void)
 {
-	struct header header = { .nr_bytes = (uint32_t)text->length, .result = result };
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) < 0 ? 0 : usage.ru_nvcsw;
+}
+
+static int send_answer(int result, uint64_t slept_ns, const struct op_text *text)
+{
+	struct header header = { .nr_bytes = (uint32_t)text->length, .result = result, .slept_ns = slept_ns };
 	int err;
 
 	if (text->failed || text->length > ANSWER_MAX_BYTES)
-		header = (struct header){ .result = text->failed ? -ENOMEM : -EFBIG };
+		header = (struct header){ .result = text->failed ? -ENOMEM : -EFBIG, .slept_ns = slept_ns };
 	err = op_sys_write_all(SOCKET_FD, &header, sizeof(header));
 	return err ? err : op_sys_write_all(SOCKET_FD, text->data, header.nr_bytes);
 }
@@ -144,12 +155,19 @@ static void serve(const struct op_helper_kind *kind)
 	if (kind->begin && kind->begin() < 0)
 		return;
 	while (!receive_all(&header, sizeof(header), &fd) && header.nr_bytes <= QUESTION_MAX_BYTES) {
+		uint64_t begin_ns;
+		long sleeps;
+		int result;
+
 		free(question);
 		question = malloc(header.nr_bytes + 1);
 		if (!question || receive_all(question, header.nr_bytes, &fd) < 0)
 			break;
 		question[header.nr_bytes] = '\0';
-		if (send_answer(kind->answer(question, header.nr_bytes, fd, &answer), &answer) < 0)
+		begin_ns = op_now_ns();
+		sleeps = nr_sleeps();
+		result = kind->answer(question, header.nr_bytes, fd, &answer);
+		if (send_answer(result, nr_sleeps() > sleeps ? op_now_ns() - begin_ns : 0, &answer) < 0)
 			break;
 		if (fd >= 0)
 			close(fd);
@@ -368,35 +386,6 @@ static int send_question(struct op_helper *helper, const struct iovec *parts, si
 	return nr == (ssize_t)(sizeof(header) + header.nr_bytes) ? 0 : -EPIPE;
 }
 
-int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd, uint64_t wait_ns,
-		  int *ret_result, struct op_text *ret_answer)
-{
-	uint64_t until_ns = op_now_ns() + wait_ns;
-	int err;
-
-	if (!op_helper_is_idle(helper))
-		return -EBUSY;
-	err = send_question(helper, parts, nr_parts, fd);
-	if (err)
-		return err;
-	helper->is_waiting = true;
-	do {
-		err = wait_until(helper->fd, until_ns);
-		if (!err)
-			err = receive_some(helper);
-	} while (err == -EAGAIN);
-	if (err == -ETIMEDOUT)
-		return err;
-	if (!err) {
-		*ret_result = helper->header.result;
-		op_text_free(ret_answer);
-		*ret_answer = helper->body;
-		helper->body = (struct op_text){ 0 };
-	}
-	forget_answer(helper);
-	return err;
-}
-
 /* The state is the letter behind the name in /proc/PID/stat. R: it runs or waits for a CPU. */
 bool op_helper_is_blocked(const struct op_helper *helper)
 {
@@ -415,6 +404,51 @@ bool op_helper_is_blocked(const struct op_helper *helper)
 	text[nr] = '\0';
 	state = strrchr(text, ')');
 	return !state || strncmp(state, ") R", 3) != 0;
+}
+
+static int await_answer(struct op_helper *helper, uint64_t until_ns)
+{
+	int err;
+
+	do {
+		err = wait_until(helper->fd, until_ns);
+		if (!err)
+			err = receive_some(helper);
+	} while (err == -EAGAIN);
+	return err;
+}
+
+int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd, uint64_t wait_ns,
+		  int *ret_result, struct op_text *ret_answer)
+{
+	int err;
+
+	if (!op_helper_is_idle(helper))
+		return -EBUSY;
+	err = send_question(helper, parts, nr_parts, fd);
+	if (err)
+		return err;
+	helper->is_waiting = true;
+	for (unsigned int i = 0; i < PATIENCE; i++) {
+		err = await_answer(helper, op_now_ns() + wait_ns);
+		if (err != -ETIMEDOUT || op_helper_is_blocked(helper))
+			break;
+	}
+	if (err == -ETIMEDOUT)
+		return err;
+	if (!err) {
+		*ret_result = helper->header.result;
+		op_text_free(ret_answer);
+		*ret_answer = helper->body;
+		helper->body = (struct op_text){ 0 };
+	}
+	forget_answer(helper);
+	return err;
+}
+
+uint64_t op_helper_slept_ns(const struct op_helper *helper)
+{
+	return helper->header.slept_ns;
 }
 
 pid_t op_helper_pid(const struct op_helper *helper)

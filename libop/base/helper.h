@@ -49,10 +49,10 @@ void op_nursery_stop(struct op_nursery *nursery);
 int op_helper_start(struct op_nursery *nursery, size_t kind, struct op_helper **ret_helper) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Asks and waits for the answer. Sends `fd` as well, unless it is -1. 0, and *ret_result and
- * *ret_answer are those of the answer function; -ETIMEDOUT: there is no answer yet; -EBUSY: it
- * still works on an earlier question; -EPIPE: it has ended; another -errno. The caller frees
- * ret_answer in any case.
+ * Asks and waits for the answer. A helper that runs, or waits for a CPU, has up to ten times
+ * wait_ns. Sends `fd` as well, unless it is -1. 0, and *ret_result and *ret_answer are those of the
+ * answer function; -ETIMEDOUT: there is no answer yet; -EBUSY: it still works on an earlier
+ * question; -EPIPE: it has ended; another -errno. The caller frees ret_answer in any case.
  */
 int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd, uint64_t wait_ns,
 		  int *ret_result, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
@@ -65,6 +65,9 @@ bool op_helper_is_idle(struct op_helper *helper) OP_NONNULL;
 
 /* False: it has work, and runs or waits for a CPU. True: it waits in the kernel. */
 bool op_helper_is_blocked(const struct op_helper *helper) OP_NONNULL;
+
+/* How long the last answer took when the helper had to sleep for it. 0: it did not. */
+uint64_t op_helper_slept_ns(const struct op_helper *helper) OP_NONNULL;
 
 pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
 

@@ -162,6 +162,7 @@ static void a_helper_that_hangs_is_left_alone(void **state OP_UNUSED)
 	assert_int_equal(write(ends[0], "y", 1), 1);
 	while (!op_helper_is_idle(helper))
 		usleep(1000);
+	assert_true(op_helper_slept_ns(helper) > 0);
 	assert_int_equal(result_of(helper, "echo"), 7);
 	close(ends[0]);
 	close(ends[1]);
@@ -195,7 +196,8 @@ static void without_a_nursery(void **state OP_UNUSED)
 
 	assert_int_equal(op_nursery_start(kinds, op_array_size(kinds), &dead), 0);
 	assert_int_equal(op_helper_start(dead, ANSWERS, &helper), 0);
-	assert_int_equal(op_helper_start(dead, op_array_size(kinds), &late), -EPIPE); /* it ends at nonsense */
+	/* it ends at nonsense */
+	assert_int_equal(op_helper_start(dead, op_array_size(kinds), &late), -EPIPE);
 	assert_true(op_helper_start(dead, ANSWERS, &late) < 0);
 	assert_null(late);
 	assert_int_equal(result_of(helper, "echo"), 7);
