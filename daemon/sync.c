@@ -26,11 +26,6 @@ static void fail(struct opd_job *job, int err, const char *what)
 	snprintf(job->message, sizeof(job->message), "%s: %s", what, strerror(-err));
 }
 
-static void write_jit_objects(struct opd_pipeline *pipeline)
-{
-	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
-}
-
 /* Files that could not be removed stay in the session. The message says where they are. */
 static void report_incomplete_reset(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
 {
@@ -127,7 +122,7 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 		fail(job, opd_recording_switch(recording, true), "cannot enable sampling");
 	} else {
 		fail(job, opd_recording_stop(recording), "cannot disable sampling");
-		write_jit_objects(recording->pipeline);
+		opd_recording_write_objects(recording);
 	}
 	opd_recording_write_ledger(recording, OP_SESSION_open, false);
 	return job->error || !job->keep || opd_resume_keep(&sync->resume, job) < 0;
@@ -145,6 +140,7 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 		fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	else
 		opd_visit_all(&recording->visits);
+	opd_recording_write_objects(recording);
 	sync->quit = is_last;
 	opd_recording_check_files(recording, is_last);
 	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);
@@ -153,7 +149,6 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 		/* -ENOENT means that there is no daemon */
 		fail(job, err == -ENOENT ? -ESTALE : err, text);
 	}
-	write_jit_objects(recording->pipeline);
 	if (is_last)
 		opd_turn_report_losses(&sync->turns, op_now_ns(), true);
 	err = opd_dump_start(&recording->dumps, job);

@@ -227,7 +227,7 @@ static void prune(struct opd_turns *turns, uint64_t now_ns)
 	refresh_modules(&resolver->kernel, now_ns);
 	opd_kernel_map_prune(&resolver->kernel, turns->horizon_ns);
 	opd_forget_refused(resolver);
-	opd_jit_write(resolver->jit, &pipeline->count, now_ns, false);
+	opd_jit_write_if_due(resolver->jit, &pipeline->count, now_ns);
 }
 
 /*

@@ -15,6 +15,8 @@
 
 #define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
+/* then the samples have their turn; the objects of one more process may be written */
+#define WRITE_AT_ONCE_NS  (20u * (uint64_t)OP_NS_PER_MS)
 /* objects that wait for a dump; with more, the dump writes everything */
 #define CHANGED_MAX       4096
 
@@ -68,7 +70,7 @@ static void note_target(uint64_t image_cookie, const char *sample_path, void *ar
 	if (!target.path)
 		return;
 	for (size_t i = targets->nr_targets; i > 0; i--) {
-		if (!strcmp(targets->targets[i - 1].path, target.path)) {
+		if (targets->targets[i - 1].space == target.space && !strcmp(targets->targets[i - 1].path, target.path)) {
 			free(target.path);
 			return;
 		}
@@ -142,26 +144,72 @@ static void write_target(struct opd_jit *jit, struct opd_count *count, const str
 	add_path(&jit->changed, target->path);
 }
 
-/* A space may have several objects. Only the failed ones are tried again. */
-static void write_targets(struct opd_jit *jit, struct opd_count *count, struct targets *targets)
+/* Those that waited longest come first, and the objects of a space follow each other. */
+static int compare_targets(const void *left, const void *right)
 {
+	const struct opd_jit_space *a = ((const struct target *)left)->space, *b = ((const struct target *)right)->space;
+
+	if (a->tried_ns != b->tried_ns)
+		return a->tried_ns < b->tried_ns ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* A space may have several objects. Only the failed ones are tried again. */
+static void write_space(struct opd_jit *jit, struct opd_count *count, const struct target *targets, size_t nr_targets,
+			const struct opd_jit_paths *failed)
+{
+	struct opd_jit_space *space = targets->space;
+
+	space->nr_failed = 0;
+	for (size_t i = 0; i < nr_targets; i++) {
+		if (is_outdated(&targets[i], count->session_fd, failed))
+			write_target(jit, count, &targets[i]);
+		else
+			free(targets[i].path);
+	}
+	space->nr_written = space->nr_written == UINT32_MAX ? 0 : space->map.nr_sampled;
+	space->tried_ns = op_now_ns();
+}
+
+/* A space whose turn comes later. Takes over the paths. */
+static void pass_over(struct opd_jit *jit, const struct target *targets, size_t nr_targets, const struct opd_jit_paths *failed)
+{
+	for (size_t i = 0; i < nr_targets; i++) {
+		if (!has_path(failed, targets[i].path))
+			free(targets[i].path);
+		else if (!add_path(&jit->failed, targets[i].path))
+			targets[i].space->nr_written = UINT32_MAX;
+	}
+}
+
+/* False: spaces are left that were not tried since since_ns. */
+static bool write_targets(struct opd_jit *jit, struct opd_count *count, const struct targets *all, uint64_t since_ns)
+{
+	uint64_t end_ns = UINT64_MAX; /* one space is always tried */
 	struct opd_jit_paths failed = jit->failed;
+	const struct target *targets = all->targets;
+	bool is_over = false;
+	size_t nr;
 
 	jit->failed = (struct opd_jit_paths){ 0 };
-	for (size_t i = 0; i < targets->nr_targets; i++)
-		targets->targets[i].space->nr_failed = 0;
-	for (size_t i = 0; i < targets->nr_targets; i++) {
-		if (is_outdated(&targets->targets[i], count->session_fd, &failed))
-			write_target(jit, count, &targets->targets[i]);
-		else
-			free(targets->targets[i].path);
-	}
-	for (size_t i = 0; i < targets->nr_targets; i++) {
-		struct opd_jit_space *space = targets->targets[i].space;
+	if (all->nr_targets)
+		qsort(all->targets, all->nr_targets, sizeof(*targets), compare_targets);
+	for (size_t i = 0; i < all->nr_targets; i += nr, targets += nr) {
+		bool is_tried = targets->space->tried_ns >= since_ns;
 
-		space->nr_written = space->nr_written == UINT32_MAX ? 0 : space->map.nr_sampled;
+		nr = 1;
+		while (i + nr < all->nr_targets && targets[nr].space == targets->space)
+			nr++;
+		is_over |= !is_tried && op_now_ns() >= end_ns;
+		if (is_tried || is_over) {
+			pass_over(jit, targets, nr, &failed);
+			continue;
+		}
+		end_ns = op_min_u64(end_ns, op_now_ns() + WRITE_AT_ONCE_NS);
+		write_space(jit, count, targets, nr, &failed);
 	}
 	opd_jit_forget_paths(&failed);
+	return !is_over;
 }
 
 /* Frees spaces of processes that are gone, when their objects are written or have no samples. */
@@ -182,24 +230,36 @@ static void free_spaces(struct opd_jit *jit, const struct targets *targets)
 	}
 }
 
-void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once)
+bool opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t since_ns)
 {
 	struct targets targets = { .jit = jit };
 	uint64_t begin_ns = op_now_ns();
+	bool is_done;
 
 	/* There was no dump for a long time. */
 	if (jit->changed.nr >= CHANGED_MAX) {
 		opd_jit_forget_paths(&jit->changed);
 		count->forgot_changed = true;
 	}
-
-	if (!jit->spaces || (!at_once && now_ns < jit->next_write_ns))
-		return;
+	if (!jit->spaces)
+		return true;
 	opd_count_visit_files(count, note_target, &targets);
-	write_targets(jit, count, &targets);
+	is_done = write_targets(jit, count, &targets, since_ns);
 	free_spaces(jit, &targets);
 	free(targets.targets);
-	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
+	jit->next_write_ns =
+		begin_ns + op_max_u64(is_done ? WRITE_INTERVAL_NS : 0, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
+	if (is_done)
+		jit->write_since_ns = UINT64_MAX;
+	return is_done;
+}
+
+void opd_jit_write_if_due(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns)
+{
+	if (!jit->spaces || now_ns < jit->next_write_ns)
+		return;
+	jit->write_since_ns = op_min_u64(jit->write_since_ns, now_ns);
+	opd_jit_write(jit, count, jit->write_since_ns);
 }
 
 int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths)

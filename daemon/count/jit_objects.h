@@ -13,8 +13,15 @@
 #include "daemon/jit/space.h"
 #include "libop/base/compiler.h"
 
-/* Writes missing and outdated objects, now or when it is time. A failure is tried again. */
-void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once) OP_NONNULL;
+/*
+ * Writes missing and outdated objects for a short time, those of processes that were not tried
+ * since since_ns, OP_CLOCK. False: some are left, and the caller calls again after the samples
+ * had their turn. A failure is tried again with another since_ns.
+ */
+bool opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t since_ns) OP_NONNULL;
+
+/* The same when it is time. */
+void opd_jit_write_if_due(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns) OP_NONNULL;
 
 /*
  * Appends the paths of objects that were written since the last call to an array of strings. Array

@@ -6,7 +6,9 @@
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
 
-#define ROWS_MAX      (256u * 1024) /* of one object */
+/* What is looked at for one object. Most of it may be lines that lie in no function. */
+#define LINES_MAX     (256u * 1024)
+#define LINES_BYTES   (16u << 20)
 #define DWARF_VERSION 4
 
 /* The constants of DWARF 4, sections 7.5, 7.20 and 7.21, that are used. */
@@ -54,6 +56,7 @@ struct builder {
 	uint32_t nr_files;
 	struct row *rows; /* rows of `function` */
 	size_t nr_rows, capacity, nr_all_rows;
+	uint64_t nr_lines, nr_line_bytes; /* that were looked at */
 	struct op_text names, program;
 };
 
@@ -134,10 +137,11 @@ static int take_row(void *arg, const struct opd_jit_line *line)
 	uint64_t address = line->address - function->start;
 	uint32_t file;
 
+	builder->nr_line_bytes += line->bytes;
+	if (builder->nr_lines++ >= LINES_MAX || builder->nr_line_bytes > LINES_BYTES)
+		return -E2BIG;
 	if (address >= function->bytes)
 		return 0;
-	if (builder->nr_all_rows >= ROWS_MAX)
-		return -E2BIG;
 	file = file_number(builder, line->file);
 	if (!file)
 		return -ENOMEM;

@@ -300,7 +300,8 @@ static int take_entries(struct window *window, uint64_t at, uint64_t end, uint64
 		name = look_string(window, at + sizeof(entry), end);
 		if (!name)
 			return -EBADMSG;
-		at += sizeof(entry) + strlen(name) + 1;
+		line.bytes = sizeof(entry) + strlen(name) + 1;
+		at += line.bytes;
 		if (strcmp(name, SAME_FILE) != 0)
 			snprintf(file, sizeof(file), "%s", name);
 		line.address = entry.address;

@@ -31,6 +31,7 @@ struct opd_jit_line {
 	uint64_t address;
 	uint32_t line;
 	const char *file; /* valid until the next line */
+	uint64_t bytes;   /* of its entry in the dump */
 };
 
 /*

@@ -9,7 +9,7 @@
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
-	*jit = (struct opd_jit){ .table = table, .max_fd = INT_MAX };
+	*jit = (struct opd_jit){ .table = table, .max_fd = INT_MAX, .write_since_ns = UINT64_MAX };
 }
 
 /* ---- spaces ---- */

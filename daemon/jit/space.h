@@ -42,7 +42,8 @@ struct opd_jit {
 	int max_fd;
 	uint64_t counters[OP_NR_JIT];
 	struct opd_jit_budget budget;
-	uint64_t next_write_ns;
+	/* of objects: when they are written next, and since when this is under way */
+	uint64_t next_write_ns, write_since_ns;
 	struct opd_jit_paths changed; /* written, and not synced yet */
 	struct opd_jit_paths failed;  /* could not be written the last time */
 };
@@ -63,6 +64,7 @@ struct opd_jit_space {
 	uint64_t cookie;     /* of its image; OP_DCOOKIE_NONE until it has samples */
 	uint32_t nr_written; /* functions in its objects as they were written last */
 	uint32_t nr_failed;  /* of these objects: jit.failed has their paths */
+	uint64_t tried_ns;   /* when its objects were looked at and written last */
 	bool refused;        /* one of its files was */
 };
 

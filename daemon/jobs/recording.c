@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/capture/kernel_source.h"
+#include "daemon/count/jit_objects.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
@@ -48,6 +49,15 @@ int opd_recording_stop(struct opd_recording *recording)
 	opd_visit_until_quiet(&recording->visits);
 	end_throttling(&recording->pipeline->capture, op_now_ns());
 	return err;
+}
+
+void opd_recording_write_objects(struct opd_recording *recording)
+{
+	struct opd_pipeline *pipeline = recording->pipeline;
+	uint64_t begin_ns = op_now_ns();
+
+	while (!opd_jit_write(pipeline->resolver.jit, &pipeline->count, begin_ns))
+		opd_visit_all(&recording->visits);
 }
 
 /* ---- the ledger ---- */

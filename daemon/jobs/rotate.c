@@ -62,7 +62,8 @@ static int change_session(struct opd_rotation *rotation, const struct op_session
 	struct opd_dump *dump;
 	int err;
 
-	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
+	/* Again, for functions that were sampled meanwhile; for a short time only. */
+	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns());
 	err = opd_dump_begin(&recording->dumps, job, true, &dump);
 	if (err)
 		return err;
@@ -82,6 +83,7 @@ int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job)
 	int err;
 
 	opd_visit_all(&recording->visits);
+	opd_recording_write_objects(recording);
 	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_saved, &ledger);
 	if (err)
@@ -116,6 +118,7 @@ static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t int
 	char name[OP_SESSION_NAME_BYTES];
 	int err;
 
+	opd_recording_write_objects(recording);
 	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_rotated, &ledger);
 	if (err)

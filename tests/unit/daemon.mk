@@ -166,6 +166,7 @@ tests_unit_test_arcs_SOURCES = tests/unit/test_arcs.c tests/unit/cmocka_all.h \
 	tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h \
 	tests/unit/pipeline_cpu.h
 tests_unit_test_arcs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_arcs_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_test_arcs_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h \

@@ -15,6 +15,21 @@
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
+/* Each look at a clock lets so much time pass. */
+static uint64_t clock_step_ns, passed_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int err = __real_clock_gettime(clock, time);
+
+	passed_ns += clock_step_ns;
+	time->tv_sec += (time_t)(passed_ns / OP_NS_PER_S);
+	return err;
+}
+
 #define PID      4000000u /* above any pid_max, so /proc does not have it */
 #define EVENT_ID 17
 #define APP      0x400000u
@@ -446,19 +461,22 @@ static void add_function(struct opd_jit_map *map, uint64_t start)
  * A process whose JIT code is known only from the libraries that call it. No library has a
  * directory for it.
  */
-static struct opd_jit_space *begin_jit(struct opd_jit *jit)
+static struct opd_jit_space *add_space(struct opd_jit *jit, const char *label)
 {
-	struct op_image_id id = { .name = { OP_IMAGE_ANON, OPD_JIT_LABEL "1", PID, OPD_JIT_RANGE_START, UINT32_MAX } };
+	struct op_image_id id = { .name = { OP_IMAGE_ANON, label, PID, OPD_JIT_RANGE_START, UINT32_MAX } };
 	struct opd_jit_space *space = calloc(1, sizeof(*space));
 
 	assert_non_null(space);
-	opd_jit_init(jit, pipeline.resolver.table);
-	*space = (struct opd_jit_space){ .jit = jit, .link = &jit->spaces, .refs = 1, .owner = { .pid = PID, .proc_fd = -1 } };
+	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .owner = { .pid = PID, .proc_fd = -1 } };
+	space->next = jit->spaces;
+	space->link = &jit->spaces;
+	if (space->next)
+		space->next->link = &space->next;
 	space->map.counters = jit->counters;
 	space->dump.file.fd = -1;
 	space->cookie = op_dcookie_get(pipeline.resolver.table, &id);
 	jit->spaces = space;
-	jit->nr_spaces = 1;
+	jit->nr_spaces++;
 	add_function(&space->map, 0x1000);
 	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
 	call_jit_from("/no/a.so", space);
@@ -467,11 +485,17 @@ static struct opd_jit_space *begin_jit(struct opd_jit *jit)
 	return space;
 }
 
+static struct opd_jit_space *begin_jit(struct opd_jit *jit)
+{
+	opd_jit_init(jit, pipeline.resolver.table);
+	return add_space(jit, OPD_JIT_LABEL "1");
+}
+
 #define OBJECT(library) "samples/current/{root}/no/" library "/{dep}/{anon:jit-1}/4000000.jo"
 
 static void expect_objects(struct opd_jit *jit, uint64_t nr_written, uint64_t nr_failed)
 {
-	opd_jit_write(jit, &pipeline.count, 1, true);
+	assert_true(opd_jit_write(jit, &pipeline.count, UINT64_MAX));
 	assert_int_equal(jit->counters[OP_JIT_objects], nr_written);
 	assert_int_equal(jit->counters[OP_JIT_failed_objects], nr_failed);
 }
@@ -495,6 +519,36 @@ static void an_object_that_fails_is_tried_alone(void **state OP_UNUSED)
 	assert_int_equal(unlinkat(fd, OBJECT("a.so"), AT_REMOVEDIR), 0);
 	expect_objects(&jit, 4, 3);
 	assert_int_equal(jit.nr_spaces, 0);
+	opd_jit_free(&jit);
+}
+
+/*
+ * One process has its turn in each call while the clock runs fast. A process that has new functions
+ * again and again does not keep the others from theirs.
+ */
+static void objects_are_written_in_turns(void **state OP_UNUSED)
+{
+	struct opd_jit_space *spaces[5];
+	struct opd_jit jit;
+	uint64_t since_ns;
+
+	spaces[0] = begin_jit(&jit);
+	for (size_t i = 1; i < op_array_size(spaces); i++)
+		spaces[i] = add_space(&jit, ((const char *[]){ "jit-2", "jit-3", "jit-4", "jit-5" })[i - 1]);
+	clock_step_ns = OP_NS_PER_S;
+	since_ns = op_now_ns();
+	for (size_t i = 1; i < op_array_size(spaces); i++) {
+		assert_false(opd_jit_write(&jit, &pipeline.count, since_ns));
+		assert_int_equal(jit.counters[OP_JIT_objects], 2 * i);
+		for (size_t k = 0; k < op_array_size(spaces); k++)
+			if (spaces[k]->nr_written)
+				add_function(&spaces[k]->map, 0x2000 + 0x100 * i);
+	}
+	assert_true(opd_jit_write(&jit, &pipeline.count, since_ns));
+	assert_int_equal(jit.counters[OP_JIT_objects], 2 * op_array_size(spaces));
+	assert_true(opd_jit_write(&jit, &pipeline.count, since_ns));
+	assert_int_equal(jit.counters[OP_JIT_objects], 2 * op_array_size(spaces));
+	clock_step_ns = 0;
 	opd_jit_free(&jit);
 }
 
@@ -549,6 +603,7 @@ int main(void)
 		TEST(calls_that_are_gone_are_not_stored),
 		TEST(calls_without_room_take_no_images),
 		TEST(an_object_that_fails_is_tried_alone),
+		TEST(objects_are_written_in_turns),
 		TEST(an_object_that_is_not_whole_is_not_renewed),
 	};
 #undef TEST

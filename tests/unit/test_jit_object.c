@@ -122,6 +122,33 @@ static void check_code(const char *path, uint64_t offset)
 	bfd_close(abfd);
 }
 
+/* A dump may have any number of lines that lie in no function: not all are looked at. */
+static void lines_elsewhere_are_not_all_read(void **state)
+{
+	struct box *box = *state;
+	struct opd_jit_map map = { .counters = counters };
+	struct opd_jitdump dump = { .fd = openat(box->fd, "many", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	const uint64_t nr_lines = 300000, entry_bytes = 18;
+	struct op_odb_pending *pending;
+	uint64_t offset, dir_bytes, refused = counters[OP_JIT_refused_size];
+	FILE *file = fdopen(dup(dump.fd), "w");
+
+	assert_non_null(file);
+	for (uint64_t word, i = 0; i < 6; i++) {
+		word = i == 2 ? (32 + nr_lines * entry_bytes) << 32 | 2 : i == 4 ? BASE : i == 5 ? nr_lines : 0;
+		fwrite(&word, sizeof(word), 1, file);
+	}
+	for (uint64_t i = 0; i < nr_lines; i++)
+		fwrite("elsewhere 1 2 3 x", entry_bytes, 1, file);
+	assert_int_equal(fclose(file), 0);
+	add(&map, BASE, "with lines", 0, LINES_AT, &offset);
+	assert_int_equal(opd_jit_object_write(box->fd, "1.jo", "tmp", &map, &dump, &dir_bytes, &pending), 0);
+	assert_null(pending);
+	assert_int_equal(counters[OP_JIT_refused_size], refused + 1);
+	opd_jit_map_free(&map);
+	opd_jitdump_close(&dump);
+}
+
 static void an_object_is_read_again(void **state)
 {
 	const struct opr_symbol_options options = { .demangle = true, .by_address = true };
@@ -342,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		box_test(an_object_is_read_again),
+		box_test(lines_elsewhere_are_not_all_read),
 		box_test(what_was_promised_is_there_after_a_power_cut),
 		box_test(what_is_on_the_disk_is_kept_by_no_link),
 		box_test(a_new_object_that_is_not_whole_is_known),
