@@ -13,7 +13,8 @@ include $(srcdir)/tests/system/storm.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd \
 	tests/system/hanging \
-	tests/system/perf_data tests/system/jit_work tests/system/faultshim.so \
+	tests/system/perf_data tests/system/jit_work tests/system/jit_storm \
+	tests/system/faultshim.so \
 	tests/system/clockshim.so
 check_PROGRAMS += tests/systemd/reach
 endif
@@ -40,6 +41,7 @@ tests_system_clockshim_so_SOURCES = tests/system/clockshim.c
 tests_system_clockshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
 tests_system_clockshim_so_LDFLAGS = -shared
 tests_system_jit_work_SOURCES = tests/system/jit_work.c
+tests_system_jit_storm_SOURCES = tests/system/jit_storm.c
 
 tests_systemd_reach_SOURCES = tests/systemd/reach.c
 
@@ -74,7 +76,8 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/test_import_forms.py tests/system/test_import_losses.py \
 	tests/system/test_import_stop.py tests/system/test_import_names.py \
 	tests/system/test_applications.py tests/system/renamed.c \
-	tests/system/test_detached.py tests/system/perf_swap.py tests/system/test_turns.py \
+	tests/system/test_detached.py tests/system/test_jit_storm.py \
+	tests/system/perf_swap.py tests/system/test_turns.py \
 	tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py \
 	tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py \
 	tests/system/test_separate.py tests/system/test_image_filter.py \

@@ -103,6 +103,7 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 		.bytes = budget->left_bytes,
 		.cpu_ns = (uint64_t)left_ns,
 		.begin_cpu_ns = cpu_now_ns(),
+		.begin_ns = op_now_ns(),
 	};
 	return true;
 }
@@ -112,20 +113,26 @@ bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_ste
 	if (allowance->bytes && nr_steps < allowance->next_step)
 		return false;
 	allowance->next_step = nr_steps + SLICE_STEPS;
-	allowance->is_spent = !allowance->bytes || cpu_now_ns() - allowance->begin_cpu_ns >= allowance->cpu_ns;
+	allowance->is_spent |= !allowance->bytes || cpu_now_ns() - allowance->begin_cpu_ns >= allowance->cpu_ns;
 	return allowance->is_spent;
+}
+
+void opd_jit_allowance_check_wait(struct opd_jit_allowance *allowance)
+{
+	allowance->is_spent |= (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART >= allowance->cpu_ns;
 }
 
 uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance)
 {
 	struct opd_jit_user *user = find_user(budget, uid);
-	uint64_t spent_ns = cpu_now_ns() - allowance->begin_cpu_ns;
+	uint64_t cpu_ns = cpu_now_ns() - allowance->begin_cpu_ns;
+	uint64_t cost_ns = op_max_u64(cpu_ns, (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART);
 
-	*(user ? &user->left_ns : &budget->common_ns) -= (int64_t)spent_ns;
-	budget->left_ns -= (int64_t)spent_ns;
-	budget->spent_ns += spent_ns;
+	*(user ? &user->left_ns : &budget->common_ns) -= (int64_t)cost_ns;
+	budget->left_ns -= (int64_t)cost_ns;
+	budget->spent_ns += cpu_ns;
 	budget->left_bytes = allowance->bytes;
 	if (allowance->is_spent)
 		note_put_off(budget, uid);
-	return spent_ns;
+	return cpu_ns;
 }

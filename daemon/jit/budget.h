@@ -19,6 +19,7 @@
 #include "libop/base/compiler.h"
 
 #define OPD_JIT_VISIT_NS    (10u * (uint64_t)OP_NS_PER_MS) /* CPU time in one visit */
+#define OPD_JIT_WAIT_PART   4u /* waiting for a file counts as this part of the time */
 #define OPD_JIT_TIME_PART   16u /* at most this part of the time in the long run */
 #define OPD_JIT_COMMON_PART 4u  /* this part is for users without a share of their own */
 #define OPD_JIT_VISIT_BYTES ((uint64_t)8 << 20) /* read in one visit */
@@ -40,7 +41,7 @@ struct opd_jit_budget {
 	int64_t left_ns;   /* for all in this visit */
 	int64_t common_ns; /* for users without a share of their own */
 	uint64_t left_bytes;
-	uint64_t spent_ns; /* in this visit */
+	uint64_t spent_ns; /* CPU time in this visit */
 	struct opd_jit_user users[OPD_JIT_USERS_MAX];
 	size_t nr_users;
 	uint32_t last_round;
@@ -48,11 +49,12 @@ struct opd_jit_budget {
 
 /* One reading: what it may spend, and what it has. */
 struct opd_jit_allowance {
-	uint64_t bytes; /* that may still be read */
-	uint64_t cpu_ns; /* that may be spent */
-	uint64_t begin_cpu_ns;  /* of the thread */
-	uint64_t next_step;     /* at this step the clock is read again */
-	bool is_spent;  /* the reading stopped before its end */
+	uint64_t bytes;        /* that may still be read */
+	uint64_t cpu_ns;       /* that may be spent */
+	uint64_t begin_ns;     /* OP_CLOCK */
+	uint64_t begin_cpu_ns; /* CPU time of the thread */
+	uint64_t next_step;    /* at this step the clock is read again */
+	bool is_spent;         /* the reading stopped before its end */
 };
 
 /* Begins a visit, when now_ns is of another one than before. */
@@ -70,6 +72,9 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
  * microsecond or less.
  */
 bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps) OP_NONNULL OP_MUST_CHECK;
+
+/* To be called before more of a file is read: it ends a reading that has waited for too long. */
+void opd_jit_allowance_check_wait(struct opd_jit_allowance *allowance) OP_NONNULL;
 
 /* Charges a reading to its user. Returns the CPU time that it took. */
 uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance) OP_NONNULL;

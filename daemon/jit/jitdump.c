@@ -267,7 +267,7 @@ int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const st
 		return err;
 	if (!dump->offset)
 		err = take_header(&reading);
-	while (!err && !dump->ended && !opd_jit_allowance_ends(allowance, opd_jit_map_steps(map))) {
+	while (!err && !dump->ended && !allowance->is_spent && !opd_jit_allowance_ends(allowance, opd_jit_map_steps(map))) {
 		if (dump->offset >= OPD_JITDUMP_MAX_BYTES) {
 			map->counters[OP_JIT_refused_size]++;
 			dump->ended = true;
@@ -275,6 +275,8 @@ int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const st
 		}
 		err = take_record(&reading);
 		opd_jit_map_add_step(map);
+		if (reading.window->nr_read != nr_read)
+			opd_jit_allowance_check_wait(allowance);
 		allowance->bytes -= op_min_u64(allowance->bytes, reading.window->nr_read - nr_read);
 		nr_read = reading.window->nr_read;
 	}

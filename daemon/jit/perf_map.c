@@ -132,6 +132,7 @@ static int read_lines(struct opd_perf_map *perf_map, const struct opd_far_file *
 		allowance->bytes -= op_min_u64(allowance->bytes, used);
 		if (!used || perf_map->offset >= OPD_PERF_MAP_MAX_BYTES)
 			break;
+		opd_jit_allowance_check_wait(allowance);
 	}
 	free(chunk);
 	return err;

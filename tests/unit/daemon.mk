@@ -124,8 +124,7 @@ tests_unit_test_jit_pieces_SOURCES = tests/unit/test_jit_pieces.c tests/unit/cmo
 tests_unit_test_jit_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jit_pieces_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_jit_budget_SOURCES = tests/unit/test_jit_budget.c tests/unit/cmocka_all.h \
-	tests/unit/still_clock.h
+tests_unit_test_jit_budget_SOURCES = tests/unit/test_jit_budget.c tests/unit/cmocka_all.h
 tests_unit_test_jit_budget_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jit_budget_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_test_jit_budget_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)

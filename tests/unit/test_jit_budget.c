@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The CPU time for files of JIT code: of a visit, of users, and of processes that come and go. */
 #include "tests/unit/cmocka_all.h"
-#include "tests/unit/still_clock.h"
+
+#include <time.h>
 
 #include "daemon/jit/budget.h"
+
+static uint64_t passed_ns, waited_ns; /* the time that the test lets pass, with and without work */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	uint64_t now_ns = OP_NS_PER_S + passed_ns + (clock == CLOCK_THREAD_CPUTIME_ID ? 0 : waited_ns);
+
+	*time = (struct timespec){ .tv_sec = (time_t)(now_ns / OP_NS_PER_S), .tv_nsec = (long)(now_ns % OP_NS_PER_S) };
+	return 0;
+}
 
 #define VISIT_NS (250 * (uint64_t)OP_NS_PER_MS)
 #define SLICE_NS (OPD_JIT_VISIT_NS / 50)
@@ -149,6 +162,25 @@ static void debts_stay(void **state OP_UNUSED)
 	assert_in_range(nr_waited, 8, 22);
 }
 
+/* A file that lies far away: waiting costs a quarter, and ends the reading. */
+static void waiting_costs_less(void **state OP_UNUSED)
+{
+	struct opd_jit_budget budget = { 0 };
+	struct opd_jit_allowance allowance;
+	uint32_t round = 0;
+
+	begin_visit(&budget);
+	assert_true(opd_jit_budget_grant(&budget, 1, &round, &allowance));
+	opd_jit_allowance_check_wait(&allowance);
+	assert_false(allowance.is_spent);
+	waited_ns += OPD_JIT_WAIT_PART * OPD_JIT_VISIT_NS;
+	assert_false(opd_jit_allowance_ends(&allowance, 0));
+	opd_jit_allowance_check_wait(&allowance);
+	assert_true(allowance.is_spent);
+	assert_int_equal(opd_jit_budget_charge(&budget, 1, &allowance), 0);
+	assert_false(opd_jit_budget_grant(&budget, 2, &round, &allowance));
+}
+
 static void a_user_is_forgotten(void **state OP_UNUSED)
 {
 	struct opd_jit_budget budget = { 0 };
@@ -202,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_newcomer_finds_a_share),
 		cmocka_unit_test(processes_take_turns),
 		cmocka_unit_test(debts_stay),
+		cmocka_unit_test(waiting_costs_less),
 		cmocka_unit_test(a_user_is_forgotten),
 		cmocka_unit_test(very_many_users),
 		cmocka_unit_test(bytes_are_bounded_too),

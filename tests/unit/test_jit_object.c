@@ -127,11 +127,11 @@ static void lines_elsewhere_are_not_all_read(void **state)
 {
 	struct box *box = *state;
 	struct opd_jit_map map = { .counters = counters };
-	struct opd_jitdump dump = { .fd = openat(box->fd, "many", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jitdump dump = { .file.fd = openat(box->fd, "many", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
 	const uint64_t nr_lines = 300000, entry_bytes = 18;
 	struct op_odb_pending *pending;
 	uint64_t offset, dir_bytes, refused = counters[OP_JIT_refused_size];
-	FILE *file = fdopen(dup(dump.fd), "w");
+	FILE *file = fdopen(dup(dump.file.fd), "w");
 
 	assert_non_null(file);
 	for (uint64_t word, i = 0; i < 6; i++) {
