@@ -326,6 +326,7 @@ void opd_sync_stop(struct opd_sync *sync)
 	if (!sync->thread_runs)
 		return;
 	pthread_join(sync->thread, NULL);
+	opd_retention_stop(&sync->retention);
 	opd_background_wait(&sync->background);
 	release(sync);
 	sync->thread_runs = false;

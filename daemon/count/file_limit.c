@@ -68,8 +68,14 @@ void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes)
 
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)
 {
-	limit->space.taken_bytes += weighed_bytes - op_min_u64(taken_bytes, limit->space.taken_bytes);
-	limit->weighed_bytes = limit->space.taken_bytes;
+	uint64_t *bytes = &limit->space.taken_bytes;
+	uint64_t least = op_min_u64(taken_bytes, *bytes), most = op_max_u64(taken_bytes, *bytes);
+
+	if (weighed_bytes < least)
+		*bytes -= least - weighed_bytes;
+	else if (weighed_bytes > most)
+		*bytes += weighed_bytes - most;
+	limit->weighed_bytes = *bytes;
 }
 
 void opd_file_limit_note(struct opd_file_limit *limit, enum opd_file_kind kind, bool is_new)

@@ -60,7 +60,10 @@ static inline uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
 /* Sets how many bytes the session may take; 0: no limit. */
 void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes) OP_NONNULL;
 
-/* Corrects the bytes by a weight. taken_bytes is opd_file_limit_bytes when the weighing began. */
+/*
+ * Corrects the bytes by a weight. taken_bytes is opd_file_limit_bytes when the weighing began. A
+ * weight between that and the present bytes corrects nothing: the session grew meanwhile.
+ */
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes) OP_NONNULL;
 
 /* True when a file of this kind may be made. */

@@ -5,129 +5,23 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/base/atomic.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/log.h"
-#include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
-#include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
-#define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
 /* a closed session still gets its table, its ledger and its mark: fewer files than this */
 #define REMOVE_TRIES   8
-/* the sessions are weighed again when the current one has grown by this part of SessionMaxUse */
+/* the current session is weighed when it has grown by this part of SessionMaxUse */
 #define GROWN_SHARE    16
-
-/* ---- weighing the sessions ---- */
-
-struct look {
-	struct opd_retention *retention; /* as the last call left it */
-	int session_fd;
-	struct opd_retained *sessions; /* now */
-	size_t nr_sessions;
-};
-
-static const struct opd_retained *find(const struct opd_retention *retention, const char *name)
-{
-	for (size_t i = 0; i < retention->nr_sessions; i++)
-		if (!strcmp(retention->sessions[i].name, name))
-			return &retention->sessions[i];
-	return NULL;
-}
-
-static void read_ledger(int session_fd, const char *path, struct opd_retained *session)
-{
-	struct op_session_ledger ledger;
-	int fd = op_file_open_below(session_fd, path, O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0)
-		return;
-	session->is_whole = faccessat(fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
-	if (!op_session_ledger_read(fd, &ledger, NULL)) {
-		session->may_go = ledger.ended == OP_SESSION_rotated && op_session_is_time_name(session->name);
-		session->end_ns = ledger.end_ns;
-		op_session_ledger_free(&ledger);
-	}
-	close(fd);
-}
-
-static int add_session(const char *name, void *arg)
-{
-	struct look *look = arg;
-	const struct opd_retained *known = find(look->retention, name);
-	struct opd_retained *sessions, *session;
-	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES];
-
-	if (strlen(name) > OP_SESSION_NAME_MAX)
-		return 0;
-	sessions = reallocarray(look->sessions, look->nr_sessions + 1, sizeof(*sessions));
-	if (!sessions)
-		return -ENOMEM;
-	look->sessions = sessions;
-	session = &sessions[look->nr_sessions++];
-	if (known && known->may_go && known->is_whole) {
-		*session = *known;
-		return 0;
-	}
-	*session = (struct opd_retained){ .is_reported = known && known->is_reported };
-	memcpy(session->name, name, strlen(name) + 1);
-	snprintf(path, sizeof(path), "samples/%s", name);
-	read_ledger(look->session_fd, path, session);
-	return op_session_disk_bytes(look->session_fd, path, &session->disk_bytes) == -ENOMEM ? -ENOMEM : 0;
-}
-
-/*
- * Sessions that must stay come first, then the oldest. A session that ends in the future counts as
- * the newest.
- */
-static int compare_age(const void *a, const void *b)
-{
-	const struct opd_retained *left = a, *right = b;
-
-	if (left->may_go != right->may_go)
-		return left->may_go ? 1 : -1;
-	if (left->end_ns != right->end_ns)
-		return left->end_ns < right->end_ns ? -1 : 1;
-	return strcmp(left->name, right->name);
-}
-
-static void weigh(struct opd_retention *retention)
-{
-	retention->current_bytes = retention->kept_bytes = 0;
-	for (size_t i = 0; i < retention->nr_sessions; i++) {
-		const struct opd_retained *session = &retention->sessions[i];
-
-		if (!strcmp(session->name, CURRENT_NAME))
-			retention->current_bytes = session->disk_bytes;
-		else
-			retention->kept_bytes += session->disk_bytes;
-	}
-	retention->weighed = true;
-}
-
-static int weigh_sessions(struct opd_retention *retention, int session_fd)
-{
-	struct look look = { .retention = retention, .session_fd = session_fd };
-	int err = op_session_visit_dir(session_fd, "samples", add_session, &look);
-
-	if (err) {
-		free(look.sessions);
-		return err;
-	}
-	free(retention->sessions);
-	retention->sessions = look.sessions;
-	retention->nr_sessions = look.nr_sessions;
-	weigh(retention);
-	if (look.nr_sessions)
-		qsort(look.sessions, look.nr_sessions, sizeof(*look.sessions), compare_age);
-	return 0;
-}
 
 /* ---- removing ---- */
 
@@ -156,7 +50,7 @@ static int remove_rest(const char *name, void *arg)
 }
 
 /* Bytes of a session that could not be removed. A complete one goes back to samples/. */
-static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *session, const char *from, const char *to)
+static uint64_t bytes_that_stay(int session_fd, const struct opd_sized_session *session, const char *from, const char *to)
 {
 	uint64_t left;
 
@@ -165,7 +59,7 @@ static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *sessi
 	return left >= session->disk_bytes && op_file_rename_below(session_fd, to, from) ? session->disk_bytes : left;
 }
 
-static void report_failure(struct opd_retained *session, const char *why, int err)
+static void report_failure(struct opd_sized_session *session, const char *why, int err)
 {
 	if (!session->is_reported)
 		op_log(OP_LOG_WARNING,
@@ -185,7 +79,7 @@ static int remove_all(int session_fd, const char *path)
 	return err;
 }
 
-static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
+static int remove_session(struct opd_retention *retention, int session_fd, struct opd_sized_session *session, const char *why)
 {
 	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
 		to[sizeof(OP_SESSION_TMP "/" OP_SESSION_REMOVED) + OP_SESSION_NAME_BYTES];
@@ -221,7 +115,7 @@ struct limits {
 };
 
 /* Why a session has to go; NULL: it stays. */
-static const char *reason(const struct opd_retained *session, const struct limits *limits, uint64_t used)
+static const char *reason(const struct opd_sized_session *session, const struct limits *limits, uint64_t used)
 {
 	const struct op_config *config = limits->config;
 
@@ -240,9 +134,9 @@ static uint64_t newest_end_ns(const struct opd_retention *retention)
 {
 	uint64_t newest_ns = 0;
 
-	for (size_t i = 0; i < retention->nr_sessions; i++)
-		if (retention->sessions[i].may_go)
-			newest_ns = op_max_u64(newest_ns, retention->sessions[i].end_ns);
+	for (size_t i = 0; i < retention->sizes.nr_sessions; i++)
+		if (retention->sizes.sessions[i].is_timed)
+			newest_ns = op_max_u64(newest_ns, retention->sizes.sessions[i].end_ns);
 	return newest_ns;
 }
 
@@ -256,34 +150,64 @@ static int check_clock(struct opd_retention *retention, struct limits *limits)
 			    newest_end_ns(retention), &limits->now_ns);
 }
 
+/* A session that ends in the future counts as the newest. */
+static int compare_age(const void *a, const void *b)
+{
+	const struct opd_sized_session *left = *(struct opd_sized_session *const *)a;
+	const struct opd_sized_session *right = *(struct opd_sized_session *const *)b;
+
+	if (left->end_ns != right->end_ns)
+		return left->end_ns < right->end_ns ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+/* *used is what all sessions take. */
+static int remove_if_beyond(struct opd_retention *retention, const struct limits *limits, struct opd_sized_session *session,
+			    uint64_t *used)
+{
+	const char *why = reason(session, limits, *used);
+	int err;
+
+	if (!why)
+		return 0;
+	*used -= session->disk_bytes;
+	err = remove_session(retention, limits->session_fd, session, why);
+	*used += err ? session->disk_bytes : 0;
+	return err;
+}
+
 /* A session that cannot be removed must not keep the others, which fill the disk. */
 static int remove_what_must_go(struct opd_retention *retention, const struct limits *limits, uint64_t rest_bytes)
 {
-	uint64_t used = rest_bytes + retention->kept_bytes + retention->current_bytes;
+	struct opd_session_sizes *sizes = &retention->sizes;
+	uint64_t used = rest_bytes + opd_sizes_closed_bytes(sizes) + sizes->current.disk_bytes;
+	struct opd_sized_session **oldest = calloc(sizes->nr_sessions + 1, sizeof(struct opd_sized_session *));
+	size_t nr_oldest = 0;
 	int first_err = 0;
 
-	for (size_t i = 0; i < retention->nr_sessions; i++) {
-		struct opd_retained *session = &retention->sessions[i];
-		const char *why = session->may_go ? reason(session, limits, used) : NULL;
-		int err;
+	if (!oldest)
+		return -ENOMEM;
+	for (size_t i = 0; i < sizes->nr_sessions; i++)
+		if (sizes->sessions[i].is_timed)
+			oldest[nr_oldest++] = &sizes->sessions[i];
+	qsort(oldest, nr_oldest, sizeof(struct opd_sized_session *), compare_age);
+	for (size_t i = 0; i < nr_oldest; i++) {
+		int err = remove_if_beyond(retention, limits, oldest[i], &used);
 
-		if (!why)
-			continue;
-		used -= session->disk_bytes;
-		err = remove_session(retention, limits->session_fd, session, why);
-		used += err ? session->disk_bytes : 0;
 		first_err = first_err ? first_err : err;
 	}
-	retention->kept_bytes = used - retention->current_bytes;
+	free(oldest);
+	retention->kept_bytes = used - sizes->current.disk_bytes;
+	retention->has_looked = true;
 	return first_err;
 }
 
-int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
+int opd_retain(struct opd_retention *retention, const struct op_config *config)
 {
-	struct limits limits = { .config = config, .session_fd = session_fd };
-	struct rest rest = { .session_fd = session_fd };
-	int tmp_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &rest),
-	    err = weigh_sessions(retention, session_fd), clock_err = err ? 0 : check_clock(retention, &limits),
+	struct limits limits = { .config = config, .session_fd = retention->sizes.session_fd };
+	struct rest rest = { .session_fd = limits.session_fd };
+	int tmp_err = op_session_visit_dir(limits.session_fd, OP_SESSION_TMP, remove_rest, &rest),
+	    err = opd_sizes_look(&retention->sizes, true), clock_err = err ? 0 : check_clock(retention, &limits),
 	    remove_err = err ? 0 : remove_what_must_go(retention, &limits, rest.bytes);
 
 	return err ? err : tmp_err ? tmp_err : rest.err ? rest.err : clock_err ? clock_err : remove_err;
@@ -313,10 +237,9 @@ static void run(void *context, void *arg OP_UNUSED)
 	static struct op_rate rate;
 	struct opd_retention *retention = context;
 	const struct op_config *config = &retention->thread_config;
-	int err = config->session_interval_us ? opd_retain(retention, retention->session_fd, config)
-					      : weigh_sessions(retention, retention->session_fd);
+	int err = config->session_interval_us ? opd_retain(retention, config) : opd_sizes_look(&retention->sizes, false);
 
-	if (err)
+	if (err && err != -ECANCELED)
 		op_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	set_runs(retention, false);
 }
@@ -327,14 +250,19 @@ void opd_retention_init(struct opd_retention *retention, int session_fd, const s
 			struct opd_file_limit *limit, struct opd_background *background)
 {
 	*retention = (struct opd_retention){
-		.session_fd = session_fd, .config = config, .limit = limit, .background = background
+		.config = config, .limit = limit, .background = background, .sizes.session_fd = session_fd
 	};
 	pthread_mutex_init(&retention->lock, NULL);
 }
 
+void opd_retention_stop(struct opd_retention *retention)
+{
+	op_store_relaxed(&retention->sizes.is_stopped, true);
+}
+
 void opd_retention_free(struct opd_retention *retention)
 {
-	free(retention->sessions);
+	opd_sizes_free(&retention->sizes);
 	pthread_mutex_destroy(&retention->lock);
 	*retention = (struct opd_retention){ 0 };
 }
@@ -366,17 +294,47 @@ bool opd_retain_may_close(const struct opd_retention *retention)
 	return others_bytes <= most / 2 || opd_file_limit_bytes(retention->limit) <= most - others_bytes;
 }
 
-static void take_weights(struct opd_retention *retention)
+static void take_weight(struct opd_retention *retention)
 {
-	if (!is_running(retention) && retention->weighed) {
-		if (retention->nr_begun == retention->limit->nr_begun)
-			opd_file_limit_weigh(retention->limit, retention->current_bytes, retention->taken_bytes);
-		/* The closed sessions may have been weighed with the others, or not. */
+	struct opd_current_size *weighed = &retention->sizes.weighed;
+
+	if (weighed->inode && weighed->nr_begun == retention->limit->nr_begun)
+		opd_file_limit_weigh(retention->limit, weighed->disk_bytes, weighed->taken_bytes);
+	weighed->inode = 0;
+}
+
+static void take_sizes(struct opd_retention *retention)
+{
+	bool runs = is_running(retention);
+
+	if (!runs)
+		take_weight(retention);
+	if (!runs && retention->has_looked) {
+		/* The thread may have found the sessions that were closed meanwhile, or not. */
 		retention->others_bytes = retention->kept_bytes + retention->closed_bytes;
 		retention->is_known = true;
-		retention->weighed = false;
+		retention->has_looked = false;
 	}
 	limit_current(retention);
+}
+
+static void start_thread(struct opd_retention *retention, bool has_grown)
+{
+	struct opd_session_sizes *sizes = &retention->sizes;
+	struct stat st;
+	int err = fstatat(sizes->session_fd, OP_SESSION_CURRENT, &st, AT_SYMLINK_NOFOLLOW);
+
+	sizes->current = (struct opd_current_size){
+		.inode = err < 0 ? 0 : st.st_ino,
+		.nr_begun = retention->limit->nr_begun,
+		.taken_bytes = opd_file_limit_bytes(retention->limit),
+	};
+	sizes->is_due = has_grown;
+	retention->closed_bytes = 0;
+	op_config_adopt(&retention->thread_config, retention->config);
+	set_runs(retention, true);
+	if (opd_background_start(retention->background, "opd-retain", run, retention, NULL))
+		set_runs(retention, false);
 }
 
 void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns)
@@ -387,16 +345,10 @@ void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns)
 
 	if (!config->session_interval_us && !most)
 		return;
-	take_weights(retention);
+	take_sizes(retention);
 	has_grown = most && opd_file_limit_bytes(retention->limit) - retention->limit->weighed_bytes > most / GROWN_SHARE;
 	if ((now_ns < retention->due_ns && !has_grown) || is_running(retention))
 		return;
 	retention->due_ns = now_ns + INTERVAL_NS;
-	retention->taken_bytes = opd_file_limit_bytes(retention->limit);
-	retention->nr_begun = retention->limit->nr_begun;
-	retention->closed_bytes = 0;
-	op_config_adopt(&retention->thread_config, config);
-	set_runs(retention, true);
-	if (opd_background_start(retention->background, "opd-retain", run, retention, NULL))
-		set_runs(retention, false);
+	start_thread(retention, has_grown);
 }

@@ -23,43 +23,28 @@
 #include <pthread.h>
 
 #include "daemon/jobs/background.h"
+#include "daemon/jobs/session_sizes.h"
 #include "daemon/count/file_limit.h"
 #include "daemon/keep/trusted_clock.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
-#include "libop/session/close.h"
-
-struct opd_retained {
-	char name[OP_SESSION_NAME_BYTES];
-	bool may_go;
-	uint64_t end_ns; /* 0: unknown */
-	uint64_t disk_bytes;
-	bool is_whole;    /* written completely: it does not become smaller any more */
-	bool is_reported; /* the log says that it cannot be removed */
-};
 
 struct opd_retention {
 	/* sync thread only */
-	int session_fd;
 	const struct op_config *config;
-	struct opd_file_limit *limit;      /* of the current session */
+	struct opd_file_limit *limit; /* of the current session */
 	struct opd_background *background;
 	uint64_t due_ns;       /* op_now_ns(); 0: at once */
-	/* by the current session, by its own account, when the thread was started last */
-	uint64_t taken_bytes;
-	uint64_t nr_begun;     /* sessions by then */
-	uint64_t closed_bytes; /* of sessions that were closed since */
+	uint64_t closed_bytes; /* of sessions that were closed since the thread was started last */
 	uint64_t others_bytes; /* all but the current session take at most this, once is_known */
 	bool is_known;
 	pthread_mutex_t lock; /* protects runs */
 	bool runs;
 	/* the thread's while it runs, else the sync thread's */
 	struct op_config thread_config;
-	struct opd_retained *sessions; /* a session that is closed and whole is weighed once */
-	size_t nr_sessions;
-	uint64_t current_bytes;
-	uint64_t kept_bytes; /* of all others, after the removal */
-	bool weighed;        /* since the sync thread took the weights */
+	struct opd_session_sizes sizes;
+	uint64_t kept_bytes; /* of all but the current session, after the removal */
+	bool has_looked;     /* kept_bytes is new to the sync thread */
 	uint64_t nr_removed;
 	struct opd_trusted_clock age;
 };
@@ -68,7 +53,10 @@ void opd_retention_init(struct opd_retention *retention, int session_fd, const s
 			struct opd_file_limit *limit, struct opd_background *background) OP_NONNULL;
 void opd_retention_free(struct opd_retention *retention) OP_NONNULL;
 
-/* Takes the thread's weights. Starts it when it is time or the session has grown by much. */
+/* Makes the thread end soon, for the end of the daemon. */
+void opd_retention_stop(struct opd_retention *retention) OP_NONNULL;
+
+/* Takes the thread's sizes. Starts it when it is time or the session has grown by much. */
 void opd_retain_if_due(struct opd_retention *retention, uint64_t now_ns) OP_NONNULL;
 
 /* The current session is closed, and its files are still counted in the limit. */
@@ -86,6 +74,6 @@ bool opd_retain_may_close(const struct opd_retention *retention) OP_NONNULL OP_M
  * session that cannot be removed is logged once; the next oldest is removed instead. 0 or the first
  * -errno.
  */
-int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
+int opd_retain(struct opd_retention *retention, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 
 #endif

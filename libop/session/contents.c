@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,9 @@
 #include "libop/session/list.h"
 #include "libop/session/memory_view.h"
 #include "libop/session/walk.h"
+
+#define ENTRIES_BYTES    8192
+#define DISK_BLOCK_BYTES 512 /* unit of st_blocks */
 
 static const char *const session_parts[] = {
 	"{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
@@ -86,28 +91,143 @@ bool op_session_has_parts(int dir_fd)
 
 /* ---- size ---- */
 
-struct weighing {
-	int dir_fd;
-	uint64_t nr_bytes;
+/* A directory that waits to be weighed, or the one that is read. */
+struct op_unweighed {
+	struct op_unweighed *next;
+	char path[]; /* below the top; "": the top itself */
 };
 
-static int add_bytes(const char *path, unsigned char type OP_UNUSED, void *arg)
+static int add_unweighed(struct op_weighing *weighing, const char *parent, const char *name)
 {
-	struct weighing *weighing = arg;
-	struct stat st;
+	size_t nr_bytes = strlen(parent) + strlen(name) + 2;
+	struct op_unweighed *dir = malloc(sizeof(*dir) + nr_bytes);
 
-	if (!fstatat(weighing->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW))
-		weighing->nr_bytes += (uint64_t)st.st_blocks * 512;
+	if (!dir)
+		return -ENOMEM;
+	snprintf(dir->path, nr_bytes, "%s%s%s", parent, *parent ? "/" : "", name);
+	dir->next = weighing->waiting;
+	weighing->waiting = dir;
 	return 0;
+}
+
+static void note_error(struct op_weighing *weighing, int err)
+{
+	if (err != -ENOENT && !weighing->err)
+		weighing->err = err;
+}
+
+static int open_next(struct op_weighing *weighing)
+{
+	struct op_unweighed *dir = weighing->waiting;
+	struct stat st;
+	int fd = -ENAMETOOLONG, err;
+
+	weighing->waiting = dir->next;
+	weighing->reading = dir;
+	if (strlen(dir->path) < PATH_MAX)
+		fd = op_file_open_below(weighing->top_fd, *dir->path ? dir->path : ".", O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	weighing->fd = fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err)
+		weighing->nr_bytes += (uint64_t)st.st_blocks * DISK_BLOCK_BYTES;
+	return err;
+}
+
+static void end_dir(struct op_weighing *weighing)
+{
+	if (weighing->fd >= 0)
+		close(weighing->fd);
+	weighing->fd = -1;
+	free(weighing->reading);
+	weighing->reading = NULL;
+}
+
+static int weigh_entry(struct op_weighing *weighing, const struct dirent64 *entry)
+{
+	struct stat st = { 0 };
+
+	if (entry->d_type != DT_DIR && fstatat(weighing->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (entry->d_type == DT_DIR || S_ISDIR(st.st_mode))
+		return add_unweighed(weighing, weighing->reading->path, entry->d_name);
+	weighing->nr_bytes += (uint64_t)st.st_blocks * DISK_BLOCK_BYTES;
+	return 0;
+}
+
+/* Reads as many entries as one call returns. Returns their number, 0 at the end, or -errno. */
+static ssize_t weigh_some(struct op_weighing *weighing)
+{
+	_Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+	ssize_t nr_bytes = op_sys_getdents(weighing->fd, entries, sizeof(entries)), nr = 0;
+
+	for (ssize_t at = 0; at < nr_bytes; nr++) {
+		const struct dirent64 *entry = (const void *)(entries + at);
+
+		at += entry->d_reclen;
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			note_error(weighing, weigh_entry(weighing, entry));
+	}
+	return nr_bytes < 0 ? nr_bytes : nr;
+}
+
+int op_weighing_begin(struct op_weighing *weighing, int dir_fd, const char *path)
+{
+	int fd = op_file_open_below(dir_fd, path, O_RDONLY | O_DIRECTORY, 0), err;
+
+	if (fd < 0)
+		return fd;
+	*weighing = (struct op_weighing){ .top_fd = fd, .fd = -1 };
+	err = add_unweighed(weighing, "", "");
+	if (err)
+		close(fd);
+	return err;
+}
+
+bool op_weighing_go_on(struct op_weighing *weighing, uint64_t *nr_entries)
+{
+	while (*nr_entries && (weighing->reading || weighing->waiting)) {
+		ssize_t nr = weighing->reading ? 0 : open_next(weighing);
+
+		if (!nr)
+			nr = weigh_some(weighing);
+		if (nr < 0)
+			note_error(weighing, (int)nr);
+		if (nr <= 0)
+			end_dir(weighing);
+		else
+			*nr_entries -= op_min_u64(*nr_entries, (uint64_t)nr);
+	}
+	return !weighing->reading && !weighing->waiting;
+}
+
+void op_weighing_end(struct op_weighing *weighing)
+{
+	do {
+		end_dir(weighing);
+		weighing->reading = weighing->waiting;
+		if (weighing->waiting)
+			weighing->waiting = weighing->waiting->next;
+	} while (weighing->reading);
+	close(weighing->top_fd);
 }
 
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 {
-	struct weighing weighing = { .dir_fd = dir_fd };
-	int err = op_session_walk_all(dir_fd, path, add_bytes, &weighing);
+	uint64_t no_limit = UINT64_MAX;
+	struct op_weighing weighing;
+	int err = op_weighing_begin(&weighing, dir_fd, path);
 
+	if (err == -ENOENT)
+		*ret_bytes = 0;
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	op_weighing_go_on(&weighing, &no_limit);
+	err = weighing.err;
 	if (!err)
 		*ret_bytes = weighing.nr_bytes;
+	op_weighing_end(&weighing);
 	return err;
 }
 

@@ -24,7 +24,33 @@ bool op_session_has_parts(int dir_fd) OP_MUST_CHECK;
  */
 int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 
-/* Bytes on the disk of a directory and its contents. 0 or -errno. */
+/*
+ * Weighs a directory in steps: the bytes that it and its contents have on the disk. Follows no
+ * link. What is renamed or removed meanwhile is weighed or not. A step keeps open one descriptor of
+ * the directory and one of the directory below it that it reads.
+ */
+struct op_weighing {
+	uint64_t nr_bytes; /* the result, once op_weighing_go_on returns true */
+	int err;           /* the first error but -ENOENT: nr_bytes is too small */
+	/* The rest is for contents.c. */
+	int top_fd, fd;
+	struct op_unweighed *reading, *waiting;
+};
+
+/* 0, and op_weighing_end must follow; or -errno. */
+int op_weighing_begin(struct op_weighing *weighing, int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Weighs about *nr_entries entries of directories, and subtracts what it weighed. True at the end.
+ */
+bool op_weighing_go_on(struct op_weighing *weighing, uint64_t *nr_entries) OP_NONNULL;
+
+void op_weighing_end(struct op_weighing *weighing) OP_NONNULL;
+
+/*
+ * Bytes on the disk of a directory and its contents, in one step. 0, also when it is missing, or
+ * -errno.
+ */
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /*

@@ -10,7 +10,8 @@ daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_
 	tests/unit/test_helper tests/unit/test_lookers \
 	tests/unit/test_cgroups tests/unit/test_cpus tests/unit/test_arcs tests/unit/test_drain \
 	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten \
-	tests/unit/test_syncer tests/unit/test_retain tests/unit/test_file_limit \
+	tests/unit/test_syncer tests/unit/test_retain tests/unit/test_session_sizes \
+	tests/unit/test_file_limit \
 	tests/unit/test_image_filter tests/unit/test_source tests/unit/test_perf_data \
 	tests/unit/test_import tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan \
 	tests/unit/test_application tests/unit/test_capture_loss tests/unit/test_opd_exit tests/unit/test_text \
@@ -256,6 +257,13 @@ tests_unit_test_retain_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.
 tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns \
 	-Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_file_publish -Wl,--wrap=op_sys_statvfs \
 	-Wl,--wrap=op_session_remove
+
+tests_unit_test_session_sizes_SOURCES = tests/unit/test_session_sizes.c tests/unit/cmocka_all.h \
+	tests/unit/sample_writer.h
+tests_unit_test_session_sizes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_session_sizes_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a \
+	$(CMOCKA_LIBS)
+tests_unit_test_session_sizes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_getdents
 
 tests_unit_test_image_filter_SOURCES = tests/unit/test_image_filter.c tests/unit/cmocka_all.h \
 	tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h \

@@ -215,6 +215,24 @@ static void bytes_have_the_same_steps(void **state OP_UNUSED)
 	check(100 - MAX / 2, 1, MAX / 2 + 2);
 }
 
+/* A session that grows while it is weighed weighs something between. */
+static void a_weight_corrects_the_bytes(void **state OP_UNUSED)
+{
+	struct opd_file_limit *limit = &pipeline.count.limit;
+
+	limit->space.taken_bytes = 1000;
+	for (uint64_t weight = 600; weight <= 1000; weight += 100) {
+		opd_file_limit_weigh(limit, weight, 600);
+		assert_int_equal(opd_file_limit_bytes(limit), 1000);
+	}
+	opd_file_limit_weigh(limit, 590, 600);
+	assert_int_equal(opd_file_limit_bytes(limit), 990);
+	opd_file_limit_weigh(limit, 1000, 600);
+	assert_int_equal(opd_file_limit_bytes(limit), 1000);
+	opd_file_limit_weigh(limit, 0, 1200); /* it became smaller while it was weighed */
+	assert_int_equal(opd_file_limit_bytes(limit), 0);
+}
+
 static uint64_t weigh(void)
 {
 	uint64_t nr_bytes;
@@ -391,6 +409,7 @@ int main(void)
 		T(cgroups_leave_room),        T(samples_of_unknown_cgroups_are_counted),
 		T(slots_come_round),
 		T(a_slot_is_given_again_at_once),
+		T(a_weight_corrects_the_bytes),
 		T(files_grow_as_far_as_there_is_room),
 		T(threads_that_may_not_grow_share),
 		T(the_last_file_has_its_place),

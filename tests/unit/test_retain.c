@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "daemon/jobs/retain.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
@@ -26,6 +28,23 @@ static char dir[] = "/tmp/opd-unit.XXXXXX";
 static int session_fd;
 static uint64_t room; /* free bytes, besides the space of the sessions that exist */
 static struct opd_retention retention;
+
+/* The current session, as its daemon counts it. */
+static void count_current(void)
+{
+	struct stat st;
+
+	retention.sizes.session_fd = session_fd;
+	assert_int_equal(fstatat(session_fd, OP_SESSION_CURRENT, &st, AT_SYMLINK_NOFOLLOW), 0);
+	retention.sizes.current.inode = st.st_ino;
+	assert_int_equal(op_session_disk_bytes(session_fd, OP_SESSION_CURRENT, &retention.sizes.current.taken_bytes), 0);
+}
+
+static int retain(const struct op_config *config)
+{
+	count_current();
+	return opd_retain(&retention, config);
+}
 
 uint64_t __wrap_op_sys_wall_ns(void);
 int __wrap_op_sys_statvfs(int fd, struct statvfs *ret_statvfs);
@@ -156,7 +175,7 @@ static void check(const struct op_config *config, size_t nr_removed)
 		"current", "mine", "renamed", "2020-01-01T00:00Z", "2020-01-02T00:00Z", "2020-01-03T00:00Z", "2020-01-04T00:00Z"
 	};
 
-	assert_int_equal(opd_retain(&retention, session_fd, config), 0);
+	assert_int_equal(retain(config), 0);
 	for (size_t i = 0; i < op_array_size(days); i++)
 		if (is_there(days[i]) != (i >= nr_removed))
 			fail_msg("%s is %s", days[i], is_there(days[i]) ? "there" : "gone");
@@ -234,7 +253,7 @@ static void test_cannot_remove(void **state OP_UNUSED)
 	const struct op_config config = { .session_keep_us = 1 };
 
 	remove_err = -EIO;
-	assert_int_equal(opd_retain(&retention, session_fd, &config), -EIO);
+	assert_int_equal(retain(&config), -EIO);
 	remove_err = 0;
 	for (size_t i = 0; i < op_array_size(days); i++)
 		assert_true(is_there(days[i]));
@@ -258,7 +277,7 @@ static void test_cannot_remove_one(void **state OP_UNUSED)
 	assert_int_equal(op_session_disk_bytes(session_fd, "samples", &all), 0);
 	remove_err = -EBUSY;
 	remove_err_of = days[0];
-	assert_int_equal(opd_retain(&retention, session_fd, &(struct op_config){ .session_max_use = all - SIZE / 2 }), -EBUSY);
+	assert_int_equal(retain(&(struct op_config){ .session_max_use = all - SIZE / 2 }), -EBUSY);
 	remove_err = 0;
 	remove_err_of = NULL;
 	assert_true(is_there(days[0]));
@@ -278,7 +297,7 @@ static void test_cannot_remove_rest(void **state OP_UNUSED)
 	free(bytes);
 	remove_err = -EIO;
 	remove_err_of = "removed-half";
-	assert_int_equal(opd_retain(&retention, session_fd, &(struct op_config){ .session_max_use = all + SIZE / 2 }), -EIO);
+	assert_int_equal(retain(&(struct op_config){ .session_max_use = all + SIZE / 2 }), -EIO);
 	remove_err = 0;
 	remove_err_of = NULL;
 	assert_false(is_there(days[0]));
@@ -417,7 +436,7 @@ static void test_clock_cannot_be_kept(void **state OP_UNUSED)
 	const struct op_config config = { .session_keep_us = 3 * DAY / 1000, .session_max_use = 1 };
 
 	publish_err = -ENOSPC;
-	assert_int_equal(opd_retain(&retention, session_fd, &config), -ENOSPC);
+	assert_int_equal(retain(&config), -ENOSPC);
 	publish_err = 0;
 	check(&keep_3_days, op_array_size(days));
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "daemon/keep/recover.h"
+#include "libop/base/file.h"
 
 /* ---- time ---- */
 
@@ -116,6 +117,46 @@ static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
 	look_after();
 	turn();
 	assert_int_equal(rotation.nr_closed, 4);
+}
+
+/* The session knows its size without a walk, and by a walk after a kill. */
+static void test_size_after_a_kill(void **state OP_UNUSED)
+{
+	config.session_max_use = 1ull << 30;
+	take(10);
+	end(false);
+	opd_recover(session_fd, true);
+	start_after(true);
+	assert_int_equal(pipeline.count.limit.nr, 2);
+	assert_in_range(opd_file_limit_bytes(&pipeline.count.limit), 1, bytes_of(OP_SESSION_CURRENT));
+	take(20);
+	look_after();
+	look_after();
+	assert_int_equal(opd_file_limit_bytes(&pipeline.count.limit), bytes_of(OP_SESSION_CURRENT));
+}
+
+/* Files that come and go below the current session, without the daemon. */
+static void test_size_behind_its_back(void **state OP_UNUSED)
+{
+	static const char path[] = OP_SESSION_CURRENT "/{root}/bin/a/copy";
+	uint64_t before;
+
+	config.session_max_use = 1ull << 30;
+	take(10);
+	look_after();
+	pass(MINUTE);
+	look_after();
+	before = bytes_of(OP_SESSION_CURRENT);
+	assert_int_equal(opd_file_limit_bytes(&pipeline.count.limit), before);
+	assert_int_equal(op_file_copy_below(session_fd, OP_SESSION_CURRENT "/dcookies", path), 0);
+	assert_true(bytes_of(OP_SESSION_CURRENT) > before);
+	pass(MINUTE);
+	look_after();
+	assert_int_equal(opd_file_limit_bytes(&pipeline.count.limit), bytes_of(OP_SESSION_CURRENT));
+	assert_int_equal(unlinkat(session_fd, path, 0), 0);
+	pass(MINUTE);
+	look_after();
+	assert_int_equal(opd_file_limit_bytes(&pipeline.count.limit), before);
 }
 
 static void test_nothing_to_close(void **state OP_UNUSED)
@@ -521,6 +562,7 @@ int main(void)
 		rotate_test(test_too_large),
 		rotate_test(test_too_large_and_no_space),
 		rotate_test(test_too_large_and_nothing_goes),
+		rotate_test(test_size_after_a_kill), rotate_test(test_size_behind_its_back),
 		rotate_test(test_nothing_to_close),
 		rotate_test(test_off),
 		rotate_test(test_down_over_a_boundary),
