@@ -84,7 +84,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/own_cgroup.py \
 	tests/systemd/unit_checks.py tests/systemd/long_unit.py tests/bench/bench.py \
 	tests/bench/bench_disk.py tests/bench/disk_parts.py tests/bench/bench_import.py \
-	tests/bench/bench_report.py
+	tests/bench/bench_report.py tests/bench/bench_retention.py
 
 LONG_KILLS = 500
 BAD_IMAGES = 10000
@@ -94,7 +94,8 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report fuzz fuzz-programs
+.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report \
+	bench-retention fuzz fuzz-programs
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -136,6 +137,10 @@ bench-disk: all check-programs
 # 300 s beside perf record: BENCH_REPORT_FLAGS=300.
 bench-report: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_report.py $(BENCH_REPORT_FLAGS)
+
+# Beside another opd: BENCH_RETENTION_FLAGS=/path/to/opd.
+bench-retention: all
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_retention.py $(BENCH_RETENTION_FLAGS)
 
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
