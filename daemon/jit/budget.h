@@ -19,7 +19,7 @@
 #include "libop/base/compiler.h"
 
 #define OPD_JIT_VISIT_NS    (10u * (uint64_t)OP_NS_PER_MS) /* CPU time in one visit */
-#define OPD_JIT_WAIT_PART   4u /* waiting for a file counts as this part of the time */
+#define OPD_JIT_WAIT_PART   16u /* waiting for a file counts as this part of the time */
 #define OPD_JIT_TIME_PART   16u /* at most this part of the time in the long run */
 #define OPD_JIT_COMMON_PART 4u  /* this part is for users without a share of their own */
 #define OPD_JIT_VISIT_BYTES ((uint64_t)8 << 20) /* read in one visit */

@@ -100,6 +100,8 @@ static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_time
 	err = opd_jit_owner_ask_file(&space->owner, space->jit->lookers, &space->about, &wanted, &file, &st);
 	if (err == -EPERM || err == -ELOOP)
 		refuse_file(space);
+	if (err == -ENOENT)
+		space->perf_map.more = false;
 	if (err || file.fd < 0)
 		return;
 	/* Without memory the functions are unknown, as if the process had not written them. */

@@ -97,7 +97,7 @@ static inline bool opd_jit_space_has_read(const struct opd_jit_space *space)
 /* True when the process describes its code, or may still do so. */
 static inline bool opd_jit_space_is_useful(const struct opd_jit_space *space)
 {
-	return opd_jit_space_has_read(space) || space->put_off;
+	return opd_jit_space_has_read(space) || space->perf_map.more;
 }
 
 static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)

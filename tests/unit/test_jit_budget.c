@@ -162,7 +162,7 @@ static void debts_stay(void **state OP_UNUSED)
 	assert_in_range(nr_waited, 8, 22);
 }
 
-/* A file that lies far away: waiting costs a quarter, and ends the reading. */
+/* A file that lies far away: waiting costs less than work, and ends the reading. */
 static void waiting_costs_less(void **state OP_UNUSED)
 {
 	struct opd_jit_budget budget = { 0 };
