@@ -3,6 +3,8 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "tests/unit/sample_writer.h"
 #include "tools/symbols/image_identity.h"
@@ -183,6 +185,29 @@ static void test_identities(void **state OP_UNUSED)
 	}
 }
 
+/* A device without a disk may be anybody's, with any inode number. */
+static void test_an_inode_is_of_a_device(void **state OP_UNUSED)
+{
+	const struct {
+		dev_t device;
+		bool agrees;
+	} devices[] = { { 0, true }, { makedev(8, 1), true }, { makedev(0, 4095), false } };
+	struct opr_identity identity = { .kind = OPR_IDENTITY_INODE };
+	struct stat st;
+
+	assert_int_equal(stat(directory, &st), 0);
+	identity.inode = st.st_ino;
+	identity.device = st.st_dev;
+	assert_true(opr_identity_agrees(&identity, NULL, directory));
+	for (size_t i = 0; i < op_array_size(devices); i++) {
+		identity.device = devices[i].device;
+		assert_int_equal(opr_identity_agrees(&identity, NULL, directory), devices[i].agrees);
+	}
+	identity.inode++;
+	identity.device = st.st_dev;
+	assert_false(opr_identity_agrees(&identity, NULL, directory));
+}
+
 /* What the row of a session says of a part of the kernel. */
 static void expect_kernel(struct opr_finder *finder, enum op_image_kind kind, const char *name, enum opr_image_state state)
 {
@@ -243,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_finding_by_row),
 		cmocka_unit_test(test_search_directory_must_exist),
 		cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_an_inode_is_of_a_device),
 		cmocka_unit_test(test_kernel_is_known_by_its_build_id),
 	};
 

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "libop/base/parse.h"
@@ -88,7 +89,8 @@ static bool may_be_another(const struct op_dcookie_row *row)
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 {
 	const char *path = row->host_path ? row->host_path : row->id.name.name;
-	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode };
+	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode,
+					 .device = row->id.device };
 
 	op_build_id_format(row->id.build_id, row->id.build_id_bytes, identity.build_id);
 	identity.told_apart = strcmp(row->name, path) != 0;
@@ -223,6 +225,15 @@ void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])
 	}
 }
 
+static bool has_inode(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
+{
+	struct stat st;
+
+	if (opr_archive_inode_of(archive, path) != identity->inode)
+		return false;
+	return archive || !identity->device || major(identity->device) || (!stat(path, &st) && st.st_dev == identity->device);
+}
+
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
 {
 	char digits[OP_BUILD_ID_DIGITS];
@@ -232,7 +243,7 @@ bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_a
 		opr_build_id_at(path, digits);
 		return has_prefix(digits, identity->build_id);
 	case OPR_IDENTITY_INODE:
-		return opr_archive_inode_of(archive, path) == identity->inode;
+		return has_inode(identity, archive, path);
 	case OPR_IDENTITY_NONE:
 	case OPR_IDENTITY_UNKNOWN:
 		break;

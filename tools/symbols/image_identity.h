@@ -30,7 +30,7 @@ struct opr_identity {
 	const char *path;
 	size_t path_length;
 	char build_id[OP_BUILD_ID_DIGITS]; /* from a name only the first twelve digits */
-	uint64_t inode;
+	uint64_t inode, device; /* device 0: unknown */
 };
 
 /* The identity in a name; valid as long as the name. */
@@ -66,7 +66,8 @@ void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS]) OP_NONNU
 
 /*
  * True when the file at `path` has the build-id or inode of the identity; false for other kinds. In
- * an archive (NULL: none) the inode is that of the original.
+ * an archive (NULL: none) the inode is that of the original. Outside, the device counts where it is
+ * no block device, because whoever mounts such a file system may choose its inodes.
  */
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
 	OP_NONNULL_ARGS(1, 3);
