@@ -140,33 +140,35 @@ static bool needs_query(const struct op_dcookie_table *table, const struct opd_m
 	return !row->id.build_id_bytes && !row->is_asked && !row->id.is_pseudo;
 }
 
-/* Files with one build-id and one name in the process's view are one image. */
-static int note_build_id(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
-			 const struct op_build_id *build_id)
+/*
+ * Files with one build-id, one owner and one name in the process's view are one image. Anybody can
+ * give a file any build-id. So it says something only of files that nobody but the owner can write,
+ * and only among those of one owner.
+ */
+static bool copy_id(const struct opd_mapped *mapped, const struct op_build_id *build_id, const struct opd_located *located,
+		    struct op_image_id *ret_id)
+{
+	if (!build_id->nr_bytes || !located->knows_owner || located->stat.stx_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	*ret_id = recorded_id(mapped, build_id);
+	ret_id->inode = located->stat.stx_uid;
+	return true;
+}
+
+static int note_build_id(struct op_dcookie_table *table, uint64_t cookie, const struct op_build_id *build_id)
 {
 	struct op_dcookie_row *row = op_dcookie_row(table, cookie);
-	struct op_image_id recorded;
-	int err;
 
 	if (row->id.is_pseudo)
 		return 0;
 	row->is_asked = true;
-	if (!build_id->nr_bytes)
-		return 0;
-	err = op_dcookie_set_build_id(table, cookie, build_id->bytes, build_id->nr_bytes);
-	if (err)
-		return err;
-	recorded = recorded_id(mapped, build_id);
-	err = op_dcookie_alias(table, &recorded, cookie);
-	return err == -EEXIST ? 0 : err;
+	return op_dcookie_set_build_id(table, cookie, build_id->bytes, build_id->nr_bytes);
 }
 
 /* A new file may be a copy of a known image, as in another container. */
-static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_build_id *build_id,
-			       const struct op_image_id *seen)
+static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct op_image_id *copy, const struct op_image_id *seen)
 {
-	struct op_image_id recorded = recorded_id(mapped, build_id);
-	uint64_t cookie = build_id->nr_bytes ? op_dcookie_find(table, &recorded) : OP_DCOOKIE_NONE;
+	uint64_t cookie = op_dcookie_find(table, copy);
 
 	return cookie != OP_DCOOKIE_NONE && op_dcookie_alias_seen(table, seen, cookie) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
@@ -174,17 +176,24 @@ static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_
 /* Only regular files are queried, because the kernel reads the file. */
 static uint64_t stat_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
 {
-	struct op_image_id seen = stat_id(located);
+	struct op_image_id seen = stat_id(located), copy;
 	uint64_t cookie = op_dcookie_find_seen(table, &seen);
 	struct op_build_id build_id;
+	bool has_copies;
+	int err;
 
 	if (!needs_query(table, mapped, cookie) ||
 	    opd_build_ids_ask(mapped->build_ids, mapped, located->stat.stx_ino, &build_id) < 0)
 		return op_dcookie_get_seen(table, &seen);
-	cookie = cookie == OP_DCOOKIE_NONE ? cookie_of_copy(table, mapped, &build_id, &seen) : OP_DCOOKIE_NONE;
+	has_copies = copy_id(mapped, &build_id, located, &copy);
+	if (cookie == OP_DCOOKIE_NONE && has_copies)
+		cookie = cookie_of_copy(table, &copy, &seen);
 	if (cookie == OP_DCOOKIE_NONE)
 		cookie = op_dcookie_get_seen(table, &seen);
-	return cookie != OP_DCOOKIE_NONE && note_build_id(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+	if (cookie == OP_DCOOKIE_NONE || note_build_id(table, cookie, &build_id) < 0)
+		return OP_DCOOKIE_NONE;
+	err = has_copies ? op_dcookie_alias(table, &copy, cookie) : 0;
+	return err < 0 && err != -EEXIST ? OP_DCOOKIE_NONE : cookie;
 }
 
 static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *recorded,
@@ -240,6 +249,8 @@ static uint64_t locate_file(struct op_dcookie_table *table, const struct opd_map
 	cookie = located_cookie(table, mapped, &recorded, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && recorded.build_id_bytes && op_dcookie_alias(table, &recorded, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
+	if (cookie != OP_DCOOKIE_NONE)
+		op_dcookie_row(table, cookie)->host_has_another = ret_located->host_has_another;
 	if (cookie != OP_DCOOKIE_NONE && note_container(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
 	op_text_free(&ret_located->path);
@@ -256,7 +267,7 @@ static uint64_t query_again(struct op_dcookie_table *table, const struct opd_map
 
 	if (op_likely(!needs_query(table, mapped, cookie)) || opd_build_ids_ask(mapped->build_ids, mapped, 0, &build_id) < 0)
 		return cookie;
-	return note_build_id(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+	return note_build_id(table, cookie, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
 /* The stat cache saves the stat of a file that was mapped before the last stat. */

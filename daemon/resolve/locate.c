@@ -7,14 +7,17 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
 #define NEWLINE_ESCAPE "\\012"
 #define DELETED_SUFFIX " (deleted)"
-#define TOO_LONG       "//toolong" /* the name in a record when the real one is too long */
+/* the name in a record, which then has no inode, when the real one is not shorter than this */
+#define TOO_LONG       "//toolong"
+#define TOO_LONG_BYTES (PATH_MAX - sizeof(uint64_t))
 /* directories of an overlay that are tried; the kernel allows 500 */
 #define MAX_LAYERS     512
+/* at the top of an inode number: with xino, an overlay puts the number of a file system there */
+#define XINO_BITS      16
 
 /*
  * Handle types with a generation. Source: enum fid_type in include/linux/exportfs.h and its users:
@@ -82,7 +85,7 @@ static int open_path(const char *path)
 static int stat_regular(int fd, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_INO | STATX_MTIME | STATX_CTIME | STATX_SIZE | STATX_TYPE, ret_stat) < 0)
+		  STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE | STATX_MODE | STATX_UID | STATX_MNT_ID, ret_stat) < 0)
 		return -errno;
 	if (!S_ISREG(ret_stat->stx_mode))
 		return -ENOENT;
@@ -107,10 +110,10 @@ static int stat_below(const char *prefix, const char *path, struct statx *ret_st
 	return err;
 }
 
-/* True when the file has the inode of the record. */
-static bool has_recorded_inode(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
+/* Without a generation, an earlier file may have had the inode number. */
+static bool same_generation(uint64_t a, uint64_t b)
 {
-	return st->stx_ino == mapped->inode && (!generation || !mapped->inode_generation || generation == mapped->inode_generation);
+	return !a || !b || a == b;
 }
 
 static bool same_inode(const struct statx *a, const struct statx *b)
@@ -124,77 +127,128 @@ static bool same_content(const struct statx *a, const struct statx *b)
 	       a->stx_mtime.tv_nsec == b->stx_mtime.tv_nsec;
 }
 
-static uint64_t real_ns(const struct statx_timestamp *t)
+/* The mount that a file was reached by. NULL: none of these, or unknown (before Linux 5.8). */
+static const struct opd_mount *mount_of(const struct opd_mounts *mounts, const struct statx *st)
 {
-	return (uint64_t)t->tv_sec * OP_NS_PER_S + t->tv_nsec;
-}
-
-/* True when the file was not changed since a time of OP_CLOCK; 0: now. */
-static bool is_older_than(const struct statx *st, uint64_t time_ns)
-{
-	uint64_t ago_ns = time_ns ? op_now_ns() - time_ns : 0;
-
-	return real_ns(&st->stx_ctime) <= op_clock_ns(CLOCK_REALTIME) - ago_ns;
-}
-
-/* True when the file at the path is the one that was mapped, for a mapping that is gone. */
-static bool is_mapped_file(const struct opd_mapped *mapped, const struct statx *st, uint64_t generation)
-{
-	return mapped->inode ? has_recorded_inode(mapped, st, generation) : is_older_than(st, mapped->time_ns);
+	return st->stx_mask & STATX_MNT_ID ? opd_mounts_by_id(mounts, st->stx_mnt_id) : NULL;
 }
 
 /*
- * Tries a path of the host. While the mapping exists, the inode must be the same, or in a layer of
- * an overlay the content, because a copy-up changes the inode. For a mapping that is gone, the
- * record decides.
+ * A record has the device of the file system. statx(2) reports it, too, but btrfs has a device for
+ * each subvolume, and an overlay for each of its file systems; the mount knows. Before Linux 6.18,
+ * records of an overlay's files have device and inode of the file in the layer. Of these only block
+ * devices are believed, because anybody can mount a file system without one and choose the inodes.
  */
-static bool try_host_path(struct search *search, const char *path, bool is_layer)
+static bool has_recorded_device(const struct opd_mapped *mapped, const struct opd_mounts *mounts, const struct statx *st)
+{
+	const struct opd_mount *mount;
+
+	if (mapped->device == makedev(st->stx_dev_major, st->stx_dev_minor))
+		return true;
+	mount = mount_of(mounts, st);
+	return mount && (mapped->device == mount->device || (opd_mount_is_overlay(mount) && major(mapped->device)));
+}
+
+/* True when the record is of this file, which was reached by one of the mounts. */
+static bool is_recorded(const struct opd_mapped *mapped, const struct opd_mounts *mounts, const struct statx *st,
+			uint64_t generation)
+{
+	return mapped->inode && st->stx_ino == mapped->inode && same_generation(generation, mapped->inode_generation) &&
+	       has_recorded_device(mapped, mounts, st);
+}
+
+static const struct opd_mounts *host_mounts(const struct search *search)
+{
+	return opd_mount_views_host_mounts(search->mapped->mount_views, false);
+}
+
+static int stat_on_host(const struct search *search, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
+{
+	return stat_below(search->mapped->mount_views->host_prefix, path, ret_stat, ret_generation);
+}
+
+static void found_on_host(struct opd_located *located, const char *path, const struct statx *st, uint64_t generation)
+{
+	op_text_truncate(&located->path, 0);
+	op_text_add(&located->path, path);
+	located->stat = *st;
+	located->inode_generation = generation;
+	located->seen = located->on_host = true;
+}
+
+/* Tries a path of the host. The file there must be the mapped or recorded one. */
+static bool try_host_path(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	const struct opd_mapped *mapped = search->mapped;
 	struct statx st;
 	uint64_t generation;
 
-	if (stat_below(search->mapped->mount_views->host_prefix, path, &st, &generation) < 0)
+	if (stat_on_host(search, path, &st, &generation) < 0)
 		return false;
-	if (located->seen) {
-		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
-			return false;
-	} else if (!is_mapped_file(mapped, &st, generation)) {
+	if (located->seen ? !same_inode(&st, &located->stat) || !same_generation(generation, located->inode_generation) :
+			    !is_recorded(search->mapped, host_mounts(search), &st, generation))
 		return false;
-	}
-	op_text_truncate(&located->path, 0);
-	op_text_add(&located->path, path);
-	located->stat = st;
-	located->inode_generation = generation;
-	located->seen = located->on_host = true;
+	found_on_host(located, path, &st, generation);
 	return true;
 }
 
+/*
+ * True when a file of a layer is the one that its overlay shows. An upper file is, because it hides
+ * the lower ones; a copy-up gave it another inode. A lower file has the inode number that the
+ * overlay reports, but for the highest bits (xino). The content tells it from files that were there
+ * before or come from elsewhere (redirect_dir).
+ */
+static bool is_shown(const struct search *search, const struct opd_mount *mount, bool is_upper, const struct statx *st,
+		     uint64_t generation)
+{
+	const struct opd_mapped *mapped = search->mapped;
+	const struct opd_located *located = search->located;
+	uint64_t inode = located->seen ? located->stat.stx_ino : mapped->inode;
+	bool same_number = !((st->stx_ino ^ inode) << XINO_BITS);
+
+	if (located->seen)
+		return same_content(st, &located->stat) && (is_upper || same_number);
+	return is_recorded(mapped, host_mounts(search), st, generation) || (mapped->device == mount->device && same_number);
+}
+
+/* Tries the layers of an overlay that root of the host has mounted. */
 static bool try_layers(struct search *search, const struct opd_mount *mount, const char *inner)
 {
 	struct op_text path = { 0 };
 	bool found = false;
 
 	for (size_t i = 0; !found && i < MAX_LAYERS && opd_mount_layer(mount, i, &path); i++) {
+		struct statx st;
+		uint64_t generation;
+
 		if (path.length && path.data[0] == '/') {
 			op_text_add(&path, inner);
-			found = try_host_path(search, op_text_get(&path), true);
+			found = !stat_on_host(search, op_text_get(&path), &st, &generation) &&
+				is_shown(search, mount, !i, &st, generation);
 		}
+		if (found)
+			found_on_host(search->located, op_text_get(&path), &st, generation);
 		op_text_truncate(&path, 0);
 	}
 	op_text_free(&path);
 	return found;
 }
 
-static bool try_host_mounts(struct search *search, const struct opd_mounts *host, const struct opd_mount *mount, const char *inner)
+/*
+ * Tries the mounts of the file system on the host. A layer of an overlay is a better name than the
+ * overlay, which goes with its container.
+ */
+static bool try_host_mounts(struct search *search, const struct opd_mount *mount, const char *inner)
 {
+	const struct opd_mounts *host = host_mounts(search);
 	struct op_text path = { 0 };
 	bool found = false;
 
 	for (size_t i = host->nr_rows; !found && i-- > 0;) {
 		if (host->rows[i].device == mount->device && opd_mount_outer_path(&host->rows[i], inner, &path))
-			found = try_host_path(search, op_text_get(&path), false);
+			found = try_host_path(search, op_text_get(&path));
+		if (found && opd_mount_is_overlay(&host->rows[i]))
+			try_layers(search, &host->rows[i], inner);
 		op_text_truncate(&path, 0);
 	}
 	op_text_free(&path);
@@ -203,29 +257,30 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
 
 /*
  * Translates a path of another mount namespace, below the root of its processes, to a path of the
- * host.
+ * host. may_be_here: the file has this path in the namespace, or is gone.
  */
-static bool translate_by(struct search *search, const char *path, bool again)
+static bool translate_by(struct search *search, const char *path, bool may_be_here, bool again)
 {
 	struct opd_mount_view *view = search->mapped->mount_view;
-	const struct opd_mounts *host = opd_mount_views_host_mounts(search->mapped->mount_views, again);
 	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(view, search->mapped->pid, again), path);
 	struct op_text inner = { 0 };
 	bool found;
 
+	opd_mount_views_host_mounts(search->mapped->mount_views, again);
 	if (!mount)
 		return false;
 	opd_mount_inner_path(mount, path, &inner);
-	found = (opd_mount_is_overlay(mount) && try_layers(search, mount, op_text_get(&inner))) ||
-		try_host_mounts(search, host, mount, op_text_get(&inner));
+	found = try_host_mounts(search, mount, op_text_get(&inner)) ||
+		(may_be_here && opd_mount_is_overlay(mount) && opd_mount_view_is_roots(view, search->mapped->pid) &&
+		 try_layers(search, mount, op_text_get(&inner)));
 	op_text_free(&inner);
 	return found;
 }
 
 /* Tries the known mounts, then newly read ones. */
-static bool translate(struct search *search, const char *path)
+static bool translate(struct search *search, const char *path, bool may_be_here)
 {
-	return translate_by(search, path, false) || translate_by(search, path, true);
+	return translate_by(search, path, may_be_here, false) || translate_by(search, path, may_be_here, true);
 }
 
 /* From a path seen from opd's root to the path that the process sees. */
@@ -250,11 +305,12 @@ static bool cut_deleted(struct op_text *path)
 	return true;
 }
 
+/* Whether the path leads to the file below a directory. */
 static bool is_there(const struct opd_located *located, const char *prefix)
 {
 	struct statx st;
 
-	return !stat_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
+	return located->seen && !stat_below(prefix, op_text_get(&located->path), &st, NULL) && same_inode(&st, &located->stat);
 }
 
 /* For a mapping that exists. `path` is its name, seen from opd's root. */
@@ -262,25 +318,24 @@ static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
 	const struct opd_mount_view *view = search->mapped->mount_view;
-	const char *prefix = search->mapped->mount_views->host_prefix;
-	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view);
-	char root[64];
-	char *inside;
+	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view), is_here;
+	char root[64], *inside;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", search->mapped->pid);
-	op_text_add(&located->path, shares_host ? path : path_in_view(view, path));
-	if (!is_there(located, shares_host ? prefix : root) && cut_deleted(&located->path))
-		located->on_host = shares_host && is_there(located, prefix);
-	else
-		located->on_host = shares_host;
 	if (shares_host)
+		snprintf(root, sizeof(root), "%s", search->mapped->mount_views->host_prefix);
+	op_text_add(&located->path, shares_host ? path : path_in_view(view, path));
+	is_here = is_there(located, root) || (cut_deleted(&located->path) && is_there(located, root));
+	if (shares_host) {
+		located->on_host = is_here;
 		return;
+	}
 	inside = strdup(op_text_get(&located->path));
 	if (!inside) {
 		located->path.failed = true;
 		return;
 	}
-	translate(search, inside);
+	translate(search, inside, is_here);
 	free(inside);
 }
 
@@ -288,13 +343,15 @@ static void locate_mapped(struct search *search, const char *path)
 static void try_other_process(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	uint32_t pid = opd_mount_view_pid(search->mapped->mount_view);
+	struct opd_mount_view *view = search->mapped->mount_view;
+	uint32_t pid = opd_mount_view_pid(view);
 	char root[64];
 	struct statx st;
 	uint64_t generation;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", pid);
-	if (!pid || stat_below(root, path, &st, &generation) < 0 || !is_mapped_file(search->mapped, &st, generation))
+	if (!pid || stat_below(root, path, &st, &generation) < 0 ||
+	    !is_recorded(search->mapped, opd_mount_view_mounts(view, pid, false), &st, generation))
 		return;
 	located->stat = st;
 	located->inode_generation = generation;
@@ -313,7 +370,7 @@ static void locate_gone(struct search *search)
 	if (view && shares_host && !mapped->name_is_ours)
 		op_text_add(&path, view->root);
 	op_text_add(&path, view && mapped->name_is_ours && !shares_host ? path_in_view(view, mapped->name) : mapped->name);
-	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
+	if (shares_host ? !try_host_path(search, op_text_get(&path)) : !translate(search, op_text_get(&path), true)) {
 		if (!shares_host && !path.failed)
 			try_other_process(search, op_text_get(&path));
 		if (!located->seen)
@@ -353,13 +410,29 @@ bool opd_is_same_name(const char *a, const char *b)
 }
 
 /*
- * A pid can be used again, and exec can map another file at the same address. True when the mapped
- * file has the recorded name, or, after a rename, the recorded inode.
+ * A pid can be used again, and exec can map another file at the same address, also one of the same
+ * name. True when the mapped file is the recorded one. A file that cannot be looked at is known by
+ * its name only. `path` is the name, NULL when it is too long for a link.
  */
-static bool is_same_mapping(const struct opd_mapped *mapped, const char *path, const struct opd_located *located)
+static bool is_same_mapping(const struct search *search, const char *path)
 {
-	return !strcmp(mapped->name, TOO_LONG) || opd_is_same_name(mapped->name, path) ||
-	       (located->seen && mapped->inode && has_recorded_inode(mapped, &located->stat, located->inode_generation));
+	const struct opd_mapped *mapped = search->mapped;
+	const struct opd_located *located = search->located;
+	struct opd_mount_view *view = mapped->mount_view;
+
+	if (!strcmp(mapped->name, TOO_LONG))
+		return !path || strlen(path) >= TOO_LONG_BYTES;
+	if (!located->seen)
+		return path && opd_is_same_name(mapped->name, path);
+	for (int again = 0; again < 2 && located->stat.stx_ino == mapped->inode; again++) {
+		const struct opd_mounts *mounts = opd_mount_view_shares_host(mapped->mount_views, view) ?
+							  opd_mount_views_host_mounts(mapped->mount_views, again) :
+							  opd_mount_view_mounts(view, mapped->pid, again);
+
+		if (is_recorded(mapped, mounts, &located->stat, located->inode_generation))
+			return true;
+	}
+	return false;
 }
 
 void opd_decode_newlines(char *name)
@@ -452,6 +525,17 @@ static ssize_t look_at_mapping(const struct opd_mapped *mapped, char name[PATH_M
 	return length;
 }
 
+/* What the host has at the path, and whether its owner is known. */
+static void note_host(struct search *search)
+{
+	struct opd_located *located = search->located;
+	const struct opd_mount *mount = mount_of(host_mounts(search), &located->stat);
+	struct statx st;
+
+	located->knows_owner = located->on_host && (mount ? !opd_mount_is_fuse(mount) : located->stat.stx_dev_major);
+	located->host_has_another = !located->on_host && !stat_on_host(search, op_text_get(&located->path), &st, NULL);
+}
+
 int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
 	struct search search = { .mapped = mapped, .located = ret_located };
@@ -465,7 +549,7 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 	length = look_at_mapping(mapped, path, ret_located);
 	if (length >= 0)
 		path[length] = '\0';
-	if (length >= 0 && !is_same_mapping(mapped, path, ret_located)) {
+	if ((length >= 0 || ret_located->seen) && !is_same_mapping(&search, length >= 0 ? path : NULL)) {
 		ret_located->seen = false;
 		length = -1;
 	}
@@ -477,8 +561,10 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 	} else if (!ret_located->seen || strcmp(mapped->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
 		locate_gone(&search);
 	}
-	if (!ret_located->path.failed)
-		return 0;
-	op_text_free(&ret_located->path);
-	return -ENOMEM;
+	if (ret_located->path.failed) {
+		op_text_free(&ret_located->path);
+		return -ENOMEM;
+	}
+	note_host(&search);
+	return 0;
 }

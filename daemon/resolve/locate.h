@@ -39,8 +39,10 @@ struct opd_mapped {
 struct opd_located {
 	/* on the host if it is there, else in the view of the process; without " (deleted)" */
 	struct op_text path;
-	bool on_host; /* path leads to this file on the host */
-	bool seen;    /* stat is of this file */
+	bool on_host; /* path leads to this file on the host, which is proved */
+	bool host_has_another; /* another file has the path on the host, or nobody could look */
+	bool knows_owner;      /* on_host, and no user's file server says whose file it is */
+	bool seen;             /* stat is of this file */
 	struct statx stat;
 	uint64_t inode_generation; /* of stat's inode; 0: unknown */
 };
@@ -57,8 +59,13 @@ void opd_decode_newlines(char *name) OP_NONNULL;
 /*
  * Finds a file. While the process has it mapped, the mapping leads to it, even when the file was
  * removed, replaced or renamed. Later the path is used: on the host, else through another process
- * with the same mount view. The file at the path must have the recorded inode; without a recorded
- * inode it must be older than the mapping. The caller frees ret_located->path. 0 or -ENOMEM.
+ * with the same mount view. The file at the path must have the recorded device and inode.
+ *
+ * Anybody can have any name, in mount namespaces of their own, and what a mount there says of other
+ * directories are names, too. So a path of the host is believed only if the host has the mapped
+ * inode there, or if that file is in a layer of an overlay that root of the host mounted.
+ *
+ * The caller frees ret_located->path. 0 or -ENOMEM.
  */
 int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 

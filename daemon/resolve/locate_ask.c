@@ -63,12 +63,17 @@ int opd_locate_answer(const char *question, size_t nr_bytes, struct op_text *ans
 
 /* ---- in opd ---- */
 
+/* Nobody knows what the host has at the path. So the image does not get the plain name. */
 static int locate_by_record(const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
 	struct opd_mapped recorded = *mapped;
+	int err;
 
 	recorded.is_foreign = true;
-	return opd_locate(&recorded, ret_located);
+	err = opd_locate(&recorded, ret_located);
+	if (!err)
+		ret_located->host_has_another = true;
+	return err;
 }
 
 static int take_answer(const struct op_text *answer, struct opd_located *ret_located)

@@ -2,7 +2,9 @@
 #include "daemon/resolve/mount_view.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -334,6 +336,41 @@ int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, uint64_
 	if (mnt_ns == mnt_ns_of(views, *view))
 		return 0;
 	return move_to(views, mnt_ns, user_ns, *view ? (*view)->root : "/", view);
+}
+
+/* The user namespace that a mount namespace belongs to. False: the process is not there. */
+static bool read_owner(uint32_t pid, uint64_t mnt_ns, uint64_t *ret_user_ns)
+{
+	char path[64];
+	struct stat st;
+	int fd, owner_fd = -1;
+	bool is_known;
+
+	proc_path(path, sizeof(path), pid, "ns/mnt");
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	if (!op_sys_fstat(fd, &st) && st.st_ino == mnt_ns)
+		owner_fd = op_sys_ioctl(fd, NS_GET_USERNS, NULL);
+	is_known = owner_fd >= 0 && !op_sys_fstat(owner_fd, &st);
+	if (is_known)
+		*ret_user_ns = st.st_ino;
+	if (owner_fd >= 0)
+		close(owner_fd);
+	close(fd);
+	return is_known;
+}
+
+bool opd_mount_view_is_roots(const struct opd_mount_view *view, uint32_t pid)
+{
+	const struct opd_mount_views *views = view->views;
+	uint64_t owner, hosts;
+
+	if (!read_owner(*views->host_prefix ? HOST_PID : SELF, views->host_ns, &hosts))
+		return false;
+	if (!read_owner(pid, view->mnt_ns, &owner) && (!view->seen_pid || !read_owner(view->seen_pid, view->mnt_ns, &owner)))
+		return false;
+	return owner == hosts;
 }
 
 static bool is_due(uint64_t read_ns, bool again, uint64_t now_ns)

@@ -106,6 +106,13 @@ const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *view, uint
 /* A living process with this view; 0: none is known. */
 uint32_t opd_mount_view_pid(const struct opd_mount_view *view) OP_NONNULL;
 
+/*
+ * True when only root of the host can have made the mounts of the view: the mount namespace belongs
+ * to the user namespace that the host's belongs to. Its number may be in use again, so a living
+ * process is asked each time: `pid`, or one that was seen there.
+ */
+bool opd_mount_view_is_roots(const struct opd_mount_view *view, uint32_t pid) OP_NONNULL;
+
 /* The mounts of the host. `again` as above. */
 const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *views, bool again) OP_NONNULL;
 

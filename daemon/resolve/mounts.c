@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "libop/base/file.h"
+#include "libop/base/parse.h"
 
 #define UPPER_OPTION  "upperdir="
 #define LOWER_OPTION  "lowerdir="
@@ -38,6 +39,7 @@ static bool parse_line(char *line, struct opd_mount *ret_mount)
 {
 	char *rest, *type, *fields[FIELDS_BEFORE], *state = NULL, *after[3];
 	unsigned int maj, min;
+	uint64_t id;
 
 	rest = strstr(line, " - ");
 	if (!rest)
@@ -48,7 +50,7 @@ static bool parse_line(char *line, struct opd_mount *ret_mount)
 		if (!fields[i])
 			return false;
 	}
-	if (sscanf(fields[2], "%u:%u", &maj, &min) != 2)
+	if (sscanf(fields[2], "%u:%u", &maj, &min) != 2 || op_parse_u64(fields[0], 0, UINT64_MAX, &id))
 		return false;
 	type = rest + strlen(" - ");
 	for (size_t i = 0; i < op_array_size(after); i++)
@@ -56,6 +58,7 @@ static bool parse_line(char *line, struct opd_mount *ret_mount)
 	unescape(fields[3]);
 	unescape(fields[4]);
 	*ret_mount = (struct opd_mount){
+		.id = id,
 		.device = makedev(maj, min),
 		.root = fields[3],
 		.point = fields[4],
@@ -126,6 +129,14 @@ const struct opd_mount *opd_mounts_of(const struct opd_mounts *mounts, const cha
 			found = mount;
 	}
 	return found;
+}
+
+const struct opd_mount *opd_mounts_by_id(const struct opd_mounts *mounts, uint64_t id)
+{
+	for (size_t i = 0; i < mounts->nr_rows; i++)
+		if (mounts->rows[i].id == id)
+			return &mounts->rows[i];
+	return NULL;
 }
 
 /* Appends a directory and a path below it, with one slash between them. */

@@ -13,7 +13,8 @@
 #include "libop/base/text.h"
 
 struct opd_mount {
-	uint64_t device;     /* makedev() */
+	uint64_t id;         /* stx_mnt_id of statx(2) of the files in it */
+	uint64_t device;     /* of the file system, makedev(); its files may have others */
 	const char *root;    /* the mounted directory of the file system, "/" for all of it */
 	const char *point;   /* mount point, from the root of the process */
 	const char *type;    /* of the file system; NULL: the line ends before it */
@@ -38,6 +39,9 @@ void opd_mounts_free(struct opd_mounts *mounts) OP_NONNULL;
 /* The mount that an absolute path lies in; NULL: none. */
 const struct opd_mount *opd_mounts_of(const struct opd_mounts *mounts, const char *path) OP_NONNULL;
 
+/* The mount with an id; NULL: none. */
+const struct opd_mount *opd_mounts_by_id(const struct opd_mounts *mounts, uint64_t id) OP_NONNULL;
+
 /* Appends the path within the mounted file system. */
 void opd_mount_inner_path(const struct opd_mount *mount, const char *path, struct op_text *inner) OP_NONNULL;
 
@@ -50,6 +54,12 @@ bool opd_mount_outer_path(const struct opd_mount *mount, const char *inner, stru
 static inline bool opd_mount_is_overlay(const struct opd_mount *mount)
 {
 	return mount->options && !strcmp(mount->type, "overlay");
+}
+
+/* A program of some user may say what is in it: file, owner, inode number and all. */
+static inline bool opd_mount_is_fuse(const struct opd_mount *mount)
+{
+	return !mount->type || !strncmp(mount->type, "fuse", strlen("fuse"));
 }
 
 /*

@@ -53,6 +53,9 @@ struct op_dcookie_row {
 	/* For the resolver: the kernel was asked for the build-id. */
 	bool is_asked;
 
+	/* At the path. It is the one to have the plain name (op_dcookie_count_in). */
+	bool host_has_another;
+
 	/* For the image filter. The table resets it when host_path or container change. */
 	enum op_dcookie_wanted wanted;
 };
@@ -173,9 +176,9 @@ int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, con
 
 /*
  * Makes a row a counted one and gives it a name in the session, which it keeps. When another image
- * has the name, the identity is added: "PATH (build-id 0123456789ab)" or "PATH (inode 12)", and
- * then the cookie: "PATH (inode 12 #345)". A name that makes paths too long becomes "/(long path
- * HASH)/END". 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
+ * has the name, or the host has another file at the path, the identity is added: "PATH (build-id
+ * 0123456789ab)" or "PATH (inode 12)", and then the cookie: "PATH (inode 12 #345)". A name that
+ * makes paths too long becomes "/(long path HASH)/END". 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
  */
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds) OP_NONNULL OP_MUST_CHECK;
 

@@ -400,7 +400,8 @@ static int add_aliases(struct op_dcookie_table *table, const struct op_image_id 
  * The identity of a file is its inode; its build-id is an alias. The kernel and its modules have a
  * build-id only. An identity that another row has stays there: that row is older and is the same
  * image. But the identity that makes a row replaces an alias. The file does not keep all of an
- * alias: an image in a container has the same path and build-id there as one on the host.
+ * alias: an image in a container has the same path and build-id there as one on the host. So only
+ * images under the plain name of a host's file have it.
  */
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
@@ -419,6 +420,9 @@ static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table
 	entry = op_dcookie_add_entry(table, &seen, row->cookie);
 	if (!entry && op_dcookie_drop_alias(table, &seen))
 		entry = op_dcookie_add_entry(table, &seen, row->cookie);
+	/* A file without this path on the host must not be found for one that has it. */
+	if (is_file && (row->container || strcmp(row->name, row->id.name.name) != 0))
+		by_build_id.build_id_bytes = 0;
 	if (entry && is_file && was_seen && add_aliases(table, &by_build_id, row->cookie) == -ENOMEM) {
 		op_dcookie_remove_entry(table, entry);
 		return NULL;

@@ -143,6 +143,7 @@ static bool is_full_for(const struct op_dcookie_table *table, const struct op_im
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	enum suffix suffix;
 	int err;
 
 	assert(entry);
@@ -150,7 +151,8 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
 		return 0;
 	if (is_full_for(table, &entry->row.id))
 		return -EDQUOT;
-	err = op_dcookie_enter_name(table, entry, choose_name(table, &entry->row, SUFFIX_NONE));
+	suffix = entry->row.host_has_another ? SUFFIX_IDENTITY : SUFFIX_NONE;
+	err = op_dcookie_enter_name(table, entry, choose_name(table, &entry->row, suffix));
 	if (!err)
 		entry->row.first_seen = entry->row.last_seen = now_seconds;
 	return err;

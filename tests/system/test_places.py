@@ -6,6 +6,7 @@ host has for them; where it has none, under
 their own. What is different is never mixed, what is one file is one image.
 """
 import os
+import re
 import shutil
 import subprocess
 
@@ -93,6 +94,22 @@ def overlay_upper(box, name):
     return command, upper, upper
 
 
+def on_host(box, name, *unshare):
+    """As a container engine does it: the host sees the overlay, the container has it as its root."""
+    lower, base = own_path(box, name + "-lower/usr/bin/app"), own_path(box, "over/" + name)
+    make_program(box, lower)
+    for part in ("upper", "work", "merged"):
+        os.makedirs(os.path.join(base, part))
+    if box.run("mount", "-t", "overlay", "-o", "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (
+            own_path(box, name + "-lower"), base, base), "opd-test", base + "/merged").rc == 0:
+        box.mounts.append(base + "/merged")
+    return ["unshare", *unshare, "--mount", "--propagation=private", "chroot", base + "/merged", "/usr/bin/app"], lower, lower
+
+
+def on_host_of_user(box, name):
+    return on_host(box, name, "--user", "--map-root-user")
+
+
 def pid_namespace(box, name):
     path = make_program(box, own_path(box, name + "/app"))
     return ["unshare", "--mount", "--pid", "--fork", "--mount-proc", path], path, path
@@ -110,8 +127,9 @@ def nspawn(box, name):
 CASES = [("chroot-one", chroot), ("chroot-second", chroot), ("bind", bind_on_host), ("ns-bind", bind_in_namespace),
          ("ns-plain", plain_in_namespace),
          ("tmpfs", private_tmpfs), ("overlay-one", overlay), ("overlay-two", overlay), ("overlay-upper", overlay_upper),
+         ("on-host", on_host), ("on-host-userns", on_host_of_user),
          ("pid-ns", pid_namespace), ("nspawn", nspawn)]
-TRIED_FIRST = ("overlay-one", "overlay-two", "overlay-upper", "nspawn", "pid-ns")
+TRIED_FIRST = ("overlay-one", "overlay-two", "overlay-upper", "on-host", "on-host-userns", "nspawn", "pid-ns")
 
 
 class Case:
@@ -252,7 +270,7 @@ def test(box):
     check_twins(files, twin_paths)
     for path in own:
         check_of_its_own(box, files, path)
-    strays = sorted({f.name.app[1] for f in files if "app (" in f.name.app[1] or f.name.app[1] == "/usr/bin/app"})
+    strays = sorted({f.name.app[1] for f in files if re.match(r"(%s/.*app \(|/usr/bin/app$)" % re.escape(box.dir), f.name.app[1])})
     require(not strays, "one file is more than one image, or has the name of another: %s" % strays)
     box.check_agreement()
     box.shutdown()

@@ -284,52 +284,6 @@ def check_watchdog(container):
     container.remove_drop_in()
 
 
-def start_hanging(container):
-    """Users whose file systems keep opd's helper waiting for ever. Returns their process."""
-    container.good("sh", "-c", "mkdir -p /run/hanging/point /run/hanging/empty && cd /run/hanging && "
-                   "{ test -e fuse || mknod -m 666 fuse c 10 229; } && rm -f out err && mkfifo -m 600 end-$$ && "
-                   "{ hanging /run/hanging/fuse /run/hanging 2 0 <end-$$ >out 2>err & } && "
-                   "{ sleep 600 >end-$$ & echo $! >until; }")
-    said = os.path.join(container.root, "run/hanging")
-    wait_until(lambda: "asked" in container.good("cat", "/run/hanging/out") or container.good("cat", "/run/hanging/err"),
-               opdtest.HANG_SECONDS, "nobody looks for the map of code without a file: %s" % said)
-    return container.good("cat", "/run/hanging/err").strip()
-
-
-def end_hanging(container):
-    container.good("sh", "-c", "kill $(cat /run/hanging/until); rm -f /run/hanging/end-*")
-
-
-def check_hanging(container):
-    """File systems that keep a helper process waiting for ever, where not even SIGKILL ends it:
-    stop and restart take no longer than else, and the watchdog and SIGKILL start another daemon.
-    """
-    refused = start_hanging(container)
-    if refused:
-        end_hanging(container)
-        print("not checked with file systems that hang: " + refused)
-        return
-    seconds = []
-    for verb in ("stop", "start", "restart", "stop", "start"):
-        begin = time.monotonic()
-        container.good("systemctl", verb, "opd")
-        seconds.append("%s %.2f s" % (verb, time.monotonic() - begin))
-        state = container.unit("ActiveState", "Result")
-        wanted = "inactive" if verb == "stop" else "active"
-        require(state == {"ActiveState": wanted, "Result": "success"}, "%s beside file systems that hang: %s" % (verb, state))
-        if wanted == "active":
-            wait_until(lambda: status(container)["looks_unanswered"] > 0, opdtest.HANG_SECONDS, "no helper hangs")
-    print("beside file systems that hang: " + ", ".join(seconds))
-    container.drop_in(FAST_RESTART)
-    for number in (signal.SIGKILL, signal.SIGABRT):
-        pid = container.unit("MainPID")["MainPID"]
-        os.kill(host_pid(container)[0], number)
-        restarted(container, pid, opdtest.HANG_SECONDS, number.name)
-    container.remove_drop_in()
-    check_watchdog(container)
-    end_hanging(container)
-
-
 def is_listened_at(container):
     """True when somebody can connect to the control socket of the container."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -552,7 +506,6 @@ def check_all(container):
     check_reload(container)
     check_crashes(container)
     check_watchdog(container)
-    check_hanging(container)
     check_gives_up(container)
     check_unwritten(container)
     check_activation(container)

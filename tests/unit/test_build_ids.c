@@ -181,14 +181,14 @@ static struct opd_mapped map_file(size_t i, const char *name)
 	memory[i] = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(memory[i], MAP_FAILED);
 	close(fd);
-	kernel.device = DISK;
+	kernel.device = st.st_dev;
 	kernel.inode = st.st_ino;
 	return (struct opd_mapped){
 		.pid = (uint32_t)getpid(),
 		.start = (uintptr_t)memory[i],
 		.end = (uintptr_t)memory[i] + BYTES,
 		.name = paths[i],
-		.device = DISK,
+		.device = st.st_dev,
 		.inode = st.st_ino,
 		.mount_views = &views,
 		.build_ids = ids,
@@ -303,6 +303,29 @@ static void a_copy_is_the_same_image(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/*
+ * Anybody can give a file any build-id. It makes no copy of a file of another owner, nor of one
+ * that others may write.
+ */
+static void a_strangers_file_is_no_copy(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = map_file(0, "one"), copy;
+	uint64_t cookie = cookie_of(table, mapped, NULL);
+
+	copy = map_file(1, "two");
+	copy.name = mapped.name;
+	assert_int_equal(chmod(paths[1], 0720), 0);
+	assert_int_not_equal(cookie_of(table, copy, NULL), cookie);
+	if (!geteuid()) {
+		copy = map_file(2, "three");
+		copy.name = mapped.name;
+		assert_int_equal(chown(paths[2], 1, -1), 0);
+		assert_int_not_equal(cookie_of(table, copy, NULL), cookie);
+	}
+	op_dcookie_table_free(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_written_anew_is_asked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_no_answer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_copy_is_the_same_image, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_strangers_file_is_no_copy, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,21 @@ static void a_foreign_file_has_the_plain_name(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/* A file that is not at its path on the host leaves the plain name to the one that is. */
+static void the_plain_name_is_for_the_host_s_file(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct op_image_id inside = file_id("/bin/a", 2), hosts = file_id("/bin/a", 3);
+	uint64_t cookie = op_dcookie_get(table, &inside);
+
+	op_dcookie_row(table, cookie)->host_has_another = true;
+	assert_name(table, counted(table, &inside), "/bin/a (inode 2)");
+	assert_name(table, counted(table, &hosts), "/bin/a");
+	op_dcookie_uncount_all(table);
+	assert_name(table, counted(table, &inside), "/bin/a (inode 2)");
+	op_dcookie_table_free(table);
+}
+
 /* op_unmangle gives them with the braces that op_mangle writes. */
 static void names_are_those_of_paths(void **state OP_UNUSED)
 {
@@ -311,7 +326,8 @@ int main(void)
 		cmocka_unit_test(same_identity_same_cookie),         cmocka_unit_test(what_replaces_a_file_is_another_image),
 		cmocka_unit_test(an_alias_leads_to_the_same_row),    cmocka_unit_test(regions_differ_by_process_and_bounds),
 		cmocka_unit_test(many_stay_what_they_are),           cmocka_unit_test(names_are_given_with_the_first_sample),
-		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths),
+		cmocka_unit_test(a_foreign_file_has_the_plain_name),
+		cmocka_unit_test(the_plain_name_is_for_the_host_s_file), cmocka_unit_test(long_names_leave_room_for_paths),
 		cmocka_unit_test(names_are_those_of_paths),          cmocka_unit_test(what_is_beyond_a_limit_is_refused),
 		cmocka_unit_test(names_have_so_much_room),           cmocka_unit_test(what_nobody_needs_is_forgotten),
 	};

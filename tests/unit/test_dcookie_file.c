@@ -308,6 +308,31 @@ static void an_image_is_more_than_another_one_s_alias(void **state OP_UNUSED)
 	op_dcookie_table_free(again);
 }
 
+/* A build-id found in a container, or under another name, is not that of the host's file. */
+static void only_a_file_of_the_host_is_found_by_build_id(void **state OP_UNUSED)
+{
+	static const char *const containers[] = { NULL, NULL, "mnt:[1]" };
+
+	for (size_t i = 0; i < op_array_size(containers); i++) {
+		struct op_image_id seen = { .name = { .name = "/lib/x" }, .device = makedev(8, 1), .inode = 5, .mtime_ns = 7 };
+		struct op_image_id said = { .name = seen.name, .build_id = { 0xab, 0xcd }, .build_id_bytes = 2 };
+		struct op_dcookie_table *table = op_dcookie_table_new(), *again;
+		struct op_dcookie_reading reading;
+		uint64_t cookie = op_dcookie_get(table, &seen);
+
+		assert_int_equal(op_dcookie_set_build_id(table, cookie, said.build_id, said.build_id_bytes), 0);
+		assert_int_equal(op_dcookie_set_place(table, cookie, NULL, containers[i]), 0);
+		op_dcookie_row(table, cookie)->host_has_another = i == 1;
+		assert_int_equal(op_dcookie_count_in(table, cookie, 77), 0);
+		write_table(table);
+		assert_int_equal(read_table(&again, &reading), 0);
+		assert_int_equal(op_dcookie_find(again, &seen), cookie);
+		assert_int_equal(op_dcookie_find(again, &said), i ? OP_DCOOKIE_NONE : cookie);
+		op_dcookie_table_free(table);
+		op_dcookie_table_free(again);
+	}
+}
+
 static void a_torn_line_is_passed_over_but_not_its_number(void **state OP_UNUSED)
 {
 	static const char text[] = HEAD ROW("7", "/bin/a", "1") "next\t90\n" ROW("80", "/bin/b", "2");
@@ -513,7 +538,7 @@ int main(void)
 		T(whatever_is_written_is_read_back),
 		T(every_kind_and_column_comes_back),
 		T(the_last_line_of_a_cookie_holds),
-		T(an_image_is_more_than_another_one_s_alias),
+		T(an_image_is_more_than_another_one_s_alias), T(only_a_file_of_the_host_is_found_by_build_id),
 		T(a_torn_line_is_passed_over_but_not_its_number),
 		T(bad_lines_have_their_number),
 		T(what_is_no_table_is_refused),

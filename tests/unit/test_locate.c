@@ -63,6 +63,7 @@ static struct opd_mapped make_file(const char *name)
 		.start = (uintptr_t)memory,
 		.end = (uintptr_t)memory + BYTES,
 		.name = path,
+		.device = st.st_dev,
 		.inode = st.st_ino,
 		.mount_views = &views,
 	};
@@ -76,6 +77,7 @@ static void assert_found(const struct opd_mapped *wanted, bool seen, bool on_hos
 	assert_string_equal(op_text_get(&located.path), path);
 	assert_int_equal(located.seen, seen);
 	assert_int_equal(located.on_host, on_host);
+	assert_int_equal(located.host_has_another, !on_host && !access(path, F_OK));
 	if (seen && wanted->inode)
 		assert_int_equal(located.stat.stx_ino, wanted->inode);
 	op_text_free(&located.path);
@@ -136,27 +138,34 @@ static void process_is_gone(void **state OP_UNUSED)
 	wanted.inode_generation++;
 	/* 0: this file system tells none */
 	assert_found(&wanted, wanted.inode_generation == 1, wanted.inode_generation == 1);
+	wanted.inode_generation = 0;
+	wanted.device++; /* of a file system whose inodes anybody may choose */
+	assert_found(&wanted, false, false);
+	wanted.device--;
 	wanted.inode = 0;
-	assert_found(&wanted, true, true);
-	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
 	assert_found(&wanted, false, false);
 }
 
-/* The number of a process was used again, and another program is at the same addresses. */
+/*
+ * The number of a process was used again, and another program is at the same addresses, or the
+ * process put another file there, which may have the same name.
+ */
 static void another_is_there(void **state OP_UNUSED)
 {
 	struct opd_mapped wanted = make_file("second");
 	uint64_t inode = wanted.inode;
 	struct opd_located located;
-	char first[300];
+	char names[2][300];
 
-	snprintf(first, sizeof(first), "%s/first", directory);
-	wanted.name = first;
+	snprintf(names[0], sizeof(names[0]), "%s/first", directory);
+	snprintf(names[1], sizeof(names[1]), "%s/elsewhere/second", directory);
+	wanted.name = names[0];
 	assert_found(&wanted, leads_to_file(), leads_to_file()); /* by its inode: it was renamed */
-	for (int has_inode = 0; has_inode < 2; has_inode++) {
-		wanted.inode = has_inode ? inode + 1 : 0;
+	for (int i = 0; i < 4; i++) {
+		wanted.name = names[i / 2];
+		wanted.inode = i % 2 ? inode + 1 : 0;
 		assert_int_equal(opd_locate(&wanted, &located), 0);
-		assert_string_equal(op_text_get(&located.path), first);
+		assert_string_equal(op_text_get(&located.path), wanted.name);
 		assert_false(located.seen);
 		assert_false(located.on_host);
 		op_text_free(&located.path);
@@ -202,12 +211,12 @@ static void replaced_during_the_look(void **state OP_UNUSED)
 		assert_int_equal(fstat(fds[i], &st), 0);
 		inodes[i] = st.st_ino;
 	}
-	wanted.inode = 0;
 	wanted.pid = (uint32_t)start_remapping(fds);
 	for (size_t i = 0; i < 20000; i++) {
 		struct opd_located located;
 		size_t which;
 
+		wanted.inode = inodes[i % 2];
 		assert_int_equal(opd_locate(&wanted, &located), 0);
 		which = !strcmp(op_text_get(&located.path), other_path);
 		if (located.seen) {
@@ -228,9 +237,9 @@ static void replaced_during_the_look(void **state OP_UNUSED)
 
 /*
  * A process that has another directory at a path of the host, and a file in it. Returns its number;
- * 0: this host does not allow it.
+ * inode 0: this host does not allow it.
  */
-static pid_t start_elsewhere(uint64_t *ret_inode)
+static pid_t start_elsewhere(struct stat *ret_stat)
 {
 	int ends[2];
 	pid_t pid;
@@ -244,11 +253,11 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 		if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
 		    !mount("opd-test", directory, "tmpfs", 0, NULL) && !mknod(path, S_IFREG | 0755, 0))
 			stat(path, &st);
-		if (write(ends[1], &st.st_ino, sizeof(st.st_ino)) == sizeof(st.st_ino))
+		if (write(ends[1], &st, sizeof(st)) == sizeof(st))
 			pause();
 		_exit(1);
 	}
-	assert_int_equal(read(ends[0], ret_inode, sizeof(*ret_inode)), sizeof(*ret_inode));
+	assert_int_equal(read(ends[0], ret_stat, sizeof(*ret_stat)), sizeof(*ret_stat));
 	close(ends[0]);
 	close(ends[1]);
 	return pid;
@@ -261,10 +270,13 @@ static void another_lives_there(void **state OP_UNUSED)
 {
 	struct opd_mapped wanted = { .pid = NO_PID, .name = path, .mount_views = &views };
 	struct opd_mount_view *view = NULL;
+	struct stat st;
 	pid_t pid;
 
 	snprintf(path, sizeof(path), "%s/app", directory);
-	pid = start_elsewhere(&wanted.inode);
+	pid = start_elsewhere(&st);
+	wanted.device = st.st_dev;
+	wanted.inode = st.st_ino;
 	if (wanted.inode) {
 		assert_int_equal(opd_mount_view_update(&views, (uint32_t)pid, &view), 0);
 		wanted.mount_view = view;

@@ -58,6 +58,13 @@ static void lines(void **state)
 	assert_true(opd_mount_is_overlay(&mounts.rows[4]));
 }
 
+static void by_id(void **state)
+{
+	(void)state;
+	assert_ptr_equal(opd_mounts_by_id(&mounts, 31), &mounts.rows[4]);
+	assert_null(opd_mounts_by_id(&mounts, 1)); /* a parent */
+}
+
 static void deepest_and_youngest(void **state)
 {
 	(void)state;
@@ -152,9 +159,9 @@ static void nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines),	 cmocka_unit_test(deepest_and_youngest), cmocka_unit_test(paths_inside),
-		cmocka_unit_test(paths_outside), cmocka_unit_test(layers),		 cmocka_unit_test(below),
-		cmocka_unit_test(nothing),
+		cmocka_unit_test(lines),	cmocka_unit_test(by_id),	 cmocka_unit_test(deepest_and_youngest),
+		cmocka_unit_test(paths_inside), cmocka_unit_test(paths_outside), cmocka_unit_test(layers),
+		cmocka_unit_test(below),	cmocka_unit_test(nothing),
 	};
 
 	return cmocka_run_group_tests_name("mounts", tests, read_all, free_all);
