@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -38,6 +39,21 @@ static void report_rings(const struct opd *opd)
 			opd->config.ring_bytes ? "use RingSize=auto" : "use a larger RingSize=");
 }
 
+/* Beyond the limit a file does not grow, with EFBIG: opd ignores the signal for that. */
+static void report_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		op_log(OP_LOG_WARNING,
+			"no file may have more than %llu KiB, and samples that need more room are lost_io_error: raise LimitFSIZE= "
+			"or ulimit -f",
+			(unsigned long long)limit.rlim_cur / 1024);
+}
+
 /* Notes on this host. They come after the start, so that a failed start logs one line only. */
 static void report_host(const struct opd *opd)
 {
@@ -45,6 +61,7 @@ static void report_host(const struct opd *opd)
 		op_log(OP_LOG_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	report_rings(opd);
+	report_file_limit();
 	if (opd->setup.image_filter)
 		op_log(OP_LOG_NOTICE, "the setup has an image filter: opd keeps only samples of %s", opd->setup.image_filter);
 	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);
@@ -201,6 +218,8 @@ static const char *remedy_of(int session_fd, int err)
 	case -ENOSPC:
 	case -EDQUOT:
 		return "; make room: rm, or opcontrol --reset";
+	case -EFBIG:
+		return "; files may not become so large: raise LimitFSIZE= or ulimit -f";
 	case -EISDIR:
 	case -ENOTDIR:
 	case -ELOOP:

@@ -477,6 +477,7 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the call, EFBIG */
 	op_sys_use_one_heap();
 	opd_journal_use();
 	if (!parse_options(&opd, argc, argv, &done))

@@ -207,6 +207,8 @@ static const char *remedy_of(int err)
 	case -ENOSPC:
 	case -EDQUOT:
 		return "make room, or choose another SessionDir=";
+	case -EFBIG:
+		return "raise LimitFSIZE= or ulimit -f";
 	case -EACCES:
 	case -EPERM:
 	case -EROFS:

@@ -72,10 +72,7 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 		return -errno;
 	if (limit.rlim_cur >= need)
 		return 0;
-	limit.rlim_cur = need;
-	if (limit.rlim_max < need)
-		limit.rlim_max = need;
-	if (!setrlimit(RLIMIT_NOFILE, &limit))
+	if (!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ .rlim_cur = need, .rlim_max = op_max_u64(need, limit.rlim_max) }))
 		return 0;
 	explain(ret_why,
 		"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",

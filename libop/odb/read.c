@@ -147,25 +147,60 @@ static int read_descr(int fd, uint64_t offset, struct op_odb_descr *descr, struc
 	return err == -EAGAIN || err == -EBADMSG ? op_odb_fault(ret_fault, OP_ODB_BAD_NODES, offset) : err;
 }
 
-static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_node **ret_nodes, struct op_odb_fault *ret_fault)
+/*
+ * The next nodes from `from` on that lie in data, and not in a hole: a file may be sparse, and the
+ * nodes in a hole are empty. Where the file system does not tell, all is data. False: there are none.
+ */
+static bool find_data(int fd, uint64_t offset, uint32_t from, uint32_t nr_nodes, uint32_t *ret_begin, uint32_t *ret_end)
 {
-	struct op_odb_node *nodes = NULL;
+	uint64_t begin_byte = offset + from * sizeof(struct op_odb_node), end_byte = offset + nr_nodes * sizeof(struct op_odb_node);
+	off_t data = op_sys_lseek(fd, (off_t)begin_byte, SEEK_DATA), hole;
+
+	if (from >= nr_nodes || data == -ENXIO || (data >= 0 && (uint64_t)data >= end_byte))
+		return false;
+	hole = data < 0 ? data : op_sys_lseek(fd, data, SEEK_HOLE);
+	*ret_begin = data < 0 ? from : (uint32_t)(((uint64_t)data - offset) / sizeof(struct op_odb_node));
+	*ret_end = nr_nodes;
+	if (hole >= 0 && (uint64_t)hole < end_byte)
+		*ret_end = (uint32_t)(((uint64_t)hole - offset + sizeof(struct op_odb_node) - 1) / sizeof(struct op_odb_node));
+	return true;
+}
+
+/* Reads the nodes that are no holes. A file has one stretch of them, a sparse one more. */
+static int read_stretches(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_samples *samples,
+			  struct op_odb_fault *ret_fault)
+{
+	uint32_t begin, end = 0;
+
+	while (find_data(fd, offset, end, nr_nodes, &begin, &end)) {
+		uint32_t nr = end - begin, nr_before = samples->nr_nodes;
+		struct op_odb_node *nodes = reallocarray(samples->nodes, (size_t)nr_before + nr, sizeof(*nodes));
+		int err;
+
+		if (!nodes)
+			return -ENOMEM;
+		samples->nodes = nodes;
+		err = op_odb_read_part(fd, nodes + nr_before, nr * sizeof(*nodes), offset + begin * sizeof(*nodes),
+				       OP_ODB_BAD_NODES, ret_fault);
+		if (err)
+			return err;
+		samples->nr_nodes += nr;
+	}
+	return 0;
+}
+
+static int read_nodes(int fd, uint64_t offset, struct op_odb_samples *samples, struct op_odb_fault *ret_fault)
+{
+	uint32_t nr_nodes = samples->nr_nodes;
 	int err;
 
-	if (!nr_nodes) {
-		*ret_nodes = NULL;
-		return 0;
+	samples->nr_nodes = 0;
+	err = read_stretches(fd, offset + sizeof(*samples->nodes), nr_nodes, samples, ret_fault);
+	if (err) {
+		free(samples->nodes);
+		samples->nodes = NULL;
 	}
-	nodes = reallocarray(NULL, nr_nodes, sizeof(*nodes));
-	if (!nodes)
-		return -ENOMEM;
-	err = op_odb_read_part(fd, nodes, nr_nodes * sizeof(*nodes), offset + sizeof(*nodes), OP_ODB_BAD_NODES, ret_fault);
-	if (err < 0) {
-		free(nodes);
-		return err;
-	}
-	*ret_nodes = nodes;
-	return 0;
+	return err;
 }
 
 /* Everything but the nodes, which begin at *ret_offset. */
@@ -197,7 +232,7 @@ int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_f
 	int err = read_head(fd, &samples, &offset, ret_fault);
 
 	if (!err)
-		err = read_nodes(fd, offset, samples.nr_nodes, &samples.nodes, ret_fault);
+		err = read_nodes(fd, offset, &samples, ret_fault);
 	if (err < 0)
 		return err;
 	*ret_samples = samples;

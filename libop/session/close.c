@@ -28,6 +28,8 @@ const char *op_session_name_fault(const char *name)
 		return "it may have letters, digits and - _ : , . only";
 	if (*name == '.')
 		return "it begins with a dot";
+	if (*name == '-')
+		return "it begins with a dash, as an option does";
 	if (!strcmp(name, "current"))
 		return "that is the session being written";
 	return strlen(name) > OP_SESSION_NAME_MAX ? "it is too long" : NULL;

@@ -21,7 +21,7 @@
 
 /*
  * Why a name is no name of a session, a constant text, or NULL. A name is one component of letters,
- * digits and - _ : , . that does not begin with a dot and is not "current".
+ * digits and - _ : , . that does not begin with a dot or a dash and is not "current".
  */
 const char *op_session_name_fault(const char *name) OP_NONNULL;
 

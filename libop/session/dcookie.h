@@ -222,6 +222,7 @@ void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *tex
 struct op_dcookie_reading {
 	size_t nr_rows;	   /* lines with a row */
 	size_t nr_bad;	   /* lines that were skipped */
+	uint64_t nr_bad_bytes;
 	bool is_torn;	   /* the last line has no end and was skipped, too */
 	uint64_t nr_bytes; /* up to the end of the last whole line */
 	/* about the first bad line, "FILE:LINE: reason"; NULL: none. Freed by the caller */
@@ -230,8 +231,8 @@ struct op_dcookie_reading {
 
 /*
  * Reads the file at `path` below dir_fd into a table without rows. The rows are counted. Bad lines
- * are skipped. 0; -ENOENT; -EBADMSG with a complaint: no regular file, no table, or a later
- * version; -ENOMEM; another -errno from reading.
+ * are skipped, and after 64 MiB of them the rest. 0; -ENOENT; -EBADMSG with a complaint: no regular
+ * file, no table, or a later version; -ENOMEM; another -errno from reading.
  */
 int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
 	OP_NONNULL OP_MUST_CHECK;

@@ -18,6 +18,7 @@
 #define UNKNOWN	   "-"
 #define NEXT	   "next"
 #define LINE_BYTES_MAX (1024 * 1024) /* three names of 4096 bytes, all escaped, are far below */
+#define BAD_BYTES_MAX  (64ull * 1024 * 1024) /* of damaged lines; a sparse file may have a TiB of them */
 
 /* The columns in their order. */
 #define COLUMNS(X) \
@@ -528,7 +529,7 @@ static int check_version(const char *line, struct op_dcookie_reading *reading, c
 
 /*
  * Reads a line with its end. Of a line that is too long, only the beginning is kept. *ret_nr_bytes:
- * 0 after the last line. 0 or -errno.
+ * 0 after the last line; more than BAD_BYTES_MAX: the line goes on. 0 or -errno.
  */
 static int next_line(FILE *in, char line[LINE_BYTES_MAX], uint64_t *ret_nr_bytes, bool *ret_is_torn)
 {
@@ -536,7 +537,7 @@ static int next_line(FILE *in, char line[LINE_BYTES_MAX], uint64_t *ret_nr_bytes
 	int c = 0;
 
 	errno = 0;
-	while (c != '\n' && (c = getc_unlocked(in)) != EOF) {
+	while (c != '\n' && nr_bytes <= BAD_BYTES_MAX && (c = getc_unlocked(in)) != EOF) {
 		if (nr_bytes < LINE_BYTES_MAX)
 			line[nr_bytes] = (char)c;
 		nr_bytes++;
@@ -563,9 +564,20 @@ static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_byt
 	else
 		err = take_line(table, line, reading, &why);
 	reading->nr_bytes += nr_bytes;
+	if (why)
+		reading->nr_bad_bytes += nr_bytes;
 	if (!err && why)
 		err = complain(reading, path, number, why);
 	return !err && why && number == 1 ? -EBADMSG : err;
+}
+
+/* The rest is left unread, as a torn line is. */
+static int give_up(struct op_dcookie_reading *reading, const char *path, size_t number)
+{
+	free(reading->complaint);
+	reading->complaint = NULL;
+	reading->is_torn = true;
+	return complain(reading, path, number, "more than 64 MiB of damaged lines, and the rest is not read");
 }
 
 static int read_lines(struct op_dcookie_table *table, FILE *in, const char *path, struct op_dcookie_reading *reading)
@@ -577,9 +589,14 @@ static int read_lines(struct op_dcookie_table *table, FILE *in, const char *path
 
 	while (!err) {
 		err = next_line(in, line, &nr_bytes, &reading->is_torn);
+		number++;
+		if (!err && (nr_bytes > BAD_BYTES_MAX || reading->nr_bad_bytes > BAD_BYTES_MAX)) {
+			err = give_up(reading, path, number);
+			break;
+		}
 		if (err || !nr_bytes || reading->is_torn)
 			break;
-		err = read_line(table, line, nr_bytes, ++number, path, reading);
+		err = read_line(table, line, nr_bytes, number, path, reading);
 	}
 	free(line);
 	return err;

@@ -495,6 +495,8 @@ static void a_tail_is_not_read_into_memory(void **state OP_UNUSED)
 	assert_int_equal(err, 0);
 	assert_int_equal(reading.nr_rows, 1);
 	assert_true(reading.is_torn);
+	assert_string_equal(reading.complaint, "dcookies:3: more than 64 MiB of damaged lines, and the rest is not read");
+	free(reading.complaint);
 	op_dcookie_table_free(table);
 }
 

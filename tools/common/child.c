@@ -74,6 +74,7 @@ static void run_child(int fd, opr_child_fn *work, void *arg, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
+	signal(SIGXFSZ, SIG_DFL);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, OPR_CHILD_OUTPUT_BYTES);
 	if (limits_memory)

@@ -92,6 +92,7 @@ static void run_pager(const char *command, int read_fd)
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	if (!strcmp(command, DEFAULT_PAGER))
 		/* sh(1) would complain where it is not installed */
 		execlp(command, command, (char *)NULL);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <popt.h>
+#include <signal.h>
 
 #include "libop/base/text.h"
 #include "tools/common/completion.h"
@@ -140,6 +141,7 @@ int opr_command_read(const struct opr_command *command, int argc, const char **a
 	struct poptOption *table = err ? NULL : make_table(command);
 	poptContext context = table ? poptGetContext(command->program, argc, argv, table, 0) : NULL;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the call, EFBIG */
 	if (context)
 		err = read_all(command, context, options, words, ret_request);
 	else if (!err)

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <linux/magic.h>
+#include <search.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -63,19 +66,92 @@ static int add_file(struct opr_finder *finder, const char *path)
 	return 0;
 }
 
+/* The file systems of the kernel: they have no images, and /proc shows all others again. */
+static const unsigned long kernels_own[] = {
+	PROC_SUPER_MAGIC, SYSFS_MAGIC,	    DEBUGFS_MAGIC, TRACEFS_MAGIC,      SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+	BPF_FS_MAGIC,	  PSTOREFS_MAGIC, NSFS_MAGIC,	 DEVPTS_SUPER_MAGIC, EFIVARFS_MAGIC,
+};
+
+static bool is_of_kernel(const char *dir)
+{
+	struct statfs fs;
+
+	if (statfs(dir, &fs) < 0)
+		return false;
+	for (size_t i = 0; i < op_array_size(kernels_own); i++)
+		if ((unsigned long)fs.f_type == kernels_own[i])
+			return true;
+	return false;
+}
+
+/* A directory that was listed. Links and bind mounts lead to it again. */
+struct seen_dir {
+	dev_t device;
+	ino_t inode;
+};
+
+static int compare_dirs(const void *left, const void *right)
+{
+	const struct seen_dir *a = left, *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->inode < b->inode ? -1 : a->inode > b->inode;
+}
+
+/* The directories of one search directory, and the number of its entries. */
+struct listing {
+	void *seen; /* a tree of tsearch(3) */
+	size_t nr_entries;
+};
+
+/* 1: the directory was seen before. 0 or -errno. */
+static int note_dir(struct listing *listing, const struct stat *st)
+{
+	struct seen_dir *dir = malloc(sizeof(*dir)), **found;
+
+	if (!dir)
+		return -ENOMEM;
+	*dir = (struct seen_dir){ st->st_dev, st->st_ino };
+	found = tsearch(dir, &listing->seen, compare_dirs);
+	if (found && *found == dir)
+		return 0;
+	free(dir);
+	return found ? 1 : -ENOMEM;
+}
+
+static int list_entry(struct opr_finder *finder, struct listing *listing, FTS *fts, FTSENT *entry)
+{
+	int err = 0;
+
+	listing->nr_entries++;
+	if (entry->fts_info == FTS_F)
+		return add_file(finder, entry->fts_path);
+	if (entry->fts_info == FTS_D)
+		err = note_dir(listing, entry->fts_statp);
+	if (err > 0 || (entry->fts_info == FTS_D && !err && is_of_kernel(entry->fts_path)))
+		fts_set(fts, entry, FTS_SKIP);
+	return err < 0 ? err : 0;
+}
+
 static int list_dir(struct opr_finder *finder, const char *dir)
 {
 	char *real = realpath(dir, NULL);
 	char *const roots[] = { real, NULL };
 	FTS *fts = real ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
+	struct listing listing = { 0 };
 	int err = fts ? 0 : -errno;
 	FTSENT *entry;
 
-	while (!err && (entry = fts_read(fts)))
-		if (entry->fts_info == FTS_F)
-			err = add_file(finder, entry->fts_path);
+	while (!err && listing.nr_entries < OPR_IMAGE_PATH_ENTRIES_MAX && (entry = fts_read(fts)))
+		err = list_entry(finder, &listing, fts, entry);
+	if (!err && listing.nr_entries == OPR_IMAGE_PATH_ENTRIES_MAX)
+		opr_warn("%s has more than %d files and directories: the rest of it is not searched for images: name a directory "
+			 "below it with --image-path",
+			 dir, OPR_IMAGE_PATH_ENTRIES_MAX);
 	if (fts)
 		fts_close(fts);
+	tdestroy(listing.seen, free);
 	free(real);
 	return err;
 }

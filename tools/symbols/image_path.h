@@ -29,6 +29,8 @@ struct opr_found_file {
 	char *path;
 };
 
+#define OPR_IMAGE_PATH_ENTRIES_MAX 250000 /* files and directories of one search directory */
+
 struct opr_finder {
 	const char *root;                  /* NULL: none */
 	const struct opr_archive *archive; /* searched first; NULL: none */
@@ -39,7 +41,8 @@ struct opr_finder {
 };
 
 /*
- * Lists the search directories; one that does not exist is an error. To be freed with
+ * Lists the search directories; one that does not exist is an error. File systems of the kernel, as
+ * /proc, are left out; of a very large directory the rest is left out with a warning. To be freed with
  * opr_finder_free in any case. 0 or -errno.
  */
 int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
