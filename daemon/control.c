@@ -39,6 +39,18 @@ static void report_rings(const struct opd *opd)
 			opd->config.ring_bytes ? "use RingSize=auto" : "use a larger RingSize=");
 }
 
+/* Only root can read a session directory of root's group that is closed to others. */
+static void report_readers(const struct opd *opd)
+{
+	struct stat st;
+
+	if (!op_sys_fstat(opd->session_fd, &st) && !st.st_gid && !(st.st_mode & 0005))
+		op_log(OP_LOG_NOTICE,
+			"the group of %s is root's, so only root may read the sessions: where there is a group " OP_SESSION_OWNER
+			", chgrp -R " OP_SESSION_OWNER " gives them to its members",
+			opd->session_dir);
+}
+
 /* Beyond the limit a file does not grow, with EFBIG: opd ignores the signal for that. */
 static void report_file_limit(void)
 {
@@ -62,6 +74,7 @@ static void report_host(const struct opd *opd)
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	report_rings(opd);
 	report_file_limit();
+	report_readers(opd);
 	if (opd->setup.image_filter)
 		op_log(OP_LOG_NOTICE, "the setup has an image filter: opd keeps only samples of %s", opd->setup.image_filter);
 	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);

@@ -102,13 +102,13 @@ static bool is_more(cap_t present, cap_t wanted)
 	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
 }
 
-/* A user other than root, but with root's capabilities, becomes root. */
+/* A user other than root, but with root's capabilities, becomes root. The group alone may be another. */
 static int become_owner(int dir_fd, bool *ret_became)
 {
 	struct stat st;
 	int err = op_sys_fstat(dir_fd, &st);
 
-	if (err || geteuid() || !st.st_uid)
+	if (err || geteuid() || (!st.st_uid && !st.st_gid))
 		return err;
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
 	    setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)

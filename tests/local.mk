@@ -61,7 +61,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/test_build_ids.py tests/system/test_cgroup.py \
 	tests/system/test_cgroup_storm.py tests/system/test_limits.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py \
-	tests/system/test_hostile.py \
+	tests/system/test_hostile.py tests/system/test_readers.py \
 	tests/system/test_hotplug.py tests/system/faultload.py tests/system/test_fault_kill.py \
 	tests/system/test_fault_dump.py tests/system/test_fault_space.py \
 	tests/system/test_fault_pages.py tests/system/test_fault_tree.py \

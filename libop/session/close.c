@@ -11,6 +11,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/odb/file_image.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
 #include "libop/base/sys.h"
@@ -73,7 +74,7 @@ static int make_new_current(int session_fd)
 		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
 		return 0;
-	return err ? err : fchmodat(session_fd, NEW_CURRENT, DIR_MODE, 0) < 0 ? -errno : 0;
+	return err ? err : fchmodat(session_fd, NEW_CURRENT, op_session_dir_mode(session_fd), 0) < 0 ? -errno : 0;
 }
 
 static int mark_closing(int session_fd)

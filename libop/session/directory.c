@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <libgen.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include "libop/odb/abi.h"
 #include "libop/session/layout.h"
 
-#define DIR_MODE 0755
+#define DIR_MODE 0750 /* what ran, in which container, with which functions: not everybody's business */
 
 static bool has_abi(int dir_fd, const char *text)
 {
@@ -43,15 +45,27 @@ static int write_abi(int dir_fd)
 	return err;
 }
 
-/* A new directory (err 0) gets DIR_MODE whatever the umask; an old one keeps its mode. */
-static int set_mode_if_new(int dir_fd, const char *path, int err)
+/* A new directory (err 0) gets the mode whatever the umask; an old one keeps its mode. */
+static int set_mode_if_new(int dir_fd, const char *path, mode_t mode, int err)
 {
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
-	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
+	return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
 }
 
-static int make_session_dir(const char *path)
+/* What root makes in a directory of root's is the daemon's, where its user and group exist. */
+static int give_to_daemon(const char *path)
+{
+	const struct passwd *user = geteuid() ? NULL : getpwnam(OP_SESSION_OWNER);
+	const struct group *group = geteuid() ? NULL : getgrnam(OP_SESSION_OWNER);
+	struct stat st;
+
+	if (!group || stat(path, &st) < 0 || st.st_uid)
+		return 0;
+	return lchown(path, user ? user->pw_uid : (uid_t)-1, group->gr_gid) < 0 ? -errno : 0;
+}
+
+int op_session_make(const char *path)
 {
 	char *copy = strdup(path);
 	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM, made;
@@ -60,8 +74,22 @@ static int make_session_dir(const char *path)
 	if (err)
 		return err;
 	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
-	err = set_mode_if_new(AT_FDCWD, path, made);
-	return err || made ? err : op_file_inherit_parent_owner(path);
+	err = set_mode_if_new(AT_FDCWD, path, DIR_MODE, made);
+	if (!err && !made)
+		err = op_file_inherit_parent_owner(path);
+	return err || made ? err : give_to_daemon(path);
+}
+
+mode_t op_session_dir_mode(int session_fd)
+{
+	struct stat st;
+
+	return op_sys_fstat(session_fd, &st) < 0 ? DIR_MODE : 0700 | (st.st_mode & 0055);
+}
+
+void op_session_adopt_mode(int session_fd)
+{
+	umask(0777 & ~op_session_dir_mode(session_fd));
 }
 
 const char *op_session_in_the_way(const char *session_dir)
@@ -86,14 +114,15 @@ int op_session_open(const char *session_dir)
 
 	if (!*session_dir)
 		return -ENOENT;
-	err = make_session_dir(session_dir);
+	err = op_session_make(session_dir);
 	if (err < 0)
 		return err;
 	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
+	op_session_adopt_mode(fd);
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = set_mode_if_new(fd, dirs[i], op_file_make_dir_below(fd, dirs[i], DIR_MODE));
+		err = set_mode_if_new(fd, dirs[i], op_session_dir_mode(fd), op_file_make_dir_below(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {
@@ -187,6 +216,7 @@ int op_session_lock(int session_fd)
 	bool was_there;
 	int fd = op_session_take_lock(session_fd, &was_there), err;
 
+	op_session_adopt_mode(session_fd);
 	err = fd >= 0 && was_there ? op_session_leave_unclean(session_fd) : 0;
 	if (!err)
 		return fd;

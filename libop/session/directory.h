@@ -5,11 +5,31 @@
 #ifndef OP_SESSION_DIRECTORY_H
 #define OP_SESSION_DIRECTORY_H
 
+#include <sys/types.h>
+
 #include "libop/base/compiler.h"
 
+#define OP_SESSION_OWNER "opd" /* the user and the group of a new session directory */
+
 /*
- * Opens SESSION-DIR for the daemon. Makes it and the directories in it where they are missing, mode
- * 0755, and writes the abi file. Returns a descriptor or -errno.
+ * Makes SESSION-DIR, mode 0750, and the missing directories above it. It belongs to the owner of the
+ * directory above it. Where that is root, root gives it to the user and the group OP_SESSION_OWNER,
+ * if they exist. 0, also when it exists already: then it keeps its owner and its mode. -errno.
+ */
+int op_session_make(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The mode of directories in a session directory: the group and others may read them if they may
+ * read the session directory.
+ */
+mode_t op_session_dir_mode(int session_fd);
+
+/* Sets the umask of the process so that new files and directories are readable in the same way. */
+void op_session_adopt_mode(int session_fd);
+
+/*
+ * Opens SESSION-DIR for the daemon. Makes it and the directories in it where they are missing,
+ * adopts its mode, and writes the abi file. Returns a descriptor or -errno.
  */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
@@ -45,7 +65,7 @@ int op_session_take_lock(int session_fd, bool *ret_was_there) OP_NONNULL OP_MUST
 bool op_session_has_lost_lock(const char *session_dir, int session_fd, int lock_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Keeps daemons out while a tool works. When the lock of a killed daemon is there,
+ * Keeps daemons out while a tool works, and adopts the mode of the directory. When the lock of a killed daemon is there,
  * OP_SESSION_UNCLEAN is made for the next daemon. Returns a descriptor for op_session_unlock;
  * -EBUSY: a daemon is there; another -errno.
  */

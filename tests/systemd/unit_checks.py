@@ -163,6 +163,43 @@ def check_group(container):
             "a member of the group may stop profiling")
 
 
+def check_readers(container):
+    """Sessions are for the user and the group opd; an administrator who opens the directory opens
+    what is new in it, and the unit leaves it so.
+    """
+    base = "/var/lib/oprofile"
+
+    def reads(group):
+        return container.run("setpriv", "--reuid=nobody", "--regid=" + group, "--clear-groups", "opreport",
+                             "session:readers")
+
+    def new_file():
+        container.good("opcontrol", "--reset")
+        container.good("work", "shares", "300")
+        container.good("opcontrol", "--dump")
+        return container.good("find", base + "/samples/current/{root}", "-type", "f").split("\n")[0]
+
+    new_file()
+    container.good("opcontrol", "--save=readers")
+    for kind, mode in (("d", "750"), ("f", "640")):
+        found = set(container.good("find", base, "-type", kind, "!", "-name", "lock", "-printf", "%m %u %g\n").split("\n")) - {""}
+        require(found == {mode + " opd opd"}, "below %s: %s" % (base, found))
+    refused = reads("nogroup")
+    require(refused.rc == 1 and "members of the group opd may read it: 'sudo usermod -aG opd nobody'" in refused.err,
+            "what a stranger is told: %s" % (refused,))
+    require("work" in reads("opd").out, "a member of the group reads nothing")
+    container.good("chmod", "0755", base)
+    container.good("systemctl", "restart", "opd")
+    require(container.good("stat", "-c", "%a", base).strip() == "755", "the unit changes the mode of its directory")
+    path = new_file()
+    require(container.good("stat", "-c", "%a", path).strip() == "644", "what is new in an open directory is closed: %s" % path)
+    container.good("chmod", "0750", base)
+    container.good("systemctl", "stop", "opd")
+    container.good("rm", "-rf", base)
+    container.good("systemctl", "start", "opd")
+    require(container.good("stat", "-c", "%a %U %G", base).strip() == "750 opd opd", "the unit does not make its directory anew")
+
+
 def check_reload(container):
     pid = container.unit("MainPID")["MainPID"]
     container.good("sh", "-c", "printf 'RingSize=256K\\nNonsense=1\\n' >/etc/opd/opd.conf.d/50-test.conf")
@@ -503,6 +540,7 @@ def check_all(container):
     check_sandbox(container)
     check_reach(container)
     check_group(container)
+    check_readers(container)
     check_reload(container)
     check_crashes(container)
     check_watchdog(container)

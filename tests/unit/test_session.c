@@ -148,11 +148,11 @@ static void test_open(void **state OP_UNUSED)
 	ssize_t got;
 	int abi_fd;
 
-	umask(mask);
+	assert_int_equal(umask(mask), 027);
 	assert_true(dir_fd >= 0);
 	for (size_t i = 0; i < op_array_size(dirs); i++) {
 		assert_int_equal(fstatat(dir_fd, dirs[i], &st, AT_EMPTY_PATH), 0);
-		assert_int_equal(st.st_mode, S_IFDIR | 0755);
+		assert_int_equal(st.st_mode, S_IFDIR | 0750);
 	}
 	abi_fd = openat(dir_fd, "abi", O_RDONLY | O_CLOEXEC);
 	assert_true(abi_fd >= 0);

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -118,6 +120,40 @@ int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes)
 	return err;
 }
 
+/* The first part of a path that the caller may not enter or read. False: it cannot be found. */
+static bool find_closed(const char *path, struct stat *ret_st)
+{
+	char *part = strdup(path), *slash = part;
+	bool found = false;
+
+	while (slash && !found) {
+		slash = strchr(slash + strspn(slash, "/"), '/');
+		if (slash)
+			*slash = '\0';
+		found = access(part, slash ? X_OK : R_OK) < 0 && errno == EACCES;
+		if (found && stat(part, ret_st) < 0)
+			break;
+		if (slash)
+			*slash = '/';
+	}
+	free(part);
+	return found;
+}
+
+int opr_fail_open(int err, const char *path)
+{
+	struct stat st = { 0 };
+	const struct group *group = err == -EACCES && find_closed(path, &st) && st.st_gid && st.st_mode & 0040 ? getgrgid(st.st_gid) :
+														  NULL;
+	const struct passwd *user = group ? getpwuid(getuid()) : NULL;
+
+	if (!group)
+		return opr_error(err, "%s: %s", path, strerror(-err));
+	return opr_error(err,
+			 "%s: %s: members of the group %s may read it: 'sudo usermod -aG %s %s' makes you one, then log in again",
+			 path, strerror(-err), group->gr_name, group->gr_name, user ? user->pw_name : "USER");
+}
+
 static int compare_words(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -135,7 +171,7 @@ int opr_session_names(const char *session_dir, struct opr_words *names)
 		return opr_no_memory();
 	dir = opendir(path);
 	if (!dir)
-		err = opr_error(-errno, "%s: %s", path, strerror(errno));
+		err = opr_fail_open(-errno, path);
 	free(path);
 	while (dir && !err && (entry = readdir(dir)))
 		if (*entry->d_name != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))

@@ -15,6 +15,12 @@ int opr_session_dir_choose(const char *option, char **ret_dir) OP_NONNULL_ARGS(2
 /* MaxSampleFiles= and SessionKeepFree= (bytes) of opd.conf(5); 0: no limit. 0 or -errno. */
 int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Reports that a directory of sessions, or what is below it, cannot be opened. Where the caller has
+ * no right to it, says which group has, and how to become a member. Returns err.
+ */
+int opr_fail_open(int err, const char *path) OP_NONNULL;
+
 /* Adds the names of the sessions below SESSION-DIR/samples, sorted. 0 or -errno. */
 int opr_session_names(const char *session_dir, struct opr_words *names) OP_NONNULL OP_MUST_CHECK;
 

@@ -13,6 +13,7 @@
 #include "libop/session/list.h"
 #include "libop/session/walk.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
 
 #define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
 
@@ -236,7 +237,7 @@ int opa_add_sessions(struct opa_run *run)
 {
 	const struct opr_profile *profile = &run->selection.profile;
 	char *home = realpath(run->selection.session_dir, NULL);
-	int err = home ? add_common(run) : opr_error(-errno, "%s: %s", run->selection.session_dir, strerror(errno));
+	int err = home ? add_common(run) : opr_fail_open(-errno, run->selection.session_dir);
 
 	if (home)
 		opr_archive_note(&run->writer, "session-dir", home);

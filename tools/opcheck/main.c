@@ -254,6 +254,8 @@ static int refuse_missing(const struct program *program, const char *name, const
 {
 	struct op_text hint = { 0 };
 
+	if (path && err == -EACCES)
+		return opr_fail_open(err, path);
 	opr_hint_at_sessions(&hint, program->session_dir);
 	opr_error(err, "there is no session '%s'%s%s: %s%s%s", name, path ? " at " : "", path ? path : "", strerror(-err),
 		  hint.length ? "." : "", op_text_get(&hint));
@@ -269,7 +271,7 @@ static int open_session(const struct program *program, const char *name, const c
 		return refuse_missing(program, name, path, -errno);
 	err = opk_location_find(fd, ret_location);
 	if (err) {
-		opr_error(err, "%s: %s", path, strerror(-err));
+		opr_fail_open(err, path);
 	} else {
 		err = refuse_no_session(program, fd, ret_location, path);
 		if (err)

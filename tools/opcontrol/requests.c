@@ -55,12 +55,14 @@ static void announce_default(const struct opcontrol *ctl)
  */
 static int request_pause(const struct opcontrol *ctl, int *ret_fd)
 {
-	int fd, err = op_file_make_dirs(ctl->session_dir);
+	int fd, err = op_session_make(ctl->session_dir);
 
 	if (err)
 		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : 0;
+	if (!err)
+		op_session_adopt_mode(fd);
 	if (!err)
 		err = op_session_pause_once(fd);
 	if (!err) {

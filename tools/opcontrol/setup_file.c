@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "libop/base/file.h"
+#include "libop/session/directory.h"
 #include "tools/common/log.h"
 #include "tools/opcontrol/opcontrol.h"
 
@@ -23,13 +23,15 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *action, const char
 static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
 {
 	const char *path = ctl->config.session_dir;
-	int fd, err = make ? op_file_make_dirs(path) : 0;
+	int fd, err = make ? op_session_make(path) : 0;
 
 	if (err < 0)
 		return ctl_fail_session(ctl, "make the session directory", path, NULL, err);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && (make || (errno != ENOENT && errno != ENOTDIR)))
 		return ctl_fail_session(ctl, "open the session directory", path, NULL, -errno);
+	if (fd >= 0)
+		op_session_adopt_mode(fd);
 	*ret_fd = fd;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "libop/session/memory_view.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
 #include "tools/profile/losses.h"
 #include "tools/profile/session_hint.h"
 #include "tools/profile/session_read.h"
@@ -71,7 +72,7 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 		return 0;
 	}
 	if (part->dir_fd < 0)
-		return opr_error(-errno, "%s: %s", part->path, strerror(errno));
+		return opr_fail_open(-errno, part->path);
 	return opr_session_read_list(part);
 }
 
@@ -112,7 +113,7 @@ static int open_memory_view(struct opr_profile *profile, size_t parent)
 		return opr_error(-ENOENT, "%s has no memory view: it has one when events IBS_OP_... are sampled",
 				 profile->sessions[parent].path);
 	if (part->dir_fd < 0)
-		return opr_error(-errno, "%s: %s", part->path, strerror(errno));
+		return opr_fail_open(-errno, part->path);
 	return opr_session_read_list(part);
 }
 
@@ -193,7 +194,7 @@ static int open_session(struct opr_profile *profile, const char *session_dir, si
 	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return report_no_session(session_dir, name, session->path);
 	if (session->dir_fd < 0)
-		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+		return opr_fail_open(-errno, session->path);
 	same = find_same(profile, session);
 	if (same) {
 		drop_same(profile, session, same);

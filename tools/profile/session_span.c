@@ -14,6 +14,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
 #include "tools/common/when.h"
 
 #define NS_PER_US 1000u
@@ -217,7 +218,7 @@ static int find_sessions(struct search *search, const char *path)
 	int err;
 
 	if (!dir)
-		return opr_error(-errno, "%s: %s", path, strerror(errno));
+		return opr_fail_open(-errno, path);
 	err = try_session(search, dirfd(dir), CURRENT);
 	while (!err && (entry = readdir(dir)))
 		if (*entry->d_name != '.' && strcmp(entry->d_name, CURRENT))
