@@ -102,7 +102,7 @@ static bool is_more(cap_t present, cap_t wanted)
 	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
 }
 
-/* A user other than root, but with root's capabilities, becomes root. The group alone may be another. */
+/* A user other than root, but with root's capabilities, becomes root. The group may be another. */
 static int become_owner(int dir_fd, bool *ret_became)
 {
 	struct stat st;

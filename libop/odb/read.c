@@ -149,7 +149,8 @@ static int read_descr(int fd, uint64_t offset, struct op_odb_descr *descr, struc
 
 /*
  * The next nodes from `from` on that lie in data, and not in a hole: a file may be sparse, and the
- * nodes in a hole are empty. Where the file system does not tell, all is data. False: there are none.
+ * nodes in a hole are empty. Where the file system does not tell, all is data. False: there are
+ * none.
  */
 static bool find_data(int fd, uint64_t offset, uint32_t from, uint32_t nr_nodes, uint32_t *ret_begin, uint32_t *ret_end)
 {

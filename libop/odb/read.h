@@ -7,7 +7,7 @@
 
 struct op_odb_samples {
 	struct op_odb_header header;
-	uint32_t nr_nodes;	   /* nodes in `nodes`: those in use that are not in a hole of the file */
+	uint32_t nr_nodes;	   /* nodes in `nodes`: without those in a hole of the file */
 	struct op_odb_node *nodes; /* in file order; a key may stand twice; `next` is useless */
 };
 

@@ -18,7 +18,7 @@
 #define UNKNOWN	   "-"
 #define NEXT	   "next"
 #define LINE_BYTES_MAX (1024 * 1024) /* three names of 4096 bytes, all escaped, are far below */
-#define BAD_BYTES_MAX  (64ull * 1024 * 1024) /* of damaged lines; a sparse file may have a TiB of them */
+#define BAD_BYTES_MAX  (64ull * 1024 * 1024) /* of damaged lines; a hole may have a TiB */
 
 /* The columns in their order. */
 #define COLUMNS(X) \

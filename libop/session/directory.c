@@ -17,7 +17,8 @@
 #include "libop/odb/abi.h"
 #include "libop/session/layout.h"
 
-#define DIR_MODE 0750 /* what ran, in which container, with which functions: not everybody's business */
+/* What ran, in which container, and with which functions, is not for everybody. */
+#define DIR_MODE 0750
 
 static bool has_abi(int dir_fd, const char *text)
 {

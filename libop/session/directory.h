@@ -12,9 +12,10 @@
 #define OP_SESSION_OWNER "opd" /* the user and the group of a new session directory */
 
 /*
- * Makes SESSION-DIR, mode 0750, and the missing directories above it. It belongs to the owner of the
- * directory above it. Where that is root, root gives it to the user and the group OP_SESSION_OWNER,
- * if they exist. 0, also when it exists already: then it keeps its owner and its mode. -errno.
+ * Makes SESSION-DIR, mode 0750, and the missing directories above it. It belongs to the owner of
+ * the directory above it. Where that is root, root gives it to the user and the group
+ * OP_SESSION_OWNER, if they exist. 0, also when it exists already: then it keeps its owner and its
+ * mode. -errno.
  */
 int op_session_make(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
@@ -65,9 +66,9 @@ int op_session_take_lock(int session_fd, bool *ret_was_there) OP_NONNULL OP_MUST
 bool op_session_has_lost_lock(const char *session_dir, int session_fd, int lock_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Keeps daemons out while a tool works, and adopts the mode of the directory. When the lock of a killed daemon is there,
- * OP_SESSION_UNCLEAN is made for the next daemon. Returns a descriptor for op_session_unlock;
- * -EBUSY: a daemon is there; another -errno.
+ * Keeps daemons out while a tool works, and adopts the mode of the directory. When the lock of a
+ * killed daemon is there, OP_SESSION_UNCLEAN is made for the next daemon. Returns a descriptor for
+ * op_session_unlock; -EBUSY: a daemon is there; another -errno.
  */
 int op_session_lock(int session_fd) OP_MUST_CHECK;
 

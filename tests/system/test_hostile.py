@@ -96,7 +96,8 @@ def sparse_files(box):
     os.truncate(current(box, "dcookies"), TIB)
     said = every_tool(box)
     for name in ("opreport", "oparchive"):
-        require("dcookies:" in said[name].err and "more than 64 MiB of damaged lines" in said[name].err, "%s: %s" % (name, said[name]))
+        require("dcookies:" in said[name].err and "more than 64 MiB of damaged lines" in said[name].err,
+                "%s: %s" % (name, said[name]))
     make_anew(box)
     for name in ("ledger", *(os.path.join("stats", n) for n in os.listdir(current(box, "stats")))):
         os.truncate(current(box, name), TIB)
@@ -158,7 +159,8 @@ def whole_host(box):
     for path in (place, "/"):
         result = box.run(tool(box, "opreport"), "-l", "--session-dir=" + kept, "--image-path=" + path)
         require(result.rc == 0, "--image-path=%s: %s" % (path, result))
-        require("more than" not in result.err or ("--image-path" in result.err and path == "/"), "--image-path=%s: %s" % (path, result))
+        require("more than" not in result.err or ("--image-path" in result.err and path == "/"),
+                "--image-path=%s: %s" % (path, result))
 
 
 def names_like_options(box):

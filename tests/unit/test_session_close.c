@@ -23,7 +23,8 @@
 static void test_names(void **state OP_UNUSED)
 {
 	static const char *const good[] = { "one", "A-Z_a.z:0,9", "2026-11-21T03:00Z", "currents", "x-" };
-	static const char *const bad[] = { "", "current", ".", "..", ".x", "a/b", "/", "a b", "a\n", "\xc3\xa4", "{root}", "-", "-x" };
+	static const char *const bad[] = { "",	  "current", ".",   "..",	    ".x",     "a/b", "/",
+					   "a b", "a\n",	     "-x", "\xc3\xa4", "{root}", "-" };
 	char name[OP_SESSION_NAME_MAX + 2];
 
 	for (size_t i = 0; i < op_array_size(good); i++)

@@ -143,8 +143,8 @@ static bool find_closed(const char *path, struct stat *ret_st)
 int opr_fail_open(int err, const char *path)
 {
 	struct stat st = { 0 };
-	const struct group *group = err == -EACCES && find_closed(path, &st) && st.st_gid && st.st_mode & 0040 ? getgrgid(st.st_gid) :
-														  NULL;
+	bool helps = err == -EACCES && find_closed(path, &st) && st.st_gid && st.st_mode & 0040;
+	const struct group *group = helps ? getgrgid(st.st_gid) : NULL;
 	const struct passwd *user = group ? getpwuid(getuid()) : NULL;
 
 	if (!group)

@@ -18,7 +18,8 @@ static int check_name(const char *name)
 {
 	if (*name && *name != '.' && *name != '-' && !strchr(name, '/'))
 		return 0;
-	return opr_error(-EINVAL, "'%s' cannot be the name of a session: it has no slash and does not begin with a dot or a dash", name);
+	return opr_error(-EINVAL, "'%s' cannot be the name of a session: it has no slash and does not begin with a dot or a dash",
+			 name);
 }
 
 static bool has_something(const char *path)

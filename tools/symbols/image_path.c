@@ -68,8 +68,8 @@ static int add_file(struct opr_finder *finder, const char *path)
 
 /* The file systems of the kernel: they have no images, and /proc shows all others again. */
 static const unsigned long kernels_own[] = {
-	PROC_SUPER_MAGIC, SYSFS_MAGIC,	    DEBUGFS_MAGIC, TRACEFS_MAGIC,      SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
-	BPF_FS_MAGIC,	  PSTOREFS_MAGIC, NSFS_MAGIC,	 DEVPTS_SUPER_MAGIC, EFIVARFS_MAGIC,
+	PROC_SUPER_MAGIC,   SYSFS_MAGIC,	 DEBUGFS_MAGIC, TRACEFS_MAGIC,  SECURITYFS_MAGIC,   CGROUP_SUPER_MAGIC,
+	CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC, PSTOREFS_MAGIC, NSFS_MAGIC, DEVPTS_SUPER_MAGIC, EFIVARFS_MAGIC,
 };
 
 static bool is_of_kernel(const char *dir)

@@ -42,8 +42,8 @@ struct opr_finder {
 
 /*
  * Lists the search directories; one that does not exist is an error. File systems of the kernel, as
- * /proc, are left out; of a very large directory the rest is left out with a warning. To be freed with
- * opr_finder_free in any case. 0 or -errno.
+ * /proc, are left out; of a very large directory the rest is left out with a warning. To be freed
+ * with opr_finder_free in any case. 0 or -errno.
  */
 int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
 	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
