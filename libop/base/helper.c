@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -25,6 +26,7 @@
 
 struct op_nursery {
 	int fd;
+	pid_t pid;
 	uint32_t serial; /* of the last order */
 };
 
@@ -266,14 +268,20 @@ int op_nursery_start(const struct op_helper_kind *kinds, size_t nr_kinds, struct
 		return err;
 	}
 	nursery->fd = ends[0];
+	nursery->pid = pid;
 	*ret_nursery = nursery;
 	return 0;
 }
 
+/* It makes no call that could hang, so it ends at once. */
 void op_nursery_stop(struct op_nursery *nursery)
 {
-	if (nursery)
-		close(nursery->fd);
+	if (!nursery)
+		return;
+	close(nursery->fd);
+	kill(nursery->pid, SIGKILL);
+	while (waitpid(nursery->pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
 	free(nursery);
 }
 
@@ -460,6 +468,8 @@ void op_helper_stop(struct op_helper *helper)
 {
 	if (!helper)
 		return;
+	if (op_helper_is_idle(helper) && !shutdown(helper->fd, SHUT_WR))
+		(void)wait_until(helper->fd, op_now_ns() + START_NS);
 	close(helper->fd);
 	op_text_free(&helper->body);
 	free(helper);

@@ -71,7 +71,10 @@ uint64_t op_helper_slept_ns(const struct op_helper *helper) OP_NONNULL;
 
 pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
 
-/* Ends the helper as soon as it comes back from the kernel. Does not wait. NULL is allowed. */
+/*
+ * Ends the helper, and waits until it has ended. One that still works on a question ends when it
+ * comes back from the kernel, and nobody waits for it. NULL is allowed.
+ */
 void op_helper_stop(struct op_helper *helper);
 
 #endif

@@ -84,7 +84,7 @@ class Container:
         if not shutil.which("dpkg-buildpackage"):
             raise Skip("dpkg-buildpackage is not installed")
         self.box.good(build_deb(), "--from", os.environ["OPD_BUILD"], self.package_dir(), timeout=600)
-        for program in ("system/work", "system/jit_work", "systemd/reach"):
+        for program in ("system/work", "system/jit_work", "system/hanging", "systemd/reach"):
             shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tests", program), os.path.join(self.root, "usr/local/bin"))
 
     def find_init(self):

@@ -26,6 +26,7 @@ START_USEC = 2000000
 REQUEST = struct.Struct("=IHHII208x")
 MAGIC, STATUS = 0x4443504F, 1
 FAST_RESTART = "[Service]\nRestartSec=100ms\n"
+HANGING = "/var/tmp/hanging"  # devices can be opened there
 
 
 def debs(directory):
@@ -321,6 +322,51 @@ def check_watchdog(container):
     container.remove_drop_in()
 
 
+def start_hanging(container):
+    """Users whose file systems keep opd's helper waiting for ever. Returns why there are none."""
+    container.good("sh", "-c", "mkdir -p {0}/point {0}/empty && rm -f {0}/out {0}/err && touch {0}/out {0}/err && "
+                   "{{ test -e {0}/fuse || mknod -m 666 {0}/fuse c 10 229; }}".format(HANGING))
+    container.good("systemd-run", "--quiet", "--collect", "--unit=hanging", "--property=KillSignal=SIGKILL", "sh", "-c",
+                   "sleep 3600 | hanging {0}/fuse {0} 2 0 >{0}/out 2>{0}/err".format(HANGING))
+    wait_until(lambda: "asked" in container.good("cat", HANGING + "/out") or container.good("cat", HANGING + "/err"),
+               opdtest.HANG_SECONDS, "nobody looks for the map of code without a file")
+    return container.good("cat", HANGING + "/err").strip()
+
+
+def end_hanging(container):
+    container.run("systemctl", "stop", "hanging")
+
+
+def check_hanging(container):
+    """File systems that keep a helper process waiting for ever, where not even SIGKILL ends it:
+    stop and restart take no longer than else, and the watchdog and SIGKILL start another daemon.
+    """
+    refused = start_hanging(container)
+    if refused:
+        end_hanging(container)
+        print("not checked with file systems that hang: " + refused)
+        return
+    seconds = []
+    for verb in ("stop", "start", "restart", "stop", "start"):
+        begin = time.monotonic()
+        container.good("systemctl", verb, "opd")
+        seconds.append("%s %.2f s" % (verb, time.monotonic() - begin))
+        state = container.unit("ActiveState", "Result")
+        wanted = "inactive" if verb == "stop" else "active"
+        require(state == {"ActiveState": wanted, "Result": "success"}, "%s beside file systems that hang: %s" % (verb, state))
+        if wanted == "active":
+            wait_until(lambda: status(container)["looks_unanswered"] > 0, opdtest.HANG_SECONDS, "no helper hangs")
+    print("beside file systems that hang: " + ", ".join(seconds))
+    container.drop_in(FAST_RESTART)
+    for number in (signal.SIGKILL, signal.SIGABRT):
+        pid = container.unit("MainPID")["MainPID"]
+        os.kill(host_pid(container)[0], number)
+        restarted(container, pid, opdtest.HANG_SECONDS, number.name)
+    container.remove_drop_in()
+    check_watchdog(container)
+    end_hanging(container)
+
+
 def is_listened_at(container):
     """True when somebody can connect to the control socket of the container."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -544,6 +590,7 @@ def check_all(container):
     check_reload(container)
     check_crashes(container)
     check_watchdog(container)
+    check_hanging(container)
     check_gives_up(container)
     check_unwritten(container)
     check_activation(container)
