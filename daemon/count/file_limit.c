@@ -16,7 +16,9 @@
 #define LAST_DIRS 5 /* directories that lead to the files of too-many-images */
 /* a file, its directories, and those above, which grow */
 #define NEW_BYTES ((1 + 2 * LAST_DIRS) * OP_ODB_BLOCK_BYTES)
-#define BESIDE    256 /* one part in so many of the bytes is for files beside the sample files */
+/* for files beside the sample files (ledger, statistics, images), and one part in so many */
+#define BESIDE_BYTES (16 * OP_ODB_BLOCK_BYTES)
+#define BESIDE       256
 
 static const struct {
 	uint64_t eighths; /* of the limit */
@@ -40,9 +42,9 @@ static uint64_t nr_kept(const struct opd_file_limit *limit)
 
 static void keep_room_for_last(struct opd_file_limit *limit)
 {
-	uint64_t nr = nr_kept(limit);
+	uint64_t nr = nr_kept(limit), beside = limit->space.max_bytes / BESIDE + BESIDE_BYTES;
 
-	limit->space.kept_bytes = limit->space.max_bytes / BESIDE + (nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0);
+	limit->space.kept_bytes = beside + (nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0);
 }
 
 bool opd_file_limit_may_grow(const struct opd_file_limit *limit, enum opd_file_kind kind)
