@@ -43,7 +43,6 @@ class Unkillable:
         heeded = signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.daemon = FakeDaemon(self.place, {}, locked=True)
         signal.signal(signal.SIGTERM, heeded)
-        opdtest.wait_until(self.daemon.is_opd, opdtest.HANG_SECONDS, "the other process has not the name of opd")
         self.call = subprocess.Popen([opcontrol(box), "--config=" + config, "--shutdown"], env=box.env, stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
