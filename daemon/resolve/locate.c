@@ -513,6 +513,8 @@ static ssize_t look_at_mapping(const struct opd_mapped *mapped, char name[PATH_M
 	ssize_t length;
 	int fd;
 
+	if (op_sys_is_gone(mapped->pid)) /* cheaper than to look for a missing process in /proc */
+		return -ESRCH;
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
 		 (unsigned long long)mapped->end);
 	fd = open_path(path);
