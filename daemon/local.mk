@@ -6,6 +6,7 @@ daemon_libpipeline_a_CPPFLAGS = $(AM_CPPFLAGS)
 daemon_libpipeline_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/daemon/capture/local.mk
 include $(srcdir)/daemon/look/local.mk
+include $(srcdir)/daemon/locate/local.mk
 include $(srcdir)/daemon/resolve/local.mk
 include $(srcdir)/daemon/jit/local.mk
 include $(srcdir)/daemon/count/local.mk

@@ -16,7 +16,7 @@
 #include "libop/base/log.h"
 #include "daemon/main_thread.h"
 #include "daemon/privileges.h"
-#include "daemon/resolve/looker.h"
+#include "daemon/locate/looker.h"
 #include "daemon/resolve/proc_scan.h"
 #include "libop/base/clock.h"
 #include "libop/base/guard.h"

@@ -6,7 +6,7 @@
 #include "daemon/capture/cpus.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/jit/space.h"
-#include "daemon/resolve/build_ids.h"
+#include "daemon/locate/build_ids.h"
 
 /* The images of the session keep their cookies and names. */
 static int open_cookies(struct opd_pipeline *pipeline, int session_fd)

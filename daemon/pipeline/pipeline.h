@@ -23,7 +23,7 @@
 #include "daemon/keep/cookie_file.h"
 #include "daemon/keep/ledger.h"
 #include "daemon/pipeline/arcs.h"
-#include "daemon/resolve/build_ids.h"
+#include "daemon/locate/build_ids.h"
 #include "daemon/resolve/resolver.h"
 #include "libop/base/compiler.h"
 #include "libop/events/ibs.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/resolve/mounts.h"
+#include "daemon/locate/mounts.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/resolve/locate_ask.h"
+#include "daemon/locate/locate_ask.h"
 #include "libop/base/clock.h"
 #include "libop/base/htable.h"
 

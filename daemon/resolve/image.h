@@ -10,8 +10,8 @@
 
 #include <sys/types.h>
 
-#include "daemon/resolve/build_ids.h"
-#include "daemon/resolve/locate.h"
+#include "daemon/locate/build_ids.h"
+#include "daemon/locate/locate.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"

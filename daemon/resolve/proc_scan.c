@@ -8,8 +8,8 @@
 
 #include "daemon/resolve/image.h"
 #include "daemon/resolve/jit_lookup.h"
-#include "daemon/resolve/locate.h"
-#include "daemon/resolve/proc_maps.h"
+#include "daemon/locate/locate.h"
+#include "daemon/locate/proc_maps.h"
 #include "libop/base/sys.h"
 
 #define MAX_PENDING 64

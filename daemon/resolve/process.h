@@ -11,7 +11,7 @@
 
 #include "daemon/resolve/image.h"
 #include "daemon/jit/mapset.h"
-#include "daemon/resolve/mount_view.h"
+#include "daemon/locate/mount_view.h"
 #include "libop/base/clock.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"

@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/resolve/build_ids.h"
+#include "daemon/locate/build_ids.h"
 #include "daemon/resolve/image.h"
 #include "libop/base/clock.h"
 

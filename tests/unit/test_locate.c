@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "daemon/resolve/locate.h"
+#include "daemon/locate/locate.h"
 #include "daemon/resolve/image.h"
 
 #define BYTES	 4096

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/mount_view.h"
+#include "daemon/locate/mount_view.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/mounts.h"
+#include "daemon/locate/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #include <limits.h>
 
 #include "daemon/look/lookers.h"
-#include "daemon/resolve/mounts.h"
+#include "daemon/locate/mounts.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"
 

@@ -9,7 +9,7 @@
 #ifndef OPD_PROC_MAPS_H
 #define OPD_PROC_MAPS_H
 
-#include "daemon/resolve/mount_view.h"
+#include "daemon/locate/mount_view.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 

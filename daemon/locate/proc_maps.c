@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/proc_maps.h"
+#include "daemon/locate/proc_maps.h"
 
 #include <ctype.h>
 #include <dirent.h>

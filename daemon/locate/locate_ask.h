@@ -3,7 +3,7 @@
 #ifndef OPD_LOCATE_ASK_H
 #define OPD_LOCATE_ASK_H
 
-#include "daemon/resolve/locate.h"
+#include "daemon/locate/locate.h"
 #include "libop/base/compiler.h"
 
 /*

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "daemon/resolve/mount_view.h"
+#include "daemon/locate/mount_view.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"

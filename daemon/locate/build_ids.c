@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/build_ids.h"
+#include "daemon/locate/build_ids.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/locate.h"
+#include "daemon/locate/locate.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #ifndef OPD_BUILD_IDS_H
 #define OPD_BUILD_IDS_H
 
-#include "daemon/resolve/locate.h"
+#include "daemon/locate/locate.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/looker.h"
+#include "daemon/locate/looker.h"
 
 #include <errno.h>
 
 #include "daemon/jit/owner_ask.h"
 #include "daemon/look/far_file.h"
-#include "daemon/resolve/build_ids.h"
-#include "daemon/resolve/locate_ask.h"
-#include "daemon/resolve/proc_maps.h"
+#include "daemon/locate/build_ids.h"
+#include "daemon/locate/locate_ask.h"
+#include "daemon/locate/proc_maps.h"
 
 typedef int (*answerer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/resolve/locate_ask.h"
+#include "daemon/locate/locate_ask.h"
 
 #include <errno.h>
 
