@@ -494,7 +494,8 @@ def asked_twice_to_end(box):
         require("opd (pid %d) is shutting down" % daemon.pid in line, line)
         os.chmod(os.path.join(box.session, "lock"), 0o600)
         os.chmod(box.socket, 0o666)
-        os.chmod(box.session, 0o755)  # a new one is closed to others
+        os.chmod(box.session, 0o755)  # a new one is closed to others, and so are its files
+        os.chmod(os.path.join(box.session, "daemonrc"), 0o644)
         line = box.refused(opcontrol(box), "--status", user=65534)
         require(line == "opcontrol: opd is shutting down", "what a user is told who may not read the lock: " + line)
     os.unlink(os.path.join(box.session, "lock"))
