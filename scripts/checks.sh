@@ -82,9 +82,10 @@ run_built() {
 }
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
-# kernel counts in all, change a setting of the kernel, or make more images than any opd keeps.
-ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import kernel overwrite
-	page_faults processes shares storm swaps turns wakeup"
+# kernel counts in all, change a setting of the kernel, or use up what any opd keeps (images, room
+# for JIT code, time for file systems that hang).
+ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_storm kernel
+	overwrite page_faults processes shares storm swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
