@@ -5,9 +5,12 @@ libop_libop_a_SOURCES =
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/libop/base/local.mk
+include $(srcdir)/libop/process/local.mk
 include $(srcdir)/libop/ring/local.mk
 include $(srcdir)/libop/perf/local.mk
 include $(srcdir)/libop/events/local.mk
 include $(srcdir)/libop/odb/local.mk
 include $(srcdir)/libop/session/local.mk
 include $(srcdir)/libop/control/local.mk
+include $(srcdir)/libop/unwind/local.mk
+include $(srcdir)/libop/stacks/local.mk

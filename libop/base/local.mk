@@ -8,16 +8,11 @@ libop_libop_a_SOURCES += \
 	libop/base/file.c libop/base/file.h \
 	libop/base/file_path.c libop/base/file_path.h \
 	libop/base/grow.h \
-	libop/base/guard.c libop/base/guard.h \
-	libop/base/helper.c libop/base/helper.h \
 	libop/base/htable.c libop/base/htable.h \
-	libop/base/kallsyms.c libop/base/kallsyms.h \
-	libop/base/lock.c libop/base/lock.h \
 	libop/base/log.c libop/base/log.h \
+	libop/base/nearest.c libop/base/nearest.h \
 	libop/base/parse.c libop/base/parse.h \
 	libop/base/seal.c libop/base/seal.h \
-	libop/base/stop.c libop/base/stop.h \
 	libop/base/sys.c libop/base/sys.h \
-	libop/base/text.c libop/base/text.h \
-	libop/base/threads.c libop/base/threads.h
+	libop/base/text.c libop/base/text.h
 EXTRA_DIST += libop/base/README.md

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Strict parsing of numbers: the whole string must match. All return 0, -EINVAL (not a number) or
- * -ERANGE (outside the limits).
+ * Strict parsing of numbers: the whole string must match. These functions return 0, -EINVAL (not a
+ * number) or -ERANGE (outside the limits). Lines of /proc/kallsyms. Any thread.
  */
 #ifndef OP_PARSE_H
 #define OP_PARSE_H
@@ -25,5 +25,19 @@ int op_parse_size_bytes(const char *string, uint64_t min, uint64_t max, uint64_t
  * "2 weeks" or "0.5d". A number without a unit means seconds.
  */
 int op_parse_span_us(const char *string, uint64_t *ret_us) OP_NONNULL OP_MUST_CHECK;
+
+/* A line of /proc/kallsyms (proc_kallsyms(5)). */
+struct op_kallsyms_line {
+	uint64_t address;   /* 0: hidden by kernel.kptr_restrict */
+	char type;          /* as nm(1) prints it */
+	const char *name;
+	const char *module; /* without brackets, "bpf" for BPF code; NULL: the kernel itself */
+};
+
+/*
+ * Parses "ADDRESS TYPE NAME\t[MODULE]\n"; the module and the newline may be missing. The strings
+ * point into `line`, which changes. False: the line has another form.
+ */
+bool op_kallsyms_parse(char *line, struct op_kallsyms_line *ret_line) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -23,6 +23,7 @@
 	  "SessionMaxUse=, or all of MaxImages=; beyond those of SessionMaxUse=, new calls in existing files, too") \
 	X(lost_no_space, true, "calls without space on the file system of the session") \
 	X(lost_too_many_files, true, "calls without a descriptor for their file") \
+	X(lost_file_limit, true, "calls whose file may not have as many bytes") \
 	X(lost_io_error, true, "calls whose file could not be opened or written") \
 	X(lost_no_memory, true, "calls without memory")
 

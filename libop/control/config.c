@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/base/nearest.h"
 #include "libop/base/parse.h"
+#include "libop/control/stack_setup.h"
 #include "libop/session/layout.h"
 
 #define KIB 1024ull
@@ -160,7 +162,14 @@ static const struct row rows[] = {
 	{ "SessionKeep", "4weeks", parse_span, FIELD(session_keep_us), US_PER_S, US_MAX, AT_ONCE },
 	{ "SessionMaxUse", "1G", parse_bytes, FIELD(session_max_use), 0, UINT64_MAX, AT_ONCE },
 	{ "SessionKeepFree", "256M", parse_bytes, FIELD(session_keep_free), 0, UINT64_MAX, AT_ONCE },
+	{ "StackMaxUse", "64M", parse_bytes, FIELD(stack_max_use), 64 * KIB, 1024 * MIB, AT_ONCE },
 	{ "BuildIds", "yes", parse_bool, FIELD(build_ids), 0, 1, AT_START },
+	{ "TableDir", OP_TABLE_DIR_DEFAULT, parse_optional_path, FIELD(table_dir), 1, 4000, AT_START },
+	{ "TableMaxUse", "256M", parse_bytes, FIELD(table_max_use), 0, UINT64_MAX, AT_START },
+	{ "Stacks", "yes", parse_bool, FIELD(stacks), 0, 1, AT_START },
+	{ "StackRate", "99", parse_number, FIELD(stack_rate_hz), 1, OP_STACK_RATE_MAX, AT_START },
+	{ "StackBytes", "8K", parse_bytes, FIELD(stack_bytes), 0, OP_STACK_BYTES_MAX, AT_START },
+	{ "StackRingMaxUse", "64M", parse_bytes, FIELD(stack_ring_max_use), 0, UINT64_MAX, AT_START },
 	{ "ProfileOnStart", "yes", parse_bool, FIELD(profile_on_start), 0, 1, AT_START },
 };
 
@@ -186,6 +195,7 @@ void op_config_free(struct op_config *config)
 	free(config->session_dir);
 	free(config->control_socket);
 	free(config->vmlinux);
+	free(config->table_dir);
 	*config = (struct op_config){ 0 };
 }
 
@@ -203,6 +213,8 @@ static char *trim(char *string)
 
 static void read_setting(struct op_config *config, const char *key, const char *value, struct op_text *why)
 {
+	struct op_nearest nearest;
+
 	for (size_t i = 0; i < op_array_size(rows); i++) {
 		struct op_text reason = { 0 };
 
@@ -213,7 +225,11 @@ static void read_setting(struct op_config *config, const char *key, const char *
 		op_text_free(&reason);
 		return;
 	}
+	op_nearest_init(&nearest, key);
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		op_nearest_try(&nearest, rows[i].key);
 	op_text_printf(why, "unknown key '%s'", key);
+	op_nearest_add_hint(&nearest, "", why);
 }
 
 static void read_line(struct op_config *config, char *line, struct op_text *why)

@@ -14,6 +14,8 @@
 
 #define OP_CONFIG_PATH_DEFAULT OPD_SYSCONFDIR "/opd/opd.conf"
 #define OP_CONFIG_ENV "OPD_CONFIG" /* environment: another path */
+/* tables of images for walks of stacks; opreport reads names from there */
+#define OP_TABLE_DIR_DEFAULT OPD_LOCALSTATEDIR "/cache/opd/tables"
 #define OP_CONTROL_SOCKET_DEFAULT OPD_RUNSTATEDIR "/opd/control"
 
 struct op_config {
@@ -33,7 +35,14 @@ struct op_config {
 	uint64_t session_keep_us;     /* SessionKeep=, 0: no limit of age */
 	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: no limit */
 	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
+	uint64_t stack_max_use;       /* StackMaxUse=, bytes of the stacks of a session */
 	uint64_t build_ids;	      /* BuildIds=, 0 or 1 */
+	char *table_dir;	      /* TableDir=, NULL: none */
+	uint64_t table_max_use;	      /* TableMaxUse=, bytes; 0: no limit */
+	uint64_t stacks;	      /* Stacks=, 0 or 1 */
+	uint64_t stack_rate_hz;	      /* StackRate= */
+	uint64_t stack_bytes;	      /* StackBytes=, 0: no copy */
+	uint64_t stack_ring_max_use;  /* StackRingMaxUse=, bytes of the rings of all CPUs */
 	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
 };
 

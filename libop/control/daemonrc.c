@@ -131,6 +131,25 @@ static void write_events(const struct row *row, const struct op_setup *setup, st
 	op_text_printf(text, "%s=%zu\n", row->key, setup->nr_events);
 }
 
+static bool read_stacks(const struct row *row, const char *value, struct reading *reading, struct op_text *why)
+{
+	(void)row;
+	if (!*value)
+		reading->setup.stacks = (struct op_stack_setup){ 0 };
+	else if (!op_stack_setup_parse(value, &reading->setup.stacks))
+		op_text_printf(why, "'%s' is none of on, off, event, RATE[:BYTES]", value);
+	return !why->length;
+}
+
+static void write_stacks(const struct row *row, const struct op_setup *setup, struct op_text *text)
+{
+	if (setup->stacks.mode == OP_STACKS_CONFIGURED)
+		return;
+	op_text_printf(text, "%s=", row->key);
+	op_stack_setup_format(&setup->stacks, text);
+	op_text_add_char(text, '\n');
+}
+
 #define FIELD(name) offsetof(struct op_setup, name)
 
 /* In the order of the file. */
@@ -142,12 +161,15 @@ static const struct row rows[] = {
 	{ "SEPARATE_THREAD", read_flag, write_flag, FIELD(separate_thread), 1, NULL },
 	{ "SEPARATE_CPU", read_flag, write_flag, FIELD(separate_cpu), 1, NULL },
 	{ "SEPARATE_CGROUP", read_flag, write_set_flag, FIELD(separate_cgroup), 1, NULL },
+	{ "SEPARATE_PROCESS_NAME", read_flag, write_set_flag, FIELD(separate_name), 1, NULL },
+	{ "SEPARATE_USER", read_flag, write_set_flag, FIELD(separate_user), 1, NULL },
 	{ "VMLINUX", read_string, write_string, FIELD(vmlinux), 0, "none" },
 	{ IMAGES_KEY, read_string, write_string, FIELD(image_filter), 0, "" },
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },
 	{ "BUF_WATERSHED", read_number, write_number, FIELD(buffer_watershed), UINT32_MAX, NULL },
 	{ "CPU_BUF_SIZE", read_number, write_number, FIELD(cpu_buffer_size), UINT32_MAX, "0" },
 	{ "CALLGRAPH", read_number, write_number, FIELD(callgraph), 127, "0" },
+	{ "STACKS", read_stacks, write_stacks, 0, 0, NULL },
 	{ "KERNEL_RANGE", read_string, write_string, FIELD(kernel_range), 0, NULL },
 };
 
@@ -462,6 +484,8 @@ void op_setup_free(struct op_setup *setup)
 #define THREAD 4u
 #define CPU    8u
 #define CGROUP 16u
+#define NAME   32u
+#define USER   64u
 
 static const struct {
 	const char *word;
@@ -474,6 +498,9 @@ static const struct {
 	{ "thread", THREAD },
 	{ "cpu", CPU },
 	{ "cgroup", CGROUP },
+	/* They divide applications, so everything must be filed under one. */
+	{ "process-name", LIB | KERNEL | NAME },
+	{ "user", LIB | KERNEL | USER },
 	{ "all", LIB | KERNEL | THREAD | CPU },
 };
 
@@ -510,5 +537,7 @@ int op_setup_set_separate(struct op_setup *setup, const char *words, char **ret_
 	setup->separate_thread = bits & THREAD;
 	setup->separate_cpu = bits & CPU;
 	setup->separate_cgroup = bits & CGROUP;
+	setup->separate_name = bits & NAME;
+	setup->separate_user = bits & USER;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "libop/base/compiler.h"
 #include "libop/events/event.h"
 #include "libop/base/text.h"
+#include "libop/control/stack_setup.h"
 
 #define OP_SETUP_NAME "daemonrc"
 #define OP_SETUP_NEW_NAME "daemonrc_new"
@@ -27,9 +28,11 @@ struct op_setup {
 	struct op_event events[OP_EVENTS_MAX];	/* CHOSEN_EVENTS_0 ... */
 	size_t nr_events;			/* NR_CHOSEN; 0: the default event */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
+	bool separate_name, separate_user; /* process-name, user */
 	char *vmlinux;				/* VMLINUX; NULL: none */
 	/* CALLGRAPH: maximum number of callers of a sample */
 	uint64_t callgraph;
+	struct op_stack_setup stacks; /* STACKS */
 	/* without effect, for oprofile's scripts */
 	uint64_t buffer_size, buffer_watershed, cpu_buffer_size;
 	/* IMAGE_FILTER: keep samples of these images only, with commas between; NULL: all */
@@ -76,8 +79,8 @@ bool op_setup_images_ok(const char *images) OP_NONNULL;
 void op_setup_free(struct op_setup *setup);
 
 /*
- * Sets the words of --separate=: none, library, kernel, thread, cpu, cgroup, all, with commas
- * between. 0; -EINVAL and *ret_bad_word, freed by the caller; -ENOMEM.
+ * Sets the words of --separate=: none, library, kernel, thread, cpu, cgroup, process-name, user,
+ * all, with commas between. 0; -EINVAL and *ret_bad_word, freed by the caller; -ENOMEM.
  */
 int op_setup_set_separate(struct op_setup *setup, const char *words, char **ret_bad_word) OP_NONNULL OP_MUST_CHECK;
 

@@ -22,6 +22,10 @@
 	X(cpu_ns, false, "nanoseconds of CPU time for reading maps and dumps") \
 	X(cpu_longest_ns, false, "the same in one visit, at most") \
 	X(refused_processes, true, "processes with possible JIT code above the limit of 1024, or without a free descriptor") \
+	X(waiting, false, "lines of 64 bytes of code whose samples wait for a name") \
+	X(named_late, false, "samples that had waited for their name") \
+	X(unnamed_samples, false, "samples that waited until their process ended, without a name") \
+	X(refused_waiting, true, "samples without a name that do not wait for one: too much code waits") \
 	X(failed_objects, true, "objects (.jo) that could not be written")
 
 enum op_jit_counter {

@@ -22,7 +22,7 @@
 #include "libop/session/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 10 /* changes with any struct below */
+#define OP_CONTROL_VERSION 16 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
@@ -61,6 +61,15 @@ struct op_control_reply {
 	int32_t error; /* 0 or -errno */
 	uint32_t payload_bytes;
 };
+
+/* An image in which walks of stacks end that are not complete. */
+struct op_stack_stop {
+	char image[240];
+	uint64_t end; /* enum op_stack_end */
+	uint64_t nr;  /* walks; 0: the list ends */
+};
+
+#define OP_STACK_STOPS 8
 
 enum op_daemon_state { OP_DAEMON_PAUSED, OP_DAEMON_RUNNING };
 
@@ -103,11 +112,23 @@ struct op_status {
 	uint32_t swap_threads;	  /* that swap at the same time, at most */
 	uint32_t has_pmu;
 	uint32_t separate_cgroup;
+	uint32_t separate_name, separate_user;
+	uint64_t nr_programs; /* process names and users with samples */
 	uint64_t nr_cgroups; /* with samples of their own */
 	uint64_t not_split;  /* samples that are not stored by cgroup, too */
 	uint64_t of_unknown_cgroups; /* samples that are stored for the unknown cgroup */
 	uint64_t callgraph;  /* maximum number of callers of a sample; 0: none */
 	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/control/arc_stats.h */
+	/* of the setup, and what fits into the rings; 0: no stacks, or those of --stacks=event */
+	uint64_t stack_wanted_hz, stack_rate_hz;
+	uint64_t stack_bytes; /* copied from a stack, at most; 0: none */
+	uint64_t stack_ring_bytes; /* of ring_bytes: for stacks */
+	/* in this session: stacks that were walked, their frames, and the time for it */
+	uint64_t stack_walks, stack_frames, stack_walk_ns;
+	uint64_t stacks_waiting; /* for row tables that are being made */
+	struct op_stack_stop stack_stops[OP_STACK_STOPS]; /* the most walks first, about */
+	uint64_t tables_made, tables_from_cache, tables_failed; /* row tables of images */
+	uint64_t tables_waiting; /* images whose table will come */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
 	char image_filter[4096]; /* "" : none; what is longer is cut */

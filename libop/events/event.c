@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "libop/events/event_ibs.h"
+#include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/base/nearest.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 #include "libop/events/tracepoint.h"
@@ -198,6 +200,23 @@ static bool parse_field(const char *field, const char *what, uint64_t min, uint6
 	}
 }
 
+/* An event whose name comes near. */
+static void suggest(const char *name, struct op_text *why)
+{
+	const struct op_ibs_event *ibs;
+	struct op_nearest nearest;
+
+	op_nearest_init(&nearest, name);
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		op_nearest_try(&nearest, rows[i].info.name);
+		if (rows[i].info.also)
+			op_nearest_try(&nearest, rows[i].info.also);
+	}
+	for (size_t i = 0; (ibs = op_ibs_event(i)); i++)
+		op_nearest_try(&nearest, ibs->name);
+	op_nearest_add_hint(&nearest, "", why);
+}
+
 static bool parse_name(const char *name, struct op_event *event, const struct row **ret_row, struct op_text *why)
 {
 	const struct row *row = find_row(name);
@@ -212,6 +231,7 @@ static bool parse_name(const char *name, struct op_event *event, const struct ro
 		row = &tracepoint_row;
 	} else {
 		op_text_add(why, "there is no such event (opcontrol --list-events shows them all)");
+		suggest(name, why);
 		return false;
 	}
 	*ret_row = row;
@@ -345,16 +365,64 @@ void op_event_format(const struct op_event *event, struct op_text *text)
 		op_ibs_filter_format(&event->sampler.filter, text);
 }
 
+static bool is_of_ibs(const struct op_event *event)
+{
+	return event->role != OP_EVENT_PLAIN && event->role != OP_EVENT_STACKS;
+}
+
+void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz)
+{
+	event->count = OP_NS_PER_S / rate_hz;
+	event->rate_hz = op_event_is_clock(event) ? 0 : rate_hz;
+}
+
+void op_event_make_stacks(bool with_cycles, uint32_t rate_hz, uint32_t stack_bytes, struct op_event *ret_event)
+{
+	struct op_event event = { .role = OP_EVENT_STACKS, .kernel = true, .user = true, .stack_bytes = stack_bytes };
+
+	fill_from_row(&event, find_row(with_cycles ? "cycles" : "TIMER"));
+	snprintf(event.name, sizeof(event.name), OP_STACKS_NAME);
+	op_event_set_stack_rate(&event, rate_hz);
+	*ret_event = event;
+}
+
+static bool counts_time(const struct op_event *event)
+{
+	return op_event_is_clock(event) || (event->type == PERF_TYPE_HARDWARE && event->config == PERF_COUNT_HW_CPU_CYCLES);
+}
+
+void op_event_take_calls_of_stacks(struct op_event *events, size_t nr_events)
+{
+	const struct op_event *stacks = NULL;
+
+	for (size_t i = 0; i < nr_events; i++)
+		if (events[i].role == OP_EVENT_STACKS && events[i].stack_bytes)
+			stacks = &events[i];
+	for (size_t i = 0; stacks && i < nr_events; i++) {
+		struct op_event *event = &events[i];
+
+		if (event->role == OP_EVENT_PLAIN && counts_time(event) && event->kernel == stacks->kernel &&
+		    event->user == stacks->user) {
+			event->without_chain = event->calls_of_stacks = true;
+			return;
+		}
+	}
+}
+
 void op_event_attr(const struct op_event *event, struct perf_event_attr *attr)
 {
-	if (event->role != OP_EVENT_PLAIN) {
+	if (is_of_ibs(event)) {
 		op_ibs_attr(&event->sampler, event->type, attr);
 		return;
 	}
 	attr->size = sizeof(*attr);
 	attr->type = event->type;
 	attr->config = event->config;
-	attr->sample_period = event->count;
+	attr->freq = event->rate_hz != 0;
+	if (event->rate_hz)
+		attr->sample_freq = event->rate_hz;
+	else
+		attr->sample_period = event->count;
 	attr->exclude_kernel = !event->kernel;
 	attr->exclude_hv = !event->kernel;
 	attr->exclude_user = !event->user;
@@ -430,9 +498,9 @@ static const struct explanation explanations[] = {
 
 static const char *reason_of(const struct explanation *explanation, const struct op_event *event)
 {
-	if (event->role != OP_EVENT_PLAIN && explanation->ibs)
+	if (is_of_ibs(event) && explanation->ibs)
 		return explanation->ibs;
-	if (event->role == OP_EVENT_PLAIN && (event->type == PERF_TYPE_SOFTWARE || event->type == PERF_TYPE_TRACEPOINT))
+	if (!is_of_ibs(event) && (event->type == PERF_TYPE_SOFTWARE || event->type == PERF_TYPE_TRACEPOINT))
 		return explanation->software;
 	return explanation->hardware;
 }
@@ -451,7 +519,10 @@ char *op_event_explain(const struct op_event *event, int err)
 	return op_text_steal(&text);
 }
 
-/* Counts this process for a moment: some hypervisors offer a PMU that never counts. */
+/*
+ * Counts this process for a moment: some hypervisors offer a PMU that never counts. A user may be
+ * allowed to count user-space code alone.
+ */
 static bool counts_here(const struct op_event *event)
 {
 	struct perf_event_attr attr = { 0 };
@@ -461,6 +532,10 @@ static bool counts_here(const struct op_event *event)
 
 	op_event_attr(event, &attr);
 	fd = op_sys_perf_event_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd == -EACCES) {
+		attr.exclude_kernel = attr.exclude_hv = 1;
+		fd = op_sys_perf_event_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	}
 	if (fd < 0)
 		return false;
 	for (volatile unsigned int i = 0; i < 100000; i++)

@@ -70,6 +70,28 @@ bool op_event_is_raw_number(uint32_t number) OP_MUST_CHECK;
  */
 void op_event_default(struct op_event *ret_event, bool *ret_has_pmu) OP_NONNULL;
 
+/*
+ * Makes the event STACKS: samples of busy CPUs at this rate, by cycles or else by the CPU's clock,
+ * with a copy of so many bytes of the user stack.
+ */
+void op_event_make_stacks(bool with_cycles, uint32_t rate_hz, uint32_t stack_bytes, struct op_event *ret_event) OP_NONNULL;
+
+/* Gives STACKS another rate, at least 1. */
+void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz) OP_NONNULL;
+
+/*
+ * For --callgraph: if one of the events is STACKS with copies, the calls of the first event that
+ * counts the time of the same code come from there, and its own samples have no chain. Chains need
+ * frame pointers, and end early where there are none.
+ */
+void op_event_take_calls_of_stacks(struct op_event *events, size_t nr_events) OP_NONNULL;
+
+/* True when samples of the event have a stack. */
+static inline bool op_event_has_stack(const struct op_event *event)
+{
+	return event->stack_bytes || event->has_stack || event->role == OP_EVENT_STACKS;
+}
+
 /* Fills size, type, config, period and exclude_* of a zeroed attr. The caller sets the rest. */
 void op_event_attr(const struct op_event *event, struct perf_event_attr *attr) OP_NONNULL;
 

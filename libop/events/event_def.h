@@ -8,6 +8,7 @@
 
 #define OP_EVENT_NAME_BYTES 64
 #define OP_EVENTS_MAX 128 /* in one setup */
+#define OP_STACKS_NAME "STACKS"
 
 /* How an event gets its samples. */
 enum op_event_role {
@@ -18,13 +19,19 @@ enum op_event_role {
 	OP_EVENT_DERIVED,
 	/* the memory view of a sampler, below mem/, in no ledger (libop/session/memory_view.h) */
 	OP_EVENT_MEMORY,
+	/* a stack with each sample and no sample files; the name is OP_STACKS_NAME */
+	OP_EVENT_STACKS,
 	OP_NR_EVENT_ROLES,
 };
 
 struct op_event {
 	/* canonical; without '.' and '/', since it is part of file names */
 	char name[OP_EVENT_NAME_BYTES];
-	uint64_t count;			/* sampling period: events, or ns for TIMER */
+	/*
+	 * sampling period: events, or ns for TIMER; STACKS: ns of a busy CPU for which a sample
+	 * stands, whatever its source is
+	 */
+	uint64_t count;
 	uint32_t unit_mask;
 	bool kernel, user;
 	bool is_timer;	   /* TIMER */
@@ -48,6 +55,14 @@ struct op_event {
 	uint32_t first_derived, end_derived;
 	uint32_t memory;                     /* SAMPLER: the index of its MEMORY event; 0: none */
 	bool without_chain;                  /* no call chains, even when other events have them */
+	bool calls_of_stacks; /* without_chain, and its calls are those of the stacks of STACKS */
+	uint32_t stack_bytes; /* copied from the user stack with each sample; 0: none */
+	bool with_cgroup;     /* samples with a stack have their cgroup, too */
+	/* of a recording: its samples have stacks, copied or as chains; with these registers */
+	bool has_stack;
+	uint64_t stack_registers; /* perf_event_attr.sample_regs_user */
+	/* STACKS: samples of a busy CPU per second, as the kernel is asked for; 0: by count */
+	uint32_t rate_hz;
 };
 
 #endif

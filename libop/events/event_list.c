@@ -119,7 +119,7 @@ int op_event_list_make(const struct op_event *wanted, size_t nr_wanted, struct o
 	int err = 0;
 
 	for (size_t i = 0; !err && i < nr_wanted; i++)
-		if (wanted[i].role == OP_EVENT_PLAIN)
+		if (wanted[i].role == OP_EVENT_PLAIN || wanted[i].role == OP_EVENT_STACKS)
 			err = op_event_list_open(&list, &wanted[i]);
 	if (!err)
 		err = open_samplers(&list, wanted, nr_wanted, ret_why);
@@ -143,12 +143,17 @@ size_t op_event_nr_opened(const struct op_event *events, size_t nr_events)
 {
 	size_t nr = 0;
 
-	while (nr < nr_events && (events[nr].role == OP_EVENT_PLAIN || events[nr].role == OP_EVENT_SAMPLER))
+	while (nr < nr_events && op_event_is_taken(events[nr].role))
 		nr++;
 	return nr;
 }
 
 bool op_event_is_taken(enum op_event_role role)
 {
-	return role == OP_EVENT_PLAIN || role == OP_EVENT_SAMPLER;
+	return role == OP_EVENT_PLAIN || role == OP_EVENT_SAMPLER || role == OP_EVENT_STACKS;
+}
+
+bool op_event_has_files(enum op_event_role role)
+{
+	return role == OP_EVENT_PLAIN || role == OP_EVENT_DERIVED;
 }

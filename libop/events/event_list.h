@@ -47,4 +47,10 @@ size_t op_event_nr_opened(const struct op_event *events, size_t nr_events) OP_NO
  */
 bool op_event_is_taken(enum op_event_role role);
 
+/*
+ * True for events with sample files. The stored samples of the others are found in those of derived
+ * events, and in the stack store.
+ */
+bool op_event_has_files(enum op_event_role role);
+
 #endif

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "libop/base/atomic.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/odb/format.h"
 
 /* A file that is mapped. Its descriptor is closed: open sample files cost no descriptors. */
@@ -26,7 +26,7 @@ struct op_odb_map {
 	uint64_t inode;
 };
 
-/* 0, or -EIO when pages of the file went away under the map (libop/base/guard.h). */
+/* 0, or -EIO when pages of the file went away under the map (libop/process/guard.h). */
 int op_odb_map_error(const struct op_odb_map *map) OP_NONNULL OP_MUST_CHECK;
 
 void op_odb_unmap(const struct op_odb_map *map) OP_NONNULL;

@@ -22,6 +22,13 @@ enum op_image_kind {
 	OP_IMAGE_ANON,	/* {anon:LABEL}: a region without a file; name is LABEL */
 };
 
+/*
+ * Labels of memory without a name of its own: of any process, and of one process whose JIT code may
+ * get names, followed by a number.
+ */
+#define OP_ANONYMOUS_LABEL "anon"
+#define OP_JIT_LABEL	   "jit-"
+
 #define OP_CLASS_ALL (-1) /* "all": not separated on this axis */
 
 struct op_image_name {

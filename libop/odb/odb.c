@@ -318,7 +318,7 @@ static int back_node(struct op_odb *odb, uint32_t index)
 	uint64_t before = odb->map.disk_bytes;
 
 	if (index >= OP_ODB_SIZE_MAX)
-		return -EFBIG;
+		return -EOVERFLOW; /* no limit of the process, as EFBIG is */
 	if (!may_extend(odb, index))
 		return -EMLINK;
 	if (odb->error && op_now_ns() < odb->retry_ns)

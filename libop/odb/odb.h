@@ -65,9 +65,9 @@ int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_M
 uint64_t op_odb_total(const struct op_odb *odb) OP_NONNULL;
 
 /*
- * True when pages of the file went away under the map (libop/base/guard.h), or somebody overwrote
- * them. op_odb_add returns -EIO or -EBADMSG then, and the caller must close the file. op_odb_total
- * is what was counted, and not what the file still has.
+ * True when pages of the file went away under the map (libop/process/guard.h), or somebody
+ * overwrote them. op_odb_add returns -EIO or -EBADMSG then, and the caller must close the file.
+ * op_odb_total is what was counted, and not what the file still has.
  */
 bool op_odb_is_broken(const struct op_odb *odb) OP_NONNULL;
 

@@ -44,8 +44,14 @@ static enum op_cpumode mode_of(uint64_t marker)
 bool op_chain_next(struct op_chain *chain, struct op_chain_frame *ret_frame)
 {
 	while (chain->nr_words && *chain->words >= PERF_CONTEXT_MAX) {
-		chain->mode = mode_of(*chain->words++);
+		uint64_t marker = *chain->words++;
+
 		chain->nr_words--;
+		chain->mode = mode_of(marker);
+		if (marker == OP_CONTEXT_USER_DEFERRED && chain->nr_words) {
+			chain->deferred = *chain->words++;
+			chain->nr_words--;
+		}
 	}
 	if (!chain->nr_words)
 		return false;

@@ -22,10 +22,15 @@
  */
 #define OP_CHAIN_WORDS(depth) (2u + (depth) + 8u)
 
+/* PERF_CONTEXT_USER_DEFERRED of Linux 6.19; older headers do not have it. A cookie follows. */
+#define OP_CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
 struct op_chain {
 	const uint64_t *words;
 	size_t nr_words;
 	enum op_cpumode mode; /* of the next addresses */
+	/* a later record has the user part, with this cookie (stack_record.h); 0: none */
+	uint64_t deferred;
 };
 
 struct op_chain_frame {

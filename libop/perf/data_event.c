@@ -264,6 +264,16 @@ uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uin
 	return event_of(events, offset < 0 ? offset : (int16_t)0, body + (offset < 0 ? 0 : nr_bytes - (size_t)offset), swapped);
 }
 
+bool op_perf_has_stack(const struct op_perf_event *event)
+{
+	const struct perf_event_attr *attr = &event->attr;
+	bool may_be_ibs = attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_RAW || attr->type >= PERF_TYPE_MAX;
+
+	if (!(attr->sample_type & (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER)))
+		return false;
+	return !(attr->sample_type & PERF_SAMPLE_RAW) || !may_be_ibs;
+}
+
 bool op_perf_events_are_told_apart(const struct op_perf_events *events)
 {
 	for (size_t i = 1; i < events->nr_events; i++) {

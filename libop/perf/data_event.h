@@ -86,6 +86,12 @@ uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uin
 				  bool swapped) OP_NONNULL;
 
 /*
+ * True when samples of the event have a stack: a copy of it, or a call chain. Samples whose raw
+ * data may be registers of IBS have only callers.
+ */
+bool op_perf_has_stack(const struct op_perf_event *event) OP_NONNULL;
+
+/*
  * True when there is one event, or all events have an identifier at the same position of samples
  * and of other records.
  */

@@ -209,6 +209,13 @@ static const reader readers[] = {
 	[OP_PERF_FEATURE_COMPRESSED] = read_compressed,
 };
 
+bool op_perf_feature_is_used(uint64_t feature)
+{
+	if (feature < op_array_size(string_members) && string_members[feature])
+		return true;
+	return feature < op_array_size(readers) && readers[feature];
+}
+
 int op_perf_feature_read(struct op_perf_features *features, struct op_perf_events *events, uint64_t feature, const uint8_t *bytes,
 			 size_t nr_bytes, bool swapped)
 {

@@ -51,6 +51,9 @@ bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_per
 /* True for an event of an IBS sampler that was recorded without the registers. */
 bool op_perf_lacks_registers(const struct op_perf_features *features, const struct op_perf_event *event) OP_NONNULL OP_MUST_CHECK;
 
+/* False: nothing of this feature is read. */
+bool op_perf_feature_is_used(uint64_t feature);
+
 /* Reads one section. 0, also for an unknown or an empty one; -EBADMSG: damaged; -ENOMEM. */
 int op_perf_feature_read(struct op_perf_features *features, struct op_perf_events *events, uint64_t feature, const uint8_t *bytes,
 			 size_t nr_bytes, bool swapped) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

@@ -6,6 +6,8 @@
 
 #include "libop/base/sys.h"
 
+#define SEEK_MIN_BYTES (1u << 20)
+
 int op_perf_input_open(struct op_perf_input *input, int fd, uint64_t offset)
 {
 	uint8_t *buffer = malloc(2 * (size_t)OP_PERF_INPUT_BYTES);
@@ -67,8 +69,29 @@ int op_perf_input_peek_slow(struct op_perf_input *input, size_t nr_bytes, const 
 	return 0;
 }
 
+/*
+ * A large piece of a file is not read: it may be a hole of any size. 0; -ENODATA: the file ends
+ * before; -ENOTSUP: it is no file, or the piece is small.
+ */
+static int skip_in_file(struct op_perf_input *input, uint64_t nr_bytes)
+{
+	struct stat st;
+	uint64_t end;
+
+	if (nr_bytes < SEEK_MIN_BYTES || op_sys_fstat(input->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOTSUP;
+	end = op_min_u64(input->until, (uint64_t)st.st_size);
+	if (end < input->offset || end - input->offset < nr_bytes)
+		return -ENODATA;
+	return op_perf_input_seek(input, input->offset + nr_bytes);
+}
+
 int op_perf_input_skip(struct op_perf_input *input, uint64_t nr_bytes)
 {
+	int err = skip_in_file(input, nr_bytes);
+
+	if (err != -ENOTSUP)
+		return err;
 	for (;;) {
 		size_t here = op_min_u64(nr_bytes, input->end - input->begin);
 		ssize_t left;

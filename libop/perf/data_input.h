@@ -4,7 +4,7 @@
 #define OP_PERF_INPUT_H
 
 #include "libop/base/compiler.h"
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 
 #define OP_PERF_INPUT_BYTES (256u * 1024) /* the largest piece that can be peeked at */
 

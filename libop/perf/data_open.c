@@ -37,6 +37,7 @@ struct opening {
 	int fd;	    /* the file with the header */
 	uint64_t file_bytes;
 	uint64_t words[NR_WORDS];
+	uint64_t nr_ids; /* identifiers that the attributes have, also the same ones again */
 	const char *why;
 };
 
@@ -99,11 +100,15 @@ static int copy_pipe(struct opening *opening)
 
 /* ---- attributes ---- */
 
-static int read_ids(const struct opening *opening, uint32_t event, uint64_t offset, uint64_t nr_bytes)
+static int read_ids(struct opening *opening, uint32_t event, uint64_t offset, uint64_t nr_bytes)
 {
 	struct op_perf_data *data = opening->data;
 	uint8_t ids[IDS_AT_ONCE * WORD];
 
+	/* A file may have a hole of any size. */
+	if (nr_bytes / WORD > OP_PERF_IDS_MAX - opening->nr_ids)
+		return -E2BIG;
+	opening->nr_ids += nr_bytes / WORD;
 	for (uint64_t at = 0; nr_bytes - at >= WORD;) {
 		size_t nr = op_min_u64(sizeof(ids), (nr_bytes - at) / WORD * WORD);
 		int err = read_at(opening, ids, nr, offset + at);
@@ -118,7 +123,7 @@ static int read_ids(const struct opening *opening, uint32_t event, uint64_t offs
 }
 
 /* An attribute, followed by the position of its identifiers. */
-static int read_attr(const struct opening *opening, uint64_t offset, size_t attr_size)
+static int read_attr(struct opening *opening, uint64_t offset, size_t attr_size)
 {
 	struct op_perf_data *data = opening->data;
 	uint8_t bytes[ATTR_SIZE_MAX];
@@ -159,7 +164,11 @@ static int read_section(const struct opening *opening, unsigned int feature, uin
 	uint8_t *bytes;
 	int err;
 
-	if (nr_bytes > SECTION_MAX_BYTES || offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+	if (offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+		return -EBADMSG; /* the file was cut */
+	if (!op_perf_feature_is_used(feature))
+		return 0;
+	if (nr_bytes > SECTION_MAX_BYTES)
 		return -EBADMSG;
 	bytes = malloc(nr_bytes ? nr_bytes : 1);
 	if (!bytes)

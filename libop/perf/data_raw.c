@@ -4,8 +4,12 @@
 #include <errno.h>
 
 #include "libop/perf/data_input.h"
+#include "libop/perf/stack_record.h"
 
-#define WORD sizeof(uint64_t)
+#define WORD         sizeof(uint64_t)
+#define BRANCH_WORDS 3u
+#define HW_INDEX     (1u << 17) /* PERF_SAMPLE_BRANCH_HW_INDEX, Linux 5.7 */
+#define COUNTERS     (1u << 19) /* PERF_SAMPLE_BRANCH_COUNTERS, Linux 6.8 */
 
 /* A position in a sample. */
 struct cursor {
@@ -87,5 +91,78 @@ int op_perf_raw(const struct op_perf_event *event, const uint8_t *body, size_t n
 		return -EBADMSG;
 	*ret_raw = body + cursor.at + sizeof(raw_bytes);
 	*ret_raw_bytes = raw_bytes;
+	return 0;
+}
+
+/* ---- stacks ---- */
+
+/* The length, in 32 bits, counts its own padding. */
+static bool skip_raw(struct cursor *cursor)
+{
+	uint32_t raw_bytes;
+
+	if (cursor->nr_bytes - cursor->at < sizeof(raw_bytes))
+		return false;
+	raw_bytes = op_perf_u32(cursor->body + cursor->at, cursor->swapped);
+	return skip_words(cursor, (sizeof(raw_bytes) + (uint64_t)raw_bytes + WORD - 1) / WORD);
+}
+
+static bool skip_branches(struct cursor *cursor, uint64_t kind)
+{
+	uint64_t nr, words = BRANCH_WORDS + !!(kind & COUNTERS);
+
+	if (!take_word(cursor, &nr))
+		return false;
+	return nr <= cursor->nr_bytes && skip_words(cursor, !!(kind & HW_INDEX) + nr * words);
+}
+
+static bool take_registers(struct cursor *cursor, uint64_t mask, struct op_perf_stack *stack)
+{
+	if (!take_word(cursor, &stack->abi))
+		return false;
+	stack->registers = stack->abi ? cursor->body + cursor->at : NULL;
+	return !stack->abi || skip_words(cursor, (uint64_t)__builtin_popcountll(mask));
+}
+
+/* The kernel writes as many bytes as it was asked for, and then how many of them are the stack. */
+static bool take_copy(struct cursor *cursor, struct op_perf_stack *stack)
+{
+	uint64_t nr_asked, nr_copied;
+
+	if (!take_word(cursor, &nr_asked))
+		return false;
+	if (!nr_asked)
+		return true;
+	stack->copy = cursor->body + cursor->at;
+	if (nr_asked % WORD || !skip_words(cursor, nr_asked / WORD) || !take_word(cursor, &nr_copied) || nr_copied > nr_asked)
+		return false;
+	stack->nr_copied = (size_t)nr_copied;
+	return true;
+}
+
+/* A chain of the kernel alone is whole for its threads; others have left something out. */
+static bool leaves_out_user(const struct perf_event_attr *attr)
+{
+	return attr->exclude_callchain_user && !attr->exclude_user && !(attr->sample_type & PERF_SAMPLE_REGS_USER);
+}
+
+int op_perf_stack(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped,
+		  struct op_perf_stack *ret_stack)
+{
+	struct cursor cursor = { body, (size_t)event->layout.nr_bytes, nr_bytes, swapped };
+	struct op_perf_stack stack = { .abi = leaves_out_user(&event->attr) ? OP_STACK_ABI_MISSING : 0 };
+	const struct perf_event_attr *attr = &event->attr;
+	uint64_t nr_chain;
+
+	if (!skip_to_raw(&cursor, event, &nr_chain))
+		return -EBADMSG;
+	stack.chain = body + cursor.at - nr_chain * WORD;
+	stack.nr_chain = (size_t)nr_chain;
+	if ((attr->sample_type & PERF_SAMPLE_RAW && !skip_raw(&cursor)) ||
+	    (attr->sample_type & PERF_SAMPLE_BRANCH_STACK && !skip_branches(&cursor, attr->branch_sample_type)) ||
+	    (attr->sample_type & PERF_SAMPLE_REGS_USER && !take_registers(&cursor, attr->sample_regs_user, &stack)) ||
+	    (attr->sample_type & PERF_SAMPLE_STACK_USER && !take_copy(&cursor, &stack)))
+		return -EBADMSG;
+	*ret_stack = stack;
 	return 0;
 }

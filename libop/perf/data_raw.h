@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Finds PERF_SAMPLE_CALLCHAIN and PERF_SAMPLE_RAW in a sample of a perf.data file. Source:
- * perf_event_open(2). Any thread.
+ * Finds the fields of variable size in a sample of a perf.data file: call chain, raw data, user
+ * registers, and the copy of the user stack. Source: perf_event_open(2). Any thread.
  */
 #ifndef OP_PERF_RAW_H
 #define OP_PERF_RAW_H
@@ -22,5 +22,22 @@ int op_perf_chain(const struct op_perf_event *event, const uint8_t *body, size_t
  */
 int op_perf_raw(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_raw,
 		uint32_t *ret_raw_bytes) OP_NONNULL OP_MUST_CHECK;
+
+/* In the byte order of the file, and in the body of the sample. */
+struct op_perf_stack {
+	const uint8_t *chain;     /* nr_chain words */
+	size_t nr_chain;
+	uint64_t abi;             /* enum perf_sample_regs_abi; OP_STACK_ABI_MISSING */
+	const uint8_t *registers; /* a word for each bit of sample_regs_user; NULL: none */
+	const uint8_t *copy;      /* from the stack pointer on */
+	size_t nr_copied;         /* bytes that the kernel wrote */
+};
+
+/*
+ * The stack of a sample of an event that has one (op_perf_has_stack). 0; -EBADMSG: cut short, or
+ * the fields contradict each other.
+ */
+int op_perf_stack(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped,
+		  struct op_perf_stack *ret_stack) OP_NONNULL OP_MUST_CHECK;
 
 #endif

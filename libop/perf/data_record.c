@@ -6,6 +6,7 @@
 #include "libop/perf/data_input.h"
 #include "libop/perf/data_raw.h"
 #include "libop/perf/data_shape.h"
+#include "libop/perf/stack_record.h"
 
 /* a FORK of perf for a running process: PERF_RECORD_MISC_FORK_EXEC */
 #define MISC_MADE_UP_FORK   (1u << 13)
@@ -135,6 +136,45 @@ static int put_chain(struct source *source, uint64_t **at_after)
 	return err;
 }
 
+/* So many words of the file, or as many zeros. */
+static uint64_t *put_words(const struct source *source, uint64_t *at, const uint8_t *words, size_t nr_words)
+{
+	for (size_t i = 0; i < nr_words; i++)
+		*at++ = words ? op_perf_u64(words + i * sizeof(*at), source->swapped) : 0;
+	return at;
+}
+
+/* Writes chain, registers and copy, in the form in which opd asks the kernel for them. */
+static int put_stack(struct source *source, uint64_t *at)
+{
+	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
+	uint64_t *out = source->translator->out, mask = event->attr.sample_regs_user;
+	struct op_perf_stack stack;
+	size_t nr_words, room;
+	int err = op_perf_stack(event, source->body, source->nr_bytes, source->swapped, &stack);
+
+	if (err)
+		stack = (struct op_perf_stack){ .abi = OP_STACK_ABI_MISSING };
+	/* The words of a copy of the other byte order would have to be swapped one by one. */
+	if (source->swapped && stack.abi)
+		stack.abi = OP_STACK_ABI_MISSING;
+	*at = op_min_u64(stack.nr_chain, OP_PERF_STACK_CHAIN_WORDS - 1);
+	at = put_words(source, at + 1, stack.chain, (size_t)*at);
+	*at++ = stack.abi;
+	if (stack.abi && event->attr.sample_type & PERF_SAMPLE_REGS_USER)
+		at = put_words(source, at, stack.registers, (size_t)__builtin_popcountll(mask));
+	room = op_array_size(source->translator->out) - (size_t)(at - out) - 2;
+	nr_words = source->swapped ? 0 : op_min_u64((stack.nr_copied + sizeof(*at) - 1) / sizeof(*at), room);
+	*at++ = nr_words * sizeof(*at);
+	if (nr_words) {
+		memcpy(at, stack.copy, nr_words * sizeof(*at));
+		at += nr_words;
+		*at++ = op_min_u64(stack.nr_copied, nr_words * sizeof(*at));
+	}
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - out));
+	return err;
+}
+
 static void check_registers(struct source *source, const uint8_t *raw, uint32_t raw_bytes)
 {
 	struct op_perf_translator *translator = source->translator;
@@ -188,13 +228,15 @@ static int take_damaged(struct source *source)
 static int take_sample(struct source *source)
 {
 	const struct op_perf_layout *layout;
+	const struct op_perf_event *event;
 	struct op_perf_translator *translator = source->translator;
 	struct op_perf_record *record = source->record;
 	uint64_t *out, *at;
 	int err = 0, raw_err = 0;
 
 	record->event = op_perf_events_of_sample(translator->events, source->body, source->nr_bytes, source->swapped);
-	layout = record->event == OP_PERF_NO_EVENT ? NULL : &translator->events->events[record->event].layout;
+	event = record->event == OP_PERF_NO_EVENT ? NULL : &translator->events->events[record->event];
+	layout = event ? &event->layout : NULL;
 	if (op_unlikely(!layout || source->nr_bytes < (size_t)layout->nr_bytes))
 		return take_damaged(source);
 	record->time_ns = stamp(translator, layout->time >= 0, layout->time >= 0 ? u64_at(source, (size_t)layout->time) : 0);
@@ -206,7 +248,9 @@ static int take_sample(struct source *source)
 				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
 	at = out + 4;
-	if (op_unlikely(translator->events->events[record->event].attr.sample_type & PERF_SAMPLE_CALLCHAIN))
+	if (op_unlikely(op_perf_has_stack(event)))
+		return put_stack(source, at);
+	if (op_unlikely(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN))
 		err = put_chain(source, &at);
 	if (op_unlikely(has_registers(source)))
 		raw_err = put_registers(source, at);

@@ -6,6 +6,10 @@
  *   SAMPLE                  OP_SAMPLE_TYPE; the identifier is the number of the event + 1.
  *                           IBS, also when it only may be IBS (data_shape.h): OP_SAMPLE_TYPE_IBS.
  *                           With PERF_SAMPLE_CALLCHAIN: the innermost OP_PERF_CHAIN_WORDS of it.
+ *                           With a stack (op_perf_has_stack): CALLCHAIN, REGS_USER with the
+ *                           registers of the event, and STACK_USER with what was copied. What is
+ *                           damaged, or in the byte order of another machine, becomes empty, and
+ *                           the registers OP_STACK_ABI_MISSING.
  *                           Too short, or of an unknown event: only the identifier, if that is
  *                           known; opd counts it as undecodable. Before the events of a pipe:
  *                           -EBADMSG.
@@ -51,8 +55,10 @@
 #define OP_PERF_NAME_BYTES_MAX 4096u
 #define OP_PERF_RAW_BYTES_MAX  2064u /* of an IBS sample: more than its decoder uses */
 #define OP_PERF_CHAIN_WORDS    OP_CHAIN_WORDS(OP_CHAIN_DEPTH_MAX)
-/* The largest record for a ring pair. */
-#define OP_PERF_RING_BYTES_MAX (OP_SAMPLE_RECORD_BYTES + 8 * OP_PERF_CHAIN_WORDS + OP_PERF_RAW_BYTES_MAX + 8)
+/* of the chain of a stack, with their number: more than a walk takes */
+#define OP_PERF_STACK_CHAIN_WORDS 1024u
+/* The largest record for a ring pair: header.size has 16 bits. */
+#define OP_PERF_RING_BYTES_MAX    65528u
 
 enum op_perf_kind {
 	OP_PERF_PASSED_OVER, /* opd does not need it */
@@ -86,7 +92,7 @@ struct op_perf_translator {
 	uint64_t last_ns;
 	uint8_t has_raw[OP_PERF_EVENTS_MAX]; /* by event: enum op_perf_has_raw */
 	uint32_t nr_looks[OP_PERF_EVENTS_MAX];
-	uint64_t out[(OP_PERF_NAME_BYTES_MAX + 256) / 8];
+	uint64_t out[OP_PERF_RING_BYTES_MAX / 8];
 };
 
 /*

@@ -13,5 +13,6 @@ libop_libop_a_SOURCES += \
 	libop/perf/data_shape.c libop/perf/data_shape.h \
 	libop/perf/data_trouble.c libop/perf/data_trouble.h \
 	libop/perf/data_zstd.c libop/perf/data_zstd.h \
-	libop/perf/record.c libop/perf/record.h
+	libop/perf/record.c libop/perf/record.h \
+	libop/perf/stack_record.c libop/perf/stack_record.h
 EXTRA_DIST += libop/perf/README.md

@@ -53,7 +53,7 @@ struct namespaces_body {
 };
 
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
-static_assert(sizeof(struct id_trailer) == 24, "sample_id with OP_SAMPLE_TYPE");
+static_assert(sizeof(struct id_trailer) == OP_RECORD_ID_BYTES, "sample_id with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct mmap2_body) == 64, "PERF_RECORD_MMAP2");
 static_assert(sizeof(struct ksymbol_body) == 16, "PERF_RECORD_KSYMBOL");
 

@@ -47,6 +47,8 @@ struct op_sample {
 	enum op_cpumode mode;
 };
 
+#define OP_RECORD_ID_BYTES 24u /* at the end of all records but samples */
+
 /* The process and the time, from the end of a record (sample_id_all). */
 struct op_record_id {
 	uint32_t pid, tid;

@@ -7,7 +7,11 @@
 #include "libop/base/grow.h"
 #include "libop/base/sys.h"
 
-static int open_anchor(int cpu, size_t watermark_bytes, bool backward)
+/* Whose anchors: a CPU's need privilege, those of the calling thread do not. */
+#define OF_THE_CPU  (-1)
+#define OF_THE_TASK 0
+
+static int open_anchor(int cpu, pid_t whose, size_t watermark_bytes, bool backward)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -20,19 +24,21 @@ static int open_anchor(int cpu, size_t watermark_bytes, bool backward)
 		.use_clockid = 1,
 		.clockid = OP_CLOCK,
 		.write_backward = backward,
+		.exclude_kernel = whose == OF_THE_TASK,
 	};
 
-	return op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return op_sys_perf_event_open(&attr, whose, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int direct(int event_fd, int anchor_fd)
+int op_ring_direct(int event_fd, int anchor_fd)
 {
 	return op_sys_ioctl(event_fd, PERF_EVENT_IOC_SET_OUTPUT, (void *)(intptr_t)anchor_fd);
 }
 
-static int open_ring(int cpu, size_t data_bytes, size_t watermark_bytes, bool backward, int *ret_fd, struct op_ring *ret_ring)
+static int open_ring(int cpu, pid_t whose, size_t data_bytes, size_t watermark_bytes, bool backward, int *ret_fd,
+		     struct op_ring *ret_ring)
 {
-	int fd = open_anchor(cpu, watermark_bytes, backward);
+	int fd = open_anchor(cpu, whose, watermark_bytes, backward);
 	int err;
 
 	if (fd < 0)
@@ -49,12 +55,12 @@ static int open_ring(int cpu, size_t data_bytes, size_t watermark_bytes, bool ba
 /* An anchor without a ring of its own. It never writes; directing it waits for a grace period. */
 static int open_settler(int cpu, int anchor_fd, struct op_ring_pair *pair)
 {
-	int fd = open_anchor(cpu, 0, true);
+	int fd = open_anchor(cpu, OF_THE_CPU, 0, true);
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = direct(fd, anchor_fd);
+	err = op_ring_direct(fd, anchor_fd);
 	if (err < 0) {
 		close(fd);
 		return err;
@@ -64,13 +70,13 @@ static int open_settler(int cpu, int anchor_fd, struct op_ring_pair *pair)
 	return 0;
 }
 
-static int open_pair(int cpu, size_t data_bytes, size_t watermark_bytes, bool overwrite, struct op_ring_pair *ret_pair)
+static int open_pair(int cpu, pid_t whose, size_t data_bytes, size_t watermark_bytes, bool overwrite, struct op_ring_pair *ret_pair)
 {
 	struct op_ring_pair pair = { .anchor_fds = { -1, -1 } };
 	int err = 0;
 
 	for (size_t i = 0; i < 2 && !err; i++)
-		err = open_ring(cpu, data_bytes, watermark_bytes, overwrite, &pair.anchor_fds[i], &pair.rings[i]);
+		err = open_ring(cpu, whose, data_bytes, watermark_bytes, overwrite, &pair.anchor_fds[i], &pair.rings[i]);
 	if (!err && overwrite)
 		err = open_settler(cpu, pair.anchor_fds[pair.write], &pair);
 	if (err) {
@@ -83,12 +89,22 @@ static int open_pair(int cpu, size_t data_bytes, size_t watermark_bytes, bool ov
 
 int op_ring_pair_open(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
 {
-	return open_pair(cpu, data_bytes, watermark_bytes, false, ret_pair);
+	return open_pair(cpu, OF_THE_CPU, data_bytes, watermark_bytes, false, ret_pair);
+}
+
+int op_ring_pair_open_own(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
+{
+	return open_pair(cpu, OF_THE_TASK, data_bytes, watermark_bytes, false, ret_pair);
+}
+
+int op_ring_open_own(int cpu, size_t data_bytes, size_t watermark_bytes, int *ret_fd, struct op_ring *ret_ring)
+{
+	return open_ring(cpu, OF_THE_TASK, data_bytes, watermark_bytes, false, ret_fd, ret_ring);
 }
 
 int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
 {
-	return open_pair(cpu, data_bytes, watermark_bytes, true, ret_pair);
+	return open_pair(cpu, OF_THE_CPU, data_bytes, watermark_bytes, true, ret_pair);
 }
 
 int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
@@ -97,7 +113,7 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 
 	if (!op_grow(&pair->event_fds, &pair->events_capacity, pair->nr_events + 1))
 		return -ENOMEM;
-	err = direct(event_fd, pair->anchor_fds[pair->write]);
+	err = op_ring_direct(event_fd, pair->anchor_fds[pair->write]);
 	if (err < 0)
 		return err;
 	pair->event_fds[pair->nr_events++] = event_fd;
@@ -118,7 +134,7 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 	int err = 0;
 
 	for (size_t i = 0; i < pair->nr_events; i++) {
-		int result = direct(pair->event_fds[i], pair->anchor_fds[next]);
+		int result = op_ring_direct(pair->event_fds[i], pair->anchor_fds[next]);
 
 		if (result < 0 && !err)
 			err = result;
@@ -144,7 +160,7 @@ int op_ring_pair_settle(struct op_ring_pair *pair)
 	 * Y, pairs with X in the kernel's perf_output_begin: a handler that had loaded the read
 	 * ring has ended before this returns.
 	 */
-	err = direct(pair->settler_fd, pair->anchor_fds[pair->write]);
+	err = op_ring_direct(pair->settler_fd, pair->anchor_fds[pair->write]);
 	pair->settles++;
 	pair->settle_wait_ns += op_now_ns() - begin_ns;
 	pair->moved += op_load_relaxed(k_head) != head;

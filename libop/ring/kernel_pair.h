@@ -98,6 +98,20 @@ int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_byt
 	OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The same with anchors that belong to the calling thread, which needs no privilege. Events of any
+ * task on this CPU may be attached: the kernel compares the CPUs. The thread must outlive the pair.
+ */
+int op_ring_pair_open_own(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* One such anchor with its ring, closed by the caller. 0 or -errno. */
+int op_ring_open_own(int cpu, size_t data_bytes, size_t watermark_bytes, int *ret_fd, struct op_ring *ret_ring)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* Directs the output of an event to the ring of an anchor. 0 or -errno. */
+int op_ring_direct(int event_fd, int anchor_fd);
+
+/*
  * Directs the output of a sampling event to the write ring, now and with each swap. The event is
  * not mapped, has the same CPU and clock, and is not yet enabled: without a ring its samples would
  * be lost and not counted. 0 or -errno; -EINVAL: attr.write_backward is not 1 in overwrite mode, or

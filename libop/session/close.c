@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,6 +66,16 @@ bool op_session_is_time_name(const char *name)
 	return !*rest || (*rest == '-' && rest[1] && strlen(rest + 1) <= 4 && rest[1 + strspn(rest + 1, "0123456789")] == '\0');
 }
 
+/* A killed call may have left the directory. Anything else there would become the session. */
+static int check_new_current(int session_fd)
+{
+	struct stat st;
+
+	if (fstatat(session_fd, NEW_CURRENT, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
 static int make_new_current(int session_fd)
 {
 	int err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
@@ -73,7 +84,7 @@ static int make_new_current(int session_fd)
 	if (err == -ENOENT && !op_file_make_dir_below(session_fd, OP_SESSION_TMP, DIR_MODE))
 		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
-		return 0;
+		return check_new_current(session_fd);
 	return err ? err : fchmodat(session_fd, NEW_CURRENT, op_session_dir_mode(session_fd), 0) < 0 ? -errno : 0;
 }
 

@@ -11,9 +11,11 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
+#include "libop/base/text.h"
 #include "libop/odb/mangle.h"
 #include "libop/session/close.h"
 #include "libop/session/dcookie.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/memory_view.h"
@@ -23,25 +25,73 @@
 #define DISK_BLOCK_BYTES 512 /* unit of st_blocks */
 
 static const char *const session_parts[] = {
-	"{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
+	"{root}",   "{kern}",	       "stats",		OP_SESSION_LEDGER,  OP_CGROUP_DIR,
+	OP_MEM_DIR, OP_SESSION_STACKS, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
 };
 
 /* ---- remove ---- */
 
+/* A walk that removes what it finds, and the directories behind it. */
+struct removal {
+	struct op_walk walk;
+	const char *top; /* of the tree that is being removed */
+	/* directories whose paths were too long: they are now called DEEP_FORMAT, in `top` */
+	uint64_t nr_deep;
+};
+
+#define DEEP_FORMAT "too-deep-%llu"
+
+/* No sample file is in a directory whose path is too long, so it may have another place. */
+static int move_up(struct removal *removal, const struct op_walk_entry *entry)
+{
+	int top_fd = op_file_open_below(removal->walk.dir_fd, removal->top, O_RDONLY | O_DIRECTORY, 0), err;
+	char name[40];
+
+	if (top_fd < 0)
+		return top_fd;
+	do {
+		snprintf(name, sizeof(name), DEEP_FORMAT, (unsigned long long)removal->nr_deep++);
+		err = op_sys_rename_new(entry->parent_fd, entry->name, top_fd, name);
+	} while (err == -EEXIST);
+	close(top_fd);
+	return err;
+}
+
 /* By name in the open directory: nobody can lead this elsewhere with a link. */
 static int remove_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 {
-	op_walk_note_error(walk, entry->path, op_sys_unlinkat(entry->parent_fd, entry->name, 0));
+	int err = op_sys_unlinkat(entry->parent_fd, entry->name, entry->type == DT_DIR ? AT_REMOVEDIR : 0);
+
+	if (entry->type == DT_DIR && err)
+		err = move_up(walk->arg, entry);
+	op_walk_note_error(walk, entry->path, err);
 	return 0;
 }
 
-/* Removes a file, or a tree as far as its directories. */
-static void remove_tree(struct op_walk *walk, const char *path)
+static int walk_deep(struct removal *removal, uint64_t number)
 {
+	struct op_text path = { 0 };
+	int err;
+
+	op_text_printf(&path, "%s/" DEEP_FORMAT, removal->top, (unsigned long long)number);
+	err = path.failed ? -ENOMEM : op_walk_tree(&removal->walk, path.data);
+	op_text_free(&path);
+	return err;
+}
+
+/* Removes a file, or a tree as far as its directories. */
+static void remove_tree(struct removal *removal, const char *path)
+{
+	struct op_walk *walk = &removal->walk;
 	int err = op_file_remove_below(walk->dir_fd, path, 0);
 
+	removal->top = path;
+	removal->nr_deep = 0;
+	walk->arg = removal;
 	if (err == -EISDIR || err == -EPERM)
 		err = op_walk_tree(walk, path);
+	for (uint64_t i = 0; !err && i < removal->nr_deep; i++)
+		err = walk_deep(removal, i);
 	op_walk_note_error(walk, path, err);
 }
 
@@ -52,32 +102,39 @@ static void remove_dirs(struct op_walk *walk)
 		op_walk_note_error(walk, dir->path, op_file_remove_below(walk->dir_fd, dir->path, AT_REMOVEDIR));
 }
 
+static struct removal begin_removal(int dir_fd)
+{
+	return (struct removal){
+		.walk = { .dir_fd = dir_fd, .visit = remove_entry, .keeps_going = true, .visits_too_deep = true }
+	};
+}
+
 int op_session_remove(int dir_fd, const char *path)
 {
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keeps_going = true };
+	struct removal removal = begin_removal(dir_fd);
 	int err;
 
-	remove_tree(&walk, path);
-	remove_dirs(&walk);
-	err = walk.first_error;
-	op_walk_free(&walk);
+	remove_tree(&removal, path);
+	remove_dirs(&removal.walk);
+	err = removal.walk.first_error;
+	op_walk_free(&removal.walk);
 	return err;
 }
 
 int op_session_clear(int dir_fd, char **ret_path)
 {
-	struct op_walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keeps_going = true };
+	struct removal removal = begin_removal(dir_fd);
 	int err;
 
 	for (size_t i = 0; i < op_array_size(session_parts); i++)
-		remove_tree(&walk, session_parts[i]);
-	remove_dirs(&walk);
-	err = walk.first_error;
+		remove_tree(&removal, session_parts[i]);
+	remove_dirs(&removal.walk);
+	err = removal.walk.first_error;
 	if (err && ret_path) {
-		*ret_path = walk.first_path;
-		walk.first_path = NULL;
+		*ret_path = removal.walk.first_path;
+		removal.walk.first_path = NULL;
 	}
-	op_walk_free(&walk);
+	op_walk_free(&removal.walk);
 	return err;
 }
 

@@ -24,6 +24,8 @@
 #include "libop/perf/record.h"
 
 #define OP_DCOOKIE_NONE 0u	   /* no image */
+#define OP_COMM_BYTES	16u	   /* of the name of a process, with its NUL */
+#define OP_USER_NONE	UINT32_MAX /* the user is unknown, or samples are not separated by it */
 #define OP_DCOOKIE_FILE "dcookies" /* the table, in the session's directory */
 
 struct op_image_id {
@@ -35,7 +37,21 @@ struct op_image_id {
 	uint64_t mtime_ns, bytes; /* of the file; 0: it could not be looked at */
 	bool is_kernel;
 	bool is_pseudo; /* its samples are unattributed */
+	/*
+	 * The dcookie of an application: this is a program, the part of the application's samples
+	 * that processes of this name and user took. It has no build-id, inode, time or size of its
+	 * own. OP_DCOOKIE_NONE: an image.
+	 */
+	uint64_t program_of;
+	char comm[OP_COMM_BYTES]; /* "": not separated by it */
+	uint32_t user;            /* of a program; OP_USER_NONE: not separated by it */
 };
+
+/* A program is the application of samples, and never their image. */
+static inline bool op_dcookie_is_program(const struct op_image_id *id)
+{
+	return id->program_of != OP_DCOOKIE_NONE;
+}
 
 enum op_dcookie_wanted { OP_DCOOKIE_NOT_ASKED, OP_DCOOKIE_WANTED, OP_DCOOKIE_NOT_WANTED };
 
@@ -135,6 +151,9 @@ uint64_t op_dcookie_by_name(const struct op_dcookie_table *table, const struct o
 /* The row of a cookie that the table gave and has not forgotten; never NULL. */
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;
 
+/* Whether a number from a file is the cookie of a row. */
+bool op_dcookie_has(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;
+
 /* Time of the file in seconds, for the header of sample files; 0: unknown. */
 uint64_t op_dcookie_mtime(const struct op_dcookie_row *row) OP_NONNULL;
 
@@ -174,11 +193,17 @@ int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, con
 
 /* ---- counting (dcookie_name.c) ---- */
 
+/* Counted rows that are programs, and how many there may be; no limit at first. */
+size_t op_dcookie_nr_programs(const struct op_dcookie_table *table) OP_NONNULL;
+void op_dcookie_limit_programs(struct op_dcookie_table *table, size_t max_programs) OP_NONNULL;
+
 /*
  * Makes a row a counted one and gives it a name in the session, which it keeps. When another image
  * has the name, or the host has another file at the path, the identity is added: "PATH (build-id
  * 0123456789ab)" or "PATH (inode 12)", and then the cookie: "PATH (inode 12 #345)". A name that
- * makes paths too long becomes "/(long path HASH)/END". 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
+ * makes paths too long becomes "/(long path HASH)/END". A program, whose application is counted
+ * with it, is "PATH (COMM)", "PATH (user 1000)" or "PATH (COMM, user 1000)"; slashes and control
+ * characters of COMM are underscores there. 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
  */
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds) OP_NONNULL OP_MUST_CHECK;
 

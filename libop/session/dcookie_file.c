@@ -36,7 +36,10 @@
 	X(size) \
 	X(is_kernel) \
 	X(first_seen) \
-	X(last_seen)
+	X(last_seen) \
+	X(program_of) \
+	X(comm) \
+	X(user)
 
 enum {
 #define X(name) COLUMN_##name,
@@ -45,17 +48,21 @@ enum {
 		NR_COLUMNS,
 };
 
-enum kind { KIND_FILE, KIND_KERNEL, KIND_PSEUDO, KIND_ANON, NR_KINDS };
+/* The columns that the first sessions had. Later ones may be missing. */
+#define NR_FIRST_COLUMNS COLUMN_program_of
+
+enum kind { KIND_FILE, KIND_KERNEL, KIND_PSEUDO, KIND_ANON, KIND_PROGRAM, NR_KINDS };
 
 static const struct {
 	const char *word;
 	enum op_image_kind kind;
-	bool is_pseudo;
+	bool is_pseudo, is_program;
 } kinds[NR_KINDS] = {
-	[KIND_FILE] = { "file", OP_IMAGE_FILE, false },
-	[KIND_KERNEL] = { "kernel", OP_IMAGE_KERNEL, false },
-	[KIND_PSEUDO] = { "pseudo", OP_IMAGE_KERNEL, true },
-	[KIND_ANON] = { "anon", OP_IMAGE_ANON, false },
+	[KIND_FILE] = { "file", OP_IMAGE_FILE, false, false },
+	[KIND_KERNEL] = { "kernel", OP_IMAGE_KERNEL, false, false },
+	[KIND_PSEUDO] = { "pseudo", OP_IMAGE_KERNEL, true, false },
+	[KIND_ANON] = { "anon", OP_IMAGE_ANON, false, false },
+	[KIND_PROGRAM] = { "program", OP_IMAGE_FILE, false, true },
 };
 
 /* ---- writing ---- */
@@ -96,12 +103,17 @@ static void add_escaped(struct op_text *text, const char *string)
 	}
 }
 
-static void add_string(struct op_text *text, const char *string)
+static void add_known(struct op_text *text, const char *string)
 {
 	if (string && *string)
 		add_escaped(text, string);
 	else
 		op_text_add(text, UNKNOWN);
+}
+
+static void add_string(struct op_text *text, const char *string)
+{
+	add_known(text, string);
 	op_text_add_char(text, '\t');
 }
 
@@ -109,7 +121,8 @@ static enum kind kind_of(const struct op_image_id *id)
 {
 	enum kind kind = KIND_FILE;
 
-	while (kinds[kind].kind != id->name.kind || kinds[kind].is_pseudo != id->is_pseudo)
+	while (kinds[kind].kind != id->name.kind || kinds[kind].is_pseudo != id->is_pseudo ||
+	       kinds[kind].is_program != op_dcookie_is_program(id))
 		kind++;
 	return kind;
 }
@@ -132,6 +145,17 @@ static void add_build_id(struct op_text *text, const struct op_image_id *id)
 	op_text_add(text, id->build_id_bytes ? "\t" : UNKNOWN "\t");
 }
 
+/* The last columns; rows of images do without. */
+static void add_program(struct op_text *text, const struct op_image_id *id)
+{
+	op_text_printf(text, "\t%" PRIu64 "\t", id->program_of);
+	add_string(text, id->comm);
+	if (id->user == OP_USER_NONE)
+		op_text_add(text, UNKNOWN);
+	else
+		op_text_printf(text, "%" PRIu32, id->user);
+}
+
 void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *text)
 {
 	const struct op_image_id *id = &row->id;
@@ -146,7 +170,10 @@ void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *tex
 	op_text_printf(text, "%" PRIu64 "\t%" PRIu64 "\t", id->inode, id->inode_generation);
 	op_text_printf(text, "%" PRIu64 ".%09" PRIu64 "\t", id->mtime_ns / OP_NS_PER_S, id->mtime_ns % OP_NS_PER_S);
 	op_text_printf(text, "%" PRIu64 "\t%d\t", id->bytes, id->is_kernel);
-	op_text_printf(text, "%" PRId64 "\t%" PRId64 "\n", row->first_seen, row->last_seen);
+	op_text_printf(text, "%" PRId64 "\t%" PRId64, row->first_seen, row->last_seen);
+	if (op_dcookie_is_program(id))
+		add_program(text, id);
+	op_text_add_char(text, '\n');
 }
 
 size_t op_dcookie_nr_unwritten(const struct op_dcookie_table *table)
@@ -269,6 +296,7 @@ static bool take_kind(const char *word, struct op_image_id *id)
 			continue;
 		id->name.kind = kinds[i].kind;
 		id->is_pseudo = kinds[i].is_pseudo;
+		id->program_of = kinds[i].is_program;
 		return true;
 	}
 	return false;
@@ -348,6 +376,22 @@ static bool take_seconds(const char *column, int64_t *ret_seconds)
 	return true;
 }
 
+/* Of a program: whose it is, and a name, a user or both. */
+static bool take_program(char *const columns[NR_COLUMNS], struct op_image_id *id)
+{
+	const char *comm = NULL;
+	uint64_t user = OP_USER_NONE;
+
+	if (!columns[COLUMN_user] || !number_of(columns[COLUMN_program_of], &id->program_of) || !op_dcookie_is_program(id) ||
+	    !take_string(columns[COLUMN_comm], &comm) || (comm && strlen(comm) >= sizeof(id->comm)))
+		return false;
+	if (strcmp(columns[COLUMN_user], UNKNOWN) != 0 && op_parse_decimal(columns[COLUMN_user], OP_USER_NONE - 1, &user))
+		return false;
+	snprintf(id->comm, sizeof(id->comm), "%s", comm ? comm : "");
+	id->user = (uint32_t)user;
+	return comm || id->user != OP_USER_NONE;
+}
+
 /* Returns the fault of a line, or NULL. */
 static const char *parse_row(struct parsed *parsed)
 {
@@ -376,18 +420,19 @@ static const char *parse_row(struct parsed *parsed)
 	if (!take_seconds(columns[COLUMN_first_seen], &row->first_seen) ||
 	    !take_seconds(columns[COLUMN_last_seen], &row->last_seen))
 		return "not the times of samples";
+	if (op_dcookie_is_program(&row->id) && !take_program(columns, &row->id))
+		return "not a program";
 	return NULL;
 }
 
 /* A later opd of the same version may add columns. */
 static const char *split(char *line, char *columns[NR_COLUMNS])
 {
-	for (size_t i = 0; i < NR_COLUMNS; i++) {
-		columns[i] = strsep(&line, "\t");
-		if (!columns[i])
-			return "too few columns";
-	}
-	return NULL;
+	size_t nr_columns = 0;
+
+	while (nr_columns < NR_COLUMNS && (columns[nr_columns] = strsep(&line, "\t")))
+		nr_columns++;
+	return nr_columns < NR_FIRST_COLUMNS ? "too few columns" : NULL;
 }
 
 static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *by_build_id, uint64_t cookie)
@@ -407,7 +452,8 @@ static int add_aliases(struct op_dcookie_table *table, const struct op_image_id 
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
 	struct op_image_id seen = row->id, by_build_id = { .name = row->id.name };
-	bool is_file = row->id.name.kind == OP_IMAGE_FILE && !row->id.is_kernel, was_seen = row->id.inode || row->id.mtime_ns;
+	bool is_file = row->id.name.kind == OP_IMAGE_FILE && !row->id.is_kernel && !op_dcookie_is_program(&row->id);
+	bool was_seen = row->id.inode || row->id.mtime_ns;
 	struct op_dcookie_entry *entry;
 
 	by_build_id.build_id_bytes = row->id.build_id_bytes;
@@ -473,6 +519,34 @@ static int add_row(struct op_dcookie_table *table, const struct op_dcookie_row *
 	if (err)
 		op_dcookie_remove_entry(table, entry);
 	return err;
+}
+
+struct orphans {
+	struct op_dcookie_table *table;
+	size_t nr;
+};
+
+static void find_orphan(struct op_dcookie_row *row, void *arg)
+{
+	struct orphans *orphans = arg;
+	const struct op_dcookie_entry *application;
+
+	if (!op_dcookie_is_program(&row->id))
+		return;
+	application = op_dcookie_entry_of(orphans->table, row->id.program_of);
+	if (application && application->row.id.name.kind == OP_IMAGE_FILE && !op_dcookie_is_program(&application->row.id))
+		return;
+	op_dcookie_remove_entry(orphans->table, op_container_of(row, struct op_dcookie_entry, row));
+	orphans->nr++;
+}
+
+/* A program is nothing without its application, whose line may be damaged. Returns their number. */
+static size_t drop_orphans(struct op_dcookie_table *table)
+{
+	struct orphans orphans = { .table = table };
+
+	op_dcookie_visit(table, find_orphan, &orphans);
+	return orphans.nr;
 }
 
 static int take_next(struct op_dcookie_table *table, const char *line, const char **ret_why)
@@ -628,6 +702,7 @@ int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char
 	}
 	err = read_lines(table, in, path, ret_reading);
 	fclose(in);
+	ret_reading->nr_rows -= drop_orphans(table);
 	if (!err)
 		op_dcookie_all_written(table);
 	return err;

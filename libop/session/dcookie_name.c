@@ -95,6 +95,44 @@ static char *make_name(const struct op_dcookie_row *row, enum suffix suffix)
 	return op_text_steal(&name);
 }
 
+/* " (COMM, user 1000)" behind the name of the application. */
+static void add_program(const struct op_dcookie_row *row, enum suffix suffix, struct op_text *name)
+{
+	const char *between = " (";
+
+	if (row->id.comm[0]) {
+		op_text_add(name, between);
+		for (const char *c = row->id.comm; *c; c++)
+			op_text_add_char(name, *c == '/' || (unsigned char)*c < ' ' || *c == 0x7f ? '_' : *c);
+		between = ", ";
+	}
+	if (row->id.user != OP_USER_NONE)
+		op_text_printf(name, "%suser %u", between, row->id.user);
+	if (suffix == SUFFIX_COOKIE)
+		op_text_printf(name, " #%llu", (unsigned long long)row->cookie);
+	op_text_add_char(name, ')');
+}
+
+/* The application is counted, so its name tells it from others of its path. */
+static char *name_program(const struct op_dcookie_table *table, const struct op_dcookie_row *row, enum suffix suffix)
+{
+	const struct op_dcookie_entry *application = op_dcookie_entry_of(table, row->id.program_of);
+	struct op_text name = { 0 }, program = { 0 };
+	const char *base;
+
+	assert(application && application->row.name);
+	base = application->row.name;
+	add_program(row, suffix, &program);
+	if (is_too_long(base, program.length))
+		add_short(&(struct op_image_name){ .kind = OP_IMAGE_FILE, .name = base }, base, &name);
+	else
+		op_text_add(&name, base);
+	op_text_add(&name, op_text_get(&program));
+	name.failed |= program.failed;
+	op_text_free(&program);
+	return op_text_steal(&name);
+}
+
 static bool is_taken(const struct op_dcookie_table *table, const struct op_image_id *id, const char *string)
 {
 	struct op_image_name name = id->name;
@@ -104,11 +142,12 @@ static bool is_taken(const struct op_dcookie_table *table, const struct op_image
 }
 
 /*
- * Without a file, only a module can have two identities: it is loaded again with another build-id.
+ * A module may be loaded again with another build-id. Records of another machine may give a thread
+ * of the kernel the name of a part of the kernel. Names of pseudo-images are opd's own.
  */
 static bool may_have_twins(const struct op_image_id *id)
 {
-	return id->name.kind == OP_IMAGE_FILE || (id->is_kernel && id->build_id_bytes);
+	return !id->is_pseudo;
 }
 
 /*
@@ -117,18 +156,19 @@ static bool may_have_twins(const struct op_image_id *id)
  */
 static char *choose_name(const struct op_dcookie_table *table, const struct op_dcookie_row *row, enum suffix suffix)
 {
-	char *name;
+	bool is_program = op_dcookie_is_program(&row->id);
+	char *name = NULL;
 
 	if (row->id.name.kind == OP_IMAGE_ANON)
 		return strdup(row->id.name.name);
 	if (!may_have_twins(&row->id))
 		return make_name(row, SUFFIX_NONE);
-	for (name = make_name(row, suffix); name && suffix != SUFFIX_COOKIE && is_taken(table, &row->id, name);
-	     name = make_name(row, suffix)) {
+	for (;; suffix++) {
+		name = is_program ? name_program(table, row, suffix) : make_name(row, suffix);
+		if (!name || suffix == SUFFIX_COOKIE || !is_taken(table, &row->id, name))
+			return name;
 		free(name);
-		suffix++;
 	}
-	return name;
 }
 
 /* Regions may be half of the rows: each short-lived process has some, and files need room, too. */
@@ -136,6 +176,8 @@ static bool is_full_for(const struct op_dcookie_table *table, const struct op_im
 {
 	if (id->is_kernel || id->is_pseudo)
 		return false;
+	if (op_dcookie_is_program(id) && table->nr_programs >= table->max_programs)
+		return true;
 	return table->nr_counted >= table->max_counted || op_dcookie_is_full(table, true) ||
 	       (id->name.kind == OP_IMAGE_ANON && table->nr_regions >= table->max_counted / 2);
 }
@@ -151,6 +193,11 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
 		return 0;
 	if (is_full_for(table, &entry->row.id))
 		return -EDQUOT;
+	if (op_dcookie_is_program(&entry->row.id)) {
+		err = op_dcookie_count_in(table, entry->row.id.program_of, now_seconds);
+		if (err)
+			return err;
+	}
 	suffix = entry->row.host_has_another ? SUFFIX_IDENTITY : SUFFIX_NONE;
 	err = op_dcookie_enter_name(table, entry, choose_name(table, &entry->row, suffix));
 	if (!err)
@@ -165,7 +212,7 @@ int op_dcookie_make_distinct(struct op_dcookie_table *table, uint64_t cookie)
 	bool is_plain;
 
 	assert(entry && entry->row.name);
-	if (entry->row.id.name.kind != OP_IMAGE_FILE)
+	if (entry->row.id.name.kind != OP_IMAGE_FILE || op_dcookie_is_program(&entry->row.id))
 		return 0;
 	name = make_name(&entry->row, SUFFIX_NONE);
 	if (!name)

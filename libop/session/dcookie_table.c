@@ -15,6 +15,7 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 		return NULL;
 	table->next = 1;
 	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
+	table->max_programs = SIZE_MAX;
 	/*
 	 * A random seed: processes cannot choose names that share a bucket. Without one, lookups
 	 * may be slow.
@@ -89,6 +90,11 @@ void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted
 	table->max_counted_bytes = max_counted;
 }
 
+void op_dcookie_limit_programs(struct op_dcookie_table *table, size_t max_programs)
+{
+	table->max_programs = max_programs;
+}
+
 uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
 {
 	return table->overflow;
@@ -112,6 +118,8 @@ static uint64_t hash_id(const struct op_dcookie_table *table, const struct op_im
 	uint64_t hash = op_hash_bytes(hash_name(table, &id->name), id->build_id, id->build_id_bytes);
 
 	hash = op_hash_add(hash, id->device ^ id->inode << 20 ^ id->inode_generation << 40);
+	if (op_dcookie_is_program(id))
+		hash = op_hash_bytes(op_hash_add(hash, id->program_of ^ (uint64_t)id->user << 32), id->comm, strlen(id->comm));
 	return op_hash_add(hash, id->mtime_ns + id->bytes);
 }
 
@@ -127,7 +135,8 @@ static bool same_id(const struct op_image_id *a, const struct op_image_id *b)
 	return same_name(&a->name, &b->name) && a->build_id_bytes == b->build_id_bytes &&
 	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && a->device == b->device && a->inode == b->inode &&
 	       a->inode_generation == b->inode_generation &&
-	       a->mtime_ns == b->mtime_ns && a->bytes == b->bytes && a->is_kernel == b->is_kernel;
+	       a->mtime_ns == b->mtime_ns && a->bytes == b->bytes && a->is_kernel == b->is_kernel &&
+	       a->program_of == b->program_of && (!op_dcookie_is_program(a) || (a->user == b->user && !strcmp(a->comm, b->comm)));
 }
 
 static struct op_dcookie_identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
@@ -212,6 +221,7 @@ int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entr
 	table->nr_counted++;
 	table->nr_counted_bytes += entry->nr_bytes;
 	table->nr_regions += key.kind == OP_IMAGE_ANON;
+	table->nr_programs += op_dcookie_is_program(&entry->row.id);
 	return 0;
 }
 
@@ -226,6 +236,7 @@ void op_dcookie_leave_name(struct op_dcookie_table *table, struct op_dcookie_ent
 	entry->row.name = entry->name = NULL;
 	table->nr_counted--;
 	table->nr_regions -= entry->row.id.name.kind == OP_IMAGE_ANON;
+	table->nr_programs -= op_dcookie_is_program(&entry->row.id);
 }
 
 /* ---- rows ---- */
@@ -235,6 +246,11 @@ struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *tabl
 	struct op_hlink *link = op_htable_first(&table->rows, cookie);
 
 	return link ? op_container_of(link, struct op_dcookie_entry, by_cookie) : NULL;
+}
+
+bool op_dcookie_has(const struct op_dcookie_table *table, uint64_t cookie)
+{
+	return op_dcookie_entry_of(table, cookie);
 }
 
 struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
@@ -371,6 +387,11 @@ size_t op_dcookie_nr_counted(const struct op_dcookie_table *table)
 	return table->nr_counted;
 }
 
+size_t op_dcookie_nr_programs(const struct op_dcookie_table *table)
+{
+	return table->nr_programs;
+}
+
 uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table)
 {
 	return table->nr_refused;
@@ -461,10 +482,21 @@ static void sweep_visited(struct op_hlink *link, void *arg)
 		op_dcookie_remove_entry(table, entry);
 }
 
+/* The application of a program that stays. It is counted if the program is. */
+static void mark_application(struct op_hlink *link, void *arg)
+{
+	const struct op_dcookie_entry *entry = op_container_of(link, struct op_dcookie_entry, by_cookie);
+	struct op_dcookie_table *table = arg;
+
+	if (op_dcookie_is_program(&entry->row.id) && entry->mark == table->mark)
+		op_dcookie_mark(table, entry->row.id.program_of);
+}
+
 size_t op_dcookie_sweep(struct op_dcookie_table *table)
 {
 	size_t nr_before = table->rows.nr_entries;
 
+	op_htable_visit(&table->rows, mark_application, table);
 	op_htable_visit(&table->rows, sweep_visited, table);
 	return nr_before - table->rows.nr_entries;
 }

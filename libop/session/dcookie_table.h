@@ -36,6 +36,7 @@ struct op_dcookie_table {
 	uint64_t seed; /* of hashes over names that processes choose */
 	uint64_t next;
 	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: counted ones */
+	size_t nr_programs, max_programs; /* counted ones */
 	/* of all rows, of counted ones */
 	size_t nr_bytes, nr_counted_bytes;
 	size_t max_counted_bytes, max_uncounted_bytes;

@@ -13,6 +13,7 @@
  *                                          of images in dcookies
  *   SESSION-DIR/samples/current/           the session that is being written
  *   SESSION-DIR/samples/<session>/ledger   its time span and its losses (ledger_file.h)
+ *   SESSION-DIR/samples/<session>/stacks   its call stacks (libop/stacks)
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/odb/mangle.h)
  */
 #ifndef OP_SESSION_LAYOUT_H
@@ -29,6 +30,9 @@
 
 /* The dcookie table of a session that is being closed, followed by a number. */
 #define OP_SESSION_CLOSED_COOKIES OP_SESSION_TMP "/dcookies-closed"
+
+#define OP_SESSION_STACKS     "stacks" /* in a session */
+#define OP_SESSION_TMP_STACKS OP_SESSION_TMP "/stacks" /* the same, being made */
 
 /* A sample file or a JIT object that is being made; with suffixes the file that it replaces. */
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample"

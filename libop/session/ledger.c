@@ -46,6 +46,16 @@ uint64_t op_ledger_lost(const struct op_ledger_event *event)
 	return sum;
 }
 
+uint64_t op_ledger_stacks(const struct op_ledger_event *event, uint64_t *ret_nr_complete)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		sum += event->ends[i];
+	*ret_nr_complete = event->ends[OP_STACK_END_complete];
+	return sum;
+}
+
 double op_ledger_loss_share(uint64_t received, uint64_t filtered, uint64_t lost_kernel, uint64_t lost)
 {
 	double wanted = (double)(received - op_min_u64(received, filtered)), all_lost = (double)lost;

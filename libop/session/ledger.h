@@ -6,8 +6,11 @@
  *   received = stored + filtered + sum of lost_<reason>
  *
  * filtered: samples of images that the user leaves out (opcontrol --image); they are no loss. Both
- * lines hold at any quiet moment for every event. The structs cross the control socket: fixed
- * width, no pointers.
+ * lines hold at any quiet moment for every event. For STACKS also
+ *
+ *   received = sum of end_<end> + filtered + sum of lost_<reason>
+ *
+ * The structs cross the control socket: fixed width, no pointers.
  *
  * A new loss reason is a line in OP_LOSS_REASONS, and a case in arc_stat_of of
  * daemon/count/count.c. A new limit that drops data is a line in OP_BOUNDS. Both change the status,
@@ -19,12 +22,14 @@
 #include "libop/base/compiler.h"
 #include "libop/events/event.h"
 #include "libop/base/text.h"
+#include "libop/session/stack_ends.h"
 
 /* Why a received sample is not stored: name (lost_<name> in every output) and meaning. */
 #define OP_LOSS_REASONS(X) \
 	X(undecodable, "the record could not be decoded") \
 	X(no_space, "no space on the file system of the session") \
 	X(too_many_files, "no descriptor free for another sample file: raise LimitNOFILE= or ulimit -n") \
+	X(file_limit, "a file may not have as many bytes: raise LimitFSIZE= or ulimit -f") \
 	X(io_error, "the sample file could not be opened or written, or samples in it are gone") \
 	X(no_memory, "no memory")
 
@@ -47,7 +52,8 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(too_many_sample_files, \
 	  "samples of images that have no file since the session has MaxSampleFiles=, filed under too-many-images") \
 	X(classes_merged, \
-	  "samples whose thread, process or CPU is not kept, since the session has three quarters of MaxSampleFiles=") \
+	  "samples whose thread, process, process name, user or CPU is not kept, since the session has three quarters of " \
+	  "MaxSampleFiles=") \
 	X(images_refused, "new images without room in memory, filed under too-many-images") \
 	X(images_forgotten, "images without samples and without mappings, forgotten") \
 	X(files_forgotten, "sample files that were closed and forgotten; they are found by name when they are needed again") \
@@ -60,6 +66,12 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(memory_dropped, "facts for opreport --mem without room, or whose file failed") \
 	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that still exist are found again") \
 	X(cgroup_slots_taken_back, "cgroups without recent samples that were forgotten; their files are found by name") \
+	X(programs_refused, \
+	  "samples whose process name or user is not kept, since the session has a quarter of MaxImages= of them") \
+	X(process_names_skipped, "new names of processes that change theirs too often; the samples have the name before") \
+	X(tables_crashed, "images whose row table opd-tables could not make, because it crashed; stacks end there") \
+	X(tables_timed_out, "images whose row table opd-tables did not make in time; stacks end there") \
+	X(tables_uncached, "row tables that TableDir= did not take; they are made again after the next start") \
 	X(dcookie_errors, "times that the dcookie table could not be written; opd tries again") \
 	X(dcookie_lines_damaged, "damaged lines of the dcookie table, skipped at the start") \
 	X(sessions_not_written, "closed sessions that could not be written to the disk; opd tries again")
@@ -103,6 +115,8 @@ struct op_ledger_event {
 	/* time without samples, from THROTTLE to UNTHROTTLE, summed over CPUs */
 	uint64_t throttled_ns;
 	uint64_t nr_throttles;
+	/* how the walks of its stacks ended; without stacks: 0 */
+	uint64_t ends[OP_NR_STACK_ENDS];
 };
 
 struct op_ledger_cpu {
@@ -129,6 +143,12 @@ struct op_ledger_cpu {
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t throttled_ns;
 };
+
+/*
+ * Samples with a stack, and those of them whose stack is complete. Samples that found no room in
+ * the store count as not complete.
+ */
+uint64_t op_ledger_stacks(const struct op_ledger_event *event, uint64_t *ret_nr_complete) OP_NONNULL;
 
 /* Sum of all lost[]. */
 uint64_t op_ledger_lost(const struct op_ledger_event *event) OP_NONNULL;

@@ -52,6 +52,16 @@ struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, 
 	return row;
 }
 
+void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+	bool is_good = length < sizeof(ledger->host);
+
+	for (size_t i = 0; i < length && is_good; i++)
+		is_good = name[i] > ' ' && name[i] <= '~';
+	memcpy(ledger->host, is_good && length ? name : "", is_good ? length + 1 : 1);
+}
+
 /* ---- writing ---- */
 
 static void add_time(struct op_text *text, const char *word, uint64_t ns)
@@ -59,16 +69,24 @@ static void add_time(struct op_text *text, const char *word, uint64_t ns)
 	op_text_printf(text, "%s\t%" PRIu64 ".%09" PRIu64 "\n", word, ns / OP_NS_PER_S, ns % OP_NS_PER_S);
 }
 
+/* Readers skip rows of another word. */
+static const char *word_of(const struct op_ledger_event *event)
+{
+	return event->role == OP_EVENT_SAMPLER ? "sampler" : event->role == OP_EVENT_STACKS ? "stacks" : "event";
+}
+
 static void add_event(struct op_text *text, const struct op_ledger_event *event)
 {
-	op_text_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu32, event->role == OP_EVENT_SAMPLER ? "sampler" : "event", event->name,
-		       event->count, event->unit_mask);
+	op_text_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu32, word_of(event), event->name, event->count, event->unit_mask);
 	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
 		       event->received, event->stored, event->unattributed, event->lost_kernel);
 	if (event->filtered)
 		op_text_printf(text, "\tfiltered=%" PRIu64, event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		op_text_printf(text, "\tlost_%s=%" PRIu64, op_loss_name((enum op_loss)i), event->lost[i]);
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		if (event->ends[i])
+			op_text_printf(text, "\tend_%s=%" PRIu64, op_stack_end_name((enum op_stack_end)i), event->ends[i]);
 	op_text_add_char(text, '\n');
 }
 
@@ -95,6 +113,10 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 	op_text_printf(text, "ended\t%s\n", ends[ledger->ended]);
 	add_time(text, "begin", ledger->begin_ns);
 	add_time(text, "end", ledger->end_ns);
+	if (*ledger->host)
+		op_text_printf(text, "host\t%s\n", ledger->host);
+	if (ledger->is_imported)
+		op_text_add(text, "imported\tyes\n");
 	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
 		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.fingerprint);
 	for (size_t i = 0; i < ledger->nr_events; i++)
@@ -135,6 +157,19 @@ static int read_end(struct op_session_ledger *ledger, char *rest)
 	return op_parse_time_ns(rest, &ledger->end_ns);
 }
 
+/* A name that cannot be shown is no damage. */
+static int read_host(struct op_session_ledger *ledger, char *rest)
+{
+	op_session_ledger_set_host(ledger, rest);
+	return 0;
+}
+
+static int read_imported(struct op_session_ledger *ledger, char *rest)
+{
+	ledger->is_imported = !strcmp(rest, "yes");
+	return 0;
+}
+
 static int read_files(struct op_session_ledger *ledger, char *rest)
 {
 	struct op_session_files files = { 0 };
@@ -166,6 +201,9 @@ static uint64_t *number_of(struct op_ledger_event *event, const char *name)
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (!strncmp(name, "lost_", 5) && !strcmp(name + 5, op_loss_name((enum op_loss)i)))
 			return &event->lost[i];
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		if (!strncmp(name, "end_", 4) && !strcmp(name + 4, op_stack_end_name((enum op_stack_end)i)))
+			return &event->ends[i];
 	return NULL;
 }
 
@@ -225,12 +263,18 @@ static int read_sampler(struct op_session_ledger *ledger, char *rest)
 	return read_row(ledger, rest, OP_EVENT_SAMPLER);
 }
 
+static int read_stacks(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_STACKS);
+}
+
 static const struct {
 	const char *word;
 	int (*read)(struct op_session_ledger *ledger, char *rest);
 } readers[] = {
 	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
-	{ "files", read_files }, { "event", read_event }, { "sampler", read_sampler },
+	{ "host", read_host },	 { "imported", read_imported }, { "files", read_files },
+	{ "event", read_event }, { "sampler", read_sampler }, { "stacks", read_stacks },
 };
 
 static int read_line(struct op_session_ledger *ledger, char *line)

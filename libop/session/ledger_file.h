@@ -7,9 +7,9 @@
  *   stored   = the samples in the sample files
  *
  * once the session is closed. An IBS sampler has no sample files: the second line holds for its
- * derived events. The file is text: the first line is "opd-ledger 1", the others are a word and its
- * values, separated by tabs (doc/format.md). Readers skip unknown words. Sessions of the genuine
- * tools have none.
+ * derived events. STACKS has none either: its stacks are in the stack store. The file is text: the
+ * first line is "opd-ledger 1", the others are a word and its values, separated by tabs
+ * (doc/format.md). Readers skip unknown words. Sessions of the genuine tools have none.
  */
 #ifndef OP_SESSION_LEDGER_H
 #define OP_SESSION_LEDGER_H
@@ -20,6 +20,7 @@
 
 #define OP_SESSION_LEDGER            "ledger"
 #define OP_SESSION_LEDGER_EVENTS_MAX 1024 /* in one session */
+#define OP_SESSION_HOST_BYTES        65   /* HOST_NAME_MAX and a NUL */
 
 /* How a session ended, as the word in the file. */
 #define OP_SESSION_ENDS(X)                                                      \
@@ -52,9 +53,13 @@ struct op_session_ledger {
 	 */
 	uint64_t begin_ns, end_ns;
 
+	char host[OP_SESSION_HOST_BYTES]; /* where the samples were taken; "": not known */
+	/* from a recording of another profiler: the times are those of the import */
+	bool is_imported;
+
 	/*
 	 * One row each: name, count, unit_mask, role, received, stored, unattributed, filtered,
-	 * lost_kernel, lost[].
+	 * lost_kernel, lost[], ends[].
 	 */
 	struct op_ledger_event *events;
 	size_t nr_events;
@@ -70,6 +75,12 @@ struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
 /* The row of an event, or NULL. */
 const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger,
 						     const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Sets the host. A name that is too long, or has other characters than printable ASCII, counts as
+ * not known; NULL also does.
+ */
+void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name) OP_NONNULL_ARGS(1);
 
 /* Whether the session has no samples and no losses: it is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;

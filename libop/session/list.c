@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "libop/base/grow.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 
 struct bad_path {
 	char *path;

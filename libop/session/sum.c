@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include "libop/base/htable.h"
+#include "libop/base/parse.h"
 #include "libop/odb/read.h"
+#include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "libop/base/sys.h"
 
@@ -40,6 +42,93 @@ static int sum_file(int dir_fd, const char *path, uint64_t *ret_total)
 	return 0;
 }
 
+static_assert(OP_STACK_NR_ENDS == OP_NR_STACK_ENDS, "opd-stacks(5)");
+
+/* "STACKS:COUNT:UNIT-MASK"; false: another event. Takes `text` apart. */
+static bool parse_event(char *text, struct op_ledger_event *ret_event)
+{
+	struct op_ledger_event event = { .name = OP_STACKS_NAME, .role = OP_EVENT_STACKS };
+	char *count = strchr(text, ':'), *mask = count ? strchr(count + 1, ':') : NULL;
+	uint64_t unit_mask;
+
+	if (!mask)
+		return false;
+	*count++ = *mask++ = '\0';
+	if (strcmp(text, OP_STACKS_NAME) || op_parse_u64(count, 0, UINT64_MAX, &event.count) ||
+	    op_parse_u64(mask, 0, UINT32_MAX, &unit_mask))
+		return false;
+	event.unit_mask = (uint32_t)unit_mask;
+	*ret_event = event;
+	return true;
+}
+
+static int add_tree(struct op_session_ledger *ledger, const struct op_stack_tree *tree, const uint64_t ends[OP_NR_STACK_ENDS],
+		    const struct op_stack_node *node)
+{
+	char *text = op_stack_text(tree, node->value);
+	struct op_ledger_event event, *row;
+	uint64_t no_room = op_min_u64(tree->no_room, ends[OP_STACK_END_complete]);
+	bool is_ours = text && parse_event(text, &event);
+
+	free(text);
+	if (!is_ours)
+		return text ? 0 : -ENOMEM;
+	row = op_session_ledger_row(ledger, &event);
+	if (!row)
+		return -ENOMEM;
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++) {
+		row->ends[i] += ends[i];
+		row->stored += ends[i];
+	}
+	row->ends[OP_STACK_END_complete] -= no_room;
+	row->ends[OP_STACK_END_no_room] += no_room;
+	return 0;
+}
+
+int op_session_ledger_add_stacks(struct op_session_ledger *ledger, const struct op_stack_tree *tree)
+{
+	struct place {
+		uint32_t event, end;
+	} *places = calloc(tree->nr_nodes, sizeof(*places)); /* of the nodes; parents come first */
+	uint64_t(*sums)[OP_NR_STACK_ENDS] = NULL;
+	uint32_t nr_events = 0;
+	int err = 0;
+
+	if (!places)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		const struct op_stack_node *node = &tree->nodes[i];
+
+		places[i] = places[node->parent];
+		if (node->kind == OP_STACK_EVENT)
+			places[i].event = ++nr_events;
+		else if (node->kind == OP_STACK_END)
+			places[i].end = (uint32_t)node->value;
+	}
+	sums = calloc(nr_events + 1, sizeof(*sums));
+	for (uint32_t i = 0; sums && i < tree->nr_nodes; i++)
+		sums[places[i].event][places[i].end] += tree->nodes[i].count;
+	err = sums ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !err && i < tree->nr_nodes; i++)
+		if (tree->nodes[i].kind == OP_STACK_EVENT)
+			err = add_tree(ledger, tree, sums[places[i].event], &tree->nodes[i]);
+	free(sums);
+	free(places);
+	return err;
+}
+
+static int add_stacks(struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_stack_tree tree;
+	int err = op_stacks_read(dir_fd, OP_SESSION_STACKS, &tree);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = op_session_ledger_add_stacks(ledger, &tree);
+	op_stack_tree_free(&tree);
+	return err;
+}
+
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad)
 {
 	struct op_session_list list;
@@ -62,6 +151,12 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 		}
 	}
 	op_session_list_free(&list);
+	if (!err)
+		err = add_stacks(ledger, dir_fd);
+	if (err && err != -ENOMEM) {
+		nr_bad++;
+		err = 0;
+	}
 	if (!err)
 		*ret_nr_bad = nr_bad;
 	return err;
@@ -87,7 +182,9 @@ int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_
 		const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
 		uint64_t stored = sum ? sum->stored : 0;
 
-		/* A sampler has no files. */
+		if (event->role == OP_EVENT_STACKS)
+			memcpy(event->ends, sum ? sum->ends : (const uint64_t[OP_NR_STACK_ENDS]){ 0 }, sizeof(event->ends));
+		/* A sampler is in no file. */
 		correct_event(event, event->role == OP_EVENT_SAMPLER ? event->stored : stored);
 	}
 	return 0;

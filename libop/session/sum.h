@@ -4,18 +4,26 @@
 #define OP_SESSION_SUM_H
 
 #include "libop/session/ledger_file.h"
+#include "libop/stacks/read.h"
 
 /*
- * Adds the sample files of a session to `stored` of each event, in new rows where an event has
- * none. Files that cannot be read are skipped and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: a
- * file in {root} or {kern} has no name of a sample file.
+ * Adds the stacks of a session to `stored` and `ends` of the event OP_STACKS_NAME. The samples of
+ * other events are in sample files, too. Stacks without room count as complete ones that have
+ * become no_room, as far as there are any. 0 or -ENOMEM.
+ */
+int op_session_ledger_add_stacks(struct op_session_ledger *ledger, const struct op_stack_tree *tree) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Adds the sample files and the stacks of a session to `stored` of each event, in new rows where an
+ * event has none. Files that cannot be read are skipped and counted in *ret_nr_bad. 0 or -errno;
+ * -EBADMSG: a file in {root} or {kern} has no name of a sample file.
  */
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Sets `stored` of each event to that of `sums`, and `received` and `unattributed` accordingly.
- * Samples that were stored and are in no file any more become lost_io_error, in rows that added up.
- * 0 or -ENOMEM.
+ * Sets `stored` of each event to that of `sums`, and `received` and `unattributed` accordingly; of
+ * stacks also `ends`. Samples that were stored and are in no file any more become lost_io_error, in
+ * rows that added up. 0 or -ENOMEM.
  */
 int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
 

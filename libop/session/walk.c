@@ -11,7 +11,7 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 
 #define ENTRIES_BYTES 32768
 #define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -41,6 +41,8 @@ void op_walk_note_error(struct op_walk *walk, const char *path, int err)
 /* After an error with a directory: 0 when the walk goes on without it, else the error. */
 static int skip_dir(const struct op_walk *walk, const char *path, int err)
 {
+	if (!walk->bad_paths && err == -ENAMETOOLONG)
+		return 0;
 	if (!walk->bad_paths || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
 	walk->bad_paths->report(path, err, walk->bad_paths->arg);
@@ -81,6 +83,14 @@ static bool is_sample_dir(const char *name)
 	return false;
 }
 
+/* True for a directory that the walk visits and does not read. */
+static bool ends_at(const struct walker *walker, const char *name)
+{
+	const struct op_walk *walk = walker->walk;
+
+	return (walk->stops_at_sample_dirs && is_sample_dir(name)) || (walk->visits_too_deep && walker->path.length >= PATH_MAX);
+}
+
 /* `dir_length` bytes of walker->path are the directory and a slash. */
 static int take_entry(struct walker *walker, struct op_walk_dir *dir, size_t dir_length, int fd, const struct dirent64 *found)
 {
@@ -98,7 +108,7 @@ static int take_entry(struct walker *walker, struct op_walk_dir *dir, size_t dir
 	if (walker->path.failed)
 		return -ENOMEM;
 	entry.path = walker->path.data;
-	if (entry.type != DT_DIR || (walk->stops_at_sample_dirs && is_sample_dir(found->d_name)))
+	if (entry.type != DT_DIR || ends_at(walker, found->d_name))
 		return walk->visit(walk, &entry);
 	below = new_dir(dir, entry.path);
 	if (!below)
@@ -201,6 +211,33 @@ static void add_found(struct op_walk *walk, struct op_walk_dir *found)
 	}
 }
 
+/* Of the nearest KEPT_MAX directories above, the topmost that is open; NULL: none. */
+static struct op_walk_dir *topmost_open(const struct op_walk_dir *dir)
+{
+	struct op_walk_dir *found = NULL, *above = dir->parent;
+
+	for (size_t i = 0; above && i < KEPT_MAX; i++, above = above->parent)
+		if (above->fd >= 0)
+			found = above;
+	return found;
+}
+
+/*
+ * Keeps a directory open. A walk of one thread keeps the deepest ones: they are needed first, and
+ * cost most to open by path. Returns the descriptor that is not kept.
+ */
+static int keep_open(struct op_walk *walk, struct op_walk_dir *dir, int fd)
+{
+	struct op_walk_dir *other = walk->nr_kept == KEPT_MAX && walk->nr_threads <= 1 ? topmost_open(dir) : NULL;
+	int unused = other ? take_kept(walk, other) : -1;
+
+	if (walk->nr_kept == KEPT_MAX)
+		return fd;
+	dir->fd = fd;
+	walk->nr_kept++;
+	return unused;
+}
+
 /* With the lock held. The caller closes the descriptors in `unused` without it. */
 static void end_dir(struct walker *walker, struct op_walk_dir *dir, int err, int unused[2])
 {
@@ -210,11 +247,8 @@ static void end_dir(struct walker *walker, struct op_walk_dir *dir, int err, int
 	if (err && !walk->keeps_going && !walk->err)
 		walk->err = err;
 	add_found(walk, walker->found);
-	if (dir->nr_waiting && walk->nr_kept < KEPT_MAX && unused[0] >= 0) {
-		dir->fd = unused[0];
-		walk->nr_kept++;
-		unused[0] = -1;
-	}
+	if (dir->nr_waiting && unused[0] >= 0)
+		unused[0] = keep_open(walk, dir, unused[0]);
 	if (dir->parent && !--dir->parent->nr_waiting)
 		unused[1] = take_kept(walk, dir->parent);
 	walk->nr_busy--;
@@ -334,11 +368,15 @@ int op_session_walk_skip_bad(int dir_fd, const char *top, int (*visit)(const cha
 	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .bad_paths = bad_paths }, top);
 }
 
-int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			const struct op_session_bad_paths *bad_paths)
 {
 	struct visitor visitor = { visit, arg };
+	struct op_walk walk = {
+		.dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .visits_dirs = true, .bad_paths = bad_paths
+	};
 
-	return walk_once((struct op_walk){ .dir_fd = dir_fd, .visit = visit_entry, .arg = &visitor, .visits_dirs = true }, top);
+	return walk_once(walk, top);
 }
 
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)

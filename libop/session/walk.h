@@ -24,8 +24,9 @@ struct op_session_bad_paths {
 
 /*
  * Calls `visit` for each entry at any depth below dir_fd/top that is no directory, with its path
- * below dir_fd and its type (DT_*). 0, also when `top` is missing; the first error of `visit`,
- * which ends the walk; or -errno.
+ * below dir_fd and its type (DT_*). A directory whose path is longer than a path may be is left
+ * out: nothing there is opd's. 0, also when `top` is missing; the first error of `visit`, which
+ * ends the walk; or -errno.
  */
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
@@ -34,9 +35,9 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 int op_session_walk_skip_bad(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
 			  const struct op_session_bad_paths *bad_paths) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 
-/* op_session_walk that visits directories, too, `top` among them, each before it is read. */
-int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
-	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+/* The same that visits directories, too, `top` among them, each before it is read. */
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			const struct op_session_bad_paths *bad_paths) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
 
 /*
  * Calls `visit` for each entry of one directory but . and .. . 0, also when it is missing; the
@@ -74,6 +75,7 @@ struct op_walk {
 	void *arg;                                                             /* for `visit` */
 	bool visits_dirs;          /* before they are read; name and parent_fd are not set */
 	bool stops_at_sample_dirs; /* {root} and {kern} are visited and not read */
+	bool visits_too_deep;      /* a directory whose path is too long is visited and not read */
 	bool keeps_going;          /* an error is noted and does not end the walk */
 	/* when given, directories that cannot be read are reported and skipped */
 	const struct op_session_bad_paths *bad_paths;

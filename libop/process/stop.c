@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 
 #include <errno.h>
 #include <poll.h>

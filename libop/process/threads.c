@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

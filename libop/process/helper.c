@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/base/helper.h"
+#include "libop/process/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +13,17 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/base/grow.h"
+#include "libop/process/pass.h"
 #include "libop/base/sys.h"
 
-/* in the nursery and in a helper: the only descriptor above the first three */
-#define SOCKET_FD          3
+#define SOCKET_FD          OP_HELPER_SOCKET_FD
 #define PARTS_MAX          8
 #define QUESTION_MAX_BYTES (1u << 20)
 #define ANSWER_MAX_BYTES   (16u << 20)
 #define START_NS           ((uint64_t)OP_NS_PER_S) /* a fork takes less, also on a busy machine */
 #define CHUNK_BYTES        65536u
+#define USUAL_BYTES        16384u /* of most questions and answers: paths, and some numbers */
 #define PATIENCE           10u /* times that a helper which is not blocked gets the time again */
 
 struct op_nursery {
@@ -39,7 +41,7 @@ struct order {
 struct header {
 	uint32_t nr_bytes;
 	int32_t result;
-	uint64_t slept_ns; /* how long the answer took, when the helper slept; else 0 */
+	uint64_t slept_ns; /* see op_helper_slept_ns */
 };
 
 /* What the nursery answers, with a socket when pid is positive. */
@@ -51,79 +53,47 @@ struct started {
 struct op_helper {
 	int fd;
 	pid_t pid;
-	bool is_waiting; /* a question has no answer yet */
+	uint64_t timeout_ns; /* of receiving, as the socket has it; 0: none yet */
+	bool is_waiting;     /* a question has no answer yet */
 	/* of the answer that is being received */
 	struct header header;
 	size_t header_bytes; /* received so far */
 	struct op_text body;
 };
 
-/* ---- descriptors ---- */
-
-static ssize_t send_parts(int socket_fd, struct iovec *parts, size_t nr_parts, int fd, int flags)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = nr_parts };
-	ssize_t nr;
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	}
-	do
-		nr = sendmsg(socket_fd, &message, flags | MSG_NOSIGNAL);
-	while (nr < 0 && errno == EINTR);
-	return nr < 0 ? -errno : nr;
-}
-
-/* *ret_fd: a descriptor that came along, else unchanged. */
-static ssize_t receive(int socket_fd, void *bytes, size_t nr_bytes, int *ret_fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec part = { bytes, nr_bytes };
-	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	const struct cmsghdr *head;
-	ssize_t nr;
-
-	do
-		nr = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
-	while (nr < 0 && errno == EINTR);
-	if (nr < 0)
-		return -errno;
-	head = CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int))) {
-		if (*ret_fd >= 0)
-			close(*ret_fd);
-		memcpy(ret_fd, CMSG_DATA(head), sizeof(*ret_fd));
-	}
-	return nr;
-}
-
 /* ---- the helper ---- */
 
-/* 0, or -EPIPE at the end. */
-static int receive_all(void *bytes, size_t nr_bytes, int *ret_fd)
-{
-	while (nr_bytes) {
-		ssize_t nr = receive(SOCKET_FD, bytes, nr_bytes, ret_fd);
+/* A question with its header, and with a NUL behind it. */
+struct inbox {
+	char *bytes;
+	size_t capacity;
+};
 
+/*
+ * Mostly one call receives all. Nothing follows before the answer was sent. 0, or -EPIPE at the
+ * end.
+ */
+static int receive_question(struct inbox *inbox, struct header *ret_header, int *ret_fd)
+{
+	size_t wanted = sizeof(*ret_header), nr_bytes = 0;
+
+	while (nr_bytes < wanted) {
+		ssize_t nr;
+
+		if (!op_grow(&inbox->bytes, &inbox->capacity, op_max_u64(wanted + 1, USUAL_BYTES)))
+			return -ENOMEM;
+		nr = op_pass_receive(SOCKET_FD, inbox->bytes + nr_bytes, inbox->capacity - 1 - nr_bytes, ret_fd);
 		if (nr <= 0)
 			return -EPIPE;
-		bytes = (char *)bytes + nr;
-		nr_bytes -= (size_t)nr;
+		nr_bytes += (size_t)nr;
+		if (nr_bytes < sizeof(*ret_header))
+			continue;
+		memcpy(ret_header, inbox->bytes, sizeof(*ret_header));
+		if (ret_header->nr_bytes > QUESTION_MAX_BYTES)
+			return -EPIPE;
+		wanted = sizeof(*ret_header) + ret_header->nr_bytes;
 	}
+	inbox->bytes[wanted] = '\0';
 	return 0;
 }
 
@@ -132,7 +102,7 @@ static long nr_sleeps(void)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_SELF, &usage) < 0 ? 0 : usage.ru_nvcsw;
+	return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : usage.ru_nvcsw;
 }
 
 static int send_answer(int result, uint64_t slept_ns, const struct op_text *text)
@@ -147,42 +117,43 @@ static int send_answer(int result, uint64_t slept_ns, const struct op_text *text
 		parts[1].iov_len = 0;
 	}
 	/* Mostly one call sends all, and the other side wakes up once. */
-	nr = send_parts(SOCKET_FD, parts, op_array_size(parts), -1, 0);
+	nr = op_pass_send(SOCKET_FD, parts, op_array_size(parts), -1, 0);
 	if (nr < (ssize_t)sizeof(header))
 		return -EPIPE;
 	sent = (size_t)nr - sizeof(header);
 	return sent < header.nr_bytes ? op_sys_write_all(SOCKET_FD, text->data + sent, header.nr_bytes - sent) : 0;
 }
 
+/* Answers a question. 0, or -EPIPE. */
+static int serve_one(const struct op_helper_kind *kind, const char *question, size_t nr_bytes, int fd, struct op_text *answer)
+{
+	uint64_t begin_ns = op_now_ns(), took_ns;
+	long sleeps = nr_sleeps();
+	int result = kind->answer(question, nr_bytes, fd, answer);
+
+	took_ns = op_now_ns() - begin_ns;
+	return send_answer(result, took_ns >= OP_HELPER_QUICK_NS && nr_sleeps() > sleeps ? took_ns : 0, answer);
+}
+
 /* Answers questions until the program closes its end. */
 static void serve(const struct op_helper_kind *kind)
 {
 	struct op_text answer = { 0 };
+	struct inbox inbox = { 0 };
 	struct header header;
-	char *question = NULL;
-	int fd = -1;
+	int fd = -1, err = 0;
 
 	if (kind->begin && kind->begin() < 0)
 		return;
-	while (!receive_all(&header, sizeof(header), &fd) && header.nr_bytes <= QUESTION_MAX_BYTES) {
-		uint64_t begin_ns;
-		long sleeps;
-		int result;
-
-		free(question);
-		question = malloc(header.nr_bytes + 1);
-		if (!question || receive_all(question, header.nr_bytes, &fd) < 0)
-			break;
-		question[header.nr_bytes] = '\0';
-		begin_ns = op_now_ns();
-		sleeps = nr_sleeps();
-		result = kind->answer(question, header.nr_bytes, fd, &answer);
-		if (send_answer(result, nr_sleeps() > sleeps ? op_now_ns() - begin_ns : 0, &answer) < 0)
-			break;
+	while (!err && !receive_question(&inbox, &header, &fd)) {
+		err = serve_one(kind, inbox.bytes + sizeof(header), header.nr_bytes, fd, &answer);
 		if (fd >= 0)
 			close(fd);
 		fd = -1;
-		op_text_free(&answer);
+		if (answer.failed || answer.capacity > USUAL_BYTES)
+			op_text_free(&answer);
+		else
+			op_text_truncate(&answer, 0);
 	}
 }
 
@@ -207,7 +178,7 @@ static void start_one(const struct op_helper_kind *kind, uint32_t serial)
 	}
 	if (started.pid < 0)
 		started.pid = -EAGAIN;
-	if (send_parts(SOCKET_FD, &part, 1, started.pid > 0 ? ends[0] : -1, 0) < 0)
+	if (op_pass_send(SOCKET_FD, &part, 1, started.pid > 0 ? ends[0] : -1, 0) < 0)
 		_exit(1);
 	if (!err) {
 		close(ends[0]);
@@ -311,7 +282,7 @@ static int receive_started(struct op_nursery *nursery, struct started *ret_start
 
 	do {
 		err = wait_until(nursery->fd, until_ns);
-		if (!err && receive(nursery->fd, ret_started, sizeof(*ret_started), ret_fd) != sizeof(*ret_started))
+		if (!err && op_pass_receive(nursery->fd, ret_started, sizeof(*ret_started), ret_fd) != sizeof(*ret_started))
 			err = -EPIPE;
 	} while (!err && ret_started->serial != nursery->serial);
 	return err;
@@ -323,7 +294,7 @@ int op_helper_start(struct op_nursery *nursery, size_t kind, struct op_helper **
 	struct order order = { .serial = ++nursery->serial, .kind = (uint32_t)kind };
 	struct iovec part = { &order, sizeof(order) };
 	struct started started = { 0 };
-	ssize_t nr = helper ? send_parts(nursery->fd, &part, 1, -1, MSG_DONTWAIT) : -ENOMEM;
+	ssize_t nr = helper ? op_pass_send(nursery->fd, &part, 1, -1, MSG_DONTWAIT) : -ENOMEM;
 	int fd = -1, err = nr < 0 ? (int)nr : receive_started(nursery, &started, &fd);
 
 	if (!err && (started.pid < 0 || fd < 0))
@@ -347,40 +318,43 @@ static void forget_answer(struct op_helper *helper)
 	helper->is_waiting = false;
 }
 
-/* Receives what is there. 0: the answer is complete; -EAGAIN: not yet; -EPIPE. */
-static int receive_some(struct op_helper *helper)
+/* `flags`: MSG_DONTWAIT, or 0 to wait. 0: the answer is complete; -EAGAIN: not yet; -EPIPE. */
+static int receive_part(struct op_helper *helper, int flags)
 {
 	char chunk[CHUNK_BYTES];
-	ssize_t nr;
+	size_t head_bytes = sizeof(helper->header) - helper->header_bytes;
+	struct iovec parts[] = { { (char *)&helper->header + helper->header_bytes, head_bytes }, { chunk, sizeof(chunk) } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = op_array_size(parts) };
+	ssize_t nr = recvmsg(helper->fd, &message, flags);
 
-	for (;;) {
-		bool in_header = helper->header_bytes < sizeof(helper->header);
-		size_t wanted = in_header ? sizeof(helper->header) - helper->header_bytes
-					  : helper->header.nr_bytes - helper->body.length;
+	if (nr <= 0)
+		return nr < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -EPIPE;
+	helper->header_bytes += op_min_u64((size_t)nr, head_bytes);
+	if (helper->header_bytes < sizeof(helper->header))
+		return -EAGAIN;
+	op_text_add_bytes(&helper->body, chunk, (size_t)nr - op_min_u64((size_t)nr, head_bytes));
+	/* What follows an answer that is too long would be taken for another one. */
+	if (helper->body.failed || helper->header.nr_bytes > ANSWER_MAX_BYTES || helper->body.length > helper->header.nr_bytes)
+		return -EPIPE;
+	return helper->body.length == helper->header.nr_bytes ? 0 : -EAGAIN;
+}
 
-		if (!wanted)
-			return 0;
-		nr = recv(helper->fd, chunk, op_min_u64(wanted, sizeof(chunk)), MSG_DONTWAIT);
-		if (nr < 0 && errno == EINTR)
-			continue;
-		if (nr <= 0)
-			return nr < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
-		if (!in_header) {
-			op_text_add_bytes(&helper->body, chunk, (size_t)nr);
-			if (helper->body.failed)
-				return -EPIPE; /* what follows would be taken for something else */
-			continue;
-		}
-		memcpy((char *)&helper->header + helper->header_bytes, chunk, (size_t)nr);
-		helper->header_bytes += (size_t)nr;
-		if (helper->header_bytes == sizeof(helper->header) && helper->header.nr_bytes > ANSWER_MAX_BYTES)
-			return -EPIPE;
-	}
+/* Receives what is there. */
+static int receive_rest(struct op_helper *helper)
+{
+	size_t nr_bytes;
+	int err;
+
+	do {
+		nr_bytes = helper->header_bytes + helper->body.length;
+		err = receive_part(helper, MSG_DONTWAIT);
+	} while (err == -EAGAIN && helper->header_bytes + helper->body.length > nr_bytes);
+	return err;
 }
 
 bool op_helper_is_idle(struct op_helper *helper)
 {
-	if (helper->is_waiting && receive_some(helper) != -EAGAIN)
+	if (helper->is_waiting && receive_rest(helper) != -EAGAIN)
 		forget_answer(helper);
 	return !helper->is_waiting;
 }
@@ -397,7 +371,7 @@ static int send_question(struct op_helper *helper, const struct iovec *parts, si
 		all[i + 1] = parts[i];
 		header.nr_bytes += (uint32_t)parts[i].iov_len;
 	}
-	nr = send_parts(helper->fd, all, nr_parts + 1, fd, MSG_DONTWAIT);
+	nr = op_pass_send(helper->fd, all, nr_parts + 1, fd, MSG_DONTWAIT);
 	/* A helper without work has room for a whole question in its socket. */
 	return nr == (ssize_t)(sizeof(header) + header.nr_bytes) ? 0 : -EPIPE;
 }
@@ -422,44 +396,92 @@ bool op_helper_is_blocked(const struct op_helper *helper)
 	return !state || strncmp(state, ") R", 3) != 0;
 }
 
-static int await_answer(struct op_helper *helper, uint64_t until_ns)
+/* How long receiving waits. Mostly it waits as long as for the last question. */
+static void set_timeout(struct op_helper *helper, uint64_t wait_ns)
 {
+	struct timeval timeout = { .tv_sec = (time_t)(wait_ns / OP_NS_PER_S),
+				   .tv_usec = (suseconds_t)(wait_ns % OP_NS_PER_S / 1000) };
+
+	if (helper->timeout_ns == wait_ns)
+		return;
+	if (!timeout.tv_sec && !timeout.tv_usec)
+		timeout.tv_usec = 1; /* 0 is without end */
+	if (!setsockopt(helper->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
+		helper->timeout_ns = wait_ns;
+}
+
+/* 0; -ETIMEDOUT; -EPIPE. */
+static int await_answer(struct op_helper *helper, uint64_t wait_ns)
+{
+	uint64_t until_ns = op_now_ns() + wait_ns, now_ns;
 	int err;
 
-	do {
-		err = wait_until(helper->fd, until_ns);
-		if (!err)
-			err = receive_some(helper);
-	} while (err == -EAGAIN);
+	set_timeout(helper, wait_ns);
+	while ((err = receive_part(helper, 0)) == -EAGAIN) {
+		now_ns = op_now_ns();
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		set_timeout(helper, until_ns - now_ns);
+	}
+	return err;
+}
+
+int op_helper_send(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd)
+{
+	int err = op_helper_is_idle(helper) ? send_question(helper, parts, nr_parts, fd) : -EBUSY;
+
+	helper->is_waiting |= !err;
+	return err;
+}
+
+static void take_answer(struct op_helper *helper, int *ret_result, struct op_text *ret_answer)
+{
+	*ret_result = helper->header.result;
+	op_text_free(ret_answer);
+	*ret_answer = helper->body;
+	helper->body = (struct op_text){ 0 };
+}
+
+int op_helper_take(struct op_helper *helper, int *ret_result, struct op_text *ret_answer)
+{
+	int err = helper->is_waiting ? receive_rest(helper) : -EPIPE;
+
+	if (err == -EAGAIN)
+		return err;
+	if (!err)
+		take_answer(helper, ret_result, ret_answer);
+	forget_answer(helper);
 	return err;
 }
 
 int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd, uint64_t wait_ns,
 		  int *ret_result, struct op_text *ret_answer)
 {
-	int err;
+	int err = op_helper_send(helper, parts, nr_parts, fd);
 
-	if (!op_helper_is_idle(helper))
-		return -EBUSY;
-	err = send_question(helper, parts, nr_parts, fd);
 	if (err)
 		return err;
-	helper->is_waiting = true;
 	for (unsigned int i = 0; i < PATIENCE; i++) {
-		err = await_answer(helper, op_now_ns() + wait_ns);
+		err = await_answer(helper, wait_ns);
 		if (err != -ETIMEDOUT || op_helper_is_blocked(helper))
 			break;
 	}
 	if (err == -ETIMEDOUT)
 		return err;
-	if (!err) {
-		*ret_result = helper->header.result;
-		op_text_free(ret_answer);
-		*ret_answer = helper->body;
-		helper->body = (struct op_text){ 0 };
-	}
+	if (!err)
+		take_answer(helper, ret_result, ret_answer);
 	forget_answer(helper);
 	return err;
+}
+
+int op_helper_fd(const struct op_helper *helper)
+{
+	return helper->fd;
+}
+
+void op_helper_end(struct op_helper *helper)
+{
+	(void)shutdown(helper->fd, SHUT_WR);
 }
 
 uint64_t op_helper_slept_ns(const struct op_helper *helper)
@@ -472,13 +494,18 @@ pid_t op_helper_pid(const struct op_helper *helper)
 	return helper->pid;
 }
 
+void op_helper_leave(struct op_helper *helper)
+{
+	close(helper->fd);
+	op_text_free(&helper->body);
+	free(helper);
+}
+
 void op_helper_stop(struct op_helper *helper)
 {
 	if (!helper)
 		return;
 	if (op_helper_is_idle(helper) && !shutdown(helper->fd, SHUT_WR))
 		(void)wait_until(helper->fd, op_now_ns() + START_NS);
-	close(helper->fd);
-	op_text_free(&helper->body);
-	free(helper);
+	op_helper_leave(helper);
 }

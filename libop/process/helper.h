@@ -19,7 +19,9 @@
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
-#define OP_HELPER_NAME_BYTES 16 /* with the NUL */
+#define OP_HELPER_NAME_BYTES  16 /* with the NUL */
+/* of a helper and of the nursery: the only descriptor above the first three */
+#define OP_HELPER_SOCKET_FD   3
 
 /* What helpers of one kind do. The functions run in the helper. */
 struct op_helper_kind {
@@ -58,6 +60,18 @@ int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr
 		  int *ret_result, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The same without waiting: sends a question, 0 or -errno as above; later takes its answer: 0;
+ * -EAGAIN: there is none yet; -EPIPE: the helper has ended. op_helper_fd is readable when one of
+ * the other two may come.
+ */
+int op_helper_send(struct op_helper *helper, const struct iovec *parts, size_t nr_parts, int fd) OP_NONNULL OP_MUST_CHECK;
+int op_helper_take(struct op_helper *helper, int *ret_result, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
+int op_helper_fd(const struct op_helper *helper) OP_NONNULL;
+
+/* Tells the helper that nobody waits for its answer any more. It sees the end of its socket. */
+void op_helper_end(struct op_helper *helper) OP_NONNULL;
+
+/*
  * True when the helper can be asked. Takes the answer to a question that was given up, and drops
  * it. -EPIPE is a helper that has ended: it can be asked, and tells so.
  */
@@ -66,7 +80,11 @@ bool op_helper_is_idle(struct op_helper *helper) OP_NONNULL;
 /* False: it has work, and runs or waits for a CPU. True: it waits in the kernel. */
 bool op_helper_is_blocked(const struct op_helper *helper) OP_NONNULL;
 
-/* How long the last answer took when the helper had to sleep for it. 0: it did not. */
+/*
+ * How long the last answer took when the helper had to sleep for it. 0: it did not, or it took less
+ * than OP_HELPER_QUICK_NS.
+ */
+#define OP_HELPER_QUICK_NS 100000u
 uint64_t op_helper_slept_ns(const struct op_helper *helper) OP_NONNULL;
 
 pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
@@ -76,5 +94,8 @@ pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
  * comes back from the kernel, and nobody waits for it. NULL is allowed.
  */
 void op_helper_stop(struct op_helper *helper);
+
+/* The same without waiting. */
+void op_helper_leave(struct op_helper *helper) OP_NONNULL;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The file samples/<session>/stacks: a tree of call stacks with counts, opd-stacks(5). All numbers
+ * in it are little-endian.
+ *
+ *   [ header 64 ][ node 0: the root ][ node 1 ] ...
+ *
+ * A node is written once, behind all others, and then published by nr_nodes; only its count changes
+ * later. So a child lies behind its parent, and every moment leaves a whole file.
+ *
+ * A stack is a path from the root: EVENT, APP, COMM, CGROUP, THREAD, END (not when complete), then
+ * FRAMEs from the outermost caller on, and KERNEL_FRAMEs. Any thread.
+ */
+#ifndef OP_STACKS_FORMAT_H
+#define OP_STACKS_FORMAT_H
+
+#include "libop/base/compiler.h"
+
+#define OP_STACKS_MAGIC	      "opdstck1"
+#define OP_STACKS_MAGIC_BYTES 8u
+#define OP_STACKS_NODES_MAX   (1u << 25) /* 1 GiB */
+#define OP_STACK_PIECE_BYTES  16u        /* of a text, in a node */
+#define OP_STACK_TEXT_MAX     4096u      /* bytes of a text */
+#define OP_STACK_NR_ENDS      7u         /* enum op_stack_end (libop/session/stack_ends.h) */
+
+struct op_stacks_header {
+	char magic[OP_STACKS_MAGIC_BYTES];
+	uint32_t node_bytes; /* 32 */
+	uint32_t nr_nodes;   /* with the root */
+	uint64_t no_room;    /* of the counts: samples whose stack had no room below this node */
+	uint32_t nr_cut;     /* damaged nodes that were dropped */
+	uint32_t spare[9];
+};
+
+/* Numbers of the file. The value and the image of a node are 0 where nothing else is said. */
+enum op_stack_kind {
+	OP_STACK_ROOT,
+	OP_STACK_EVENT,        /* value: the node where the text "NAME:COUNT:UNIT-MASK" ends */
+	OP_STACK_APP,          /* image: of the application */
+	OP_STACK_COMM,         /* value, image: 16 bytes of the process name, with NULs */
+	OP_STACK_CGROUP,       /* value: the node where the text of the path ends; 0: none */
+	OP_STACK_THREAD,       /* value: process << 32 | thread; 0: not separated */
+	OP_STACK_END,          /* value: 1 to OP_STACK_NR_ENDS - 1; complete ones have none */
+	OP_STACK_FRAME,        /* image; value: position as in sample files */
+	OP_STACK_KERNEL_FRAME, /* the same */
+	OP_STACK_TEXT,         /* value, image: 16 bytes; a text is all pieces from the root on */
+	OP_NR_STACK_KINDS,
+};
+
+struct op_stack_node {
+	uint32_t parent; /* less than the node's own index; of the root 0 */
+	uint16_t kind;
+	uint16_t spare;
+	uint64_t value;
+	uint64_t image; /* dcookie */
+	uint64_t count; /* samples that end exactly here */
+};
+
+static_assert(sizeof(struct op_stacks_header) == 64 && offsetof(struct op_stacks_header, no_room) == 16, "opd-stacks(5)");
+static_assert(sizeof(struct op_stack_node) == 32 && offsetof(struct op_stack_node, value) == 8, "opd-stacks(5)");
+
+/* Length in bytes of a file with so many nodes. */
+static inline uint64_t op_stacks_file_bytes(uint32_t nr_nodes)
+{
+	return sizeof(struct op_stacks_header) + (uint64_t)nr_nodes * sizeof(struct op_stack_node);
+}
+
+/* Whether the node names an image by its dcookie. */
+static inline bool op_stack_has_image(const struct op_stack_node *node)
+{
+	return node->image && (node->kind == OP_STACK_APP || node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME);
+}
+
+/* Whether it is a header of this version, with a possible number of nodes. */
+bool op_stacks_is_header(const struct op_stacks_header *header) OP_NONNULL;
+
+/* Whether a node is sound, when all nodes before it are. `nodes` are as in the file. */
+bool op_stack_is_sound(const struct op_stack_node *nodes, uint32_t index) OP_NONNULL;
+
+#endif

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+libop_libop_a_SOURCES += \
+	libop/stacks/format.c libop/stacks/format.h \
+	libop/stacks/read.c libop/stacks/read.h \
+	libop/stacks/store.c libop/stacks/store.h
+EXTRA_DIST += libop/stacks/README.md
