@@ -16,7 +16,7 @@
 #include "libop/base/clock.h"
 #include "libop/control/protocol.h"
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 #include "libop/base/parse.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
@@ -61,8 +61,8 @@ static void report_file_limit(void)
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		op_log(OP_LOG_WARNING,
-			"no file may have more than %llu KiB, and samples that need more room are lost_io_error: raise LimitFSIZE= "
-			"or ulimit -f",
+			"no file may have more than %llu KiB, and samples that need more room are lost_file_limit: raise "
+			"LimitFSIZE= or ulimit -f",
 			(unsigned long long)limit.rlim_cur / 1024);
 }
 

@@ -2,13 +2,15 @@
 # The pipeline, from the rings to the sample files: opd and opimport link it. It uses libop alone.
 noinst_LIBRARIES += daemon/libpipeline.a
 daemon_libpipeline_a_SOURCES =
-daemon_libpipeline_a_CPPFLAGS = $(AM_CPPFLAGS)
+daemon_libpipeline_a_CPPFLAGS = $(AM_CPPFLAGS) -DOPD_PKGLIBEXECDIR='"$(pkglibexecdir)"'
 daemon_libpipeline_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/daemon/capture/local.mk
 include $(srcdir)/daemon/look/local.mk
 include $(srcdir)/daemon/locate/local.mk
 include $(srcdir)/daemon/resolve/local.mk
 include $(srcdir)/daemon/jit/local.mk
+include $(srcdir)/daemon/unwind/local.mk
+include $(srcdir)/daemon/tables/local.mk
 include $(srcdir)/daemon/count/local.mk
 include $(srcdir)/daemon/keep/local.mk
 include $(srcdir)/daemon/pipeline/local.mk
@@ -16,6 +18,7 @@ include $(srcdir)/daemon/pipeline/local.mk
 # The daemon around it. main.c is a few lines; the rest is a library, which tests and fuzzers link.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
+	daemon/call_filter.h \
 	daemon/control.c \
 	daemon/journal.c daemon/journal.h \
 	daemon/main_thread.h \
@@ -26,12 +29,17 @@ daemon_libopd_a_SOURCES = \
 	daemon/session.c \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c daemon/turn.h
-daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
+if HAVE_SECCOMP
+daemon_libopd_a_SOURCES += daemon/call_filter.c
+else
+daemon_libopd_a_SOURCES += daemon/call_filter_none.c
+endif
+daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS) $(SECCOMP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/daemon/jobs/local.mk
 
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
 daemon_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) \
-	$(POPT_LIBS) $(CAP_LIBS)
+	$(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
 EXTRA_DIST += daemon/README.md

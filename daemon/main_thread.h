@@ -40,6 +40,7 @@ struct opd {
 	struct opd_bpf_code bpf_code; /* of programs that are older than opd */
 	struct op_nursery *nursery;
 	struct opd_lookers *lookers;
+	struct opd_tables *tables;
 	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/opd.h"
 #include "daemon/capture/kernel_source.h"
+#include "daemon/capture/stack_event.h"
 
 #include <errno.h>
 #include <popt.h>
@@ -18,8 +19,10 @@
 #include "daemon/privileges.h"
 #include "daemon/locate/looker.h"
 #include "daemon/resolve/proc_scan.h"
+#include "daemon/tables/tabler.h"
+#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/events/ibs_host.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
@@ -27,6 +30,9 @@
 
 #define LOCK_WATCH_USEC        1000000
 #define MAX_CLOSED_FILES       16384 /* closed files that are remembered, some hundred bytes each */
+
+/* The processes that the nursery can start. */
+enum { HELPER_LOOKER, HELPER_TABLER };
 
 /* ---- pipeline ---- */
 
@@ -49,18 +55,38 @@ static int read_ibs_host(struct opd *opd)
 	return 0;
 }
 
+/* Without stacks opd profiles all the same, unless the user asked for what cannot be. */
+static int add_stacks(struct opd *opd, struct op_event *events, size_t *nr_events, bool has_pmu, char **ret_why)
+{
+	int err = opd_stack_event_add(&opd->setup.stacks, &opd->config, has_pmu, events, nr_events, ret_why);
+
+	if (!err || err == -ENOMEM || err == -EINVAL)
+		return err;
+	op_log(OP_LOG_WARNING, "no stacks are taken: %s", *ret_why ? *ret_why : strerror(-err));
+	free(*ret_why);
+	*ret_why = NULL;
+	return 0;
+}
+
 static int init_events(struct opd *opd)
 {
+	size_t nr_events = op_max_u64(opd->setup.nr_events, 1);
+	struct op_event *events = calloc(nr_events + 1, sizeof(*events));
 	char *why = NULL;
 	bool has_pmu;
-	int err;
+	int err = events ? 0 : -ENOMEM;
 
 	op_event_default(&opd->default_event, &has_pmu);
 	opd->status.has_pmu = has_pmu;
-	if (!opd->setup.nr_events)
-		err = op_event_list_make(&opd->default_event, 1, &opd->events, &why);
-	else
-		err = op_event_list_make(opd->setup.events, opd->setup.nr_events, &opd->events, &why);
+	if (!err) {
+		memcpy(events, opd->setup.nr_events ? opd->setup.events : &opd->default_event, nr_events * sizeof(*events));
+		err = add_stacks(opd, events, &nr_events, has_pmu, &why);
+	}
+	if (!err && opd->setup.callgraph)
+		op_event_take_calls_of_stacks(events, nr_events);
+	if (!err)
+		err = op_event_list_make(events, nr_events, &opd->events, &why);
+	free(events);
 	if (!err)
 		return read_ibs_host(opd);
 	opd_fail("%s", why ? why : "no memory");
@@ -120,11 +146,14 @@ static int init_pipeline(struct opd *opd)
 		.max_images = config->max_images,
 		.build_ids = config->build_ids,
 		.lookers = opd->lookers,
+		.tables = opd->tables,
 		.separate_lib = setup->separate_lib,
 		.separate_kernel = setup->separate_kernel,
 		.separate_thread = setup->separate_thread,
 		.separate_cpu = setup->separate_cpu,
 		.separate_cgroup = setup->separate_cgroup,
+		.separate_name = setup->separate_name,
+		.separate_user = setup->separate_user,
 		.events = opd->events.events,
 		.nr_events = opd->events.nr_events,
 		.filter = opd->image_filter,
@@ -134,6 +163,7 @@ static int init_pipeline(struct opd *opd)
 		.max_closed = MAX_CLOSED_FILES,
 		.max_files = config->max_sample_files,
 		.max_bytes = config->session_max_use,
+		.max_stack_bytes = config->stack_max_use,
 	};
 	int err = opd_pipeline_open(&opd->pipeline, &pipeline);
 
@@ -141,6 +171,7 @@ static int init_pipeline(struct opd *opd)
 		return opd_fail("no memory");
 	if (err)
 		return opd_fail("cannot count the sample files of the session: %s", strerror(-err));
+	opd_tables_set_images(opd->tables, opd->pipeline.cookie_file.table);
 	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
 	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
 	if (setup->separate_cgroup && !resolver->cgroups.mount_path)
@@ -184,26 +215,56 @@ static int init_privileges(struct opd *opd)
 }
 
 static const struct op_helper_kind helper_kinds[] = {
-	{ "opd-looker", opd_privileges_of_looker, opd_look_answer },
+	[HELPER_LOOKER] = { "opd-looker", opd_privileges_of_looker, opd_look_answer },
+	[HELPER_TABLER] = { OPD_TABLER_NAME, opd_privileges_of_tabler, opd_tabler_answer },
 };
 
-/* Before there is a lock, a thread, or much memory: helpers inherit none of it. */
+/*
+ * Before there is a lock, a thread, or much memory: helpers inherit none of it. They inherit the
+ * capabilities, which opd itself needs no longer.
+ */
 static int init_lookers(struct opd *opd)
 {
-	int err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &opd->nursery);
+	int err;
 
+	opd_host();
+	opd_tabler_find_program();
+	err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &opd->nursery);
 	if (err)
 		return opd_fail("cannot start a process: %s", strerror(-err));
-	if (!opd_lookers_new(opd->nursery, 0, &opd->lookers))
+	err = opd_privileges_leave_to_lookers();
+	if (!err)
+		err = opd_lookers_new(opd->nursery, HELPER_LOOKER, &opd->lookers);
+	if (!err)
 		return 0;
 	op_nursery_stop(opd->nursery);
-	return opd_fail("no memory");
+	return opd_fail("cannot leave the files of processes to lookers: %s", strerror(-err));
 }
 
 static void fini_lookers(struct opd *opd)
 {
 	opd_lookers_free(opd->lookers);
 	op_nursery_stop(opd->nursery);
+}
+
+static int init_tables(struct opd *opd)
+{
+	const struct opd_tables_config config = {
+		.nursery = opd->nursery,
+		.kind = HELPER_TABLER,
+		.lookers = opd->lookers,
+		.host_prefix = opd_host()->prefix,
+		.cache_dir = opd->config.table_dir,
+		.max_use = opd->config.table_max_use,
+	};
+	int err = opd_tables_new(&config, &opd->tables);
+
+	return err ? opd_fail("cannot keep the tables of images: %s", strerror(-err)) : 0;
+}
+
+static void fini_tables(struct opd *opd)
+{
+	opd_tables_free(opd->tables);
 }
 
 static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
@@ -269,6 +330,8 @@ static void fill_status(struct opd *opd)
 	status->separate_thread = opd->setup.separate_thread;
 	status->separate_cpu = opd->setup.separate_cpu;
 	status->separate_cgroup = opd->setup.separate_cgroup;
+	status->separate_name = opd->setup.separate_name;
+	status->separate_user = opd->setup.separate_user;
 	status->callgraph = opd->setup.callgraph;
 	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
@@ -388,6 +451,7 @@ static const struct {
 	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
 	{ "syncer", opd_init_syncer, opd_fini_syncer },
 	{ "filter", init_filter, fini_filter },
+	{ "tables", init_tables, fini_tables },
 	{ "pipeline", init_pipeline, fini_pipeline },
 	{ "processes", init_processes, NULL },
 	{ "sync", init_sync, fini_sync },

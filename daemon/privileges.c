@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <sys/stat.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/call_filter.h"
+#include "daemon/tables/tabler.h"
+#include "libop/process/helper.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
 
@@ -24,26 +28,37 @@ static bool memory_is_limited(void)
 	return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
+#define NOBODY 65534u
+
+enum user { OPD = 1, LOOKER = 2, TABLER = 4 };
+
 /* CAP_SYS_ADMIN includes CAP_PERFMON, as in the kernel (capabilities(7)). */
 static const struct {
 	cap_value_t capability, instead;
 	bool (*is_needed)(void); /* NULL: always */
 	const char *name, *without;
-	bool for_looker;
+	unsigned int users;
 } used[] = {
 	{ CAP_PERFMON, CAP_SYS_ADMIN, NULL, "CAP_PERFMON",
-	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less", false },
+	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less", OPD },
 	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK",
-	  "ring memory is limited to kernel.perf_event_mlock_kb", false },
+	  "ring memory is limited to kernel.perf_event_mlock_kb", OPD },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE",
 	  "on older kernels opd cannot resolve processes of other users that ran before it, and it does not find files of "
-	  "containers", true },
+	  "containers", LOOKER },
 	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
-	  "files that were removed or replaced while they ran, and files of containers, are known by their names only", true },
+	  "files that were removed or replaced while they ran, and files of containers, are known by their names only", LOOKER },
 	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",
-	  "opd cannot look at files in closed directories, nor read lists of JIT code that only their owner may read", true },
-	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols", false },
+	  "opd cannot look at files in closed directories, nor read lists of JIT code that only their owner may read",
+	  OPD | LOOKER },
+	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols", OPD },
+	/* only where opd has them: opd-tables gets another user, and keeps none */
+	{ CAP_SETUID, CAP_SETUID, NULL, "CAP_SETUID", NULL, TABLER },
+	{ CAP_SETGID, CAP_SETGID, NULL, "CAP_SETGID", NULL, TABLER },
 };
+
+/* Those of the table that opd did not get. */
+static bool is_missing[op_array_size(used)];
 
 static bool has(cap_t capabilities, cap_value_t capability, cap_flag_t flag)
 {
@@ -61,21 +76,21 @@ static bool is_used(cap_value_t capability)
 }
 
 /* With CAP_PERFMON alone, newer kernels open the maps of other users' processes. */
-static bool is_for_looker(size_t row, cap_t present)
+static bool is_wanted(size_t row, cap_t present, unsigned int users)
 {
-	return used[row].for_looker || (used[row].capability == CAP_PERFMON && !has(present, CAP_SYS_PTRACE, CAP_PERMITTED));
+	return used[row].users & users || (users & LOOKER && used[row].capability == CAP_PERFMON &&
+					   !has(present, CAP_SYS_PTRACE, CAP_PERMITTED));
 }
 
 /* The capabilities to be kept, all effective. */
-static cap_t wanted_of(cap_t present, bool by_looker)
+static cap_t wanted_of(cap_t present, unsigned int users)
 {
 	cap_t wanted = cap_init();
 
 	for (size_t i = 0; i < op_array_size(used) && wanted; i++) {
 		cap_value_t capability = used[i].capability;
 
-		if (!is_used(capability) || !has(present, capability, CAP_PERMITTED) ||
-		    (by_looker && !is_for_looker(i, present)))
+		if (!is_used(capability) || !has(present, capability, CAP_PERMITTED) || !is_wanted(i, present, users))
 			continue;
 		if (cap_set_flag(wanted, CAP_PERMITTED, 1, &capability, CAP_SET) < 0 ||
 		    cap_set_flag(wanted, CAP_EFFECTIVE, 1, &capability, CAP_SET) < 0) {
@@ -117,9 +132,20 @@ static int become_owner(int dir_fd, bool *ret_became)
 	return 0;
 }
 
+static void note_missing(void)
+{
+	cap_t present = cap_get_proc();
+
+	for (size_t i = 0; i < op_array_size(used) && present; i++)
+		is_missing[i] = used[i].without && is_used(used[i].capability) &&
+				!has(present, used[i].capability, CAP_EFFECTIVE) &&
+				!has(present, used[i].instead, CAP_EFFECTIVE);
+	cap_free(present);
+}
+
 int opd_privileges_drop(int dir_fd)
 {
-	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, false) : NULL;
+	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, OPD | LOOKER | TABLER) : NULL;
 	int err = wanted ? 0 : -ENOMEM;
 	bool became = false;
 
@@ -136,18 +162,17 @@ int opd_privileges_drop(int dir_fd)
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 			err = -errno;
 	}
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the stacks of others are in no core dump */
+	note_missing();
 	cap_free(wanted);
 	cap_free(present);
 	return err;
 }
 
-/*
- * no_new_privs and the bounding set are inherited. A sandbox may refuse the call; then the looker
- * has the rights of opd.
- */
-int opd_privileges_of_looker(void)
+/* A sandbox may refuse the call; then the process has the rights of opd. */
+static int keep_for(unsigned int users)
 {
-	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, true) : NULL;
+	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, users) : NULL;
 	int err = wanted ? 0 : -ENOMEM;
 
 	if (!err && cap_set_proc(wanted) < 0 && errno != EPERM)
@@ -157,15 +182,71 @@ int opd_privileges_of_looker(void)
 	return err;
 }
 
+/* no_new_privs and the bounding set are inherited. */
+int opd_privileges_of_looker(void)
+{
+	int err = keep_for(LOOKER);
+
+	return err ? err : opd_call_filter_apply(OP_HELPER_SOCKET_FD);
+}
+
+/* The user matters less than the filter of opd-tables, which leaves it nothing to ask for. */
+int opd_privileges_of_tabler(void)
+{
+	cap_t present, none;
+	int err = opd_tabler_begin();
+
+	if (err)
+		return err;
+	present = cap_get_proc();
+	if (present && has(present, CAP_SETUID, CAP_EFFECTIVE) && has(present, CAP_SETGID, CAP_EFFECTIVE) &&
+	    (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0))
+		/* a container without this user refuses it */
+		err = errno == EINVAL || errno == EPERM ? 0 : -errno;
+	cap_free(present);
+	none = cap_init();
+	if (!none)
+		return -ENOMEM;
+	if (!err && cap_set_proc(none) < 0 && errno != EPERM)
+		err = -errno;
+	cap_free(none);
+	return err;
+}
+
+/* Whether /proc shows processes of others: process 1 is there. */
+static bool sees_others(void)
+{
+	struct stat st;
+
+	return !stat("/proc/1", &st);
+}
+
+static int set_effective(cap_value_t capability, cap_flag_value_t value)
+{
+	cap_t present = cap_get_proc();
+	int err = !present || cap_set_flag(present, CAP_EFFECTIVE, 1, &capability, value) < 0 ? -ENOMEM : 0;
+
+	if (!err && cap_set_proc(present) < 0)
+		err = -errno;
+	cap_free(present);
+	return err;
+}
+
+int opd_privileges_leave_to_lookers(void)
+{
+	/* With hidepid= in the options of /proc, this capability shows the processes. */
+	int err = set_effective(CAP_SYS_PTRACE, CAP_CLEAR);
+
+	if (!err && sees_others())
+		return keep_for(OPD);
+	if (!err)
+		err = set_effective(CAP_SYS_PTRACE, CAP_SET);
+	return err == -EPERM ? 0 : err;
+}
+
 void opd_privileges_report(void)
 {
-	cap_t capabilities = cap_get_proc();
-
-	if (!capabilities)
-		return;
 	for (size_t i = 0; i < op_array_size(used); i++)
-		if (is_used(used[i].capability) && !has(capabilities, used[i].capability, CAP_EFFECTIVE) &&
-		    !has(capabilities, used[i].instead, CAP_EFFECTIVE))
+		if (is_missing[i])
 			op_log(OP_LOG_WARNING, "without %s %s", used[i].name, used[i].without);
-	cap_free(capabilities);
 }

@@ -12,16 +12,30 @@
 /*
  * Gives up every capability that is not in the table, for good (bounding set, inheritance,
  * no_new_privs), and memory that is both writable and executable. What the kernel does not know is
- * skipped. Root becomes the owner of `dir_fd`, the session directory. 0 or -errno.
+ * skipped. Nor is there a core dump from then on. Root becomes the owner of `dir_fd`, the session
+ * directory. 0 or -errno.
  */
 int opd_privileges_drop(int dir_fd) OP_MUST_CHECK;
 
 /*
- * The same for a looker, which keeps only what /proc of other users' processes needs. 0 or -errno.
+ * The same for a looker, which keeps only what /proc of other users' processes needs, and the
+ * system calls for it (call_filter.h). 0 or -errno.
  */
 int opd_privileges_of_looker(void) OP_MUST_CHECK;
 
-/* Logs each missing capability and what fails without it. Nothing for root. */
+/*
+ * The same for the process that runs opd-tables (tables/tabler.h), which keeps nothing. Where opd
+ * was started by root, the process gets the user 65534 (nobody). 0 or -errno.
+ */
+int opd_privileges_of_tabler(void) OP_MUST_CHECK;
+
+/*
+ * Gives up what only lookers need. CAP_SYS_PTRACE stays where /proc hides processes without it. To
+ * be called when the nursery has started. 0 or -errno.
+ */
+int opd_privileges_leave_to_lookers(void) OP_MUST_CHECK;
+
+/* Logs each capability that opd did not get and what fails without it. Nothing for root. */
 void opd_privileges_report(void);
 
 #endif

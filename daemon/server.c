@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 #include "libop/base/sys.h"
 
 #define USEC_PER_SEC      1000000ull

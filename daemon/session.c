@@ -12,7 +12,7 @@
 #include "daemon/main_thread.h"
 #include "daemon/keep/recover.h"
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"

@@ -8,12 +8,14 @@
 
 #include "daemon/count/jit_objects.h"
 #include "daemon/jobs/status.h"
+#include "daemon/pipeline/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 
 #define WAKE_TAG        UINT64_MAX
+#define TABLES_TAG      (UINT64_MAX - 1)
 #define EVENTS_PER_WAIT 64
 
 /* ---- jobs ---- */
@@ -58,6 +60,8 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	opd_dump_note_reset(&recording->dumps);
 	opd_count_close_files(&pipeline->count);
+	if (pipeline->stacks)
+		opd_stacks_reset(pipeline->stacks);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_jit_forget_changed(pipeline->resolver.jit);
@@ -107,6 +111,7 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 		count->max_open = opd_count_max_open(sync->config->max_open_files);
 		count->limit.max = sync->config->max_sample_files;
 		opd_file_limit_give(&count->limit, sync->config->session_max_use);
+		count->stacks.max_bytes = sync->config->stack_max_use;
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}
@@ -222,6 +227,8 @@ static void *run(void *arg)
 		for (int i = 0; i < nr && !sync->quit; i++) {
 			if (events[i].data.u64 == WAKE_TAG)
 				do_next_job(sync);
+			else if (events[i].data.u64 == TABLES_TAG)
+				opd_stacks_turn(sync->recording.pipeline);
 			else if (events[i].data.u64 < capture->nr_cpus)
 				opd_visits_add(visits, &capture->cpus[events[i].data.u64]);
 			else
@@ -241,8 +248,13 @@ static void *run(void *arg)
 static int watch_all(const struct opd_sync *sync)
 {
 	const struct opd_capture *capture = &sync->recording.pipeline->capture;
+	const struct opd_stacks *stacks = sync->recording.pipeline->stacks;
 	struct epoll_event wake = { .events = EPOLLIN, .data.u64 = WAKE_TAG };
+	struct epoll_event tables = { .events = EPOLLIN, .data.u64 = TABLES_TAG };
 	int err = epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, sync->queue.wake_fd, &wake) < 0 ? -errno : 0;
+
+	if (!err && stacks && opd_stacks_fd(stacks) >= 0)
+		err = epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, opd_stacks_fd(stacks), &tables) < 0 ? -errno : 0;
 
 	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
 		if (capture->cpus[i].online)

@@ -8,6 +8,8 @@
 #include "daemon/capture/cpus.h"
 #include "daemon/capture/kernel_source.h"
 #include "daemon/count/jit_objects.h"
+#include "daemon/pipeline/stacks.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
 #include "daemon/resolve/resolver.h"
 #include "libop/base/clock.h"
@@ -222,36 +224,42 @@ static void prune(struct opd_turns *turns, uint64_t now_ns)
 	struct opd_pipeline *pipeline = turns->recording->pipeline;
 	struct opd_resolver *resolver = &pipeline->resolver;
 
+	opd_jit_look_at_ended(&resolver->processes, resolver->now_ns, opd_proc_gone_ns);
 	opd_processes_prune(&resolver->processes, turns->horizon_ns, opd_proc_gone_ns);
 	give_memory_back(turns, now_ns);
 	refresh_modules(&resolver->kernel, now_ns);
 	opd_kernel_map_prune(&resolver->kernel, turns->horizon_ns);
 	opd_forget_refused(resolver);
+	opd_jit_look_at_waiting(&resolver->processes, resolver->now_ns, op_now_ns() - OPD_JIT_LOOK_NS);
 	opd_jit_write_if_due(resolver->jit, &pipeline->count, now_ns);
 }
 
 /*
  * After a turn, all samples from before the last turn have been read, late commits included. The
- * time when the last turn began is therefore the horizon of the resolver.
+ * time when the last turn began is therefore the horizon of the resolver, unless an older sample
+ * waits for a row table.
  */
 void opd_turn(struct opd_turns *turns)
 {
 	struct opd_recording *recording = turns->recording;
 	uint64_t now_ns = op_now_ns(), last_begin_ns = turns->begin_ns;
+	struct opd_stacks *stacks = recording->pipeline->stacks;
 
 	turns->begin_ns = now_ns;
 	opd_recording_forget_removed(recording);
 	check_hotplug(turns);
 	opd_visit_all(&recording->visits);
+	if (stacks)
+		opd_stacks_turn(recording->pipeline);
 	flush_cookies(turns, now_ns);
 	if (now_ns >= turns->next_prune_ns) {
 		prune(turns, now_ns);
 		opd_turn_report_losses(turns, now_ns, false);
 		turns->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
-	turns->horizon_ns = last_begin_ns;
+	turns->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stacks_oldest_ns(stacks)) : last_begin_ns;
 	/* In each turn: a set of mappings then remembers only what a process maps in this time. */
-	recording->pipeline->resolver.processes.horizon_ns = last_begin_ns;
+	recording->pipeline->resolver.processes.horizon_ns = turns->horizon_ns;
 	if (now_ns >= turns->next_rate_check_ns) {
 		check_sample_rate(turns);
 		turns->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;

@@ -9,11 +9,23 @@
 
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event)
 {
-	uint64_t sample_type = capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+	uint64_t sample_type = capture->with_cgroup || event->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
 
 	if (event->role == OP_EVENT_SAMPLER)
 		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
-	return opd_capture_has_chain(capture, event) ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
+	if (event->stack_bytes || event->has_stack)
+		sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	return op_event_has_stack(event) || opd_capture_has_chain(capture, event) ? sample_type | PERF_SAMPLE_CALLCHAIN
+										  : sample_type;
+}
+
+static void close_task_fds(struct opd_task_fds *tasks)
+{
+	for (size_t i = 0; i < tasks->nr; i++)
+		close(tasks->fds[i]);
+	free(tasks->fds);
+	free(tasks->ids);
+	*tasks = (struct opd_task_fds){ .fds = NULL };
 }
 
 void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
@@ -22,7 +34,9 @@ void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
 		if (cpu->events[e].fd >= 0)
 			close(cpu->events[e].fd);
 		cpu->events[e].fd = -1;
+		close_task_fds(&cpu->events[e].more);
 	}
+	close_task_fds(&cpu->tracking);
 	op_ring_pair_close(&cpu->pair);
 	op_mring_pair_reader_close(&cpu->memory.reader);
 	op_ring_unmap(&cpu->sideband);
@@ -31,19 +45,36 @@ void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
 	cpu->sideband_fd = -1;
 }
 
-static int read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+/* What a descriptor counts. Without PERF_FORMAT_LOST the losses stay 0. */
+struct counts {
+	uint64_t value;
+	uint64_t lost;
+};
+
+static int add_counts(const struct opd_capture *capture, int fd, struct counts *sum)
 {
-	struct {
-		uint64_t value;
-		uint64_t lost;
-	} counts = { 0 };
+	struct counts counts = { 0 };
 	size_t want = capture->has_format_lost ? sizeof(counts) : sizeof(counts.value);
-	ssize_t nr = op_sys_read(event->fd, &counts, want);
+	ssize_t nr = op_sys_read(fd, &counts, want);
 
 	if (nr < 0)
 		return (int)nr;
 	if ((size_t)nr != want)
 		return -EIO;
+	sum->value += counts.value;
+	sum->lost += counts.lost;
+	return 0;
+}
+
+static int read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+{
+	struct counts counts = { 0 };
+	int err = add_counts(capture, event->fd, &counts);
+
+	for (size_t i = 0; !err && i < event->more.nr; i++)
+		err = add_counts(capture, event->more.fds[i], &counts);
+	if (err)
+		return err;
 	*ret_taken = counts.value;
 	/*
 	 * PERF_FORMAT_LOST counts at the moment of a loss, for the event that lost. LOST records
@@ -75,11 +106,20 @@ void opd_capture_counts(const struct opd_capture *capture, const struct opd_even
 	*ret_lost = event->lost_before + lost - event->lost_base;
 }
 
+static uint64_t nr_dropped(int fd)
+{
+	struct counts counts;
+
+	return fd >= 0 && op_sys_read(fd, &counts, sizeof(counts)) == sizeof(counts) ? counts.lost : 0;
+}
+
 uint64_t opd_capture_sideband_dropped(const struct opd_cpu *cpu)
 {
-	uint64_t counts[2];
+	uint64_t nr = nr_dropped(cpu->sideband_fd);
 
-	return cpu->sideband_fd >= 0 && op_sys_read(cpu->sideband_fd, counts, sizeof(counts)) == sizeof(counts) ? counts[1] : 0;
+	for (size_t i = 0; i < cpu->tracking.nr; i++)
+		nr += nr_dropped(cpu->tracking.fds[i]);
+	return nr;
 }
 
 static void reset_event(const struct opd_capture *capture, struct opd_event *event)
@@ -87,6 +127,7 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 	struct opd_event fresh = {
 		.fd = event->fd,
 		.id = event->id,
+		.more = event->more,
 		.lost_records = event->lost_records,
 		.lost_samples = event->lost_samples,
 	};

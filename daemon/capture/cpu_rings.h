@@ -46,8 +46,18 @@ struct opd_source {
 	 */
 	int (*swap)(struct opd_cpu *cpu);
 
-	/* The ring that nobody writes; NULL while a writer is inside. */
+	/*
+	 * The ring to be read. Nobody writes it, unless the CPU is in_place. NULL while a writer is
+	 * inside.
+	 */
 	struct op_ring *(*read_ring)(struct opd_cpu *cpu);
+};
+
+/* The descriptors of one event for several tasks, in the order of their ids (task_source.h). */
+struct opd_task_fds {
+	int *fds;
+	uint64_t *ids; /* PERF_SAMPLE_IDENTIFIER */
+	size_t nr;
 };
 
 /* The rings of a memory source. The caller of opd_capture_open_memory owns the memory. */
@@ -63,7 +73,8 @@ struct opd_memory_rings {
 struct opd_event {
 	/* -1: none, because the CPU is offline, or a memory source, or the event is derived */
 	int fd;
-	uint64_t id; /* PERF_SAMPLE_IDENTIFIER */
+	uint64_t id;              /* PERF_SAMPLE_IDENTIFIER */
+	struct opd_task_fds more; /* of the tasks after the first one */
 	/* counts of the descriptor when the ledger began, or when the CPU came online */
 	uint64_t taken_base;
 	uint64_t lost_base;
@@ -73,7 +84,9 @@ struct opd_event {
 	/* sum of PERF_RECORD_LOST_SAMPLES: dropped before they reached a ring, so always added */
 	uint64_t lost_samples;
 	uint64_t received, stored, unattributed, filtered;
+	uint64_t received_before; /* calls_of_stacks: up to the last stack */
 	uint64_t lost[OP_NR_LOSS];
+	uint64_t ends[OP_NR_STACK_ENDS]; /* how the walks of its stacks ended */
 	uint64_t throttled_since_ns; /* 0: it is not throttled */
 	uint64_t throttled_ns, nr_throttles;
 };
@@ -90,10 +103,14 @@ struct opd_cpu {
 	struct op_ring_pair pair; /* the rings of a kernel source; its counts serve both sources */
 	struct opd_memory_rings memory;
 	int sideband_fd;
+	struct opd_task_fds tracking; /* events of tasks that write to the side band */
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
 	bool due;                 /* in the list of CPUs to be visited (daemon/pipeline/visit.h) */
 	struct op_ring *frozen;   /* to be read in this visit; NULL: a writer was inside */
+	/* one ring, read while it is written: a visit reads up to frozen_head */
+	bool in_place;
+	uint64_t frozen_head;
 	uint64_t sideband_bytes, sideband_lost;
 	/*
 	 * Side-band records dropped since it was opened: the largest known number, and the sum of
@@ -125,15 +142,20 @@ struct opd_capture {
 	/* callers followed per sample, at most; 0: samples have no call chain */
 	uint32_t callgraph;
 	uint32_t max_stack;   /* frames that the kernel follows at most (op_chain_max_stack) */
-	bool with_cgroup;     /* samples have their cgroup, the side band reports new cgroups */
+	/* the kernel may hand in the user part of a chain later (PERF_RECORD_CALLCHAIN_DEFERRED) */
+	bool defers_chains;
+	bool with_cgroup;     /* all samples have their cgroup */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };
 
-/* True when samples of the event have a call chain. */
+/*
+ * True when samples of the event have a call chain whose callers become arcs. The chain of an event
+ * with stacks is a part of its stack.
+ */
 static inline bool opd_capture_has_chain(const struct opd_capture *capture, const struct op_event *event)
 {
-	return capture->callgraph && !event->without_chain;
+	return capture->callgraph && !event->without_chain && !op_event_has_stack(event);
 }
 
 /* What the samples of an event hold: perf_event_attr.sample_type. */

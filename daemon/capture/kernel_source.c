@@ -15,6 +15,20 @@
 #include "libop/perf/record.h"
 #include "libop/base/sys.h"
 
+/* Bits of perf_event_attr's flags, which <linux/perf_event.h> may not name yet (Linux 6.19). */
+#define DEFER_CALLCHAIN (UINT64_C(1) << 38)
+#define DEFER_OUTPUT    (UINT64_C(1) << 39)
+#define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
+
+/* The registers of a caller: all general ones, the stack pointer, and where the code was. */
+#if defined(__x86_64__)
+#define USER_REGISTERS UINT64_C(0xff01ff)
+#elif defined(__aarch64__)
+#define USER_REGISTERS UINT64_C(0x1ffffffff)
+#else
+#define USER_REGISTERS UINT64_C(0)
+#endif
+
 #define SPARE_DESCRIPTORS 64 /* for the log, sockets, epoll, a new sample file ... */
 
 /* ---- the kernel's pair ---- */
@@ -62,10 +76,8 @@ static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
 	return nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
 }
 
-/* Raises the limit on descriptors to what these CPUs and events need. */
-static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
+int opd_capture_raise_descriptors(uint64_t need, uint64_t *ret_limit)
 {
-	rlim_t need = nr_descriptors(nr_cpus, nr_events);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -74,10 +86,23 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 		return 0;
 	if (!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ .rlim_cur = need, .rlim_max = op_max_u64(need, limit.rlim_max) }))
 		return 0;
-	explain(ret_why,
-		"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
-		nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit.rlim_max);
+	*ret_limit = limit.rlim_max;
 	return -EMFILE;
+}
+
+/* Raises the limit on descriptors to what these CPUs and events need. */
+static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
+{
+	rlim_t need = nr_descriptors(nr_cpus, nr_events);
+	uint64_t limit;
+	int err = opd_capture_raise_descriptors(need, &limit);
+
+	if (err == -EMFILE)
+		explain(ret_why,
+			"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit "
+			"-n",
+			nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit);
+	return err;
 }
 
 int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted)
@@ -98,7 +123,7 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 }
 
 /* Opens an event. Its count of lost samples is left out where the kernel refuses it, before 6.0. */
-static int open_attr(struct opd_capture *capture, struct perf_event_attr *attr, int cpu)
+int opd_capture_open_event(struct opd_capture *capture, struct perf_event_attr *attr, pid_t task, int cpu)
 {
 	int fd;
 
@@ -106,22 +131,31 @@ static int open_attr(struct opd_capture *capture, struct perf_event_attr *attr, 
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = OP_CLOCK;
-	fd = op_sys_perf_event_open(attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = op_sys_perf_event_open(attr, task, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd != -EINVAL || !attr->read_format)
 		return fd;
 	attr->read_format = 0;
-	fd = op_sys_perf_event_open(attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = op_sys_perf_event_open(attr, task, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd >= 0)
 		capture->has_format_lost = false;
 	return fd;
 }
 
-static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
+static bool has_cgroups(const struct opd_capture *capture)
 {
-	struct perf_event_attr attr = {
+	bool has = capture->with_cgroup;
+
+	for (size_t i = 0; i < capture->nr_opened; i++)
+		has |= capture->events[i].with_cgroup;
+	return has;
+}
+
+void opd_capture_tracking_attr(const struct opd_capture *capture, size_t watermark_bytes, struct perf_event_attr *ret_attr)
+{
+	*ret_attr = (struct perf_event_attr){
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_DUMMY,
-		.size = sizeof(attr),
+		.size = sizeof(*ret_attr),
 		.sample_type = OP_SAMPLE_TYPE,
 		.mmap = 1,
 		.mmap2 = 1,
@@ -130,27 +164,67 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		.task = 1,
 		.namespaces = 1,
 		.ksymbol = 1,
-		.cgroup = capture->with_cgroup,
+		.cgroup = has_cgroups(capture),
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
 	};
-	int fd = open_attr(capture, &attr, cpu);
+}
 
+static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	opd_capture_tracking_attr(capture, watermark_bytes, &attr);
+	fd = opd_capture_open_event(capture, &attr, -1, cpu);
 	/* Kernels before 5.1 do not know ksymbol. */
 	if (fd == -EINVAL || fd == -E2BIG) {
 		attr.ksymbol = 0;
 		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	}
+	/* kernel.perf_event_paranoid=0 allows the rest. */
+	if (fd == -EACCES) {
+		attr.namespaces = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
 	return fd;
 }
 
-static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
+static void set_flags(struct perf_event_attr *attr, uint64_t wanted)
+{
+	uint64_t flags;
+
+	memcpy(&flags, (const char *)attr + FLAGS_OFFSET, sizeof(flags));
+	flags |= wanted;
+	memcpy((char *)attr + FLAGS_OFFSET, &flags, sizeof(flags));
+}
+
+/*
+ * Rows of tables find the callers in a copy of the stack. Without a copy the kernel follows frame
+ * pointers, when the task returns to user space if it can: then the pages of the stack may fault.
+ */
+static void ask_for_stack(const struct opd_capture *capture, const struct op_event *event, struct perf_event_attr *attr)
+{
+	attr->sample_max_stack = (uint16_t)op_min_u64(OP_CHAIN_DEPTH_MAX, capture->max_stack);
+	attr->exclude_callchain_kernel = attr->exclude_kernel;
+	attr->exclude_callchain_user = event->stack_bytes || attr->exclude_user;
+	if (event->stack_bytes) {
+		attr->sample_regs_user = USER_REGISTERS;
+		attr->sample_stack_user = event->stack_bytes;
+	} else if (capture->defers_chains) {
+		set_flags(attr, DEFER_CALLCHAIN | DEFER_OUTPUT);
+	}
+}
+
+void opd_capture_sampling_attr(const struct opd_capture *capture, const struct op_event *event, struct perf_event_attr *ret_attr)
 {
 	struct perf_event_attr attr = { 0 };
 
 	op_event_attr(event, &attr);
 	attr.sample_type = opd_capture_sample_type(capture, event);
-	if (capture->callgraph) {
+	if (op_event_has_stack(event)) {
+		ask_for_stack(capture, event, &attr);
+	} else if (capture->callgraph) {
 		/* sample_max_stack counts the sample itself as a frame. */
 		attr.sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
 		attr.exclude_callchain_kernel = attr.exclude_kernel;
@@ -158,7 +232,21 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 	}
 	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
-	return open_attr(capture, &attr, cpu);
+	*ret_attr = attr;
+}
+
+int opd_capture_open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	opd_capture_sampling_attr(capture, event, &attr);
+	fd = opd_capture_open_event(capture, &attr, -1, cpu);
+	if (fd != -EINVAL || !capture->defers_chains || event->role != OP_EVENT_STACKS || event->stack_bytes)
+		return fd;
+	capture->defers_chains = false;
+	opd_capture_sampling_attr(capture, event, &attr);
+	return opd_capture_open_event(capture, &attr, -1, cpu);
 }
 
 /* True when the event is refused without PERF_SAMPLE_CGROUP, too. */
@@ -167,7 +255,7 @@ static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_
 	int fd;
 
 	capture->with_cgroup = false;
-	fd = open_sampling(capture, event, cpu);
+	fd = opd_capture_open_sampling(capture, event, cpu);
 	capture->with_cgroup = true;
 	if (fd >= 0)
 		close(fd);
@@ -180,7 +268,7 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 	struct opd_event *event = &cpu->events[index];
 	int err;
 
-	event->fd = open_sampling(capture, wanted, (int)cpu->cpu);
+	event->fd = opd_capture_open_sampling(capture, wanted, (int)cpu->cpu);
 	if (event->fd == -EINVAL && capture->with_cgroup && !refuses_without_cgroup(capture, wanted, (int)cpu->cpu)) {
 		explain(ret_why, "--separate=cgroup: this kernel does not say in which cgroup a sample was taken (Linux 5.7 with "
 				 "CONFIG_CGROUP_PERF does)");
@@ -226,13 +314,26 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 	return err;
 }
 
+static int enable_event(const struct opd_event *event, unsigned long request)
+{
+	int err = event->fd >= 0 ? op_sys_ioctl(event->fd, request, NULL) : 0;
+
+	for (size_t i = 0; i < event->more.nr; i++) {
+		int result = op_sys_ioctl(event->more.fds[i], request, NULL);
+
+		if (result < 0 && !err)
+			err = result;
+	}
+	return err;
+}
+
 static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, bool enable)
 {
 	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int err = 0;
 
 	for (size_t e = 0; cpu->source->is_host && e < capture->nr_opened; e++) {
-		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
+		int result = enable_event(&cpu->events[e], request);
 
 		if (result < 0 && !err)
 			err = result;
@@ -280,7 +381,8 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 }
 
 /* Every CPU that can be online has an entry, so that no entry moves when a CPU comes. */
-static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size_t nr_possible)
+int opd_capture_make_cpus(struct opd_capture *capture, const struct opd_source *source, const uint32_t *possible,
+			  size_t nr_possible)
 {
 	capture->cpus = calloc(nr_possible, sizeof(*capture->cpus));
 	if (!capture->cpus)
@@ -290,7 +392,7 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 		struct opd_cpu *cpu = &capture->cpus[c];
 
 		cpu->cpu = possible[c];
-		cpu->source = &opd_source_kernel;
+		cpu->source = source;
 		cpu->sideband_fd = -1;
 		cpu->pair.anchor_fds[0] = cpu->pair.anchor_fds[1] = -1;
 		cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
@@ -302,16 +404,19 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 	return 0;
 }
 
-static void plan_rings(struct opd_capture *capture, const struct op_config *config, const uint32_t *online, size_t nr_online)
+static void plan_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events, const uint32_t *online,
+		       size_t nr_online)
 {
 	struct opd_load load = {
 		.nr_cpus = nr_online,
-		.events = capture->events,
+		.events = events,
 		.nr_events = capture->nr_opened,
 		.wait_ns = OPD_PLAN_WAIT_NS,
 		.visit_ns = config->visit_ms * OP_NS_PER_MS,
 		.watermark_bytes = config->watermark_bytes,
 		.callgraph = capture->callgraph,
+		.ring_bytes = config->ring_bytes,
+		.stack_ring_max_use = config->stack_ring_max_use,
 	};
 
 	/*
@@ -321,14 +426,15 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 	if (opd_plan_measure_wait((int)online[0], &load.wait_ns) < 0)
 		load.wait_ns = OPD_PLAN_WAIT_NS;
 	opd_plan_make(&load, &capture->plan);
-	capture->ring_bytes = config->ring_bytes ? config->ring_bytes : capture->plan.ring_bytes;
+	opd_plan_apply(&capture->plan, events, capture->nr_opened);
+	capture->ring_bytes = capture->plan.ring_bytes;
 	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
 	capture->watermark_bytes = config->watermark_bytes;
 	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
 		capture->watermark_bytes = capture->ring_bytes / 4;
 }
 
-static int open_online(struct opd_capture *capture, const struct op_config *config, char **ret_why)
+static int open_online(struct opd_capture *capture, const struct op_config *config, struct op_event *events, char **ret_why)
 {
 	uint32_t *online;
 	size_t nr_online;
@@ -336,7 +442,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 
 	if (err)
 		return err;
-	plan_rings(capture, config, online, nr_online);
+	plan_rings(capture, config, events, online, nr_online);
 	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
 		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
 			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
@@ -344,7 +450,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	return err;
 }
 
-int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, struct op_event *events, size_t nr_events,
 		     bool with_cgroup, uint32_t callgraph, char **ret_why)
 {
 	uint32_t *possible = NULL;
@@ -361,6 +467,7 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.callgraph = callgraph,
 		.max_stack = op_chain_max_stack(),
 		.has_format_lost = true,
+		.defers_chains = true,
 	};
 	if (!err && callgraph > capture->max_stack) {
 		explain(&why,
@@ -370,9 +477,9 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		err = -EOVERFLOW;
 	}
 	if (!err)
-		err = make_cpus(capture, possible, nr_possible);
+		err = opd_capture_make_cpus(capture, &opd_source_kernel, possible, nr_possible);
 	if (!err)
-		err = open_online(capture, config, &why);
+		err = open_online(capture, config, events, &why);
 	free(possible);
 	if (!err)
 		return 0;

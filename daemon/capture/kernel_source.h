@@ -19,11 +19,12 @@ extern const struct opd_source opd_source_kernel;
 
 /*
  * Opens the rings and events of all online CPUs. Only the tracking events are enabled. A CPU that
- * goes offline meanwhile is left out. `events` must outlive the capture. 0; or -errno and *ret_why,
- * one line with the failure and its remedy, which the caller frees; then nothing is left open.
- * Called by the main thread, before the sync thread starts.
+ * goes offline meanwhile is left out. `events` must outlive the capture; STACKS among them gets the
+ * rate of the plan. 0; or -errno and *ret_why, one line with the failure and its remedy, which the
+ * caller frees; then nothing is left open. Called by the main thread, before the sync thread is
+ * started.
  */
-int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, struct op_event *events, size_t nr_events,
 		     bool with_cgroup, uint32_t callgraph, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -41,5 +42,28 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
 int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
+
+/* ---- what task_source.c shares ---- */
+
+/* The attributes of a sampling event, and of the event that fills the side band. */
+void opd_capture_sampling_attr(const struct opd_capture *capture, const struct op_event *event,
+			       struct perf_event_attr *ret_attr) OP_NONNULL;
+void opd_capture_tracking_attr(const struct opd_capture *capture, size_t watermark_bytes,
+			       struct perf_event_attr *ret_attr) OP_NONNULL;
+
+/* Opens an event with the capture's clock; task -1: all. A descriptor or -errno. */
+int opd_capture_open_event(struct opd_capture *capture, struct perf_event_attr *attr, pid_t task, int cpu) OP_NONNULL OP_MUST_CHECK;
+
+/* Opens a sampling event of a CPU. A descriptor or -errno. */
+int opd_capture_open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu) OP_NONNULL OP_MUST_CHECK;
+
+/* Gives the capture these CPUs, all closed. 0 or -ENOMEM. */
+int opd_capture_make_cpus(struct opd_capture *capture, const struct opd_source *source, const uint32_t *possible,
+			  size_t nr_possible) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Raises the limit on descriptors. 0; -EMFILE, and *ret_limit is as far as it goes; another -errno.
+ */
+int opd_capture_raise_descriptors(uint64_t need, uint64_t *ret_limit) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -16,6 +16,8 @@
 #define SIDEBAND_TOTAL  (4u * 1024 * 1024)
 #define WATERMARK_SHARE 4u /* an explicit watermark is at most this share of the ring */
 #define MEASURED_SWAPS  3u
+#define STACK_CHAIN_WORDS 64u /* the kernel's part of a stack, on average less */
+#define USER_REGISTERS    33u /* the most of all machines */
 #define RATE_MAX_HZ     1000000u /* the largest rate that a kernel accepts */
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
@@ -25,6 +27,8 @@ static uint64_t divide_up(uint64_t value, uint64_t by)
 
 static uint64_t rate_hz(const struct op_event *event)
 {
+	if (event->role == OP_EVENT_STACKS)
+		return op_max_u64(OP_NS_PER_S / event->count, 1);
 	if (!op_event_is_clock(event))
 		return OPD_PLAN_EVENT_RATE_HZ;
 	return event->count ? op_min_u64(divide_up(OP_NS_PER_S, event->count), RATE_MAX_HZ) : RATE_MAX_HZ;
@@ -36,7 +40,14 @@ static uint64_t record_bytes(const struct op_event *event, uint32_t callgraph)
 
 	if (event->role == OP_EVENT_SAMPLER)
 		nr_bytes += sizeof(uint32_t) + OP_IBS_BYTES_MAX;
-	return callgraph ? nr_bytes + OP_CHAIN_WORDS(callgraph) * sizeof(uint64_t) : nr_bytes;
+	/* abi, registers, and the copy between its two sizes */
+	if (event->stack_bytes)
+		nr_bytes += (STACK_CHAIN_WORDS + 1 + USER_REGISTERS + 2) * sizeof(uint64_t) + event->stack_bytes;
+	else if (event->role == OP_EVENT_STACKS)
+		nr_bytes += OP_CHAIN_WORDS(OP_CHAIN_DEPTH_MAX) * sizeof(uint64_t);
+	if (op_event_has_stack(event))
+		return nr_bytes;
+	return callgraph && !event->without_chain ? nr_bytes + OP_CHAIN_WORDS(callgraph) * sizeof(uint64_t) : nr_bytes;
 }
 
 static uint64_t round_up_to_ring(uint64_t nr_bytes)
@@ -72,22 +83,87 @@ static uint64_t sideband_for(size_t nr_cpus)
 	return sideband_bytes;
 }
 
+/* What a ring must hold of so many bytes per second, with the plan's turn. */
+static uint64_t need_for(const struct opd_load *load, const struct opd_plan *plan, uint64_t bytes_per_second)
+{
+	/* In microseconds, because the product of bytes and nanoseconds could overflow. */
+	return MARGIN * divide_up(bytes_per_second * divide_up(plan->turn_ns + load->visit_ns, 1000), 1000000);
+}
+
+/* The largest ring that stacks may have beside the other samples, whose ring is `ring_bytes`. */
+static uint64_t ring_with_stacks(const struct opd_load *load, uint64_t ring_bytes)
+{
+	uint64_t flat_bytes = ring_bytes;
+
+	if (load->ring_bytes)
+		return load->ring_bytes;
+	while (ring_bytes < OPD_PLAN_RING_MAX && 2 * load->nr_cpus * (2 * ring_bytes - flat_bytes) <= load->stack_ring_max_use)
+		ring_bytes *= 2;
+	return ring_bytes;
+}
+
+/* What is added per second, by the events with stacks or by the others. */
+static uint64_t bytes_per_second(const struct opd_load *load, bool of_stacks)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < load->nr_events; i++)
+		if (op_event_has_stack(&load->events[i]) == of_stacks)
+			sum += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
+	return sum;
+}
+
+/* Lowers the rate of STACKS until `room_bytes` of a ring hold its samples. */
+static void fit_stacks(const struct opd_load *load, uint64_t room_bytes, struct opd_plan *plan)
+{
+	for (size_t i = 0; i < load->nr_events; i++) {
+		const struct op_event *event = &load->events[i];
+		uint64_t nr_bytes = record_bytes(event, load->callgraph), hz = rate_hz(event);
+
+		if (event->role != OP_EVENT_STACKS)
+			continue;
+		plan->stack_wanted_hz = (uint32_t)hz;
+		if (need_for(load, plan, hz * nr_bytes) > room_bytes)
+			hz = op_min_u64(room_bytes / op_max_u64(need_for(load, plan, nr_bytes), 1), hz);
+		plan->stack_rate_hz = (uint32_t)op_max_u64(hz, 1);
+	}
+}
+
+static uint64_t samples_per_second(const struct opd_load *load, const struct opd_plan *plan)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < load->nr_events; i++)
+		sum += load->events[i].role == OP_EVENT_STACKS ? plan->stack_rate_hz : rate_hz(&load->events[i]);
+	return sum;
+}
+
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 {
 	struct opd_plan plan = { .nr_threads = threads_for(load), .wait_ns = load->wait_ns };
-	uint64_t bytes_per_second = 0;
+	uint64_t flat_bytes, flat_ring, ring_max, stack_bytes = bytes_per_second(load, true);
 
 	plan.turn_ns = divide_up(load->nr_cpus, plan.nr_threads) * load->nr_events * load->wait_ns;
-	for (size_t i = 0; i < load->nr_events; i++) {
-		plan.samples_per_second += rate_hz(&load->events[i]);
-		bytes_per_second += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
-	}
-	/* In microseconds, because the product of bytes and nanoseconds could overflow. */
-	plan.need_bytes = MARGIN * divide_up(bytes_per_second * divide_up(plan.turn_ns + load->visit_ns, 1000), 1000000);
-	plan.need_bytes = op_max_u64(plan.need_bytes, WATERMARK_SHARE * load->watermark_bytes);
-	plan.ring_bytes = round_up_to_ring(plan.need_bytes);
+	flat_bytes = need_for(load, &plan, bytes_per_second(load, false));
+	flat_ring = load->ring_bytes ? load->ring_bytes
+				     : round_up_to_ring(op_max_u64(flat_bytes, WATERMARK_SHARE * load->watermark_bytes));
+	ring_max = stack_bytes ? ring_with_stacks(load, flat_ring) : flat_ring;
+	fit_stacks(load, ring_max - op_min_u64(ring_max, flat_bytes), &plan);
+	if (plan.stack_wanted_hz)
+		stack_bytes = stack_bytes / plan.stack_wanted_hz * plan.stack_rate_hz;
+	plan.samples_per_second = samples_per_second(load, &plan);
+	plan.need_bytes = op_max_u64(flat_bytes + need_for(load, &plan, stack_bytes), WATERMARK_SHARE * load->watermark_bytes);
+	plan.ring_bytes = op_min_u64(op_max_u64(round_up_to_ring(plan.need_bytes), flat_ring), ring_max);
+	plan.stack_ring_bytes = plan.ring_bytes - flat_ring;
 	plan.sideband_bytes = sideband_for(load->nr_cpus);
 	*ret_plan = plan;
+}
+
+void opd_plan_apply(const struct opd_plan *plan, struct op_event *events, size_t nr_events)
+{
+	for (size_t i = 0; i < nr_events; i++)
+		if (events[i].role == OP_EVENT_STACKS)
+			op_event_set_stack_rate(&events[i], plan->stack_rate_hz);
 }
 
 /* ---- measuring ---- */

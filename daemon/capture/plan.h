@@ -6,6 +6,9 @@
  *   turn  = ceil(CPUs / threads) * events * wait        wait: for the swap of one event, measured
  *   need  = samples per second * bytes per sample * (turn + visit interval) * 2
  *
+ * Stacks take rings that are larger by StackRingMaxUse= on all CPUs together at most. Where their
+ * rate needs more, it falls on all CPUs alike, so that each sample counts as much as any other.
+ *
  *  The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
  * per second on each CPU. The factor of two covers what is not computed: the time of resolving, and
  * a late scheduler.
@@ -21,6 +24,7 @@
 #define OPD_PLAN_RING_MAX      (8u * 1024 * 1024)
 #define OPD_PLAN_SIDEBAND_MIN  (256u * 1024)
 #define OPD_PLAN_SIDEBAND_MAX  (1024u * 1024)
+#define OPD_STACK_RING_MAX_USE (64u * 1024 * 1024) /* StackRingMaxUse= where there is no opd.conf */
 #define OPD_PLAN_WAIT_NS       10000000u /* for one event, where it could not be measured */
 
 /* The machine and the configuration when opd starts. */
@@ -32,6 +36,8 @@ struct opd_load {
 	uint64_t visit_ns;        /* VisitInterval= */
 	uint64_t watermark_bytes; /* Watermark=, 0: a quarter of the ring */
 	uint32_t callgraph; /* callers in a sample's call chain, at most; 0: samples have none */
+	uint64_t ring_bytes; /* RingSize=; 0: auto */
+	uint64_t stack_ring_max_use; /* StackRingMaxUse= */
 };
 
 struct opd_plan {
@@ -40,13 +46,21 @@ struct opd_plan {
 	uint64_t wait_ns, turn_ns;
 	uint64_t samples_per_second; /* of one CPU, for all events */
 	uint64_t need_bytes;         /* what one ring must hold */
-	/* need_bytes as a power of two, from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX */
+	/*
+	 * RingSize=, or need_bytes as a power of two, from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX
+	 */
 	uint64_t ring_bytes;
+	uint64_t stack_ring_bytes; /* of ring_bytes: for stacks */
+	/* of STACKS: the rate that the event had, and the rate that fits; 0: no such event */
+	uint32_t stack_wanted_hz, stack_rate_hz;
 	uint64_t sideband_bytes; /* from OPD_PLAN_SIDEBAND_MIN to OPD_PLAN_SIDEBAND_MAX */
 };
 
 /* Makes the plan; calls nothing of the system. There is at least one CPU and one event. */
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan) OP_NONNULL;
+
+/* Gives STACKS among the events the rate of the plan. */
+void opd_plan_apply(const struct opd_plan *plan, struct op_event *events, size_t nr_events) OP_NONNULL;
 
 /*
  * Measures how long the swap of one event waits on this kernel: the mean of a few swaps of a test

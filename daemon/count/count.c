@@ -7,7 +7,7 @@
 #include "daemon/count/image_filter.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/count/sample_file.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/session/memory_view.h"
 
 #define FILTERED (-ECANCELED) /* used as an error code: the image filter rejects the sample */
@@ -58,28 +58,32 @@ static inline __attribute__((always_inline)) struct opd_file_key key_of(const st
 
 /* ---- finding ---- */
 
-/* Names an image in the session with its first sample: beyond the limit the overflow image. */
-static int count_in(const struct opd_count *count, uint64_t *cookie)
+int opd_count_in(const struct opd_count *count, uint64_t *cookie)
 {
 	int64_t now_seconds = (int64_t)time(NULL);
 	int err = op_dcookie_count_in(count->table, *cookie, now_seconds);
 
-	if (err != -EDQUOT)
-		return err;
-	*cookie = op_dcookie_overflow(count->table);
-	return op_dcookie_count_in(count->table, *cookie, now_seconds);
+	if (op_unlikely(err == -EDQUOT) && opd_application_of(count, *cookie) != *cookie) {
+		*cookie = opd_application_of(count, *cookie);
+		err = op_dcookie_count_in(count->table, *cookie, now_seconds);
+	}
+	if (err == -EDQUOT) {
+		*cookie = op_dcookie_overflow(count->table);
+		err = op_dcookie_count_in(count->table, *cookie, now_seconds);
+	}
+	return err < 0 ? -ENOMEM : 0;
 }
 
 /* Names all images of a key. The key changes to the overflow image for those beyond the limit. */
 static int count_in_all(const struct opd_count *count, struct opd_file_key *key)
 {
-	int err = count_in(count, &key->app_cookie);
+	int err = opd_count_in(count, &key->app_cookie);
 
 	if (!err)
-		err = count_in(count, &key->image_cookie);
+		err = opd_count_in(count, &key->image_cookie);
 	if (!err && opd_is_of_calls(key))
-		err = count_in(count, &key->callee_cookie);
-	return err < 0 ? -ENOMEM : 0;
+		err = opd_count_in(count, &key->callee_cookie);
+	return err;
 }
 
 static bool is_counted(const struct opd_count *count, uint64_t cookie)
@@ -120,7 +124,8 @@ static int make_file(struct opd_count *count, struct opd_file_key *key, struct o
 	if (err)
 		return err;
 	if (!opd_same_file_key(key, &wanted)) {
-		if (opd_is_of_calls(key))
+		if (opd_is_of_calls(key) &&
+		    (opd_is_too_many(count, key) || key->callee_cookie == op_dcookie_overflow(count->table)))
 			return -EUSERS;
 		file = opd_file_find(count, key);
 	}
@@ -146,7 +151,7 @@ static int find_file(struct opd_count *count, struct opd_file_key *key, struct o
 	return err;
 }
 
-static enum op_loss loss_of(int err)
+enum op_loss opd_loss_of(int err)
 {
 	switch (err) {
 	case -ENOSPC:
@@ -156,6 +161,8 @@ static enum op_loss loss_of(int err)
 	case -ENFILE:
 	case -EMLINK:
 		return OP_LOSS_too_many_files;
+	case -EFBIG:
+		return OP_LOSS_file_limit;
 	case -ENOMEM:
 		return OP_LOSS_no_memory;
 	default:
@@ -169,11 +176,13 @@ static enum op_arc_stat arc_stat_of(int err)
 		return OP_ARC_stored;
 	if (err == -EMLINK || err == -EUSERS)
 		return OP_ARC_lost_no_room;
-	switch (loss_of(err)) { /* no default: the compiler reports a reason that has no case */
+	switch (opd_loss_of(err)) { /* no default: the compiler reports a reason that has no case */
 	case OP_LOSS_no_space:
 		return OP_ARC_lost_no_space;
 	case OP_LOSS_too_many_files:
 		return OP_ARC_lost_too_many_files;
+	case OP_LOSS_file_limit:
+		return OP_ARC_lost_file_limit;
 	case OP_LOSS_io_error:
 		return OP_ARC_lost_io_error;
 	case OP_LOSS_no_memory:
@@ -202,7 +211,7 @@ static void book_special(struct opd_count *count, const struct opd_waiting *wait
 		return;
 	}
 	if (waiting->error) {
-		account->lost[loss_of(waiting->error)] += waiting->amount;
+		account->lost[opd_loss_of(waiting->error)] += waiting->amount;
 		return;
 	}
 	account->stored += waiting->amount;
@@ -286,12 +295,14 @@ static bool widen_key(const struct opd_count *count, struct opd_file_key *key, e
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
 
-	if (kind == OPD_FILE_OF_CLASS)
+	if (kind == OPD_FILE_OF_CLASS) {
 		key->tgid = key->tid = key->cpu = OP_CLASS_ALL;
-	else if (kind == OPD_FILE_OF_IMAGE && overflow != OP_DCOOKIE_NONE)
+		key->app_cookie = opd_application_of(count, key->app_cookie);
+	} else if (kind == OPD_FILE_OF_IMAGE && overflow != OP_DCOOKIE_NONE) {
 		key->app_cookie = key->image_cookie = overflow;
-	else
+	} else {
 		return false;
+	}
 	return true;
 }
 
@@ -364,9 +375,14 @@ static int limit_addition(const struct opd_count *count, struct batch *batch, st
 
 static void add_one(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
+	uint64_t program_cookie = key->app_cookie;
 	struct opd_file *file;
 
 	waiting->error = find_allowed(count, key, batch, &file, &waiting->refused_kind);
+	/* Not by the limit of files, which has a counter of its own. */
+	if (op_unlikely(key->app_cookie != program_cookie) && !waiting->refused_kind && key->cgroup_slot == OPD_CGROUP_NONE &&
+	    key->app_cookie == opd_application_of(count, program_cookie))
+		count->nr_unnamed += waiting->amount;
 	/* An offset means nothing in the overflow image. */
 	if (!waiting->error && key->image_cookie == op_dcookie_overflow(count->table)) {
 		waiting->offset = opd_is_of_memory(count, key->event) ? op_memory_view_key(0, (uint8_t)waiting->offset) : 0;

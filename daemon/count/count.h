@@ -7,6 +7,8 @@
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
+ *   process-name, user
+ *             the application of a file is a program (daemon/resolve/program.h); implies kernel
  *   cgroup    the samples of each cgroup a second time below cgroup/; a reader that does not know
  *             cgroups reads the ordinary files only
  *
@@ -71,5 +73,14 @@ static inline bool opd_count_again(struct opd_count *count)
  * their nodes are spread over the memory, and the waits for them overlap.
  */
 void opd_count_flush(struct opd_count *count) OP_NONNULL;
+
+/*
+ * Names an image in the session, before a file has its dcookie. Beyond the limits *cookie becomes
+ * the application of a program, or else the overflow image. 0 or -ENOMEM.
+ */
+int opd_count_in(const struct opd_count *count, uint64_t *cookie) OP_NONNULL OP_MUST_CHECK;
+
+/* Under which loss a sample is booked that could not be stored. */
+enum op_loss opd_loss_of(int err);
 
 #endif

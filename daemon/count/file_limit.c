@@ -26,7 +26,7 @@ static const struct {
 } kinds[OPD_NR_FILE_KINDS] = {
 	[OPD_FILE_OF_IMAGE] = { 8, "images in applications that have none are filed under too-many-images" },
 	[OPD_FILE_OF_CGROUP] = { 7, "what is new in a cgroup is not kept by cgroup" },
-	[OPD_FILE_OF_CLASS] = { 6, "new threads, processes and CPUs are not kept apart" },
+	[OPD_FILE_OF_CLASS] = { 6, "new threads, processes, process names, users and CPUs are not kept apart" },
 	[OPD_FILE_OF_CALLS] = { 5, "calls between images that have no file yet are not kept" },
 };
 

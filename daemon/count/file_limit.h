@@ -6,6 +6,7 @@
  *   files of                     new ones up to    then the samples go to
  *   calls between two images     5/8 of the limit  nowhere: calls become arcs_lost_no_room
  *   a thread, process or CPU     3/4 of the limit  the file of all of them, `all` in its name
+ *   a process name or user       3/4 of the limit  the file of the application
  *   a cgroup                     7/8               the ordinary file alone
  *   an image in an application   the limit         too-many-images, which is always allowed
  *

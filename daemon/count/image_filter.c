@@ -79,6 +79,8 @@ static bool wants_image(const struct opd_image_filter *filter, const struct op_d
 	if (cookie == op_dcookie_overflow(table))
 		return true;
 	row = op_dcookie_row(table, cookie);
+	if (op_dcookie_is_program(&row->id))
+		row = op_dcookie_row(table, row->id.program_of);
 	if (op_unlikely(row->wanted == OP_DCOOKIE_NOT_ASKED))
 		row->wanted = is_wanted(filter, row) ? OP_DCOOKIE_WANTED : OP_DCOOKIE_NOT_WANTED;
 	return row->wanted == OP_DCOOKIE_WANTED;

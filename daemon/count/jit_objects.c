@@ -16,9 +16,9 @@
 #define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
 /* then the samples have their turn; the objects of one more process may be written */
-#define WRITE_AT_ONCE_NS  (20u * (uint64_t)OP_NS_PER_MS)
+#define WRITE_AT_ONCE_NS (20u * (uint64_t)OP_NS_PER_MS)
 /* objects that wait for a dump; with more, the dump writes everything */
-#define CHANGED_MAX       4096
+#define CHANGED_MAX 4096
 
 /* An object and its place. */
 struct target {
@@ -47,16 +47,17 @@ static char *object_path(const char *sample_path, uint32_t pid)
 	return op_text_steal(&path);
 }
 
+/* An object names all images of its process and label. NULL: there is nothing to name. */
 static struct opd_jit_space *find_space(const struct opd_jit *jit, uint64_t cookie)
 {
 	const struct op_image_name *name = &op_dcookie_row(jit->table, cookie)->id.name;
 	struct opd_jit_space *space = jit->spaces;
 
-	if (name->kind != OP_IMAGE_ANON || strncmp(name->name, OPD_JIT_LABEL, strlen(OPD_JIT_LABEL)))
+	if (name->kind != OP_IMAGE_ANON || strncmp(name->name, OP_JIT_LABEL, strlen(OP_JIT_LABEL)))
 		return NULL;
-	while (space && space->cookie != cookie)
+	while (space && ((int32_t)space->owner.pid != name->tgid || strcmp(space->label, name->name) != 0))
 		space = space->next;
-	return space;
+	return space && space->map.nr_sampled ? space : NULL;
 }
 
 static void note_target(uint64_t image_cookie, const char *sample_path, void *arg)
@@ -223,7 +224,7 @@ static void free_spaces(struct opd_jit *jit, const struct targets *targets)
 		next = space->next;
 		for (size_t i = 0; i < targets->nr_targets && !has_target; i++)
 			has_target = targets->targets[i].space == space;
-		if (space->refs || (has_target && !opd_jit_space_is_written(space)))
+		if (space->refs || space->ends_ns || (has_target && !opd_jit_space_is_written(space)))
 			continue;
 		opd_jit_space_free(space);
 		next = jit->spaces; /* its base may have gone with it */
@@ -247,8 +248,7 @@ bool opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t since_
 	is_done = write_targets(jit, count, &targets, since_ns);
 	free_spaces(jit, &targets);
 	free(targets.targets);
-	jit->next_write_ns =
-		begin_ns + op_max_u64(is_done ? WRITE_INTERVAL_NS : 0, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
+	jit->next_write_ns = begin_ns + op_max_u64(is_done ? WRITE_INTERVAL_NS : 0, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
 	if (is_done)
 		jit->write_since_ns = UINT64_MAX;
 	return is_done;

@@ -8,5 +8,6 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/count/memory_limit.c daemon/count/memory_limit.h \
 	daemon/count/sample_file.c daemon/count/sample_file.h \
 	daemon/count/session_files.c daemon/count/session_files.h \
+	daemon/count/stacks.c daemon/count/stacks.h \
 	daemon/count/state.h
 EXTRA_DIST += daemon/count/README.md

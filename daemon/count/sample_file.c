@@ -11,7 +11,7 @@
 #include "daemon/keep/recover.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
 #include "libop/odb/replace.h"
@@ -185,7 +185,8 @@ enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct 
 
 	if (opd_is_of_calls(key))
 		return OPD_FILE_OF_CALLS;
-	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
+	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL ||
+	    opd_application_of(count, key->app_cookie) != key->app_cookie)
 		return OPD_FILE_OF_CLASS;
 	if (key->cgroup_slot != OPD_CGROUP_NONE)
 		return OPD_FILE_OF_CGROUP;

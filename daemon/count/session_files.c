@@ -10,6 +10,7 @@
 #include "daemon/count/file_name.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/count/sample_file.h"
+#include "daemon/count/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/log.h"
@@ -93,6 +94,7 @@ bool opd_count_check_files(struct opd_count *count, bool thorough)
 
 	opd_count_flush(count);
 	op_htable_visit(&count->files, check_file, &check);
+	check.found |= opd_stacks_check(count);
 	return check.found;
 }
 
@@ -126,11 +128,15 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 	struct changed changed;
 
 	opd_count_flush(count);
-	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 2, sizeof(char *)) };
 
 	if (!changed.paths)
 		return -ENOMEM;
 	op_htable_visit(&count->files, take_changed, &changed);
+	if (!changed.failed && count->stacks.changed) {
+		changed.paths[changed.nr_paths] = strdup(OPD_STACKS_PATH);
+		changed.failed = !changed.paths[changed.nr_paths++];
+	}
 	if (changed.failed) {
 		for (size_t i = 0; i < changed.nr_paths; i++)
 			free(changed.paths[i]);
@@ -138,6 +144,7 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 		return -ENOMEM;
 	}
 	op_htable_visit(&count->files, mark_written, NULL);
+	count->stacks.changed = false;
 	*ret_paths = changed.paths;
 	*ret_nr_paths = changed.nr_paths;
 	return 0;
@@ -154,6 +161,7 @@ void opd_count_mark_changed(struct opd_count *count)
 {
 	opd_count_flush(count);
 	op_htable_visit(&count->files, mark_changed, NULL);
+	count->stacks.changed |= count->stacks.total || count->stacks.store;
 }
 
 /* ---- new copies of all files ---- */
@@ -257,6 +265,8 @@ int opd_count_renew(struct opd_count *count)
 	opd_count_release_files(count);
 	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
 	renew_paths(&renewal);
+	if (!renewal.err)
+		renewal.err = opd_stacks_renew(count);
 	op_htable_visit(&count->files, open_known, &renewal);
 	return renewal.err;
 }
@@ -308,6 +318,8 @@ void opd_count_drop_idle_pages(struct opd_count *count)
 		op_odb_drop_pages(file->odb);
 		file->pages_dropped = true;
 	}
+	if (count->now_ns >= count->stacks.last_ns + IDLE_NS)
+		opd_stacks_drop_pages(count);
 }
 
 static void allow_again(struct op_hlink *link, void *arg OP_UNUSED)
@@ -321,6 +333,7 @@ void opd_count_release_files(struct opd_count *count)
 	op_htable_visit(&count->files, allow_again, NULL);
 	while (count->open.oldest)
 		opd_file_close(count, count->open.oldest);
+	opd_stacks_close(count);
 }
 
 /* Forgets a file that is gone. The next sample makes it anew. */
@@ -347,6 +360,7 @@ bool opd_count_forget_missing(struct opd_count *count)
 
 	opd_count_release_files(count);
 	op_htable_visit(&count->files, forget_missing, &check);
+	opd_stacks_forget_missing(count);
 	if (!err)
 		err = opd_memory_recount(count);
 	if (err)
@@ -393,6 +407,7 @@ void opd_count_close_files(struct opd_count *count)
 	opd_count_flush(count);
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
+	opd_stacks_forget(count);
 	count->nr_memory_nodes = 0;
 	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)

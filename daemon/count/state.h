@@ -18,6 +18,7 @@ struct opd_event;
 struct opd_image_filter;
 struct opd_ledger;
 struct opd_syncer;
+struct op_stacks;
 
 #define OPD_RECENT_SLOTS 4096u
 #define OPD_WAITING_MAX  64u
@@ -60,11 +61,24 @@ struct opd_file_list {
 	size_t nr;
 };
 
+/* The stacks of the current session (stacks.h). */
+struct opd_stack_file {
+	struct op_stacks *store; /* NULL: not open */
+	uint64_t max_bytes;      /* 0: no limit */
+	uint64_t total;          /* its counts when it was closed last */
+	uint64_t last_ns;        /* of the last stack; 0: its pages were dropped since */
+	uint64_t retry_ns;
+	int error; /* of the last attempt to open */
+	bool changed;
+};
+
 struct opd_count {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
 	struct opd_cookie_file *cookie_file; /* the caller's; NULL: the table is not kept */
 	const struct op_event *events;
+	size_t nr_events;
+	struct opd_stack_file stacks;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
@@ -93,6 +107,8 @@ struct opd_count {
 	uint64_t nr_memory_nodes, nr_memory_dropped; /* of the memory view (memory_limit.h) */
 	/* samples filed under the overflow image (op_dcookie_limit), as image or as application */
 	uint64_t nr_too_many;
+	/* samples of programs (daemon/resolve/program.h) beyond their limit */
+	uint64_t nr_unnamed;
 	uint32_t nr_broken;      /* op_guard_nr_broken at the last opd_files_reopen_broken */
 	uint64_t nr_damaged;     /* files that were no sample files and were put aside */
 	/* objects of JIT code that were damaged when they were to be renewed */
@@ -136,6 +152,14 @@ static inline bool opd_is_of_memory(const struct opd_count *count, uint32_t even
 static inline bool opd_is_of_calls(const struct opd_file_key *key)
 {
 	return key->callee_cookie != OP_DCOOKIE_NONE;
+}
+
+/* The application of a program; an application is its own. */
+static inline uint64_t opd_application_of(const struct opd_count *count, uint64_t cookie)
+{
+	const struct op_image_id *id = &op_dcookie_row(count->table, cookie)->id;
+
+	return op_dcookie_is_program(id) ? id->program_of : cookie;
 }
 
 /* The file has the samples of images beyond the limit of images. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/text.h"
 
 /* the upper half belongs to the kernel on every machine */
@@ -13,15 +14,21 @@
 
 static bool has_room(const struct opd_jit_map *map, uint64_t cost)
 {
-	return map->nr_bytes + cost <= OPD_JIT_PROCESS_MAX_BYTES && map->counters[OP_JIT_bytes] + cost <= OPD_JIT_ALL_MAX_BYTES;
+	uint64_t of_user = map->user ? map->user->nr_bytes : 0;
+
+	return map->nr_bytes + cost <= OPD_JIT_PROCESS_MAX_BYTES &&
+	       map->counters[OP_JIT_bytes] + of_user + cost <= OPD_JIT_ALL_MAX_BYTES;
 }
 
 /* Counts what the map takes and what it has forgotten, after a change. */
 static void account(struct opd_jit_map *map, uint64_t nr_forgotten_before)
 {
-	uint64_t nr_bytes = map->functions.nr_bytes + map->pieces.nr_bytes;
+	uint64_t nr_bytes =
+		map->functions.nr_bytes + map->pieces.nr_bytes + map->late.nr_bytes + map->added_capacity * sizeof(*map->added);
 
 	map->counters[OP_JIT_bytes] += nr_bytes - map->nr_bytes;
+	if (map->user)
+		map->user->nr_bytes += nr_bytes - map->nr_bytes;
 	map->nr_bytes = nr_bytes;
 	map->counters[OP_JIT_functions_forgotten] += map->functions.nr_forgotten - nr_forgotten_before;
 }
@@ -54,6 +61,31 @@ static bool is_sound(struct opd_jit_map *map, uint64_t start, uint64_t bytes)
 
 /* ---- functions ---- */
 
+/* Without room the function is not looked at: what waits for it stays without a name. */
+static void keep_added(struct opd_jit_map *map, uint32_t number, uint64_t start)
+{
+	if (!map->keeps_added || !op_grow(&map->added, &map->added_capacity, map->nr_added + 1))
+		return;
+	opd_jit_functions_hold(&map->functions, number);
+	map->added[map->nr_added++] = (struct opd_jit_added){ start, number };
+}
+
+void opd_jit_map_forget_added(struct opd_jit_map *map, size_t nr)
+{
+	uint64_t nr_forgotten = map->functions.nr_forgotten;
+
+	for (size_t i = 0; i < nr; i++)
+		opd_jit_functions_let_go(&map->functions, map->added[i].function);
+	map->nr_added -= nr;
+	memmove(map->added, map->added + nr, map->nr_added * sizeof(*map->added));
+	if (!map->nr_added) {
+		free(map->added);
+		map->added = NULL;
+		map->added_capacity = 0;
+	}
+	account(map, nr_forgotten);
+}
+
 static int add_piece(struct opd_jit_map *map, uint32_t number, uint64_t start, uint64_t from_ns, uint64_t horizon_ns)
 {
 	const struct opd_jit_piece piece = {
@@ -67,6 +99,8 @@ static int add_piece(struct opd_jit_map *map, uint32_t number, uint64_t start, u
 
 	opd_jit_functions_hold(&map->functions, number); /* without this piece the function goes */
 	err = opd_jit_pieces_add(&map->pieces, &map->functions, &piece, horizon_ns);
+	if (!err)
+		keep_added(map, number, start);
 	opd_jit_functions_let_go(&map->functions, number);
 	account(map, nr_forgotten);
 	return err;
@@ -89,6 +123,7 @@ static int add_function(struct opd_jit_map *map, const struct opd_jit_code *code
 		.lines_at = code->lines_at,
 		.start = code->start,
 		.bytes = (uint32_t)code->bytes,
+		.is_exact = code->is_exact,
 	};
 	uint32_t number;
 	int err = opd_jit_functions_add(&map->functions, &function, name, &number);
@@ -134,53 +169,114 @@ int opd_jit_map_move(struct opd_jit_map *map, uint64_t old_start, uint64_t new_s
 /* ---- samples ---- */
 
 /* Code bytes go to the disk with the object. A hostile dump may name many, so they are limited. */
-static void limit_code(struct opd_jit_map *map, struct opd_jit_function *function, uint64_t bytes)
+static bool take_code(struct opd_jit_map *map, uint64_t bytes)
 {
-	if (!function->code_at)
-		return;
-	if (map->next_code_offset + bytes > OPD_JIT_CODE_MAX_BYTES ||
+	if (map->next_code_offset + map->late_code_bytes + bytes > OPD_JIT_CODE_MAX_BYTES ||
 	    map->counters[OP_JIT_code_bytes] + bytes > OPD_JIT_CODE_ALL_MAX_BYTES) {
-		function->code_at = 0;
 		map->counters[OP_JIT_refused_size]++;
-		return;
+		return false;
 	}
 	map->counters[OP_JIT_code_bytes] += bytes;
+	return true;
 }
 
-static void assign_offset(struct opd_jit_map *map, struct opd_jit_function *function)
+static uint64_t aligned_bytes(const struct opd_jit_function *function)
 {
-	uint64_t bytes = ((uint64_t)function->bytes + OPD_JIT_ALIGNMENT - 1) & ~(uint64_t)(OPD_JIT_ALIGNMENT - 1);
-	uint64_t *next;
+	return ((uint64_t)function->bytes + OPD_JIT_ALIGNMENT - 1) & ~(uint64_t)(OPD_JIT_ALIGNMENT - 1);
+}
 
-	limit_code(map, function, bytes);
-	next = function->code_at ? &map->next_code_offset : &map->next_offset;
-	function->offset = *next + (function->code_at ? OPD_JIT_CODE_AT : 0);
-	*next += bytes;
+static void count_sampled(struct opd_jit_map *map)
+{
 	map->nr_sampled++;
 	map->counters[OP_JIT_sampled]++;
 }
 
-bool opd_jit_map_find(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, uint64_t *ret_offset)
+static void assign_offset(struct opd_jit_map *map, struct opd_jit_function *function)
+{
+	uint64_t bytes = aligned_bytes(function), *next;
+
+	if (function->code_at && !take_code(map, bytes))
+		function->code_at = 0;
+	next = function->code_at ? &map->next_code_offset : &map->next_offset;
+	function->offset = *next + (function->code_at ? OPD_JIT_CODE_AT : 0);
+	*next += bytes;
+	count_sampled(map);
+}
+
+/* True when the late function at an address is the one of this piece, and in the same place. */
+static bool is_of_late(const struct opd_jit_map *map, const struct opd_jit_piece *piece, uint64_t address)
+{
+	const struct opd_jit_piece *late = map->nr_late ? opd_jit_pieces_find(&map->late, address, UINT64_MAX) : NULL;
+
+	return late && late->function == piece->function && late->start == piece->start - piece->at;
+}
+
+enum opd_jit_place opd_jit_map_find(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, uint64_t *ret_offset)
 {
 	const struct opd_jit_piece *piece = opd_jit_pieces_find(&map->pieces, address, time_ns);
 	struct opd_jit_function *function;
 
 	if (!piece)
-		return false;
+		return OPD_JIT_NOWHERE;
+	if (is_of_late(map, piece, address))
+		return OPD_JIT_AT_ADDRESS;
 	function = &map->functions.rows[piece->function];
 	if (function->offset == OPD_JIT_NO_OFFSET)
 		assign_offset(map, function);
 	*ret_offset = function->offset + piece->at + (address - piece->start);
+	return OPD_JIT_IN_RANGE;
+}
+
+/* ---- late functions ---- */
+
+bool opd_jit_map_make_late(struct opd_jit_map *map, const struct opd_jit_added *added)
+{
+	struct opd_jit_function *function = &map->functions.rows[added->function];
+	const struct opd_jit_piece late = {
+		.start = added->start,
+		.end = added->start + function->bytes,
+		.function = added->function,
+	};
+	uint64_t nr_forgotten = map->functions.nr_forgotten, code_bytes = function->code_at ? aligned_bytes(function) : 0;
+
+	if (opd_jit_pieces_overlap(&map->late, late.start, late.end))
+		return false;
+	if (code_bytes && !take_code(map, code_bytes)) {
+		if (function->offset != OPD_JIT_NO_OFFSET)
+			return false; /* its other place has the code */
+		function->code_at = code_bytes = 0;
+	}
+	if (map->nr_late == OPD_JIT_LATE_MAX || !has_room(map, opd_jit_pieces_growth()) ||
+	    opd_jit_pieces_add(&map->late, &map->functions, &late, 0)) {
+		map->counters[OP_JIT_code_bytes] -= code_bytes;
+		map->counters[OP_JIT_refused_memory]++;
+		return false;
+	}
+	account(map, nr_forgotten);
+	map->late_code_bytes += code_bytes;
+	map->nr_late++;
+	count_sampled(map);
 	return true;
+}
+
+bool opd_jit_map_is_late(const struct opd_jit_map *map, uint64_t address)
+{
+	return map->nr_late && opd_jit_pieces_find(&map->late, address, UINT64_MAX);
 }
 
 void opd_jit_map_free(struct opd_jit_map *map)
 {
 	if (map->counters) {
 		map->counters[OP_JIT_bytes] -= map->nr_bytes;
-		map->counters[OP_JIT_code_bytes] -= map->next_code_offset;
+		map->counters[OP_JIT_code_bytes] -= map->next_code_offset + map->late_code_bytes;
+	}
+	if (map->user) {
+		map->user->nr_bytes -= map->nr_bytes;
+		opd_jit_use_put(map->user);
 	}
 	opd_jit_pieces_free(&map->pieces);
+	opd_jit_pieces_free(&map->late);
+	free(map->added);
 	opd_jit_functions_free(&map->functions);
 	*map = (struct opd_jit_map){ .counters = map->counters };
 }

@@ -59,6 +59,7 @@ void opd_jit_budget_begin(struct opd_jit_budget *budget, uint64_t now_ns)
 	}
 	budget->left_bytes = OPD_JIT_VISIT_BYTES;
 	budget->spent_ns = 0;
+	budget->nr_first = 0;
 }
 
 static struct opd_jit_user *find_user(struct opd_jit_budget *budget, uid_t uid)
@@ -84,10 +85,32 @@ static struct opd_jit_user *note_put_off(struct opd_jit_budget *budget, uid_t ui
 	return user;
 }
 
+struct opd_jit_allowance opd_jit_budget_allowance(const struct opd_jit_budget *budget)
+{
+	return (struct opd_jit_allowance){
+		.bytes = budget->left_bytes,
+		.begin_cpu_ns = cpu_now_ns(),
+		.begin_ns = op_now_ns(),
+	};
+}
+
+static int64_t left_for(const struct opd_jit_budget *budget, const struct opd_jit_user *user)
+{
+	return min_i64(budget->left_ns, user ? user->left_ns : budget->common_ns);
+}
+
+bool opd_jit_budget_has_time(struct opd_jit_budget *budget, uid_t uid)
+{
+	if (left_for(budget, find_user(budget, uid)) > 0 || budget->nr_first++ < OPD_JIT_FIRST_MAX)
+		return true;
+	note_put_off(budget, uid);
+	return false;
+}
+
 bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *round, struct opd_jit_allowance *ret_allowance)
 {
 	struct opd_jit_user *user = find_user(budget, uid);
-	int64_t left_ns = min_i64(budget->left_ns, user ? user->left_ns : budget->common_ns);
+	int64_t left_ns = left_for(budget, user);
 
 	if (user && user->round == *round)
 		return false;
@@ -99,12 +122,8 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 	}
 	if (user)
 		*round = user->round;
-	*ret_allowance = (struct opd_jit_allowance){
-		.bytes = budget->left_bytes,
-		.cpu_ns = (uint64_t)left_ns,
-		.begin_cpu_ns = cpu_now_ns(),
-		.begin_ns = op_now_ns(),
-	};
+	*ret_allowance = opd_jit_budget_allowance(budget);
+	ret_allowance->cpu_ns = (uint64_t)left_ns;
 	return true;
 }
 
@@ -135,4 +154,31 @@ uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const s
 	if (allowance->is_spent)
 		note_put_off(budget, uid);
 	return cpu_ns;
+}
+
+/* ---- memory ---- */
+
+struct opd_jit_use *opd_jit_use_get(struct opd_jit_uses *uses, uid_t uid)
+{
+	struct opd_jit_use *free_row = NULL, *use = NULL;
+
+	for (size_t i = OPD_JIT_MEMORY_USERS_MAX; i-- && !use;) {
+		if (!uses->rows[i].nr_refs)
+			free_row = &uses->rows[i];
+		else if (uses->rows[i].uid == uid)
+			use = &uses->rows[i];
+	}
+	if (!use && free_row) {
+		*free_row = (struct opd_jit_use){ .uid = uid };
+		use = free_row;
+	}
+	if (!use)
+		use = &uses->rows[OPD_JIT_MEMORY_USERS_MAX - 1];
+	use->nr_refs++;
+	return use;
+}
+
+void opd_jit_use_put(struct opd_jit_use *use)
+{
+	use->nr_refs--;
 }

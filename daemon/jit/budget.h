@@ -8,6 +8,8 @@
  * on a part that is kept for them. Within the share of a user, his processes have their turn one
  * after the other.
  *
+ * Memory is shared by user as well: a user may use as much as is left for all others.
+ *
  * Sync thread only.
  */
 #ifndef OPD_JIT_BUDGET_H
@@ -24,6 +26,8 @@
 #define OPD_JIT_COMMON_PART 4u  /* this part is for users without a share of their own */
 #define OPD_JIT_VISIT_BYTES ((uint64_t)8 << 20) /* read in one visit */
 #define OPD_JIT_USERS_MAX   64u                 /* with a share of their own */
+#define OPD_JIT_FIRST_MAX   8u /* first questions in a visit for users without time */
+#define OPD_JIT_NOBODY      ((uid_t)-1) /* of a process whose user is unknown */
 
 /* A user whose reading was put off lately. */
 struct opd_jit_user {
@@ -42,6 +46,7 @@ struct opd_jit_budget {
 	int64_t common_ns; /* for users without a share of their own */
 	uint64_t left_bytes;
 	uint64_t spent_ns; /* CPU time in this visit */
+	uint32_t nr_first; /* first questions in this visit for users without time */
 	struct opd_jit_user users[OPD_JIT_USERS_MAX];
 	size_t nr_users;
 	uint32_t last_round;
@@ -59,6 +64,16 @@ struct opd_jit_allowance {
 
 /* Begins a visit, when now_ns is of another one than before. */
 void opd_jit_budget_begin(struct opd_jit_budget *budget, uint64_t now_ns) OP_NONNULL;
+
+/* What is left of the visit, from now on. */
+struct opd_jit_allowance opd_jit_budget_allowance(const struct opd_jit_budget *budget) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when the user of a process has time for a first question about it, or when it is one of the
+ * few in a visit that need no time. False: it is put off, and the samples of this visit get no
+ * name, because they wait for names only in what the question makes.
+ */
+bool opd_jit_budget_has_time(struct opd_jit_budget *budget, uid_t uid) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Grants a reading to a process of a user. *round is the process's own: the round of its last
@@ -78,5 +93,24 @@ void opd_jit_allowance_check_wait(struct opd_jit_allowance *allowance) OP_NONNUL
 
 /* Charges a reading to its user. Returns the CPU time that it took. */
 uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance) OP_NONNULL;
+
+#define OPD_JIT_MEMORY_USERS_MAX 64u /* that are told apart; the others share the last row */
+
+/* What the JIT code of a user's processes takes. */
+struct opd_jit_use {
+	uid_t uid;
+	uint32_t nr_refs;  /* 0: the row is free */
+	uint32_t nr_lines; /* waiting.h */
+	uint64_t nr_bytes; /* of functions, address_map.h */
+};
+
+/* All zero at first. */
+struct opd_jit_uses {
+	struct opd_jit_use rows[OPD_JIT_MEMORY_USERS_MAX];
+};
+
+/* Adds a reference to the row of a user; drops one. */
+struct opd_jit_use *opd_jit_use_get(struct opd_jit_uses *uses, uid_t uid) OP_NONNULL;
+void opd_jit_use_put(struct opd_jit_use *use) OP_NONNULL;
 
 #endif

@@ -52,6 +52,7 @@ struct file {
 
 struct builder {
 	const struct opd_jit_function *function;
+	uint64_t function_at; /* its address in the object */
 	struct op_htable files;
 	uint32_t nr_files;
 	struct row *rows; /* rows of `function` */
@@ -179,7 +180,7 @@ static void add_sequence(struct builder *builder)
 
 	qsort(builder->rows, builder->nr_rows, sizeof(*builder->rows), compare_rows);
 	add_extended(program, LNE_SET_ADDRESS, sizeof(uint64_t));
-	add_u64(program, OPD_JIT_RANGE_START + builder->function->offset);
+	add_u64(program, builder->function_at);
 	for (size_t i = 0; i < builder->nr_rows; i++) {
 		const struct row *row = &builder->rows[i];
 
@@ -236,8 +237,8 @@ static void add_info_section(struct op_text *info)
 	add_uleb(&unit, 1);
 	add_string(&unit, "jit");
 	add_string(&unit, "/");
-	add_u64(&unit, OPD_JIT_RANGE_START);
-	add_u64(&unit, OPD_JIT_RANGE_BYTES);
+	add_u64(&unit, 0); /* late functions are at addresses of the process */
+	add_u64(&unit, OPD_JIT_RANGE_START + OPD_JIT_RANGE_BYTES);
 	add_u32(&unit, 0); /* offset of the line program */
 	add_u32(info, (uint32_t)unit.length);
 	op_text_add_bytes(info, op_text_get(&unit), unit.length);
@@ -245,10 +246,15 @@ static void add_info_section(struct op_text *info)
 	op_text_free(&unit);
 }
 
-static int add_function(struct builder *builder, const struct opd_jitdump *dump)
+static int add_function(struct builder *builder, const struct opd_jit_function *function, uint64_t at,
+			const struct opd_jitdump *dump)
 {
 	int err;
 
+	if (!function->lines_at)
+		return 0;
+	builder->function = function;
+	builder->function_at = at;
 	builder->nr_rows = 0;
 	err = opd_jitdump_lines(dump, builder->function->lines_at, take_row, builder);
 	if (err == -ENOMEM)
@@ -256,6 +262,21 @@ static int add_function(struct builder *builder, const struct opd_jitdump *dump)
 	if (builder->nr_rows)
 		add_sequence(builder);
 	return err == -E2BIG ? err : 0;
+}
+
+struct late_functions {
+	struct builder *builder;
+	const struct opd_jit_map *map;
+	const struct opd_jitdump *dump;
+	int err;
+};
+
+static void add_late(const struct opd_jit_piece *piece, void *arg)
+{
+	struct late_functions *late = arg;
+
+	if (!late->err)
+		late->err = add_function(late->builder, &late->map->functions.rows[piece->function], piece->start, late->dump);
 }
 
 static void free_file(struct op_hlink *link, void *arg OP_UNUSED)
@@ -275,13 +296,18 @@ static void free_builder(struct builder *builder)
 int opd_jit_lines_make(struct opd_jit_lines *lines, const struct opd_jit_map *map, const struct opd_jitdump *dump)
 {
 	struct builder builder = { 0 };
+	struct late_functions late = { .builder = &builder, .map = map, .dump = dump };
 	int err = 0;
 
 	for (size_t i = 0; i < map->functions.nr_rows && !err; i++) {
-		builder.function = &map->functions.rows[i];
-		if (builder.function->offset != OPD_JIT_NO_OFFSET && builder.function->lines_at)
-			err = add_function(&builder, dump);
+		const struct opd_jit_function *function = &map->functions.rows[i];
+
+		if (function->offset != OPD_JIT_NO_OFFSET)
+			err = add_function(&builder, function, OPD_JIT_RANGE_START + function->offset, dump);
 	}
+	late.err = err;
+	opd_jit_pieces_visit(&map->late, add_late, &late);
+	err = late.err;
 	if (err == -E2BIG) {
 		map->counters[OP_JIT_refused_size]++;
 		err = 0;

@@ -21,6 +21,7 @@ struct opd_jit_function {
 	char *name;         /* NULL: this row is free */
 	uint32_t bytes;     /* of a free row: number of the next free one */
 	uint32_t nr_pieces; /* that hold, or that samples may still lie in */
+	bool is_exact;      /* its file says when it appeared */
 };
 
 /* All zero: empty. */

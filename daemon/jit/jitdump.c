@@ -162,6 +162,7 @@ static int take_load(const struct reading *reading)
 	code.bytes = record.code_size;
 	code.name = name;
 	code.from_ns = time_of(reading, &record.header);
+	code.is_exact = !dump->arch_time;
 	if (dump->lines_at && dump->lines_of == record.code_addr)
 		code.lines_at = dump->lines_at;
 	dump->lines_at = 0;
@@ -334,4 +335,6 @@ int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*t
 void opd_jitdump_close(struct opd_jitdump *dump)
 {
 	opd_far_close(&dump->file);
+	free(dump->path);
+	dump->path = NULL;
 }

@@ -18,6 +18,11 @@
 
 struct opd_jitdump {
 	struct opd_far_file file;
+	/* where it is found when its looker has ended: the mapping, its path (owned), the file */
+	uint64_t start, end;
+	char *path;
+	dev_t device;
+	ino_t inode;
 	uint64_t offset; /* of the next record; 0: the header was not read yet */
 	bool arch_time;  /* its times are of another clock */
 	bool other_code; /* its code is for another machine */
@@ -48,6 +53,7 @@ int opd_jitdump_read(struct opd_jitdump *dump, struct opd_jit_map *map, const st
 int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*take)(void *arg, const struct opd_jit_line *line),
 		      void *arg) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
+/* Closes it and frees the path. */
 void opd_jitdump_close(struct opd_jitdump *dump) OP_NONNULL;
 
 #endif

@@ -12,5 +12,6 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/jit/owner.c daemon/jit/owner.h \
 	daemon/jit/owner_ask.c daemon/jit/owner_ask.h \
 	daemon/jit/perf_map.c daemon/jit/perf_map.h \
-	daemon/jit/space.c daemon/jit/space.h
+	daemon/jit/space.c daemon/jit/space.h \
+	daemon/jit/waiting.c daemon/jit/waiting.h
 EXTRA_DIST += daemon/jit/README.md

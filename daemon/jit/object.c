@@ -18,7 +18,12 @@
 #define NAME_TEXT       ".text"
 #define NAME_TEXT_MAP   ".text.map"
 
+#define NAME_LATE ".text.late"
+
+/* Each late function has a section of its own after these. */
 enum section_id { NO_SECTION, CODE, ADDRESSES, SYMTAB, STRTAB, SHSTRTAB, ABBREV, INFO, LINE, NR_SECTIONS };
+
+static_assert(NR_SECTIONS + OPD_JIT_LATE_MAX < SHN_LORESERVE, "the number of a section is a field of symbols");
 
 struct builder {
 	const struct opd_jit_map *map;
@@ -26,19 +31,21 @@ struct builder {
 	int fd;
 	struct op_text symbols, strings, section_names;
 	struct opd_jit_lines lines;
-	Elf64_Shdr headers[NR_SECTIONS];
-	uint64_t end; /* end of the last section with contents */
+	Elf64_Shdr *headers; /* NR_SECTIONS + map->nr_late */
+	size_t nr_headers;
+	const struct opd_jit_function **late; /* those of headers[NR_SECTIONS + i] */
+	uint64_t end;                         /* end of the last section with contents */
 };
 
 /* ---- symbols ---- */
 
-static void add_symbol(struct builder *builder, const struct opd_jit_function *function)
+static void add_symbol(struct builder *builder, const struct opd_jit_function *function, size_t section, uint64_t at)
 {
 	Elf64_Sym symbol = {
 		.st_name = (Elf64_Word)builder->strings.length,
 		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-		.st_shndx = function->code_at ? CODE : ADDRESSES,
-		.st_value = OPD_JIT_RANGE_START + function->offset,
+		.st_shndx = (Elf64_Section)section,
+		.st_value = at,
 		.st_size = function->bytes,
 	};
 	const char *name = function->name;
@@ -53,9 +60,12 @@ static void make_symbols(struct builder *builder)
 
 	op_text_add_bytes(&builder->symbols, &none, sizeof(none));
 	op_text_add_bytes(&builder->strings, "", 1);
-	for (size_t i = 0; i < builder->map->functions.nr_rows; i++)
-		if (builder->map->functions.rows[i].offset != OPD_JIT_NO_OFFSET)
-			add_symbol(builder, &builder->map->functions.rows[i]);
+	for (size_t i = 0; i < builder->map->functions.nr_rows; i++) {
+		const struct opd_jit_function *function = &builder->map->functions.rows[i];
+
+		if (function->offset != OPD_JIT_NO_OFFSET)
+			add_symbol(builder, function, function->code_at ? CODE : ADDRESSES, OPD_JIT_RANGE_START + function->offset);
+	}
 }
 
 /* ---- sections ---- */
@@ -100,11 +110,41 @@ static void lay_out_code(struct builder *builder)
 	};
 }
 
+/* The symbol and the section of a late function, at its own address. */
+static void add_late(const struct opd_jit_piece *piece, void *arg)
+{
+	struct builder *builder = arg;
+	const struct opd_jit_function *function = &builder->map->functions.rows[piece->function];
+	Elf64_Shdr *header = &builder->headers[builder->nr_headers];
+
+	add_symbol(builder, function, builder->nr_headers, piece->start);
+	*header = (Elf64_Shdr){
+		.sh_name = builder->headers[NR_SECTIONS].sh_name, /* one name for all */
+		.sh_type = function->code_at ? SHT_PROGBITS : SHT_NOBITS,
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+		.sh_addr = piece->start,
+		.sh_offset = builder->end,
+		.sh_size = function->bytes,
+		.sh_addralign = 1,
+	};
+	if (function->code_at)
+		builder->end = (builder->end + function->bytes + SECTION_ALIGNED - 1) & ~(uint64_t)(SECTION_ALIGNED - 1);
+	builder->late[builder->nr_headers++ - NR_SECTIONS] = function;
+}
+
+static void lay_out_late(struct builder *builder)
+{
+	if (builder->map->nr_late)
+		builder->headers[NR_SECTIONS].sh_name = section_name(builder, NAME_LATE);
+	opd_jit_pieces_visit(&builder->map->late, add_late, builder);
+}
+
 static void lay_out_all(struct builder *builder)
 {
 	builder->end = sizeof(Elf64_Ehdr);
 	op_text_add_bytes(&builder->section_names, "", 1);
 	lay_out_code(builder);
+	lay_out_late(builder);
 	lay_out(builder, SYMTAB, ".symtab", SHT_SYMTAB, builder->symbols.length);
 	builder->headers[SYMTAB].sh_link = STRTAB;
 	builder->headers[SYMTAB].sh_info = 1;
@@ -131,9 +171,8 @@ static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
 }
 
 /* Bytes that the dump does not have, and zeros, become a hole. */
-static int copy_code(const struct builder *builder, const struct opd_jit_function *function, uint8_t *buffer)
+static int copy_code(const struct builder *builder, const struct opd_jit_function *function, uint64_t to, uint8_t *buffer)
 {
-	uint64_t to = builder->headers[CODE].sh_offset + function->offset - OPD_JIT_CODE_AT;
 	int err = 0;
 
 	for (uint64_t done = 0; done < function->bytes && !err;) {
@@ -149,22 +188,35 @@ static int copy_code(const struct builder *builder, const struct opd_jit_functio
 	return err;
 }
 
+static int copy_all_code(const struct builder *builder, uint8_t *buffer)
+{
+	const struct opd_jit_functions *functions = &builder->map->functions;
+	uint64_t code_at = builder->headers[CODE].sh_offset;
+	int err = 0;
+
+	for (size_t i = 0; i < functions->nr_rows && !err; i++) {
+		const struct opd_jit_function *function = &functions->rows[i];
+
+		if (function->offset != OPD_JIT_NO_OFFSET && function->code_at)
+			err = copy_code(builder, function, code_at + function->offset - OPD_JIT_CODE_AT, buffer);
+	}
+	for (size_t i = NR_SECTIONS; i < builder->nr_headers && !err; i++)
+		if (builder->headers[i].sh_type == SHT_PROGBITS)
+			err = copy_code(builder, builder->late[i - NR_SECTIONS], builder->headers[i].sh_offset, buffer);
+	return err;
+}
+
 static int write_code(const struct builder *builder)
 {
 	uint8_t *buffer;
-	int err = 0;
+	int err;
 
-	if (!builder->map->next_code_offset)
+	if (!builder->map->next_code_offset && !builder->map->late_code_bytes)
 		return 0;
 	buffer = malloc(COPY_BYTES);
 	if (!buffer)
 		return -ENOMEM;
-	for (size_t i = 0; i < builder->map->functions.nr_rows && !err; i++) {
-		const struct opd_jit_function *function = &builder->map->functions.rows[i];
-
-		if (function->offset != OPD_JIT_NO_OFFSET && function->code_at)
-			err = copy_code(builder, function, buffer);
-	}
+	err = copy_all_code(builder, buffer);
 	free(buffer);
 	return err;
 }
@@ -179,7 +231,7 @@ static int write_header(const struct builder *builder)
 		.e_shoff = builder->end,
 		.e_ehsize = sizeof(header),
 		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = NR_SECTIONS,
+		.e_shnum = (Elf64_Half)builder->nr_headers,
 		.e_shstrndx = SHSTRTAB,
 	};
 
@@ -199,13 +251,18 @@ static int write_sections(const struct builder *builder)
 			err = write_at(builder->fd, builder->headers[i].sh_offset, op_text_get(contents[i]), contents[i]->length);
 	if (!err)
 		err = write_code(builder);
-	return err ? err : write_at(builder->fd, builder->end, builder->headers, sizeof(builder->headers));
+	return err ? err : write_at(builder->fd, builder->end, builder->headers, builder->nr_headers * sizeof(*builder->headers));
 }
 
 static int build(struct builder *builder)
 {
 	int err = opd_jit_lines_make(&builder->lines, builder->map, builder->dump);
 
+	builder->nr_headers = NR_SECTIONS;
+	builder->headers = calloc(NR_SECTIONS + builder->map->nr_late, sizeof(*builder->headers));
+	builder->late = calloc(builder->map->nr_late + 1, sizeof(const struct opd_jit_function *));
+	if (!builder->headers || !builder->late)
+		return -ENOMEM;
 	make_symbols(builder);
 	lay_out_all(builder);
 	if (!err && (builder->symbols.failed || builder->strings.failed || builder->section_names.failed))
@@ -231,6 +288,8 @@ int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, con
 		op_file_unlink_below(dir_fd, tmp_path);
 	else
 		err = op_odb_publish_sealed(dir_fd, tmp_path, path, ret_dir_bytes, ret_pending);
+	free(builder.headers);
+	free(builder.late);
 	opd_jit_lines_free(&builder.lines);
 	op_text_free(&builder.symbols);
 	op_text_free(&builder.strings);

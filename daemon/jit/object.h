@@ -4,7 +4,8 @@
  * functions that had samples.
  *   .text        code bytes of functions that a jitdump describes
  *   .text.map    addresses of functions without code bytes; named .text when there is no other
- *   .symtab      one function symbol each, at its synthetic address
+ *   .text.late   one for each late function, at its own address
+ *   .symtab      one function symbol each, at its place
  *   .debug_line  source lines from a jitdump; .debug_info and .debug_abbrev lead to them
  *
  *  A seal (libop/base/seal.h) follows the section headers.

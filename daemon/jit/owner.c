@@ -99,6 +99,18 @@ static void read_identity(struct opd_jit_owner *owner)
 	owner->is_known = true;
 }
 
+bool opd_jit_owner_uid(uint32_t pid, uid_t *ret_uid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (stat(path, &st) < 0)
+		return false;
+	*ret_uid = st.st_uid;
+	return true;
+}
+
 void opd_jit_owner_begin(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns)
 {
 	char path[32];

@@ -25,6 +25,12 @@ struct opd_jit_owner {
 	bool in_host_pids; /* it has the host's pid namespace */
 };
 
+/*
+ * The user of a process by the attributes of /proc/PID, which need nothing of its memory or files.
+ * A process that cannot be dumped counts as root's. False: it is gone.
+ */
+bool opd_jit_owner_uid(uint32_t pid, uid_t *ret_uid) OP_NONNULL OP_MUST_CHECK;
+
 /* Opens the directory in /proc. Reads nothing of the process yet. */
 void opd_jit_owner_begin(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns) OP_NONNULL;
 

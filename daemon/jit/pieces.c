@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/grow.h"
 
 #define CHUNK_ROWS   64u
@@ -11,7 +12,9 @@
 #define HEAP_BYTES   16u              /* that the allocator needs for each block */
 #define ROWS_IN_STEP 16u              /* moved at once in about the time of a step */
 /* an addition has room for the new piece, and for the rest of a piece that it cuts in two */
-#define MORE_ROWS    2u
+#define MORE_ROWS 2u
+/* a program may write the record of a function a little after the function runs */
+#define LATE_RECORD_NS ((uint64_t)100 * OP_NS_PER_MS)
 
 struct opd_jit_chunk {
 	struct opd_jit_chunk *next; /* in the list of covered chunks */
@@ -116,12 +119,21 @@ static void forget_past(const struct addition *addition, struct opd_jit_chunk *c
 		free_past(addition->pieces, chunk);
 }
 
-/* Without room, what was there before is unknown from now on: it must not get a wrong name. */
-static void forget_all_past(const struct addition *addition, struct opd_jit_chunk *chunk)
+/*
+ * Without room, what was there first is unknown from now on: it must not get a wrong name. The rows
+ * are about in the order in which they ended.
+ */
+static void forget_first_past(const struct addition *addition, struct opd_jit_chunk *chunk)
 {
-	for (uint32_t i = 0; i < chunk->nr_past; i++)
+	uint32_t nr = chunk->nr_past / 2;
+
+	addition->pieces->nr_steps += nr;
+	for (uint32_t i = 0; i < nr; i++) {
 		chunk->unknown_until_ns = op_max_u64(chunk->unknown_until_ns, chunk->past[i].to_ns);
-	forget_past(addition, chunk, UINT64_MAX);
+		opd_jit_functions_let_go(addition->functions, chunk->past[i].function);
+	}
+	chunk->nr_past -= nr;
+	memmove(chunk->past, chunk->past + nr, chunk->nr_past * sizeof(*chunk->past));
 }
 
 static bool make_past(struct opd_jit_pieces *pieces, struct opd_jit_chunk *chunk)
@@ -138,10 +150,10 @@ static void remember(const struct addition *addition, struct opd_jit_chunk *chun
 {
 	if (to_ns <= gone->from_ns || to_ns < addition->horizon_ns)
 		return;
-	if (chunk->nr_past == PAST_ROWS)
+	if (chunk->nr_past == PAST_ROWS && chunk->past[0].to_ns < addition->horizon_ns)
 		forget_past(addition, chunk, addition->horizon_ns);
 	if (chunk->nr_past == PAST_ROWS)
-		forget_all_past(addition, chunk);
+		forget_first_past(addition, chunk);
 	if (!make_past(addition->pieces, chunk)) {
 		chunk->unknown_until_ns = op_max_u64(chunk->unknown_until_ns, to_ns);
 		return;
@@ -376,6 +388,87 @@ const struct opd_jit_piece *opd_jit_pieces_find(const struct opd_jit_pieces *pie
 			return row;
 	}
 	return time_ns < chunk->unknown_until_ns ? NULL : found;
+}
+
+/* ---- what was there in a span of time ---- */
+
+/* Times of the function and of others in a part of the addresses. */
+struct stays {
+	const struct opd_jit_functions *functions;
+	const struct opd_jit_piece *when;
+	uint64_t from_ns, to_ns; /* of the function; from_ns UINT64_MAX: it was never there */
+	uint64_t others_from_ns; /* when the first other one came */
+	bool has_other, is_unknown;
+};
+
+static bool is_same(const struct opd_jit_functions *functions, uint32_t a, uint32_t b)
+{
+	return a == b || !strcmp(functions->rows[a].name, functions->rows[b].name);
+}
+
+static void note_stay(struct stays *stays, const struct opd_jit_piece *row)
+{
+	const struct opd_jit_piece *when = stays->when;
+
+	if (row->end <= when->start || row->start >= when->end)
+		return;
+	if (is_same(stays->functions, row->function, when->function)) {
+		stays->from_ns = op_min_u64(stays->from_ns, row->from_ns);
+		stays->to_ns = op_max_u64(stays->to_ns, row->to_ns);
+		return;
+	}
+	stays->others_from_ns = op_min_u64(stays->others_from_ns, row->from_ns);
+	stays->has_other |= row->from_ns <= when->to_ns && row->to_ns > when->from_ns;
+}
+
+static void note_stays(struct stays *stays, const struct opd_jit_chunk *chunk)
+{
+	stays->is_unknown |= chunk->unknown_until_ns > stays->when->from_ns;
+	for (uint32_t i = first_ending_after(chunk, stays->when->start); i < chunk->nr_rows; i++) {
+		if (chunk->rows[i].start >= stays->when->end)
+			break;
+		note_stay(stays, &chunk->rows[i]);
+	}
+	for (uint32_t i = 0; i < chunk->nr_past; i++)
+		note_stay(stays, &chunk->past[i]);
+}
+
+bool opd_jit_pieces_held(const struct opd_jit_pieces *pieces, const struct opd_jit_functions *functions,
+			 const struct opd_jit_piece *when)
+{
+	struct stays stays = { .functions = functions, .when = when, .from_ns = UINT64_MAX, .others_from_ns = UINT64_MAX };
+
+	if (!pieces->nr_ranges)
+		return false;
+	for (size_t i = range_of(pieces, when->start); i < pieces->nr_ranges && pieces->ranges[i].start < when->end; i++)
+		note_stays(&stays, pieces->ranges[i].chunk);
+	if (stays.from_ns == UINT64_MAX || stays.has_other || stays.is_unknown || when->to_ns >= stays.to_ns)
+		return false;
+	if (functions->rows[when->function].is_exact)
+		return when->from_ns + LATE_RECORD_NS >= stays.from_ns;
+	return when->from_ns >= stays.from_ns || stays.from_ns < stays.others_from_ns;
+}
+
+bool opd_jit_pieces_overlap(const struct opd_jit_pieces *pieces, uint64_t start, uint64_t end)
+{
+	if (!pieces->nr_ranges)
+		return false;
+	for (size_t i = range_of(pieces, start); i < pieces->nr_ranges && pieces->ranges[i].start < end; i++) {
+		const struct opd_jit_chunk *chunk = pieces->ranges[i].chunk;
+		uint32_t row = first_ending_after(chunk, start);
+
+		if (row < chunk->nr_rows && chunk->rows[row].start < end)
+			return true;
+	}
+	return false;
+}
+
+void opd_jit_pieces_visit(const struct opd_jit_pieces *pieces, void (*visit)(const struct opd_jit_piece *piece, void *arg),
+			  void *arg)
+{
+	for (size_t i = 0; i < pieces->nr_ranges; i++)
+		for (uint32_t row = 0; row < pieces->ranges[i].chunk->nr_rows; row++)
+			visit(&pieces->ranges[i].chunk->rows[row], arg);
 }
 
 void opd_jit_pieces_free(struct opd_jit_pieces *pieces)

@@ -65,6 +65,21 @@ void opd_jit_pieces_sweep(struct opd_jit_pieces *pieces, struct opd_jit_function
  */
 const struct opd_jit_piece *opd_jit_pieces_find(const struct opd_jit_pieces *pieces, uint64_t address, uint64_t time_ns) OP_NONNULL;
 
+/*
+ * True when code that ran at the addresses [start, end), first at from_ns and last at to_ns, was
+ * when->function, or one of that name: no other one was there meanwhile. A function whose time is
+ * not exact, because a perf map has none, was there before if no other one was.
+ */
+bool opd_jit_pieces_held(const struct opd_jit_pieces *pieces, const struct opd_jit_functions *functions,
+			 const struct opd_jit_piece *when) OP_NONNULL;
+
+/* True when a piece holds somewhere in [start, end). */
+bool opd_jit_pieces_overlap(const struct opd_jit_pieces *pieces, uint64_t start, uint64_t end) OP_NONNULL;
+
+/* Calls `visit` for each piece that holds, by address. */
+void opd_jit_pieces_visit(const struct opd_jit_pieces *pieces, void (*visit)(const struct opd_jit_piece *piece, void *arg),
+			  void *arg) OP_NONNULL_ARGS(1, 2);
+
 /* Frees the pieces, and leaves the functions as they are. */
 void opd_jit_pieces_free(struct opd_jit_pieces *pieces) OP_NONNULL;
 

@@ -5,9 +5,14 @@
 
 #include "daemon/capture/kernel_source.h"
 #include "daemon/count/jit_objects.h"
+#include "daemon/pipeline/stacks.h"
+#include "daemon/resolve/jit_lookup.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
+
+/* after the end of sampling: for row tables that are being made */
+#define TABLES_WAIT_NS (3u * (uint64_t)OP_NS_PER_S)
 
 int opd_recording_switch(struct opd_recording *recording, bool on)
 {
@@ -47,6 +52,8 @@ int opd_recording_stop(struct opd_recording *recording)
 	int err = opd_recording_switch(recording, false);
 
 	opd_visit_until_quiet(&recording->visits);
+	if (recording->pipeline->stacks)
+		opd_stacks_finish(recording->pipeline, TABLES_WAIT_NS);
 	end_throttling(&recording->pipeline->capture, op_now_ns());
 	return err;
 }
@@ -56,6 +63,8 @@ void opd_recording_write_objects(struct opd_recording *recording)
 	struct opd_pipeline *pipeline = recording->pipeline;
 	uint64_t begin_ns = op_now_ns();
 
+	while (!opd_jit_look_at_waiting(&pipeline->resolver.processes, pipeline->resolver.now_ns, begin_ns))
+		opd_visit_all(&recording->visits);
 	while (!opd_jit_write(pipeline->resolver.jit, &pipeline->count, begin_ns))
 		opd_visit_all(&recording->visits);
 }

@@ -7,6 +7,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
+#include "daemon/pipeline/stack_state.h"
 #include "libop/session/close.h"
 
 #define NS_PER_US       1000u
@@ -27,6 +28,8 @@ static void begin_next(struct opd_rotation *rotation)
 
 	opd_retain_note_closed(rotation->retention);
 	opd_count_close_files(&pipeline->count);
+	if (pipeline->stacks)
+		opd_stacks_begin_session(pipeline->stacks);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_ledger_begin_next(&pipeline->ledger);

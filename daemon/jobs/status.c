@@ -6,6 +6,8 @@
 
 #include "daemon/jit/space.h"
 #include "daemon/keep/event_sums.h"
+#include "daemon/pipeline/stack_state.h"
+#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
 
@@ -40,11 +42,65 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 		bounds[OP_BOUND_looks_unanswered] = opd_lookers_nr_unanswered(processes->mount_views.lookers);
 	bounds[OP_BOUND_memory_dropped] = pipeline->count.nr_memory_dropped;
 	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
+	bounds[OP_BOUND_programs_refused] = pipeline->count.nr_unnamed;
+	bounds[OP_BOUND_process_names_skipped] = processes->nr_names_skipped;
 	bounds[OP_BOUND_cgroup_slots_taken_back] = pipeline->resolver.cgroups.nr_taken_back;
 	if (!pipeline->count.cookie_file)
 		return;
 	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
 	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->count.cookie_file->nr_damaged_lines;
+}
+
+static int more_walks_first(const void *a, const void *b)
+{
+	uint64_t nr_a = ((const struct op_stack_stop *)a)->nr, nr_b = ((const struct op_stack_stop *)b)->nr;
+
+	return (nr_a < nr_b) - (nr_a > nr_b);
+}
+
+static void fill_tables(const struct opd_pipeline *pipeline, struct op_status *status)
+{
+	struct opd_tables_counts counts;
+
+	if (!pipeline->stacks || !pipeline->stacks->tables)
+		return;
+	opd_tables_get_counts(pipeline->stacks->tables, &counts);
+	status->tables_made = counts.made;
+	status->tables_from_cache = counts.from_cache;
+	status->tables_failed = counts.failed;
+	status->tables_waiting = counts.nr_waiting;
+	status->bounds[OP_BOUND_tables_crashed] = counts.crashed;
+	status->bounds[OP_BOUND_tables_timed_out] = counts.timed_out;
+	status->bounds[OP_BOUND_tables_uncached] = counts.uncached;
+}
+
+static void fill_stacks(const struct opd_pipeline *pipeline, struct op_status *status)
+{
+	const struct opd_capture *capture = &pipeline->capture;
+	const struct op_dcookie_table *table = pipeline->resolver.table;
+	struct op_stack_stop *to = status->stack_stops;
+
+	status->stack_wanted_hz = capture->plan.stack_wanted_hz;
+	status->stack_rate_hz = capture->plan.stack_rate_hz;
+	status->stack_ring_bytes = capture->plan.stack_ring_bytes;
+	for (size_t i = 0; i < capture->nr_opened; i++)
+		status->stack_bytes = op_max_u64(status->stack_bytes, capture->events[i].stack_bytes);
+	if (!pipeline->stacks)
+		return;
+	status->stack_walks = pipeline->stacks->counts.nr_walks;
+	status->stack_frames = pipeline->stacks->counts.nr_frames;
+	status->stack_walk_ns = pipeline->stacks->counts.walk_ns;
+	status->stacks_waiting = pipeline->stacks->queue.nr;
+	for (size_t i = 0; i < OPD_STACKS_STOPS_MAX; i++) {
+		const struct opd_stacks_stop *stop = &pipeline->stacks->stops[i];
+
+		if (!stop->nr || !op_dcookie_has(table, stop->cookie))
+			continue;
+		snprintf(to->image, sizeof(to->image), "%s", op_dcookie_row(table, stop->cookie)->id.name.name);
+		to->end = stop->end;
+		to++->nr = stop->nr;
+	}
+	qsort(status->stack_stops, (size_t)(to - status->stack_stops), sizeof(*to), more_walks_first);
 }
 
 static void fill_rings(const struct opd_recording *recording, const struct op_config *config, struct op_status *status)
@@ -104,10 +160,13 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
 	status->jit[OP_JIT_failed_objects] += pipeline->count.nr_failed_objects;
 	status->maps_reread = pipeline->resolver.nr_rereads;
+	status->nr_programs = op_dcookie_nr_programs(pipeline->resolver.table);
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;
 	status->of_unknown_cgroups = pipeline->resolver.cgroups.of_unknown;
 	memcpy(status->arcs, pipeline->count.arcs, sizeof(status->arcs));
+	fill_stacks(pipeline, status);
+	fill_tables(pipeline, status);
 	fill_rings(recording, config, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }

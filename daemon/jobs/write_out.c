@@ -41,6 +41,12 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
+/* Whether the file is as long as its kind may be. */
+static bool has_good_length(const char *path, const struct stat *st)
+{
+	return op_session_is_jit_object(path) || !strcmp(path, OP_SESSION_STACKS) || op_odb_is_length((uint64_t)st->st_size);
+}
+
 /* -ENOENT also when the file was cut short or something else is in its place. */
 static int open_sample_file(int current_fd, const char *path)
 {
@@ -51,7 +57,7 @@ static int open_sample_file(int current_fd, const char *path)
 	if (fd < 0)
 		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 	err = op_sys_fstat(fd, &st);
-	if (!err && (!S_ISREG(st.st_mode) || (!op_session_is_jit_object(path) && !op_odb_is_length((uint64_t)st.st_size))))
+	if (!err && (!S_ISREG(st.st_mode) || !has_good_length(path, &st)))
 		err = -ENOENT;
 	if (err)
 		close(fd);

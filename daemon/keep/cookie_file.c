@@ -120,21 +120,23 @@ static void format_unwritten(struct opd_cookie_file *file, bool is_new, struct o
 	op_dcookie_format_unwritten(file->table, text);
 }
 
-/* One write. A part of it on a full disk is cut off. Under the lock. */
+/*
+ * Mostly one write. The next one tells why it was cut short, on a full disk or by a limit. The part
+ * is cut off. Under the lock.
+ */
 static int append_text(struct opd_cookie_file *file, int fd, const struct op_text *text)
 {
 	ssize_t nr = op_sys_write(fd, text->data, text->length);
+	int err = nr < 0 ? (int)nr : op_sys_write_all(fd, text->data + nr, text->length - (size_t)nr);
 
-	if (nr == (ssize_t)text->length) {
+	if (!err) {
 		file->nr_bytes += text->length;
 		if (file->publishing)
 			op_text_add_bytes(&file->since, text->data, text->length);
 		return 0;
 	}
 	/* When this fails, the next append tries it again. */
-	if (nr > 0 && op_sys_ftruncate(fd, (off_t)file->nr_bytes) < 0)
-		return -EIO;
-	return nr < 0 ? (int)nr : -ENOSPC;
+	return nr > 0 && op_sys_ftruncate(fd, (off_t)file->nr_bytes) < 0 ? -EIO : err;
 }
 
 /*

@@ -29,6 +29,8 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	sum->nr_throttles += event->nr_throttles;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		sum->lost[i] += event->lost[i];
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		sum->ends[i] += event->ends[i];
 }
 
 void opd_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -11,7 +12,6 @@
 #include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
 #include "daemon/keep/event_sums.h"
-#include "libop/events/event_list.h"
 #include "libop/base/file.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
@@ -196,6 +196,8 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 	row->nr_throttles += since(now->nr_throttles, before->nr_throttles);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		row->lost[i] += since(now->lost[i], before->lost[i]);
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		row->ends[i] += since(now->ends[i], before->ends[i]);
 }
 
 static int add_capture(struct opd_ledger *ledger, struct op_session_ledger *sums)
@@ -230,11 +232,24 @@ static void note_files(const struct opd_ledger *ledger, struct op_session_ledger
 		close(fd);
 }
 
+static void name_host(const struct opd_ledger *ledger, struct op_session_ledger *sums)
+{
+	struct utsname own;
+
+	sums->is_imported = ledger->foreign_host;
+	if (ledger->foreign_host)
+		op_session_ledger_set_host(sums, ledger->foreign_host);
+	else
+		op_session_ledger_set_host(sums, uname(&own) < 0 ? NULL : own.nodename);
+}
+
 int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)
 {
 	struct moment now = this_moment();
 	struct op_session_ledger sums = { .ended = ended, .begin_ns = begin_seen_at(ledger, &now) };
 	int err = 0;
+
+	name_host(ledger, &sums);
 
 	ledger->latest_boot_ns = now.boot_ns;
 	sums.end_ns = op_max_u64(ledger->sampled ? now.wall_ns : ledger->base.end_ns, sums.begin_ns);
@@ -260,13 +275,26 @@ int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct 
 /* ---- samples that are gone ---- */
 
 /* Books up to `amount` stored samples of one CPU as lost. Returns what is left of the amount. */
-static uint64_t take_back(struct opd_event *account, uint64_t amount)
+/* A stack that is gone had one of the ends; which one is not known. */
+static void lose_ends(uint64_t ends[OP_NR_STACK_ENDS], uint64_t amount)
+{
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++) {
+		uint64_t nr_gone = op_min_u64(amount, ends[i]);
+
+		ends[i] -= nr_gone;
+		amount -= nr_gone;
+	}
+}
+
+static uint64_t take_back(struct opd_event *account, bool is_of_stacks, uint64_t amount)
 {
 	uint64_t nr_gone = op_min_u64(amount, account->stored);
 
 	account->stored -= nr_gone;
 	account->unattributed = op_min_u64(account->unattributed, account->stored);
 	account->lost[OP_LOSS_io_error] += nr_gone;
+	if (is_of_stacks)
+		lose_ends(account->ends, nr_gone);
 	return amount - nr_gone;
 }
 
@@ -280,6 +308,8 @@ static void lose_base(struct opd_ledger *ledger, const struct op_ledger_event *e
 	row->stored -= amount;
 	row->unattributed = op_min_u64(row->unattributed, row->stored);
 	row->lost[OP_LOSS_io_error] += amount;
+	if (row->role == OP_EVENT_STACKS)
+		lose_ends(row->ends, amount);
 }
 
 /* Samples of an earlier daemon are booked as lost last. */
@@ -293,7 +323,7 @@ void opd_ledger_lose(struct opd_ledger *ledger, uint32_t event, uint64_t amount)
 	nr_ours = op_min_u64(amount, since(sum.stored, ledger->before[event].stored));
 	amount -= nr_ours;
 	for (size_t i = 0; i < capture->nr_cpus; i++)
-		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
+		nr_ours = take_back(&capture->cpus[i].events[event], sum.role == OP_EVENT_STACKS, nr_ours);
 	lose_base(ledger, &sum, amount);
 }
 
@@ -318,7 +348,6 @@ static void lose_missing(struct opd_ledger *ledger, const struct op_ledger_event
 	uint64_t missing = since(event->stored, sum ? sum->stored : 0);
 	size_t index;
 
-	/* A sampler has no files. */
 	if (!missing || event->role == OP_EVENT_SAMPLER)
 		return;
 	op_log(OP_LOG_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",

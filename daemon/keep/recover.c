@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
@@ -18,6 +19,7 @@
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
+#include "libop/stacks/store.h"
 
 bool opd_is_damage(int err)
 {
@@ -147,6 +149,32 @@ static int recover_object(const char *path, unsigned char type OP_UNUSED, void *
 	return 0;
 }
 
+/* Opening it drops what is damaged. */
+static void recover_stacks(struct recovery *recovery, const char *session)
+{
+	const struct op_stacks_setup setup = { .max_bytes = 0 };
+	char *path = join(session, OP_SESSION_STACKS);
+	struct op_stacks *stacks;
+	struct stat st;
+	int err = path ? 0 : -ENOMEM;
+
+	if (!err && fstatat(recovery->session_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		free(path);
+		return;
+	}
+	if (!err)
+		err = op_stacks_open(recovery->session_fd, path, OP_SESSION_TMP_STACKS, &setup, &stacks);
+	if (!err) {
+		recovery->dropped_nodes += op_stacks_nr_cut(stacks);
+		op_stacks_close(stacks);
+	} else if (path && opd_is_damage(err)) {
+		put_aside(recovery, path, "is no file of stacks");
+	} else {
+		log_failure(session, err);
+	}
+	free(path);
+}
+
 static void recover_session(struct recovery *recovery, const char *session)
 {
 	int fd = op_sys_openat(recovery->session_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -156,6 +184,7 @@ static void recover_session(struct recovery *recovery, const char *session)
 	if (fd < 0)
 		return;
 	recover_directory(recovery, session);
+	recover_stacks(recovery, session);
 	if (op_session_list_cgroups(fd, &list) < 0)
 		list = (struct op_session_cgroups){ 0 };
 	close(fd);

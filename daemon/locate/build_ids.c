@@ -95,8 +95,11 @@ static int ask_looker(const struct opd_mapped *mapped, struct question *question
 	struct iovec part = { question, sizeof(*question) };
 	struct op_text text = { 0 };
 	uint32_t any = 0;
-	int err = opd_look(mapped->mount_views->lookers, &about, OPD_LOOK_BUILD_ID, &part, 1, -1, &any, &text);
+	int err;
 
+	if (op_sys_is_gone(mapped->pid))
+		return -ESRCH;
+	err = opd_look(mapped->mount_views->lookers, &about, OPD_LOOK_BUILD_ID, &part, 1, -1, &any, &text);
 	if (!err && text.length != sizeof(*ret_answer))
 		err = -EBUSY;
 	if (!err)

@@ -6,5 +6,6 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/locate/looker.c daemon/locate/looker.h \
 	daemon/locate/mount_view.c daemon/locate/mount_view.h \
 	daemon/locate/mounts.c daemon/locate/mounts.h \
-	daemon/locate/proc_maps.c daemon/locate/proc_maps.h
+	daemon/locate/proc_maps.c daemon/locate/proc_maps.h \
+	daemon/locate/unchanged.c daemon/locate/unchanged.h
 EXTRA_DIST += daemon/locate/README.md

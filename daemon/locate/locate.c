@@ -162,9 +162,9 @@ static const struct opd_mounts *host_mounts(const struct search *search)
 	return opd_mount_views_host_mounts(search->mapped->mount_views, false);
 }
 
-static int stat_on_host(const struct search *search, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
+int opd_stat_on_host(const char *path, struct statx *ret_stat, uint64_t *ret_generation)
 {
-	return stat_below(search->mapped->mount_views->host_prefix, path, ret_stat, ret_generation);
+	return stat_below(opd_host()->prefix, path, ret_stat, ret_generation);
 }
 
 static void found_on_host(struct opd_located *located, const char *path, const struct statx *st, uint64_t generation)
@@ -183,7 +183,7 @@ static bool try_host_path(struct search *search, const char *path)
 	struct statx st;
 	uint64_t generation;
 
-	if (stat_on_host(search, path, &st, &generation) < 0)
+	if (opd_stat_on_host(path, &st, &generation) < 0)
 		return false;
 	if (located->seen ? !same_inode(&st, &located->stat) || !same_generation(generation, located->inode_generation) :
 			    !is_recorded(search->mapped, host_mounts(search), &st, generation))
@@ -223,7 +223,7 @@ static bool try_layers(struct search *search, const struct opd_mount *mount, con
 
 		if (path.length && path.data[0] == '/') {
 			op_text_add(&path, inner);
-			found = !stat_on_host(search, op_text_get(&path), &st, &generation) &&
+			found = !opd_stat_on_host(op_text_get(&path), &st, &generation) &&
 				is_shown(search, mount, !i, &st, generation);
 		}
 		if (found)
@@ -318,12 +318,12 @@ static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
 	const struct opd_mount_view *view = search->mapped->mount_view;
-	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view), is_here;
+	bool shares_host = opd_mount_view_shares_host(view), is_here;
 	char root[64], *inside;
 
 	snprintf(root, sizeof(root), "/proc/%u/root", search->mapped->pid);
 	if (shares_host)
-		snprintf(root, sizeof(root), "%s", search->mapped->mount_views->host_prefix);
+		snprintf(root, sizeof(root), "%s", opd_host()->prefix);
 	op_text_add(&located->path, shares_host ? path : path_in_view(view, path));
 	is_here = is_there(located, root) || (cut_deleted(&located->path) && is_there(located, root));
 	if (shares_host) {
@@ -364,7 +364,7 @@ static void locate_gone(struct search *search)
 	const struct opd_mapped *mapped = search->mapped;
 	struct opd_located *located = search->located;
 	const struct opd_mount_view *view = mapped->mount_view;
-	bool shares_host = opd_mount_view_shares_host(search->mapped->mount_views, view);
+	bool shares_host = opd_mount_view_shares_host(view);
 	struct op_text path = { 0 };
 
 	if (view && shares_host && !mapped->name_is_ours)
@@ -425,7 +425,7 @@ static bool is_same_mapping(const struct search *search, const char *path)
 	if (!located->seen)
 		return path && opd_is_same_name(mapped->name, path);
 	for (int again = 0; again < 2 && located->stat.stx_ino == mapped->inode; again++) {
-		const struct opd_mounts *mounts = opd_mount_view_shares_host(mapped->mount_views, view) ?
+		const struct opd_mounts *mounts = opd_mount_view_shares_host(view) ?
 							  opd_mount_views_host_mounts(mapped->mount_views, again) :
 							  opd_mount_view_mounts(view, mapped->pid, again);
 
@@ -535,7 +535,7 @@ static void note_host(struct search *search)
 	struct statx st;
 
 	located->knows_owner = located->on_host && (mount ? !opd_mount_is_fuse(mount) : located->stat.stx_dev_major);
-	located->host_has_another = !located->on_host && !stat_on_host(search, op_text_get(&located->path), &st, NULL);
+	located->host_has_another = !located->on_host && !opd_stat_on_host(op_text_get(&located->path), &st, NULL);
 }
 
 int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)

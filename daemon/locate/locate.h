@@ -70,6 +70,12 @@ void opd_decode_newlines(char *name) OP_NONNULL;
 int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * Looks at a regular file of the host in this process, which may hang. ret_generation may be NULL.
+ * 0 or -errno.
+ */
+int opd_stat_on_host(const char *path, struct statx *ret_stat, uint64_t *ret_generation) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/*
  * The generation of an inode tells a file from an earlier one with the same inode number.
  * open_by_handle_at(2) has it in the file's handle; no file is opened. `fd` may be an O_PATH
  * descriptor. 0: unknown, or the file has another inode.

@@ -5,9 +5,11 @@
 
 #include "daemon/jit/owner_ask.h"
 #include "daemon/look/far_file.h"
+#include "daemon/look/pass_file.h"
 #include "daemon/locate/build_ids.h"
 #include "daemon/locate/locate_ask.h"
 #include "daemon/locate/proc_maps.h"
+#include "daemon/locate/unchanged.h"
 
 typedef int (*answerer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
 
@@ -45,6 +47,11 @@ static int answer_build_id(const char *question, size_t nr_bytes, int fd OP_UNUS
 	return opd_build_ids_answer(question, nr_bytes, answer);
 }
 
+static int answer_unchanged(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
+{
+	return opd_unchanged_answer(question, nr_bytes, answer);
+}
+
 static int answer_read(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
 {
 	return opd_far_read_answer(question, nr_bytes, answer);
@@ -60,10 +67,12 @@ static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_MAPS] = answer_maps,
 	[OPD_LOOK_LOCATE] = answer_locate,
 	[OPD_LOOK_BUILD_ID] = answer_build_id,
+	[OPD_LOOK_UNCHANGED] = answer_unchanged,
 	[OPD_LOOK_OWNER] = opd_jit_owner_answer,
 	[OPD_LOOK_OPEN] = opd_jit_open_answer,
 	[OPD_LOOK_READ] = answer_read,
 	[OPD_LOOK_CLOSE] = answer_close,
+	[OPD_LOOK_PASS] = opd_pass_file_answer,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)

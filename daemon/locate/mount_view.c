@@ -68,23 +68,29 @@ bool opd_place_read(uint32_t pid, struct opd_place *ret_place)
 }
 
 /* opd itself and process 1 are no strangers. */
-static void find_host(struct opd_mount_views *views)
+static struct opd_host find_host(void)
 {
+	struct opd_host host = { .prefix = "" };
 	uint64_t own_ns = 0;
 
-	if (views->known)
-		return;
-	views->known = true;
-	views->host_prefix = "";
-	if (!read_ns(HOST_PID, "user", &views->host_user_ns) &&
-	    !read_ns(SELF, "user", &views->host_user_ns))
-		views->host_user_ns = 0;
+	if (!read_ns(HOST_PID, "user", &host.user_ns) && !read_ns(SELF, "user", &host.user_ns))
+		host.user_ns = 0;
 	if (!read_mnt_ns(SELF, &own_ns))
-		return;
-	if (!read_mnt_ns(HOST_PID, &views->host_ns))
-		views->host_ns = own_ns;
-	if (views->host_ns != own_ns)
-		views->host_prefix = HOST_PREFIX;
+		return host;
+	if (!read_mnt_ns(HOST_PID, &host.mnt_ns))
+		host.mnt_ns = own_ns;
+	if (host.mnt_ns != own_ns)
+		host.prefix = HOST_PREFIX;
+	return host;
+}
+
+const struct opd_host *opd_host(void)
+{
+	static struct opd_host host;
+
+	if (!host.prefix)
+		host = find_host();
+	return &host;
 }
 
 void opd_mount_views_free(struct opd_mount_views *views)
@@ -156,11 +162,11 @@ void opd_mount_view_put(struct opd_mount_view *view)
 	free_view(view);
 }
 
-static char *make_name(const struct opd_mount_views *views, uint64_t mnt_ns, const char *root)
+static char *make_name(uint64_t mnt_ns, const char *root)
 {
 	struct op_text name = { 0 };
 
-	if (mnt_ns != views->host_ns)
+	if (mnt_ns != opd_host()->mnt_ns)
 		op_text_printf(&name, NS_LINK_FORMAT, (unsigned long long)mnt_ns);
 	if (strcmp(root, "/") != 0)
 		op_text_printf(&name, "%schroot:%s", name.length ? " " : "", root);
@@ -179,7 +185,7 @@ static struct opd_mount_view *add_view(struct opd_mount_views *views, uint64_t m
 	view->mnt_ns = mnt_ns;
 	view->user_ns = user_ns;
 	view->root = strdup(root);
-	view->name = make_name(views, mnt_ns, root);
+	view->name = make_name(mnt_ns, root);
 	if (!view->root || !view->name || op_htable_insert(&views->by_key, &view->link, hash) < 0) {
 		free_view(view);
 		return NULL;
@@ -196,7 +202,7 @@ static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t use
 	struct opd_mount_view *view = NULL;
 	struct op_hlink *link;
 
-	if (mnt_ns != views->host_ns || strcmp(root, "/") != 0) {
+	if (mnt_ns != opd_host()->mnt_ns || strcmp(root, "/") != 0) {
 		for (link = op_htable_first(&views->by_key, hash); link && !view; link = op_htable_next(link)) {
 			struct opd_mount_view *known = op_container_of(link, struct opd_mount_view, link);
 
@@ -216,16 +222,16 @@ static int get_view(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t use
 	return 0;
 }
 
-static bool is_at(const struct opd_mount_views *views, const struct opd_mount_view *view, uint64_t mnt_ns, const char *root)
+static bool is_at(const struct opd_mount_view *view, uint64_t mnt_ns, const char *root)
 {
 	if (!view)
-		return mnt_ns == views->host_ns && !strcmp(root, "/");
+		return mnt_ns == opd_host()->mnt_ns && !strcmp(root, "/");
 	return view->mnt_ns == mnt_ns && !strcmp(view->root, root);
 }
 
-static uint64_t mnt_ns_of(const struct opd_mount_views *views, const struct opd_mount_view *view)
+static uint64_t mnt_ns_of(const struct opd_mount_view *view)
 {
-	return view ? view->mnt_ns : views->host_ns;
+	return view ? view->mnt_ns : opd_host()->mnt_ns;
 }
 
 /* user_ns 0: unknown. */
@@ -234,9 +240,9 @@ static int move_to(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user
 	struct opd_mount_view *new_view;
 	int err;
 
-	if (user_ns == views->host_user_ns)
+	if (user_ns == opd_host()->user_ns)
 		user_ns = 0;
-	if (is_at(views, *view, mnt_ns, root)) {
+	if (is_at(*view, mnt_ns, root)) {
 		if (*view && user_ns)
 			(*view)->user_ns = user_ns;
 		return 0;
@@ -255,7 +261,7 @@ static bool lives_there(const struct opd_mount_view *view, uint32_t pid)
 	uint64_t mnt_ns;
 
 	return pid && read_mnt_ns(pid, &mnt_ns) && read_link(pid, "root", root, sizeof(root)) &&
-	       is_at(view->views, view, mnt_ns, root);
+	       is_at(view, mnt_ns, root);
 }
 
 uint32_t opd_mount_view_pid(const struct opd_mount_view *view)
@@ -267,7 +273,6 @@ int opd_mount_view_set(struct opd_mount_views *views, uint32_t pid, const struct
 {
 	int err;
 
-	find_host(views);
 	err = move_to(views, place->mnt_ns, place->user_ns, place->root, view);
 	if (!err && *view && (!(*view)->seen_pid || op_sys_is_gone((*view)->seen_pid)))
 		(*view)->seen_pid = pid;
@@ -276,7 +281,6 @@ int opd_mount_view_set(struct opd_mount_views *views, uint32_t pid, const struct
 
 int opd_mount_view_get(struct opd_mount_views *views, const struct opd_place *place, struct opd_mount_view **ret_view)
 {
-	find_host(views);
 	return get_view(views, place->mnt_ns, place->user_ns, place->root, ret_view);
 }
 
@@ -323,17 +327,15 @@ int opd_mount_view_update_root(struct opd_mount_views *views, uint32_t pid, stru
 {
 	struct opd_place place;
 
-	find_host(views);
 	if (!get_place(views, pid, *view, &place))
 		return 0;
-	place.mnt_ns = mnt_ns_of(views, *view);
+	place.mnt_ns = mnt_ns_of(*view);
 	return opd_mount_view_set(views, pid, &place, view);
 }
 
 int opd_mount_view_enter(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user_ns, struct opd_mount_view **view)
 {
-	find_host(views);
-	if (mnt_ns == mnt_ns_of(views, *view))
+	if (mnt_ns == mnt_ns_of(*view))
 		return 0;
 	return move_to(views, mnt_ns, user_ns, *view ? (*view)->root : "/", view);
 }
@@ -363,10 +365,9 @@ static bool read_owner(uint32_t pid, uint64_t mnt_ns, uint64_t *ret_user_ns)
 
 bool opd_mount_view_is_roots(const struct opd_mount_view *view, uint32_t pid)
 {
-	const struct opd_mount_views *views = view->views;
 	uint64_t owner, hosts;
 
-	if (!read_owner(*views->host_prefix ? HOST_PID : SELF, views->host_ns, &hosts))
+	if (!read_owner(*opd_host()->prefix ? HOST_PID : SELF, opd_host()->mnt_ns, &hosts))
 		return false;
 	if (!read_owner(pid, view->mnt_ns, &owner) && (!view->seen_pid || !read_owner(view->seen_pid, view->mnt_ns, &owner)))
 		return false;
@@ -414,9 +415,8 @@ const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *vie
 	uint64_t now_ns = op_now_ns();
 	struct opd_mounts mounts;
 
-	find_host(views);
 	if (is_due(views->host_read_ns, again, now_ns)) {
-		if (read_mounts(*views->host_prefix ? HOST_PID : SELF, &mounts)) {
+		if (read_mounts(*opd_host()->prefix ? HOST_PID : SELF, &mounts)) {
 			opd_mounts_free(&views->host);
 			views->host = mounts;
 		}
@@ -425,7 +425,7 @@ const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *vie
 	return &views->host;
 }
 
-bool opd_mount_view_shares_host(const struct opd_mount_views *views, const struct opd_mount_view *view)
+bool opd_mount_view_shares_host(const struct opd_mount_view *view)
 {
-	return !view || view->mnt_ns == views->host_ns;
+	return !view || view->mnt_ns == opd_host()->mnt_ns;
 }

@@ -19,6 +19,15 @@
 
 struct opd_mount_views;
 
+/* The inodes of its namespaces; user_ns 0: unknown. */
+struct opd_host {
+	uint64_t mnt_ns, user_ns;
+	const char *prefix; /* of its root directory, as a path of opd: "" or "/proc/1/root" */
+};
+
+/* Finds it at the first call, which needs the rights of a looker, and remembers it. */
+const struct opd_host *opd_host(void);
+
 /* Where a process is, as /proc tells. */
 struct opd_place {
 	uint64_t mnt_ns, user_ns; /* inodes of the namespaces; user_ns 0: unknown */
@@ -55,9 +64,6 @@ struct opd_mount_views {
 	struct opd_mount_view *with_mounts, **last_at; /* longest unread first */
 	uint64_t nr_dropped; /* views without room, and views whose mounts made room for others */
 	struct opd_lookers *lookers; /* of the caller; NULL: this process looks itself */
-	bool known; /* host_ns, host_user_ns and host_prefix are set */
-	uint64_t host_ns, host_user_ns;
-	const char *host_prefix; /* opd's path to the host's root directory: "" or "/proc/1/root" */
 	struct opd_mounts host;
 	uint64_t host_read_ns;
 };
@@ -117,6 +123,6 @@ bool opd_mount_view_is_roots(const struct opd_mount_view *view, uint32_t pid) OP
 const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *views, bool again) OP_NONNULL;
 
 /* True when paths in the view are paths of the host below the view's root. True for NULL. */
-bool opd_mount_view_shares_host(const struct opd_mount_views *views, const struct opd_mount_view *view) OP_NONNULL_ARGS(1);
+bool opd_mount_view_shares_host(const struct opd_mount_view *view);
 
 #endif

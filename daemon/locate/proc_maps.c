@@ -4,20 +4,16 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "libop/base/sys.h"
 
+#define PF_KTHREAD     0x00200000u /* linux/sched.h */
+#define PROC_BYTES     1024        /* of /proc/PID/comm and stat */
 #define TEXT_MAX_BYTES (8u << 20) /* a process with more mappings is known as far as this goes */
-
-/* Goes ahead of the text in the answer of a looker. */
-struct head {
-	uint32_t tid, has_place;
-	uint64_t mnt_ns, user_ns;
-	uint32_t exe_at, maps_at;
-};
 
 /* ---- in the looker ---- */
 
@@ -119,7 +115,48 @@ static void add_lines(FILE *maps, uint64_t until, struct op_text *text)
 	free(line);
 }
 
-static void add_place(struct opd_proc_maps *maps)
+static ssize_t read_proc(uint32_t pid, const char *name, char *text, size_t nr_bytes)
+{
+	char path[64];
+	int fd;
+	ssize_t nr;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	nr = fd < 0 ? fd : op_sys_read(fd, text, nr_bytes - 1);
+	if (fd >= 0)
+		close(fd);
+	text[nr > 0 ? nr : 0] = '\0';
+	return nr;
+}
+
+/* The name may have any byte, also newlines; the kernel adds one. */
+static void read_comm(uint32_t pid, char comm[OPD_COMM_BYTES])
+{
+	char text[PROC_BYTES];
+	ssize_t nr = read_proc(pid, "comm", text, sizeof(text));
+
+	if (nr > 0 && text[nr - 1] == '\n')
+		text[nr - 1] = '\0';
+	snprintf(comm, OPD_COMM_BYTES, "%.*s", (int)OPD_COMM_BYTES - 1, text);
+}
+
+/*
+ * PF_KTHREAD in the flags, field 9 of /proc/PID/stat (proc(5)). Field 2, the name, may contain
+ * anything; the last bracket ends it. Threads that the kernel runs for a process (io_uring, vhost)
+ * do not have the flag.
+ */
+static bool is_kernel_thread(uint32_t pid)
+{
+	char text[PROC_BYTES];
+	const char *at = read_proc(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+
+	for (int field = 2; field < 9 && at; field++)
+		at = strchr(at + 1, ' ');
+	return at && strtoul(at + 1, NULL, 10) & PF_KTHREAD;
+}
+
+static void add_place(struct opd_proc_maps *maps, uint32_t pid)
 {
 	struct opd_place place;
 	char path[64], exe[PATH_MAX];
@@ -138,6 +175,8 @@ static void add_place(struct opd_proc_maps *maps)
 	if (length > 0)
 		op_text_add_bytes(&maps->text, exe, (size_t)length);
 	op_text_add_char(&maps->text, '\0');
+	read_comm(pid, maps->comm);
+	maps->is_kernel_thread = length <= 0 && is_kernel_thread(pid);
 }
 
 int opd_proc_maps_read(const struct opd_proc_wanted *wanted, struct opd_proc_maps *ret_maps)
@@ -149,7 +188,7 @@ int opd_proc_maps_read(const struct opd_proc_wanted *wanted, struct opd_proc_map
 	if (err)
 		return err;
 	if (wanted->with_place)
-		add_place(&maps);
+		add_place(&maps, wanted->pid);
 	maps.maps_at = (uint32_t)maps.text.length;
 	add_lines(file, wanted->until, &maps.text);
 	op_text_add_char(&maps.text, '\0');
@@ -162,18 +201,20 @@ int opd_proc_maps_read(const struct opd_proc_wanted *wanted, struct opd_proc_map
 	return 0;
 }
 
+/* The answer: the struct, and its text behind it. opd and its lookers are one program. */
 int opd_proc_maps_answer(const struct opd_proc_wanted *wanted, struct op_text *answer)
 {
 	struct opd_proc_maps maps;
 	int err = opd_proc_maps_read(wanted, &maps);
-	struct head head;
+	struct op_text text;
 
 	if (err)
 		return err;
-	head = (struct head){ maps.tid, maps.has_place, maps.mnt_ns, maps.user_ns, maps.exe_at, maps.maps_at };
-	op_text_add_bytes(answer, &head, sizeof(head));
-	op_text_add_bytes(answer, maps.text.data, maps.text.length);
-	op_text_free(&maps.text);
+	text = maps.text;
+	maps.text = (struct op_text){ 0 };
+	op_text_add_bytes(answer, &maps, sizeof(maps));
+	op_text_add_bytes(answer, text.data, text.length);
+	op_text_free(&text);
 	return 0;
 }
 
@@ -182,27 +223,21 @@ int opd_proc_maps_answer(const struct opd_proc_wanted *wanted, struct op_text *a
 /* The text ends with a NUL, and its parts begin within it. */
 static int take_answer(struct op_text *answer, struct opd_proc_maps *ret_maps)
 {
-	struct head head;
+	struct opd_proc_maps maps;
 	size_t nr_bytes;
 
-	if (answer->length <= sizeof(head))
+	if (answer->length <= sizeof(maps))
 		return -EBUSY;
-	memcpy(&head, answer->data, sizeof(head));
-	nr_bytes = answer->length - sizeof(head);
-	if (answer->data[answer->length - 1] || head.exe_at >= nr_bytes || head.maps_at >= nr_bytes)
+	memcpy(&maps, answer->data, sizeof(maps));
+	nr_bytes = answer->length - sizeof(maps);
+	if (answer->data[answer->length - 1] || maps.exe_at >= nr_bytes || maps.maps_at >= nr_bytes)
 		return -EBUSY;
-	memmove(answer->data, answer->data + sizeof(head), nr_bytes);
+	memmove(answer->data, answer->data + sizeof(maps), nr_bytes);
 	answer->length = nr_bytes;
-	*ret_maps = (struct opd_proc_maps){
-		.tid = head.tid,
-		.has_place = head.has_place,
-		.mnt_ns = head.mnt_ns,
-		.user_ns = head.user_ns,
-		.exe_at = head.exe_at,
-		.maps_at = head.maps_at,
-		.text = *answer,
-	};
+	maps.text = *answer;
+	maps.comm[sizeof(maps.comm) - 1] = '\0';
 	*answer = (struct op_text){ 0 };
+	*ret_maps = maps;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "libop/base/text.h"
 
 #define OPD_PROC_MAPS_ALL UINT64_MAX
+#define OPD_COMM_BYTES    16u /* of the name of a process, with its NUL */
 
 struct opd_proc_wanted {
 	uint32_t pid;
@@ -21,7 +22,7 @@ struct opd_proc_wanted {
 	 * the maps of another thread will do; a process whose main thread has ended has none itself
 	 */
 	bool any_thread;
-	bool with_place; /* the executable and the place as well */
+	bool with_place; /* the executable, the place and the name as well */
 	/*
 	 * lines up to the first mapping of a file that begins there; OPD_PROC_MAPS_ALL: all. Lines
 	 * of memory that is neither executable nor a file are left out, except that of the last
@@ -34,6 +35,8 @@ struct opd_proc_maps {
 	uint32_t tid;   /* the process, or the thread whose maps these are */
 	bool has_place; /* place was read */
 	uint64_t mnt_ns, user_ns;
+	char comm[OPD_COMM_BYTES]; /* "": unknown, or empty */
+	bool is_kernel_thread;     /* the kernel says so: no process can claim it */
 	/* in `text`, which has the root, the executable and the maps, each with a NUL */
 	uint32_t exe_at, maps_at;
 	struct op_text text;

@@ -109,6 +109,11 @@ int opd_far_length(const struct opd_far_file *file, uint64_t *ret_nr_bytes)
 	return err;
 }
 
+bool opd_far_is_lost(const struct opd_far_file *file)
+{
+	return file->fd >= 0 && file->lookers && !opd_lookers_has(file->lookers, file->serial);
+}
+
 /* Without an answer the looker keeps the file open until it ends. */
 void opd_far_close(struct opd_far_file *file)
 {

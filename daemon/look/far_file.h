@@ -26,6 +26,9 @@ ssize_t opd_far_read(const struct opd_far_file *file, void *bytes, size_t nr_byt
 /* The length of the file. 0 or -errno; -EBUSY as above. */
 int opd_far_length(const struct opd_far_file *file, uint64_t *ret_nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* True when the looker that had it open has ended. */
+bool opd_far_is_lost(const struct opd_far_file *file) OP_NONNULL OP_MUST_CHECK;
+
 /* Closes it unless fd is -1, and sets fd to -1. */
 void opd_far_close(struct opd_far_file *file) OP_NONNULL;
 

@@ -20,6 +20,7 @@
 #define BANS         256u
 #define OWNER_MAX    3u /* lookers that hang on files of one user, or of one user namespace */
 #define OWNER_GONE   UINT64_MAX /* the owner of all processes that are gone */
+#define FILES_OF     (UINT64_C(1) << 63) /* a key and an owner: files of a user, not processes */
 #define PARTS_MAX    6u
 
 enum group { HOST, GUEST, NR_GROUPS };
@@ -81,7 +82,7 @@ uint64_t opd_lookers_nr_unanswered(const struct opd_lookers *lookers)
 
 static struct ban *ban_of(struct opd_lookers *lookers, const struct opd_look_about *about, uint64_t *ret_key)
 {
-	*ret_key = about->user_ns ? about->user_ns << 32 : about->pid;
+	*ret_key = about->is_files ? FILES_OF | about->uid : about->user_ns ? about->user_ns << 32 : about->pid;
 	return &lookers->bans[op_hash_u64(*ret_key) % BANS];
 }
 
@@ -108,11 +109,13 @@ static void ban(struct opd_lookers *lookers, const struct opd_look_about *about)
  * A look at the attributes of /proc/PID needs nothing of the process's memory or files. A process
  * that cannot be dumped counts as root's there.
  */
-static uint64_t owner_of(const struct opd_look_about *about)
+uint64_t opd_look_owner(const struct opd_look_about *about)
 {
 	char path[32];
 	struct stat st;
 
+	if (about->is_files)
+		return FILES_OF | about->uid;
 	if (about->user_ns)
 		return about->user_ns << 32;
 	snprintf(path, sizeof(path), "/proc/%u", about->pid);
@@ -126,7 +129,7 @@ static bool has_its_share(const struct group_state *group, const struct opd_look
 
 	if (op_likely(!group->nr_hanging))
 		return false;
-	owner = owner_of(about);
+	owner = opd_look_owner(about);
 	for (size_t i = 0; i < group->nr_lookers; i++)
 		nr += group->lookers[i].hangs && group->lookers[i].owner == owner;
 	return nr >= OWNER_MAX;
@@ -183,6 +186,15 @@ static struct looker *find_looker(struct opd_lookers *lookers, struct group_stat
 	return serial ? NULL : start_looker(lookers, group);
 }
 
+bool opd_lookers_has(const struct opd_lookers *lookers, uint32_t serial)
+{
+	for (size_t i = 0; i < NR_GROUPS; i++)
+		for (size_t j = 0; j < lookers->groups[i].nr_lookers; j++)
+			if (lookers->groups[i].lookers[j].serial == serial)
+				return true;
+	return false;
+}
+
 /* ---- questions ---- */
 
 static uint64_t add_credit(struct group_state *group, uint64_t now_ns)
@@ -201,12 +213,16 @@ static void abandon(struct opd_lookers *lookers, struct group_state *group, stru
 	uint64_t suppressed;
 
 	looker->hangs = true;
-	looker->owner = owner_of(about);
+	looker->owner = opd_look_owner(about);
 	group->nr_hanging++;
 	if (!op_helper_is_blocked(looker->helper))
 		return; /* the machine is busy, and the answer will come */
 	ban(lookers, about);
-	if (op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
+	if (!op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
+		return;
+	if (about->is_files)
+		op_log(OP_LOG_WARNING, "a file system with files of user %u does not answer", about->uid);
+	else
 		op_log(OP_LOG_WARNING, "a file system of process %u does not answer: files that it has mapped stay unknown",
 		       about->pid);
 }

@@ -20,18 +20,20 @@
 #include <sys/uio.h>
 
 #include "libop/base/compiler.h"
-#include "libop/base/helper.h"
+#include "libop/process/helper.h"
 #include "libop/base/text.h"
 
 enum opd_look {
-	OPD_LOOK_VIEW,     /* mount namespace and root of a process (resolve/looker.c, and so on) */
+	OPD_LOOK_VIEW,     /* mount namespace and root of a process (locate/looker.c, and so on) */
 	OPD_LOOK_MAPS,     /* its mappings */
 	OPD_LOOK_LOCATE,   /* the file of a mapping */
 	OPD_LOOK_BUILD_ID, /* of that file */
+	OPD_LOOK_UNCHANGED, /* whether files are as they were (locate/unchanged.c) */
 	OPD_LOOK_OWNER,    /* who the process is (jit/owner.c, and so on) */
 	OPD_LOOK_OPEN,     /* opens one of its files that describe JIT code */
 	OPD_LOOK_READ,     /* reads from such a file (look/far_file.c, and so on) */
 	OPD_LOOK_CLOSE,
+	OPD_LOOK_PASS,     /* opens the file of an image and passes it on (look/pass_file.c) */
 	OPD_NR_LOOKS,
 };
 
@@ -39,10 +41,12 @@ enum opd_look {
 
 struct opd_lookers;
 
-/* What a question is about. */
+/* What a question is about: a process, or files of a user of the host. */
 struct opd_look_about {
 	uint32_t pid;
 	uint64_t user_ns; /* its user namespace; 0: the host's, or unknown */
+	bool is_files;    /* files of `uid`; there is no process */
+	uint32_t uid;
 };
 
 /*
@@ -56,6 +60,15 @@ void opd_lookers_free(struct opd_lookers *lookers);
 
 /* Questions that had no answer in time, or were not asked because of earlier ones. */
 uint64_t opd_lookers_nr_unanswered(const struct opd_lookers *lookers) OP_NONNULL;
+
+/* True when the looker of this number has not ended; it may hang. */
+bool opd_lookers_has(const struct opd_lookers *lookers, uint32_t serial) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Who is to blame when such a file hangs: the user, or the user namespace. Looks at attributes in
+ * /proc alone.
+ */
+uint64_t opd_look_owner(const struct opd_look_about *about) OP_NONNULL;
 
 /*
  * Asks. `serial` names a looker that must be asked; 0: any, and its number goes to *serial. Returns

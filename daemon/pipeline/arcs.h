@@ -8,6 +8,7 @@
  *
  * The chain ends at the first address outside all mappings: after a wrong frame pointer the rest is
  * garbage. opd_count.arcs counts why chains ended. A call is no sample, so no arc is in the ledger.
+ * stacks.h has the calls of whole stacks.
  *
  * Sync thread only.
  */

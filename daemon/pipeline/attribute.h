@@ -21,7 +21,7 @@ static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_e
 		err = op_record_sample_cgroup(header, &ret_counted->cgroup_id);
 	if (op_unlikely(capture->callgraph)) {
 		pipeline->arcs.nr_callers = 0;
-		if (!err && !event->without_chain)
+		if (!err && opd_capture_has_chain(capture, event))
 			opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, ret_resolved,
 					pipeline->count.arcs);
 	}

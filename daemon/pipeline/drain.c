@@ -5,6 +5,7 @@
 
 #include "daemon/pipeline/attribute.h"
 #include "daemon/pipeline/ibs_sample.h"
+#include "daemon/pipeline/stacks.h"
 
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
@@ -49,11 +50,19 @@ static void correct_time(const struct opd_pipeline *pipeline, struct op_sample *
 		sample->time_ns = resolver->now_ns;
 }
 
+/* The identifiers rise in the order in which the events were opened. */
+static bool has_id(const struct opd_task_fds *tasks, uint64_t id)
+{
+	size_t nr = op_nr_leading(tasks->ids, tasks->nr, row, *row < id);
+
+	return nr < tasks->nr && tasks->ids[nr] == id;
+}
+
 static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
 				     uint32_t *ret_index)
 {
-	for (size_t i = 1; i < pipeline->capture.nr_opened; i++) {
-		if (cpu->events[i].id == id) {
+	for (size_t i = 0; i < pipeline->capture.nr_opened; i++) {
+		if (cpu->events[i].id == id || has_id(&cpu->events[i].more, id)) {
 			*ret_index = (uint32_t)i;
 			return &cpu->events[i];
 		}
@@ -116,6 +125,47 @@ static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
 	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample->time_ns);
 }
 
+/*
+ * The calls of STACKS are those of another event, which takes more samples: a stack stands for all
+ * its samples on this CPU since the stack before. So calls and samples have one measure.
+ */
+static void add_calls_of_stacks(const struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_stack_sample *taken)
+{
+	for (uint32_t i = 0; i < pipeline->capture.nr_opened; i++) {
+		struct opd_event *event = &cpu->events[i];
+
+		if (!pipeline->capture.events[i].calls_of_stacks)
+			continue;
+		taken->nr_calls = (uint32_t)op_min_u64(event->received - event->received_before, UINT32_MAX);
+		taken->calls_event = i;
+		taken->calls_account = event;
+		event->received_before = event->received;
+	}
+}
+
+static void take_stack(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *event,
+		       const struct perf_event_header *header, uint32_t index, const struct op_sample *sample)
+{
+	struct opd_stack_sample taken = { .header = header, .sample = *sample, .account = event, .event = index };
+
+	if (op_unlikely(pipeline->capture.callgraph)) {
+		if (pipeline->capture.events[index].role == OP_EVENT_STACKS) {
+			add_calls_of_stacks(pipeline, cpu, &taken);
+		} else {
+			taken.nr_calls = 1;
+			taken.calls_event = index;
+			taken.calls_account = event;
+		}
+	}
+	opd_stacks_take(pipeline, &taken);
+}
+
+static void take_deferred(struct opd_pipeline *pipeline, struct opd_cpu *cpu OP_UNUSED, const struct perf_event_header *header)
+{
+	if (pipeline->stacks)
+		opd_stacks_take_deferred(pipeline, header);
+}
+
 static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
 		     struct op_sample *sample)
 {
@@ -131,11 +181,15 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 		lose_undecodable(pipeline, cpu, header);
 		return;
 	}
-	event->received++;
 	sample->cpu = cpu->cpu;
 	if (op_unlikely(sample->id != event->id))
 		correct_time(pipeline, sample);
 	note_late(cpu, sample);
+	if (op_unlikely(kind->role == OP_EVENT_STACKS)) {
+		take_stack(pipeline, cpu, event, header, index, sample);
+		return;
+	}
+	event->received++;
 	if (op_unlikely(kind->role == OP_EVENT_SAMPLER)) {
 		opd_ibs_take(pipeline, cpu, header, index, sample);
 		return;
@@ -149,6 +203,10 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	counted.account = event;
 	counted.amount = 1;
 	opd_count_attributed(pipeline, &counted);
+	if (op_unlikely(op_event_has_stack(kind))) {
+		take_stack(pipeline, cpu, event, header, index, sample);
+		return;
+	}
 	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup &&
 	    !opd_capture_has_chain(&pipeline->capture, kind))
 		pipeline->repeat = (struct opd_repeat){ .sample = *sample, .event = event };
@@ -240,6 +298,7 @@ static const handler handlers[] = {
 	[PERF_RECORD_UNTHROTTLE] = take_unthrottle,
 	[PERF_RECORD_SAMPLE] = take_sample,
 	[PERF_RECORD_LOST_SAMPLES] = take_lost_samples,
+	[OP_RECORD_CALLCHAIN_DEFERRED] = take_deferred,
 };
 
 void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
@@ -247,6 +306,10 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	const struct perf_event_header *header;
 	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
 
+	if (op_unlikely(cpu->in_place)) {
+		ring->head = cpu->frozen_head;
+		nr_bytes = ring->head - ring->tail;
+	}
 	cpu->reading = ring;
 	while ((header = op_ring_next(ring))) {
 		nr_records++;

@@ -7,6 +7,7 @@
 #include "daemon/count/memory_limit.h"
 #include "daemon/jit/space.h"
 #include "daemon/locate/build_ids.h"
+#include "daemon/pipeline/stack_state.h"
 
 /* The images of the session keep their cookies and names. */
 static int open_cookies(struct opd_pipeline *pipeline, int session_fd)
@@ -21,19 +22,40 @@ static int open_cookies(struct opd_pipeline *pipeline, int session_fd)
 	return err;
 }
 
+static bool has_stacks(const struct opd_pipeline_config *config)
+{
+	for (size_t i = 0; i < config->nr_events; i++)
+		if (op_event_has_stack(&config->events[i]))
+			return true;
+	return false;
+}
+
+static bool needs_cgroups(const struct opd_pipeline_config *config)
+{
+	bool needs = config->separate_cgroup;
+
+	for (size_t i = 0; i < config->nr_events; i++)
+		needs |= config->events[i].with_cgroup;
+	return needs;
+}
+
 static int open_resolver(struct opd_pipeline *pipeline, const struct opd_pipeline_config *config)
 {
 	struct opd_resolver *resolver = &pipeline->resolver;
 	struct op_dcookie_table *table = pipeline->cookie_file.table;
-	int err = config->is_foreign ? opd_resolver_init_foreign(resolver, table, config->max_images, config->vmlinux)
-				     : opd_resolver_init(resolver, table, config->max_images, config->vmlinux);
+	int err = config->is_foreign  ? opd_resolver_init_foreign(resolver, table, config->max_images, config->vmlinux)
+		  : config->user_only ? opd_resolver_init_user_only(resolver, table, config->max_images)
+				      : opd_resolver_init(resolver, table, config->max_images, config->vmlinux);
 
+	resolver->processes.by_name = config->separate_name;
+	resolver->processes.by_user = config->separate_user;
+	resolver->processes.keeps_names |= config->separate_name || config->separate_user || has_stacks(config);
 	resolver->processes.mount_views.lookers = config->lookers;
 	if (resolver->jit)
 		resolver->jit->lookers = config->lookers;
 	if (config->build_ids)
 		resolver->processes.build_ids = &pipeline->build_ids;
-	if (!err && config->separate_cgroup)
+	if (!err && needs_cgroups(config))
 		err = opd_cgroups_init(&resolver->cgroups, "/proc/self/mountinfo");
 	return err;
 }
@@ -49,6 +71,7 @@ static int open_count(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 		/* The session of an import is read after its end, so its table is written once. */
 		.cookie_file = config->is_foreign ? NULL : &pipeline->cookie_file,
 		.events = config->events,
+		.nr_events = config->nr_events,
 		.separate_lib = config->separate_lib,
 		.separate_kernel = config->separate_kernel,
 		.separate_thread = config->separate_thread,
@@ -57,6 +80,7 @@ static int open_count(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 		.filter = config->filter,
 		.syncer = config->syncer,
 		.sync_later = config->sync_later,
+		.stacks = { .max_bytes = config->max_stack_bytes },
 		.cpu_speed_mhz = config->is_foreign ? 0 : opd_cpu_speed_mhz(),
 		.no_process_cookie = pipeline->resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = config->max_open,
@@ -78,6 +102,8 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 		err = open_resolver(pipeline, config);
 	if (!err)
 		err = open_count(pipeline, config);
+	if (!err && has_stacks(config))
+		err = opd_stacks_new(config->tables, &pipeline->stacks);
 	if (err)
 		opd_pipeline_close(pipeline);
 	return err;
@@ -85,6 +111,8 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 
 void opd_pipeline_close(struct opd_pipeline *pipeline)
 {
+	opd_stacks_free(pipeline->stacks);
+	pipeline->stacks = NULL;
 	opd_count_close_files(&pipeline->count);
 	opd_resolver_free(&pipeline->resolver);
 	op_dcookie_table_free(pipeline->cookie_file.table);

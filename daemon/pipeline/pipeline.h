@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The pipeline from the rings to the sample files. opd, opimport and the benchmarks use it like
- * this:
+ * The pipeline from the rings to the sample files. opd, opimport, operf and the benchmarks use it
+ * like this:
  *
- *   open the capture       opd_capture_open, or opd_capture_open_memory for rings of its own
+ *   open the capture       opd_capture_open, opd_capture_open_tasks for some processes, or
+ *                          opd_capture_open_memory for rings of its own
  *   opd_pipeline_open      everything behind the rings
  *   opd_ledger_open        the ledger of the session
  *   opd_visit_all          swaps, reads the side band and drains (visit.h); or, with rings of its
@@ -36,6 +37,9 @@ struct opd_repeat {
 	uint32_t nr;             /* repetitions that are not in the resolver's counts yet */
 };
 
+struct opd_stacks;
+struct opd_tables;
+
 struct opd_ibs {
 	struct op_ibs_cpu cpu; /* the CPU model that took the samples */
 	struct op_ibs_counts counts[OP_IBS_NR_KINDS];
@@ -51,6 +55,7 @@ struct opd_pipeline {
 	struct opd_ledger ledger; /* opened and closed by the caller */
 	struct opd_ibs ibs;
 	struct opd_arcs arcs; /* callers of the last sample */
+	struct opd_stacks *stacks; /* NULL: no event has stacks */
 };
 
 struct opd_pipeline_config {
@@ -59,10 +64,14 @@ struct opd_pipeline_config {
 	size_t max_images;
 	/* records of another machine: this host's /proc and files say nothing about them */
 	bool is_foreign;
+	bool user_only; /* the kernel is not sampled */
 	bool build_ids;      /* ask the kernel for the build-ids of images */
 	/* stay the caller's; NULL: this process looks at files itself, which may hang */
 	struct opd_lookers *lookers;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
+	bool separate_name, separate_user; /* by the name and the user of processes */
+	/* stay the caller's, who tells them the images; NULL: only frame pointers are followed */
+	struct opd_tables *tables;
 	const struct op_event *events;            /* stay the caller's */
 	size_t nr_events;
 	/* stays the caller's; NULL: all images are wanted */
@@ -74,6 +83,7 @@ struct opd_pipeline_config {
 	/* sample files that are open, and closed ones that are remembered */
 	size_t max_open, max_closed;
 	uint64_t max_files, max_bytes;            /* of the session; 0: no limit */
+	uint64_t max_stack_bytes; /* of the stacks of a session; 0: no limit */
 	/* the key that max_bytes comes from; NULL: SessionMaxUse */
 	const char *bytes_of;
 };

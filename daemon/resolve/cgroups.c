@@ -14,7 +14,6 @@
 #include "libop/base/text.h"
 
 #define SCAN_INTERVAL_NS OP_NS_PER_S
-#define UNKNOWN_PATH     "/(unknown cgroup)"
 #define DEPTH_MAX        64
 #define OWN_NAMESPACE    "/proc/self/ns/cgroup"
 #define FIRST_NAMESPACE  0xEFFFFFFBu /* PROC_CGROUP_INIT_INO of the kernel's linux/proc_ns.h */
@@ -342,7 +341,7 @@ static uint32_t use(struct opd_cgroups *cgroups, uint32_t slot)
 static uint32_t slot_of_unknown(struct opd_cgroups *cgroups)
 {
 	if (cgroups->unknown_slot == OPD_CGROUP_NONE)
-		cgroups->unknown_slot = new_slot(cgroups, UNKNOWN_PATH);
+		cgroups->unknown_slot = new_slot(cgroups, OPD_CGROUP_UNKNOWN);
 	return use(cgroups, cgroups->unknown_slot);
 }
 
@@ -371,6 +370,13 @@ uint32_t opd_cgroups_slot(struct opd_cgroups *cgroups, uint64_t id, uint64_t now
 	cgroups->last_id = id;
 	cgroups->last_slot = cgroup->slot;
 	return use(cgroups, cgroup->slot);
+}
+
+const char *opd_cgroups_find_path(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns)
+{
+	const struct cgroup *cgroup = find_or_scan(cgroups, id, now_ns);
+
+	return cgroup ? cgroup->path : NULL;
 }
 
 const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot)

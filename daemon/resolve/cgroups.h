@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The cgroups of samples, for separation by cgroup. A sample has the number of its cgroup
- * (PERF_SAMPLE_CGROUP). PERF_RECORD_CGROUP reports the paths of new cgroups. Older cgroups are
- * found in the cgroup file system, where the number of a cgroup is the inode of its directory. A
- * removed cgroup keeps its path for late samples.
+ * The cgroups of samples, for separation by cgroup and for stacks. A sample has the number of its
+ * cgroup (PERF_SAMPLE_CGROUP). PERF_RECORD_CGROUP reports the paths of new cgroups. Older cgroups
+ * are found in the cgroup file system, where the number of a cgroup is the inode of its directory.
+ * A removed cgroup keeps its path for late samples.
  *
- * A cgroup gets a slot with its first sample, and sample files are kept by slot. A path has one
+ * A cgroup gets a slot with its first flat sample. Sample files are kept by slot. A path has one
  * slot at a time. Both tables are bounded: a forgotten cgroup is found again while it exists, and
  * slots without recent samples are taken back when all are given.
  *
@@ -21,6 +21,7 @@
 #define OPD_CGROUPS_BYTES_MAX (16u << 20) /* the same, in bytes */
 #define OPD_CGROUP_SLOTS_MAX  4096u
 #define OPD_CGROUP_NONE       0u /* no slot */
+#define OPD_CGROUP_UNKNOWN    "/(unknown cgroup)" /* the path of cgroups that are not found */
 
 struct opd_cgroups {
 	char *mount_path; /* of the hierarchy that perf uses; NULL: not mounted */
@@ -58,6 +59,9 @@ int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path) 
  * The slot of a cgroup. OPD_CGROUP_NONE: all slots are given (opd_cgroups_are_given), or no memory.
  */
 uint32_t opd_cgroups_slot(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns) OP_NONNULL;
+
+/* The path of a cgroup, which takes no slot; valid until the next call. NULL: it is not found. */
+const char *opd_cgroups_find_path(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns) OP_NONNULL;
 
 /* The path of a given slot. */
 const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot) OP_NONNULL;

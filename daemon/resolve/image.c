@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/locate/locate_ask.h"
+#include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
-#include "libop/base/htable.h"
 
 /* Names that look like a path, of memory without a file. */
 static const char *const anonymous_names[] = {
@@ -16,56 +16,12 @@ static const char *const anonymous_names[] = {
 };
 
 #define ANONYMOUS_SECOND "/daS" /* second letters of all these names */
-#define ANONYMOUS_LABEL  "anon"
 #define LABEL_BYTES      64
 /* named by the process: [anon:NAME], [anon_shmem:NAME] */
 #define NAMED_ANONYMOUS "[anon"
 #define HUGE_FILE       "/libhugetlbfs.tmp." /* begins the last component */
 /* replaces the device in an alias: the path is not the host's */
 #define IN_CONTAINER UINT64_MAX
-
-/* ---- files that were looked at lately ---- */
-
-static size_t slot_of(const struct opd_stat_entry *entry)
-{
-	return op_hash_add(op_hash_u64(entry->inode), entry->name_hash) % OPD_STAT_CACHE_SLOTS;
-}
-
-static bool is_same_file(const struct opd_stat_entry *a, const struct opd_stat_entry *b)
-{
-	return a->inode == b->inode && a->device == b->device && a->inode_generation == b->inode_generation &&
-	       a->name_hash == b->name_hash && a->mount_view == b->mount_view;
-}
-
-/*
- * The cookie of the file when its stat is younger than time_ns, else OP_DCOOKIE_NONE. Does not read
- * cookie and time_ns of `entry`.
- */
-static uint64_t find_in_cache(const struct opd_stat_cache *cache, const struct opd_stat_entry *entry, uint64_t time_ns)
-{
-	const struct opd_stat_entry *kept = &cache->slots[slot_of(entry)];
-
-	return time_ns < kept->time_ns && is_same_file(kept, entry) ? kept->cookie : OP_DCOOKIE_NONE;
-}
-
-/* Adds an entry, which may replace another. */
-static void keep_in_cache(struct opd_stat_cache *cache, const struct opd_stat_entry *entry)
-{
-	struct opd_stat_entry *slot = &cache->slots[slot_of(entry)];
-
-	opd_mount_view_put(slot->mount_view);
-	*slot = *entry;
-	slot->mount_view = opd_mount_view_ref(entry->mount_view);
-}
-
-void opd_stat_cache_clear(struct opd_stat_cache *cache)
-{
-	for (size_t i = 0; i < OPD_STAT_CACHE_SLOTS; i++)
-		opd_mount_view_put(cache->slots[i].mount_view);
-	*cache = (struct opd_stat_cache){ 0 };
-}
-
-/* ---- images ---- */
 
 static bool is_file_name(const char *name)
 {
@@ -223,15 +179,14 @@ static int note_container(struct op_dcookie_table *table, uint64_t cookie, const
 	return op_dcookie_set_place(table, cookie, path, mapped->mount_view->name);
 }
 
-/* Keeps the result of a stat in the cache. */
-static void cache_stat(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *entry,
-		       uint64_t cookie, const struct opd_located *located)
+/* Keeps the result of a look that began at asked_ns in the cache. */
+static void cache_stat(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t asked_ns, uint64_t cookie,
+		       const struct opd_located *located)
 {
 	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode ||
 	    op_dcookie_row(table, cookie)->id.is_pseudo)
 		return;
-	entry->cookie = cookie;
-	keep_in_cache(mapped->stat_cache, entry);
+	opd_stat_cache_keep(mapped, located, asked_ns, cookie);
 }
 
 /*
@@ -253,7 +208,6 @@ static uint64_t locate_file(struct op_dcookie_table *table, const struct opd_map
 		op_dcookie_row(table, cookie)->host_has_another = ret_located->host_has_another;
 	if (cookie != OP_DCOOKIE_NONE && note_container(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
-	op_text_free(&ret_located->path);
 	return cookie;
 }
 
@@ -270,27 +224,23 @@ static uint64_t query_again(struct op_dcookie_table *table, const struct opd_map
 	return note_build_id(table, cookie, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
+bool opd_image_is_cached(const struct opd_mapped *mapped)
+{
+	return !is_file_name(mapped->name) || opd_stat_cache_find(mapped) != OP_DCOOKIE_NONE;
+}
+
 /* The stat cache saves the stat of a file that was mapped before the last stat. */
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
+	uint64_t cookie = opd_stat_cache_find(mapped), now_ns;
 	struct opd_located located;
-	struct opd_stat_entry entry = {
-		.device = mapped->device,
-		.inode = mapped->inode,
-		.inode_generation = mapped->inode_generation,
-		.name_hash = op_hash_bytes(0, mapped->name, strlen(mapped->name)),
-		.mount_view = mapped->mount_view,
-	};
-	uint64_t cookie;
 
-	if (!mapped->stat_cache || mapped->build_id.nr_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
-		return locate_file(table, mapped, &located);
-	cookie = find_in_cache(mapped->stat_cache, &entry, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
 		return query_again(table, mapped, cookie);
-	entry.time_ns = op_now_ns();
+	now_ns = op_now_ns();
 	cookie = locate_file(table, mapped, &located);
-	cache_stat(table, mapped, &entry, cookie, &located);
+	cache_stat(table, mapped, now_ns, cookie, &located);
+	op_text_free(&located.path);
 	return cookie;
 }
 
@@ -300,7 +250,7 @@ static void make_label(const char *name, char label[LABEL_BYTES])
 	size_t i;
 
 	if (name[0] != '[' || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)))
-		name = ANONYMOUS_LABEL;
+		name = OP_ANONYMOUS_LABEL;
 	for (i = 0; i < LABEL_BYTES - 1 && name[i]; i++)
 		label[i] = strchr("/{}", name[i]) || (unsigned char)name[i] < ' ' ? '_' : name[i];
 	label[i] = '\0';

@@ -16,32 +16,6 @@
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
 
-#define OPD_STAT_CACHE_SLOTS 256u
-
-/* A file as a record of a mapping identifies it, and its image. */
-struct opd_stat_entry {
-	uint64_t device, inode, inode_generation;
-	uint64_t name_hash;
-	struct opd_mount_view *mount_view; /* of the process; NULL: the host's */
-	uint64_t cookie;                   /* of the image; OP_DCOOKIE_NONE: the entry is free */
-	uint64_t time_ns;                  /* just before the stat, OP_CLOCK */
-};
-
-/*
- * Results of recent stat calls. A file can be rewritten in place, so an inode alone does not
- * identify an image. But a stat is valid for everything that was mapped before it, because a second
- * stat would come even later. So a process that maps the same files again and again costs no system
- * call each time.
- *
- * All zero is empty. It has references to mount views: clear it before these are freed, and when
- * dcookies are forgotten.
- */
-struct opd_stat_cache {
-	struct opd_stat_entry slots[OPD_STAT_CACHE_SLOTS];
-};
-
-void opd_stat_cache_clear(struct opd_stat_cache *cache) OP_NONNULL;
-
 /*
  * True for memory that may hold a copy of a program's text. Programs make copies to have their text
  * in huge pages.
@@ -56,6 +30,12 @@ bool opd_image_may_be_text_copy(const char *name) OP_NONNULL;
  */
 uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped,
 			      bool *ret_is_file) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when no file is looked at for the image of a mapping, so that its mount view may be an older
+ * one of the process: a file with this name in both views is the same file.
+ */
+bool opd_image_is_cached(const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
 
 /* The cookie of one region of one process. OP_DCOOKIE_NONE: no memory. */
 uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start,

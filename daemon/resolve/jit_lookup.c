@@ -10,6 +10,8 @@
 #define ASK_COST_FACTOR 16u     /* asking one process takes this part of the time at most */
 #define SECOND_LETTERS  "/Sadm" /* second letters of the names in opd_jit_may_be_in */
 #define BASES_MAX       16u     /* forks that are followed back */
+/* then the samples have their turn; one more process may be looked at */
+#define LOOK_AT_ONCE_NS (20u * (uint64_t)OP_NS_PER_MS)
 
 bool opd_jit_may_be_in(const char *mapping_name)
 {
@@ -31,6 +33,27 @@ static void refuse_process(struct opd_jit *jit, struct opd_mm *mm)
 	mm->jit_refused = true;
 }
 
+/* The images of the space and of samples that wait have one label: a report shows one image. */
+static void attach_waiting(struct opd_jit_space *space, struct opd_jit_waiting *waiting)
+{
+	space->waiting = waiting;
+	memcpy(space->label, waiting->label, sizeof(space->label));
+}
+
+/* What was known of the process while it lived is better than what its parent says later. */
+static void keep_owner(struct opd_mm *mm, struct opd_jit_space *space, bool has_ended)
+{
+	int proc_fd = space->owner.proc_fd;
+
+	if (mm->jit_owner.is_known && (has_ended || !space->owner.is_known)) {
+		space->owner = mm->jit_owner;
+		space->owner.proc_fd = proc_fd;
+	} else if (space->owner.is_known) {
+		mm->jit_owner = space->owner;
+		mm->jit_owner.proc_fd = -1;
+	}
+}
+
 /* The caller must call keep_if_useful. NULL: no memory, or too many spaces. */
 static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process, struct opd_mm *mm)
 {
@@ -49,6 +72,9 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 	if (err)
 		return NULL;
 	space->refused = mm->jit_file_refused;
+	keep_owner(mm, space, asked.has_ended);
+	if (mm->jit_waiting)
+		attach_waiting(space, mm->jit_waiting);
 	return space;
 }
 
@@ -60,10 +86,12 @@ static void keep_if_useful(struct opd_mm *mm, struct opd_jit_space *space)
 {
 	mm->jit_file_refused = space->refused;
 	mm->jit = opd_jit_space_is_useful(space) ? space : NULL;
-	if (!mm->jit)
+	if (!mm->jit) {
+		space->waiting = NULL; /* it stays with the address space */
 		opd_jit_space_put(space);
-	else if (!space->base)
+	} else if (!space->base) {
 		space->base = opd_jit_space_get(mm->jit_base);
+	}
 }
 
 static void set_base(struct opd_jit_space **base, struct opd_jit_space *space)
@@ -133,6 +161,19 @@ static void ask_parent(struct opd_processes *processes, struct opd_mm *mm, const
 		mm->jit_parent = 0;
 }
 
+/* False: the user has no time left in this visit, and the first question waits for a later one. */
+static bool may_ask(struct opd_jit *jit, const struct opd_process *process, const struct opd_mm *mm,
+		    const struct opd_jit_times *times)
+{
+	uid_t uid = mm->jit_owner.uid;
+
+	opd_jit_budget_begin(&jit->budget, times->now_ns);
+	if ((!mm->jit_owner.is_known && !opd_jit_owner_uid(process->pid, &uid)) || opd_jit_budget_has_time(&jit->budget, uid))
+		return true;
+	jit->counters[OP_JIT_put_off]++;
+	return false;
+}
+
 /*
  * Reads the files of a process and of those that it was forked from. Tries again later until there
  * is a file.
@@ -146,7 +187,7 @@ static void ask(struct opd_processes *processes, const struct opd_process *proce
 	if (op_likely(times->now_ns < mm->jit_retry_ns))
 		return;
 	begin_ns = op_now_ns();
-	space = mm->jit ? NULL : new_space(processes->jit, process, mm);
+	space = mm->jit || !may_ask(processes->jit, process, mm, times) ? NULL : new_space(processes->jit, process, mm);
 	if (space) {
 		opd_jit_space_refresh(space, times);
 		keep_if_useful(mm, space);
@@ -158,8 +199,79 @@ static void ask(struct opd_processes *processes, const struct opd_process *proce
 		mm->jit_retry_ns = UINT64_MAX;
 }
 
+/* The place of an address in the image of its region, under the label of samples that wait. */
+static bool place_in_region(const struct opd_jit_waiting *waiting, uint64_t address, const struct opd_mapping *mapping,
+			    struct op_location *ret_location)
+{
+	uint64_t start = mapping->region_end ? mapping->start - mapping->key : mapping->start;
+	uint64_t end = mapping->region_end ? mapping->region_end : mapping->end;
+	uint64_t cookie = opd_image_of_region(waiting->waits->table, waiting->label_cookie, waiting->pid, start, end);
+
+	if (cookie == OP_DCOOKIE_NONE)
+		return false;
+	*ret_location = (struct op_location){ .cookie = cookie, .offset = address - start };
+	return true;
+}
+
+/* NULL: there is nobody whose files could name it later, or no memory. */
+static struct opd_jit_waiting *waiting_of(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm)
+{
+	char label[OPD_JIT_LABEL_BYTES];
+
+	if (mm->jit_waiting || !mm->jit_owner.is_known)
+		return mm->jit_waiting;
+	if (!mm->jit)
+		opd_jit_make_label(label);
+	mm->jit_waiting = opd_jit_waiting_new(&processes->jit->waits, process->pid, mm->jit_owner.uid,
+					      mm->jit ? opd_jit_space_label(mm->jit) : label);
+	if (mm->jit)
+		mm->jit->waiting = mm->jit_waiting;
+	return mm->jit_waiting;
+}
+
+/*
+ * Memory that is shared under a name is an image of its own, unless the process is known to have
+ * JIT code.
+ */
+static bool may_wait(const struct opd_jit *jit, const struct opd_mm *mm, const struct opd_mapping *mapping)
+{
+	if (!mapping->region_end)
+		return mm->jit;
+	return !strcmp(op_dcookie_row(jit->table, mapping->cookie)->id.name.name, OP_ANONYMOUS_LABEL);
+}
+
+bool opd_jit_wait(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
+		  const struct opd_mapping *mapping, const struct op_sample *sample, struct op_location *ret_location)
+{
+	struct opd_jit_waiting *waiting;
+
+	if (!processes->jit || !may_wait(processes->jit, mm, mapping))
+		return false;
+	/* The address has a name already, which is not that of this sample. */
+	if (mm->jit && opd_jit_map_is_late(&mm->jit->map, sample->ip))
+		return false;
+	waiting = waiting_of(processes, process, mm);
+	return waiting && opd_jit_waiting_add(waiting, sample->ip, sample->time_ns) &&
+	       place_in_region(waiting, sample->ip, mapping, ret_location);
+}
+
+static bool find(struct opd_jit_space *space, const struct op_sample *sample, const struct opd_mapping *mapping,
+		 struct op_location *ret_location)
+{
+	switch (opd_jit_space_find(space, sample->ip, sample->time_ns, ret_location)) {
+	case OPD_JIT_NOWHERE:
+		return false;
+	case OPD_JIT_IN_RANGE:
+		break;
+	case OPD_JIT_AT_ADDRESS:
+		return place_in_region(space->waiting, sample->ip, mapping, ret_location);
+	}
+	return true;
+}
+
 bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
-		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location)
+		     const struct opd_mapping *mapping, const struct op_sample *sample, uint64_t now_ns,
+		     struct op_location *ret_location)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns, .horizon_ns = processes->horizon_ns };
 	struct opd_jit_space *space;
@@ -170,7 +282,7 @@ bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *
 	space = mm->jit ? mm->jit : mm->jit_base;
 	for (size_t i = 0; i < BASES_MAX && space; i++, space = space->base) {
 		opd_jit_space_refresh(space, &times);
-		if (opd_jit_space_find(space, sample->ip, sample->time_ns, ret_location))
+		if (find(space, sample, mapping, ret_location))
 			return true;
 	}
 	if (mm->jit) {
@@ -180,4 +292,92 @@ bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *
 			mm->jit_retry_ns = now_ns + RETRY_NS;
 	}
 	return false;
+}
+
+/* ---- files that are read without a sample ---- */
+
+static struct opd_jit_times times_at(const struct opd_processes *processes, uint64_t now_ns)
+{
+	return (struct opd_jit_times){ .now_ns = now_ns, .horizon_ns = processes->horizon_ns };
+}
+
+/* A process whose samples wait, and that had no file so far, may have one now. */
+static void look_for_files(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_jit_times *times)
+{
+	struct opd_jit_space *space = new_space(processes->jit, process, mm);
+
+	if (!space)
+		return;
+	opd_jit_space_refresh(space, times);
+	keep_if_useful(mm, space);
+}
+
+static void look_at_end(struct opd_processes *processes, const struct opd_process *process, uint64_t now_ns)
+{
+	const struct opd_jit_times times = times_at(processes, now_ns);
+	struct opd_mm *mm = process->mm;
+
+	if (!mm->jit && mm->jit_waiting && mm->jit_waiting->lines.nr_entries)
+		look_for_files(processes, process, mm, &times);
+	if (mm->jit)
+		opd_jit_space_ends(mm->jit, &times);
+}
+
+/* Of a process that opd found in /proc, the number of threads is unknown. */
+static bool has_ended(const struct opd_processes *processes, const struct opd_process *process, opd_gone_check gone_ns)
+{
+	if (process->exit_ns != UINT64_MAX)
+		return process->exit_ns < processes->horizon_ns;
+	return process->leader_exited && !process->nr_threads && gone_ns(process->pid);
+}
+
+void opd_jit_look_at_ended(struct opd_processes *processes, uint64_t now_ns, opd_gone_check gone_ns)
+{
+	const struct opd_jit_times times = times_at(processes, now_ns);
+
+	if (!processes->jit)
+		return;
+	for (const struct opd_process *process = processes->prunable; process; process = process->next_prunable)
+		if ((process->mm->jit || process->mm->jit_waiting) && has_ended(processes, process, gone_ns))
+			look_at_end(processes, process, now_ns);
+	opd_jit_read_ended(processes->jit, &times);
+}
+
+static struct opd_mm *mm_of(const struct opd_process *process, const struct opd_jit_waiting *waiting)
+{
+	struct opd_mm *mm = process ? process->mm : NULL;
+
+	return mm && mm->jit_waiting == waiting ? mm : NULL;
+}
+
+static void look_at_waiting(struct opd_processes *processes, struct opd_jit_waiting *waiting, const struct opd_jit_times *times)
+{
+	const struct opd_process *process = opd_process_find(processes, waiting->pid);
+	struct opd_mm *mm = mm_of(process, waiting);
+
+	if (!mm)
+		return;
+	if (mm->jit)
+		opd_jit_space_refresh(mm->jit, times);
+	else if (times->now_ns >= mm->jit_retry_ns)
+		look_for_files(processes, process, mm, times);
+}
+
+bool opd_jit_look_at_waiting(struct opd_processes *processes, uint64_t now_ns, uint64_t since_ns)
+{
+	const struct opd_jit_times times = times_at(processes, now_ns);
+	uint64_t end_ns = op_now_ns() + LOOK_AT_ONCE_NS;
+
+	if (!processes->jit)
+		return true;
+	for (struct opd_jit_waiting *waiting = processes->jit->waits.first; waiting; waiting = waiting->next) {
+		if (waiting->asked_ns >= since_ns || !waiting->lines.nr_entries)
+			continue;
+		if (op_now_ns() >= end_ns)
+			return false;
+		waiting->asked_ns = op_now_ns();
+		look_at_waiting(processes, waiting, &times);
+	}
+	return true;
 }

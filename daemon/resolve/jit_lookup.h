@@ -14,8 +14,12 @@
 
 #include "daemon/resolve/image.h"
 #include "daemon/resolve/process.h"
+#include "libop/base/clock.h"
 #include "libop/base/compiler.h"
 #include "libop/perf/record.h"
+
+/* the files of a process whose samples wait are looked at after this time, also without a sample */
+#define OPD_JIT_LOOK_NS (10u * (uint64_t)OP_NS_PER_S)
 
 /* True for the names of mappings that may hold JIT code. */
 bool opd_jit_may_be_in(const char *mapping_name) OP_NONNULL;
@@ -24,8 +28,30 @@ bool opd_jit_may_be_in(const char *mapping_name) OP_NONNULL;
 void opd_jit_saw_mapping(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
 			 const struct opd_mapped *mapped) OP_NONNULL;
 
-/* Finds the function that a sample in such memory lies in. False: none is known there. */
+/* Finds the function that a sample in such memory, the mapping, lies in. False: none is known. */
 bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
-		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
+		     const struct opd_mapping *mapping, const struct op_sample *sample, uint64_t now_ns,
+		     struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The place of a sample that has no name yet and may get one later (daemon/jit/waiting.h). False:
+ * it does not wait, and is counted in its region. After opd_jit_resolve.
+ */
+bool opd_jit_wait(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
+		  const struct opd_mapping *mapping, const struct op_sample *sample,
+		  struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Reads the files of processes that have ended and are forgotten next: a compiler may write its
+ * last names at exit. Called before opd_processes_prune.
+ */
+void opd_jit_look_at_ended(struct opd_processes *processes, uint64_t now_ns, opd_gone_check gone_ns) OP_NONNULL;
+
+/*
+ * Reads the files of processes whose samples wait and that were not looked at since since_ns: a map
+ * may have been written after the last sample. False: some are left, and the caller calls again
+ * after the samples had their turn.
+ */
+bool opd_jit_look_at_waiting(struct opd_processes *processes, uint64_t now_ns, uint64_t since_ns) OP_NONNULL;
 
 #endif

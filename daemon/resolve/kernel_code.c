@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/grow.h"
-#include "libop/base/kallsyms.h"
+#include "libop/base/parse.h"
 #include "libop/base/sys.h"
 
 #define FUNCTIONS_MAX 4096u /* of a BPF program; the verifier takes 256 */

@@ -244,6 +244,17 @@ static bool runs_another(const struct scan *scan)
 	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);
 }
 
+/* What the records do not tell of a process that is older than they are. */
+static int note_name(struct scan *scan, const struct opd_proc_maps *maps)
+{
+	struct opd_process *process = scan->process;
+
+	process->mm->is_kernel_thread = maps->is_kernel_thread;
+	if (!maps->comm[0] || !(maps->is_kernel_thread || scan->processes->keeps_names))
+		return 0;
+	return opd_name_add(&process->name, maps->comm, scan->from_ns);
+}
+
 static int scan_process(struct scan *scan, const struct opd_proc_maps *maps, uint64_t now_ns)
 {
 	struct opd_process *process = scan->process;
@@ -259,6 +270,9 @@ static int scan_process(struct scan *scan, const struct opd_proc_maps *maps, uin
 	if (err)
 		return err;
 	process->snapshot_ns = process->sure_ns = now_ns;
+	err = note_name(scan, maps);
+	if (err)
+		return err;
 	if (opd_proc_maps_place(maps, &place))
 		err = opd_mount_view_set(&scan->processes->mount_views, scan->tid, &place, &process->mm->mount_view);
 	if (!err)

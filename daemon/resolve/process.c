@@ -15,6 +15,8 @@ static uint64_t free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		if (!mm->jit)
+			opd_jit_waiting_free(mm->jit_waiting);
 		opd_jit_space_put(mm->jit);
 		opd_jit_space_put(mm->jit_base);
 		opd_mount_view_put(mm->mount_view);
@@ -28,6 +30,7 @@ static uint64_t free_process(struct opd_process *process)
 {
 	uint64_t nr_freed = free_mm(process->mm);
 
+	opd_names_free(process->name);
 	free(process);
 	return nr_freed;
 }
@@ -76,9 +79,13 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	if (like) {
 		mm->app_cookie = like->app_cookie;
 		mm->begins_program = like->begins_program;
+		mm->is_kernel_thread = like->is_kernel_thread;
+		mm->knows_user = like->knows_user;
+		mm->user = like->user;
 		memcpy(mm->comm, like->comm, sizeof(mm->comm));
 		mm->mount_view = opd_mount_view_ref(like->mount_view);
 		mm->has_mnt_ns = like->has_mnt_ns;
+		mm->root_is_old = like->root_is_old;
 		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}
 	mm->from_ns = from_ns;
@@ -145,6 +152,17 @@ int opd_process_get(struct opd_processes *processes, uint32_t pid, uint64_t from
 	return 0;
 }
 
+/* A child has the name of its parent until it gets one of its own. */
+static int inherit_name(const struct opd_processes *processes, struct opd_process *process, const struct opd_process *parent,
+			uint64_t time_ns)
+{
+	const struct opd_name *name = parent ? opd_name_at(parent->name, time_ns) : NULL;
+
+	if (!name || !(processes->keeps_names || opd_process_mm_at(process, time_ns)->is_kernel_thread))
+		return 0;
+	return opd_name_add(&process->name, name->comm, time_ns);
+}
+
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
 {
 	const struct opd_process *parent = opd_process_find(processes, parent_pid);
@@ -168,6 +186,9 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
 	process->skipped_from_ns = parent ? parent->skipped_from_ns : 0;
 	process->skipped_until_ns = parent ? parent->skipped_until_ns : 0;
+	err = inherit_name(processes, process, parent, time_ns);
+	if (err)
+		return err;
 	process->parent_pid = parent_pid;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
@@ -191,9 +212,10 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, const char *
 	copy_comm(like.comm, comm);
 	if (!process) {
 		err = add_process(processes, pid, opd_mapset_new(&processes->account), &like, time_ns, &process);
-		if (!err)
-			process->sure_ns = time_ns;
-		return err;
+		if (err)
+			return err;
+		process->sure_ns = time_ns;
+		return processes->keeps_names ? opd_name_add(&process->name, comm, time_ns) : 0;
 	}
 	if (time_ns <= process->snapshot_ns)
 		return 0;
@@ -203,9 +225,40 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, const char *
 	old = opd_process_mm_at(process, time_ns);
 	like.mount_view = old->mount_view;
 	like.has_mnt_ns = old->has_mnt_ns;
+	like.knows_user = old->knows_user;
+	like.user = old->user;
 	mark_prunable(processes, process);
 	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
-	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
+	err = processes->keeps_names ? opd_name_add(&process->name, comm, time_ns) : 0;
+	return err ? err : push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
+}
+
+static bool may_rename(struct opd_processes *processes, struct opd_process *process, uint64_t time_ns)
+{
+	if (time_ns >= process->renaming_ns + OPD_PROCESS_MAPS_NS) {
+		process->renaming_ns = time_ns;
+		process->nr_renamed = 0;
+	}
+	if (process->nr_renamed < OPD_PROCESS_NAMES_MAX) {
+		process->nr_renamed++;
+		return true;
+	}
+	processes->nr_names_skipped++;
+	return false;
+}
+
+int opd_process_named(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (!process || !(processes->keeps_names || opd_process_mm_at(process, time_ns)->is_kernel_thread))
+		return 0;
+	/* What was read from /proc is newer than such a record. */
+	if ((process->snapshot_ns && time_ns <= process->snapshot_ns) || !may_rename(processes, process, time_ns))
+		return 0;
+	note_change(processes, pid);
+	mark_prunable(processes, process);
+	return opd_name_add(&process->name, comm, time_ns);
 }
 
 int opd_process_renamed(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns)
@@ -394,7 +447,9 @@ static bool prune_process(struct opd_processes *processes, struct opd_process *p
 	if (ended_ns)
 		process->exit_ns = ended_ns;
 	processes->nr_freed += prune_mm(process, processes->horizon_ns);
-	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
+	opd_names_prune(process->name, processes->horizon_ns);
+	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older &&
+	       !(process->name && process->name->older);
 }
 
 static void forget(struct opd_processes *processes, struct opd_process *process)
@@ -439,6 +494,8 @@ static void visit_process(struct op_hlink *link, void *arg)
 		visiting->visit(mm->app_cookie, visiting->arg);
 		opd_mapset_visit_cookies(mm->maps, visiting->round, visiting->visit, visiting->arg);
 	}
+	for (const struct opd_name *name = process->name; name; name = name->older)
+		visiting->visit(name->program_cookie, visiting->arg);
 }
 
 void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg), void *arg)

@@ -10,7 +10,10 @@
 #define OPD_PROCESS_H
 
 #include "daemon/resolve/image.h"
+#include "daemon/resolve/naming.h"
+#include "daemon/resolve/stat_cache.h"
 #include "daemon/jit/mapset.h"
+#include "daemon/jit/owner.h"
 #include "daemon/locate/mount_view.h"
 #include "libop/base/clock.h"
 #include "libop/base/compiler.h"
@@ -18,8 +21,7 @@
 
 struct opd_jit;
 struct opd_jit_space;
-
-#define OPD_COMM_BYTES 16u /* of a name, with its NUL; the kernel cuts longer ones */
+struct opd_jit_waiting;
 
 struct opd_mm {
 	struct opd_mm *older;
@@ -27,11 +29,16 @@ struct opd_mm {
 	struct opd_mount_view *mount_view; /* as far as it is known */
 	/* its mount namespace is known, and records report changes */
 	bool has_mnt_ns;
-	uint64_t from_ns;                  /* when it began; 0: before opd looked */
+	bool root_is_old; /* mount_view is from before the program; chroot(2) is in no record */
+	uint64_t from_ns; /* when it began; 0: before opd looked */
 	/* of the executable; OP_DCOOKIE_NONE: unknown yet, or a kernel thread */
 	uint64_t app_cookie;
 	uint32_t app_tried;        /* mappings when it was last chosen in vain (application.h) */
 	bool begins_program;       /* exec has mapped no file yet: the next one is the executable */
+	bool is_kernel_thread;     /* the kernel says so, or its parent was one; not after exec */
+	/* the effective user: of the parent, or of the process after it was asked (program.h) */
+	bool knows_user, user_asked;
+	uint32_t user;
 	char comm[OPD_COMM_BYTES]; /* when it began, or before opd looked; "": unknown */
 	/* an unmarked new name, perhaps by an exec; 0: none since it began (opd_process_renamed) */
 	uint64_t renamed_ns;
@@ -41,6 +48,9 @@ struct opd_mm {
 	 * (jit_lookup.h).
 	 */
 	struct opd_jit_space *jit, *jit_base;
+	/* samples that wait for a name; of jit, or owned where there is none; NULL: none */
+	struct opd_jit_waiting *jit_waiting;
+	struct opd_jit_owner jit_owner; /* as the process was when it was asked; without proc_fd */
 	/* parent of the fork, until it described its code; 0: none, or gone */
 	uint32_t jit_parent;
 	bool jit_refused;      /* there were too many spaces or descriptors */
@@ -52,6 +62,7 @@ struct opd_process {
 	struct op_hlink link;
 	uint32_t pid, parent_pid; /* parent_pid 0: unknown */
 	struct opd_mm *mm;        /* the newest */
+	struct opd_name *name;    /* the newest; NULL: unknown, or not wanted (keeps_names) */
 	/* when mm was read from /proc: it includes older records; 0: never */
 	uint64_t snapshot_ns;
 	/* last time its mappings were read again for a sample outside of them */
@@ -63,6 +74,9 @@ struct opd_process {
 	/* mappings were skipped in this time because there were too many; 0: none */
 	uint64_t skipped_from_ns, skipped_until_ns;
 	uint32_t nr_mapped;
+	/* the same for new names */
+	uint32_t nr_renamed;
+	uint64_t renaming_ns;
 	uint32_t nr_threads; /* 0: unknown, it began before opd looked */
 	bool leader_exited;
 	bool prunable; /* in the list of processes with something to forget */
@@ -76,10 +90,15 @@ struct opd_process {
  */
 #define OPD_PROCESS_MAPS_MAX 1024u
 #define OPD_PROCESS_MAPS_NS  (100u * OP_NS_PER_MS)
+/* New names that are taken per process and such an interval. After that the last one stays. */
+#define OPD_PROCESS_NAMES_MAX 16u
 #define OPD_CHANGE_SLOTS     1024u /* pids that share a slot count as changed together */
 
 struct opd_processes {
 	struct op_htable by_pid;
+	bool keeps_names;                   /* of all processes; else of kernel threads only */
+	bool by_name, by_user;              /* what divides an application (program.h) */
+	uint64_t nr_names_skipped;          /* of processes that changed theirs too often */
 	struct opd_jit *jit;                /* of the caller; NULL: no JIT code is looked for */
 	struct opd_build_ids *build_ids;    /* of the caller; NULL: build-ids are not queried */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* by pid, see opd_process_changes */
@@ -154,6 +173,12 @@ int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm
  */
 int opd_process_renamed(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_ran(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The main thread has a new name, without an exec. Taken for kernel threads, and for all processes
+ * with keeps_names. 0 or -ENOMEM.
+ */
+int opd_process_named(struct opd_processes *processes, uint32_t pid, const char *comm, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 void opd_process_thread_began(struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns) OP_NONNULL;

@@ -7,6 +7,7 @@
 #include "daemon/resolve/application.h"
 #include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
+#include "daemon/resolve/program.h"
 #include "libop/base/clock.h"
 
 /* x86-64: a page at this address in every process, not in its maps */
@@ -17,6 +18,7 @@
 #define REREAD_SHARE        10u                   /* reading takes this part of the time at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 #define IMAGES_MIN          1024u /* a lower limit would not have room for a few long paths */
+#define PROGRAMS_SHARE     4 /* a part of MaxImages= may be programs */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
 #define CHECKS_MAX          4 /* results per check */
@@ -53,6 +55,7 @@ static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, s
 	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
 	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	op_dcookie_limit_programs(table, max_images / PROGRAMS_SHARE);
 	op_dcookie_limit_bytes(table, OPD_IMAGE_BYTES_UNCOUNTED_MAX, op_max_u64(max_images, IMAGES_MIN) * OPD_IMAGE_BYTES);
 	return 0;
 }
@@ -67,6 +70,16 @@ int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *ta
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", "/sys", vmlinux);
 }
 
+int opd_resolver_init_user_only(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
+{
+	int err = init(resolver, table, max_images);
+
+	if (err)
+		return err;
+	resolver->processes.jit = resolver->jit;
+	return opd_kernel_map_init_foreign(&resolver->kernel, resolver->table, NULL);
+}
+
 int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
 {
 	int err = init(resolver, table, max_images);
@@ -74,6 +87,8 @@ int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_t
 	if (err)
 		return err;
 	resolver->is_foreign = true;
+	/* Only the name of their parent tells which processes are threads of the kernel. */
+	resolver->processes.keeps_names = true;
 	return opd_kernel_map_init_foreign(&resolver->kernel, resolver->table, vmlinux);
 }
 
@@ -441,10 +456,18 @@ static uint64_t application_of(const struct opd_resolver *resolver, const struct
 	return mm->app_cookie;
 }
 
+static struct opd_program program_of(const struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+				     uint64_t time_ns)
+{
+	return opd_program_at(&resolver->processes, resolver->table, process, mm, application_of(resolver, process, mm), time_ns,
+			      resolver->is_foreign);
+}
+
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
+	struct opd_program program;
 	struct opd_mm *mm;
 	int err;
 
@@ -453,7 +476,8 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 		return 0;
 	}
 	mm = opd_process_mm_at(process, sample->time_ns);
-	resolved->app_cookie = application_of(resolver, process, mm);
+	program = program_of(resolver, process, mm, sample->time_ns);
+	resolved->app_cookie = program.cookie;
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
 		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
@@ -464,15 +488,17 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 		return 0;
 	}
 	if (op_unlikely(mapping->may_be_jit) &&
-	    opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location)) {
+	    (opd_jit_resolve(&resolver->processes, process, mm, mapping, sample, resolver->now_ns, &resolved->location) ||
+	     opd_jit_wait(&resolver->processes, process, mm, mapping, sample, &resolved->location))) {
 		resolved->is_region = true;
 		return 0;
 	}
 	err = resolve_mapping(resolver, sample, mapping, resolved);
 	/* JIT code changes without a record, so its result is not kept. */
-	if (!err && !mapping->may_be_jit && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
+	if (!err && !mapping->may_be_jit && program.is_newest && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
 	    !opd_process_is_doubtful(&resolver->processes, process))
-		keep_result(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
+		keep_result(resolver, sample, resolved, mapping->start, mapping->end,
+			    op_max_u64(program.from_ns, mapping->from_ns));
 	return err;
 }
 
@@ -498,16 +524,17 @@ static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
-	struct opd_mm *mm = process ? opd_process_mm_at(process, sample->time_ns) : NULL;
 	const struct opd_kernel_map *kernel = &resolver->kernel;
+	struct opd_program program = { 0 };
 
-	if (mm)
-		resolved->app_cookie = application_of(resolver, process, mm);
+	if (process)
+		program = program_of(resolver, process, opd_process_mm_at(process, sample->time_ns), sample->time_ns);
+	resolved->app_cookie = program.cookie;
 	find_in_kernel(kernel, sample, resolved);
 	/* The kernel's own text never moves; modules and run-time code come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {
-		if (mm && mm == process->mm)
-			keep_result(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
+		if (program.is_newest)
+			keep_result(resolver, sample, resolved, kernel->text_start, kernel->text_end, program.from_ns);
 		return 0;
 	}
 	if (op_likely(resolved->location.cookie != kernel->no_vmlinux_cookie) || !modules_may_have_changed(resolver))

@@ -69,7 +69,7 @@ struct opd_resolver {
 	/* of the caller, for records of another machine; NULL: none (application.h) */
 	const struct opd_app_witness *witness;
 	struct opd_kernel_map kernel;
-	struct opd_cgroups cgroups; /* empty without separation by cgroup */
+	struct opd_cgroups cgroups; /* empty when samples have none */
 	uint64_t pseudo[OPD_NR_PSEUDO];
 	uint64_t vdso_cookie, vsyscall_cookie; /* of their labels */
 	uint64_t now_ns;                       /* time of the visit; the sync thread sets it */
@@ -102,6 +102,10 @@ struct opd_resolved {
  */
 int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/* The same when the kernel is not sampled: /proc/kallsyms, which is long, is not read. */
+int opd_resolver_init_user_only(struct opd_resolver *resolver, struct op_dcookie_table *table,
+				size_t max_images) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The same for records of another machine or another time. Only the records and opd_kernel_map_part

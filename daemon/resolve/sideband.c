@@ -6,6 +6,7 @@
 
 #include "daemon/resolve/application.h"
 #include "daemon/resolve/jit_lookup.h"
+#include "libop/base/sys.h"
 
 #define RECORD_BYTES_MAX UINT16_MAX /* perf_event_header.size has 16 bits */
 
@@ -37,6 +38,19 @@ static struct opd_mapped mapped_of(const struct op_mmap_record *record, const st
 	return mapped;
 }
 
+/*
+ * The root of a process may differ from that of its parent, since chroot(2) is in no record. It
+ * matters only when a file is looked at. In a storm of processes few are, because all run the same
+ * programs.
+ */
+static int update_root(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapped *mapped)
+{
+	if (!mm->root_is_old || opd_image_is_cached(mapped))
+		return 0;
+	mm->root_is_old = false;
+	return opd_mount_view_update_root(&processes->mount_views, mapped->pid, &mm->mount_view);
+}
+
 /* Adds a mapping. */
 static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, struct opd_mapped *mapped)
 {
@@ -46,6 +60,9 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	mapped->mount_views = &resolver->processes.mount_views;
 	mapped->stat_cache = &resolver->processes.stat_cache;
 	mapped->build_ids = resolver->processes.build_ids;
+	mapped->mount_view = mm->mount_view;
+	if (update_root(&resolver->processes, mm, mapped) < 0)
+		return -ENOMEM;
 	mapped->mount_view = mm->mount_view;
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
@@ -62,13 +79,20 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	return opd_process_map(&resolver->processes, pid, mm, &mapping);
 }
 
-/* Updates the mount view of a process that begins a program. */
+/*
+ * A process begins a program. Its root is asked later, when a file of it is looked at. But a view
+ * needs a living process that was seen there (opd_mount_view_pid).
+ */
 static int update_mount_view(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
 {
-	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
-		return opd_mount_view_update_root(&processes->mount_views, tid, &mm->mount_view);
+	bool knows_ns = mm->has_mnt_ns && !opd_process_is_doubtful(processes, process);
+
+	mm->root_is_old = knows_ns && (!mm->mount_view || !op_sys_is_gone(mm->mount_view->seen_pid));
 	mm->has_mnt_ns = true;
-	return opd_mount_view_update(&processes->mount_views, tid, &mm->mount_view);
+	if (mm->root_is_old)
+		return 0;
+	return knows_ns ? opd_mount_view_update_root(&processes->mount_views, tid, &mm->mount_view)
+			: opd_mount_view_update(&processes->mount_views, tid, &mm->mount_view);
 }
 
 static int take_mmap(struct drain *drain, const struct perf_event_header *header)
@@ -125,9 +149,15 @@ static int take_comm(struct drain *drain, const struct perf_event_header *header
 		return 0;
 	if (record.is_exec)
 		return opd_process_exec(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
-	if (drain->resolver->is_foreign && record.pid == record.tid)
-		return opd_process_renamed(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
-	return 0;
+	if (record.pid != record.tid)
+		return 0;
+	if (drain->resolver->is_foreign) {
+		int err = opd_process_renamed(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
+
+		if (err)
+			return err;
+	}
+	return opd_process_named(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
 }
 
 static int take_fork(struct drain *drain, const struct perf_event_header *header)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/pipeline/stacks.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "daemon/count/image_filter.h"
+#include "daemon/count/stacks.h"
+#include "daemon/pipeline/attribute.h"
+#include "libop/base/clock.h"
+#include "libop/process/stop.h"
+
+#define BLOCK_MS 100 /* in one wait for a table */
+
+/* ---- one stack ---- */
+
+/* Decodes and walks into stacks->stack. 0, -EBADMSG or -ENOMEM. */
+static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
+		struct opd_resolved *ret_of)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	struct opd_capture *capture = &pipeline->capture;
+	const struct op_event *event = &capture->events[taken->event];
+	const struct op_stack_layout layout = {
+		.sample_type = opd_capture_sample_type(capture, event),
+		.registers = event->has_stack ? event->stack_registers : stacks->registers,
+		.machine = stacks->machine,
+	};
+	const struct opd_stack_lookup lookup = {
+		.resolver = &pipeline->resolver,
+		.tables = stacks->tables,
+		.max_stack = capture->max_stack,
+		.machine = stacks->machine,
+	};
+	struct op_stack_record record;
+	uint64_t begin_ns;
+	int err = op_stack_record(taken->header, taken->sample.mode, &layout, &record);
+
+	if (!err)
+		err = opd_resolve(&pipeline->resolver, &taken->sample, ret_of);
+	if (err)
+		return err;
+	begin_ns = op_now_ns();
+	opd_stack_walk(&stacks->stack, &lookup, &taken->sample, ret_of, &record, later_chain);
+	stacks->counts.walk_ns += op_now_ns() - begin_ns;
+	stacks->counts.nr_walks++;
+	stacks->counts.nr_frames += stacks->stack.nr_frames;
+	return stacks->stack.no_memory ? -ENOMEM : 0;
+}
+
+static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
+{
+	const struct opd_process *process =
+		opd_is_pid(sample->pid) ? opd_process_find(&pipeline->resolver.processes, sample->pid) : NULL;
+	const struct opd_name *name = process ? opd_name_at(process->name, sample->time_ns) : NULL;
+	const char *comm = NULL;
+
+	if (name)
+		comm = name->comm;
+	else if (process)
+		comm = opd_process_mm_at(process, sample->time_ns)->comm;
+	return comm && *comm ? comm : NULL;
+}
+
+static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
+{
+	const struct opd_capture *capture = &pipeline->capture;
+	const char *path;
+	uint64_t id;
+
+	if (!(opd_capture_sample_type(capture, &capture->events[taken->event]) & PERF_SAMPLE_CGROUP) ||
+	    op_record_sample_cgroup(taken->header, &id) < 0)
+		return NULL;
+	path = opd_cgroups_find_path(&pipeline->resolver.cgroups, id, pipeline->resolver.now_ns);
+	return path ? path : OPD_CGROUP_UNKNOWN;
+}
+
+/* Adds the last stack to the store of the session. As opd_count_stack. */
+static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
+		 bool *ret_has_room)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	const struct opd_stack *stack = &stacks->stack;
+	bool by_thread = pipeline->count.separate_thread;
+	const struct op_stack_path path = {
+		.event = taken->event,
+		.app = of->app_cookie,
+		.comm = comm_of(pipeline, &taken->sample),
+		.cgroup = cgroup_of(pipeline, taken),
+		.tgid = by_thread ? taken->sample.pid : 0,
+		.tid = by_thread ? taken->sample.tid : 0,
+		.end = stack->end,
+	};
+
+	for (size_t i = 0; i < stack->nr_frames; i++) {
+		const struct opd_resolved *frame = &stack->frames[i];
+
+		stacks->frames[stack->nr_frames - 1 - i] = (struct op_stack_frame){
+			.image = frame->location.cookie,
+			.value = i ? frame->location.offset : stack->leaf_start,
+			.is_kernel = frame->is_kernel,
+		};
+	}
+	return opd_count_stack(&pipeline->count, &path, stacks->frames, stack->nr_frames, 1, ret_has_room);
+}
+
+/* Counts the image in which a walk stopped. The one with the fewest makes room. */
+static void note_stop(struct opd_stacks *stacks)
+{
+	const struct opd_stack *stack = &stacks->stack;
+	uint64_t cookie = stack->frames[stack->nr_frames - 1].location.cookie;
+	struct opd_stacks_stop *fewest = &stacks->stops[0];
+
+	for (size_t i = 0; i < OPD_STACKS_STOPS_MAX; i++) {
+		struct opd_stacks_stop *stop = &stacks->stops[i];
+
+		if (stop->nr && stop->cookie == cookie && stop->end == stack->end) {
+			stop->nr++;
+			return;
+		}
+		if (stop->nr < fewest->nr)
+			fewest = stop;
+	}
+	*fewest = (struct opd_stacks_stop){ .cookie = cookie, .end = stack->end, .nr = 1 };
+}
+
+static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_resolved *of)
+{
+	const struct opd_count *count = &pipeline->count;
+
+	return !count->filter || opd_image_filter_wants(count->filter, count->table, of->app_cookie, of->location.cookie);
+}
+
+/* Stores the last stack and books its end. */
+static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
+{
+	struct opd_event *account = taken->account;
+	struct opd_stacks *stacks = pipeline->stacks;
+	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
+	enum op_stack_end end = stacks->stack.end;
+	bool has_room = false;
+	int err;
+
+	if (!is_wanted(pipeline, of)) {
+		account->filtered += is_only;
+		return;
+	}
+	err = store(pipeline, taken, of, &has_room);
+	if (err) {
+		stacks->counts.nr_not_stored++;
+		account->lost[opd_loss_of(err)] += is_only;
+		account->ends[OP_STACK_END_no_room] += !is_only;
+		return;
+	}
+	if (has_room && end != OP_STACK_END_complete)
+		note_stop(stacks);
+	account->ends[has_room ? end : OP_STACK_END_no_room]++;
+	account->stored += is_only;
+	account->unattributed += is_only && of->unattributed;
+}
+
+/* The calls of the last stack. */
+static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
+{
+	const struct opd_stack *stack = &pipeline->stacks->stack;
+	size_t nr_callers = op_min_u64(stack->nr_frames - 1, pipeline->capture.callgraph);
+	const struct opd_resolved *callee = of;
+	struct opd_counted caller = {
+		.account = taken->calls_account,
+		.event = taken->calls_event,
+		.amount = taken->nr_calls,
+		.pid = taken->sample.pid,
+		.tid = taken->sample.tid,
+		.cpu = taken->sample.cpu,
+	};
+
+	if (pipeline->capture.with_cgroup && op_record_sample_cgroup(taken->header, &caller.cgroup_id) < 0)
+		return;
+	for (size_t i = 1; i <= nr_callers; i++) {
+		caller.resolved = &stack->frames[i];
+		opd_count_call(&pipeline->count, &caller, callee);
+		callee = caller.resolved;
+	}
+}
+
+/* False: the sample should wait. */
+static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
+		bool may_wait)
+{
+	const struct op_event *kind = &pipeline->capture.events[taken->event];
+	struct opd_stacks *stacks = pipeline->stacks;
+	bool is_only = kind->role == OP_EVENT_STACKS;
+	struct opd_resolved of;
+	int err = walk(pipeline, taken, later_chain, &of);
+
+	if (!err && may_wait && (stacks->stack.end == OP_STACK_END_no_table_yet || stacks->stack.deferred))
+		return false;
+	taken->account->received += is_only;
+	if (err) {
+		if (is_only)
+			opd_lose_unattributed(taken->account, err);
+		else
+			taken->account->ends[OP_STACK_END_no_room]++;
+		return true;
+	}
+	book(pipeline, taken, &of);
+	if (op_unlikely(taken->nr_calls))
+		count_calls(pipeline, taken, &of);
+	return true;
+}
+
+/* ---- waiting ---- */
+
+static void fill(struct opd_stack_waiting *waiting, const struct opd_stack *stack)
+{
+	waiting->deferred = stack->deferred;
+	waiting->pending_cookie = stack->pending_cookie;
+	waiting->pending_source = stack->pending_source;
+}
+
+/* False: there is no room. */
+static bool put_aside(struct opd_stacks *stacks, const struct opd_stack_sample *taken)
+{
+	struct opd_stack_waiting *waiting;
+
+	if (opd_stack_queue_add(&stacks->queue, taken, &waiting) < 0)
+		return false;
+	fill(waiting, &stacks->stack);
+	waiting->since_ns = op_now_ns();
+	stacks->counts.nr_waited++;
+	return true;
+}
+
+void opd_stacks_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+
+	if (op_likely(try(pipeline, taken, NULL, true)))
+		return;
+	if (put_aside(stacks, taken))
+		return;
+	stacks->counts.nr_queue_full++;
+	if (stacks->block_ns) {
+		opd_stacks_block(pipeline);
+		if (try(pipeline, taken, NULL, true) || put_aside(stacks, taken))
+			return;
+	}
+	try(pipeline, taken, NULL, false);
+}
+
+/* Walks a waiting sample again. */
+static void again(struct opd_pipeline *pipeline, struct opd_stack_waiting *waiting, const struct op_chain *later_chain,
+		  bool may_wait)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+
+	if (try(pipeline, &waiting->taken, later_chain, may_wait))
+		opd_stack_queue_done(&stacks->queue, waiting);
+	else
+		fill(waiting, &stacks->stack);
+}
+
+void opd_stacks_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	struct op_deferred_record record;
+	struct opd_stack_waiting *waiting;
+
+	if (!stacks->queue.nr || op_deferred_record(header, &record) < 0)
+		return;
+	for (waiting = opd_stack_queue_first(&stacks->queue); waiting; waiting = opd_stack_queue_next(&stacks->queue, waiting))
+		if (!waiting->is_done && waiting->deferred == record.cookie && waiting->taken.sample.tid == record.who.tid)
+			again(pipeline, waiting, &record.chain, false);
+	opd_stack_queue_trim(&stacks->queue);
+}
+
+static bool has_table(struct opd_stacks *stacks, const struct opd_stack_waiting *waiting)
+{
+	const struct op_row_table *table;
+
+	return !waiting->deferred && opd_tables_find(stacks->tables, waiting->pending_cookie, &waiting->pending_source, &table) !=
+					     OPD_CODE_PENDING;
+}
+
+/* Walks those whose tables have come, and those that waited since before since_ns. */
+static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	struct opd_stack_waiting *waiting;
+
+	for (waiting = opd_stack_queue_first(&stacks->queue); waiting; waiting = opd_stack_queue_next(&stacks->queue, waiting)) {
+		bool is_late = waiting->since_ns <= since_ns;
+
+		if (!waiting->is_done && (is_late || has_table(stacks, waiting)))
+			again(pipeline, waiting, NULL, !is_late);
+	}
+	opd_stack_queue_trim(&stacks->queue);
+	opd_count_flush(&pipeline->count);
+}
+
+void opd_stacks_turn(struct opd_pipeline *pipeline)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	uint64_t now_ns = op_now_ns();
+
+	if (stacks->tables)
+		opd_tables_turn(stacks->tables);
+	if (stacks->queue.nr)
+		walk_waiting(pipeline, now_ns > OPD_STACKS_WAIT_NS ? now_ns - OPD_STACKS_WAIT_NS : 0);
+}
+
+void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	uint64_t begin_ns = op_now_ns();
+
+	while (stacks->queue.nr && stacks->tables && opd_tables_is_busy(stacks->tables) && op_now_ns() - begin_ns < wait_ns &&
+	       !op_stop_is_set(stacks->stop)) {
+		struct pollfd fd = { .fd = opd_tables_fd(stacks->tables), .events = POLLIN };
+
+		poll(&fd, 1, BLOCK_MS);
+		opd_tables_turn(stacks->tables);
+		walk_waiting(pipeline, 0);
+	}
+	walk_waiting(pipeline, UINT64_MAX);
+}
+
+void opd_stacks_block(struct opd_pipeline *pipeline)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
+	uint64_t begin_ns = op_now_ns();
+
+	opd_stacks_finish(pipeline, stacks->block_ns);
+	stacks->block_ns -= op_min_u64(stacks->block_ns, op_now_ns() - begin_ns);
+}

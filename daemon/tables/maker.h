@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Makes one table at a time: a helper process runs opd-tables (tabler.h), and a looker opens the
+ * image. A helper that does not end is abandoned, and another one takes its place; as many as
+ * OPD_MAKER_HANGING_MAX may hang, each on files of another user.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_MAKER_H
+#define OPD_MAKER_H
+
+#include "daemon/look/pass_file.h"
+#include "libop/base/compiler.h"
+#include "libop/process/helper.h"
+
+#define OPD_MAKER_HANGING_MAX 4u
+/* opd-tables ends itself after 10 s of CPU time */
+#define OPD_MAKER_WAIT_NS     (60ull * 1000000000u)
+
+enum opd_make_result {
+	OPD_MAKE_MADE,
+	OPD_MAKE_FAILED,    /* no table in this file */
+	OPD_MAKE_CHANGED,   /* somebody has written to the file meanwhile */
+	OPD_MAKE_CRASHED,   /* by a signal */
+	OPD_MAKE_TIMED_OUT,
+	OPD_MAKE_NOT_STARTED,
+};
+
+struct opd_maker {
+	struct op_nursery *nursery;
+	size_t kind;
+	struct opd_lookers *lookers;
+	struct op_helper *helper; /* NULL: none runs */
+	bool is_making;
+	int table_fd;             /* of the table that is made */
+	bool has_stamp;
+	struct opd_file_stamp stamp; /* of the image, when it was opened */
+	uint64_t begin_ns, wait_ns;
+	uint64_t owner; /* of the image: who would let it hang */
+	struct {
+		struct op_helper *helper;
+		uint64_t owner;
+	} hanging[OPD_MAKER_HANGING_MAX];
+	size_t nr_hanging;
+	int epoll_fd; /* has the socket of the helper */
+};
+
+/*
+ * The nursery and the lookers stay the caller's. wait_ns: for one table; 0: OPD_MAKER_WAIT_NS. 0 or
+ * -errno.
+ */
+int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers,
+		   uint64_t wait_ns) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+void opd_maker_free(struct opd_maker *maker) OP_NONNULL;
+
+/* False: all helpers that may be there hang. */
+bool opd_maker_can(struct opd_maker *maker) OP_NONNULL;
+
+/*
+ * Begins with a file of a process: makes its table, or only the header of it. 0; -EBUSY: a helper
+ * hangs on another file of the same user; an -errno of opd_pass_file, or of starting the helper.
+ */
+int opd_maker_start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, bool only_header) OP_NONNULL OP_MUST_CHECK;
+
+/* The same with an image in memory, open as image_fd, which stays the caller's. */
+int opd_maker_start_memory(struct opd_maker *maker, int image_fd) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The table that was made: *ret_fd is a sealed memfd, which the caller closes; -1 unless the result
+ * is OPD_MAKE_MADE. 0; -EAGAIN: it is not ready.
+ */
+int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
+
+/* Ends the helper that has no work. */
+void opd_maker_rest(struct opd_maker *maker) OP_NONNULL;
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The helper process that runs opd-tables (libop/process/helper.h). It passes two descriptors on:
+ * the image, which somebody else sends, and the file for the table. It reads neither.
+ */
+#ifndef OPD_TABLER_H
+#define OPD_TABLER_H
+
+#include "daemon/look/pass_file.h"
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
+
+#define OPD_TABLER_NAME "opd-tabler" /* of the process */
+#define OPD_TABLES_ENV  "OPD_TABLES" /* environment: another path of the program */
+
+#define OPD_TABLER_NO_PROGRAM 127 /* exit code when opd-tables cannot be executed, as of sh(1) */
+
+/*
+ * Asked with a socket, over which the file for the table comes first, and then the image. The
+ * question is one byte: the table, or only its header, which has the build-id.
+ */
+enum opd_tabler_question { OPD_TABLER_TABLE, OPD_TABLER_HEADER };
+
+struct opd_tabler_answer {
+	int32_t status; /* of waitpid(2); -1: opd-tables was not started */
+	uint32_t cpu_ms;
+	struct opd_file_stamp stamp; /* of the image afterwards */
+};
+
+/* The program that will be run. Call it before the nursery starts. */
+void opd_tabler_find_program(void);
+
+/*
+ * For struct op_helper_kind. The caller gives up rights behind opd_tabler_begin. The second one is
+ * for a program that waits for its tables: they are made at its own priority.
+ */
+int opd_tabler_begin(void) OP_MUST_CHECK;
+int opd_tabler_begin_awaited(void) OP_MUST_CHECK;
+int opd_tabler_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer) OP_NONNULL;
+
+#endif
