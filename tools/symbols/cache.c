@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "libop/base/atomic.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/base/sys.h"
 #include "tools/common/cache_dir.h"
 #include "tools/common/log.h"
-#include "tools/symbols/debug_path.h"
+#include "tools/elf/debug_path.h"
+#include "tools/fetch/debuginfod.h"
+#include "tools/fetch/living.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/symbols/serialize.h"
 
@@ -117,18 +119,21 @@ static bool make_key(const char *path, const struct opr_symbol_options *options,
 	struct stat st;
 	int err;
 
-	if (options->by_address)
+	/* Whoever runs a program chooses the build-id of the file that is copied from it. */
+	if (options->by_address || opr_living_is_copy(path))
 		return false;
 	err = opr_elf_build_id(path, digits, &st);
 	if (!err && is_trusted(&st)) {
-		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
+		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d-%" PRIx32, digits, (uint64_t)st.st_size, (int)options->demangle,
+			 options->sources);
 		return true;
 	}
 	if ((err && err != -ENODATA) || !S_ISREG(st.st_mode) ||
 	    time(NULL) < st.st_ctim.tv_sec + SAME_TIME_S)
 		return false;
-	snprintf(key, KEY_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
-		 (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size, (int)options->demangle);
+	snprintf(key, KEY_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d-%" PRIx32,
+		 (uint64_t)st.st_dev, (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size,
+		 (int)options->demangle, options->sources);
 	return true;
 }
 
@@ -138,27 +143,36 @@ static bool has_debug_file(const struct opr_symbols *symbols, const char *path, 
 		.path = path, .name = name, .root = root, .build_id = symbols->build_id, .link = symbols->debug_link
 	};
 	struct op_text file = { 0 };
+	struct stat st;
 	bool found = false;
 
 	for (enum opr_debug_place place = 0; place < OPR_DEBUG_NR_PLACES && !found; place++)
-		found = (opr_debug_path(&search, place, &file) && !access(file.data, F_OK)) || file.failed;
+		found = (opr_debug_path(&search, place, &file) && !stat(file.data, &st) && st.st_size) || file.failed;
 	op_text_free(&file);
 	return found;
 }
 
-/* False: the debug file changed, or one came. */
-static bool is_current(const struct opr_symbols *symbols, const char *path, const char *name, const char *root)
+/*
+ * False: the debug file changed, one came, or one that was downloaded is not to be used. Without
+ * .symtab none is used.
+ */
+static bool is_current(const struct opr_symbols *symbols, const char *path, const char *name,
+		       const struct opr_symbol_options *options)
 {
 	struct stat st;
 
+	if (symbols->debug_path && !opr_debuginfod_dir() && symbols->build_id &&
+	    opr_debug_is_downloaded(symbols->debug_path, symbols->build_id))
+		return false;
 	if (symbols->debug_path)
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
 		       to_ns(st.st_mtim) == symbols->debug_mtime_ns;
-	return symbols->has_debug_info || !has_debug_file(symbols, path, name, root);
+	return symbols->has_debug_info || !(options->sources & OPR_FROM_SYMTAB) ||
+	       !has_debug_file(symbols, path, name, options->root);
 }
 
-static int read_kept(const struct opr_pack *pack, const char *key, const char *path, const char *name, const char *root,
-		     struct opr_symbols *symbols)
+static int read_kept(const struct opr_pack *pack, const char *key, const char *path, const char *name,
+		     const struct opr_symbol_options *options, struct opr_symbols *symbols)
 {
 	const struct opr_pack_row *row = opr_pack_find(pack, key);
 	const char *bytes = NULL;
@@ -168,7 +182,7 @@ static int read_kept(const struct opr_pack *pack, const char *key, const char *p
 		err = opr_symbols_deserialize(symbols, bytes, row->nr_bytes, path, false);
 	if (!err && opr_pack_is_broken(pack))
 		err = -EIO;
-	if (!err && !is_current(symbols, path, name, root))
+	if (!err && !is_current(symbols, path, name, options))
 		err = -ENOENT;
 	if (err)
 		opr_symbols_free(symbols);
@@ -184,7 +198,7 @@ int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const
 	if (!cache->nr_packs || !make_key(path, options, key))
 		return -ENOENT;
 	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
-		err = read_kept(&cache->packs[i].pack, key, path, name, options->root, symbols);
+		err = read_kept(&cache->packs[i].pack, key, path, name, options, symbols);
 		if (!err)
 			op_store_relaxed(&cache->packs[i].is_used, 1);
 	}

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "tools/common/log.h"
-#include "tools/symbols/debug_path.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/debug_path.h"
+#include "tools/elf/lines.h"
 #include "tools/symbols/object_look.h"
 #include "tools/symbols/symbol_sources.h"
 
@@ -20,7 +20,9 @@ const char *opr_symbol_state_word(enum opr_symbol_state state)
 		[OPR_SYMBOLS_NOT_OBJECT] = "no object",
 		[OPR_SYMBOLS_HIDDEN] = "hidden",
 		[OPR_SYMBOLS_NONE] = "none",
+		[OPR_SYMBOLS_RANGES] = "ranges",
 		[OPR_SYMBOLS_EXPORTED] = "exported",
+		[OPR_SYMBOLS_MINIMAL] = "minimal",
 		[OPR_SYMBOLS_TABLE] = "symbols",
 		[OPR_SYMBOLS_DEBUG] = "debug info",
 		[OPR_SYMBOLS_DAMAGED] = "damaged",
@@ -64,48 +66,50 @@ static bool is_same_file(const struct op_dcookie_row *row, const char *build_id,
 }
 
 static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
-	[OPR_OBJECT_NONE] = OPR_SYMBOLS_NONE,
-	[OPR_OBJECT_EXPORTED] = OPR_SYMBOLS_EXPORTED,
-	[OPR_OBJECT_TABLE] = OPR_SYMBOLS_TABLE,
-	[OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
+	[OPR_OBJECT_NONE] = OPR_SYMBOLS_NONE,         [OPR_OBJECT_RANGES] = OPR_SYMBOLS_RANGES,
+	[OPR_OBJECT_EXPORTED] = OPR_SYMBOLS_EXPORTED, [OPR_OBJECT_MINIMAL] = OPR_SYMBOLS_MINIMAL,
+	[OPR_OBJECT_TABLE] = OPR_SYMBOLS_TABLE,       [OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
 };
 
 /* The path of the debug file; in an archive the path that it had on the other machine. */
-static char *name_found_file(const struct opr_archive *archive, const char *image_path, const char *debug_file)
+static char *name_found_file(const struct opr_archive *archives, const char *image_path, const char *debug_file)
 {
+	const struct opr_archive *archive = opr_archive_of(archives, image_path);
 	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, image_path)) : NULL;
 
-	return strdup(home ? home : opr_archive_strip(archive, debug_file));
+	return strdup(home ? home : opr_archive_strip(archives, debug_file));
 }
 
 /* First its own debugging information, then its debug file, then its other symbols. */
-static int set_object_state(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
+static int set_object_state(struct opr_debug *debug, const struct opr_object *object, const struct opr_finder *finder)
 {
 	bool is_own = object->symbols == OPR_OBJECT_DEBUG || !object->debug_file;
 
 	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
 	debug->state = states[is_own ? object->symbols : object->debug_symbols];
 	if (debug->state == OPR_SYMBOLS_DEBUG && object->damage) {
-		opr_lines_warn_damage(opr_archive_strip(archive, is_own ? debug->path : object->debug_file), object->damage);
+		opr_lines_warn_damage(opr_finder_shown(finder, is_own ? debug->path : object->debug_file), object->damage);
 		debug->state = OPR_SYMBOLS_DAMAGED;
 	}
 	if (is_own)
 		return 0;
-	debug->debug_file = name_found_file(archive, debug->path, object->debug_file);
+	debug->debug_file = name_found_file(finder->archive, debug->path, object->debug_file);
 	return debug->debug_file ? 0 : -ENOMEM;
 }
 
 /* An archive has the debug files of its images. */
 static const char *root_of(const struct opr_finder *finder, const char *path)
 {
-	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
+	const struct opr_archive *archive = opr_archive_of(finder->archive, path);
+
+	return archive ? archive->dir : finder->root;
 }
 
 static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row,
-			const struct opr_finder *finder)
+			const struct opr_finder *finder, uint32_t sources)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path), true);
+	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path), sources, true);
 
 	if (!err && !is_same_file(row, object.build_id, debug->path)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
@@ -114,7 +118,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 	} else if (!err && !object.is_object) {
 		debug->state = OPR_SYMBOLS_NOT_OBJECT;
 	} else if (!err) {
-		err = set_object_state(debug, &object, finder->archive);
+		err = set_object_state(debug, &object, finder);
 	}
 	opr_object_free(&object);
 	return err;
@@ -141,6 +145,11 @@ static int name_debug_file(struct opr_debug *debug, const char *root)
 	return path.failed ? -ENOMEM : 0;
 }
 
+bool opr_debug_lacks_names(const struct opr_debug *debug)
+{
+	return debug->state >= OPR_SYMBOLS_NONE && debug->state < OPR_SYMBOLS_TABLE;
+}
+
 bool opr_debug_would_help(const struct opr_debug *debug)
 {
 	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_DAMAGED &&
@@ -148,7 +157,7 @@ bool opr_debug_would_help(const struct opr_debug *debug)
 }
 
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
-		   const struct op_dcookie_row *row)
+		   const struct op_dcookie_row *row, uint32_t sources)
 {
 	struct opr_identity identity = row && image->kind != OP_IMAGE_ANON ? opr_identity_of_row(row) : opr_identity_of(name);
 	enum opr_image_state found;
@@ -162,7 +171,7 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 	if (debug->path && opr_identity_is_kallsyms(&identity))
 		err = look_at_kallsyms(debug);
 	else if (debug->path)
-		err = look_at_file(debug, name, row, finder);
+		err = look_at_file(debug, name, row, finder, sources);
 	if (!err && !debug->debug_file && opr_debug_would_help(debug))
 		err = name_debug_file(debug, finder->root);
 	return err ? opr_error(err, "%s: %s", name, strerror(-err)) : 0;

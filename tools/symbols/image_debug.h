@@ -14,7 +14,9 @@ enum opr_symbol_state {
 	OPR_SYMBOLS_NOT_OBJECT,
 	OPR_SYMBOLS_HIDDEN,   /* addresses of the kernel */
 	OPR_SYMBOLS_NONE,
-	OPR_SYMBOLS_EXPORTED, /* dynamic symbols only, which reports do not use */
+	OPR_SYMBOLS_RANGES,   /* functions without names */
+	OPR_SYMBOLS_EXPORTED, /* dynamic symbols only */
+	OPR_SYMBOLS_MINIMAL,  /* the functions in .gnu_debugdata */
 	OPR_SYMBOLS_TABLE,    /* all symbols, no lines */
 	OPR_SYMBOLS_DEBUG,    /* debugging information */
 	/* debugging information that cannot be read in whole; the user was warned */
@@ -34,11 +36,14 @@ const char *opr_symbol_state_word(enum opr_symbol_state state);
 
 /*
  * Finds the file of an image called `name` (opr_image_name), which `row` describes (NULL: no
- * table), and looks at its symbols. Fills a zeroed structure, to be freed with opr_debug_free in
- * any case. 0 or -ENOMEM.
+ * table), and looks at its symbols; `sources`: those that count (source_set.h). Fills a zeroed
+ * structure, to be freed with opr_debug_free in any case. 0 or -ENOMEM.
  */
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
-		   const struct op_dcookie_row *row) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
+		   const struct op_dcookie_row *row, uint32_t sources) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
+
+/* True when functions have no names: there are no symbols, or only some of them. */
+bool opr_debug_lacks_names(const struct opr_debug *debug) OP_NONNULL;
 
 /* True when a debug file would add symbols or lines. */
 bool opr_debug_would_help(const struct opr_debug *debug) OP_NONNULL;

@@ -219,7 +219,7 @@ void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])
 		read_kernel_build_id(path, digits);
 	/* a module, or of another machine */
 	} else if (opr_elf_build_id(path, digits, &st) == -ENODATA) {
-		if (!opr_object_look(&object, path, NULL, NULL, false))
+		if (!opr_object_look(&object, path, NULL, NULL, 0, false))
 			memcpy(digits, object.build_id, sizeof(object.build_id));
 		opr_object_free(&object);
 	}

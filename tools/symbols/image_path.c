@@ -13,7 +13,7 @@
 #include "libop/base/grow.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
-#include "tools/symbols/module_file.h"
+#include "tools/elf/module_file.h"
 
 #define MODULES_DIR "/lib/modules/"
 
@@ -213,10 +213,11 @@ static int list_modules(struct opr_finder *finder)
 	int err = 0;
 
 	finder->modules_listed = true;
-	if (finder->archive)
-		err = list_modules_below(finder, finder->archive->dir, MODULES_DIR);
-	if (!err && finder->archive)
-		err = list_modules_below(finder, finder->archive->dir, "/usr" MODULES_DIR);
+	for (const struct opr_archive *archive = finder->archive; archive && !err; archive = archive->next) {
+		err = list_modules_below(finder, archive->dir, MODULES_DIR);
+		if (!err)
+			err = list_modules_below(finder, archive->dir, "/usr" MODULES_DIR);
+	}
 	if (!err && finder->nr_files == nr_files && !uname(&name)) {
 		snprintf(running, sizeof(running), MODULES_DIR "%s/kernel", name.release);
 		err = list_modules_below(finder, finder->root ? finder->root : "", running);
@@ -364,28 +365,6 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	return err;
 }
 
-/* The copy in the archive, at the whole path of the file. It must agree with a known identity. */
-static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
-			    const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
-{
-	bool told_apart = identity->is_known && identity->kind != OPR_IDENTITY_NONE;
-	char *path = NULL;
-
-	if (!finder->archive || image->kind != OP_IMAGE_FILE)
-		return false;
-	if (told_apart && asprintf(&path, "%s%.*s", finder->archive->dir, (int)identity->path_length, identity->path) < 0)
-		return false;
-	if (!told_apart && asprintf(&path, "%s%s", finder->archive->dir, name) < 0)
-		return false;
-	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, finder->archive, path))) {
-		free(path);
-		return false;
-	}
-	*state = OPR_IMAGE_FOUND;
-	*ret_path = path;
-	return true;
-}
-
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
@@ -406,18 +385,21 @@ static int find_file(struct opr_finder *finder, const struct op_image_name *imag
 	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
 }
 
+/* ---- archives ---- */
+
 /*
  * Why the archive does not have an image: a word for the state, and maybe the other kernel. NULL:
  * not known.
  */
-static const char *absence(const struct opr_finder *finder, const char *name)
+static const char *absence(const struct opr_finder *finder, const struct opr_archive *archive, const char *name)
 {
-	return finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+	return archive && !finder->has_dirs ? opr_archive_fact(&archive->absent, name) : NULL;
 }
 
-static bool was_absent(const struct opr_finder *finder, const char *name, enum opr_image_state *ret_state)
+static bool was_absent(const struct opr_finder *finder, const struct opr_archive *archive, const char *name,
+		       enum opr_image_state *ret_state)
 {
-	const char *fact = absence(finder, name);
+	const char *fact = absence(finder, archive, name);
 	size_t length = fact ? strcspn(fact, " ") : 0;
 
 	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; fact && state <= OPR_IMAGE_AMBIGUOUS; state++) {
@@ -429,15 +411,110 @@ static bool was_absent(const struct opr_finder *finder, const char *name, enum o
 	return false;
 }
 
-int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
-		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
+/*
+ * The copy in an archive, at the whole path of the file. It must agree with a known identity. The
+ * identity that a name seems to have may be part of a file name. *ret_path stays NULL where there
+ * is none.
+ */
+static int find_copy(const struct opr_archive *archive, const char *name, const struct opr_identity *identity, char **ret_path)
 {
-	if (has_no_file(image) && !opr_is_jit_object(image, name)) {
-		*ret_state = OPR_IMAGE_HAS_NO_FILE;
-		return 0;
+	bool has_identity = identity->kind != OPR_IDENTITY_NONE;
+	char *path = NULL;
+
+	if (!identity->is_known || !has_identity) {
+		if (asprintf(&path, "%s%s", archive->dir, name) < 0)
+			return -ENOMEM;
+		if (!access(path, R_OK)) {
+			*ret_path = path;
+			return 0;
+		}
+		free(path);
 	}
-	if (was_absent(finder, name, ret_state) || find_in_archive(finder, image, name, identity, ret_state, ret_path))
+	if (!has_identity)
 		return 0;
+	if (asprintf(&path, "%s%.*s", archive->dir, (int)identity->path_length, identity->path) < 0)
+		return -ENOMEM;
+	if (!access(path, R_OK) && opr_identity_agrees(identity, archive, path))
+		*ret_path = path;
+	else
+		free(path);
+	return 0;
+}
+
+static bool have_equal_bytes(FILE *a, FILE *b)
+{
+	int x, y;
+
+	do {
+		x = getc_unlocked(a);
+		y = getc_unlocked(b);
+	} while (x == y && x != EOF);
+	return x == y && !ferror(a) && !ferror(b);
+}
+
+/* Whether two files are one image: by their build-ids, without one by their bytes. */
+static bool are_equal(const char *a, const char *b)
+{
+	char digits[2][OP_BUILD_ID_DIGITS];
+	FILE *first, *second;
+	bool equal;
+
+	opr_build_id_at(a, digits[0]);
+	opr_build_id_at(b, digits[1]);
+	if (digits[0][0] || digits[1][0])
+		return !strcmp(digits[0], digits[1]);
+	first = fopen(a, "re");
+	second = fopen(b, "re");
+	equal = first && second && have_equal_bytes(first, second);
+	if (first)
+		fclose(first);
+	if (second)
+		fclose(second);
+	return equal;
+}
+
+/*
+ * True: *ret_state is what the archives say. Several archives may have different files at a path;
+ * where nothing tells which of them ran, none is used.
+ */
+static bool find_in_archives(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			     const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path, int *ret_err)
+{
+	bool is_absent = false;
+
+	for (const struct opr_archive *archive = finder->archive; archive && !*ret_err; archive = archive->next) {
+		char *path = NULL;
+
+		if (was_absent(finder, archive, name, ret_state)) {
+			is_absent = true;
+			continue;
+		}
+		if (image->kind == OP_IMAGE_FILE)
+			*ret_err = find_copy(archive, name, identity, &path);
+		if (path && *ret_path && identity->kind == OPR_IDENTITY_NONE && !are_equal(path, *ret_path)) {
+			free(path);
+			free(*ret_path);
+			*ret_path = NULL;
+			*ret_state = OPR_IMAGE_AMBIGUOUS;
+			return true;
+		}
+		if (*ret_path)
+			free(path);
+		else
+			*ret_path = path;
+	}
+	if (*ret_path)
+		*ret_state = OPR_IMAGE_FOUND;
+	return !*ret_err && (is_absent || *ret_path);
+}
+
+static int find_on_disk(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
+{
+	int err = 0;
+
+	if (find_in_archives(finder, image, name, identity, ret_state, ret_path, &err) || err)
+		return err;
 	if (image->kind == OP_IMAGE_KERNEL && identity->is_kernel)
 		return find_module(finder, identity, ret_state, ret_path);
 	if (image->kind == OP_IMAGE_KERNEL)
@@ -448,11 +525,57 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
+static bool is_identified(const char *path, const void *arg)
+{
+	return opr_identity_agrees(arg, NULL, path);
+}
+
+/*
+ * Looks for a file that is not on the disk in the processes of this host. Only a build-id is proof:
+ * inodes of a container say nothing.
+ */
+static int find_living(struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	const struct opr_living_wanted wanted = { .path = identity->path,
+						  .path_length = identity->path_length,
+						  .device = identity->device,
+						  .inode = identity->inode,
+						  .is_it = is_identified,
+						  .arg = identity };
+	const char *path;
+	int err;
+
+	if (finder->root || finder->archive || identity->is_kernel || identity->kind != OPR_IDENTITY_BUILD_ID)
+		return 0;
+	err = opr_living_find(&finder->living, &wanted, &path);
+	return err ? err == -ENOMEM ? err : 0 : copy_found(path, state, ret_path);
+}
+
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
+{
+	int err;
+
+	if (has_no_file(image) && !opr_is_jit_object(image, name)) {
+		*ret_state = OPR_IMAGE_HAS_NO_FILE;
+		return 0;
+	}
+	err = find_on_disk(finder, image, name, identity, ret_state, ret_path);
+	if (!err && *ret_state != OPR_IMAGE_FOUND && image->kind == OP_IMAGE_FILE)
+		err = find_living(finder, identity, ret_state, ret_path);
+	return err;
+}
+
+const char *opr_finder_shown(const struct opr_finder *finder, const char *path)
+{
+	return opr_living_origin(&finder->living, opr_archive_strip(finder->archive, path));
+}
+
 char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
 {
 	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
 	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
-	const char *fact = absence(finder, name), *blank = fact ? strchr(fact, ' ') : NULL;
+	const char *fact = absence(finder, finder->archive, name), *blank = fact ? strchr(fact, ' ') : NULL;
 	char digits[OP_BUILD_ID_DIGITS] = "", *path = NULL, *text = NULL;
 
 	if (blank)
@@ -521,5 +644,6 @@ void opr_finder_free(struct opr_finder *finder)
 	for (size_t i = 0; i < finder->nr_files; i++)
 		free(finder->files[i].path);
 	free(finder->files);
+	opr_living_free(&finder->living);
 	*finder = (struct opr_finder){ 0 };
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Finds the file of an image: in the archive, below --root, in the directories of --image-path, and
- * for kernel modules, also compressed ones, in /lib/modules of the running kernel.
+ * Finds the file of an image: in the archive, below --root, in the directories of --image-path, for
+ * kernel modules, also compressed ones, in /lib/modules of the running kernel, and by its build-id
+ * in the memory of living processes (tools/fetch/living.h).
  */
 #ifndef OPR_IMAGE_PATH_H
 #define OPR_IMAGE_PATH_H
@@ -9,6 +10,7 @@
 #include "libop/odb/mangle.h"
 #include "tools/common/archive.h"
 #include "tools/common/words.h"
+#include "tools/fetch/living.h"
 #include "tools/symbols/image_identity.h"
 
 enum opr_image_state {
@@ -33,11 +35,12 @@ struct opr_found_file {
 
 struct opr_finder {
 	const char *root;                  /* NULL: none */
-	const struct opr_archive *archive; /* searched first; NULL: none */
+	const struct opr_archive *archive; /* a list, searched first; NULL: none */
 	struct opr_found_file *files;      /* in the search directories, sorted by base name */
 	size_t nr_files, capacity;
 	bool has_dirs; /* there are search directories */
 	bool modules_listed;
+	struct opr_living living; /* images that are nowhere else */
 };
 
 /*
@@ -63,6 +66,12 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
  */
 char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 			      const struct opr_identity *identity) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The path of a found file for messages: of a copy of a mapped file the path below /proc that it
+ * was read from, else the path itself, and in an archive that on its host.
+ */
+const char *opr_finder_shown(const struct opr_finder *finder, const char *path) OP_NONNULL;
 
 /* Warns the user of a state that opr_finder_find returned. */
 void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name,

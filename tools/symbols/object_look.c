@@ -5,11 +5,13 @@
 
 #include "tools/common/child.h"
 #include "tools/common/log.h"
-#include "tools/symbols/bfd_file.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
+#include "tools/symbols/symbol_sources.h"
 
 struct request {
 	const char *path, *name, *root;
+	uint32_t sources;
 	bool probe;
 };
 
@@ -22,13 +24,22 @@ struct answer {
 
 /* ---- in the child ---- */
 
-static enum opr_object_symbols symbols_of(bfd *object)
+/* The first that the file has. */
+static enum opr_object_symbols symbols_of(bfd *object, uint32_t sources)
 {
+	bool has_table = bfd_get_file_flags(object) & HAS_SYMS && bfd_get_symtab_upper_bound(object) > (long)sizeof(asymbol *);
+	bool is_linked = bfd_get_file_flags(object) & (EXEC_P | DYNAMIC);
+
 	if (opr_bfd_has_debug_info(object))
 		return OPR_OBJECT_DEBUG;
-	if (bfd_get_file_flags(object) & HAS_SYMS && bfd_get_symtab_upper_bound(object) > (long)sizeof(asymbol *))
+	if (sources & OPR_FROM_SYMTAB && has_table)
 		return OPR_OBJECT_TABLE;
-	return bfd_get_dynamic_symtab_upper_bound(object) > (long)sizeof(asymbol *) ? OPR_OBJECT_EXPORTED : OPR_OBJECT_NONE;
+	if (sources & OPR_FROM_DEBUGDATA && is_linked && bfd_get_section_by_name(object, OPR_DEBUGDATA))
+		return OPR_OBJECT_MINIMAL;
+	if (sources & OPR_FROM_DYNSYM && bfd_get_dynamic_symtab_upper_bound(object) > (long)sizeof(asymbol *))
+		return OPR_OBJECT_EXPORTED;
+	return sources & OPR_FROM_RANGES && is_linked && bfd_get_section_by_name(object, OPR_FRAMES) ? OPR_OBJECT_RANGES
+												     : OPR_OBJECT_NONE;
 }
 
 static size_t bytes_of(const char *string)
@@ -43,10 +54,12 @@ static int write_answer(FILE *out, bfd *object, const struct request *request)
 	bfd *probed;
 	unsigned long crc;
 	char *link = bfd_get_debug_link_info(object, &crc);
-	struct answer answer = { .symbols = symbols_of(object), .file_bytes = bytes_of(file), .link_bytes = bytes_of(link) };
+	struct answer answer = { .symbols = symbols_of(object, request->sources),
+				 .file_bytes = bytes_of(file),
+				 .link_bytes = bytes_of(link) };
 
 	if (debug)
-		answer.debug_symbols = symbols_of(debug);
+		answer.debug_symbols = symbols_of(debug, OPR_FROM_SYMTAB);
 	if (object->build_id)
 		op_build_id_format(object->build_id->data, object->build_id->size, answer.build_id);
 	fwrite(&answer, sizeof(answer), 1, out);
@@ -125,9 +138,9 @@ static int read_answer(struct opr_object *object, const struct opr_child_result 
 	return err ? err : copy_damage(object, result, result->bytes + nr_bytes);
 }
 
-int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, bool probe)
+int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, uint32_t sources, bool probe)
 {
-	struct request request = { path, name, root, probe };
+	struct request request = { path, name, root, sources, probe };
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
 	int err = opr_child_start(&child, read_object, &request);

@@ -8,7 +8,9 @@
 /* The best symbols that there are, in rising order. */
 enum opr_object_symbols {
 	OPR_OBJECT_NONE,
+	OPR_OBJECT_RANGES,   /* functions without names */
 	OPR_OBJECT_EXPORTED, /* dynamic symbols only */
+	OPR_OBJECT_MINIMAL,  /* .gnu_debugdata */
 	OPR_OBJECT_TABLE,
 	OPR_OBJECT_DEBUG, /* debugging information */
 	OPR_OBJECT_NR_SYMBOLS,
@@ -27,11 +29,12 @@ struct opr_object {
 
 /*
  * Reads the file at `path` into a zeroed structure. `name` is the path that the image had when it
- * was sampled, for debug files below `root` (NULL: /); NULL: no debug file is looked for. `probe`:
- * looks up the lines of some addresses to find damage. 0, also when it is no object file; -ENOMEM;
- * -errno of fork(2). To be freed with opr_object_free in any case.
+ * was sampled, for debug files below `root` (NULL: /); NULL: no debug file is looked for.
+ * `sources`: those that count as symbols (source_set.h). `probe`: looks up the lines of some
+ * addresses to find damage. 0, also when it is no object file; -ENOMEM; -errno of fork(2). To be
+ * freed with opr_object_free in any case.
  */
-int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, bool probe)
+int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root, uint32_t sources, bool probe)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 void opr_object_free(struct opr_object *object);

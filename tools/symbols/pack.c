@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/grow.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/base/htable.h"
 #include "libop/base/sys.h"
 

@@ -3,7 +3,7 @@
  * One file of the cache (cache.h): the serialized symbols of many images, by key. One file for each
  * image would cost more than all other work. A file is written once, under another name, and never
  * changes, so readers need no lock and keep a file that is removed. It is mapped
- * (libop/base/guard.h).
+ * (libop/process/guard.h).
  *
  * In the byte order of this host: entries (serialize.h); rows sorted by name; their names, each
  * with a NUL; the foot. Readers trust nothing in it.

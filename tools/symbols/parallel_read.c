@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/atomic.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
 #include "tools/symbols/cache.h"

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "libop/base/kallsyms.h"
+#include "libop/base/parse.h"
 #include "tools/symbols/symbol_sources.h"
 
 /* The text of the kernel. Positions are relative to its start. */

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Symbols of an object file, through libbfd. */
+/*
+ * Symbols of an object file: .symtab of the file or of its debug file, through libbfd, and what
+ * other sources add.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "libop/base/build_id.h"
+#include "libop/base/sys.h"
 #include "tools/common/log.h"
-#include "tools/symbols/bfd_file.h"
+#include "tools/elf/bfd_file.h"
 #include "tools/symbols/symbol_sources.h"
 
 #define NS_PER_S 1000000000u
@@ -64,6 +69,7 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 		.name = name,
 		.section = section->index,
 		.rank = opr_symbol_rank(name, local, symbol->flags & BSF_WEAK),
+		.is_local = local,
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
 	return opr_symbols_add(symbols, &to_add);
@@ -82,25 +88,101 @@ static int add_sections(struct opr_symbols *symbols, bfd *image, const struct op
 	for (asection *section = image->sections; section; section = section->next) {
 		uint64_t start = section_start(section, options);
 
-		symbols->sections[section->index] = (struct opr_section){ start, start + bfd_section_size(section) };
+		symbols->sections[section->index] = (struct opr_section){ start, start + bfd_section_size(section), OPR_NO_VMA };
+		if (bfd_section_flags(section) & SEC_CODE && opr_bfd_has_addresses(section))
+			symbols->sections[section->index].vma = bfd_section_vma(section);
 	}
 	symbols->nr_sections = bfd_count_sections(image);
 	return 0;
 }
 
-static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
-			const struct opr_symbol_options *options)
+static int add_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
+		       const struct opr_symbol_options *options)
 {
-	uint64_t file_bytes = bfd_get_file_size(image), greatest = 0;
-	int err = add_sections(symbols, image, options);
+	int err = 0;
 
 	for (long i = 0; i < nr_symbols && !err; i++)
 		err = add_symbol(symbols, image, table[i], options);
-	if (err)
-		return err;
+	return err;
+}
+
+static bool is_wanted(const struct opr_symbol_options *options, enum opr_symbol_source source)
+{
+	return options->sources & source;
+}
+
+static int add_tables(struct opr_symbols *symbols, const struct opr_elf *elf, bool has_symtab,
+		      const struct opr_symbol_options *options, struct opr_ranges *ranges)
+{
+	int err = opr_frame_ranges(elf, ranges); /* also for functions that have no size */
+
+	if (err == -EBADMSG) {
+		symbols->is_damaged = true;
+		err = 0;
+	}
+	if (!err && is_wanted(options, OPR_FROM_DYNSYM))
+		err = opr_symbols_add_exported(symbols, elf, ranges);
+	if (!err && is_wanted(options, OPR_FROM_DEBUGDATA) && !has_symtab)
+		err = opr_symbols_add_debugdata(symbols, elf, ranges);
+	return err;
+}
+
+/*
+ * What the file has beside .symtab. In a relocatable file these tables have no addresses, and an
+ * object of JIT code has none of them.
+ */
+static int add_others(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
+		      const struct opr_symbol_options *options, struct opr_ranges *ranges)
+{
+	struct opr_elf elf;
+	int err;
+
+	if (opr_sources_are_genuine(options->sources) || options->by_address || !(bfd_get_file_flags(image) & (EXEC_P | DYNAMIC)))
+		return 0;
+	err = opr_elf_open(&elf, op_sys_openat(AT_FDCWD, bfd_get_filename(image), O_RDONLY | O_CLOEXEC, 0));
+	if (!err)
+		err = add_tables(symbols, &elf, nr_symbols, options, ranges);
+	opr_elf_close(&elf);
+	if (err == -ENOEXEC)
+		err = 0;
+	if (!err && is_wanted(options, OPR_FROM_PLT))
+		err = opr_symbols_add_plt(symbols, image, table, nr_symbols);
+	return err;
+}
+
+/* In oprofile the last symbol reaches beyond its section. */
+static uint64_t end_of_last(const struct opr_symbols *symbols, bfd *image, const struct opr_symbol_options *options)
+{
+	uint64_t file_bytes = bfd_get_file_size(image);
+	const struct opr_symbol *last = NULL;
+
 	for (size_t i = 0; i < symbols->nr_symbols; i++)
-		greatest = op_max_u64(greatest, symbols->symbols[i].start);
-	err = opr_symbols_finish(symbols, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
+		if (!last || symbols->symbols[i].start >= last->start)
+			last = &symbols->symbols[i];
+	if (!last)
+		return 0;
+	if (!opr_sources_are_genuine(options->sources))
+		return symbols->sections[last->section].end;
+	return file_bytes > UINT64_MAX - last->start ? UINT64_MAX : last->start + file_bytes;
+}
+
+static int make_table(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
+		      const struct opr_symbol_options *options)
+{
+	struct opr_ranges ranges = { 0 };
+	int err = add_sections(symbols, image, options);
+
+	if (!err)
+		err = add_symbols(symbols, image, table, nr_symbols, options);
+	if (!err)
+		err = add_others(symbols, image, table, nr_symbols, options, &ranges);
+	if (!err)
+		err = opr_symbols_finish(symbols, end_of_last(symbols, image, options));
+	if (!err && is_wanted(options, OPR_FROM_PLT))
+		err = opr_symbols_name_chosen(symbols);
+	if (!err && is_wanted(options, OPR_FROM_RANGES))
+		err = opr_symbols_add_ranges(symbols, &ranges);
+	opr_frame_ranges_free(&ranges);
 	return err || options->by_address ? err : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
 
@@ -142,19 +224,32 @@ static int note_build_id(struct opr_symbols *symbols, bfd *image)
 
 /* ---- an image ---- */
 
-/* The symbols of its debug file, if that has any, else its own. */
+/* .symtab of its debug file, if that has one, else its own. *ret_debug is NULL or to be closed. */
+static asymbol **read_symtab(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
+			     const struct opr_symbol_options *options, bfd **ret_debug, long *ret_nr_symbols)
+{
+	asymbol **table = NULL;
+
+	if (!(options->sources & OPR_FROM_SYMTAB))
+		return NULL;
+	if (!opr_bfd_has_debug_info(image))
+		*ret_debug = opr_bfd_open_debug_file(image, path, name, options->root);
+	if (*ret_debug)
+		table = opr_bfd_read_table(*ret_debug, ret_nr_symbols, &symbols->is_damaged);
+	return table ? table : opr_bfd_read_table(image, ret_nr_symbols, &symbols->is_damaged);
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
-	bfd *debug = opr_bfd_has_debug_info(image) ? NULL : opr_bfd_open_debug_file(image, path, name, options->root);
+	bfd *debug = NULL;
 	long nr_symbols = 0;
-	asymbol **table = debug ? opr_bfd_read_table(debug, &nr_symbols, &symbols->is_damaged) : NULL;
+	asymbol **table = read_symtab(symbols, image, path, name, options, &debug, &nr_symbols);
 	int err;
 
-	if (!table)
-		table = opr_bfd_read_table(image, &nr_symbols, &symbols->is_damaged);
 	symbols->has_debug_info = opr_bfd_has_debug_info(image);
-	err = read_symbols(symbols, image, table, nr_symbols, options);
+	symbols->has_table = table;
+	err = make_table(symbols, image, table, nr_symbols, options);
 	if (!err && debug)
 		err = note_debug_file(symbols, debug);
 	if (!err)

@@ -5,11 +5,12 @@
 
 #include "libop/base/grow.h"
 
-#define MAGIC        "opdsym06"
+#define MAGIC        "opdsym10"
 #define MAGIC_BYTES  8
 #define HAS_CODE     1u
 #define HAS_DEBUG    2u
 #define IS_DAMAGED   4u
+#define HAS_TABLE    8u
 #define NO_STRING    UINT32_MAX
 #define MAX_SECTIONS 65536
 
@@ -37,8 +38,12 @@ struct item {
 	uint64_t start, size, vma;
 	uint32_t name, shown; /* offsets in the strings */
 	uint32_t section;
-	uint32_t has_aliases; /* other names follow the name, up to an empty one */
+	uint32_t flags;
 };
+
+#define HAS_ALIASES 1u /* of an item: other names follow the name, up to an empty one */
+#define IS_UNNAMED  2u
+#define IS_LOCAL    4u
 
 static_assert(sizeof(struct header) % 8 == 0 && sizeof(struct opr_section) % 8 == 0, "items are aligned");
 static_assert(sizeof(struct header) == 72 && sizeof(struct item) == 40, "no holes");
@@ -77,9 +82,10 @@ static void add_items(struct item *items, struct op_text *strings, const struct 
 		const struct opr_symbol *symbol = &symbols->symbols[i];
 		uint32_t name = add_names(strings, symbol);
 		uint32_t shown = symbol->shown == symbol->name ? name : add_string(strings, symbol->shown);
+		uint32_t flags = (symbol->has_aliases ? HAS_ALIASES : 0) | (symbol->is_unnamed ? IS_UNNAMED : 0) |
+				 (symbol->is_local ? IS_LOCAL : 0);
 
-		items[i] = (struct item){ symbol->start, symbol->size,    symbol->vma,        name,
-					  shown,         symbol->section, symbol->has_aliases };
+		items[i] = (struct item){ symbol->start, symbol->size, symbol->vma, name, shown, symbol->section, flags };
 	}
 }
 
@@ -91,7 +97,7 @@ int opr_symbols_serialize(struct opr_symbols_bytes *bytes, const struct opr_symb
 	struct header header = {
 		.magic = MAGIC,
 		.flags = (symbols->code_path ? HAS_CODE : 0) | (symbols->has_debug_info ? HAS_DEBUG : 0) |
-			 (symbols->is_damaged ? IS_DAMAGED : 0),
+			 (symbols->is_damaged ? IS_DAMAGED : 0) | (symbols->has_table ? HAS_TABLE : 0),
 		.nr_sections = (uint32_t)nr_sections,
 		.nr_symbols = symbols->nr_symbols,
 		.start_offset = symbols->start_offset,
@@ -152,7 +158,9 @@ static bool read_item(const struct header *header, const char *strings, const ch
 				       .name = strings + item.name,
 				       .shown = strings + item.shown,
 				       .section = item.section,
-				       .has_aliases = item.has_aliases };
+				       .has_aliases = item.flags & HAS_ALIASES,
+				       .is_unnamed = item.flags & IS_UNNAMED,
+				       .is_local = item.flags & IS_LOCAL };
 	return true;
 }
 
@@ -204,6 +212,7 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 	symbols->start_offset = header->start_offset;
 	symbols->has_debug_info = header->flags & HAS_DEBUG;
 	symbols->is_damaged = header->flags & IS_DAMAGED;
+	symbols->has_table = header->flags & HAS_TABLE;
 	symbols->debug_size = header->debug_size;
 	symbols->debug_mtime_ns = header->debug_mtime_ns;
 	for (size_t i = 0; i < NR_TEXTS; i++)

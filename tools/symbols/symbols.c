@@ -9,8 +9,8 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "libop/base/grow.h"
-#include "tools/symbols/lines.h"
-#include "tools/symbols/module_file.h"
+#include "tools/elf/line_table.h"
+#include "tools/elf/module_file.h"
 
 #define PIECE_BYTES     256 /* the first; each is twice as long as the one before */
 #define PIECE_DOUBLINGS 8
@@ -88,8 +88,8 @@ static int compare_symbols(const void *left, const void *right)
 }
 
 /*
- * The first of the symbols with one start, with the names of the others behind its own. A name that
- * is listed twice in a row is kept once.
+ * The first of the symbols with one start, with the names of the others of its source behind its
+ * own. A name that is listed twice in a row is kept once.
  */
 static int merge_names(struct opr_symbols *symbols, const struct opr_symbol *same, size_t nr_same, struct op_text *names,
 		       struct opr_symbol *ret_symbol)
@@ -97,7 +97,7 @@ static int merge_names(struct opr_symbols *symbols, const struct opr_symbol *sam
 	struct opr_symbol symbol = same[0];
 
 	op_text_truncate(names, 0);
-	for (size_t i = 1; i < nr_same; i++) {
+	for (size_t i = 1; i < nr_same && same[i].rank / OPR_RANK_SIZED == same[0].rank / OPR_RANK_SIZED; i++) {
 		if (!strcmp(same[i].name, same[0].name) || !strcmp(same[i].name, same[i - 1].name))
 			continue;
 		if (!symbol.has_aliases)
@@ -149,7 +149,8 @@ int opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end)
 
 		if (next)
 			end = next->section == symbol->section ? next->start : symbols->sections[symbol->section].end;
-		symbol->size = end > symbol->start ? end - symbol->start : 0;
+		end = end > symbol->start ? end - symbol->start : 0;
+		symbol->size = symbol->is_sized ? op_min_u64(symbol->size, end) : end;
 	}
 	return err;
 }
@@ -170,9 +171,26 @@ int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 	return symbols->unpacked ? 0 : -ENOMEM;
 }
 
+/* An entry of the PLT: the name of the function, demangled, with the suffix. */
+static bool show_plt(struct op_text *text, const char *name, size_t length, enum opr_demangle demangle)
+{
+	char *function = strndup(name, length);
+	bool is_mangled = function && opr_demangle(text, function, demangle);
+
+	text->failed |= !function;
+	if (is_mangled)
+		op_text_add(text, OPR_PLT_SUFFIX);
+	free(function);
+	return is_mangled || text->failed;
+}
+
 /* False: the name stays as it is. */
 static bool make_shown(struct op_text *text, const char *name, enum opr_demangle demangle)
 {
+	size_t length = strlen(name), suffix = strlen(OPR_PLT_SUFFIX);
+
+	if (length > suffix && !strcmp(name + length - suffix, OPR_PLT_SUFFIX))
+		return show_plt(text, name, length - suffix, demangle);
 	if (strncmp(name, "??", 2) != 0)
 		return opr_demangle(text, name, demangle);
 	text->length = 0;
@@ -196,6 +214,39 @@ int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle
 	}
 	op_text_free(&text);
 	return err;
+}
+
+static bool has_vma(const struct opr_section *section, uint64_t vma)
+{
+	return section->vma != OPR_NO_VMA && vma >= section->vma && vma - section->vma < section->end - section->start;
+}
+
+bool opr_symbols_section(const struct opr_symbols *symbols, uint64_t vma, uint32_t *section)
+{
+	if (*section < symbols->nr_sections && has_vma(&symbols->sections[*section], vma))
+		return true;
+	for (uint32_t i = 0; i < symbols->nr_sections; i++) {
+		if (!has_vma(&symbols->sections[i], vma))
+			continue;
+		*section = i;
+		return true;
+	}
+	return false;
+}
+
+uint64_t opr_symbols_vma(const struct opr_symbols *symbols, uint64_t position)
+{
+	if (!symbols->nr_symbols)
+		return position;
+	if (!symbols->sections)
+		return position - symbols->symbols[0].start + symbols->symbols[0].vma;
+	for (size_t i = 0; i < symbols->nr_sections; i++) {
+		const struct opr_section *section = &symbols->sections[i];
+
+		if (section->vma != OPR_NO_VMA && position >= section->start && position < section->end)
+			return position - section->start + section->vma;
+	}
+	return position;
 }
 
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position)
@@ -255,6 +306,11 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
 	return symbols->table && opr_line_table_find(symbols->table, vma, ret_file, ret_line);
+}
+
+const struct opr_frame *opr_symbols_frame(const struct opr_symbols *symbols, uint64_t vma)
+{
+	return symbols->table ? opr_line_table_frame(symbols->table, vma) : NULL;
 }
 
 void opr_symbols_free(struct opr_symbols *symbols)

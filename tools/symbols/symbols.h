@@ -8,7 +8,8 @@
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
 
-#include "tools/symbols/demangle.h"
+#include "tools/elf/demangle.h"
+#include "tools/symbols/source_set.h"
 
 struct opr_symbol {
 	uint64_t start, size; /* positions start to start + size, exclusive, belong to the symbol */
@@ -20,13 +21,20 @@ struct opr_symbol {
 	uint32_t rank;     /* of symbols with one start, the one with the smallest rank is kept, */
 	uint32_t order;    /* then the first in the file */
 	bool has_aliases;
+	bool is_sized;   /* for readers: it has `size` bytes at most */
+	bool is_unnamed; /* a function range: `name` is its address */
+	bool is_local;   /* the file that it was compiled from alone knows the name */
 };
 
+struct opr_frame;
 struct opr_line_table;
 struct opr_unpacked;
 
+#define OPR_NO_VMA UINT64_MAX
+
 struct opr_section {
 	uint64_t start, end; /* positions */
+	uint64_t vma; /* of start; OPR_NO_VMA: samples are not at addresses of this section */
 };
 
 /*
@@ -48,6 +56,7 @@ struct opr_symbols {
 	struct opr_section *sections; /* by index; NULL for kallsyms */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself has it */
+	bool has_table;		 /* .symtab of the image or its debug file was read */
 	bool is_damaged;	 /* the symbol table is damaged: symbols or names are missing */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name in .gnu_debuglink; NULL: none */
@@ -57,6 +66,7 @@ struct opr_symbols {
 
 struct opr_symbol_options {
 	enum opr_demangle demangle;
+	uint32_t sources; /* source_set.h */
 	bool by_address;  /* positions are addresses: an object of JIT code */
 	const char *root; /* --root, for separate debug files; NULL: none */
 };
@@ -71,6 +81,12 @@ static inline const char *opr_symbol_next_name(const struct opr_symbol *symbol, 
 	return symbol->has_aliases && *next ? next : NULL;
 }
 
+/*
+ * The address of a position outside of all symbols: that of its section of code. Without symbols or
+ * such a section it is the position itself, as in oprofile.
+ */
+uint64_t opr_symbols_vma(const struct opr_symbols *symbols, uint64_t position) OP_NONNULL;
+
 /* The symbol at a position; NULL: none. */
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position) OP_NONNULL;
 
@@ -79,6 +95,9 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
  * until the symbols are freed.
  */
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
+
+/* The innermost inlined function at an address, from the line table. NULL: there is none. */
+const struct opr_frame *opr_symbols_frame(const struct opr_symbols *symbols, uint64_t vma) OP_NONNULL;
 
 /* The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file; another -errno. */
 int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code,
@@ -97,10 +116,23 @@ int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol
  */
 uint32_t opr_symbol_rank(const char *name, bool local, bool weak) OP_NONNULL;
 
+/* Added to the rank of a symbol that stands behind those of .symtab. */
+#define OPR_RANK_SIZED (1u << 8) /* of .dynsym and .gnu_debugdata */
+#define OPR_RANK_PLT   (2u << 8)
+
+#define OPR_PLT_SUFFIX "@plt"
+
 /*
- * Sorts the symbols, keeps one for each start, with the names of the others as aliases, and sets
- * the sizes: a symbol ends at the next one or at the end of its section, the last one at last_end.
- * The sections must be set before. 0 or -ENOMEM.
+ * The section of code at an address, for readers that know no section. False: none. *section is the
+ * one that was found last.
+ */
+bool opr_symbols_section(const struct opr_symbols *symbols, uint64_t vma, uint32_t *section) OP_NONNULL;
+
+/*
+ * Sorts the symbols, keeps one for each start, with the names of the others of its source as
+ * aliases, and sets the sizes: a symbol ends at the next one or at the end of its section, the last
+ * one at last_end. One that is_sized ends earlier if its size says so. The sections must be set
+ * before. 0 or -ENOMEM.
  */
 int opr_symbols_finish(struct opr_symbols *symbols, uint64_t last_end) OP_NONNULL OP_MUST_CHECK;
 

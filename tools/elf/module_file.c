@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/symbols/module_file.h"
+#include "tools/elf/module_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -237,10 +237,12 @@ static void end_zstd(struct unpacking *unpacking)
 	ZSTD_freeDStream(unpacking->stream.zstd);
 }
 
+enum { GZIP, XZ, ZSTD };
+
 static const struct format formats[] = {
-	{ SUFFIX ".gz", is_gzip, 0, begin_gzip, step_gzip, end_gzip },
-	{ SUFFIX ".xz", is_xz, 4, begin_xz, step_xz, end_xz },
-	{ SUFFIX ".zst", is_zstd, 0, begin_zstd, step_zstd, end_zstd },
+	[GZIP] = { SUFFIX ".gz", is_gzip, 0, begin_gzip, step_gzip, end_gzip },
+	[XZ] = { SUFFIX ".xz", is_xz, 4, begin_xz, step_xz, end_xz },
+	[ZSTD] = { SUFFIX ".zst", is_zstd, 0, begin_zstd, step_zstd, end_zstd },
 };
 
 /* ---- by name ---- */
@@ -287,6 +289,11 @@ static int unpack(const struct format *format, int from)
 		close(fd);
 	free(unpacking);
 	return err ? err : fd;
+}
+
+int opr_xz_unpack(int from)
+{
+	return unpack(&formats[XZ], from);
 }
 
 int opr_module_unpack(const char *path)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/symbols/demangle.h"
+#include "tools/elf/demangle.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <libiberty/demangle.h>
 
 #include "tools/common/log.h"
+#include "tools/common/option_values.h"
 
 /* ---- short spellings of the standard library ---- */
 
@@ -201,5 +202,5 @@ int opr_take_demangle(void *field, const char *value)
 		*(enum opr_demangle *)field = how;
 		return 0;
 	}
-	return opr_error(-EINVAL, "invalid demangle option '%s': none, normal or smart", value);
+	return opr_refuse_word("invalid demangle option", value, words, op_array_size(words));
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Source lines of addresses, through libbfd. opr_lines_* belong in a child process (bfd_file.h);
- * opr_line_table_* run one and keep what it found.
+ * Source lines of addresses, through libbfd. This belongs in a child process (bfd_file.h);
+ * line_table.h starts one.
  */
 #ifndef OPR_LINES_H
 #define OPR_LINES_H
 
 #include "libop/base/compiler.h"
-
-/* ---- in the child ---- */
 
 struct opr_lines;
 
@@ -22,6 +20,23 @@ int opr_lines_open(const char *path, const char *name, const char *root,
 
 /* False: the line is not known. *ret_file is valid until the lines are closed. */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
+
+/* A function, and a place in it: where the address is, or a call that the compiler inlined. */
+struct opr_place {
+	const char *function; /* not demangled; NULL: not known */
+	const char *file;     /* NULL: not known */
+	unsigned int line;    /* 0: not known */
+};
+
+#define OPR_PLACES_MAX 128 /* of one address; what is further out is left out */
+
+/*
+ * The places of an address as `addr2line -f -i` shows them: the innermost inlined function with the
+ * line of the address, then each function into which the one before was inlined, with the line of
+ * the call. Returns their number: 0: nothing is known; 1: no inlined function. The strings are
+ * valid until the lines are closed.
+ */
+size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX]) OP_NONNULL;
 
 /*
  * What is wrong with the debugging information, in words; NULL: nothing is known to be wrong. Call
@@ -37,37 +52,6 @@ const char *opr_lines_probe(struct bfd *abfd) OP_NONNULL OP_MUST_CHECK;
 
 /* NULL is allowed. */
 void opr_lines_close(struct opr_lines *lines);
-
-/* ---- in the parent ---- */
-
-struct opr_line_row {
-	uint64_t vma;
-	uint32_t file; /* offset in the strings */
-	uint32_t line;
-};
-
-struct opr_line_table {
-	struct opr_line_row *rows; /* sorted by address; addresses without a line have none */
-	size_t nr_rows;
-	char *strings;
-	bool has_debug_info;	      /* the image or its debug file has it */
-	/* what is wrong with it, and in which file; NULL: nothing is known to be wrong */
-	const char *damage, *damaged;
-};
-
-/*
- * Looks up the addresses, which are sorted here, in the image at `path` or its debug file; path,
- * name and root are those of struct opr_debug_search. 0 with *ret_table, freed with
- * opr_line_table_free; another result is for opr_child_reason.
- */
-int opr_line_table_make(const char *path, const char *name, const char *root, uint64_t *vmas, size_t nr_vmas,
-			struct opr_line_table **ret_table) OP_NONNULL_ARGS(1, 2, 6) OP_MUST_CHECK;
-
-/* False: the line is not known. *ret_file is valid as long as the table. */
-bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file,
-			 unsigned int *ret_line) OP_NONNULL;
-
-void opr_line_table_free(struct opr_line_table *table);
 
 /* Warns the user of damaged debugging information. */
 void opr_lines_warn_damage(const char *path, const char *damage) OP_NONNULL;

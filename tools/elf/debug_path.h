@@ -5,12 +5,13 @@
 
 #include "libop/base/text.h"
 
-/* In the order in which they are tried; the last three need a .gnu_debuglink. */
+/* In the order in which they are tried; three of them need a .gnu_debuglink. */
 enum opr_debug_place {
 	OPR_DEBUG_BY_BUILD_ID, /* ROOT/usr/lib/debug/.build-id/01/23456789.debug */
 	OPR_DEBUG_IN_SUBDIR,   /* in .debug/ beside the image */
 	OPR_DEBUG_IN_MIRROR,   /* below ROOT/usr/lib/debug at the path of the image */
 	OPR_DEBUG_BESIDE,      /* beside the image */
+	OPR_DEBUG_DOWNLOADED,  /* from a server, by build-id (tools/fetch/debuginfod.h) */
 	OPR_DEBUG_NR_PLACES,
 };
 
@@ -28,5 +29,8 @@ struct opr_debug_search {
  * not checked.
  */
 bool opr_debug_path(const struct opr_debug_search *search, enum opr_debug_place place, struct op_text *ret_path) OP_NONNULL;
+
+/* True for a path of the place OPR_DEBUG_DOWNLOADED, also when downloaded files are not used. */
+bool opr_debug_is_downloaded(const char *path, const char *build_id) OP_NONNULL;
 
 #endif

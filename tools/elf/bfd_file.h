@@ -23,6 +23,9 @@ bfd *opr_bfd_open(const char *path) OP_NONNULL;
  */
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
 
+/* Whether the file at `path` is an object with this build-id, which may be its debug file. */
+bool opr_bfd_is_of_build_id(const char *path, const char *build_id) OP_NONNULL;
+
 /*
  * True when samples have the addresses of this section. In a relocatable file, such as a kernel
  * module, many sections begin at 0, and samples are relative to .text.
@@ -37,6 +40,9 @@ bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
  * libbfd cannot read a table that is there.
  */
 asymbol **opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads the dynamic symbol table; freed by the caller. NULL: there is none. */
+asymbol **opr_bfd_read_dynamic(bfd *abfd, long *ret_nr_symbols) OP_NONNULL OP_MUST_CHECK;
 
 /* The name of a symbol. NULL: the file's table of names does not have it. */
 const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;

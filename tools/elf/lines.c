@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/symbols/lines.h"
+#include "tools/elf/lines.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include "libop/base/text.h"
-#include "tools/common/child.h"
 #include "tools/common/log.h"
-#include "tools/symbols/bfd_file.h"
+#include "tools/elf/bfd_file.h"
 
-#define HAS_DEBUG_INFO  1 /* as the address of the last row */
 #define NR_PROBES       8
 /* of .debug_info; libbfd refuses what a small file would be unpacked to */
 #define PROBE_BYTES_MAX (64u << 20)
@@ -70,25 +67,49 @@ int opr_lines_open(const char *path, const char *name, const char *root, struct 
  * Otherwise it would search all of them for the function of each address without a line. It gets an
  * empty table and not NULL, because without a table it does not unpack compressed sections.
  */
-bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+static bool find_place(struct opr_lines *lines, asection *section, uint64_t vma, struct opr_place *place)
 {
 	asymbol *none = NULL, **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : &none;
+	uint64_t offset = vma - bfd_section_vma(section);
+
+	*place = (struct opr_place){ NULL, NULL, 0 };
+	return bfd_section_flags(section) & SEC_CODE && opr_bfd_has_addresses(section) && vma >= bfd_section_vma(section) &&
+	       offset < bfd_section_size(section) &&
+	       bfd_find_nearest_line(lines->abfd, section, symbols, offset, &place->file, &place->function, &place->line);
+}
+
+bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	struct opr_place place;
 
 	for (asection *section = lines->abfd->sections; section; section = section->next) {
-		uint64_t offset = vma - bfd_section_vma(section);
-		const char *file = NULL, *function = NULL;
-		unsigned int line = 0;
-
-		if (!(bfd_section_flags(section) & SEC_CODE) || !opr_bfd_has_addresses(section) ||
-		    vma < bfd_section_vma(section) || offset >= bfd_section_size(section))
+		if (!find_place(lines, section, vma, &place) || !place.file || !place.line)
 			continue;
-		if (!bfd_find_nearest_line(lines->abfd, section, symbols, offset, &file, &function, &line) || !file || !line)
-			continue;
-		*ret_file = file;
-		*ret_line = line;
+		*ret_file = place.file;
+		*ret_line = place.line;
 		return true;
 	}
 	return false;
+}
+
+size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX])
+{
+	asection *section = lines->abfd->sections;
+	size_t nr_places = 1;
+
+	while (section && !find_place(lines, section, vma, &places[0]))
+		section = section->next;
+	if (!section)
+		return 0;
+	while (nr_places < OPR_PLACES_MAX) {
+		struct opr_place *place = &places[nr_places];
+
+		*place = (struct opr_place){ NULL, NULL, 0 };
+		if (!bfd_find_inliner_info(lines->abfd, &place->file, &place->function, &place->line))
+			break;
+		nr_places++;
+	}
+	return nr_places;
 }
 
 void opr_lines_close(struct opr_lines *lines)
@@ -229,164 +250,6 @@ const char *opr_lines_probe(bfd *abfd)
 	}
 	free(lines.table);
 	return find_damage(abfd, found);
-}
-
-struct request {
-	const char *path, *name, *root;
-	const uint64_t *vmas;
-	size_t nr_vmas;
-};
-
-/*
- * The child writes a row for each address that has a line, a last row without a line, and the
- * strings. The last row says whether there is debugging information, and where in the strings its
- * damage is.
- */
-
-/* ---- the table: in the child ---- */
-
-static uint32_t add_string(struct op_text *strings, const char *string)
-{
-	size_t offset = strings->length;
-
-	op_text_add(strings, string);
-	op_text_add_bytes(strings, "", 1);
-	return (uint32_t)offset;
-}
-
-static void add_damage(const struct opr_lines *lines, bool found, struct op_text *strings, struct opr_line_row *end)
-{
-	const char *path, *damage = opr_lines_damage(lines, found, &path);
-
-	end->vma = HAS_DEBUG_INFO;
-	if (!damage)
-		return;
-	end->file = 1 + add_string(strings, damage);
-	add_string(strings, path);
-}
-
-static int write_lines(FILE *out, void *arg)
-{
-	const struct request *request = arg;
-	struct opr_lines *lines = NULL;
-	struct op_text strings = { 0 };
-	struct opr_line_row row = { 0 }, end = { 0 };
-	int err = opr_lines_open(request->path, request->name, request->root, &lines);
-
-	for (size_t i = 0; i < request->nr_vmas && lines && !err; i++) {
-		const char *file;
-		unsigned int line;
-
-		if (!opr_lines_find(lines, request->vmas[i], &file, &line))
-			continue;
-		if (!strings.length || strcmp(op_text_get(&strings) + row.file, file))
-			row.file = add_string(&strings, file);
-		row.vma = request->vmas[i];
-		row.line = line;
-		fwrite(&row, sizeof(row), 1, out);
-		err = strings.failed ? -ENOMEM : strings.length > UINT32_MAX ? -EOVERFLOW : 0;
-	}
-	if (!err && lines)
-		add_damage(lines, row.line, &strings, &end);
-	fwrite(&end, sizeof(end), 1, out);
-	fwrite(op_text_get(&strings), 1, strings.length, out);
-	return err ? err : strings.failed ? -ENOMEM : 0;
-}
-
-/* ---- the table: in the parent ---- */
-
-/* `end` is the last row; the strings have nr_bytes and a NUL behind them. */
-static int read_damage(struct opr_line_table *table, const struct opr_line_row *end, size_t nr_bytes)
-{
-	size_t offset = end->file - 1u, length;
-
-	table->has_debug_info = end->vma == HAS_DEBUG_INFO;
-	if (!end->file)
-		return 0;
-	if (offset >= nr_bytes)
-		return -EBADMSG;
-	length = strlen(table->strings + offset);
-	if (offset + length + 1 >= nr_bytes)
-		return -EBADMSG;
-	table->damage = table->strings + offset;
-	table->damaged = table->damage + length + 1;
-	return 0;
-}
-
-static int read_table(const struct opr_child_result *result, struct opr_line_table *table)
-{
-	const struct opr_line_row *rows = (const void *)result->bytes;
-	size_t nr_rows = 0, nr_max = result->nr_bytes / sizeof(*rows), nr_left;
-
-	while (nr_rows < nr_max && rows[nr_rows].line)
-		nr_rows++;
-	if (nr_rows == nr_max)
-		return -EBADMSG;
-	nr_left = result->nr_bytes - (nr_rows + 1) * sizeof(*rows);
-	for (size_t i = 0; i < nr_rows; i++)
-		if (rows[i].file >= nr_left || (i && rows[i - 1].vma > rows[i].vma))
-			return -EBADMSG;
-	table->rows = calloc(nr_rows + 1, sizeof(*rows));
-	table->strings = malloc(nr_left + 1);
-	if (!table->rows || !table->strings)
-		return -ENOMEM;
-	memcpy(table->rows, rows, nr_rows * sizeof(*rows));
-	memcpy(table->strings, rows + nr_rows + 1, nr_left);
-	table->strings[nr_left] = '\0';
-	table->nr_rows = nr_rows;
-	return read_damage(table, &rows[nr_rows], nr_left);
-}
-
-static int compare_vmas(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
-}
-
-int opr_line_table_make(const char *path, const char *name, const char *root, uint64_t *vmas, size_t nr_vmas,
-			struct opr_line_table **ret_table)
-{
-	struct request request = { path, name, root, vmas, nr_vmas };
-	struct opr_line_table *table = calloc(1, sizeof(*table));
-	struct opr_child_result result = { 0 };
-	struct opr_child child;
-	int err = table ? 0 : -ENOMEM;
-
-	if (nr_vmas)
-		qsort(vmas, nr_vmas, sizeof(*vmas), compare_vmas);
-	if (!err)
-		err = opr_child_start(&child, write_lines, &request);
-	if (!err)
-		err = opr_child_wait(&child, &result);
-	if (!err)
-		err = result.err ? result.err : read_table(&result, table);
-	opr_child_result_free(&result);
-	if (err)
-		opr_line_table_free(table);
-	else
-		*ret_table = table;
-	return err;
-}
-
-bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file, unsigned int *ret_line)
-{
-	size_t index = op_nr_leading(table->rows, table->nr_rows, row, row->vma < vma);
-
-	if (index == table->nr_rows || table->rows[index].vma != vma)
-		return false;
-	*ret_file = table->strings + table->rows[index].file;
-	*ret_line = table->rows[index].line;
-	return true;
-}
-
-void opr_line_table_free(struct opr_line_table *table)
-{
-	if (!table)
-		return;
-	free(table->rows);
-	free(table->strings);
-	free(table);
 }
 
 void opr_lines_warn_damage(const char *path, const char *damage)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files of kernel modules, "fuse.ko", also with ".gz", ".xz" or ".zst" behind it. */
+/*
+ * Files of kernel modules, "fuse.ko", also with ".gz", ".xz" or ".zst" behind it, and other packed
+ * bytes.
+ */
 #ifndef OPR_MODULE_FILE_H
 #define OPR_MODULE_FILE_H
 
@@ -20,5 +23,8 @@ bool opr_module_is_packed(const char *path) OP_NONNULL;
  * too much memory; another -errno.
  */
 int opr_module_unpack(const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* The same for xz streams from the position of the descriptor on. */
+int opr_xz_unpack(int from) OP_MUST_CHECK;
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/symbols/bfd_file.h"
+#include "tools/elf/bfd_file.h"
 
 #include <stdarg.h>
 #include <sys/stat.h>
 
 #include "libop/base/text.h"
 #include "tools/common/log.h"
-#include "tools/symbols/debug_path.h"
-#include "tools/symbols/module_file.h"
+#include "tools/elf/debug_path.h"
+#include "tools/elf/module_file.h"
 
 #define MESSAGE_BYTES   512
 #define LIBBFD_PREFIX   "BFD: " /* what libbfd's own handler writes before a message */
@@ -108,6 +108,17 @@ asymbol **opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged)
 	return table;
 }
 
+/* HAS_SYMS says nothing of this table: a program at a fixed address may have it, too. */
+asymbol **opr_bfd_read_dynamic(bfd *abfd, long *ret_nr_symbols)
+{
+	long bytes = bfd_get_dynamic_symtab_upper_bound(abfd);
+	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
+	long nr_symbols = table ? bfd_canonicalize_dynamic_symtab(abfd, table) : 0;
+
+	*ret_nr_symbols = nr_symbols > 0 ? nr_symbols : 0;
+	return table;
+}
+
 const char *opr_bfd_symbol_name(const asymbol *symbol)
 {
 	return symbol->name && !strcmp(symbol->name, UNREADABLE_NAME) ? NULL : symbol->name;
@@ -115,11 +126,35 @@ const char *opr_bfd_symbol_name(const asymbol *symbol)
 
 /* ---- separate debug files ---- */
 
-static bool same_build_id(const bfd *debug, const bfd *image)
+/* A file without a build-id is believed in a directory of packages, not from a server. */
+static bool same_build_id(const bfd *debug, const bfd *image, enum opr_debug_place place)
 {
 	const struct bfd_build_id *a = debug->build_id, *b = image->build_id;
 
-	return !a || (a->size == b->size && !memcmp(a->data, b->data, a->size));
+	if (!a)
+		return place == OPR_DEBUG_BY_BUILD_ID;
+	return a->size == b->size && !memcmp(a->data, b->data, a->size);
+}
+
+static void format_build_id(const bfd *abfd, struct op_text *digits)
+{
+	for (size_t i = 0; abfd->build_id && i < abfd->build_id->size; i++)
+		op_text_printf(digits, "%02x", abfd->build_id->data[i]);
+}
+
+bool opr_bfd_is_of_build_id(const char *path, const char *build_id)
+{
+	bfd *abfd = opr_bfd_open(path);
+	struct op_text digits = { 0 };
+	bool is_it = false;
+
+	if (abfd) {
+		format_build_id(abfd, &digits);
+		is_it = !strcmp(op_text_get(&digits), build_id);
+		bfd_close(abfd);
+	}
+	op_text_free(&digits);
+	return is_it;
 }
 
 static bool has_crc(const char *path, unsigned long wanted)
@@ -147,8 +182,7 @@ bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, con
 	struct op_text digits = { 0 }, file = { 0 };
 	bfd *debug = NULL;
 
-	for (size_t i = 0; image->build_id && i < image->build_id->size; i++)
-		op_text_printf(&digits, "%02x", image->build_id->data[i]);
+	format_build_id(image, &digits);
 	search.build_id = op_text_get(&digits);
 	for (enum opr_debug_place place = 0; place < OPR_DEBUG_NR_PLACES && !debug; place++) {
 		if (!opr_debug_path(&search, place, &file))
@@ -157,7 +191,8 @@ bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, con
 		if (!debug)
 			continue;
 		opr_verbose(OPR_TOPIC_bfd, "debug file %s", file.data);
-		if (place == OPR_DEBUG_BY_BUILD_ID ? same_build_id(debug, image) : has_crc(file.data, crc))
+		if (place == OPR_DEBUG_BY_BUILD_ID || place == OPR_DEBUG_DOWNLOADED ? same_build_id(debug, image, place) :
+										      has_crc(file.data, crc))
 			break;
 		bfd_close(debug);
 		debug = NULL;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+
+#include "tools/opd-tables/filter.h"
+
+/* What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. */
+int opt_filter_apply(void)
+{
+	static const int allowed[] = {
+		SCMP_SYS(read),  SCMP_SYS(pread64), SCMP_SYS(write),  SCMP_SYS(fstat),      SCMP_SYS(newfstatat),
+		SCMP_SYS(lseek), SCMP_SYS(munmap),  SCMP_SYS(mremap), SCMP_SYS(madvise),    SCMP_SYS(brk),
+		SCMP_SYS(futex), SCMP_SYS(sysinfo), SCMP_SYS(exit),   SCMP_SYS(exit_group),
+	};
+	static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mprotect) };
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int err = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < op_array_size(allowed) && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; i < op_array_size(mapping) && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, mapping[i], 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opd-tables/image.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "libop/base/grow.h"
+#include "tools/opd-tables/cfi.h"
+
+#define SEGMENTS_MAX 64u
+
+static int map_file(struct opt_image *image, int fd)
+{
+	struct stat st;
+	void *map;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr))
+		return -ENOEXEC;
+	/* libelf may write to it when it unpacks a section */
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	image->bytes = map;
+	image->nr_bytes = (size_t)st.st_size;
+	return 0;
+}
+
+static int read_segments(struct opt_image *image)
+{
+	size_t nr_headers, capacity = 0;
+	GElf_Phdr header;
+
+	if (elf_getphdrnum(image->elf, &nr_headers) < 0)
+		return -ENOEXEC;
+	for (size_t i = 0; i < nr_headers; i++) {
+		bool is_there = gelf_getphdr(image->elf, (int)i, &header);
+
+		if (is_there && header.p_type == PT_NOTE && header.p_offset < image->nr_bytes &&
+		    header.p_filesz <= image->nr_bytes - header.p_offset && !image->build_id.nr_bytes &&
+		    !op_build_id_in_notes(image->bytes + header.p_offset, header.p_filesz, &image->build_id))
+			image->build_id.nr_bytes = 0;
+		if (!is_there || header.p_type != PT_LOAD || !(header.p_flags & PF_X) || image->nr_segments == SEGMENTS_MAX)
+			continue;
+		if (!op_grow(&image->segments, &capacity, image->nr_segments + 1))
+			return -ENOMEM;
+		image->segments[image->nr_segments++] = (struct opt_segment){ header.p_vaddr, header.p_filesz, header.p_offset };
+	}
+	return 0;
+}
+
+int opt_image_open(struct opt_image *image, int fd)
+{
+	GElf_Ehdr header;
+	int err;
+
+	*image = (struct opt_image){ 0 };
+	err = map_file(image, fd);
+	if (err)
+		return err;
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return -ENOEXEC;
+	image->elf = elf_memory((char *)(uintptr_t)image->bytes, image->nr_bytes); // NOLINT(performance-no-int-to-ptr)
+	if (!image->elf || elf_kind(image->elf) != ELF_K_ELF || !gelf_getehdr(image->elf, &header) ||
+	    gelf_getclass(image->elf) != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64) || header.e_type == ET_REL)
+		return -ENOEXEC;
+	image->machine = header.e_machine;
+	return read_segments(image);
+}
+
+/* ---- where the frame information is ---- */
+
+static const char *section_name(const struct opt_image *image, const GElf_Shdr *header)
+{
+	size_t names;
+	const char *name = elf_getshdrstrndx(image->elf, &names) < 0 ? NULL : elf_strptr(image->elf, names, header->sh_name);
+
+	return name ? name : "";
+}
+
+static Elf_Scn *find_section(const struct opt_image *image, const char *name, GElf_Shdr *ret_header)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(image->elf, section)))
+		if (gelf_getshdr(section, ret_header) && !strcmp(section_name(image, ret_header), name))
+			return section;
+	return NULL;
+}
+
+static uint64_t address_of(const struct opt_image *image, const char *name)
+{
+	GElf_Shdr header;
+
+	return find_section(image, name, &header) ? header.sh_addr : 0;
+}
+
+static bool find_frame_section(const struct opt_image *image, const char *name, struct opr_frames *frames)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = find_section(image, name, &header);
+	const Elf_Data *data;
+
+	if (!section || header.sh_type == SHT_NOBITS)
+		return false;
+	if (header.sh_flags & SHF_COMPRESSED && elf_compress(section, 0, 0) < 0)
+		return false;
+	data = elf_rawdata(section, NULL);
+	if (!data || !data->d_buf)
+		return false;
+	frames->bytes = data->d_buf;
+	frames->nr_bytes = data->d_size;
+	frames->address = header.sh_addr;
+	return true;
+}
+
+/*
+ * A file without section headers: PT_GNU_EH_FRAME leads to .eh_frame_hdr, which begins with its
+ * version, three encodings and a pointer to .eh_frame, for which linkers use four bytes, relative
+ * to themselves. Nothing says how long .eh_frame is; it ends with its segment, or with an entry
+ * that makes no sense.
+ */
+static bool find_by_segment(const struct opt_image *image, struct opr_frames *frames)
+{
+	static const uint8_t version_and_encoding[] = { 1, 0x1b };
+	size_t nr_headers;
+	GElf_Phdr header;
+	uint64_t address = 0;
+	int32_t relative;
+
+	if (elf_getphdrnum(image->elf, &nr_headers) < 0)
+		return false;
+	for (size_t i = 0; i < nr_headers && !address; i++) {
+		if (!gelf_getphdr(image->elf, (int)i, &header) || header.p_type != PT_GNU_EH_FRAME || header.p_filesz < 8 ||
+		    header.p_offset > image->nr_bytes || image->nr_bytes - header.p_offset < 8 ||
+		    memcmp(image->bytes + header.p_offset, version_and_encoding, sizeof(version_and_encoding)) != 0)
+			continue;
+		memcpy(&relative, image->bytes + header.p_offset + 4, sizeof(relative));
+		address = header.p_vaddr + 4 + (uint64_t)(int64_t)(int32_t)le32toh((uint32_t)relative);
+	}
+	for (size_t i = 0; i < nr_headers && address; i++) {
+		if (!gelf_getphdr(image->elf, (int)i, &header) || header.p_type != PT_LOAD || address < header.p_vaddr ||
+		    address - header.p_vaddr >= header.p_filesz || header.p_offset > image->nr_bytes ||
+		    header.p_filesz > image->nr_bytes - header.p_offset)
+			continue;
+		frames->bytes = (const uint8_t *)image->bytes + header.p_offset + (address - header.p_vaddr);
+		frames->nr_bytes = header.p_filesz - (address - header.p_vaddr);
+		frames->address = address;
+		return true;
+	}
+	return false;
+}
+
+int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bool *ret_is_whole)
+{
+	struct opr_frames frames = {
+		.is_eh_frame = true,
+		.text = address_of(image, ".text"),
+		.data = address_of(image, ".got"),
+	};
+	int err = 0;
+
+	rows->segments = image->segments;
+	rows->nr_segments = image->nr_segments;
+	if (find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames))
+		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
+	frames.is_eh_frame = false;
+	if (!err && find_frame_section(image, ".debug_frame", &frames))
+		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
+	return err;
+}
+
+void opt_image_close(struct opt_image *image)
+{
+	elf_end(image->elf);
+	if (image->bytes)
+		munmap((void *)(uintptr_t)image->bytes, image->nr_bytes); // NOLINT(performance-no-int-to-ptr)
+	free(image->segments);
+	*image = (struct opt_image){ 0 };
+}
