@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The profile of llvm-bolt without branches (llvm-project: bolt/include/bolt/Profile/DataReader.h).
+ * The first line is "no_lbr EVENT". Each other line has the samples at an address:
+ * "1 FUNCTION OFFSET COUNT", where OFFSET is hexadecimal and counts from the start of the function.
+ *
+ * BOLT numbers local functions of the same name by their addresses: "name/1", "name/2".
+ */
+#include "tools/export/bolt.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+
+#include "tools/common/log.h"
+
+static size_t number_of_local(const struct opr_symbol_row *row)
+{
+	size_t number = 1;
+
+	for (const struct opr_symbol *other = row->symbols->symbols; other < row->symbol; other++)
+		number += other->is_local && !strcmp(other->name, row->symbol->name);
+	return number;
+}
+
+/* Whether a line can have the name. */
+static bool is_writable(const char *name)
+{
+	for (; *name; name++)
+		if (iscntrl((unsigned char)*name))
+			return false;
+	return true;
+}
+
+static void write_name(const struct opr_symbol_row *row, FILE *out)
+{
+	for (const char *c = row->symbol->name; *c; c++)
+		fprintf(out, *c == ' ' || *c == '\\' ? "\\%c" : "%c", *c);
+	if (row->symbol->is_local)
+		fprintf(out, "/%zu", number_of_local(row));
+}
+
+static void write_row(const struct opr_symbol_report *report, const struct opr_symbol_row *row, FILE *out)
+{
+	for (uint32_t i = 0; i < row->nr_details; i++) {
+		const struct opr_detail *detail = &report->details[row->first_detail + i];
+
+		fputs("1 ", out);
+		write_name(row, out);
+		fprintf(out, " %" PRIx64 " %" PRIu64 "\n", detail->vma - row->symbol->vma,
+			report->detail_counts.values[detail->counts]);
+	}
+}
+
+static int check(const struct opr_symbol_report *report)
+{
+	if (report->nr_classes != 1)
+		return opr_error(-EINVAL, "--format=bolt is about one event: event:NAME selects it");
+	for (size_t i = 1; i < report->nr_rows; i++)
+		if (strcmp(report->rows[i].image, report->rows[0].image) != 0)
+			return opr_error(-EINVAL, "--format=bolt is about one program, not %s and %s: name one",
+					 report->rows[0].image_shown, report->rows[i].image_shown);
+	return 0;
+}
+
+int opr_export_bolt(const struct opr_symbol_report *report, const char *event, FILE *out)
+{
+	uint64_t nr_written = 0, nr_others = 0;
+	int err = check(report);
+
+	if (err)
+		return err;
+	fputs("no_lbr ", out);
+	for (; *event; event++)
+		fputc(isgraph((unsigned char)*event) ? *event : '_', out);
+	fputc('\n', out);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		if (row->symbol && !row->symbol->is_unnamed && is_writable(row->symbol->name)) {
+			write_row(report, row, out);
+			nr_written += report->counts.values[row->counts];
+		} else {
+			nr_others += report->counts.values[row->counts];
+		}
+	}
+	if (nr_written && nr_others)
+		opr_warn("%" PRIu64 " samples are in no function that has a name, and are left out", nr_others);
+	return nr_written ? 0 : opr_error(-ENOENT, "no sample is in a function that has a name: BOLT needs the symbol table");
+}

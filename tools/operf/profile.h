@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A profile that is being taken: the pipeline of the daemon (daemon/pipeline/pipeline.h) in this
+ * process, and the loop that drives it. One thread, beside those that swap.
+ */
+#ifndef OPF_PROFILE_H
+#define OPF_PROFILE_H
+
+#include "daemon/pipeline/visit.h"
+#include "libop/events/event_list.h"
+#include "tools/common/workload.h"
+#include "tools/operf/options.h"
+#include "tools/operf/session.h"
+
+struct opf_profile {
+	const struct opf_options *options; /* the caller's */
+	struct opr_workload command;
+	/* of root, whom a file system of another user must not keep waiting; else NULL */
+	struct op_nursery *nursery;
+	struct opd_lookers *lookers;
+	struct opd_tables *tables; /* NULL: no stacks are taken */
+	struct op_event_list events;
+	bool user_only; /* the kernel is left out */
+	struct opf_session session;
+	struct opd_pipeline pipeline;
+	bool is_counting; /* the pipeline is open */
+	struct opd_visits visits;
+	int epoll_fd, signal_fd;
+	int pid_fd; /* of options->pid; -1: none */
+	bool quit;
+	bool is_refused;
+	bool missed_cpus;                                /* a CPU came online that has no events */
+	uint64_t next_ns, next_prune_ns, next_ledger_ns; /* op_now_ns() */
+	uint64_t begin_ns, horizon_ns;                   /* as struct opd_turns */
+	/* at the end, of the ledger or of the table of images */
+	int write_error;
+};
+
+/* Opens everything, and begins to sample. 0 or -errno after a message. */
+int opf_profile_open(struct opf_profile *profile, const struct opf_options *options) OP_NONNULL OP_MUST_CHECK;
+
+/* Samples until the command or the process ends, or a signal comes. */
+void opf_profile_run(struct opf_profile *profile) OP_NONNULL;
+
+/* Counts what was taken, and completes the session. */
+void opf_profile_finish(struct opf_profile *profile) OP_NONNULL;
+
+/* Closes what _open opened, also after a failure. */
+void opf_profile_close(struct opf_profile *profile) OP_NONNULL;
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* optop: shows what is hottest now, on a terminal or as text. */
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "libop/base/parse.h"
+#include "tools/common/log.h"
+#include "tools/common/option_values.h"
+#include "tools/common/output.h"
+#include "tools/common/program.h"
+#include "tools/optop/top.h"
+#include "tools/profile/spec.h"
+
+static int take_view(void *field, const char *value)
+{
+	const char *view_words[TOP_NR_VIEWS];
+	size_t index;
+
+	for (enum top_view view = 0; view < TOP_NR_VIEWS; view++)
+		view_words[view] = top_view_word(view);
+	if (!opr_find_word(view_words, TOP_NR_VIEWS, value, &index))
+		return opr_refuse_word("unknown view", value, view_words, TOP_NR_VIEWS);
+	*(enum top_view *)field = (enum top_view)index;
+	return 0;
+}
+
+static int take_delay(void *field, const char *value)
+{
+	double *delay = field;
+	char *end;
+
+	errno = 0;
+	*delay = strtod(value, &end);
+	if (errno || end == value || *end || !isfinite(*delay) || *delay < TOP_DELAY_MIN || *delay > TOP_DELAY_MAX)
+		return opr_error(-EINVAL, "invalid delay '%s': %g to %g seconds", value, TOP_DELAY_MIN, TOP_DELAY_MAX);
+	return 0;
+}
+
+static int take_iterations(void *field, const char *value)
+{
+	return op_parse_u64(value, 1, UINT64_MAX, field) < 0 ?
+		       opr_error(-EINVAL, "invalid number '%s' for --iterations: 1 or more", value) : 0;
+}
+
+static int take_top(void *field, const char *value)
+{
+	uint64_t top;
+
+	if (op_parse_u64(value, 1, SIZE_MAX, &top) < 0)
+		return opr_error(-EINVAL, "invalid number of lines '%s' for --top: 1 or more", value);
+	*(size_t *)field = (size_t)top;
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct top_options, name)
+
+static const struct opr_option rows[] = {
+	{ "accumulate", 'a', FIELD(accumulate), NULL, "count from the start of optop, not from the last display", NULL },
+	{ "batch", 'b', FIELD(batch), NULL, "write text to standard output instead of a screen", NULL },
+	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path" },
+	{ "delay", 'd', FIELD(delay), take_delay, "time from one display to the next (default 2)", "seconds" },
+	{ "iterations", 'n', FIELD(iterations), take_iterations, "end after so many displays", "number" },
+	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "top", 0, FIELD(top), take_top, "rows of --batch (default 20)", "number" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "optop",
+	.arguments = "[PROFILE SPECIFICATION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
+};
+
+/* ---- --batch ---- */
+
+static int write_display(const struct top *top)
+{
+	struct op_text text = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < TOP_HEADER_LINES; i++) {
+		top_add_header(top, i, &text);
+		op_text_add_char(&text, '\n');
+	}
+	op_text_add_char(&text, '\n');
+	top_add_title(top, &text);
+	op_text_add_char(&text, '\n');
+	for (size_t i = 0; i < top->reading.nr_rows && i < top->options->top; i++) {
+		top_add_row(top, &top->reading.rows[i], SIZE_MAX, &text);
+		op_text_add_char(&text, '\n');
+	}
+	op_text_add_char(&text, '\n');
+	if (text.failed)
+		err = opr_no_memory();
+	else
+		fputs(op_text_get(&text), stdout);
+	op_text_free(&text);
+	return err ? err : opr_stdout_flush();
+}
+
+static int run_batch(struct top *top)
+{
+	int err = top_step(top);
+
+	for (uint64_t i = 0; (!err || err == -ENOENT) && !op_stop_is_set(top->stop);) {
+		struct pollfd wait = { .fd = top->stop->fd, .events = POLLIN };
+		bool was_new = top->is_new || top->err;
+
+		if (top->options->iterations && i >= top->options->iterations)
+			break;
+		if (poll(&wait, 1, was_new ? (int)(top->delay * 1000) : top_wait_ms(top)) < 0 && errno != EINTR)
+			return opr_error(-errno, "cannot wait: %s", strerror(errno));
+		if (op_stop_is_set(top->stop))
+			break;
+		err = top_step(top);
+		i++;
+		if (!err && !top->is_new)
+			err = write_display(top);
+	}
+	return err;
+}
+
+/* ---- main ---- */
+
+static int run(const void *data)
+{
+	const struct top_options *options = data;
+	struct top top = { 0 };
+	int err = 0;
+
+	setlocale(LC_CTYPE, "");
+	if (!options->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return opr_error(-ENOTTY, "this is no terminal: --batch writes text instead of a screen");
+	err = opr_interrupt_catch(&top.stop);
+	if (!err)
+		err = top_open(&top, options);
+	if (!err)
+		err = options->batch ? run_batch(&top) : top_show(&top);
+	top_free(&top);
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct top_options options = { .delay = 2, .top = 20 };
+
+	return opr_command_run(&command, argc, argv, &options, &options.words, run);
+}

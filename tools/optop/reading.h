@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What has most samples since the reading before: rows of the current session. Functions and images
+ * come from the sample files, process names, cgroups and paths from the stacks. One thread.
+ */
+#ifndef TOP_READING_H
+#define TOP_READING_H
+
+#include <sys/types.h>
+
+#include "tools/common/words.h"
+
+/* id, key, word of --by, title of the rows */
+#define TOP_VIEWS(X)                                                                                                               \
+	X(FUNCTIONS, 'f', "function", "FUNCTION")                                                                                  \
+	X(IMAGES, 'i', "image", "IMAGE")                                                                                           \
+	X(NAMES, 'n', "comm", "PROCESS NAME")                                                                                      \
+	X(CGROUPS, 'c', "cgroup", "CGROUP")                                                                                        \
+	X(PATHS, 'p', "path", "APPLICATION, FUNCTION > CALLED FUNCTION")
+
+enum top_view {
+#define X(id, key, word, title) TOP_##id,
+	TOP_VIEWS(X)
+#undef X
+		TOP_NR_VIEWS,
+};
+
+struct top_row {
+	char *name;
+	char *image; /* "": none, or that of the row above */
+	uint64_t count;
+	uint64_t key;       /* of the same row in the next reading */
+	unsigned int depth; /* of a path: lines above it that it belongs to */
+};
+
+/* Zeroed at first; top_reading_free in any case. */
+struct top_reading {
+	struct top_row *rows; /* most samples first; paths: a tree, parents first */
+	size_t nr_rows, capacity;
+	uint64_t total;
+	char *event;     /* "TIMER:1000000" */
+	size_t nr_events; /* that the view can show */
+};
+
+/* The counts of all rows at a reading. Zeroed at first; top_base_free in any case. */
+struct top_base {
+	struct top_base_count {
+		uint64_t key, count;
+	} *counts; /* by key */
+	size_t nr_counts, capacity;
+	ino_t session; /* its directory: a session that is closed takes its counts along */
+	bool is_set;               /* else a reading begins a new base, and has no rows */
+};
+
+struct top_wish {
+	enum top_view view;
+	size_t event; /* index, modulo the number of events; of stacks: no meaning */
+	bool keep_base; /* counts go on from the same base */
+	const char *session_dir;
+	const struct opr_words *words; /* profile specification */
+};
+
+/*
+ * Reads the current session and counts from `base`, which becomes this reading, unless it is to be
+ * kept. 0; -ENOENT after a message: the session has no samples yet, or no stacks; another -errno
+ * after a message. After an error the reading is empty.
+ */
+int top_read(struct top_reading *reading, struct top_base *base, const struct top_wish *wish) OP_NONNULL OP_MUST_CHECK;
+
+void top_reading_free(struct top_reading *reading) OP_NONNULL;
+void top_base_free(struct top_base *base) OP_NONNULL;
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The screen of optop, with ncurses. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <curses.h>
+
+#include "libop/base/clock.h"
+#include "tools/common/log.h"
+#include "tools/optop/top.h"
+
+#define FIRST_ROW (TOP_HEADER_LINES + 2) /* behind a line for messages and the title */
+#define HOT       5.0 /* percent, from here on rows are in red */
+#define WARM      1.0
+
+struct screen {
+	struct top *top;
+	SCREEN *terminal;
+	int errors;      /* what stands in for standard error meanwhile */
+	int true_errors; /* standard error as it was */
+	char message[512]; /* the last line written to it */
+	char filter[64];   /* "": none */
+	size_t first;      /* rows above the screen */
+	bool helps;
+	uint64_t due_ns;   /* time of the next reading */
+	uint64_t nr_shown;
+	bool quits;
+};
+
+/* ---- standard error ---- */
+
+/* Warnings would spoil the screen. The last one gets a line of it. */
+static int catch_errors(struct screen *screen)
+{
+	screen->errors = memfd_create("optop-messages", MFD_CLOEXEC);
+	screen->true_errors = screen->errors < 0 ? -1 : dup(STDERR_FILENO);
+	if (screen->true_errors < 0 || dup2(screen->errors, STDERR_FILENO) < 0)
+		return opr_error(-errno, "cannot keep messages off the screen: %s", strerror(errno));
+	return 0;
+}
+
+static void take_message(struct screen *screen)
+{
+	off_t end = lseek(screen->errors, 0, SEEK_END);
+	char text[sizeof(screen->message)], *line;
+	ssize_t nr;
+
+	screen->message[0] = '\0';
+	if (end <= 0)
+		return;
+	nr = pread(screen->errors, text, sizeof(text) - 1, end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1);
+	if (nr > 0) {
+		text[nr - (text[nr - 1] == '\n')] = '\0';
+		line = strrchr(text, '\n');
+		snprintf(screen->message, sizeof(screen->message), "%s", line ? line + 1 : text);
+	}
+	(void)!ftruncate(screen->errors, 0);
+	lseek(screen->errors, 0, SEEK_SET);
+}
+
+static void release_errors(const struct screen *screen)
+{
+	if (screen->true_errors >= 0) {
+		dup2(screen->true_errors, STDERR_FILENO);
+		close(screen->true_errors);
+	}
+	if (screen->errors >= 0)
+		close(screen->errors);
+}
+
+/* ---- drawing ---- */
+
+/* One line, cut at the right edge. What the terminal has no character for is a question mark. */
+static void draw_line(int y, const char *text, int attributes)
+{
+	mbstate_t state = { 0 };
+	int x = 0;
+
+	move(y, 0);
+	clrtoeol();
+	attron(attributes);
+	while (*text) {
+		wchar_t wide[2] = { L'?', L'\0' };
+		size_t nr = mbrtowc(wide, text, strlen(text), &state);
+		int width = nr && nr <= strlen(text) ? wcwidth(wide[0]) : -1;
+
+		if (width < 0) {
+			wide[0] = L'?';
+			width = 1;
+			nr = 1;
+			state = (mbstate_t){ 0 };
+		}
+		if (x + width > COLS)
+			break;
+		mvaddwstr(y, x, wide);
+		x += width;
+		text += nr;
+	}
+	for (; attributes & (int)A_REVERSE && x < COLS; x++)
+		mvaddch(y, x, ' ');
+	attroff(attributes);
+}
+
+static bool is_shown(const struct screen *screen, const struct top_row *row)
+{
+	return !screen->filter[0] || strstr(row->name, screen->filter) || strstr(row->image, screen->filter);
+}
+
+static int colour_of(const struct top *top, const struct top_row *row)
+{
+	double percent = top->reading.total ? 100.0 * (double)row->count / (double)top->reading.total : 0;
+
+	if (!has_colors())
+		return percent >= HOT ? (int)A_BOLD : 0;
+	return percent >= HOT ? COLOR_PAIR(1) | (int)A_BOLD : percent >= WARM ? COLOR_PAIR(2) : 0;
+}
+
+static size_t nr_visible(void)
+{
+	return LINES > FIRST_ROW + 1 ? (size_t)(LINES - FIRST_ROW - 1) : 0;
+}
+
+static void draw_rows(struct screen *screen)
+{
+	const struct top *top = screen->top;
+	size_t nr_matching = 0, room = nr_visible(), left = room;
+
+	for (size_t i = 0; i < top->reading.nr_rows; i++)
+		nr_matching += is_shown(screen, &top->reading.rows[i]);
+	if (screen->first + room > nr_matching)
+		screen->first = nr_matching > room ? nr_matching - room : 0;
+	for (size_t i = 0, nr = 0; i < top->reading.nr_rows && left; i++) {
+		struct op_text text = { 0 };
+
+		if (!is_shown(screen, &top->reading.rows[i]) || nr++ < screen->first)
+			continue;
+		top_add_row(top, &top->reading.rows[i], (size_t)COLS, &text);
+		draw_line(FIRST_ROW + (int)(room - left--), op_text_get(&text), colour_of(top, &top->reading.rows[i]));
+		op_text_free(&text);
+	}
+}
+
+static const char *const help[] = {
+	"f  functions             i  images (programs, libraries, the kernel)",
+	"n  process names         c  cgroups (services, containers)",
+	"p  paths: who called whom, from the root; less than 1 % is added up",
+	"",
+	"e  the next event        a  count from now on, or from one display to the next",
+	"/  only rows with a text; ENTER alone shows all rows",
+	"+  a longer time from one display to the next     -  a shorter one",
+	"SPACE  stop and go on    arrows, Page Up and Down, Home  scroll",
+	"q  quit                  h, ?  this help",
+	"",
+	"Functions and images are counted from all samples. Process names, cgroups and",
+	"paths come from the stacks, of which opd takes 99 per second on a busy CPU.",
+};
+
+static void draw(struct screen *screen)
+{
+	const struct top *top = screen->top;
+	struct op_text text = { 0 };
+
+	erase();
+	for (int i = 0; i < TOP_HEADER_LINES; i++) {
+		top_add_header(top, (size_t)i, &text);
+		draw_line(i, op_text_get(&text), 0);
+		op_text_truncate(&text, 0);
+	}
+	draw_line(TOP_HEADER_LINES, screen->message, (int)A_BOLD);
+	top_add_title(top, &text);
+	if (screen->filter[0])
+		op_text_printf(&text, "  (with %s)", screen->filter);
+	draw_line(TOP_HEADER_LINES + 1, op_text_get(&text), (int)A_REVERSE);
+	op_text_truncate(&text, 0);
+	if (screen->helps)
+		for (size_t i = 0; i < op_array_size(help) && i < nr_visible(); i++)
+			draw_line(FIRST_ROW + (int)i, help[i], 0);
+	else
+		draw_rows(screen);
+	op_text_printf(&text, "f function  i image  n name  c cgroup  p path  %s  %.3g s  h help  q quit",
+		       top->accumulates ? "a: sum" : "a sum", top->delay);
+	draw_line(LINES - 1, op_text_get(&text), (int)A_REVERSE);
+	op_text_free(&text);
+	refresh();
+}
+
+/* ---- keys ---- */
+
+static void change_view(struct screen *screen, enum top_view view)
+{
+	screen->top->view = view;
+	screen->top->event = 0;
+	screen->first = 0;
+	screen->message[0] = '\0';
+	top_restart(screen->top);
+	screen->due_ns = 0;
+}
+
+static void ask_filter(struct screen *screen)
+{
+	draw_line(LINES - 1, "only rows with: ", (int)A_REVERSE);
+	move(LINES - 1, 16);
+	echo();
+	curs_set(1);
+	timeout(-1);
+	if (getnstr(screen->filter, sizeof(screen->filter) - 1) == ERR)
+		screen->filter[0] = '\0';
+	timeout(0);
+	curs_set(0);
+	noecho();
+	screen->first = 0;
+}
+
+static void change_delay(struct screen *screen, double factor)
+{
+	double *delay = &screen->top->delay;
+
+	*delay *= factor;
+	if (*delay < TOP_DELAY_MIN)
+		*delay = TOP_DELAY_MIN;
+	if (*delay > TOP_DELAY_MAX)
+		*delay = TOP_DELAY_MAX;
+	screen->due_ns = op_now_ns() + (uint64_t)(*delay * OP_NS_PER_S);
+}
+
+static void scroll_rows(struct screen *screen, int key)
+{
+	size_t page = nr_visible(), up = key == KEY_UP ? 1 : key == KEY_PPAGE ? page : key == KEY_HOME ? SIZE_MAX : 0;
+
+	screen->first -= up < screen->first ? up : screen->first;
+	screen->first += key == KEY_DOWN ? 1 : key == KEY_NPAGE ? page : 0;
+}
+
+static bool take_view_key(struct screen *screen, int key)
+{
+	static const int keys[] = {
+#define X(id, key, word, title) [TOP_##id] = key,
+		TOP_VIEWS(X)
+#undef X
+	};
+
+	for (enum top_view view = 0; view < TOP_NR_VIEWS; view++)
+		if (key == keys[view]) {
+			change_view(screen, view);
+			return true;
+		}
+	return false;
+}
+
+static void take_key(struct screen *screen, int key)
+{
+	struct top *top = screen->top;
+	size_t event = top->event + 1;
+
+	if (screen->helps) {
+		screen->helps = false;
+		if (key == 'h' || key == '?')
+			return;
+	}
+	if (take_view_key(screen, key))
+		return;
+	switch (key) {
+	case 'q':
+		screen->quits = true;
+		break;
+	case 'h':
+	case '?':
+		screen->helps = true;
+		break;
+	case 'e':
+		change_view(screen, top->view);
+		top->event = event;
+		break;
+	case 'a':
+		top->accumulates = !top->accumulates;
+		top_restart(top);
+		screen->due_ns = 0;
+		break;
+	case ' ':
+		top->is_paused = !top->is_paused;
+		break;
+	case '+':
+	case '-':
+		change_delay(screen, key == '+' ? 2 : 0.5);
+		break;
+	case '/':
+		ask_filter(screen);
+		break;
+	default:
+		scroll_rows(screen, key);
+		break;
+	}
+}
+
+/* ---- the loop ---- */
+
+/* Until a key, a signal, another size of the terminal, or the time of the next reading. */
+static void wait_for_key(struct screen *screen)
+{
+	uint64_t now_ns = op_now_ns();
+	struct pollfd wait[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = screen->top->stop->fd, .events = POLLIN } };
+	int ms = screen->top->is_paused ? -1 : now_ns < screen->due_ns ? (int)((screen->due_ns - now_ns) / OP_NS_PER_MS) + 1 : 0;
+	int key;
+
+	(void)!poll(wait, op_array_size(wait), ms);
+	if (wait[0].revents & (POLLHUP | POLLERR))
+		screen->quits = true; /* the terminal is gone */
+	while (!screen->quits && (key = getch()) != ERR)
+		take_key(screen, key);
+}
+
+static int show(struct screen *screen)
+{
+	struct top *top = screen->top;
+	int err = 0;
+
+	while (!screen->quits && !op_stop_is_set(top->stop)) {
+		if (!top->is_paused && op_now_ns() >= screen->due_ns) {
+			err = top_step(top);
+			take_message(screen);
+			if (err && err != -ENOENT)
+				return err;
+			if (!err && !top->is_new && top->options->iterations && ++screen->nr_shown > top->options->iterations)
+				return 0;
+			screen->due_ns = op_now_ns() + (uint64_t)top_wait_ms(top) * OP_NS_PER_MS;
+		}
+		draw(screen);
+		wait_for_key(screen);
+	}
+	return 0;
+}
+
+static int open_terminal(struct screen *screen)
+{
+	const char *type = getenv("TERM");
+
+	screen->terminal = newterm(NULL, stdout, stdin);
+	if (!screen->terminal)
+		return opr_error(-ENOTTY, "the terminal '%s' (TERM) is not known: --batch writes text instead of a screen",
+				 type ? type : "");
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, true);
+	timeout(0);
+	curs_set(0);
+	if (has_colors()) {
+		start_color();
+		use_default_colors();
+		init_pair(1, COLOR_RED, -1);
+		init_pair(2, COLOR_GREEN, -1);
+	}
+	return 0;
+}
+
+int top_show(struct top *top)
+{
+	struct screen screen = { .top = top, .errors = -1, .true_errors = -1 };
+	int err = open_terminal(&screen);
+
+	if (err)
+		return err;
+	err = catch_errors(&screen);
+	if (!err)
+		err = show(&screen);
+	endwin();
+	delscreen(screen.terminal);
+	release_errors(&screen);
+	if (err && screen.message[0])
+		fprintf(stderr, "%s\n", screen.message);
+	return err;
+}

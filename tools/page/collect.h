@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The stacks of a page. Those of all contexts are one tree; where stacks end, a node has a count
+ * for each context. One thread.
+ */
+#ifndef OPR_PAGE_COLLECT_H
+#define OPR_PAGE_COLLECT_H
+
+#include "tools/stacks/read_stacks.h"
+
+/* A profile of the page: the only one, or the one before and the one after. */
+struct opr_page_side {
+	struct opr_selection *selection;
+	struct opr_call_tree tree; /* a group for each context */
+	struct opr_stack_contexts contexts;
+	struct opr_stack_sums sums;
+};
+
+struct opr_page_count {
+	const struct opr_call_node *node; /* in the tree of the page */
+	size_t context; /* those of the second side come behind those of the first */
+	uint64_t count;
+};
+
+struct opr_page {
+	struct opr_page_side sides[2];
+	size_t nr_sides;
+	struct opr_call_tree tree; /* the calls, without groups */
+	struct opr_page_count *counts; /* sorted by the index of the node, then by context */
+	size_t nr_counts, capacity;
+};
+
+/* Fills the tree and the counts from the sides, which were read. 0 or -ENOMEM after a message. */
+int opr_page_collect(struct opr_page *page) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees everything but the selections. */
+void opr_page_free(struct opr_page *page) OP_NONNULL;
+
+#endif

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+tools_libreport_a_SOURCES += \
+	tools/page/collect.c tools/page/collect.h \
+	tools/page/pack.c tools/page/pack.h \
+	tools/page/web.h \
+	tools/page/write_page.c tools/page/write_page.h
+nodist_tools_libreport_a_SOURCES = tools/page/web.c
+page_files = $(srcdir)/tools/page/web/page.css $(srcdir)/tools/page/web/page.js \
+	$(srcdir)/tools/page/web/page.html
+CLEANFILES += tools/page/web.c
+EXTRA_DIST += tools/page/README.md tools/page/embed.sh tools/page/web/page.css \
+	tools/page/web/page.js tools/page/web/page.html
+
+tools/page/web.c: $(page_files) $(srcdir)/tools/page/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		sh $(srcdir)/tools/page/embed.sh $(srcdir)/tools/page/web >$@.new && mv $@.new $@

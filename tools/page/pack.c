@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/page/pack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/base/clock.h"
+#include "libop/session/ledger.h"
+#include "tools/common/formatting.h"
+#include "tools/common/log.h"
+#include "tools/profile/image_name.h"
+#include "tools/stacks/arrange.h"
+
+#define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+#define FIRST_THRESHOLD 0.0005 /* percent, when a page without one is too large */
+#define THRESHOLD_STEP 1.5
+
+/* Strings of the page, each once. */
+struct strings {
+	struct opr_call_tree table;
+	struct op_text json;
+	size_t nr;
+	bool failed;
+};
+
+struct packing {
+	const struct opr_page *page;
+	struct strings strings;
+	struct op_text nodes, functions;
+	/* by index of nodes: percent of the samples of their events, levels below the root */
+	double *weights;
+	size_t *depths;
+	const struct opr_call_node **shown; /* by index: the node, or one above it */
+	struct opr_page_count *pruned; /* what is not shown, at nodes that are; sorted */
+	size_t nr_pruned;
+	uint64_t nr_pruned_samples;
+	size_t *numbers; /* of the functions on the page, by index, from 1; 0: not there yet */
+	size_t nr_functions;
+};
+
+/* ---- strings ---- */
+
+void opr_page_add_string(struct op_text *json, const char *name)
+{
+	struct op_text shown = { 0 };
+
+	op_text_add_escaped(&shown, name);
+	opr_shorten(&shown);
+	op_text_add_char(json, '"');
+	for (const char *c = op_text_get(&shown); *c; c++) {
+		if (*c == '<')
+			op_text_add(json, "\\u003c");
+		else if (*c == '"' || *c == '\\')
+			op_text_printf(json, "\\%c", *c);
+		else
+			op_text_add_char(json, *c);
+	}
+	op_text_add_char(json, '"');
+	json->failed |= shown.failed;
+	op_text_free(&shown);
+}
+
+static size_t number_string(struct strings *strings, const char *string)
+{
+	const struct opr_call_function *found = opr_call_function(&strings->table, OPR_CALL_GROUP, string, "");
+
+	strings->failed |= !found;
+	if (!found || found->index < strings->nr)
+		return found ? found->index : 0;
+	op_text_add(&strings->json, strings->nr ? "," : "");
+	opr_page_add_string(&strings->json, string);
+	return strings->nr++;
+}
+
+/* Digits of five bits, the lowest first; all but the last one have the sixth bit. */
+static void add_number(struct op_text *text, uint64_t number)
+{
+	for (; number >= 32; number >>= 5)
+		op_text_add_char(text, DIGITS[32 + (number & 31)]);
+	op_text_add_char(text, DIGITS[number]);
+}
+
+/* ---- what is shown ---- */
+
+static const struct opr_stack_context *context_at(const struct opr_page *page, size_t context, size_t *ret_side)
+{
+	*ret_side = context >= page->sides[0].contexts.nr_rows;
+	return &page->sides[*ret_side].contexts.rows[context - (*ret_side ? page->sides[0].contexts.nr_rows : 0)];
+}
+
+/* The percentage that a sample of each context is of its event and side. NULL: no memory. */
+static double *weigh_contexts(const struct opr_page *page)
+{
+	size_t nr_contexts = page->sides[0].contexts.nr_rows + page->sides[1].contexts.nr_rows, side;
+	uint64_t *sums = calloc(nr_contexts + 1, sizeof(*sums)); /* by event and side */
+	size_t *events = calloc(nr_contexts + 1, sizeof(*events));
+	double *weights = calloc(nr_contexts + 1, sizeof(*weights));
+	struct opr_call_tree numbers = { 0 };
+	bool failed = !sums || !events || !weights;
+
+	for (size_t i = 0; i < nr_contexts && !failed; i++) {
+		const struct opr_stack_context *row = context_at(page, i, &side);
+		const struct opr_call_function *event = opr_call_function(&numbers, OPR_CALL_GROUP, row->event, side ? "2" : "1");
+
+		failed = !event;
+		events[i] = event ? event->index : 0;
+	}
+	for (size_t i = 0; i < page->nr_counts && !failed; i++)
+		sums[events[page->counts[i].context]] += page->counts[i].count;
+	for (size_t i = 0; i < nr_contexts && !failed; i++)
+		weights[i] = opr_percent(1, sums[events[i]]);
+	if (failed) {
+		free(weights);
+		weights = NULL;
+	}
+	opr_call_tree_free(&numbers);
+	free(events);
+	free(sums);
+	return weights;
+}
+
+/* Finds the weight and the depth of all nodes. */
+static int weigh(struct packing *packing)
+{
+	const struct opr_page *page = packing->page;
+	double *weights = weigh_contexts(page);
+
+	if (!weights)
+		return -ENOMEM;
+	for (size_t i = 0; i < page->nr_counts; i++)
+		packing->weights[page->counts[i].node->index] +=
+			weights[page->counts[i].context] * (double)page->counts[i].count;
+	free(weights);
+	for (const struct opr_call_node *node = page->tree.made_last; node; node = node->made_before)
+		packing->weights[node->parent->index] += packing->weights[node->index];
+	for (const struct opr_call_node *node = opr_call_next(&page->tree.root); node; node = opr_call_next(node))
+		packing->depths[node->index] = packing->depths[node->parent->index] + 1;
+	return 0;
+}
+
+static int compare_pruned(const void *left, const void *right)
+{
+	const struct opr_page_count *a = left, *b = right;
+
+	if (a->node->index != b->node->index)
+		return a->node->index < b->node->index ? -1 : 1;
+	return a->context < b->context ? -1 : a->context > b->context;
+}
+
+/* Adds up what is not shown at the nodes above it. */
+static void prune(struct packing *packing, double threshold)
+{
+	const struct opr_page *page = packing->page;
+	size_t nr = 0;
+
+	packing->nr_pruned = 0;
+	packing->nr_pruned_samples = 0;
+	packing->shown[0] = &page->tree.root;
+	for (const struct opr_call_node *node = opr_call_next(&page->tree.root); node; node = opr_call_next(node)) {
+		bool is_shown = packing->shown[node->parent->index] == node->parent &&
+				packing->weights[node->index] >= threshold;
+
+		packing->shown[node->index] = is_shown ? node : packing->shown[node->parent->index];
+	}
+	for (size_t i = 0; i < page->nr_counts; i++) {
+		const struct opr_page_count *count = &page->counts[i];
+
+		if (packing->shown[count->node->index] == count->node)
+			continue;
+		packing->nr_pruned_samples += count->count;
+		packing->pruned[nr++] =
+			(struct opr_page_count){ packing->shown[count->node->index], count->context, count->count };
+	}
+	if (nr)
+		qsort(packing->pruned, nr, sizeof(*packing->pruned), compare_pruned);
+	for (size_t i = 0; i < nr; i++) {
+		struct opr_page_count *last = &packing->pruned[packing->nr_pruned - 1];
+
+		if (packing->nr_pruned && last->node == packing->pruned[i].node && last->context == packing->pruned[i].context)
+			last->count += packing->pruned[i].count;
+		else
+			packing->pruned[packing->nr_pruned++] = packing->pruned[i];
+	}
+}
+
+/* ---- nodes ---- */
+
+static size_t number_source(struct packing *packing, const struct opr_call_place *place)
+{
+	struct op_text source = { 0 };
+	size_t number;
+
+	if (!place->source)
+		return number_string(&packing->strings, "");
+	op_text_printf(&source, "%s:%u", place->source, place->line);
+	number = number_string(&packing->strings, op_text_get(&source));
+	packing->strings.failed |= source.failed;
+	op_text_free(&source);
+	return number;
+}
+
+static size_t number_function(struct packing *packing, const struct opr_call_function *function)
+{
+	if (!packing->numbers[function->index]) {
+		packing->numbers[function->index] = ++packing->nr_functions;
+		op_text_printf(&packing->functions, "%s%d,%zu,%zu,%zu", packing->nr_functions > 1 ? "," : "", (int)function->kind,
+			       number_string(&packing->strings, function->name),
+			       number_string(&packing->strings, function->image), number_source(packing, &function->place));
+	}
+	return packing->numbers[function->index] - 1;
+}
+
+/* The counts of a list at a node; *next is the first that was not written yet. */
+static void add_counts(struct op_text *text, const struct opr_page_count *counts, size_t nr_counts, size_t node)
+{
+	size_t first = 0, nr = 0, end = nr_counts;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (counts[middle].node->index < node)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	while (first + nr < nr_counts && counts[first + nr].node->index == node)
+		nr++;
+	add_number(text, nr);
+	for (size_t i = first; i < first + nr; i++) {
+		add_number(text, counts[i].context);
+		add_number(text, counts[i].count);
+	}
+}
+
+static bool has_pruned(const struct packing *packing, const struct opr_call_node *node)
+{
+	const struct opr_page_count key = { .node = node };
+	size_t first = 0, end = packing->nr_pruned;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (compare_pruned(&packing->pruned[middle], &key) < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first < packing->nr_pruned && packing->pruned[first].node == node;
+}
+
+/*
+ * Parents come before their children. A node is how many levels up from the node before its parent
+ * is, its function from 1 (0: what is not shown), and its counts.
+ */
+static void add_nodes(struct packing *packing)
+{
+	const struct opr_page *page = packing->page;
+	size_t last_depth = 0;
+
+	add_counts(&packing->nodes, page->counts, page->nr_counts, 0);
+	for (const struct opr_call_node *node = &page->tree.root; node; node = opr_call_next(node)) {
+		size_t depth = packing->depths[node->index];
+
+		if (packing->shown[node->index] != node)
+			continue;
+		if (node->parent) {
+			add_number(&packing->nodes, last_depth + 1 - depth);
+			add_number(&packing->nodes, number_function(packing, node->function) + 1);
+			add_counts(&packing->nodes, page->counts, page->nr_counts, node->index);
+			last_depth = depth;
+		}
+		if (!has_pruned(packing, node))
+			continue;
+		add_number(&packing->nodes, last_depth - depth);
+		add_number(&packing->nodes, 0);
+		add_counts(&packing->nodes, packing->pruned, packing->nr_pruned, node->index);
+		last_depth = depth + 1;
+	}
+}
+
+static void add_contexts(struct packing *packing, struct op_text *text)
+{
+	const struct opr_page *page = packing->page;
+	size_t nr_contexts = page->sides[0].contexts.nr_rows + page->sides[1].contexts.nr_rows, side;
+
+	for (size_t i = 0; i < nr_contexts; i++) {
+		const struct opr_stack_context *row = context_at(page, i, &side);
+		const char *const texts[] = { row->event, row->app, row->comm, row->cgroup, row->thread };
+
+		op_text_printf(text, "%s%zu,%zu,%d", i ? "," : "", side, row->session, (int)row->end);
+		for (size_t j = 0; j < op_array_size(texts); j++)
+			op_text_printf(text, ",%zu", number_string(&packing->strings, texts[j]));
+	}
+}
+
+/* ---- sides ---- */
+
+static void add_ledger(struct op_text *json, const struct op_session_ledger *ledger)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		const struct op_ledger_event *event = &ledger->events[i];
+		uint64_t nr_complete;
+
+		if (event->role != OP_EVENT_STACKS && !op_ledger_stacks(event, &nr_complete))
+			continue;
+		op_text_add(json, any ? ",{\"event\":" : "{\"event\":");
+		opr_page_add_string(json, event->name);
+		op_text_printf(json, ",\"count\":%" PRIu64 ",\"received\":%" PRIu64 ",\"filtered\":%" PRIu64
+				     ",\"lost\":{\"kernel: rings full\":%" PRIu64,
+			       event->count, event->received, event->filtered, event->lost_kernel);
+		for (enum op_loss loss = 0; loss < OP_NR_LOSS; loss++)
+			if (event->lost[loss])
+				op_text_printf(json, ",\"%s\":%" PRIu64, op_loss_name(loss), event->lost[loss]);
+		op_text_add(json, "},\"ends\":{");
+		for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
+			op_text_printf(json, "%s\"%s\":%" PRIu64, end ? "," : "", op_stack_end_name(end), event->ends[end]);
+		op_text_add(json, "}}");
+		any = true;
+	}
+}
+
+static void add_sessions(struct op_text *json, const struct opr_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		const struct opr_session *session = &profile->sessions[i];
+
+		op_text_add(json, i ? ",{\"name\":" : "{\"name\":");
+		opr_page_add_string(json, opr_base_name(session->path));
+		if (session->parent == i && session->has_ledger) {
+			op_text_add(json, ",\"host\":");
+			opr_page_add_string(json, session->ledger.host);
+			op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"imported\":%s,\"events\":[",
+				       (double)session->ledger.begin_ns / OP_NS_PER_S,
+				       (double)session->ledger.end_ns / OP_NS_PER_S,
+				       session->ledger.is_imported ? "true" : "false");
+			add_ledger(json, &session->ledger);
+			op_text_add_char(json, ']');
+		}
+		op_text_add_char(json, '}');
+	}
+}
+
+static void add_side(struct op_text *json, const struct opr_page_side *side)
+{
+	const struct opr_recorded *recorded = &side->selection->recorded;
+
+	op_text_add(json, "{\"hosts\":[");
+	for (size_t i = 0; i < recorded->hosts.nr_words; i++) {
+		op_text_add(json, i ? "," : "");
+		opr_page_add_string(json, recorded->hosts.words[i]);
+	}
+	op_text_printf(json, "],\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64
+			     ",\"sessions\":[",
+		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
+		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);
+	add_sessions(json, &side->selection->profile);
+	op_text_add(json, "]}");
+}
+
+/* ---- all ---- */
+
+static void free_strings(struct packing *packing)
+{
+	opr_call_tree_free(&packing->strings.table);
+	op_text_free(&packing->strings.json);
+	op_text_free(&packing->nodes);
+	op_text_free(&packing->functions);
+	packing->strings = (struct strings){ 0 };
+	packing->nr_functions = 0;
+}
+
+static int pack_once(struct packing *packing, double threshold, struct op_text *json)
+{
+	const struct opr_page *page = packing->page;
+	bool failed;
+
+	memset(packing->numbers, 0, page->tree.functions.nr_entries * sizeof(*packing->numbers));
+	prune(packing, threshold);
+	number_string(&packing->strings, "");
+	op_text_add(json, "{\"version\":1,\"sides\":[");
+	for (size_t i = 0; i < page->nr_sides; i++) {
+		op_text_add(json, i ? "," : "");
+		add_side(json, &page->sides[i]);
+	}
+	op_text_add(json, "],\"ends\":[");
+	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
+		op_text_printf(json, "%s\"%s\"", end ? "," : "", op_stack_end_name(end));
+	op_text_add(json, "],\"contexts\":[");
+	add_contexts(packing, json);
+	add_nodes(packing);
+	op_text_printf(json, "],\"threshold\":%.6g,\"pruned\":%" PRIu64 ",\"functions\":[%s],\"strings\":[", threshold,
+		       packing->nr_pruned_samples, op_text_get(&packing->functions));
+	op_text_add(json, op_text_get(&packing->strings.json));
+	op_text_add(json, "],\"nodes\":\"");
+	op_text_add(json, op_text_get(&packing->nodes));
+	op_text_add(json, "\"}");
+	failed = json->failed || packing->strings.failed || packing->strings.json.failed || packing->nodes.failed ||
+		 packing->functions.failed;
+	free_strings(packing);
+	return failed ? -ENOMEM : 0;
+}
+
+int opr_page_pack(const struct opr_page *page, double threshold, struct op_text *json)
+{
+	size_t nr_nodes = page->tree.nr_nodes + 1, start = json->length;
+	struct packing packing = {
+		.page = page,
+		.weights = calloc(nr_nodes, sizeof(*packing.weights)),
+		.depths = calloc(nr_nodes, sizeof(*packing.depths)),
+		.shown = calloc(nr_nodes, sizeof(*packing.shown)),
+		.pruned = calloc(page->nr_counts + 1, sizeof(*packing.pruned)),
+		.numbers = calloc(page->tree.functions.nr_entries + 1, sizeof(*packing.numbers)),
+	};
+	bool has_memory = packing.weights && packing.depths && packing.shown && packing.pruned && packing.numbers;
+	int err = has_memory ? weigh(&packing) : -ENOMEM;
+
+	if (!err)
+		err = pack_once(&packing, threshold, json);
+	while (!err && json->length - start > OPR_PAGE_DATA_MAX && threshold < 100) {
+		threshold = threshold < FIRST_THRESHOLD ? FIRST_THRESHOLD : threshold * THRESHOLD_STEP;
+		op_text_truncate(json, start);
+		err = pack_once(&packing, threshold, json);
+	}
+	free(packing.weights);
+	free(packing.depths);
+	free(packing.shown);
+	free(packing.pruned);
+	free(packing.numbers);
+	return err ? opr_no_memory() : 0;
+}

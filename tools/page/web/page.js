@@ -1,0 +1,742 @@
+'use strict';
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
+//   sides      one profile, or the one before and the one after: host, times, sessions with ledgers
+//   strings    every name once
+//   functions  four numbers each: kind, and the strings of name, image, source
+//   contexts   eight numbers each: side, session, end, and the strings of event, application,
+//              process name, cgroup, thread
+//   nodes      numbers in digits of five bits (the sixth: more follow). First the counts of the
+//              root; then for each node: levels up from the node before to the parent, function
+//              from 1 (0: what was pruned), counts: how many, and for each context and samples
+// Names are text only: nothing here makes HTML of them.
+
+const $ = id => document.getElementById(id);
+const D = JSON.parse($('data').textContent);
+const two = D.sides.length > 1;
+const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
+const KINDS = [
+  ['application, group', 220, 12, 80, 40], ['stack ends here', 0, 0, 72, 46], ['program', 26, 88, 68, 60],
+  ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
+  ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 52]];
+const DIMS = [
+  ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6], ['thread', 'Thread', 7]];
+const ROW = 20, LEVELS = 150;
+
+// ---- the data ----
+
+const names = ['(other)'], images = [''], sources = [''], kinds = [LESS];
+for (let i = 0; i < D.functions.length; i += 4) {
+  const image = D.strings[D.functions[i + 2]];
+  let kind = D.functions[i];
+  if (kind === USER) kind = /^anon\b|^\[?jit|^jitted-|\.jit$/i.test(image) ? JIT : /\.so(\.|$| )/.test(image) ? LIBRARY : USER;
+  names.push(D.strings[D.functions[i + 1]]); images.push(image); sources.push(D.strings[D.functions[i + 3]]); kinds.push(kind);
+}
+const made = new Map();
+function label(kind, name) {
+  const key = kind + name;
+  if (!made.has(key)) { made.set(key, names.length); names.push(name); images.push(''); sources.push(''); kinds.push(kind); }
+  return made.get(key);
+}
+const nrContexts = D.contexts.length / 8;
+const context = (i, field) => D.contexts[8 * i + field];
+const text = (i, field) => D.strings[context(i, field)];
+
+const parents = [0], functions = [0], countAt = [], countOf = [], counts = [];
+{
+  const digits = new Uint8Array(128), path = [0];
+  [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => { digits[c.charCodeAt(0)] = i; });
+  let at = 0, depth = 0;
+  const number = () => {
+    for (let value = 0, unit = 1; ; unit *= 32) {
+      const digit = digits[D.nodes.charCodeAt(at++)];
+      value += (digit & 31) * unit;
+      if (digit < 32) return value;
+    }
+  };
+  const take = node => {
+    for (let n = number(); n; n--) { countAt.push(node); countOf.push(number()); counts.push(number()); }
+  };
+  take(0);
+  while (at < D.nodes.length) {
+    depth += 1 - number();
+    parents.push(path[depth - 1]);
+    functions.push(number());
+    path[depth] = parents.length - 1;
+    take(parents.length - 1);
+  }
+}
+D.nodes = '';
+
+// ---- the state, in the hash ----
+
+const DEFAULTS = {
+  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: 'self', event: '', app: '', comm: '', cgroup: '', thread: '',
+  from: '', to: '', q: '', fn: '', zoom: '', rec: '',
+};
+let S = { ...DEFAULTS };
+function readHash() {
+  S = { ...DEFAULTS };
+  for (const part of location.hash.slice(1).split('&')) {
+    const at = part.indexOf('=');
+    try {
+      if (at > 0 && part.slice(0, at) in DEFAULTS) S[part.slice(0, at)] = decodeURIComponent(part.slice(at + 1));
+    } catch { /* a bad escape is no state */ }
+  }
+}
+function writeHash(push) {
+  const hash = '#' + Object.keys(S).filter(k => S[k] !== DEFAULTS[k]).map(k => k + '=' + encodeURIComponent(S[k])).join('&');
+  if (hash === (location.hash || '#')) return;
+  history[push ? 'pushState' : 'replaceState'](null, '', hash);
+}
+
+// ---- what is selected: a tree with a total for each side ----
+
+let B, all, matched, regex;
+const zeros = n => new Float64Array(n);
+const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))];
+
+function accepts(i) {
+  const session = order.indexOf(context(i, 0) + ':' + context(i, 1));
+  for (const [key, , field] of DIMS) if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key]) return false;
+  if (text(i, 3) !== (S.event || D.strings[events[0]] || '')) return false;
+  return (S.from === '' || session >= +S.from) && (S.to === '' || session <= +S.to);
+}
+
+function build() {
+  const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
+  const groupOf = Array.from({ length: nrContexts }, (_, i) => {
+    if (!accepts(i)) return -1;
+    const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
+    if (!groups.has(key)) { groups.set(key, byGroup.length); byGroup.push({ context: i, counts: [] }); }
+    return groups.get(key);
+  });
+  for (let i = 0; i < counts.length; i++) if (groupOf[countOf[i]] >= 0) byGroup[groupOf[countOf[i]]].counts.push(i);
+  const p = [-1], f = [-1], s0 = [0], s1 = [0], first = [0], next = [0], tops = new Map();
+  const add = (parent, fn) => {
+    p.push(parent); f.push(fn); s0.push(0); s1.push(0); first.push(0); next.push(first[parent]);
+    return first[parent] = p.length - 1;
+  };
+  const top = (parent, fn) => {
+    const key = parent + ':' + fn;
+    if (!tops.has(key)) tops.set(key, add(parent, fn));
+    return tops.get(key);
+  };
+  const at = new Int32Array(parents.length), stamp = new Int32Array(parents.length).fill(-1);
+  byGroup.forEach((group, g) => {
+    const end = context(group.context, 2);
+    let start = dim ? top(0, label(GROUP, text(group.context, dim[2]))) : 0;
+    if (end) start = top(start, label(END, '[' + D.ends[end] + ']'));
+    stamp[0] = g; at[0] = start;
+    for (const i of group.counts) {
+      const path = [];
+      let n = countAt[i];
+      for (; stamp[n] !== g; n = parents[n]) path.push(n);
+      for (let j = path.length - 1; j >= 0; j--) {
+        at[path[j]] = add(at[n], functions[path[j]]);
+        stamp[n = path[j]] = g;
+      }
+      (context(countOf[i], 0) ? s1 : s0)[at[n]] += counts[i];
+    }
+  });
+  B = { p, f, s0, s1, first, next, t0: Float64Array.from(s0), t1: Float64Array.from(s1), n: p.length };
+  for (let i = B.n - 1; i > 0; i--) { B.t0[p[i]] += B.t0[i]; B.t1[p[i]] += B.t1[i]; }
+  all = { a: B.t0[0], b: B.t1[0] };
+  sums();
+}
+
+// Samples of each function: its own, and with what it calls. Recursion counts once.
+let table;
+function sums() {
+  const n = names.length, on = new Int32Array(n);
+  table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n) };
+  for (let i = B.first[0], down = true; i > 0;) {
+    const f = B.f[i];
+    if (down) {
+      table.s0[f] += B.s0[i]; table.s1[f] += B.s1[i];
+      if (!on[f]++) { table.t0[f] += B.t0[i]; table.t1[f] += B.t1[i]; }
+      if (B.first[i]) { i = B.first[i]; continue; }
+    }
+    on[f]--;
+    down = B.next[i] > 0;
+    i = down ? B.next[i] : B.p[i];
+  }
+}
+
+// ---- nodes that are shown, made when they are needed ----
+
+const share = (a, b) => two ? (all.a ? a / all.a : 0) + (all.b ? b / all.b : 0) : a;
+const finish = (kids, parent) => {
+  for (const kid of kids) { kid.w = share(kid.a, kid.b); kid.p = parent; kid.d = parent.d + 1; }
+  return kids.filter(kid => kid.a + kid.b > 0).sort((x, y) => y.w - x.w || (names[x.f] < names[y.f] ? -1 : 1));
+};
+const into = (map, f, i, a, b, up) => {
+  let kid = map.get(f);
+  if (!kid) map.set(f, kid = { f, a: 0, b: 0, its: [], up });
+  kid.its.push(i); kid.a += a; kid.b += b;
+  if (up) { (kid.as ||= []).push(a); (kid.bs ||= []).push(b); }
+};
+const collapses = f => S.rec === '' && f > 0 && kinds[f] !== GROUP;
+// Nodes with the same callers become one; with `up`, those with the same callees.
+function kidsOf(node) {
+  if (node.kids) return node.kids;
+  const map = new Map();
+  node.sa = node.sb = 0;
+  if (node.up) {
+    for (let j = 0; j < node.its.length; j++) {
+      let i = B.p[node.its[j]];
+      while (collapses(node.f) && B.f[i] === node.f) i = B.p[i];
+      if (i > 0) into(map, B.f[i], i, node.as[j], node.bs[j], true);
+      else { node.sa += node.as[j]; node.sb += node.bs[j]; }
+    }
+  } else {
+    const its = node.its.slice();
+    for (let j = 0; j < its.length; j++) {
+      node.sa += B.s0[its[j]]; node.sb += B.s1[its[j]];
+      for (let c = B.first[its[j]]; c; c = B.next[c])
+        if (collapses(node.f) && B.f[c] === node.f) its.push(c);
+        else into(map, B.f[c], c, B.t0[c], B.t1[c], false);
+    }
+  }
+  return node.kids = finish([...map.values()], node);
+}
+
+const whole = () => ({ f: -1, a: all.a, b: all.b, w: share(all.a, all.b), d: 0, p: null, its: [0] });
+function treeRoot() {
+  const node = whole();
+  if (S.view !== 'inverted') return node;
+  const map = new Map();
+  for (let i = 1; i < B.n; i++) if (B.s0[i] + B.s1[i]) into(map, B.f[i], i, B.s0[i], B.s1[i], true);
+  node.sa = B.s0[0]; node.sb = B.s1[0];
+  node.kids = finish([...map.values()], node);
+  return node;
+}
+// A function: what calls it, and what it calls. Of a recursion the outermost call counts.
+function sandwich(f) {
+  const down = { f, a: 0, b: 0, d: 0, p: null, its: [] }, up = { f, a: 0, b: 0, d: 0, p: null, its: [], as: [], bs: [], up: true };
+  const inner = new Uint8Array(B.n);
+  for (let i = 1; i < B.n; i++) {
+    inner[i] = inner[B.p[i]] || B.f[B.p[i]] === f ? 1 : 0;
+    if (B.f[i] !== f || inner[i]) continue;
+    for (const side of [down, up]) { side.its.push(i); side.a += B.t0[i]; side.b += B.t1[i]; }
+    up.as.push(B.t0[i]); up.bs.push(B.t1[i]);
+  }
+  for (const side of [down, up]) side.w = share(side.a, side.b);
+  down.twin = up; up.twin = down;
+  return down;
+}
+
+// ---- search ----
+
+const matches = f => f >= 0 && regex && regex.test(names[f]);
+function search() {
+  regex = null; matched = null;
+  $('q').removeAttribute('aria-invalid');
+  if (S.q) {
+    try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
+  }
+  if (!regex) { $('matched').textContent = S.q ? 'no regular expression' : ''; return; }
+  const is = names.map((_, f) => matches(f)), seen = new Set(), above = new Uint8Array(B.n);
+  matched = { a: 0, b: 0, is };
+  for (let i = 1; i < B.n; i++) {
+    above[i] = above[B.p[i]] || is[B.f[i]] ? 1 : 0;
+    if (is[B.f[i]]) seen.add(B.f[i]);
+    if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
+  }
+  const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
+  $('matched').textContent = nr + (two ? percent(matched.a, all.a) + ' → ' + percent(matched.b, all.b)
+    : number(matched.a) + ' samples, ' + percent(matched.a, all.a));
+}
+
+// ---- words ----
+
+const number = n => Math.round(n).toLocaleString('en');
+const percentText = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
+const percent = (part, of) => percentText(of ? 100 * part / of : 0);
+// The change in points of percent, and twice its standard deviation from counting.
+function change(a, b) {
+  const A = all.a || 1, C = all.b || 1;
+  return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(Math.max(a, 1) / A / A + Math.max(b, 1) / C / C) };
+}
+const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
+function changeText(a, b) {
+  const { by, noise } = change(a, b);
+  const ratio = a && b ? ', ×' + (b / (all.b || 1) / (a / (all.a || 1))).toPrecision(3) : a ? ', gone' : ', new';
+  return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
+}
+const nameOf = f => f < 0 ? 'all' : names[f] || '(no name)';
+function describe(node) {
+  const rows = [], parent = node.p && (node.up ? node.p : node.p);
+  const f = node.f;
+  if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
+  if (f >= 0) rows.push(KINDS[kinds[f]][0]);
+  kidsOf(node);
+  if (two) {
+    rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
+      ' · after ' + number(node.b) + ', ' + percent(node.b, all.b));
+    rows.push('change ' + changeText(node.a, node.b));
+  } else {
+    rows.push(number(node.a) + ' samples · ' + percent(node.a, all.a) + ' of all' +
+      (parent && parent.p ? ' · ' + percent(node.a, parent.a) + ' of parent' : '') +
+      (node.up ? '' : ' · self ' + number(node.sa)));
+  }
+  return [nameOf(f), rows];
+}
+
+// ---- colours ----
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+let printing = false;
+const isDark = () => dark.matches && !printing;
+const hash = string => {
+  let h = 7;
+  for (let i = 0; i < string.length; i++) h = Math.imul(h, 31) + string.charCodeAt(i) | 0;
+  return (h >>> 0) % 997;
+};
+const hues = new Map();
+function colourOf(node) {
+  const f = node.f, night = isDark();
+  if (regex && !matches(f)) return night ? '#2d333b' : '#e3e7ec';
+  if (f < 0) return night ? '#5a6472' : '#c5ccd6';
+  if (two) {
+    const { by, noise } = change(node.a, node.b);
+    const fresh = !node.a && by > noise, strong = Math.abs(by) > noise;
+    if (S.diff === 'new' ? !fresh : !strong) return night ? '#4a525c' : '#d3d8de';
+    const size = S.diff === 'rel' ? Math.min(1, Math.abs(Math.log2((node.b / all.b + 1e-9) / (node.a / all.a + 1e-9))) / 2)
+      : Math.min(1, Math.abs(by) / 10);
+    const light = night ? 38 + 22 * size : 84 - 26 * size;
+    return by > 0 ? `hsl(24 ${60 + 35 * size}% ${light}%)` : `hsl(212 ${50 + 30 * size}% ${light}%)`;
+  }
+  const key = S.pal + night + f;
+  if (!hues.has(key)) {
+    const [, hue, saturation, day, evening] = KINDS[kinds[f]], shift = hash(names[f]) % 9 - 4;
+    hues.set(key, S.pal === 'image' && images[f]
+      ? `hsl(${hash(images[f]) * 137 % 360} ${night ? 42 : 62}% ${(night ? 58 : 74) + shift}%)`
+      : `hsl(${hue} ${night ? saturation * 0.72 : saturation}% ${(night ? evening : day) + (saturation ? shift : 0)}%)`);
+  }
+  return hues.get(key);
+}
+const isGrey = node => node.f < 0 || [GROUP, LESS, END].includes(kinds[node.f]) || two || (regex && !matches(node.f));
+const inkOf = node => isDark() && isGrey(node) ? '#f2f4f7' : '#14181d';
+
+// ---- the graph ----
+
+let root, focus, zoomed, rows, height, graphWidth;
+const ctx = $('graph').getContext('2d');
+
+function place(node, x, w, row, step, limit) {
+  (rows[row] ||= []).push({ node, x, w, row });
+  if (limit <= 0) return;
+  for (const kid of kidsOf(node)) {
+    const part = w * kid.w / node.w;
+    if (part < 0.7) break;
+    place(kid, x, part, row + step, step, limit - 1);
+    x += part;
+  }
+}
+
+function layout() {
+  const found = [];
+  rows = {};
+  if (S.fn !== '') {
+    place(root, 0, graphWidth, 0, 1, LEVELS);
+    let x = 0;
+    for (const kid of kidsOf(root.twin)) {
+      const part = graphWidth * kid.w / root.w;
+      if (part >= 0.7) place(kid, x, part, -1, -1, LEVELS);
+      x += part;
+    }
+  } else {
+    for (let node = zoomed.p; node; node = node.p) found.unshift(node);
+    found.splice(1, Math.max(0, found.length - 30));
+    found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: graphWidth, row: i, above: true }]; });
+    place(zoomed, 0, graphWidth, found.length, 1, LEVELS);
+  }
+  const numbers = Object.keys(rows).map(Number), least = Math.min(...numbers), most = Math.max(...numbers);
+  height = (most - least + 1) * ROW;
+  for (const row of numbers)
+    for (const box of rows[row]) box.y = S.view === 'flame' && S.fn === '' ? (most - row) * ROW : (row - least) * ROW;
+}
+
+function paint() {
+  const ratio = Math.min(devicePixelRatio || 1, 2), canvas = $('graph'), night = isDark();
+  if (canvas.width !== Math.round(graphWidth * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(graphWidth * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = height + 'px';
+  }
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, graphWidth, height);
+  ctx.font = '12px system-ui, sans-serif';
+  ctx.textBaseline = 'middle';
+  ctx.direction = 'ltr';
+  for (const row of Object.values(rows)) {
+    for (const box of row) {
+      const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.6);
+      ctx.globalAlpha = box.above ? 0.62 : 1;
+      ctx.fillStyle = colourOf(box.node);
+      ctx.fillRect(box.x, box.y, w, ROW - 1);
+      if (box.w > 26) {
+        ctx.globalAlpha = 1;
+        ctx.fillStyle = inkOf(box.node);
+        ctx.fillText(fit(nameOf(box.node.f), box.w - 9), box.x + 4, box.y + ROW / 2);
+      }
+    }
+  }
+  ctx.globalAlpha = 1;
+  const box = focus && boxOf(focus);
+  if (box) {
+    ctx.lineWidth = 2;
+    ctx.strokeStyle = night ? '#ffd54a' : '#0b3d91';
+    ctx.strokeRect(box.x + 1, box.y + 1, Math.max(box.w - 2, 2), ROW - 3);
+  }
+}
+const widths = new Map();
+function fit(name, w) {
+  if (name.length * 3 > w * 4) name = name.slice(0, Math.ceil(w / 3));
+  if (!widths.has(name)) widths.set(name, ctx.measureText(name).width);
+  const is = widths.get(name);
+  if (is <= w) return name;
+  const nr = Math.floor(name.length * w / is) - 1;
+  return nr > 1 ? name.slice(0, nr) + '…' : '';
+}
+function boxOf(node) {
+  for (const row of Object.values(rows)) for (const box of row) if (box.node === node) return box;
+  return null;
+}
+function hit(event) {
+  const bounds = $('graph').getBoundingClientRect(), y = event.clientY - bounds.top;
+  const x = (event.clientX - bounds.left) * graphWidth / bounds.width;
+  for (const row of Object.values(rows))
+    if (row[0].y <= y && y < row[0].y + ROW) return row.find(box => box.x <= x && x < box.x + box.w) || null;
+  return null;
+}
+
+// ---- what the user does in the graph ----
+
+function tell(node, x, y) {
+  const tip = $('tip');
+  tip.hidden = !node;
+  if (!node) return;
+  const [name, lines] = describe(node);
+  const head = element('b', name);
+  tip.replaceChildren(head, ...lines.map(line => element('span', line)));
+  const box = tip.getBoundingClientRect();
+  tip.style.left = Math.max(8, Math.min(x + 14, innerWidth - box.width - 8)) + 'px';
+  tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(8, y - box.height - 12) : y + 18) + 'px';
+}
+function setFocus(node) {
+  if (!node) return;
+  focus = node;
+  paint();
+  const box = boxOf(node);
+  if (!box) return;
+  const bounds = $('graph').getBoundingClientRect(), frame = $('frame');
+  if (box.y < frame.scrollTop) frame.scrollTop = box.y;
+  if (box.y + ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = box.y + ROW - frame.clientHeight;
+  tell(node, bounds.left + box.x, $('graph').getBoundingClientRect().top + box.y);
+  const [name, lines] = describe(node);
+  $('live').textContent = name + ', ' + lines.join(', ');
+}
+function zoomTo(node) {
+  if (S.fn !== '') return openFunction(node.f);
+  const path = [];
+  for (let n = node; n.p; n = n.p) path.unshift(n.f);
+  S.zoom = path.join('.');
+  writeHash(true);
+  zoomed = focus = node;
+  draw();
+}
+function openFunction(f) {
+  if (f < 0 || !names[f]) return;
+  S.fn = String(f); S.zoom = '';
+  writeHash(true);
+  rearrange();
+  $('crumbs').scrollIntoView({ block: 'nearest' });
+}
+function copy(name) {
+  const done = () => { $('live').textContent = 'copied ' + name; };
+  if (navigator.clipboard) navigator.clipboard.writeText(name).then(done, () => {});
+}
+const step = (node, by) => {
+  const box = boxOf(node), row = box && rows[box.row];
+  return row && (row[row.indexOf(box) + by] || {}).node;
+};
+function below(node, up) {
+  const box = boxOf(node), row = box && rows[box.row + (up ? -1 : 1)];
+  return row && (row.find(b => b.x + b.w > box.x + 0.1) || {}).node;
+}
+$('graph').addEventListener('keydown', event => {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const node = focus || zoomed, up = S.view === 'flame' && S.fn === '';
+  const acts = {
+    ArrowDown: () => setFocus(below(node, up)), ArrowUp: () => setFocus(below(node, !up)),
+    ArrowLeft: () => setFocus(step(node, -1)), ArrowRight: () => setFocus(step(node, 1)),
+    Enter: () => zoomTo(node), ' ': () => zoomTo(node), Home: () => reset(), Escape: () => back(),
+    s: () => openFunction(node.f), c: () => copy(nameOf(node.f)),
+  };
+  const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+document.addEventListener('keydown', event => {
+  if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); $('q').focus(); }
+  if (event.key === 'Escape' && document.activeElement === $('q')) { S.q = $('q').value = ''; changed(); $('graph').focus(); }
+});
+function reset() { S.zoom = S.fn = ''; writeHash(true); rearrange(); }
+function back() {
+  if (S.fn !== '') reset();
+  else if (zoomed.p) zoomTo(zoomed.p);
+  tell(null);
+}
+$('graph').addEventListener('pointermove', event => {
+  const box = hit(event);
+  tell(box && box.node, event.clientX, event.clientY);
+});
+$('graph').addEventListener('pointerleave', () => tell(null));
+$('graph').addEventListener('blur', () => { tell(null); focus = null; paint(); });
+$('graph').addEventListener('focus', () => { if ($('graph').matches(':focus-visible')) setFocus(zoomed); });
+$('graph').addEventListener('click', event => { const box = hit(event); if (box) zoomTo(box.node); });
+$('graph').addEventListener('contextmenu', event => {
+  const box = hit(event);
+  if (!box || box.node.f <= 0) return;
+  event.preventDefault();
+  openFunction(box.node.f);
+});
+
+// ---- around the graph ----
+
+const element = (tag, text, attributes) => {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  for (const key in attributes) made[key] = attributes[key];
+  return made;
+};
+const button = (text, act, attributes) => element('button', text, { type: 'button', onclick: act, ...attributes });
+
+function drawCrumbs() {
+  const parts = [], path = [];
+  if (S.fn !== '') {
+    parts.push(button('all', reset), element('i', '›'), element('b', nameOf(root.f)),
+      element('i', 'callers above, callees below'));
+  } else {
+    for (let node = zoomed; node; node = node.p) path.unshift(node);
+    path.forEach((node, i) => {
+      if (path.length > 9 && i > 2 && i < path.length - 5) { if (i === 3) parts.push(element('i', '… ›')); return; }
+      if (node === zoomed) parts.push(element('b', nameOf(node.f)));
+      else parts.push(button(nameOf(node.f), () => zoomTo(node)), element('i', '›'));
+    });
+    if (zoomed.p) parts.push(button('Reset', reset));
+    if (zoomed.f > 0 && kinds[zoomed.f] !== GROUP) parts.push(button('Callers and callees', () => openFunction(zoomed.f)));
+    if (zoomed.f > 0) parts.push(button('Copy name', () => copy(nameOf(zoomed.f))));
+  }
+  $('crumbs').replaceChildren(...parts);
+}
+
+function drawLegend() {
+  const parts = [], swatch = (colour, words) => {
+    const box = element('canvas', undefined, { width: 1, height: 1 }), span = element('span');
+    const pen = box.getContext('2d');
+    pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    span.append(box, words);
+    parts.push(span);
+  };
+  const night = isDark();
+  if (two) {
+    swatch(night ? 'hsl(24 95% 60%)' : 'hsl(24 95% 58%)', S.diff === 'new' ? 'new' : 'more than before');
+    if (S.diff !== 'new') swatch(night ? 'hsl(212 80% 60%)' : 'hsl(212 80% 58%)', 'less than before');
+    swatch(night ? '#4a525c' : '#d3d8de', S.diff === 'new' ? 'known before' : 'no change beyond the noise of counting');
+    parts.push(element('span', 'Width: the mean of both shares.'));
+  } else if (S.pal === 'kind') {
+    const there = new Set();
+    for (let i = 1; i < B.n; i++) there.add(kinds[B.f[i]]);
+    KINDS.forEach(([words, hue, saturation, day, evening], kind) => {
+      if (there.has(kind)) swatch(`hsl(${hue} ${night ? saturation * 0.72 : saturation}% ${night ? evening : day}%)`, words);
+    });
+  } else parts.push(element('span', 'Each image has a colour.'));
+  $('legend').replaceChildren(...parts);
+}
+
+let shownRows = 50;
+const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
+  ['change', 'Change of self', (f, t) => Math.abs(change(t.s0[f], t.s1[f]).by)], ['name', 'Function'], ['image', 'Image']];
+function drawTable() {
+  const t = table, list = [], wanted = COLUMNS.find(c => c[0] === S.sort) || COLUMNS[0];
+  for (let f = 0; f < names.length; f++)
+    if (kinds[f] !== GROUP && kinds[f] !== END && t.t0[f] + t.t1[f] && (!regex || matches(f))) list.push(f);
+  const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
+  const words = S.sort === 'image' ? images : names;
+  list.sort((x, y) => (wanted[2] ? wanted[2](y, t) - wanted[2](x, t) : less(words[x], words[y])) || less(names[x], names[y]));
+  const head = element('tr');
+  for (const [key, words] of COLUMNS) {
+    if (key === 'change' && !two) continue;
+    const look = key === 'name' ? '' : key === 'image' ? key : two ? 'n wide' : 'n';
+    const cell = element('th', undefined, { scope: 'col', className: look });
+    if (S.sort === key) cell.setAttribute('aria-sort', key === 'name' || key === 'image' ? 'ascending' : 'descending');
+    cell.append(button(words + (S.sort === key ? ' ▾' : ''), () => { S.sort = key; writeHash(); drawTable(); }));
+    head.append(cell);
+  }
+  const pair = (a, b) => two ? percent(a, all.a) + ' → ' + percent(b, all.b) : percent(a, all.a);
+  const body = element('tbody');
+  for (const f of list.slice(0, shownRows)) {
+    const row = element('tr'), name = element('td', undefined, { className: 'name' });
+    name.append(button(nameOf(f), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
+    row.append(element('td', pair(t.s0[f], t.s1[f]), { className: 'n', title: number(t.s0[f]) + ' samples' }),
+      element('td', pair(t.t0[f], t.t1[f]), { className: 'n', title: number(t.t0[f]) + ' samples' }));
+    if (two) row.append(element('td', changeText(t.s0[f], t.s1[f]).replace(' points', ''), { className: 'n' }));
+    row.append(name, element('td', images[f], { className: 'image', title: images[f] }));
+    if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
+    body.append(row);
+  }
+  const top = element('thead');
+  top.append(head);
+  $('table').replaceChildren(top, body);
+  $('more').hidden = list.length <= shownRows;
+  $('more').textContent = 'Show ' + Math.min(500, list.length - shownRows) + ' more of ' + number(list.length);
+}
+$('more').onclick = () => { shownRows += 500; drawTable(); };
+
+// ---- the ledger ----
+
+const timeText = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC');
+function drawLedger() {
+  D.sides.forEach((side, s) => {
+    const events = new Map(), rows = [];
+    for (const session of side.sessions) {
+      for (const event of session.events || []) {
+        const key = event.event + ':' + event.count;
+        const sum = events.get(key) || { received: 0, filtered: 0, lost: {}, ends: {} };
+        sum.received += event.received; sum.filtered += event.filtered;
+        for (const part of ['lost', 'ends']) for (const k in event[part]) sum[part][k] = (sum[part][k] || 0) + event[part][k];
+        events.set(key, sum);
+      }
+    }
+    rows.push(['Host', side.hosts.join(', ') || 'not known']);
+    if (side.begin)
+      rows.push(['From', timeText(side.begin)], ['To', timeText(side.end)], ['Recorded', number(side.seconds) + ' s']);
+    rows.push(['Sessions', side.sessions.map(x => x.name).join(', ')]);
+    for (const [key, sum] of events) {
+      const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
+      rows.push([key, '']);
+      rows.push(['received', number(sum.received)]);
+      for (const why in sum.lost)
+        if (sum.lost[why] || why.startsWith('kernel')) rows.push(['lost, ' + why.replace(/_/g, ' '), number(sum.lost[why])]);
+      if (sum.filtered) rows.push(['filtered by image', number(sum.filtered)]);
+      for (const end in sum.ends)
+        if (sum.ends[end])
+          rows.push(['stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked)]);
+    }
+    let shown = 0;
+    for (let i = 0; i < counts.length; i++) if (context(countOf[i], 0) === s) shown += counts[i];
+    rows.push(['Stacks on this page',
+      number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples))]);
+    if (side.unselected) rows.push(['not selected', number(side.unselected)]);
+    if (D.pruned) rows.push(['in nodes “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
+    const grid = element('table');
+    if (two) grid.append(element('caption', s ? 'After' : 'Before'));
+    for (const [head, value] of rows) {
+      const row = element('tr');
+      row.append(element('th', head, { scope: 'row' }), element('td', value));
+      grid.append(row);
+    }
+    $('ledger').append(grid);
+  });
+}
+
+// ---- choices ----
+
+function choose(key, words, options) {
+  const box = element('label', words + ' '), select = element('select', undefined, { name: key });
+  for (const [value, shown] of options)
+    select.append(element('option', shown.length > 60 ? '…' + shown.slice(-58) : shown, { value }));
+  select.onchange = () => { S[key] = select.value; S.zoom = ''; changed(true); };
+  box.append(select);
+  $('choices').append(box);
+}
+function drawChoices() {
+  for (const [view, words] of [['icicle', 'Icicle'], ['flame', 'Flame'], ['inverted', 'Inverted']])
+    $('views').append(button(words, () => { S.view = view; S.fn = S.zoom = ''; changed(true); }, { name: view }));
+  const sums = new Map();
+  for (let i = 0; i < counts.length; i++)
+    for (const [key, , field] of DIMS) {
+      const at = key + '\0' + text(countOf[i], field);
+      sums.set(at, (sums.get(at) || 0) + counts[i]);
+    }
+  const groups = [];
+  for (const [key, words] of DIMS) {
+    const found = [...sums].filter(([at]) => at.startsWith(key + '\0')).sort((x, y) => y[1] - x[1]);
+    const values = found.map(([at]) => at.slice(key.length + 1));
+    if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
+    if (key === 'event') continue;
+    if (values.length > 1) choose(key, words, [['', 'all']].concat(values.slice(0, 500).map(v => [v, v])));
+    if (values.length > 1 || key === 'app') groups.push([key, words.toLowerCase()]);
+  }
+  choose('by', 'Group by', [...groups, ['none', 'nothing']]);
+  if (two) choose('diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
+  else choose('pal', 'Colours', [['kind', 'by kind'], ['image', 'by image']]);
+  choose('rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
+  $('q').oninput = () => { S.q = $('q').value; writeHash(); search(); paint(); drawTable(); };
+}
+function showChoices() {
+  for (const select of $('choices').querySelectorAll('select')) select.value = S[select.name];
+  for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && S.fn === ''));
+  if (document.activeElement !== $('q')) $('q').value = S.q;
+}
+
+// ---- sessions by time ----
+
+const order = [];
+D.sides.forEach((side, s) => side.sessions.forEach((session, i) => {
+  order.push({ at: s + ':' + i, begin: session.begin || 0, s, name: session.name });
+}));
+order.sort((x, y) => x.begin - y.begin || x.s - y.s);
+order.forEach((x, i) => { order[i] = x.at; order[x.at] = x; });
+
+// ---- all of it ----
+
+function draw() {
+  graphWidth = printing ? 1000 : Math.max($('frame').clientWidth, 240);
+  layout();
+  paint();
+  if (S.view === 'flame' && S.fn === '') $('frame').scrollTop = height;
+  drawCrumbs();
+}
+function rearrange() {
+  root = S.fn !== '' && names[+S.fn] !== undefined ? sandwich(+S.fn) : null;
+  if (!root || !root.its.length) { S.fn = ''; root = treeRoot(); }
+  zoomed = root; focus = null;
+  for (const f of S.zoom === '' ? [] : S.zoom.split('.')) {
+    const kid = kidsOf(zoomed).find(k => k.f === +f);
+    if (!kid) break;
+    zoomed = kid;
+  }
+  showChoices();
+  draw();
+  drawTable();
+}
+function changed(push) {
+  writeHash(push);
+  build();
+  search();
+  rearrange();
+  drawLegend();
+}
+function start() {
+  readHash();
+  const side = D.sides[D.sides.length - 1], shown = D.sides.map(s => s.hosts.join(', ') || 'profile');
+  const title = two && shown[0] !== shown[1] ? shown.join(' → ') : shown[shown.length - 1];
+  document.title = title + ' – opd';
+  $('title').textContent = two ? title + ': what changed' : title;
+  const span = s => s.begin ? timeText(s.begin).replace(' UTC', '') + ' to ' + timeText(s.end) + ', ' : '';
+  $('about').textContent = D.sides.map(s => span(s) + number(s.samples) + ' stacks').join(' → ') +
+    (side.unselected ? ', a selection' : '');
+  drawChoices();
+  drawLedger();
+  changed();
+}
+addEventListener('resize', () => { if ($('frame').clientWidth !== graphWidth) draw(); });
+addEventListener('hashchange', () => { readHash(); changed(); });
+addEventListener('popstate', () => { readHash(); changed(); });
+dark.addEventListener('change', () => { draw(); drawLegend(); });
+for (const [event, value] of [['beforeprint', true], ['afterprint', false]])
+  addEventListener(event, () => { printing = value; draw(); drawLegend(); });
+start();

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+tools_libreport_a_SOURCES += \
+	tools/stacks/arrange.c tools/stacks/arrange.h \
+	tools/stacks/call_tree.c tools/stacks/call_tree.h \
+	tools/stacks/inclusive.c tools/stacks/inclusive.h \
+	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
+	tools/stacks/write_stacks.c tools/stacks/write_stacks.h
+EXTRA_DIST += tools/stacks/README.md

@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/stacks/read_stacks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/base/grow.h"
+#include "libop/session/layout.h"
+#include "libop/stacks/read.h"
+#include "tools/common/log.h"
+#include "tools/elf/line_table.h"
+#include "tools/profile/image_cache.h"
+#include "tools/profile/image_name.h"
+#include "tools/report/make_rows.h"
+
+/* Nodes for a frame and the functions inlined there. Only a damaged store may have more. */
+#define FRAME_DEPTH 4u
+
+/* An image of a session that stacks refer to. */
+struct named {
+	uint64_t cookie;
+	char *name; /* full */
+	struct op_image_name image_name;
+	const struct op_dcookie_row *row;
+	bool is_of_frames;       /* else it is an application only, and needs no symbols */
+	struct opr_image *image; /* NULL until symbols are read */
+	uint64_t offset;         /* opr_position_offset */
+	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
+};
+
+struct store {
+	size_t session;
+	struct op_stack_tree tree;
+	struct named *images; /* sorted by cookie */
+	size_t nr_images, capacity;
+	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
+	uint8_t *ends;                /* enum op_stack_end, by index */
+	uint16_t *depths;             /* in the report, at most; by index */
+};
+
+struct reading {
+	struct opr_selection *selection;
+	const struct opr_stack_choice *choice;
+	struct opr_call_tree *tree;
+	struct opr_stack_sums *sums;
+	struct opr_image_cache cache;
+	struct store *stores;
+	size_t nr_stores, capacity;
+	bool has_events; /* several events: a node for each */
+};
+
+/* ---- the stores ---- */
+
+static int compare_cookies(const void *left, const void *right)
+{
+	const struct named *a = left, *b = right;
+
+	return (a->cookie > b->cookie) - (a->cookie < b->cookie);
+}
+
+static struct named *find_named(const struct store *store, uint64_t cookie)
+{
+	const struct named key = { .cookie = cookie };
+
+	return store->nr_images ? bsearch(&key, store->images, store->nr_images, sizeof(key), compare_cookies) : NULL;
+}
+
+struct naming {
+	struct reading *reading;
+	struct store *store;
+	int err;
+};
+
+/* A store may be damaged, so its cookies are looked up in a list of those that exist. */
+static void name_row(struct op_dcookie_row *row, void *arg)
+{
+	struct naming *naming = arg;
+	struct store *store = naming->store;
+	struct named *named;
+
+	if (!row->name || naming->err)
+		return;
+	if (!op_grow(&store->images, &store->capacity, store->nr_images + 1)) {
+		naming->err = opr_no_memory();
+		return;
+	}
+	named = &store->images[store->nr_images];
+	*named = (struct named){ .cookie = row->cookie, .image_name = op_dcookie_name(row), .row = row };
+	named->name = opr_session_image_name(&naming->reading->selection->profile, store->session, &named->image_name);
+	if (!named->name) {
+		naming->err = opr_no_memory();
+		return;
+	}
+	store->nr_images++;
+}
+
+static int add_store(struct reading *reading, size_t session_index)
+{
+	const struct opr_session *session = &reading->selection->profile.sessions[session_index];
+	struct naming naming = { .reading = reading };
+	struct store *store;
+	int err;
+
+	if (!op_grow(&reading->stores, &reading->capacity, reading->nr_stores + 1))
+		return opr_no_memory();
+	store = &reading->stores[reading->nr_stores];
+	*store = (struct store){ .session = session_index };
+	err = op_stacks_read(session->dir_fd, OP_SESSION_STACKS, &store->tree);
+	if (err == -ENOENT)
+		return 0;
+	if (err == -EBADMSG) {
+		opr_warn("%s/" OP_SESSION_STACKS " is damaged or of a later version and is left out", session->path);
+		return 0;
+	}
+	if (err)
+		return opr_error(err, "%s/" OP_SESSION_STACKS ": %s", session->path, strerror(-err));
+	reading->nr_stores++;
+	if (store->tree.nr_damaged || store->tree.nr_cut)
+		opr_warn("%s/" OP_SESSION_STACKS ": %" PRIu32 " damaged nodes are left out", session->path,
+			 store->tree.nr_damaged + store->tree.nr_cut);
+	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
+	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
+	store->depths = calloc(store->tree.nr_nodes, sizeof(*store->depths));
+	if (!store->nodes || !store->ends || !store->depths)
+		return opr_no_memory();
+	naming.store = store;
+	if (session->images)
+		op_dcookie_visit(session->images, name_row, &naming);
+	if (store->nr_images)
+		qsort(store->images, store->nr_images, sizeof(*store->images), compare_cookies);
+	return naming.err;
+}
+
+/* Stack samples by the ledger. Other events with stacks have sample files, too. */
+static void add_ledger(struct opr_stack_sums *sums, const struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		const struct op_ledger_event *event = &ledger->events[i];
+		uint64_t nr_ends = 0;
+
+		for (size_t end = 0; end < OP_NR_STACK_ENDS; end++)
+			nr_ends += event->ends[end];
+		if (!nr_ends)
+			continue;
+		sums->nr_received += event->received;
+		sums->nr_lost += event->lost_kernel + op_ledger_lost(event);
+	}
+}
+
+static int open_stores(struct reading *reading)
+{
+	const struct opr_profile *profile = &reading->selection->profile;
+	int err = 0;
+
+	for (size_t i = 0; i < profile->nr_sessions && !err; i++) {
+		if (profile->sessions[i].parent != i)
+			continue;
+		err = add_store(reading, i);
+		if (profile->sessions[i].has_ledger)
+			add_ledger(reading->sums, &profile->sessions[i].ledger);
+	}
+	if (!err && !reading->nr_stores && !reading->choice->optional)
+		err = opr_error(-ENOENT, "there are no stacks: opcontrol --setup --stacks=on takes them from then on");
+	return err;
+}
+
+/* ---- symbols ---- */
+
+static bool is_frame(const struct op_stack_node *node)
+{
+	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;
+}
+
+/* Sessions share images: the same file has the same cache entry and build-id. */
+static int add_call_image(struct reading *reading, struct named *named)
+{
+	const struct op_image_id *id = &named->row->id;
+	struct opr_call_image *image;
+	char build_id[OP_BUILD_ID_DIGITS];
+
+	op_build_id_format(id->build_id, id->build_id_bytes, build_id);
+	if (!build_id[0])
+		snprintf(build_id, sizeof(build_id), "%s", named->image->symbols.build_id ?: "");
+	for (image = reading->tree->images; image; image = image->made_before)
+		if (!strcmp(image->name, named->name) && !strcmp(image->build_id, build_id))
+			break;
+	if (!image) {
+		image = opr_call_image(reading->tree, named->name, named->image->path ?: "");
+		if (!image)
+			return opr_no_memory();
+		snprintf(image->build_id, sizeof(image->build_id), "%s", build_id);
+		image->is_kernel = id->is_kernel;
+	}
+	named->call_image = image;
+	return 0;
+}
+
+/* Reads the symbols of the images of frames. */
+static int read_images(struct reading *reading, const struct opr_symbol_options *options)
+{
+	struct opr_named_image *list = NULL;
+	size_t nr_list = 0, capacity = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
+		const struct store *store = &reading->stores[i];
+
+		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
+			struct named *named =
+				is_frame(&store->tree.nodes[n]) ? find_named(store, store->tree.nodes[n].image) : NULL;
+
+			if (!named || named->is_of_frames) /* in the list already */
+				continue;
+			named->is_of_frames = true;
+			if (!op_grow(&list, &capacity, nr_list + 1))
+				err = opr_no_memory();
+			else
+				list[nr_list++] = (struct opr_named_image){ named->name, &named->image_name };
+		}
+	}
+	if (!err)
+		err = opr_image_cache_init_list(&reading->cache, &reading->selection->profile, &reading->selection->finder, options,
+						list, nr_list);
+	reading->cache.wish.lines = reading->choice->inlined || reading->choice->lines;
+	if (!err)
+		err = opr_image_cache_read(&reading->cache);
+	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
+		for (size_t n = 0; n < reading->stores[i].nr_images && !err; n++) {
+			struct named *named = &reading->stores[i].images[n];
+
+			if (!named->is_of_frames)
+				continue;
+			named->image = opr_image_cache_find(&reading->cache, named->name);
+			err = named->image ? opr_image_load(&reading->cache, named->image) : -ENOMEM;
+			if (!err)
+				named->offset =
+					opr_position_offset(named->image, named->row->id.is_kernel, named->image_name.start);
+			if (!err && reading->choice->places)
+				err = add_call_image(reading, named);
+		}
+	}
+	free(list);
+	return err;
+}
+
+/*
+ * Marks frames that have a callee of their own side. Their position is a return address, which may
+ * belong to the next function already; that of others is where the sample was.
+ */
+static bool *find_callers(const struct op_stack_tree *tree)
+{
+	bool *is_caller = calloc(tree->nr_nodes, sizeof(*is_caller));
+
+	for (uint32_t i = 1; is_caller && i < tree->nr_nodes; i++)
+		if (is_frame(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[tree->nodes[i].parent].kind)
+			is_caller[tree->nodes[i].parent] = true;
+	return is_caller;
+}
+
+static uint64_t position_of(const struct named *named, const struct op_stack_node *node, bool is_caller)
+{
+	return node->value + named->offset - (is_caller && node->value ? 1 : 0);
+}
+
+static uint64_t vma_of(const struct opr_symbol *symbol, uint64_t position)
+{
+	return symbol->vma + (position - symbol->start);
+}
+
+/* Finds the inlined functions at all callers of an image, and the lines where functions begin. */
+static int find_lines(struct reading *reading, struct opr_image *image)
+{
+	const struct opr_stack_choice *choice = reading->choice;
+	uint64_t *vmas = NULL;
+	size_t nr_vmas = 0, capacity = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
+		const struct store *store = &reading->stores[i];
+		bool *is_caller = find_callers(&store->tree);
+
+		err = is_caller ? 0 : opr_no_memory();
+		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
+			const struct op_stack_node *node = &store->tree.nodes[n];
+			const struct named *named = is_frame(node) ? find_named(store, node->image) : NULL;
+			const struct opr_symbol *symbol;
+
+			if (!named || named->image != image)
+				continue;
+			symbol = opr_symbols_find(&image->symbols, position_of(named, node, is_caller[n]));
+			if (!symbol)
+				continue;
+			if (!op_grow(&vmas, &capacity, nr_vmas + 2)) {
+				err = opr_no_memory();
+				continue;
+			}
+			if (choice->inlined && is_caller[n])
+				vmas[nr_vmas++] = vma_of(symbol, position_of(named, node, true));
+			if (choice->lines)
+				vmas[nr_vmas++] = symbol->vma;
+		}
+		free(is_caller);
+	}
+	if (!err)
+		err = opr_image_find_lines(&reading->cache, image, vmas, nr_vmas, choice->inlined);
+	free(vmas);
+	return err;
+}
+
+/* ---- nodes ---- */
+
+static const char *show_name(const struct reading *reading, const char *name)
+{
+	return reading->choice->long_names ? name : opr_base_name(name);
+}
+
+static struct opr_call_node *add_child_at(struct reading *reading, struct opr_call_node *parent, enum opr_call_kind kind,
+					  const char *name, const char *image, const struct opr_call_place *place)
+{
+	const struct opr_call_function *function = opr_call_function_at(reading->tree, kind, name, image, place);
+
+	return function ? opr_call_child(reading->tree, parent, function) : NULL;
+}
+
+static struct opr_call_node *add_child(struct reading *reading, struct opr_call_node *parent, enum opr_call_kind kind,
+				       const char *name, const char *image)
+{
+	return add_child_at(reading, parent, kind, name, image, &(struct opr_call_place){ 0 });
+}
+
+/* Where an address is in its innermost function. */
+static void find_line(const struct reading *reading, const struct named *named, struct opr_call_place *place)
+{
+	if (reading->choice->places && !opr_symbols_line(&named->image->symbols, place->vma, &place->source, &place->line))
+		place->source = NULL;
+}
+
+/* Where the function around an inlined one has the call of it. */
+static void find_call(const struct reading *reading, const struct opr_frame *frame, struct opr_call_place *place)
+{
+	if (!reading->choice->places)
+		return;
+	place->source = frame->file[0] ? frame->file : NULL;
+	place->line = frame->line;
+}
+
+/* The chain of inlined functions, the outermost first. `place` is where the innermost one is. */
+static struct opr_call_node *add_inlined(struct reading *reading, struct opr_call_node *parent, const struct opr_frame *frame,
+					 const char *image, const struct opr_call_place *place)
+{
+	if (frame->outer) {
+		struct opr_call_place outer = *place;
+
+		find_call(reading, frame, &outer);
+		parent = add_inlined(reading, parent, frame->outer, image, &outer);
+	}
+	return parent ? add_child_at(reading, parent, OPR_CALL_INLINED, frame->shown, image, place) : NULL;
+}
+
+static struct opr_call_node *add_frame(struct reading *reading, const struct store *store, struct opr_call_node *parent,
+				       const struct op_stack_node *node, bool is_caller)
+{
+	enum opr_call_kind kind = node->kind == OP_STACK_KERNEL_FRAME ? OPR_CALL_KERNEL : OPR_CALL_USER;
+	const struct named *named = find_named(store, node->image);
+	const struct opr_symbol *symbol;
+	const struct opr_frame *frame = NULL, *outermost;
+	struct opr_call_place place = { 0 }, outer = { 0 };
+	uint64_t position;
+	const char *image;
+
+	if (!named)
+		return add_child(reading, parent, kind, "(unknown image)", "");
+	image = show_name(reading, named->name);
+	position = position_of(named, node, is_caller);
+	symbol = opr_symbols_find(&named->image->symbols, position);
+	if (reading->choice->places) {
+		place = (struct opr_call_place){ .image = named->call_image,
+						 .position = position,
+						 .vma = symbol ? vma_of(symbol, position)
+							       : opr_symbols_vma(&named->image->symbols, position) };
+		find_line(reading, named, &place);
+	}
+	if (!symbol)
+		return add_child_at(reading, parent, kind, "(no symbols)", image, &place);
+	if (reading->choice->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
+		place = (struct opr_call_place){ 0 };
+	if (reading->choice->inlined && is_caller)
+		frame = opr_symbols_frame(&named->image->symbols, vma_of(symbol, position));
+	outer = place;
+	for (outermost = frame; outermost && outermost->outer; outermost = outermost->outer)
+		;
+	if (outermost)
+		find_call(reading, outermost, &outer);
+	parent = add_child_at(reading, parent, kind, symbol->shown, image, &outer);
+	return frame && parent ? add_inlined(reading, parent, frame, image, &place) : parent;
+}
+
+/* The nodes above the frames of a stack: what the store keeps apart. NULL: none. */
+struct context {
+	const struct op_stack_node *of[OP_NR_STACK_KINDS];
+};
+
+static struct context context_of(const struct op_stack_tree *tree, uint32_t index)
+{
+	struct context context = { { NULL } };
+
+	for (; index; index = tree->nodes[index].parent)
+		if (!is_frame(&tree->nodes[index]))
+			context.of[tree->nodes[index].kind] = &tree->nodes[index];
+	return context;
+}
+
+static char *text_or(const struct op_stack_tree *tree, const struct op_stack_node *node, const char *otherwise)
+{
+	return node && node->value ? op_stack_text(tree, node->value) : strdup(otherwise);
+}
+
+static char *name_of_app(const struct reading *reading, const struct store *store, const struct op_stack_node *app)
+{
+	const struct named *named = app ? find_named(store, app->image) : NULL;
+
+	return strdup(named ? show_name(reading, named->name) : "(no process)");
+}
+
+static char *name_of_group(const struct reading *reading, const struct store *store, const struct context *context,
+			   enum opr_by by)
+{
+	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
+	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
+	char name[OP_STACK_PIECE_BYTES] = "", *text = NULL;
+
+	if (comm)
+		op_stack_comm(comm, name);
+	switch (by) {
+	case OPR_BY_COMM:
+		return strdup(name[0] ? name : "(no name)");
+	case OPR_BY_CGROUP:
+		return text_or(&store->tree, context->of[OP_STACK_CGROUP], "(no cgroup)");
+	case OPR_BY_THREAD:
+		if (!thread || !thread->value)
+			return strdup("(no thread)");
+		return asprintf(&text, "tid:%" PRIu64 " tgid:%" PRIu64 " %s", thread->value & UINT32_MAX, thread->value >> 32,
+				name) < 0
+			       ? NULL
+			       : text;
+	case OPR_BY_USER:
+		if (app && op_dcookie_is_program(&app->row->id) && app->row->id.user != OP_USER_NONE)
+			return opr_user_name(&reading->selection->profile, app->row->id.user);
+		return strdup("(no user)");
+	case OPR_BY_NONE:
+	case OPR_NR_GROUPINGS:
+		break;
+	}
+	return name_of_app(reading, store, context->of[OP_STACK_APP]);
+}
+
+/* Whether the specification selects what the store keeps apart. -ENOMEM. */
+static int is_selected(const struct reading *reading, const struct store *store, const struct context *context)
+{
+	const struct opr_spec *spec = &reading->selection->spec;
+	const struct op_stack_node *thread = context->of[OP_STACK_THREAD];
+	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
+	char *event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""), number[32];
+	char *cgroup = text_or(&store->tree, context->of[OP_STACK_CGROUP], "");
+	const char *name = app ? app->name : "";
+	bool selected = event && cgroup;
+
+	if (selected && spec->event.nr_words && !reading->choice->optional)
+		selected = opr_words_have(&spec->event, strtok_r(event, ":", &(char *){ NULL }) ?: "");
+	if (selected && spec->image.nr_words + spec->names.nr_words)
+		selected = opr_spec_match_name(&spec->image, name) || opr_spec_match_name(&spec->names, name);
+	if (opr_spec_match_name(&spec->image_exclude, name))
+		selected = false;
+	if (selected && spec->cgroup.nr_words)
+		selected = opr_spec_match_cgroup(spec, cgroup);
+	snprintf(number, sizeof(number), "%" PRIu64, thread ? thread->value >> 32 : 0);
+	if (spec->tgid.nr_words && !opr_words_have(&spec->tgid, number))
+		selected = false;
+	snprintf(number, sizeof(number), "%" PRIu64, thread ? thread->value & UINT32_MAX : 0);
+	if (spec->tid.nr_words && !opr_words_have(&spec->tid, number))
+		selected = false;
+	if (!event || !cgroup)
+		opr_no_memory();
+	free(event);
+	free(cgroup);
+	return event && cgroup ? selected : -ENOMEM;
+}
+
+static int note_event(struct reading *reading, const char *event)
+{
+	if (opr_words_have(&reading->sums->events, event))
+		return 0;
+	return opr_words_add(&reading->sums->events, event) < 0 ? opr_no_memory() : 0;
+}
+
+/* The group for a context that was selected, which becomes one of the choice. NULL: no memory. */
+static struct opr_call_node *add_context(struct reading *reading, const struct store *store, const struct context *context)
+{
+	struct opr_stack_contexts *contexts = reading->choice->contexts;
+	const struct op_stack_node *end = context->of[OP_STACK_END];
+	struct opr_stack_context *row;
+	char number[32];
+
+	if (!op_grow(&contexts->rows, &contexts->capacity, contexts->nr_rows + 1))
+		return NULL;
+	snprintf(number, sizeof(number), "%zu", contexts->nr_rows);
+	row = &contexts->rows[contexts->nr_rows++];
+	*row = (struct opr_stack_context){
+		.session = store->session,
+		.event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""),
+		.app = name_of_group(reading, store, context, OPR_BY_NONE),
+		.comm = name_of_group(reading, store, context, OPR_BY_COMM),
+		.cgroup = name_of_group(reading, store, context, OPR_BY_CGROUP),
+		.thread = name_of_group(reading, store, context, OPR_BY_THREAD),
+		.end = end ? (enum op_stack_end)end->value : OP_STACK_END_complete,
+	};
+	if (!row->event || !row->app || !row->comm || !row->cgroup || !row->thread)
+		return NULL;
+	return add_child(reading, &reading->tree->root, OPR_CALL_GROUP, number, "");
+}
+
+/* The node of the group. NULL: no memory. */
+static struct opr_call_node *add_names(struct reading *reading, const char *event, const char *group)
+{
+	struct opr_call_node *node = &reading->tree->root;
+
+	if (reading->has_events)
+		node = add_child(reading, node, OPR_CALL_GROUP, event, "");
+	return node ? add_child(reading, node, OPR_CALL_GROUP, group, "") : NULL;
+}
+
+static struct opr_call_node *add_label(struct reading *reading, struct opr_call_node *parent, enum op_stack_kind label, char *name,
+				       uint64_t thread)
+{
+	const struct opr_call_place place = { .label = label, .thread = thread };
+	struct opr_call_node *node =
+		name && parent ? add_child_at(reading, parent, OPR_CALL_GROUP, name, "", &place) : NULL;
+
+	free(name);
+	return node;
+}
+
+/* The node below all labels of a stack. NULL: no memory. */
+static struct opr_call_node *add_labels(struct reading *reading, const struct store *store, const struct context *context)
+{
+	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
+	const struct op_stack_node *cgroup = context->of[OP_STACK_CGROUP];
+	char name[OP_STACK_PIECE_BYTES] = "";
+	struct opr_call_node *node = &reading->tree->root;
+
+	if (comm)
+		op_stack_comm(comm, name);
+	node = add_label(reading, node, OP_STACK_EVENT, text_or(&store->tree, context->of[OP_STACK_EVENT], ""), 0);
+	node = add_label(reading, node, OP_STACK_APP, name_of_app(reading, store, context->of[OP_STACK_APP]), 0);
+	if (name[0])
+		node = add_label(reading, node, OP_STACK_COMM, strdup(name), 0);
+	if (cgroup && cgroup->value)
+		node = add_label(reading, node, OP_STACK_CGROUP, op_stack_text(&store->tree, cgroup->value), 0);
+	if (thread && thread->value)
+		node = add_label(reading, node, OP_STACK_THREAD, strdup(""), thread->value);
+	return node;
+}
+
+/*
+ * The node for the group of a stack, and for its end. *ret_node is NULL when it is not selected.
+ * 0 or -errno.
+ */
+static int add_group(struct reading *reading, const struct store *store, uint32_t index, struct opr_call_node **ret_node)
+{
+	struct context context = context_of(&store->tree, index);
+	const struct op_stack_node *end = context.of[OP_STACK_END];
+	struct opr_call_node *node = &reading->tree->root;
+	char *name = name_of_group(reading, store, &context, reading->choice->by);
+	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
+	char text[64];
+	int selected = is_selected(reading, store, &context), err = selected < 0 ? selected : 0;
+
+	*ret_node = NULL;
+	if (selected > 0) {
+		if (!name || !event)
+			err = opr_no_memory();
+		if (!err)
+			err = note_event(reading, event);
+		if (!err && reading->choice->contexts)
+			node = add_context(reading, store, &context);
+		else if (!err && reading->choice->places)
+			node = add_labels(reading, store, &context);
+		else if (!err)
+			node = add_names(reading, event, name);
+		if (!err && node && end && !reading->choice->contexts) {
+			snprintf(text, sizeof(text), "[%s]", op_stack_end_name((enum op_stack_end)end->value));
+			node = add_child(reading, node, OPR_CALL_END, text, "");
+		}
+		if (!err && !node)
+			err = opr_no_memory();
+		*ret_node = node;
+	}
+	free(name);
+	free(event);
+	return err;
+}
+
+static void add_samples(struct reading *reading, const struct store *store, uint32_t index)
+{
+	const struct op_stack_node *node = &store->tree.nodes[index];
+
+	if (!store->nodes[index]) {
+		reading->sums->nr_unselected += node->count;
+		return;
+	}
+	store->nodes[index]->self += node->count;
+	reading->sums->nr_samples += node->count;
+	reading->sums->ends[store->ends[index]] += node->count;
+}
+
+static int add_nodes(struct reading *reading, const struct store *store)
+{
+	bool *is_caller = find_callers(&store->tree);
+	int err = is_caller ? 0 : opr_no_memory();
+
+	for (uint32_t i = 1; i < store->tree.nr_nodes && !err; i++) {
+		const struct op_stack_node *node = &store->tree.nodes[i];
+		struct opr_call_node *parent = store->nodes[node->parent];
+
+		if (node->kind == OP_STACK_TEXT)
+			continue;
+		store->ends[i] = node->kind == OP_STACK_END ? (uint8_t)node->value : store->ends[node->parent];
+		store->depths[i] = (uint16_t)op_min_u64(store->depths[node->parent] + FRAME_DEPTH, OPR_CALL_DEPTH_MAX);
+		if (is_frame(node) && store->depths[i] == OPR_CALL_DEPTH_MAX) {
+			store->nodes[i] = parent; /* no writer makes such a stack */
+		} else if (is_frame(node)) {
+			if (!parent && !is_frame(&store->tree.nodes[node->parent]))
+				err = add_group(reading, store, node->parent, &store->nodes[node->parent]);
+			parent = store->nodes[node->parent];
+			if (parent && !err) {
+				store->nodes[i] = add_frame(reading, store, parent, node, is_caller[i]);
+				err = store->nodes[i] ? 0 : opr_no_memory();
+			}
+		} else if (node->count) {
+			err = add_group(reading, store, i, &store->nodes[i]);
+		}
+		if (node->count && !err)
+			add_samples(reading, store, i);
+	}
+	free(is_caller);
+	return err;
+}
+
+/* Whether the stores have stacks of more than one event. */
+static int find_events(struct reading *reading)
+{
+	struct opr_words words = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < reading->nr_stores; i++) {
+		const struct op_stack_tree *tree = &reading->stores[i].tree;
+
+		for (uint32_t n = 1; n < tree->nr_nodes && !err; n++) {
+			const struct op_stack_node *event = &tree->nodes[tree->nodes[n].parent];
+			char *text;
+
+			if (tree->nodes[n].kind != OP_STACK_APP)
+				continue;
+			text = op_stack_text(tree, event->value);
+			err = !text || (!opr_words_have(&words, text) && opr_words_add(&words, text) < 0) ? opr_no_memory() : 0;
+			free(text);
+		}
+	}
+	reading->has_events = words.nr_words > 1;
+	opr_words_free(&words);
+	return err;
+}
+
+static void free_stores(struct reading *reading)
+{
+	for (size_t i = 0; i < reading->nr_stores; i++) {
+		struct store *store = &reading->stores[i];
+
+		for (size_t n = 0; n < store->nr_images; n++)
+			free(store->images[n].name);
+		free(store->images);
+		free(store->nodes);
+		free(store->ends);
+		free(store->depths);
+		op_stack_tree_free(&store->tree);
+	}
+	free(reading->stores);
+}
+
+static bool is_kept_apart(const struct opr_spec *spec)
+{
+	return !spec->lib_image.nr_words && !spec->cpu.nr_words && !spec->count.nr_words && !spec->unit_mask.nr_words;
+}
+
+int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
+		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice)
+{
+	struct reading reading = { .selection = selection, .choice = choice, .tree = tree, .sums = sums };
+	int err = 0;
+
+	if (!is_kept_apart(&selection->spec) && choice->optional)
+		return 0;
+	if (!is_kept_apart(&selection->spec))
+		err = opr_error(-EINVAL, "stacks are not kept apart by lib-image:, cpu:, count: and unit-mask:");
+	if (!err)
+		err = open_stores(&reading);
+	if (!err)
+		err = read_images(&reading, options);
+	for (size_t i = 0; (choice->inlined || choice->lines) && i < reading.cache.nr_images && !err; i++)
+		err = find_lines(&reading, &reading.cache.images[i]);
+	if (!err)
+		err = find_events(&reading);
+	for (size_t i = 0; i < reading.nr_stores && !err; i++)
+		err = add_nodes(&reading, &reading.stores[i]);
+	if (!err && !sums->nr_samples && !choice->optional)
+		err = opr_error(-ENOENT, sums->nr_unselected ? "no stack matches the profile specification"
+							     : "the sessions have no stack samples yet");
+	opr_image_cache_free(&reading.cache);
+	free_stores(&reading);
+	return err;
+}
+
+void opr_stack_sums_free(struct opr_stack_sums *sums)
+{
+	opr_words_free(&sums->events);
+}
+
+void opr_stack_contexts_free(struct opr_stack_contexts *contexts)
+{
+	for (size_t i = 0; i < contexts->nr_rows; i++) {
+		free(contexts->rows[i].event);
+		free(contexts->rows[i].app);
+		free(contexts->rows[i].comm);
+		free(contexts->rows[i].cgroup);
+		free(contexts->rows[i].thread);
+	}
+	free(contexts->rows);
+	*contexts = (struct opr_stack_contexts){ 0 };
+}

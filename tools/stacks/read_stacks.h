@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * From the stack stores of sessions (opd-stacks(5)) to a tree of named functions. Groups are below
+ * the root, their stacks below them, the outermost caller first. With several events, each event
+ * has its groups below it.
+ */
+#ifndef OPR_READ_STACKS_H
+#define OPR_READ_STACKS_H
+
+#include "libop/session/stack_ends.h"
+#include "tools/profile/selection.h"
+#include "tools/stacks/call_tree.h"
+#include "tools/symbols/symbols.h"
+
+/* What a store keeps apart beside the calls. */
+struct opr_stack_context {
+	size_t session; /* index in the profile */
+	char *event;    /* "STACKS:99:0x0" */
+	char *app, *comm, *cgroup, *thread; /* "(no process)" and the like: there is none */
+	enum op_stack_end end;
+};
+
+/* Zeroed at first; opr_stack_contexts_free in any case. */
+struct opr_stack_contexts {
+	struct opr_stack_context *rows;
+	size_t nr_rows, capacity;
+};
+
+struct opr_stack_choice {
+	enum opr_by by;  /* what groups are; OPR_BY_NONE: applications */
+	bool inlined;    /* inlined functions are nodes of their own */
+	bool long_names; /* groups and images with their directories */
+	/*
+	 * For programs: a function for each address, with its place, and below the root a group
+	 * each for event, application, process name, cgroup and thread; `by` has no effect
+	 */
+	bool places;
+	bool lines; /* places say where functions begin; not with `places` */
+	/*
+	 * NULL, or the list that gets all contexts. Each is a group below the root then, named by
+	 * its index, and there are no nodes for events and ends
+	 */
+	struct opr_stack_contexts *contexts;
+	/* beside another report: no stacks are no error, and event: selects none */
+	bool optional;
+};
+
+/* What became of the stack samples that are in the tree. */
+struct opr_stack_sums {
+	uint64_t nr_samples; /* in the tree */
+	uint64_t ends[OP_NR_STACK_ENDS];
+	/* of the sessions as a whole, by their ledgers; 0: they have none */
+	uint64_t nr_received, nr_lost;
+	uint64_t nr_unselected;  /* in the stores, but not in the tree */
+	struct opr_words events; /* in the tree, "STACKS:99:0" */
+};
+
+/*
+ * Reads the stores of the selected sessions. 0; -ENOENT with a message: they have no stacks, or the
+ * specification selects none, unless they are optional; another -errno after a message. The sums
+ * are freed with opr_stack_sums_free in any case.
+ */
+int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
+		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice) OP_NONNULL OP_MUST_CHECK;
+
+void opr_stack_sums_free(struct opr_stack_sums *sums) OP_NONNULL;
+
+void opr_stack_contexts_free(struct opr_stack_contexts *contexts) OP_NONNULL;
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/stacks/write_stacks.h"
+
+#include <inttypes.h>
+
+#include "tools/common/formatting.h"
+#include "tools/report/writer.h"
+#include "tools/stacks/arrange.h"
+
+static const char *const kind_names[] = {
+	[OPR_CALL_GROUP] = "group",   [OPR_CALL_END] = "end",         [OPR_CALL_USER] = "user",
+	[OPR_CALL_KERNEL] = "kernel", [OPR_CALL_INLINED] = "inlined", [OPR_CALL_LESS] = "other",
+};
+
+/* ---- text ---- */
+
+void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *text)
+{
+	const struct opr_stack_sums *sums = report->sums;
+
+	opr_recorded_describe(report->recorded, text);
+	op_text_printf(text, "Stacks: %" PRIu64 " samples of ", sums->nr_samples);
+	for (size_t i = 0; i < sums->events.nr_words; i++)
+		op_text_printf(text, "%s%s", i ? ", " : "", sums->events.words[i]);
+	opr_stack_ends_describe(sums->ends, text);
+	op_text_add_char(text, '\n');
+	if (sums->nr_lost)
+		op_text_printf(text, "Lost:   %" PRIu64 " stack samples\n", sums->nr_lost);
+	if (sums->nr_unselected || report->nr_left_out)
+		op_text_printf(text, "Left out: %" PRIu64 " samples that were not asked for\n",
+			       sums->nr_unselected + report->nr_left_out);
+}
+
+static void write_header(const struct opr_stack_report *report, FILE *out)
+{
+	struct op_text text = { 0 };
+
+	opr_stacks_describe(report, &text);
+	fputs(op_text_get(&text), out);
+	op_text_free(&text);
+	fputs(" samples    % all  % above     self  ", out);
+	fputs(report->invert ? "function, called by\n" : "application, function, called function\n", out);
+}
+
+static size_t depth_of(const struct opr_call_node *node)
+{
+	size_t depth = 0;
+
+	for (; node->parent; node = node->parent)
+		depth++;
+	return depth;
+}
+
+static void write_line(const struct opr_call_tree *tree, const struct opr_call_node *node, size_t depth, FILE *out)
+{
+	const struct opr_call_function *function = node->function, *above = node->parent->function;
+
+	fprintf(out, "%8" PRIu64 " %8.4f %8.4f %8" PRIu64 "  %*s", node->total, opr_percent(node->total, tree->root.total),
+		opr_percent(node->total, node->parent->total), node->self, (int)(2 * (depth - 1)), "");
+	opr_write_escaped(out, function->name);
+	if (function->kind == OPR_CALL_INLINED)
+		fputs("  (inlined)", out);
+	else if (function->image[0] && (!above || strcmp(above->image, function->image) != 0)) {
+		fputs("  (", out);
+		opr_write_escaped(out, function->image);
+		fputc(')', out);
+	}
+	fputc('\n', out);
+}
+
+static void write_text(const struct opr_stack_report *report, FILE *out)
+{
+	if (!report->no_header)
+		write_header(report, out);
+	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
+		write_line(report->tree, node, depth_of(node), out);
+}
+
+/* ---- folded ---- */
+
+/* A semicolon or a control character in a name would make another stack of it. */
+static void write_folded_name(const struct opr_call_function *function, FILE *out)
+{
+	for (const char *c = function->name; *c; c++)
+		fputc(*c == ';' ? ':' : (unsigned char)*c < ' ' || *c == 127 ? '_' : *c, out);
+	fputs(function->kind == OPR_CALL_KERNEL ? "_[k]" : function->kind == OPR_CALL_INLINED ? "_[i]" : "", out);
+}
+
+static void write_folded(const struct opr_stack_report *report, FILE *out)
+{
+	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
+		const struct opr_call_function *path[OPR_CALL_DEPTH_MAX + 1]; /* and "(other)" */
+		size_t nr;
+
+		if (!node->self)
+			continue;
+		nr = opr_call_path(node, path);
+		for (size_t i = 0; i < nr; i++) {
+			write_folded_name(path[i], out);
+			fputc(i + 1 < nr ? ';' : ' ', out);
+		}
+		fprintf(out, "%" PRIu64 "\n", node->self);
+	}
+}
+
+/* ---- JSON and CSV: a row for each node, parents first ---- */
+
+/* Numbers of the nodes on the way from the root: the parent of the next one is among them. */
+struct numbers {
+	size_t of[OPR_CALL_DEPTH_MAX + 2]; /* by depth */
+	size_t last;
+};
+
+static size_t number_node(struct numbers *numbers, size_t depth)
+{
+	numbers->of[depth] = ++numbers->last;
+	return numbers->of[depth - 1];
+}
+
+static void write_json(const struct opr_stack_report *report, FILE *out)
+{
+	const struct opr_stack_sums *sums = report->sums;
+	struct numbers numbers = { 0 };
+
+	fputs("{\n  \"stacks\": {\n    \"events\": [", out);
+	for (size_t i = 0; i < sums->events.nr_words; i++) {
+		fputs(i ? ", " : "", out);
+		opr_write_json(out, sums->events.words[i]);
+	}
+	fprintf(out, "],\n    \"samples\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"left-out\": %" PRIu64 ",\n    \"ends\": { ",
+		sums->nr_samples, sums->nr_lost, sums->nr_unselected + report->nr_left_out);
+	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
+		fprintf(out, "%s\"%s\": %" PRIu64, end ? ", " : "", op_stack_end_name(end), sums->ends[end]);
+	fputs(" },\n    \"nodes\": [", out);
+	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
+		size_t parent = number_node(&numbers, depth_of(node));
+
+		fprintf(out,
+			"%s\n      { \"node\": %zu, \"parent\": %zu, \"kind\": \"%s\", \"name\": ", numbers.last == 1 ? "" : ",",
+			numbers.last, parent, kind_names[node->function->kind]);
+		opr_write_json(out, node->function->name);
+		fputs(", \"image\": ", out);
+		opr_write_json(out, node->function->image);
+		fprintf(out, ", \"self\": %" PRIu64 ", \"total\": %" PRIu64 " }", node->self, node->total);
+	}
+	fputs("\n    ]\n  }\n}\n", out);
+}
+
+static void write_csv(const struct opr_stack_report *report, FILE *out)
+{
+	struct numbers numbers = { 0 };
+
+	if (!report->no_header)
+		fputs("node,parent,kind,total,percent,self,name,image\n", out);
+	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
+		size_t parent = number_node(&numbers, depth_of(node));
+
+		fprintf(out, "%zu,%zu,%s,%" PRIu64 ",%.6g,%" PRIu64 ",", numbers.last, parent, kind_names[node->function->kind],
+			node->total, opr_percent(node->total, report->tree->root.total), node->self);
+		opr_write_csv(out, node->function->name);
+		fputc(',', out);
+		opr_write_csv(out, node->function->image);
+		fputc('\n', out);
+	}
+}
+
+void opr_stacks_write(const struct opr_stack_report *report, enum opr_stack_form form, FILE *out)
+{
+	static void (*const writers[])(const struct opr_stack_report *report, FILE *out) = {
+		[OPR_STACKS_TEXT] = write_text,
+		[OPR_STACKS_FOLDED] = write_folded,
+		[OPR_STACKS_JSON] = write_json,
+		[OPR_STACKS_CSV] = write_csv,
+	};
+
+	writers[form](report, out);
+}
