@@ -3,13 +3,18 @@
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES =
 tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) \
-	$(ZSTD_CFLAGS)
+	$(ZSTD_CFLAGS) $(MD_CFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/tools/common/local.mk
 include $(srcdir)/tools/events/local.mk
+include $(srcdir)/tools/elf/local.mk
+include $(srcdir)/tools/fetch/local.mk
 include $(srcdir)/tools/profile/local.mk
 include $(srcdir)/tools/symbols/local.mk
 include $(srcdir)/tools/report/local.mk
+include $(srcdir)/tools/stacks/local.mk
+include $(srcdir)/tools/export/local.mk
+include $(srcdir)/tools/page/local.mk
 include $(srcdir)/tools/code/local.mk
 include $(srcdir)/tools/opreport/local.mk
 include $(srcdir)/tools/opannotate/local.mk
@@ -17,11 +22,18 @@ include $(srcdir)/tools/oparchive/local.mk
 include $(srcdir)/tools/opcheck/local.mk
 include $(srcdir)/tools/opcontrol/local.mk
 include $(srcdir)/tools/opgprof/local.mk
+include $(srcdir)/tools/ocount/local.mk
+include $(srcdir)/tools/operf/local.mk
 include $(srcdir)/tools/ophelp/local.mk
 include $(srcdir)/tools/opimport/local.mk
+include $(srcdir)/tools/opd-tables/local.mk
+include $(srcdir)/tools/optop/local.mk
 
 # Completion for bash and zsh. Each tool writes its own from its table of options.
-COMPLETED_TOOLS = opannotate oparchive opcheck opcontrol opgprof ophelp opimport opreport
+COMPLETED_TOOLS = ocount opannotate oparchive opcheck opcontrol operf opgprof ophelp opimport opreport
+if HAVE_NCURSES
+COMPLETED_TOOLS += optop
+endif
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
 nodist_bashcompletion_DATA = $(COMPLETED_TOOLS:%=bin/completion/%)

@@ -10,9 +10,9 @@
 #include "libop/base/htable.h"
 #include "tools/code/core_file.h"
 #include "tools/code/names.h"
-#include "tools/symbols/demangle.h"
-#include "tools/symbols/bfd_file.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/demangle.h"
+#include "tools/elf/lines.h"
 
 #define OWN_PROGRAM    "/proc/self/exe" /* has the machine of the running kernel */
 #define ZEROS_MIN      8                /* so many zero bytes are left out */
@@ -138,7 +138,8 @@ static int add_line(struct opr_code *code, enum opr_code_kind kind, uint64_t vma
 {
 	if (!op_grow(&code->lines, &code->capacity, code->nr_lines + 1))
 		return -ENOMEM;
-	code->lines[code->nr_lines++] = (struct opr_code_line){ .kind = kind, .vma = vma, .text = text, .file = SIZE_MAX };
+	code->lines[code->nr_lines++] =
+		(struct opr_code_line){ .kind = kind, .vma = vma, .text = text, .file = SIZE_MAX, .inlined = SIZE_MAX };
 	return code->strings.failed ? -ENOMEM : 0;
 }
 
@@ -151,19 +152,67 @@ static int add_named(struct opr_code *code, enum opr_code_kind kind, uint64_t vm
 	return add_line(code, kind, vma, text);
 }
 
-/* Neighbours with one file share its string, which is at *previous. */
-static void add_source(const struct listing *listing, struct opr_code *code, struct opr_code_line *line, size_t *previous)
-{
-	const char *file;
+/* The last strings of instructions: neighbours share them. */
+struct last {
+	size_t file, inlined; /* offsets; SIZE_MAX: none */
+};
 
-	if (!listing->reader->lines || !opr_lines_find(listing->reader->lines, line->vma, &file, &line->line))
-		return;
-	if (*previous == SIZE_MAX || strcmp(op_text_get(&code->strings) + *previous, file)) {
-		*previous = code->strings.length;
-		op_text_add(&code->strings, file);
-		op_text_add_bytes(&code->strings, "", 1);
+static size_t share(struct opr_code *code, const char *string, size_t *last)
+{
+	if (*last == SIZE_MAX || strcmp(op_text_get(&code->strings) + *last, string)) {
+		*last = code->strings.length;
+		op_text_add_bytes(&code->strings, string, strlen(string) + 1);
 	}
-	line->file = *previous;
+	return *last;
+}
+
+static void add_function(const struct opr_code_reader *reader, struct op_text *text, const struct opr_place *place)
+{
+	struct op_text shown = { 0 };
+	const char *name = place->function ? place->function : "??";
+
+	if (opr_demangle(&shown, name, reader->style.inlined_names) && !shown.failed)
+		name = op_text_get(&shown);
+	op_text_printf(text, "%.*s", NAME_BYTES_MAX, name);
+	op_text_free(&shown);
+}
+
+static void add_inlined(const struct opr_code_reader *reader, struct opr_code *code, struct opr_code_line *line,
+			const struct opr_place *places, size_t nr_places, struct last *last)
+{
+	struct op_text text = { 0 };
+
+	for (size_t i = 0; i < nr_places; i++) {
+		if (i)
+			op_text_add(&text, i == 1 ? ", inlined by " : ", ");
+		add_function(reader, &text, &places[i]);
+		if (i && places[i].file)
+			op_text_printf(&text, places[i].line ? " at %s:%u" : " at %s", places[i].file, places[i].line);
+	}
+	if (!text.failed)
+		line->inlined = share(code, op_text_get(&text), &last->inlined);
+	op_text_free(&text);
+}
+
+static void add_source(const struct listing *listing, struct opr_code *code, struct opr_code_line *line, struct last *last)
+{
+	const struct opr_code_reader *reader = listing->reader;
+	struct opr_place places[OPR_PLACES_MAX];
+	size_t nr_places;
+
+	if (!reader->lines)
+		return;
+	places[0] = (struct opr_place){ 0 };
+	if (reader->style.inlined)
+		nr_places = opr_lines_places(reader->lines, line->vma, places);
+	else
+		nr_places = opr_lines_find(reader->lines, line->vma, &places[0].file, &places[0].line);
+	if (nr_places && places[0].file && places[0].line) {
+		line->file = share(code, places[0].file, &last->file);
+		line->line = places[0].line;
+	}
+	if (nr_places > 1)
+		add_inlined(reader, code, line, places, nr_places, last);
 }
 
 /* How many zero bytes are left out here. */
@@ -220,6 +269,7 @@ static int add_raw_lines(const struct listing *listing, struct opr_code *code, u
 			break;
 		code->lines[code->nr_lines - 1].file = code->lines[instruction].file;
 		code->lines[code->nr_lines - 1].line = code->lines[instruction].line;
+		code->lines[code->nr_lines - 1].inlined = code->lines[instruction].inlined;
 	}
 	return err;
 }
@@ -234,7 +284,7 @@ static size_t disassemble(struct listing *listing, uint64_t vma, size_t left)
 	return op_min_u64(nr_bytes > 0 ? (size_t)nr_bytes : 1, left);
 }
 
-static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t left, size_t *previous,
+static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t left, struct last *last,
 			   size_t *ret_bytes)
 {
 	bool raw = listing->reader->style.show_raw_insn;
@@ -248,7 +298,7 @@ static int add_instruction(struct listing *listing, struct opr_code *code, uint6
 	op_text_add_bytes(&code->strings, "", 1);
 	err = listing->instruction.failed ? -ENOMEM : add_line(code, OPR_CODE_INSTRUCTION, vma, text);
 	if (!err)
-		add_source(listing, code, &code->lines[code->nr_lines - 1], previous);
+		add_source(listing, code, &code->lines[code->nr_lines - 1], last);
 	return !err && raw ? add_raw_lines(listing, code, vma, *ret_bytes) : err;
 }
 
@@ -275,7 +325,8 @@ static size_t bytes_of_name(const struct listing *listing, const struct opr_code
 static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t vma, uint64_t shown, uint64_t end)
 {
 	const struct disassemble_info *info = &listing->info;
-	size_t previous = SIZE_MAX, step = 0;
+	struct last last = { SIZE_MAX, SIZE_MAX };
+	size_t step = 0;
 	int err = 0;
 
 	for (uint64_t at = vma; at < end && !err; at += step) {
@@ -292,7 +343,7 @@ static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t v
 		else if (step)
 			err = add_named(code, OPR_CODE_ZEROS, at, "...");
 		else
-			err = add_instruction(listing, code, at, left, &previous, &step);
+			err = add_instruction(listing, code, at, left, &last, &step);
 		if (step > left_of_name)
 			step = left_of_name;
 	}

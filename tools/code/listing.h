@@ -22,6 +22,11 @@ struct opr_code_line {
 	uint64_t vma;
 	size_t text; /* offset in `strings`: name of the section or label, or the instruction */
 	size_t file; /* offset in `strings`: source file of an instruction; SIZE_MAX: not known */
+	/*
+	 * offset in `strings`: the inlined function that an instruction is in, and what it was
+	 * inlined into, "g, inlined by f at a.h:12, main at b.c:3"; SIZE_MAX: none
+	 */
+	size_t inlined;
 	unsigned int line; /* in that file; of a section the width of its addresses, in columns */
 };
 
@@ -41,6 +46,8 @@ struct opr_code_reader;
 struct opr_code_style {
 	const char *disassembler_options; /* -M, "intel"; NULL: none */
 	bool demangle;			  /* -C */
+	bool inlined;                     /* lines have their inlined functions */
+	enum opr_demangle inlined_names;  /* the names of these */
 	bool disassemble_zeroes;	  /* -z */
 	bool show_raw_insn;
 };
@@ -85,6 +92,12 @@ int opr_code_sections(const struct opr_code_reader *reader, struct opr_code_sect
 		      size_t *ret_nr_sections) OP_NONNULL OP_MUST_CHECK;
 
 void opr_code_close(struct opr_code_reader *reader);
+
+/* NULL: the instruction is in no inlined function. */
+static inline const char *opr_code_inlined(const struct opr_code *code, const struct opr_code_line *line)
+{
+	return line->inlined == SIZE_MAX ? NULL : op_text_get(&code->strings) + line->inlined;
+}
 
 static inline const char *opr_code_text(const struct opr_code *code, const struct opr_code_line *line)
 {

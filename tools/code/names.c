@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
-#include "tools/symbols/bfd_file.h"
+#include "tools/elf/bfd_file.h"
 
 int opr_code_names_add(struct opr_code_names *names, unsigned int section, uint64_t vma, const char *name, unsigned int rank)
 {
@@ -35,19 +35,7 @@ static int add_symbol(struct opr_code_names *names, const asymbol *symbol)
 		return 0;
 	if (bfd_is_abs_section(symbol->section) || !(bfd_section_flags(symbol->section) & SEC_ALLOC))
 		return 0;
-	return opr_code_names_add(names, section_number(names, symbol->section), bfd_asymbol_value(symbol), name,
-				  rank_of(symbol));
-}
-
-/* HAS_SYMS says nothing of this table: a program at a fixed address may have it, too. */
-static asymbol **read_dynamic(bfd *abfd, long *ret_nr_symbols)
-{
-	long bytes = bfd_get_dynamic_symtab_upper_bound(abfd);
-	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
-	long nr_symbols = table ? bfd_canonicalize_dynamic_symtab(abfd, table) : 0;
-
-	*ret_nr_symbols = nr_symbols > 0 ? nr_symbols : 0;
-	return table;
+	return opr_code_names_add(names, section_number(names, symbol->section), bfd_asymbol_value(symbol), name, rank_of(symbol));
 }
 
 int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
@@ -57,9 +45,8 @@ int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
 	int err = 0;
 
 	names->symbols = opr_bfd_read_table(abfd, &nr_symbols, &is_damaged);
-	names->dynamic = read_dynamic(abfd, &nr_dynamic);
-	nr_synthetic =
-		bfd_get_synthetic_symtab(abfd, nr_symbols, names->symbols, nr_dynamic, names->dynamic, &names->synthetic);
+	names->dynamic = opr_bfd_read_dynamic(abfd, &nr_dynamic);
+	nr_synthetic = bfd_get_synthetic_symtab(abfd, nr_symbols, names->symbols, nr_dynamic, names->dynamic, &names->synthetic);
 	names->by_section = !(bfd_get_file_flags(abfd) & (EXEC_P | DYNAMIC));
 	for (long i = 0; i < nr_symbols && !err; i++)
 		err = add_symbol(names, names->symbols[i]);

@@ -101,11 +101,18 @@ static const char *below(const char *path, const char *dir)
 	return strncmp(path, dir, length) || path[length] != '/' ? NULL : path + length;
 }
 
-const char *opr_archive_strip(const struct opr_archive *archive, const char *path)
+const struct opr_archive *opr_archive_of(const struct opr_archive *archives, const char *path)
 {
-	const char *rest = archive ? below(path, archive->dir) : NULL;
+	while (archives && !below(path, archives->dir))
+		archives = archives->next;
+	return archives;
+}
 
-	return rest ? rest : path;
+const char *opr_archive_strip(const struct opr_archive *archives, const char *path)
+{
+	const struct opr_archive *archive = opr_archive_of(archives, path);
+
+	return archive ? below(path, archive->dir) : path;
 }
 
 static char *move(const char *path, const char *from, const char *to)
@@ -118,32 +125,38 @@ static char *move(const char *path, const char *from, const char *to)
 	return asprintf(&moved, "%s%s", to, rest) < 0 ? NULL : moved;
 }
 
-char *opr_archive_to_home(const struct opr_archive *archive, const char *path)
+static bool can_move(const struct opr_archive *archives)
 {
-	return archive && archive->origin_dir ? move(path, archive->sessions_dir, archive->origin_dir) : strdup(path);
+	return archives && !archives->next && archives->origin_dir;
 }
 
-char *opr_archive_from_home(const struct opr_archive *archive, const char *path)
+char *opr_archive_to_home(const struct opr_archive *archives, const char *path)
 {
-	return archive && archive->origin_dir ? move(path, archive->origin_dir, archive->sessions_dir) : strdup(path);
+	return can_move(archives) ? move(path, archives->sessions_dir, archives->origin_dir) : strdup(path);
 }
 
-uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *path)
+char *opr_archive_from_home(const struct opr_archive *archives, const char *path)
 {
-	const char *rest = archive ? below(path, archive->dir) : NULL;
+	return can_move(archives) ? move(path, archives->origin_dir, archives->sessions_dir) : strdup(path);
+}
+
+uint64_t opr_archive_inode_of(const struct opr_archive *archives, const char *path)
+{
+	const struct opr_archive *archive = opr_archive_of(archives, path);
 	struct stat st;
 
-	for (size_t i = 0; rest && i < archive->nr_inodes; i++)
-		if (!strcmp(archive->inodes[i].path, rest))
+	for (size_t i = 0; archive && i < archive->nr_inodes; i++)
+		if (!strcmp(archive->inodes[i].path, below(path, archive->dir)))
 			return archive->inodes[i].inode;
-	return !rest && !stat(path, &st) ? st.st_ino : 0;
+	return !archive && !stat(path, &st) ? st.st_ino : 0;
 }
 
-bool opr_archive_is_whole(const struct opr_archive *archive, const char *path)
+bool opr_archive_is_whole(const struct opr_archive *archives, const char *path)
 {
+	const struct opr_archive *archive = opr_archive_of(archives, path);
 	const char *slash = strrchr(path, '/');
 
-	return opr_words_have(&archive->whole, slash ? slash + 1 : path);
+	return archive && opr_words_have(&archive->whole, slash ? slash + 1 : path);
 }
 
 const char *opr_archive_fact(const struct opr_words *facts, const char *path)

@@ -29,11 +29,13 @@
 
 #define OPR_ARCHIVE_SESSIONS "var/lib/oprofile"
 #define OPR_ARCHIVE_SAMPLES  OPR_ARCHIVE_SESSIONS "/samples"
+#define OPR_ARCHIVE_TABLES   "var/cache/opd/tables" /* of images that are absent */
 #define OPR_ARCHIVE_FACTS    "opd-archive"
 #define OPR_ARCHIVE_SUMS     "SHA256SUMS"
 #define OPR_FACTS_BYTES_MAX  (64u << 20)
 
 struct opr_archive {
+	struct opr_archive *next; /* another one of the same report; NULL: none */
 	char *dir;  /* its real path */
 	char *sessions_dir; /* the directory of the sessions here */
 	char *origin_dir;   /* their directory on the other host; NULL: not known */
@@ -49,21 +51,27 @@ struct opr_archive {
 /* Reads the file opd-archive. Freed with opr_archive_free in any case. 0 or -errno. */
 int opr_archive_open(struct opr_archive *archive, const char *dir) OP_NONNULL OP_MUST_CHECK;
 
+/* Below, `archives` is the first archive of a report, or NULL. */
+
+/* The archive that has the file with the real path `path`; NULL: none. */
+const struct opr_archive *opr_archive_of(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2);
+
 /* A file's path on the other host, a part of `path`. Elsewhere, or without an archive: `path`. */
-const char *opr_archive_strip(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2);
+const char *opr_archive_strip(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2);
 
 /*
  * Translates the path of a file of the sessions to the other host, and back; for other files a copy
- * of `path`. Freed by the caller; NULL: no memory.
+ * of `path`. With several archives the path stays: two hosts may have the same. Freed by the
+ * caller; NULL: no memory.
  */
-char *opr_archive_to_home(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
-char *opr_archive_from_home(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+char *opr_archive_to_home(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+char *opr_archive_from_home(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /* The inode of a file, in an archive that of the original; 0: none. */
-uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2);
+uint64_t opr_archive_inode_of(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2);
 
 /* True when the session with the directory `path` has all its files. */
-bool opr_archive_is_whole(const struct opr_archive *archive, const char *path) OP_NONNULL;
+bool opr_archive_is_whole(const struct opr_archive *archives, const char *path) OP_NONNULL;
 
 /* The value of the fact that begins with `path`. Points into the facts; NULL: none. */
 const char *opr_archive_fact(const struct opr_words *facts, const char *path) OP_NONNULL;

@@ -12,10 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libop/base/atomic.h"
+#include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 
-#define STATM_BYTES 256
+#define STATM_BYTES   256
+#define STAT_BYTES    4096
+#define POLL_MS_MAX   20
+#define KILL_MS       100 /* for a killed child to end */
 
 static const struct op_stop *program_stop;
 
@@ -183,20 +188,101 @@ static bool wait_or_kill(const struct opr_child *child)
 	return is_stopped;
 }
 
-int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result)
+static int take_output(struct opr_child *child, int child_err, struct opr_child_result *ret_result)
 {
-	struct opr_child_result result = { 0 };
-	int status = 0, err;
-	bool is_stopped = wait_or_kill(child);
+	struct opr_child_result result = { .err = child_err };
+	int err = map_output(child->fd, &result);
 
-	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	result.err = is_stopped ? -EINTR : error_of(status);
-	err = map_output(child->fd, &result);
 	close(child->fd);
 	if (!err)
 		*ret_result = result;
 	return err;
+}
+
+int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result)
+{
+	int status = 0;
+	bool is_stopped = wait_or_kill(child);
+
+	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return take_output(child, is_stopped ? -EINTR : error_of(status), ret_result);
+}
+
+/* ---- a child that may hang ---- */
+
+void opr_child_let_go(int fd, int other_fd)
+{
+	unsigned int low = (unsigned int)(fd < other_fd ? fd : other_fd), high = (unsigned int)(fd < other_fd ? other_fd : fd);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+		if (null < 0 || dup2(null, i) < 0)
+			close(i);
+	if (fd < 0 || other_fd < 0)
+		low = high;
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0u, 0);
+}
+
+/* Whether a process runs or waits for a CPU: then the machine is busy, and it does not hang. */
+static bool is_running(pid_t pid)
+{
+	char path[sizeof("/proc//stat") + 3 * sizeof(pid)], *text = NULL, *bracket;
+	bool runs;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (op_file_read(AT_FDCWD, path, STAT_BYTES, &text) < 0)
+		return false;
+	bracket = strrchr(text, ')');
+	runs = bracket && !strncmp(bracket, ") R", 3);
+	free(text);
+	return runs;
+}
+
+/* True with its status when the child ends in that time, without a break in its beats. */
+static bool ends_in_time(const struct opr_child *child, const uint64_t *beats, uint64_t patience_ms, uint64_t budget_ms,
+			 int *ret_status)
+{
+	uint64_t begin = op_now_ns(), last = begin, now = begin, seen = op_load_relaxed(beats);
+
+	for (uint64_t wait_ms = 1; !op_stop_is_set(program_stop); wait_ms = op_min_u64(2 * wait_ms, POLL_MS_MAX)) {
+		pid_t ended = waitpid(child->pid, ret_status, WNOHANG);
+
+		if (ended == child->pid)
+			return true;
+		now = op_now_ns();
+		if (op_load_relaxed(beats) != seen || is_running(child->pid)) {
+			seen = op_load_relaxed(beats);
+			last = now;
+		}
+		if (now - begin >= budget_ms * OP_NS_PER_MS || now - last >= patience_ms * OP_NS_PER_MS)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = (long)(wait_ms * OP_NS_PER_MS) }, NULL);
+	}
+	return false;
+}
+
+int opr_child_wait_awake(struct opr_child *child, const uint64_t *beats, uint64_t patience_ms, uint64_t *budget_ms,
+			 struct opr_child_result *ret_result)
+{
+	uint64_t begin = op_now_ns(), spent_ms;
+	int status = 0, err = 0;
+
+	if (ends_in_time(child, beats, patience_ms, *budget_ms, &status)) {
+		err = error_of(status);
+	} else {
+		err = op_stop_is_set(program_stop) ? -EINTR : -ETIME;
+		kill(child->pid, SIGKILL);
+		for (int i = 0; i < KILL_MS && waitpid(child->pid, &status, WNOHANG) != child->pid; i++)
+			nanosleep(&(struct timespec){ .tv_nsec = OP_NS_PER_MS }, NULL);
+	}
+	spent_ms = (op_now_ns() - begin) / OP_NS_PER_MS;
+	*budget_ms -= op_min_u64(spent_ms, *budget_ms);
+	return take_output(child, err, ret_result);
 }
 
 void opr_child_result_free(struct opr_child_result *result)

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 
 #define OPR_CHILD_CPU_SECONDS  60
 #define OPR_CHILD_WALL_SECONDS 600
@@ -38,6 +38,18 @@ int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg) OP_N
 
 /* Waits for its end. 0 and a result for opr_child_result_free, or -errno. */
 int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same for work that looks at file systems of strangers, which may keep it waiting for ever: no
+ * signal ends that. The work counts its steps in *beats, in memory that both share. When it sleeps
+ * for patience_ms without a step, or *budget_ms are used up, its result is -ETIME, with what it
+ * wrote so far. It is killed, or left behind when it cannot be. The time is taken from *budget_ms.
+ */
+int opr_child_wait_awake(struct opr_child *child, const uint64_t *beats, uint64_t patience_ms, uint64_t *budget_ms,
+			 struct opr_child_result *ret_result) OP_NONNULL OP_MUST_CHECK;
+
+/* In such a child: closes all descriptors but these two (-1: none), which it must not keep open. */
+void opr_child_let_go(int fd, int other_fd);
 
 /* Also of a zeroed result. `err` stays. */
 void opr_child_result_free(struct opr_child_result *result) OP_NONNULL;

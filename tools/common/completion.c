@@ -183,7 +183,9 @@ static void write_bash_words(FILE *out, opr_tag_fn *tag)
  */
 static void write_bash(FILE *out, const struct opr_command *command)
 {
-	static const char *const rests[] = { [OPR_WORDS_FILES] = "-f", [OPR_WORDS_EVENTS] = "events", [OPR_WORDS_NONE] = "none" };
+	static const char *const rests[] = {
+		[OPR_WORDS_FILES] = "-f", [OPR_WORDS_EVENTS] = "events", [OPR_WORDS_NONE] = "none", [OPR_WORDS_COMMAND] = "'-c -f'"
+	};
 	const char *program = command->program;
 	bool events = has_events(command);
 
@@ -316,7 +318,9 @@ static void write_zsh(FILE *out, const struct opr_command *command)
 {
 	static const char *const words[] = { [OPR_WORDS_FILES] = " \\\n\t'*:file:_files'\n",
 					     [OPR_WORDS_EVENTS] = " \\\n\t'*" ZSH_EVENTS "'\n",
-					     [OPR_WORDS_NONE] = "\n" };
+					     [OPR_WORDS_NONE] = "\n",
+					     [OPR_WORDS_COMMAND] =
+						     " \\\n\t'(-):command: _command_names -e' \\\n\t'*::arguments: _normal'\n" };
 
 	fprintf(out, "#compdef %s\n# made from the table of options of %s\n", command->program, command->program);
 	if (command->tag)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/common/formatting.h"
 
+#include <inttypes.h>
 #include <sys/ioctl.h>
 
 #include "libop/base/parse.h"
@@ -8,7 +9,9 @@
 
 #define LATIN_1         0xa0 /* the first byte of ISO 8859-1 behind its control characters */
 #define DEFAULT_COLUMNS 80
+#define DEFAULT_ROWS    24
 #define MAX_COLUMNS     10000
+#define NS_PER_S        1000000000ull
 
 static size_t write_name(FILE *out, const char *name, size_t (*escape)(const char *string, char ret_escaped[OP_ESCAPED_BYTES]))
 {
@@ -33,6 +36,37 @@ static size_t write_name(FILE *out, const char *name, size_t (*escape)(const cha
 size_t opr_write_escaped(FILE *out, const char *name)
 {
 	return write_name(out, name, op_escape_shown);
+}
+
+static bool is_inside_character(const struct op_text *text, size_t at)
+{
+	return ((unsigned char)text->data[at] & 0xc0) == 0x80;
+}
+
+void opr_shorten(struct op_text *shown)
+{
+	static const char gap[] = " ... ";
+	size_t head = OPR_SHOWN_BYTES / 2, tail = shown->length - op_min_u64(shown->length, OPR_SHOWN_BYTES / 2 - strlen(gap));
+
+	if (shown->length <= OPR_SHOWN_BYTES)
+		return;
+	while (is_inside_character(shown, head))
+		head--;
+	while (is_inside_character(shown, tail))
+		tail++;
+	memcpy(shown->data + head, gap, strlen(gap));
+	memmove(shown->data + head + strlen(gap), shown->data + tail, shown->length - tail);
+	op_text_truncate(shown, head + strlen(gap) + shown->length - tail);
+}
+
+void opr_write_shortened(FILE *out, const char *name)
+{
+	struct op_text shown = { 0 };
+
+	op_text_add_escaped(&shown, name);
+	opr_shorten(&shown);
+	fputs(op_text_get(&shown), out);
+	op_text_free(&shown);
 }
 
 void opr_write_listed(FILE *out, const char *name)
@@ -75,13 +109,51 @@ struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total)
 	return text;
 }
 
+void opr_add_span(struct op_text *text, uint64_t ns)
+{
+	static const struct {
+		uint64_t seconds;
+		const char *unit;
+	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
+	uint64_t rest = (ns + NS_PER_S / 2) / NS_PER_S;
+	size_t i = 0;
+
+	if (ns < 10ull * NS_PER_S) {
+		op_text_printf(text, "%.3g s", (double)ns / NS_PER_S);
+		return;
+	}
+	while (rest < units[i].seconds)
+		i++;
+	op_text_printf(text, "%" PRIu64 " %s", rest / units[i].seconds, units[i].unit);
+	rest %= units[i].seconds;
+	if (units[i].seconds > 1 && rest / units[i + 1].seconds)
+		op_text_printf(text, " %" PRIu64 " %s", rest / units[i + 1].seconds, units[i + 1].unit);
+}
+
+static size_t number_of(const char *name)
+{
+	const char *env = getenv(name);
+	uint64_t number;
+
+	return env && !op_parse_u64(env, 1, MAX_COLUMNS, &number) ? (size_t)number : 0;
+}
+
 size_t opr_count_columns(int fd)
 {
-	const char *env = getenv("COLUMNS");
 	struct winsize size = { 0 };
-	uint64_t columns;
+	size_t nr_columns = number_of("COLUMNS");
 
-	if (env && !op_parse_u64(env, 1, MAX_COLUMNS, &columns))
-		return (size_t)columns;
+	if (nr_columns)
+		return nr_columns;
 	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : DEFAULT_COLUMNS;
+}
+
+size_t opr_count_rows(int fd)
+{
+	struct winsize size = { 0 };
+	size_t nr_rows = number_of("LINES");
+
+	if (nr_rows)
+		return nr_rows;
+	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_row ? size.ws_row : DEFAULT_ROWS;
 }

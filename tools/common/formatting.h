@@ -3,7 +3,7 @@
 #ifndef OPR_FORMAT_H
 #define OPR_FORMAT_H
 
-#include "libop/base/compiler.h"
+#include "libop/base/text.h"
 
 /*
  * Names come from file systems, sample files and symbol tables of anybody. A byte that a terminal
@@ -13,6 +13,18 @@
 
 /* Writes a name. Returns how many bytes were written. */
 size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
+
+/*
+ * A message of more bytes loses its middle: somebody may have made directories in each other for
+ * the sake of the message. Their first and last names are left.
+ */
+#define OPR_SHOWN_BYTES 1000u
+
+struct op_text;
+void opr_shorten(struct op_text *shown) OP_NONNULL;
+
+/* Writes a name as opr_write_escaped, shortened. */
+void opr_write_shortened(FILE *out, const char *name) OP_NONNULL;
 
 /* Writes a name in a list for programs (op_escape). */
 void opr_write_listed(FILE *out, const char *name) OP_NONNULL;
@@ -35,9 +47,15 @@ static inline double opr_percent(uint64_t count, uint64_t total)
 /* As oprofile writes it, in seven columns: "12.3456", "1.2e-05", or "0". */
 struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total);
 
+/* Adds a length of time in its two largest units: "3 d 4 h", "12 min 5 s", "0.25 s". */
+void opr_add_span(struct op_text *text, uint64_t ns) OP_NONNULL;
+
 /*
  * The width of lines on `fd`: the environment variable COLUMNS, else that of the terminal, else 80.
  */
 size_t opr_count_columns(int fd);
+
+/* The number of lines: LINES, else that of the terminal, else 24. */
+size_t opr_count_rows(int fd);
 
 #endif

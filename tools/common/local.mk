@@ -14,5 +14,6 @@ tools_libreport_a_SOURCES += \
 	tools/common/program.c tools/common/program.h \
 	tools/common/session_dir.c tools/common/session_dir.h \
 	tools/common/when.c tools/common/when.h \
-	tools/common/words.c tools/common/words.h
+	tools/common/words.c tools/common/words.h \
+	tools/common/workload.c tools/common/workload.h
 EXTRA_DIST += tools/common/README.md

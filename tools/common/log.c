@@ -6,6 +6,7 @@
 
 #include "libop/base/htable.h"
 #include "libop/base/text.h"
+#include "tools/common/formatting.h"
 
 static const char *program_name = "opreport";
 static bool enabled[OPR_NR_TOPICS];
@@ -74,6 +75,7 @@ static void print(const char *who, bool is_once, const char *format, va_list arg
 	if (!is_once || !text || !is_repeated(text)) {
 		op_text_printf(&line, "%s%s", who, *who ? ": " : "");
 		op_text_add_escaped(&line, text ? text : format);
+		opr_shorten(&line);
 		op_text_add_char(&line, '\n');
 		fputs(line.failed ? format : op_text_get(&line), stderr);
 	}
@@ -88,6 +90,14 @@ int opr_error(int err, const char *format, ...)
 	va_start(args, format);
 	print(program_name, false, format, args);
 	va_end(args);
+	return err;
+}
+
+int opr_error_why(int err, char *why)
+{
+	if (err)
+		opr_error(err, "%s", why ? why : strerror(-err));
+	free(why);
 	return err;
 }
 

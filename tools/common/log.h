@@ -33,6 +33,12 @@ bool opr_log_enable(const char *topic) OP_NONNULL;
 /* "PROGRAM: text". Returns err, so that a caller can write `return opr_error(-EINVAL, ...)`. */
 int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 
+/*
+ * Prints `why`, which it frees, or without one the text of err. Prints nothing when err is 0.
+ * Returns err.
+ */
+int opr_error_why(int err, char *why) OP_MUST_CHECK;
+
 /* "warning: text". A repeated line is printed only once, as files may be read twice. */
 void opr_warn(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
 

@@ -28,8 +28,11 @@ enum opr_tag_kind { OPR_TAG_ANY, OPR_TAG_FILE, OPR_TAG_DIRECTORY, OPR_TAG_SESSIO
 /* The nth tag, with its colon, of the words of a program; NULL: there are no more. */
 typedef const char *opr_tag_fn(size_t nth, enum opr_tag_kind *ret_kind);
 
-/* What the words of a command line are that are no options. */
-enum opr_word_kind { OPR_WORDS_FILES, OPR_WORDS_EVENTS, OPR_WORDS_NONE };
+/*
+ * What the words of a command line are that are no options. After the first word of a command all
+ * others are its own, also those with a dash.
+ */
+enum opr_word_kind { OPR_WORDS_FILES, OPR_WORDS_EVENTS, OPR_WORDS_NONE, OPR_WORDS_COMMAND };
 
 struct opr_command {
 	const char *program;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "libop/base/nearest.h"
 #include "tools/common/log.h"
 
 int opr_take_string(void *field, const char *value)
@@ -33,6 +34,17 @@ int opr_take_words(void *field, const char *value)
 	return opr_words_split(field, value) < 0 ? opr_no_memory() : 0;
 }
 
+int opr_take_more_words(void *field, const char *value)
+{
+	struct opr_words more = { 0 };
+	int err = opr_words_split(&more, value);
+
+	for (size_t i = 0; i < more.nr_words && !err; i++)
+		err = opr_words_add(field, more.words[i]);
+	opr_words_free(&more);
+	return err ? opr_no_memory() : 0;
+}
+
 int opr_take_percent(void *field, const char *value)
 {
 	double percent;
@@ -44,6 +56,23 @@ int opr_take_percent(void *field, const char *value)
 		return opr_error(-EINVAL, "illegal threshold '%s': a percentage from 0 to 100", value);
 	*(double *)field = percent;
 	return 0;
+}
+
+int opr_refuse_word(const char *what, const char *word, const char *const *words, size_t nr_words)
+{
+	struct op_nearest nearest;
+	struct op_text text = { 0 };
+
+	op_nearest_init(&nearest, word);
+	op_text_printf(&text, "%s '%s': ", what, word);
+	for (size_t i = 0; i < nr_words; i++) {
+		op_text_printf(&text, "%s%s", !i ? "" : i + 1 < nr_words ? ", " : " or ", words[i]);
+		op_nearest_try(&nearest, words[i]);
+	}
+	op_nearest_add_hint(&nearest, "", &text);
+	opr_error(-EINVAL, "%s", op_text_get(&text));
+	op_text_free(&text);
+	return -EINVAL;
 }
 
 bool opr_find_word(const char *const *words, size_t nr_words, const char *word, size_t *ret_index)
@@ -59,13 +88,18 @@ bool opr_find_word(const char *const *words, size_t nr_words, const char *word, 
 
 int opr_take_verbose(void *field OP_UNUSED, const char *value)
 {
+	static const char *const names[] = {
+		"all",
+#define X(name, meaning) #name,
+		OPR_TOPICS(X)
+#undef X
+	};
 	struct opr_words topics = { 0 };
 	int err = opr_take_words(&topics, value);
 
 	for (size_t i = 0; i < topics.nr_words && !err; i++)
 		if (!opr_log_enable(topics.words[i]))
-			err = opr_error(-EINVAL, "unknown verbose option '%s': all, debug, bfd, level1, sfile, stats or xml",
-					topics.words[i]);
+			err = opr_refuse_word("unknown verbose option", topics.words[i], names, op_array_size(names));
 	opr_words_free(&topics);
 	return err;
 }
@@ -74,6 +108,6 @@ void opr_value_free(opr_take_fn *take, void *field)
 {
 	if (take == opr_take_string || take == opr_take_root)
 		free(*(char **)field);
-	else if (take == opr_take_words)
+	else if (take == opr_take_words || take == opr_take_more_words)
 		opr_words_free(field);
 }

@@ -51,11 +51,18 @@ int opr_stdout_guard(int failed)
 	return 0;
 }
 
+static bool is_dumb(void)
+{
+	const char *term = getenv("TERM");
+
+	return !term || !*term || !strcmp(term, "dumb");
+}
+
 static bool shows_colours(void)
 {
-	const char *term = getenv("TERM"), *refused = getenv("NO_COLOR");
+	const char *refused = getenv("NO_COLOR");
 
-	return term && strcmp(term, "dumb") && !(refused && *refused);
+	return !is_dumb() && !(refused && *refused);
 }
 
 /* ---- the pager ---- */
@@ -65,25 +72,54 @@ static const char *choose_pager(void)
 {
 	const char *pager = getenv("PAGER");
 
+	if (is_dumb())
+		return NULL;
 	if (!pager)
 		return DEFAULT_PAGER;
 	return *pager && strcmp(pager, "cat") ? pager : NULL;
 }
 
 /*
- * A pipe to the pager. sh(1) runs the pager, and reports only at its end that there is none. So the
- * text is kept while the pipe can hold all of it; if the pager cannot be run, the text goes to the
- * terminal.
+ * Text is kept until it is longer than the screen; then the pager starts, and gets it through a
+ * pipe. sh(1) runs the pager, and reports only at its end that there is none. So the text is kept
+ * while the pipe can hold all of it; if the pager cannot be run, the text goes to the terminal.
  */
 struct opr_pager {
 	const char *command;
+	bool is_started;
 	pid_t pid;
-	int fd; /* -1: the pager has ended */
+	int fd; /* -1: the pager has ended, or has not started */
 	struct op_text kept;
 	size_t nr_written, capacity;
+	size_t nr_rows, nr_columns; /* of the screen */
+	size_t row, column;         /* of the end of the text */
+	bool in_escape;             /* the text ends within a colour */
 	int status;
 	bool on_terminal;
 };
+
+/* Counts the rows that the text takes on the screen. */
+static void count_rows(struct opr_pager *pager, const char *bytes, size_t nr_bytes)
+{
+	for (size_t i = 0; i < nr_bytes; i++) {
+		/* within a character of UTF-8 */
+		bool is_continued = ((unsigned char)bytes[i] & 0xc0) == 0x80;
+
+		if (bytes[i] == '\033') {
+			pager->in_escape = true;
+		} else if (pager->in_escape) {
+			pager->in_escape = bytes[i] != 'm';
+		} else if (bytes[i] == '\n') {
+			pager->row++;
+			pager->column = 0;
+		} else if (bytes[i] == '\t') {
+			pager->column += 8 - pager->column % 8;
+		} else if (!is_continued) {
+			pager->row += pager->column && !(pager->column % pager->nr_columns);
+			pager->column++;
+		}
+	}
+}
 
 static void run_pager(const char *command, int read_fd)
 {
@@ -122,12 +158,10 @@ static int end_pager(struct opr_pager *pager)
 	return op_sys_write_all(STDOUT_FILENO, op_text_get(&pager->kept), pager->kept.length);
 }
 
-static int feed_pager(struct opr_pager *pager, const char *bytes, size_t nr_bytes)
+static int feed_started(struct opr_pager *pager, const char *bytes, size_t nr_bytes)
 {
 	int err;
 
-	if (pager->on_terminal)
-		return op_sys_write_all(STDOUT_FILENO, bytes, nr_bytes);
 	if (pager->fd < 0)
 		return -EPIPE;
 	if (pager->nr_written <= pager->capacity)
@@ -139,6 +173,63 @@ static int feed_pager(struct opr_pager *pager, const char *bytes, size_t nr_byte
 	if (pager->nr_written > pager->capacity)
 		op_text_free(&pager->kept);
 	return err;
+}
+
+/* Without a process or a pipe the text goes to the terminal. */
+static void start_pager(struct opr_pager *pager)
+{
+	int fds[2], size;
+
+	pager->is_started = true;
+	pager->on_terminal = pipe2(fds, O_CLOEXEC) < 0;
+	if (pager->on_terminal)
+		return;
+	size = fcntl(fds[1], F_GETPIPE_SZ);
+	pager->capacity = size > 0 ? (size_t)size : 0;
+	fflush(stderr);
+	pager->pid = fork();
+	if (!pager->pid)
+		run_pager(pager->command, fds[0]);
+	close(fds[0]);
+	pager->fd = fds[1];
+	if (pager->pid > 0) {
+		signal(SIGPIPE, SIG_IGN);
+		return;
+	}
+	close(fds[1]);
+	pager->fd = -1;
+	pager->on_terminal = true;
+}
+
+/* Hands over what was kept until the pager started. */
+static int feed_kept(struct opr_pager *pager)
+{
+	struct op_text kept = pager->kept;
+	int err;
+
+	pager->kept = (struct op_text){ 0 };
+	if (pager->on_terminal)
+		err = op_sys_write_all(STDOUT_FILENO, op_text_get(&kept), kept.length);
+	else
+		err = feed_started(pager, op_text_get(&kept), kept.length);
+	op_text_free(&kept);
+	return err;
+}
+
+static int feed_pager(struct opr_pager *pager, const char *bytes, size_t nr_bytes)
+{
+	if (pager->on_terminal)
+		return op_sys_write_all(STDOUT_FILENO, bytes, nr_bytes);
+	if (pager->is_started)
+		return feed_started(pager, bytes, nr_bytes);
+	op_text_add_bytes(&pager->kept, bytes, nr_bytes);
+	if (pager->kept.failed)
+		return -ENOMEM;
+	count_rows(pager, bytes, nr_bytes);
+	if (pager->row < pager->nr_rows)
+		return 0;
+	start_pager(pager);
+	return feed_kept(pager);
 }
 
 /* For fopencookie(3): 0 is an error. */
@@ -157,37 +248,28 @@ static int close_pager(void *cookie)
 	struct opr_pager *pager = cookie;
 	int err = pager->fd < 0 ? 0 : end_pager(pager);
 
+	if (!pager->is_started) {
+		pager->on_terminal = true;
+		err = feed_kept(pager);
+	}
 	if (!err || err == -EPIPE)
 		return 0;
 	errno = -err;
 	return EOF;
 }
 
-static int start_pager(struct opr_output *output, const char *command)
+static int open_pager(struct opr_output *output, const char *command)
 {
 	const cookie_io_functions_t functions = { .write = write_bytes, .close = close_pager };
 	struct opr_pager *pager = calloc(1, sizeof(*pager));
-	int fds[2], size;
 
-	if (!pager || pipe2(fds, O_CLOEXEC) < 0) {
-		free(pager);
-		return pager ? -errno : -ENOMEM;
-	}
-	size = fcntl(fds[1], F_GETPIPE_SZ);
-	*pager = (struct opr_pager){ .command = command, .fd = fds[1], .capacity = size > 0 ? (size_t)size : 0 };
+	if (!pager)
+		return -ENOMEM;
+	*pager = (struct opr_pager){ .command = command,
+				     .fd = -1,
+				     .nr_rows = opr_count_rows(STDOUT_FILENO),
+				     .nr_columns = output->nr_columns };
 	output->pager = pager;
-	fflush(stderr);
-	pager->pid = fork();
-	if (!pager->pid)
-		run_pager(command, fds[0]);
-	close(fds[0]);
-	if (pager->pid < 0) {
-		int err = -errno;
-
-		close(fds[1]);
-		return err;
-	}
-	signal(SIGPIPE, SIG_IGN);
 	output->out = fopencookie(pager, "w", functions);
 	return output->out ? 0 : -ENOMEM;
 }
@@ -220,7 +302,7 @@ static int open_terminal(struct opr_output *output, bool no_pager)
 	output->nr_columns = opr_count_columns(STDOUT_FILENO);
 	output->colour = shows_colours();
 	if (command)
-		err = start_pager(output, command);
+		err = open_pager(output, command);
 	if (err < 0)
 		free_pager(output);
 	return err < 0 ? opr_error(err, "pager %s: %s", command, strerror(-err)) : 0;

@@ -18,9 +18,10 @@ struct opr_output {
 };
 
 /*
- * Opens `file`; NULL: standard output. On a terminal the report goes through $PAGER, else less(1),
- * unless no_pager; LESS and LV are set as git(1) does. `colour`: "always", "never", or "auto": on a
- * terminal unless NO_COLOR is set. 0, closed with opr_output_close; or -errno.
+ * Opens `file`; NULL: standard output. On a terminal a report that is longer than the screen goes
+ * through $PAGER, else less(1), unless no_pager is set or TERM is missing or dumb; LESS and LV are
+ * set as git(1) does. `colour`: "always", "never", or "auto": on a terminal unless NO_COLOR is set.
+ * 0, closed with opr_output_close; or -errno.
  */
 int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;

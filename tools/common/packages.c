@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/common/packages.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "libop/base/file.h"
 #include "libop/base/text.h"
 
-#define DPKG_QUERY      "/usr/bin/dpkg-query"
-#define PATHS_AT_A_TIME 256
-#define WILDCARDS       "*?[\\\n"
-#define USR             "/usr"
+#define LIST_SUFFIX   ".list"
+#define LIST_BYTES    (64u << 20)
+#define USR           "/usr"
+#define RELEASE_BYTES 65536
 
 /* Packages whose debug files are not in NAME-dbgsym. */
 static const struct {
@@ -23,138 +22,174 @@ static const struct {
 	{ "linux-image-", "-dbg" },
 };
 
-char *opr_packages_parse(char *line, const char **ret_path)
+static bool is_list(const char *name)
 {
-	char *colon = strstr(line, ": /");
-	size_t length = strcspn(line, ":, ");
+	size_t length = strlen(name), suffix_length = strlen(LIST_SUFFIX);
+
+	return length > suffix_length && !strcmp(name + length - suffix_length, LIST_SUFFIX);
+}
+
+/* The debug package of a package with this list: PACKAGE.list or PACKAGE:ARCHITECTURE.list. */
+static char *debug_package_of(const char *list)
+{
+	size_t length = op_min_u64(strcspn(list, ":"), strlen(list) - strlen(LIST_SUFFIX));
 	const char *suffix = "-dbgsym";
 	struct op_text name = { 0 };
 
-	if (!colon || !length || !strncmp(line, "diversion ", 10))
-		return NULL;
-	*ret_path = colon + 2;
-	line[length] = '\0';
 	for (size_t i = 0; i < op_array_size(exceptions); i++)
-		if (!strncmp(line, exceptions[i].prefix, strlen(exceptions[i].prefix)))
+		if (!strncmp(list, exceptions[i].prefix, strlen(exceptions[i].prefix)))
 			suffix = exceptions[i].suffix;
-	op_text_printf(&name, "%s%s", line, suffix);
+	op_text_printf(&name, "%.*s%s", (int)length, list, suffix);
 	return op_text_steal(&name);
 }
 
-static bool can_be_asked(const char *path)
-{
-	return path && *path == '/' && !strpbrk(path, WILDCARDS);
-}
-
-/* On a system with merged /usr, dpkg may know a file without /usr. */
-static const char *other_name(const char *path)
-{
-	return !strncmp(path, USR "/", sizeof(USR)) ? path + strlen(USR) : NULL;
-}
-
-static int take_line(char *line, const char *const *paths, size_t nr_paths, char **packages)
-{
+/* A path as a list may have it, and the place of its package. */
+struct wanted {
 	const char *path;
-	char *package;
-	int err = 0;
+	char **package;
+};
 
-	line[strcspn(line, "\n")] = '\0';
-	package = opr_packages_parse(line, &path);
-	for (size_t i = 0; package && i < nr_paths && !err; i++) {
-		const char *other = can_be_asked(paths[i]) ? other_name(paths[i]) : NULL;
+static int compare_wanted(const void *left, const void *right)
+{
+	const struct wanted *a = left, *b = right;
 
-		if (packages[i] || !paths[i] || (strcmp(paths[i], path) != 0 && (!other || strcmp(other, path) != 0)))
-			continue;
-		packages[i] = strdup(package);
-		err = packages[i] ? 0 : -ENOMEM;
+	return strcmp(a->path, b->path);
+}
+
+/* On a system with merged /usr, a list may have a file without /usr. Returns the new `nr`. */
+static size_t add_wanted(struct wanted *wanted, size_t nr, const char *path, char **package)
+{
+	if (!path || *path != '/' || strchr(path, '\n'))
+		return nr;
+	wanted[nr++] = (struct wanted){ path, package };
+	if (!strncmp(path, USR "/", sizeof(USR)))
+		wanted[nr++] = (struct wanted){ path + strlen(USR), package };
+	return nr;
+}
+
+/* Several images may have one path. */
+static int found(const struct wanted *wanted, size_t nr, const struct wanted *at, const char *list)
+{
+	while (at > wanted && !compare_wanted(at - 1, at))
+		at--;
+	for (const struct wanted *next = at; next < wanted + nr && !compare_wanted(next, at); next++) {
+		if (!*next->package)
+			*next->package = debug_package_of(list);
+		if (!*next->package)
+			return -ENOMEM;
 	}
-	free(package);
-	return err;
+	return 0;
 }
 
-static int read_answer(FILE *answer, const char *const *paths, size_t nr_paths, char **packages)
+/* A list is one path in each line. */
+static int search_list(int dir_fd, const char *list, const struct wanted *wanted, size_t nr)
 {
-	char *line = NULL;
-	size_t capacity = 0;
-	int err = 0;
-
-	while (!err && getline(&line, &capacity, answer) > 0)
-		err = take_line(line, paths, nr_paths, packages);
-	free(line);
-	return err;
-}
-
-/* Starts dpkg-query with its output to a pipe and without its stderr. 0 or -errno. */
-static int start(char **arguments, int pipe_fds[2], pid_t *ret_pid)
-{
-	static char locale[] = "LC_ALL=C";
-	char *const environment[] = { locale, NULL };
-	posix_spawn_file_actions_t actions;
-	int err = posix_spawn_file_actions_init(&actions);
+	char *text, *end, *text_end;
+	int err = op_file_read(dir_fd, list, LIST_BYTES, &text);
 
 	if (err)
-		return -err;
-	err = posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-	if (!err)
-		err = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	if (!err)
-		err = posix_spawn(ret_pid, DPKG_QUERY, &actions, NULL, arguments, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	return -err;
-}
+		return err == -ENOMEM ? err : 0;
+	/* A list may have megabytes, and strchr of sanitizers reads on to the end each time. */
+	text_end = text + strlen(text);
+	for (char *line = text; !err && (end = memchr(line, '\n', (size_t)(text_end - line))); line = end + 1) {
+		const struct wanted key = { .path = line }, *at;
 
-static int ask(char **arguments, const char *const *paths, size_t nr_paths, char **packages)
-{
-	int pipe_fds[2], err;
-	FILE *answer;
-	pid_t pid;
-
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return 0;
-	err = start(arguments, pipe_fds, &pid);
-	close(pipe_fds[1]);
-	answer = fdopen(pipe_fds[0], "re");
-	if (!answer)
-		close(pipe_fds[0]);
-	if (err) {
-		if (answer)
-			fclose(answer);
-		return 0;
+		*end = '\0';
+		at = bsearch(&key, wanted, nr, sizeof(*wanted), compare_wanted);
+		err = at ? found(wanted, nr, at, list) : 0;
 	}
-	err = answer ? read_answer(answer, paths, nr_paths, packages) : -ENOMEM;
-	if (answer)
-		fclose(answer);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	free(text);
 	return err;
 }
 
-static int ask_some(const char *const *paths, size_t nr_paths, char **packages)
+/* Not through dpkg-query: it reads its whole database, which costs more than the report. */
+static int search_lists(DIR *dir, const struct wanted *wanted, size_t nr)
 {
-	static char command[] = "dpkg-query", option[] = "-S", end[] = "--";
-	char *arguments[2 * PATHS_AT_A_TIME + 4] = { command, option, end };
-	size_t nr_arguments = 3;
-
-	for (size_t i = 0; i < nr_paths; i++) {
-		const char *other = can_be_asked(paths[i]) ? other_name(paths[i]) : NULL;
-
-		if (can_be_asked(paths[i]))
-			arguments[nr_arguments++] = (char *)(uintptr_t)paths[i];
-		if (other)
-			arguments[nr_arguments++] = (char *)(uintptr_t)other;
-	}
-	return nr_arguments > 3 ? ask(arguments, paths, nr_paths, packages) : 0;
-}
-
-int opr_packages_find(const char *const *paths, size_t nr_paths, char **ret_packages)
-{
+	struct dirent *entry;
 	int err = 0;
 
-	for (size_t i = 0; i < nr_paths; i++)
-		ret_packages[i] = NULL;
-	if (access(DPKG_QUERY, X_OK) < 0)
-		return 0;
-	for (size_t i = 0; i < nr_paths && !err; i += PATHS_AT_A_TIME)
-		err = ask_some(paths + i, op_min_u64(nr_paths - i, PATHS_AT_A_TIME), ret_packages + i);
+	while (!err && (entry = readdir(dir)))
+		if (is_list(entry->d_name))
+			err = search_list(dirfd(dir), entry->d_name, wanted, nr);
 	return err;
+}
+
+int opr_packages_find(const char *lists, const char *const *paths, size_t nr_paths, char **ret_packages)
+{
+	struct wanted *wanted = calloc(nr_paths + 1, 2 * sizeof(*wanted));
+	size_t nr = 0;
+	DIR *dir;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_paths; i++) {
+		ret_packages[i] = NULL;
+		nr = wanted ? add_wanted(wanted, nr, paths[i], &ret_packages[i]) : 0;
+	}
+	if (!wanted)
+		return -ENOMEM;
+	qsort(wanted, nr, sizeof(*wanted), compare_wanted);
+	dir = nr ? opendir(lists) : NULL;
+	if (dir) {
+		err = search_lists(dir, wanted, nr);
+		closedir(dir);
+	}
+	free(wanted);
+	return err;
+}
+
+/* ---- the archive of the debug packages ---- */
+
+/* Where distributions with packages NAME-dbgsym keep them: the codename stands in between. */
+static const struct {
+	const char *id; /* in os-release(5) */
+	const char *before, *after;
+} archives[] = {
+	{ "debian", "deb http://deb.debian.org/debian-debug/ ", "-debug main" },
+	{ "ubuntu", "deb http://ddebs.ubuntu.com/ ", " main restricted universe multiverse" },
+};
+
+/* Copies the value of a line KEY=VALUE, which may have quotes. False: there is none. */
+static bool release_value(const char *os_release, const char *key, char *value, size_t size)
+{
+	const char *at = os_release;
+	size_t length;
+
+	while (at && (strncmp(at, key, strlen(key)) != 0 || at[strlen(key)] != '=')) {
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	if (!at)
+		return false;
+	at += strlen(key) + 1;
+	at += *at == '"' || *at == '\'';
+	length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	if (!length || length >= size || (at[length] && !strchr("\"'\n", at[length])))
+		return false;
+	snprintf(value, size, "%.*s", (int)length, at);
+	return true;
+}
+
+char *opr_packages_debug_archive_of(const char *os_release)
+{
+	char id[32], codename[32], *line = NULL;
+
+	if (!release_value(os_release, "ID", id, sizeof(id)) ||
+	    !release_value(os_release, "VERSION_CODENAME", codename, sizeof(codename)))
+		return NULL;
+	for (size_t i = 0; i < op_array_size(archives); i++)
+		if (!strcmp(archives[i].id, id))
+			return asprintf(&line, "%s%s%s", archives[i].before, codename, archives[i].after) < 0 ? NULL : line;
+	return NULL;
+}
+
+char *opr_packages_debug_archive(void)
+{
+	char *text = NULL, *line;
+
+	if (op_file_read(AT_FDCWD, "/etc/os-release", RELEASE_BYTES, &text) < 0 &&
+	    op_file_read(AT_FDCWD, "/usr/lib/os-release", RELEASE_BYTES, &text) < 0)
+		return NULL;
+	line = opr_packages_debug_archive_of(text);
+	free(text);
+	return line;
 }

@@ -10,7 +10,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/session/memory_view.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 
 #define ITEMS_OF_THREAD 4096
 

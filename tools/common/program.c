@@ -5,6 +5,7 @@
 #include <popt.h>
 #include <signal.h>
 
+#include "libop/base/nearest.h"
 #include "libop/base/text.h"
 #include "tools/common/completion.h"
 #include "tools/common/log.h"
@@ -46,7 +47,7 @@ static struct poptOption *make_table(const struct opr_command *command)
 
 	while (opr_command_row(command, nr_rows))
 		nr_rows++;
-	table = next = calloc(nr_rows + 1, sizeof(*table));
+	table = next = calloc(nr_rows + 3, sizeof(*table));
 	for (size_t i = 0; table && (option = opr_command_row(command, i)); i++) {
 		unsigned int optional = option->value_help && *option->value_help == '[' ? POPT_ARGFLAG_OPTIONAL : 0;
 
@@ -54,6 +55,12 @@ static struct poptOption *make_table(const struct opr_command *command)
 			*next++ = (struct poptOption){ .longName = option->name,
 						       .shortName = option->short_name,
 						       .argInfo = option->value_help ? POPT_ARG_STRING | optional : POPT_ARG_NONE,
+						       .val = (int)i + 1 };
+		/* operf and ocount of oprofile also have -h and -u. */
+		if (i >= command->nr_rows && command->words == OPR_WORDS_COMMAND && option->name &&
+		    (option->offset == OPR_COMMON_HELP || option->offset == OPR_COMMON_USAGE))
+			*next++ = (struct poptOption){ .shortName = option->offset == OPR_COMMON_HELP ? 'h' : 'u',
+						       .argInfo = POPT_ARG_NONE,
 						       .val = (int)i + 1 };
 	}
 	return table;
@@ -102,6 +109,30 @@ static int take_common(const struct opr_command *command, void *options, const s
 	return -EINVAL;
 }
 
+/* An option that popt does not take, with the option that comes near. */
+static int refuse_option(const struct opr_command *command, poptContext context, int why)
+{
+	const char *option = poptBadOption(context, POPT_BADOPTION_NOALIAS);
+	struct op_text hint = { 0 };
+	const struct opr_option *row;
+	struct op_nearest nearest;
+	char *name = NULL;
+
+	if (why == POPT_ERROR_BADOPT && !strncmp(option, "--", 2))
+		name = strndup(option + 2, strcspn(option + 2, "="));
+	if (name) {
+		op_nearest_init(&nearest, name);
+		for (size_t i = 0; (row = opr_command_row(command, i)); i++)
+			if (row->name && row->help)
+				op_nearest_try(&nearest, row->name);
+		op_nearest_add_hint(&nearest, "--", &hint);
+	}
+	opr_error(-EINVAL, "%s: %s (see %s --help)%s", option, poptStrerror(why), command->program, op_text_get(&hint));
+	op_text_free(&hint);
+	free(name);
+	return -EINVAL;
+}
+
 static int read_all(const struct opr_command *command, poptContext context, void *options, struct opr_words *words,
 		    enum opr_request *ret_request)
 {
@@ -126,8 +157,7 @@ static int read_all(const struct opr_command *command, poptContext context, void
 	if (request == OPR_DONE)
 		return 0;
 	if (next < -1)
-		return opr_error(-EINVAL, "%s: %s (see %s --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS),
-				 poptStrerror(next), command->program);
+		return refuse_option(command, context, next);
 	for (const char *word; (word = poptGetArg(context));)
 		if (opr_words_add(words, word) < 0)
 			return opr_no_memory();
@@ -139,7 +169,8 @@ int opr_command_read(const struct opr_command *command, int argc, const char **a
 {
 	int err = opr_stdout_guard(command->failed ? command->failed : EXIT_FAILURE);
 	struct poptOption *table = err ? NULL : make_table(command);
-	poptContext context = table ? poptGetContext(command->program, argc, argv, table, 0) : NULL;
+	unsigned int flags = command->words == OPR_WORDS_COMMAND ? POPT_CONTEXT_POSIXMEHARDER : 0;
+	poptContext context = table ? poptGetContext(command->program, argc, argv, table, flags) : NULL;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the call, EFBIG */
 	if (context)

@@ -3,7 +3,7 @@
 #ifndef OPR_PROGRAM_H
 #define OPR_PROGRAM_H
 
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 #include "tools/common/option_table.h"
 #include "tools/common/words.h"
 

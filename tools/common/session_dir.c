@@ -107,7 +107,7 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 	return 0;
 }
 
-int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes)
+int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes, uint64_t *ret_max_stack_bytes)
 {
 	struct op_config config = { 0 };
 	int err = read_config(&config);
@@ -115,6 +115,44 @@ int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes)
 	if (!err) {
 		*ret_max_files = config.max_sample_files;
 		*ret_keep_free_bytes = config.session_keep_free;
+		*ret_max_stack_bytes = config.stack_max_use;
+	}
+	op_config_free(&config);
+	return err;
+}
+
+/* What is wrong in the file is told where the session directory is chosen. */
+int opr_table_dir(const struct opr_archive *archives, char **ret_dir)
+{
+	struct op_config config = { 0 };
+	struct op_text warnings = { 0 };
+	bool named;
+	int err;
+
+	if (archives)
+		return asprintf(ret_dir, "%s/" OPR_ARCHIVE_TABLES, archives->dir) < 0 ? -ENOMEM : 0;
+	err = op_config_init(&config);
+	if (!err)
+		(void)!op_config_read(&config, op_config_path(NULL, &named), false, &warnings);
+	op_text_free(&warnings);
+	if (!err && !config.table_dir)
+		err = -ENOENT;
+	if (!err) {
+		*ret_dir = config.table_dir;
+		config.table_dir = NULL;
+	}
+	op_config_free(&config);
+	return err;
+}
+
+int opr_control_socket(char **ret_socket)
+{
+	struct op_config config = { 0 };
+	int err = read_config(&config);
+
+	if (!err) {
+		*ret_socket = config.control_socket;
+		config.control_socket = NULL;
 	}
 	op_config_free(&config);
 	return err;

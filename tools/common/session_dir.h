@@ -3,6 +3,7 @@
 #ifndef OPR_SESSION_DIR_H
 #define OPR_SESSION_DIR_H
 
+#include "tools/common/archive.h"
 #include "tools/common/words.h"
 
 /*
@@ -12,8 +13,18 @@
  */
 int opr_session_dir_choose(const char *option, char **ret_dir) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/* MaxSampleFiles= and SessionKeepFree= (bytes) of opd.conf(5); 0: no limit. 0 or -errno. */
-int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes) OP_NONNULL OP_MUST_CHECK;
+/*
+ * The directory of row tables: that of the first one of `archives`, or without an archive TableDir=
+ * of opd.conf(5). Freed by the caller. 0; -ENOENT: there is none; another -errno.
+ */
+int opr_table_dir(const struct opr_archive *archives, char **ret_dir) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+
+/* ControlSocket= of opd.conf(5). Freed by the caller. 0 or -errno. */
+int opr_control_socket(char **ret_socket) OP_NONNULL OP_MUST_CHECK;
+
+/* MaxSampleFiles=, SessionKeepFree= and StackMaxUse= of opd.conf(5); 0: no limit. 0 or -errno. */
+int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes, uint64_t *ret_max_stack_bytes) OP_NONNULL
+	OP_MUST_CHECK;
 
 /*
  * Reports that a directory of sessions, or what is below it, cannot be opened. Where the caller has

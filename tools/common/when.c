@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "libop/base/parse.h"
 
-#define US_PER_S 1000000ull
+#define US_PER_S   1000000ull
+#define ZONE_BYTES 64
+#define ZONE_DIR   "/usr/share/zoneinfo/"
 
 /* ---- parts of the text ---- */
 
@@ -87,15 +90,18 @@ static int add_span(uint64_t now_us, const char *text, bool forwards, uint64_t *
 	return 0;
 }
 
-static int parse_relative(char *text, uint64_t now_us, uint64_t *ret_us)
+/* False: the text is not relative. */
+static bool parse_relative(char *text, uint64_t now_us, uint64_t *ret_us, int *ret_err)
 {
 	if (*text == '-' || *text == '+')
-		return add_span(now_us, text + 1, *text == '+', ret_us);
-	if (cut_suffix(text, " ago"))
-		return add_span(now_us, text, false, ret_us);
-	if (cut_suffix(text, " left"))
-		return add_span(now_us, text, true, ret_us);
-	return -EINVAL;
+		*ret_err = add_span(now_us, text + 1, *text == '+', ret_us);
+	else if (cut_suffix(text, " ago"))
+		*ret_err = add_span(now_us, text, false, ret_us);
+	else if (cut_suffix(text, " left"))
+		*ret_err = add_span(now_us, text, true, ret_us);
+	else
+		return false;
+	return true;
 }
 
 static int parse_epoch(const char *at, uint64_t *ret_us)
@@ -126,26 +132,30 @@ struct date {
 	struct tm tm;
 	uint64_t us;
 	bool utc;
-	int weekday; /* -1: not given */
+	int64_t offset_s;       /* of the zone, east of UTC; with utc */
+	int is_summer;          /* -1: not given; else the zone's name tells */
+	int weekday;            /* -1: not given */
+	char zone[ZONE_BYTES];  /* of the time zone database; "": the local one */
 };
 
 static bool of_day(struct date *date, uint64_t now_us, int days)
 {
-	time_t now = (time_t)(now_us / US_PER_S);
+	time_t now = (time_t)(now_us / US_PER_S) + (time_t)date->offset_s;
 
 	if (!(date->utc ? gmtime_r(&now, &date->tm) : localtime_r(&now, &date->tm)))
 		return false;
 	date->tm.tm_mday += days;
 	date->tm.tm_hour = date->tm.tm_min = date->tm.tm_sec = 0;
-	date->tm.tm_isdst = -1;
 	return true;
 }
 
 static int seconds_of(const struct date *date, const struct tm *wanted, uint64_t *ret_us)
 {
 	struct tm tm = *wanted;
-	time_t seconds = date->utc ? timegm(&tm) : mktime(&tm);
+	time_t seconds;
 
+	tm.tm_isdst = date->is_summer;
+	seconds = date->utc ? timegm(&tm) - (time_t)date->offset_s : mktime(&tm);
 	if (seconds < 0)
 		return -ERANGE;
 	if (date->weekday >= 0 && date->weekday != tm.tm_wday)
@@ -226,7 +236,7 @@ static int parse_date(struct date *date, const char *at, uint64_t now_us, uint64
 	if (take_date(&at, date)) {
 		if (*at && !((take_char(&at, ' ') || take_char(&at, 'T')) && take_time(&at, date)))
 			return -EINVAL;
-	} else if (date->weekday >= 0 || !of_day(date, now_us, 0) || !take_time(&at, date)) {
+	} else if (!of_day(date, now_us, 0) || !take_time(&at, date)) {
 		date->tm = today;
 		return -EINVAL;
 	}
@@ -234,7 +244,6 @@ static int parse_date(struct date *date, const char *at, uint64_t now_us, uint64
 		return -EINVAL;
 	if (!is_a_time(&date->tm))
 		return -ERANGE;
-	date->tm.tm_isdst = -1;
 	return seconds_of(date, &date->tm, ret_us);
 }
 
@@ -243,15 +252,31 @@ static const struct {
 	int days;
 } days[] = { { "yesterday", -1 }, { "today", 0 }, { "tomorrow", 1 } };
 
+/* A day by its word, alone or with a time of day. */
+static int parse_word(struct date *date, const char *at, int nr_days, uint64_t now_us, uint64_t *ret_us)
+{
+	if (!of_day(date, now_us, nr_days))
+		return -ERANGE;
+	if (*at && !(take_char(&at, ' ') && take_time(&at, date) && !*at))
+		return -EINVAL;
+	return date->tm.tm_hour < 24 && date->tm.tm_min < 60 && date->tm.tm_sec <= 60 ? seconds_of(date, &date->tm, ret_us)
+										      : -ERANGE;
+}
+
 static int parse_day(struct date *date, const char *text, uint64_t now_us, uint64_t *ret_us)
 {
-	for (size_t i = 0; i < op_array_size(days); i++)
-		if (!strcasecmp(text, days[i].word))
-			return of_day(date, now_us, days[i].days) ? seconds_of(date, &date->tm, ret_us) : -ERANGE;
+	for (size_t i = 0; i < op_array_size(days); i++) {
+		size_t length = strlen(days[i].word);
+
+		if (!strncasecmp(text, days[i].word, length) && (!text[length] || text[length] == ' '))
+			return parse_word(date, text + length, days[i].days, now_us, ret_us);
+	}
 	return parse_date(date, text, now_us, ret_us);
 }
 
-/* The Z in the name of a session means UTC. It stands only behind a time of day. */
+/* ---- time zones ---- */
+
+/* UTC, or the Z in the name of a session, which stands only behind a time of day. */
 static bool cut_utc(char *text)
 {
 	size_t length = strlen(text);
@@ -261,9 +286,93 @@ static bool cut_utc(char *text)
 	return length > 1 && isdigit((unsigned char)text[length - 2]) && strchr(text, ':') && cut_suffix(text, "Z");
 }
 
+/* "+02:00" or "-0330" behind a time of day. */
+static bool cut_offset(char *text, int64_t *ret_offset_s)
+{
+	const char *time = strchr(text, ':');
+	char *sign = time ? strpbrk(text + (time - text), "+-") : NULL;
+	const char *at = sign ? sign + 1 : NULL;
+	int hours, minutes;
+
+	if (!sign || take_digits(&at, 2, &hours) != 2 || (*at == ':' && !at++) || take_digits(&at, 2, &minutes) != 2 || *at ||
+	    hours > 24 || minutes > 59)
+		return false;
+	*ret_offset_s = (*sign == '-' ? -60 : 60) * (60 * hours + minutes);
+	while (sign > text && sign[-1] == ' ')
+		sign--;
+	*sign = '\0';
+	return true;
+}
+
+/* Whether the time zone database has a zone. The word comes from the user, and stays below it. */
+static bool is_zone(const char *word)
+{
+	char path[sizeof(ZONE_DIR) + ZONE_BYTES];
+	size_t length = strlen(word);
+
+	if (!isalpha((unsigned char)*word) || length >= ZONE_BYTES || strstr(word, "..") ||
+	    strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-/") != length || word[length - 1] == '/')
+		return false;
+	snprintf(path, sizeof(path), ZONE_DIR "%s", word);
+	return !access(path, R_OK);
+}
+
+/* A name of the local time: "CET" is not in summer, "CEST" is. */
+static bool is_local(const char *word, int *ret_is_summer)
+{
+	tzset();
+	for (int i = 0; i < 2; i++) {
+		if (*tzname[i] && !strcasecmp(word, tzname[i])) {
+			*ret_is_summer = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void cut_zone(struct date *date, char *text)
+{
+	char *blank = strrchr(text, ' ');
+
+	date->utc = cut_utc(text) || cut_offset(text, &date->offset_s);
+	if (date->utc || !blank)
+		return;
+	if (is_local(blank + 1, &date->is_summer)) {
+		*blank = '\0';
+	} else if (is_zone(blank + 1)) {
+		snprintf(date->zone, sizeof(date->zone), "%s", blank + 1);
+		*blank = '\0';
+	}
+}
+
+static void set_zone(const char *zone)
+{
+	if (zone)
+		setenv("TZ", zone, 1);
+	else
+		unsetenv("TZ");
+	tzset();
+}
+
+/* The C library knows one zone at a time: the local one is put back. */
+static int parse_in_zone(struct date *date, const char *text, uint64_t now_us, uint64_t *ret_us)
+{
+	const char *own = getenv("TZ");
+	char *kept = own ? strdup(own) : NULL;
+	int err;
+
+	if (own && !kept)
+		return -ENOMEM;
+	set_zone(date->zone);
+	err = parse_day(date, text, now_us, ret_us);
+	set_zone(kept);
+	free(kept);
+	return err;
+}
+
 int opr_when_parse(const char *text, uint64_t now_us, uint64_t *ret_us)
 {
-	struct date date = { .weekday = -1 };
+	struct date date = { .weekday = -1, .is_summer = -1 };
 	char copy[128];
 	int err;
 
@@ -275,11 +384,10 @@ int opr_when_parse(const char *text, uint64_t now_us, uint64_t *ret_us)
 		*ret_us = now_us;
 		return 0;
 	}
-	err = parse_relative(copy, now_us, ret_us);
-	if (err != -EINVAL)
+	if (parse_relative(copy, now_us, ret_us, &err))
 		return err;
-	date.utc = cut_utc(copy);
-	return parse_day(&date, copy, now_us, ret_us);
+	cut_zone(&date, copy);
+	return *date.zone ? parse_in_zone(&date, copy, now_us, ret_us) : parse_day(&date, copy, now_us, ret_us);
 }
 
 void opr_when_format(uint64_t us, char text[OPR_WHEN_BYTES])

@@ -2,10 +2,12 @@
 #include "tools/events/user_events.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "libop/base/sys.h"
 #include "libop/events/tracepoint.h"
+#include "tools/common/log.h"
 #include "tools/events/pfm_names.h"
 
 static_assert(OPR_PFM_ALIAS_BYTES == OP_EVENT_NAME_BYTES, "names have the same size in opd");
@@ -37,4 +39,38 @@ int opr_event_parse(const char *spec, struct op_event *ret_event, char **ret_why
 		pfm_err = -ENOMEM;
 	free(own);
 	return pfm_err;
+}
+
+static bool is_same(const struct op_event *a, const struct op_event *b)
+{
+	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
+}
+
+int opr_event_check_new(const struct op_event *events, size_t nr_events, const struct op_event *event, const char *shown)
+{
+	for (size_t i = 0; i < nr_events; i++)
+		if (is_same(&events[i], event))
+			return opr_error(-EINVAL, "event %s: given twice, the samples of both would be in one file", shown);
+	return 0;
+}
+
+int opr_event_try(struct perf_event_attr *attr)
+{
+	int fd;
+
+	attr->disabled = 1;
+	fd = op_sys_perf_event_open(attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+bool opr_event_is_of_kernel(const struct op_event *event)
+{
+	if (!event->user || event->type == PERF_TYPE_TRACEPOINT)
+		return true;
+	return event->type == PERF_TYPE_SOFTWARE &&
+	       (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES || event->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
+		event->config == PERF_COUNT_SW_CGROUP_SWITCHES);
 }

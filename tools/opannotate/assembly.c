@@ -20,6 +20,7 @@ struct listing {
 	bool shown;       /* the line belongs to a symbol of the report */
 	bool headed;      /* the heading above symbols without code is written */
 	int columns;      /* of an address */
+	const char *inlined; /* opr_code_inlined of the last instruction */
 };
 
 static void write_plain(const struct listing *listing, const char *text)
@@ -75,17 +76,17 @@ static bool is_within(const struct opr_symbol_row *range, uint64_t vma)
 	return !range->symbol || opr_symbols_find(range->symbols, vma - range->symbol->vma + range->symbol->start) == range->symbol;
 }
 
-static void write_label(struct listing *listing, const struct opr_symbol_row *range, const struct opr_code_line *line)
+static void write_label(struct listing *listing, const struct opr_symbol_row *range, uint64_t vma, const char *name)
 {
-	const struct opr_symbol_row *row = find_row(listing, line->vma);
+	const struct opr_symbol_row *row = find_row(listing, vma);
 
 	if (listing->shown)
 		write_plain(listing, "");
-	listing->shown = row || is_within(range, line->vma);
+	listing->shown = row || is_within(range, vma);
 	if (!listing->shown)
 		return;
-	fprintf(listing->out, "%0*" PRIx64 " <", (int)listing->codes.digits, line->vma);
-	opr_write_escaped(listing->out, opr_code_text(listing->code, line));
+	fprintf(listing->out, "%0*" PRIx64 " <", (int)listing->codes.digits, vma);
+	opr_write_escaped(listing->out, name);
 	fputs(">:", listing->out);
 	if (row) {
 		const struct opr_source_symbol symbol = { .row = row };
@@ -113,11 +114,30 @@ static void write_omission(struct listing *listing, const struct opr_code_line *
 	fprintf(listing->out, line->kind == OPR_CODE_GAP ? "\t[%s]\n" : "\t%s\n", text);
 }
 
+/* Writes in which functions the code from here on is, unless the code before was in the same. */
+static void write_inlined(struct listing *listing, const struct opr_symbol_row *row, const struct opr_code_line *line)
+{
+	const char *inlined = opr_code_inlined(listing->code, line);
+
+	if (inlined == listing->inlined)
+		return;
+	opr_annotate_counts(listing->annotate, listing->out, NULL);
+	fputc('[', listing->out);
+	opr_write_escaped(listing->out, inlined ? inlined : row->name);
+	fputs("]\n", listing->out);
+	listing->inlined = inlined;
+}
+
 static int write_bytes(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
 {
 	const struct opr_code_line *line = &listing->code->lines[index];
-	int err = line->kind == OPR_CODE_INSTRUCTION ? write_source(listing, line) : 0;
 	bool any = opr_image_code_sum(&listing->codes, row, listing->code, index, detail, listing->counts);
+	int err = 0;
+
+	if (line->kind == OPR_CODE_INSTRUCTION) {
+		write_inlined(listing, row, line);
+		err = write_source(listing, line);
+	}
 
 	if (line->kind == OPR_CODE_INSTRUCTION)
 		write_instruction(listing, line, any ? listing->counts : NULL);
@@ -139,9 +159,11 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 		write_plain(listing, "");
 		opr_annotate_counts(listing->annotate, listing->out, NULL);
 		fprintf(listing->out, "Disassembly of section %s:\n", opr_code_text(listing->code, line));
+		if (row->symbol && row->symbol->is_unnamed) /* the file has no label for it */
+			write_label(listing, row, row->vma, row->name);
 		break;
 	case OPR_CODE_LABEL:
-		write_label(listing, row, line);
+		write_label(listing, row, line->vma, opr_code_text(listing->code, line));
 		break;
 	case OPR_CODE_ZEROS:
 	case OPR_CODE_GAP:
@@ -188,6 +210,7 @@ static int write_symbol(struct listing *listing, const struct opr_symbol_row *ro
 	write_image_heading(listing, row, "file format ", listing->codes.format);
 	listing->headed = false;
 	listing->shown = true;
+	listing->inlined = NULL;
 	listing->columns = (int)listing->codes.digits;
 	opr_source_cache_rewind(&listing->sources);
 	for (size_t i = 0; i < listing->code->nr_lines && !err; i++)

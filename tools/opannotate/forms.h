@@ -7,6 +7,7 @@
 #define OPR_ANNOTATE_FORMS_H
 
 #include "tools/opannotate/annotation.h"
+#include "tools/opannotate/inlines.h"
 #include "tools/opannotate/options.h"
 #include "tools/code/source_file.h"
 #include "tools/profile/classes.h"
@@ -19,6 +20,7 @@ struct opr_annotate {
 	struct opr_image_cache *images;
 	struct opr_symbol_report *report;
 	const struct opr_annotation *annotation;
+	const struct opr_inlines *inlines; /* empty without --inline */
 	struct opr_source_dirs dirs;
 };
 

@@ -75,8 +75,8 @@ static void write_cells(const struct page *page, const uint64_t *counts)
 	}
 }
 
-/* Writes escaped text with its tabs. */
-static void write_text(FILE *out, const char *text)
+/* Writes escaped text with its tabs, and a note behind it. */
+static void write_text(FILE *out, const char *text, const char *note)
 {
 	char piece[256];
 
@@ -92,6 +92,11 @@ static void write_text(FILE *out, const char *text)
 			fputc('\t', out);
 			text++;
 		}
+	}
+	if (*note) {
+		fputs("<span class=t>", out);
+		opr_html_text(out, note);
+		fputs("</span>", out);
 	}
 	fputs("</pre>\n", out);
 }
@@ -212,7 +217,7 @@ static void write_hot_code(struct page *page, const struct hot_line *hot)
 	fprintf(page->out, "<td><a href=\"#c%zu-%" PRIx64 "\">", hot->row, line->vma);
 	opr_html_text(page->out, opr_base_name(row->name));
 	fprintf(page->out, ":%" PRIx64 "</a>", line->vma);
-	write_text(page->out, opr_code_text(code, line));
+	write_text(page->out, opr_code_text(code, line), "");
 }
 
 static int write_hot(struct page *page, const struct hot_line *hot)
@@ -228,7 +233,7 @@ static int write_hot(struct page *page, const struct hot_line *hot)
 	fprintf(page->out, "<td><a href=\"#s%zu-%u\">", hot->source, hot->line->line);
 	opr_html_text(page->out, opr_base_name(source->name));
 	fprintf(page->out, ":%u</a>", hot->line->line);
-	write_text(page->out, text_of_line(file, hot->line->line));
+	write_text(page->out, text_of_line(file, hot->line->line), "");
 	return 0;
 }
 
@@ -292,6 +297,19 @@ static int list_images(struct page *page)
 	return err;
 }
 
+/* Writes in which functions the code from here on is; *last is what was written before. */
+static void write_inlined(const struct page *page, size_t row, const struct opr_code_line *line, const char **last)
+{
+	const char *inlined = opr_code_inlined(page->codes[row].code, line);
+
+	if (inlined == *last)
+		return;
+	fputs("<tr class=gap><td colspan=99>[", page->out);
+	opr_html_text(page->out, inlined ? inlined : page->annotate->report->rows[row].name);
+	fputs("]\n", page->out);
+	*last = inlined;
+}
+
 /* A click marks the line with its source. Code without source has an id for links. */
 static void write_instruction(struct page *page, size_t row, size_t index, size_t *detail)
 {
@@ -308,7 +326,7 @@ static void write_instruction(struct page *page, size_t row, size_t index, size_
 	fputc('>', page->out);
 	write_cells(page, any ? page->counts : NULL);
 	fprintf(page->out, "<td class=a>%" PRIx64, line->vma);
-	write_text(page->out, opr_code_text(code, line));
+	write_text(page->out, opr_code_text(code, line), "");
 }
 
 /* For each line of a row's code: it is near an instruction with samples. NULL: no memory. */
@@ -335,6 +353,7 @@ static void write_gap(const struct page *page)
 static void write_lines(struct page *page, size_t row, const bool *near)
 {
 	const struct opr_code *code = page->codes[row].code;
+	const char *inlined = NULL;
 	bool gap = near;
 	size_t detail = 0;
 
@@ -345,6 +364,7 @@ static void write_lines(struct page *page, size_t row, const bool *near)
 				write_gap(page);
 			gap = true;
 		} else if (code->lines[i].kind == OPR_CODE_INSTRUCTION) {
+			write_inlined(page, row, &code->lines[i], &inlined);
 			write_instruction(page, row, i, &detail);
 			gap = false;
 		}
@@ -391,24 +411,36 @@ static void write_source_line(struct page *page, size_t index, const struct opr_
 {
 	const struct opr_source_line *found = opr_source_find_line(&page->annotate->annotation->sources[index], line);
 	const uint64_t *counts = found ? values_of(page, found->counts) : NULL;
+	struct op_text inlines = { 0 };
 
 	fprintf(page->out, "<tr class=h%u id=s%zu-%u data-l=%zu-%u>", counts ? heat_of(page, counts) : 0, index, line, index, line);
 	write_cells(page, counts);
 	fprintf(page->out, "<td class=a>%u", line);
-	write_text(page->out, text_of_line(file, line));
+	opr_inlines_describe(&inlines, page->annotate->inlines, page->annotate->annotation->sources[index].name, line);
+	write_text(page->out, text_of_line(file, line), op_text_get(&inlines));
+	op_text_free(&inlines);
+}
+
+/* Of a source that is missing: the lines with samples. Their numbers may be anything. */
+static void write_known_lines(struct page *page, size_t index, const struct opr_source_file *file)
+{
+	const struct opr_source *source = &page->annotate->annotation->sources[index];
+
+	for (size_t i = 0; i < source->nr_lines; i++) {
+		if (source->lines[i].line != (i ? source->lines[i - 1].line + 1 : 1))
+			write_gap(page);
+		write_source_line(page, index, file, source->lines[i].line);
+	}
 }
 
 static void write_source_lines(struct page *page, size_t index, const struct opr_source_file *file)
 {
 	const struct opr_source *source = &page->annotate->annotation->sources[index];
-	size_t nr_lines = file->nr_lines, next = 0;
 	bool gap = false;
+	size_t next = 0;
 
-	if (!file->path)
-		nr_lines = source->nr_lines ? source->lines[source->nr_lines - 1].line : 0;
-	fputs("<table class=source>\n", page->out);
-	for (unsigned int line = 1; line <= nr_lines; line++) {
-		bool shown = file->path ? is_near(source, line, &next) : opr_source_find_line(source, line) != NULL;
+	for (unsigned int line = 1; line <= file->nr_lines; line++) {
+		bool shown = is_near(source, line, &next);
 
 		if (shown)
 			write_source_line(page, index, file, line);
@@ -416,7 +448,6 @@ static void write_source_lines(struct page *page, size_t index, const struct opr
 			write_gap(page);
 		gap = !shown;
 	}
-	fputs("</table>\n", page->out);
 }
 
 static int write_source(struct page *page, size_t index)
@@ -431,8 +462,12 @@ static int write_source(struct page *page, size_t index)
 		opr_warn("unable to open for reading: %s", source->name);
 	write_heading(page, "h2", source->name, "", values_of(page, source->counts));
 	fputs("<div class=pair><div class=left>\n", page->out);
-	write_source_lines(page, index, file);
-	fputs("</div><div class=right>\n", page->out);
+	fputs("<table class=source>\n", page->out);
+	if (file->path)
+		write_source_lines(page, index, file);
+	else
+		write_known_lines(page, index, file);
+	fputs("</table>\n</div><div class=right>\n", page->out);
 	for (size_t i = 0; i < source->nr_symbols && !err; i++)
 		err = write_code(page, source->symbols[i].row);
 	fputs("</div></div>\n", page->out);

@@ -8,7 +8,7 @@
 #include "tools/common/child.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/lines.h"
 #include "tools/profile/image_cache.h"
 
 #define FORMAT_BYTES 64
@@ -42,10 +42,10 @@ struct sections {
 	size_t nr_sections;
 };
 
-/* Without symbols a detail is a position in the file. UINT64_MAX: not in code. */
+/* In an image without symbols a detail is a position in the file. UINT64_MAX: not in code. */
 static uint64_t address_of(const struct sections *sections, const struct opr_symbol_row *row, uint64_t position)
 {
-	if (row->symbol)
+	if (row->symbol || row->symbols->nr_symbols)
 		return position;
 	for (size_t i = 0; i < sections->nr_sections; i++) {
 		const struct opr_code_section *section = &sections->sections[i];
@@ -100,7 +100,41 @@ static struct opr_code_point *points_of(const struct request *request, const str
 	return points;
 }
 
-/* A row without a symbol is the whole image. */
+/* The code around an address in no symbol: from the symbol before it to the one behind it. */
+static struct opr_code_window hole_at(const struct opr_symbols *symbols, uint32_t index, uint64_t vma)
+{
+	const struct opr_section *section = &symbols->sections[index];
+	struct opr_code_window hole = { section->vma, section->vma + (section->end - section->start) };
+	uint64_t position = vma - section->vma + section->start;
+	size_t nr = op_nr_leading(symbols->symbols, symbols->nr_symbols, symbol, symbol->start <= position);
+	const struct opr_symbol *before = nr ? &symbols->symbols[nr - 1] : NULL;
+	const struct opr_symbol *next = nr < symbols->nr_symbols ? &symbols->symbols[nr] : NULL;
+
+	if (before && before->section == index)
+		hole.start = before->vma + before->size;
+	if (next && next->section == index)
+		hole.end = next->vma;
+	return hole;
+}
+
+/* Lists the code of an image with symbols that has samples and is in none of them. */
+static int list_holes(struct opr_code_reader *reader, const struct opr_symbol_row *row, const struct opr_code_point *points,
+		      struct opr_code *code)
+{
+	struct opr_code_window hole = { 0 };
+	uint32_t section = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < row->nr_details && !err; i++) {
+		if (points[i].vma < hole.end || !opr_symbols_section(row->symbols, points[i].vma, &section))
+			continue;
+		hole = hole_at(row->symbols, section, points[i].vma);
+		err = opr_code_list(reader, section, hole.start, hole.end, points, row->nr_details, code);
+	}
+	return err;
+}
+
+/* A row without a symbol is the whole image, or what its symbols do not have. */
 static int list_row(struct opr_code_reader *reader, const struct opr_symbol_row *row, const struct opr_code_point *points,
 		    struct opr_code *code)
 {
@@ -108,6 +142,8 @@ static int list_row(struct opr_code_reader *reader, const struct opr_symbol_row 
 	uint64_t end = row->symbol && row->symbol->size < UINT64_MAX - start ? start + row->symbol->size : UINT64_MAX;
 	unsigned int section = row->symbol ? row->symbol->section : OPR_CODE_ALL_SECTIONS;
 
+	if (!row->symbol && row->symbols->nr_symbols)
+		return list_holes(reader, row, points, code);
 	return opr_code_list(reader, section, start, end, points, row->nr_details, code);
 }
 
@@ -206,6 +242,7 @@ static bool is_sound(const struct opr_code_line *line, uint64_t nr_string_bytes)
 {
 	return (unsigned int)line->kind <= OPR_CODE_GAP && line->text < nr_string_bytes &&
 	       (line->file == SIZE_MAX || line->file < nr_string_bytes) &&
+	       (line->inlined == SIZE_MAX || line->inlined < nr_string_bytes) &&
 	       (line->kind != OPR_CODE_SECTION || line->line <= DIGITS_MAX);
 }
 
@@ -309,7 +346,7 @@ static int list_code(struct opr_image_code *listing, const struct opr_annotate *
 		.style = &annotate->options->code_style,
 		.report = annotate->report,
 		.is_core = !image->is_object,
-		.with_lines = annotate->options->source || annotate->options->html,
+		.with_lines = annotate->options->source || annotate->options->html || annotate->options->inlined,
 		.rows = rows,
 		.nr_rows = nr_rows,
 	};

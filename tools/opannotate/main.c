@@ -5,6 +5,7 @@
 #include "tools/opannotate/forms.h"
 #include "tools/opannotate/page.h"
 #include "tools/common/output.h"
+#include "tools/fetch/debuginfod.h"
 #include "tools/common/log.h"
 #include "tools/report/make_rows.h"
 #include "tools/profile/selection.h"
@@ -17,6 +18,7 @@ struct run {
 	struct opr_image_cache images;
 	struct opr_symbol_report report;
 	struct opr_annotation annotation;
+	struct opr_inlines inlines;
 };
 
 static int open_profile(struct run *run)
@@ -42,17 +44,25 @@ static int read_report(struct run *run)
 	const struct opr_profile *profile = &run->selection.profile;
 	const bool lines = options->source || options->html;
 	const struct opr_symbol_choice choice = {
-		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .details = true, .lines = lines
+		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .details = true, .lines = lines,
+		.frames = lines && options->inlined
 	};
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
+							   .sources = options->sources,
+							   .root = options->root };
 	int err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
 
+	run->images.wish = (struct opr_debug_wish){ .lines = lines };
 	if (!err)
 		err = opr_image_cache_read(&run->images);
 	if (!err)
 		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
+	if (!err)
+		err = opr_symbol_report_check_names(&run->report, &run->images, &options->include_symbols);
 	if (!err && (options->html || !options->assembly))
 		err = opr_annotation_make(&run->annotation, &run->report);
+	if (!err && options->inlined)
+		err = opr_inlines_make(&run->inlines, &run->report);
 	return err;
 }
 
@@ -73,6 +83,7 @@ static int write_report(struct run *run)
 		.images = &run->images,
 		.report = &run->report,
 		.annotation = &run->annotation,
+		.inlines = &run->inlines,
 		.dirs = { &options->base_dirs, &options->search_dirs },
 	};
 	struct opr_output output;
@@ -106,6 +117,7 @@ static int annotate_profile(const struct opr_annotate_options *options)
 		err = write_report(&run);
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
+	opr_inlines_free(&run.inlines);
 	opr_annotation_free(&run.annotation);
 	opr_symbol_report_free(&run.report);
 	opr_image_cache_free(&run.images);
@@ -121,6 +133,8 @@ int main(int argc, const char **argv)
 
 	opr_log_init("opannotate");
 	err = opr_annotate_options_parse(&options, argc, argv, &request);
+	if (!err && options.sources & OPR_FROM_DEBUGINFOD)
+		opr_debuginfod_use(&options.debuginfod_time);
 	if (!err && request == OPR_RUN)
 		err = annotate_profile(&options);
 	opr_annotate_options_free(&options);

@@ -13,6 +13,7 @@ static const struct opr_option rows[] = {
 	{ "assembly", 'a', FIELD(assembly), NULL, "output annotated assembly; with --source mixed with the source", NULL },
 	{ "base-dirs", 'b', FIELD(base_dirs), opr_take_words, "comma separated prefixes to cut from names of source files",
 	  "path" },
+	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
 	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
 	  "none|normal|smart" },
 	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
@@ -25,7 +26,9 @@ static const struct opr_option rows[] = {
 	{ "include-file", 0, FIELD(include_files), opr_take_words, "include these comma separated patterns of source files",
 	  "patterns" },
 	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_words, "include these comma separated symbols", "symbols" },
+	{ "inline", 0, FIELD(inlined), NULL, "show what inlined functions were inlined into, and where", NULL },
 	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
 	{ "objdump-params", 0, FIELD(params), opr_take_string,
 	  "options of objdump that change how code is shown: -M, -C, -S, -z, --show-raw-insn", "parameters" },
@@ -37,6 +40,7 @@ static const struct opr_option rows[] = {
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
 	{ "source", 's', FIELD(source), NULL, "output annotated source", NULL },
+	{ "symbols-from", 0, FIELD(sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
@@ -177,7 +181,13 @@ int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, c
 	if (err < 0 || *ret_request == OPR_DONE)
 		return err;
 	options->merge.merge.lib = true;
-	err = check(options);
+	options->code_style.inlined = options->inlined;
+	options->code_style.inlined_names = options->demangle;
+	err = opr_sources_complete(&options->sources);
+	if (options->no_debuginfod)
+		options->sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
+	if (!err)
+		err = check(options);
 	return !err && options->params ? take_params(options) : err;
 }
 

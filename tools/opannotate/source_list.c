@@ -6,10 +6,10 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "tools/opannotate/forms.h"
-#include "tools/symbols/lines.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
+#include "tools/elf/line_table.h"
+#include "tools/opannotate/forms.h"
 
 #define OUTPUT_MARK    " * Interpretation of command line:\n" /* in every output of opannotate */
 #define TEMPORARY_MARK ".opannotate"
@@ -22,6 +22,7 @@ static void write_line(const struct opr_annotate *annotate, FILE *out, const str
 {
 	const struct opr_source_line *found = opr_source_find_line(source, line);
 	const struct opr_source_symbol *symbols = opr_source_find_symbol(source, line);
+	struct op_text inlines = { 0 };
 	size_t nr_symbols = 0;
 
 	while (symbols + nr_symbols < source->symbols + source->nr_symbols && symbols[nr_symbols].line == line)
@@ -32,6 +33,13 @@ static void write_line(const struct opr_annotate *annotate, FILE *out, const str
 		fputc(' ', out);
 		opr_annotate_symbols(annotate, out, symbols, nr_symbols);
 	}
+	opr_inlines_describe(&inlines, annotate->inlines, source->name, line);
+	if (inlines.length) {
+		fputs(" /* ", out);
+		opr_write_escaped(out, op_text_get(&inlines));
+		fputs(" */", out);
+	}
+	op_text_free(&inlines);
 	fputc('\n', out);
 }
 

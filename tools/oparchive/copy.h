@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 #include "tools/profile/archive_sums.h"
 
 #define OPR_HOLE_BYTES_MAX (1ull << 30)

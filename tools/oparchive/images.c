@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/log.h"
+#include "tools/common/packages.h"
+#include "tools/common/session_dir.h"
+#include "tools/elf/debug_path.h"
 #include "tools/oparchive/kernel.h"
 #include "tools/symbols/object_look.h"
 #include "tools/symbols/symbol_sources.h"
-#include "tools/common/packages.h"
-#include "tools/common/log.h"
 
 #define DEBUG_SUBDIR ".debug"
 
@@ -21,15 +23,25 @@ static int add_file(struct opa_run *run, const char *path, const char *name)
 
 /* ---- one image ---- */
 
-/* In the two places where gdb(1) looks: at its own path, and beside the image. */
+/*
+ * In the two places where gdb(1) looks: at its own path, and beside the image. A downloaded file is
+ * archived at the path that it has in a package.
+ */
 static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *name)
 {
 	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
+	const struct opr_debug_search search = { .path = "", .name = "", .build_id = object->build_id };
 	const char *path = object->debug_file, *link = object->debug_link;
 	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
+	struct op_text by_build_id = { 0 };
 	char *beside = NULL;
-	int err = add_file(run, path, path + skipped);
+	int err;
 
+	if (opr_debug_is_downloaded(path, object->build_id) && opr_debug_path(&search, OPR_DEBUG_BY_BUILD_ID, &by_build_id))
+		err = add_file(run, path, by_build_id.data);
+	else
+		err = add_file(run, path, path + skipped);
+	op_text_free(&by_build_id);
 	if (err || !link || !*link || strchr(link, '/') || !slash)
 		return err;
 	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
@@ -54,7 +66,7 @@ static void note_debug_file(struct opa_run *run, const char *path, const char *n
 static int add_debug_file_of(struct opa_run *run, const char *path, const char *name)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, path, name, run->options->root, false);
+	int err = opr_object_look(&object, path, name, run->options->root, OPR_FROM_ALL, false);
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
@@ -134,10 +146,11 @@ static int add_object(struct opa_run *run, const struct opr_image *image, const 
 	int err = is_other ? -EEXIST : opr_archive_add(&run->writer, image->path, name);
 
 	is_other = err == -EEXIST;
-	err = opa_warn_left_out(run, err, image->path);
+	err = opa_warn_left_out(run, err, opr_finder_shown(&run->selection.finder, image->path));
 	if (err || is_other)
 		return err;
-	note_inode(run, image->path, name);
+	if (!opr_living_is_copy(image->path))
+		note_inode(run, image->path, name);
 	return add_debug_file_of(run, image->path, name);
 }
 
@@ -149,7 +162,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 	if (!name)
 		return opr_no_memory();
 	if (opr_earlier_has_line(&run->writer.earlier, "absent", image->name))
-		opa_warn_other(run, image->path, "it is said to be absent");
+		opa_warn_other(run, opr_finder_shown(&run->selection.finder, image->path), "it is said to be absent");
 	else if (opr_identity_is_kallsyms(&image->identity))
 		err = add_kernel(run, image->path, name);
 	else
@@ -188,13 +201,13 @@ static int find_packages(const struct opa_run *run, char **names, const char **p
 		if (!names[i])
 			return -ENOMEM;
 		if (!archive && !run->options->root)
-			paths[i] = image->path ? image->path : names[i];
+			paths[i] = image->path && !opr_living_is_copy(image->path) ? image->path : names[i];
 		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
 		packages[i] = fact ? strdup(fact) : NULL;
 		if (fact && !packages[i])
 			return -ENOMEM;
 	}
-	return archive ? 0 : opr_packages_find(paths, images->nr_images, packages);
+	return archive ? 0 : opr_packages_find(OPR_PACKAGES_LISTS, paths, images->nr_images, packages);
 }
 
 int opa_note_packages(struct opa_run *run)
@@ -239,6 +252,27 @@ static int warn_absent(struct opa_run *run, const struct opr_image *image)
 	return err;
 }
 
+/* The row table of opd has the names of its functions. */
+static int add_table(struct opa_run *run, const struct opr_image *image)
+{
+	const char *build_id = image->identity.build_id;
+	char *dir = NULL, *name = NULL;
+	int fd, err;
+
+	if (image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
+	    opr_table_dir(run->selection.finder.archive, &dir) < 0)
+		return 0;
+	fd = opr_table_open(dir, build_id);
+	err = fd >= 0 && asprintf(&name, "/" OPR_ARCHIVE_TABLES "/%.2s/%s", build_id, build_id) < 0 ? opr_no_memory() : 0;
+	if (fd >= 0 && !err)
+		err = opr_archive_add_open(&run->writer, fd, image->name, name);
+	else if (fd >= 0)
+		close(fd);
+	free(name);
+	free(dir);
+	return err == -EEXIST ? 0 : opa_warn_left_out(run, err, image->name);
+}
+
 static int note_absent(struct opa_run *run, const struct opr_image *image)
 {
 	const char *word = opr_image_state_word(image->state);
@@ -252,7 +286,7 @@ static int note_absent(struct opa_run *run, const struct opr_image *image)
 		opr_archive_note_image(&run->writer, "absent", image->name, value);
 	free(value);
 	free(other);
-	return warn_absent(run, image);
+	return add_table(run, image) ?: warn_absent(run, image);
 }
 
 int opa_add_images(struct opa_run *run)

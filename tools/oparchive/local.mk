@@ -9,7 +9,7 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/images.c \
 	tools/oparchive/kernel.c tools/oparchive/kernel.h \
 	tools/oparchive/main.c tools/oparchive/run.h \
-	tools/oparchive/sessions.c \
+	tools/oparchive/sessions.c tools/oparchive/stack_images.c \
 	tools/oparchive/copy_mode.c tools/oparchive/copy_mode.h \
 	tools/oparchive/store.c tools/oparchive/store.h \
 	tools/oparchive/left_out.c

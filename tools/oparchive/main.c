@@ -11,6 +11,7 @@
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 #include "tools/common/program.h"
+#include "tools/fetch/debuginfod.h"
 
 #define FIELD(name) offsetof(struct opa_options, name)
 
@@ -96,6 +97,8 @@ static int fill(struct opa_run *run)
 	if (!err && run->options->output_dir)
 		err = opa_note_packages(run);
 	if (!err)
+		err = opa_add_stack_images(run);
+	if (!err)
 		err = opa_add_sessions(run);
 	if (!err)
 		err = opr_archive_finish(&run->writer);
@@ -130,8 +133,12 @@ static int make_archive(const struct opa_options *options)
 	struct opa_run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
 	int err;
 
+	/* Files that were downloaded are archived; none is downloaded here. */
+	opr_debuginfod_use(&(struct opr_debuginfod_time){ 0 });
 	umask(077); /* a copy may not open what the directories of the original close */
 	err = opr_selection_open(&run.selection, &selection_options, &options->words);
+	if (!err && run.selection.archives && run.selection.archives->next)
+		err = opr_error(-EINVAL, "archive: names several: archive each into a directory of its own");
 	if (!err)
 		err = opr_selection_read(&run.selection);
 	if (!err && run.selection.spec.cgroup.nr_words)

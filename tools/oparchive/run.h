@@ -29,6 +29,9 @@ struct opa_run {
  */
 int opa_add_images(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
 
+/* The same for images that only the stacks of whole sessions name. */
+int opa_add_stack_images(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Notes the packages with the debug files of the images, which only this machine knows. 0 or
  * -ENOMEM.
@@ -39,6 +42,9 @@ int opa_note_packages(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds the sessions of the profile and the files beside them. 0 or -errno. */
 int opa_add_sessions(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
+
+/* Whether all files of a session are in the profile: then its stacks belong to it, too. */
+bool opa_is_whole(const struct opr_profile *profile, size_t session) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The name of a session in the archive: the last part of its path. Freed by the caller; NULL: no

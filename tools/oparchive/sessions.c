@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libop/session/dcookie.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/walk.h"
@@ -41,8 +42,8 @@ static bool is_below_samples(const char *path)
 }
 
 /*
- * Whether a file belongs to the profile. Samples by cgroup and new files belong to a whole session
- * only.
+ * Whether a file belongs to the profile. Samples by cgroup, stacks and new files belong to a whole
+ * session only.
  */
 static bool is_selected(const struct opr_words *selected, bool whole, const char *path)
 {
@@ -51,7 +52,7 @@ static bool is_selected(const struct opr_words *selected, bool whole, const char
 	if (whole)
 		return true;
 	if (!is_below_samples(path))
-		return strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0;
+		return strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0 && strcmp(path, OP_SESSION_STACKS) != 0;
 	if (bsearch(&path, selected->words, selected->nr_words, sizeof(*selected->words), compare_words))
 		return true;
 	for (size_t i = 0; i < selected->nr_words && op_session_is_jit_object(path); i++)
@@ -165,6 +166,16 @@ static int copy_session(struct copying *copying)
 	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 
+bool opa_is_whole(const struct opr_profile *profile, size_t session)
+{
+	const struct opr_session *from = &profile->sessions[session];
+	size_t nr_selected = 0;
+
+	for (size_t i = 0; i < profile->nr_files; i++)
+		nr_selected += profile->files[i].session == session;
+	return nr_selected + from->damaged.nr_words == from->list.nr_files;
+}
+
 char *opa_session_name(const struct opr_profile *profile, size_t session)
 {
 	const struct opr_session *whole = &profile->sessions[profile->sessions[session].parent];
@@ -201,7 +212,7 @@ static int add_session(struct opa_run *run, size_t session)
 	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = opa_session_name(profile, session) };
 	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
-	copying.whole = copying.selected.nr_words + copying.from->damaged.nr_words == copying.from->list.nr_files;
+	copying.whole = opa_is_whole(profile, session);
 	if (!err && copying.whole)
 		opr_archive_note(&run->writer, "whole", copying.name);
 	if (!err)

@@ -7,7 +7,7 @@
 #define OPR_ARCHIVE_WRITER_H
 
 #include "libop/base/htable.h"
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 #include "libop/base/text.h"
 #include "tools/oparchive/earlier.h"
 #include "tools/oparchive/copy_mode.h"

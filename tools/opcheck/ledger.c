@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/events/event_list.h"
 #include "libop/session/dcookie.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"

@@ -111,7 +111,7 @@ static void report(const struct opk_problem *problem, void *arg)
 	printf("%s: ", outcomes[problem->outcome]);
 	opr_write_escaped(stdout, program->session);
 	putchar('/');
-	opr_write_escaped(stdout, problem->path);
+	opr_write_shortened(stdout, problem->path);
 	if (problem->has_offset)
 		printf(", byte %" PRIu64, problem->offset);
 	printf(": %s", problem->fault);
@@ -256,7 +256,7 @@ static int refuse_missing(const struct program *program, const char *name, const
 
 	if (path && err == -EACCES)
 		return opr_fail_open(err, path);
-	opr_hint_at_sessions(&hint, program->session_dir);
+	opr_hint_at_sessions(&hint, program->session_dir, name);
 	opr_error(err, "there is no session '%s'%s%s: %s%s%s", name, path ? " at " : "", path ? path : "", strerror(-err),
 		  hint.length ? "." : "", op_text_get(&hint));
 	op_text_free(&hint);

@@ -3,18 +3,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/base/grow.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/read.h"
 #include "libop/base/sys.h"
 
 #define MAX_BYTES (4ull << 30)
 
+/* Bytes that are no hole. */
+struct extent {
+	uint64_t begin, end;
+};
+
+/* A file in memory. Its holes take none, and nobody reads them: a hole may be large. */
 struct image {
-	uint8_t *bytes;
-	size_t nr_bytes;
+	uint8_t *bytes; /* mapped; NULL: none */
+	size_t mapped_bytes, nr_bytes;
+	struct extent *extents;
+	size_t nr_extents, capacity;
 	const struct op_odb_descr *descr;
 	const struct op_odb_node *nodes;
 	const uint32_t *hash;
@@ -32,6 +42,74 @@ static void note(struct opk_file *file, enum opk_verdict verdict, const char *fa
 
 /* ---- reading ---- */
 
+/* Where the file system does not tell, all is data. False: there is no more. */
+static bool find_extent(int fd, uint64_t from, uint64_t nr_bytes, struct extent *ret_extent)
+{
+	off_t data = op_sys_lseek(fd, (off_t)from, SEEK_DATA), hole = data < 0 ? data : op_sys_lseek(fd, data, SEEK_HOLE);
+
+	if (from >= nr_bytes || data == -ENXIO || (data >= 0 && (uint64_t)data >= nr_bytes))
+		return false;
+	ret_extent->begin = data < 0 ? from : (uint64_t)data;
+	ret_extent->end = hole < 0 ? nr_bytes : op_min_u64((uint64_t)hole, nr_bytes);
+	return true;
+}
+
+static int read_extents(int fd, struct image *image)
+{
+	struct extent extent = { 0 };
+
+	while (find_extent(fd, extent.end, image->nr_bytes, &extent)) {
+		size_t wanted = extent.end - extent.begin, nr_read = 0;
+		int err = op_file_read_at(fd, image->bytes + extent.begin, wanted, (off_t)extent.begin, &nr_read);
+
+		if (!err && !op_grow(&image->extents, &image->capacity, image->nr_extents + 1))
+			err = -ENOMEM;
+		if (err)
+			return err;
+		image->extents[image->nr_extents++] = extent;
+		if (nr_read < wanted)
+			image->nr_bytes = extent.begin + nr_read; /* it is shorter meanwhile */
+	}
+	return 0;
+}
+
+static int map_image(struct image *image, size_t nr_bytes)
+{
+	void *bytes = mmap(NULL, nr_bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	image->bytes = bytes;
+	image->mapped_bytes = nr_bytes + 1;
+	image->nr_bytes = nr_bytes;
+	return 0;
+}
+
+static void free_image(struct image *image)
+{
+	if (image->bytes)
+		munmap(image->bytes, image->mapped_bytes);
+	free(image->extents);
+}
+
+/*
+ * The first item from `index` on that is not all in a hole; nr_items: there is none. `base`: where
+ * the items begin. *at: 0 at first; it goes on with `index`.
+ */
+static uint32_t skip_hole(const struct image *image, uint64_t base, size_t item_bytes, uint32_t index, uint32_t nr_items,
+			  size_t *at)
+{
+	uint64_t begin = base + (uint64_t)index * item_bytes;
+
+	while (*at < image->nr_extents && image->extents[*at].end <= begin)
+		++*at;
+	if (*at == image->nr_extents || index >= nr_items)
+		return nr_items;
+	if (image->extents[*at].begin > begin)
+		index = (uint32_t)op_min_u64((image->extents[*at].begin - base) / item_bytes, nr_items);
+	return index;
+}
+
 static int load(int dir_fd, const char *path, struct opk_file *file, struct image *image)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
@@ -43,9 +121,9 @@ static int load(int dir_fd, const char *path, struct opk_file *file, struct imag
 	if (!err && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAX_BYTES))
 		note(file, OPK_LOST, S_ISREG(st.st_mode) ? "larger than any sample file" : "not a regular file", 0);
 	else if (!err) {
-		image->nr_bytes = (size_t)st.st_size;
-		image->bytes = malloc(image->nr_bytes + 1);
-		err = image->bytes ? op_file_read_at(fd, image->bytes, image->nr_bytes, 0, &image->nr_bytes) : -ENOMEM;
+		err = map_image(image, (size_t)st.st_size);
+		if (!err)
+			err = read_extents(fd, image);
 	}
 	close(fd);
 	return err;
@@ -82,12 +160,21 @@ static uint32_t nodes_within(const struct image *image)
 	return (uint32_t)op_min_u64(nr, UINT32_MAX);
 }
 
+static uint32_t next_node(const struct image *image, uint32_t index, uint32_t nr_nodes, size_t *at)
+{
+	return skip_hole(image, OP_ODB_NODES_OFFSET, sizeof(struct op_odb_node), index, nr_nodes, at);
+}
+
 /* The number of nodes up to the last one with a count. */
 static uint32_t nr_filled(const struct image *image, uint32_t nr_nodes)
 {
-	while (nr_nodes > 1 && !image->nodes[nr_nodes - 1].value)
-		nr_nodes--;
-	return nr_nodes;
+	uint32_t nr = 1;
+	size_t at = 0;
+
+	for (uint32_t i = 1; (i = next_node(image, i, nr_nodes, &at)) < nr_nodes; i++)
+		if (image->nodes[i].value)
+			nr = i + 1;
+	return nr;
 }
 
 /*
@@ -127,16 +214,39 @@ static uint64_t offset_of_node(uint32_t index)
 	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
 }
 
-/* Keeps the nodes that are not torn (libop/odb/format.h) and no fillers. */
+/* How many nodes have room in data, at most. */
+static size_t nr_in_data(const struct image *image, uint32_t nr_nodes)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < image->nr_extents; i++)
+		nr += (image->extents[i].end - image->extents[i].begin) / sizeof(struct op_odb_node) + 2;
+	return (size_t)op_min_u64(nr, nr_nodes);
+}
+
+static void drop_nodes(struct opk_file *file, uint32_t index, uint32_t nr)
+{
+	note(file, OPK_REPARABLE, "a node of which a part is missing", offset_of_node(index));
+	file->nr_dropped += nr;
+}
+
+/* Keeps the nodes that are not torn (libop/odb/format.h) and no fillers. A hole has torn nodes. */
 static int take_nodes(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
-	file->nodes = calloc(nr_nodes + (size_t)1, sizeof(*file->nodes));
+	uint32_t index = 1;
+	size_t at = 0;
+
+	file->nodes = calloc(nr_in_data(image, nr_nodes) + 1, sizeof(*file->nodes));
 	if (!file->nodes)
 		return -ENOMEM;
-	for (uint32_t i = 1; i < nr_nodes; i++) {
+	for (uint32_t i = 1; index < nr_nodes; index = i + 1) {
+		i = next_node(image, index, nr_nodes, &at);
+		if (i > index)
+			drop_nodes(file, index, i - index);
+		if (i == nr_nodes)
+			break;
 		if (op_odb_is_torn(&image->nodes[i], i)) {
-			note(file, OPK_REPARABLE, "a node of which a part is missing", offset_of_node(i));
-			file->nr_dropped++;
+			drop_nodes(file, i, 1);
 			continue;
 		}
 		if (!image->nodes[i].value)
@@ -194,22 +304,31 @@ static bool walk_bucket(struct opk_file *file, const struct image *image, uint32
 	return true;
 }
 
+static uint32_t next_bucket(const struct image *image, uint32_t bucket, size_t *at)
+{
+	uint32_t size = image->descr->size;
+
+	return skip_hole(image, offset_of_node(size), sizeof(uint32_t), bucket, size, at);
+}
+
 static bool has_no_hash(const struct image *image)
 {
-	uint32_t bucket = 0;
+	uint32_t size = image->descr->size, bucket = 0;
+	size_t at = 0;
 
-	while (bucket < image->descr->size && !image->hash[bucket])
+	while ((bucket = next_bucket(image, bucket, &at)) < size && !image->hash[bucket])
 		bucket++;
-	return bucket == image->descr->size;
+	return bucket == size;
 }
 
 static int check_hash(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
 	uint8_t *seen = calloc(1, nr_nodes / 8 + (size_t)1);
+	size_t at = 0;
 
 	if (!seen)
 		return -ENOMEM;
-	for (uint32_t bucket = 0; bucket < image->descr->size; bucket++) {
+	for (uint32_t bucket = 0; (bucket = next_bucket(image, bucket, &at)) < image->descr->size; bucket++) {
 		if (!walk_bucket(file, image, bucket, nr_nodes, seen)) {
 			free(seen);
 			return 0;
@@ -284,7 +403,7 @@ int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct op
 			err = check_parts(&file, &image, state);
 		if (!err && file.verdict == OPK_SOUND && file.header.version == OP_ODB_VERSION_0_9)
 			err = check_readable(dir_fd, path, &file);
-		free(image.bytes);
+		free_image(&image);
 	}
 	if (err)
 		opk_file_free(&file);

@@ -11,11 +11,13 @@
 #include "libop/session/dcookie.h"
 #include "libop/base/file.h"
 #include "libop/events/ibs_derived.h"
+#include "libop/session/layout.h"
 #include "libop/session/leftovers.h"
 #include "libop/session/list.h"
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
 #include "libop/session/memory_view.h"
+#include "libop/stacks/store.h"
 #include "tools/opcheck/sample_file.h"
 #include "tools/opcheck/misplaced.h"
 #include "tools/opcheck/findings.h"
@@ -23,12 +25,15 @@
 #include "tools/opcheck/ownership.h"
 #include "tools/opcheck/unnamed.h"
 
+#define STACKS_MODE 0644
+
 struct run {
 	struct opk_check *check;
 	struct opk_found found;
 	struct op_dcookie_table *images; /* NULL: the session has no table */
 	uint64_t nr_without_row;
 	bool is_beside; /* below cgroup/ or mem/: in no ledger */
+	int unread;     /* why a directory could not be read; 0: all were */
 	struct opk_misplaced_list misplaced;
 	struct opk_unnamed unnamed;
 };
@@ -271,6 +276,22 @@ static int visit(const char *path, unsigned char type, void *arg)
 	return check_path(run, path);
 }
 
+/* Somebody has made directories in each other. The path is too long for opd, and for a repair. */
+static void skip_dir(const char *path, int why, void *arg)
+{
+	struct run *run = arg;
+	struct opk_problem problem = {
+		.path = path,
+		.fault = "a directory whose path is longer than that of any sample file",
+		.detail = "what is in it is not checked",
+	};
+
+	if (why == -ENAMETOOLONG)
+		opk_report(run->check, &problem, why);
+	else if (!run->unread)
+		run->unread = why;
+}
+
 /* Moves the files, and checks them under their new names. */
 static int move_unnamed(struct run *run)
 {
@@ -286,6 +307,7 @@ static int move_unnamed(struct run *run)
 
 static int check_files(struct run *run)
 {
+	const struct op_session_bad_paths bad_paths = { skip_dir, run };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
@@ -294,11 +316,102 @@ static int check_files(struct run *run)
 			continue;
 		}
 		run->is_beside = is_beside(tops[i]);
-		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run);
+		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run, &bad_paths);
+		if (!err)
+			err = run->unread;
 	}
 	if (!err)
 		err = move_unnamed(run);
 	return err ? err : check_misplaced(run);
+}
+
+/* ---- stacks ---- */
+
+/* The writer drops what is damaged when it opens the file. */
+static int cut_stacks(struct run *run)
+{
+	const struct op_stacks_setup setup = { .max_bytes = 0 };
+	struct op_stacks *stacks;
+	int err = op_stacks_open(run->check->dir_fd, OP_SESSION_STACKS, OPK_FILE_TMP, &setup, &stacks);
+
+	if (!err)
+		op_stacks_close(stacks);
+	run->found.changed |= !err;
+	return err;
+}
+
+/* A copy takes its place: the file may have another name, which somebody else needs. */
+static int give_stacks_back(const struct run *run)
+{
+	int dir_fd = run->check->dir_fd, fd, err = op_file_copy_below(dir_fd, OP_SESSION_STACKS, OPK_FILE_NEW);
+	uint64_t dir_bytes;
+
+	if (err)
+		return err;
+	fd = op_file_open_below(dir_fd, OPK_FILE_NEW, O_RDONLY, 0);
+	err = fd < 0 ? fd : op_file_inherit_owner(dir_fd, fd);
+	if (!err && fchmod(fd, STACKS_MODE) < 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		err = op_file_publish_below(dir_fd, OPK_FILE_NEW, OP_SESSION_STACKS, &dir_bytes);
+	if (err)
+		op_file_unlink_below(dir_fd, OPK_FILE_NEW);
+	return err;
+}
+
+static void check_stacks_access(struct run *run)
+{
+	struct opk_problem problem = { .path = OP_SESSION_STACKS, .detail = "" };
+
+	problem.fault = opk_access_fault(run->check, OP_SESSION_STACKS);
+	if (problem.fault)
+		opk_report(run->check, &problem, run->check->repair ? give_stacks_back(run) : 0);
+}
+
+static void check_tree(struct run *run, const struct op_stack_tree *tree)
+{
+	struct opk_problem problem = {
+		.path = OP_SESSION_STACKS,
+		.fault = "a node is damaged",
+		.offset = op_stacks_file_bytes(tree->nr_nodes),
+		.has_offset = true,
+	};
+	uint64_t nr_without_row = 0;
+	char text[96];
+
+	run->check->nr_dropped += tree->nr_damaged;
+	snprintf(text, sizeof(text), "%" PRIu32 " nodes are whole, %" PRIu32 " are not", tree->nr_nodes, tree->nr_damaged);
+	problem.detail = text;
+	if (tree->nr_damaged)
+		opk_report(run->check, &problem, run->check->repair ? cut_stacks(run) : 0);
+	for (uint32_t i = 0; run->images && i < tree->nr_nodes; i++)
+		nr_without_row += op_stack_has_image(&tree->nodes[i]) && !op_dcookie_has(run->images, tree->nodes[i].image);
+	snprintf(text, sizeof(text), "the table of images has no rows for %" PRIu64 " of its nodes", nr_without_row);
+	if (nr_without_row && !run->check->live)
+		opk_note(run->check, OP_SESSION_STACKS, text);
+}
+
+static int check_stacks(struct run *run)
+{
+	struct op_stack_tree tree;
+	int err;
+
+	if (opk_is_other(run->check, OP_SESSION_STACKS, S_IFREG)) {
+		put_aside(run, OP_SESSION_STACKS, "not a regular file", 0);
+		return 0;
+	}
+	err = op_stacks_read(run->check->dir_fd, OP_SESSION_STACKS, &tree);
+	if (err == -EBADMSG)
+		put_aside(run, OP_SESSION_STACKS, "not a file of stacks", 0);
+	if (err)
+		return err == -ENOENT || err == -EBADMSG ? 0 : err;
+	check_stacks_access(run);
+	check_tree(run, &tree);
+	err = op_session_ledger_add_stacks(&run->found.sums, &tree);
+	op_stack_tree_free(&tree);
+	return err;
 }
 
 /* ---- the table of images ---- */
@@ -366,6 +479,8 @@ int opk_session_check(struct opk_check *check)
 	err = check_images(&run);
 	if (!err)
 		err = check_files(&run);
+	if (!err)
+		err = check_stacks(&run);
 	if (!err && run.nr_without_row && !check->live) {
 		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
 		opk_note(check, OP_DCOOKIE_FILE, text);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 #include "libop/base/sys.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/lock.h"
+#include "libop/process/lock.h"
 #include "libop/session/walk.h"
 #include "tools/opcontrol/opcontrol.h"
 

@@ -13,6 +13,7 @@ bin_opcontrol_SOURCES = \
 	tools/opcontrol/setup_file.c \
 	tools/opcontrol/spawn.c \
 	tools/opcontrol/status.c \
+	tools/opcontrol/summary.c \
 	tools/opcontrol/unit.c
 bin_opcontrol_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 bin_opcontrol_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)

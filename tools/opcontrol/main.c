@@ -31,7 +31,8 @@ static int save_setup(struct opcontrol *ctl, const struct ctl_command_line *line
 	if (!rc && daemon.presence != CTL_ABSENT && line->apply)
 		rc = ctl_restart_daemon(ctl, &daemon);
 	else if (!rc && daemon.presence != CTL_ABSENT)
-		puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
+		puts("The daemon is running: the new setup takes effect when it has been shut down and started again "
+		     "(--apply does it).");
 	ctl_daemon_free(&daemon);
 	return rc;
 }

@@ -190,15 +190,23 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 /* ---- setup.c ---- */
 
 ctl_edit_fn ctl_edit_event, ctl_edit_separate, ctl_edit_vmlinux, ctl_edit_no_vmlinux, ctl_edit_session_dir, ctl_edit_callgraph;
-ctl_edit_fn ctl_edit_number, ctl_edit_image, ctl_edit_kernel_range;
+ctl_edit_fn ctl_edit_number, ctl_edit_image, ctl_edit_kernel_range, ctl_edit_stacks;
 ctl_edit_fn ctl_edit_nothing; /* for an option that is ignored */
 
-/* Checks the counts of the events against --callgraph, when all options are applied. */
+/* Checks the counts of the events, when all options are applied: stacks take longer. */
 int ctl_check_counts(const struct op_setup *setup);
 
 /* ---- status.c ---- */
 
 /* Prints the state, the setup and the ledger, as text or JSON. */
 int ctl_show_status(struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
+/* ---- summary.c ---- */
+
+/* Prints what an administrator wants to know, below the line of the state. */
+void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
+
+/* The line about stacks: their rate, and how many are complete. */
+void ctl_show_stacks(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
 #endif

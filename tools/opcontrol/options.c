@@ -32,12 +32,16 @@ static const struct ctl_option options[] = {
 	{ { "event", 'e', 0, NULL, "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated",
 	    "EVENT" },
 	  .edit = ctl_edit_event },
-	{ { "separate", 'p', 0, NULL, "what opd keeps in separate sample files", "none,library,kernel,thread,cpu,all,cgroup" },
+	{ { "separate", 'p', 0, NULL, "what opd keeps in separate sample files",
+	    "none,library,kernel,thread,cpu,all,cgroup,process-name,user" },
 	  .edit = ctl_edit_separate },
 	{ { "vmlinux", 0, 0, NULL, "the uncompressed kernel that runs", "FILE" }, .edit = ctl_edit_vmlinux },
 	{ { "no-vmlinux", 0, 0, NULL, "no kernel file: symbols come from /proc/kallsyms", NULL }, .edit = ctl_edit_no_vmlinux },
 	{ { "session-dir", 0, 0, NULL, "where the daemon keeps its samples", "DIR" }, .edit = ctl_edit_session_dir },
 	{ { "callgraph", 'c', 0, NULL, "record up to DEPTH callers of a sample; 0: none", "DEPTH" }, .edit = ctl_edit_callgraph },
+	{ { "stacks", 0, 0, NULL, "whole stacks, at a rate of their own, or with each sample of the events",
+	    "on,off,event,RATE[:BYTES]" },
+	  .edit = ctl_edit_stacks },
 	{ { "image", 'i', 0, NULL, "keep the samples of these images alone, separated by commas; 'all': of all images", "FILE" },
 	  .edit = ctl_edit_image },
 	{ { "kernel-range", 0, 0, NULL, "addresses of the kernel" INERT, "START,END" },
@@ -66,7 +70,8 @@ static const struct ctl_option options[] = {
 		   NULL } },
 	{ .row = { "json", 0, LINE(json), NULL, "with --status: one JSON object", NULL } },
 	{ .row = { "config", 0, LINE(config), opr_take_string, "the opd.conf to use; also environment OPD_CONFIG", "FILE" } },
-	{ .row = { "verbose", 'V', LINE(verbose), NULL, "with --start and --start-daemon: say what is done", "[LIST]" } },
+	{ .row = { "verbose", 'V', LINE(verbose), NULL,
+		   "with --status: all numbers; with --start and --start-daemon: say what is done", "[LIST]" } },
 };
 
 static const struct opr_option *nth_row(size_t index)

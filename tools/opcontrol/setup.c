@@ -14,11 +14,6 @@
 #include "tools/events/user_events.h"
 #include "tools/opcontrol/opcontrol.h"
 
-static bool is_same(const struct op_event *a, const struct op_event *b)
-{
-	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
-}
-
 /* Derived events of IBS come from the same samples, so they must agree about them. */
 static int check_together(const struct op_setup *setup)
 {
@@ -26,13 +21,9 @@ static int check_together(const struct op_setup *setup)
 	char *why = NULL;
 	int err = op_event_list_make(setup->events, setup->nr_events, &list, &why);
 
-	if (!err) {
+	if (!err)
 		op_event_list_free(&list);
-		return 0;
-	}
-	opr_error(1, "%s", why ? why : strerror(-err));
-	free(why);
-	return 1;
+	return opr_error_why(err, why) ? 1 : 0;
 }
 
 static int add_event(struct op_setup *setup, const char *spec)
@@ -46,14 +37,8 @@ static int add_event(struct op_setup *setup, const char *spec)
 	err = opr_event_parse(spec, &event, &why);
 	if (!err)
 		err = op_event_check(&event, &why);
-	if (err) {
-		opr_error(1, "%s", why ? why : strerror(-err));
-		free(why);
+	if (opr_error_why(err, why) || opr_event_check_new(setup->events, setup->nr_events, &event, spec))
 		return 1;
-	}
-	for (size_t i = 0; i < setup->nr_events; i++)
-		if (is_same(&setup->events[i], &event))
-			return opr_error(1, "event %s: given twice, the samples of both would be in one file", spec);
 	setup->events[setup->nr_events++] = event;
 	return check_together(setup);
 }
@@ -83,7 +68,8 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 		return 0;
 	if (err == -ENOMEM)
 		return opr_no_memory();
-	opr_error(1, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, bad_word);
+	opr_error(1, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, process-name, user, "
+			"all", arg, bad_word);
 	free(bad_word);
 	return 1;
 }
@@ -167,15 +153,25 @@ int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *opt
 	return 0;
 }
 
+int ctl_edit_stacks(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	if (op_stack_setup_parse(arg, &editing->setup->stacks))
+		return 0;
+	return opr_error(1, "--%s=%s: none of on, off, event, RATE[:BYTES], with 1 to %u samples per second and %u bytes at most",
+			 option->row.name, arg, OP_STACK_RATE_MAX, OP_STACK_BYTES_MAX);
+}
+
 int ctl_check_counts(const struct op_setup *setup)
 {
-	for (size_t i = 0; setup->callgraph && i < setup->nr_events; i++) {
+	const char *option = setup->callgraph ? "--callgraph" : setup->stacks.mode == OP_STACKS_EVENT ? "--stacks=event" : NULL;
+
+	for (size_t i = 0; option && i < setup->nr_events; i++) {
 		const struct op_event *event = &setup->events[i];
 		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
 
 		if (event->count < min)
-			return opr_error(1, "event %s: with --callgraph the count must be %ju or more, %d times the usual minimum",
-					 event->name, (uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
+			return opr_error(1, "event %s: with %s the count must be %ju or more, %d times the usual minimum",
+					 event->name, option, (uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "libop/session/directory.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
 #include "tools/opcontrol/opcontrol.h"
 
 #define ELF_MAGIC "\177ELF"
@@ -28,6 +29,10 @@ static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
 	if (err < 0)
 		return ctl_fail_session(ctl, "make the session directory", path, NULL, err);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES && !make) {
+		opr_fail_open(-EACCES, path);
+		return 1;
+	}
 	if (fd < 0 && (make || (errno != ENOENT && errno != ENOTDIR)))
 		return ctl_fail_session(ctl, "open the session directory", path, NULL, -errno);
 	if (fd >= 0)

@@ -37,6 +37,8 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 		{ " thread", status ? status->separate_thread : setup->separate_thread },
 		{ " cpu", status ? status->separate_cpu : setup->separate_cpu },
 		{ " cgroup", status ? status->separate_cgroup : setup->separate_cgroup },
+		{ " process-name", status ? status->separate_name : setup->separate_name },
+		{ " user", status ? status->separate_user : setup->separate_user },
 	};
 	bool any = false;
 
@@ -56,8 +58,9 @@ static void show_size(const char *title, uint64_t value)
 		printf("%s: %" PRIu64 NO_EFFECT "\n", title, value);
 }
 
-static void show_setup(const struct opcontrol *ctl, const struct op_status *status)
+static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
+	const struct op_status *status = daemon->status;
 	const struct op_setup *setup = &ctl->setup;
 	const char *vmlinux = status ? status->vmlinux : setup->vmlinux ? setup->vmlinux : "";
 	const char *filter = status ? status->image_filter : setup->image_filter ? setup->image_filter : "";
@@ -71,6 +74,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 		op_text_free(&text);
 	}
 	show_separation(ctl, status);
+	ctl_show_stacks(ctl, daemon);
 	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
 	printf("Image filter: %s\n", *filter ? filter : "none");
 	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
@@ -114,6 +118,10 @@ static void show_event(const struct op_ledger_event *event)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
 			       op_loss_meaning((enum op_loss)i));
+	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
+		if (event->ends[i])
+			printf("    end_%s: %" PRIu64 " (%s)\n", op_stack_end_name((enum op_stack_end)i), event->ends[i],
+			       op_stack_end_meaning((enum op_stack_end)i));
 	if (event->outstanding)
 		printf("    outstanding: %" PRIu64 " (in the rings, or counted by the kernel without a sample)\n",
 		       event->outstanding);
@@ -189,6 +197,8 @@ static void show_daemon(const struct op_status *status)
 	       status->dumps);
 	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
 		show_counter(op_bound_name((enum op_bound)i), status->bounds[i], op_bound_meaning((enum op_bound)i));
+	if (status->separate_name || status->separate_user)
+		printf("        %" PRIu64 " programs: applications by the name or user of their processes\n", status->nr_programs);
 	if (status->separate_cgroup)
 		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup, %" PRIu64
 		       " of cgroups that are not known\n",
@@ -215,7 +225,11 @@ static void show_counters(const struct op_status *status)
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	show_state(ctl, daemon);
-	show_setup(ctl, daemon->status);
+	if (!ctl->verbose) {
+		ctl_show_summary(ctl, daemon);
+		return;
+	}
+	show_setup(ctl, daemon);
 	if (!daemon->status)
 		return;
 	show_events(daemon);
@@ -227,7 +241,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 
 /* ---- JSON: keys are the names of the fields ---- */
 
-enum kind { U32, U64, BOOL32, STRING };
+enum kind { U32, U64, BOOL32, STRING, STACK_END };
 
 struct field {
 	const char *name;
@@ -253,6 +267,9 @@ static const struct field status_fields[] = {
 	ROW(op_status, separate_thread, BOOL32),
 	ROW(op_status, separate_cpu, BOOL32),
 	ROW(op_status, separate_cgroup, BOOL32),
+	ROW(op_status, separate_name, BOOL32),
+	ROW(op_status, separate_user, BOOL32),
+	ROW(op_status, nr_programs, U64),
 	ROW(op_status, nr_cgroups, U64),
 	ROW(op_status, not_split, U64),
 	ROW(op_status, of_unknown_cgroups, U64),
@@ -293,11 +310,29 @@ static const struct field status_fields[] = {
 	ROW(op_status, turn_ns, U64),
 	ROW(op_status, turn_longest_ns, U64),
 	ROW(op_status, turn_planned_ns, U64),
+	ROW(op_status, stack_wanted_hz, U64),
+	ROW(op_status, stack_rate_hz, U64),
+	ROW(op_status, stack_bytes, U64),
+	ROW(op_status, stack_ring_bytes, U64),
+	ROW(op_status, stack_walks, U64),
+	ROW(op_status, stack_frames, U64),
+	ROW(op_status, stack_walk_ns, U64),
+	ROW(op_status, stacks_waiting, U64),
+	ROW(op_status, tables_made, U64),
+	ROW(op_status, tables_from_cache, U64),
+	ROW(op_status, tables_failed, U64),
+	ROW(op_status, tables_waiting, U64),
 	ROW(op_status, has_pmu, BOOL32),
 	ROW(op_status, session_dir, STRING),
 	ROW(op_status, vmlinux, STRING),
 	ROW(op_status, image_filter, STRING),
 	ROW(op_status, kernel_note, STRING),
+};
+
+static const struct field stop_fields[] = {
+	ROW(op_stack_stop, image, STRING),
+	ROW(op_stack_stop, end, STACK_END),
+	ROW(op_stack_stop, nr, U64),
 };
 
 static const struct field event_fields[] = {
@@ -318,6 +353,9 @@ static const struct field event_fields[] = {
 		ROW(op_ledger_event, outstanding, U64),
 	ROW(op_ledger_event, throttled_ns, U64),
 	ROW(op_ledger_event, nr_throttles, U64),
+#define X(name, meaning) { "end_" #name, offsetof(struct op_ledger_event, ends) + OP_STACK_END_##name * sizeof(uint64_t), U64 },
+	OP_STACK_ENDS(X)
+#undef X
 };
 
 static const struct field cpu_fields[] = {
@@ -347,6 +385,7 @@ static const struct field cpu_fields[] = {
 static void add_value(struct op_text *text, const struct field *field, const void *record)
 {
 	const char *value = (const char *)record + field->offset;
+	uint64_t end;
 
 	switch (field->kind) {
 	case U32:
@@ -357,6 +396,10 @@ static void add_value(struct op_text *text, const struct field *field, const voi
 		break;
 	case BOOL32:
 		op_text_add(text, *(const uint32_t *)(const void *)value ? "true" : "false");
+		break;
+	case STACK_END:
+		end = *(const uint64_t *)(const void *)value;
+		op_text_printf(text, "\"%s\"", end < OP_NR_STACK_ENDS ? op_stack_end_name((enum op_stack_end)end) : "");
 		break;
 	case STRING:
 		op_text_add_char(text, '"');
@@ -390,10 +433,15 @@ static void add_array(struct op_text *text, const char *name, const struct field
 static void add_daemon(struct op_text *text, const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	const struct op_status *status = daemon->status;
+	size_t nr_stops;
 
 	op_text_printf(text, "{\"state\":\"%s\",\"setup_waits\":%s,", status->state == OP_DAEMON_RUNNING ? "running" : "paused",
 		       ctl->setup_waits ? "true" : "false");
 	add_members(text, status_fields, op_array_size(status_fields), status);
+	for (nr_stops = 0; nr_stops < OP_STACK_STOPS && status->stack_stops[nr_stops].nr; nr_stops++)
+		;
+	add_array(text, "stack_stops", stop_fields, op_array_size(stop_fields), status->stack_stops,
+		  sizeof(*status->stack_stops), nr_stops);
 	add_array(text, "events", event_fields, op_array_size(event_fields), daemon->events, sizeof(*daemon->events),
 		  status->nr_events);
 	add_array(text, "cpus", cpu_fields, op_array_size(cpu_fields), daemon->cpus, sizeof(*daemon->cpus), status->nr_cpus);

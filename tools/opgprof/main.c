@@ -166,7 +166,8 @@ static int read_profile(struct run *run)
 	static const struct opr_words none;
 	const struct opr_profile *profile = &run->selection.profile;
 	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none, .details = true };
-	const struct opr_symbol_options symbol_options = { .root = run->options->root };
+	/* gprof names functions by .symtab alone. */
+	const struct opr_symbol_options symbol_options = { .sources = OPR_FROM_SYMTAB, .root = run->options->root };
 	int err = keep_one_image(&run->selection);
 
 	if (!err)

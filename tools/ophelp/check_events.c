@@ -82,14 +82,16 @@ static int take_flags(const struct request *request, char *const fields[FIELDS])
 /* No list has an event that this host cannot count. Its own check knows the reason. */
 static int fail_unknown(const struct opr_help_events *events, const char *spec)
 {
-	int length = (int)(op_tracepoint_has_subsystem(spec) ? strlen(spec) : strcspn(spec, ":")), err;
+	size_t length = op_tracepoint_has_subsystem(spec) ? strlen(spec) : strcspn(spec, ":");
+	char *name = strndup(spec, length), *why = NULL;
 	struct op_event event;
-	char *why = NULL;
+	int err;
 
 	if (events->is_host && !opr_event_parse(spec, &event, &why) && op_event_check(&event, &why) < 0)
 		err = opr_error(-EINVAL, "%s", why);
 	else
-		err = opr_error(-EINVAL, "no event named %.*s: ophelp lists them", length, spec);
+		err = name ? opr_help_refuse(events, name) : opr_no_memory();
+	free(name);
 	free(why);
 	return err;
 }

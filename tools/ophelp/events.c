@@ -6,6 +6,7 @@
 
 #include "tools/events/cpu_types.h"
 #include "libop/base/grow.h"
+#include "libop/base/nearest.h"
 #include "tools/common/log.h"
 
 #define TIMER_TYPE      "timer"
@@ -100,6 +101,20 @@ const struct opr_help_event *opr_help_find(const struct opr_help_events *events,
 			alike = event;
 	}
 	return alike;
+}
+
+int opr_help_refuse(const struct opr_help_events *events, const char *name)
+{
+	struct op_text hint = { 0 };
+	struct op_nearest nearest;
+
+	op_nearest_init(&nearest, name);
+	for (size_t i = 0; i < events->nr_events; i++)
+		op_nearest_try(&nearest, events->events[i].name);
+	op_nearest_add_hint(&nearest, "", &hint);
+	opr_error(-EINVAL, "no event named %s: ophelp lists them%s", name, op_text_get(&hint));
+	op_text_free(&hint);
+	return -EINVAL;
 }
 
 const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec)

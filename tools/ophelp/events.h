@@ -62,6 +62,9 @@ int opr_help_add_pfm(struct opr_help_events *events) OP_NONNULL OP_MUST_CHECK;
 /* Finds an event by name; without one in the same case, in another case. NULL: none. */
 const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name) OP_NONNULL;
 
+/* Reports that there is no event of that name, and which one comes near. -EINVAL. */
+int opr_help_refuse(const struct opr_help_events *events, const char *name) OP_NONNULL;
+
 /*
  * Finds the event of a specification NAME[:COUNT...]; names may contain colons. Moves *spec behind
  * the colon after the name, or to NULL when nothing follows. NULL: none, and *spec is unchanged.

@@ -120,7 +120,7 @@ static int for_each(const struct options *options, const struct opr_help_events 
 		const struct opr_help_event *event = opr_help_take(events, &fields);
 
 		if (!event)
-			return opr_error(-EINVAL, "no event named %s: ophelp lists them", options->words.words[i]);
+			return opr_help_refuse(events, options->words.words[i]);
 		strsep(&fields, ":");
 		mask = strsep(&fields, ":");
 		err = write(events, event, mask && *mask ? mask : NULL);

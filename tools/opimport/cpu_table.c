@@ -28,7 +28,13 @@ static void free_cpu(struct opi_cpu *cpu)
 	free(cpu);
 }
 
-static int open_cpu(size_t sideband_bytes, struct opi_cpu **ret_cpu)
+/* One record with a stack may be as long as a usual ring. */
+static size_t ring_bytes(const struct opi_cpu_table *table)
+{
+	return table->has_stacks ? 2 * RING_BYTES : RING_BYTES;
+}
+
+static int open_cpu(const struct opi_cpu_table *table, size_t sideband_bytes, struct opi_cpu **ret_cpu)
 {
 	struct opi_cpu *cpu = calloc(1, sizeof(*cpu));
 	int err;
@@ -36,7 +42,7 @@ static int open_cpu(size_t sideband_bytes, struct opi_cpu **ret_cpu)
 	if (!cpu)
 		return -ENOMEM;
 	/* The writer needs no membarrier(2): it stands still while the ring is read. */
-	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
+	err = op_mring_pair_create(ring_bytes(table), OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 	if (!err)
 		err = op_mring_create(sideband_bytes, 0, OP_MRING_OWN_WRITER, &cpu->sideband);
 	if (!err) {
@@ -75,8 +81,11 @@ int opi_cpu_table_open(struct opi_cpu_table *table, struct opd_pipeline *pipelin
 		.by_number = calloc(NUMBERS, sizeof(uint16_t)),
 	};
 	struct opi_cpu *cpu = NULL;
-	int err = fresh.cpus && fresh.by_number ? open_cpu(SIDEBAND_BYTES, &cpu) : -ENOMEM;
+	int err;
 
+	for (size_t i = 0; i < nr_events; i++)
+		fresh.has_stacks |= op_event_has_stack(&events[i]);
+	err = fresh.cpus && fresh.by_number ? open_cpu(&fresh, SIDEBAND_BYTES, &cpu) : -ENOMEM;
 	if (!err) {
 		struct opd_memory_cpu memory = memory_of(&fresh, cpu, 0);
 
@@ -96,7 +105,7 @@ static int add(struct opi_cpu_table *table, uint32_t number)
 {
 	struct opi_cpu *cpu;
 	struct opd_memory_cpu memory;
-	int err = open_cpu((size_t)sysconf(_SC_PAGESIZE), &cpu);
+	int err = open_cpu(table, (size_t)sysconf(_SC_PAGESIZE), &cpu);
 
 	if (err)
 		return err;

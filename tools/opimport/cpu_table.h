@@ -25,6 +25,7 @@ struct opi_cpu_table {
 	size_t nr_cpus;
 	size_t nr_shared;             /* CPUs that share the pair of CPU 0 */
 	bool is_full;                 /* there was no room for another pair */
+	bool has_stacks;              /* records may be as long as records can be */
 	uint16_t *by_number;          /* by the number of a CPU: its index in `cpus` + 1; 0: none */
 	struct op_mring_writer *ring; /* the ring that is being written; NULL: none */
 	uint32_t number, index;       /* of its CPU */

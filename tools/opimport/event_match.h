@@ -3,7 +3,7 @@
 #ifndef OPI_EVENT_MATCH_H
 #define OPI_EVENT_MATCH_H
 
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
 #include "libop/events/event_list.h"
 #include "libop/perf/data.h"
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/keep/event_sums.h"
+#include "daemon/pipeline/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "tools/opimport/backlog.h"
@@ -19,6 +20,7 @@ struct opi_import {
 	struct opd_pipeline pipeline;
 	struct op_session_files files; /* set when they are complete */
 	struct op_event_list events;   /* empty before the first sample */
+	struct opd_tables *tables;     /* for stacks; NULL: no event has them */
 	uint64_t *ids;
 	struct opi_cpu_table cpus;
 	struct opi_backlog backlog;
@@ -42,6 +44,7 @@ int opi_import_open(const struct opi_import_config *config, struct opi_import **
 	if (!import)
 		return -ENOMEM;
 	import->config = *config;
+	import->config.stacks.stop = config->stop;
 	opi_backlog_init(&import->backlog, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
 	err = opd_pipeline_open(&import->pipeline, &(struct opd_pipeline_config){
 							   .session_fd = config->session_fd,
@@ -52,9 +55,11 @@ int opi_import_open(const struct opi_import_config *config, struct opi_import **
 							   .separate_kernel = config->separate_kernel,
 							   .separate_thread = config->separate_thread,
 							   .separate_cpu = config->separate_cpu,
+							   .separate_name = config->separate_name,
 							   .max_open = config->max_open,
 							   .max_closed = MAX_CLOSED_FILES,
 							   .max_files = config->max_files,
+							   .max_stack_bytes = config->max_stack_bytes,
 							   .bytes_of = "SessionKeepFree",
 						   });
 	if (err) {
@@ -69,6 +74,7 @@ int opi_import_open(const struct opi_import_config *config, struct opi_import **
 
 int opi_import_name_kernel(struct opi_import *import, const char *vmlinux)
 {
+	import->config.stacks.is_own_kernel = true;
 	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
 }
 
@@ -99,12 +105,15 @@ static int open_events(struct opi_import *import, const struct op_perf_events *e
 	err = opi_cpu_table_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
+		err = opi_stacks_open(pipeline, events, import->config.features, &import->config.stacks, &import->tables);
+	if (!err)
 		err = opd_ledger_open(&import->pipeline.ledger, import->config.session_fd, &pipeline->capture, false);
 	if (!err) {
 		opd_ledger_begin(&import->pipeline.ledger);
 		pipeline->count.ledger = &import->pipeline.ledger;
 	}
 	pipeline->count.events = import->events.events;
+	pipeline->count.nr_events = import->events.nr_events;
 	pipeline->count.limit.nr_last_max = import->events.nr_events;
 	return err;
 }
@@ -171,6 +180,8 @@ static int count_slice(struct opi_import *import, uint64_t until_ns)
 		err = opi_backlog_take(&import->backlog, until_ns, put, import);
 	if (!err)
 		err = opi_cpu_table_visit_all(&import->cpus);
+	if (!err && import->pipeline.stacks)
+		opd_stacks_block(&import->pipeline);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	prune(import);
 	return err;
@@ -317,11 +328,13 @@ static bool lacks_kernel(const struct opi_import *import)
 
 static int write_ledger(struct opi_import *import)
 {
+	const char *host = import->config.features->hostname;
 	struct op_session_ledger ledger;
 	int err;
 
 	if (!import->pipeline.ledger.begun)
 		return 0;
+	import->pipeline.ledger.foreign_host = host ? host : "";
 	import->pipeline.ledger.hides_kernel = lacks_kernel(import);
 	err = opd_ledger_sum(&import->pipeline.ledger, OP_SESSION_stopped, &ledger);
 	if (err)
@@ -388,7 +401,10 @@ size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_p
 void opi_import_counts(const struct opi_import *import, struct opi_import_counts *ret_counts)
 {
 	const struct opd_capture *capture = &import->pipeline.capture;
+	struct opd_tables_counts tables = { 0 };
 
+	if (import->tables)
+		opd_tables_get_counts(import->tables, &tables);
 	*ret_counts = (struct opi_import_counts){
 		.nr_late = import->nr_late,
 		.nr_unordered = import->nr_unordered,
@@ -404,6 +420,8 @@ void opi_import_counts(const struct opi_import *import, struct opi_import_counts
 		.nr_not_split = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS],
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
 		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
+		.nr_tables = tables.made,
+		.nr_no_table = tables.failed,
 	};
 	for (enum op_arc_stat i = OP_ARC_lost_no_room; i < OP_NR_ARC_STATS; i++)
 		ret_counts->nr_lost_calls += import->pipeline.count.arcs[i];
@@ -418,6 +436,7 @@ void opi_import_close(struct opi_import *import)
 	if (!import)
 		return;
 	opd_pipeline_close(&import->pipeline);
+	opd_tables_free(import->tables);
 	opd_ledger_close(&import->pipeline.ledger);
 	opd_capture_close(&import->pipeline.capture);
 	opi_cpu_table_close(&import->cpus);

@@ -20,7 +20,8 @@
 #include "libop/control/ibs_stats.h"
 #include "libop/session/ledger.h"
 #include "libop/perf/data.h"
-#include "libop/base/stop.h"
+#include "libop/process/stop.h"
+#include "tools/opimport/stacks.h"
 
 struct opi_import;
 
@@ -36,10 +37,12 @@ struct opi_import_config {
 	const struct opd_app_witness *witness;
 	/* the image of the kernel; NULL: as perf names it */
 	const char *vmlinux;
-	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	struct opi_stacks_config stacks; /* its stop is the one above */
+	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_name;
 	size_t max_open, max_images;
 	uint64_t max_files;       /* of sample files (daemon/count/file_limit.h); 0: no limit */
 	uint64_t keep_free_bytes; /* of the file system; 0: none */
+	uint64_t max_stack_bytes; /* of the stacks; 0: no limit */
 	size_t round_records;     /* for rings; they end a round. 0: the file marks the ends */
 	/* for waiting records, and again for their side band; more goes to a file. 0: 64 MiB */
 	size_t memory_bytes;
@@ -73,13 +76,14 @@ struct opi_import_counts {
 	uint64_t nr_calls;      /* in callgraph files */
 	uint64_t nr_lost_calls; /* without room in callgraph files */
 	uint64_t nr_bad_chains;
+	uint64_t nr_tables, nr_no_table; /* images whose row table was made, and was not */
 	uint64_t ibs[OP_NR_IBS_STATS];
 };
 
 /* Begins an import, ended with opi_import_close. 0 or -errno. */
 int opi_import_open(const struct opi_import_config *config, struct opi_import **ret_import) OP_NONNULL OP_MUST_CHECK;
 
-/* Sets config.vmlinux, before the first sample. 0 or -ENOMEM. */
+/* Sets config.vmlinux to the kernel that runs here, before the first sample. 0 or -ENOMEM. */
 int opi_import_name_kernel(struct opi_import *import, const char *vmlinux) OP_NONNULL OP_MUST_CHECK;
 
 /*

@@ -7,6 +7,7 @@ tools_libimport_a_SOURCES = \
 	tools/opimport/event_match.c tools/opimport/event_match.h \
 	tools/opimport/import.c tools/opimport/import.h \
 	tools/opimport/spill.c tools/opimport/spill.h \
+	tools/opimport/stacks.c tools/opimport/stacks.h \
 	tools/opimport/witness.c tools/opimport/witness.h
 tools_libimport_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libimport_a_CFLAGS = $(AM_CFLAGS)

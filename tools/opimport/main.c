@@ -7,8 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/tables/tabler.h"
 #include "libop/control/config.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/base/sys.h"
 #include "libop/perf/data_open.h"
 #include "tools/opimport/opimport.h"
@@ -21,6 +22,8 @@
 #define FILES_RESERVED   64u /* descriptors for everything but sample files and rings */
 #define MAX_IMAGES       100000u
 #define PROGRESS_RECORDS 65536u
+
+static const struct op_helper_kind helper_kinds[] = { { OPD_TABLER_NAME, opd_tabler_begin_awaited, opd_tabler_answer } };
 
 static const struct op_stop *stop;
 
@@ -123,6 +126,21 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	return result ? explain(result) : 0;
 }
 
+/* Before there is much memory. Events of a pipe come later. NULL: none is needed, or can be had. */
+static struct op_nursery *start_nursery(const struct op_perf_data *data)
+{
+	struct op_nursery *nursery = NULL;
+	int err;
+
+	if (!op_perf_data_is_pipe(data) && !opi_stacks_are_in(op_perf_data_events(data)))
+		return NULL;
+	opd_tabler_find_program();
+	err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &nursery);
+	if (err)
+		opr_warn("cannot start a process: %s: stacks of samples end where frame pointers do", strerror(-err));
+	return nursery;
+}
+
 /* Later, a lack of room only merges sample files. Without any room now, it is useless. */
 static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
 {
@@ -139,7 +157,8 @@ static int check_room(const struct opi_session *session, uint64_t keep_free_byte
 }
 
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
-		       size_t max_open, const struct opi_witness *witness, struct opi_import **ret_import)
+		       size_t max_open, const struct opi_witness *witness, struct op_nursery *nursery,
+		       struct opi_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
 	struct opi_import_config config = {
@@ -152,11 +171,15 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.separate_kernel = separation->separate_kernel,
 		.separate_thread = separation->separate_thread,
 		.separate_cpu = separation->separate_cpu,
+		.separate_name = separation->separate_name,
 		.max_open = max_open,
 		.max_images = MAX_IMAGES,
 		.round_records = op_perf_data_nr_files(data) > 1 ? OPI_IMPORT_ROUND_RECORDS : 0,
+		.stacks = { .nursery = nursery,
+			    .is_own_kernel = opi_kernel_of_file(op_perf_data_features(data)),
+			    .witness = witness },
 	};
-	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes);
+	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes, &config.max_stack_bytes);
 
 	if (!err)
 		err = check_room(session, config.keep_free_bytes);
@@ -170,12 +193,13 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 static int import_data(const struct opi_options *options, int fd, struct op_perf_data *data, struct opi_session *session,
 		       size_t max_open)
 {
+	struct op_nursery *nursery = start_nursery(data);
 	struct opi_import *import = NULL;
 	struct opi_witness witness;
 	int err;
 
 	opi_witness_init(&witness, op_perf_data_features(data), fd);
-	err = open_import(options, data, session, max_open, &witness, &import);
+	err = open_import(options, data, session, max_open, &witness, nursery, &import);
 	if (!err)
 		err = read_records(options, data, import);
 	if (!err)
@@ -188,6 +212,7 @@ static int import_data(const struct opi_options *options, int fd, struct op_perf
 		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
 	}
 	opi_import_close(import);
+	op_nursery_stop(nursery);
 	return err;
 }
 

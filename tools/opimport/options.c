@@ -17,10 +17,13 @@ static int take_separate(struct opi_options *options, const char *words)
 
 	if (err == -ENOMEM)
 		return opr_no_memory();
+	if (!err && options->separation.separate_user)
+		return opr_error(-EINVAL, "--separate=%s: the records do not say which user a process had", words);
 	if (!err && options->separation.separate_cgroup)
 		return opr_error(-EINVAL, "--separate=%s: the records do not say in which cgroup they were taken", words);
 	if (err)
-		opr_error(err, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, all", words, bad_word);
+		opr_error(err, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, process-name, all", words,
+			  bad_word);
 	free(bad_word);
 	return err;
 }
@@ -99,7 +102,7 @@ static const struct opr_option rows[] = {
 	{ "quiet", 'q', FIELD(quiet), NULL, "do not print what was read and stored", NULL },
 	{ "separate", 0, FIELD(separate), opr_take_string,
 	  "what is kept in separate sample files (default " SEPARATE_DEFAULT ")",
-	  "none,library,kernel,thread,cpu,all" },
+	  "none,library,kernel,thread,cpu,all,process-name" },
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "where sessions are kept", "DIR" },
 	{ "verbose", 'V', FIELD(verbose), NULL, "with --abi, print what is read", NULL },
 	{ "vmlinux", 'k', FIELD(vmlinux), opr_take_string, "the image of the kernel", "FILE" },

@@ -98,6 +98,8 @@ static void print_counts(const struct op_perf_data *data, const struct opi_impor
 	print_count("facts for opreport --mem lost: no room, or their file failed", imported.nr_memory_dropped);
 	print_count("calls of all events together, for opreport --callgraph", imported.nr_calls);
 	print_count("call chains that cannot be read", imported.nr_bad_chains);
+	print_count("images with a table for whole stacks", imported.nr_tables);
+	print_count("images in stacks without one", imported.nr_no_table);
 	print_count("images with samples", imported.nr_images);
 	print_count("CPUs", imported.nr_cpus);
 }
@@ -117,6 +119,19 @@ static void print_event(const struct op_ledger_event *event)
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf(", lost_%s %llu", op_loss_name((enum op_loss)i), (unsigned long long)event->lost[i]);
+	putchar('\n');
+}
+
+static void print_stacks(const struct op_ledger_event *event)
+{
+	uint64_t nr_complete, nr = op_ledger_stacks(event, &nr_complete);
+
+	if (!nr)
+		return;
+	printf("%s:%llu stacks: %llu", event->name, (unsigned long long)event->count, (unsigned long long)nr);
+	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
+		if (event->ends[end])
+			printf(", %s %llu", op_stack_end_name(end), (unsigned long long)event->ends[end]);
 	putchar('\n');
 }
 
@@ -145,8 +160,10 @@ void opi_report(const struct op_perf_data *data, const struct opi_import *import
 		struct op_ledger_event event;
 
 		opi_import_ledger(import, i, &event);
-		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
-			print_event(&event);
+		if (event.role == OP_EVENT_MEMORY || !(event.received || event.lost_kernel))
+			continue;
+		print_event(&event);
+		print_stacks(&event);
 	}
 	print_lacking(data);
 	opi_report_guesses(data);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
 #define PROGRAMS_MAX   128u
@@ -211,4 +212,12 @@ void opi_witness_init(struct opi_witness *witness, const struct op_perf_features
 		.features = features,
 		.recorded_at = !op_sys_fstat(fd, &st) && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ? st.st_mtime : time(NULL),
 	};
+}
+
+/* Until the second of recorded_at has passed. */
+uint64_t opi_witness_recorded_ns(const struct opi_witness *witness)
+{
+	bool is_here = witness->recorded_at > 0 && is_this_host(witness->features);
+
+	return is_here ? ((uint64_t)witness->recorded_at + 1) * OP_NS_PER_S : 0;
 }

@@ -21,6 +21,9 @@ struct opi_witness {
 /* `fd` is the recording; the time of a pipe is now. */
 void opi_witness_init(struct opi_witness *witness, const struct op_perf_features *features, int fd) OP_NONNULL;
 
+/* No file of the recording is younger, in ns since 1970. 0: it was not recorded on this host. */
+uint64_t opi_witness_recorded_ns(const struct opi_witness *witness) OP_NONNULL;
+
 /*
  * Whether program headers are those of an executable. A library may have an interpreter and an
  * entry (libc.so.6), and an executable may have no interpreter (-static-pie): its own name

@@ -4,8 +4,8 @@ bin_opreport_SOURCES = \
 	tools/opreport/main.c \
 	tools/opreport/options.c tools/opreport/options.h
 bin_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
-bin_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) \
-	$(MODULE_LIBS)
+bin_opreport_LDADD = tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \
+	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/opreport.1
 EXTRA_DIST += tools/opreport/README.md

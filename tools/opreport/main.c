@@ -7,14 +7,19 @@
  *   2 read     their samples: tools/profile/selection.h
  *   3 symbols  of the images: tools/profile/image_cache.h
  *   4 rows     of symbols, images or applications: tools/report/make_rows.h, image_rows.h,
- *              summary_rows.h
+ *              summary_rows.h; for --stacks a tree of calls: tools/stacks/call_tree.h
  *   5 write    text, CSV, JSON: tools/report/writer.h; XML: tools/report/write_xml.h
  */
 #include <errno.h>
 
 #include "tools/common/log.h"
 #include "tools/common/output.h"
+#include "tools/export/bolt.h"
+#include "tools/export/export.h"
+#include "tools/fetch/debuginfod.h"
 #include "tools/opreport/options.h"
+#include "tools/page/pack.h"
+#include "tools/page/write_page.h"
 #include "tools/profile/selection.h"
 #include "tools/profile/spec.h"
 #include "tools/report/diff_rows.h"
@@ -22,13 +27,17 @@
 #include "tools/report/memory_rows.h"
 #include "tools/report/image_rows.h"
 #include "tools/report/writer.h"
+#include "tools/stacks/arrange.h"
+#include "tools/stacks/inclusive.h"
+#include "tools/stacks/write_stacks.h"
 
-#define RETRIES 10
+#define RETRIES 100 /* each time a session fewer is left */
 
 struct run {
 	struct opr_options *options;
 	struct opr_selection selection;
 	struct opr_output output;
+	struct opr_origin before; /* of the profile that this one is compared to */
 };
 
 /* Step 1: selects the sample files. */
@@ -41,11 +50,12 @@ static int select_files(struct run *run, const struct opr_words *words)
 		.image_path = &options->image_path,
 		.merge = options->merge.merge,
 		.exclude_dependent = options->exclude_dependent,
-		.cgroups = options->cgroups,
+		.by = options->by,
 		.callgraph = options->callgraph,
 		.memory = options->mem,
 		.totals_only = options->images || !options->symbols,
 		.any_axes = options->format == OPR_FORMAT_XML,
+		.sessions_only = options->stacks,
 		.since = options->since,
 		.until = options->until,
 	};
@@ -53,13 +63,23 @@ static int select_files(struct run *run, const struct opr_words *words)
 	return opr_selection_open(&run->selection, &selection_options, words);
 }
 
+static struct opr_symbol_options symbol_options_of(const struct run *run)
+{
+	return (struct opr_symbol_options){ .demangle = run->options->demangle,
+					    .sources = run->options->sources,
+					    .root = run->options->root };
+}
+
 /* Step 3: reads the symbols of the images. */
 static int read_symbols(struct run *run, struct opr_image_cache *cache)
 {
 	const struct opr_options *options = run->options;
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .root = options->root };
+	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
 
+	/* A caller below the threshold stands beside a callee above it. */
+	cache->wish.lines = options->debug_info || options->inlined;
+	cache->wish.percent = options->callgraph ? 0 : options->threshold;
 	return err ? err : opr_image_cache_read(cache);
 }
 
@@ -69,8 +89,9 @@ static int make_rows(struct run *run, struct opr_image_cache *cache, struct opr_
 	const struct opr_options *options = run->options;
 	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
 						  .exclude = &options->exclude_symbols,
-						  .details = options->details,
+						  .details = options->details || options->format == OPR_FORMAT_BOLT,
 						  .facts = options->mem,
+						  .inlined = options->inlined,
 						  .lines = options->debug_info };
 	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
 	int err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
@@ -78,6 +99,16 @@ static int make_rows(struct run *run, struct opr_image_cache *cache, struct opr_
 	if (!err && graph)
 		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
 	return err;
+}
+
+/* Groups are no applications; and the genuine tools have no such column. */
+static int count_inclusive(struct run *run, struct opr_callgraph *graph, struct opr_symbol_report *report)
+{
+	const struct opr_symbol_options options = symbol_options_of(run);
+
+	if (run->options->by || run->before.profile || opr_sources_are_genuine(options.sources))
+		return 0;
+	return opr_inclusive_count(graph, report, &run->selection, &options);
 }
 
 /* ---- step 5: write ---- */
@@ -98,20 +129,37 @@ static const struct opr_writer_ops *writer_of(const struct run *run)
 		return &opr_csv_writer;
 	case OPR_FORMAT_TEXT:
 	case OPR_FORMAT_XML:
+	case OPR_FORMAT_BOLT:
+	case OPR_FORMAT_FOLDED:
+	case OPR_FORMAT_PPROF:
+	case OPR_FORMAT_PERF:
+	case OPR_FORMAT_SPEEDSCOPE:
+	case OPR_FORMAT_FIREFOX:
+	case OPR_FORMAT_CALLGRIND:
 		break;
 	}
 	return &opr_text_writer;
 }
 
-static struct opr_layout layout_of(const struct run *run)
+static struct opr_origin origin_of(const struct run *run, const uint64_t *totals)
+{
+	const struct opr_selection *selection = &run->selection;
+
+	return (struct opr_origin){ &selection->profile, &selection->classes, &selection->recorded, totals };
+}
+
+static struct opr_layout layout_of(const struct run *run, const uint64_t *totals)
 {
 	const struct opr_options *options = run->options;
 
 	return (struct opr_layout){
-		.profile = &run->selection.profile,
+		.origin = origin_of(run, totals),
+		.is_ours = opr_profile_is_ours(&run->selection.profile),
 		.classes = &run->selection.classes,
+		.totals = totals,
 		.no_header = options->no_header,
-		.long_names = options->long_names || options->cgroups,
+		.long_names = options->long_names || (options->by && !options->symbols),
+		.by = options->by,
 		.accumulated = options->accumulated,
 		.debug_info = options->debug_info,
 		.show_address = options->show_address,
@@ -121,7 +169,13 @@ static struct opr_layout layout_of(const struct run *run)
 		.colour = run->output.colour,
 		.nr_columns = run->output.nr_columns,
 		.images = options->images,
+		.inlined = options->inlined,
 	};
+}
+
+static struct opr_block_limits limits_of(const struct run *run)
+{
+	return (struct opr_block_limits){ run->options->threshold, run->options->top };
 }
 
 /* Whether a class has samples of more than one application. */
@@ -146,12 +200,10 @@ static bool has_several_applications(const struct opr_profile *profile, size_t n
 
 static int write_summary(struct run *run, const struct opr_summary *summary)
 {
-	struct opr_layout layout = layout_of(run);
+	const struct opr_layout layout = layout_of(run, summary->totals);
 	struct opr_writer writer = { 0 };
-	int err;
+	int err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 
-	layout.totals = summary->totals;
-	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 	if (!err)
 		opr_report_summary(&writer, summary, run->options->threshold);
 	opr_writer_free(&writer);
@@ -161,13 +213,13 @@ static int write_summary(struct run *run, const struct opr_summary *summary)
 static int report_summary(struct run *run)
 {
 	struct opr_summary summary = { 0 };
-	int err = opr_summary_make(&summary, &run->selection.profile, run->selection.classes.nr_classes,
-				   run->options->reverse_sort);
+	int err =
+		opr_summary_make(&summary, &run->selection.profile, run->selection.classes.nr_classes, run->options->reverse_sort);
 
-	if (!err && summary.nr_applications > run->options->top)
-		summary.nr_applications = run->options->top;
-	if (!err)
+	if (!err) {
+		opr_summary_top(&summary, run->options->top);
 		err = open_output(run);
+	}
 	if (!err)
 		err = write_summary(run, &summary);
 	if (!err)
@@ -178,16 +230,19 @@ static int report_summary(struct run *run)
 
 static int write_rows(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
-	struct opr_layout layout = layout_of(run);
+	const struct opr_block_limits limits = limits_of(run);
+	struct opr_layout layout = layout_of(run, report->totals);
 	struct opr_writer writer = { 0 };
 	int err;
 
-	layout.totals = report->totals;
-	layout.app_column = has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
+	layout.before = run->before;
+	layout.app_column = layout.by || has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
 	layout.diff = report->nr_rows && report->rows[0].changes;
+	layout.nr_stacks = graph ? graph->nr_stacks : 0;
+	layout.stack_event = graph ? graph->stack_event : NULL;
 	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 	if (!err && graph)
-		err = opr_report_callgraph(&writer, report, graph, run->options->threshold);
+		err = opr_report_callgraph(&writer, report, graph, &limits);
 	else if (!err)
 		opr_report_symbols(&writer, report);
 	opr_writer_free(&writer);
@@ -199,7 +254,7 @@ static int write_xml(struct run *run, struct opr_symbol_report *report, const st
 	struct opr_xml_attribute attributes[OPR_NR_XML_OPTIONS];
 	struct opr_xml_values values = { 0 };
 	struct opr_xml_document document = {
-		.profile = &run->selection.profile,
+		.origin = origin_of(run, report->totals),
 		.classes = &run->selection.classes,
 		.report = report,
 		.graph = graph,
@@ -207,7 +262,7 @@ static int write_xml(struct run *run, struct opr_symbol_report *report, const st
 		.options = attributes,
 		.details = run->options->details,
 		.lines = run->options->debug_info,
-		.percent = run->options->threshold,
+		.limits = limits_of(run),
 	};
 	int err = opr_xml_options(run->options, &run->selection.spec, &values, attributes, &document.nr_options);
 
@@ -224,13 +279,13 @@ static int write_memory(struct run *run, const struct opr_symbol_report *report)
 		[OPR_FORMAT_JSON] = OPR_MEM_JSON,
 		[OPR_FORMAT_CSV] = OPR_MEM_CSV,
 	};
-	struct opr_layout layout = layout_of(run);
+	struct opr_layout layout = layout_of(run, report->totals);
 
 	layout.app_column = has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
 	return opr_mem_report_write(report, &layout, formats[run->options->format], run->output.out);
 }
 
-/* XML has an order of its own, but --top means the rows with most samples. */
+/* XML and --by have an order of their own, but --top means the rows with most samples. */
 static int sort_rows(const struct run *run, struct opr_symbol_report *report)
 {
 	const struct opr_options *options = run->options;
@@ -239,14 +294,15 @@ static int sort_rows(const struct run *run, struct opr_symbol_report *report)
 	const char *bad_key;
 	int err = 0;
 
-	if (options->format == OPR_FORMAT_XML && options->top < report->nr_rows && !opr_sort_order_make(&order, &none, &bad_key)) {
+	if ((options->format == OPR_FORMAT_XML || options->by) && options->top < report->nr_rows &&
+	    !opr_sort_order_make(&order, &none, &bad_key)) {
 		err = opr_symbol_sort(report, &order);
-		opr_symbol_report_top(report, options->top);
+		if (!err)
+			err = opr_symbol_report_top(report, options->top);
 	}
 	if (!err)
 		err = opr_symbol_sort(report, &options->order);
-	opr_symbol_report_top(report, options->top);
-	return err;
+	return err ? err : opr_symbol_report_top(report, options->top);
 }
 
 static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
@@ -259,6 +315,8 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 	err = sort_rows(run, report);
 	if (!err && run->options->mem)
 		err = write_memory(run, report);
+	else if (!err && run->options->format == OPR_FORMAT_BOLT)
+		err = opr_export_bolt(report, run->selection.classes.classes[0].event, run->output.out);
 	else if (!err)
 		err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
 	return err ? err : opr_output_close(&run->output);
@@ -275,6 +333,10 @@ static int report_symbols(struct run *run)
 
 	if (!err)
 		err = make_rows(run, &cache, &report, wanted_graph);
+	if (!err && wanted_graph)
+		err = count_inclusive(run, wanted_graph, &report);
+	if (!err)
+		err = opr_symbol_report_check_names(&report, &cache, &options->include_symbols);
 	if (!err) {
 		if (options->mem)
 			report.nr_limits = OPR_MEM_NR_LIMITS;
@@ -282,7 +344,8 @@ static int report_symbols(struct run *run)
 		err = write_symbols(run, &report, wanted_graph);
 	}
 	if (!err && !options->mem)
-		err = opr_missing_symbols_warn(&selection->profile, &selection->classes, &selection->finder, &report);
+		err = opr_missing_symbols_warn(&selection->profile, &selection->classes, &selection->finder, &report,
+					       options->sources);
 	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);
@@ -291,12 +354,10 @@ static int report_symbols(struct run *run)
 
 static int write_images(struct run *run, const struct opr_image_report *report)
 {
-	struct opr_layout layout = layout_of(run);
+	const struct opr_layout layout = layout_of(run, report->totals);
 	struct opr_writer writer = { 0 };
-	int err;
+	int err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 
-	layout.totals = report->totals;
-	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 	if (!err)
 		err = opr_report_images(&writer, report);
 	opr_writer_free(&writer);
@@ -305,10 +366,10 @@ static int write_images(struct run *run, const struct opr_image_report *report)
 
 static int report_images(struct run *run)
 {
-	struct opr_image_report report = { 0 };
+	struct opr_image_report report = { .sources = run->options->sources };
 	size_t nr_rows;
-	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes,
-					&run->selection.finder, run->options->threshold, run->options->reverse_sort);
+	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes, &run->selection.finder,
+					run->options->threshold, run->options->reverse_sort);
 
 	nr_rows = report.nr_rows;
 	if (nr_rows > run->options->top)
@@ -319,8 +380,150 @@ static int report_images(struct run *run)
 		err = write_images(run, &report);
 	if (!err)
 		err = opr_output_close(&run->output);
+	for (size_t i = 0; i < report.nr_rows && !err; i++)
+		opr_image_row_note_archive(&report.rows[i], &run->selection.finder);
 	report.nr_rows = nr_rows;
 	opr_image_report_free(&report);
+	return err;
+}
+
+/* ---- stacks ---- */
+
+/* How a form for another tool is written; NULL: it is none. */
+static int (*const exports[])(const struct opr_stack_report *report, FILE *out) = {
+	[OPR_FORMAT_PPROF] = opr_export_pprof,
+	[OPR_FORMAT_PERF] = opr_export_perf,
+	[OPR_FORMAT_SPEEDSCOPE] = opr_export_speedscope,
+	[OPR_FORMAT_FIREFOX] = opr_export_firefox,
+	[OPR_FORMAT_CALLGRIND] = opr_export_callgrind,
+};
+
+static bool is_export(enum opr_format format)
+{
+	return format < op_array_size(exports) && exports[format];
+}
+
+static int compile(const char *text, const char *option, regex_t *ret_regex, const regex_t **ret_used)
+{
+	char why[128];
+	int err;
+
+	*ret_used = NULL;
+	if (!text)
+		return 0;
+	err = regcomp(ret_regex, text, REG_EXTENDED | REG_NOSUB);
+	if (err) {
+		regerror(err, ret_regex, why, sizeof(why));
+		return opr_error(-EINVAL, "--%s=%s: %s", option, text, why);
+	}
+	*ret_used = ret_regex;
+	return 0;
+}
+
+static int write_stacks(struct run *run, struct opr_call_tree *all, const struct opr_stack_sums *sums,
+			const struct opr_arranging *arranging)
+{
+	static const enum opr_stack_form forms[] = {
+		[OPR_FORMAT_TEXT] = OPR_STACKS_TEXT,
+		[OPR_FORMAT_JSON] = OPR_STACKS_JSON,
+		[OPR_FORMAT_CSV] = OPR_STACKS_CSV,
+		[OPR_FORMAT_FOLDED] = OPR_STACKS_FOLDED,
+	};
+	struct opr_call_tree tree = { 0 };
+	struct opr_stack_report report = { .tree = &tree,
+					   .sums = sums,
+					   .recorded = &run->selection.recorded,
+					   .invert = arranging->invert,
+					   .no_header = run->options->no_header };
+	int err = opr_call_tree_arrange(&tree, all, arranging, &report.nr_left_out);
+
+	if (err)
+		opr_no_memory();
+	else if (!tree.root.total)
+		err = opr_error(-ENOENT, "no stack is left by --focus and --ignore");
+	if (!err)
+		err = open_output(run);
+	if (!err && is_export(run->options->format))
+		err = exports[run->options->format](&report, run->output.out);
+	else if (!err)
+		opr_stacks_write(&report, forms[run->options->format], run->output.out);
+	if (!err)
+		err = opr_output_close(&run->output);
+	opr_call_tree_free(&tree);
+	return err;
+}
+
+static int report_stacks(struct run *run)
+{
+	const struct opr_options *options = run->options;
+	const struct opr_symbol_options symbol_options = symbol_options_of(run);
+	const struct opr_stack_choice choice = { .by = options->by,
+						 .inlined = options->inlined,
+						 .long_names = options->long_names,
+						 .places = opr_format_has_places(options->format) };
+	struct opr_arranging arranging = {
+		.invert = options->invert, .threshold = options->threshold, .depth = options->depth, .top = options->top
+	};
+	struct opr_call_tree tree = { 0 };
+	struct opr_stack_sums sums = { 0 };
+	regex_t focus, ignore;
+	int err = compile(options->focus, "focus", &focus, &arranging.focus);
+
+	if (!err)
+		err = compile(options->ignore, "ignore", &ignore, &arranging.ignore);
+	if (!err)
+		err = opr_stacks_read(&tree, &sums, &run->selection, &symbol_options, &choice);
+	if (!err)
+		err = write_stacks(run, &tree, &sums, &arranging);
+	if (arranging.focus)
+		regfree(&focus);
+	if (arranging.ignore)
+		regfree(&ignore);
+	opr_call_tree_free(&tree);
+	opr_stack_sums_free(&sums);
+	return err;
+}
+
+/* ---- the page ---- */
+
+static int read_side(struct run *run, struct opr_page_side *side)
+{
+	const struct opr_options *options = run->options;
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
+							   .sources = options->sources,
+							   .root = options->root };
+	const struct opr_stack_choice choice = { .inlined = options->inlined,
+						 .long_names = options->long_names,
+						 .lines = true,
+						 .contexts = &side->contexts };
+
+	side->selection = &run->selection;
+	return opr_stacks_read(&side->tree, &side->sums, &run->selection, &symbol_options, &choice);
+}
+
+/* Of one profile, or of two that are compared. */
+static int report_page(struct run *runs, size_t nr_runs)
+{
+	const struct opr_options *options = runs[0].options;
+	struct opr_page page = { .nr_sides = nr_runs };
+	struct opr_output output = { 0 };
+	struct op_text json = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < nr_runs && !err; i++)
+		err = read_side(&runs[i], &page.sides[i]);
+	if (!err)
+		err = opr_page_collect(&page);
+	if (!err)
+		err = opr_page_pack(&page, options->threshold, &json);
+	if (!err)
+		err = opr_output_open(&output, options->html, true, options->colour);
+	if (!err) {
+		opr_page_write(&json, output.out);
+		err = opr_output_close(&output);
+	}
+	op_text_free(&json);
+	opr_page_free(&page);
 	return err;
 }
 
@@ -337,10 +540,13 @@ static int compare_symbols(struct run runs[2])
 			err = make_rows(&runs[i], &caches[i], &reports[i], NULL);
 	}
 	if (!err)
-		err = opr_diff_make(&diff, &reports[0], &reports[1]);
+		err = opr_diff_make(&diff, &runs[1].selection.classes, &reports[0], &reports[1]);
+	if (!err)
+		err = opr_symbol_report_check_names(&diff.report, &caches[1], &runs[1].options->include_symbols);
 	if (!err) {
-		opr_diff_limit(&diff, runs[0].options->threshold);
-		err = write_symbols(&runs[0], &diff.report, NULL);
+		opr_diff_limit(&diff, runs[1].options->threshold);
+		runs[1].before = origin_of(&runs[0], reports[0].totals);
+		err = write_symbols(&runs[1], &diff.report, NULL);
 	}
 	opr_diff_free(&diff);
 	for (size_t i = 0; i < 2; i++) {
@@ -355,16 +561,20 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 	struct run runs[2] = { { .options = options }, { .options = options } };
 	int err = 0;
 
-	if (!options->symbols || options->details || options->callgraph || options->format == OPR_FORMAT_XML)
+	if (!options->html && (!options->symbols || options->details || options->callgraph ||
+			       options->format == OPR_FORMAT_XML || options->format == OPR_FORMAT_BOLT))
 		return opr_error(-EINVAL,
-				 "differential profiles need --symbols, and do not go with --details, --callgraph and --xml");
+				 "differential profiles need --symbols or --html, and do not go with --details, --callgraph, "
+				 "--xml and bolt");
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = select_files(&runs[i], &words->sides[i]);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_selection_read(&runs[i].selection);
-	if (!err)
+	if (!err && options->html)
+		err = report_page(runs, 2);
+	else if (!err)
 		err = opr_diff_check(&runs[0].selection.classes, &runs[1].selection.classes);
-	if (!err)
+	if (!err && !options->html)
 		err = compare_symbols(runs);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_profile_end(&runs[i].selection.profile);
@@ -376,12 +586,20 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 static int report_profile(struct opr_options *options, const struct opr_words *words)
 {
 	struct run run = { .options = options };
-	int err = select_files(&run, words);
+	int err;
+
+	if (opr_words_have(&options->sort, opr_sort_words[OPR_SORT_change]))
+		return opr_error(-EINVAL, "--sort=change needs two profiles: { session:A } { session:B }");
+	err = select_files(&run, words);
 
 	if (!err)
 		err = opr_selection_read(&run.selection); /* step 2: reads the samples */
 	if (!err)
-		err = options->images ? report_images(&run) : options->symbols ? report_symbols(&run) : report_summary(&run);
+		err = options->html      ? report_page(&run, 1)
+		      : options->stacks  ? report_stacks(&run)
+		      : options->images  ? report_images(&run)
+		      : options->symbols ? report_symbols(&run)
+					 : report_summary(&run);
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
 	opr_selection_free(&run.selection);
@@ -420,6 +638,8 @@ int main(int argc, const char **argv)
 
 	opr_log_init("opreport");
 	err = opr_options_parse(&options, argc, argv, &request);
+	if (!err && options.sources & OPR_FROM_DEBUGINFOD)
+		opr_debuginfod_use(&options.debuginfod_time);
 	if (!err && request == OPR_RUN)
 		err = report(&options);
 	opr_options_free(&options);

@@ -2,6 +2,7 @@
 #include "tools/opreport/options.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "libop/base/parse.h"
 #include "tools/common/log.h"
@@ -18,7 +19,7 @@ static int take_sort(void *field, const char *value)
 	if (opr_take_words(field, value) < 0)
 		return -ENOMEM;
 	if (opr_sort_order_make(&order, field, &bad_key) < 0)
-		return opr_error(-EINVAL, "invalid sort key '%s': sample, image, app-name, symbol, debug or vma", bad_key);
+		return opr_refuse_word("invalid sort key", bad_key, opr_sort_words, OPR_NR_SORT_KEYS);
 	return 0;
 }
 
@@ -27,7 +28,16 @@ static const char *const format_words[] = {
 	[OPR_FORMAT_XML] = "xml",
 	[OPR_FORMAT_JSON] = "json",
 	[OPR_FORMAT_CSV] = "csv",
+	[OPR_FORMAT_BOLT] = "bolt",
+	[OPR_FORMAT_FOLDED] = "folded",
+	[OPR_FORMAT_PPROF] = "pprof",
+	[OPR_FORMAT_PERF] = "perf",
+	[OPR_FORMAT_SPEEDSCOPE] = "speedscope",
+	[OPR_FORMAT_FIREFOX] = "firefox",
+	[OPR_FORMAT_CALLGRIND] = "callgrind",
 };
+
+#define FORMATS "text|xml|json|csv|folded|pprof|perf|speedscope|firefox|callgrind|bolt"
 
 static const char *const colour_words[] = { "auto", "always", "never" };
 
@@ -36,7 +46,7 @@ static int take_format(void *field, const char *value)
 	size_t index;
 
 	if (!opr_find_word(format_words, op_array_size(format_words), value, &index))
-		return opr_error(-EINVAL, "unknown format '%s': text, xml, json or csv", value);
+		return opr_refuse_word("unknown format", value, format_words, op_array_size(format_words));
 	*(enum opr_format *)field = (enum opr_format)index;
 	return 0;
 }
@@ -46,7 +56,7 @@ static int take_colour(void *field, const char *value)
 	size_t index;
 
 	if (!opr_find_word(colour_words, op_array_size(colour_words), value, &index))
-		return opr_error(-EINVAL, "invalid colour option '%s': auto, always or never", value);
+		return opr_refuse_word("invalid colour option", value, colour_words, op_array_size(colour_words));
 	*(const char **)field = colour_words[index];
 	return 0;
 }
@@ -61,28 +71,47 @@ static int take_top(void *field, const char *value)
 	return 0;
 }
 
+static int take_depth(void *field, const char *value)
+{
+	uint64_t depth;
+
+	if (op_parse_u64(value, 1, SIZE_MAX - 1, &depth) < 0)
+		return opr_error(-EINVAL, "invalid number of levels '%s' for --depth: 1 or more", value);
+	*(size_t *)field = (size_t)depth;
+	return 0;
+}
+
 #define FIELD(name) offsetof(struct opr_options, name)
 
 static const struct opr_option rows[] = {
 	{ "accumulated", 'a', FIELD(accumulated), NULL, "accumulate percentage of symbols", NULL },
 	{ "callgraph", 'c', FIELD(callgraph), NULL, "show callers and callees of each symbol", NULL },
-	{ "cgroups", 0, FIELD(cgroups), NULL, "one line for each cgroup (opcontrol --separate=cgroup)", NULL },
+	{ "by", 0, FIELD(by), opr_take_by, "groups instead of applications (opcontrol --separate)", "comm,cgroup,user,thread" },
+	{ "cgroups", 0, FIELD(cgroups), NULL, "as --by=cgroup, without symbols", NULL },
 	{ "color", 0, FIELD(colour), take_colour, "colours in the report (default auto: on a terminal)", "auto|always|never" },
 	{ "debug-info", 'g', FIELD(debug_info), NULL, "add source file and line number", NULL },
+	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
 	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
 	  "none|normal|smart" },
+	{ "depth", 0, FIELD(depth), take_depth, "show so many levels of --stacks", "number" },
 	{ "details", 'd', FIELD(details), NULL, "output detailed samples for each symbol", NULL },
 	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
 	{ "exclude-symbols", 'e', FIELD(exclude_symbols), opr_take_words, "exclude these comma separated symbols", "symbols" },
-	{ "format", 0, FIELD(format), take_format, "form of the report (default text)", "text|xml|json|csv" },
+	{ "format", 0, FIELD(format), take_format, "form of the report (default text)", FORMATS },
+	{ "focus", 0, FIELD(focus), opr_take_string, "only stacks with a name that matches (--stacks)", "regex" },
 	{ "global-percent", '%', FIELD(global_percent), NULL, "make percentage relative to total samples", NULL },
+	{ "html", 0, FIELD(html), opr_take_string, "write stacks as a page for a browser", "file" },
+	{ "ignore", 0, FIELD(ignore), opr_take_string, "no stacks with a name that matches (--stacks)", "regex" },
 	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
 	{ "images", 0, FIELD(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
 	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_words, "include these comma separated symbols", "symbols" },
+	{ "inline", 0, FIELD(inlined), NULL, "a line for each inlined function, with where it was inlined", NULL },
+	{ "invert", 0, FIELD(invert), NULL, "begin stacks where samples are, and follow callers", NULL },
 	{ "long-filenames", 'f', FIELD(long_names), NULL, "show the full path of filenames", NULL },
 	{ "mem", 0, FIELD(mem), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
 	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-header", 'n', FIELD(no_header), NULL, "remove all headers from output", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
 	{ "output-file", 'o', FIELD(output_file), opr_take_string, "output to the given filename", "file" },
@@ -91,8 +120,10 @@ static const struct opr_option rows[] = {
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "show-address", 'w', FIELD(show_address), NULL, "show VMA address of each symbol", NULL },
 	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
-	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma" },
+	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma,change" },
+	{ "stacks", 0, FIELD(stacks), NULL, "show a tree of calls, from the root (opcontrol --stacks)", NULL },
 	{ "symbols", 'l', FIELD(symbols), NULL, "list all the symbols", NULL },
+	{ "symbols-from", 0, FIELD(sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "top", 0, FIELD(top), take_top, "show the first lines only", "number" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
@@ -112,6 +143,11 @@ static const struct opr_command command = {
 
 /* ---- what does not go together ---- */
 
+static bool merges_libs(const struct opr_options *options)
+{
+	return opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library");
+}
+
 static int check(const struct opr_options *options)
 {
 	bool xml = options->format == OPR_FORMAT_XML;
@@ -126,9 +162,12 @@ static int check(const struct opr_options *options)
 		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
 		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
-				   options->show_address || options->global_percent || options->images || options->cgroups),
+				   options->show_address || options->global_percent || options->images || options->cgroups ||
+				   options->by),
 		  "--mem does not go together with options that are about samples" },
 		{ options->mem && xml, "--mem is incompatible with --xml" },
+		{ options->callgraph && options->inlined,
+		  "--callgraph is incompatible with --inline: calls are between symbols, and an inlined function is not called" },
 		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
 		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
 		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
@@ -136,12 +175,30 @@ static int check(const struct opr_options *options)
 		{ xml && options->images, "--images is incompatible with --xml" },
 		{ options->global_percent && options->symbols && !options->details && !options->callgraph,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ (options->invert || options->focus || options->ignore || options->depth != SIZE_MAX) && !options->stacks,
+		  "--invert, --focus, --ignore and --depth are meaningless without --stacks" },
+		{ options->stacks && (options->symbols || options->images || options->cgroups || xml),
+		  "--stacks does not go together with --symbols, --images, --cgroups, --xml and what implies them" },
+		{ options->invert && options->format > OPR_FORMAT_FOLDED,
+		  "--invert does not go together with a file for another tool: that tool shows both directions" },
+		{ options->by && opr_format_has_places(options->format),
+		  "--by does not go together with --format=pprof and perf, which have all groups as labels" },
+		{ opr_format_has_places(options->format) && !options->output_file && isatty(STDOUT_FILENO),
+		  "--format=pprof and perf are binary and not for a terminal: add --output-file=FILE" },
+		{ options->format == OPR_FORMAT_BOLT &&
+			  (options->stacks || options->images || options->callgraph || options->mem || options->by ||
+			   options->inlined || options->cgroups || options->details || options->accumulated || options->debug_info),
+		  "--format=bolt goes together with options that select samples only" },
+		{ options->html && (options->format != OPR_FORMAT_TEXT || options->invert || options->focus || options->ignore ||
+				    options->depth != SIZE_MAX || options->by || options->output_file),
+		  "--html does not go together with options for other forms of the report" },
 		{ options->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
+		{ options->images && options->by, "--images and --by do not go together" },
+		{ options->cgroups && options->by, "--cgroups is --by=cgroup: leave out one of them" },
 		{ options->images && options->symbols, "--images and --symbols do not go together" },
 		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
-		{ options->exclude_dependent &&
-			  (opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library")),
+		{ options->exclude_dependent && merges_libs(options),
 		  "--exclude-dependent and --merge=lib do not go together" },
 	};
 
@@ -151,33 +208,54 @@ static int check(const struct opr_options *options)
 	return 0;
 }
 
+/* One image: a program without its libraries, or a library in all programs. */
+static void imply_bolt(struct opr_options *options)
+{
+	options->symbols = 1;
+	options->exclude_dependent = !merges_libs(options);
+	options->merge.merge.cpu = options->merge.merge.tid = options->merge.merge.tgid = true;
+}
+
 /* Sets options that follow from others. */
 static void imply(struct opr_options *options)
 {
 	if (options->details)
 		options->symbols = options->show_address = 1;
-	if (options->callgraph || options->mem)
+	if (options->format >= OPR_FORMAT_FOLDED || options->html)
+		options->stacks = 1;
+	if (options->format == OPR_FORMAT_BOLT)
+		imply_bolt(options);
+	if (options->callgraph || options->mem || (options->inlined && !options->stacks))
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
-	/* One line for each image or cgroup, so all classes are merged by default. */
-	if ((options->images || options->cgroups) && !options->merge.words.nr_words)
+	/* One line for each image or group, so all classes are merged by default. */
+	if ((options->images || options->cgroups || options->by) && !options->merge.words.nr_words)
 		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
 	options->order.reverse = options->reverse_sort;
 	options->order.long_names = options->long_names;
 }
 
-/* XML is always of symbols, in its own order. */
-static int imply_xml(struct opr_options *options)
+static int set_order(struct opr_options *options, const char *keys)
 {
 	const char *bad_key;
 
+	if (opr_take_words(&options->sort, keys) < 0)
+		return -ENOMEM;
+	return opr_sort_order_make(&options->order, &options->sort, &bad_key);
+}
+
+/* XML is always of symbols, in its own order. The symbols of a group stand together. */
+static int imply_order(struct opr_options *options)
+{
+	if (options->cgroups)
+		options->by = OPR_BY_CGROUP;
+	if (options->format != OPR_FORMAT_XML)
+		return options->by && options->symbols && !options->sort.nr_words ? set_order(options, "app-name,sample") : 0;
 	if (options->sort.nr_words)
 		opr_warn("--sort has no effect on XML");
 	options->symbols = 1;
-	if (opr_take_words(&options->sort, "app-name,image") < 0)
-		return -ENOMEM;
-	return opr_sort_order_make(&options->order, &options->sort, &bad_key);
+	return set_order(options, "app-name,image");
 }
 
 int opr_options_parse(struct opr_options *options, int argc, const char **argv, enum opr_request *ret_request)
@@ -187,7 +265,7 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 
 	options->demangle = OPR_DEMANGLE_NORMAL;
 	options->colour = colour_words[0];
-	options->top = SIZE_MAX;
+	options->top = options->depth = SIZE_MAX;
 	options->title = opr_command_line(command.program, argc, argv);
 	if (!options->title)
 		return opr_no_memory();
@@ -197,8 +275,12 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	err = opr_sort_order_make(&options->order, &options->sort, &bad_key);
 	imply(options);
 	if (!err)
+		err = opr_sources_complete(&options->sources);
+	if (options->no_debuginfod)
+		options->sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
+	if (!err)
 		err = check(options);
-	return !err && options->format == OPR_FORMAT_XML ? imply_xml(options) : err;
+	return err ? err : imply_order(options);
 }
 
 void opr_options_free(struct opr_options *options)
@@ -227,15 +309,6 @@ static const char *join_words(struct opr_xml_values *values, const struct opr_wo
 	return joined;
 }
 
-/* Whether the user named sessions: {current} is the default. */
-static bool names_sessions(const struct opr_spec *spec)
-{
-	for (size_t i = 0; i < spec->seen.nr_words; i++)
-		if (!strncmp(spec->seen.words[i], "session:", strlen("session:")))
-			return true;
-	return false;
-}
-
 int opr_xml_options(const struct opr_options *options, const struct opr_spec *spec, struct opr_xml_values *values,
 		    struct opr_xml_attribute *ret_attributes, size_t *ret_nr_attributes)
 {
@@ -245,9 +318,10 @@ int opr_xml_options(const struct opr_options *options, const struct opr_spec *sp
 		bool flag;
 		const struct opr_words *words;
 	} attributes[OPR_NR_XML_OPTIONS] = {
-		{ "session", false, names_sessions(spec) ? &spec->sessions : &none },
+		{ "session", false, spec->sessions_given ? &spec->sessions : &none },
 		{ "debuginfo", options->debug_info, NULL },
 		{ "details", options->details, NULL },
+		{ "inline", options->inlined, NULL },
 		{ "imagepath", false, &options->image_path },
 		{ "merge", false, &options->merge.words },
 		{ "excludedependent", options->exclude_dependent, NULL },

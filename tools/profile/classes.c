@@ -195,15 +195,22 @@ static bool tids_are_tgids(const struct opr_classes *classes)
 	return true;
 }
 
-static int choose_axis(struct opr_classes *classes)
+static void find_differences(const struct opr_classes *classes, bool differs[OPR_NR_AXES])
 {
-	bool differs[OPR_NR_AXES] = { false }, chosen = false;
-
+	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++)
+		differs[axis] = false;
 	for (size_t i = 1; i < classes->nr_classes; i++)
 		for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++)
 			differs[axis] |= differ_on(&classes->classes[0], &classes->classes[i], axis);
-	if (differs[OPR_AXIS_TGID] && differs[OPR_AXIS_TID] && tids_are_tgids(classes))
+	if (differs[OPR_AXIS_TGID] && differs[OPR_AXIS_TID] && (classes->may.chose_threads || tids_are_tgids(classes)))
 		differs[OPR_AXIS_TGID] = false;
+}
+
+static int choose_axis(struct opr_classes *classes)
+{
+	bool differs[OPR_NR_AXES], chosen = false;
+
+	find_differences(classes, differs);
 	classes->axis = OPR_AXIS_EVENT;
 	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++) {
 		if (!differs[axis])
@@ -214,6 +221,100 @@ static int choose_axis(struct opr_classes *classes)
 		chosen = true;
 	}
 	return 0;
+}
+
+/* ---- merging unasked ---- */
+
+static int compare_ids(const void *left, const void *right)
+{
+	const int64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* How many different values the classes have on an axis. 0: no memory. */
+static size_t count_values(const struct opr_classes *classes, enum opr_axis axis)
+{
+	int64_t *values = calloc(classes->nr_classes, sizeof(*values));
+	size_t nr_values = 0;
+
+	for (size_t i = 0; values && i < classes->nr_classes; i++)
+		values[i] = value_on(&classes->classes[i], axis);
+	if (values)
+		qsort(values, classes->nr_classes, sizeof(*values), compare_ids);
+	for (size_t i = 0; values && i < classes->nr_classes; i++)
+		nr_values += !i || values[i] != values[i - 1];
+	free(values);
+	return nr_values;
+}
+
+static void tell_merged(const struct opr_classes *classes, const struct opr_merge *before, const struct opr_merge *merge)
+{
+	const struct {
+		bool merged;
+		enum opr_axis axis;
+		const char *what, *remedy;
+	} axes[] = {
+		{ merge->tgid && !before->tgid, OPR_AXIS_TGID, "processes", "tgid:all" },
+		{ merge->tid && !before->tid, OPR_AXIS_TID, "threads", "tid:all" },
+		{ merge->cpu && !before->cpu, OPR_AXIS_CPU, "CPUs", "cpu:all" },
+	};
+	struct op_text what = { 0 }, remedy = { 0 };
+
+	for (size_t i = 0; i < op_array_size(axes); i++) {
+		size_t nr_values = axes[i].merged ? count_values(classes, axes[i].axis) : 0;
+
+		if (nr_values < 2)
+			continue;
+		op_text_printf(&what, "%s%zu %s", what.length ? ", " : "", nr_values, axes[i].what);
+		op_text_printf(&remedy, "%s%s", remedy.length ? ", " : "", axes[i].remedy);
+	}
+	if (what.length)
+		opr_note("the samples of %s are added up; columns of their own: %s", op_text_get(&what), op_text_get(&remedy));
+	op_text_free(&what);
+	op_text_free(&remedy);
+}
+
+static bool differ_in_several(const bool differs[OPR_NR_AXES])
+{
+	size_t nr_axes = 0;
+
+	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++)
+		nr_axes += differs[axis];
+	return nr_axes > 1;
+}
+
+/* What to merge so that the classes differ in one way: first threads, then CPUs. */
+static struct opr_merge choose_merge(const struct opr_classes *classes, const struct opr_merge *wanted)
+{
+	struct opr_merge merge = *wanted;
+	bool differs[OPR_NR_AXES];
+
+	find_differences(classes, differs);
+	if (classes->may.threads && (differs[OPR_AXIS_TGID] || differs[OPR_AXIS_TID])) {
+		merge.tid = true;
+		merge.tgid |= !classes->may.chose_processes;
+	}
+	differs[OPR_AXIS_TID] &= !merge.tid;
+	differs[OPR_AXIS_TGID] &= !merge.tgid;
+	if (classes->may.cpus && differ_in_several(differs))
+		merge.cpu = true;
+	return merge;
+}
+
+/* Finds the classes again if some are to be merged. */
+static int merge_unasked(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *wanted)
+{
+	struct opr_merge merge;
+
+	if (classes->any_axes)
+		return 0;
+	merge = choose_merge(classes, wanted);
+	if (merge.tid == wanted->tid && merge.tgid == wanted->tgid && merge.cpu == wanted->cpu)
+		return 0;
+	tell_merged(classes, wanted, &merge);
+	free(classes->classes);
+	return find_classes(classes, profile, &merge);
 }
 
 /* ---- descriptions ---- */
@@ -339,6 +440,8 @@ int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, c
 	int err = find_classes(classes, profile, merge);
 
 	if (!err)
+		err = merge_unasked(classes, profile, merge);
+	if (!err)
 		err = choose_axis(classes);
 	for (size_t i = 0; i < classes->nr_classes && !err; i++)
 		err = describe(classes, i);
@@ -386,6 +489,7 @@ static bool add_merge(struct opr_merge *merge, const char *word)
 		merge->tid |= more->tid;
 		merge->tgid |= more->tgid;
 		merge->unit_mask |= more->unit_mask;
+		merge->is_chosen |= more->cpu || more->tid;
 		return true;
 	}
 	return false;
@@ -393,6 +497,7 @@ static bool add_merge(struct opr_merge *merge, const char *word)
 
 int opr_take_merge(void *field, const char *value)
 {
+	static const char *const words[] = { "cpu", "lib", "tid", "tgid", "unitmask", "all" };
 	struct opr_merge_option *option = field;
 
 	if (opr_take_words(&option->words, value) < 0)
@@ -400,7 +505,6 @@ int opr_take_merge(void *field, const char *value)
 	option->merge = (struct opr_merge){ 0 };
 	for (size_t i = 0; i < option->words.nr_words; i++)
 		if (!add_merge(&option->merge, option->words.words[i]))
-			return opr_error(-EINVAL, "unknown merge option '%s': cpu, lib, tid, tgid, unitmask or all",
-					 option->words.words[i]);
+			return opr_refuse_word("unknown merge option", option->words.words[i], words, op_array_size(words));
 	return 0;
 }

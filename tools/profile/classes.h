@@ -13,6 +13,15 @@
 /* Classes that differ only in these are one class; lib: an image is its own application. */
 struct opr_merge {
 	bool cpu, lib, tid, tgid, unit_mask;
+	bool is_chosen; /* the user named cpu, tid, tgid or all */
+};
+
+/* Which axes opr_classes_find may merge unasked. */
+struct opr_may_merge {
+	bool threads;         /* threads, and processes unless the user chose some */
+	bool cpus;            /* CPUs, too, if columns would differ in several ways */
+	bool chose_processes; /* the user named some: tgid: */
+	bool chose_threads;   /* tid: their processes need no columns */
 };
 
 struct opr_merge_option {
@@ -38,6 +47,7 @@ struct opr_classes {
 	struct opr_class *classes;
 	size_t nr_classes;
 	bool any_axes;               /* set by the caller: classes may differ in several ways */
+	struct opr_may_merge may;    /* set by the caller */
 	enum opr_axis axis;          /* how the classes differ */
 	char *cpu_line;              /* "CPU: ..." */
 	struct op_odb_header header; /* of the first file of the first class */
@@ -47,7 +57,8 @@ struct opr_classes {
 /*
  * Finds the classes of the files and sets the class_index of each file. The headers of files give
  * the descriptions. Freed with opr_classes_free in any case. 0 or -errno. Classes that differ in
- * two ways are an error, unless any_axes is set.
+ * two ways are merged as far as `may` allows, with a note to the user; else they are an error,
+ * unless any_axes is set.
  */
 int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile,
 		     const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;

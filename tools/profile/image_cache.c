@@ -7,8 +7,12 @@
 #include "libop/base/grow.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/line_table.h"
+#include "tools/elf/lines.h"
+#include "tools/fetch/debuginfod.h"
 #include "tools/profile/image_name.h"
-#include "tools/symbols/lines.h"
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/symbol_sources.h"
 
@@ -21,7 +25,8 @@ static char *plain_path(const struct opr_session *session, const struct op_sampl
 {
 	struct op_sample_name plain = *name;
 	struct opr_identity identity = opr_session_identity(session, &name->app, name->app.name);
-	char *app = name->app.kind == OP_IMAGE_FILE ? strndup(identity.path, identity.path_length) : NULL;
+	bool has_path = name->app.kind == OP_IMAGE_FILE && !opr_session_program(session, &name->app);
+	char *app = has_path ? strndup(identity.path, identity.path_length) : NULL;
 	struct op_text path = { 0 };
 
 	plain.image.name = image;
@@ -88,10 +93,68 @@ static int compare_images(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
+/* An application that is no image comes behind an image of its name. */
+static int compare_to_keep(const void *left, const void *right)
+{
+	const struct opr_image *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : (a->image_name == &opr_no_file) - (b->image_name == &opr_no_file);
+}
+
+static struct opr_image *find_image(const struct opr_image_cache *cache, const char *name)
+{
+	const struct opr_image key = { .name = name };
+
+	return bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
+}
+
+static void count_samples(struct opr_image_cache *cache)
+{
+	const struct opr_profile *profile = cache->profile;
+
+	for (size_t i = 0; i < profile->nr_parts; i++) {
+		const struct opr_part *part = &profile->parts[i];
+		struct opr_image *image = find_image(cache, part->image);
+
+		for (size_t j = 0; j < part->nr_files && !part->callee; j++) {
+			image->nr_samples += profile->files[part->first_file + j].total;
+			cache->nr_samples += profile->files[part->first_file + j].total;
+		}
+	}
+}
+
+static void keep_each_once(struct opr_image_cache *cache, size_t nr_images)
+{
+	size_t nr_kept = 0;
+
+	qsort(cache->images, nr_images, sizeof(*cache->images), compare_to_keep);
+	for (size_t i = 0; i < nr_images; i++)
+		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
+			cache->images[nr_kept++] = cache->images[i];
+	cache->nr_images = nr_kept;
+}
+
+int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
+			      const struct opr_symbol_options *options, const struct opr_named_image *list, size_t nr_list)
+{
+	cache->finder = finder;
+	cache->profile = profile;
+	cache->options = *options;
+	cache->is_list = true;
+	cache->images = calloc(nr_list + 1, sizeof(*cache->images));
+	if (!cache->images)
+		return opr_no_memory();
+	for (size_t i = 0; i < nr_list; i++)
+		cache->images[i] = (struct opr_image){ .name = list[i].name, .image_name = list[i].image_name };
+	keep_each_once(cache, nr_list);
+	return find_other_files(cache);
+}
+
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
 			 const struct opr_symbol_options *options)
 {
-	size_t nr_images = 0, nr_kept = 0;
+	size_t nr_images = 0;
 
 	cache->finder = finder;
 	cache->profile = profile;
@@ -107,18 +170,19 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 		if (part->callee)
 			cache->images[nr_images++] = (struct opr_image){ .name = part->callee, .image_name = part->callee_name };
 	}
-	qsort(cache->images, nr_images, sizeof(*cache->images), compare_images);
-	for (size_t i = 0; i < nr_images; i++)
-		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
-			cache->images[nr_kept++] = cache->images[i];
-	cache->nr_images = nr_kept;
+	keep_each_once(cache, nr_images);
+	count_samples(cache);
 	return find_other_files(cache);
+}
+
+static const char *shown_path(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	return opr_finder_shown(cache->finder, image->path);
 }
 
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
 {
-	struct opr_image key = { .name = name };
-	struct opr_image *image = bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
+	struct opr_image *image = find_image(cache, name);
 
 	assert(image);
 	if (image->searched)
@@ -129,19 +193,14 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->searched = true;
-	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? image->path : "no file");
+	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? shown_path(cache, image) : "no file");
 	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
 		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
 	image->shown = name;
-	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name))
+	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name) &&
+	    !opr_living_is_copy(image->path))
 		image->shown = opr_archive_strip(cache->finder->archive, image->path);
 	return image;
-}
-
-/* Messages name a file of an archive by the path that it had on its host. */
-static const char *shown_path(const struct opr_image_cache *cache, const struct opr_image *image)
-{
-	return opr_archive_strip(cache->finder->archive, image->path);
 }
 
 static bool is_kallsyms(const struct opr_image *image)
@@ -164,11 +223,12 @@ static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *
 
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image)
 {
+	const struct opr_archive *archive = opr_archive_of(cache->finder->archive, image->path);
 	struct opr_symbol_options options = cache->options;
 
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
-	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
-		options.root = cache->finder->archive->dir;
+	if (archive)
+		options.root = archive->dir;
 	return options;
 }
 
@@ -176,7 +236,7 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
  * Reads the symbols of images by several processes. Warnings come when each image is loaded. 0 or
  * -errno.
  */
-static int read_images(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+static int read_files(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
 {
 	struct opr_symbol_job *jobs = calloc(nr_images + 1, sizeof(*jobs));
 	struct opr_image **read = calloc(nr_images + 1, sizeof(*read));
@@ -209,14 +269,92 @@ static int read_images(const struct opr_image_cache *cache, struct opr_image *co
 	return err;
 }
 
+/* ---- debug files that are downloaded ---- */
+
+/* Whether a debug file would add what the report shows and what no file on this host has. */
+static bool lacks_debug_file(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	const struct opr_symbols *symbols = &image->symbols;
+
+	if (image->is_asked_for || !image->is_read || image->read_err || !symbols->build_id || symbols->has_debug_info ||
+	    symbols->debug_path || (symbols->has_table && !cache->wish.lines))
+		return false;
+	return (double)image->nr_samples * 100 >= cache->wish.percent * (double)cache->nr_samples;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct opr_image *a = *(struct opr_image *const *)left, *b = *(struct opr_image *const *)right;
+
+	if (a->nr_samples != b->nr_samples)
+		return a->nr_samples > b->nr_samples ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* Downloads debug files, and leaves in `images` those whose symbols are to be read again. */
+static int fetch_debug_files(struct opr_image **images, size_t *nr_images)
+{
+	struct opr_wanted_debug *wanted = calloc(*nr_images + 1, sizeof(*wanted));
+	size_t nr_came = 0;
+	int err = wanted ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < *nr_images && !err; i++) {
+		images[i]->is_asked_for = true;
+		wanted[i] = (struct opr_wanted_debug){ .name = images[i]->name, .build_id = images[i]->symbols.build_id };
+	}
+	if (!err)
+		err = opr_debuginfod_fetch(wanted, *nr_images, opr_bfd_is_of_build_id);
+	for (size_t i = 0; i < *nr_images && !err; i++)
+		if (wanted[i].came)
+			images[nr_came++] = images[i];
+	*nr_images = nr_came;
+	free(wanted);
+	return err;
+}
+
+static int read_downloaded(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+{
+	struct opr_image **lacking = calloc(nr_images + 1, sizeof(struct opr_image *));
+	size_t nr_lacking = 0;
+	int err = lacking ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < nr_images && !err; i++)
+		if (lacks_debug_file(cache, images[i]))
+			lacking[nr_lacking++] = images[i];
+	if (nr_lacking) {
+		qsort(lacking, nr_lacking, sizeof(*lacking), compare_samples);
+		err = fetch_debug_files(lacking, &nr_lacking);
+	}
+	for (size_t i = 0; i < nr_lacking && !err; i++) {
+		opr_symbols_free(&lacking[i]->symbols);
+		lacking[i]->is_read = false;
+	}
+	if (!err && nr_lacking)
+		err = read_files(cache, lacking, nr_lacking);
+	free(lacking);
+	return err;
+}
+
+static int read_images(const struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+{
+	int err = read_files(cache, images, nr_images);
+
+	return err || !opr_debuginfod_dir() ? err : read_downloaded(cache, images, nr_images);
+}
+
 int opr_image_cache_read(struct opr_image_cache *cache)
 {
 	const struct opr_profile *profile = cache->profile;
-	struct opr_image **images = calloc(2 * profile->nr_parts + 1, sizeof(*images));
+	size_t nr_parts = cache->is_list ? 0 : profile->nr_parts, nr_listed = cache->is_list ? cache->nr_images : 0;
+	struct opr_image **images = calloc(2 * nr_parts + nr_listed + 1, sizeof(*images));
 	size_t nr_images = 0;
 	int err = images ? 0 : opr_no_memory();
 
-	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+	for (size_t i = 0; i < nr_listed && !err; i++) {
+		images[nr_images] = opr_image_cache_find(cache, cache->images[i].name);
+		err = images[nr_images++] ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < nr_parts && !err; i++) {
 		const struct opr_part *part = &profile->parts[i];
 
 		images[nr_images] = opr_image_cache_find(cache, part->image);
@@ -232,9 +370,9 @@ int opr_image_cache_read(struct opr_image_cache *cache)
 	return err;
 }
 
-int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas)
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas, bool with_frames)
 {
-	struct opr_symbol_options options;
+	struct opr_line_search search = { .path = image->path, .name = image->name, .with_frames = with_frames };
 	int err;
 
 	if (!image->is_object || !nr_vmas || image->has_lines)
@@ -242,12 +380,13 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	image->has_lines = true;
 	opr_line_table_free(image->symbols.table);
 	image->symbols.table = NULL;
-	options = opr_image_options(cache, image);
-	err = opr_line_table_make(image->path, image->name, options.root, vmas, nr_vmas, &image->symbols.table);
+	search.root = opr_image_options(cache, image).root;
+	search.demangle = cache->options.demangle;
+	err = opr_line_table_make(&search, vmas, nr_vmas, &image->symbols.table);
 	if (err)
 		opr_warn("the source lines of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));
 	else if (image->symbols.table->damage)
-		opr_lines_warn_damage(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
+		opr_lines_warn_damage(opr_finder_shown(cache->finder, image->symbols.table->damaged),
 				      image->symbols.table->damage);
 	return 0;
 }
@@ -269,6 +408,38 @@ static int load_object(const struct opr_image_cache *cache, struct opr_image *im
 	return 0;
 }
 
+static bool read_table(const struct opr_image_cache *cache, const struct opr_archive *archive, struct opr_image *image)
+{
+	char *dir;
+	int err;
+
+	if (opr_table_dir(archive, &dir) < 0)
+		return false;
+	err = opr_symbols_read_table(&image->symbols, dir, image->identity.build_id, cache->options.demangle);
+	opr_verbose(OPR_TOPIC_debug, "the row table of %s: %s", image->name, err ? strerror(-err) : dir);
+	free(dir);
+	if (err)
+		opr_symbols_free(&image->symbols);
+	return !err;
+}
+
+/* opd walked stacks through the image while it was there. */
+static bool load_table(const struct opr_image_cache *cache, struct opr_image *image)
+{
+	const struct opr_archive *archive = cache->finder->archive;
+	bool is_read;
+
+	if (image->path || image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
+	    !(cache->options.sources & OPR_FROM_TABLE))
+		return false;
+	is_read = read_table(cache, archive, image);
+	while (!is_read && archive && archive->next) {
+		archive = archive->next;
+		is_read = read_table(cache, archive, image);
+	}
+	return is_read;
+}
+
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
 	struct stat st;
@@ -277,7 +448,11 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (image->loaded)
 		return 0;
 	image->loaded = true;
-	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+	image->is_table = load_table(cache, image);
+	if (image->is_table)
+		opr_warn("%s is not there any more: its functions are those that opd kept.", image->name);
+	else
+		opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	if (!image->path)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;

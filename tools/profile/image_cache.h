@@ -27,12 +27,21 @@ struct opr_image {
 	uint64_t mtime; /* of the file that was found; 0: unknown */
 	bool searched, loaded, mtime_checked, foreign_warned;
 	bool is_object;    /* the file is an object: symbols.start_offset is set */
+	bool is_table;     /* there is no file, but opd's row table has the functions */
 	bool has_other_files; /* other files were at the path and are counted apart */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
 	bool is_read;   /* symbols or read_err are set */
 	bool has_lines; /* source lines were searched */
 	int read_err;
+	uint64_t nr_samples;
+	bool is_asked_for; /* its debug file, from servers */
+};
+
+/* Which debug files are worth a download (tools/fetch/debuginfod.h). */
+struct opr_debug_wish {
+	bool lines;     /* for source lines, too, and not for names only */
+	double percent; /* images with fewer of the samples are not shown */
 };
 
 /*
@@ -51,6 +60,9 @@ struct opr_image_cache {
 	struct opr_finder *finder;
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
+	struct opr_debug_wish wish; /* set by the caller */
+	uint64_t nr_samples;
+	bool is_list; /* of opr_image_cache_init_list */
 	struct opr_other_file *other_files; /* in all sample files, selected or not */
 	size_t nr_other_files, other_files_capacity;
 	bool hint_given; /* the hint about changed files was given */
@@ -63,8 +75,19 @@ struct opr_image_cache {
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
 			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
 
+/* An image by its full name (image_name.h). Both stay the caller's. */
+struct opr_named_image {
+	const char *name;
+	const struct op_image_name *image_name;
+};
+
+/* The same for a list of images, whatever samples the profile has. A name may come twice. */
+int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
+			      const struct opr_symbol_options *options, const struct opr_named_image *list,
+			      size_t nr_list) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
+
 /*
- * The image with that name, which the profile has; searches its file. NULL: no memory, which was
+ * The image with that name, which the cache has; searches its file. NULL: no memory, which was
  * reported.
  */
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name) OP_NONNULL;
@@ -73,17 +96,19 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image) OP_NONNULL;
 
 /*
- * Reads the symbols of all images of the profile, by several processes. opr_image_load reads an
- * image that was not read, and warns of what went wrong. 0 or -errno.
+ * Reads the symbols of all images that have samples or are in the list, by several processes;
+ * downloads debug files that are missing, if the tool uses those. opr_image_load reads an image
+ * that was not read, and warns of what went wrong. 0 or -errno.
  */
 int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Finds the source lines of addresses in an image, so that opr_symbols_line answers. Sorts the
- * addresses. Failure is a warning. 0 or -ENOMEM.
+ * Finds the source lines of addresses in an image, so that opr_symbols_line answers; with_frames:
+ * also the inlined functions, for opr_symbols_frame. Sorts the addresses. Failure is a warning. 0
+ * or -ENOMEM.
  */
-int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas,
-			 size_t nr_vmas) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas,
+			 bool with_frames) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 /* Reads the symbols of an image, unless they are read. Failure is a warning. 0 or -ENOMEM. */
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
 	tools/profile/archive_sums.c tools/profile/archive_sums.h \
+	tools/profile/archives.c tools/profile/archives.h \
 	tools/profile/classes.c tools/profile/classes.h \
+	tools/profile/groups.c tools/profile/groups.h \
 	tools/profile/image_cache.c tools/profile/image_cache.h \
 	tools/profile/image_name.c tools/profile/image_name.h \
 	tools/profile/losses.c tools/profile/losses.h \
 	tools/profile/open_sessions.c tools/profile/open_sessions.h \
 	tools/profile/profile.c tools/profile/profile.h \
 	tools/profile/read_samples.c tools/profile/read_samples.h \
+	tools/profile/recorded.c tools/profile/recorded.h \
 	tools/profile/select_files.c tools/profile/select_files.h \
 	tools/profile/selection.c tools/profile/selection.h \
 	tools/profile/session_hint.c tools/profile/session_hint.h \

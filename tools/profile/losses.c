@@ -158,7 +158,7 @@ static int sum_samples(const struct opr_profile *profile, size_t session, struct
 /* The files of an open session may have more samples than its ledger. */
 static void compare_event(const struct opr_session *session, const struct op_ledger_event *event, uint64_t found)
 {
-	if (event->role == OP_EVENT_SAMPLER || found == event->stored)
+	if (!op_event_has_files((enum op_event_role)event->role) || found == event->stored)
 		return;
 	if (found < event->stored)
 		opr_warn("%" PRIu64 " samples of %s:%" PRIu64 " are gone from %s: %" PRIu64
@@ -247,8 +247,8 @@ static void check_stats(const struct opr_session *session, bool warned_of_losses
 }
 
 /*
- * Reports how much opcontrol --image kept out. IBS samplers are skipped: the events that are
- * derived from them have the numbers, in their own units.
+ * Reports how much opcontrol --image kept out of the sample files. IBS samplers are skipped: the
+ * events that are derived from them have the numbers, in their own units.
  */
 static void note_filtered(const struct opr_session *session)
 {
@@ -258,7 +258,7 @@ static void note_filtered(const struct opr_session *session)
 	for (size_t i = 0; session->has_ledger && i < session->ledger.nr_events; i++) {
 		const struct op_ledger_event *event = &session->ledger.events[i];
 
-		if (event->role == OP_EVENT_SAMPLER)
+		if (!op_event_has_files((enum op_event_role)event->role))
 			continue;
 		received += event->received;
 		filtered += event->filtered;

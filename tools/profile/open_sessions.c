@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/base/nearest.h"
 #include "libop/session/memory_view.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
@@ -76,6 +77,23 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 	return opr_session_read_list(part);
 }
 
+static int report_no_cgroup(const char *path, const struct op_session_cgroups *list, const struct opr_words *words)
+{
+	struct op_text hint = { 0 };
+
+	for (size_t i = 0; i < words->nr_words && !hint.length; i++) {
+		struct op_nearest nearest;
+
+		op_nearest_init(&nearest, words->words[i]);
+		for (size_t j = 0; j < list->nr_cgroups; j++)
+			op_nearest_try(&nearest, list->cgroups[j].path);
+		op_nearest_add_hint(&nearest, "cgroup:", &hint);
+	}
+	opr_error(-ENOENT, "no cgroup of %s matches the specification: opreport --cgroups lists them%s", path, op_text_get(&hint));
+	op_text_free(&hint);
+	return -ENOENT;
+}
+
 /* Opens the selected cgroups of a session, and lists none of the files of the session itself. */
 static int open_cgroups(struct opr_profile *profile, size_t parent, const struct opr_spec *spec)
 {
@@ -93,11 +111,11 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 		err = open_cgroup(profile, parent, &list.cgroups[i]);
 	}
 	if (!err && !list.nr_cgroups)
-		err = opr_error(-ENOENT, "%s holds no samples by cgroup: opcontrol --separate=cgroup keeps them from then on",
+		err = opr_error(-ENOENT,
+				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on",
 				profile->sessions[parent].path);
 	else if (!err && !found)
-		err = opr_error(-ENOENT, "no cgroup of %s matches the specification: opreport --cgroups lists them",
-				profile->sessions[parent].path);
+		err = report_no_cgroup(profile->sessions[parent].path, &list, &spec->cgroup);
 	op_session_cgroups_free(&list);
 	return err;
 }
@@ -146,7 +164,7 @@ static int report_no_session(const char *session_dir, const char *name, const ch
 	opr_hint_at_name(&hint, session_dir, name, true);
 	if (!hint.length) {
 		op_text_add(&hint, REMEDY);
-		opr_hint_at_sessions(&hint, session_dir);
+		opr_hint_at_sessions(&hint, session_dir, name);
 	}
 	opr_error(-ENOENT, "there is no session '%s': %s does not exist. %s", name, path, op_text_get(&hint));
 	op_text_free(&hint);

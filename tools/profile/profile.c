@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "tools/common/log.h"
+
+const struct op_image_name opr_no_file = { .kind = OP_IMAGE_KERNEL, .name = "no-process" };
 
 size_t opr_profile_nr_left_out(const struct opr_profile *profile)
 {
@@ -28,10 +30,19 @@ int opr_profile_end(const struct opr_profile *profile)
 			 nr_left_out == 1 ? "file or directory was" : "files and directories were");
 }
 
+bool opr_profile_is_ours(const struct opr_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		if (profile->sessions[i].has_ledger || profile->sessions[i].images)
+			return true;
+	return false;
+}
+
 void opr_file_free(struct opr_file *file)
 {
 	free(file->app);
 	free(file->image);
+	free(file->application);
 	free(file->callee);
 	op_odb_samples_free(&file->kept);
 }
@@ -90,9 +101,9 @@ static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 		order = strcmp(a->image, b->image);
 	if (!order)
 		order = strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
-	if (!order && !a->is_cgroup)
+	if (!order && !a->is_group)
 		order = compare_kinds(&a->name->image, &b->name->image);
-	return order || a->is_cgroup ? order : compare_kinds(&a->name->callee, &b->name->callee);
+	return order || a->is_group ? order : compare_kinds(&a->name->callee, &b->name->callee);
 }
 
 static int compare_files(const void *left, const void *right)

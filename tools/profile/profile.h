@@ -36,16 +36,21 @@ struct opr_session {
 	size_t nr_unselected;     /* files with samples that the specification does not select */
 };
 
+/* Stands for names that are no image, and so have no file. */
+extern const struct op_image_name opr_no_file;
+
 /* One sample file. */
 struct opr_file {
 	const struct op_sample_name *name;
 	const char *path; /* below its session */
 	size_t session;   /* index */
-	/* names as image_name.h makes them, or the cgroup; equal when libraries are merged */
+	/* names as image_name.h makes them, or the group; equal when libraries are merged */
 	char *app, *image;
+	char *application; /* of a program, the whole; NULL: `app` is none */
 	char *callee; /* of a callgraph file: the image that was called; NULL: samples */
-	const struct op_image_name *app_name; /* the name that `app` was made of */
-	bool is_cgroup; /* app and image are the cgroup */
+	/* the name that `app` was made of; &opr_no_file: a name that is no image */
+	const struct op_image_name *app_name;
+	bool is_group; /* app and image are the group (groups.h) */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was read */
 	uint64_t total;              /* sum of its samples at that time */
@@ -64,7 +69,7 @@ struct opr_part {
 };
 
 struct opr_profile {
-	/* the sessions are in it; NULL: none. Set by the caller */
+	/* the sessions are in them; NULL: none. Set by the caller */
 	const struct opr_archive *archive;
 	/*
 	 * Open directories of the sessions that the specification names, in its order; NULL:
@@ -91,6 +96,12 @@ size_t opr_profile_nr_left_out(const struct opr_profile *profile) OP_NONNULL;
 
 /* At the end of a report. 0, or -EBADMSG after a message: something is missing from the report. */
 int opr_profile_end(const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Whether opd wrote a session of the profile. Reports of sessions that only the genuine tools wrote
+ * look as theirs.
+ */
+bool opr_profile_is_ours(const struct opr_profile *profile) OP_NONNULL;
 
 void opr_file_free(struct opr_file *file) OP_NONNULL;
 

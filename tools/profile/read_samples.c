@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/atomic.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/log.h"
 #include "tools/events/cpu_types.h"
 #include "tools/profile/session_read.h"

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "libop/base/nearest.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
 #include "tools/profile/losses.h"
@@ -101,9 +102,20 @@ static char *name_end_of_call(struct opr_profile *profile, const struct opr_file
 /* Sets app, image and callee of a file. 0 or -ENOMEM. */
 static int make_names(struct opr_profile *profile, struct opr_file *file)
 {
+	const struct opr_session *session = &profile->sessions[file->session];
 	const struct op_sample_name *name = file->name;
+	struct op_image_name application;
 
 	file->app = opr_session_image_name(profile, file->session, &name->app);
+	if (opr_is_kernel_thread(session, &name->app))
+		file->app_name = &opr_no_file;
+	if (opr_session_program(session, &name->app)) {
+		application = opr_session_application(session, &name->app);
+		file->application = opr_session_image_name(profile, file->session, &application);
+		if (!file->application)
+			return opr_no_memory();
+		file->app_name = &opr_no_file;
+	}
 	if (name->has_callee) {
 		file->image = name_end_of_call(profile, file, &name->image);
 		file->callee = name_end_of_call(profile, file, &name->callee);
@@ -115,25 +127,35 @@ static int make_names(struct opr_profile *profile, struct opr_file *file)
 
 /* ---- the choice ---- */
 
+static bool matches(const struct opr_file *file, const struct opr_file_choice *choice, const char *app)
+{
+	bool is_dependent = strcmp(app, file->image) || (file->callee && strcmp(app, file->callee));
+
+	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name, app, file->image);
+}
+
+/* A program is selected by its application; by its own name unless something is excluded. */
 static bool is_selected(const struct opr_file *file, const struct opr_file_choice *choice)
 {
-	bool is_dependent = strcmp(file->app, file->image) || (file->callee && strcmp(file->app, file->callee));
-
-	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name, file->app, file->image);
+	if (!file->application)
+		return matches(file, choice, file->app);
+	return matches(file, choice, file->application) ||
+	       (!choice->spec->image_exclude.nr_words && matches(file, choice, file->app));
 }
 
 /*
- * Replaces the names of a selected file where a report is of cgroups, or adds up what an image has
+ * Replaces the names of a selected file where a report is of groups, or adds up what an image has
  * in all applications.
  */
-static int merge_names(struct opr_file *file, const struct opr_file_choice *choice, const char *cgroup)
+static int merge_names(const struct opr_profile *profile, struct opr_file *file, const struct opr_file_choice *choice)
 {
 	char *app, *image = NULL;
 
-	if (choice->spec->by_cgroup) {
-		app = strdup(cgroup);
-		image = strdup(cgroup);
-		file->is_cgroup = true;
+	if (choice->by != OPR_BY_NONE) {
+		app = opr_group_of(profile, file, choice->by);
+		image = app && choice->whole_groups ? strdup(app) : NULL;
+		file->is_group = choice->whole_groups;
+		file->app_name = &opr_no_file;
 	} else if (choice->merge->lib && strcmp(file->app, file->image)) {
 		app = strdup(file->image);
 		file->app_name = &file->name->image;
@@ -142,52 +164,221 @@ static int merge_names(struct opr_file *file, const struct opr_file_choice *choi
 	}
 	free(file->app);
 	file->app = app;
-	if (file->is_cgroup) {
+	if (file->is_group) {
 		free(file->image);
 		file->image = image;
 	}
 	return file->app && file->image ? 0 : opr_no_memory();
 }
 
-static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
-		       const struct opr_file_choice *choice)
+/* Keeps the selected files. */
+static int keep_selected(struct opr_profile *profile, const struct opr_file_choice *choice)
 {
-	struct opr_file *file = &profile->files[profile->nr_files++];
-	int err;
+	size_t nr_kept = 0;
+	int err = 0;
 
-	*file = (struct opr_file){ .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
-	err = make_names(profile, file);
-	if (err)
-		return err;
-	if (is_selected(file, choice))
-		return merge_names(file, choice, profile->sessions[session].cgroup);
-	profile->sessions[session].nr_unselected += !entry->name.has_callee;
-	opr_file_free(file);
-	profile->nr_files--;
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		struct opr_file file = profile->files[i];
+		struct opr_session *session = &profile->sessions[file.session];
+
+		if (!err && is_selected(&file, choice)) {
+			err = merge_names(profile, &file, choice);
+			profile->files[nr_kept++] = file;
+		} else {
+			session->nr_unselected += !file.name->has_callee;
+			opr_file_free(&file);
+		}
+	}
+	profile->nr_files = nr_kept;
+	return err;
+}
+
+/* ---- words that name images ---- */
+
+/* The names of the images of all files, each once; the files own them. */
+struct names {
+	const char **names;
+	size_t nr_names;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static int list_names(struct names *names, const struct opr_profile *profile)
+{
+	size_t nr_kept = 0;
+
+	names->names = calloc(3 * profile->nr_files + 1, sizeof(*names->names));
+	if (!names->names)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		names->names[names->nr_names++] = profile->files[i].app;
+		names->names[names->nr_names++] = profile->files[i].image;
+		if (profile->files[i].application)
+			names->names[names->nr_names++] = profile->files[i].application;
+	}
+	if (names->nr_names)
+		qsort(names->names, names->nr_names, sizeof(*names->names), compare_names);
+	for (size_t i = 0; i < names->nr_names; i++)
+		if (!nr_kept || strcmp(names->names[nr_kept - 1], names->names[i]) != 0)
+			names->names[nr_kept++] = names->names[i];
+	names->nr_names = nr_kept;
 	return 0;
 }
 
+static bool is_name(const struct names *names, const char *word)
+{
+	char *words[] = { (char *)(uintptr_t)word };
+	const struct opr_words one = { .words = words, .nr_words = 1 };
+
+	for (size_t i = 0; i < names->nr_names; i++)
+		if (opr_spec_match_name(&one, names->names[i]))
+			return true;
+	return false;
+}
+
+/* Whether the word is a file of the working directory that has samples. */
+static bool is_here(const struct names *names, const char *word)
+{
+	char *real = realpath(word, NULL);
+	bool is_known = real && is_name(names, real);
+
+	free(real);
+	return is_known;
+}
+
+/* A pattern for all paths with that base name; '*' also matches slashes. NULL: no memory. */
+static char *base_pattern(const char *word, bool is_literal)
+{
+	struct op_text pattern = { 0 };
+
+	op_text_add(&pattern, "*/");
+	for (; *word; word++) {
+		if (is_literal && strchr("*?[]\\", *word))
+			op_text_add_char(&pattern, '\\');
+		op_text_add_char(&pattern, *word);
+	}
+	return op_text_steal(&pattern);
+}
+
+/* Adds a pattern of base names to the list of a word, if it matches (*ret_matches). */
+static int take_base_name(struct opr_words *words, const struct names *names, const char *word, bool *ret_matches)
+{
+	for (int is_literal = 1; is_literal >= 0; is_literal--) {
+		char *pattern = base_pattern(word, is_literal);
+		int err = pattern ? 0 : -ENOMEM;
+
+		if (pattern && is_name(names, pattern)) {
+			*ret_matches = true;
+			err = opr_words_add(words, pattern);
+		}
+		free(pattern);
+		if (err || *ret_matches)
+			return err;
+	}
+	return 0;
+}
+
+static void suggest_name(const struct names *names, const char *word, struct op_text *text)
+{
+	struct op_nearest nearest;
+
+	op_nearest_init(&nearest, word);
+	for (size_t i = 0; i < names->nr_names; i++)
+		op_nearest_try(&nearest, strchr(word, '/') ? names->names[i] : opr_base_name(names->names[i]));
+	op_nearest_add_hint(&nearest, "", text);
+	if (!*nearest.best)
+		opr_spec_suggest_tag(word, text);
+}
+
+/*
+ * Gives the words of a list that are no names the meaning of base names. The hint is for the first
+ * word without any.
+ */
+static int resolve_words(struct opr_words *words, const struct names *names, bool may_be_base, struct op_text *ret_hint)
+{
+	size_t nr_words = words->nr_words;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_words && !err; i++) {
+		bool matches = is_name(names, words->words[i]);
+		const char *word = words->words[i];
+
+		if (!matches)
+			matches = is_here(names, word);
+		if (!matches && may_be_base && !strchr(word, '/'))
+			err = take_base_name(words, names, word, &matches);
+		/* a real path follows the word that it was made of */
+		if (matches || err || ret_hint->length || (i && *word == '/' && *words->words[i - 1] != '/'))
+			continue;
+		op_text_printf(ret_hint, "no image matches %s", word);
+		suggest_name(names, word, ret_hint);
+	}
+	return err ? opr_no_memory() : 0;
+}
+
+static int resolve_spec(const struct opr_profile *profile, struct opr_spec *spec, struct op_text *ret_hint)
+{
+	struct opr_words *const lists[] = { &spec->names, &spec->image, &spec->lib_image, &spec->image_exclude };
+	bool is_ours = opr_profile_is_ours(profile);
+	struct names names = { 0 };
+	size_t nr_words = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(lists); i++)
+		nr_words += lists[i]->nr_words;
+	if (!nr_words)
+		return 0;
+	err = list_names(&names, profile);
+	for (size_t i = 0; i < op_array_size(lists) && !err; i++)
+		err = resolve_words(lists[i], &names, is_ours, ret_hint);
+	free(names.names);
+	return err;
+}
+
+/* ---- when nothing matches ---- */
+
+static void suggest_event(const struct opr_profile *profile, const struct opr_words *events, struct op_text *text)
+{
+	for (size_t i = 0; i < events->nr_words && !text->length; i++) {
+		struct op_nearest nearest;
+
+		op_nearest_init(&nearest, events->words[i]);
+		for (size_t j = 0; j < profile->nr_sessions; j++)
+			for (size_t k = 0; k < profile->sessions[j].list.nr_files; k++)
+				op_nearest_try(&nearest, profile->sessions[j].list.files[k].name.event);
+		op_nearest_add_hint(&nearest, "event:", text);
+	}
+}
+
 /* A word without a tag names an image, but the user may have meant an archive or a session. */
-static int report_none_selected(const struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir)
+static int report_none_selected(const struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir,
+				const struct op_text *unmatched)
 {
 	const struct opr_words *names = &choice->spec->names;
 	struct op_text hint = { 0 };
 
 	for (size_t i = 0; i < names->nr_words && !hint.length; i++)
 		opr_hint_at_name(&hint, session_dir, names->words[i], false);
-	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s", hint.length ? " " : "",
-		  op_text_get(&hint));
+	if (!hint.length)
+		suggest_event(profile, &choice->spec->event, &hint);
+	if (!hint.length)
+		op_text_add(&hint, op_text_get(unmatched));
+	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s",
+		  hint.length && *op_text_get(&hint) != ';' ? " " : "", op_text_get(&hint));
 	op_text_free(&hint);
 	opr_losses_note_filtered(profile);
 	return -ENOENT;
 }
 
-int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir)
+/* Lists all files, with their names. */
+static int list_files(struct opr_profile *profile, const struct opr_spec *spec)
 {
 	size_t nr_files = 0;
 	int err = 0;
 
-	profile->merges_libs = choice->merge->lib;
 	for (size_t i = 0; i < profile->nr_sessions; i++)
 		nr_files += profile->sessions[i].list.nr_files;
 	profile->files = calloc(nr_files, sizeof(*profile->files));
@@ -196,9 +387,37 @@ int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		const struct op_session_list *list = &profile->sessions[i].list;
 
-		for (size_t j = 0; j < list->nr_files && !err; j++)
-			if (!list->files[j].name.has_callee || choice->spec->arcs)
-				err = select_file(profile, i, &list->files[j], choice);
+		for (size_t j = 0; j < list->nr_files && !err; j++) {
+			const struct op_session_file *entry = &list->files[j];
+			struct opr_file *file = &profile->files[profile->nr_files];
+
+			if (entry->name.has_callee && !spec->arcs)
+				continue;
+			*file = (struct opr_file){
+				.name = &entry->name, .path = entry->path, .session = i, .app_name = &entry->name.app
+			};
+			profile->nr_files++;
+			err = make_names(profile, file);
+		}
 	}
-	return !err && !profile->nr_files ? report_none_selected(profile, choice, session_dir) : err;
+	return err;
+}
+
+int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir)
+{
+	struct op_text unmatched = { 0 };
+	int err;
+
+	profile->merges_libs = choice->merge->lib;
+	err = list_files(profile, choice->spec);
+	if (!err)
+		err = resolve_spec(profile, choice->spec, &unmatched);
+	if (!err)
+		err = keep_selected(profile, choice);
+	if (!err && !profile->nr_files)
+		err = report_none_selected(profile, choice, session_dir, &unmatched);
+	else if (!err && unmatched.length)
+		opr_warn("%s", op_text_get(&unmatched));
+	op_text_free(&unmatched);
+	return err ? err : opr_groups_check(profile, choice->by);
 }

@@ -4,18 +4,23 @@
 #define OPR_SELECT_FILES_H
 
 #include "tools/profile/classes.h"
+#include "tools/profile/groups.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/spec.h"
 
 struct opr_file_choice {
-	const struct opr_spec *spec;
+	struct opr_spec *spec; /* a bare word becomes a pattern of base names */
 	const struct opr_merge *merge;
 	bool exclude_dependent; /* only images that are their own application */
+	enum opr_by by;         /* groups instead of applications */
+	bool whole_groups;      /* and instead of images */
 };
 
 /*
- * Sets the files of the profile, with their names. 0 or -errno. A choice that selects no file is an
- * error; its message looks for a hint in session_dir.
+ * Sets the files of the profile, with their names. 0 or -errno. A word without a slash that is no
+ * name selects the images with that base name, in sessions of opd. A word that matches nothing is a
+ * warning; a choice that selects no file is an error. Both say which name comes near. The error
+ * looks for a hint in session_dir, too.
  */
 int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice,
 		     const char *session_dir) OP_NONNULL OP_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/profile/archive_sums.h"
+#include "tools/profile/archives.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/losses.h"
 #include "tools/profile/open_sessions.h"
@@ -17,14 +18,14 @@
 
 /* ---- step 1, select ---- */
 
-static int open_archive(struct opr_selection *selection)
+static int open_archives(struct opr_selection *selection)
 {
-	int err = opr_archive_open(&selection->archive, selection->spec.archive.words[0]);
+	int err = opr_archives_open(&selection->archives, &selection->spec.archive);
 
 	if (err)
 		return err;
-	selection->finder.archive = selection->profile.archive = &selection->archive;
-	selection->session_dir = strdup(selection->archive.sessions_dir);
+	selection->finder.archive = selection->profile.archive = selection->archives;
+	selection->session_dir = strdup(selection->archives->sessions_dir);
 	return selection->session_dir ? 0 : opr_no_memory();
 }
 
@@ -51,29 +52,49 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 	struct opr_spec *spec = &selection->spec;
 	int err = opr_spec_parse(spec, (const char *const *)words->words, words->nr_words);
 
-	spec->by_cgroup = selection->options.cgroups;
+	spec->by_cgroup = selection->options.by == OPR_BY_CGROUP && !selection->options.sessions_only;
 	spec->arcs = selection->options.callgraph;
 	spec->memory = selection->options.memory;
 	return err ? err : check_memory(spec);
 }
 
-/* --since and --until replace the current session by those of that time. */
+/*
+ * --since and --until replace the current session by those of that time; several archives have
+ * sessions each.
+ */
 static int choose_sessions(struct opr_selection *selection)
 {
 	struct opr_spec *spec = &selection->spec;
+	bool has_several = selection->archives && selection->archives->next;
 	struct opr_span span;
 	int err = opr_span_parse(&span, selection->options.since, selection->options.until);
 
+	spec->add_sessions |= has_several;
+	if (!err && !span.since && !span.until && has_several)
+		return opr_archives_name_sessions(selection->archives, spec);
 	if (err || (!span.since && !span.until))
 		return err;
 	if (spec->sessions_given)
 		return opr_error(-EINVAL, "session: and --since or --until both choose sessions: use only one of them");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
-	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions,
-			    &selection->profile.session_fds);
+	err = has_several ? opr_archives_span(selection->archives, &span, spec, &selection->profile.session_fds) :
+			    opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions,
+					  &selection->profile.session_fds);
 	if (!err)
 		selection->profile.nr_session_fds = spec->sessions.nr_words;
+	return err;
+}
+
+/* Whatever cgroups are selected, which would be opened in place of their sessions. */
+static int open_whole_sessions(struct opr_selection *selection)
+{
+	struct opr_words cgroup = selection->spec.cgroup;
+	int err;
+
+	selection->spec.cgroup = (struct opr_words){ 0 };
+	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
+	selection->spec.cgroup = cgroup;
 	return err;
 }
 
@@ -81,13 +102,15 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 {
 	const struct opr_file_choice choice = { .spec = &selection->spec,
 						.merge = &selection->options.merge,
-						.exclude_dependent = options->exclude_dependent };
+						.exclude_dependent = options->exclude_dependent,
+						.by = options->by,
+						.whole_groups = options->totals_only };
 	int err;
 
 	selection->options = *options;
 	err = parse_words(selection, words);
 	if (!err)
-		err = selection->spec.archive.nr_words ? open_archive(selection) :
+		err = selection->spec.archive.nr_words ? open_archives(selection) :
 							 opr_session_dir_choose(options->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
@@ -96,6 +119,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
+	if (options->sessions_only)
+		return open_whole_sessions(selection);
 	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
 	return err ? err : opr_files_select(&selection->profile, &choice, selection->session_dir);
 }
@@ -108,16 +133,17 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
  */
 static char *name_in_archive(const struct opr_archive *archive, const char *session_dir, const char *path)
 {
-	const char *below = opr_archive_strip(archive, session_dir);
 	char *name = NULL;
 
-	return below == session_dir || asprintf(&name, "%s/%s", below + 1, path) < 0 ? NULL : name;
+	if (opr_archive_of(archive, session_dir) != archive)
+		return NULL;
+	return asprintf(&name, "%s/%s", opr_archive_strip(archive, session_dir) + 1, path) < 0 ? NULL : name;
 }
 
 /* How many files have no checksum, and the name of one of them. */
-static size_t count_without_sum(const struct opr_selection *selection, const struct opr_sums *sums, char **ret_example)
+static size_t count_without_sum(const struct opr_profile *profile, const struct opr_archive *archive, const struct opr_sums *sums,
+				char **ret_example)
 {
-	const struct opr_profile *profile = &selection->profile;
 	char *session_dir = NULL;
 	size_t nr_files = 0, session = SIZE_MAX;
 
@@ -130,7 +156,7 @@ static size_t count_without_sum(const struct opr_selection *selection, const str
 			free(session_dir);
 			session_dir = realpath(profile->sessions[session].path, NULL);
 		}
-		name = session_dir ? name_in_archive(&selection->archive, session_dir, file->path) : NULL;
+		name = session_dir ? name_in_archive(archive, session_dir, file->path) : NULL;
 		if (name && !opr_sums_find(sums, name) && !nr_files++)
 			*ret_example = name;
 		else
@@ -144,16 +170,16 @@ static size_t count_without_sum(const struct opr_selection *selection, const str
  * Warns of files without a checksum: oparchive did not write them, or was interrupted. Archives of
  * the genuine tool have neither checksums nor a description, and get no warning.
  */
-static void check_sums(const struct opr_selection *selection)
+static void check_sums(const struct opr_profile *profile, const struct opr_archive *archive)
 {
-	const char *dir = selection->archive.dir;
+	const char *dir = archive->dir;
 	int fd = open(*dir ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct opr_sums sums = { 0 };
 	int err = fd < 0 ? -errno : opr_sums_read(&sums, fd);
 	char *example = NULL;
-	size_t nr_files = err ? 0 : count_without_sum(selection, &sums, &example);
+	size_t nr_files = err ? 0 : count_without_sum(profile, archive, &sums, &example);
 
-	if (err && (err != -ENOENT || selection->archive.origin_dir))
+	if (err && (err != -ENOENT || archive->origin_dir))
 		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
 			 strerror(-err));
 	if (nr_files)
@@ -166,21 +192,43 @@ static void check_sums(const struct opr_selection *selection)
 		close(fd);
 }
 
+/*
+ * A session of opd that is separated by thread is added up unless the user asks for threads; a
+ * session of the genuine tools is shown as they do.
+ */
+static struct opr_may_merge may_merge(const struct opr_selection *selection)
+{
+	const struct opr_spec *spec = &selection->spec;
+	bool may = opr_profile_is_ours(&selection->profile) && !selection->options.merge.is_chosen;
+
+	return (struct opr_may_merge){ .threads = may && !spec->tid.nr_words,
+				       .cpus = may && !spec->cpu.nr_words,
+				       .chose_processes = may && spec->tgid.nr_words,
+				       .chose_threads = may && spec->tid.nr_words };
+}
+
 int opr_selection_read(struct opr_selection *selection)
 {
 	const struct opr_merge *merge = &selection->options.merge;
 	struct opr_profile *profile = &selection->profile;
 	int err;
 
+	if (selection->options.sessions_only)
+		return opr_recorded_make(&selection->recorded, profile);
 	profile->totals_only = selection->options.totals_only;
 	selection->classes.any_axes = selection->options.any_axes;
+	selection->classes.may = may_merge(selection);
 	err = opr_samples_read(profile);
-	if (!err && selection->spec.archive.nr_words)
-		check_sums(selection);
+	for (const struct opr_archive *archive = selection->archives; archive && !err; archive = archive->next)
+		check_sums(profile, archive);
+	if (!err)
+		err = opr_archives_check(profile);
 	if (!err)
 		err = opr_classes_find(&selection->classes, profile, merge);
 	if (!err)
 		err = opr_profile_arrange(profile, merge->lib || selection->spec.add_sessions);
+	if (!err)
+		err = opr_recorded_make(&selection->recorded, profile);
 	if (!err)
 		opr_losses_check(profile);
 	return err;
@@ -190,10 +238,11 @@ void opr_selection_free(struct opr_selection *selection)
 {
 	if (!selection)
 		return;
+	opr_recorded_free(&selection->recorded);
 	opr_classes_free(&selection->classes);
 	opr_profile_free(&selection->profile);
 	opr_finder_free(&selection->finder);
 	opr_spec_free(&selection->spec);
-	opr_archive_free(&selection->archive);
+	opr_archives_free(selection->archives);
 	free(selection->session_dir);
 }

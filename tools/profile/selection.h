@@ -7,7 +7,9 @@
 #define OPR_SELECTION_H
 
 #include "tools/profile/classes.h"
+#include "tools/profile/groups.h"
 #include "tools/profile/profile.h"
+#include "tools/profile/recorded.h"
 #include "tools/profile/spec.h"
 #include "tools/symbols/image_path.h"
 
@@ -17,10 +19,12 @@ struct opr_selection_options {
 	const struct opr_words *image_path; /* directories */
 	struct opr_merge merge;
 	bool exclude_dependent;
-	bool cgroups;              /* by cgroup */
+	enum opr_by by;            /* groups instead of applications */
 	bool callgraph;            /* callgraph files, too */
 	bool memory;               /* the memory view instead of samples */
 	bool totals_only;          /* only the sums of files are needed */
+	/* the sessions alone: their sample files are neither selected nor read */
+	bool sessions_only;
 	bool any_axes;             /* classes may differ in more than one way */
 	const char *since, *until; /* NULL: not given */
 };
@@ -28,10 +32,11 @@ struct opr_selection_options {
 struct opr_selection {
 	struct opr_selection_options options;
 	struct opr_spec spec;
-	struct opr_archive archive;
+	struct opr_archive *archives; /* NULL: none */
 	struct opr_finder finder;
 	struct opr_profile profile;
 	struct opr_classes classes;
+	struct opr_recorded recorded;
 	char *session_dir;
 };
 

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "libop/base/nearest.h"
 #include "tools/common/archive.h"
 #include "tools/common/session_dir.h"
 
@@ -56,8 +57,9 @@ void opr_hint_at_name(struct op_text *text, const char *session_dir, const char 
 		add(text, session_dir, "an archive", "archive:");
 }
 
-void opr_hint_at_sessions(struct op_text *text, const char *session_dir)
+void opr_hint_at_sessions(struct op_text *text, const char *session_dir, const char *name)
 {
+	struct op_nearest nearest;
 	struct opr_words names = { 0 };
 
 	if (!is_there(session_dir, "samples", S_IFDIR) || opr_session_names(session_dir, &names) < 0 || !names.nr_words) {
@@ -71,6 +73,10 @@ void opr_hint_at_sessions(struct op_text *text, const char *session_dir)
 	}
 	if (names.nr_words > SHOWN_MAX)
 		op_text_printf(text, " and %zu more", names.nr_words - SHOWN_MAX);
-	op_text_add_char(text, '.');
+	op_nearest_init(&nearest, name);
+	for (size_t i = 0; i < names.nr_words; i++)
+		op_nearest_try(&nearest, names.words[i]);
+	op_nearest_add_hint(&nearest, "session:", text);
+	op_text_add(text, *nearest.best ? "" : ".");
 	opr_words_free(&names);
 }

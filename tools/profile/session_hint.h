@@ -11,7 +11,10 @@
  */
 void opr_hint_at_name(struct op_text *text, const char *session_dir, const char *name, bool is_session) OP_NONNULL;
 
-/* Adds a sentence with the names of the sessions, after a blank; nothing when there are none. */
-void opr_hint_at_sessions(struct op_text *text, const char *session_dir) OP_NONNULL;
+/*
+ * Adds a sentence with the names of the sessions, after a blank, and the one that comes near to
+ * `name`; nothing when there are none.
+ */
+void opr_hint_at_sessions(struct op_text *text, const char *session_dir, const char *name) OP_NONNULL;
 
 #endif

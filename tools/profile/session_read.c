@@ -40,7 +40,7 @@ int opr_session_read_images(struct opr_session *session)
 
 /* ---- the ledger ---- */
 
-static bool is_daemon_there(const struct opr_session *session)
+bool opr_session_has_daemon(const struct opr_session *session)
 {
 	int fd = openat(session->dir_fd, "../..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool is_there = fd >= 0 && op_session_is_locked_at(fd);
@@ -69,7 +69,7 @@ int opr_session_read_ledger(struct opr_session *session)
 	 * The genuine tools write neither images nor a ledger. A daemon that has just started has
 	 * no ledger yet.
 	 */
-	else if (err && session->images && !is_daemon_there(session))
+	else if (err && session->images && !opr_session_has_daemon(session))
 		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_REPAIR_HINT, session->path);
 	return 0;
 }

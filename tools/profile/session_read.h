@@ -18,6 +18,9 @@ int opr_session_read_images(struct opr_session *session) OP_NONNULL OP_MUST_CHEC
 /* Reads the ledger, after the images. A ledger that cannot be read is a warning. 0 or -ENOMEM. */
 int opr_session_read_ledger(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether a daemon runs in the session directory: it may write this session. */
+bool opr_session_has_daemon(const struct opr_session *session) OP_NONNULL;
+
 /*
  * Lists the sample files. The paths of other files go to bad_paths. 0 or -errno; -ESTALE: the
  * session was removed.

@@ -31,7 +31,8 @@ static int parse(const char *option, const char *text, uint64_t now_us, uint64_t
 	if (err)
 		return opr_error(
 			-EINVAL,
-			"--%s=%s is not a time: \"2 hours ago\", -90min, today, yesterday, 03:00, \"2026-11-21 03:00\" or @SECONDS",
+			"--%s=%s is not a time: \"2 hours ago\", -90min, today, \"yesterday 03:00\", 03:00, \"2026-11-21 03:00\" "
+			"or @SECONDS",
 			option, text);
 	return 0;
 }
@@ -312,9 +313,9 @@ static size_t exclude(struct search *search, const struct opr_words *excluded, s
 }
 
 static int choose(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
-		       int **ret_fds)
+		       int **fds_of_sessions)
 {
-	size_t nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
+	size_t nr_before = sessions->nr_words, nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
 	int *fds, err;
 
 	if (!nr_wanted)
@@ -322,21 +323,21 @@ static int choose(struct search *search, const struct opr_words *excluded, const
 	nr_wanted -= nr_excluded;
 	if (!nr_wanted)
 		return opr_error(-ENOENT, "session-exclude: leaves none of the %zu sessions of that time", nr_excluded);
-	fds = calloc(nr_wanted, sizeof(*fds));
-	err = fds ? take_sessions(search, sessions, fds) : opr_no_memory();
-	if (err) {
-		free(fds);
+	fds = reallocarray(*fds_of_sessions, nr_before + nr_wanted, sizeof(*fds));
+	if (!fds)
+		return opr_no_memory();
+	*fds_of_sessions = fds;
+	err = take_sessions(search, sessions, fds + nr_before);
+	if (err)
 		return err;
-	}
 	report_choice(search, nr_wanted);
 	for (size_t i = 0; i < search->nr_found; i++)
 		search->found[i].fd = -1;
-	*ret_fds = fds;
 	return 0;
 }
 
 int opr_span_find(const struct opr_span *span, const char *session_dir, const struct opr_words *excluded,
-		  struct opr_words *sessions, int **ret_fds)
+		  struct opr_words *sessions, int **fds)
 {
 	struct search search = { .span = span, .session_dir = session_dir };
 	char *path = NULL;
@@ -348,7 +349,7 @@ int opr_span_find(const struct opr_span *span, const char *session_dir, const st
 	if (!err) {
 		if (search.nr_found)
 			qsort(search.found, search.nr_found, sizeof(*search.found), compare_begin);
-		err = choose(&search, excluded, path, sessions, ret_fds);
+		err = choose(&search, excluded, path, sessions, fds);
 	}
 	for (size_t i = 0; i < search.nr_found; i++) {
 		if (search.found[i].fd >= 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libop/base/nearest.h"
 #include "libop/base/parse.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
@@ -53,12 +54,34 @@ static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
 	return (struct opr_words *)(void *)((char *)spec + tag->offset);
 }
 
+/* "tag:value" or "tag=value". */
 static const struct tag *find_tag(const char *word)
 {
-	for (size_t i = 0; i < op_array_size(tags); i++)
-		if (!strncmp(word, tags[i].name, strlen(tags[i].name)))
+	for (size_t i = 0; i < op_array_size(tags); i++) {
+		size_t length = strlen(tags[i].name) - 1;
+
+		if (!strncmp(word, tags[i].name, length) && (word[length] == ':' || word[length] == '='))
 			return &tags[i];
+	}
 	return NULL;
+}
+
+void opr_spec_suggest_tag(const char *word, struct op_text *text)
+{
+	char *name = strndup(word, strcspn(word, ":="));
+	struct op_nearest nearest;
+
+	if (!name)
+		return;
+	op_nearest_init(&nearest, name);
+	for (size_t i = 0; i < op_array_size(tags) && name[0] != '\0' && strlen(name) < strlen(word); i++) {
+		char tag[OP_NEAREST_BYTES];
+
+		snprintf(tag, sizeof(tag), "%.*s", (int)strlen(tags[i].name) - 1, tags[i].name);
+		op_nearest_try(&nearest, tag);
+	}
+	op_nearest_add_hint(&nearest, "", text);
+	free(name);
 }
 
 /*
@@ -76,15 +99,15 @@ static int add_path(struct opr_words *words, const char *path)
 	return err;
 }
 
-static int add_paths(struct opr_words *words, const char *text)
+/* Adds the values of a tag to those that it had before. */
+static int add_values(struct opr_words *words, const char *text, bool are_paths)
 {
-	struct opr_words paths = { 0 };
-	int err = opr_words_split(&paths, text);
+	struct opr_words values = { 0 };
+	int err = opr_words_split(&values, text);
 
-	opr_words_free(words);
-	for (size_t i = 0; i < paths.nr_words && !err; i++)
-		err = add_path(words, paths.words[i]);
-	opr_words_free(&paths);
+	for (size_t i = 0; i < values.nr_words && !err; i++)
+		err = are_paths ? add_path(words, values.words[i]) : opr_words_add(words, values.words[i]);
+	opr_words_free(&values);
 	return err;
 }
 
@@ -125,19 +148,14 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 {
 	struct opr_words *words = words_of(spec, tag);
 	const char *value = word + strlen(tag->name);
-	int err;
+	size_t nr_before = words->nr_words;
 
 	if (opr_words_have(&spec->seen, word))
 		return opr_error(-EINVAL, "%s: tag specified more than once", word);
-	if (opr_words_add(&spec->seen, word) < 0)
+	if (opr_words_add(&spec->seen, word) < 0 || add_values(words, value, tag->kind == VALUE_PATHS) < 0)
 		return opr_no_memory();
-	err = tag->kind == VALUE_PATHS ? add_paths(words, value) : opr_words_split(words, value);
-	if (err < 0)
-		return opr_no_memory();
-	if (!words->nr_words)
+	if (words->nr_words == nr_before)
 		return opr_error(-EINVAL, "%s: a value is missing", word);
-	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
-		return opr_error(-EINVAL, "%s: name one directory", word);
 	if (tag->kind == VALUE_CGROUPS)
 		return check_cgroups(words, word);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
@@ -196,7 +214,7 @@ static bool has_word(const struct opr_words *words, const char *word)
 }
 
 /* An image that is counted apart (tools/symbols/image_identity.h) also matches by its path. */
-static bool match_name(const struct opr_words *words, const char *name)
+bool opr_spec_match_name(const struct opr_words *words, const char *name)
 {
 	char *path;
 	bool matches = opr_words_match(words, name);
@@ -211,13 +229,13 @@ static bool match_name(const struct opr_words *words, const char *name)
 
 static bool match_images(const struct opr_spec *spec, const char *app, const char *image)
 {
-	if (spec->image.nr_words && !match_name(&spec->image, app))
+	if (spec->image.nr_words && !opr_spec_match_name(&spec->image, app))
 		return false;
-	if (spec->lib_image.nr_words && !match_name(&spec->lib_image, image))
+	if (spec->lib_image.nr_words && !opr_spec_match_name(&spec->lib_image, image))
 		return false;
-	if (match_name(&spec->image_exclude, app) || match_name(&spec->image_exclude, image))
+	if (opr_spec_match_name(&spec->image_exclude, app) || opr_spec_match_name(&spec->image_exclude, image))
 		return false;
-	return !spec->names.nr_words || match_name(&spec->names, app) || match_name(&spec->names, image);
+	return !spec->names.nr_words || opr_spec_match_name(&spec->names, app) || opr_spec_match_name(&spec->names, image);
 }
 
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)

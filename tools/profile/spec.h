@@ -8,6 +8,7 @@
 
 #include "libop/odb/mangle.h"
 #include "tools/common/option_table.h"
+#include "libop/base/text.h"
 #include "tools/common/words.h"
 
 struct opr_spec {
@@ -21,7 +22,7 @@ struct opr_spec {
 	bool memory; /* the memory view instead of samples (libop/session/memory_view.h) */
 	bool arcs; /* callgraph files, too */
 	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
-	struct opr_words archive; /* the directory of an archive, or nothing */
+	struct opr_words archive; /* directories of archives; empty: none */
 	struct opr_words names; /* words without a tag */
 	struct opr_words seen; /* every word with a tag */
 };
@@ -31,6 +32,12 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 
 /* Lists the tags, for the completion of shells. */
 opr_tag_fn opr_spec_tag;
+
+/* For a word that matches nothing: adds "; did you mean 'session'?" if it looks like a tag. */
+void opr_spec_suggest_tag(const char *word, struct op_text *text) OP_NONNULL;
+
+/* Whether an image matches a list of names: by its path, or by the path of an image told apart. */
+bool opr_spec_match_name(const struct opr_words *words, const char *name) OP_NONNULL;
 
 /* Whether a sample file is selected; app and image are its names in reports (image_name.h). */
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;

@@ -41,21 +41,21 @@ static void reverse(struct opr_symbol_row *rows, size_t nr_rows)
 }
 
 static void drop_small(struct opr_symbol_row *rows, size_t *nr_rows, const struct opr_symbol_report *report, const uint64_t *totals,
-		       double percent)
+		       const struct opr_block_limits *limits)
 {
 	size_t nr_kept = 0;
 
-	for (size_t i = 0; i < *nr_rows; i++) {
+	for (size_t i = 0; i < *nr_rows && nr_kept < limits->top; i++) {
 		double count = (double)report->counts.values[rows[i].counts];
 
-		if ((totals[0] ? 100.0 * count / (double)totals[0] : 0) >= percent)
+		if ((totals[0] ? 100.0 * count / (double)totals[0] : 0) >= limits->percent)
 			rows[nr_kept++] = rows[i];
 	}
 	*nr_rows = nr_kept;
 }
 
 int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, const struct opr_symbol_report *report,
-		   const struct opr_symbol_row *row, double percent, bool long_names)
+		   const struct opr_symbol_row *row, const struct opr_block_limits *limits, bool long_names)
 {
 	size_t node = row->order, nr_arcs = graph->nr_arcs;
 	size_t first_caller = op_nr_leading(graph->by_callee, nr_arcs, arc, arc->callee < node);
@@ -88,9 +88,9 @@ int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, c
 		opr_block_free(block);
 		return err;
 	}
+	drop_small(block->callers, &block->nr_callers, report, block->caller_totals, limits);
+	drop_small(block->callees, &block->nr_callees, report, block->callee_totals, limits);
 	reverse(block->callers, block->nr_callers);
-	drop_small(block->callers, &block->nr_callers, report, block->caller_totals, percent);
-	drop_small(block->callees, &block->nr_callees, report, block->callee_totals, percent);
 	return 0;
 }
 

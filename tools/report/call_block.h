@@ -14,12 +14,18 @@ struct opr_block {
 	uint64_t *caller_totals, *callee_totals;
 };
 
+/* Which callers and callees a block shows. */
+struct opr_block_limits {
+	double percent; /* at least, of their total in the first class */
+	size_t top;     /* so many at most, those with most calls; SIZE_MAX: all */
+};
+
 /*
- * Makes the block of a row, without callers and callees below `percent` of their total in the first
- * class. 0, and then the caller frees it with opr_block_free, or -errno.
+ * Makes the block of a row. 0, and then the caller frees it with opr_block_free, or -errno.
  */
 int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, const struct opr_symbol_report *report,
-		   const struct opr_symbol_row *row, double percent, bool long_names) OP_NONNULL OP_MUST_CHECK;
+		   const struct opr_symbol_row *row, const struct opr_block_limits *limits,
+		   bool long_names) OP_NONNULL OP_MUST_CHECK;
 
 void opr_block_free(struct opr_block *block);
 

@@ -67,7 +67,8 @@ static bool find_end(const struct builder *builder, const struct opr_symbol_row 
 		size_t index = op_container_of(link, struct end, link)->index;
 		const struct opr_symbol_row *found = &builder->report->rows[index];
 
-		if (found->symbol == row->symbol && !strcmp(found->app, row->app) && !strcmp(found->image, row->image)) {
+		if (found->symbol == row->symbol && found->symbols == row->symbols && !strcmp(found->app, row->app) &&
+		    !strcmp(found->image, row->image)) {
 			*ret_index = index;
 			return true;
 		}
@@ -114,11 +115,14 @@ struct side {
 	uint64_t offset;
 };
 
-/* Finds the symbol of a key. False: the image has symbols, but none there. */
-static bool find_symbol(const struct side *side, uint64_t key, const struct opr_symbol **ret_symbol)
+/*
+ * Finds the symbol of a key. False: the image has symbols, but none there, and oprofile drops such
+ * a call. Otherwise it is one of the image as a whole.
+ */
+static bool find_symbol(const struct builder *builder, const struct side *side, uint64_t key, const struct opr_symbol **ret_symbol)
 {
 	*ret_symbol = opr_symbols_find(&side->image->symbols, key + side->offset);
-	return *ret_symbol || !side->image->symbols.nr_symbols;
+	return *ret_symbol || !side->image->symbols.nr_symbols || !opr_sources_are_genuine(builder->cache->options.sources);
 }
 
 static void warn_of_hyperspace(const struct side *callee, uint64_t key)
@@ -141,13 +145,13 @@ static int add_calls(struct builder *builder, const struct op_odb_samples *sampl
 		struct call call = { .class_index = class_index, .count = samples->nodes[i].value };
 		const struct opr_symbol *calling, *called;
 
-		if (!find_symbol(callee, to, &called)) {
+		if (!find_symbol(builder, callee, to, &called)) {
 			if (!warned)
 				warn_of_hyperspace(callee, to);
 			warned = true;
 			continue;
 		}
-		if (!find_symbol(caller, from, &calling))
+		if (!find_symbol(builder, caller, from, &calling))
 			continue;
 		err = get_end(builder, caller->image, calling, &call.caller);
 		if (!err)
@@ -279,7 +283,9 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 	if (!err)
 		err = add_up(&builder);
 	if (!err && choice->lines)
-		err = opr_symbol_report_find_lines(report, cache);
+		err = opr_symbol_report_find_lines(report, cache, false);
+	if (!err && choice->lines)
+		err = opr_symbol_report_set_lines(report);
 	if (!err)
 		err = keep_nodes(graph, report);
 	op_htable_visit(&builder.ends, free_end, NULL);

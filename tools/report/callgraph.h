@@ -20,6 +20,9 @@ struct opr_callgraph {
 	size_t nr_nodes;
 	struct opr_arc *by_caller, *by_callee; /* the same arcs, sorted */
 	size_t nr_arcs;
+	/* the stacks that `inclusive` of the rows is of, and their event; 0: there are none */
+	uint64_t nr_stacks;
+	char stack_event[128];
 };
 
 /*

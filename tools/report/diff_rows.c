@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "tools/common/log.h"
+#include "tools/report/inlined.h"
 
 /* ---- may they be compared? ---- */
 
@@ -40,7 +41,9 @@ static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_
 		order = strcmp(a->name, b->name);
 	if (!order)
 		order = compare_values(a->vma, b->vma);
-	return order ? order : compare_values(size_of(a), size_of(b));
+	if (!order)
+		order = compare_values(size_of(a), size_of(b));
+	return order ? order : opr_inlined_compare(a->inlined, b->inlined);
 }
 
 static int compare_pointers(const void *left, const void *right)
@@ -59,26 +62,55 @@ static const struct opr_symbol_row **sorted_rows(const struct opr_symbol_report 
 	return rows;
 }
 
-static double change_of(uint64_t before, uint64_t before_total, uint64_t after, uint64_t after_total)
-{
-	double old_share = before_total ? (double)before / (double)before_total : 0;
-	double new_share = after_total ? (double)after / (double)after_total : 0;
+#define NOISE_ERRORS 2.0 /* standard errors; 95 of 100 differences by chance are within them */
 
-	if (old_share > 0)
-		return (new_share - old_share) / old_share * 100.0;
-	return new_share > 0 ? INFINITY : 0;
+/* A number of samples out of a total. */
+struct part {
+	double count, total;
+};
+
+static double share_of(struct part part)
+{
+	return part.total > 0 ? part.count / part.total : 0;
+}
+
+/* Samples come as a Poisson process, so a count n has the variance n. */
+static double variance_of(struct part part)
+{
+	return part.total > 0 ? part.count / part.total / part.total : 0;
+}
+
+/* `before` and `after` have no samples where the symbol is not in that profile. */
+static struct opr_change change_of(struct part before, struct part after)
+{
+	double difference = share_of(after) - share_of(before);
+	struct opr_change change = { .points = 100.0 * difference };
+
+	if (before.count > 0)
+		change.percent = difference / share_of(before) * 100.0;
+	else
+		change.percent = after.count > 0 ? INFINITY : 0;
+	change.is_noise = before.count + after.count > 0 &&
+			  difference * difference <= NOISE_ERRORS * NOISE_ERRORS * (variance_of(before) + variance_of(after));
+	return change;
 }
 
 struct join {
 	struct opr_diff *diff;
+	const struct opr_classes *classes;
 	const struct opr_symbol_report *first, *second;
 };
+
+static struct part part_of(const struct opr_symbol_report *report, const uint64_t *counts, size_t class_index)
+{
+	return (struct part){ counts ? (double)counts[class_index] : 0, (double)report->totals[class_index] };
+}
 
 /* Adds a row; one of both sides may be NULL. */
 static int add_row(struct join *join, const struct opr_symbol_row *before, const struct opr_symbol_row *after)
 {
 	struct opr_symbol_report *report = &join->diff->report;
-	double *changes = join->diff->changes + report->nr_rows * report->nr_classes;
+	struct opr_change *changes = join->diff->changes + report->nr_rows * report->nr_classes;
 	struct opr_symbol_row *row = &report->rows[report->nr_rows];
 	const uint64_t *old_counts = before ? &join->first->counts.values[before->counts] : NULL;
 	const uint64_t *new_counts = after ? &join->second->counts.values[after->counts] : NULL;
@@ -90,11 +122,12 @@ static int add_row(struct join *join, const struct opr_symbol_row *before, const
 		return opr_no_memory();
 	memcpy(&report->counts.values[row->counts], new_counts ? new_counts : old_counts,
 	       report->nr_classes * sizeof(*report->counts.values));
-	for (size_t i = 0; i < report->nr_classes; i++)
-		changes[i] = !new_counts ? -INFINITY
-			     : !old_counts
-				     ? INFINITY
-				     : change_of(old_counts[i], join->first->totals[i], new_counts[i], join->second->totals[i]);
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		changes[i] = change_of(part_of(join->first, old_counts, i), part_of(join->second, new_counts, i));
+		if (!new_counts || !old_counts)
+			changes[i].percent = new_counts ? INFINITY : -INFINITY;
+		changes[i].is_noise &= !strcmp(join->classes->classes[i].unit, "samples");
+	}
 	report->nr_rows++;
 	return 0;
 }
@@ -114,9 +147,10 @@ static int join_rows(struct join *join, const struct opr_symbol_row **before, co
 	return err;
 }
 
-int opr_diff_make(struct opr_diff *diff, const struct opr_symbol_report *first, const struct opr_symbol_report *second)
+int opr_diff_make(struct opr_diff *diff, const struct opr_classes *classes, const struct opr_symbol_report *first,
+		  const struct opr_symbol_report *second)
 {
-	struct join join = { diff, first, second };
+	struct join join = { diff, classes, first, second };
 	struct opr_symbol_report *report = &diff->report;
 	const struct opr_symbol_row **before = sorted_rows(first), **after = sorted_rows(second);
 	size_t nr_rows = first->nr_rows + second->nr_rows;
@@ -143,7 +177,7 @@ void opr_diff_limit(struct opr_diff *diff, double percent)
 	size_t nr_kept = 0;
 
 	for (size_t i = 0; i < report->nr_rows; i++)
-		if (fabs(report->rows[i].changes[0]) >= percent)
+		if (fabs(report->rows[i].changes[0].percent) >= percent)
 			report->rows[nr_kept++] = report->rows[i];
 	report->nr_rows = nr_kept;
 }

@@ -9,7 +9,7 @@
 struct opr_diff {
 	/* each symbol of both once; totals are those of the second */
 	struct opr_symbol_report report;
-	double *changes;
+	struct opr_change *changes;
 };
 
 /* 0, or -EINVAL: the profiles have different columns or events. */
@@ -17,11 +17,11 @@ int opr_diff_check(const struct opr_classes *first, const struct opr_classes *se
 
 /*
  * Joins two reports, which must outlive the difference. A row has the samples of the second report
- * and the change of its percentage. The change is INFINITY for a symbol that only the second has.
- * For a symbol that only the first has it is -INFINITY, and the row has the samples of the first.
+ * and the change of its percentage. The row of a symbol that only the first has has the samples of
+ * the first. Only classes that count samples have noise: a sum of cycles is no number of events.
  * Freed with opr_diff_free in any case. 0 or -errno.
  */
-int opr_diff_make(struct opr_diff *diff, const struct opr_symbol_report *first,
+int opr_diff_make(struct opr_diff *diff, const struct opr_classes *classes, const struct opr_symbol_report *first,
 		  const struct opr_symbol_report *second) OP_NONNULL OP_MUST_CHECK;
 
 /* Drops rows that changed by less than `percent` in the first class. */

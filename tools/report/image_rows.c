@@ -9,6 +9,7 @@
 
 #define UNKNOWN		"-"
 #define DEBUGINFOD_URLS "DEBUGINFOD_URLS"
+#define DEBUG_SUFFIX	"-dbgsym"
 
 #define IDENTITY_BYTES	64
 
@@ -120,8 +121,17 @@ static void free_row(struct opr_image_row *row)
 	opr_debug_free(&row->debug);
 }
 
+static bool is_wanted(const struct opr_image_report *report, const struct opr_profile *profile, const struct opr_image_row *row)
+{
+	const char **only = report->only;
+
+	while (only && *only && strcmp(*only, profile->files[row->first_file].image))
+		only++;
+	return !only || *only;
+}
+
 /* Drops images below the threshold and images without samples, whose sample files are empty. */
-static void keep_large(struct opr_image_report *report, size_t nr_classes, double percent)
+static void keep_large(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes, double percent)
 {
 	size_t nr_kept = 0;
 
@@ -131,7 +141,7 @@ static void keep_large(struct opr_image_report *report, size_t nr_classes, doubl
 
 		for (size_t j = 0; j < nr_classes; j++)
 			sum += row->counts[j];
-		if (sum && (double)row->counts[0] * 100 >= percent * (double)report->totals[0])
+		if (sum && (double)row->counts[0] * 100 >= percent * (double)report->totals[0] && is_wanted(report, profile, row))
 			report->rows[nr_kept++] = *row;
 		else
 			free_row(row);
@@ -141,12 +151,12 @@ static void keep_large(struct opr_image_report *report, size_t nr_classes, doubl
 
 /* ---- symbols and debug files ---- */
 
-static int look(struct opr_image_row *row, const struct opr_profile *profile, struct opr_finder *finder)
+static int look(struct opr_image_row *row, const struct opr_profile *profile, struct opr_finder *finder, uint32_t sources)
 {
 	const struct opr_file *file = &profile->files[row->first_file];
 	const struct op_image_name *image = &file->name->image;
 	const struct op_dcookie_row *known = opr_session_row(&profile->sessions[file->session], image);
-	int err = opr_debug_look(&row->debug, finder, image, file->image, known);
+	int err = opr_debug_look(&row->debug, finder, image, file->image, known, sources);
 
 	/* Without a table of images the file that was found gives the build-id. */
 	if (!err && !strcmp(row->identity, UNKNOWN) && *row->debug.build_id) {
@@ -163,15 +173,29 @@ static const char *packaged_path(const struct opr_image_row *row)
 {
 	if (!opr_debug_would_help(&row->debug))
 		return NULL;
-	return row->debug.path ? row->debug.path : *row->name == '/' && row->debug.state != OPR_SYMBOLS_NO_FILE ? row->name : NULL;
+	if (row->debug.path && !opr_living_is_copy(row->debug.path))
+		return row->debug.path;
+	return *row->name == '/' && row->debug.state != OPR_SYMBOLS_NO_FILE ? row->name : NULL;
 }
 
-static int take_packages(struct opr_image_report *report, const struct opr_archive *archive)
+/* The package in the facts of the archive that has the image; of a missing image in any. */
+static const char *package_fact(const struct opr_archive *archives, const char *path)
+{
+	const struct opr_archive *owner = opr_archive_of(archives, path);
+	const char *package = NULL;
+
+	for (; archives && !package; archives = archives->next)
+		if (!owner || owner == archives)
+			package = opr_archive_fact(&archives->packages, opr_archive_strip(owner, path));
+	return package;
+}
+
+static int take_packages(struct opr_image_report *report, const struct opr_archive *archives)
 {
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		struct opr_image_row *row = &report->rows[i];
 		const char *path = packaged_path(row);
-		const char *package = path ? opr_archive_fact(&archive->packages, opr_archive_strip(archive, path)) : NULL;
+		const char *package = path ? package_fact(archives, path) : NULL;
 
 		row->package = package ? strdup(package) : NULL;
 		if (package && !row->package)
@@ -198,7 +222,7 @@ static int find_packages(struct opr_image_report *report, const struct opr_finde
 	for (size_t i = 0; !err && i < report->nr_rows && !finder->root; i++)
 		paths[i] = packaged_path(&report->rows[i]);
 	if (!err)
-		err = opr_packages_find(paths, report->nr_rows, packages);
+		err = opr_packages_find(OPR_PACKAGES_LISTS, paths, report->nr_rows, packages);
 	for (size_t i = 0; packages && i < report->nr_rows; i++)
 		report->rows[i].package = packages[i];
 	free(paths);
@@ -224,6 +248,18 @@ char *opr_image_row_hint(const struct opr_image_row *row)
 	return op_text_steal(&text);
 }
 
+void opr_image_row_note_archive(const struct opr_image_row *row, const struct opr_finder *finder)
+{
+	const char *dash = row->package ? strrchr(row->package, '-') : NULL;
+	char *archive = NULL;
+
+	if (dash && !strcmp(dash, DEBUG_SUFFIX) && !finder->archive && opr_debug_would_help(&row->debug))
+		archive = opr_packages_debug_archive();
+	if (archive)
+		opr_note("packages NAME" DEBUG_SUFFIX " are in an archive of their own: %s", archive);
+	free(archive);
+}
+
 /* ---- the report ---- */
 
 int opr_image_report_make(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes,
@@ -242,10 +278,10 @@ int opr_image_report_make(struct opr_image_report *report, const struct opr_prof
 			report->totals[j] += report->rows[i].counts[j];
 	if (err)
 		return err;
-	keep_large(report, nr_classes, percent);
+	keep_large(report, profile, nr_classes, percent);
 	qsort_r(report->rows, report->nr_rows, sizeof(*report->rows), compare_rows, &reverse);
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
-		err = look(&report->rows[i], profile, finder);
+		err = look(&report->rows[i], profile, finder, report->sources);
 	return err ? err : find_packages(report, finder);
 }
 
@@ -265,21 +301,69 @@ void opr_image_report_free(struct opr_image_report *report)
 
 #define MIN_PERCENT 1.0 /* as doc/opreport.1 says */
 
-/* Whether a row is an image without symbols that matters. */
-static bool lacks_symbols(const struct opr_symbol_report *report, const struct opr_symbol_row *row)
-{
-	double count = (double)report->counts.values[row->counts], total = (double)report->totals[0];
+/* The samples of an image that are in no function with a name. */
+struct nameless {
+	const struct opr_symbol_row *row; /* one of them */
+	uint64_t count;
+};
 
-	return !row->symbol && row->symbols && total > 0 && 100.0 * count / total >= MIN_PERCENT;
+static bool is_nameless(const struct opr_symbol_row *row)
+{
+	return row->symbols && (!row->symbol || row->symbol->is_unnamed);
 }
 
-/* The row of an image without symbols; `image` NULL: of any image. NULL: there is none. */
-static const struct opr_symbol_row *find_lacking(const struct opr_symbol_report *report, const char *image)
+static int compare_images(const void *left, const void *right)
 {
-	for (size_t i = 0; i < report->nr_rows; i++)
-		if (lacks_symbols(report, &report->rows[i]) && (!image || !strcmp(report->rows[i].image, image)))
-			return &report->rows[i];
-	return NULL;
+	const struct nameless *a = left, *b = right;
+
+	return strcmp(a->row->image, b->row->image);
+}
+
+/* Adds up the rows of each image. Returns the number of images. */
+static size_t add_up(struct nameless *all, size_t nr_rows)
+{
+	size_t nr_images = 0;
+
+	if (nr_rows)
+		qsort(all, nr_rows, sizeof(*all), compare_images);
+	for (size_t i = 0; i < nr_rows; i++) {
+		if (nr_images && !compare_images(&all[nr_images - 1], &all[i]))
+			all[nr_images - 1].count += all[i].count;
+		else
+			all[nr_images++] = all[i];
+	}
+	return nr_images;
+}
+
+static bool matters(const struct opr_symbol_report *report, uint64_t count)
+{
+	return report->totals[0] && 100.0 * (double)count / (double)report->totals[0] >= MIN_PERCENT;
+}
+
+/* The images for which this matters, by name. The caller frees *ret_all. 0 or -ENOMEM. */
+static int find_nameless(const struct opr_symbol_report *report, struct nameless **ret_all, size_t *ret_nr_images)
+{
+	struct nameless *all = calloc(report->nr_rows + 1, sizeof(*all));
+	size_t nr_rows = 0, nr_images, nr_kept = 0;
+	uint64_t total = 0;
+
+	if (!all)
+		return opr_no_memory();
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		if (!is_nameless(row))
+			continue;
+		all[nr_rows] = (struct nameless){ row, report->counts.values[row->counts] };
+		total += all[nr_rows++].count;
+	}
+	nr_images = matters(report, total) ? add_up(all, nr_rows) : 0;
+	for (size_t i = 0; i < nr_images; i++)
+		if (matters(report, all[i].count))
+			all[nr_kept++] = all[i];
+	*ret_all = all;
+	*ret_nr_images = nr_kept;
+	return 0;
 }
 
 /* Whether the file of an image is gone or is another one, and its build-id is known. */
@@ -302,37 +386,65 @@ static void warn_gone(const struct opr_image_row *row, const char *hint)
 		 can_ask ? row->debug.build_id : "");
 }
 
-static int warn(const struct opr_image_row *row, const struct opr_symbol_row *lacking)
+/* `nameless`: the samples of this image that are in functions without a name. */
+static int warn(const struct opr_image_row *row, const struct nameless *nameless, double total)
 {
 	char *hint = opr_image_row_hint(row);
+	const char *build_id = *row->debug.build_id ? row->debug.build_id : "not known";
+	const char *file = row->debug.debug_file ? hint : "not known";
 
 	if (!hint)
 		return opr_no_memory();
-	if (lacking->symbols->code_path)
-		opr_warn("%s has no symbols%s: its samples are one line. Its build-id is %s, its debug file %s.", row->name,
-			 row->debug.state == OPR_SYMBOLS_EXPORTED ? " but exported ones, which are not used" : "",
-			 *row->debug.build_id ? row->debug.build_id : "not known", row->debug.debug_file ? hint : "not known");
-	else if (is_gone(&row->debug))
-		warn_gone(row, hint);
+	if (!nameless->row->symbols->code_path) {
+		if (is_gone(&row->debug))
+			warn_gone(row, hint);
+	} else if (row->debug.state == OPR_SYMBOLS_NONE) {
+		opr_warn("%s has no symbols: its samples are one line. Its build-id is %s, its debug file %s.", row->name, build_id,
+			 file);
+	} else if (opr_debug_lacks_names(&row->debug)) {
+		opr_warn("%s has no names for functions with %.1f %% of the samples. Its build-id is %s, its debug file %s.",
+			 row->name, 100.0 * (double)nameless->count / total, build_id, file);
+	}
 	free(hint);
 	return 0;
 }
 
-int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
-			     const struct opr_symbol_report *report)
+/* The names of the images up to a NULL. The caller frees the array. */
+static const char **names_of(const struct nameless *all, size_t nr)
 {
-	struct opr_image_report images = { 0 };
-	int err = 0;
+	const char **names = calloc(nr + 1, sizeof(*names));
 
-	if (!find_lacking(report, NULL))
-		return 0;
-	err = opr_image_report_make(&images, profile, classes->nr_classes, finder, MIN_PERCENT, false);
-	for (size_t i = 0; i < images.nr_rows && !err; i++) {
-		const struct opr_symbol_row *lacking = find_lacking(report, profile->files[images.rows[i].first_file].image);
+	for (size_t i = 0; names && i < nr; i++)
+		names[i] = all[i].row->image;
+	return names;
+}
 
-		if (lacking)
-			err = warn(&images.rows[i], lacking);
+/* Other images are left alone: their debugging information takes longer than the report. */
+int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
+			     const struct opr_symbol_report *report, uint32_t sources)
+{
+	struct opr_image_report images = { .sources = sources };
+	struct nameless *all = NULL;
+	size_t nr_all = 0;
+	int err = find_nameless(report, &all, &nr_all);
+
+	if (!err && nr_all) {
+		images.only = names_of(all, nr_all);
+		err = images.only ? opr_image_report_make(&images, profile, classes->nr_classes, finder, MIN_PERCENT, false)
+				  : opr_no_memory();
 	}
+	for (size_t i = 0; i < images.nr_rows && !err; i++) {
+		const struct opr_symbol_row named = { .image = profile->files[images.rows[i].first_file].image };
+		const struct nameless key = { .row = &named };
+		const struct nameless *found = bsearch(&key, all, nr_all, sizeof(*all), compare_images);
+
+		if (found)
+			err = warn(&images.rows[i], found, (double)report->totals[0]);
+		if (found && !err)
+			opr_image_row_note_archive(&images.rows[i], finder);
+	}
+	free(images.only);
 	opr_image_report_free(&images);
+	free(all);
 	return err;
 }

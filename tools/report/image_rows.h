@@ -20,6 +20,9 @@ struct opr_image_row {
 };
 
 struct opr_image_report {
+	uint32_t sources; /* those that count as symbols: set before */
+	/* set before: the images to look at, as in struct opr_file, up to a NULL; NULL: all */
+	const char **only;
 	struct opr_image_row *rows; /* by samples in the first class, then by name */
 	size_t nr_rows;
 	uint64_t *totals; /* for each class */
@@ -38,13 +41,17 @@ int opr_image_report_make(struct opr_image_report *report, const struct opr_prof
 /* The text of the last column, about the debug file. Freed by the caller; NULL: no memory. */
 char *opr_image_row_hint(const struct opr_image_row *row) OP_NONNULL OP_MUST_CHECK;
 
+/* Tells the user once where the package of a row is, if its archive is not the usual one. */
+void opr_image_row_note_archive(const struct opr_image_row *row, const struct opr_finder *finder) OP_NONNULL;
+
 void opr_image_report_free(struct opr_image_report *report);
 
 /*
- * Warns of each image without symbols that has at least 1 % of the samples of the first class: its
- * build-id and the debug file, package or query that would help. 0 or -errno.
+ * Warns of each image that has at least 1 % of the samples of the first class in functions without
+ * a name: its build-id and the debug file, package or query that would help. `sources` made the
+ * report. 0 or -errno.
  */
 int opr_missing_symbols_warn(const struct opr_profile *profile, const struct opr_classes *classes, struct opr_finder *finder,
-			     const struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
+			     const struct opr_symbol_report *report, uint32_t sources) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@ tools_libreport_a_SOURCES += \
 	tools/report/callgraph.c tools/report/callgraph.h \
 	tools/report/diff_rows.c tools/report/diff_rows.h \
 	tools/report/image_rows.c tools/report/image_rows.h \
+	tools/report/inlined.c tools/report/inlined.h \
 	tools/report/make_rows.c tools/report/make_rows.h \
 	tools/report/memory_rows.c tools/report/memory_rows.h \
 	tools/report/summary_rows.c tools/report/summary_rows.h \

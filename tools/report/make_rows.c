@@ -7,9 +7,10 @@
 
 #include "libop/base/atomic.h"
 #include "libop/base/grow.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/log.h"
 #include "tools/profile/read_samples.h"
+#include "tools/report/inlined.h"
 #include "tools/report/symbol_rows.h"
 
 #define PARTS_PER_BATCH 16
@@ -19,6 +20,7 @@ struct making {
 	struct opr_symbol_report *report;
 	const struct opr_profile *profile;
 	const struct opr_symbol_choice *choice;
+	bool drops_rest; /* samples outside of all symbols are in no row, as in oprofile */
 	struct part_images *images; /* of each part */
 	bool *own; /* of each file: its samples are of the image file that was found */
 	uint64_t next_part;
@@ -134,7 +136,8 @@ struct builder {
 	struct points foreign; /* samples of other files that were at its path */
 };
 
-static int add_details(struct opr_symbol_report *report, const struct point *points, size_t nr_points, uint64_t vma_offset)
+static int add_details(struct opr_symbol_report *report, const struct opr_symbols *symbols, const struct opr_symbol *symbol,
+		       const struct point *points, size_t nr_points)
 {
 	size_t counts = 0;
 
@@ -144,7 +147,9 @@ static int add_details(struct opr_symbol_report *report, const struct point *poi
 			    !opr_counts_add(&report->detail_counts, report->nr_classes, &counts))
 				return opr_no_memory();
 			report->details[report->nr_details++] =
-				(struct opr_detail){ points[i].position + vma_offset, counts };
+				(struct opr_detail){ symbol ? points[i].position - symbol->start + symbol->vma
+							    : opr_symbols_vma(symbols, points[i].position),
+						     counts };
 		}
 		report->detail_counts.values[counts + points[i].class_index] += points[i].count;
 	}
@@ -174,8 +179,8 @@ static int add_row(struct builder *builder, const struct opr_symbols *symbols, c
 		report->counts.values[report->rows[index].counts + points[i].class_index] += points[i].count;
 		report->totals[points[i].class_index] += points[i].count;
 	}
-	if (builder->making->choice->details)
-		err = add_details(report, points, nr_points, symbol ? symbol->vma - symbol->start : 0);
+	if (builder->making->choice->details || builder->making->choice->inlined)
+		err = add_details(report, symbols, symbol, points, nr_points);
 	report->rows[index].nr_details = report->nr_details - report->rows[index].first_detail;
 	return err;
 }
@@ -188,28 +193,42 @@ static bool any_count(const struct point *points, size_t nr_points)
 	return false;
 }
 
-/* Adds a row for each symbol that has points. Without symbols one row has all points. */
+/* Names of inlined functions select, too; opr_split_inlined drops what is not wanted. */
+static int add_wanted_row(struct builder *builder, const struct opr_symbols *symbols, const struct opr_symbol *symbol,
+			  const struct point *points, size_t nr_points)
+{
+	const struct opr_symbol_choice *choice = builder->making->choice;
+
+	if (!any_count(points, nr_points) || (!choice->inlined && !opr_symbol_is_wanted(choice, symbol, builder->part->image)))
+		return 0;
+	return add_row(builder, symbols, symbol, points, nr_points);
+}
+
+/*
+ * Adds a row for each symbol that has points, and one for the points outside of all symbols: those
+ * of an image without symbols, or what its symbols do not have.
+ */
 static int add_rows(struct builder *builder, const struct opr_symbols *symbols, struct points *points)
 {
-	size_t next;
+	size_t next, nr_rest = 0;
 	int err = 0;
 
 	if (points->nr_points)
 		qsort(points->points, points->nr_points, sizeof(*points->points), compare_points);
 	for (size_t i = 0; i < points->nr_points && !err; i = next) {
-		const struct point *first = &points->points[i];
-		const struct opr_symbol *symbol = opr_symbols_find(symbols, first->position);
+		const struct opr_symbol *symbol = opr_symbols_find(symbols, points->points[i].position);
 
 		next = i + 1;
-		if (!symbol && symbols->nr_symbols)
-			continue;
-		while (next < points->nr_points && (!symbol || points->points[next].position - symbol->start < symbol->size))
+		while (symbol && next < points->nr_points && points->points[next].position - symbol->start < symbol->size)
 			next++;
-		if (any_count(first, next - i) &&
-		    opr_symbol_is_wanted(builder->making->choice, symbol, builder->part->image))
-			err = add_row(builder, symbols, symbol, first, next - i);
+		if (symbol)
+			err = add_wanted_row(builder, symbols, symbol, &points->points[i], next - i);
+		else
+			points->points[nr_rest++] = points->points[i];
 	}
-	return err;
+	if (err || (symbols->nr_symbols && builder->making->drops_rest))
+		return err;
+	return add_wanted_row(builder, symbols, NULL, points->points, nr_rest);
 }
 
 static int make_part(struct builder *builder, size_t index)
@@ -348,12 +367,20 @@ static size_t choose_nr_threads(const struct opr_profile *profile)
 	return profile->nr_unkept ? 1 : op_min_u64(op_nr_cpus(), profile->nr_parts / PARTS_PER_BATCH);
 }
 
+static void drop_details(struct opr_symbol_report *report)
+{
+	for (size_t i = 0; i < report->nr_rows; i++)
+		report->rows[i].nr_details = 0;
+	report->nr_details = 0;
+}
+
 int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
 			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
 {
 	struct making making = { .report = report,
 				 .profile = profile,
 				 .choice = choice,
+				 .drops_rest = opr_sources_are_genuine(cache->options.sources),
 				 .images = calloc(profile->nr_parts, sizeof(*making.images)),
 				 .own = calloc(profile->nr_files, sizeof(*making.own)),
 				 .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -371,8 +398,14 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 		op_run_threads(choose_nr_threads(profile), make_batches, &making);
 		err = making.err ? making.err : making.nr_parts == profile->nr_parts ? 0 : opr_no_memory();
 	}
+	if (!err && (choice->lines || choice->frames || choice->inlined))
+		err = opr_symbol_report_find_lines(report, cache, choice->frames || choice->inlined);
+	if (!err && choice->inlined)
+		err = opr_split_inlined(report, choice);
 	if (!err && choice->lines)
-		err = opr_symbol_report_find_lines(report, cache);
+		err = opr_symbol_report_set_lines(report);
+	if (choice->inlined && !choice->details)
+		drop_details(report);
 	free(making.images);
 	free(making.own);
 	return err;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "tools/common/formatting.h"
+#include "tools/report/inlined.h"
 
 #define TAIL_PERCENT 95u
 #define IMAGE_WIDTH  24
@@ -168,6 +169,8 @@ static void write_text_name(struct report *report, const char *shown, const char
 
 static void write_text_row(struct report *report, const struct opr_symbol_row *symbol, const struct mem_row *row)
 {
+	struct op_text name = { 0 };
+
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		const struct column *column = &columns[i];
 
@@ -183,7 +186,10 @@ static void write_text_row(struct report *report, const struct opr_symbol_row *s
 	write_text_name(report, symbol->image_shown, symbol->image);
 	if (report->names.layout.app_column)
 		write_text_name(report, symbol->app_shown, symbol->app);
-	opr_write_escaped(report->out, symbol->name);
+	if (symbol->inlined)
+		opr_inlined_add(&name, symbol, report->names.layout.long_names);
+	opr_write_escaped(report->out, name.length ? op_text_get(&name) : symbol->name);
+	op_text_free(&name);
 	fputc('\n', report->out);
 }
 
@@ -201,6 +207,8 @@ static void write_csv_header(struct report *report)
 	if (report->names.layout.no_header)
 		return;
 	fputs("\"symbol\",\"image\",\"application\",\"address\"", report->out);
+	if (report->names.layout.inlined)
+		fputs(",\"inlined by\",\"call file\",\"call line\",\"inliners\"", report->out);
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		fputc(',', report->out);
 		opr_write_csv(report->out, columns[i].name);
@@ -216,6 +224,8 @@ static void write_csv_row(struct report *report, const struct opr_symbol_row *sy
 	fputc(',', report->out);
 	opr_write_csv(report->out, symbol->app);
 	fprintf(report->out, ",\"0x%" PRIx64 "\"", symbol->vma);
+	if (report->names.layout.inlined)
+		opr_write_csv_inliners(report->out, symbol);
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		fputc(',', report->out);
 		write_number(report->out, &columns[i], row);
@@ -238,7 +248,10 @@ static void write_json_row(struct report *report, const struct opr_symbol_row *s
 	opr_write_json(report->out, symbol->image);
 	fputs(", \"application\": ", report->out);
 	opr_write_json(report->out, symbol->app);
-	fprintf(report->out, ", \"address\": \"0x%" PRIx64 "\"", symbol->vma);
+	fputs(", ", report->out);
+	if (symbol->inlined)
+		opr_write_json_inliners(report->out, symbol);
+	fprintf(report->out, "\"address\": \"0x%" PRIx64 "\"", symbol->vma);
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		fprintf(report->out, ", \"%s\": ", columns[i].name);
 		write_number(report->out, &columns[i], row);

@@ -59,6 +59,7 @@ static void sort_rows(struct opr_summary *summary, bool reverse)
 		struct opr_application *application = &summary->applications[i];
 
 		qsort_r(application->images, application->nr_images, sizeof(*application->images), compare_rows, &reverse);
+		application->nr_shown = application->nr_images;
 	}
 }
 
@@ -77,6 +78,16 @@ int opr_summary_make(struct opr_summary *summary, const struct opr_profile *prof
 		add_part(summary, profile, i, &next_counts, nr_classes);
 	sort_rows(summary, reverse);
 	return 0;
+}
+
+void opr_summary_top(struct opr_summary *summary, size_t nr_rows)
+{
+	summary->nr_applications = op_min_u64(summary->nr_applications, nr_rows);
+	for (size_t i = 0; i < summary->nr_applications; i++) {
+		struct opr_application *application = &summary->applications[i];
+
+		application->nr_shown = op_min_u64(application->nr_images, nr_rows);
+	}
 }
 
 void opr_summary_free(struct opr_summary *summary)

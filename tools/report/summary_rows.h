@@ -15,7 +15,7 @@ struct opr_count_row {
 struct opr_application {
 	struct opr_count_row row;
 	struct opr_count_row *images; /* by samples in the first class */
-	size_t nr_images;
+	size_t nr_images, nr_shown; /* shown: the first of them */
 };
 
 struct opr_summary {
@@ -32,6 +32,9 @@ struct opr_summary {
  */
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes,
 		     bool reverse) OP_NONNULL OP_MUST_CHECK;
+
+/* Shows the first nr_rows applications, and of each the first nr_rows images. */
+void opr_summary_top(struct opr_summary *summary, size_t nr_rows) OP_NONNULL;
 
 void opr_summary_free(struct opr_summary *summary);
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
+#include "libop/base/nearest.h"
 #include "tools/common/log.h"
+#include "tools/elf/line_table.h"
 
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
 {
@@ -45,12 +47,89 @@ static bool is_named(const struct opr_words *names, const struct opr_symbol *sym
 	return opr_words_have(names, symbol->shown);
 }
 
+bool opr_frame_is_named(const struct opr_words *names, const struct opr_frame *frame)
+{
+	for (; frame; frame = frame->outer)
+		if (opr_words_have(names, frame->name) || opr_words_have(names, frame->shown))
+			return true;
+	return false;
+}
+
 bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol, const char *image)
 {
 	if (choice->include->nr_words && !is_named(choice->include, symbol, image))
 		return false;
 	return !is_named(choice->exclude, symbol, image);
 }
+
+/* ---- names that no row has ---- */
+
+static bool is_in_rows(const struct opr_symbol_report *report, const struct opr_words *one)
+{
+	for (size_t i = 0; i < op_max_u64(report->nr_made, report->nr_rows); i++)
+		if (is_named(one, report->rows[i].symbol, report->rows[i].image) ||
+		    opr_frame_is_named(one, report->rows[i].inlined))
+			return true;
+	return false;
+}
+
+/* Compares the name of a function without its parameters. */
+static void try_symbol(struct op_nearest *nearest, const struct opr_symbol *symbol)
+{
+	size_t length = strcspn(symbol->shown, "(");
+	char name[OP_NEAREST_BYTES];
+
+	if (!length || length >= sizeof(name))
+		return;
+	memcpy(name, symbol->shown, length);
+	name[length] = '\0';
+	op_nearest_try(nearest, name);
+}
+
+/* Why no row has the name: it has no samples, or it is none, and which comes near. */
+static void explain_name(const struct opr_image_cache *cache, const struct opr_words *one, struct op_text *text)
+{
+	const char *name = one->words[0];
+	struct op_nearest nearest;
+
+	op_nearest_init(&nearest, name);
+	for (size_t i = 0; i < cache->nr_images; i++) {
+		const struct opr_symbols *symbols = &cache->images[i].symbols;
+
+		for (size_t j = 0; j < symbols->nr_symbols; j++) {
+			if (is_named(one, &symbols->symbols[j], "")) {
+				op_text_printf(text, "%s has no samples: it is a symbol of %s", name, cache->images[i].name);
+				return;
+			}
+			try_symbol(&nearest, &symbols->symbols[j]);
+		}
+	}
+	op_text_printf(text, "there is no symbol %s in these images", name);
+	op_nearest_add_hint(&nearest, "", text);
+}
+
+int opr_symbol_report_check_names(const struct opr_symbol_report *report, const struct opr_image_cache *cache,
+				  const struct opr_words *include)
+{
+	size_t nr_missing = 0;
+
+	for (size_t i = 0; i < include->nr_words; i++) {
+		const struct opr_words one = { .words = &include->words[i], .nr_words = 1 };
+		struct op_text text = { 0 };
+
+		if (is_in_rows(report, &one))
+			continue;
+		explain_name(cache, &one, &text);
+		if (++nr_missing == include->nr_words)
+			opr_error(-ENOENT, "%s", op_text_get(&text));
+		else
+			opr_warn("%s", op_text_get(&text));
+		op_text_free(&text);
+	}
+	return include->nr_words && nr_missing == include->nr_words ? -ENOENT : 0;
+}
+
+/* ---- limits ---- */
 
 static bool reaches(const struct opr_symbol_report *report, const struct opr_symbol_row *row, double percent)
 {
@@ -82,10 +161,59 @@ void opr_symbol_report_limit(struct opr_symbol_report *report, double percent)
 	report->nr_rows = nr_kept;
 }
 
-void opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows)
+static uint64_t sum_of(const struct opr_symbol_report *report, const struct opr_detail *detail)
 {
-	if (report->nr_rows > nr_rows)
-		report->nr_rows = nr_rows;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < report->nr_classes; i++)
+		sum += report->detail_counts.values[detail->counts + i];
+	return sum;
+}
+
+static int compare_falling(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a > *b ? -1 : *a < *b;
+}
+
+/* Keeps the details of a row with most samples, in the order of their addresses. */
+static int keep_top_details(struct opr_symbol_report *report, struct opr_symbol_row *row, size_t top)
+{
+	struct opr_detail *details = &report->details[row->first_detail];
+	uint64_t *sums = calloc(row->nr_details, sizeof(*sums)), limit;
+	size_t nr_kept = 0, nr_at_limit = 0;
+
+	if (!sums)
+		return opr_no_memory();
+	for (size_t i = 0; i < row->nr_details; i++)
+		sums[i] = sum_of(report, &details[i]);
+	qsort(sums, row->nr_details, sizeof(*sums), compare_falling);
+	limit = sums[top - 1];
+	for (size_t i = 0; i < top; i++)
+		nr_at_limit += sums[i] == limit;
+	for (size_t i = 0; i < row->nr_details; i++) {
+		uint64_t sum = sum_of(report, &details[i]);
+
+		if (sum < limit || (sum == limit && !nr_at_limit))
+			continue;
+		nr_at_limit -= sum == limit;
+		details[nr_kept++] = details[i];
+	}
+	row->nr_details = (uint32_t)nr_kept;
+	free(sums);
+	return 0;
+}
+
+int opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows)
+{
+	int err = 0;
+
+	report->nr_rows = op_min_u64(report->nr_rows, nr_rows);
+	for (size_t i = 0; i < report->nr_rows && !err; i++)
+		if (report->rows[i].nr_details > nr_rows)
+			err = keep_top_details(report, &report->rows[i], nr_rows);
+	return err;
 }
 
 void opr_symbol_report_free(struct opr_symbol_report *report)
@@ -104,12 +232,43 @@ void opr_symbol_report_free(struct opr_symbol_report *report)
 
 /* ---- source lines ---- */
 
-static int find_line(struct opr_symbol_row *row)
+/* The first line with samples of an inlined function. False: it is not known. */
+static bool first_line(const struct opr_symbol_report *report, const struct opr_symbol_row *row, const char **ret_file,
+		       unsigned int *ret_line)
 {
-	const char *file;
+	const char *first = NULL, *file;
 	unsigned int line;
 
-	if (row->file || !opr_symbols_line(row->symbols, row->vma, &file, &line))
+	for (size_t i = 0; i < row->nr_details; i++) {
+		if (!opr_symbols_line(row->symbols, report->details[row->first_detail + i].vma, &file, &line) ||
+		    (first && (strcmp(file, first) || line >= *ret_line)))
+			continue;
+		*ret_file = first = file;
+		*ret_line = line;
+	}
+	return first;
+}
+
+/* The line where a symbol begins, also when code of an inlined function is there. */
+static bool line_of_symbol(const struct opr_symbol_row *row, const char **ret_file, unsigned int *ret_line)
+{
+	const struct opr_frame *frame = opr_symbols_frame(row->symbols, row->vma);
+
+	while (frame && frame->outer)
+		frame = frame->outer;
+	if (!frame || !*frame->file || !frame->line)
+		return opr_symbols_line(row->symbols, row->vma, ret_file, ret_line);
+	*ret_file = frame->file;
+	*ret_line = frame->line;
+	return true;
+}
+
+static int find_line(const struct opr_symbol_report *report, struct opr_symbol_row *row)
+{
+	const char *file = NULL;
+	unsigned int line = 0;
+
+	if (row->file || !(row->inlined ? first_line(report, row, &file, &line) : line_of_symbol(row, &file, &line)))
 		return 0;
 	row->file = strdup(file);
 	row->line = line;
@@ -139,7 +298,8 @@ static size_t collect_vmas(const struct opr_symbol_report *report, const struct 
 	return nr_vmas;
 }
 
-static int find_lines_of(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct opr_symbol_row *row)
+static int find_lines_of(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct opr_symbol_row *row,
+			 bool with_frames)
 {
 	struct opr_image *image = opr_image_cache_find(cache, row->image);
 	size_t nr_vmas;
@@ -155,20 +315,27 @@ static int find_lines_of(struct opr_symbol_report *report, struct opr_image_cach
 	if (!vmas)
 		return opr_no_memory();
 	collect_vmas(report, &image->symbols, vmas);
-	err = opr_image_find_lines(cache, image, vmas, nr_vmas);
+	err = opr_image_find_lines(cache, image, vmas, nr_vmas, with_frames);
 	free(vmas);
 	return err;
 }
 
-int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache)
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache, bool with_frames)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < cache->nr_images; i++)
 		cache->images[i].has_lines = false;
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
-		err = find_lines_of(report, cache, &report->rows[i]);
+		err = find_lines_of(report, cache, &report->rows[i], with_frames);
+	return err;
+}
+
+int opr_symbol_report_set_lines(struct opr_symbol_report *report)
+{
+	int err = 0;
+
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
-		err = find_line(&report->rows[i]);
+		err = find_line(report, &report->rows[i]);
 	return err;
 }

@@ -22,16 +22,25 @@ struct opr_detail {
 	size_t counts; /* in detail_counts of the report */
 };
 
+/* What became of a symbol since another profile, in one class. */
+struct opr_change {
+	/* of its share, in percent of the share before; INFINITY: new; -INFINITY: gone */
+	double percent;
+	double points; /* the same in points of percent of all samples */
+	bool is_noise; /* no more than two standard errors of the difference of the shares */
+};
+
 struct opr_symbol_row {
 	const char *name;
 	const char *app, *image;             /* full names */
 	const char *app_shown, *image_shown; /* where the files were found */
 	const struct opr_symbols *symbols;   /* for source lines */
 	const struct opr_symbol *symbol;     /* NULL: the image as a whole */
+	const struct opr_frame *inlined;     /* the inlined function of the row; NULL: none */
 	char *file;                          /* source file; NULL: not known, or not wanted */
 	uint64_t vma;
-	/* in percent since another profile, for each class; NULL: no other profile */
-	const double *changes;
+	const struct opr_change *changes; /* for each class; NULL: no other profile */
+	uint64_t inclusive; /* stack samples that have the symbol; of a call graph with nr_stacks */
 	size_t counts; /* in counts of the report */
 	size_t first_detail;
 	uint32_t nr_details; /* of one symbol: 2^32 would take 64 GB */
@@ -60,6 +69,8 @@ struct opr_symbol_choice {
 	/* names of symbols, also aliases and demangled names; empty: no filter */
 	const struct opr_words *include, *exclude;
 	bool details, lines;
+	/* inlined functions are looked up, for opr_symbols_frame; and they are rows of their own */
+	bool frames, inlined;
 	/* the files are of the memory view: each of OPR_NR_FACTS combinations is a class */
 	bool facts;
 };
@@ -71,12 +82,25 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 /* Adds nr_classes counts of 0. False without memory. */
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether one of the names is that of a function of a chain; `frame` NULL: there is no chain. */
+bool opr_frame_is_named(const struct opr_words *names, const struct opr_frame *frame) OP_NONNULL_ARGS(1);
+
 /* Whether include and exclude select a symbol; `symbol` NULL: the image as a whole. */
 bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol,
 			  const char *image) OP_NONNULL_ARGS(1, 3);
 
-/* Drops all rows but the first nr_rows. */
-void opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows) OP_NONNULL;
+/*
+ * Looks for names of `include` that no row has. Each is a warning, with the symbol of the cache's
+ * images that comes near. 0; -ENOENT after a message: no row has any of the names.
+ */
+int opr_symbol_report_check_names(const struct opr_symbol_report *report, const struct opr_image_cache *cache,
+				  const struct opr_words *include) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Drops all rows but the first nr_rows, and of each row all details but the nr_rows with most
+ * samples. 0 or -ENOMEM.
+ */
+int opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows) OP_NONNULL OP_MUST_CHECK;
 
 /* Drops rows below `percent` of the total in each of the first nr_limits classes. Totals stay. */
 void opr_symbol_report_limit(struct opr_symbol_report *report, double percent) OP_NONNULL;
@@ -84,8 +108,13 @@ void opr_symbol_report_limit(struct opr_symbol_report *report, double percent) O
 void opr_symbol_report_free(struct opr_symbol_report *report);
 
 /*
- * Sets file and line of the rows, and makes opr_symbols_line answer for the details. 0 or -errno.
+ * Makes opr_symbols_line answer for the rows and details, with_frames opr_symbols_frame, too. 0 or
+ * -errno.
  */
-int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache,
+				 bool with_frames) OP_NONNULL OP_MUST_CHECK;
+
+/* After that: sets file and line of the rows. 0 or -errno. */
+int opr_symbol_report_set_lines(struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

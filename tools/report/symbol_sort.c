@@ -2,9 +2,10 @@
 #include "tools/report/symbol_sort.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "libop/base/atomic.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/parallel_sort.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
@@ -12,7 +13,7 @@
 #define ROWS_AHEAD    16
 #define ROWS_OF_RANGE 4096
 
-static const char *const key_words[] = {
+const char *const opr_sort_words[] = {
 #define X(name, word) [OPR_SORT_##name] = word,
 	OPR_SORT_KEYS(X)
 #undef X
@@ -56,6 +57,20 @@ static int compare_debug(const struct opr_sort_order *order, const struct opr_sy
 	return result ? result : compare_values(a->line, b->line);
 }
 
+/* Changes within noise come last; of the others, those of most points of percent first. */
+static int compare_changes(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	double a_points, b_points;
+
+	if (!a->changes || !b->changes)
+		return 0;
+	if (a->changes[0].is_noise != b->changes[0].is_noise)
+		return a->changes[0].is_noise ? 1 : -1;
+	a_points = fabs(a->changes[0].points);
+	b_points = fabs(b->changes[0].points);
+	return a_points > b_points ? -1 : a_points < b_points;
+}
+
 static int compare_by(enum opr_sort_key key, const struct sorting *sorting, const struct item *a, const struct item *b)
 {
 	switch (key) {
@@ -71,6 +86,8 @@ static int compare_by(enum opr_sort_key key, const struct sorting *sorting, cons
 		return compare_debug(sorting->order, &sorting->rows[a->row], &sorting->rows[b->row]);
 	case OPR_SORT_vma:
 		return compare_values(sorting->rows[a->row].vma, sorting->rows[b->row].vma);
+	case OPR_SORT_change:
+		return compare_changes(&sorting->rows[a->row], &sorting->rows[b->row]);
 	case OPR_NR_SORT_KEYS:
 		break;
 	}
@@ -88,7 +105,7 @@ static void add_key(struct opr_sort_order *order, size_t *nr_keys, enum opr_sort
 static bool find_key(const char *word, enum opr_sort_key *ret_key)
 {
 	for (enum opr_sort_key key = 0; key < OPR_NR_SORT_KEYS; key++) {
-		if (!strcmp(word, key_words[key])) {
+		if (!strcmp(word, opr_sort_words[key])) {
 			*ret_key = key;
 			return true;
 		}

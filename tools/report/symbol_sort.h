@@ -12,7 +12,8 @@
 	X(app_name, "app-name")                                                                                                    \
 	X(symbol, "symbol")                                                                                                        \
 	X(debug, "debug")                                                                                                          \
-	X(vma, "vma")
+	X(vma, "vma")                                                                                                              \
+	X(change, "change")
 
 enum opr_sort_key {
 #define X(name, word) OPR_SORT_##name,
@@ -20,6 +21,8 @@ enum opr_sort_key {
 #undef X
 		OPR_NR_SORT_KEYS,
 };
+
+extern const char *const opr_sort_words[OPR_NR_SORT_KEYS];
 
 struct opr_sort_order {
 	enum opr_sort_key keys[OPR_NR_SORT_KEYS]; /* each key once */

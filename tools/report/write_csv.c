@@ -3,7 +3,14 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "libop/base/clock.h"
+#include "tools/report/inlined.h"
 #include "tools/report/writer.h"
+
+#define SUMMARY_TEXTS 3 /* columns before the counts */
+#define SYMBOL_TEXTS  8
+#define IMAGE_TEXTS   5
+#define INLINED_TEXTS 4 /* more of them, after those of symbols */
 
 void opr_write_csv(FILE *out, const char *text)
 {
@@ -43,11 +50,95 @@ static void write_title(struct opr_writer *writer, const struct opr_class *class
 	op_text_free(&title);
 }
 
+static size_t nr_texts(const struct opr_layout *layout)
+{
+	return layout->symbols  ? SYMBOL_TEXTS + (layout->inlined ? INLINED_TEXTS : 0)
+	       : layout->images ? IMAGE_TEXTS
+				: SUMMARY_TEXTS;
+}
+
+/* A line of the header: what it says and the value; the other columns are empty. */
+static void write_fact(struct opr_writer *writer, const char *kind, const char *what, const char *class_title, const char *value)
+{
+	const struct opr_layout *layout = &writer->layout;
+	size_t nr_of_class = 2u + layout->accumulated + layout->diff + (layout->diff && layout->is_ours);
+	size_t nr_columns = nr_texts(layout) + (layout->nr_stacks ? 2 : 0) + layout->classes->nr_classes * nr_of_class;
+	struct op_text name = { 0 };
+
+	op_text_printf(&name, "%s%s%s", what, *class_title ? " " : "", class_title);
+	write_texts(writer->out, (const char *const[]){ kind, op_text_get(&name), value }, 3);
+	op_text_free(&name);
+	for (size_t i = 3; i < nr_columns; i++)
+		fputc(',', writer->out);
+	end_line(writer->out);
+}
+
+static void write_number(struct opr_writer *writer, const char *kind, const char *what, const char *class_title, double number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", number);
+	write_fact(writer, kind, what, class_title, text);
+}
+
+/* Where, when and how much; nothing for sessions without a ledger. */
+static void write_origin(struct opr_writer *writer, const struct opr_origin *origin, const char *kind)
+{
+	const struct opr_recorded *recorded = origin->profile ? origin->recorded : NULL;
+	char time[OPR_UTC_BYTES];
+
+	if (!recorded || !recorded->nr_sessions)
+		return;
+	for (size_t i = 0; i < recorded->hosts.nr_words; i++)
+		write_fact(writer, kind, "host", "", recorded->hosts.words[i]);
+	write_number(writer, kind, "sessions", "", (double)recorded->nr_sessions);
+	if (recorded->begin_ns) {
+		opr_format_utc(recorded->begin_ns, time);
+		write_fact(writer, kind, "begin", "", time);
+		opr_format_utc(recorded->end_ns, time);
+		write_fact(writer, kind, "end", "", time);
+		write_number(writer, kind, "seconds", "", (double)recorded->recorded_ns / OP_NS_PER_S);
+	}
+	for (size_t i = 0; i < origin->classes->nr_classes; i++) {
+		const struct opr_class *class = &origin->classes->classes[i];
+		bool is_about;
+		double seconds = opr_seconds_of_sample(origin->classes, class, &is_about) * (double)origin->totals[i];
+		double lost = opr_lost_share(origin->profile, class);
+
+		write_number(writer, kind, class->unit, class->title, (double)origin->totals[i]);
+		if (seconds > 0)
+			write_number(writer, kind, "cpu-seconds", class->title, seconds);
+		if (lost >= 0)
+			write_number(writer, kind, "lost-percent", class->title, 100 * lost);
+	}
+}
+
+void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row)
+{
+	const struct opr_frame *frame = row->inlined;
+	struct op_text all = { 0 };
+	char line[16] = "";
+	const char *texts[] = { "", "", line, "" };
+
+	if (frame) {
+		opr_inliners_add(&all, frame, row->symbol->shown, true);
+		snprintf(line, sizeof(line), "%u", frame->line);
+		texts[0] = opr_inliner(row, frame);
+		texts[1] = frame->file;
+		texts[3] = op_text_get(&all);
+	}
+	fputc(',', out);
+	write_texts(out, texts, op_array_size(texts));
+	op_text_free(&all);
+}
+
 static void write_begin(struct opr_writer *writer)
 {
-	static const char *const summary[] = { "kind", "application", "image" };
-	static const char *const symbols[] = { "kind", "symbol", "image", "application", "address", "file", "line", "around" };
-	static const char *const images[] = { "kind", "image", "build-id", "symbols", "debug file" };
+	static const char *const summary[SUMMARY_TEXTS] = { "kind", "application", "image" };
+	static const char *const symbols[SYMBOL_TEXTS] = { "kind",    "symbol", "image", "application",
+							   "address", "file",	"line",	 "around" };
+	static const char *const images[IMAGE_TEXTS] = { "kind", "image", "build-id", "symbols", "debug file" };
+	static const char *const inlined[INLINED_TEXTS] = { "inlined by", "call file", "call line", "inliners" };
 	const struct opr_layout *layout = &writer->layout;
 
 	if (layout->no_header)
@@ -58,6 +149,11 @@ static void write_begin(struct opr_writer *writer)
 		write_texts(writer->out, images, op_array_size(images));
 	else
 		write_texts(writer->out, summary, op_array_size(summary));
+	if (layout->inlined) {
+		fputc(',', writer->out);
+		write_texts(writer->out, inlined, op_array_size(inlined));
+	}
+	fputs(layout->nr_stacks ? ",inclusive,inclusive %" : "", writer->out);
 	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
 		const struct opr_class *class = &layout->classes->classes[i];
 
@@ -67,8 +163,14 @@ static void write_begin(struct opr_writer *writer)
 			write_title(writer, class, strcmp(class->unit, "samples") ? "accumulated" : "accumulated samples");
 		if (layout->diff)
 			write_title(writer, class, "change %");
+		if (layout->diff && layout->is_ours)
+			write_title(writer, class, "noise");
 	}
 	end_line(writer->out);
+	write_origin(writer, &layout->before, "before");
+	write_origin(writer, &layout->origin, "profile");
+	if (layout->nr_stacks)
+		write_number(writer, "profile", "inclusive of", layout->stack_event, (double)layout->nr_stacks);
 }
 
 static void write_change(FILE *out, double change)
@@ -80,7 +182,7 @@ static void write_change(FILE *out, double change)
 }
 
 static void write_counts(struct opr_writer *writer, const uint64_t *counts, const uint64_t *totals, const uint64_t *cumulated,
-			 const double *changes)
+			 const struct opr_change *changes)
 {
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		fprintf(writer->out, ",%" PRIu64 ",%.6g", counts[i], opr_percent(counts[i], totals[i]));
@@ -89,7 +191,9 @@ static void write_counts(struct opr_writer *writer, const uint64_t *counts, cons
 		else if (writer->layout.accumulated)
 			fputc(',', writer->out);
 		if (changes)
-			write_change(writer->out, changes[i]);
+			write_change(writer->out, changes[i].percent);
+		if (changes && writer->layout.is_ours)
+			fputs(changes[i].is_noise ? ",yes" : ",no", writer->out);
 	}
 	end_line(writer->out);
 }
@@ -102,7 +206,7 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	write_texts(writer->out, texts, op_array_size(texts));
 	write_counts(writer, application->row.counts, totals, NULL, NULL);
 	texts[0] = "image";
-	for (size_t i = 0; i < application->nr_images; i++) {
+	for (size_t i = 0; i < application->nr_shown; i++) {
 		texts[2] = application->images[i].name;
 		write_texts(writer->out, texts, op_array_size(texts));
 		write_counts(writer, application->images[i].counts,
@@ -121,6 +225,10 @@ static void write_row_fields(struct opr_writer *writer, const char *kind, const 
 	if (file)
 		snprintf(line, sizeof(line), "%u", line_number);
 	write_texts(writer->out, texts, op_array_size(texts));
+	if (writer->layout.inlined)
+		opr_write_csv_inliners(writer->out, row);
+	if (writer->layout.nr_stacks)
+		fprintf(writer->out, ",%" PRIu64 ",%.6g", row->inclusive, opr_percent(row->inclusive, writer->layout.nr_stacks));
 }
 
 static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts)

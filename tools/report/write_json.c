@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "libop/base/clock.h"
+#include "tools/report/inlined.h"
 #include "tools/report/writer.h"
 
 void opr_write_json(FILE *out, const char *string)
@@ -48,15 +50,21 @@ static void write_accumulated(struct opr_writer *writer, const uint64_t *cumulat
 	write_counts(writer, "accumulated", cumulated);
 }
 
-static void write_changes(struct opr_writer *writer, const double *changes)
+static void write_changes(struct opr_writer *writer, const struct opr_change *changes)
 {
 	fputs(", \"change\": [", writer->out);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
-		if (isinf(changes[i]))
-			fprintf(writer->out, "%s\"%s\"", i ? ", " : "", changes[i] > 0 ? "new" : "gone");
+		if (isinf(changes[i].percent))
+			fprintf(writer->out, "%s\"%s\"", i ? ", " : "", changes[i].percent > 0 ? "new" : "gone");
 		else
-			fprintf(writer->out, "%s%.6g", i ? ", " : "", changes[i]);
+			fprintf(writer->out, "%s%.6g", i ? ", " : "", changes[i].percent);
 	}
+	fputc(']', writer->out);
+	if (!writer->layout.is_ours)
+		return;
+	fputs(", \"noise\": [", writer->out);
+	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
+		fprintf(writer->out, "%s%s", i ? ", " : "", changes[i].is_noise ? "true" : "false");
 	fputc(']', writer->out);
 }
 
@@ -71,26 +79,86 @@ static const char *rows_name(const struct opr_layout *layout)
 	return layout->symbols ? "symbols" : layout->images ? "images" : "applications";
 }
 
+/* Where and when; nothing for sessions without a ledger. */
+static void write_recorded(FILE *out, const struct opr_recorded *recorded, const char *indent)
+{
+	char begin[OPR_UTC_BYTES], end[OPR_UTC_BYTES];
+
+	if (!recorded->nr_sessions)
+		return;
+	fprintf(out, ",\n%s\"hosts\": [", indent);
+	for (size_t i = 0; i < recorded->hosts.nr_words; i++) {
+		fputs(i ? ", " : "", out);
+		opr_write_json(out, recorded->hosts.words[i]);
+	}
+	fprintf(out, "],\n%s\"sessions\": %zu", indent, recorded->nr_sessions);
+	if (!recorded->begin_ns)
+		return;
+	opr_format_utc(recorded->begin_ns, begin);
+	opr_format_utc(recorded->end_ns, end);
+	fprintf(out, ",\n%s\"begin\": \"%s\", \"end\": \"%s\", \"seconds\": %.3f", indent, begin, end,
+		(double)recorded->recorded_ns / OP_NS_PER_S);
+}
+
+static void write_class(FILE *out, const struct opr_origin *origin, size_t index)
+{
+	const struct opr_class *class = &origin->classes->classes[index];
+	uint64_t total = origin->totals[index];
+	bool is_about;
+	double seconds = opr_seconds_of_sample(origin->classes, class, &is_about) * (double)total;
+	double lost = opr_lost_share(origin->profile, class);
+
+	write_member(out, "title", class->title);
+	write_member(out, "description", class->description);
+	write_member(out, "unit", class->unit);
+	fprintf(out, "\"samples\": %" PRIu64, total);
+	if (origin->recorded->nr_sessions && seconds > 0)
+		fprintf(out, ", \"cpu-seconds\": %.6g", seconds);
+	if (lost >= 0)
+		fprintf(out, ", \"lost-percent\": %.6g", 100 * lost);
+	fputs(" }", out);
+}
+
+static void write_classes(struct opr_writer *writer, const struct opr_origin *origin, const char *indent)
+{
+	fprintf(writer->out, ",\n%s\"classes\": [", indent);
+	for (size_t i = 0; i < origin->classes->nr_classes; i++) {
+		begin_item(writer, i, "    ");
+		write_class(writer->out, origin, i);
+	}
+	fprintf(writer->out, "\n%s]", indent);
+}
+
+static void write_before(struct opr_writer *writer, const struct opr_origin *before)
+{
+	if (!before->profile)
+		return;
+	fputs(",\n  \"before\": {\n    \"cpu\": ", writer->out);
+	opr_write_json(writer->out, before->classes->cpu_line);
+	write_recorded(writer->out, before->recorded, "    ");
+	write_classes(writer, before, "    ");
+	fputs(" }", writer->out);
+}
+
 static void write_begin(struct opr_writer *writer)
 {
-	const struct opr_classes *classes = writer->layout.classes;
+	const struct opr_layout *layout = &writer->layout;
 
 	fputs("{\n", writer->out);
 	fputs("  \"cpu\": ", writer->out);
-	opr_write_json(writer->out, classes->cpu_line);
-	if (classes->event_line) {
+	opr_write_json(writer->out, layout->classes->cpu_line);
+	if (layout->classes->event_line) {
 		fputs(",\n  \"event\": ", writer->out);
-		opr_write_json(writer->out, classes->event_line);
+		opr_write_json(writer->out, layout->classes->event_line);
 	}
-	fputs(",\n  \"classes\": [", writer->out);
-	for (size_t i = 0; i < classes->nr_classes; i++) {
-		begin_item(writer, i, "    ");
-		write_member(writer->out, "title", classes->classes[i].title);
-		write_member(writer->out, "description", classes->classes[i].description);
-		write_member(writer->out, "unit", classes->classes[i].unit);
-		fprintf(writer->out, "\"samples\": %" PRIu64 " }", writer->layout.totals[i]);
+	write_recorded(writer->out, layout->origin.recorded, "  ");
+	write_before(writer, &layout->before);
+	write_classes(writer, &layout->origin, "  ");
+	if (layout->nr_stacks) {
+		fprintf(writer->out, ",\n  \"inclusive-of\": %" PRIu64 ", \"inclusive-event\": ", layout->nr_stacks);
+		opr_write_json(writer->out, layout->stack_event);
 	}
-	fprintf(writer->out, "\n  ],\n  \"%s\": [", rows_name(&writer->layout));
+	fprintf(writer->out, ",\n  \"%s\": [", rows_name(layout));
 }
 
 static void write_application(struct opr_writer *writer, const struct opr_application *application)
@@ -102,7 +170,7 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	write_member(writer->out, "name", application->row.name);
 	write_samples(writer, application->row.counts, totals);
 	fputs(", \"images\": [", writer->out);
-	for (size_t i = 0; i < application->nr_images; i++) {
+	for (size_t i = 0; i < application->nr_shown; i++) {
 		begin_item(writer, i, "      ");
 		write_member(writer->out, "name", application->images[i].name);
 		write_samples(writer, application->images[i].counts, image_totals);
@@ -120,6 +188,23 @@ static void write_location(FILE *out, uint64_t vma, const char *file, unsigned i
 	}
 }
 
+void opr_write_json_inliners(FILE *out, const struct opr_symbol_row *row)
+{
+	fputs("\"inlined by\": [", out);
+	for (const struct opr_frame *frame = row->inlined; frame; frame = frame->outer) {
+		fputs(frame == row->inlined ? "{ \"symbol\": " : ", { \"symbol\": ", out);
+		opr_write_json(out, opr_inliner(row, frame));
+		if (*frame->file) {
+			fputs(", \"file\": ", out);
+			opr_write_json(out, frame->file);
+		}
+		if (frame->line)
+			fprintf(out, ", \"line\": %u", frame->line);
+		fputs(" }", out);
+	}
+	fputs("], ", out);
+}
+
 /* Writes a row, without the end of its object. */
 static void write_row(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts, const uint64_t *totals)
 {
@@ -129,6 +214,11 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_row *ro
 	write_location(writer->out, row->vma, row->file, row->line);
 	if (row->is_self)
 		fputs("\"self\": true, ", writer->out);
+	if (row->inlined)
+		opr_write_json_inliners(writer->out, row);
+	if (writer->layout.nr_stacks)
+		fprintf(writer->out, "\"inclusive\": %" PRIu64 ", \"inclusive-percent\": %.6g, ", row->inclusive,
+			opr_percent(row->inclusive, writer->layout.nr_stacks));
 	write_samples(writer, counts, totals);
 	if (row->changes)
 		write_changes(writer, row->changes);
@@ -191,6 +281,7 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 static void write_ledger_row(FILE *out, const struct opr_session *session, const struct op_ledger_event *event)
 {
 	const char *slash = strrchr(session->path, '/');
+	uint64_t nr_complete;
 
 	write_member(out, "session", slash ? slash + 1 : session->path);
 	write_member(out, "event", event->name);
@@ -200,16 +291,18 @@ static void write_ledger_row(FILE *out, const struct opr_session *session, const
 		event->filtered, event->lost_kernel);
 	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)
 		fprintf(out, ", \"lost_%s\": %" PRIu64, op_loss_name(reason), event->lost[reason]);
+	for (enum op_stack_end end = 0; op_ledger_stacks(event, &nr_complete) && end < OP_NR_STACK_ENDS; end++)
+		fprintf(out, ", \"end_%s\": %" PRIu64, op_stack_end_name(end), event->ends[end]);
 	fputs(" }", out);
 }
 
 /* Writes the ledgers of the sessions that have one. */
 static void write_ledgers(struct opr_writer *writer)
 {
-	const struct opr_profile *profile = writer->layout.profile;
+	const struct opr_profile *profile = writer->layout.origin.profile;
 	size_t nr_rows = 0;
 
-	for (size_t i = 0; profile && i < profile->nr_sessions; i++) {
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		const struct opr_session *session = &profile->sessions[i];
 
 		for (size_t j = 0; j < session->ledger.nr_events; j++) {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "tools/common/formatting.h"
+#include "tools/report/inlined.h"
 #include "tools/report/writer.h"
 
 #define SAMPLES_WIDTH    9 /* of a column of counts */
@@ -12,6 +13,7 @@
 #define RULE             "------------------"
 #define BLOCK_RULE_WIDTH 79
 #define NO_LOCATION      "(no location information)"
+#define NOISE_MARK       "~"
 
 struct column {
 	const char *title;
@@ -23,6 +25,7 @@ static const struct column samples_column = { "samples", SAMPLES_WIDTH };
 static const struct column cumulated_column = { "cum. samples", 14 };
 static const struct column percent_column = { "%", PERCENT_COLUMN_WIDTH };
 static const struct column cumulated_percent_column = { "cum. %", 11 };
+static const struct column inclusive_column = { "incl. %", 11 };
 static const struct column change_column = { "diff %", 10 };
 static const struct column line_column = { "linenr info", 28 };
 static const struct column image_column = { "image name", 25 };
@@ -32,9 +35,10 @@ static const struct column build_id_column = { "build-id", 42 };
 static const struct column symbols_column = { "symbols", 12 };
 static const struct column debug_column = { "debug file", 0 };
 
-/* A change has a sign; "new" and "gone" have none. */
-static struct opr_percent_text format_change(double percent)
+/* A change has a sign; "new" and "gone" have none. A change within noise has a mark. */
+static struct opr_percent_text format_change(const struct opr_change *change, bool is_marked)
 {
+	double percent = change->percent;
 	struct opr_percent_text text;
 
 	if (isinf(percent))
@@ -45,6 +49,11 @@ static struct opr_percent_text format_change(double percent)
 		snprintf(text.text, OPR_PERCENT_WIDTH + 2, "%+*.4f", OPR_PERCENT_WIDTH, percent);
 	else
 		snprintf(text.text, sizeof(text.text), "%+*.1e", OPR_PERCENT_WIDTH, percent);
+	if (is_marked && change->is_noise) {
+		size_t length = strlen(text.text);
+
+		snprintf(text.text + length, sizeof(text.text) - length, NOISE_MARK);
+	}
 	return text;
 }
 
@@ -70,15 +79,40 @@ static const char *colour_end(const char *colour)
 	return *colour ? COLOUR_NONE : "";
 }
 
+/* Where, when and how much; nothing for sessions without a ledger. */
+static void write_origin(struct opr_writer *writer, const struct opr_origin *origin, const char *title)
+{
+	struct op_text text = { 0 };
+
+	if (!origin->profile || !origin->recorded->nr_sessions)
+		return;
+	op_text_add(&text, title);
+	opr_recorded_describe(origin->recorded, &text);
+	opr_samples_describe(origin->profile, origin->classes, origin->totals, &text);
+	opr_ledger_stacks_describe(origin->profile, &text);
+	fputs(op_text_get(&text), writer->out);
+	op_text_free(&text);
+}
+
 static void write_description(struct opr_writer *writer)
 {
 	const struct opr_classes *classes = writer->layout.classes;
+	const struct opr_layout *layout = &writer->layout;
 
 	fprintf(writer->out, "%s\n", classes->cpu_line);
 	if (classes->event_line)
 		fprintf(writer->out, "%s\n", classes->event_line);
 	for (size_t i = 0; i < classes->nr_classes; i++)
 		fprintf(writer->out, "%s\n", classes->classes[i].description);
+	write_origin(writer, &layout->before, "First profile:\n");
+	write_origin(writer, &layout->origin, layout->before.profile ? "Second profile:\n" : "");
+	if (layout->nr_stacks) {
+		fprintf(writer->out, "incl. %%: with what it calls, in %" PRIu64 " stacks of ", layout->nr_stacks);
+		opr_write_escaped(writer->out, layout->stack_event);
+		fputc('\n', writer->out);
+	}
+	if (layout->diff && layout->is_ours)
+		fputs(NOISE_MARK ": the change is within counting noise (two standard errors)\n", writer->out);
 }
 
 /* ---- summary ---- */
@@ -148,7 +182,7 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	if (application->nr_images == 1 && !strcmp(application->images[0].name, application->row.name))
 		return; /* the only image is the application itself */
 	write_summary_header(writer, "\t");
-	for (size_t i = 0; i < application->nr_images; i++)
+	for (size_t i = 0; i < application->nr_shown; i++)
 		if (has_count(writer, &application->images[i]))
 			write_count_row(writer, "\t", &application->images[i],
 					writer->layout.global_percent ? totals : application->row.counts);
@@ -247,7 +281,7 @@ static void write_vma(struct opr_writer *writer, struct line *line, uint64_t vma
 }
 
 static void write_counts(struct opr_writer *writer, struct line *line, const uint64_t *counts, const uint64_t *cumulated,
-			 const uint64_t *totals, const double *changes)
+			 const uint64_t *totals, const struct opr_change *changes)
 {
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		bool gone = opr_is_gone(changes, i);
@@ -260,7 +294,7 @@ static void write_counts(struct opr_writer *writer, struct line *line, const uin
 		if (writer->layout.accumulated)
 			write_field(line, &cumulated_percent_column, opr_format_percent(cumulated[i], totals[i]).text);
 		if (changes)
-			write_field(line, &change_column, format_change(changes[i]).text);
+			write_field(line, &change_column, format_change(&changes[i], writer->layout.is_ours).text);
 	}
 }
 
@@ -288,14 +322,18 @@ static void write_row(struct opr_writer *writer, struct line *line, const struct
 
 	write_vma(writer, line, row->vma);
 	write_counts(writer, line, counts, cumulated, totals, row->changes);
+	if (writer->layout.nr_stacks)
+		write_field(line, &inclusive_column, opr_format_percent(row->inclusive, writer->layout.nr_stacks).text);
 	write_location(writer, line, row->file, row->line);
 	if (writer->layout.image_column)
 		write_field(line, &image, opr_show_path(writer, row->image_shown, row->image));
 	if (writer->layout.app_column)
-		write_field(line, &app, opr_show_path(writer, row->app_shown, row->app));
+		write_field(line, &app, opr_show_app(writer, row));
 	if (row->is_self)
 		op_text_printf(&name, "%s [self]", row->name);
-	write_name(writer, line, row->is_self ? op_text_get(&name) : row->name);
+	else if (row->inlined)
+		opr_inlined_add(&name, row, writer->layout.long_names);
+	write_name(writer, line, name.length ? op_text_get(&name) : row->name);
 	op_text_free(&name);
 	fputc('\n', writer->out);
 }
@@ -351,19 +389,48 @@ static void write_class_titles(struct opr_writer *writer, struct line *line)
 				write_class_title(line, fields[j].column, layout->classes->classes[i].unit);
 }
 
+/* The names of the classes above their columns, when there are several. */
+static void write_class_names(struct opr_writer *writer)
+{
+	const struct opr_layout *layout = &writer->layout;
+	size_t cumulated_width = cumulated_column.width + cumulated_percent_column.width;
+	const struct column group = { "", samples_column.width + percent_column.width +
+						  (layout->accumulated ? cumulated_width : 0) +
+						  (layout->diff ? change_column.width : 0) };
+	struct line line = { .out = writer->out };
+
+	if (layout->classes->nr_classes == 1)
+		return;
+	if (layout->show_address)
+		write_field(&line, &vma_column, "");
+	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
+		char title[64];
+
+		cut_title(layout->classes->classes[i].title, op_min_u64(group.width, sizeof(title)), title);
+		write_field(&line, &group, title);
+	}
+	fputc('\n', writer->out);
+}
+
 static void write_symbol_header(struct opr_writer *writer)
 {
 	const struct opr_layout *layout = &writer->layout;
-	const struct column image = fitted(&image_column, layout->image_width), app = fitted(&app_column, layout->app_width);
+	const struct column image = fitted(&image_column, layout->image_width);
+	struct column app = fitted(&app_column, layout->app_width);
 	struct line line = { .out = writer->out };
 	const struct {
 		const struct column *column;
 		bool shown;
-	} fields[] = { { &line_column, layout->debug_info },
+	} fields[] = { { &inclusive_column, layout->nr_stacks },
+		       { &line_column, layout->debug_info },
 		       { &image, layout->image_column },
 		       { &app, layout->app_column },
 		       { &symbol_column, true } };
 
+	if (layout->is_ours)
+		write_class_names(writer);
+	if (layout->by)
+		app.title = opr_by_word(layout->by);
 	if (layout->show_address)
 		write_field(&line, &vma_column, vma_column.title);
 	write_class_titles(writer, &line);
@@ -424,30 +491,12 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	fputc('\n', writer->out);
 }
 
-/* Writes which column belongs to which class, when there are several. */
-static void write_image_classes(struct opr_writer *writer)
-{
-	static const struct column column = { "", SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH };
-	const struct opr_classes *classes = writer->layout.classes;
-	struct line line = { .out = writer->out };
-
-	if (classes->nr_classes == 1)
-		return;
-	for (size_t i = 0; i < classes->nr_classes; i++) {
-		char title[SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH];
-
-		cut_title(classes->classes[i].title, sizeof(title), title);
-		write_field(&line, &column, title);
-	}
-	fputc('\n', writer->out);
-}
-
 static void write_image_header(struct opr_writer *writer)
 {
 	static const struct column *const columns[] = { &build_id_column, &symbols_column, &image_column, &debug_column };
 	struct line line = { .out = writer->out };
 
-	write_image_classes(writer);
+	write_class_names(writer);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		write_class_title(&line, &samples_column, writer->layout.classes->classes[i].unit);
 		write_field(&line, &percent_column, percent_column.title);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "libop/base/clock.h"
 #include "tools/events/cpu_types.h"
 #include "tools/common/log.h"
 #include "tools/report/xml_tables.h"
@@ -64,6 +65,60 @@ static void write_setup(struct writer *writer, const struct op_odb_header *heade
 	fputc('\n', out);
 }
 
+static void write_real(FILE *out, const char *name, double number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6f", number);
+	opr_xml_attribute(out, name, text);
+}
+
+static void write_class_origin(FILE *out, const struct opr_origin *origin, size_t index)
+{
+	const struct opr_class *class = &origin->classes->classes[index];
+	double lost = opr_lost_share(origin->profile, class), seconds;
+	bool is_about;
+
+	seconds = opr_seconds_of_sample(origin->classes, class, &is_about) * (double)origin->totals[index];
+	opr_xml_begin(out, "total");
+	opr_xml_attribute(out, "name", class->title);
+	opr_xml_attribute(out, "unit", class->unit);
+	opr_xml_number(out, "count", origin->totals[index]);
+	if (seconds > 0)
+		write_real(out, "cpuseconds", seconds);
+	if (lost >= 0)
+		write_real(out, "lostpercent", 100 * lost);
+	opr_xml_empty(out);
+}
+
+/* Where, when and how much; nothing for sessions without a ledger. */
+static void write_origin(FILE *out, const struct opr_origin *origin)
+{
+	const struct opr_recorded *recorded = origin->recorded;
+	char time[OPR_UTC_BYTES];
+
+	if (!recorded->nr_sessions)
+		return;
+	opr_xml_begin(out, "recorded");
+	opr_xml_number(out, "sessions", recorded->nr_sessions);
+	if (recorded->begin_ns) {
+		opr_format_utc(recorded->begin_ns, time);
+		opr_xml_attribute(out, "begin", time);
+		opr_format_utc(recorded->end_ns, time);
+		opr_xml_attribute(out, "end", time);
+		write_real(out, "seconds", (double)recorded->recorded_ns / OP_NS_PER_S);
+	}
+	opr_xml_open(out);
+	for (size_t i = 0; i < recorded->hosts.nr_words; i++) {
+		opr_xml_begin(out, "host");
+		opr_xml_attribute(out, "name", recorded->hosts.words[i]);
+		opr_xml_empty(out);
+	}
+	for (size_t i = 0; i < origin->classes->nr_classes; i++)
+		write_class_origin(out, origin, i);
+	opr_xml_end(out, "recorded");
+}
+
 static void write_head(struct writer *writer)
 {
 	const struct op_odb_header *header = &writer->document->classes->header;
@@ -81,10 +136,15 @@ static void write_head(struct writer *writer)
 	}
 	fprintf(out, " mhz=\"%.2f\"\n", header->cpu_speed_mhz > 0 ? header->cpu_speed_mhz : 0);
 	opr_xml_attribute(out, "title", writer->document->title);
+	if (writer->document->graph && writer->document->graph->nr_stacks) {
+		opr_xml_number(out, "stacks", writer->document->graph->nr_stacks);
+		opr_xml_attribute(out, "stackevent", writer->document->graph->stack_event);
+	}
 	opr_xml_open(out);
 	write_options(writer);
 	write_setup(writer, header);
 	opr_xml_write_classes(&writer->classes, out);
+	write_origin(out, &writer->document->origin);
 }
 
 /* ---- counts and symbols ---- */
@@ -150,7 +210,7 @@ static void write_callgraph(struct writer *writer, const struct opr_symbol_row *
 {
 	const struct opr_xml_document *document = writer->document;
 	struct opr_block block;
-	int err = opr_block_make(&block, document->graph, document->report, row, document->percent, true);
+	int err = opr_block_make(&block, document->graph, document->report, row, &document->limits, true);
 
 	if (err < 0) {
 		writer->err = err;
@@ -180,6 +240,8 @@ static void write_symbol(struct writer *writer, const struct opr_symbol_row *row
 	opr_xml_number(writer->out, "idref", opr_xml_id(&writer->index, row));
 	if (writer->document->details)
 		write_detail_numbers(writer, row, &place->scope);
+	if (writer->document->graph && writer->document->graph->nr_stacks)
+		opr_xml_number(writer->out, "inclusive", row->inclusive);
 	opr_xml_open(writer->out);
 	if (writer->document->graph)
 		write_callgraph(writer, row, place);
@@ -397,7 +459,7 @@ int opr_report_xml(const struct opr_xml_document *document, FILE *out)
 					       .classes = &writer.classes,
 					       .index = &writer.index,
 					       .graph = document->graph,
-					       .percent = document->percent,
+					       .limits = &document->limits,
 					       .lines = document->lines };
 
 	writer.err = opr_xml_index_make(&writer.index, document->report, document->classes);

@@ -6,7 +6,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/session/memory_view.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
 
@@ -23,7 +23,12 @@ int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops,
 	writer->cumulated = calloc(nr_classes, sizeof(*writer->cumulated));
 	writer->detail_cumulated = calloc(nr_classes, sizeof(*writer->detail_cumulated));
 	writer->percents = calloc(nr_classes, sizeof(*writer->percents));
-	return writer->cumulated && writer->detail_cumulated && writer->percents ? 0 : opr_no_memory();
+	if (!writer->cumulated || !writer->detail_cumulated || !writer->percents)
+		return opr_no_memory();
+	if (!layout->is_ours || layout->long_names || layout->short_names)
+		return 0;
+	writer->layout.short_names = &writer->names;
+	return opr_short_names_make(&writer->names, layout->origin.profile, layout->before.profile);
 }
 
 void opr_writer_free(struct opr_writer *writer)
@@ -33,23 +38,36 @@ void opr_writer_free(struct opr_writer *writer)
 	free(writer->cumulated);
 	free(writer->detail_cumulated);
 	free(writer->percents);
+	opr_short_names_free(&writer->names);
 	*writer = (struct opr_writer){ 0 };
 }
 
 const char *opr_show_name(const struct opr_writer *writer, const char *name)
 {
-	return writer->layout.long_names ? name : opr_base_name(name);
+	const struct opr_layout *layout = &writer->layout;
+	const char *apart = layout->short_names ? opr_short_name(layout->short_names, name) : NULL;
+
+	return apart ? apart : layout->long_names ? name : opr_base_name(name);
 }
 
 /* `shown` may be a relative path. */
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name)
 {
-	const char *slash;
+	const struct opr_layout *layout = &writer->layout;
+	const char *apart = layout->short_names ? opr_short_name(layout->short_names, name) : NULL, *slash;
 
-	if (writer->layout.long_names || shown == name)
+	if (apart)
+		return apart;
+	if (layout->long_names || shown == name)
 		return opr_show_name(writer, shown);
 	slash = strrchr(shown, '/');
 	return slash ? slash + 1 : shown;
+}
+
+/* A group is shown whole: a cgroup is a path. */
+const char *opr_show_app(const struct opr_writer *writer, const struct opr_symbol_row *row)
+{
+	return writer->layout.by ? row->app : opr_show_path(writer, row->app_shown, row->app);
 }
 
 static void write_end(struct opr_writer *writer)
@@ -93,7 +111,7 @@ static void fit_columns(struct opr_writer *writer, const struct opr_symbol_repor
 		const struct opr_symbol_row *row = &report->rows[i];
 
 		layout->image_width = name_width(layout->image_width, opr_show_path(writer, row->image_shown, row->image));
-		layout->app_width = name_width(layout->app_width, opr_show_path(writer, row->app_shown, row->app));
+		layout->app_width = name_width(layout->app_width, opr_show_app(writer, row));
 	}
 }
 
@@ -274,13 +292,13 @@ void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_repor
 }
 
 int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
-			 double percent)
+			 const struct opr_block_limits *limits)
 {
 	choose_columns(writer, report);
 	writer->ops->begin(writer);
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		struct opr_block block;
-		int err = opr_block_make(&block, graph, report, &report->rows[i], percent, writer->layout.long_names);
+		int err = opr_block_make(&block, graph, report, &report->rows[i], limits, writer->layout.long_names);
 
 		if (err < 0)
 			return err;

@@ -12,32 +12,50 @@
 #include "tools/report/call_block.h"
 #include "tools/report/image_rows.h"
 #include "tools/common/formatting.h"
+#include "tools/profile/groups.h"
+#include "tools/profile/image_name.h"
+#include "tools/profile/recorded.h"
 #include "tools/report/summary_rows.h"
 #include "tools/report/symbol_rows.h"
 
+/* What the header says of a profile. */
+struct opr_origin {
+	const struct opr_profile *profile;
+	const struct opr_classes *classes;
+	const struct opr_recorded *recorded;
+	const uint64_t *totals; /* for each class */
+};
+
 struct opr_layout {
-	const struct opr_profile *profile; /* for the ledgers in JSON; NULL: none */
+	struct opr_origin origin;
+	struct opr_origin before; /* of the first of two profiles; else its profile is NULL */
+	bool is_ours;             /* opd wrote the sessions: more than the genuine tools show */
 	const struct opr_classes *classes;
 	const uint64_t *totals; /* for each class */
 	bool no_header, long_names;
 	/* global_percent: of details and dependents */
 	bool accumulated, debug_info, show_address, global_percent;
 	bool symbols, images; /* what the rows are; none: the summary */
+	enum opr_by by;       /* applications are groups */
 	bool callgraph;       /* symbols have callers and callees */
+	uint64_t nr_stacks;   /* that inclusive counts of symbols are of; 0: there are none */
+	const char *stack_event;
 	bool diff;            /* symbols have a change since another profile */
+	bool inlined;         /* inlined functions are rows */
 	bool colour;
 	size_t nr_columns;                             /* of the terminal; 0: not cut */
 	size_t image_width, app_width;                 /* of the columns; 0: as in oprofile */
 	bool image_column, app_column, wide_addresses; /* set by the functions that write symbols */
+	const struct opr_short_names *short_names; /* set by opr_writer_init */
 };
 
 /*
  * Whether the second of two profiles has no samples of a symbol: the counts of its row are those of
  * the first. `changes`: of the row.
  */
-static inline bool opr_is_gone(const double *changes, size_t class_index)
+static inline bool opr_is_gone(const struct opr_change *changes, size_t class_index)
 {
-	return changes && isinf(changes[class_index]) && changes[class_index] < 0;
+	return changes && isinf(changes[class_index].percent) && changes[class_index].percent < 0;
 }
 
 struct opr_writer;
@@ -65,6 +83,7 @@ struct opr_writer {
 	FILE *out;
 	uint64_t *cumulated;                /* of the symbols so far, for each class */
 	uint64_t *detail_cumulated;         /* of the details of this symbol so far */
+	struct opr_short_names names;       /* that the short names of the layout point at */
 	struct opr_known_percent *percents; /* for the format: the last text of each class */
 	size_t nr_rows, nr_details;         /* written so far; details: of this symbol */
 };
@@ -72,15 +91,23 @@ struct opr_writer {
 extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_writer;
 
 /*
- * The name of an image as the layout shows it: full, or without directories. `shown`: the path
- * where its file was found.
+ * The name of an image as the layout shows it: full, or without directories but for those that tell
+ * it from another image. `shown`: the path where its file was found.
  */
 const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name) OP_NONNULL;
+const char *opr_show_app(const struct opr_writer *writer, const struct opr_symbol_row *row) OP_NONNULL;
 
 /* Writes a JSON string or a CSV field, with quotes. */
 void opr_write_json(FILE *out, const char *string) OP_NONNULL;
 void opr_write_csv(FILE *out, const char *text) OP_NONNULL;
+
+/*
+ * Writes what an inlined function was inlined into: an array of JSON, and the last columns of a CSV
+ * line, which are empty for other rows.
+ */
+void opr_write_json_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;
+void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;
 
 /* Makes a writer to a stream. opr_writer_free does not close the stream. 0 or -errno. */
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
@@ -97,9 +124,9 @@ void opr_report_summary(struct opr_writer *writer, const struct opr_summary *sum
 /* Writes the rows of a symbol report in their order. */
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report) OP_NONNULL;
 
-/* Writes a block for each row, without callers and callees below `percent`. 0 or -errno. */
+/* Writes a block for each row. 0 or -errno. */
 int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
-			 double percent) OP_NONNULL OP_MUST_CHECK;
+			 const struct opr_block_limits *limits) OP_NONNULL OP_MUST_CHECK;
 
 /* Writes the rows of a report of images. 0 or -errno. */
 int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report) OP_NONNULL OP_MUST_CHECK;

@@ -7,6 +7,7 @@
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
 #include "tools/report/call_block.h"
+#include "tools/report/inlined.h"
 #include "tools/report/xml_elements.h"
 
 #define NO_ID SIZE_MAX
@@ -19,6 +20,8 @@ static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_
 
 	if (!order && a->symbol != b->symbol)
 		order = (uintptr_t)a->symbol < (uintptr_t)b->symbol ? -1 : 1;
+	if (!order && a->inlined != b->inlined)
+		order = (uintptr_t)a->inlined < (uintptr_t)b->inlined ? -1 : 1;
 	return order;
 }
 
@@ -272,6 +275,22 @@ struct symbol_table {
 	bool *is_written; /* by id */
 };
 
+/* Ends <symboldata> of an inlined function. */
+static void write_inliners(const struct opr_symbol_row *row, FILE *out)
+{
+	opr_xml_open(out);
+	for (const struct opr_frame *frame = row->inlined; frame; frame = frame->outer) {
+		opr_xml_begin(out, "inlinedby");
+		opr_xml_attribute(out, "name", opr_inliner(row, frame));
+		if (*frame->file)
+			opr_xml_attribute(out, "file", frame->file);
+		if (frame->line)
+			opr_xml_number(out, "line", frame->line);
+		opr_xml_empty(out);
+	}
+	opr_xml_end(out, "symboldata");
+}
+
 /* Writes the symbol of a row, unless it has no number or is written. */
 static void write_symbol(const struct symbol_table *table, const struct opr_symbol_row *row)
 {
@@ -291,7 +310,10 @@ static void write_symbol(const struct symbol_table *table, const struct opr_symb
 	}
 	fputc(' ', out);
 	write_address(out, "startingaddr", row->vma, table->wide);
-	opr_xml_empty(out);
+	if (row->inlined)
+		write_inliners(row, out);
+	else
+		opr_xml_empty(out);
 }
 
 /* Callers and callees may be rows that were dropped, or other applications' rows of a symbol. */
@@ -299,7 +321,7 @@ static int write_ends_of_arcs(const struct symbol_table *table, const struct opr
 {
 	const struct opr_xml_tables *tables = table->tables;
 	struct opr_block block;
-	int err = opr_block_make(&block, tables->graph, tables->report, row, tables->percent, true);
+	int err = opr_block_make(&block, tables->graph, tables->report, row, tables->limits, true);
 
 	if (err < 0)
 		return err;
@@ -410,7 +432,7 @@ static void write_bytes(const struct opr_symbol_row *row, size_t id, FILE *out)
 	uint8_t *code = NULL;
 	size_t nr_bytes = 0;
 
-	if (!row->symbol || opr_symbols_code(row->symbols, row->symbol, &code, &nr_bytes) < 0)
+	if (!row->symbol || row->inlined || opr_symbols_code(row->symbols, row->symbol, &code, &nr_bytes) < 0)
 		return;
 	opr_xml_begin(out, "bytes");
 	opr_xml_number(out, "id", id);

@@ -4,7 +4,7 @@
 #define OPR_XML_TABLES_H
 
 #include "tools/profile/classes.h"
-#include "tools/report/callgraph.h"
+#include "tools/report/call_block.h"
 
 /*
  * Profile classes without process and thread. Counts name a class when there are several CPUs or
@@ -90,7 +90,7 @@ struct opr_xml_tables {
 	const struct opr_xml_classes *classes;
 	struct opr_xml_index *index;
 	const struct opr_callgraph *graph; /* NULL: without calls */
-	double percent;                    /* of callers and callees, as for opr_block_make */
+	const struct opr_block_limits *limits; /* of callers and callees */
 	bool lines;
 };
 

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --status without --verbose: what an administrator wants to know, in lines of 80 columns. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/session/ledger_file.h"
+#include "tools/common/formatting.h"
+#include "tools/common/when.h"
+#include "tools/opcontrol/opcontrol.h"
+
+#define WIDTH      80u
+#define STOPS_SHOWN 3u
+#define NAME_WIDTH 24
+#define NS_PER_US  1000u
+
+/* Writes a paragraph. A word that is too long, as a path, has a line of its own. */
+static void show_text(const char *title, const char *text)
+{
+	size_t indent = strlen(title), column = indent;
+	bool is_first = true;
+
+	fputs(title, stdout);
+	while (*text) {
+		size_t length = strcspn(text, " ");
+
+		if (!is_first && column + 1 + length > WIDTH) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else if (!is_first) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)length, text);
+		column += length;
+		text += length + strspn(text + length, " ");
+		is_first = false;
+	}
+	putchar('\n');
+}
+
+static void show_built(const char *title, struct op_text *text)
+{
+	show_text(title, op_text_get(text));
+	op_text_free(text);
+}
+
+/* ---- what is profiled ---- */
+
+static void add_word(struct op_text *text, bool given, const char *word)
+{
+	if (given)
+		op_text_printf(text, "%s%s", text->length ? ", " : "", word);
+}
+
+/* Of a daemon the events that it counts, else those of the setup. */
+static void show_events(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	const struct op_status *status = daemon->status;
+	const struct op_setup *setup = &ctl->setup;
+	struct op_text text = { 0 };
+
+	for (uint32_t i = 0; status && i < status->nr_events; i++)
+		if (daemon->events[i].role != OP_EVENT_STACKS)
+			op_text_printf(&text, "%s%s:%" PRIu64, i ? ", " : "", daemon->events[i].name, daemon->events[i].count);
+	for (size_t i = 0; !status && i < setup->nr_events; i++)
+		op_text_printf(&text, "%s%s:%" PRIu64, i ? ", " : "", setup->events[i].name, setup->events[i].count);
+	if (!text.length)
+		op_text_add(&text, "the default event");
+	if (status)
+		op_text_printf(&text, " on %" PRIu32 " %s", status->nr_cpus, status->nr_cpus == 1 ? "CPU" : "CPUs");
+	show_built("Profiles: ", &text);
+}
+
+static void add_stack_setup(const struct opcontrol *ctl, struct op_text *text)
+{
+	op_stack_setup_format(&ctl->setup.stacks, text);
+	if (!text->length)
+		op_text_add(text, ctl->config.stacks ? "on" : "off");
+}
+
+/* The rate and the share of complete stacks. */
+static void add_stacks(const struct ctl_daemon *daemon, struct op_text *text)
+{
+	const struct op_status *status = daemon->status;
+	uint64_t nr = 0, nr_complete = 0;
+
+	for (uint32_t i = 0; i < status->nr_events; i++) {
+		uint64_t nr_more;
+
+		nr += op_ledger_stacks(&daemon->events[i], &nr_more);
+		nr_complete += nr_more;
+	}
+	if (status->stack_rate_hz)
+		op_text_printf(text, "%" PRIu64 " Hz on each CPU", status->stack_rate_hz);
+	else
+		op_text_add(text, status->stack_bytes ? "with each sample" : "off");
+	if (status->stack_rate_hz < status->stack_wanted_hz)
+		op_text_printf(text, " (not %" PRIu64 ": the rings have no room, see StackRingMaxUse= and RingSize=)",
+			       status->stack_wanted_hz);
+	if (nr)
+		op_text_printf(text, ", %.1f %% complete", 100.0 * (double)nr_complete / (double)nr);
+}
+
+/* Where most of the walks end that are not complete. */
+static void show_stops(const struct op_status *status)
+{
+	struct op_text text = { 0 };
+
+	for (size_t i = 0; i < STOPS_SHOWN && status->stack_stops[i].nr; i++) {
+		const struct op_stack_stop *stop = &status->stack_stops[i];
+
+		op_text_printf(&text, "%s%s (%" PRIu64 " %s)", i ? ", " : "", stop->image, stop->nr,
+			       stop->end < OP_NR_STACK_ENDS ? op_stack_end_name((enum op_stack_end)stop->end) : "?");
+	}
+	if (text.length)
+		show_text("Walks that are not complete end in: ", op_text_get(&text));
+	op_text_free(&text);
+}
+
+void ctl_show_stacks(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	struct op_text text = { 0 };
+
+	if (daemon->status)
+		add_stacks(daemon, &text);
+	else
+		add_stack_setup(ctl, &text);
+	show_built("Stacks: ", &text);
+	if (daemon->status)
+		show_stops(daemon->status);
+}
+
+static void show_separation(const struct opcontrol *ctl, const struct op_status *status)
+{
+	const struct op_setup *setup = &ctl->setup;
+	const char *filter = status ? status->image_filter : setup->image_filter ? setup->image_filter : "";
+	uint64_t callgraph = status ? status->callgraph : setup->callgraph;
+	struct op_text text = { 0 };
+
+	add_word(&text, status ? status->separate_lib : setup->separate_lib, "library");
+	add_word(&text, status ? status->separate_kernel : setup->separate_kernel, "kernel");
+	add_word(&text, status ? status->separate_thread : setup->separate_thread, "thread");
+	add_word(&text, status ? status->separate_cpu : setup->separate_cpu, "cpu");
+	add_word(&text, status ? status->separate_cgroup : setup->separate_cgroup, "cgroup");
+	show_text("Separate: ", text.length ? op_text_get(&text) : "none");
+	op_text_free(&text);
+	if (*filter)
+		show_text("Only images: ", filter);
+	if (callgraph)
+		printf("Call graph: up to %" PRIu64 " callers\n", callgraph);
+	if (status && *status->kernel_note)
+		show_text("Kernel: ", status->kernel_note);
+	if (ctl->setup_waits)
+		puts("A new setup waits until the daemon is started again (opcontrol --verbose --status)");
+}
+
+/* ---- the ledger ---- */
+
+static void show_event(const struct op_ledger_event *event)
+{
+	uint64_t lost = op_ledger_lost(event) + event->lost_kernel;
+	double share = op_ledger_loss_share(event->received, event->filtered, event->lost_kernel, op_ledger_lost(event));
+	char name[OP_EVENT_NAME_BYTES + 32], percent[32] = "-";
+
+	snprintf(name, sizeof(name), "%s:%" PRIu64, event->name, event->count);
+	if (strlen(name) > NAME_WIDTH)
+		printf("  %s\n  %*s", name, NAME_WIDTH, "");
+	else
+		printf("  %-*s", NAME_WIDTH, name);
+	if (event->stored)
+		snprintf(percent, sizeof(percent), "%.4f", 100.0 * (double)event->unattributed / (double)event->stored);
+	printf(" %14" PRIu64 " %12" PRIu64 " %9.4f %14s\n", event->stored, lost, 100 * share, percent);
+	if (event->filtered)
+		printf("    filtered: %" PRIu64 " (--image does not name their images)\n", event->filtered);
+}
+
+/* Each name of a limit or an event that lost samples or was throttled. */
+static void show_warnings(const struct ctl_daemon *daemon)
+{
+	const struct op_status *status = daemon->status;
+	struct op_text losses = { 0 }, throttled = { 0 }, limits = { 0 };
+
+	for (uint32_t i = 0; i < status->nr_events; i++) {
+		const struct op_ledger_event *event = &daemon->events[i];
+
+		add_word(&losses,
+			 op_ledger_loss_share(event->received, event->filtered, event->lost_kernel, op_ledger_lost(event)) >
+				 OP_LOSS_TOLERATED,
+			 event->name);
+		add_word(&throttled, event->nr_throttles, event->name);
+	}
+	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
+		add_word(&limits, status->bounds[i], op_bound_name((enum op_bound)i));
+	if (losses.length)
+		show_text("Warning: samples were lost: ", op_text_get(&losses));
+	if (throttled.length)
+		show_text("Warning: the kernel throttled: ", op_text_get(&throttled));
+	if (limits.length)
+		show_text("Limits that were reached: ", op_text_get(&limits));
+	if (losses.length || throttled.length || limits.length)
+		puts("(opcontrol --status --verbose says more)");
+	op_text_free(&losses);
+	op_text_free(&throttled);
+	op_text_free(&limits);
+}
+
+static void show_ledger(const struct ctl_daemon *daemon)
+{
+	printf("Ledger, in samples:\n  %-*s %14s %12s %9s %14s\n", NAME_WIDTH, "event", "stored", "lost", "lost %",
+	       "unattributed %");
+	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
+		show_event(&daemon->events[i]);
+	show_warnings(daemon);
+}
+
+static void show_cost(const struct op_status *status)
+{
+	printf("Cost: %.2f %% of one CPU, %.1f MiB of memory\n",
+	       status->uptime_ns ? 100.0 * (double)status->cpu_ns / (double)status->uptime_ns : 0.0,
+	       (double)status->rss_bytes / (1024 * 1024));
+}
+
+/* ---- what is kept ---- */
+
+struct history {
+	size_t nr_sessions;
+	uint64_t begin_ns; /* of the oldest; 0: not known */
+};
+
+static void look_at(struct history *history, int samples_fd, const char *name)
+{
+	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct op_session_ledger ledger;
+
+	if (fd < 0)
+		return;
+	history->nr_sessions += strcmp(name, "current") != 0;
+	if (!op_session_ledger_read(fd, &ledger, NULL)) {
+		if (ledger.begin_ns && (!history->begin_ns || ledger.begin_ns < history->begin_ns))
+			history->begin_ns = ledger.begin_ns;
+		op_session_ledger_free(&ledger);
+	}
+	close(fd);
+}
+
+/* 0, or -errno: the directory cannot be read. */
+static int find_history(const char *session_dir, struct history *history)
+{
+	struct op_text path = { 0 };
+	struct dirent *entry;
+	DIR *dir;
+	int err = 0;
+
+	op_text_printf(&path, "%s/samples", session_dir);
+	dir = opendir(op_text_get(&path));
+	if (!dir)
+		err = -errno;
+	while (dir && (entry = readdir(dir)))
+		if (*entry->d_name != '.')
+			look_at(history, dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
+	op_text_free(&path);
+	return err;
+}
+
+static void add_limits(const struct op_config *config, struct op_text *text)
+{
+	if (config->session_interval_us) {
+		op_text_add(text, ". A new one every ");
+		opr_add_span(text, config->session_interval_us * NS_PER_US);
+	}
+	if (config->session_keep_us) {
+		op_text_add(text, ", kept for ");
+		opr_add_span(text, config->session_keep_us * NS_PER_US);
+	}
+	if (config->session_max_use)
+		op_text_printf(text, ", up to %" PRIu64 " MiB", config->session_max_use >> 20);
+}
+
+static void show_history(const struct opcontrol *ctl, const char *session_dir)
+{
+	struct history history = { 0 };
+	struct op_text text = { 0 };
+	char since[OPR_WHEN_BYTES];
+	int err = find_history(session_dir, &history);
+
+	if (err && err != -ENOENT)
+		op_text_printf(&text, "%s", strerror(-err));
+	else
+		op_text_printf(&text, "%zu closed %s", history.nr_sessions, history.nr_sessions == 1 ? "session" : "sessions");
+	if (history.begin_ns) {
+		opr_when_format(history.begin_ns / NS_PER_US, since);
+		op_text_printf(&text, " and the current one, since %s", since);
+	}
+	add_limits(&ctl->config, &text);
+	show_built("History: ", &text);
+	show_text("Session-dir: ", session_dir);
+}
+
+/* ---- all of it ---- */
+
+static void show_times(const struct op_status *status)
+{
+	struct op_text text = { 0 };
+
+	op_text_add(&text, "Up ");
+	opr_add_span(&text, status->uptime_ns);
+	op_text_add(&text, ", profiling for ");
+	opr_add_span(&text, status->running_ns);
+	show_built("", &text);
+}
+
+void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	const struct op_status *status = daemon->status;
+
+	if (status)
+		show_times(status);
+	show_events(ctl, daemon);
+	show_separation(ctl, status);
+	ctl_show_stacks(ctl, daemon);
+	if (status) {
+		show_ledger(daemon);
+		show_cost(status);
+	}
+	show_history(ctl, status ? status->session_dir : ctl->session_dir);
+}
