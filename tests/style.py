@@ -8,6 +8,7 @@ import re
 import sys
 
 SOURCES = (".c", ".h", ".sh", ".py", ".mk")  # of others, texts for the most part, only that they are whole
+WEB = (".js", ".css", ".html")
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 80
 MAX_CODE_COLUMNS = 132
@@ -44,7 +45,7 @@ def commented(path, lines):
             inside = code.rfind("/*") > code.rfind("*/") or inside and "*/" not in code
     else:
         for line in lines:
-            yield line.lstrip().startswith(("#", "dnl "))
+            yield line.lstrip().startswith(("//", "/*") if path.endswith(WEB) else ("#", "dnl "))
 
 
 def prose(path, lines):
@@ -62,7 +63,7 @@ def prose(path, lines):
 
 
 def too_wide(path, lines):
-    is_source = path.endswith(SOURCES + (".am", ".ac", ".m4"))
+    is_source = path.endswith(SOURCES + WEB + (".am", ".ac", ".m4"))
     for number, (line, is_text) in enumerate(zip(lines, commented(path, lines) if is_source else prose(path, lines)), 1):
         columns = len(line.expandtabs(8))
         if is_text and columns > MAX_TEXT_COLUMNS:
@@ -72,8 +73,11 @@ def too_wide(path, lines):
 
 
 def findings(path):
-    with open(path, encoding="utf-8") as stream:
-        lines = stream.read().split("\n")
+    try:
+        with open(path, encoding="utf-8") as stream:
+            lines = stream.read().split("\n")
+    except UnicodeDecodeError:
+        return  # no text: the seed of a fuzzer
     for number, line in enumerate(lines, 1):
         if UNMERGED.search(line):
             yield number, "mark of a merge"

@@ -8,10 +8,11 @@ programs per second that live for less than a millisecond: it measures what a fo
 costs each profiler. Each load is profiled by opd at its default rate, and then by perf record -a at
 the same rate.
 
-CPU time is the time of the profiler's processes. opd: /proc/PID/task/*/schedstat, without start and
-end. perf: wait4, the whole run, with the peak of its RSS. Bytes are blocks on the disk. perf does
-not collect build-ids at its end: that makes perf cheaper, and Debian's perf 6.1 may crash while it
-collects them. The time in the kernel's interrupt handlers is the same for both and is not included.
+CPU time is the time of the profiler's processes. opd: /proc/PID/task/*/schedstat of the daemon and
+of its helper processes, without start and end. perf: wait4, the whole run, with the peak of its
+RSS. Bytes are blocks on the disk. perf does not collect build-ids at its end: that makes perf
+cheaper, and Debian's perf 6.1 may crash while it collects them. The time in the kernel's interrupt
+handlers is the same for both and is not included.
 """
 import os
 import re
@@ -45,6 +46,26 @@ def disk_bytes(path):
     if os.path.isfile(path):
         return os.stat(path).st_blocks * 512
     return sum(os.lstat(os.path.join(d, n)).st_blocks * 512 for d, dirs, files in os.walk(path) for n in files + dirs)
+
+
+def family(pid):
+    """A process and all that it and its children have started."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, encoding="ascii", errors="replace") as stream:
+                parents[int(name)] = int(stream.read().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def cpu_of_all(pid):
+    """CPU seconds of opd and of its helper processes."""
+    return sum(opdtest.cpu_of_threads(each) for each in family(pid))
 
 
 def forks():
@@ -91,15 +112,15 @@ def measure_opd(box, kind, seconds):
     load = Load(box, kind)
     box.start_daemon()
     time.sleep(SETTLE_SECONDS)
-    pid, before, started = box.daemon.pid, opdtest.cpu_of_threads(box.daemon.pid), time.monotonic()
+    pid, before, started = box.daemon.pid, cpu_of_all(box.daemon.pid), time.monotonic()
     stored, begun = box.status()["events"][0]["stored"], forks()
     time.sleep(seconds)
-    spent, elapsed, begun = opdtest.cpu_of_threads(pid) - before, time.monotonic() - started, forks() - begun
+    spent, elapsed, begun = cpu_of_all(pid) - before, time.monotonic() - started, forks() - begun
     box.opcontrol("--dump")
     load.stop()
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
-    row = {"cpu_s": spent, "life_s": opdtest.cpu_of_threads(pid), "seconds": elapsed, "forks": begun,
+    row = {"cpu_s": spent, "life_s": cpu_of_all(pid), "seconds": elapsed, "forks": begun,
            "rss": memory_bytes(pid, "VmRSS"), "peak": memory_bytes(pid, "VmHWM"),
            "samples": event["stored"] - stored, "lost": event["lost_kernel"]}
     box.shutdown()

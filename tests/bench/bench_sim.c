@@ -8,6 +8,8 @@
  * full speed, and the cost of each stage. The same load is read several times: with memcpy, with
  * decoding alone, with resolving, and with all stages. Times are CPU times of the reading thread.
  *
+ * Between them: stacks of 256 CPUs (sim_stacks.h).
+ *
  * After both tables the ledger must be exact, and the counts in the sample files must equal those
  * of the load, image by image and address by address. Exit code 1: they differ, or an aim is missed
  * or not shown. The first table shows nothing when the writer did not reach its rate.
@@ -25,6 +27,7 @@
 #include "libop/session/contents.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
+#include "tests/bench/sim_stacks.h"
 
 #define SAMPLE_BYTES      40u
 #define TURN_MS           250u
@@ -463,6 +466,7 @@ int main(int argc, char **argv)
 	}
 	begin_work_dir(dir);
 	good = table_host(seconds);
+	good = sim_stacks(seconds) && good;
 	good = table_pair(nr_samples) && good;
 	end_on(op_session_remove(open("/", O_PATH | O_DIRECTORY), dir + 1), "cleaning up");
 	return good ? 0 : 1;

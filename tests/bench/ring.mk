@@ -3,7 +3,7 @@
 # `make bench-sim` and `make bench`.
 if ENABLE_TESTS
 check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring \
-	tests/bench/bench_sim tests/bench/bench_files
+	tests/bench/bench_sim tests/bench/bench_files tests/bench/bench_stacks
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -54,13 +54,21 @@ tests_bench_bench_sim_SOURCES = \
 	tests/bench/bench.h \
 	tests/bench/bench_sim.c \
 	tests/bench/load.c tests/bench/load.h \
-	tests/bench/sim.c tests/bench/sim.h
+	tests/bench/sim.c tests/bench/sim.h \
+	tests/bench/sim_stacks.c tests/bench/sim_stacks.h
 tests_bench_bench_sim_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_bench_bench_sim_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS)
 
 tests_bench_bench_files_SOURCES = tests/bench/bench.h tests/bench/bench_files.c
 tests_bench_bench_files_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_bench_bench_files_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS)
+
+tests_bench_bench_stacks_SOURCES = tests/bench/bench.h tests/bench/bench_stacks.c
+tests_bench_bench_stacks_LDADD = libop/libop.a
+
+.PHONY: bench-stack-store
+bench-stack-store: all check-programs
+	@tests/bench/bench_stacks $(BENCH_STACKS_FLAGS)
 
 .PHONY: bench-ring bench-sim bench-files
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.

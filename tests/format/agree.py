@@ -44,6 +44,13 @@ def shown(name):
     return "\\x5c".join(escaped(part) for part in re.split(r"\\(?=x[0-9a-f]{2})", name))
 
 
+def application_of(name):
+    """A kernel thread is not an image: opreport shows it without the slash that images have."""
+    if name.app[0] == "kern" and name.app != name.image and name.app[1].startswith("/["):
+        return shown(name.app[1][1:])
+    return shown(name.app[1])
+
+
 def parse_summary(text):
     """[(application, image or None, [(count, percent), one for each class])] of the output of
     opreport -n -f.
@@ -76,7 +83,7 @@ def expected(files):
     images = collections.defaultdict(lambda: collections.defaultdict(lambda: [0] * len(classes)))
     for sample_file in files:
         name, column = sample_file.name, classes.index(class_key(sample_file.name))
-        app, image = shown(name.app[1]), shown(name.image[1])
+        app, image = application_of(name), shown(name.image[1])
         apps[app][column] += sample_file.total
         images[app][image][column] += sample_file.total
     return classes, apps, images

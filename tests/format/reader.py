@@ -13,6 +13,7 @@ file that breaks one ends the program with exit code 1 and one line that says wh
 import argparse
 import collections
 import os
+import re
 import struct
 import sys
 
@@ -125,7 +126,8 @@ def take_image(parts, path, first):
         require(len(region) == 3 and region[0].isdigit(), path, "bad region")
         require(all(x.startswith("0x") and int(x, 16) >= 0 for x in region[1:]), path, "bad addresses of the region")
         process = "" if region[:2] == ["0", "0x0"] else "tgid:%s " % region[0]
-        return "anon", "%s (%srange:%s-%s)" % (kind[6:-1], process, region[1], region[2])
+        label = re.sub(r"^jit-[0-9a-f]+$", "anon", kind[6:-1])  # JIT code without a name
+        return "anon", "%s (%srange:%s-%s)" % (label, process, region[1], region[2])
     require(kind in ("{root}", "{kern}"), path, "image begins with %s" % kind)
     words = []
     while parts and parts[0] not in CALLER_SEPARATORS and not (len(parts) == 1):

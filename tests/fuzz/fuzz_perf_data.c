@@ -3,8 +3,8 @@
  * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (the
  * lowest bit of 1 byte), then the file; or is a directory (the bit above it), then the length of
  * each of two files with records (2 bytes, low byte first), these, and the file with the header.
- * Every record that comes out must be one that opd's own decoder takes, and the events must become
- * those of a session.
+ * Every record that comes out must be one that opd's own decoder takes, with its stack, and the
+ * events must become those of a session.
  */
 #include "tests/fuzz/fuzz_dir.h"
 
@@ -18,6 +18,7 @@
 #include "tools/opimport/event_match.h"
 #include "libop/session/ledger_file.h"
 #include "libop/perf/record.h"
+#include "libop/perf/stack_record.h"
 
 #define PIPE_MAX_BYTES 32768u /* what a pipe holds without a reader */
 #define IS_PIPE        1u
@@ -54,14 +55,37 @@ static int put_directory(const uint8_t *bytes, size_t nr_bytes)
 	return dup(fuzz_dir_open());
 }
 
-static void check_sample(const struct op_perf_record *record)
+/* Every byte of the chain and of the copy is in the record. */
+static void check_stack(const struct op_perf_record *record, const struct op_perf_event *from, const struct op_sample *sample)
 {
+	static const uint64_t parts = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	static uint8_t copy[OP_PERF_RING_BYTES_MAX];
+	struct op_stack_layout layout = { .sample_type = OP_SAMPLE_TYPE | parts, .machine = op_stack_machine() };
+	struct op_stack_record stack;
+	struct op_chain_frame frame;
+	struct op_event event;
+
+	opi_event_name(from, &event);
+	layout.registers = event.stack_registers;
+	fuzz_check(event.has_stack && !op_stack_record(record->header, sample->mode, &layout, &stack));
+	if (stack.nr_stack_bytes)
+		memcpy(copy, stack.stack, stack.nr_stack_bytes);
+	while (op_chain_next(&stack.chain, &frame))
+		continue;
+}
+
+static void check_sample(const struct op_perf_data *data, const struct op_perf_record *record)
+{
+	const struct op_perf_event *event;
 	struct op_sample sample;
 
 	if (record->header->size <= sizeof(*record->header) + sizeof(uint64_t))
 		return; /* undecodable, and meant to be */
+	event = &op_perf_data_events(data)->events[record->event];
 	fuzz_check(record->header->size >= OP_SAMPLE_RECORD_BYTES && !op_record_sample(record->header, &sample));
 	fuzz_check(sample.time_ns == record->time_ns && sample.id == (uint64_t)record->event + 1);
+	if (op_perf_has_stack(event))
+		check_stack(record, event, &sample);
 }
 
 static void check_mmap(const struct op_perf_record *record)
@@ -83,7 +107,7 @@ static void check_record(const struct op_perf_data *data, const struct op_perf_r
 	if (record->kind == OP_PERF_RING)
 		fuzz_check(record->header->size <= OP_PERF_RING_BYTES_MAX);
 	if (record->header->type == PERF_RECORD_SAMPLE)
-		check_sample(record);
+		check_sample(data, record);
 	if (record->header->type == PERF_RECORD_MMAP2)
 		check_mmap(record);
 }

@@ -6,13 +6,26 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-#include "tools/symbols/bfd_file.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
 #include "tools/symbols/serialize.h"
 #include "tools/symbols/symbol_sources.h"
 
 #define IMAGE_NAME  "image"
 #define CHECKED_MAX 64 /* symbols whose code and lines are asked for */
+
+/* The places of inlined functions agree with the line. */
+static void check_places(struct opr_lines *lines, uint64_t vma)
+{
+	struct opr_place places[OPR_PLACES_MAX];
+	size_t nr_places = opr_lines_places(lines, vma, places);
+	const char *file;
+	unsigned int line;
+
+	fuzz_check(nr_places <= OPR_PLACES_MAX);
+	if (nr_places && places[0].file && places[0].line)
+		fuzz_check(opr_lines_find(lines, vma, &file, &line));
+}
 
 static void check_symbol(const struct opr_symbols *symbols, const struct opr_symbol *symbol, struct opr_lines *lines)
 {
@@ -25,6 +38,8 @@ static void check_symbol(const struct opr_symbols *symbols, const struct opr_sym
 	fuzz_check(!symbol->size || opr_symbols_find(symbols, symbol->start) == symbol);
 	if (lines && opr_lines_find(lines, symbol->vma, &file, &line))
 		fuzz_check(file && line);
+	if (lines)
+		check_places(lines, symbol->vma);
 	if (!opr_symbols_code(symbols, symbol, &code, &nr_bytes))
 		fuzz_check(code && nr_bytes <= symbol->size);
 	free(code);
@@ -80,7 +95,7 @@ static void check_damage(const struct opr_lines *lines, const char *image)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL };
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
 	struct opr_symbols symbols = { 0 };
 	struct opr_lines *lines = NULL;
 	char path[FUZZ_PATH_BYTES];

@@ -3,7 +3,7 @@
 # configure --enable-fuzzing (clang) libFuzzer is the main program instead; `make fuzz` makes such a
 # build below fuzz-build/ and runs each target for FUZZ_SECONDS. New inputs and findings stay there.
 FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control symbols \
-	symbols_file archive abi events module
+	symbols_file archive abi events module row_table stacks
 FUZZ_SECONDS = 600
 check_PROGRAMS += $(fuzz_programs)
 TESTS += tests/fuzz/test_corpus.sh
@@ -18,6 +18,7 @@ fuzz_programs = \
 	tests/fuzz/fuzz_session \
 	tests/fuzz/fuzz_dcookies \
 	tests/fuzz/fuzz_ledger \
+	tests/fuzz/fuzz_stacks \
 	tests/fuzz/fuzz_perf_data \
 	tests/fuzz/fuzz_control \
 	tests/fuzz/fuzz_symbols \
@@ -25,7 +26,8 @@ fuzz_programs = \
 	tests/fuzz/fuzz_archive \
 	tests/fuzz/fuzz_abi \
 	tests/fuzz/fuzz_events \
-	tests/fuzz/fuzz_module
+	tests/fuzz/fuzz_module \
+	tests/fuzz/fuzz_row_table
 
 if ENABLE_FUZZING
 fuzz_main =
@@ -54,6 +56,9 @@ tests_fuzz_fuzz_dcookies_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_ledger_SOURCES = $(fuzz_main) tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
 tests_fuzz_fuzz_ledger_LDADD = libop/libop.a $(FUZZ_ENGINE)
+
+tests_fuzz_fuzz_stacks_SOURCES = $(fuzz_main) tests/fuzz/fuzz_stacks.c tests/fuzz/fuzz_dir.c
+tests_fuzz_fuzz_stacks_LDADD = libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_perf_data_SOURCES = $(fuzz_main) tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
 tests_fuzz_fuzz_perf_data_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a \
@@ -91,6 +96,10 @@ tests_fuzz_fuzz_events_LDADD = tools/libreport.a libop/libop.a $(FUZZ_ENGINE)
 
 tests_fuzz_fuzz_module_SOURCES = $(fuzz_main) tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c
 tests_fuzz_fuzz_module_LDADD = tools/libreport.a libop/libop.a $(MODULE_LIBS) $(FUZZ_ENGINE)
+
+tests_fuzz_fuzz_row_table_SOURCES = $(fuzz_main) tests/fuzz/fuzz_row_table.c \
+	tests/unwind/hostile_walk.h
+tests_fuzz_fuzz_row_table_LDADD = daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(FUZZ_ENGINE)
 
 # As long an input as reaches what it leads to: as many events as a perf.data file may have.
 FUZZ_MAX_BYTES = case $$t in perf_data) max=131072;; *) max=16384;; esac

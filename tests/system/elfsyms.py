@@ -2,11 +2,12 @@
 """File offsets of functions in a 64-bit little-endian ELF file, from the section headers and the
 symbol table.
 """
+import bisect
 import struct
 
-SHT_SYMTAB = 2
+SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 SHF_EXECINSTR = 4
-STT_FUNC = 2
+STT_FUNC, STT_IFUNC = 2, 10
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 
@@ -54,3 +55,42 @@ def all_ranges(path, by_address=False):
 def symbol_ranges(path, names):
     """{name: (first file offset, file offset after the last)} of the functions with these names."""
     return {name: (start, end) for name, start, end in all_ranges(path) if name in names}
+
+
+class Image:
+    """The sections of code and the functions of an ELF file; `code` may be of another file, whose
+    debug file this is.
+    """
+
+    def __init__(self, path, kind=SHT_SYMTAB, code=None):
+        with open(path, "rb") as stream:
+            data = stream.read()
+        self.path = path
+        sections = sections_of(data)
+        self.code = code or [(vma, offset, size) for _, what, flags, vma, offset, size, *_ in sections
+                     if flags & SHF_EXECINSTR and what != SHT_NOBITS]
+        self.functions = {}  # (start, end): names
+        for _, what, _, _, offset, size, link, *_ in sections:
+            if what != kind:
+                continue
+            strings = sections[link][4]
+            for at in range(offset, offset + size, SYMBOL.size):
+                name_at, info, _, index, value, length = SYMBOL.unpack_from(data, at)
+                if info & 15 in (STT_FUNC, STT_IFUNC) and 0 < index < len(sections):
+                    name = data[strings + name_at:data.index(b"\0", strings + name_at)].decode().split("@")[0]
+                    self.functions.setdefault((value, value + length), set()).add(name)
+        self.without_size = set().union(*(names for (start, end), names in self.functions.items() if start == end))
+        self.starts = sorted(self.functions)
+
+    def positions(self):
+        return [(offset + i, vma + i) for vma, offset, size in self.code for i in range(size)]
+
+    def ends(self):
+        """The first and the last byte of each function, and the byte behind it."""
+        wanted = {at for start, end in self.starts for at in (start, end - 1, end)}
+        return [(offset + at - vma, at) for vma, offset, size in self.code for at in wanted if vma <= at < vma + size]
+
+    def ranges_of(self, vma):
+        """The functions that have the address, with their names."""
+        last = bisect.bisect(self.starts, (vma, 1 << 64))
+        return [(r, self.functions[r]) for r in self.starts[max(0, last - 8):last] if r[0] <= vma < r[1]]

@@ -32,9 +32,9 @@
 #define TIME_OFFSET    32u
 #define RECORD_MAX     4096u
 
-int __real_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
+int __real_opd_capture_open(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
 			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why);
-int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
+int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
 			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why);
 
 static struct op_mring_pair pair;
@@ -132,7 +132,7 @@ static int add_cpu(struct opd_capture *capture)
 	for (size_t i = 0; i < capture->nr_opened; i++) {
 		const struct op_event *event = &capture->events[i];
 
-		ids[i] = event->role == OP_EVENT_PLAIN ? PLAIN_ID + i : event->sampler.kind == OP_IBS_FETCH ? FETCH_ID : OP_ID;
+		ids[i] = event->role != OP_EVENT_SAMPLER ? PLAIN_ID + i : event->sampler.kind == OP_IBS_FETCH ? FETCH_ID : OP_ID;
 	}
 	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE, &pair);
 	if (!err)
@@ -142,7 +142,7 @@ static int add_cpu(struct opd_capture *capture)
 	return err ? err : opd_capture_add_memory(capture, &cpu);
 }
 
-int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
+int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
 			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why)
 {
 	char *fifo = getenv("OPD_FED_FIFO");

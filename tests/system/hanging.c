@@ -5,11 +5,13 @@
  * without a file. Who looks for /tmp/perf-PID.map there waits for the answer: SECONDS, or for ever
  * when that is 0.
  *
- *   hanging NODE DIR NR SECONDS
+ *   hanging NODE DIR NR SECONDS [FILE]
  *
  * NODE is /dev/fuse, or another node of the device that the user may open. DIR has directories
- * "point" and "empty". Prints "runs PID" for each process, and "asked PID" at the first question
- * that it keeps waiting. Ends at the end of its standard input. Exit code 77: not possible here.
+ * "point" and "empty". FILE, in /tmp, is mapped as code before the mount hides it; whoever looks
+ * for it by its path waits, if its name begins with "perf-"; such a process sleeps. Prints "runs
+ * PID" for each process, and "asked PID" at the first question that it keeps waiting. Ends at the
+ * end of its standard input. Exit code 77: not possible here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +172,16 @@ static void run_code(void)
 	code();
 }
 
-static void be_one(const char *node, const char *directory)
+static void map_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		cannot(path);
+	close(fd);
+}
+
+static void be_one(const char *node, const char *directory, const char *mapped)
 {
 	char point[512], options[1024];
 	int pid = getpid(), fd;
@@ -194,12 +205,18 @@ static void be_one(const char *node, const char *directory)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("opd-test", point, "fuse", 0, options) < 0)
 		cannot("cannot mount fuse");
 	close(fd);
+	if (mapped)
+		map_file(mapped);
 	snprintf(options, sizeof(options), "userxattr,lowerdir=%s/point:%s/empty", directory, directory);
 	if (mount("opd-test", "/tmp", "overlay", 0, options) < 0)
 		cannot("cannot mount overlay");
 	if (nice(10) < 0)
 		cannot("nice");
-	run_code();
+	if (!mapped)
+		run_code();
+	say("runs", getpid());
+	for (;;)
+		pause();
 }
 
 int main(int argc, char **argv)
@@ -207,14 +224,14 @@ int main(int argc, char **argv)
 	char c;
 	int status = 0;
 
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		return 2;
 	seconds = (unsigned int)strtoul(argv[4], NULL, 10);
 	for (unsigned long i = 0; i < strtoul(argv[3], NULL, 10); i++) {
 		pid_t pid = fork();
 
 		if (!pid) {
-			be_one(argv[1], argv[2]);
+			be_one(argv[1], argv[2], argv[5]);
 			_exit(1);
 		}
 	}

@@ -6,12 +6,18 @@
  *   jit_work map MS          three quarters of MS in jit_alpha, a quarter in jit_beta; both in
  *                            /tmp/perf-PID.map
  *   jit_work late MS         the same, but the map is written after half of the time
+ *   jit_work exit MS         the same, but the map is empty until the end
+ *   jit_work after MS        the same, but there is no map until the end
+ *   jit_work pipe            the same, until the input ends
+ *   jit_work grow MS         the same, but jit_beta is appended to the map after half of the time
+ *   jit_work rewrite MS      the same, but the map is truncated and written anew for that
  *   jit_work dual MS         the same, written through one mapping of a memfd and run in another
  *   jit_work alien MS UID    the same with a map that belongs to UID
  *   jit_work link MS PATH    the same with a symbolic link to PATH in place of the map
  *   jit_work fifo MS         the same with a FIFO in place of the map
  *   jit_work silent MS       the same without a map
  *   jit_work replace MS      half of MS in jit_old, then half of it in jit_new at the same address
+ *   jit_work turn MS         the same, and jit_old runs on until SIGUSR1
  *   jit_work fork MS         jit_alpha and jit_beta in a child that was forked after they were made
  *   jit_work crowd MS N      MS in jit_alpha in each of N children that were forked after it was
  *                            made, without a map; they stay until the input ends
@@ -20,10 +26,16 @@
  *                            jit_beta moved after half of the time; its name goes
  *                            when it is mapped
  *   jit_work kept MS DIR     the same, and the jitdump keeps its name, as JIT compilers leave it
+ *   jit_work buffered MS DIR half of MS in the first two; a quarter in jit_old and a quarter in
+ *                            jit_new at the same address. The jitdump is written at the end, with
+ *                            the times at which the functions were made. Prints three numbers: the
+ *                            last is that of jit_old and jit_new
  */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +49,9 @@
 #define ALPHA_AT    0x100u
 #define BETA_AT     0x340u
 #define MOVED_AT    0x2000u
+#define REUSED_AT   0x4000u
+#define ALPHA       "jit_alpha"
+#define BETA        "jit_beta of a \"file\" /x/y.js:1"
 #define SKIP        77
 
 typedef uint64_t (*made_function)(uint64_t steps, uint64_t x);
@@ -183,13 +198,16 @@ static void write_line(int fd, size_t at, const char *name)
 		die("jit_work: perf map");
 }
 
+static void write_both(int fd)
+{
+	write_line(fd, ALPHA_AT, ALPHA);
+	write_line(fd, BETA_AT, BETA);
+	close(fd);
+}
+
 static void write_map(void)
 {
-	int fd = open_map(O_TRUNC);
-
-	write_line(fd, ALPHA_AT, "jit_alpha");
-	write_line(fd, BETA_AT, "jit_beta of a \"file\" /x/y.js:1");
-	close(fd);
+	write_both(open_map(O_TRUNC));
 }
 
 static int run_both(uint64_t ms)
@@ -217,9 +235,75 @@ static int do_late(char **args)
 	beta = make_function(BETA_AT);
 	run_shares(half_ns, alpha, beta, spent);
 	write_map();
-	memset(spent, 0, sizeof(spent));
 	run_shares(half_ns, alpha, beta, spent);
 	return report(spent);
+}
+
+static int do_exit(char **args)
+{
+	int fd, result;
+
+	make_arena();
+	fd = open_map(O_TRUNC);
+	result = run_both(number(args[0]));
+	write_both(fd);
+	return result;
+}
+
+static int do_after(char **args)
+{
+	int result;
+
+	make_arena();
+	result = run_both(number(args[0]));
+	write_map();
+	return result;
+}
+
+static int do_pipe(char **args OP_UNUSED)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	uint64_t spent[2] = { 0 };
+	made_function alpha, beta;
+
+	make_arena();
+	alpha = make_function(ALPHA_AT);
+	beta = make_function(BETA_AT);
+	while (!poll(&input, 1, 0))
+		run_shares(NS_PER_MS, alpha, beta, spent);
+	write_map();
+	return report(spent);
+}
+
+static int grow(char **args, bool is_rewritten)
+{
+	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2;
+	made_function alpha, beta;
+	int fd;
+
+	make_arena();
+	alpha = make_function(ALPHA_AT);
+	beta = make_function(BETA_AT);
+	fd = open_map(O_TRUNC);
+	write_line(fd, ALPHA_AT, ALPHA);
+	run_shares(half_ns, alpha, beta, spent);
+	if (is_rewritten)
+		write_map();
+	else
+		write_line(fd, BETA_AT, BETA);
+	close(fd);
+	run_shares(half_ns, alpha, beta, spent);
+	return report(spent);
+}
+
+static int do_grow(char **args)
+{
+	return grow(args, false);
+}
+
+static int do_rewrite(char **args)
+{
+	return grow(args, true);
 }
 
 static int do_dual(char **args)
@@ -270,6 +354,14 @@ static int do_silent(char **args)
 	return run_both(number(args[0]));
 }
 
+static volatile sig_atomic_t may_turn = 1;
+
+static void on_turn(int number)
+{
+	(void)number;
+	may_turn = 1;
+}
+
 static int do_replace(char **args)
 {
 	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2, x = 1;
@@ -282,11 +374,19 @@ static int do_replace(char **args)
 		made_function function = make_function(ALPHA_AT);
 
 		write_line(fd, ALPHA_AT, names[i]);
-		while (spent[i] < half_ns)
+		while (spent[i] < half_ns || !may_turn)
 			spent[i] += run_ns(function, &x);
 	}
 	close(fd);
 	return report(spent);
+}
+
+static int do_turn(char **args)
+{
+	may_turn = 0;
+	if (signal(SIGUSR1, on_turn) == SIG_ERR)
+		die("jit_work: signal");
+	return do_replace(args);
 }
 
 static int do_fork(char **args)
@@ -374,6 +474,7 @@ struct dump_record {
 };
 
 static int dump_fd;
+static uint64_t record_ns; /* time of the next records; 0: now */
 
 static void put(const void *bytes, size_t nr_bytes)
 {
@@ -388,7 +489,8 @@ static void put_u64(uint64_t value)
 
 static void put_record(uint32_t id, size_t payload_bytes)
 {
-	struct dump_record record = { id, (uint32_t)(sizeof(record) + payload_bytes), now_ns(CLOCK_MONOTONIC) };
+	struct dump_record record = { id, (uint32_t)(sizeof(record) + payload_bytes),
+				      record_ns ? record_ns : now_ns(CLOCK_MONOTONIC) };
 
 	put(&record, sizeof(record));
 }
@@ -480,6 +582,45 @@ static int dump(char **args, bool is_kept)
 	return report(spent);
 }
 
+static uint64_t run_alone(size_t at, uint64_t ns, uint64_t *ret_made_ns)
+{
+	made_function function = make_function(at);
+	uint64_t spent = 0, x = 1;
+
+	*ret_made_ns = now_ns(CLOCK_MONOTONIC);
+	while (spent < ns)
+		spent += run_ns(function, &x);
+	return spent;
+}
+
+static int do_buffered(char **args)
+{
+	uint64_t spent[2] = { 0 }, ns = number(args[0]) * NS_PER_MS, made_ns[3], reused;
+	made_function alpha, beta;
+
+	make_arena();
+	open_dump(args[1], true);
+	alpha = make_function(ALPHA_AT);
+	beta = make_function(BETA_AT);
+	made_ns[0] = now_ns(CLOCK_MONOTONIC);
+	run_shares(ns / 2, alpha, beta, spent);
+	reused = run_alone(REUSED_AT, ns / 4, &made_ns[1]);
+	reused += run_alone(REUSED_AT, ns / 4, &made_ns[2]);
+	record_ns = made_ns[0];
+	put_lines(ALPHA_AT, "/src/alpha.js");
+	put_load(ALPHA_AT, "jit_alpha", 1);
+	put_load(BETA_AT, "jit_beta", 2);
+	record_ns = made_ns[1];
+	put_load(REUSED_AT, "jit_old", 3);
+	record_ns = made_ns[2];
+	put_load(REUSED_AT, "jit_new", 4);
+	put_record(3, 0);
+	printf("%llu ", (unsigned long long)spent[0]);
+	spent[0] = spent[1];
+	spent[1] = reused;
+	return report(spent);
+}
+
 static int do_dump(char **args)
 {
 	return dump(args, false);
@@ -495,10 +636,11 @@ static const struct {
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "map", 1, do_map },   { "late", 1, do_late }, { "dual", 1, do_dual },     { "alien", 2, do_alien },
-	{ "link", 2, do_link }, { "fifo", 1, do_fifo }, { "silent", 1, do_silent }, { "replace", 1, do_replace },
-	{ "fork", 1, do_fork }, { "dump", 2, do_dump }, { "kept", 2, do_kept },     { "crowd", 2, do_crowd },
-	{ "maps", 2, do_maps },
+	{ "map", 1, do_map },         { "late", 1, do_late },         { "dual", 1, do_dual },     { "alien", 2, do_alien },
+	{ "link", 2, do_link },       { "fifo", 1, do_fifo },         { "silent", 1, do_silent }, { "replace", 1, do_replace },
+	{ "fork", 1, do_fork },       { "dump", 2, do_dump },         { "kept", 2, do_kept },     { "crowd", 2, do_crowd },
+	{ "maps", 2, do_maps },       { "exit", 1, do_exit },         { "after", 1, do_after },   { "grow", 1, do_grow },
+	{ "rewrite", 1, do_rewrite }, { "buffered", 2, do_buffered }, { "pipe", 0, do_pipe },       { "turn", 1, do_turn },
 };
 
 int main(int argc, char **argv)

@@ -1,29 +1,42 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-A long run at 10 kHz per CPU under changing load: usage: long_soak.py [MINUTES], default 30.
+A long run with whole stacks under changing load, beside a storm of processes that live for
+milliseconds.
 
-Every half minute the ledger is checked, the files are read, and the daemon's memory is looked at:
-nothing is lost, nothing
-grows without end.
+usage: long_soak.py [MINUTES [COUNT]]    default 30 minutes of TIMER:100000, 10 kHz per CPU
+
+Every half minute the ledger is checked, the files are read, and the daemon is looked at: nothing is
+lost, nothing grows without end. Memory may grow by what new stacks of other programs on the machine
+need, but not beyond that. The programs of the soak are the same all the time.
 """
+import os
+import struct
 import sys
 import time
 
 import opdtest
-from opdtest import require
+from opdtest import STACKS, require
 
 ROUND_SECONDS = 30
 MAX_GROWTH = 1.25
+NODE_BYTES = 64  # a node is 32 bytes in the file, and has a place in the index
+NR_IMAGES = 8
+STORM = (100, (ROUND_SECONDS - 5) * 1000, 8, 2000)  # processes per second, ms, pages, turns of a loop
+WARM_ROUNDS = 3
+MAX_LOST = 0.001  # of the samples: other work may hold opd up
+MAX_OPEN = 8  # files that opd may have open for a moment, when it is looked at
 
 
-def one_round(box, path):
+def one_round(box, path, images):
     workers = box.busy_cpus(ROUND_SECONDS - 5)
+    storm = box.start_piped(os.path.join(os.path.dirname(box.work), "storm"), "execs", *STORM, *images)
     for _ in range(100):
         box.good(path, "spin", 5)
     box.good(path, "faults", 50000)
-    for worker in workers:
-        require(worker.wait() == 0, "a busy process failed")
+    storm.communicate(timeout=10 * opdtest.CALL_SECONDS)
+    for worker in workers + [storm]:
+        require(worker.wait(10 * opdtest.CALL_SECONDS) == 0, "a busy process failed")
         box.children.remove(worker)
     box.opcontrol("--stop")
     status = box.check_ledger()
@@ -32,23 +45,51 @@ def one_round(box, path):
     return status
 
 
-def soak(minutes):
+def directory_bytes(path):
+    return sum(os.path.getsize(os.path.join(at, name)) for at, _dirs, names in os.walk(path) for name in names)
+
+
+def look(box, status):
+    """What could grow: bytes of memory, descriptors, threads, nodes of stacks, bytes of row tables,
+    stacks that wait.
+    """
+    process = "/proc/%d" % box.daemon.pid
+    with open(os.path.join(box.session, "samples/current/stacks"), "rb") as stream:
+        nodes, = struct.unpack_from("<I", stream.read(16), 12)
+    return {"rss": status["rss_bytes"], "fds": len(os.listdir(process + "/fd")), "files": status["nr_files"],
+            "threads": len(os.listdir(process + "/task")), "nodes": nodes,
+            "tables": directory_bytes(os.path.join(box.dir, "tables")), "waiting": status["stacks_waiting"],
+            "processes": status["nr_processes"], "images": status["nr_images"]}
+
+
+def check_growth(first, last):
+    allowed = MAX_GROWTH * first["rss"] + NODE_BYTES * (last["nodes"] - first["nodes"])
+    require(last["rss"] <= allowed, "the daemon grew: first %s, then %s" % (first, last))
+    require(last["threads"] == first["threads"], "threads: %d, then %d" % (first["threads"], last["threads"]))
+    open_first, open_last = (what["fds"] - what["files"] for what in (first, last))
+    require(open_last <= open_first + MAX_OPEN, "descriptors beside sample files: %d, then %d" % (open_first, open_last))
+
+
+def soak(minutes, count):
     def test(box):
-        path = box.copy_work("soak-app")
-        box.start_daemon("--event=TIMER:100000", "--separate=library,kernel")
-        end, rounds, first_rss = time.monotonic() + minutes * 60, 0, 0
-        while time.monotonic() < end or rounds < 3:
-            status, rounds = one_round(box, path), rounds + 1
-            event = status["events"][0]
-            print("round %d: taken %d, lost_kernel %d, rss %d KiB" %
-                  (rounds, event["taken"], event["lost_kernel"], status["rss_bytes"] // 1024), flush=True)
-            require(event["lost_kernel"] == 0, "lost_kernel is %d" % event["lost_kernel"])
-            first_rss = status["rss_bytes"] if rounds == 3 else first_rss
-        require(status["rss_bytes"] <= MAX_GROWTH * first_rss, "the daemon grew from %d to %d bytes" % (first_rss,
-                status["rss_bytes"]))
+        path, images = box.copy_work("soak-app"), [box.copy_work("storm-%d" % i, "storm_worker") for i in range(NR_IMAGES)]
+        box.configure(RingSize="4M")
+        box.start_daemon("--event=TIMER:%d" % count, "--separate=library,kernel", "--stacks=on")
+        begin, rounds, first = time.monotonic(), 0, {}
+        while time.monotonic() < begin + minutes * 60 or rounds < WARM_ROUNDS:
+            status, rounds = one_round(box, path, images), rounds + 1
+            event, stacks = status["events"][0], next(e for e in status["events"] if e["role"] == STACKS)
+            now = look(box, status)
+            print("%4d s: taken %d, lost_kernel %d, stacks %d, lost %d, complete %d, %s" %
+                  (time.monotonic() - begin, event["taken"], event["lost_kernel"], stacks["received"], stacks["lost_kernel"],
+                   stacks["end_complete"],
+                   ", ".join("%s %d" % pair for pair in now.items())), flush=True)
+            require(event["lost_kernel"] <= MAX_LOST * event["taken"], "lost_kernel is %d" % event["lost_kernel"])
+            first = now if rounds == WARM_ROUNDS else first
+        check_growth(first, now)
         box.shutdown()
     return test
 
 
 if __name__ == "__main__":
-    opdtest.run(soak(float(sys.argv[1]) if len(sys.argv) > 1 else 30))
+    opdtest.run(soak(float(sys.argv[1]) if len(sys.argv) > 1 else 30, int(sys.argv[2]) if len(sys.argv) > 2 else 100000))

@@ -45,7 +45,11 @@ WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 LOG_HEADING = "opd's log:"
-SAMPLER = 1  # the role of an event without files: the derived events have its samples
+LARGER_RINGS = ("16M", "64M")  # for a second and a third try
+FULL_RINGS = ("samples lost (lost_kernel)", "the side-band ring was full")
+# the roles of events without files: derived events have the samples of a sampler, the stack store
+# those of the stack event
+SAMPLER, STACKS = 1, 4
 
 
 class Skip(Exception):
@@ -252,7 +256,8 @@ class Box:
     test.
     """
 
-    def __init__(self):
+    def __init__(self, ring_size=None):
+        self.ring_size = ring_size
         self.run_as, self.unit_lines = os.environ.get("OPD_RUN_AS", "root"), []
         if self.run_as == "unit" and not unit_daemon.is_installed():
             raise Skip("no opd.service here that systemd could start: tests/systemd/long_unit.py")
@@ -272,6 +277,9 @@ class Box:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
         self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config)
+        helper = os.path.join(build, "tools", "opd-tables", "opd-tables")
+        if os.path.exists(helper):
+            self.env["OPD_TABLES"] = os.path.abspath(helper)
         self.use_program(os.path.join(self.sbin, "opd"))
         self.configure()
 
@@ -315,10 +323,13 @@ class Box:
 
     def configure(self, session=None, **keys):
         """Writes the configuration file; keys as in opd.conf(5). A test that runs at midnight keeps
-        its session.
+        its session. On a second try the rings are larger than the test wants them.
         """
-        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0", "ProfileOnStart": "no"}
+        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0", "ProfileOnStart": "no",
+                "TableDir": os.path.join(self.dir, "tables"), "Stacks": "no"}
         rows.update(keys)
+        if self.ring_size:
+            rows.update(RingSize=self.ring_size, SidebandSize=self.ring_size)
         with open(self.config, "w", encoding="utf-8") as stream:
             stream.writelines("%s=%s\n" % row for row in rows.items())
 
@@ -341,6 +352,8 @@ class Box:
         return result.out
 
     def opcontrol(self, *args):
+        if args == ("--status",):
+            args += ("--verbose",)  # all numbers
         return self.good(os.path.join(self.bin, "opcontrol"), *args)
 
     def opreport(self, *args):
@@ -434,6 +447,12 @@ class Box:
         wait_until(lambda: sum(cpu["sideband_bytes"] for cpu in self.status()["cpus"]) > seen, HANG_SECONDS,
                    "nobody looks at the CPUs")
         return self.status()
+
+    def rings_were_full(self):
+        """True when a daemon of this test lost samples or side-band records in the kernel."""
+        if self.daemon and self.daemon.poll() is None and os.path.exists(self.socket):
+            self.run(os.path.join(self.bin, "opcontrol"), "--shutdown")  # with the last losses it ends
+        return os.path.exists(self.log) and any(words in self.log_text() for words in FULL_RINGS)
 
     def lock_pid(self):
         try:
@@ -567,7 +586,10 @@ class Box:
             require(event["received"] == event["stored"] + event["filtered"] + lost,
                     "received != stored + filtered + lost, " + where)
             require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
-            if with_files and event["role"] != SAMPLER:
+            if event["role"] == STACKS:
+                ends = sum(v for k, v in event.items() if k.startswith("end_"))
+                require(event["received"] == ends + event["filtered"] + lost, "received != ends + filtered + lost, " + where)
+            if with_files and event["role"] not in (SAMPLER, STACKS):
                 total = sum(f.total for f in files if (f.name.event, f.name.count) == (event["name"], event["count"]))
                 require(total == event["stored"], "the files have %d samples, %s" % (total, where))
         return status
@@ -621,24 +643,45 @@ def needs_perf():
         raise Skip("perf_event_open of a system-wide event is refused on this host")
 
 
-def run(test, needs=needs_perf):
-    """Runs one test and ends the process with its verdict."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+def run_once(test, ring_size, is_last):
+    """The exit code of the test. None: it failed after rings were full, and is to run once more."""
     box = None
     try:
-        needs()
-        box = Box()
+        box = Box(ring_size)
         test(box)
         print("ok")
-        sys.exit(0)
+        return 0
     except Skip as reason:
         print("skip: %s" % reason)
-        sys.exit(77)
+        return 77
     except (Failure, reader.FormatError, agree.Disagreement, subprocess.TimeoutExpired) as failure:
         print("%s: %s" % (type(failure).__name__, failure))
+        if not is_last and box and box.rings_were_full():
+            print("the rings were full: once more with larger ones", flush=True)
+            return None
         if box and os.path.exists(box.log):
             print("%s\n%s" % (LOG_HEADING, box.log_text()[-4000:]))
-        sys.exit(1)
+        return 1
     finally:
         if box:
             box.close()
+
+
+def run(test, needs=needs_perf, larger_rings=False):
+    """Runs one test and ends the process with its verdict. `larger_rings` is for a test whose verdict
+    wants all samples: when it fails and opd says that rings were full, the whole test runs again
+    with larger ones.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        needs()
+    except Skip as reason:
+        print("skip: %s" % reason)
+        sys.exit(77)
+    sizes = (None, *(LARGER_RINGS if larger_rings else ()))
+    for size in sizes:
+        result = run_once(test, size, size == sizes[-1])
+        if result is not None:
+            sys.exit(result)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """--separate=cgroup: the ordinary files are complete, and each cgroup has its samples once more, in
-files that every tool reads.
+files that every tool reads. Stacks are kept by cgroup in any case.
 """
 import os
 import re
@@ -115,6 +115,35 @@ def check_reports(box, names, app):
     require("--cgroups" in line, line)
 
 
+def stacks_listed(box, *words):
+    """{group: stacks} of opreport --stacks --by=cgroup."""
+    report = box.opreport("--stacks", "--by=cgroup", "--depth=1", "-n", *words)
+    return {name: int(count) for count, name in re.findall(r"^ *(\d+) +\S+ +\S+ +\d+  (\S.*)$", report, re.M)}
+
+
+def check_stacks(box, groups, app):
+    """Nobody asked for cgroups: one that is older than opd, one that is younger, and one that is
+    gone.
+    """
+    old = groups.make("stacks-old")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=none", "--stacks=500")
+    young, gone = groups.make("stacks-young"), groups.make("stacks-gone")
+    for cgroup, part in ((old, 1), (young, 2), (gone, 1)):
+        spend(box, groups, cgroup, app, part * CPU_MS)
+    groups.remove(gone)
+    box.opcontrol("--stop")
+    rows = stacks_listed(box)
+    for cgroup, part in ((old, 1), (young, 2), (gone, 1)):
+        expected = part * CPU_MS / 2
+        require(0.5 * expected < rows.get(cgroup, 0) < 1.5 * expected, "%s has %s stacks, about %d expected" % (
+            cgroup, rows.get(cgroup), expected))
+    stacks = next(event for event in box.status()["events"] if event["name"] == "STACKS")
+    require(sum(rows.values()) == stacks["stored"], "%s, and %d stacks are stored" % (rows, stacks["stored"]))
+    require(stacks_listed(box, "cgroup:" + young) == {young: rows[young]}, "cgroup:%s does not select its stacks" % young)
+    require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "samples are kept by cgroup")
+    box.shutdown()
+
+
 def test(box):
     top = hierarchy()
     if top is None or not os.access(os.path.join(top, "cgroup.procs"), os.W_OK):
@@ -122,6 +151,7 @@ def test(box):
     groups = Groups(top, "opd-test-%d" % os.getpid())
     try:
         old, hidden, app = groups.make("old"), groups.make(".hidden"), box.copy_work("cgroup-app")
+        box.configure(RingSize="4M")  # on a busy machine opd reads late
         box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,cgroup")
         require(box.status()["separate_cgroup"], "--status does not know of the separation")
         nested, braces, gone = groups.make("old", "nested"), groups.make("{root}"), groups.make("gone after all")
@@ -159,9 +189,10 @@ def test(box):
         box.opcontrol("--reset")
         require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "--reset leaves the cgroups")
         box.shutdown()
+        check_stacks(box, groups, app)
     finally:
         groups.close()
 
 
 if __name__ == "__main__":
-    opdtest.run(test)
+    opdtest.run(test, larger_rings=True)

@@ -55,6 +55,7 @@ def start_and_stop(box, path):
     require(box.status()["pid"] == pid, "the second --start made another daemon")
     said(opcontrol(box, "--status"), "Daemon running: pid %d" % pid)
     box.good(path, "spin", 300)
+    short_status(box)
     said(opcontrol(box, "--stop"), "Stopping profiling.")
     silent(opcontrol(box, "--stop"))
     said(opcontrol(box, "--status"), "Daemon paused: pid %d" % pid)
@@ -98,6 +99,22 @@ def reset(box, path):
     box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session)
 
 
+def short_status(box):
+    """--status fits 80 columns, but for paths, and agrees with the ledger."""
+    shown = opcontrol(box, "--status").out
+    for line in shown.splitlines():
+        require(len(line) <= 80 or box.dir in line, "--status has a line of %d columns: %r" % (len(line), line))
+    for word in ("Daemon running: pid ", "Up ", "Profiles: TIMER:200000 on %d CPU" % len(box.status()["cpus"]), "Separate: ",
+                 "Cost: ", " % of one CPU", " MiB of memory", "History: 0 closed sessions", "Session-dir: " + box.session):
+        require(word in shown, "--status does not show %r: %s" % (word, shown))
+    row = next(line.split() for line in shown.splitlines() if line.startswith("  TIMER:200000 "))
+    event = box.status()["events"][0]
+    require(0 < int(row[1]) <= event["stored"] and int(row[2]) <= event["lost_kernel"],
+            "--status: %s, the ledger: %s" % (row, event))
+    every = opcontrol(box, "--status", "--verbose").out
+    require("lost_kernel" in every and "Rings: " in every and len(every) > len(shown), "--verbose adds nothing: %s" % every)
+
+
 def setup_while_running(box):
     """A setup made while a daemon runs waits until it has gone."""
     kept = os.path.join(box.session, "daemonrc")
@@ -107,7 +124,7 @@ def setup_while_running(box):
     with open(kept, encoding="utf-8") as stream:
         require(stream.read() == old, "the setup of a running daemon was changed")
     require(os.path.exists(os.path.join(box.session, "daemonrc_new")), "no daemonrc_new")
-    said(opcontrol(box, "--status"), "TIMER:200000:0:1:1")
+    said(opcontrol(box, "--status", "--verbose"), "TIMER:200000:0:1:1")
 
 
 def shutdown(box, pid):

@@ -19,7 +19,7 @@ from test_fault_rotate import counts, links, start_after_the_cut
 
 FAULTS = 2000
 NR_TRIES = 6
-JIT_MS = 4000  # half of it for each of two functions
+JIT_MS = 1000  # half of it for each of two functions
 
 
 def read_what_is_whole(session):
@@ -164,7 +164,7 @@ def symbols_beside_dumps(box, shim):
     newer ones.
     """
     app = box.copy_work("jit-cut", "jit_work")
-    child = test_jit.start(box, app, "replace", JIT_MS)
+    child = test_jit.start(box, app, "turn", JIT_MS)
 
     def find():
         return [os.path.relpath(path, box.session) for path in test_jit.objects_of(box, app)]
@@ -177,6 +177,7 @@ def symbols_beside_dumps(box, shim):
     require(has_symbol(box.session, path, b"jit_old") and not has_symbol(box.session, path, b"jit_new"), "the dump was too late")
     box.opcontrol("--dump")
     shim.say("hold")
+    child.send_signal(signal.SIGUSR1)
     opdtest.wait_until(lambda: test_jit.has_lines(test_jit.map_path(child.pid), 2), opdtest.HANG_SECONDS, "no second function")
     require(child.wait(opdtest.HANG_SECONDS) == 0, "jit_work has failed")
     stop = box.start(os.path.join(box.bin, "opcontrol"),
@@ -207,7 +208,7 @@ def new_symbols(box, shim):
     """
     app = box.copy_work("jit-new", "jit_work")
     shim.say("hold")
-    child = test_jit.start(box, app, "map", JIT_MS // 4)
+    child = test_jit.start(box, app, "map", JIT_MS)
     require(child.wait(opdtest.HANG_SECONDS) == 0, "jit_work has failed")
     stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")
     opdtest.wait_until(lambda: test_jit.objects_of(box, app), opdtest.HANG_SECONDS, "no object of JIT code")

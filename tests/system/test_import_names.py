@@ -24,7 +24,7 @@ import ibsdata  # noqa: E402
 
 SOUND, REPAIRED = 0, 1
 IP, TID, TIME = 1, 2, 4
-USER, KERNEL, MMAP = 2, 1, 1
+USER, KERNEL, MMAP, COMM, FORK = 2, 1, 1, 3, 7
 START, BYTES, AT = 0x400000, 0x100000, 0x1000
 KERNEL_START = 0xffffffff81000000
 ATTR, HEADER = 64, 16
@@ -66,6 +66,14 @@ class Stream:
     def sample(self, pid, address, misc=USER):
         self.put(perf_swap.SAMPLE, misc, struct.pack("<Q", address) + self.tail(pid))
         self.nr_samples += 1
+
+    def fork(self, pid, parent):
+        self.time += 1
+        self.put(FORK, USER, struct.pack("<IIIIQ", pid, parent, pid, parent, self.time) + self.tail(pid))
+
+    def name(self, pid, comm):
+        text = comm.encode() + b"\0"
+        self.put(COMM, USER, struct.pack("<II", pid, pid) + text + bytes(-len(text) % 8) + self.tail(pid))
 
     def save(self, box, name):
         path = os.path.join(box.dir, name + ".data")
@@ -114,6 +122,38 @@ def check_names(box):
         without = [row[2] for row in rows if row[1] == "file" and not row[3].strip("/")]
         require(len(without) >= 3 and all(shown.startswith("/(no path)") for shown in without),
                 "files without a path: %s" % without)
+
+
+def check_kernel_threads(box):
+    """Children of kthreadd that mapped nothing are kernel threads, by their kind. What only has such
+    a name is none: a program, a process without one, and, in a container, whoever is the second
+    process there.
+    """
+    for number, separate in enumerate(("library,kernel", "library,kernel,process-name")):
+        for has_kthreadd in (True, False):
+            stream, name = Stream(), "threads-%d-%d" % (number, has_kthreadd)
+            stream.map(0xffffffff, KERNEL_START, "[kernel.kallsyms]_text", KERNEL)
+            stream.name(2, "kthreadd")
+            for pid, parent, comm in ((10, 2, "kworker/0:1"), (11, 2, "kworker/u8:2"), (20, 1, "kworker/0:3"),
+                                      (21, 1, "[process]")):
+                stream.fork(pid, parent)
+                stream.name(pid, comm)
+            for pid in (20,) if has_kthreadd else (2, 20):
+                stream.map(pid, START, "/bin/true")
+                stream.sample(pid, START + AT)
+            for pid, nr in ((10, 3), (11, 4), (20, 5), (21, 6)):
+                for _ in range(nr):
+                    stream.sample(pid, KERNEL_START + AT, KERNEL)
+            result = opimport(box, "--session-dir=" + box.session, "-o", name, "--separate=" + separate, stream.save(box, name))
+            require(result.rc == 0 and "lost_" not in result.out, "%d: %s%s" % (result.rc, result.out, result.err))
+            check_session(box, name, stream.nr_samples)
+            found = {}
+            for f in reader.read_session(box.session, name, strict=True):
+                found[f.name.app[1]] = found.get(f.name.app[1], 0) + f.total
+            threads = {app: n for app, n in found.items() if app.startswith("/[") and "kallsyms" not in app}
+            require(threads == ({"/[kworker]": 7} if has_kthreadd else {}), "%s: %s" % (separate, found))
+            liar = "/bin/true (kworker_0:3)" if number else "/bin/true"
+            require(found.get(liar) == 6 if has_kthreadd else found.get(liar, 0) >= 6, "%s: %s" % (separate, found))
 
 
 def check_earlier(box):
@@ -289,6 +329,7 @@ def check_no_copy(box):
 
 def test(box):
     check_names(box)
+    check_kernel_threads(box)
     check_earlier(box)
     check_longs(box)
     check_cycles(box)

@@ -11,6 +11,7 @@ the host's file.
 import os
 import re
 import shutil
+import stat
 import subprocess
 
 import opdtest
@@ -55,6 +56,21 @@ ATTACKS = {
 }
 # The program begins in the host's mount namespace, by a file of another one.
 FROM_HOST = "mount -t tmpfs t $D; cp --preserve=timestamps $A/gzip $D; echo ready; read x"
+FUSE_DEVICE = os.makedev(10, 229)
+# A file system of the user hides the program while it runs: nobody finds it by its path, and
+# everybody else is refused there. test_hanging has file systems that let others wait.
+HIDDEN = """mount --bind $A $D; exec python3 -c 'import ctypes, os, subprocess, sys, time
+node, directory, program, ms = sys.argv[1:]
+child = subprocess.Popen([program, "plain", ms], stdin=subprocess.PIPE)
+while os.path.basename(program) not in open("/proc/%d/comm" % child.pid).read(): time.sleep(0.01)
+fd = os.open(node, os.O_RDWR)
+options = "fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"fuse", directory.encode(), b"fuse", 0, options.encode()) < 0: sys.exit(os.strerror(ctypes.get_errno()))
+print("ready", flush=True)
+sys.stdin.readline()
+child.stdin.close()
+sys.exit(child.wait())' "$NODE" "$D" "$V" $MS"""
 # The same inode number, in processes that are gone, in a mount that is gone, when opd looks.
 SAME_INODE = """mount -t tmpfs t $T; python3 -c 'import os, sys
 while True:
@@ -63,6 +79,25 @@ while True:
     os.close(fd); os.unlink(sys.argv[1])' $T/gzip $(stat -c %i $V)
 cat $A/gzip >$T/gzip; mount -t overlay o -o lowerdir=$T:$E $D
 i=0; while [ $i -lt NR ]; do $V plain SHORT </dev/null; i=$((i+1)); done; umount $D; read x"""
+
+
+def fuse_node(box):
+    return os.path.join(box.dir, "fuse")
+
+
+def has_fuse(box):
+    """Makes a node of the device that the user may open. Where there is no FUSE says why, and that
+    case is left out.
+    """
+    path = fuse_node(box)
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, FUSE_DEVICE)
+        os.chmod(path, 0o666)
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as error:
+        print("SKIP of a FUSE mount that hides the program: %s" % error)
+        return False
+    return True
 
 
 class Impostor:
@@ -82,7 +117,7 @@ class Impostor:
             shutil.copy2(os.path.join(box.dir, "impostor-" + build_id), path)
         subprocess.run(["chown", "-R", "%d:%d" % (USER, USER), self.base, self.base + "-mount", self.base + "-empty"], check=True)
         self.env = {"V": self.victim, "D": os.path.dirname(self.victim), "A": self.base, "T": self.base + "-mount",
-                    "E": self.base + "-empty", "MS": str(MS)}
+                    "E": self.base + "-empty", "MS": str(MS), "NODE": fuse_node(box)}
 
     def start(self, box, script, unshare="-Urm"):
         self.child = subprocess.Popen(["setpriv", "--reuid=%d" % USER, "--regid=%d" % USER, "--clear-groups", "unshare", unshare,
@@ -94,10 +129,12 @@ class Impostor:
         """Until the program waits, with its files mapped."""
         if self.attack == "same-inode":
             self.start(box, SAME_INODE.replace("NR", str(NR_SHORT)).replace("SHORT", str(SHORT_MS)))
+        elif self.attack == "hidden":
+            self.start(box, HIDDEN)
+            self.await_ready()
         elif self.attack == "from-host":
             self.start(box, FROM_HOST)
-            if self.child.stdout.readline() != b"ready\n":
-                raise opdtest.Failure("%s: %s" % (self, self.child.stderr.read()))
+            self.await_ready()
             keeper, pid = self.child, self.child.pid
             self.command = ["setpriv", "--reuid=%d" % USER, "--regid=%d" % USER, "--clear-groups",
                             "/proc/%d/root%s" % (pid, self.victim), "plain", str(MS)]
@@ -110,6 +147,10 @@ class Impostor:
         opdtest.wait_until(lambda: self.child.poll() is not None or opdtest.is_waiting_below(self.child.pid),
                            opdtest.START_SECONDS, "%s does not begin" % self)
         if self.child.poll() is not None:
+            raise opdtest.Failure("%s: %s" % (self, self.child.stderr.read()))
+
+    def await_ready(self):
+        if self.child.stdout.readline() != b"ready\n":
             raise opdtest.Failure("%s: %s" % (self, self.child.stderr.read()))
 
     def finish(self):
@@ -156,6 +197,14 @@ def run_impostors(box, impostors):
         impostor.finish()
 
 
+def run_orders(box, sets):
+    for order, where in ORDERS.items():
+        if where is not None:
+            run_victims(box, sets[order], where)
+        run_impostors(box, sets[order])
+    run_victims(box, sets["first"], ())
+
+
 def judge(box, impostors, files):
     """The attacks that were filed under a file of the host, as texts."""
     fooled = []
@@ -189,11 +238,12 @@ def test(box):
     sets = {order: [Impostor(box, next(numbers), a, b) for a in attacks for b in BUILD_IDS] for order in ORDERS}
     box.configure(RingSize="4M", SidebandSize="4M")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    for order, where in ORDERS.items():
-        if where is not None:
-            run_victims(box, sets[order], where)
-        run_impostors(box, sets[order])
-    run_victims(box, sets["first"], ())
+    run_orders(box, sets)
+    if has_fuse(box):
+        hidden = {order: [Impostor(box, next(numbers), "hidden", b) for b in BUILD_IDS] for order in ORDERS}
+        run_orders(box, hidden)
+        for order, impostors in hidden.items():
+            sets[order] += impostors
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     box.check_ledger()
@@ -206,4 +256,4 @@ def test(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(test)
+    opdtest.run(test, larger_rings=True)

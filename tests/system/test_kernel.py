@@ -22,6 +22,7 @@ import time
 
 import opdtest
 import perf_swap
+from test_kernel_threads import kind_of
 from opdtest import Skip, require
 
 SYS_BPF = {"x86_64": 321, "aarch64": 280}
@@ -282,8 +283,8 @@ def check_idle(box, nr_perf):
 
 
 def kernel_threads(box):
-    """Idle CPUs and kernel threads have no application: their samples belong to the kernel. A
-    thread that goes to sleep is a context switch.
+    """Idle CPUs have no application: their samples belong to the kernel. Kernel threads have that of
+    their kind. A thread that goes to sleep is a context switch.
     """
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--event=cpu-clock:%d" % PERIOD_NS, "--event=context-switches:%d" % SWITCHES,
                      "--separate=library,kernel,thread")
@@ -300,7 +301,9 @@ def kernel_threads(box):
     print("%d of %d kernel threads have samples" % (len(seen), len(threads)))
     require(seen, "no kernel thread has samples: %s" % sorted(apps))
     for tid in seen:
-        require(set(apps[tid]) == {KERNEL}, "kernel thread %d is filed under %s" % (tid, apps[tid]))
+        with open("/proc/%d/comm" % tid, encoding="ascii", errors="replace") as stream:
+            own = "/" + kind_of(stream.read().rstrip("\n"))
+        require(set(apps[tid]) == {own}, "kernel thread %d, %s, is filed under %s" % (tid, own, apps[tid]))
 
 
 def write_file(path, text):

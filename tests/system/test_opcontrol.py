@@ -22,20 +22,24 @@ from opdtest import require, wait_until
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files",
                "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread",
-               "separate_cpu", "nr_events",
+               "separate_cpu", "separate_name", "separate_user", "nr_programs", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads",
                "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
-               "of_unknown_cgroups", "image_filter"}
+               "of_unknown_cgroups", "image_filter", "stack_wanted_hz", "stack_rate_hz", "stack_bytes", "stack_ring_bytes",
+               "stack_walks", "stack_frames", "stack_walk_ns", "stacks_waiting",
+               "stack_stops", "tables_made", "tables_from_cache", "tables_failed", "tables_waiting"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes",
                                  "refused_files", "refused_records", "refused_size", "refused_memory",
                                  "refused_processes", "failed_objects", "functions_forgotten", "put_off",
-                                 "cpu_ns", "cpu_longest_ns")}
+                                 "cpu_ns", "cpu_longest_ns", "waiting", "named_late", "unnamed_samples",
+                                 "refused_waiting")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused",
               "mappings_dropped",
               "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images",
               "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
-              "memory_dropped", "looks_unanswered",
+              "memory_dropped", "looks_unanswered", "programs_refused", "process_names_skipped",
+              "tables_crashed", "tables_timed_out", "tables_uncached",
               "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid",
                                     "old_fetch", "redacted", "short",
@@ -43,12 +47,14 @@ BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_ad
 BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere",
                                                      "of_another", "filtered", "undecodable", "not_split",
                                                       "lost_no_room", "lost_no_space", "lost_too_many_files",
-                                                      "lost_io_error", "lost_no_memory")}
+                                                      "lost_file_limit", "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
-LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
+LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_file_limit", "lost_io_error",
+          "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored",
                        "unattributed", "filtered", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
+EVENT_KEYS |= {"end_" + n for n in ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room")}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read",
                      "turn_bytes", "turn_records",
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged",
@@ -462,8 +468,8 @@ class FakeDaemon:
 
 def status_payload(state=1):
     """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I12544x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
-                       *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
+    return struct.pack("<8I%dQ6I14688x" % (23 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
+                       *[0] * (35 + len(JIT_KEYS | BOUND_KEYS)))
 
 
 def told_by_the_daemon(box):

@@ -177,6 +177,44 @@ def refused_without(box):
     box.configure()
 
 
+def status_of(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as stream:
+        return dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
+
+
+def helpers_of(pid, name):
+    """Processes of a name that opd's nursery has started."""
+    every = {int(n): n for n in os.listdir("/proc") if n.isdigit()}
+    found = []
+    for number in every:
+        try:
+            fields = status_of(number)
+            if fields["Name"].strip() == name and int(status_of(int(fields["PPid"]))["PPid"]) == pid:
+                found.append(fields)
+        except OSError:
+            pass
+    return found
+
+
+def shared_rights(box):
+    """opd leaves to lookers what only they need, and lookers have a filter for their calls."""
+    use_capabilities(box, None)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS)
+    box.busy_until_ended(box.copy_work("looked-at")).kill()
+    opdtest.wait_until(lambda: helpers_of(box.daemon.pid, "opd-looker"), opdtest.HANG_SECONDS, "no looker runs")
+    opd, lookers = status_of(box.daemon.pid), helpers_of(box.daemon.pid, "opd-looker")
+    only_theirs = 1 << 19 | 1 << 40  # CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE
+    with open("/proc/%d/exe" % box.daemon.pid, "rb") as stream:
+        wanted = int(b"libseccomp.so" in stream.read())
+    require(not int(opd["CapPrm"], 16) & only_theirs, "opd has kept %s" % opd["CapPrm"])
+    for looker in lookers:
+        require(int(looker["CapEff"], 16) == only_theirs | 1 << 2, "a looker has %s" % looker["CapEff"])
+        filters = int(looker["Seccomp_filters"]) - int(opd["Seccomp_filters"])
+        print("a looker has %d filters of its own, wanted %d" % (filters, wanted))
+        require(filters == wanted, "a looker has %d filters of its own" % filters)
+    box.shutdown()
+
+
 def uid_of(pid):
     with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as stream:
         fields = dict(line.split(":", 1) for line in stream.read().splitlines())
@@ -257,6 +295,7 @@ def test(box):
     os.chown(box.dir, DAEMON_UID, DAEMON_UID)
     left_out(box)
     refused_without(box)
+    shared_rights(box)
     os.chown(box.dir, 0, 0)
     owner_of_the_session(box)
 

@@ -96,4 +96,4 @@ def refuse_unknown_words(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(lambda box: (refuse_unknown_words(box), test(box)))
+    opdtest.run(lambda box: (refuse_unknown_words(box), test(box)), larger_rings=True)

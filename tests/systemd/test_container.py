@@ -22,7 +22,8 @@ from opdtest import Failure, Skip, require, wait_until  # noqa: E402
 
 SUITE = "bookworm"
 # What a booted system needs, the libraries of opd and its tools, and a shell for their completion.
-PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,libmd0,zlib1g,libzstd1,liblzma5,zsh"
+PACKAGES = ("systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,libmd0,libelf1,zlib1g,libzstd1,liblzma5,"
+            "libncursesw6,zsh")
 BOOT_SECONDS = 120
 BUILD_SECONDS = 1800
 PERIOD_NS = 500000

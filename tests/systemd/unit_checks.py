@@ -74,18 +74,33 @@ def status(container):
     return json.loads(container.good("opcontrol", "--status", "--json"))
 
 
-def host_pid(container):
-    """The number that the unit's main process has on the host."""
-    inner = container.unit("MainPID")["MainPID"]
+def in_container(process_name):
+    """(pid on the host, fields of its status) of the container's processes of a name."""
     for name in os.listdir("/proc"):
         try:
             with open("/proc/%s/status" % name, encoding="ascii", errors="replace") as stream:
                 fields = dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
         except OSError:
             continue
-        if fields["Name"].strip() == "opd" and fields["NSpid"].split()[-1] == inner and len(fields["NSpid"].split()) > 1:
-            return int(name), fields
+        if fields["Name"].strip() == process_name and len(fields["NSpid"].split()) > 1:
+            yield int(name), fields
+
+
+def host_pid(container):
+    """The number that the unit's main process has on the host."""
+    inner = container.unit("MainPID")["MainPID"]
+    for pid, fields in in_container("opd"):
+        if fields["NSpid"].split()[-1] == inner:
+            return pid, fields
     raise opdtest.Failure("the unit's process %s is not on the host" % inner)
+
+
+def check_capabilities(who, fields, names):
+    wanted = sum(1 << CAPABILITIES[name] for name in names)
+    for name in ("CapPrm", "CapEff"):
+        require(int(fields[name], 16) == wanted, "%s: %s is %s, not %016x" % (who, name, fields[name], wanted))
+    require(int(fields["CapBnd"], 16) == sum(1 << bit for bit in CAPABILITIES.values()), "%s: CapBnd %s" % (who, fields["CapBnd"]))
+    require(int(fields["CapAmb"], 16) == 0, "%s: CapAmb is %s" % (who, fields["CapAmb"]))
 
 
 def check_confinement(container):
@@ -93,10 +108,12 @@ def check_confinement(container):
     _, fields = host_pid(container)
     user = container.good("id", "-u", "opd").strip()
     require(fields["Uid"].split() == [user] * 4 and user != "0", "opd runs as %s, not as %s" % (fields["Uid"], user))
-    wanted = sum(1 << bit for bit in CAPABILITIES.values())
-    for name in ("CapPrm", "CapEff", "CapBnd"):
-        require(int(fields[name], 16) == wanted, "%s is %s, not %016x" % (name, fields[name], wanted))
-    require(int(fields["CapAmb"], 16) == 0, "CapAmb is %s" % fields["CapAmb"])
+    check_capabilities("opd", fields, set(CAPABILITIES) - {"cap_sys_ptrace", "cap_checkpoint_restore"})
+    lookers = [of_looker for _, of_looker in in_container("opd-looker")]
+    require(lookers, "no looker runs")
+    for looker in lookers:
+        check_capabilities("a looker", looker, ("cap_sys_ptrace", "cap_checkpoint_restore", "cap_dac_read_search"))
+        require(int(looker["Seccomp_filters"]) == int(fields["Seccomp_filters"]) + 1, "a looker has no filter of its own")
     require(fields["NoNewPrivs"].strip() == "1" and fields["Seccomp"].strip() == "2", "no_new_privs or seccomp: %s" % fields)
     out = container.good("systemd-analyze", "--no-pager", "security", "opd.service")
     exposure = float(re.search(r"Overall exposure level for opd.service: ([0-9.]+)", out).group(1))

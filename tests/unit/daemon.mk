@@ -1,27 +1,43 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the pipeline: ring to sample file.
-daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_dcookie \
+daemon_unit_tests = tests/unit/test_ring tests/unit/test_record tests/unit/test_stack_record tests/unit/test_stack_samples \
+	tests/unit/test_dcookie \
 	tests/unit/test_dcookie_file tests/unit/test_dcookie_seen tests/unit/test_cookie_file \
 	tests/unit/test_odb tests/unit/test_odb_faults tests/unit/test_odb_power \
+	tests/unit/test_stacks tests/unit/test_stack_session \
 	tests/unit/test_mapset tests/unit/test_process tests/unit/test_kernel_map \
 	tests/unit/test_bpf_code tests/unit/test_jit tests/unit/test_jit_crowd \
-	tests/unit/test_jit_pieces tests/unit/test_jit_budget \
-	tests/unit/test_mounts tests/unit/test_locate tests/unit/test_build_ids \
-	tests/unit/test_helper tests/unit/test_lookers \
+	tests/unit/test_jit_pieces tests/unit/test_jit_space tests/unit/test_jit_waiting \
+	tests/unit/test_jit_budget \
+	tests/unit/test_mounts tests/unit/test_locate tests/unit/test_build_ids tests/unit/test_stat_cache \
+	tests/unit/test_helper tests/unit/test_lookers tests/unit/test_walk \
+	tests/unit/test_tables \
 	tests/unit/test_cgroups tests/unit/test_cpus tests/unit/test_arcs tests/unit/test_drain \
 	tests/unit/test_ledger tests/unit/test_rotate tests/unit/test_unwritten \
 	tests/unit/test_syncer tests/unit/test_retain tests/unit/test_session_sizes \
 	tests/unit/test_file_limit \
 	tests/unit/test_image_filter tests/unit/test_source tests/unit/test_perf_data \
+	tests/unit/test_perf_stacks \
 	tests/unit/test_import tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan \
-	tests/unit/test_application tests/unit/test_capture_loss tests/unit/test_opd_exit tests/unit/test_text \
+	tests/unit/test_program tests/unit/test_application \
+	tests/unit/test_capture_loss tests/unit/test_stack_event tests/unit/test_opd_exit tests/unit/test_text \
 	tests/unit/test_htable tests/unit/test_log
+if HAVE_SECCOMP
+daemon_unit_tests += tests/unit/test_call_filter
+endif
 check_PROGRAMS += $(daemon_unit_tests)
-TESTS += $(daemon_unit_tests)
+TESTS += $(daemon_unit_tests) tests/unit/test_row_tables.py tests/unit/test_libdwfl.py tests/unit/test_stack_files.py
+EXTRA_DIST += tests/unit/test_row_tables.py tests/unit/test_libdwfl.py tests/unit/test_stack_files.py \
+	tests/format/stacks.py
 
 tests_unit_test_perf_data_SOURCES = tests/unit/test_perf_data.c tests/unit/cmocka_all.h
 tests_unit_test_perf_data_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_perf_data_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a \
+	$(ZSTD_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_perf_stacks_SOURCES = tests/unit/test_perf_stacks.c tests/unit/cmocka_all.h
+tests_unit_test_perf_stacks_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_perf_stacks_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a \
 	$(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_log_SOURCES = tests/unit/test_log.c tests/unit/cmocka_all.h
@@ -45,6 +61,10 @@ tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h \
 	tests/unit/memory_ring.h
 tests_unit_test_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_stack_record_SOURCES = tests/unit/test_stack_record.c tests/unit/cmocka_all.h
+tests_unit_test_stack_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_stack_record_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/cmocka_all.h
 tests_unit_test_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -87,6 +107,12 @@ tests_unit_test_odb_faults_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate \
 	-Wl,--wrap=op_sys_renameat -Wl,--wrap=clock_gettime
 
+tests_unit_test_stacks_SOURCES = tests/unit/test_stacks.c tests/unit/stack_box.h \
+	tests/unit/still_clock.h tests/unit/test_box.h tests/unit/cmocka_all.h
+tests_unit_test_stacks_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_stacks_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_stacks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=clock_gettime
+
 tests_unit_test_odb_power_SOURCES = tests/unit/test_odb_power.c tests/unit/cmocka_all.h \
 	tests/unit/sample_writer.h
 tests_unit_test_odb_power_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -106,6 +132,10 @@ tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_al
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_process_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_program_SOURCES = tests/unit/test_program.c tests/unit/cmocka_all.h
+tests_unit_test_program_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_program_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_bpf_code_SOURCES = tests/unit/test_bpf_code.c tests/unit/cmocka_all.h
 tests_unit_test_bpf_code_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_bpf_code_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
@@ -115,11 +145,20 @@ tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmo
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_jit_waiting_SOURCES = tests/unit/test_jit_waiting.c tests/unit/cmocka_all.h
+tests_unit_test_jit_waiting_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_waiting_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmocka_all.h \
 	tests/unit/still_clock.h tests/unit/test_box.h
 tests_unit_test_jit_crowd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jit_crowd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_test_jit_crowd_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_space_SOURCES = tests/unit/test_jit_space.c tests/unit/cmocka_all.h \
+	tests/unit/test_box.h
+tests_unit_test_jit_space_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_space_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_jit_pieces_SOURCES = tests/unit/test_jit_pieces.c tests/unit/cmocka_all.h
 tests_unit_test_jit_pieces_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -153,6 +192,19 @@ tests_unit_test_lookers_SOURCES = tests/unit/test_lookers.c tests/unit/cmocka_al
 tests_unit_test_lookers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_lookers_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_tables_SOURCES = tests/unit/test_tables.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_tables_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_tables_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_call_filter_SOURCES = tests/unit/test_call_filter.c tests/unit/cmocka_all.h
+tests_unit_test_call_filter_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_call_filter_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SECCOMP_LIBS)
+
+tests_unit_test_stat_cache_SOURCES = tests/unit/test_stat_cache.c tests/unit/cmocka_all.h
+tests_unit_test_stat_cache_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_stat_cache_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opd_look
+tests_unit_test_stat_cache_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_build_ids_SOURCES = tests/unit/test_build_ids.c tests/unit/cmocka_all.h
 tests_unit_test_build_ids_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_build_ids_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=op_sys_ioctl
@@ -161,6 +213,14 @@ tests_unit_test_build_ids_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LI
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_stack_samples_SOURCES = tests/unit/test_stack_samples.c tests/unit/cmocka_all.h \
+	tests/unit/memory_ring.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h \
+	tests/unit/sideband_records.h
+tests_unit_test_stack_samples_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_stack_samples_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opd_tables_find \
+	-Wl,--wrap=opd_tables_turn -Wl,--wrap=opd_tables_is_busy -Wl,--wrap=clock_gettime
+tests_unit_test_stack_samples_LDADD = daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_arcs_SOURCES = tests/unit/test_arcs.c tests/unit/cmocka_all.h \
 	tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h \
@@ -201,7 +261,7 @@ tests_unit_test_opd_exit_SOURCES = tests/unit/test_opd_exit.c tests/unit/cmocka_
 	tests/unit/kernel_events.h tests/unit/sample_writer.h
 tests_unit_test_opd_exit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_opd_exit_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a \
-	$(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+	$(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
 tests_unit_test_opd_exit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_fsync \
 	-Wl,--wrap=op_sys_syncfs
 
@@ -216,6 +276,11 @@ tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEM
 tests_unit_test_capture_loss_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open \
 	-Wl,--wrap=opd_cpu_online_id
+
+tests_unit_test_stack_event_SOURCES = tests/unit/test_stack_event.c tests/unit/cmocka_all.h
+tests_unit_test_stack_event_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_stack_event_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_stack_event_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
 
 rotation_wraps = -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns \
 	-Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new -Wl,--wrap=op_sys_rename_exchange \
@@ -271,8 +336,18 @@ tests_unit_test_image_filter_SOURCES = tests/unit/test_image_filter.c tests/unit
 tests_unit_test_image_filter_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_image_filter_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_stack_session_SOURCES = tests/unit/test_stack_session.c tests/unit/pipeline.h \
+	tests/unit/cmocka_all.h
+tests_unit_test_stack_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_stack_session_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_stack_session_LDFLAGS = $(AM_LDFLAGS) -pthread
+
 tests_unit_test_file_limit_SOURCES = tests/unit/test_file_limit.c tests/unit/cmocka_all.h \
 	tests/unit/pipeline.h
 tests_unit_test_file_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_file_limit_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_file_limit_LDFLAGS = $(AM_LDFLAGS) -pthread
+
+tests_unit_test_walk_SOURCES = tests/unit/test_walk.c tests/unit/cmocka_all.h
+tests_unit_test_walk_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_walk_LDADD = daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)

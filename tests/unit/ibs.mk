@@ -47,7 +47,7 @@ tests_system_fed_opd_SOURCES = tests/system/fed_opd.c tests/system/ibs_host.c
 tests_system_fed_opd_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_system_fed_opd_LDFLAGS = $(AM_LDFLAGS) $(ibs_host_wraps) -Wl,--wrap=opd_capture_open
 tests_system_fed_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) \
-	$(POPT_LIBS) $(CAP_LIBS)
+	$(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
 
 tests_system_fed_opcontrol_SOURCES = $(bin_opcontrol_SOURCES) tests/system/ibs_host.c
 tests_system_fed_opcontrol_CPPFLAGS = $(bin_opcontrol_CPPFLAGS)

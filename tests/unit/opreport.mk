@@ -17,18 +17,32 @@ opreport_unit_tests = \
 	tests/unit/test_symbols \
 	tests/unit/test_threads \
 	tests/unit/test_when
-check_PROGRAMS += $(opreport_unit_tests)
+check_PROGRAMS += $(opreport_unit_tests) tests/unit/print_when
 TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
 	tests/unit/test_opreport_names.py tests/unit/test_opreport_xml.py tests/unit/test_opannotate.py \
-	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py \
+	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_archives.py \
+	tests/unit/test_foreign_elf.py \
+	tests/unit/test_ophelp.py \
 	tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
-	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py
+	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py tests/unit/test_symbol_sources.py \
+	tests/unit/test_opreport_first.py tests/unit/test_when_forms.py \
+	tests/unit/test_inline.py tests/unit/test_living.py tests/unit/test_gone_images.py tests/unit/test_debuginfod.py \
+	tests/unit/test_stack_reports.py tests/unit/test_export_pprof.py \
+	tests/unit/test_export_text.py tests/unit/test_export_perf.py tests/unit/test_export_firefox.py \
+	tests/unit/test_export_bolt.py tests/unit/test_page.py
 EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
 	tests/unit/test_opreport_names.py tests/unit/test_opreport_xml.py tests/unit/test_opannotate.py \
-	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py \
-	tests/unit/test_opimport_abi.py tests/unit/test_completion.py \
+	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_archives.py \
+	tests/unit/test_foreign_elf.py \
+	tests/unit/test_ophelp.py \
+	tests/unit/test_opimport_abi.py tests/unit/test_completion.py tests/unit/test_living.py tests/unit/test_gone_images.py \
+	tests/unit/test_debuginfod.py \
 	tests/unit/test_damaged_sessions.py tests/unit/test_bad_images.py \
-	tests/unit/sample_files.py tests/opreport.xsd
+	tests/unit/test_symbol_sources.py tests/unit/test_opreport_first.py tests/unit/test_when_forms.py \
+	tests/unit/test_inline.py tests/unit/test_stack_reports.py tests/unit/stack_session.py \
+	tests/unit/test_export_pprof.py tests/unit/pprof.proto tests/unit/test_export_text.py \
+	tests/unit/test_export_perf.py tests/unit/test_export_firefox.py tests/unit/test_export_bolt.py \
+	tests/unit/test_page.py tests/unit/page_data.py tests/unit/sample_files.py
 
 opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) \
 	$(CMOCKA_LIBS)
@@ -108,3 +122,7 @@ tests_unit_test_symbols_LDADD = $(opreport_test_libs)
 tests_unit_test_when_SOURCES = tests/unit/test_when.c
 tests_unit_test_when_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_when_LDADD = $(opreport_test_libs)
+
+tests_unit_print_when_SOURCES = tests/unit/print_when.c
+tests_unit_print_when_CPPFLAGS = $(AM_CPPFLAGS)
+tests_unit_print_when_LDADD = $(opreport_test_libs)

@@ -24,6 +24,7 @@ static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIP
 	count->session_fd = open(ret_dir, O_RDONLY | O_DIRECTORY);
 	count->table = pipeline->resolver.table;
 	count->events = pipeline->capture.events;
+	count->nr_events = pipeline->capture.nr_events;
 	count->separate_lib = count->separate_kernel = true;
 	count->no_process_cookie = pipeline->resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
 	count->max_open = 100;

@@ -205,6 +205,7 @@ static inline void start_after(bool was_unclean)
 	pipeline.count = (struct opd_count){ .session_fd = session_fd,
 					     .table = pipeline.resolver.table,
 					     .events = &kind,
+					     .nr_events = 1,
 					     .cookie_file = &pipeline.cookie_file,
 					     .separate_lib = true,
 					     .max_open = 100,

@@ -474,6 +474,8 @@ static struct opd_jit_space *add_space(struct opd_jit *jit, const char *label)
 		space->next->link = &space->next;
 	space->map.counters = jit->counters;
 	space->dump.file.fd = -1;
+	space->map_file.fd = -1;
+	snprintf(space->label, sizeof(space->label), "%s", label);
 	space->cookie = op_dcookie_get(pipeline.resolver.table, &id);
 	jit->spaces = space;
 	jit->nr_spaces++;
@@ -488,7 +490,7 @@ static struct opd_jit_space *add_space(struct opd_jit *jit, const char *label)
 static struct opd_jit_space *begin_jit(struct opd_jit *jit)
 {
 	opd_jit_init(jit, pipeline.resolver.table);
-	return add_space(jit, OPD_JIT_LABEL "1");
+	return add_space(jit, OP_JIT_LABEL "1");
 }
 
 #define OBJECT(library) "samples/current/{root}/no/" library "/{dep}/{anon:jit-1}/4000000.jo"

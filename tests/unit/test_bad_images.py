@@ -8,8 +8,10 @@ has 10,000
 import concurrent.futures
 import itertools
 import json
+import lzma
 import os
 import random
+import resource
 import shutil
 import struct
 import subprocess
@@ -34,8 +36,8 @@ SEED = 20261121
 # The tools that run, and what each must print of the sound program; {} is a directory for their
 # output.
 RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)),
-        (("opreport", "-c"), (b"hot",)),
-        (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")),
+        (("opreport", "-c"), (b"hot",)), (("opreport", "--inline", "-X", "-d", "-g"), (b"hot",)),
+        (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a", "--inline"), (b"hot", b" 7 ")),
         (("opannotate", "--html={}/page"), ()),
         (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()),
         (("oparchive", "-o", "{}/archive"), ()))
@@ -46,11 +48,12 @@ DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"),
            (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"),
            (".debug_abbrev", 0, 0xff, "could not find abbrev"),
            (".debug_line", 0, 0xff, "line info data is bigger"), (".debug_line", 40, 0, "mangled line number section"))
-DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"),
+DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"), ("opreport", "--inline", "-g"),
                ("opreport", "--images", "--format=json"), ("opannotate", "-s"), ("opannotate", "-s", "-a"),
                ("opannotate", "--html={}/page"))
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib/debug", "/usr/libexec")
 NR_DRAWN = 24
+MEMORY_MIB = 1024 # that a bomb may take
 SIZE_LIMIT = 3 << 20 # of images of this machine
 
 
@@ -72,11 +75,24 @@ def is_image(path):
         return False
 
 
+def strip(program):
+    """The program with the functions that are not exported packed in .gnu_debugdata."""
+    stripped = program + ".stripped"
+    subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True)
+    subprocess.run(["strip", "--strip-debug", program + ".debug"], check=True)
+    with open(program + ".debug", "rb") as stream, open(program + ".xz", "wb") as packed:
+        packed.write(lzma.compress(stream.read()))
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=%s.xz" % program, stripped], check=True)
+    return stripped
+
+
 def originals(program, chance):
-    """The program with its debugging information, opreport, and files chosen from this machine's
-    programs, libraries, objects and debug files.
+    """The program with its debugging information and without it, opreport, and files chosen from
+    this machine's programs, libraries, objects and debug files.
     """
-    paths = [program, program, os.path.join(TOOLS, "opreport")]
+    stripped = strip(program)
+    paths = [program, program, stripped, stripped, stripped, os.path.join(TOOLS, "opreport")]
     for place in PLACES:
         found = sorted(os.path.join(where, name) for where, _, names in os.walk(place) for name in names)
         chance.shuffle(found)
@@ -91,9 +107,21 @@ def section_fields(data):
             if offset + 64 * i + 64 <= len(data)]
 
 
+def tables(data):
+    """Where the tables are that symbols of a stripped image come from."""
+    places = []
+    for name in (".dynsym", ".dynstr", ".eh_frame", ".rela.plt", ".plt", ".plt.sec", ".gnu_debugdata"):
+        try:
+            places.append(section_place(data, name))
+        except (KeyError, ValueError, IndexError, struct.error):
+            continue
+    return [(place, size) for place, size in places if size and place + size <= len(data)]
+
+
 def mutate(chance, data):
     data = bytearray(data)
-    kind = chance.randrange(6)
+    kind = chance.randrange(8)
+    places = tables(data) if kind > 5 else []
     values = (0, 1, 2 ** 16 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 63, 2 ** 64 - 1, chance.getrandbits(64), chance.getrandbits(24))
     if kind == 0:
         return bytes(data[:chance.randrange(len(data))])
@@ -105,6 +133,11 @@ def mutate(chance, data):
         for _ in range(chance.randrange(1, 4)):
             at = chance.choice(fields)
             struct.pack_into("<I", data, at, chance.choice(values) & 0xffffffff)
+    elif places:
+        place, size = chance.choice(places)
+        for _ in range(chance.randrange(1, 20)):
+            at = place + chance.randrange(size) // 4 * 4
+            data[at:at + 4] = struct.pack("<I", chance.choice(values) & 0xffffffff)
     elif kind == 4:
         for _ in range(chance.randrange(1, 200)):
             data[chance.randrange(len(data))] = chance.randrange(256)
@@ -214,12 +247,74 @@ def check_debug_damage(program, hot):
     return True
 
 
+def make_bombs(directory, program):
+    """Files whose tables would take more time or memory than an image may: packed symbols of
+    2 GiB, a million exported functions with one name of 64 KiB, and frames that begin anew.
+    """
+    stripped = strip(program)
+    bombs = [os.path.join(directory, "bomb%d" % i) for i in range(3)]
+    packer = lzma.LZMACompressor(preset=0)
+    with open(program + ".xz", "wb") as packed:
+        for _ in range(2048):
+            packed.write(packer.compress(bytes(1 << 20)))
+        packed.write(packer.flush())
+    subprocess.run(["objcopy", "--update-section", ".gnu_debugdata=%s.xz" % program, stripped, bombs[0]], check=True)
+    for bomb, name, content in ((bombs[1], ".dynsym", None), (bombs[2], ".eh_frame", bytes(4) * (8 << 20))):
+        shutil.copy(stripped, bomb)
+        with open(bomb, "r+b") as stream:
+            data = bytearray(stream.read())
+            end = len(data)
+            if content is None:
+                text, = struct.unpack_from("<Q", data, 24)
+                content = elfsyms.SYMBOL.pack(0, 18, 0, 1, text, 1) + b"".join(
+                    elfsyms.SYMBOL.pack(1, 18, 0, 1, text + i % 64, 1) for i in range(1 << 20))
+                set_section(data, ".dynstr", end + len(content), (1 << 16) + 2)
+                content += b"\0" + b"x" * (1 << 16) + b"\0"
+                set_section(data, name, end, elfsyms.SYMBOL.size * ((1 << 20) + 1))
+            else:
+                set_section(data, name, end, len(content))
+            stream.seek(0)
+            stream.write(data + content)
+    return bombs
+
+
+def set_section(data, name, place, size):
+    """Moves a section of the section table."""
+    offset, = struct.unpack_from("<Q", data, 40)
+    _, number, names = struct.unpack_from("<3H", data, 58)
+    headers = [elfsyms.SECTION.unpack_from(data, offset + 64 * i) for i in range(number)]
+    for i, header in enumerate(headers):
+        start = headers[names][4] + header[0]
+        if data[start:data.index(b"\0", start)] == name.encode():
+            struct.pack_into("<QQ", data, offset + 64 * i + 24, place, size)
+
+
+def check_bombs(program, hot):
+    """An image that takes too much is named in a warning or shown without these symbols, and the
+    sound image is shown. No process has more than its limit, and none stays.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        for bomb in make_bombs(directory, program):
+            session = bomb + "-session"
+            put_image(session, bomb, [(hot, 5)])
+            put_image(session, program, [(hot, 7)])
+            start = time.time()
+            done = run(session, "opreport", "-l")
+            most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+            print("%s: %.1f s, %d MiB at most: %s" % (os.path.basename(bomb), time.time() - start, most,
+                                                      done.stderr.decode().splitlines()[-1:]))
+            if done.returncode or b"hot" not in done.stdout or most > MEMORY_MIB:
+                print("exit %d\n%s%s" % (done.returncode, done.stderr.decode(), done.stdout.decode()))
+                return False
+    return True
+
+
 def main():
     count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 120, time.time()
     with tempfile.TemporaryDirectory() as directory:
         program = build(directory)
         hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
-        if not check_debug_damage(program, hot):
+        if not check_debug_damage(program, hot) or not check_bombs(program, hot):
             return 1
         texts = originals(program, random.Random(SEED))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -15,6 +15,7 @@
 
 #include "daemon/locate/build_ids.h"
 #include "daemon/resolve/image.h"
+#include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
 
 #define BYTES    4096

@@ -15,16 +15,16 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/base/stop.h"
-#include "tools/common/child.h"
+#include "libop/process/stop.h"
 #include "tools/code/listing.h"
-#include "tools/symbols/image_identity.h"
-#include "tools/symbols/lines.h"
-#include "tools/symbols/object_look.h"
+#include "tools/common/child.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
 #include "tools/symbols/cache.h"
-#include "tools/symbols/parallel_read.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/symbols/object_look.h"
 #include "tools/symbols/pack.h"
-#include "tools/symbols/bfd_file.h"
+#include "tools/symbols/parallel_read.h"
 #include "tools/symbols/serialize.h"
 #include "tools/symbols/symbol_sources.h"
 
@@ -190,7 +190,7 @@ static void test_stop(void **state)
 
 static void read_self(struct opr_symbols *symbols)
 {
-	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL };
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
 
 	assert_int_equal(opr_symbols_read_bfd(symbols, SELF, SELF, &options), 0);
 	assert_true(symbols->nr_symbols > 10);
@@ -324,9 +324,10 @@ time_t __wrap_time(time_t *ret_time)
 
 static void do_job_below(const char *root, const char *path, struct opr_symbols *symbols, int err)
 {
-	struct opr_symbol_job job = {
-		.path = path, .name = path, .options = { .demangle = OPR_DEMANGLE_NORMAL, .root = root }, .symbols = symbols
-	};
+	struct opr_symbol_job job = { .path = path,
+				      .name = path,
+				      .options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL, .root = root },
+				      .symbols = symbols };
 
 	assert_int_equal(opr_symbol_jobs_run(&job, 1), 0);
 	assert_true(job.done);
@@ -367,9 +368,10 @@ static void test_jobs(void **state)
 	assert_int_equal(setenv("OPD_CACHE_DIR", "", 1), 0);
 	read_self(&direct);
 	for (size_t i = 0; i < 3; i++)
-		jobs[i] = (struct opr_symbol_job){
-			.path = paths[i], .name = SELF, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = &symbols[i]
-		};
+		jobs[i] = (struct opr_symbol_job){ .path = paths[i],
+						   .name = SELF,
+						   .options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL },
+						   .symbols = &symbols[i] };
 	assert_int_equal(opr_symbol_jobs_run(jobs, 3), 0);
 	assert_int_equal(jobs[0].err, 0);
 	assert_int_equal(jobs[1].err, -ENOEXEC);
@@ -494,7 +496,7 @@ static void test_cache(void **state)
 	strip_copy(dir);
 	snprintf(path, sizeof(path), "%s/stripped", dir);
 	do_job(path, &symbols, 0);
-	assert_int_equal(symbols.nr_symbols, 0); /* an image with the same build-id */
+	assert_false(has_symbol(&symbols, "kept_and_shown")); /* an image with the same build-id */
 	opr_symbols_free(&symbols);
 	snprintf(path, sizeof(path), "%s/symbols", dir);
 	assert_int_equal(chmod(path, 0777), 0);
@@ -502,7 +504,7 @@ static void test_cache(void **state)
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);
 	assert_int_equal(chmod(path, 0700), 0);
-	assert_int_equal(damage_cache(dir, "write_text", "wrote_text"), 2);
+	assert_int_equal(damage_cache(dir, "write_text", "wrote_text"), 1); /* both images */
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_text"));
 	opr_symbols_free(&symbols);
@@ -572,9 +574,10 @@ static void do_many_jobs(const char *image, const char *wanted)
 	struct opr_symbol_job jobs[MANY_JOBS];
 
 	for (size_t i = 0; i < MANY_JOBS; i++)
-		jobs[i] = (struct opr_symbol_job){
-			.path = image, .name = image, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = &symbols[i]
-		};
+		jobs[i] = (struct opr_symbol_job){ .path = image,
+						   .name = image,
+						   .options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL },
+						   .symbols = &symbols[i] };
 	assert_int_equal(opr_symbol_jobs_run(jobs, MANY_JOBS), 0);
 	for (size_t i = 0; i < MANY_JOBS; i++) {
 		assert_int_equal(jobs[i].err, 0);
@@ -696,20 +699,20 @@ static void test_object(void **state)
 	change_file(dir, "strip image && objcopy --add-gnu-debuglink=.debug/other image");
 	assert_int_equal(opr_elf_build_id(image, digits, &st), 0);
 	assert_int_equal(st.st_mode & S_IFMT, S_IFREG);
-	assert_int_equal(opr_object_look(&object, image, image, NULL, false), 0);
+	assert_int_equal(opr_object_look(&object, image, image, NULL, OPR_FROM_ALL, false), 0);
 	assert_true(object.is_object && object.debug_symbols >= OPR_OBJECT_TABLE);
 	assert_int_equal(object.symbols, OPR_OBJECT_EXPORTED);
 	assert_string_equal(object.build_id, digits);
 	assert_string_equal(object.debug_link, "other");
 	assert_true(object.debug_file && strstr(object.debug_file, "/.debug/other"));
 	opr_object_free(&object);
-	assert_int_equal(opr_object_look(&object, image, NULL, NULL, false), 0);
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL, 0, false), 0);
 	assert_true(object.is_object && !object.debug_file);
 	opr_object_free(&object);
-	assert_int_equal(opr_object_look(&object, "/proc/self/status", NULL, NULL, false), 0);
+	assert_int_equal(opr_object_look(&object, "/proc/self/status", NULL, NULL, 0, false), 0);
 	assert_false(object.is_object);
 	bfd_crashes = true;
-	assert_int_equal(opr_object_look(&object, image, NULL, NULL, false), 0);
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL, 0, false), 0);
 	assert_true(!object.is_object && !*object.build_id);
 	bfd_crashes = false;
 	free(image);

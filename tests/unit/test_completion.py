@@ -21,8 +21,9 @@ import unittest
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
-NAMES = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
-SPECIFIED = ("opannotate", "oparchive", "opgprof", "opreport")
+NAMES = ("ocount", "opannotate", "oparchive", "opcheck", "opcontrol", "operf", "opgprof", "ophelp", "opimport", "opreport",
+         "optop")
+SPECIFIED = ("opannotate", "oparchive", "opgprof", "opreport", "optop")
 COMPLETE = """
 compopt() { :; }
 source "$1"

@@ -45,6 +45,8 @@ static void test_defaults(void **state)
 	assert_int_equal(config.wakeup_records, 0);
 	assert_int_equal(config.visit_ms, 250);
 	assert_int_equal(config.max_open_files, 0);
+	assert_string_equal(config.table_dir, OPD_LOCALSTATEDIR "/cache/opd/tables");
+	assert_int_equal(config.table_max_use, 256 << 20);
 	op_config_free(&config);
 	op_config_free(&config);
 }
@@ -64,6 +66,8 @@ static void test_all_keys(void **state)
 				   "WakeupRecords=7\n"
 				   "VisitInterval=100\n"
 				   "MaxOpenFiles=500\n"
+				   "TableDir=\n"
+				   "TableMaxUse=1M\n"
 				   "Vmlinux=\n"
 				   "RingSize=2M",
 				   &config);
@@ -78,6 +82,8 @@ static void test_all_keys(void **state)
 	assert_int_equal(config.wakeup_records, 7);
 	assert_int_equal(config.visit_ms, 100);
 	assert_int_equal(config.max_open_files, 500);
+	assert_null(config.table_dir);
+	assert_int_equal(config.table_max_use, 1 << 20);
 	free(warnings);
 	op_config_free(&config);
 }
@@ -87,6 +93,7 @@ static void test_warnings(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "NoSuchKey=1\n", ":1: unknown key 'NoSuchKey'\n" },
+		{ "SesionDir=/x\n", ":1: unknown key 'SesionDir'; did you mean 'SessionDir'?\n" },
 		{ "\nnonsense\n", ":2: 'nonsense' is not Key=value\n" },
 		{ "=5\n", ":1: unknown key ''\n" },
 		{ "SessionDir=relative\n", ":1: SessionDir: 'relative' is not an absolute path\n" },
@@ -290,7 +297,8 @@ static void test_drop_ins(void **state)
 	assert_int_equal(op_config_read(&config, path, true, &warnings), 0);
 	assert_int_equal(config.visit_ms, 500);
 	assert_int_equal(config.ring_bytes, 1 << 20);
-	snprintf(wanted, sizeof(wanted), "%s/20-b.conf:2: unknown key '\xef\xbb\xbfVisitInterval'\n", dir);
+	snprintf(wanted, sizeof(wanted), "%s/20-b.conf:2: unknown key '\xef\xbb\xbfVisitInterval'; "
+		 "did you mean 'VisitInterval'?\n", dir);
 	assert_string_equal(op_text_get(&warnings), wanted);
 	op_text_free(&warnings);
 	op_config_free(&config);

@@ -26,6 +26,7 @@ static const char full[] = "SESSION_DIR=/var/lib/oprofile\n"
 			   "BUF_WATERSHED=50000\n"
 			   "CPU_BUF_SIZE=0\n"
 			   "CALLGRAPH=5\n"
+			   "STACKS=200:4096\n"
 			   "KERNEL_RANGE=ffffffff81000000,ffffffff82000000\n"
 			   "XENIMAGE=none\n";
 
@@ -112,6 +113,42 @@ static void test_foreign_keys_pass(void **state)
 	op_setup_free(&setup);
 }
 
+static void test_stacks(void **state)
+{
+	static const struct {
+		const char *line;
+		struct op_stack_setup stacks;
+	} cases[] = {
+		{ "STACKS=\n", { 0 } },
+		{ "STACKS=on\n", { .mode = OP_STACKS_ON } },
+		{ "STACKS=off\n", { .mode = OP_STACKS_OFF } },
+		{ "STACKS=event\n", { .mode = OP_STACKS_EVENT } },
+		{ "STACKS=50\n", { .mode = OP_STACKS_ON, .rate_hz = 50 } },
+		{ "STACKS=10000:0\n", { .mode = OP_STACKS_ON, .rate_hz = 10000, .has_bytes = true } },
+		{ "STACKS=1:63488\n", { .mode = OP_STACKS_ON, .rate_hz = 1, .has_bytes = true, .bytes = 63488 } },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_text text = { 0 };
+		struct op_setup setup;
+		char *why = NULL;
+
+		op_setup_init(&setup);
+		setup.stacks = (struct op_stack_setup){ .mode = OP_STACKS_EVENT, .rate_hz = 9 };
+		assert_int_equal(read_text(*state, cases[i].line, &setup, &why), 0);
+		assert_int_equal(setup.stacks.mode, cases[i].stacks.mode);
+		assert_int_equal(setup.stacks.rate_hz, cases[i].stacks.rate_hz);
+		assert_int_equal(setup.stacks.has_bytes, cases[i].stacks.has_bytes);
+		assert_int_equal(setup.stacks.bytes, cases[i].stacks.bytes);
+		op_text_add(&text, "STACKS=");
+		op_stack_setup_format(&setup.stacks, &text);
+		op_text_add_char(&text, '\n');
+		assert_string_equal(op_text_get(&text), cases[i].line);
+		op_text_free(&text);
+		op_setup_free(&setup);
+	}
+}
+
 /* The error names the line, and the setup stays as it was. */
 static void test_refusals(void **state)
 {
@@ -128,6 +165,11 @@ static void test_refusals(void **state)
 		{ "SEPARATE_LIB=2\n", "daemonrc:1: SEPARATE_LIB: 2 is more than 1" },
 		{ "SEPARATE_LIB=yes\n", "daemonrc:1: SEPARATE_LIB: 'yes' is not a number" },
 		{ "CALLGRAPH=128\n", "daemonrc:1: CALLGRAPH: 128 is more than 127" },
+		{ "STACKS=maybe\n", "daemonrc:1: STACKS: 'maybe' is none of on, off, event, RATE[:BYTES]" },
+		{ "STACKS=99:\n", "daemonrc:1: STACKS: '99:' is none of" },
+		{ "STACKS=99:63489\n", "daemonrc:1: STACKS: '99:63489' is none of" },
+		{ "STACKS=0\n", "daemonrc:1: STACKS: '0' is none of" },
+		{ "STACKS=00000000000000000099\n", "daemonrc:1: STACKS: '00000000000000000099' is none of" },
 		{ "NR_CHOSEN=129\n", "daemonrc:1: NR_CHOSEN: 129 is more than 128" },
 		{ "CHOSEN_EVENTS_0=TIMER:5\n", "daemonrc:1: event TIMER:5: " },
 		{ "CHOSEN_EVENTS_128=TIMER:10000\n", "daemonrc:1: there is no event number '128'" },
@@ -355,6 +397,7 @@ int main(void)
 		box_test(test_round_trip),
 		box_test(test_defaults),
 		box_test(test_foreign_keys_pass),
+		box_test(test_stacks),
 		box_test(test_refusals),
 		box_test(test_no_text),
 		box_test(test_events_beyond_their_number),

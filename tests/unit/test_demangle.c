@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/demangle.h"
+#include "tools/elf/demangle.h"
 
 static void expect(const char *name, enum opr_demangle how, const char *wanted)
 {

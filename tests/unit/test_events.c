@@ -273,6 +273,33 @@ static void test_attr(void **state)
 	assert_false(attr.exclude_kernel || attr.exclude_idle);
 }
 
+/* Of busy CPUs; a rate is what the kernel keeps of a counter, and the period of a clock. */
+static void test_attr_of_stacks(void **state)
+{
+	struct op_event event;
+	struct perf_event_attr attr = { 0 };
+
+	(void)state;
+	op_event_make_stacks(false, 99, 8192, &event);
+	assert_string_equal(event.name, OP_STACKS_NAME);
+	assert_int_equal(event.role, OP_EVENT_STACKS);
+	assert_int_equal(event.count, 10101010);
+	op_event_attr(&event, &attr);
+	assert_int_equal(attr.config, PERF_COUNT_SW_CPU_CLOCK);
+	assert_false(attr.freq);
+	assert_true(attr.exclude_idle);
+	assert_int_equal(attr.sample_period, 10101010);
+	memset(&attr, 0, sizeof(attr));
+	op_event_make_stacks(true, 99, 8192, &event);
+	op_event_set_stack_rate(&event, 50);
+	assert_int_equal(event.count, 20000000);
+	op_event_attr(&event, &attr);
+	assert_int_equal(attr.type, PERF_TYPE_HARDWARE);
+	assert_int_equal(attr.config, PERF_COUNT_HW_CPU_CYCLES);
+	assert_true(attr.freq);
+	assert_int_equal(attr.sample_freq, 50);
+}
+
 static void test_check_explains(void **state)
 {
 	static const struct {
@@ -374,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_tracepoint),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_attr),
+		cmocka_unit_test(test_attr_of_stacks),
 		cmocka_unit_test(test_check_explains),
 		cmocka_unit_test(test_check_accepts),
 		cmocka_unit_test(test_default_with_pmu),

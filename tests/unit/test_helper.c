@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "libop/base/helper.h"
+#include "libop/process/helper.h"
 
 #define LONG_NS  (600 * (uint64_t)OP_NS_PER_S) /* ends a test that would hang */
 #define SHORT_NS (20 * (uint64_t)OP_NS_PER_MS)
 #define LARGE    (3u << 20)
+#define SPIN_NS  (700 * (uint64_t)OP_NS_PER_MS) /* longer than the time that the question gets */
+#define LESS_NS  (500 * (uint64_t)OP_NS_PER_MS)
 
 enum kind { ANSWERS, REFUSES };
 
@@ -48,6 +50,9 @@ static int answer(const char *question, size_t nr_bytes, int fd, struct op_text 
 		return (int)count_fds();
 	if (!strcmp(question, "end"))
 		_exit(0);
+	if (!strcmp(question, "spin"))
+		for (uint64_t until_ns = op_now_ns() + SPIN_NS; op_now_ns() < until_ns;)
+			continue;
 	if (!strcmp(question, "signals"))
 		return raise(SIGTERM) || raise(SIGHUP) || raise(SIGINT);
 	/* Says that it has begun, and waits for a byte. */
@@ -142,6 +147,65 @@ static void a_helper_inherits_nothing(void **state OP_UNUSED)
 	op_helper_stop(second);
 }
 
+/* Of any length, and with descriptors: these are closed after the answer. */
+static void questions_leave_nothing(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	struct op_text text = { 0 };
+	char *bytes = calloc(1, 100000);
+	struct iovec part = { bytes, 100000 };
+	int mine = open("/dev/null", O_RDONLY | O_CLOEXEC), result;
+
+	assert_true(bytes && mine >= 0);
+	for (size_t i = 0; i < 10; i++) {
+		memcpy(bytes, "echo", 5);
+		assert_int_equal(op_helper_ask(helper, &part, 1, mine, LONG_NS, &result, &text), 0);
+		assert_int_equal(result, 7);
+		assert_int_equal(text.length, part.iov_len);
+		assert_memory_equal(text.data, bytes, part.iov_len);
+		memset(bytes + 5, 'a' + (int)i, 99995);
+	}
+	assert_int_equal(result_of(helper, "descriptors"), 4);
+	op_text_free(&text);
+	free(bytes);
+	close(mine);
+	op_helper_stop(helper);
+}
+
+/* A helper that computes, or waits for a CPU, does not hang, and that is no sleep. */
+static void a_helper_that_runs_has_time(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	struct op_text text = { 0 };
+	int result = 99, err = ask(helper, "spin", -1, LESS_NS, &result, &text);
+
+	/* Ten times that time may pass before it has had a CPU for so long. */
+	if (!err) {
+		assert_int_equal(result, 0);
+		assert_int_equal(op_helper_slept_ns(helper), 0);
+	} else {
+		assert_int_equal(err, -ETIMEDOUT);
+		assert_false(op_helper_is_blocked(helper));
+	}
+	op_text_free(&text);
+	op_helper_stop(helper);
+}
+
+/* Who stops a helper has waited for its end, as far as it ends. */
+static void the_end_is_awaited(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	pid_t pid = op_helper_pid(helper);
+	uint64_t begin_ns;
+
+	assert_int_equal(result_of(helper, "echo"), 7);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	begin_ns = op_now_ns();
+	op_helper_stop(helper);
+	assert_true(op_now_ns() - begin_ns >= LESS_NS);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+}
+
 /* A late answer is not taken for the answer to the next question. */
 static void a_helper_that_hangs_is_left_alone(void **state OP_UNUSED)
 {
@@ -211,6 +275,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(answers_are_those_of_the_helper, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_helper_inherits_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(questions_leave_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_helper_that_runs_has_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_end_is_awaited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_helper_that_hangs_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_helper_that_ended_tells_so, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_a_nursery, set_up, tear_down),

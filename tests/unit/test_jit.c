@@ -204,6 +204,31 @@ static void limits_hold(void **state OP_UNUSED)
 	opd_jit_map_free(&map);
 }
 
+/* One user with many processes leaves room for the process of another. */
+static void a_user_leaves_memory_for_others(void **state OP_UNUSED)
+{
+	struct opd_jit_uses uses = { 0 };
+	struct opd_jit_map maps[6];
+
+	for (size_t i = 0; i < op_array_size(maps); i++) {
+		bool is_other = i == op_array_size(maps) - 1;
+
+		maps[i] = i ? (struct opd_jit_map){ .counters = counters } : new_map();
+		maps[i].user = opd_jit_use_get(&uses, is_other ? 1001 : 1000);
+		counters[OP_JIT_refused_memory] = 0;
+		for (uint64_t k = 0; !counters[OP_JIT_refused_memory]; k++)
+			add(&maps[i], BASE + k * 0x10000, 16, "one in each window", 1);
+		if (is_other)
+			assert_in_range(maps[i].nr_bytes, OPD_JIT_PROCESS_MAX_BYTES / 2, OPD_JIT_PROCESS_MAX_BYTES);
+	}
+	assert_in_range(counters[OP_JIT_bytes], OPD_JIT_ALL_MAX_BYTES / 2, OPD_JIT_ALL_MAX_BYTES);
+	for (size_t i = 0; i < op_array_size(maps); i++)
+		opd_jit_map_free(&maps[i]);
+	assert_int_equal(counters[OP_JIT_bytes], 0);
+	for (size_t i = 0; i < OPD_JIT_MEMORY_USERS_MAX; i++)
+		assert_int_equal(uses.rows[i].nr_refs, 0);
+}
+
 /* ---- perf map ---- */
 
 static void put(int fd, const char *text)
@@ -576,6 +601,7 @@ static void a_sample_finds_its_function(void **state OP_UNUSED)
 	struct op_dcookie_table *table = op_dcookie_table_new();
 	struct opd_processes processes = { 0 };
 	struct op_sample sample = { .pid = (uint32_t)getpid(), .ip = BASE + 4, .time_ns = 50 };
+	const struct opd_mapping mapping = { .start = BASE, .end = BASE + 4096, .region_end = BASE + 4096 };
 	struct op_location location, child_location;
 	struct opd_process *process, *child;
 	struct opd_jit jit;
@@ -590,17 +616,17 @@ static void a_sample_finds_its_function(void **state OP_UNUSED)
 	assert_int_equal(opd_process_get(&processes, sample.pid, 0, &process), 0);
 	assert_int_equal(opd_process_fork(&processes, sample.pid, 4000000, 40), 0);
 	child = opd_process_find(&processes, 4000000);
-	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
+	assert_true(opd_jit_resolve(&processes, process, process->mm, &mapping, &sample, 100, &location));
 	assert_int_equal(location.offset, 4);
 	assert_int_equal(op_dcookie_row(table, location.cookie)->id.name.kind, OP_IMAGE_ANON);
 	assert_int_equal(op_dcookie_row(table, location.cookie)->id.name.start, OPD_JIT_RANGE_START);
-	assert_true(opd_jit_resolve(&processes, child, child->mm, &sample, 100, &child_location));
+	assert_true(opd_jit_resolve(&processes, child, child->mm, &mapping, &sample, 100, &child_location));
 	assert_memory_equal(&location, &child_location, sizeof(location));
 	sample.ip = BASE + 0x40;
-	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
+	assert_false(opd_jit_resolve(&processes, process, process->mm, &mapping, &sample, 100, &location));
 	put(fd, "7f0000000040 40 g\n");
-	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
-	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100 + OP_NS_PER_S, &location));
+	assert_false(opd_jit_resolve(&processes, process, process->mm, &mapping, &sample, 100, &location));
+	assert_true(opd_jit_resolve(&processes, process, process->mm, &mapping, &sample, 100 + OP_NS_PER_S, &location));
 	assert_int_equal(jit.counters[OP_JIT_sampled], 2);
 	opd_processes_free(&processes);
 	opd_jit_free(&jit);
@@ -629,6 +655,7 @@ int main(void)
 		cmocka_unit_test(moved_code_keeps_its_place),
 		cmocka_unit_test(names_can_be_shown),
 		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(a_user_leaves_memory_for_others),
 		cmocka_unit_test(gone_code_makes_room),
 		box_test(a_map_grows),
 		box_test(a_map_is_written_anew),

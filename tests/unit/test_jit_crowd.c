@@ -121,10 +121,11 @@ static bool finds(struct crowd *crowd, pid_t pid, uint64_t address)
 {
 	struct opd_process *process = opd_process_find(&crowd->processes, (uint32_t)pid);
 	struct op_sample sample = { .pid = (uint32_t)pid, .ip = address, .time_ns = crowd->now_ns };
+	const struct opd_mapping mapping = { .start = BASE, .end = BASE + 4096, .region_end = BASE + 4096 };
 	struct op_location location;
 
 	crowd->now_ns += LATER_NS;
-	return opd_jit_resolve(&crowd->processes, process, process->mm, &sample, crowd->now_ns, &location);
+	return opd_jit_resolve(&crowd->processes, process, process->mm, &mapping, &sample, crowd->now_ns, &location);
 }
 
 static void who_says_nothing_costs_nothing(void **state OP_UNUSED)
@@ -220,6 +221,26 @@ static void a_broken_dump_is_let_go(void **state)
 	end(&crowd);
 }
 
+/* Then the first question about a process waits for a later visit, but for a few of them. */
+static void a_user_without_time_is_not_asked_about(void **state OP_UNUSED)
+{
+	struct opd_process *process;
+	struct crowd crowd;
+
+	begin(&crowd);
+	write_map(crowd.pids[0], "7f0000000000 40 f\n");
+	process = opd_process_find(&crowd.processes, (uint32_t)crowd.pids[0]);
+	crowd.jit.budget.left_ns = -3 * (int64_t)OPD_JIT_VISIT_NS / 2;
+	opd_jit_budget_begin(&crowd.jit.budget, crowd.now_ns + LATER_NS); /* the visit of finds */
+	for (unsigned int i = 0; i < OPD_JIT_FIRST_MAX; i++)
+		assert_true(opd_jit_budget_has_time(&crowd.jit.budget, getuid()));
+	assert_false(finds(&crowd, crowd.pids[0], BASE));
+	assert_false(process->mm->jit_owner.is_known);
+	assert_int_equal(crowd.jit.counters[OP_JIT_put_off], 2); /* the child and its parent */
+	assert_true(finds(&crowd, crowd.pids[0], BASE));
+	end(&crowd);
+}
+
 /* The number that the next descriptor gets. */
 static int next_fd(void)
 {
@@ -240,7 +261,7 @@ static void descriptors_are_left_to_others(void **state OP_UNUSED)
 	assert_false(finds(&crowd, getpid(), BASE));
 	assert_int_equal(crowd.jit.counters[OP_JIT_refused_processes], 1);
 	assert_int_equal(count_fds(), crowd.nr_fds);
-	crowd.jit.max_fd++;
+	crowd.jit.max_fd++; /* for the directory in /proc; the map is read, and not kept */
 	assert_true(finds(&crowd, getpid(), BASE));
 	assert_int_equal(count_fds(), crowd.nr_fds + 1);
 	end(&crowd);
@@ -277,7 +298,7 @@ static void who_is_gone_needs_no_directory(void **state OP_UNUSED)
 	begin(&crowd);
 	write_map(crowd.pids[0], "7f0000000000 40 f\n");
 	assert_true(finds(&crowd, crowd.pids[0], BASE));
-	assert_int_equal(count_fds(), crowd.nr_fds + 1);
+	assert_int_equal(count_fds(), crowd.nr_fds + 2);
 	opd_process_thread_ended(&crowd.processes, (uint32_t)crowd.pids[0], (uint32_t)crowd.pids[0], crowd.now_ns);
 	opd_processes_prune(&crowd.processes, crowd.now_ns + 1, never_asked);
 	assert_int_equal(crowd.jit.nr_spaces, 1);
@@ -316,6 +337,7 @@ int main(void)
 		cmocka_unit_test(grandchildren_have_both),
 		cmocka_unit_test(a_refused_file_is_counted_once_and_costs_nothing),
 		box_test(a_broken_dump_is_let_go),
+		cmocka_unit_test(a_user_without_time_is_not_asked_about),
 		cmocka_unit_test(descriptors_are_left_to_others),
 		cmocka_unit_test(there_are_no_descriptors),
 		cmocka_unit_test(who_is_gone_needs_no_directory),

@@ -17,9 +17,9 @@
 #include "libop/base/sys.h"
 #include "libop/odb/recover.h"
 #include "libop/odb/replace.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
 #include "tools/symbols/symbol_sources.h"
-#include "tools/symbols/bfd_file.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 
@@ -151,7 +151,7 @@ static void lines_elsewhere_are_not_all_read(void **state)
 
 static void an_object_is_read_again(void **state)
 {
-	const struct opr_symbol_options options = { .demangle = true, .by_address = true };
+	const struct opr_symbol_options options = { .demangle = true, .sources = OPR_FROM_ALL, .by_address = true };
 	struct box *box = *state;
 	struct opd_jit_map map = { .counters = counters };
 	struct opd_jitdump dump = { .file = { .fd = make_dump(box) } };

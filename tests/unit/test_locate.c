@@ -18,6 +18,7 @@
 #include "libop/base/clock.h"
 #include "daemon/locate/locate.h"
 #include "daemon/resolve/image.h"
+#include "daemon/resolve/stat_cache.h"
 
 #define BYTES	 4096
 #define NO_PID	 0x7fffffffu

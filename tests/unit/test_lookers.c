@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/look/lookers.h"
+#include "libop/base/clock.h"
 
 #define GUEST_NS 4026532001u
 
@@ -51,16 +52,20 @@ static int tear_down(void **state OP_UNUSED)
 	return 0;
 }
 
-static int look(uint32_t pid, uint64_t user_ns, char what)
+static int look_about(const struct opd_look_about *about, char what)
 {
-	const struct opd_look_about about = { .pid = pid, .user_ns = user_ns };
 	struct iovec part = { &what, 1 };
 	struct op_text text = { 0 };
 	uint32_t any = 0;
-	int result = opd_look(lookers, &about, OPD_LOOK_VIEW, &part, 1, ends[1], &any, &text);
+	int result = opd_look(lookers, about, OPD_LOOK_VIEW, &part, 1, ends[1], &any, &text);
 
 	op_text_free(&text);
 	return result;
+}
+
+static int look(uint32_t pid, uint64_t user_ns, char what)
+{
+	return look_about(&(const struct opd_look_about){ .pid = pid, .user_ns = user_ns }, what);
 }
 
 /* How many lookers have begun to wait since the last call. */
@@ -72,13 +77,20 @@ static size_t nr_begun(void)
 	return nr < 0 ? 0 : (size_t)nr;
 }
 
-/* Asks until one more looker waits; the time for waiting may be used up for the moment. */
-static void let_hang(uint32_t pid, uint64_t user_ns)
+/*
+ * Asks until one more looker waits; the time for waiting may be used up for the moment. Returns how
+ * many questions were not asked.
+ */
+static size_t let_hang(uint32_t pid, uint64_t user_ns)
 {
-	do {
+	size_t nr_refused = 0;
+
+	for (;; nr_refused++) {
 		assert_int_equal(look(pid, user_ns, 'h'), -EBUSY);
 		usleep(1000);
-	} while (!nr_begun());
+		if (nr_begun())
+			return nr_refused;
+	}
 }
 
 /* Ends the wait of one looker. The byte is gone before another looker could take it. */
@@ -126,6 +138,30 @@ static void a_late_answer_frees_the_looker(void **state OP_UNUSED)
 	await_answer(1, GUEST_NS + 1000);
 }
 
+/* The time for waiting is limited, however many there are to be waited for. */
+static void waiting_has_a_limit(void **state OP_UNUSED)
+{
+	size_t nr_refused = 0;
+
+	for (uint64_t i = 0; i < 4 * OPD_LOOKERS_MAX; i++) {
+		nr_refused += let_hang(1, GUEST_NS + i);
+		free_one();
+	}
+	assert_true(nr_refused > 0);
+}
+
+static void each_pause_is_longer(void **state OP_UNUSED)
+{
+	uint64_t begin_ns;
+
+	let_hang(1, GUEST_NS);
+	await_answer(1, GUEST_NS);
+	let_hang(1, GUEST_NS);
+	begin_ns = op_now_ns();
+	await_answer(1, GUEST_NS);
+	assert_true(op_now_ns() - begin_ns >= 3u * (uint64_t)OP_NS_PER_S / 2);
+}
+
 /* Namespaces are cheap, so there is a limit for all of them, which is not that of the others. */
 static void strangers_cannot_use_up_all_lookers(void **state OP_UNUSED)
 {
@@ -154,6 +190,25 @@ static void one_owner_cannot_use_up_all_lookers(void **state OP_UNUSED)
 	await_answer((uint32_t)getpid(), 0);
 }
 
+/* The files of a user are not asked about any more; those of another user and processes are. */
+static void who_owns_files_that_hang(void **state OP_UNUSED)
+{
+	const struct opd_look_about files = { .is_files = true, .uid = 1001 };
+	const struct opd_look_about others = { .is_files = true, .uid = 1002 };
+
+	do {
+		assert_int_equal(look_about(&files, 'h'), -EBUSY);
+		usleep(1000);
+	} while (!nr_begun());
+	assert_int_equal(look_about(&files, 'h'), -EBUSY);
+	assert_int_equal(nr_begun(), 0);
+	while (look_about(&others, 'q'))
+		usleep(1000);
+	await_answer(1001, 0);
+	while (look_about(&files, 'q')) /* not for ever */
+		usleep(1000);
+}
+
 static void a_looker_that_ended_is_replaced(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 20; i++) {
@@ -167,8 +222,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_hangs_is_not_asked_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_answer_frees_the_looker, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(waiting_has_a_limit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_pause_is_longer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(strangers_cannot_use_up_all_lookers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_owner_cannot_use_up_all_lookers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_owns_files_that_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_looker_that_ended_is_replaced, set_up, tear_down),
 	};
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/module_file.h"
+#include "tools/elf/module_file.h"
 
 #define MODULE_BYTES 300000u
 #define ZEROS_MAX    ((size_t)OPR_MODULE_BYTES_MAX + 1)

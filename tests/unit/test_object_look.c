@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols/bfd_file.h"
-#include "tools/symbols/lines.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
 #include "tools/symbols/object_look.h"
 
 #define SELF "/proc/self/exe" /* with debugging information, because all test programs have it */
@@ -38,7 +38,7 @@ static void expect(bool with_probe, const char *damage)
 {
 	struct opr_object object = { 0 };
 
-	assert_int_equal(opr_object_look(&object, SELF, NULL, NULL, with_probe), 0);
+	assert_int_equal(opr_object_look(&object, SELF, NULL, NULL, 0, with_probe), 0);
 	assert_true(object.is_object);
 	assert_int_equal(object.symbols, OPR_OBJECT_DEBUG);
 	if (damage)
@@ -54,7 +54,7 @@ static void closely(void **state OP_UNUSED)
 	struct opr_object object = { 0 };
 	bool has_debug_info;
 
-	assert_int_equal(opr_object_look(&object, SELF, NULL, NULL, false), 0);
+	assert_int_equal(opr_object_look(&object, SELF, NULL, NULL, 0, false), 0);
 	has_debug_info = object.symbols == OPR_OBJECT_DEBUG;
 	opr_object_free(&object);
 	if (!has_debug_info)

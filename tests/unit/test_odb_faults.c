@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "libop/odb/file_image.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/read.h"

@@ -555,7 +555,7 @@ class Annotate(unittest.TestCase):
         outside of code hide nothing.
         """
         wanted = self.instructions(self.program)
-        subprocess.run(["strip", self.program], check=True)
+        subprocess.run(["strip", "--remove-section=.eh_frame", self.program], check=True)
         self.put([(0, 5), (self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
         write_samples(os.path.join(self.dir, "samples/current/{root}/gone/{dep}/{root}/gone/TIMER.0.0.all.all.all"), [(4, 5)])
         path = os.path.join(self.dir, "page.html")
@@ -574,6 +574,22 @@ class Annotate(unittest.TestCase):
         self.assertRegex(self.run_tool("-a"), r"    30 60\.0000 : *%x:" % hot)
         self.run_tool("--html=" + path, "-t", "20")
         self.assertIn("<h2>Not on this page <span class=t>5 10.0000%</span></h2>", self.read(path).decode())
+
+    def test_functions_without_names(self):
+        """A function that only .eh_frame knows has its code under its address."""
+        wanted = self.instructions(self.program)
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(0, 5), (self.ranges["hot"][0], 30)])
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        text, page = self.read(path).decode(), Page()
+        page.feed(text)
+        hot = int(page.links[0].split("-")[1], 16)
+        self.assertIn(hot, wanted)
+        self.assertIn("<h3>[0x%x] <span class=t>prog</span> <span class=t>30 85.7143%%</span></h3>" % hot, text)
+        listing = self.run_tool("-a")
+        self.assertEqual(len(re.findall(r"    30 85\.7143 : *%x:" % hot, listing)), 1)
+        self.assertRegex(listing, r"(?m)^0*%x <\[0x%x\]>: .*\[0x%x\] total: +30 85\.7143" % (hot, hot, hot))
 
     def test_page_without_debug_information(self):
         subprocess.run(["strip", "-g", self.program], check=True)

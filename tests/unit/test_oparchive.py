@@ -6,6 +6,7 @@ from the build directory by `make check`.
 import os
 import platform
 import pwd
+import re
 import shutil
 import struct
 import signal
@@ -219,12 +220,17 @@ class Archive(unittest.TestCase):
             self.run_tool("oparchive", "--check=" + self.away)
             shutil.rmtree(self.away)
 
+    def without_archive_note(self):
+        """Only at home the release is known, and so the archive of the debug packages."""
+        return re.sub("note: packages NAME-dbgsym .*\n", "", self.errors)
+
     def check_same_images(self):
         """The listing of files, and the warnings of a report of symbols."""
         def told(*where):
             found = []
             for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l",)):
-                found += [self.run_tool("opreport", *arguments, *where), self.errors]
+                output = self.run_tool("opreport", *arguments, *where)
+                found += [output, self.without_archive_note()]
             return found
         before = told("--session-dir=" + self.session)
         self.archive()
@@ -258,7 +264,7 @@ class Archive(unittest.TestCase):
         self.assertIn(self.program + ".debug", told[0])
         self.assertIn("replaced", told[0])
         self.assertIn("not found", told[0])
-        self.assertIn("/bin/ls has no symbols but exported ones, which are not used: its samples are one line", told[5])
+        self.assertIn("/bin/ls has no names for functions with", told[5])
         if shutil.which("dpkg-query"):
             self.assertIn("package coreutils-dbgsym", told[0])
 
@@ -446,7 +452,7 @@ class Archive(unittest.TestCase):
         told = []
         for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l", "-n", "-f"), ("-d",)):
             told += [self.run_tool("opreport", *arguments, *where, "session:" + session),
-                     self.errors.replace(self.away + "/var/lib/oprofile", self.session)]
+                     self.without_archive_note().replace(self.away + "/var/lib/oprofile", self.session)]
         return told
 
     def snapshot(self):

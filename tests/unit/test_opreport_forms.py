@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 from sample_files import ALL, put_image, write_samples  # noqa: E402
 
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "bin/opreport"))
-SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
+SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")
 FAMILY10, NEHALEM = 35, 47
@@ -114,7 +114,8 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.run_tool("-c", "-n", "-i", "warm"),
                          rule + blocks[1].replace("20       25.0000", "20       100.000") + rule)
         self.assertEqual(self.run_tool("-c", "-n", "-t", "70"), rule + blocks[0].split("\n", 1)[1] + rule)
-        self.assertEqual(self.run_tool("-c", "-n", "--top=1"), rule + blocks[0] + rule)
+        self.assertEqual(self.run_tool("-c", "-n", "--top=1"), rule + blocks[0].split("\n", 1)[1] + rule)
+        self.assertEqual(self.run_tool("-c", "-n", "--top=2"), rule + rule.join(blocks[:2]) + rule)
         self.assertIn("  30       37.5000  warm\n", self.run_tool("-c", "-n", "-%"))
         self.assertIn("  30       75.0000  prog.c:2                    warm\n",
                       self.run_tool("-c", "-n", "-g"))
@@ -130,9 +131,13 @@ class Forms(unittest.TestCase):
     def test_calls_to_nowhere(self):
         self.put_functions(hot=1)
         self.put([(self.at["warm"] << 32 | 1, 7)], callee="{root}" + self.program)
-        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-c"], capture_output=True, check=True)
+        command = [OPREPORT, "--session-dir=" + self.dir, "-c"]
+        done = subprocess.run(command + ["--symbols-from=symtab"], capture_output=True, check=True)
         self.assertIn(b"dropping hyperspace sample", done.stderr)
         self.assertNotIn(b"warm", done.stdout)
+        done = subprocess.run(command, capture_output=True, check=True)
+        self.assertNotIn(b"dropping", done.stderr)
+        self.assertIn(b"warm", done.stdout)
 
     def test_kernel_that_is_nowhere(self):
         part = "{kern}/no-vmlinux/"
@@ -387,7 +392,7 @@ class Forms(unittest.TestCase):
 
     def on_terminal(self, *arguments, rc=0, **env):
         primary, secondary = pty.openpty()
-        settings = {**os.environ, "TERM": "xterm", "COLUMNS": "60", **env}
+        settings = {**os.environ, "TERM": "xterm", "COLUMNS": "60", "LINES": "1", **env}
         settings = {name: value for name, value in settings.items() if value is not None}
         done = subprocess.Popen([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=secondary,
                                 stderr=subprocess.PIPE, env=settings)
@@ -431,6 +436,15 @@ class Forms(unittest.TestCase):
         self.assertNotIn("page:", self.on_terminal("-n", "--no-pager", PAGER="sed s/^/page:/"))
         self.assertNotIn("page:", self.run_tool("-n", env={"PAGER": "sed s/^/page:/"}))
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
+
+    def test_short_report_has_no_pager(self):
+        """The pager starts when the report and the next prompt do not fit on the screen."""
+        self.put_functions(hot=3, warm=2, cold=1)
+        for lines, columns, term, is_paged in (("3", "60", "xterm", True), ("4", "60", "xterm", False), ("4", "20", "xterm", True),
+                                               ("3", "60", "dumb", False), ("3", "60", None, False), ("3", "60", "", False)):
+            text = self.on_terminal("-l", "-n", "--color=always", PAGER="sed s/^/page:/", LINES=lines, COLUMNS=columns, TERM=term)
+            self.assertEqual(text.count("page:"), 3 * is_paged, (lines, columns, term))
+            self.assertEqual(text.count("hot"), 1)
 
     def test_pager_that_cannot_be_run(self):
         """The report is complete all the same. The user is told of a pager that fails, and the exit
@@ -481,9 +495,17 @@ class Forms(unittest.TestCase):
         part = "{root}%s/" % stripped
         write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
         self.put_functions(hot=3)
-        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
-        self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
-        self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+        for sources, told in (("symtab", "no symbols: its samples are one line"),
+                              ("symtab,ranges", "no names for functions with 25.0")):
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "--symbols-from=" + sources],
+                                  capture_output=True, check=True)
+            self.assertIn("warning: %s has %s" % (stripped, told), done.stderr.decode())
+            self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+        for sources, word in (("symtab", "none"), ("symtab,ranges", "ranges")):
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "--images", "--format=json", "--symbols-from=" + sources],
+                                  capture_output=True, check=True)
+            states = {row["name"]: row["symbols"] for row in json.loads(done.stdout)["images"]}
+            self.assertEqual(states, {stripped: word, self.program: "debug info"})
 
     def test_many_symbols_without_lines(self):
         """Lines of 200,000 addresses in 100,000 functions that have none: all functions for each
@@ -560,9 +582,20 @@ class Forms(unittest.TestCase):
                 if shutil.which("dpkg-query") and image != "/gone/image":
                     self.assertIn("package coreutils-dbgsym", line[0])
             self.assertNotIn("has no symbols", done.stderr)
+            notes = [line for line in done.stderr.splitlines() if "NAME-dbgsym" in line]
+            self.assertEqual(notes, self.archive_notes() if "-dbgsym" in done.stderr else [])
         self.put([(self.at["hot"], 100000)])
         done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, text=True)
         self.assertNotIn("that ran has build-id", done.stderr, "less than one percent")
+
+    def archive_notes(self):
+        """The note that names the archive of Debian's debug packages; none on other systems."""
+        with open("/etc/os-release", encoding="utf-8") as stream:
+            values = dict(line.rstrip().split("=", 1) for line in stream if "=" in line)
+        if values.get("ID") != "debian" or "VERSION_CODENAME" not in values:
+            return []
+        return ["note: packages NAME-dbgsym are in an archive of their own: deb http://deb.debian.org/debian-debug/ "
+                "%s-debug main" % values["VERSION_CODENAME"]]
 
     def test_empty_session_dir(self):
         done = subprocess.run([OPREPORT, "--session-dir="], capture_output=True, check=False, text=True)

@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 from sample_files import ALL, put_image, write_samples  # noqa: E402
 
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "bin/opreport"))
-SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
+SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid _start(void) { warm(); }\n"
 NEHALEM = 47
 CYCLES, RETIRED = "CPU_CLK_UNHALTED.100000.0.", "INST_RETIRED.100000.0."

@@ -38,7 +38,7 @@ static const struct op_event too_fast[] = { TIMER(1), TIMER(0) };
 #define DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, callgraph)                                                               \
 	{                                                                                                                          \
 		nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark,     \
-			callgraph                                                                                                  \
+			callgraph, 0, 0                                                                            \
 	}
 #define ROW(nr, which, wait_ms, visit_ms, watermark) DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, 0)
 
@@ -109,6 +109,118 @@ static void side_band_rings_are_smaller_where_there_are_many(void **state OP_UNU
 	}
 }
 
+/* ---- stacks ---- */
+
+#define STACKS(rate_hz)                                                                                                            \
+	{                                                                                                                          \
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .count = OP_NS_PER_S / (rate_hz), .is_timer = true, \
+		.role = OP_EVENT_STACKS, .stack_bytes = 8192                                                                       \
+	}
+
+/* A record of 9,032 bytes: 40, a kernel chain of 64 words, 33 registers, the copy, three words. */
+static const struct op_event with_stacks[] = { TIMER(1000000), STACKS(99) };
+static const struct op_event with_fast_stacks[] = { TIMER(1000000), STACKS(1000) };
+static const struct op_event carrying[] = { { .type = PERF_TYPE_SOFTWARE,
+					      .config = PERF_COUNT_SW_PAGE_FAULTS,
+					      .count = 100,
+					      .stack_bytes = 8192 } };
+
+#define STACK_ROW(nr, which, ring_size, max_use)                                                                                   \
+	{                                                                                                                          \
+		.nr_cpus = (nr), .events = (which), .nr_events = op_array_size(which), .wait_ns = 8 * MS, .visit_ns = 250 * MS,    \
+		.ring_bytes = (ring_size), .stack_ring_max_use = (max_use)                                                         \
+	}
+
+static void stacks_have_room(void **state OP_UNUSED)
+{
+	static const struct {
+		struct opd_load load;
+		uint32_t wanted_hz, rate_hz;
+		uint64_t ring_bytes, stack_ring_bytes;
+	} wanted[] = {
+		/* 2 * (40,000 + 894,168) bytes/s * 266 ms */
+		{ STACK_ROW(2, with_stacks, 0, 64 * MIB), 99, 99, 512 * KIB, 384 * KIB },
+		{ STACK_ROW(2, with_fast_stacks, 0, 64 * MIB), 1000, 1000, 8 * MIB, 8 * MIB - 128 * KIB },
+		{ STACK_ROW(64, with_stacks, 0, 64 * MIB), 99, 87, 512 * KIB, 384 * KIB },
+		/* 128 KiB more for each ring: (256 KiB - 40,480) / (2 * 9,032 * 506 ms) */
+		{ STACK_ROW(256, with_stacks, 0, 64 * MIB), 99, 24, 256 * KIB, 128 * KIB },
+		{ STACK_ROW(256, with_fast_stacks, 0, 64 * MIB), 1000, 24, 256 * KIB, 128 * KIB },
+		{ STACK_ROW(256, with_stacks, 0, 256 * MIB), 99, 52, 512 * KIB, 384 * KIB },
+		/* Nothing for stacks: what is left of the ring, and at least one in a second. */
+		{ STACK_ROW(256, with_stacks, 0, 0), 99, 9, 128 * KIB, 0 },
+		{ STACK_ROW(4096, with_stacks, 0, 64 * MIB), 99, 2, 512 * KIB, 0 },
+		/* RingSize= is what it is. */
+		{ STACK_ROW(2, with_stacks, 128 * KIB, 64 * MIB), 99, 22, 128 * KIB, 0 },
+		{ STACK_ROW(2, with_stacks, 16 * KIB, 64 * MIB), 99, 1, 16 * KIB, 0 },
+		/* Samples by count do not become fewer. */
+		{ STACK_ROW(2, carrying, 0, 64 * MIB), 0, 0, 8 * MIB, 8 * MIB - 128 * KIB },
+		{ STACK_ROW(256, carrying, 0, 64 * MIB), 0, 0, 256 * KIB, 128 * KIB },
+	};
+
+	for (size_t i = 0; i < op_array_size(wanted); i++) {
+		struct op_event events[2];
+		struct opd_plan plan;
+
+		opd_plan_make(&wanted[i].load, &plan);
+		if (plan.stack_wanted_hz != wanted[i].wanted_hz || plan.stack_rate_hz != wanted[i].rate_hz ||
+		    plan.ring_bytes != wanted[i].ring_bytes || plan.stack_ring_bytes != wanted[i].stack_ring_bytes)
+			fail_msg("row %zu: %u of %u Hz, ring %llu, for stacks %llu", i, plan.stack_rate_hz, plan.stack_wanted_hz,
+				 (unsigned long long)plan.ring_bytes, (unsigned long long)plan.stack_ring_bytes);
+		memcpy(events, wanted[i].load.events, wanted[i].load.nr_events * sizeof(*events));
+		opd_plan_apply(&plan, events, wanted[i].load.nr_events);
+		if (plan.stack_rate_hz)
+			assert_int_equal(events[1].count, OP_NS_PER_S / plan.stack_rate_hz);
+		assert_int_equal(events[0].count, wanted[i].load.events[0].count);
+	}
+}
+
+/*
+ * Cycles have no period here: the kernel chooses one after the other for the rate. The plan is that
+ * of the clock, and the kernel is asked for the rate that fits.
+ */
+static void stacks_by_frequency(void **state OP_UNUSED)
+{
+	static const struct {
+		size_t nr_cpus;
+		uint32_t rate_hz;
+	} wanted[] = { { 2, 99 }, { 64, 87 }, { 256, 24 } };
+
+	for (size_t i = 0; i < op_array_size(wanted); i++) {
+		struct op_event events[2] = { TIMER(1000000) };
+		struct opd_load load = STACK_ROW(wanted[i].nr_cpus, events, 0, 64 * MIB);
+		struct perf_event_attr attr = { 0 };
+		struct opd_plan plan;
+
+		op_event_make_stacks(true, 99, 8192, &events[1]);
+		opd_plan_make(&load, &plan);
+		assert_int_equal(plan.stack_wanted_hz, 99);
+		assert_int_equal(plan.stack_rate_hz, wanted[i].rate_hz);
+		opd_plan_apply(&plan, events, op_array_size(events));
+		op_event_attr(&events[1], &attr);
+		assert_int_equal(attr.config, PERF_COUNT_HW_CPU_CYCLES);
+		assert_true(attr.freq);
+		assert_int_equal(attr.sample_freq, wanted[i].rate_hz);
+	}
+}
+
+/* For every machine: the bound of the memory, and rings that hold what the rate needs. */
+static void stacks_keep_their_bound(void **state OP_UNUSED)
+{
+	for (size_t cpus = 1; cpus <= 8192; cpus = cpus * 3 / 2 + 1) {
+		for (uint64_t max_use = 0; max_use <= 1024 * MIB; max_use = max_use * 4 + MIB) {
+			struct opd_load load = STACK_ROW(cpus, with_stacks, 0, max_use);
+			struct opd_plan plan;
+
+			opd_plan_make(&load, &plan);
+			assert_true(2 * cpus * plan.stack_ring_bytes <= max_use);
+			assert_in_range(plan.stack_rate_hz, 1, 99);
+			assert_true(plan.stack_rate_hz == 1 || plan.need_bytes <= plan.ring_bytes);
+			if (plan.stack_rate_hz < 99)
+				assert_true(plan.need_bytes * (plan.stack_rate_hz + 2) > plan.stack_rate_hz * plan.ring_bytes);
+		}
+	}
+}
+
 static void check_sane(const struct opd_load *load)
 {
 	struct opd_plan plan;
@@ -131,7 +243,7 @@ static void holds_for_every_machine(void **state OP_UNUSED)
 	for (size_t cpus = 1; cpus <= 8192; cpus = cpus * 3 / 2 + 1)
 		for (size_t events = 1; events <= op_array_size(eight); events++)
 			for (size_t i = 0; i < op_array_size(waits_ns); i++)
-				check_sane(&(struct opd_load){ cpus, eight, events, waits_ns[i], 250 * MS, 0, 0 });
+				check_sane(&(struct opd_load){ cpus, eight, events, waits_ns[i], 250 * MS, 0, 0, 0, 0 });
 }
 
 int main(void)
@@ -139,6 +251,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_what_was_worked_out),
 		cmocka_unit_test(side_band_rings_are_smaller_where_there_are_many),
+		cmocka_unit_test(stacks_have_room),
+		cmocka_unit_test(stacks_by_frequency),
+		cmocka_unit_test(stacks_keep_their_bound),
 		cmocka_unit_test(holds_for_every_machine),
 	};
 

@@ -32,7 +32,7 @@ class Purge(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             session = root + "/var/lib/oprofile"
             for path in (session + "/tmp", session + "/samples/current", session + "/damaged", root + "/run/opd",
-                         root + "/etc/opd"):
+                         root + "/etc/opd", root + "/var/cache/opd/tables/ab"):
                 os.makedirs(path)
             for name in files_of_the_format() - {"tmp", "samples", "damaged"} | {name + ".tmp" for name in SYNCED} | {"abi.tmp"}:
                 with open(os.path.join(session, name), "w", encoding="ascii"):
@@ -42,7 +42,8 @@ class Purge(unittest.TestCase):
             subprocess.run(["sh", "-uc", script, "opd.postrm", word], env={**os.environ, "ROOT": root}, check=True)
             rest = set(os.listdir(session))
             if word == "purge":
-                self.assertFalse(os.path.exists(root + "/run/opd") or os.path.exists(root + "/etc/opd"))
+                self.assertFalse(os.path.exists(root + "/run/opd") or os.path.exists(root + "/etc/opd") or
+                                 os.path.exists(root + "/var/cache/opd"))
         return rest
 
     def test_purge(self):

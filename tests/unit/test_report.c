@@ -145,7 +145,7 @@ static int write_symbols(struct stages *stages, const struct request *request, s
 {
 	static const struct opr_words no_words;
 	const struct opr_symbol_choice choice = { .include = &no_words, .exclude = &request->exclude, .details = request->details };
-	const struct opr_symbol_options options = { .demangle = true };
+	const struct opr_symbol_options options = { .demangle = true, .sources = OPR_FROM_SYMTAB };
 	struct opr_symbol_report report = { 0 };
 	struct opr_image_cache cache = { 0 };
 	struct opr_writer writer = { 0 };
@@ -413,7 +413,7 @@ static int make_program(void **state)
 		return -1;
 	snprintf(inode_path, sizeof(inode_path), "{root}/prog (inode %1$ju)/{dep}/{root}/prog (inode %1$ju)" TIMER,
 		 (uintmax_t)st.st_ino);
-	if (opr_symbols_read_bfd(&symbols, program, "/prog", &(struct opr_symbol_options){ 0 }))
+	if (opr_symbols_read_bfd(&symbols, program, "/prog", &(struct opr_symbol_options){ .sources = OPR_FROM_SYMTAB }))
 		return -1;
 	for (size_t i = 0; i < symbols.nr_symbols; i++)
 		if (!strcmp(symbols.symbols[i].name, "work"))
@@ -528,7 +528,7 @@ static void write_images(const char *expected, size_t nr_expected)
 {
 	struct stages stages = { 0 };
 	struct opr_layout layout = { .long_names = true, .no_header = true, .images = true };
-	struct opr_image_report report = { 0 };
+	struct opr_image_report report = { .sources = OPR_FROM_ALL };
 	struct opr_writer writer = { 0 };
 	char *text = NULL;
 	size_t nr_bytes;
@@ -609,32 +609,64 @@ static void test_a_damaged_table_is_not_needed(void **state OP_UNUSED)
 	assert_work("3        100.000  work\n");
 }
 
+/* An image may have the path of another image, or one that a list has without /usr. */
 static void test_debug_packages(void **state OP_UNUSED)
 {
+	static const char *const lists[][2] = {
+		{ "libc6:amd64.list", "/.\n/lib\n/lib/x86_64-linux-gnu/libc.so.6\n/lib/x86_64-linux-gnu/libm.so.6\n" },
+		{ "xz-utils.list", "/usr/bin/xz\n/usr/bin/xzcat\n" },
+		{ "linux-image-6.1.0-9-amd64.list", "/boot/vmlinuz: a\n" },
+		{ "xz-utils.md5sums", "/usr/bin/md5\n" },
+	};
+	static const char *const paths[] = { "/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/xz", "/usr/bin/x", NULL,
+					     "/boot/vmlinuz: a", "/usr/bin/xz", "/usr/bin/md5", "/usr/bin/xz\n/usr/bin/xzcat",
+					     "/lib/x86_64-linux-gnu/libc.so.6" };
+	static const char *const expected[] = { "libc6-dbg", "xz-utils-dbgsym", NULL, NULL, "linux-image-6.1.0-9-amd64-dbg",
+						"xz-utils-dbgsym", NULL, NULL, "libc6-dbg" };
+	char *packages[op_array_size(paths)], dir[64];
+
+	for (size_t i = 0; i < op_array_size(lists); i++)
+		sample_write_bytes(session_fd, lists[i][0], lists[i][1], strlen(lists[i][1]));
+	snprintf(dir, sizeof(dir), "/proc/self/fd/%d", session_fd);
+	assert_int_equal(opr_packages_find(dir, paths, op_array_size(paths), packages), 0);
+	for (size_t i = 0; i < op_array_size(paths); i++) {
+		assert_int_equal(packages[i] != NULL, expected[i] != NULL);
+		if (packages[i])
+			assert_string_equal(packages[i], expected[i]);
+		free(packages[i]);
+	}
+	for (size_t i = 0; i < op_array_size(lists); i++)
+		assert_int_equal(unlinkat(session_fd, lists[i][0], 0), 0);
+	assert_int_equal(opr_packages_find("/nothere", paths, 1, packages), 0);
+	assert_null(packages[0]);
+}
+
+/* Only a release whose archive is known is named; a name with other characters is none. */
+static void test_debug_archive(void **state OP_UNUSED)
+{
 	static const struct {
-		const char *line, *package, *path;
-	} lines[] = {
-		{ "libc6:amd64: /lib/x86_64-linux-gnu/libc.so.6", "libc6-dbg", "/lib/x86_64-linux-gnu/libc.so.6" },
-		{ "xz-utils: /usr/bin/xz", "xz-utils-dbgsym", "/usr/bin/xz" },
-		{ "a:i386, a:amd64: /usr/share/b: c", "a-dbgsym", "/usr/share/b: c" },
-		{ "linux-image-6.1.0-9-amd64: /boot/vmlinuz", "linux-image-6.1.0-9-amd64-dbg", "/boot/vmlinuz" },
-		{ "diversion by dash from: /bin/sh", NULL, NULL },
-		{ "dpkg-query: no path found", NULL, NULL },
-		{ "", NULL, NULL },
+		const char *os_release, *line;
+	} releases[] = {
+		{ "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nVERSION_CODENAME=bookworm\nID=debian\n",
+		  "deb http://deb.debian.org/debian-debug/ bookworm-debug main" },
+		{ "ID=ubuntu\nVERSION_CODENAME=\"noble\"",
+		  "deb http://ddebs.ubuntu.com/ noble main restricted universe multiverse" },
+		{ "ID='debian'\nVERSION_CODENAME='sid'\n", "deb http://deb.debian.org/debian-debug/ sid-debug main" },
+		{ "ID=fedora\nVERSION_CODENAME=\"\"\n", NULL },
+		{ "ID=other\nID_LIKE=debian\nVERSION_CODENAME=bookworm\n", NULL },
+		{ "ID=debian\nVERSION_CODENAME=a b; rm\n", NULL },
+		{ "ID=debian\n", NULL },
+		{ "NO_ID=debian\nVERSION_CODENAME=bookworm\n", NULL },
+		{ "", NULL },
 	};
 
-	for (size_t i = 0; i < op_array_size(lines); i++) {
-		char line[128], *package;
-		const char *path = NULL;
+	for (size_t i = 0; i < op_array_size(releases); i++) {
+		char *line = opr_packages_debug_archive_of(releases[i].os_release);
 
-		snprintf(line, sizeof(line), "%s", lines[i].line);
-		package = opr_packages_parse(line, &path);
-		assert_int_equal(package != NULL, lines[i].package != NULL);
-		if (package) {
-			assert_string_equal(package, lines[i].package);
-			assert_string_equal(path, lines[i].path);
-		}
-		free(package);
+		assert_int_equal(line != NULL, releases[i].line != NULL);
+		if (line)
+			assert_string_equal(line, releases[i].line);
+		free(line);
 	}
 }
 
@@ -662,6 +694,7 @@ static int compare_plainly(const struct opr_symbol_report *report, const struct 
 			[OPR_SORT_symbol] = strcmp(a->name, b->name),
 			[OPR_SORT_debug] = 0,
 			[OPR_SORT_vma] = a->vma < b->vma ? -1 : a->vma > b->vma,
+			[OPR_SORT_change] = 0, /* no row has changes */
 		};
 
 		result = results[order->keys[i]];
@@ -750,7 +783,8 @@ int main(void)
 		PROGRAM_TEST(test_images_with_a_table),
 		PROGRAM_TEST(test_images_without_a_table),
 		PROGRAM_TEST(test_a_damaged_table_is_not_needed),
-		cmocka_unit_test(test_debug_packages),
+		SESSION_TEST(test_debug_packages),
+		cmocka_unit_test(test_debug_archive),
 		cmocka_unit_test(test_order),
 	};
 

@@ -8,8 +8,10 @@
 
 #include <sys/wait.h>
 
+#include "daemon/count/stacks.h"
 #include "daemon/keep/recover.h"
 #include "libop/base/file.h"
+#include "libop/stacks/read.h"
 
 /* ---- time ---- */
 
@@ -34,6 +36,56 @@ static void test_boundaries(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z 2026-11-21T03:00Z ");
 	assert_int_equal(samples_of("2026-11-21T03:00Z"), 5);
 	assert_int_equal(samples_of("current"), 1);
+}
+
+static void add_stack(void)
+{
+	const struct op_stack_path path = { .app = op_dcookie_overflow(pipeline.count.table) };
+	const struct op_stack_frame frame = { .value = 1 };
+	bool has_room = false;
+
+	assert_int_equal(opd_count_stack(&pipeline.count, &path, &frame, 1, 1, &has_room), 0);
+	assert_true(has_room);
+}
+
+/* The stacks of a session; *ret_inode is that of the file. */
+static uint64_t stacks_of(const char *path, ino_t *ret_inode)
+{
+	struct op_stack_tree tree;
+	uint64_t sum = 0;
+	struct stat st;
+
+	assert_int_equal(fstatat(session_fd, path, &st, 0), 0);
+	*ret_inode = st.st_ino;
+	assert_int_equal(op_stacks_read(session_fd, path, &tree), 0);
+	for (uint32_t i = 0; i < tree.nr_nodes; i++)
+		sum += tree.nodes[i].count;
+	op_stack_tree_free(&tree);
+	return sum;
+}
+
+/* The file goes with its session, and to the disk. */
+static void test_stacks(void **state OP_UNUSED)
+{
+	bool is_synced = false;
+	ino_t inode, next;
+
+	take(2);
+	add_stack();
+	add_stack();
+	nr_synced = 0;
+	pass(HOUR);
+	turn();
+	take(1);
+	add_stack();
+	check("2026-11-21T02:17Z ");
+	assert_int_equal(stacks_of("samples/2026-11-21T02:17Z/stacks", &inode), 2);
+	for (size_t i = 0; i < nr_synced && i < op_array_size(synced); i++)
+		is_synced |= synced[i] == inode;
+	assert_true(is_synced);
+	assert_int_equal(faccessat(session_fd, "samples/2026-11-21T02:17Z/closing", F_OK, 0), -1);
+	assert_int_equal(stacks_of("samples/current/stacks", &next), 1);
+	assert_true(next != inode);
 }
 
 static void become_too_large(void)
@@ -559,6 +611,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rotate_test(test_boundaries),
+		rotate_test(test_stacks),
 		rotate_test(test_too_large),
 		rotate_test(test_too_large_and_no_space),
 		rotate_test(test_too_large_and_nothing_goes),

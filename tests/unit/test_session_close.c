@@ -110,6 +110,19 @@ static void test_close(void **state)
 }
 
 /* tmp/ may be missing, and a killed call may have left a new current. */
+/* Whoever may write to tmp/ could else make a link the current session. */
+static void test_close_with_a_link(void **state)
+{
+	struct box *box = *state;
+	int fd = open_with_sample(box);
+
+	assert_int_equal(op_sys_symlinkat(".", fd, "tmp/current"), 0);
+	assert_int_equal(op_session_close(fd, "one"), -ENOTDIR);
+	assert_true(has(fd, "samples/current/{root}/x"));
+	assert_false(has(fd, "samples/one"));
+	clean(box, fd);
+}
+
 static void test_close_in_disorder(void **state)
 {
 	struct box *box = *state;
@@ -274,26 +287,59 @@ static void test_ledger(void **state)
 		  .filtered = 5,
 		  .lost_kernel = 7 },
 		{ .name = "CPU_CLK_UNHALTED", .count = 100000, .unit_mask = 255, .received = UINT64_MAX },
+		{ .name = OP_STACKS_NAME, .count = 10101010, .received = 9, .stored = 9, .role = OP_EVENT_STACKS },
 	};
 	struct op_session_ledger ledger = { .ended = OP_SESSION_rotated, .begin_ns = 5 * SECOND + 7, .end_ns = 9 * SECOND }, back;
 	struct op_text text = { 0 };
 
 	rows[0].lost[OP_LOSS_no_space] = 2;
+	rows[2].ends[OP_STACK_END_complete] = 8;
+	rows[2].ends[OP_STACK_END_no_room] = 1;
+	ledger.is_imported = true;
+	op_session_ledger_set_host(&ledger, "db1.example.org");
 	for (size_t i = 0; i < op_array_size(rows); i++)
 		*op_session_ledger_row(&ledger, &rows[i]) = rows[i];
 	assert_ptr_equal(op_session_ledger_row(&ledger, &rows[1]), &ledger.events[1]);
 	op_session_ledger_format(&ledger, &text);
+	assert_non_null(strstr(op_text_get(&text), "\nstacks\tSTACKS\t10101010\t0\t"));
 	op_text_add(&text, "later\tword\n");
 	sample_write_bytes(box->fd, "ledger", text.data, text.length);
 	assert_int_equal(op_session_ledger_read(box->fd, &back, NULL), 0);
 	assert_int_equal(back.ended, ledger.ended);
 	assert_int_equal(back.begin_ns, ledger.begin_ns);
 	assert_int_equal(back.end_ns, ledger.end_ns);
-	assert_int_equal(back.nr_events, 2);
+	assert_string_equal(back.host, "db1.example.org");
+	assert_true(back.is_imported);
+	assert_int_equal(back.nr_events, op_array_size(rows));
 	assert_memory_equal(back.events, rows, sizeof(rows));
 	op_session_ledger_free(&back);
 	op_session_ledger_free(&ledger);
 	op_text_free(&text);
+}
+
+/* The name of a host comes from anybody, with perf.data and with copied sessions. */
+static void test_host_of_ledger(void **state OP_UNUSED)
+{
+	static const char *const bad[] = { "", "two words", "\033[2J", "tab\there", "line\nend", "\xc3\xa4" };
+	struct op_session_ledger ledger = { 0 };
+	char name[OP_SESSION_HOST_BYTES + 1];
+
+	memset(name, 'h', sizeof(name));
+	name[OP_SESSION_HOST_BYTES - 1] = '\0';
+	op_session_ledger_set_host(&ledger, name);
+	assert_string_equal(ledger.host, name);
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		op_session_ledger_set_host(&ledger, "good");
+		assert_string_equal(ledger.host, "good");
+		op_session_ledger_set_host(&ledger, bad[i]);
+		assert_string_equal(ledger.host, "");
+	}
+	name[OP_SESSION_HOST_BYTES - 1] = 'h';
+	name[OP_SESSION_HOST_BYTES] = '\0';
+	op_session_ledger_set_host(&ledger, name);
+	assert_string_equal(ledger.host, "");
+	op_session_ledger_set_host(&ledger, NULL);
+	assert_string_equal(ledger.host, "");
 }
 
 /*
@@ -308,6 +354,7 @@ static void test_correct_ledger(void **state OP_UNUSED)
 		{ .name = "none", .received = 10, .stored = 10 },
 		{ .name = "torn", .received = 10, .stored = 100 },
 		{ .name = "sampler", .received = 10, .stored = 10, .role = OP_EVENT_SAMPLER },
+		{ .name = OP_STACKS_NAME, .received = 10, .stored = 10, .role = OP_EVENT_STACKS },
 	};
 	struct op_ledger_event files[] = {
 		{ .name = "new", .stored = 4 },
@@ -317,7 +364,8 @@ static void test_correct_ledger(void **state OP_UNUSED)
 	};
 	static const struct {
 		uint64_t received, stored, unattributed, lost_io_error;
-	} wanted[] = { { 32, 7, 7, 3 }, { 13, 11, 0, 0 }, { 10, 0, 0, 10 }, { 9, 9, 0, 0 }, { 10, 10, 0, 0 }, { 4, 4, 0, 0 } };
+	} wanted[] = { { 32, 7, 7, 3 },  { 13, 11, 0, 0 }, { 10, 0, 0, 10 }, { 9, 9, 0, 0 },
+		       { 10, 10, 0, 0 }, { 10, 0, 0, 10 }, { 4, 4, 0, 0 } };
 	struct op_session_ledger ledger = { 0 }, sums = { .events = files, .nr_events = op_array_size(files) };
 
 	rows[0].lost[OP_LOSS_no_space] = rows[1].lost[OP_LOSS_no_space] = 2;
@@ -376,8 +424,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_time_names),
+		cmocka_unit_test(test_host_of_ledger),
 		box_test(test_close),	      box_test(test_close_in_disorder),
-		box_test(test_close_over_an_empty_directory),
+		box_test(test_close_over_an_empty_directory), box_test(test_close_with_a_link),
 		box_test(test_always_a_current),
 		box_test(test_lock),	      box_test(test_stale_lock),
 		box_test(test_remove),	      box_test(test_correct_ledger), box_test(test_ledger),

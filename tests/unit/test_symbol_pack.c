@@ -6,7 +6,7 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/base/guard.h"
+#include "libop/process/guard.h"
 #include "tools/symbols/pack.h"
 
 static void assert_entry(const struct opr_pack *pack, const char *name, const char *wanted)

@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
+#include "tools/elf/bfd_file.h"
 #include "tools/symbols/symbol_sources.h"
-#include "tools/symbols/bfd_file.h"
 
 #define SELF "/proc/self/exe"
 
-static const struct opr_symbol_options options = { .demangle = true };
+static const struct opr_symbol_options options = { .demangle = true, .sources = OPR_FROM_SYMTAB };
 
 /*
  * libbfd 2.40 does not free the message about a damaged file; the leak checker of
@@ -91,7 +91,7 @@ static void assert_symbol(const struct opr_symbols *symbols, uint64_t position, 
 
 static void test_sizes(void **state OP_UNUSED)
 {
-	static const struct opr_section sections[] = { { 100, 200 }, { 250, 300 } };
+	static const struct opr_section sections[] = { { 100, 200, OPR_NO_VMA }, { 250, 300, OPR_NO_VMA } };
 	struct opr_symbols symbols = { 0 };
 
 	add(&symbols, 260, 1, "last", false, false);
@@ -112,6 +112,42 @@ static void test_sizes(void **state OP_UNUSED)
 	assert_symbol(&symbols, 1000, NULL);
 	opr_symbols_free(&symbols);
 	assert_symbol(&symbols, 120, NULL);
+}
+
+/* A symbol ends at its size, and what is behind it belongs to a range, if there is one. */
+static void test_ranges(void **state OP_UNUSED)
+{
+	static struct opr_range list[] = { { 990, 1000 },  { 1020, 1215 }, { 1240, 1260 },
+					   { 1255, 1270 }, { 1990, 2100 }, { 2200, 2201 } };
+	const struct opr_ranges ranges = { list, op_array_size(list) };
+	struct opr_symbols symbols = { 0 };
+
+	symbols.sections = calloc(1, sizeof(*symbols.sections));
+	assert_non_null(symbols.sections);
+	symbols.nr_sections = 1;
+	symbols.sections[0] = (struct opr_section){ .start = 0, .end = 1000, .vma = 1000 };
+	for (uint64_t start = 0; start < 800; start += 100) {
+		struct opr_symbol symbol = { .start = start, .vma = 1000 + start, .name = "named", .size = 30, .is_sized = true };
+
+		assert_int_equal(opr_symbols_add(&symbols, &symbol), 0);
+	}
+	assert_int_equal(symbols.nr_symbols, symbols.capacity); /* the array moves */
+	assert_int_equal(opr_symbols_finish(&symbols, 1000), 0);
+	assert_int_equal(opr_symbols_add_ranges(&symbols, &ranges), 0);
+	assert_int_equal(symbols.nr_symbols, 8 + 2 + 2 + 1);
+	assert_symbol(&symbols, 29, "named");
+	assert_symbol(&symbols, 30, "[0x406]"); /* 1030, of 1020 to 1215 */
+	assert_symbol(&symbols, 99, "[0x406]");
+	assert_symbol(&symbols, 100, "named");
+	assert_symbol(&symbols, 199, "[0x46a]");
+	assert_symbol(&symbols, 200, "named");
+	assert_symbol(&symbols, 230, NULL);
+	assert_symbol(&symbols, 259, "[0x4d8]");
+	assert_symbol(&symbols, 260, "[0x4ec]"); /* what the range before it does not have */
+	assert_symbol(&symbols, 730, NULL);
+	assert_symbol(&symbols, 999, "[0x7c6]"); /* it ends with its section */
+	assert_symbol(&symbols, 1000, NULL);
+	opr_symbols_free(&symbols);
 }
 
 static void test_one_symbol_for_an_address(void **state OP_UNUSED)
@@ -293,7 +329,7 @@ static int OP_PRINTF(1, 2) run(const char *format, ...)
 
 static uint64_t landmark_start(const char *file, const char *root)
 {
-	const struct opr_symbol_options with_root = { .root = root };
+	const struct opr_symbol_options with_root = { .sources = OPR_FROM_SYMTAB, .root = root };
 	struct opr_symbols symbols = { 0 };
 	uint64_t start = 0;
 
@@ -438,7 +474,7 @@ int main(void)
 		cmocka_unit_test(test_debug_link),      cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_kallsyms),        cmocka_unit_test(test_names_of_kallsyms),
 		cmocka_unit_test(test_hidden_kallsyms), cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_weak_name),
+		cmocka_unit_test(test_weak_name),       cmocka_unit_test(test_ranges),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "libop/base/grow.h"
-#include "libop/base/kallsyms.h"
 #include "libop/base/parse.h"
 #include "libop/base/text.h"
 

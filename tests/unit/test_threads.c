@@ -9,7 +9,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/session/memory_view.h"
-#include "libop/base/threads.h"
+#include "libop/process/threads.h"
 #include "tools/common/parallel_sort.h"
 
 #define NR_ITEMS_MAX 5000

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+optop: what it shows is what runs, in all views, on a screen of 80 columns and as text; what ended
+before is not shown; it leaves a terminal as it was; and hostile names stay text.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import opdtest
+from opdtest import Skip, require
+
+LINE = re.compile(r"^ *(\d+) +(\d+\.\d\d)  (.*)$")
+# A stack of 99 Hz comes every 10 ms: so many are one part in ten of the samples of a second.
+VIEWS = ("function", "image", "comm", "cgroup", "path")
+
+
+class Load:
+    """Programs of the test, which are ended with it."""
+
+    def __init__(self, box):
+        self.box, self.children = box, []
+
+    def start(self, name, *args):
+        path = os.path.join(self.box.dir, name)
+        if not os.path.exists(path):
+            shutil.copy(self.box.work, path)
+        self.children.append(subprocess.Popen([path, *args], stdout=subprocess.DEVNULL, cwd=self.box.dir))
+        return self.children[-1]
+
+    def end(self):
+        for child in self.children:
+            child.kill()
+            child.wait()
+
+
+def rows(text):
+    """Of the last display: [(count, percent, name)]."""
+    display = text.rstrip("\n").split("\n\n")[-1]
+    return [(int(m.group(1)), float(m.group(2)), m.group(3)) for m in map(LINE.match, display.splitlines()) if m]
+
+
+def batch(box, *args):
+    return box.good(os.path.join(box.bin, "optop"), "--batch", *args)
+
+
+def check_views(box):
+    wanted = {"function": "spin", "image": "top-busy", "comm": "top-busy", "path": "spin"}
+    for view in VIEWS:
+        out = batch(box, "--by=" + view, "-n2", "-d1", "--top=1000000")
+        found = rows(out)
+        require(found, "%s: no rows: %s" % (view, out))
+        is_sorted = all(a[0] >= b[0] for a, b in zip(found, found[1:]))
+        require(is_sorted or view in ("path", "cgroup"), "%s: not sorted: %s" % (view, out))
+        if view in wanted:
+            share = max((percent for _, percent, name in found if wanted[view] in name), default=0)
+            require(share > 0, "%s: %s is not shown: %s" % (view, wanted[view], out))
+        if view in ("function", "image", "comm"):
+            total = int(re.findall(r"(\d+) samples of", out)[-1])
+            require(sum(count for count, _, _ in found) == total, "%s: the rows are not %d samples: %s" % (view, total, out))
+
+
+def check_now(box, load):
+    """What has ended is gone from the next displays, but not from those that add up."""
+    load.start("top-ended", "spin", "3000").wait()
+    box.opcontrol("--dump")
+    out = batch(box, "--by=image", "-n1", "-d1", "--top=1000")
+    require("top-busy" in out and "top-ended" not in out, "what ended before is shown: " + out)
+    display = subprocess.Popen([os.path.join(box.bin, "optop"), "-b", "-a", "--by=image", "-d1", "--top=1000"], env=box.env,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    seen = ""
+    load.start("top-short", "spin", "1000").wait()
+    box.opcontrol("--dump")
+    # A display that was under way when the program ended may lack it; the next ones all have it.
+    for _ in range(3):
+        seen = ""
+        while not seen.endswith("\n\n") or "IMAGE" not in seen:
+            line = display.stdout.readline().decode()
+            require(line, "optop ended: " + seen)
+            seen += line
+    display.send_signal(signal.SIGTERM)
+    require(display.wait(opdtest.HANG_SECONDS) == 0, "SIGTERM: exit code %d" % display.returncode)
+    display.stdout.close()
+    require("top-short" in seen and "top-busy" in seen, "--accumulate: " + seen)
+
+
+def check_rotation(box):
+    """A session that is closed takes its counts along: no display counts them again."""
+    display = subprocess.Popen([os.path.join(box.bin, "optop"), "-b", "--by=image", "-n4", "-d1"], env=box.env,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    before = display.stdout.readline()
+    box.opcontrol("--save=closed")
+    text = (before + display.communicate(timeout=opdtest.HANG_SECONDS)[0]).decode()
+    cpus = os.cpu_count()
+    for number, seconds in re.findall(r"(\d+) samples of \S+ in ([\d.]+) s", text):
+        # TIMER:1000000 takes 1000 a second at most; a display may also hold a whole visit more.
+        require(int(number) <= 1000 * cpus * (float(seconds) + 2), "%s samples in %s s: %s" % (number, seconds, text))
+
+
+class Screen:
+    """A terminal of 80 columns and 24 lines that a program draws on."""
+
+    def __init__(self, box, *command):
+        self.box, self.socket = box, os.path.join(box.dir, "tmux")
+        line = " ".join(command) + "; echo ended with $?; stty -a | tr ' ' '\\n' | grep -xE -e '-?(echo|icanon)'; exec sleep 1000"
+        self.run("new-session", "-d", "-x", "80", "-y", "24", line)
+
+    def run(self, *args):
+        done = subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], env={**self.box.env, "LC_ALL": "C.UTF-8"},
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        require(done.returncode == 0, "tmux %s: %s" % (args, done.stderr))
+        return done.stdout.decode("utf-8", "replace")
+
+    def text(self):
+        return self.run("capture-pane", "-p")
+
+    def keys(self, *keys):
+        self.run("send-keys", *keys)
+
+    def await_text(self, *wanted, absent=None):
+        end = time.monotonic() + opdtest.HANG_SECONDS
+        while True:
+            text = self.text()
+            if all(w in text for w in wanted) and (not absent or absent not in text):
+                return
+            require(time.monotonic() < end, "the screen never had %s:\n%s" % (wanted, text))
+            time.sleep(0.05)
+
+    def close(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], env=self.box.env, capture_output=True, check=False)
+
+
+def check_screen(box):
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.5")
+    try:
+        screen.await_text("top-busy", "FUNCTION", "q quit")
+        for key, title in (("i", "IMAGE"), ("n", "PROCESS NAME"), ("c", "CGROUP"), ("p", "CALLED FUNCTION")):
+            screen.keys(key)
+            screen.await_text(title, "%", "samples of")
+        screen.keys("h")
+        screen.await_text("Page Up and Down")
+        screen.keys("i")
+        screen.await_text("top-busy", absent="Page Up and Down")
+        screen.keys("/")
+        screen.await_text("only rows with:")
+        screen.keys("top-busy", "Enter")
+        screen.await_text("(with top-busy)", "top-busy", absent="kallsyms")
+        screen.keys("Space")
+        screen.await_text("SPACE goes on")
+        screen.keys("q")
+        screen.await_text("ended with 0", "icanon", "echo")
+        require("-icanon" not in screen.text() and "-echo" not in screen.text(), "the terminal stays changed: " + screen.text())
+        require(all(len(line) <= 80 for line in screen.text().splitlines()), "more than 80 columns")
+    finally:
+        screen.close()
+
+
+def check_hostile(box, load):
+    """A name with an escape sequence, one with bytes that are no UTF-8, and a very long one."""
+    names = ["\x1b]0;title\x07\x1b[2J", "two\nlines", "l" * 200, os.fsdecode(b"\xff\xfebytes")]
+    for name in names:
+        load.start(name, "spin", "600000")
+    out = box.run(os.path.join(box.bin, "optop"), "-b", "--by=image", "-n2", "-d2", "--top=1000")
+    require(out.rc == 0 and "\x1b" not in out.out and "two\nlines" not in out.out, "a name is obeyed: %r" % out.out)
+    require(r"\x1b]0;title" in out.out and "l" * 200 in out.out, "a hostile name is not shown: %r" % out.out)
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.5", "--by=image")
+    try:
+        screen.await_text(r"\x1b]0;title", "q quit")
+        require(len(screen.text().splitlines()) <= 24, "the screen scrolled")
+        screen.run("resize-window", "-x", "30", "-y", "8")
+        screen.await_text("%")
+        screen.keys("q")
+        screen.await_text("ended with 0")
+    finally:
+        screen.close()
+
+
+def check_refusals(box):
+    optop = os.path.join(box.bin, "optop")
+    require("--batch" in box.refused(optop), "no hint where there is no terminal")
+    require("function, image" in box.refused(optop, "-b", "--by=images"), "no list of views")
+    require("0.1 to 3600" in box.refused(optop, "-b", "-d0"), "no range of delays")
+    box.shutdown()
+    require("systemctl start opd" in box.refused(optop, "-b"), "no hint how to start opd")
+
+
+def test(box):
+    if not os.path.exists(os.path.join(box.bin, "optop")):
+        raise Skip("optop is not built: ncurses is missing")
+    if not shutil.which("tmux"):
+        raise Skip("tmux is not installed")
+    load = Load(box)
+    box.start_daemon("--event=TIMER:1000000", "--stacks=on")
+    try:
+        load.start("top-busy", "spin", "600000")
+        check_views(box)
+        check_now(box, load)
+        check_rotation(box)
+        check_screen(box)
+        check_hostile(box, load)
+        check_refusals(box)
+    finally:
+        load.end()
+
+
+if __name__ == "__main__":
+    opdtest.run(test, larger_rings=True)

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+The page of opreport --html in a real browser: one of a real session, one of hostile names, one that
+compares two sessions, and one of 10^5 stacks. Nothing comes on the console, nothing is requested,
+totals are those of opreport --format=json; zoom, search, callers and callees, keys, both themes and
+the state in the hash work. --shots=DIR keeps pictures.
+"""
+import json
+import os
+import sys
+
+import browser
+import opdtest
+from hot import compile_to
+from opdtest import Skip, require
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
+SHOTS = next((word[8:] for word in sys.argv if word.startswith("--shots=")), None)
+LOOKS = [(theme, width, height) for theme in ("light", "dark") for width, height in ((1280, 900), (390, 844))]
+
+
+def needs_browser():
+    if not browser.program():
+        raise Skip("there is no Chromium")
+    opdtest.needs_perf()
+
+
+class Look:
+    """A page in the browser."""
+
+    def __init__(self, tab, path):
+        self.tab, self.path, self.name = tab, path, os.path.splitext(os.path.basename(path))[0]
+
+    def open(self, fragment=""):
+        self.tab.open(self.path, fragment)
+
+    def run(self, script):
+        return self.tab.run(script)
+
+    def is_true(self, script, text):
+        require(self.run(script), "%s: %s (%s)" % (self.name, text, script))
+
+    def all_looks(self, fragment="", name=""):
+        """In both themes, wide and narrow: nothing is wider than the window."""
+        for theme, width, height in LOOKS:
+            self.tab.theme(theme)
+            self.tab.size(width, height)
+            self.open(fragment)
+            self.is_true("document.documentElement.scrollWidth <= innerWidth", "fits %s, %d pixels" % (theme, width))
+            self.is_true("matchMedia('(prefers-color-scheme: dark)').matches === %s" % json.dumps(theme == "dark"), theme)
+            if SHOTS:
+                self.tab.shot(os.path.join(SHOTS, "%s%s-%s-%d.png" % (self.name, name, theme, width)))
+        self.tab.theme("light")
+        self.tab.size(1280, 900)
+        self.open(fragment)
+
+    def click_box(self, script):
+        """Clicks the middle of a box of the graph."""
+        x, y = self.run("(() => { const box = %s, at = $('graph').getBoundingClientRect();"
+                        " return [at.left + box.x + box.w / 2, at.top + box.y + 9]; })()" % script)
+        self.tab.click(x, y)
+
+    def quiet(self):
+        require(not self.tab.complaints, "%s: %s" % (self.name, self.tab.complaints))
+
+
+def box_of(name):
+    """The widest box with that name."""
+    return "Object.values(rows).flat().sort((x, y) => y.w - x.w).find(box => nameOf(box.node.f) === %s)" % json.dumps(name)
+
+
+def check_real(look, totals):
+    look.all_looks()
+    samples = totals["samples"]
+    require(look.run("all.a") == samples, "all: %s, opreport has %d" % (look.run("all.a"), samples))
+    require(look.run("table.s0.reduce((x, y) => x + y, 0)") == samples, "the functions do not add up")
+    selfs = {}
+    for node in totals["nodes"]:
+        if node["kind"] not in ("group", "end"):
+            selfs[node["name"], node["image"]] = selfs.get((node["name"], node["image"]), 0) + node["self"]
+    for (name, image), count in sorted(selfs.items(), key=lambda item: -item[1])[:20]:
+        shown = look.run("names.map((n, f) => n === %s && images[f] === %s ? table.s0[f] : 0).reduce((x, y) => x + y, 0)" % (
+            json.dumps(name), json.dumps(image)))
+        require(shown == count, "%s: %s, opreport has %d" % (name, shown, count))
+    look.is_true("rows[0][0].w === graphWidth && height > 3 * ROW", "the graph has rows")
+    look.is_true("$('ledger').textContent.includes('all that were selected')", "the ledger says that all are there")
+    check_zoom(look)
+    check_search(look)
+    check_sandwich(look)
+    check_keys(look)
+    look.all_looks("#fn=" + str(look.run("names.indexOf('leaf')")), "-sandwich")
+    look.all_looks("#view=flame&q=deep", "-search")
+    look.all_looks("#view=inverted&pal=image", "-inverted")
+    look.is_true("Math.abs(kidsOf(root).reduce((x, y) => x + y.a, root.sa) - all.a) < 1e-6", "inverted adds up")
+
+
+def check_zoom(look):
+    look.open()
+    look.click_box(box_of("main"))
+    look.is_true("nameOf(zoomed.f) === 'main' && location.hash.includes('zoom=')", "a click zooms")
+    look.is_true("%s.w === graphWidth" % box_of("main"), "what is zoomed has the whole width")
+    look.is_true("$('crumbs').textContent.includes('_start')", "breadcrumb")
+    fragment = look.run("location.hash")
+    look.open(fragment)
+    look.is_true("nameOf(zoomed.f) === 'main'", "the hash keeps the zoom")
+    look.run("[...$('crumbs').querySelectorAll('button')].find(b => b.textContent === 'Reset').click()")
+    look.is_true("zoomed === root && !location.hash.includes('zoom')", "reset")
+    look.run("history.back()")
+    look.run("new Promise(done => setTimeout(done, 100))")
+    look.is_true("nameOf(zoomed.f) === 'main'", "the browser goes back")
+
+
+def check_search(look):
+    look.open()
+    look.run("$('q').focus()")
+    for c in "^deep$":
+        look.tab.key(c)
+    look.is_true("matched.a === table.t0[names.indexOf('deep')] && matched.a > 0", "the total of what matches")
+    look.is_true("$('matched').textContent.startsWith('1 function, ')", "is shown")
+    look.is_true("$('table').tBodies[0].rows.length === 1", "the table has what matches")
+    look.is_true("location.hash.includes('q=%5Edeep%24')", "the hash keeps the search")
+    look.tab.key("(")
+    look.is_true("$('q').getAttribute('aria-invalid') === 'true'", "a wrong expression is marked")
+    look.tab.key("Escape")
+    look.is_true("S.q === '' && !regex", "Escape ends the search")
+
+
+def check_sandwich(look):
+    look.open()
+    look.run("[...$('table').querySelectorAll('button')].find(b => b.textContent === 'leaf').click()")
+    look.is_true("S.fn !== '' && nameOf(root.f) === 'leaf'", "a click in the table shows callers and callees")
+    callers = look.run("kidsOf(root.twin).map(kid => nameOf(kid.f)).sort()")
+    require({"direct", "compare", "deep"} <= set(callers), "callers of leaf: %s" % callers)
+    look.is_true("root.a === table.t0[root.f]", "the total of the function")
+    look.is_true("kidsOf(root.twin).reduce((x, kid) => x + kid.a, root.twin.sa) === root.a", "callers add up")
+    look.is_true("kidsOf(root).reduce((x, kid) => x + kid.a, root.sa) === root.a", "callees add up")
+
+
+def check_keys(look):
+    look.open()
+    look.tab.key("/", "/")
+    look.is_true("document.activeElement === $('q')", "/ searches")
+    look.run("$('graph').focus()")
+    look.tab.key("ArrowDown")
+    look.tab.key("ArrowDown")
+    look.is_true("focus && focus.d > 0 && !$('tip').hidden && $('live').textContent.includes('samples')", "arrows move and tell")
+    look.tab.key("Enter")
+    look.is_true("zoomed.d > 0 && zoomed === focus", "Enter zooms")
+    look.tab.key("s")
+    look.is_true("S.fn !== '' || kinds[zoomed.f] === GROUP", "S shows callers and callees")
+    look.tab.key("Escape")
+    look.tab.key("Home")
+    look.is_true("zoomed === root && S.fn === ''", "Escape and Home go back")
+    nr = look.run("document.querySelectorAll('button, select, input, canvas[tabindex]').length")
+    require(nr > 8, "only %d things take the focus" % nr)
+    look.is_true("[...document.querySelectorAll('button')].every(b => b.textContent.trim()) &&"
+                 " [...document.querySelectorAll('select, input')].every(x => x.labels.length)", "all have names")
+
+
+def check_hostile(look, page_data):
+    look.all_looks()
+    look.is_true("document.scripts.length === 2 && document.images.length === 0 && !document.querySelector('a, iframe, object')",
+                 "names made no elements")
+    require(look.run("all.a") == len(page_data.HOSTILE), "all: %s" % look.run("all.a"))
+    for name in ("<img src=x", "</script><script>", "<!--", "aaaa"):
+        look.run("S.by = 'cgroup'; changed()")
+        box = "Object.values(rows).flat().find(box => nameOf(box.node.f).includes(%s))" % json.dumps(name)
+        look.is_true("!!" + box, name + " is text")
+        look.run("setFocus(%s.node)" % box)
+        look.is_true("$('tip').getBoundingClientRect().right <= innerWidth + 1 && $('tip').children.length > 1", "the tip fits")
+    for fragment in ("#q=%22%3Cscript%3E", "#fn=99999&zoom=1.2.x", "#view=<b>&by=__proto__&sort=constructor", "#%", "#q=%E0%A4%A"):
+        look.open(fragment)
+        look.is_true("rows[0][0].w === graphWidth", "opens with " + fragment)
+
+
+def check_difference(look):
+    look.all_looks()
+    look.is_true("two && all.a === 100 && all.b === 500", "both sides")
+    texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
+    cold = next(text for text in texts if "cold" in text)
+    require("4.00 % → 100.0 %" in cold and "+96.0" in cold, "cold: %s" % cold)
+    require(any("gone" in text for text in texts), "nothing is gone: %s" % texts)
+    for mode in ("abs", "rel", "new"):
+        look.run("S.diff = '%s'; changed()" % mode)
+        look.is_true("rows[0][0].w === graphWidth", mode)
+    look.is_true("changeText(10, 51).includes('(noise)') && !changeText(0, 400).includes('(noise)')", "noise is told")
+
+
+def measure(look, limit_ms):
+    """First paint, and how long a zoom takes until the next frame is drawn."""
+    look.open()
+    paint = look.run("new Promise(done => requestAnimationFrame(() => setTimeout(() => done("
+                     "performance.getEntriesByName('first-contentful-paint')[0].startTime), 50)))")
+    zoom = look.run("(async () => { const took = []; for (let i = 0; i < 12; i++) {"
+                    " const kid = kidsOf(zoomed)[0], start = performance.now(); zoomTo(kid && i % 6 !== 5 ? kid : root);"
+                    " await new Promise(done => requestAnimationFrame(done)); took.push(performance.now() - start); }"
+                    " return took.sort((x, y) => x - y); })()")
+    print("%s: %d bytes, first paint %.0f ms, zoom %.1f ms (median), %.1f ms (longest)" % (
+        look.name, os.path.getsize(look.path), paint, zoom[len(zoom) // 2], zoom[-1]))
+    require(limit_ms is None or paint < limit_ms, "first paint takes %.0f ms" % paint)
+
+
+def real_page(box):
+    path = os.path.join(box.dir, "stacks")
+    compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
+    box.start_daemon("--event=default", "--stacks=499")
+    box.good(path, 3000)
+    box.opcontrol("--stop")
+    page = os.path.join(box.dir, "real.html")
+    # Alone: programs of others may be gone from the disk before the second report.
+    box.opreport("--html=" + page, path)
+    totals = json.loads(box.opreport("--stacks", "--format=json", path))["stacks"]
+    box.shutdown()
+    return page, totals
+
+
+def made_pages(box):
+    os.environ["OPD_BINDIR"] = box.bin
+    import page_data  # pylint: disable=import-outside-toplevel
+    sessions = page_data.Sessions(box.dir)
+    hostile, before, after, large = (page_data.Store() for _ in range(4))
+    for name in page_data.HOSTILE:
+        hostile.add(page_data.START("_start", "hot"), 1, cgroup="/" + name, comm=name[:9].replace("\0", ""))
+    page_data.fill(before)
+    after.add(page_data.START("_start", "cold"), 500)
+    page_data.fill_many(large, 100000)
+    pages = {}
+    for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large)):
+        sessions.write(store, name)
+        words = ["{", "session:before", "}", "{", "session:after", "}"] if name == "after" else ["session:" + name]
+        pages[name] = os.path.join(box.dir, name + ".html")
+        done = sessions.opreport("--html=" + pages[name], *words)
+        require(not done.returncode, done.stderr)
+    return page_data, pages
+
+
+def test(box):
+    page, totals = real_page(box)
+    page_data, pages = made_pages(box)
+    with browser.Browser() as tab:
+        check_real(Look(tab, page), totals)
+        check_hostile(Look(tab, pages["hostile"]), page_data)
+        check_difference(Look(tab, pages["after"]))
+        measure(Look(tab, page), None)
+        measure(Look(tab, pages["large"]), None)
+        Look(tab, page).quiet()
+
+
+if __name__ == "__main__":
+    opdtest.run(test, needs=needs_browser)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sessions with stacks for the tests of the page of opreport --html, and a reader of its data
+(tools/page/web/page.js tells the format).
+"""
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+import elfsyms  # noqa: E402
+import stack_session as reports  # noqa: E402
+from sample_files import put_image, write_ledger  # noqa: E402
+from stack_session import CUT, FRAME, FUNCTIONS, PROG, Store  # noqa: E402
+
+DIGITS = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
+FIELDS = {"event": 3, "app": 4, "comm": 5, "cgroup": 6, "thread": 7}
+HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!--", "]]>", "\u202eevil\u2066", "\x01\x1b[31m",
+           "a" * 4000, "\"'&quot;\\u003c\\", "${alert(1)}", "=cmd|' /C calc'!A0", "\ufffe\u2028x", "javascript:alert(1)")
+MANY = 1000  # functions of the large program
+positions = {}
+
+
+def START(*names):
+    """The frames of calls: callers are return addresses."""
+    *callers, leaf = names
+    return [(FRAME, PROG, positions[name] + 5) for name in callers] + [(FRAME, PROG, positions[leaf])]
+
+
+def fill(store):
+    store.add(START("_start", "cold", "warm", "hot"), 70)
+    store.add(START("_start", "cold", "warm"), 20)
+    store.add(START("cold", "warm"), 6, end=CUT)
+    store.add(START("_start", "cold"), 4, comm="other", cgroup="/a.slice/b", thread=7 << 32 | 9)
+
+
+def fill_many(store, nr_stacks, seed=1):
+    """So many different stacks over MANY functions. Each begins as one before it and goes on for two
+    calls, so most functions are near the leaves, as in programs. Each has some samples.
+    """
+    starts = [positions["f%d" % i] for i in range(MANY)]
+    node = store.child(0, 1, store.text("STACKS:99:0"))
+    for kind, value, image in ((2, 0, PROG), (3, 0x676f7270, 0), (4, 0, 0), (5, 0, 0)):
+        node = store.child(node, kind, value, image)
+    made, depths = [node], [0]
+    for i in range(nr_stacks):
+        seed = (seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        place = (seed >> 33) % len(made)
+        parent, depth = made[place], depths[place]
+        for step in range(2 if depth < 60 else 1):
+            parent = len(store.nodes)
+            start = starts[((seed >> 20) + 7 * i + step) % MANY]
+            store.nodes.append([parent - 1 if step else made[place], FRAME, start + 5, PROG, 0])
+            made.append(parent)
+            depths.append(depth + 1 + step)
+        store.nodes[parent][4] = 1 + (1 << 14) // (i + 1) + (seed >> 60)
+
+
+class Sessions:
+    """A directory of sessions, and a program whose functions are in their stacks."""
+
+    def __init__(self, directory):
+        self.dir = os.path.join(directory, "sessions")
+        self.program = os.path.join(directory, "prog")
+        with open(self.program + ".c", "w", encoding="ascii") as stream:
+            stream.write(reports.PROGRAM)
+            for i in range(MANY):
+                stream.write("void f%d(void) { for (volatile int i = 0; i < 9; i++) ; }\n" % i)
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-g", "-nostdlib", "-static", "-fno-pie",
+                        "-no-pie", "-o", self.program, self.program + ".c"], check=True)
+        names = FUNCTIONS + tuple("f%d" % i for i in range(MANY))
+        positions.update((name, span[0]) for name, span in elfsyms.symbol_ranges(self.program, names).items())
+
+    def write(self, store, session="current", begin=None):
+        place = os.path.join(self.dir, "samples", session)
+        os.makedirs(place, exist_ok=True)
+        count = sum(node[4] for node in store.nodes)
+        put_image(self.dir, self.program, [(positions["hot"], 1)], session=session)
+        write_ledger(place, count, event="STACKS", count=99, end_complete=count)
+        path = os.path.join(place, "ledger")
+        with open(path, encoding="ascii") as stream:
+            text = stream.read().replace("event\tSTACKS", "stacks\tSTACKS")
+        if begin:
+            text = re.sub(r"begin\t\S+\nend\t\S+", "begin\t%d.0\nend\t%d.0" % (begin, begin + 600), text)
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write(text)
+        with open(os.path.join(place, "dcookies"), "w", encoding="ascii") as stream:
+            stream.write("opd-dcookies 1\nnext\t3\n" + "\t".join(map(str, (
+                PROG, "file", self.program, self.program, "-", "-", "-", "0:0", 0, 0, "0.000000000", 0, 0, 1, 1))) + "\n")
+        store.write(os.path.join(place, "stacks"))
+
+    def opreport(self, *words):
+        return subprocess.run([os.path.join(reports.TOOLS, "opreport"), "--session-dir=" + self.dir, *words], capture_output=True,
+                              text=True, timeout=120, check=False, env=dict(os.environ, TZ="UTC", LC_ALL="C"))
+
+
+class Page:
+    """The data of a page."""
+
+    def __init__(self, html):
+        found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+        self.data = json.loads(found.group(1))
+        flat = self.data["functions"]
+        self.functions = [flat[i:i + 4] for i in range(0, len(flat), 4)]
+        flat = self.data["contexts"]
+        self.contexts = [flat[i:i + 8] for i in range(0, len(flat), 8)]
+        self.at, depth, path = 0, 0, [()]
+        self.counts = [((), *pair) for pair in self.take()]  # (path of functions, context, samples)
+        while self.at < len(self.data["nodes"]):
+            depth += 1 - self.number()
+            path[depth:] = [path[depth - 1] + (self.number(),)]
+            self.counts += [(path[depth], *pair) for pair in self.take()]
+
+    def number(self):
+        value, shift = 0, 0
+        while True:
+            digit = DIGITS[self.data["nodes"][self.at]]
+            self.at += 1
+            value |= (digit & 31) << shift
+            shift += 5
+            if digit < 32:
+                return value
+
+    def take(self):
+        return [(self.number(), self.number()) for _ in range(self.number())]
+
+    def string(self, index):
+        return self.data["strings"][index]
+
+    def name(self, function):
+        return self.string(self.functions[function][1])
+
+    def samples(self, side=None):
+        return sum(count for _, context, count in self.counts if side in (None, self.contexts[context][0]))
+
+    def folded(self, by, side=0):
+        folded = collections.Counter()
+        for path, context, count in self.counts:
+            row = self.contexts[context]
+            if row[0] == side:
+                end = ("[%s]" % self.data["ends"][row[2]],) if row[2] else ()
+                names = tuple(self.name(f - 1) if f else "(other)" for f in path)
+                folded[(self.string(row[FIELDS[by]]),) + end + names] += count
+        return folded
+
+

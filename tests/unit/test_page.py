@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opreport --html: the data of the page, read without a browser. tests/system/test_page.py has one.
+
+Run from the build directory by `make check`.
+"""
+import base64
+import collections
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+sys.dont_write_bytecode = True
+import page_data  # noqa: E402
+from page_data import HOSTILE, START, Sessions  # noqa: E402
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp()
+        cls.sessions = Sessions(cls.dir)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def store(self, name="current"):
+        self.addCleanup(shutil.rmtree, os.path.join(self.sessions.dir, "samples", name), ignore_errors=True)
+        return page_data.Store()
+
+    def page(self, *words, rc=0):
+        path = os.path.join(self.dir, "page.html")
+        if os.path.exists(path):
+            os.unlink(path)
+        done = self.sessions.opreport("--html=" + path, *words)
+        self.assertEqual(done.returncode, rc, done.stderr)
+        self.err = done.stderr
+        if rc:
+            return None
+        with open(path, "rb") as stream:
+            self.html = stream.read().decode()
+        return page_data.Page(self.html)
+
+    def folded_of_opreport(self, *words):
+        folded = collections.Counter()
+        stacks = json.loads(self.sessions.opreport("--stacks", "--format=json", *words).stdout)["stacks"]
+        paths = {0: ()}
+        for node in stacks["nodes"]:
+            paths[node["node"]] = paths[node["parent"]] + (node["name"],)
+            if node["self"]:
+                folded[paths[node["node"]]] += node["self"]
+        return folded, stacks["samples"]
+
+    def test_totals(self):
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        page = self.page()
+        folded, samples = self.folded_of_opreport()
+        self.assertEqual(page.folded("app"), folded)
+        self.assertEqual((page.samples(), page.data["pruned"], page.data["sides"][0]["samples"]), (samples, 0, samples))
+        self.assertEqual(page.folded("comm"), self.folded_of_opreport("--by=comm")[0])
+        self.assertEqual(page.folded("cgroup"), self.folded_of_opreport("--by=cgroup")[0])
+        sources = {page.name(f): page.string(page.functions[f][3]) for f in range(len(page.functions))}
+        self.assertRegex(sources["hot"], r"/prog\.c:1$")
+        selected = self.page("cgroup:/a.slice")
+        self.assertEqual((selected.samples(), selected.data["sides"][0]["unselected"]), (4, samples - 4))
+
+    def test_pruned(self):
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        page = self.page("--threshold=10")
+        self.assertEqual((page.samples(), page.data["pruned"]), (100, 6))
+        folded = page.folded("app")
+        self.assertEqual(folded["prog", "[cut]", "(other)"], 6)
+        self.assertEqual(folded["prog", "_start", "cold", "warm", "hot"], 70)
+
+    def test_size(self):
+        """10^5 different stacks have room, and a page that is too large is pruned and still adds up."""
+        store = self.store()
+        page_data.fill_many(store, 100000)
+        self.sessions.write(store)
+        page = self.page()
+        samples = sum(node[4] for node in store.nodes)
+        self.assertEqual((page.samples(), page.data["pruned"]), (samples, 0))
+        self.assertLessEqual(len(self.html), 2000000)
+        page_data.fill_many(store, 150000, seed=2)
+        self.sessions.write(store)
+        page = self.page()
+        self.assertEqual(page.samples(), sum(node[4] for node in store.nodes))
+        self.assertLessEqual(len(self.html), 2000000)
+        self.assertGreater(page.data["pruned"], 0)
+
+    def test_difference(self):
+        before, after = self.store("before"), self.store("after")
+        page_data.fill(before)
+        after.add(START("_start", "cold"), 500)
+        self.sessions.write(before, "before")
+        self.sessions.write(after, "after")
+        page = self.page("{", "session:before", "}", "{", "session:after", "}")
+        self.assertEqual((page.samples(0), page.samples(1)), (100, 500))
+        self.assertEqual(page.folded("app", 1), {("prog", "_start", "cold"): 500})
+        self.assertEqual(page.folded("app", 0), self.folded_of_opreport("session:before")[0])
+
+    def test_nothing_but_its_own_script(self):
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        self.page()
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', self.html).group(1)
+        self.assertTrue(policy.startswith("default-src 'none'; "), policy)
+        for tag, source in (("style", "style-src"), ("script", "script-src")):
+            text = re.search(r"<%s>(.*?)</%s>" % (tag, tag), self.html, re.S).group(1)
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            self.assertIn("%s 'sha256-%s'" % (source, digest), policy)
+        self.assertNotRegex(self.html, r"(?i)https?:|//[a-z]+\.|<link|<img|\bsrc=|\bon[a-z]+=\"")
+
+    def test_hostile_names(self):
+        store = self.store()
+        for name in HOSTILE:
+            store.add(START("hot"), 1, cgroup="/" + name, comm=name[:16].replace("\0", ""))
+        self.sessions.write(store)
+        page = self.page()
+        self.assertEqual(page.samples(), len(HOSTILE))
+        data = re.search(r'<script type="application/json" id="data">(.*)</script>\n<script>', self.html, re.S).group(1)
+        self.assertNotIn("<", data)
+        self.assertNotRegex(data, "[\u202a-\u202e\u2066-\u2069\0-\x1f\x7f]")
+        self.assertLess(max(map(len, page.data["strings"])), 1001)
+
+    def test_refused(self):
+        self.page("--format=json", rc=1)
+        self.assertIn("--html does not go together", self.err)
+        self.page("--html=/nowhere/page.html", rc=1)
+        store = self.store()
+        self.sessions.write(store)
+        self.page(rc=1)
+        self.assertIn("no stack samples yet", self.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Row tables of opd-tables: the same as libdw says, for real images; bounded work for hostile ones.
+
+usage: test_row_tables.py [MUTANTS]. Run from the build directory by `make check`.
+"""
+import lzma
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TABLES = os.path.abspath("tools/opd-tables/opd-tables")
+ORACLE = os.path.abspath("tests/unwind/cfi_oracle")
+MUTANTS = int(sys.argv.pop()) if len(sys.argv) > 1 and sys.argv[-1].isdigit() else 150
+ROWS = "4000"  # rows of each image that are compared
+HEADER = struct.Struct("<8sIHBB20sIIIII")
+HANG_SECONDS = 60
+BAD_TABLE = 2  # exit code of the oracle: the table is damaged
+
+PROGRAM = r"""
+#include <stdlib.h>
+#include <string.h>
+/* a frame of unknown size, a realigned one, one that is split, and one with a big frame */
+__attribute__((noinline)) int sized(int n) { char b[n]; memset(b, n, n); return b[n / 2] + atoi(b); }
+__attribute__((noinline)) int aligned(int n) { _Alignas(64) char b[256]; memset(b, n, sizeof(b)); return b[n & 255] + sized(n); }
+__attribute__((noinline)) int split(int n) { if (__builtin_expect(n == 77, 0)) { abort(); } return aligned(n) + 1; }
+__attribute__((noinline)) int large(int n) { char b[70000]; memset(b, n, sizeof(b)); return b[n] + split(n); }
+int main(int argc, char **argv) { (void)argv; return large(argc) & 1; }
+"""
+
+
+def make_table(image, table):
+    """The exit code of opd-tables and what it said."""
+    with open(image, "rb") as source, open(table, "wb") as target:
+        done = subprocess.run([TABLES], stdin=source, stdout=target, stderr=subprocess.PIPE, timeout=HANG_SECONDS,
+                              check=False)
+    return done.returncode, done.stderr.decode()
+
+
+def sections_of(image):
+    """{name: (offset, size)} of an ELF file of 64 bits."""
+    with open(image, "rb") as stream:
+        data = stream.read()
+    at, = struct.unpack_from("<Q", data, 0x28)
+    size, number, names = struct.unpack_from("<HHH", data, 0x3a)
+    rows = [struct.unpack_from("<IIQQQQIIQQ", data, at + i * size) for i in range(number)]
+    text = data[rows[names][4]:rows[names][4] + rows[names][5]]
+    return {text[row[0]:text.index(b"\0", row[0])].decode(): (row[4], row[5]) for row in rows}
+
+
+class RowTables(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.box = tempfile.TemporaryDirectory()
+        source = os.path.join(cls.box.name, "program.c")
+        cls.program = os.path.join(cls.box.name, "program")
+        cls.table = os.path.join(cls.box.name, "table")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write(PROGRAM)
+        subprocess.run(["gcc", "-O2", "-o", cls.program, source], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.box.cleanup()
+
+    def path(self, name, data):
+        path = os.path.join(self.box.name, name)
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return path
+
+    def compare(self, image):
+        """Compares with libdw. Returns the fields of the header."""
+        code, said = make_table(image, self.table)
+        self.assertEqual(code, 0, image + ": " + said)
+        done = subprocess.run([ORACLE, image, self.table, ROWS], stdout=subprocess.PIPE, timeout=HANG_SECONDS, check=False)
+        text = done.stdout.decode()
+        self.assertEqual(done.returncode, 0, text)
+        words = text.split()
+        same, unknown = int(words[words.index("same,") - 2]), int(words[words.index("known,") - 2])
+        # Not known is the padding between functions. It is a small part.
+        self.assertGreater(same, 5 * unknown, text)
+        with open(self.table, "rb") as stream:
+            return HEADER.unpack(stream.read(HEADER.size))
+
+    def test_libdw_says_the_same(self):
+        libraries = subprocess.run(["ldd", "/usr/bin/python3"], stdout=subprocess.PIPE, check=True).stdout.decode().split()
+        images = [os.path.realpath(word) for word in libraries if word.startswith("/")]
+        images += [self.program, os.path.realpath("/usr/bin/python3"),
+                   subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()]
+        for image in images:
+            with self.subTest(image):
+                self.compare(image)
+
+    def test_libc_is_small(self):
+        libc = [word for word in subprocess.run(["ldd", "/bin/ls"], stdout=subprocess.PIPE, check=True).stdout.decode().split()
+                if "libc.so" in word and word.startswith("/")][0]
+        _, nr_bytes, _, _, _, _, _, _, _, nr_packed, _ = self.compare(libc)
+        self.assertLess(nr_bytes - nr_packed, 300000)
+
+    def test_sections_are_not_needed(self):
+        with open(self.program, "rb") as stream:
+            data = bytearray(stream.read())
+        self.compare(self.program)
+        with open(self.table, "rb") as stream:
+            whole = HEADER.unpack(stream.read(HEADER.size))
+        struct.pack_into("<Q", data, 0x28, 0)
+        struct.pack_into("<HH", data, 0x3c, 0, 0)
+        code, said = make_table(self.path("bare", data), self.table)
+        self.assertEqual(code, 0, said)
+        with open(self.table, "rb") as stream:
+            bare = HEADER.unpack(stream.read(HEADER.size))
+        self.assertEqual(bare[6], whole[6])  # rows
+
+    def test_other_files_are_refused(self):
+        for name, data in (("empty", b""), ("text", b"#!/bin/sh\n" * 100), ("short", b"\x7fELF\x02\x01\x01" + bytes(57))):
+            code, said = make_table(self.path(name, data), self.table)
+            self.assertEqual((code, said), (1, "opd-tables: not an ELF file of x86-64 or arm64\n"))
+        reader, writer = os.pipe()
+        done = subprocess.run([TABLES], stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=HANG_SECONDS,
+                              check=False)
+        os.close(reader)
+        os.close(writer)
+        self.assertEqual(done.returncode, 1)
+
+    def test_debugdata_does_not_fill_the_memory(self):
+        packer = lzma.LZMACompressor(preset=0)
+        packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(2048)) + packer.flush()
+        debugdata = self.path("debugdata", packed)
+        image = os.path.join(self.box.name, "bomb")
+        subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=" + debugdata, self.program, image], check=True)
+        self.compare(image)
+
+    def test_mutants_end(self):
+        """A damaged .eh_frame makes a table that opd accepts, or none."""
+        with open(self.program, "rb") as stream:
+            good = stream.read()
+        at, nr_bytes = sections_of(self.program)[".eh_frame"]
+        chance = random.Random(20)
+        for number in range(MUTANTS):
+            data = bytearray(good)
+            for _ in range(chance.choice((1, 1, 2, 8, 64))):
+                data[at + chance.randrange(nr_bytes)] = chance.choice((0, 1, 0x7f, 0x80, 0xff, chance.randrange(256)))
+            if number % 5 == 0:  # the headers of the file as well
+                data[chance.randrange(64)] = chance.randrange(256)
+            image = self.path("mutant", data)
+            code, said = make_table(image, self.table)
+            self.assertIn(code, (0, 1), "mutant %d: %s" % (number, said))
+            if not code:
+                done = subprocess.run([ORACLE, self.program, self.table, "1"], stdout=subprocess.DEVNULL, timeout=HANG_SECONDS,
+                                      check=False)
+                self.assertNotEqual(done.returncode, BAD_TABLE, "mutant %d" % number)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(ORACLE):
+        print("skip: the test needs libdw (libdw-dev) when it is built")
+        sys.exit(77)
+    unittest.main()

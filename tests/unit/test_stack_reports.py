@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opreport --stacks: trees of calls from stack stores that this test writes (opd-stacks(5)).
+
+Run from the build directory by `make check`.
+"""
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from xml.etree import ElementTree
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+sys.dont_write_bytecode = True
+from sample_files import ALL, put_image, write_ledger, write_samples  # noqa: E402
+from stack_session import CUT, FRAME, FUNCTIONS, KERNEL, EVENT, OTHER, PROG, TOOLS, StackCase  # noqa: E402
+
+SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
+
+
+class Stacks(StackCase):
+    maxDiff = None
+
+    def folded(self, *options):
+        text = self.report("--format=folded", *options)
+        return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in text.splitlines()}
+
+    def test_folded(self):
+        self.fill()
+        self.store.child(0, EVENT, self.store.text("TIMER:1000000:0x0"))  # an event without stacks is no level
+        self.assertEqual(self.folded(), {"prog;_start;cold;warm;hot": 70, "prog;_start;cold;warm": 20, "prog;_start;cold": 4,
+                                         "prog;[cut];cold;warm": 6})
+        self.assertEqual(self.folded("--by=comm"), {
+            "prog;_start;cold;warm;hot": 70, "prog;_start;cold;warm": 20, "prog;[cut];cold;warm": 6, "other;_start;cold": 4})
+        self.assertEqual(self.folded("--by=cgroup", "--focus=^cold$", "--ignore=warm"), {"/a.slice/b;_start;cold": 4})
+        self.assertEqual(self.folded("--by=thread", "tgid:7"), {"tid:9 tgid:7 other;_start;cold": 4})
+        self.assertEqual(self.folded("cgroup:/a.slice"), {"prog;_start;cold": 4})
+
+    def test_inverted(self):
+        self.fill()
+        self.assertEqual(self.folded("--invert"), {"hot;warm;cold;_start;prog": 70, "warm;cold;_start;prog": 20,
+                                                   "warm;cold;[cut];prog": 6, "cold;_start;prog": 4})
+
+    def test_text(self):
+        self.fill()
+        lines = self.report("--stacks").splitlines()
+        self.assertTrue(any(line.startswith("Stacks: 100 samples of STACKS:99:0, 94 % complete, 6 % cut") for line in lines), lines)
+        rows = [line.split() for line in lines[lines.index(next(x for x in lines if x.startswith(" samples"))) + 1:]]
+        self.assertEqual(rows[0], ["100", "100.0000", "100.0000", "0", "prog"])
+        self.assertEqual(rows[1][:5], ["94", "94.0000", "94.0000", "0", "_start"])
+        self.assertEqual(rows[2][:5], ["94", "94.0000", "100.0000", "4", "cold"])
+        self.assertEqual(rows[3][:5], ["90", "90.0000", "95.7447", "20", "warm"])
+        self.assertEqual([row[4] for row in rows], ["prog", "_start", "cold", "warm", "hot", "[cut]", "cold", "warm"])
+
+    def test_limits_show_the_rest(self):
+        self.fill()
+        for options in (["--threshold=10"], ["--depth=2"], ["--top=1"], ["--depth=1", "--invert"]):
+            text = self.folded(*options)
+            self.assertEqual(sum(text.values()), 100, options)
+            self.assertTrue(any("(other)" in path for path in text), options)
+        self.assertEqual(self.folded("--threshold=10"), {"prog;_start;cold;warm;hot": 70, "prog;_start;cold;warm": 20,
+                                                         "prog;_start;cold": 4, "prog;(other)": 6})
+        self.assertEqual(self.folded("--depth=2"), {"prog;_start;cold;(other)": 90, "prog;_start;cold": 4,
+                                                    "prog;[cut];cold;warm": 6})
+
+    def test_forms(self):
+        self.fill()
+        stacks = json.loads(self.report("--stacks", "--format=json"))["stacks"]
+        self.assertEqual((stacks["samples"], stacks["ends"]["complete"], stacks["ends"]["cut"]), (100, 94, 6))
+        self.assertEqual(sum(node["self"] for node in stacks["nodes"]), 100)
+        names = {node["node"]: node["name"] for node in stacks["nodes"]}
+        hot = next(node for node in stacks["nodes"] if node["name"] == "hot")
+        self.assertEqual((names[hot["parent"]], hot["total"], hot["image"]), ("warm", 70, "prog"))
+        rows = list(csv.DictReader(io.StringIO(self.report("--stacks", "--format=csv"))))
+        self.assertEqual([row["name"] for row in rows], [node["name"] for node in stacks["nodes"]])
+
+    def test_a_return_address_behind_the_function(self):
+        """The call is the last instruction of its function, so the return address is the next one's."""
+        self.store.add([(FRAME, PROG, self.end["cold"]), (FRAME, PROG, self.start["warm"])], 3)
+        self.assertEqual(self.folded(), {"prog;cold;warm": 3})
+
+    def test_kernel_and_unknown(self):
+        self.store.add(self.frames("_start", "hot", kernel=(10, 20)), 5)
+        self.store.add([(FRAME, 77, 1 << 40)], 2, app=55)
+        self.assertEqual(self.folded(), {"prog;_start;hot;(unknown image)_[k];(unknown image)_[k]": 5,
+                                         "(no process);(unknown image)": 2})
+
+    def test_names_cannot_make_stacks(self):
+        self.store.add(self.frames("hot"), 5, comm="a;b\n1")
+        self.assertEqual(self.folded("--by=comm"), {"a:b_1;hot": 5})
+        self.assertNotIn("\n1\n", self.report("--stacks", "--by=comm"))
+
+    def test_several_events(self):
+        self.store.add(self.frames("hot"), 5)
+        self.store.add(self.frames("hot"), 2, event="page-faults:100:0")
+        self.assertEqual(self.folded(), {"STACKS:99:0;prog;hot": 5, "page-faults:100:0;prog;hot": 2})
+        self.assertEqual(self.folded("--by=comm", "event:STACKS"), {"STACKS:99:0;prog;hot": 5})
+
+    def test_headers_tell_how_whole_stacks_are(self):
+        """From the ledger, in the reports of samples, too."""
+        self.fill()
+        for session, ends in ((self.session, {"end_complete": 900, "end_cut": 95, "end_no_room": 5}),
+                              (os.path.join(self.dir, "samples", "old"), {"end_complete": 1000})):
+            os.makedirs(session, exist_ok=True)
+            write_ledger(session, 50)
+            with open(os.path.join(session, "ledger"), "a", encoding="ascii") as stream:
+                stream.write("event\tSTACKS\t10101010\t0\t%s\n" % "\t".join(
+                    "%s=%d" % pair for pair in dict(received=1000, stored=1000, unattributed=0, lost_kernel=0, **ends).items()))
+        wanted = "Stacks: 1000 of STACKS:10101010, 90 % complete, 9.5 % cut, 0.5 % no_room"
+        for options in ((), ("-l",), ("-c",), ("--images",)):
+            lines = self.report(*options).splitlines()
+            self.assertEqual([line for line in lines if line.startswith("Stacks:")], [wanted], options)
+        self.assertNotIn("Stacks:", self.report("-l", "-n"))
+        put_image(self.dir, self.program, [(self.start["hot"], 50)], session="old")
+        self.assertIn("Stacks: 2000 of STACKS:10101010, 95 % complete, 4.75 % cut, 0.25 % no_room",
+                      self.report("session:current,old", "--merge=lib").splitlines())
+        ledger = json.loads(self.report("-l", "--format=json"))["ledger"]
+        stacks = next(row for row in ledger if row["event"] == "STACKS")
+        self.assertEqual((stacks["end_complete"], stacks["end_cut"], stacks["end_too_deep"]), (900, 95, 0))
+        self.assertNotIn("end_complete", next(row for row in ledger if row["event"] == "TIMER"))
+
+    def add_recursion(self):
+        """Of 100 stacks: _start is in 80, cold in 80 and up to three times in each, hot in 60, warm
+        in 20.
+        """
+        put_image(self.dir, self.program, [(self.start[name], 10) for name in FUNCTIONS])
+        arcs = os.path.join(self.session, "{root}%s/{dep}/{root}%s/{cg}/{root}%s" % ((self.program,) * 3), "TIMER.0.0." + ALL)
+        write_samples(arcs, [((self.start["cold"] + 5) << 32 | self.start["cold"], 120),
+                             ((self.start["cold"] + 5) << 32 | self.start["hot"], 60)])
+        self.store.add(self.frames("_start", "cold", "cold", "cold", "hot"), 60)
+        self.store.add(self.frames("_start", "cold"), 20)
+        self.store.add(self.frames("warm"), 20, end=CUT)
+        return {"_start": 80, "cold": 80, "hot": 60, "warm": 20}
+
+    def test_inclusive(self):
+        """opreport -c counts recursion once."""
+        wanted = self.add_recursion()
+        lines = self.report("-c").splitlines()
+        self.assertIn("incl. %: with what it calls, in 100 stacks of STACKS:99:0", lines)
+        title = next(line for line in lines if line.startswith("samples"))
+        self.assertIn("incl. %", title)
+        shown = {line.split()[-1]: line.split()[2] for line in lines if line[:1].isdigit()}
+        self.assertEqual({name: float(shown[name]) for name in wanted}, wanted)
+        arc = next(line.split() for line in lines if line.startswith("  120") and line.endswith(" cold"))
+        self.assertEqual(float(arc[2]), 80)
+        report = json.loads(self.report("-c", "--format=json"))
+        self.assertEqual((report["inclusive-of"], report["inclusive-event"]), (100, "STACKS:99:0"))
+        self.assertEqual({row["symbol"]: row["inclusive"] for row in report["symbols"]}, wanted)
+        self.assertEqual({row["symbol"]: row["inclusive-percent"] for row in report["symbols"]}, wanted)
+        rows = list(csv.DictReader(io.StringIO(self.report("-c", "--format=csv"))))
+        self.assertEqual({row["symbol"]: int(row["inclusive"]) for row in rows if row["kind"] == "symbol"}, wanted)
+        self.assertFalse(any(None in row or None in row.values() for row in rows))
+        text = self.report("-c", "-X")
+        if shutil.which("xmllint"):
+            done = subprocess.run(["xmllint", "--noout", "--schema", SCHEMA, "-"], input=text, capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        profile = ElementTree.fromstring(text)
+        self.assertEqual((profile.get("stacks"), profile.get("stackevent")), ("100", "STACKS:99:0"))
+        names = {data.get("id"): data.get("name") for data in profile.iter("symboldata")}
+        self.assertEqual({names[symbol.get("idref")]: int(symbol.get("inclusive"))
+                          for symbol in profile.iter("symbol") if symbol.get("inclusive")}, wanted)
+
+    def test_inclusive_of_what_is_selected(self):
+        self.add_recursion()
+        self.store.add(self.frames("_start", "hot"), 7, app=OTHER)
+        rows = json.loads(self.report("-c", "--format=json", self.program, "event:TIMER"))
+        self.assertEqual(rows["inclusive-of"], 100)
+        self.store.add(self.frames("_start", "hot"), 5, event="TIMER:0:0x0")
+        rows = json.loads(self.report("-c", "--format=json", self.program))
+        self.assertEqual((rows["inclusive-of"], rows["inclusive-event"]), (100, "STACKS:99:0"))
+        for options in (("-c", "--symbols-from=symtab"), ("-l",), ("-c", "cpu:all")):
+            self.assertNotIn("incl", self.report(*options), options)
+        self.store = type(self.store)()
+        self.assertNotIn("incl", self.report("-c"))
+
+    def test_refused(self):
+        self.report("--stacks", rc=1)
+        self.assertIn("no stack samples yet", self.err)
+        self.fill()
+        self.report("--stacks", "--focus=(", rc=1)
+        self.assertIn("--focus=(", self.err)
+        self.report("--stacks", "--focus=nothing", rc=1)
+        self.assertIn("no stack is left", self.err)
+        self.report("--invert", rc=1)
+        self.assertIn("--stacks", self.err)
+        os.unlink(os.path.join(self.session, "stacks"))
+        done = subprocess.run([os.path.join(TOOLS, "opreport"), "--session-dir=" + self.dir, "--stacks"], capture_output=True,
+                              text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("opcontrol --setup --stacks=on", done.stderr)
+
+    def test_deep_and_damaged(self):
+        self.store.add([(FRAME, PROG, 7)], 0)
+        node = len(self.store.nodes) - 1
+        for value in range(20000):
+            node = self.store.child(node, FRAME, value, PROG)
+            self.store.nodes[node][4] = 1
+        self.assertEqual(sum(self.folded().values()), 20000)
+        self.assertEqual(sum(self.folded("--invert").values()), 20000)
+        self.store.nodes[10000][0] = 15000
+        self.assertGreater(sum(self.folded().values()), 1000)
+        self.assertIn("damaged", self.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The walk over hand-made tables and stacks: each kind of rule, each end, and hostile input. */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/unwind/walk.h"
+#include "tests/unit/cmocka_all.h"
+
+#define STACK  0x7ffc00000000ull
+#define WORDS  64
+#define TABLED 0x400000ull /* code with rows */
+#define JITTED 0x900000ull /* code without a table */
+#define PENDED 0xa00000ull /* code whose table is not made yet */
+#define BYTES  0x1000ull   /* of each */
+
+enum { RBX = 3, RBP = 6, RSP = 7, R10 = 10 };
+
+/* Positions of the rules in the table; each holds for 0x100 bytes. */
+enum { RULE_PUSHED = 1, RULE_FRAME, RULE_DEREF, RULE_PLT, RULE_SIGNAL, RULE_END, RULE_RBX, RULE_SELF, RULE_IN_REG, NR_RULES };
+
+static const struct op_row_rule rules[NR_RULES] = {
+	[RULE_PUSHED] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 16, 0, -8, 0 },
+	[RULE_FRAME] = { OP_CFA_REG, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_CFA, 0, 0, 0, 16, 0, -8, -16 },
+	[RULE_DEREF] = { OP_CFA_DEREF, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_REG, RBP, 0, 0, -8, 8, -8, 0 },
+	[RULE_PLT] = { OP_CFA_PLT, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 11, -8, 0 },
+	[RULE_SIGNAL] = { OP_CFA_DEREF, RSP, OP_VALUE_AT_REG, RSP, OP_VALUE_AT_REG, RSP, OP_ROW_IS_SIGNAL, 0, 160, 0, 168, 120 },
+	[RULE_END] = { OP_CFA_REG, RSP, OP_VALUE_UNDEFINED, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, 0, 0 },
+	[RULE_RBX] = { OP_CFA_REG, RBX, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0 },
+	[RULE_SELF] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0 },
+	[RULE_IN_REG] = { OP_CFA_REG, RSP, OP_VALUE_IN_REG, R10, OP_VALUE_UNKNOWN, 0, 0, 0, 8, 0, 0, 0 },
+};
+
+struct box {
+	char *bytes;
+	size_t nr_bytes;
+	struct op_row_table table;
+	uint64_t stack[WORDS];
+	struct opd_walk_start start;
+	struct opd_walk_frame frames[OPD_WALK_FRAMES_MAX];
+	enum opd_walk_end end;
+};
+
+/* A table with the rules above, one behind the other from position 0x100 on. */
+static void make_table(struct box *box)
+{
+	struct op_row_table_header header = { .nr_rows = NR_RULES, .nr_rules = NR_RULES, .machine = EM_X86_64 };
+	size_t at = sizeof(header);
+
+	box->nr_bytes = sizeof(header) + NR_RULES * (sizeof(uint32_t) + sizeof(uint16_t)) + sizeof(rules);
+	box->bytes = calloc(1, box->nr_bytes);
+	memcpy(header.magic, OP_ROW_TABLE_MAGIC, OP_ROW_TABLE_MAGIC_BYTES);
+	header.nr_bytes = (uint32_t)box->nr_bytes;
+	memcpy(box->bytes, &header, sizeof(header));
+	for (uint32_t i = 0; i < NR_RULES; i++, at += sizeof(uint32_t)) {
+		uint32_t start = (i + 1) * 0x100;
+
+		memcpy(box->bytes + at, &start, sizeof(start));
+	}
+	memcpy(box->bytes + at, rules, sizeof(rules));
+	at += sizeof(rules);
+	for (uint16_t i = 0; i < NR_RULES; i++, at += sizeof(uint16_t)) {
+		uint16_t rule = i + 1 == NR_RULES ? 0 : (uint16_t)(i + 1);
+
+		memcpy(box->bytes + at, &rule, sizeof(rule));
+	}
+}
+
+/* The address of code with a rule. */
+static uint64_t code(int rule)
+{
+	return TABLED + (uint64_t)rule * 0x100 + 0x10;
+}
+
+static int set_up(void **state)
+{
+	struct box *box = calloc(1, sizeof(*box));
+
+	make_table(box);
+	assert_int_equal(op_row_table_open(&box->table, box->bytes, box->nr_bytes), 0);
+	box->start = (struct opd_walk_start){
+		.machine = EM_X86_64,
+		.stack = (const uint8_t *)box->stack,
+		.nr_stack_bytes = sizeof(box->stack),
+		.known = UINT64_MAX >> 31,
+	};
+	box->start.registers[RSP] = STACK;
+	*state = box;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct box *box = *state;
+
+	free(box->bytes);
+	free(box);
+	return 0;
+}
+
+static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_frame *frame, const struct op_row_table **ret_table)
+{
+	struct box *box = arg;
+
+	frame->position = address & (BYTES - 1);
+	if (address - TABLED < BYTES) {
+		*ret_table = &box->table;
+		return OPD_CODE_TABLE;
+	}
+	if (address - PENDED < BYTES)
+		return OPD_CODE_PENDING;
+	return address - JITTED < BYTES ? OPD_CODE_NO_TABLE : OPD_CODE_NONE;
+}
+
+/* Walks from the code, and checks how it ends and how many frames there are. */
+static void expect(struct box *box, uint64_t pc, size_t nr_frames, enum opd_walk_end end)
+{
+	size_t nr;
+
+	box->start.pc = pc;
+	nr = opd_walk(&box->start, find, box, box->frames, &box->end);
+	assert_int_equal(box->end, end);
+	assert_int_equal(nr, nr_frames);
+}
+
+static void rules_lead_to_the_end(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[1] = code(RULE_FRAME); /* RULE_PUSHED: CFA is rsp + 16 */
+	box->start.registers[RBP] = STACK + 5 * 8;
+	box->stack[5] = 0x1234; /* the caller's rbp */
+	box->stack[6] = code(RULE_END);
+	expect(box, code(RULE_PUSHED), 3, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].pc, code(RULE_FRAME));
+	assert_int_equal(box->frames[2].pc, code(RULE_END));
+	assert_int_equal(box->frames[0].position, code(RULE_PUSHED) & (BYTES - 1));
+	/* of the call */
+	assert_int_equal(box->frames[1].position, (code(RULE_FRAME) - 1) & (BYTES - 1));
+}
+
+static void a_realigned_frame_is_found_through_memory(void **state)
+{
+	struct box *box = *state;
+
+	box->start.registers[RBP] = STACK + 8 * 8;
+	box->stack[7] = STACK + 12 * 8 - 8; /* at rbp - 8; CFA is 8 more */
+	box->stack[11] = code(RULE_FRAME);
+	box->stack[8] = STACK + 20 * 8; /* the caller's rbp */
+	box->stack[21] = code(RULE_END);
+	expect(box, code(RULE_DEREF), 3, OPD_WALK_complete);
+}
+
+static void an_entry_of_the_plt_pushes_at_byte_11(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[0] = code(RULE_END);
+	expect(box, TABLED + RULE_PLT * 0x100, 2, OPD_WALK_complete);
+	box->stack[0] = 7; /* the number of the relocation */
+	box->stack[1] = code(RULE_END);
+	expect(box, TABLED + RULE_PLT * 0x100 + 11, 2, OPD_WALK_complete);
+}
+
+static void a_signal_frame_has_all_registers(void **state)
+{
+	struct box *box = *state;
+
+	/* rip and rsp of the interrupted code, whose row needs rbx */
+	box->stack[21] = code(RULE_RBX);
+	box->stack[20] = STACK + 30 * 8;
+	box->stack[5 + 11] = STACK + 39 * 8; /* rbx */
+	box->stack[39] = code(RULE_END);
+	expect(box, code(RULE_SIGNAL), 3, OPD_WALK_complete);
+	/* the interrupted address is exact: it is not behind a call */
+	assert_int_equal(box->frames[1].position, code(RULE_RBX) & (BYTES - 1));
+}
+
+static void a_register_of_a_caller_is_not_known(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[1] = code(RULE_RBX);
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
+	box->start.registers[RBX] = STACK + 3 * 8;
+	box->stack[3] = code(RULE_END);
+	expect(box, code(RULE_RBX), 2, OPD_WALK_complete); /* of the leaf it is */
+	box->start.known &= ~(1ull << RBX);
+	expect(box, code(RULE_RBX), 1, OPD_WALK_no_row);
+}
+
+static void frame_pointers_lead_through_code_without_rows(void **state)
+{
+	struct box *box = *state;
+
+	box->start.registers[RBP] = STACK + 4 * 8;
+	box->stack[4] = STACK + 10 * 8;
+	box->stack[5] = JITTED + 0x20;
+	box->stack[10] = 0x77;
+	box->stack[11] = code(RULE_END);
+	expect(box, JITTED + 4, 3, OPD_WALK_complete);
+	box->stack[4] = STACK - 8; /* below the frame: it is no frame pointer */
+	expect(box, JITTED + 4, 2, OPD_WALK_no_row);
+	box->start.known &= ~(1ull << RBP);
+	expect(box, JITTED + 4, 1, OPD_WALK_no_row);
+}
+
+static void each_end_has_its_name(void **state)
+{
+	struct box *box = *state;
+
+	expect(box, 0x1000, 0, OPD_WALK_left_code);
+	box->stack[1] = 0x1000;
+	expect(box, code(RULE_PUSHED), 1, OPD_WALK_left_code);
+	box->stack[1] = PENDED + 8;
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_table_yet);
+	box->stack[1] = 0; /* nothing called it */
+	expect(box, code(RULE_PUSHED), 1, OPD_WALK_complete);
+	box->start.registers[RBP] = STACK + (WORDS - 1) * 8;
+	expect(box, code(RULE_FRAME), 1, OPD_WALK_cut);
+	box->start.nr_stack_bytes = 8;
+	expect(box, code(RULE_PUSHED), 1, OPD_WALK_cut);
+	box->start.registers[R10] = code(RULE_END);
+	expect(box, code(RULE_IN_REG), 2, OPD_WALK_complete);
+	expect(box, TABLED + NR_RULES * 0x100 + 4, 1, OPD_WALK_no_row);
+}
+
+/* A row that does not move up, and frame pointers in a ring. */
+static void hostile_stacks_end(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[0] = code(RULE_SELF);
+	expect(box, code(RULE_SELF), 2, OPD_WALK_no_row);
+	box->start.registers[RBP] = STACK;
+	box->stack[0] = STACK;
+	box->stack[1] = JITTED + 8;
+	expect(box, JITTED + 8, 2, OPD_WALK_no_row);
+	for (size_t i = 0; i < WORDS; i += 2) {
+		box->stack[i] = STACK + (i + 2) * 8;
+		box->stack[i + 1] = JITTED + 8;
+	}
+	expect(box, JITTED + 8, 1 + WORDS / 2, OPD_WALK_no_row);
+}
+
+/* A signal frame may point to itself: nothing moves, and the number of frames ends it. */
+static void a_signal_in_a_ring_is_too_deep(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[20] = STACK;
+	box->stack[21] = code(RULE_SIGNAL);
+	expect(box, code(RULE_SIGNAL), OPD_WALK_FRAMES_MAX, OPD_WALK_too_deep);
+}
+
+static void arm_finds_the_caller_of_a_leaf_in_lr(void **state)
+{
+	static const struct op_row_rule leaf = { OP_CFA_REG, 31, OP_VALUE_SAME, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0 };
+	struct box *box = *state;
+	struct op_row_rule *first = (struct op_row_rule *)(uintptr_t)&box->table.rules[RULE_PUSHED];
+
+	*first = leaf;
+	box->start.machine = EM_AARCH64;
+	box->start.registers[31] = STACK;
+	box->start.registers[30] = code(RULE_END) | 0x3full << 50; /* signed */
+	box->start.known = UINT64_MAX >> 31;
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].pc, code(RULE_END));
+	box->start.registers[30] = code(RULE_PUSHED); /* a caller that did not save it */
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
+}
+
+static void damaged_tables_are_refused(void **state)
+{
+	struct box *box = *state;
+	struct op_row_table table;
+	size_t nr_refused = 0;
+
+	for (size_t nr_bytes = 0; nr_bytes < box->nr_bytes; nr_bytes++)
+		assert_int_equal(op_row_table_open(&table, box->bytes, nr_bytes), -EBADMSG);
+	for (size_t i = 0; i < box->nr_bytes; i++) {
+		char old = box->bytes[i];
+
+		box->bytes[i] = (char)0xff;
+		nr_refused += op_row_table_open(&table, box->bytes, box->nr_bytes) == -EBADMSG;
+		box->bytes[i] = old;
+	}
+	/* all but offsets, padding and the build-id */
+	assert_true(nr_refused > NR_RULES * 10);
+	assert_int_equal(op_row_table_open(&table, box->bytes, box->nr_bytes), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rules_lead_to_the_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_realigned_frame_is_found_through_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_pushes_at_byte_11, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_signal_frame_has_all_registers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_register_of_a_caller_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(frame_pointers_lead_through_code_without_rows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_end_has_its_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(arm_finds_the_caller_of_a_leaf_in_lr, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(damaged_tables_are_refused, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
