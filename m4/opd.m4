@@ -30,6 +30,15 @@ AC_DEFUN([OPD_NEED_LIB], [
   AC_SUBST([$1_LIBS])
 ])
 
+dnl OPD_FILTER: the system calls of lookers are filtered where libseccomp is. Sanitizers have calls
+dnl of their own.
+AC_DEFUN([OPD_FILTER], [
+  opd_filter=no
+  AS_IF([test -z "$SAN_CFLAGS"], [PKG_CHECK_MODULES([SECCOMP], [libseccomp >= 2.5], [opd_filter=yes],
+    [AC_MSG_NOTICE([lookers have no filter: libseccomp is in the Debian package libseccomp-dev])])])
+  AM_CONDITIONAL([HAVE_SECCOMP], [test "x$opd_filter" = xyes])
+])
+
 dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses. Sets
 dnl the condition OPD_PEER_PREFIX.
 AC_DEFUN([OPD_PEER], [

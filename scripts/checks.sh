@@ -83,14 +83,15 @@ run_built() {
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
 # kernel counts in all, change a setting of the kernel, or use up what any opd keeps (images, room
-# for JIT code, time for file systems that hang).
-ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_storm kernel
-	overwrite page_faults processes shares storm swaps turns wakeup"
+# for JIT code, time for file systems that hang). And jit_runtimes: perf inject gives up where the
+# test jit has damaged a jitdump.
+ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_runtimes
+	jit_storm kernel ocount operf operf_limits overwrite page_faults processes shares storm swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers
-	many_files opcheck opcontrol rotation span"
+	many_files opcheck opcontrol operf_session rotation span"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
@@ -102,15 +103,25 @@ unit_tests() {
 	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\.py$/p; /\./!p' | sort -u
 	echo tests/ring/litmus
 	echo tests/fuzz/test_corpus.sh
+	echo tests/unwind/test_mutants.sh
 }
 
 # Long ones in which nothing has threads: ThreadSanitizer has nothing to say of them.
-NO_THREADS="test_bad_images test_jit test_mapset test_oparchive test_ring_differential test_ring_killed test_ring_killed_aux"
+NO_THREADS="test_bad_images test_inline test_jit test_mapset test_oparchive"
+NO_THREADS+=" test_ring_differential test_ring_killed test_ring_killed_aux test_row_tables test_mutants test_libdwfl"
+# Its file server forks with threads, which ThreadSanitizer does not follow.
+NO_THREADS+=" test_living"
+
+# Builds with sanitizers have no filter of system calls.
+NO_SANITIZERS="test_call_filter"
 
 is_for() {
 	local name=${2##*/}
 	case $1:" $NO_THREADS " in
 	tsan:*" ${name%.*} "*) return 1 ;;
+	esac
+	case $1:$name in
+	[at]san:"$NO_SANITIZERS") return 1 ;;
 	esac
 }
 
@@ -230,7 +241,7 @@ static_analysis() {
 # SPDX line, length of files and functions, marks of unfinished work and of merges, and scripts that
 # parse.
 house_style() {
-	sources -regex '.*\.\([ch1-8]\|sh\|py\|mk\|md\|am\|ac\|m4\)' >"$temporary/sources"
+	sources -regex '.*\.\([ch1-8]\|sh\|py\|mk\|md\|am\|ac\|m4\|js\|css\|html\)' >"$temporary/sources"
 	python3 "$top/tests/style.py" "$temporary/sources"
 }
 
@@ -287,6 +298,19 @@ demo_works_twice() {
 	demo_works && demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
 
+# As a user without privileges, in a tree of that user's own.
+demo_without_root() {
+	local tree=$temporary/demo-tree rc=0
+	need_build gcc || return 1
+	rm -rf "$tree"
+	cp -a "$build/dist" "$tree" && chown -hR nobody:nogroup "$tree" && chmod 755 "$temporary" || return 1
+	setpriv --reuid=nobody --regid=nogroup --clear-groups env -u CCACHE_DIR HOME=/nonexistent "$tree/scripts/demo" |
+		tee "$temporary/demo-out" || rc=1
+	grep -q 'checksum_block' "$temporary/demo-out" || { echo "no functions"; rc=1; }
+	rm -rf "$tree"
+	return $rc
+}
+
 # Without spin nothing is proved. It is skipped only where need_packages could not see to it that
 # spin is there.
 model_holds() {
@@ -314,11 +338,13 @@ check_alone() {
 	check_sanitized tsan agreement attribution page_faults turns
 }
 
-# What another compiler makes of the unit tests, a million records under TSan, and distcheck itself.
+# What another compiler makes of the unit tests, a million records under TSan, many damaged images
+# under ASan, and distcheck itself.
 list_long_checks() {
 	check alone gcc distcheck distcheck
 	check_units clang
 	check compute tsan tsan/unit/torture run_built tsan ./tests/ring/torture --records=1000000
+	check compute asan asan/unwind/mutants run_built asan "$top/tests/unwind/test_mutants.sh" 10000
 }
 
 list_checks() {
@@ -333,6 +359,7 @@ list_checks() {
 		check build tsan tsan/build need_build tsan
 		check build clang clang/build need_build clang
 		check build - demo demo_works_twice
+		check build gcc demo-user demo_without_root
 		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
 	fi
 	check_static

@@ -6,9 +6,12 @@
 # Debian packages, in one place. BUILD: needed for ./configure && make; TEST: what scripts/test
 # needs more; DEMO: scripts/demo.
 BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
-	libpopt-dev libsystemd-dev libcap-dev binutils-dev libiberty-dev libmd-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev"
-TEST_PACKAGES="ccache libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
-	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh"
+	libpopt-dev libsystemd-dev libcap-dev libseccomp-dev
+	binutils-dev libiberty-dev libmd-dev libelf-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev libdebuginfod-dev
+	libncurses-dev"
+TEST_PACKAGES="ccache g++ libcmocka-dev libdw-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
+	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh debuginfod nodejs
+	protobuf-compiler golang-go valgrind bolt-19 tmux chromium"
 DEMO_PACKAGES="xz-utils gzip coreutils"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
 	liblttng-ust-dev liblttng-ctl-dev lttng-tools"
@@ -35,7 +38,7 @@ need_root() {
 
 # What of the environment could steer opd, the tools or the build somewhere else.
 clean_environment() {
-	unset OPD_CONFIG OPD_DAEMON OPD_BUILD OPD_SOURCE OPD_BINDIR OPD_SBINDIR NOTIFY_SOCKET WATCHDOG_USEC LISTEN_FDS
+	unset OPD_CONFIG OPD_DAEMON OPD_TABLES OPD_BUILD OPD_SOURCE OPD_BINDIR OPD_SBINDIR NOTIFY_SOCKET WATCHDOG_USEC LISTEN_FDS
 	unset CC CFLAGS CPPFLAGS LDFLAGS LIBS MAKEFLAGS MFLAGS DESTDIR CONFIG_SITE ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 	unset CMOCKA_TEST_ABORT CMOCKA_MESSAGE_OUTPUT CMOCKA_XML_FILE LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH
 	export LC_ALL=C TZ=UTC DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1
@@ -100,6 +103,12 @@ make_temporary() {
 begin() {
 	set -uo pipefail
 	need_root "$@"
+	prepare
+}
+
+# The rest of begin, for a script that goes on as whoever calls it.
+prepare() {
+	set -uo pipefail
 	clean_environment
 	trap finish EXIT
 	trap 'exit 130' INT
@@ -107,16 +116,22 @@ begin() {
 	trap 'exit 129' HUP
 }
 
-# Installs those of the named packages that are missing.
-need_packages() {
-	local package missing=()
+# Sets `missing` to those of the named packages that are missing. False: there is no dpkg to ask.
+find_missing() {
+	local package
+	missing=()
 	command -v dpkg-query >/dev/null 2>&1 || {
 		say "no dpkg here: these Debian packages, or what is the same, must be installed: $*"
-		return
+		return 1
 	}
 	for package in "$@"; do
 		dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 	done
+}
+
+# Installs those of the named packages that are missing.
+need_packages() {
+	find_missing "$@" || return 0
 	[ ${#missing[@]} -gt 0 ] || return 0
 	say "installing ${missing[*]}"
 	local log
@@ -129,13 +144,14 @@ need_packages() {
 	rm -f "$log"
 }
 
-# Runs a command as the owner of the source tree, so that no file of root is left in a user's clone.
+# Root runs a command as the owner of the source tree, so that no file of root is left in a user's
+# clone. Others run it as they are.
 as_owner() {
 	local uid gid path=$PATH
 	[ -z "${CCACHE_DIR-}" ] || path=/usr/lib/ccache:$PATH
 	uid=$(stat -c %u "$top")
 	gid=$(stat -c %g "$top")
-	if [ "$uid" -eq 0 ]; then
+	if [ "$uid" -eq 0 ] || [ "$(id -u)" -ne 0 ]; then
 		env PATH="$path" "$@"
 	else
 		setpriv --reuid="$uid" --regid="$gid" --clear-groups env HOME=/nonexistent PATH="$path" "$@"
