@@ -38,22 +38,11 @@ struct callgrind {
 	FILE *out;
 };
 
-static size_t number_string(struct callgrind *callgrind, const char *string)
-{
-	struct op_text text = { 0 };
-	size_t number;
-
-	op_text_add_escaped(&text, string);
-	number = opr_number_of_string(&callgrind->strings, op_text_get(&text));
-	callgrind->strings.failed |= text.failed;
-	op_text_free(&text);
-	return number;
-}
-
 static size_t number_function(struct callgrind *callgrind, const struct opr_call_function *function)
 {
-	const struct function key = { number_string(callgrind, function->name),
-				      number_string(callgrind, function->image[0] ? function->image : "???") };
+	struct opr_numbers *strings = &callgrind->strings;
+	const struct function key = { opr_number_of_escaped(strings, function->name),
+				      opr_number_of_escaped(strings, function->image[0] ? function->image : "???") };
 
 	return opr_number_of(&callgrind->functions, &key, sizeof(key), NULL);
 }

@@ -59,8 +59,9 @@ static size_t number_string(struct thread *thread, const char *string)
 
 /* ---- columns ---- */
 
+/* `none` stands for NONE. */
 static void write_numbers(FILE *out, const char *name, size_t nr, size_t (*value)(const struct thread *thread, size_t index),
-			  const struct thread *thread)
+			  const struct thread *thread, const char *none)
 {
 	fprintf(out, ", \"%s\": [", name);
 	for (size_t i = 0; i < nr; i++) {
@@ -68,7 +69,7 @@ static void write_numbers(FILE *out, const char *name, size_t nr, size_t (*value
 
 		fputs(i ? "," : "", out);
 		if (number == NONE)
-			fputs("null", out);
+			fputs(none, out);
 		else
 			fprintf(out, "%zu", number);
 	}
@@ -181,8 +182,8 @@ static void write_samples(const struct firefox *firefox, const struct thread *th
 	uint64_t nr_before = 0;
 
 	fprintf(out, ",\n      \"samples\": { \"length\": %zu, \"weightType\": \"samples\"", thread->nr_samples);
-	write_numbers(out, "stack", thread->nr_samples, sample_stack, thread);
-	write_numbers(out, "weight", thread->nr_samples, sample_weight, thread);
+	write_numbers(out, "stack", thread->nr_samples, sample_stack, thread, "null");
+	write_numbers(out, "weight", thread->nr_samples, sample_weight, thread, "null");
 	fputs(", \"time\": [", out);
 	for (size_t i = 0; i < thread->nr_samples; i++) {
 		fprintf(out, "%s%.6g", i ? "," : "", firefox->interval_ms * (double)nr_before);
@@ -201,29 +202,19 @@ static void write_frames(const struct thread *thread, FILE *out)
 	fprintf(out, ",\n      \"frameTable\": { \"length\": %zu", nr);
 	write_same(out, "address", nr, "-1");
 	write_same(out, "inlineDepth", nr, "0");
-	write_numbers(out, "category", nr, category_of, thread);
+	write_numbers(out, "category", nr, category_of, thread, "null");
 	write_same(out, "subcategory", nr, "0");
-	write_numbers(out, "func", nr, itself, thread);
+	write_numbers(out, "func", nr, itself, thread, "null");
 	write_same(out, "nativeSymbol", nr, "null");
 	write_same(out, "innerWindowID", nr, "0");
 	write_same(out, "implementation", nr, "null");
 	write_same(out, "line", nr, "null");
 	write_same(out, "column", nr, "null");
 	fprintf(out, " },\n      \"funcTable\": { \"length\": %zu", nr);
-	write_numbers(out, "name", nr, name_of, thread);
+	write_numbers(out, "name", nr, name_of, thread, "null");
 	write_same(out, "isJS", nr, "false");
 	write_same(out, "relevantForJS", nr, "false");
-	fputs(", \"resource\": [", out);
-	for (size_t i = 0; i < nr; i++) {
-		size_t resource = resource_of(thread, i);
-
-		fputs(i ? "," : "", out);
-		if (resource == NONE)
-			fputs("-1", out);
-		else
-			fprintf(out, "%zu", resource);
-	}
-	fputc(']', out);
+	write_numbers(out, "resource", nr, resource_of, thread, "-1");
 	write_same(out, "fileName", nr, "null");
 	write_same(out, "lineNumber", nr, "null");
 	write_same(out, "columnNumber", nr, "null");
@@ -241,7 +232,7 @@ static void write_resources(struct firefox *firefox, const struct thread *thread
 	for (size_t i = 0; i < nr; i++)
 		fprintf(out, "%s%zu", i ? "," : "", opr_number_of_string(&firefox->libs, thread->resources.items[i]->bytes));
 	fputc(']', out);
-	write_numbers(out, "name", nr, resource_name, thread);
+	write_numbers(out, "name", nr, resource_name, thread, "null");
 	write_same(out, "host", nr, "null");
 	write_same(out, "type", nr, type);
 	fputs(" },\n      \"nativeSymbols\": { \"length\": 0, \"libIndex\": [], \"address\": [], \"name\": [], "
@@ -265,9 +256,9 @@ static void write_thread(struct firefox *firefox, const struct thread *thread, c
 		firefox->nr_threads, firefox->nr_threads);
 	write_samples(firefox, thread);
 	fprintf(out, ",\n      \"stackTable\": { \"length\": %zu", thread->nr_stacks);
-	write_numbers(out, "prefix", thread->nr_stacks, stack_prefix, thread);
-	write_numbers(out, "frame", thread->nr_stacks, stack_frame, thread);
-	write_numbers(out, "category", thread->nr_stacks, stack_category, thread);
+	write_numbers(out, "prefix", thread->nr_stacks, stack_prefix, thread, "null");
+	write_numbers(out, "frame", thread->nr_stacks, stack_frame, thread, "null");
+	write_numbers(out, "category", thread->nr_stacks, stack_category, thread, "null");
 	write_same(out, "subcategory", thread->nr_stacks, "0");
 	fputs(" }", out);
 	write_frames(thread, out);

@@ -2,6 +2,7 @@
 #include "tools/export/numbers.h"
 
 #include "libop/base/grow.h"
+#include "libop/base/text.h"
 
 size_t opr_number_of(struct opr_numbers *numbers, const void *key, size_t nr_bytes, bool *ret_is_new)
 {
@@ -35,6 +36,18 @@ size_t opr_number_of(struct opr_numbers *numbers, const void *key, size_t nr_byt
 size_t opr_number_of_string(struct opr_numbers *numbers, const char *string)
 {
 	return opr_number_of(numbers, string, strlen(string), NULL);
+}
+
+size_t opr_number_of_escaped(struct opr_numbers *numbers, const char *name)
+{
+	struct op_text text = { 0 };
+	size_t number;
+
+	op_text_add_escaped(&text, name);
+	number = opr_number_of_string(numbers, op_text_get(&text));
+	numbers->failed |= text.failed;
+	op_text_free(&text);
+	return number;
 }
 
 void opr_numbers_free(struct opr_numbers *numbers)

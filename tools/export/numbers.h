@@ -28,6 +28,9 @@ struct opr_numbers {
 size_t opr_number_of(struct opr_numbers *numbers, const void *key, size_t nr_bytes, bool *ret_is_new) OP_NONNULL_ARGS(1, 2);
 size_t opr_number_of_string(struct opr_numbers *numbers, const char *string) OP_NONNULL;
 
+/* The number of a name as op_text_add_escaped writes it: valid UTF-8, in one line. */
+size_t opr_number_of_escaped(struct opr_numbers *numbers, const char *name) OP_NONNULL;
+
 void opr_numbers_free(struct opr_numbers *numbers) OP_NONNULL;
 
 #endif

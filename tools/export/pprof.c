@@ -68,14 +68,7 @@ struct pprof {
 /* A name may have any bytes, and strings of Protocol Buffers are UTF-8. */
 static size_t string_of(struct pprof *pprof, const char *name)
 {
-	struct op_text text = { 0 };
-	size_t number;
-
-	op_text_add_escaped(&text, name);
-	number = opr_number_of_string(&pprof->strings, op_text_get(&text));
-	pprof->strings.failed |= text.failed;
-	op_text_free(&text);
-	return number;
+	return opr_number_of_escaped(&pprof->strings, name);
 }
 
 static size_t number_function(struct pprof *pprof, const struct opr_call_function *function)
