@@ -135,6 +135,14 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, clickCount=1,
                       button="none" if kind == "mouseMoved" else button)
 
+    def drag(self, start, end):
+        """From one place to another, with a stop between them."""
+        middle = [(a + b) / 2 for a, b in zip(start, end)]
+        for kind, (x, y), button in (("mouseMoved", start, "none"), ("mousePressed", start, "left"), ("mouseMoved", middle, "left"),
+                                     ("mouseMoved", end, "left"), ("mouseReleased", end, "left")):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, clickCount=1, button=button,
+                      buttons=1 if button == "left" and kind != "mouseReleased" else 0)
+
     def shot(self, path, whole=False):
         extra = {"captureBeyondViewport": True} if whole else {}
         with open(path, "wb") as stream:

@@ -86,7 +86,7 @@ class Sessions:
         with open(path, encoding="ascii") as stream:
             text = stream.read().replace("event\tSTACKS", "stacks\tSTACKS")
         if begin:
-            text = re.sub(r"begin\t\S+\nend\t\S+", "begin\t%d.0\nend\t%d.0" % (begin, begin + 600), text)
+            text = re.sub(r"begin\t\S+\nend\t\S+", "begin\t%d.000000000\nend\t%d.000000000" % (begin, begin + 600), text)
         with open(path, "w", encoding="ascii") as stream:
             stream.write(text)
         with open(os.path.join(place, "dcookies"), "w", encoding="ascii") as stream:

@@ -42,6 +42,16 @@ const nrContexts = D.contexts.length / 8;
 const context = (i, field) => D.contexts[8 * i + field];
 const text = (i, field) => D.strings[context(i, field)];
 
+// Sessions, the earliest first. A part of a session (of a cgroup) has no time and no stacks.
+const sessions = D.sides.flatMap((side, s) => side.sessions.map((x, i) => ({ ...x, s, at: s + ':' + i, sum: 0 })));
+{
+  const used = new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 0) + ':' + context(i, 1)));
+  sessions.splice(0, Infinity, ...sessions.filter(x => x.begin || used.has(x.at))
+    .sort((x, y) => (x.begin || 0) - (y.begin || 0) || x.s - y.s));
+}
+const sessionOf = Array.from({ length: nrContexts }, (_, i) =>
+  sessions.findIndex(x => x.at === context(i, 0) + ':' + context(i, 1)));
+
 const parents = [0], functions = [0], countAt = [], countOf = [], counts = [];
 {
   const digits = new Uint8Array(128), path = [0];
@@ -97,21 +107,27 @@ const zeros = n => new Float64Array(n);
 const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))];
 
 function accepts(i) {
-  const session = order.indexOf(context(i, 0) + ':' + context(i, 1));
   for (const [key, , field] of DIMS) if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key]) return false;
-  if (text(i, 3) !== (S.event || D.strings[events[0]] || '')) return false;
-  return (S.from === '' || session >= +S.from) && (S.to === '' || session <= +S.to);
+  return text(i, 3) === (S.event || D.strings[events[0]] || '');
 }
+// The first and the last session that are chosen.
+const span = () => [S.from, S.to].map((x, i) => x !== '' && sessions[+x] ? +x : i && sessions.length - 1).sort((x, y) => x - y);
 
 function build() {
   const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
-  const groupOf = Array.from({ length: nrContexts }, (_, i) => {
-    if (!accepts(i)) return -1;
+  const [from, to] = span(), accepted = Array.from({ length: nrContexts }, (_, i) => accepts(i));
+  const groupOf = accepted.map((is, i) => {
+    if (!is || sessionOf[i] < from || sessionOf[i] > to) return -1;
     const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
     if (!groups.has(key)) { groups.set(key, byGroup.length); byGroup.push({ context: i, counts: [] }); }
     return groups.get(key);
   });
-  for (let i = 0; i < counts.length; i++) if (groupOf[countOf[i]] >= 0) byGroup[groupOf[countOf[i]]].counts.push(i);
+  for (const x of sessions) x.sum = 0;
+  for (let i = 0; i < counts.length; i++) {
+    const c = countOf[i];
+    if (accepted[c]) sessions[sessionOf[c]].sum += counts[i];
+    if (groupOf[c] >= 0) byGroup[groupOf[c]].counts.push(i);
+  }
   const p = [-1], f = [-1], s0 = [0], s1 = [0], first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
     p.push(parent); f.push(fn); s0.push(0); s1.push(0); first.push(0); next.push(first[parent]);
@@ -684,12 +700,64 @@ function showChoices() {
 
 // ---- sessions by time ----
 
-const order = [];
-D.sides.forEach((side, s) => side.sessions.forEach((session, i) => {
-  order.push({ at: s + ':' + i, begin: session.begin || 0, s, name: session.name });
-}));
-order.sort((x, y) => x.begin - y.begin || x.s - y.s);
-order.forEach((x, i) => { order[i] = x.at; order[x.at] = x; });
+const secondsOf = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
+const shortTime = seconds => timeText(seconds).slice(0, 16);
+const timesOf = x => x.begin ? timeText(x.begin).slice(0, 19) + ' to ' + timeText(x.end) : x.name;
+const timed = sessions.every(secondsOf);
+const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
+function drawTime() {
+  if (sessions.length <= D.sides.length) return;
+  const [from, to] = span(), chosen = sessions.slice(from, to + 1);
+  const heights = sessions.map(x => timed ? x.sum / secondsOf(x) : x.sum), most = Math.max(...heights) || 1;
+  const seconds = chosen.reduce((n, x) => n + secondsOf(x), 0), sum = chosen.reduce((n, x) => n + x.sum, 0);
+  const ends = [chosen[0], chosen.reduce((x, y) => y.end > x.end ? y : x)];
+  $('time').hidden = false;
+  sessions.forEach((x, i) => {
+    const bar = $('bars').children[i] || $('bars').appendChild(element('div'));
+    if (!bar.firstChild) bar.append(element('i'), element('small', x.begin ? shortTime(x.begin).slice(5) : x.name));
+    bar.style.flexGrow = timed ? secondsOf(x) : 1;
+    bar.firstChild.style.height = x.sum ? Math.max(4, 100 * heights[i] / most) + '%' : 0;
+    bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
+    bar.title = (two ? x.s ? 'After: ' : 'Before: ' : '') + x.name + '\n' + timesOf(x) + '\n' + number(x.sum) + ' samples' +
+      rate(x.sum, secondsOf(x));
+  });
+  [['from', from], ['to', to]].forEach(([id, value]) => {
+    $(id).max = sessions.length - 1;
+    $(id).value = value;
+    $(id).setAttribute('aria-valuetext', timesOf(sessions[value]));
+  });
+  $('span').textContent = (ends[0].begin ? shortTime(ends[0].begin) + ' to ' + shortTime(ends[1].end) + ' UTC, '
+    : '') + (chosen.length < sessions.length ? chosen.length + ' of ' : 'all ') + sessions.length + ' sessions, ' +
+    number(sum) + ' samples' + rate(sum, seconds);
+  $('whole').hidden = chosen.length === sessions.length;
+}
+function chooseTime(from, to) {
+  S.from = String(Math.min(from, to));
+  S.to = String(Math.max(from, to));
+  if (S.from === '0') S.from = '';
+  if (+S.to === sessions.length - 1) S.to = '';
+  changed();
+}
+{
+  let anchor = -1;
+  const at = event => {
+    const i = [...$('bars').children].findIndex(bar => event.clientX < bar.getBoundingClientRect().right);
+    return i < 0 ? sessions.length - 1 : i;
+  };
+  $('bars').addEventListener('pointerdown', event => {
+    anchor = at(event);
+    $('bars').setPointerCapture(event.pointerId);
+    chooseTime(anchor, anchor);
+  });
+  $('bars').addEventListener('pointermove', event => {
+    const [from, to] = span(), i = at(event);
+    if (anchor >= 0 && (from !== Math.min(anchor, i) || to !== Math.max(anchor, i))) chooseTime(anchor, i);
+  });
+  for (const end of ['pointerup', 'pointercancel']) $('bars').addEventListener(end, () => { anchor = -1; });
+  $('from').oninput = () => chooseTime(+$('from').value, Math.max(span()[1], +$('from').value));
+  $('to').oninput = () => chooseTime(Math.min(span()[0], +$('to').value), +$('to').value);
+  $('whole').onclick = () => { S.from = S.to = ''; changed(true); $('from').focus(); };
+}
 
 // ---- all of it ----
 
@@ -719,6 +787,7 @@ function changed(push) {
   search();
   rearrange();
   drawLegend();
+  drawTime();
 }
 function start() {
   readHash();
@@ -726,8 +795,8 @@ function start() {
   const title = two && shown[0] !== shown[1] ? shown.join(' → ') : shown[shown.length - 1];
   document.title = title + ' – opd';
   $('title').textContent = two ? title + ': what changed' : title;
-  const span = s => s.begin ? timeText(s.begin).replace(' UTC', '') + ' to ' + timeText(s.end) + ', ' : '';
-  $('about').textContent = D.sides.map(s => span(s) + number(s.samples) + ' stacks').join(' → ') +
+  const times = s => s.begin ? timeText(s.begin).replace(' UTC', '') + ' to ' + timeText(s.end) + ', ' : '';
+  $('about').textContent = D.sides.map(s => times(s) + number(s.samples) + ' stacks').join(' → ') +
     (side.unselected ? ', a selection' : '');
   drawChoices();
   drawLedger();
