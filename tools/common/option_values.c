@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "libop/base/nearest.h"
+#include "libop/base/parse.h"
 #include "tools/common/log.h"
 
 int opr_take_string(void *field, const char *value)
@@ -55,6 +56,16 @@ int opr_take_percent(void *field, const char *value)
 	if (errno || end == value || *end || !isfinite(percent) || percent < 0 || percent > 100)
 		return opr_error(-EINVAL, "illegal threshold '%s': a percentage from 0 to 100", value);
 	*(double *)field = percent;
+	return 0;
+}
+
+int opr_take_number(void *field, const char *value)
+{
+	uint64_t number;
+
+	if (op_parse_u64(value, 1, SIZE_MAX - 1, &number) < 0)
+		return opr_error(-EINVAL, "invalid number '%s': 1 or more", value);
+	*(size_t *)field = (size_t)number;
 	return 0;
 }
 

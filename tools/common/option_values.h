@@ -24,6 +24,9 @@ int opr_take_more_words(void *field, const char *value);
 /* a double: 0 to 100 */
 int opr_take_percent(void *field, const char *value);
 
+/* a size_t: 1 or more; SIZE_MAX, which means no limit, is not one of them */
+int opr_take_number(void *field, const char *value);
+
 /* no field: turns topics of log.h on */
 int opr_take_verbose(void *field, const char *value);
 

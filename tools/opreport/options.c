@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "libop/base/parse.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 #include "tools/profile/spec.h"
@@ -61,26 +60,6 @@ static int take_colour(void *field, const char *value)
 	return 0;
 }
 
-static int take_top(void *field, const char *value)
-{
-	uint64_t top;
-
-	if (op_parse_u64(value, 1, SIZE_MAX, &top) < 0)
-		return opr_error(-EINVAL, "invalid number of lines '%s' for --top: 1 or more", value);
-	*(size_t *)field = (size_t)top;
-	return 0;
-}
-
-static int take_depth(void *field, const char *value)
-{
-	uint64_t depth;
-
-	if (op_parse_u64(value, 1, SIZE_MAX - 1, &depth) < 0)
-		return opr_error(-EINVAL, "invalid number of levels '%s' for --depth: 1 or more", value);
-	*(size_t *)field = (size_t)depth;
-	return 0;
-}
-
 #define FIELD(name) offsetof(struct opr_options, name)
 
 static const struct opr_option rows[] = {
@@ -93,7 +72,7 @@ static const struct opr_option rows[] = {
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
 	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
 	  "none|normal|smart" },
-	{ "depth", 0, FIELD(depth), take_depth, "show so many levels of --stacks", "number" },
+	{ "depth", 0, FIELD(depth), opr_take_number, "show so many levels of --stacks", "number" },
 	{ "details", 'd', FIELD(details), NULL, "output detailed samples for each symbol", NULL },
 	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
@@ -125,7 +104,7 @@ static const struct opr_option rows[] = {
 	{ "symbols", 'l', FIELD(symbols), NULL, "list all the symbols", NULL },
 	{ "symbols-from", 0, FIELD(sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "top", 0, FIELD(top), take_top, "show the first lines only", "number" },
+	{ "top", 0, FIELD(top), opr_take_number, "show the first lines only", "number" },
 	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "libop/base/parse.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
@@ -39,22 +38,6 @@ static int take_delay(void *field, const char *value)
 	return 0;
 }
 
-static int take_iterations(void *field, const char *value)
-{
-	return op_parse_u64(value, 1, UINT64_MAX, field) < 0 ?
-		       opr_error(-EINVAL, "invalid number '%s' for --iterations: 1 or more", value) : 0;
-}
-
-static int take_top(void *field, const char *value)
-{
-	uint64_t top;
-
-	if (op_parse_u64(value, 1, SIZE_MAX, &top) < 0)
-		return opr_error(-EINVAL, "invalid number of lines '%s' for --top: 1 or more", value);
-	*(size_t *)field = (size_t)top;
-	return 0;
-}
-
 #define FIELD(name) offsetof(struct top_options, name)
 
 static const struct opr_option rows[] = {
@@ -62,9 +45,9 @@ static const struct opr_option rows[] = {
 	{ "batch", 'b', FIELD(batch), NULL, "write text to standard output instead of a screen", NULL },
 	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path" },
 	{ "delay", 'd', FIELD(delay), take_delay, "time from one display to the next (default 2)", "seconds" },
-	{ "iterations", 'n', FIELD(iterations), take_iterations, "end after so many displays", "number" },
+	{ "iterations", 'n', FIELD(iterations), opr_take_number, "end after so many displays", "number" },
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "top", 0, FIELD(top), take_top, "rows of --batch (default 20)", "number" },
+	{ "top", 0, FIELD(top), opr_take_number, "rows of --batch (default 20)", "number" },
 };
 
 #undef FIELD

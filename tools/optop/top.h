@@ -11,7 +11,7 @@
 struct top_options {
 	int batch, accumulate;
 	double delay;        /* seconds from one reading to the next, at least */
-	uint64_t iterations; /* 0: no end */
+	size_t iterations;   /* 0: no end */
 	size_t top;          /* rows of --batch */
 	enum top_view view;
 	char *session_dir;
