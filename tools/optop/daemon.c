@@ -13,8 +13,6 @@ static void add_event(struct top_daemon *daemon, const struct op_ledger_event *e
 {
 	if (event->role == OP_EVENT_DERIVED)
 		return;
-	if (event->role != OP_EVENT_STACKS)
-		daemon->received += event->received;
 	daemon->lost += event->lost_kernel;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		daemon->lost += event->lost[i];

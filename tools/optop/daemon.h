@@ -13,8 +13,8 @@ struct top_daemon {
 	uint32_t pid, nr_cpus;
 	uint64_t when_ns; /* CLOCK_MONOTONIC */
 	uint64_t cpu_ns, rss_bytes;
-	/* of the session: samples without stacks, stacks, and what was lost of both */
-	uint64_t received, stacks, complete, lost;
+	/* of the session: stacks, those with all callers, and lost samples and stacks */
+	uint64_t stacks, complete, lost;
 	char *session_dir;
 };
 
