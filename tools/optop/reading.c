@@ -262,15 +262,6 @@ static int read_samples(struct top_reading *reading, struct top_base *now, struc
 
 /* ---- from the stacks ---- */
 
-static size_t depth_of(const struct opr_call_node *node)
-{
-	size_t depth = 0;
-
-	for (; node->parent; node = node->parent)
-		depth++;
-	return depth;
-}
-
 /* Leaves the samples of each node since the base. A node is known by the names on the way to it. */
 static int subtract_tree(struct opr_call_tree *tree, struct top_base *now, const struct top_base *base)
 {
@@ -278,7 +269,7 @@ static int subtract_tree(struct opr_call_tree *tree, struct top_base *now, const
 	int err = 0;
 
 	for (struct opr_call_node *node = opr_call_next(&tree->root); node && !err; node = opr_call_next(node)) {
-		size_t depth = depth_of(node);
+		size_t depth = opr_call_depth(node);
 		uint64_t before;
 
 		keys[depth] = key_of(key_of(op_hash_add(keys[depth - 1], node->function->kind), node->function->name),
@@ -299,7 +290,7 @@ static int add_groups(struct top_reading *reading, const struct opr_call_tree *t
 		if (node->function->kind == OPR_CALL_GROUP && node->total) {
 			err = add_row(reading, node->function->name, "", 0, node->total);
 			if (!err)
-				reading->rows[reading->nr_rows - 1].depth = (unsigned int)depth_of(node) - 1;
+				reading->rows[reading->nr_rows - 1].depth = (unsigned int)opr_call_depth(node) - 1;
 		}
 	return err;
 }
@@ -325,7 +316,7 @@ static int add_paths(struct top_reading *reading, const struct opr_call_tree *tr
 	int err = 0;
 
 	for (const struct opr_call_node *node = opr_call_next(&tree->root), *last; node && !err; node = opr_call_next(last)) {
-		size_t depth = depth_of(node);
+		size_t depth = opr_call_depth(node);
 		struct op_text name = { 0 };
 
 		last = node;
@@ -340,7 +331,7 @@ static int add_paths(struct top_reading *reading, const struct opr_call_tree *tr
 				    add_row(reading, op_text_get(&name), last->function->image, 0, node->total);
 		if (!err)
 			reading->rows[reading->nr_rows - 1].depth = indents[depth - 1];
-		indents[depth_of(last)] = indents[depth - 1] + 1;
+		indents[opr_call_depth(last)] = indents[depth - 1] + 1;
 		op_text_free(&name);
 	}
 	return err;

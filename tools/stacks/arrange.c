@@ -45,7 +45,7 @@ static bool is_level(const struct opr_call_node *node, bool invert)
 	return invert || (node->function->kind != OPR_CALL_GROUP && node->function->kind != OPR_CALL_END);
 }
 
-static size_t depth_of(const struct opr_call_node *node, bool invert)
+static size_t nr_levels(const struct opr_call_node *node, bool invert)
 {
 	size_t depth = 0;
 
@@ -59,7 +59,7 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 		 const struct opr_call_function *less)
 {
 	double least = arranging->threshold / 100 * (double)tree->root.total;
-	bool is_last = arranging->depth != SIZE_MAX && depth_of(node, arranging->invert) >= arranging->depth;
+	bool is_last = arranging->depth != SIZE_MAX && nr_levels(node, arranging->invert) >= arranging->depth;
 	struct opr_call_node **next = &node->children, *rest;
 	uint64_t nr_less = 0;
 	size_t nr = 0;

@@ -115,6 +115,15 @@ size_t opr_call_path(const struct opr_call_node *node, const struct opr_call_fun
 	return nr;
 }
 
+size_t opr_call_depth(const struct opr_call_node *node)
+{
+	size_t depth = 0;
+
+	for (; node->parent; node = node->parent)
+		depth++;
+	return depth;
+}
+
 static int compare_nodes(const void *left, const void *right)
 {
 	const struct opr_call_node *a = *(struct opr_call_node *const *)left, *b = *(struct opr_call_node *const *)right;

@@ -106,6 +106,9 @@ struct opr_call_node *opr_call_child(struct opr_call_tree *tree, struct opr_call
  */
 size_t opr_call_path(const struct opr_call_node *node, const struct opr_call_function *path[OPR_CALL_DEPTH_MAX + 1]) OP_NONNULL;
 
+/* Nodes from the root to this one: 0 for the root, 1 for a group. */
+size_t opr_call_depth(const struct opr_call_node *node) OP_NONNULL;
+
 /* Sets all totals. Sorts children: those with most samples first, then by name. 0 or -ENOMEM. */
 int opr_call_tree_sum(struct opr_call_tree *tree) OP_NONNULL OP_MUST_CHECK;
 

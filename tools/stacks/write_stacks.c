@@ -42,15 +42,6 @@ static void write_header(const struct opr_stack_report *report, FILE *out)
 	fputs(report->invert ? "function, called by\n" : "application, function, called function\n", out);
 }
 
-static size_t depth_of(const struct opr_call_node *node)
-{
-	size_t depth = 0;
-
-	for (; node->parent; node = node->parent)
-		depth++;
-	return depth;
-}
-
 static void write_line(const struct opr_call_tree *tree, const struct opr_call_node *node, size_t depth, FILE *out)
 {
 	const struct opr_call_function *function = node->function, *above = node->parent->function;
@@ -73,7 +64,7 @@ static void write_text(const struct opr_stack_report *report, FILE *out)
 	if (!report->no_header)
 		write_header(report, out);
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
-		write_line(report->tree, node, depth_of(node), out);
+		write_line(report->tree, node, opr_call_depth(node), out);
 }
 
 /* ---- folded ---- */
@@ -133,7 +124,7 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 		fprintf(out, "%s\"%s\": %" PRIu64, end ? ", " : "", op_stack_end_name(end), sums->ends[end]);
 	fputs(" },\n    \"nodes\": [", out);
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
-		size_t parent = number_node(&numbers, depth_of(node));
+		size_t parent = number_node(&numbers, opr_call_depth(node));
 
 		fprintf(out,
 			"%s\n      { \"node\": %zu, \"parent\": %zu, \"kind\": \"%s\", \"name\": ", numbers.last == 1 ? "" : ",",
@@ -153,7 +144,7 @@ static void write_csv(const struct opr_stack_report *report, FILE *out)
 	if (!report->no_header)
 		fputs("node,parent,kind,total,percent,self,name,image\n", out);
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
-		size_t parent = number_node(&numbers, depth_of(node));
+		size_t parent = number_node(&numbers, opr_call_depth(node));
 
 		fprintf(out, "%zu,%zu,%s,%" PRIu64 ",%.6g,%" PRIu64 ",", numbers.last, parent, kind_names[node->function->kind],
 			node->total, opr_percent(node->total, report->tree->root.total), node->self);
