@@ -141,15 +141,6 @@ int opd_capture_open_event(struct opd_capture *capture, struct perf_event_attr *
 	return fd;
 }
 
-static bool has_cgroups(const struct opd_capture *capture)
-{
-	bool has = capture->with_cgroup;
-
-	for (size_t i = 0; i < capture->nr_opened; i++)
-		has |= capture->events[i].with_cgroup;
-	return has;
-}
-
 void opd_capture_tracking_attr(const struct opd_capture *capture, size_t watermark_bytes, struct perf_event_attr *ret_attr)
 {
 	*ret_attr = (struct perf_event_attr){
@@ -164,7 +155,7 @@ void opd_capture_tracking_attr(const struct opd_capture *capture, size_t waterma
 		.task = 1,
 		.namespaces = 1,
 		.ksymbol = 1,
-		.cgroup = has_cgroups(capture),
+		.cgroup = capture->with_cgroup || op_events_have_cgroup(capture->events, capture->nr_opened),
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
 	};

@@ -8,6 +8,7 @@
 #include "daemon/jit/space.h"
 #include "daemon/locate/build_ids.h"
 #include "daemon/pipeline/stack_state.h"
+#include "libop/events/event_list.h"
 
 /* The images of the session keep their cookies and names. */
 static int open_cookies(struct opd_pipeline *pipeline, int session_fd)
@@ -30,15 +31,6 @@ static bool has_stacks(const struct opd_pipeline_config *config)
 	return false;
 }
 
-static bool needs_cgroups(const struct opd_pipeline_config *config)
-{
-	bool needs = config->separate_cgroup;
-
-	for (size_t i = 0; i < config->nr_events; i++)
-		needs |= config->events[i].with_cgroup;
-	return needs;
-}
-
 static int open_resolver(struct opd_pipeline *pipeline, const struct opd_pipeline_config *config)
 {
 	struct opd_resolver *resolver = &pipeline->resolver;
@@ -55,7 +47,7 @@ static int open_resolver(struct opd_pipeline *pipeline, const struct opd_pipelin
 		resolver->jit->lookers = config->lookers;
 	if (config->build_ids)
 		resolver->processes.build_ids = &pipeline->build_ids;
-	if (!err && needs_cgroups(config))
+	if (!err && (config->separate_cgroup || op_events_have_cgroup(config->events, config->nr_events)))
 		err = opd_cgroups_init(&resolver->cgroups, "/proc/self/mountinfo");
 	return err;
 }

@@ -148,6 +148,14 @@ size_t op_event_nr_opened(const struct op_event *events, size_t nr_events)
 	return nr;
 }
 
+bool op_events_have_cgroup(const struct op_event *events, size_t nr_events)
+{
+	for (size_t i = 0; i < nr_events; i++)
+		if (events[i].with_cgroup)
+			return true;
+	return false;
+}
+
 bool op_event_is_taken(enum op_event_role role)
 {
 	return role == OP_EVENT_PLAIN || role == OP_EVENT_SAMPLER || role == OP_EVENT_STACKS;
