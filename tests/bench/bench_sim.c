@@ -22,7 +22,6 @@
 
 #include "libop/base/clock.h"
 #include "daemon/resolve/sideband.h"
-#include "daemon/sync.h"
 #include "libop/base/parse.h"
 #include "libop/session/contents.h"
 #include "tests/bench/bench.h"
@@ -193,19 +192,6 @@ static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, stru
 	figures->elapsed_ns = now_ns - begin_ns;
 }
 
-static void quit(struct opd_sync *sync)
-{
-	struct opd_job *job = calloc(1, sizeof(*job));
-
-	end_on(job ? 0 : -ENOMEM, "the end");
-	job->kind = OPD_JOB_QUIT;
-	opd_job_queue_submit(&sync->queue, job);
-	opd_sync_stop(sync);
-	/* nobody takes it from the list of what is done any more */
-	end_on(job->error, "writing out");
-	free(job);
-}
-
 static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *figures)
 {
 	static struct op_config config = { .visit_ms = TURN_MS };
@@ -221,7 +207,7 @@ static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *fig
 	end_on(-pthread_getcpuclockid(sync.thread, &reader), "the clock of the sync thread");
 	end_on(load_begin(sim->load, op_now_ns()), "the first processes");
 	write_host(sim, reader, seconds, figures);
-	quit(&sync);
+	end_on(sim_quit(&sync), "writing out");
 }
 
 /* Prints how punctual the ticks were. True: the writer reached the rate of the table. */

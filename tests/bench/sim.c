@@ -176,6 +176,22 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	return err;
 }
 
+int sim_quit(struct opd_sync *sync)
+{
+	struct opd_job *job = calloc(1, sizeof(*job));
+	int err;
+
+	if (!job)
+		return -ENOMEM;
+	job->kind = OPD_JOB_QUIT;
+	opd_job_queue_submit(&sync->queue, job);
+	opd_sync_stop(sync);
+	/* nobody takes it from the list of what is done any more */
+	err = job->error;
+	free(job);
+	return err;
+}
+
 uint64_t sim_dropped(const struct sim *sim)
 {
 	uint64_t sum = 0;

@@ -7,6 +7,7 @@
 #define BENCH_SIM_H
 
 #include "daemon/pipeline/drain.h"
+#include "daemon/sync.h"
 #include "libop/base/compiler.h"
 #include "libop/ring/memory_pair.h"
 #include "tests/bench/load.h"
@@ -47,6 +48,9 @@ size_t sim_room(struct sim *sim, uint32_t cpu) OP_NONNULL;
 
 /* One visit to a CPU, as the sync thread does it, with the side band up to now_ns. 0 or -errno. */
 int sim_visit(struct sim *sim, uint32_t cpu, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* Ends a sync thread, which writes all samples out first. 0 or -errno. */
+int sim_quit(struct opd_sync *sync) OP_NONNULL OP_MUST_CHECK;
 
 /* Records that found no room. */
 uint64_t sim_dropped(const struct sim *sim) OP_NONNULL;

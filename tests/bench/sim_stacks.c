@@ -12,13 +12,13 @@
 #include "daemon/count/stacks.h"
 #include "daemon/jobs/status.h"
 #include "daemon/pipeline/stacks.h"
-#include "daemon/sync.h"
 #include "libop/base/clock.h"
 #include "libop/events/event.h"
 #include "libop/ring/memory_pair.h"
 #include "libop/session/directory.h"
 #include "libop/stacks/read.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/sim.h"
 
 #define NR_CPUS        256u
 #define NR_PROGRAMS    4u
@@ -253,18 +253,6 @@ static bool check_shares(void)
 	return good;
 }
 
-static void quit(struct opd_sync *sync)
-{
-	struct opd_job *job = calloc(1, sizeof(*job));
-
-	end_on(job ? 0 : -ENOMEM, "the end");
-	job->kind = OPD_JOB_QUIT;
-	opd_job_queue_submit(&sync->queue, job);
-	opd_sync_stop(sync);
-	end_on(job->error, "writing out");
-	free(job);
-}
-
 bool sim_stacks(uint64_t seconds)
 {
 	static struct op_config config = { .visit_ms = TURN_MS };
@@ -283,7 +271,7 @@ bool sim_stacks(uint64_t seconds)
 	start_programs();
 	nr_lost = write_all(op_max_u64(seconds, 2), made->stack_rate_hz);
 	end_on(opd_status_make(&sync.recording, &config, &fixed, &job), "the status");
-	quit(&sync);
+	end_on(sim_quit(&sync), "writing out");
 	status = job.payload;
 	ring_bytes = 2 * NR_CPUS * status->stack_ring_bytes;
 	printf("\n%u CPUs with stacks, %llu s: rings of %llu kB, of which %llu are for stacks, %.1f MiB on all CPUs\n", NR_CPUS,
