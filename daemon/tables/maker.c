@@ -16,7 +16,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers, uint64_t wait_ns)
+int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers, uint64_t wait_ns,
+		   bool is_awaited)
 {
 	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 
@@ -28,6 +29,9 @@ int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t k
 		.lookers = lookers,
 		.table_fd = -1,
 		.wait_ns = wait_ns ? wait_ns : OPD_MAKER_WAIT_NS,
+		.is_awaited = is_awaited,
+		.credit_ns = OPD_MAKER_CREDIT_NS,
+		.credit_at_ns = op_now_ns(),
 		.epoll_fd = epoll_fd,
 	};
 	return 0;
@@ -102,11 +106,27 @@ static void close_table(struct opd_maker *maker)
 	maker->is_making = false;
 }
 
+/* Takes normal_ns out of the credit; result_of gives back what was not used. */
+static uint32_t take_credit(struct opd_maker *maker)
+{
+	uint64_t now_ns = op_now_ns();
+
+	if (maker->is_awaited)
+		return OPD_TABLER_NEVER_IDLE;
+	maker->credit_ns += (now_ns - maker->credit_at_ns) / OPD_MAKER_CREDIT_SHARE;
+	maker->credit_ns = op_min_u64(maker->credit_ns, OPD_MAKER_CREDIT_NS);
+	maker->credit_at_ns = now_ns;
+	maker->normal_ns = op_min_u64(maker->credit_ns, OPD_MAKER_NORMAL_NS);
+	maker->credit_ns -= maker->normal_ns;
+	return (uint32_t)(maker->normal_ns / OP_NS_PER_MS);
+}
+
 /* Asks the helper, which then has one end of the socket, and sends it the file for the table. */
 static int ask_helper(struct opd_maker *maker, bool only_header, int ends[2])
 {
 	struct iovec part = { (char[]){ 0 }, 1 };
-	struct iovec question = { (char[]){ only_header ? OPD_TABLER_HEADER : OPD_TABLER_TABLE }, 1 };
+	struct opd_tabler_question question = { .only_header = only_header };
+	struct iovec whole = { &question, sizeof(question) };
 	int err = start_helper(maker);
 	ssize_t nr;
 
@@ -115,8 +135,9 @@ static int ask_helper(struct opd_maker *maker, bool only_header, int ends[2])
 	maker->table_fd = op_sys_memfd_create("opd-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (maker->table_fd < 0)
 		return maker->table_fd;
+	question.normal_ms = take_credit(maker);
 	nr = op_pass_send(ends[0], &part, 1, maker->table_fd, MSG_DONTWAIT);
-	err = nr < 0 ? (int)nr : op_helper_send(maker->helper, &question, 1, ends[1]);
+	err = nr < 0 ? (int)nr : op_helper_send(maker->helper, &whole, 1, ends[1]);
 	if (err)
 		leave_helper(maker);
 	return err;
@@ -174,13 +195,15 @@ static bool has_changed(const struct opd_maker *maker, const struct opd_file_sta
 	return maker->has_stamp && (now->mtime_ns != maker->stamp.mtime_ns || now->nr_bytes != maker->stamp.nr_bytes);
 }
 
-static enum opd_make_result result_of(const struct opd_maker *maker, const struct op_text *text)
+static enum opd_make_result result_of(struct opd_maker *maker, const struct op_text *text)
 {
 	struct opd_tabler_answer answer;
 
 	if (text->length != sizeof(answer))
 		return OPD_MAKE_NOT_STARTED;
 	memcpy(&answer, text->data, sizeof(answer));
+	if (answer.cpu_ns < maker->normal_ns)
+		maker->credit_ns += maker->normal_ns - answer.cpu_ns;
 	if (answer.status >= 0 && has_changed(maker, &answer.stamp))
 		return OPD_MAKE_CHANGED;
 	if (answer.status < 0 || (WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == OPD_TABLER_NO_PROGRAM))

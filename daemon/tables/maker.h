@@ -16,6 +16,14 @@
 #define OPD_MAKER_HANGING_MAX 4u
 /* opd-tables ends itself after 10 s of CPU time */
 #define OPD_MAKER_WAIT_NS     (60ull * 1000000000u)
+/*
+ * opd-tables has one percent of a CPU at normal priority, saved up to OPD_MAKER_CREDIT_NS, and at
+ * most OPD_MAKER_NORMAL_NS for one table. What it needs more it gets at idle priority: on a host
+ * that is always busy that may be nothing.
+ */
+#define OPD_MAKER_CREDIT_SHARE 100u
+#define OPD_MAKER_CREDIT_NS    (2ull * 1000000000u)
+#define OPD_MAKER_NORMAL_NS    (1ull * 1000000000u)
 
 enum opd_make_result {
 	OPD_MAKE_MADE,
@@ -36,6 +44,10 @@ struct opd_maker {
 	bool has_stamp;
 	struct opd_file_stamp stamp; /* of the image, when it was opened */
 	uint64_t begin_ns, wait_ns;
+	bool is_awaited;    /* tables are never made at idle priority */
+	uint64_t credit_ns; /* of CPU time at normal priority, at credit_at_ns */
+	uint64_t credit_at_ns;
+	uint64_t normal_ns; /* of the credit, for the table that is made */
 	uint64_t owner; /* of the image: who would let it hang */
 	struct {
 		struct op_helper *helper;
@@ -46,11 +58,11 @@ struct opd_maker {
 };
 
 /*
- * The nursery and the lookers stay the caller's. wait_ns: for one table; 0: OPD_MAKER_WAIT_NS. 0 or
- * -errno.
+ * The nursery and the lookers stay the caller's. wait_ns: for one table; 0: OPD_MAKER_WAIT_NS.
+ * is_awaited: a program waits for the tables, and has nothing else to do. 0 or -errno.
  */
 int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers,
-		   uint64_t wait_ns) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+		   uint64_t wait_ns, bool is_awaited) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 void opd_maker_free(struct opd_maker *maker) OP_NONNULL;
 
 /* False: all helpers that may be there hang. */

@@ -7,12 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libop/base/clock.h"
 #include "libop/process/helper.h"
 #include "libop/process/pass.h"
 #include "libop/base/sys.h"
@@ -36,20 +38,19 @@ void opd_tabler_find_program(void)
  * The nursery ignores SIGCHLD, and then nobody learns how a process ended. The program is opened
  * while this process may still look into every directory.
  */
-int opd_tabler_begin_awaited(void)
+int opd_tabler_begin(void)
 {
 	signal(SIGCHLD, SIG_DFL);
 	program_fd = op_sys_openat(AT_FDCWD, program, O_PATH | O_CLOEXEC, 0);
 	return 0;
 }
 
-int opd_tabler_begin(void)
+/* 0: of the caller. A sandbox may refuse it. */
+static void make_idle(pid_t pid)
 {
 	const struct sched_param none = { 0 };
 
-	/* A sandbox may refuse it. */
-	(void)sched_setscheduler(0, SCHED_IDLE, &none);
-	return opd_tabler_begin_awaited();
+	(void)sched_setscheduler(pid, SCHED_IDLE, &none);
 }
 
 /* Waits until one of both descriptors has something. False: opd does not want the table now. */
@@ -78,13 +79,15 @@ static int receive_fd(int socket_fd)
 	return -EPIPE;
 }
 
-static void run_program(int image_fd, int table_fd, bool only_header)
+static void run_program(int image_fd, int table_fd, const struct opd_tabler_question *question)
 {
 	char header[] = "--header";
-	char *arguments[] = { (char[]){ "opd-tables" }, only_header ? header : NULL, NULL };
+	char *arguments[] = { (char[]){ "opd-tables" }, question->only_header ? header : NULL, NULL };
 	char *environment[] = { NULL };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!question->normal_ms)
+		make_idle(0);
 	if (dup2(image_fd, STDIN_FILENO) >= 0 && dup2(table_fd, STDOUT_FILENO) >= 0 &&
 	    dup2(program_fd, OP_HELPER_SOCKET_FD) >= 0) {
 		closefrom(OP_HELPER_SOCKET_FD + 1);
@@ -93,14 +96,29 @@ static void run_program(int image_fd, int table_fd, bool only_header)
 	_exit(OPD_TABLER_NO_PROGRAM);
 }
 
-static void wait_for(pid_t pid, struct opd_tabler_answer *answer)
+/* For poll: how long until the program has had its time at normal priority. */
+static int ms_until(uint64_t idle_ns)
 {
+	uint64_t now_ns = op_now_ns();
+
+	return idle_ns > now_ns ? (int)((idle_ns - now_ns) / OP_NS_PER_MS) + 1 : 0;
+}
+
+static void wait_for(pid_t pid, uint32_t normal_ms, struct opd_tabler_answer *answer)
+{
+	bool will_be_idle = normal_ms && normal_ms != OPD_TABLER_NEVER_IDLE;
+	uint64_t idle_ns = op_now_ns() + normal_ms * (uint64_t)OP_NS_PER_MS;
 	int pid_fd = op_sys_pidfd_open(pid);
 	struct rusage usage = { 0 };
 	pid_t ended;
 
-	while (!(ended = wait4(pid, &answer->status, WNOHANG, &usage)) && await(pid_fd, pid_fd < 0 ? OLD_KERNEL_MS : -1))
-		continue;
+	while (!(ended = wait4(pid, &answer->status, WNOHANG, &usage)) &&
+	       await(pid_fd, pid_fd < 0 ? OLD_KERNEL_MS : will_be_idle ? ms_until(idle_ns) : -1)) {
+		if (will_be_idle && !ms_until(idle_ns)) {
+			make_idle(pid);
+			will_be_idle = false;
+		}
+	}
 	if (!ended) {
 		kill(pid, SIGKILL);
 		while (wait4(pid, &answer->status, 0, &usage) < 0 && errno == EINTR)
@@ -108,23 +126,26 @@ static void wait_for(pid_t pid, struct opd_tabler_answer *answer)
 	}
 	if (pid_fd >= 0)
 		close(pid_fd);
-	answer->cpu_ms = (uint32_t)((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
-				    (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000);
+	answer->cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * OP_NS_PER_S +
+			 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
-int opd_tabler_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)
+int opd_tabler_answer(const char *bytes, size_t nr_bytes, int fd, struct op_text *answer)
 {
+	struct opd_tabler_question question = { 0 };
 	int table_fd = receive_fd(fd), image_fd = table_fd < 0 ? -1 : receive_fd(fd);
 	struct opd_tabler_answer result = { .status = -1 };
 	struct stat st;
 
+	if (nr_bytes == sizeof(question))
+		memcpy(&question, bytes, sizeof(question));
 	if (image_fd >= 0) {
 		pid_t pid = fork();
 
 		if (!pid)
-			run_program(image_fd, table_fd, nr_bytes && *question == OPD_TABLER_HEADER);
+			run_program(image_fd, table_fd, &question);
 		if (pid > 0)
-			wait_for(pid, &result);
+			wait_for(pid, question.normal_ms, &result);
 		if (!op_sys_fstat(image_fd, &st))
 			result.stamp = opd_file_stamp(&st);
 		close(image_fd);

@@ -15,15 +15,17 @@
 
 #define OPD_TABLER_NO_PROGRAM 127 /* exit code when opd-tables cannot be executed, as of sh(1) */
 
-/*
- * Asked with a socket, over which the file for the table comes first, and then the image. The
- * question is one byte: the table, or only its header, which has the build-id.
- */
-enum opd_tabler_question { OPD_TABLER_TABLE, OPD_TABLER_HEADER };
+#define OPD_TABLER_NEVER_IDLE UINT32_MAX
+
+/* Asked with a socket, over which the file for the table comes first, and then the image. */
+struct opd_tabler_question {
+	uint32_t normal_ms;  /* of time at normal priority; then opd-tables is SCHED_IDLE */
+	uint8_t only_header; /* no rows: the header has the build-id */
+};
 
 struct opd_tabler_answer {
 	int32_t status; /* of waitpid(2); -1: opd-tables was not started */
-	uint32_t cpu_ms;
+	uint64_t cpu_ns;
 	struct opd_file_stamp stamp; /* of the image afterwards */
 };
 
@@ -31,11 +33,10 @@ struct opd_tabler_answer {
 void opd_tabler_find_program(void);
 
 /*
- * For struct op_helper_kind. The caller gives up rights behind opd_tabler_begin. The second one is
- * for a program that waits for its tables: they are made at its own priority.
+ * For struct op_helper_kind. The caller gives up rights behind opd_tabler_begin. The question is a
+ * struct opd_tabler_question, the answer a struct opd_tabler_answer.
  */
 int opd_tabler_begin(void) OP_MUST_CHECK;
-int opd_tabler_begin_awaited(void) OP_MUST_CHECK;
 int opd_tabler_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer) OP_NONNULL;
 
 #endif

@@ -65,8 +65,8 @@ def check_ledger(status):
 
 
 def make_tables(box, *paths):
-    """opd-tables has idle priority, and a busy machine has little idle time. Afterwards the tables
-    of the programs are in the cache, and no sample has to wait for them.
+    """A busy machine has little time for opd-tables. Afterwards the tables of the programs are in
+    the cache, and no sample has to wait for them.
     """
     box.start_daemon("--event=default", "--stacks=99")
     for path in paths:
@@ -95,7 +95,7 @@ def check_shares(box, path, rate, ms):
             below[names[-2]] += count
     total = sum(below.values())
     print("%d Hz: %s, ends %s" % (rate, dict(below), dict(ends)))
-    # Tables are made at idle priority; on a busy machine samples at 1 kHz do not wait for so long.
+    # On a busy machine samples at 1 kHz may not wait until their table is made.
     require(ends["complete"] >= NEEDED * (sum(ends.values()) - ends["no_table_yet"]), "complete stacks: %s" % ends)
     require(total >= rate * ms / 1000 / 10, "only %d samples in leaf" % total)
     for name in PATHS:

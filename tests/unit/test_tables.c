@@ -230,6 +230,38 @@ static const struct {
 	{ "exec sleep 1000", 0, 1 },
 };
 
+/*
+ * Each table begins at normal priority and is made idle (policy 5) after a second, until the credit
+ * is spent; on a busy machine that takes more of them. Others begin idle.
+ */
+static void a_busy_host_has_tables(void **state)
+{
+	struct box *box = *state;
+	char path[PATH_MAX], log[PATH_MAX], image[PATH_MAX], body[2 * PATH_MAX], begun[128] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/program", box->path);
+	snprintf(log, sizeof(log), "%s/log", box->path);
+	snprintf(body, sizeof(body),
+		 "policy() { read -r line </proc/$$/stat; set -- $line; eval policy='${41}'; }\n"
+		 "policy; echo $policy >>%s; while [ $policy != 5 ]; do policy; done; exit 1\n", log);
+	write_script(path, body);
+	start(path, true);
+	for (size_t i = 0; i < sizeof(begun) / 2 - 1 && !strchr(begun, '5'); i++) {
+		const struct op_row_table *table = NULL;
+
+		snprintf(image, sizeof(image), "%s/image-%zu", box->path, i);
+		write_script(image, "");
+		assert_int_equal(await(cookie_of(OP_IMAGE_FILE, image, 0), &nowhere, &table), OPD_CODE_NO_TABLE);
+		file = fopen(log, "re");
+		assert_non_null(file);
+		assert_int_equal(fread(begun, 1, sizeof(begun) - 1, file), 2 * (i + 1));
+		fclose(file);
+	}
+	stop();
+	assert_true(!strncmp(begun, "0\n0\n", 4) && strchr(begun, '5'));
+}
+
 static void a_bad_helper_costs_one_table(void **state)
 {
 	struct box *box = *state;
@@ -739,6 +771,7 @@ int main(void)
 		cmocka_unit_test(others_have_none),
 		cmocka_unit_test(another_file_is_not_taken),
 		box_test(a_bad_helper_costs_one_table),
+		box_test(a_busy_host_has_tables),
 		box_test(a_helper_that_hangs_stops_one_user),
 		cache_test(a_file_that_changes_has_no_table),
 		cache_test(a_file_that_is_replaced_keeps_its_table),

@@ -23,7 +23,7 @@
 #define MAX_IMAGES       100000u
 #define PROGRESS_RECORDS 65536u
 
-static const struct op_helper_kind helper_kinds[] = { { OPD_TABLER_NAME, opd_tabler_begin_awaited, opd_tabler_answer } };
+static const struct op_helper_kind helper_kinds[] = { { OPD_TABLER_NAME, opd_tabler_begin, opd_tabler_answer } };
 
 static const struct op_stop *stop;
 
