@@ -48,17 +48,20 @@ static int open_once(const struct op_event *event)
 	return fd < 0 ? fd : 0;
 }
 
-/* The cgroup needs Linux 5.7 with CONFIG_CGROUP_PERF. */
-static int try_event(struct op_event *event)
+bool opd_stack_event_knows_cgroups(void)
 {
-	int err;
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.sample_type = PERF_SAMPLE_CGROUP,
+		.exclude_kernel = 1,
+	};
+	int fd = op_sys_perf_event_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	event->with_cgroup = true;
-	err = open_once(event);
-	if (err != -EINVAL)
-		return err;
-	event->with_cgroup = false;
-	return open_once(event);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static int carry_stacks(uint32_t nr_bytes, struct op_event *events, size_t nr_events, char **ret_why)
@@ -71,7 +74,7 @@ static int carry_stacks(uint32_t nr_bytes, struct op_event *events, size_t nr_ev
 		if (events[i].role != OP_EVENT_PLAIN)
 			continue;
 		events[i].stack_bytes = nr_bytes;
-		(void)!try_event(&events[i]); /* who opens it for good says what is wrong */
+		events[i].with_cgroup = opd_stack_event_knows_cgroups();
 	}
 	return 0;
 }
@@ -98,7 +101,8 @@ int opd_stack_event_add(const struct op_stack_setup *setup, const struct op_conf
 		op_event_make_stacks(with_cycles, (uint32_t)(setup->rate_hz ? setup->rate_hz : config->stack_rate_hz), nr_bytes,
 				     &event);
 		event.kernel = kernel;
-		err = try_event(&event);
+		event.with_cgroup = opd_stack_event_knows_cgroups();
+		err = open_once(&event);
 	}
 	if (err)
 		*ret_why = op_event_explain(&event, err);

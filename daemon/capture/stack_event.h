@@ -21,4 +21,7 @@
 int opd_stack_event_add(const struct op_stack_setup *setup, const struct op_config *config, bool has_pmu, struct op_event *events,
 			size_t *nr_events, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/* True when samples can tell their cgroup: since Linux 5.7, with CONFIG_CGROUP_PERF. */
+bool opd_stack_event_knows_cgroups(void);
+
 #endif

@@ -34,6 +34,11 @@ void opd_tabler_find_program(void)
 		program = other;
 }
 
+const char *opd_tabler_program(void)
+{
+	return program;
+}
+
 /*
  * The nursery ignores SIGCHLD, and then nobody learns how a process ended. The program is opened
  * while this process may still look into every directory.

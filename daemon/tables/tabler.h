@@ -31,6 +31,7 @@ struct opd_tabler_answer {
 
 /* The program that will be run. Call it before the nursery starts. */
 void opd_tabler_find_program(void);
+const char *opd_tabler_program(void);
 
 /*
  * For struct op_helper_kind. The caller gives up rights behind opd_tabler_begin. The question is a

@@ -10,6 +10,7 @@
 
 #include "daemon/tables/disk.h"
 #include "daemon/tables/maker.h"
+#include "daemon/tables/tabler.h"
 #include "daemon/tables/vdso.h"
 #include "libop/base/clock.h"
 #include "libop/process/guard.h"
@@ -483,13 +484,13 @@ static bool ask_disk(struct opd_tables *tables)
 
 /* ---- making ---- */
 
-static void report(const struct image *image, const char *what)
+static void report(const char *program, const struct image *image, const char *what)
 {
 	static struct op_rate rate;
 	uint64_t suppressed;
 
 	if (op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "opd-tables %s: stacks of samples end in %s", what,
+		op_log(OP_LOG_WARNING, "%s %s: stacks of samples end in %s", program, what,
 			image->path ? image->path : "the vdso");
 }
 
@@ -544,16 +545,17 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 		break;
 	case OPD_MAKE_CRASHED:
 		tables->counts.crashed++;
-		report(image, "crashed, or wrote what is no table");
+		report("opd-tables", image, "crashed, or wrote what is no table");
 		give_up(tables, image, true);
 		break;
 	case OPD_MAKE_TIMED_OUT:
 		tables->counts.timed_out++;
-		report(image, "took too long");
+		report("opd-tables", image, "took too long");
 		give_up(tables, image, true);
 		break;
 	case OPD_MAKE_NOT_STARTED:
-		report(image, "cannot be executed");
+		report(opd_tabler_program(), image,
+		       "cannot be executed; 'make install' puts it there, and " OPD_TABLES_ENV "= names another");
 		give_up(tables, image, false);
 		break;
 	}

@@ -144,6 +144,17 @@ def check_stacks(box, groups, app):
     box.shutdown()
 
 
+def check_operf(box, groups, app):
+    """The stacks of operf have their cgroups, too."""
+    cgroup, session = groups.make("stacks-operf"), os.path.join(box.dir, "operf")
+    operf = box.start(os.path.join(box.bin, "operf"), "--stacks", "--session-dir=" + session, "sh", "-c",
+                      'echo $$ >"$1" && shift && exec "$@"', "sh", groups.top + cgroup + "/cgroup.procs", app, "spin", 4 * CPU_MS)
+    require(operf.wait() == 0, "operf failed")
+    rows = stacks_listed(box, "--session-dir=" + session)
+    expected = 4 * CPU_MS * 99 / 1000
+    require(0.5 * expected < rows.get(cgroup, 0) < 1.5 * expected, "operf: %s, about %d expected in %s" % (rows, expected, cgroup))
+
+
 def test(box):
     top = hierarchy()
     if top is None or not os.access(os.path.join(top, "cgroup.procs"), os.W_OK):
@@ -190,6 +201,7 @@ def test(box):
         require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "--reset leaves the cgroups")
         box.shutdown()
         check_stacks(box, groups, app)
+        check_operf(box, groups, app)
     finally:
         groups.close()
 

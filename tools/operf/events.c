@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "daemon/capture/stack_event.h"
 #include "libop/base/file.h"
 #include "tools/common/log.h"
 #include "tools/events/user_events.h"
@@ -106,6 +107,7 @@ static int add_stacks(const struct opf_options *options, struct op_event *events
 
 	op_event_make_stacks(false, STACK_RATE_HZ, STACK_BYTES, event);
 	event->kernel = false;
+	event->with_cgroup = opd_stack_event_knows_cgroups();
 	for (size_t i = 0; i < *nr; i++)
 		event->kernel |= events[i].kernel;
 	(*nr)++;
