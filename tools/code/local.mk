@@ -3,6 +3,7 @@
 noinst_LIBRARIES += tools/libcode.a
 tools_libcode_a_SOURCES = \
 	tools/code/core_file.c tools/code/core_file.h \
+	tools/code/image_code.c tools/code/image_code.h \
 	tools/code/listing.c tools/code/listing.h \
 	tools/code/names.c tools/code/names.h \
 	tools/code/source_file.c tools/code/source_file.h \

@@ -9,6 +9,7 @@
 #include "tools/opannotate/annotation.h"
 #include "tools/opannotate/inlines.h"
 #include "tools/opannotate/options.h"
+#include "tools/code/image_code.h"
 #include "tools/code/source_file.h"
 #include "tools/profile/classes.h"
 #include "tools/profile/image_cache.h"
@@ -23,6 +24,17 @@ struct opr_annotate {
 	const struct opr_inlines *inlines; /* empty without --inline */
 	struct opr_source_dirs dirs;
 };
+
+/* The code that the forms list. */
+static inline struct opr_code_wish opr_annotate_code(const struct opr_annotate *annotate)
+{
+	const struct opr_annotate_options *options = annotate->options;
+
+	return (struct opr_code_wish){ .images = annotate->images,
+				       .report = annotate->report,
+				       .style = &options->code_style,
+				       .lines = options->source || options->html || options->inlined };
+}
 
 /* Writes the columns of counts before a line: blanks when `counts` is NULL or all 0. */
 void opr_annotate_counts(const struct opr_annotate *annotate, FILE *out, const uint64_t *counts) OP_NONNULL_ARGS(1, 2);

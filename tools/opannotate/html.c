@@ -8,7 +8,7 @@
 
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
-#include "tools/opannotate/image_code.h"
+#include "tools/opannotate/forms.h"
 #include "tools/opannotate/page.h"
 #include "tools/report/xml_elements.h"
 #include "tools/profile/image_name.h"
@@ -271,6 +271,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 {
 	const struct opr_symbol_report *report = page->annotate->report;
 	const char *name = page->annotate->images->images[index].name;
+	const struct opr_code_wish wish = opr_annotate_code(page->annotate);
 	struct opr_image_code *listing = &page->listings[index];
 	size_t nr_rows = 0;
 	int err;
@@ -280,7 +281,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
-	err = opr_image_code_list(listing, page->annotate, rows, nr_rows);
+	err = opr_image_code_list(listing, &wish, rows, nr_rows);
 	for (size_t i = 0; i < nr_rows && !err; i++)
 		page->codes[rows[i] - report->rows] = (struct row_code){ listing, &listing->codes[i] };
 	return err;

@@ -5,7 +5,6 @@ bin_opannotate_SOURCES = \
 	tools/opannotate/assembly.c \
 	tools/opannotate/forms.c tools/opannotate/forms.h \
 	tools/opannotate/html.c \
-	tools/opannotate/image_code.c tools/opannotate/image_code.h \
 	tools/opannotate/inlines.c tools/opannotate/inlines.h \
 	tools/opannotate/main.c \
 	tools/opannotate/options.c tools/opannotate/options.h \

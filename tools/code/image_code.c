@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/opannotate/image_code.h"
+#include "tools/code/image_code.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -335,18 +335,18 @@ static int run_child(struct opr_image_code *listing, struct request *request)
 	return 0;
 }
 
-static int list_code(struct opr_image_code *listing, const struct opr_annotate *annotate, struct opr_image *image,
+static int list_code(struct opr_image_code *listing, const struct opr_code_wish *wish, struct opr_image *image,
 		     const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	struct request request = {
 		.path = image->path,
 		.name = image->name,
-		.root = opr_image_options(annotate->images, image).root,
+		.root = opr_image_options(wish->images, image).root,
 		.symbols = &image->symbols,
-		.style = &annotate->options->code_style,
-		.report = annotate->report,
+		.style = wish->style,
+		.report = wish->report,
 		.is_core = !image->is_object,
-		.with_lines = annotate->options->source || annotate->options->html || annotate->options->inlined,
+		.with_lines = wish->lines,
 		.rows = rows,
 		.nr_rows = nr_rows,
 	};
@@ -503,22 +503,22 @@ static int warn_unlisted(const struct opr_image_code *listing, const struct opr_
 	return 0;
 }
 
-int opr_image_code_list(struct opr_image_code *listing, const struct opr_annotate *annotate,
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_code_wish *wish,
 			const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
-	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
+	struct opr_image *image = opr_image_cache_find(wish->images, rows[0]->image);
 	int err = 0;
 
 	if (!image)
 		return -ENOMEM;
-	listing->report = annotate->report;
+	listing->report = wish->report;
 	listing->codes = calloc(nr_rows + 1, sizeof(*listing->codes));
 	if (!listing->codes)
 		return opr_no_memory();
 	listing->nr_codes = nr_rows;
 	if (image->path && (image->is_object || opr_identity_is_kallsyms(&image->identity)))
-		err = list_code(listing, annotate, image, rows, nr_rows);
-	return err ? err : warn_unlisted(listing, image, rows, nr_rows);
+		err = list_code(listing, wish, image, rows, nr_rows);
+	return err || wish->quiet ? err : warn_unlisted(listing, image, rows, nr_rows);
 }
 
 void opr_image_code_free(struct opr_image_code *listing)
