@@ -8,6 +8,7 @@ the state in the hash work. --shots=DIR keeps pictures.
 """
 import json
 import os
+import re
 import sys
 
 import browser
@@ -70,7 +71,7 @@ def box_of(name):
     return "Object.values(rows).flat().sort((x, y) => y.w - x.w).find(box => nameOf(box.node.f) === %s)" % json.dumps(name)
 
 
-def check_real(look, totals):
+def check_real(look, totals, listed):
     look.all_looks()
     samples = totals["samples"]
     require(look.run("all.a") == samples, "all: %s, opreport has %d" % (look.run("all.a"), samples))
@@ -88,6 +89,7 @@ def check_real(look, totals):
     check_zoom(look)
     check_search(look)
     check_sandwich(look)
+    check_code(look, listed)
     check_keys(look)
     look.all_looks("#fn=" + str(look.run("names.indexOf('leaf')")), "-sandwich")
     look.all_looks("#view=flame&q=deep", "-search")
@@ -135,6 +137,19 @@ def check_sandwich(look):
     look.is_true("root.a === table.t0[root.f]", "the total of the function")
     look.is_true("kidsOf(root.twin).reduce((x, kid) => x + kid.a, root.twin.sa) === root.a", "callers add up")
     look.is_true("kidsOf(root).reduce((x, kid) => x + kid.a, root.sa) === root.a", "callees add up")
+
+
+def check_code(look, listed):
+    """Of leaf there is its source, with the samples of opannotate"""
+    look.open("#fn=%d" % look.run("names.indexOf('leaf')"))
+    look.is_true("!$('code').hidden && $('h-code').textContent === 'Source of leaf'", "the source of leaf")
+    shown = look.run("Object.fromEntries([...$('lines').rows].filter(row => row.cells[0].textContent)"
+                     ".map(row => [row.cells[2].textContent.trim(), +row.cells[0].title.replace(/\\D/g, '')]))")
+    require(listed and shown == listed, "samples by line: %s, opannotate has %s" % (shown, listed))
+    look.is_true("[...$('lines').rows].some(row => row.textContent.includes('leaf(void)'))", "the text of the source")
+    look.all_looks(look.run("location.hash"), "-source")
+    look.run("reset()")
+    look.is_true("$('code').hidden", "no function, no source")
 
 
 def check_keys(look):
@@ -244,8 +259,15 @@ def real_page(box):
     # Alone: programs of others may be gone from the disk before the second report.
     box.opreport("--html=" + page, path)
     totals = json.loads(box.opreport("--stacks", "--format=json", path))["stacks"]
+    listed = samples_of_lines(box, path)
     box.shutdown()
-    return page, totals
+    return page, totals, listed
+
+
+def samples_of_lines(box, path):
+    """{text: samples} of the lines of leaf, from opannotate."""
+    shown = box.good(os.path.join(box.bin, "opannotate"), "--source", "--session-dir=" + box.session, "-i", "leaf", path)
+    return {text.strip(): int(count) for count, text in re.findall(r"^ *(\d+) +[\d.]+ :(.*?)(?: /\*.*\*/)?$", shown, re.M)}
 
 
 def made_pages(box):
@@ -277,10 +299,10 @@ def made_pages(box):
 
 
 def test(box):
-    page, totals = real_page(box)
+    page, totals, listed = real_page(box)
     page_data, pages = made_pages(box)
     with browser.Browser() as tab:
-        check_real(Look(tab, page), totals)
+        check_real(Look(tab, page), totals, listed)
         check_hostile(Look(tab, pages["hostile"]), page_data)
         check_difference(Look(tab, pages["after"]))
         check_time(Look(tab, pages["days"]))

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
 import page_data  # noqa: E402
 from page_data import HOSTILE, START, Sessions  # noqa: E402
+from sample_files import put_image  # noqa: E402
 
 
 class Page(unittest.TestCase):
@@ -135,6 +136,50 @@ class Page(unittest.TestCase):
         self.assertNotIn("<", data)
         self.assertNotRegex(data, "[\u202a-\u202e\u2066-\u2069\0-\x1f\x7f]")
         self.assertLess(max(map(len, page.data["strings"])), 1001)
+
+    def test_code(self):
+        """Source with the samples of its lines, as text whatever stands in it; code when there is no source."""
+        store, source = self.store(), self.sessions.program + ".c"
+        page_data.fill(store)
+        self.sessions.write(store)
+        with open(source, "rb") as stream:
+            whole = stream.read()
+        self.addCleanup(self.write, source, whole)
+        lines = whole.split(b"\n")
+        lines[1:4] = [b"\t</script><script>alert(1)</script>\\x1b", "\u202e\x1b[31m<!--\0".encode() + b"\xff", b"a" * 5000]
+        self.write(source, b"\n".join(lines))
+        (code,) = self.page().data["code"]
+        self.assertEqual([code[key] for key in ("name", "image", "event", "line", "samples")], ["hot", "prog", "TIMER", 1, 1])
+        (block,) = code["blocks"]
+        self.assertEqual((block["file"], block["code"], block["lines"][0]), (source, False, [1, 1, "void hot(void) { }"]))
+        self.assertEqual([line[:2] for line in block["lines"]], [[n, int(n == 1)] for n in range(1, len(block["lines"]) + 1)])
+        self.assertEqual(block["lines"][1][2], " " * 8 + "</script><script>alert(1)</script>\\x1b")
+        self.assertEqual(block["lines"][2][2], "\\xe2\\x80\\xae\\x1b[31m<!--")
+        self.assertEqual(block["lines"][3][2], "a" * 160 + " \u2026")
+        self.assertNotIn("</script><script>alert", self.html)
+        os.unlink(source)
+        (block,) = self.page().data["code"][0]["blocks"]
+        self.assertEqual((block["file"], block["code"]), ("", True))
+        start = "%x" % page_data.positions["hot"]
+        self.assertEqual([line[1] for line in block["lines"] if line and line[0].endswith(start[-3:])], [1])
+        self.assertEqual(sum(line[1] for line in block["lines"] if line), 1)
+        self.assertEqual(self.page("cgroup:/a.slice").data["code"], [])
+
+    def test_code_is_bounded(self):
+        """Sixty functions have samples, and the page has twenty of them."""
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        names = ["f%d" % i for i in range(60)]
+        put_image(self.sessions.dir, self.sessions.program, [(page_data.positions[name], 9) for name in names])
+        code = self.page().data["code"]
+        self.assertEqual(len(code), 20)
+        self.assertLess(len(json.dumps(code)), 120000)
+        self.assertTrue(all(len(block["lines"]) <= 81 for function in code for block in function["blocks"]))
+
+    def write(self, path, data):
+        with open(path, "wb") as stream:
+            stream.write(data)
 
     def test_refused(self):
         self.page("--format=json", rc=1)

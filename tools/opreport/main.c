@@ -18,6 +18,7 @@
 #include "tools/export/export.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/opreport/options.h"
+#include "tools/page/code.h"
 #include "tools/page/pack.h"
 #include "tools/page/write_page.h"
 #include "tools/profile/selection.h"
@@ -35,6 +36,7 @@
 
 struct run {
 	struct opr_options *options;
+	const struct opr_words *words; /* the profile specification */
 	struct opr_selection selection;
 	struct opr_output output;
 	struct opr_origin before; /* of the profile that this one is compared to */
@@ -60,6 +62,7 @@ static int select_files(struct run *run, const struct opr_words *words)
 		.until = options->until,
 	};
 
+	run->words = words;
 	return opr_selection_open(&run->selection, &selection_options, words);
 }
 
@@ -489,9 +492,7 @@ static int report_stacks(struct run *run)
 static int read_side(struct run *run, struct opr_page_side *side)
 {
 	const struct opr_options *options = run->options;
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
-							   .sources = options->sources,
-							   .root = options->root };
+	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	const struct opr_stack_choice choice = { .inlined = options->inlined,
 						 .long_names = options->long_names,
 						 .lines = true,
@@ -499,6 +500,16 @@ static int read_side(struct run *run, struct opr_page_side *side)
 
 	side->selection = &run->selection;
 	return opr_stacks_read(&side->tree, &side->sums, &run->selection, &symbol_options, &choice);
+}
+
+/* Sample files are kept apart by cgroup only where the session separates them. */
+static int read_code(const struct run *run, struct opr_page *page)
+{
+	const struct opr_symbol_options symbol_options = symbol_options_of(run);
+
+	if (run->selection.spec.cgroup.nr_words)
+		return 0;
+	return opr_page_add_code(&page->code, &run->selection.options, run->words, &symbol_options, run->options->long_names);
 }
 
 /* Of one profile, or of two that are compared. */
@@ -512,6 +523,8 @@ static int report_page(struct run *runs, size_t nr_runs)
 
 	for (size_t i = 0; i < nr_runs && !err; i++)
 		err = read_side(&runs[i], &page.sides[i]);
+	if (!err)
+		err = read_code(&runs[nr_runs - 1], &page);
 	if (!err)
 		err = opr_page_collect(&page);
 	if (!err)

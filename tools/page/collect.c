@@ -87,5 +87,6 @@ void opr_page_free(struct opr_page *page)
 	}
 	opr_call_tree_free(&page->tree);
 	free(page->counts);
+	op_text_free(&page->code);
 	*page = (struct opr_page){ 0 };
 }

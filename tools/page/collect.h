@@ -6,6 +6,7 @@
 #ifndef OPR_PAGE_COLLECT_H
 #define OPR_PAGE_COLLECT_H
 
+#include "libop/base/text.h"
 #include "tools/stacks/read_stacks.h"
 
 /* A profile of the page: the only one, or the one before and the one after. */
@@ -28,6 +29,7 @@ struct opr_page {
 	struct opr_call_tree tree; /* the calls, without groups */
 	struct opr_page_count *counts; /* sorted by the index of the node, then by context */
 	size_t nr_counts, capacity;
+	struct op_text code; /* JSON of opr_page_add_code, of the last side; empty: none */
 };
 
 /* Fills the tree and the counts from the sides, which were read. 0 or -ENOMEM after a message. */

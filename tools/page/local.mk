@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-tools_libreport_a_SOURCES += \
+# Of opreport alone, as it needs tools/libcode.a.
+bin_opreport_SOURCES = \
+	tools/page/code.c tools/page/code.h \
 	tools/page/collect.c tools/page/collect.h \
 	tools/page/pack.c tools/page/pack.h \
 	tools/page/web.h \
 	tools/page/write_page.c tools/page/write_page.h
-nodist_tools_libreport_a_SOURCES = tools/page/web.c
+nodist_bin_opreport_SOURCES = tools/page/web.c
 page_files = $(srcdir)/tools/page/web/page.css $(srcdir)/tools/page/web/page.js \
 	$(srcdir)/tools/page/web/page.html
 CLEANFILES += tools/page/web.c

@@ -46,8 +46,15 @@ void opr_page_add_string(struct op_text *json, const char *name)
 
 	op_text_add_escaped(&shown, name);
 	opr_shorten(&shown);
+	opr_page_add_text(json, op_text_get(&shown));
+	json->failed |= shown.failed;
+	op_text_free(&shown);
+}
+
+void opr_page_add_text(struct op_text *json, const char *text)
+{
 	op_text_add_char(json, '"');
-	for (const char *c = op_text_get(&shown); *c; c++) {
+	for (const char *c = text; *c; c++) {
 		if (*c == '<')
 			op_text_add(json, "\\u003c");
 		else if (*c == '"' || *c == '\\')
@@ -56,8 +63,6 @@ void opr_page_add_string(struct op_text *json, const char *name)
 			op_text_add_char(json, *c);
 	}
 	op_text_add_char(json, '"');
-	json->failed |= shown.failed;
-	op_text_free(&shown);
 }
 
 static size_t number_string(struct strings *strings, const char *string)
@@ -384,7 +389,7 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 		op_text_add(json, i ? "," : "");
 		add_side(json, &page->sides[i]);
 	}
-	op_text_add(json, "],\"ends\":[");
+	op_text_printf(json, "],\"code\":%s,\"ends\":[", page->code.length ? op_text_get(&page->code) : "[]");
 	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
 		op_text_printf(json, "%s\"%s\"", end ? "," : "", op_stack_end_name(end));
 	op_text_add(json, "],\"contexts\":[");
@@ -397,7 +402,7 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	op_text_add(json, op_text_get(&packing->nodes));
 	op_text_add(json, "\"}");
 	failed = json->failed || packing->strings.failed || packing->strings.json.failed || packing->nodes.failed ||
-		 packing->functions.failed;
+		 packing->functions.failed || page->code.failed;
 	free_strings(packing);
 	return failed ? -ENOMEM : 0;
 }

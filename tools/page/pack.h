@@ -22,4 +22,7 @@ int opr_page_pack(const struct opr_page *page, double threshold, struct op_text 
  */
 void opr_page_add_string(struct op_text *json, const char *name) OP_NONNULL;
 
+/* The same of text that needs no escapes, as it is. */
+void opr_page_add_text(struct op_text *json, const char *text) OP_NONNULL;
+
 #endif

@@ -414,9 +414,9 @@ int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *
 		err = resolve_spec(profile, choice->spec, &unmatched);
 	if (!err)
 		err = keep_selected(profile, choice);
-	if (!err && !profile->nr_files)
+	if (!err && !profile->nr_files && !choice->optional)
 		err = report_none_selected(profile, choice, session_dir, &unmatched);
-	else if (!err && unmatched.length)
+	else if (!err && unmatched.length && !choice->optional)
 		opr_warn("%s", op_text_get(&unmatched));
 	op_text_free(&unmatched);
 	return err ? err : opr_groups_check(profile, choice->by);

@@ -14,6 +14,7 @@ struct opr_file_choice {
 	bool exclude_dependent; /* only images that are their own application */
 	enum opr_by by;         /* groups instead of applications */
 	bool whole_groups;      /* and instead of images */
+	bool optional;          /* to select no file is no error */
 };
 
 /*

@@ -104,7 +104,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 						.merge = &selection->options.merge,
 						.exclude_dependent = options->exclude_dependent,
 						.by = options->by,
-						.whole_groups = options->totals_only };
+						.whole_groups = options->totals_only,
+						.optional = options->optional };
 	int err;
 
 	selection->options = *options;

@@ -3,6 +3,8 @@
 // The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
 //   sides      one profile, or the one before and the one after: host, times, sessions with ledgers
 //   strings    every name once
+//   code       for some functions: name, image, line where it begins, flat samples, and blocks of
+//              lines: number or address, samples, text; 0: lines are left out
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   eight numbers each: side, session, end, and the strings of event, application,
 //              process name, cgroup, thread
@@ -611,6 +613,33 @@ function drawTable() {
 }
 $('more').onclick = () => { shownRows += 500; drawTable(); };
 
+// ---- source and code ----
+
+function drawCode() {
+  const f = S.fn === '' ? -1 : +S.fn;
+  const code = D.code.find(c => c.name === names[f] && c.image === images[f] && (!c.line || sources[f].endsWith(':' + c.line)));
+  $('code').hidden = !code;
+  if (!code) return;
+  const lines = code.blocks.flatMap(block => block.lines).filter(line => line), most = Math.max(...lines.map(line => line[1]));
+  const body = element('tbody'), add = (file, nr, text, count) => {
+    const row = element('tr');
+    row.append(element('td', count ? percent(count, code.samples) : '', { className: 'n', title: number(count) + ' samples' }),
+      element('td', nr, { className: 'nr' }), element('td', text, { className: file ? 'file' : 'text' }));
+    row.style.setProperty('--heat', 100 * count / most + '%');
+    body.append(row);
+  };
+  for (const block of code.blocks) {
+    if (block.file) add(true, '', block.file, 0);
+    for (const line of block.lines) add(false, ...(line ? [String(line[0]), line[2], line[1]] : ['⋮', '', 0]));
+  }
+  const rest = code.samples - lines.reduce((sum, line) => sum + line[1], 0);
+  $('h-code').textContent = (code.blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
+  $('about-code').textContent = number(code.samples) + ' flat samples of ' + code.event + (two ? ' after the change' : '') +
+    (rest > 0 ? ', ' + percent(rest, code.samples) + ' of them in lines that are not shown' : '') +
+    '. Choices above do not change them.';
+  $('lines').replaceChildren(body);
+}
+
 // ---- the ledger ----
 
 const timeText = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC');
@@ -779,6 +808,7 @@ function rearrange() {
   }
   showChoices();
   draw();
+  drawCode();
   drawTable();
 }
 function changed(push) {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The source or the machine code of the hottest functions, with the flat samples of each line. */
+#ifndef OPR_PAGE_CODE_H
+#define OPR_PAGE_CODE_H
+
+#include "libop/base/text.h"
+#include "tools/profile/selection.h"
+#include "tools/symbols/symbols.h"
+
+/* No function is added behind so many bytes; one has about 15,000 at most. */
+#define OPR_PAGE_CODE_BYTES 100000u
+
+/*
+ * Adds a JSON list: for each of the hottest functions its source lines with samples and those
+ * around; its instructions where no source is found. `options` and `words` select the sessions, as
+ * for stacks. Without sample files the list is empty. 0 or -errno after a message; -ESTALE as in
+ * read_samples.h.
+ */
+int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
+		      const struct opr_symbol_options *symbol_options, bool long_names) OP_NONNULL OP_MUST_CHECK;
+
+#endif
