@@ -230,7 +230,7 @@ static void *run(void *arg)
 			else if (events[i].data.u64 == TABLES_TAG)
 				opd_stacks_turn(sync->recording.pipeline);
 			else if (events[i].data.u64 < capture->nr_cpus)
-				opd_visits_add(visits, &capture->cpus[events[i].data.u64]);
+				opd_visits_add_woken(visits, &capture->cpus[events[i].data.u64]);
 			else
 				sideband = true;
 		}

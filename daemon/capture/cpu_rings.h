@@ -36,8 +36,8 @@ struct opd_source {
 	uint32_t epoll_events; /* for the descriptors */
 	void (*fds)(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds);
 
-	/* True when the rings have records that were not read. */
-	bool (*pending)(const struct opd_cpu *cpu);
+	/* The bytes of records that were not read. */
+	uint64_t (*pending)(const struct opd_cpu *cpu);
 
 	/*
 	 * Swaps the write ring and the read ring at once. NULL: a swap takes long, and the swapping

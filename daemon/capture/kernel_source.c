@@ -41,9 +41,9 @@ static void kernel_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds
 	};
 }
 
-static bool kernel_pending(const struct opd_cpu *cpu)
+static uint64_t kernel_pending(const struct opd_cpu *cpu)
 {
-	return op_ring_pending(&cpu->pair.rings[0]) || op_ring_pending(&cpu->pair.rings[1]);
+	return op_ring_pending(&cpu->pair.rings[0]) + op_ring_pending(&cpu->pair.rings[1]);
 }
 
 static struct op_ring *kernel_read_ring(struct opd_cpu *cpu)

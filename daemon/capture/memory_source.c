@@ -14,9 +14,9 @@ static void memory_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds
 	};
 }
 
-static bool memory_pending(const struct opd_cpu *cpu)
+static uint64_t memory_pending(const struct opd_cpu *cpu)
 {
-	return op_ring_pending(&cpu->memory.reader.rings[0]) || op_ring_pending(&cpu->memory.reader.rings[1]);
+	return op_ring_pending(&cpu->memory.reader.rings[0]) + op_ring_pending(&cpu->memory.reader.rings[1]);
 }
 
 static int memory_swap(struct opd_cpu *cpu)

@@ -29,9 +29,9 @@ static void task_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds)
 	};
 }
 
-static bool task_pending(const struct opd_cpu *cpu)
+static uint64_t task_pending(const struct opd_cpu *cpu)
 {
-	return op_ring_pending(&cpu->pair.rings[0]) || (!cpu->in_place && op_ring_pending(&cpu->pair.rings[1]));
+	return op_ring_pending(&cpu->pair.rings[0]) + (cpu->in_place ? 0 : op_ring_pending(&cpu->pair.rings[1]));
 }
 
 static struct op_ring *task_read_ring(struct opd_cpu *cpu)

@@ -91,6 +91,14 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
 	visits->due[visits->nr_due++] = cpu;
 }
 
+void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	const struct opd_capture *capture = &visits->pipeline->capture;
+
+	if (cpu->online && (capture->wakeup_records || cpu->source->pending(cpu) >= capture->watermark_bytes))
+		opd_visits_add(visits, cpu);
+}
+
 /* Before the side band is read: it has no mappings of later samples. */
 static void freeze(struct opd_cpu *cpu)
 {

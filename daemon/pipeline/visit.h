@@ -36,6 +36,12 @@ int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, un
 /* Puts a CPU on the list of those to be visited, unless it is offline, idle or there already. */
 void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
+/*
+ * The same for a CPU whose ring woke its reader. The kernel does that after each watermark of bytes
+ * that it writes, read or not: a ring with less is left to the next turn.
+ */
+void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
+
 /* Visits the CPUs on the list, and empties it. */
 void opd_visits_run(struct opd_visits *visits) OP_NONNULL;
 

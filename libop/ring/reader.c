@@ -191,12 +191,12 @@ void op_ring_end(struct op_ring *ring)
 	op_store_release(&ring->k_control->data_tail, ring->tail);
 }
 
-bool op_ring_pending(const struct op_ring *ring)
+uint64_t op_ring_pending(const struct op_ring *ring)
 {
 	/* No order: a hint. The reader loads the head again with C before it reads. */
 	uint64_t head = op_load_relaxed(&ring->k_control->data_head);
 
-	return head != (ring->flags & OP_RING_BACKWARD ? ring->known : ring->tail);
+	return ring->flags & OP_RING_BACKWARD ? ring->known - head : head - ring->tail;
 }
 
 void op_ring_unmap(struct op_ring *ring)

@@ -144,8 +144,8 @@ void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *reco
  */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
-/* True when there are written bytes that op_ring_next has not passed. A hint. */
-bool op_ring_pending(const struct op_ring *ring) OP_NONNULL;
+/* Written bytes that op_ring_next has not passed. A hint. */
+uint64_t op_ring_pending(const struct op_ring *ring) OP_NONNULL;
 
 /*
  * With OP_RING_BACKWARD, between the NULL of op_ring_next and op_ring_end: the bytes of the records

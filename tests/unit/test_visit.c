@@ -385,6 +385,33 @@ static void a_cpu_that_went_leaves_both_rings(void **state OP_UNUSED)
 	assert_int_equal(cpu->pair.counts.late, 1);
 }
 
+/* The kernel wakes the reader after so many bytes, whether they were read meanwhile or not. */
+static void a_ring_that_woke_with_little_in_it_waits(void **state OP_UNUSED)
+{
+	struct opd_capture *capture = &visits.pipeline->capture;
+
+	make_due(3);
+	capture->watermark_bytes = cpus[3].source->pending(&cpus[3]) + 1;
+	opd_visits_add_woken(&visits, &cpus[3]);
+	assert_int_equal(visits.nr_due, 0);
+	capture->wakeup_records = 1;
+	opd_visits_add_woken(&visits, &cpus[3]);
+	assert_int_equal(visits.nr_due, 1);
+	capture->wakeup_records = 0;
+	make_due(4);
+	capture->watermark_bytes = cpus[4].source->pending(&cpus[4]);
+	opd_visits_add_woken(&visits, &cpus[4]);
+	assert_int_equal(visits.nr_due, 2);
+	cpus[5].online = false;
+	opd_visits_add_woken(&visits, &cpus[5]);
+	assert_int_equal(visits.nr_due, 2);
+	cpus[5].online = true;
+	capture->watermark_bytes = 0;
+	begin_turn(0);
+	opd_visits_run(&visits);
+	check_all_is_stored();
+}
+
 static void a_swap_that_fails_stops_no_other(void **state OP_UNUSED)
 {
 	struct opd_swap swaps[3] = { { .pair = &cpus[BROKEN_CPU - 1].pair },
@@ -424,6 +451,7 @@ int main(void)
 		T(one_cpu_is_swapped_by_the_caller),
 		T(a_late_commit_is_counted_once),
 		T(a_cpu_that_went_leaves_both_rings),
+		T(a_ring_that_woke_with_little_in_it_waits),
 		T(a_swap_that_fails_stops_no_other),
 		T(threads_that_never_worked_end),
 	};
