@@ -257,7 +257,7 @@ void opd_turn(struct opd_turns *turns)
 		opd_turn_report_losses(turns, now_ns, false);
 		turns->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
-	turns->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stacks_oldest_ns(stacks)) : last_begin_ns;
+	turns->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stack_queue_oldest_ns(&stacks->queue)) : last_begin_ns;
 	/* In each turn: a set of mappings then remembers only what a process maps in this time. */
 	recording->pipeline->resolver.processes.horizon_ns = turns->horizon_ns;
 	if (now_ns >= turns->next_rate_check_ns) {

@@ -16,7 +16,8 @@
 #include "libop/base/compiler.h"
 #include "libop/perf/record.h"
 
-#define OPD_STACK_QUEUE_BYTES (16u << 20)
+#define OPD_STACK_QUEUE_BYTES   (16u << 20) /* of records */
+#define OPD_STACK_QUEUE_ENTRIES (1u << 15)
 
 /* A sample with a stack, in its ring or in the queue. */
 struct opd_stack_sample {
@@ -30,32 +31,39 @@ struct opd_stack_sample {
 };
 
 struct opd_stack_waiting {
-	uint32_t nr_bytes; /* of this entry, with the record behind it */
+	size_t at;         /* offset of its record */
+	uint32_t nr_bytes; /* of its record, rounded up */
 	bool is_done;
 	uint64_t since_ns;
 	uint64_t deferred; /* cookie of the deferred chain; 0: it waits for a table */
 	uint64_t pending_cookie;
 	struct opd_table_source pending_source;
-	struct opd_stack_sample taken; /* its header points behind this struct */
+	struct opd_stack_sample taken;
 };
 
+/* Entries lie apart from the records, because all of them are often looked at. */
 struct opd_stack_queue {
-	uint8_t *arena; /* NULL: nothing has waited yet */
+	uint8_t *records; /* NULL: nothing has waited yet */
 	size_t head, tail; /* offsets; the same: it is empty */
-	size_t end;        /* while tail < head: where the entries from head on end */
-	size_t nr;         /* entries that are not done */
+	struct opd_stack_waiting *entries;
+	uint32_t first, end; /* indexes, modulo OPD_STACK_QUEUE_ENTRIES */
+	size_t nr;           /* entries that are not done */
+	uint64_t oldest_ns;  /* the oldest of their times; 0: not known */
 };
 
 /* Adds a copy of the sample. The caller fills the rest of the entry. -ENOSPC: full; -ENOMEM. */
 int opd_stack_queue_add(struct opd_stack_queue *queue, const struct opd_stack_sample *taken,
 			struct opd_stack_waiting **ret_waiting) OP_NONNULL OP_MUST_CHECK;
 
-/* The first entry, and the one behind another; NULL: none. Entries may be done. */
+/* The first sample that waits, and the one behind another; NULL: none. */
 struct opd_stack_waiting *opd_stack_queue_first(const struct opd_stack_queue *queue) OP_NONNULL;
 struct opd_stack_waiting *opd_stack_queue_next(const struct opd_stack_queue *queue,
 					       const struct opd_stack_waiting *waiting) OP_NONNULL;
 
-/* Clears an entry. opd_stack_queue_trim then frees what is done. */
+/* The time of the oldest sample that waits; UINT64_MAX: none does. Its mappings must be kept. */
+uint64_t opd_stack_queue_oldest_ns(struct opd_stack_queue *queue) OP_NONNULL;
+
+/* Clears a record. opd_stack_queue_trim then frees what is done. */
 void opd_stack_queue_done(struct opd_stack_queue *queue, struct opd_stack_waiting *waiting) OP_NONNULL;
 void opd_stack_queue_trim(struct opd_stack_queue *queue) OP_NONNULL;
 

@@ -43,15 +43,3 @@ void opd_stacks_reset(struct opd_stacks *stacks)
 	opd_stacks_begin_session(stacks);
 }
 
-uint64_t opd_stacks_oldest_ns(const struct opd_stacks *stacks)
-{
-	uint64_t oldest_ns = UINT64_MAX;
-	const struct opd_stack_waiting *waiting;
-
-	if (!stacks->queue.nr)
-		return oldest_ns;
-	for (waiting = opd_stack_queue_first(&stacks->queue); waiting; waiting = opd_stack_queue_next(&stacks->queue, waiting))
-		if (!waiting->is_done)
-			oldest_ns = op_min_u64(oldest_ns, waiting->taken.sample.time_ns);
-	return oldest_ns;
-}

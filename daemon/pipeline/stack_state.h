@@ -51,7 +51,4 @@ void opd_stacks_begin_session(struct opd_stacks *stacks) OP_NONNULL;
 /* The session is emptied: waiting samples and counts belong to nothing any more. */
 void opd_stacks_reset(struct opd_stacks *stacks) OP_NONNULL;
 
-/* The time of the oldest waiting sample; UINT64_MAX: none. Its mappings must be kept. */
-uint64_t opd_stacks_oldest_ns(const struct opd_stacks *stacks) OP_NONNULL;
-
 #endif

@@ -270,7 +270,7 @@ void opd_stacks_take_deferred(struct opd_pipeline *pipeline, const struct perf_e
 	if (!stacks->queue.nr || op_deferred_record(header, &record) < 0)
 		return;
 	for (waiting = opd_stack_queue_first(&stacks->queue); waiting; waiting = opd_stack_queue_next(&stacks->queue, waiting))
-		if (!waiting->is_done && waiting->deferred == record.cookie && waiting->taken.sample.tid == record.who.tid)
+		if (waiting->deferred == record.cookie && waiting->taken.sample.tid == record.who.tid)
 			again(pipeline, waiting, &record.chain, false);
 	opd_stack_queue_trim(&stacks->queue);
 }
@@ -283,8 +283,8 @@ static bool has_table(struct opd_stacks *stacks, const struct opd_stack_waiting 
 					     OPD_CODE_PENDING;
 }
 
-/* Walks those whose tables have come, and those that waited since before since_ns. */
-static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns)
+/* Walks those that waited since before since_ns, and with is_known those whose tables have come. */
+static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns, bool is_known)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	struct opd_stack_waiting *waiting;
@@ -292,8 +292,10 @@ static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns)
 	for (waiting = opd_stack_queue_first(&stacks->queue); waiting; waiting = opd_stack_queue_next(&stacks->queue, waiting)) {
 		bool is_late = waiting->since_ns <= since_ns;
 
-		if (!waiting->is_done && (is_late || has_table(stacks, waiting)))
+		if (is_late || (is_known && has_table(stacks, waiting)))
 			again(pipeline, waiting, NULL, !is_late);
+		else if (!is_known) /* the rest came later */
+			break;
 	}
 	opd_stack_queue_trim(&stacks->queue);
 	opd_count_flush(&pipeline->count);
@@ -303,11 +305,10 @@ void opd_stacks_turn(struct opd_pipeline *pipeline)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t now_ns = op_now_ns();
+	bool is_known = stacks->tables && opd_tables_turn(stacks->tables);
 
-	if (stacks->tables)
-		opd_tables_turn(stacks->tables);
 	if (stacks->queue.nr)
-		walk_waiting(pipeline, now_ns > OPD_STACKS_WAIT_NS ? now_ns - OPD_STACKS_WAIT_NS : 0);
+		walk_waiting(pipeline, now_ns > OPD_STACKS_WAIT_NS ? now_ns - OPD_STACKS_WAIT_NS : 0, is_known);
 }
 
 void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
@@ -320,10 +321,9 @@ void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
 		struct pollfd fd = { .fd = opd_tables_fd(stacks->tables), .events = POLLIN };
 
 		poll(&fd, 1, BLOCK_MS);
-		opd_tables_turn(stacks->tables);
-		walk_waiting(pipeline, 0);
+		walk_waiting(pipeline, 0, opd_tables_turn(stacks->tables));
 	}
-	walk_waiting(pipeline, UINT64_MAX);
+	walk_waiting(pipeline, UINT64_MAX, false);
 }
 
 void opd_stacks_block(struct opd_pipeline *pipeline)

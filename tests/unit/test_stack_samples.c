@@ -75,7 +75,7 @@ enum opd_walk_code __wrap_opd_tables_find(struct opd_tables *tables OP_UNUSED, u
 
 bool __wrap_opd_tables_turn(struct opd_tables *tables OP_UNUSED)
 {
-	return false;
+	return code != OPD_CODE_PENDING;
 }
 
 bool __wrap_opd_tables_is_busy(const struct opd_tables *tables OP_UNUSED)
@@ -382,14 +382,14 @@ static void samples_wait_for_their_tables(void **state OP_UNUSED)
 	assert_int_equal(asked.pid, PID);
 	assert_int_equal(asked.start, APP);
 	assert_int_equal(asked.end, APP + 0x2000);
-	assert_int_equal(opd_stacks_oldest_ns(pipeline.stacks), 20);
+	assert_int_equal(opd_stack_queue_oldest_ns(&pipeline.stacks->queue), 20);
 	opd_stacks_turn(&pipeline);
 	expect_booked(0, 0, OP_STACK_END_complete, 0);
 	code = OPD_CODE_TABLE;
 	opd_stacks_turn(&pipeline);
 	expect_booked(2, 2, OP_STACK_END_complete, 2);
 	expect_stack("1240 1140 1020", 2);
-	assert_int_equal(opd_stacks_oldest_ns(pipeline.stacks), UINT64_MAX);
+	assert_int_equal(opd_stack_queue_oldest_ns(&pipeline.stacks->queue), UINT64_MAX);
 }
 
 static void they_do_not_wait_for_ever(void **state OP_UNUSED)
@@ -466,6 +466,7 @@ static void the_queue_goes_round(void **state OP_UNUSED)
 		if (round % 3 == 0 && next - first > 600) {
 			waiting = opd_stack_queue_first(&queue);
 			assert_int_equal(waiting->taken.sample.time_ns, first);
+			assert_int_equal(opd_stack_queue_oldest_ns(&queue), first);
 			waiting = opd_stack_queue_next(&queue, waiting);
 			assert_int_equal(waiting->taken.sample.time_ns, first + 1);
 			opd_stack_queue_done(&queue, waiting);
@@ -482,6 +483,7 @@ static void the_queue_goes_round(void **state OP_UNUSED)
 	assert_int_equal(first, next);
 	opd_stack_queue_trim(&queue);
 	assert_null(opd_stack_queue_first(&queue));
+	assert_int_equal(queue.tail, 0);
 	opd_stack_queue_free(&queue);
 }
 

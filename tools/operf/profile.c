@@ -501,7 +501,7 @@ static void prune(struct opf_profile *profile, uint64_t now_ns)
 static void turn(struct opf_profile *profile)
 {
 	uint64_t now_ns = op_now_ns(), last_begin_ns = profile->begin_ns;
-	const struct opd_stacks *stacks = profile->pipeline.stacks;
+	struct opd_stacks *stacks = profile->pipeline.stacks;
 
 	profile->begin_ns = now_ns;
 	opd_visit_all(&profile->visits);
@@ -513,7 +513,7 @@ static void turn(struct opf_profile *profile)
 		check_cpus(profile);
 		profile->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
-	profile->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stacks_oldest_ns(stacks)) : last_begin_ns;
+	profile->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stack_queue_oldest_ns(&stacks->queue)) : last_begin_ns;
 	profile->pipeline.resolver.processes.horizon_ns = profile->horizon_ns;
 	if (now_ns >= profile->next_ledger_ns) {
 		(void)!write_ledger(profile, OP_SESSION_open); /* the last one reports a failure */
