@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 import page_data  # noqa: E402
 from page_data import HOSTILE, START, Sessions  # noqa: E402
 from sample_files import put_image  # noqa: E402
+from stack_session import CUT  # noqa: E402
 
 
 class Page(unittest.TestCase):
@@ -100,6 +101,23 @@ class Page(unittest.TestCase):
         self.assertEqual(page.samples(), sum(node[4] for node in store.nodes))
         self.assertLessEqual(len(self.html), 2000000)
         self.assertGreater(page.data["pruned"], 0)
+
+    def test_contexts(self):
+        """Of very many cgroups those with most samples have names, and the others are one."""
+        store = self.store()
+        for i in range(20000):
+            store.add(START("_start", "hot"), 1 + (i < 9), cgroup="/%d/" % i + "x" * 120, end=CUT if i % 2 else 0)
+        self.sessions.write(store)
+        page = self.page()
+        self.assertEqual(page.samples(), 20009)
+        self.assertLess(len(self.html), 1000000)
+        cgroups = collections.Counter()
+        for (cgroup, *_), count in page.folded("cgroup").items():
+            cgroups[cgroup] += count
+        self.assertGreater(len(cgroups), 2000)
+        self.assertEqual(sorted(cgroups.values())[-10:], [2] * 9 + [20009 - 9 - len(cgroups) + 1])
+        self.assertEqual(cgroups["(other)"], 20009 - 9 - len(cgroups) + 1)
+        self.assertEqual(sum(self.folded_of_opreport("--by=comm")[0].values()), sum(page.folded("comm").values()))
 
     def test_difference(self):
         before, after = self.store("before"), self.store("after")

@@ -4,8 +4,114 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/stacks/arrange.h"
+
+#define CONTEXT_BYTES      40u /* of the numbers of a context, at most */
+#define CONTEXTS_BYTES_MAX 500000u /* of a side, about */
+
+/* ---- contexts ---- */
+
+struct weighed {
+	size_t context;
+	uint64_t nr_samples;
+};
+
+static int compare_weighed(const void *left, const void *right)
+{
+	const struct weighed *a = left, *b = right;
+
+	if (a->nr_samples != b->nr_samples)
+		return a->nr_samples > b->nr_samples ? -1 : 1;
+	return a->context < b->context ? -1 : a->context > b->context;
+}
+
+static size_t bytes_of(const struct opr_stack_context *row)
+{
+	const char *const texts[] = { row->app, row->comm, row->cgroup, row->thread };
+	size_t nr_bytes = CONTEXT_BYTES;
+
+	for (size_t i = 0; i < op_array_size(texts); i++)
+		nr_bytes += (size_t)op_min_u64(strlen(texts[i]), OPR_SHOWN_BYTES);
+	return nr_bytes;
+}
+
+/* Which contexts of a side have room: those with most samples. Indexed by context. */
+static void keep_contexts(const struct opr_page_side *side, struct weighed *weighed, bool *is_kept)
+{
+	size_t nr = 0, nr_bytes = 0;
+
+	for (const struct opr_call_node *group = side->tree.root.children; group; group = group->next)
+		weighed[nr++] = (struct weighed){ strtoul(group->function->name, NULL, 10), group->total };
+	qsort(weighed, nr, sizeof(*weighed), compare_weighed);
+	for (size_t i = 0; i < nr; i++) {
+		nr_bytes += bytes_of(&side->contexts.rows[weighed[i].context]);
+		is_kept[weighed[i].context] = nr_bytes <= CONTEXTS_BYTES_MAX;
+	}
+}
+
+/* Makes a context that stands for others of its session, event and end. */
+static int make_other(struct opr_stack_context *row)
+{
+	char **const texts[] = { &row->app, &row->comm, &row->cgroup, &row->thread };
+
+	for (size_t i = 0; i < op_array_size(texts); i++) {
+		free(*texts[i]);
+		*texts[i] = strdup("(other)");
+		if (!*texts[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool is_same_other(const struct opr_stack_context *a, const struct opr_stack_context *b)
+{
+	return a->session == b->session && a->end == b->end && !strcmp(a->event, b->event);
+}
+
+static void free_texts(struct opr_stack_context *row)
+{
+	free(row->event);
+	free(row->app);
+	free(row->comm);
+	free(row->cgroup);
+	free(row->thread);
+}
+
+/* Makes one context of those without room. numbers[old] is the new one. */
+static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_kept, size_t *numbers)
+{
+	size_t nr_rows = contexts->nr_rows, nr = 0, *others = calloc(nr_rows + 1, sizeof(*others)), nr_others = 0, i, other;
+	int err = others ? 0 : -ENOMEM;
+
+	for (i = 0; i < nr_rows && !err; i++) {
+		struct opr_stack_context row = contexts->rows[i];
+
+		numbers[i] = nr;
+		for (other = 0; !is_kept[i] && other < nr_others; other++)
+			if (is_same_other(&contexts->rows[others[other]], &row))
+				break;
+		if (!is_kept[i] && other < nr_others) {
+			numbers[i] = others[other];
+			free_texts(&row);
+			continue;
+		}
+		if (!is_kept[i]) {
+			others[nr_others++] = nr;
+			err = make_other(&row);
+		}
+		contexts->rows[nr++] = row;
+	}
+	/* without memory: the rows that were not looked at yet */
+	for (; i < nr_rows; i++)
+		contexts->rows[nr++] = contexts->rows[i];
+	contexts->nr_rows = nr;
+	free(others);
+	return err;
+}
+
+/* ---- nodes ---- */
 
 static struct opr_call_node *copy_node(struct opr_call_tree *to, struct opr_call_node *parent,
 				       const struct opr_call_function *function)
@@ -53,21 +159,51 @@ static int compare_counts(const void *left, const void *right)
 	return a->context < b->context ? -1 : a->context > b->context;
 }
 
+/* Adds a side, whose contexts are numbered from nr_before on. */
+static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr_before)
+{
+	size_t nr_rows = side->contexts.nr_rows;
+	struct opr_call_node **copies = calloc(side->tree.nr_nodes + 1, sizeof(struct opr_call_node *));
+	struct weighed *weighed = calloc(nr_rows + 1, sizeof(*weighed));
+	bool *is_kept = calloc(nr_rows + 1, sizeof(*is_kept));
+	size_t *numbers = calloc(nr_rows + 1, sizeof(*numbers));
+	int err = copies && weighed && is_kept && numbers ? opr_call_tree_sum(&side->tree) : -ENOMEM;
+
+	if (!err) {
+		keep_contexts(side, weighed, is_kept);
+		err = merge_contexts(&side->contexts, is_kept, numbers);
+	}
+	for (const struct opr_call_node *group = side->tree.root.children; group && !err; group = group->next)
+		err = copy_group(page, group, nr_before + numbers[strtoul(group->function->name, NULL, 10)], copies);
+	free(copies);
+	free(weighed);
+	free(is_kept);
+	free(numbers);
+	return err;
+}
+
+/* Contexts that became one have one count at a node. */
+static void merge_counts(struct opr_page *page)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < page->nr_counts; i++) {
+		if (nr && !compare_counts(&page->counts[nr - 1], &page->counts[i]))
+			page->counts[nr - 1].count += page->counts[i].count;
+		else
+			page->counts[nr++] = page->counts[i];
+	}
+	page->nr_counts = nr;
+}
+
 int opr_page_collect(struct opr_page *page)
 {
 	size_t nr_before = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < page->nr_sides && !err; i++) {
-		struct opr_page_side *side = &page->sides[i];
-		struct opr_call_node **copies = calloc(side->tree.nr_nodes + 1, sizeof(struct opr_call_node *));
-
-		if (!copies)
-			return opr_no_memory();
-		for (const struct opr_call_node *group = side->tree.root.children; group && !err; group = group->next)
-			err = copy_group(page, group, nr_before + strtoul(group->function->name, NULL, 10), copies);
-		nr_before += side->contexts.nr_rows;
-		free(copies);
+		err = add_side(page, &page->sides[i], nr_before);
+		nr_before += page->sides[i].contexts.nr_rows;
 	}
 	if (!err)
 		err = opr_call_tree_sum(&page->tree);
@@ -75,6 +211,7 @@ int opr_page_collect(struct opr_page *page)
 		return opr_no_memory();
 	if (page->nr_counts)
 		qsort(page->counts, page->nr_counts, sizeof(*page->counts), compare_counts);
+	merge_counts(page);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The stacks of a page. Those of all contexts are one tree; where stacks end, a node has a count
- * for each context. One thread.
+ * for each context. Contexts with few samples become "(other)" when there are too many. One thread.
  */
 #ifndef OPR_PAGE_COLLECT_H
 #define OPR_PAGE_COLLECT_H
