@@ -86,7 +86,7 @@ tests_fuzz_fuzz_archive_LDADD = tools/libreport.a libop/libop.a $(MD_LIBS) $(FUZ
 
 tests_fuzz_fuzz_abi_SOURCES = $(fuzz_main) tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c \
 	tests/fuzz/fuzz_log.c tools/opimport/foreign.c tools/common/output.c \
-	tools/common/formatting.c
+	tools/common/progress.c tools/common/formatting.c
 tests_fuzz_fuzz_abi_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_fuzz_fuzz_abi_LDADD = libop/libop.a $(FUZZ_ENGINE)
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,10 +17,12 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
+#include "tools/common/progress.h"
 
 #define STATM_BYTES   256
 #define STAT_BYTES    4096
 #define POLL_MS_MAX   20
+#define PROGRESS_MS   200
 #define KILL_MS       100 /* for a killed child to end */
 
 static const struct op_stop *program_stop;
@@ -175,11 +178,16 @@ static int map_output(int fd, struct opr_child_result *result)
 	return 0;
 }
 
-/* True when the child was stopped. Without pidfds it cannot be. */
+/* True when the child was stopped. Without pidfds it cannot be, and no progress is shown. */
 static bool wait_or_kill(const struct opr_child *child)
 {
-	int fd = program_stop ? op_sys_pidfd_open(child->pid) : -1;
-	bool is_stopped = fd >= 0 && op_stop_wait(program_stop, fd);
+	bool shows = !program_stop && opr_progress_is_on();
+	int fd = program_stop || shows ? op_sys_pidfd_open(child->pid) : -1;
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+	bool is_stopped = program_stop && fd >= 0 && op_stop_wait(program_stop, fd);
+
+	while (shows && fd >= 0 && !poll(&end, 1, PROGRESS_MS))
+		opr_progress_tick();
 
 	if (is_stopped)
 		kill(child->pid, SIGKILL);

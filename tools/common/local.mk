@@ -12,6 +12,7 @@ tools_libreport_a_SOURCES += \
 	tools/common/packages.c tools/common/packages.h \
 	tools/common/parallel_sort.c tools/common/parallel_sort.h \
 	tools/common/program.c tools/common/program.h \
+	tools/common/progress.c tools/common/progress.h \
 	tools/common/session_dir.c tools/common/session_dir.h \
 	tools/common/when.c tools/common/when.h \
 	tools/common/words.c tools/common/words.h \

@@ -7,6 +7,7 @@
 #include "libop/base/htable.h"
 #include "libop/base/text.h"
 #include "tools/common/formatting.h"
+#include "tools/common/progress.h"
 
 static const char *program_name = "opreport";
 static bool enabled[OPR_NR_TOPICS];
@@ -77,6 +78,7 @@ static void print(const char *who, bool is_once, const char *format, va_list arg
 		op_text_add_escaped(&line, text ? text : format);
 		opr_shorten(&line);
 		op_text_add_char(&line, '\n');
+		opr_progress_end();
 		fputs(line.failed ? format : op_text_get(&line), stderr);
 	}
 	op_text_free(&line);

@@ -13,6 +13,7 @@
 #include "libop/base/text.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 
 #define DEFAULT_PAGER "less"
 #define STDOUT_BYTES  65536
@@ -319,11 +320,20 @@ static void widen_stdout(void)
 	is_wide = true;
 }
 
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
 int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
 {
 	int err = 0;
 
 	*output = (struct opr_output){ .out = stdout, .file = file };
+	if (!file && !is_regular(STDOUT_FILENO))
+		opr_progress_stop(); /* who reads it may be on the same terminal */
 	if (file) {
 		output->out = fopen(file, "we");
 		if (!output->out)
@@ -480,6 +490,7 @@ int opr_output_close(struct opr_output *output)
 	bool failed = ferror(output->out), left = false;
 	int err;
 
+	opr_progress_end();
 	if (output->out == stdout)
 		return opr_stdout_flush();
 	errno = 0;

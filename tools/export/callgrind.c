@@ -12,6 +12,7 @@
 
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
 #include "tools/stacks/arrange.h"
@@ -76,6 +77,7 @@ static void add_stack(struct callgrind *callgrind, const struct opr_call_node *n
 	size_t nr = opr_call_path(node, path), event = event_of(callgrind, path[0]), number = 0;
 	struct opr_numbers *functions = &callgrind->functions, *calls = &callgrind->calls;
 
+	opr_progress_tick();
 	callgrind->nr_stacks++;
 	for (size_t i = 0; i < nr; i++) {
 		struct call call = { .caller = number };

@@ -13,6 +13,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
 #include "tools/report/writer.h"
@@ -307,6 +308,7 @@ static void fill_thread(struct thread *thread, const struct opr_call_node *group
 
 	add_sample(thread, NONE, group->self);
 	while (node && !thread->failed) {
+		opr_progress_tick();
 		if (!op_grow(&thread->stacks, &thread->stacks_capacity, thread->nr_stacks + 1)) {
 			thread->failed = true;
 			break;

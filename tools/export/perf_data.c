@@ -11,6 +11,7 @@
 #include <linux/perf_event.h>
 
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
 #include "tools/stacks/arrange.h"
@@ -279,6 +280,7 @@ static void add_sample(struct perf *perf, const struct opr_call_node *node)
 	uint32_t ids[2];
 	bool is_kernel;
 
+	opr_progress_tick();
 	process.comm = opr_number_of_string(&perf->strings, "");
 	for (size_t i = 0; i < nr && path[i]->kind == OPR_CALL_GROUP; i++) {
 		if (path[i]->place.label == OP_STACK_APP)

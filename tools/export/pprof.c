@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
 #include "tools/export/protobuf.h"
@@ -182,6 +183,7 @@ static void add_sample(struct pprof *pprof, const struct opr_call_node *node)
 	struct op_text sample = { 0 }, ids = { 0 };
 	const char *event = "";
 
+	opr_progress_tick();
 	while (nr_groups < nr && path[nr_groups]->kind == OPR_CALL_GROUP)
 		nr_groups++;
 	for (size_t i = nr; i-- > nr_groups;) {
@@ -272,6 +274,7 @@ static int write_gzip(const struct op_text *message, FILE *out)
 	do {
 		size_t nr_bytes = op_min_u64(message->length - done, sizeof(buffer));
 
+		opr_progress_tick();
 		if (!stream.avail_in) {
 			stream.next_in = (unsigned char *)message->data + done;
 			stream.avail_in = (unsigned int)nr_bytes;

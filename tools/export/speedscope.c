@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
 #include "tools/report/writer.h"
@@ -61,6 +62,7 @@ static void write_profile(const struct opr_call_node *event, const char *name, s
 	for (const struct opr_call_node *node = event; node && is_of_event(node, event); node = opr_call_next(node)) {
 		size_t nr;
 
+		opr_progress_tick();
 		if (!node->self)
 			continue;
 		nr = opr_call_path(node, path);

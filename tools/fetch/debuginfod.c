@@ -11,6 +11,7 @@
 #include "libop/base/parse.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/common/words.h"
 
 #define URLS_VARIABLE "DEBUGINFOD_URLS"
@@ -248,6 +249,7 @@ static int fetch(struct files *files, opr_debug_check_fn *check)
 		struct opr_child child;
 
 		request.failed = run.failed;
+		opr_progress_end(); /* the child has a line of its own */
 		err = opr_child_start(&child, opr_download_run, &request);
 		if (!err)
 			err = opr_child_wait(&child, &result);

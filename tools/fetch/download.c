@@ -19,6 +19,7 @@
 #include "libop/base/text.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 
 #define GRACE_SECONDS  5 /* for libdebuginfod to notice the end; then the child is killed */
 #define TALK_BYTES     65536 /* of what libdebuginfod says about an answer */
@@ -93,18 +94,11 @@ static void tell(struct download *download, size_t wanted, size_t server, enum o
 
 /* ---- progress ---- */
 
-static bool is_terminal(void)
-{
-	const char *term = getenv("TERM");
-
-	return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-}
-
 static void show(struct download *download, long nr_bytes, long nr_all, uint64_t now)
 {
 	struct op_text line = { 0 };
 
-	if (!is_terminal() || now - download->shown_ns < SHOWN_EVERY_MS * OP_NS_PER_MS)
+	if (!opr_progress_is_on() || now - download->shown_ns < SHOWN_EVERY_MS * OP_NS_PER_MS)
 		return;
 	download->shown_ns = now;
 	op_text_add(&line, "\r\033[Kdebuginfod: ");

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
@@ -16,13 +15,12 @@
 #include "tools/common/formatting.h"
 #include "tools/common/option_values.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
 #include "tools/profile/session_hint.h"
 #include "tools/common/program.h"
 #include "tools/common/output.h"
 #include "tools/common/words.h"
-
-#define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)
 
 enum exit_code { SOUND, REPAIRED, DAMAGED, FAILED };
 
@@ -32,8 +30,6 @@ struct program {
 	struct opr_words words;
 	bool is_named; /* the user said which sessions */
 	char *session_dir;
-	bool on_terminal;
-	uint64_t next_progress_ns;
 	const char *session; /* under check */
 	size_t nr_reported;  /* problems of it */
 	enum exit_code result;
@@ -47,24 +43,11 @@ static void worsen(struct program *program, enum exit_code code)
 
 /* ---- output ---- */
 
-static void clear_progress(const struct program *program)
-{
-	if (program->on_terminal)
-		fputs("\r\033[K", stderr);
-}
-
 static void show_progress(uint64_t nr_files, void *arg)
 {
-	struct program *program = arg;
-	uint64_t now_ns = op_now_ns();
+	const struct program *program = arg;
 
-	if (!program->on_terminal || now_ns < program->next_progress_ns)
-		return;
-	program->next_progress_ns = now_ns + PROGRESS_NS;
-	fputs("\r\033[K", stderr);
-	opr_write_escaped(stderr, program->session);
-	fprintf(stderr, ": %" PRIu64 " sample files", nr_files);
-	fflush(stderr);
+	opr_progress("%s: %" PRIu64 " sample files", program->session, nr_files);
 }
 
 static const char *const outcomes[] = {
@@ -107,7 +90,7 @@ static void report(const struct opk_problem *problem, void *arg)
 	}
 	if (program->quiet && problem->outcome == OPK_NOTED)
 		return;
-	clear_progress(program);
+	opr_progress_end();
 	printf("%s: ", outcomes[problem->outcome]);
 	opr_write_escaped(stdout, program->session);
 	putchar('/');
@@ -142,7 +125,7 @@ static void begin_session(struct program *program, bool first)
 
 static void end_session(struct program *program, const struct opk_check *check, bool is_checked)
 {
-	clear_progress(program);
+	opr_progress_end();
 	if (program->json) {
 		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
 		       ", \"dropped_nodes\": %" PRIu64 " }",
@@ -349,13 +332,14 @@ static const struct opr_command command = {
 
 int main(int argc, const char **argv)
 {
-	struct program program = { .on_terminal = isatty(STDERR_FILENO) };
+	struct program program = { 0 };
 	enum opr_request request;
 	int err;
 
 	opr_log_init(command.program);
 	err = opr_command_read(&command, argc, argv, &program, &program.words, &request);
-	program.on_terminal = program.on_terminal && !program.json && !program.quiet;
+	if (program.json || program.quiet)
+		opr_progress_stop();
 	if (!err && request == OPR_RUN)
 		err = check_sessions(&program);
 	if (err)

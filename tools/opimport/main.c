@@ -15,6 +15,7 @@
 #include "tools/opimport/opimport.h"
 #include "tools/opimport/witness.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
 #include "tools/common/output.h"
 
@@ -110,13 +111,13 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 		if (!err)
 			err = opi_import_take(import, events, &record);
 		if (op_unlikely(err)) {
-			opi_progress_end();
+			opr_progress_end();
 			return explain(err);
 		}
 		if (op_unlikely(!(++nr_records % PROGRESS_RECORDS)))
 			opi_progress(data);
 	}
-	opi_progress_end();
+	opr_progress_end();
 	if (result == -ENOMEM)
 		return opr_no_memory();
 	if (!result)

@@ -58,9 +58,8 @@ int opi_session_publish(struct opi_session *session) OP_NONNULL OP_MUST_CHECK;
 /* Removes work_dir. */
 void opi_session_end(struct opi_session *session) OP_NONNULL;
 
-/* Shows the progress, if stderr is a terminal. To be called after every few thousand records. */
+/* Shows the progress (tools/common/progress.h). To be called after every few thousand records. */
 void opi_progress(const struct op_perf_data *data) OP_NONNULL;
-void opi_progress_end(void);
 
 /* Prints to standard output what was read and where all samples went. */
 void opi_report(const struct op_perf_data *data, const struct opi_import *import) OP_NONNULL;

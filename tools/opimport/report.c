@@ -1,46 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include <unistd.h>
-
-#include "libop/base/clock.h"
 #include "tools/common/formatting.h"
 #include "tools/opimport/event_match.h"
 #include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 
-#define PROGRESS_NS  (200u * OP_NS_PER_MS)
 #define BYTES_PER_MB 1000000u
-
-/* ---- progress ---- */
-
-static struct {
-	uint64_t next_ns;
-	bool is_shown;
-} progress;
 
 void opi_progress(const struct op_perf_data *data)
 {
-	uint64_t offset, end, now_ns;
+	uint64_t offset, end;
 
-	if (!isatty(STDERR_FILENO))
-		return;
-	now_ns = op_now_ns();
-	if (now_ns < progress.next_ns)
-		return;
 	op_perf_data_progress(data, &offset, &end);
 	if (end)
-		fprintf(stderr, "\r%3llu %% of %llu MB", (unsigned long long)(offset * 100 / end),
-			(unsigned long long)(end / BYTES_PER_MB));
+		opr_progress("%3llu %% of %llu MB", (unsigned long long)(offset * 100 / end),
+			     (unsigned long long)(end / BYTES_PER_MB));
 	else
-		fprintf(stderr, "\r%llu MB", (unsigned long long)(offset / BYTES_PER_MB));
-	progress.is_shown = true;
-	progress.next_ns = now_ns + PROGRESS_NS;
-}
-
-void opi_progress_end(void)
-{
-	if (progress.is_shown)
-		fputs("\r                      \r", stderr);
-	progress.is_shown = false;
+		opr_progress("%llu MB", (unsigned long long)(offset / BYTES_PER_MB));
 }
 
 /* ---- the ledger ---- */

@@ -14,6 +14,7 @@
 
 #include "tools/common/log.h"
 #include "tools/common/output.h"
+#include "tools/common/progress.h"
 #include "tools/export/bolt.h"
 #include "tools/export/export.h"
 #include "tools/fetch/debuginfod.h"
@@ -446,6 +447,7 @@ static int write_stacks(struct run *run, struct opr_call_tree *all, const struct
 		err = opr_error(-ENOENT, "no stack is left by --focus and --ignore");
 	if (!err)
 		err = open_output(run);
+	opr_progress("writing stacks");
 	if (!err && is_export(run->options->format))
 		err = exports[run->options->format](&report, run->output.out);
 	else if (!err)
@@ -527,6 +529,7 @@ static int report_page(struct run *runs, size_t nr_runs)
 		err = read_code(&runs[nr_runs - 1], &page);
 	if (!err)
 		err = opr_page_collect(&page);
+	opr_progress("writing the page");
 	if (!err)
 		err = opr_page_pack(&page, options->threshold, &json);
 	if (!err)

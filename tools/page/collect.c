@@ -6,6 +6,7 @@
 #include "libop/base/grow.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/stacks/arrange.h"
 
 #define CONTEXT_BYTES      40u /* of the numbers of a context, at most */
@@ -142,6 +143,8 @@ static int copy_group(struct opr_page *page, const struct opr_call_node *group, 
 	copies[group->index] = &page->tree.root;
 	while (!err) {
 		node = opr_call_next(node);
+		opr_progress_count("merging stacks", page->tree.nr_nodes,
+				   page->sides[0].tree.nr_nodes + page->sides[1].tree.nr_nodes);
 		if (!node || node->parent == group->parent)
 			return 0;
 		copies[node->index] = copy_node(&page->tree, copies[node->parent->index], node->function);

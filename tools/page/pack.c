@@ -8,6 +8,7 @@
 #include "libop/session/ledger.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/profile/image_name.h"
 #include "tools/stacks/arrange.h"
 
@@ -266,6 +267,7 @@ static void add_nodes(struct packing *packing)
 	for (const struct opr_call_node *node = &page->tree.root; node; node = opr_call_next(node)) {
 		size_t depth = packing->depths[node->index];
 
+		opr_progress_tick();
 		if (packing->shown[node->index] != node)
 			continue;
 		if (node->parent) {

@@ -7,6 +7,7 @@
 #include "libop/base/grow.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/line_table.h"
@@ -257,6 +258,8 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 	}
 	if (!err && nr_jobs)
 		opr_verbose(OPR_TOPIC_level1, "reading the symbols of %zu images", nr_jobs);
+	if (!err && nr_jobs)
+		opr_progress("reading the symbols of %zu images", nr_jobs);
 	if (!err) {
 		err = opr_symbol_jobs_run(jobs, nr_jobs);
 		if (err)
@@ -382,6 +385,7 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	image->symbols.table = NULL;
 	search.root = opr_image_options(cache, image).root;
 	search.demangle = cache->options.demangle;
+	opr_progress("reading the source lines of %s", shown_path(cache, image));
 	err = opr_line_table_make(&search, vmas, nr_vmas, &image->symbols.table);
 	if (err)
 		opr_warn("the source lines of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));

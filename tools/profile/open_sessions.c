@@ -9,6 +9,7 @@
 #include "libop/base/nearest.h"
 #include "libop/session/memory_view.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
 #include "tools/profile/losses.h"
 #include "tools/profile/session_hint.h"
@@ -252,9 +253,11 @@ int opr_sessions_open(struct opr_profile *profile, const char *session_dir, cons
 	size_t nr_files = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++)
+	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++) {
+		opr_progress_count("opening sessions", i, spec->sessions.nr_words);
 		if (!opr_words_have(&spec->session_exclude, spec->sessions.words[i]))
 			err = open_session(profile, session_dir, i, spec);
+	}
 	for (size_t i = 0; i < profile->nr_sessions; i++)
 		nr_files += profile->sessions[i].list.nr_files;
 	return !err && !nr_files ? report_no_files(profile) : err;

@@ -6,6 +6,7 @@
 #include "libop/base/atomic.h"
 #include "libop/process/threads.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/events/cpu_types.h"
 #include "tools/profile/session_read.h"
 
@@ -66,8 +67,10 @@ static void read_next_files(void *arg)
 	struct reading *reading = arg;
 	size_t i;
 
-	while ((i = op_fetch_add_relaxed(&reading->next_file, 1)) < reading->profile->nr_files)
+	while ((i = op_fetch_add_relaxed(&reading->next_file, 1)) < reading->profile->nr_files) {
+		opr_progress_count("reading sample files", i, reading->profile->nr_files);
 		reading->results[i].err = read_file(reading, &reading->profile->files[i], &reading->results[i].fault);
+	}
 }
 
 /*

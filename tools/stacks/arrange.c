@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "tools/common/progress.h"
+
 struct opr_call_node *opr_call_next(const struct opr_call_node *node)
 {
 	if (node->children)
@@ -93,6 +95,7 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 			  uint64_t *ret_nr_left_out)
 {
 	const struct opr_call_function *less = opr_call_function(to, OPR_CALL_LESS, "(other)", "");
+	size_t nr_done = 0;
 	int err = less ? 0 : -ENOMEM;
 
 	*ret_nr_left_out = 0;
@@ -100,6 +103,7 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 		bool wanted = is_wanted(arranging, node);
 		struct opr_call_node *copy;
 
+		opr_progress_count("arranging stacks", nr_done++, from->nr_nodes);
 		if (!node->self)
 			continue;
 		if (!wanted) {

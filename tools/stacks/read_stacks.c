@@ -8,6 +8,7 @@
 #include "libop/session/layout.h"
 #include "libop/stacks/read.h"
 #include "tools/common/log.h"
+#include "tools/common/progress.h"
 #include "tools/elf/line_table.h"
 #include "tools/profile/image_cache.h"
 #include "tools/profile/image_name.h"
@@ -47,6 +48,7 @@ struct reading {
 	struct store *stores;
 	size_t nr_stores, capacity;
 	bool has_events; /* several events: a node for each */
+	uint64_t nr_done, nr_nodes; /* of the stores */
 };
 
 /* ---- the stores ---- */
@@ -115,6 +117,7 @@ static int add_store(struct reading *reading, size_t session_index)
 	if (err)
 		return opr_error(err, "%s/" OP_SESSION_STACKS ": %s", session->path, strerror(-err));
 	reading->nr_stores++;
+	reading->nr_nodes += store->tree.nr_nodes;
 	if (store->tree.nr_damaged || store->tree.nr_cut)
 		opr_warn("%s/" OP_SESSION_STACKS ": %" PRIu32 " damaged nodes are left out", session->path,
 			 store->tree.nr_damaged + store->tree.nr_cut);
@@ -153,6 +156,7 @@ static int open_stores(struct reading *reading)
 	int err = 0;
 
 	for (size_t i = 0; i < profile->nr_sessions && !err; i++) {
+		opr_progress_count("reading the stacks of sessions", i, profile->nr_sessions);
 		if (profile->sessions[i].parent != i)
 			continue;
 		err = add_store(reading, i);
@@ -622,6 +626,7 @@ static int add_nodes(struct reading *reading, const struct store *store)
 		const struct op_stack_node *node = &store->tree.nodes[i];
 		struct opr_call_node *parent = store->nodes[node->parent];
 
+		opr_progress_count("naming functions", reading->nr_done++, reading->nr_nodes);
 		if (node->kind == OP_STACK_TEXT)
 			continue;
 		store->ends[i] = node->kind == OP_STACK_END ? (uint8_t)node->value : store->ends[node->parent];

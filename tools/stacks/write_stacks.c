@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "tools/common/formatting.h"
+#include "tools/common/progress.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 
@@ -83,6 +84,7 @@ static void write_folded(const struct opr_stack_report *report, FILE *out)
 		const struct opr_call_function *path[OPR_CALL_DEPTH_MAX + 1]; /* and "(other)" */
 		size_t nr;
 
+		opr_progress_tick();
 		if (!node->self)
 			continue;
 		nr = opr_call_path(node, path);
@@ -126,6 +128,7 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
 		size_t parent = number_node(&numbers, opr_call_depth(node));
 
+		opr_progress_tick();
 		fprintf(out,
 			"%s\n      { \"node\": %zu, \"parent\": %zu, \"kind\": \"%s\", \"name\": ", numbers.last == 1 ? "" : ",",
 			numbers.last, parent, kind_names[node->function->kind]);
@@ -146,6 +149,7 @@ static void write_csv(const struct opr_stack_report *report, FILE *out)
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
 		size_t parent = number_node(&numbers, opr_call_depth(node));
 
+		opr_progress_tick();
 		fprintf(out, "%zu,%zu,%s,%" PRIu64 ",%.6g,%" PRIu64 ",", numbers.last, parent, kind_names[node->function->kind],
 			node->total, opr_percent(node->total, report->tree->root.total), node->self);
 		opr_write_csv(out, node->function->name);
