@@ -8,7 +8,7 @@
 
 /* DWARF numbers of registers: the psABI of x86-64, section 3.6.2, and of arm64 ("DWARF for the Arm
  * 64-bit Architecture", section 4.1). */
-enum { X86_RBP = 6, X86_RSP = 7, ARM64_FP = 29, ARM64_LR = 30, ARM64_SP = 31 };
+enum { X86_RBX = 3, X86_RBP = 6, X86_RSP = 7, ARM64_FP = 29, ARM64_LR = 30, ARM64_SP = 31 };
 
 /*
  * arm64 signs return addresses in the bits above those of an address (48 of user space; bit 55
@@ -131,9 +131,9 @@ static void take_signal_registers(struct walk *walk, const struct op_row_rule *r
 /* The next frame by a row. False: the walk ends. */
 static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum opd_walk_end *end)
 {
-	uint64_t sp = walk->registers[walk->sp_reg], cfa, ra, fp;
+	uint64_t sp = walk->registers[walk->sp_reg], cfa, ra, fp, bx = walk->registers[X86_RBX];
 	uint8_t ra_reg = walk->machine == EM_X86_64 ? X86_RSP : ARM64_LR;
-	bool is_signal = rule->flags & OP_ROW_IS_SIGNAL, has_fp;
+	bool is_signal = rule->flags & OP_ROW_IS_SIGNAL, has_fp, has_bx = false;
 	enum opd_walk_end fp_end;
 
 	if (rule->ra_how == OP_VALUE_UNDEFINED) {
@@ -149,6 +149,9 @@ static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum 
 	    !find_value(walk, rule->ra_how, rule->ra_reg, rule->ra_offset, cfa, ra_reg, &ra, end))
 		return false;
 	has_fp = find_value(walk, rule->fp_how, rule->fp_reg, rule->fp_offset, cfa, walk->fp_reg, &fp, &fp_end);
+	if (walk->machine == EM_X86_64 && !is_signal)
+		has_bx = rule->bx_how == OP_VALUE_AT_CFA ? read_word(walk, cfa + (uint64_t)(int64_t)rule->bx_offset, &bx)
+							 : rule->bx_how == OP_VALUE_SAME && is_known(walk, X86_RBX);
 	/* Only a leaf on arm64 has no frame of its own. A signal may have come on another stack. */
 	if (!is_signal && (cfa < sp || (cfa == sp && !walk->is_exact))) {
 		*end = OPD_WALK_no_row;
@@ -159,6 +162,8 @@ static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum 
 		take_signal_registers(walk, rule);
 	if (has_fp)
 		set(walk, walk->fp_reg, fp);
+	if (has_bx)
+		set(walk, X86_RBX, bx);
 	set(walk, walk->sp_reg, cfa);
 	walk->pc = ra;
 	walk->is_exact = is_signal;

@@ -5,12 +5,13 @@
 #include <string.h>
 
 static_assert(sizeof(struct op_row_table_header) == 56, "the layout of the file");
-static_assert(sizeof(struct op_row_rule) == 24 && sizeof(struct op_row_function) == 12, "the layout of the file");
+static_assert(sizeof(struct op_row_rule) == 28 && sizeof(struct op_row_function) == 12, "the layout of the file");
 
 static bool is_rule(const struct op_row_rule *rule)
 {
 	return rule->cfa_how < OP_NR_CFA && rule->ra_how < OP_NR_VALUES && rule->fp_how < OP_NR_VALUES &&
-	       rule->cfa_reg < OP_UNWIND_REGISTERS && rule->ra_reg < OP_UNWIND_REGISTERS && rule->fp_reg < OP_UNWIND_REGISTERS;
+	       rule->bx_how < OP_NR_VALUES && rule->cfa_reg < OP_UNWIND_REGISTERS &&
+	       rule->ra_reg < OP_UNWIND_REGISTERS && rule->fp_reg < OP_UNWIND_REGISTERS;
 }
 
 static bool are_rows(const struct op_row_table *table, size_t nr_rules)

@@ -51,13 +51,17 @@ enum op_value_how {
 
 #define OP_ROW_IS_SIGNAL 1u /* of a signal frame: the caller was interrupted, it did not call */
 
-/* In the file as here. Only little-endian machines walk, so it is not swapped. */
+/*
+ * In the file as here. Only little-endian machines walk, so it is not swapped. The dynamic linker
+ * of x86-64 computes its CFA from rbx, which the functions that it calls save.
+ */
 struct op_row_rule {
 	uint8_t cfa_how, cfa_reg;
 	uint8_t ra_how, ra_reg; /* of the return address */
 	uint8_t fp_how, fp_reg; /* of the frame pointer */
-	uint8_t flags, spare;
-	int32_t cfa_offset, cfa_more, ra_offset, fp_offset;
+	uint8_t flags;
+	uint8_t bx_how; /* of rbx: OP_VALUE_SAME, OP_VALUE_AT_CFA, else OP_VALUE_UNKNOWN */
+	int32_t cfa_offset, cfa_more, ra_offset, fp_offset, bx_offset;
 };
 
 /* A function: its range, and where its name begins. In the file as here. */

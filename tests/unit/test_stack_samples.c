@@ -40,9 +40,9 @@ static char dir[PIPELINE_DIR_BYTES];
 
 static const struct op_row_rule rules[] = {
 	{ 0 },
-	{ OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0 },
-	{ OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 16, 0, -8, 0 },
-	{ OP_CFA_REG, RSP, OP_VALUE_UNDEFINED, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, 0, 0 },
+	{ OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0, 0 },
+	{ OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 16, 0, -8, 0, 0 },
+	{ OP_CFA_REG, RSP, OP_VALUE_UNDEFINED, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, 0, 0, 0 },
 };
 static const uint32_t starts[] = { 0x1000, 0x1100, 0x1200 };
 static const uint16_t rules_of[] = { 1, 2, 3 };

@@ -17,18 +17,35 @@
 enum { RBX = 3, RBP = 6, RSP = 7, R10 = 10 };
 
 /* Positions of the rules in the table; each holds for 0x100 bytes. */
-enum { RULE_PUSHED = 1, RULE_FRAME, RULE_DEREF, RULE_PLT, RULE_SIGNAL, RULE_END, RULE_RBX, RULE_SELF, RULE_IN_REG, NR_RULES };
+enum {
+	RULE_PUSHED = 1,
+	RULE_FRAME,
+	RULE_DEREF,
+	RULE_PLT,
+	RULE_SIGNAL,
+	RULE_END,
+	RULE_RBX,
+	RULE_SELF,
+	RULE_IN_REG,
+	RULE_SAVED,
+	RULE_LOST,
+	RULE_R10,
+	NR_RULES,
+};
 
 static const struct op_row_rule rules[NR_RULES] = {
-	[RULE_PUSHED] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 16, 0, -8, 0 },
-	[RULE_FRAME] = { OP_CFA_REG, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_CFA, 0, 0, 0, 16, 0, -8, -16 },
-	[RULE_DEREF] = { OP_CFA_DEREF, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_REG, RBP, 0, 0, -8, 8, -8, 0 },
-	[RULE_PLT] = { OP_CFA_PLT, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 11, -8, 0 },
-	[RULE_SIGNAL] = { OP_CFA_DEREF, RSP, OP_VALUE_AT_REG, RSP, OP_VALUE_AT_REG, RSP, OP_ROW_IS_SIGNAL, 0, 160, 0, 168, 120 },
-	[RULE_END] = { OP_CFA_REG, RSP, OP_VALUE_UNDEFINED, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, 0, 0 },
-	[RULE_RBX] = { OP_CFA_REG, RBX, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0 },
-	[RULE_SELF] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0 },
-	[RULE_IN_REG] = { OP_CFA_REG, RSP, OP_VALUE_IN_REG, R10, OP_VALUE_UNKNOWN, 0, 0, 0, 8, 0, 0, 0 },
+	[RULE_PUSHED] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 16, 0, -8, 0, 0 },
+	[RULE_FRAME] = { OP_CFA_REG, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_CFA, 0, 0, 0, 16, 0, -8, -16, 0 },
+	[RULE_DEREF] = { OP_CFA_DEREF, RBP, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_REG, RBP, 0, 0, -8, 8, -8, 0, 0 },
+	[RULE_PLT] = { OP_CFA_PLT, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 11, -8, 0, 0 },
+	[RULE_SIGNAL] = { OP_CFA_DEREF, RSP, OP_VALUE_AT_REG, RSP, OP_VALUE_AT_REG, RSP, OP_ROW_IS_SIGNAL, 0, 160, 0, 168, 120, 0 },
+	[RULE_END] = { OP_CFA_REG, RSP, OP_VALUE_UNDEFINED, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, 0, 0, 0 },
+	[RULE_RBX] = { OP_CFA_REG, RBX, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0, 0 },
+	[RULE_SELF] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0, 0 },
+	[RULE_SAVED] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, OP_VALUE_AT_CFA, 16, 0, -8, 0, -16 },
+	[RULE_LOST] = { OP_CFA_REG, RSP, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, OP_VALUE_UNKNOWN, 16, 0, -8, 0, 0 },
+	[RULE_R10] = { OP_CFA_REG, R10, OP_VALUE_AT_CFA, 0, OP_VALUE_SAME, 0, 0, 0, 8, 0, -8, 0, 0 },
+	[RULE_IN_REG] = { OP_CFA_REG, RSP, OP_VALUE_IN_REG, R10, OP_VALUE_UNKNOWN, 0, 0, 0, 8, 0, 0, 0, 0 },
 };
 
 struct box {
@@ -180,13 +197,34 @@ static void a_register_of_a_caller_is_not_known(void **state)
 {
 	struct box *box = *state;
 
-	box->stack[1] = code(RULE_RBX);
+	box->stack[1] = code(RULE_R10);
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
-	box->start.registers[RBX] = STACK + 3 * 8;
+	box->start.registers[R10] = STACK + 3 * 8;
+	box->start.known |= 1ull << R10;
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
 	box->stack[3] = code(RULE_END);
-	expect(box, code(RULE_RBX), 2, OPD_WALK_complete); /* of the leaf it is */
+	expect(box, code(RULE_R10), 2, OPD_WALK_complete); /* of the leaf it is */
+	box->start.known &= ~(1ull << R10);
+	expect(box, code(RULE_R10), 1, OPD_WALK_no_row);
+}
+
+static void rbx_of_a_caller_is_followed(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[1] = code(RULE_RBX);
+	box->stack[3] = box->stack[5] = code(RULE_END);
+	box->start.registers[RBX] = STACK + 3 * 8;
+	expect(box, code(RULE_PUSHED), 3, OPD_WALK_complete);
+	box->stack[0] = STACK + 5 * 8;
+	box->stack[3] = 0x77;
+	expect(box, code(RULE_SAVED), 3, OPD_WALK_complete);
+	expect(box, code(RULE_LOST), 2, OPD_WALK_no_row);
 	box->start.known &= ~(1ull << RBX);
-	expect(box, code(RULE_RBX), 1, OPD_WALK_no_row);
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
+	expect(box, code(RULE_SAVED), 3, OPD_WALK_complete);
+	box->stack[0] = STACK; /* not above the frame before */
+	expect(box, code(RULE_SAVED), 2, OPD_WALK_no_row);
 }
 
 static void frame_pointers_lead_through_code_without_rows(void **state)
@@ -255,7 +293,7 @@ static void a_signal_in_a_ring_is_too_deep(void **state)
 
 static void arm_finds_the_caller_of_a_leaf_in_lr(void **state)
 {
-	static const struct op_row_rule leaf = { OP_CFA_REG, 31, OP_VALUE_SAME, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0 };
+	static const struct op_row_rule leaf = { OP_CFA_REG, 31, OP_VALUE_SAME, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0, 0 };
 	struct box *box = *state;
 	struct op_row_rule *first = (struct op_row_rule *)(uintptr_t)&box->table.rules[RULE_PUSHED];
 
@@ -298,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_pushes_at_byte_11, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_frame_has_all_registers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_register_of_a_caller_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(rbx_of_a_caller_is_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frame_pointers_lead_through_code_without_rows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_end_has_its_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),

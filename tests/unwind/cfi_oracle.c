@@ -20,12 +20,14 @@
 #include "libop/unwind/row_table.h"
 
 #define SHOWN 10
+#define X86_RBX 3
 
 struct oracle {
 	Elf *elf;
 	Dwarf_CFI *eh, *debug;
 	struct op_row_table table;
 	int ra, fp;
+	bool is_x86;
 	uint64_t nr_same, nr_different, nr_unknown;
 };
 
@@ -109,6 +111,17 @@ static int same_value(uint8_t how, uint8_t value_reg, int32_t value_offset, Dwar
 	return how == OP_VALUE_UNKNOWN ? -1 : 0;
 }
 
+/* A function that does not save rbx keeps it (psABI, section 3.2.1). libdw says that of rax. */
+static int same_bx(const struct op_row_rule *rule, Dwarf_Frame *frame)
+{
+	Dwarf_Op space[3], *ops;
+	size_t nr_ops;
+
+	if (rule->bx_how == OP_VALUE_UNKNOWN || dwarf_frame_register(frame, X86_RBX, space, &ops, &nr_ops) < 0)
+		return -1;
+	return nr_ops ? same_value(rule->bx_how, 0, rule->bx_offset, frame, X86_RBX) : rule->bx_how == OP_VALUE_SAME;
+}
+
 static void check(struct oracle *oracle, uint64_t position)
 {
 	const struct op_row_rule *rule = op_row_table_find(&oracle->table, position);
@@ -116,7 +129,7 @@ static void check(struct oracle *oracle, uint64_t position)
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Op *ops;
 	size_t nr_ops;
-	int cfa, ra = 1, fp = 1;
+	int cfa, ra = 1, fp = 1, bx = 1;
 
 	if (!address)
 		return;
@@ -133,18 +146,20 @@ static void check(struct oracle *oracle, uint64_t position)
 	if (rule && rule->cfa_how != OP_CFA_NONE) {
 		ra = same_value(rule->ra_how, rule->ra_reg, rule->ra_offset, frame, oracle->ra);
 		fp = same_value(rule->fp_how, rule->fp_reg, rule->fp_offset, frame, oracle->fp);
+		if (oracle->is_x86)
+			bx = same_bx(rule, frame);
 		if (rule->ra_how == OP_VALUE_UNDEFINED)
-			cfa = fp = 1;
+			cfa = fp = bx = 1;
 	}
 	free(frame);
-	if (cfa == 1 && ra == 1 && fp == 1)
+	if (cfa == 1 && ra == 1 && fp == 1 && bx == 1)
 		oracle->nr_same++;
-	else if (cfa && ra && fp)
+	else if (cfa && ra && fp && bx)
 		oracle->nr_unknown++;
 	else if (oracle->nr_different++ < SHOWN)
 		printf("differs at %#" PRIx64 " (address %#" PRIx64
-		       "): cfa %d, return address %d, frame pointer %d; rule %d r%d%+d %d%+d %d%+d\n",
-		       position, address, cfa, ra, fp, rule ? rule->cfa_how : -1, rule ? rule->cfa_reg : 0,
+		       "): cfa %d, return address %d, frame pointer %d, rbx %d; rule %d r%d%+d %d%+d %d%+d\n",
+		       position, address, cfa, ra, fp, bx, rule ? rule->cfa_how : -1, rule ? rule->cfa_reg : 0,
 		       rule ? rule->cfa_offset : 0, rule ? rule->ra_how : -1, rule ? rule->ra_offset : 0, rule ? rule->fp_how : -1,
 		       rule ? rule->fp_offset : 0);
 }
@@ -182,8 +197,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: not an ELF file\n", argv[1]);
 		return 2;
 	}
-	oracle.ra = header.e_machine == EM_X86_64 ? 16 : 30;
-	oracle.fp = header.e_machine == EM_X86_64 ? 6 : 29;
+	oracle.is_x86 = header.e_machine == EM_X86_64;
+	oracle.ra = oracle.is_x86 ? 16 : 30;
+	oracle.fp = oracle.is_x86 ? 6 : 29;
 	oracle.eh = dwarf_getcfi_elf(oracle.elf);
 	dwarf = dwarf_begin_elf(oracle.elf, DWARF_C_READ, NULL);
 	oracle.debug = dwarf ? dwarf_getcfi(dwarf) : NULL;

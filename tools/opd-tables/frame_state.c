@@ -54,7 +54,7 @@ enum {
 	OP_BASE_REGISTER_END = 0x90,
 };
 
-enum { X86_RBP = 6, X86_RSP = 7, X86_RIP = 16, ARM64_FP = 29 };
+enum { X86_RBX = 3, X86_RBP = 6, X86_RSP = 7, X86_RIP = 16, ARM64_FP = 29 };
 
 struct run {
 	struct opt_frame *frame;
@@ -111,7 +111,8 @@ static void set_cfa_expression(struct run *run, struct opr_bytes expression)
 {
 	struct opt_state *state = &run->frame->state;
 
-	*state = (struct opt_state){ .cfa_how = OP_CFA_NONE, .ra = state->ra, .fp = state->fp };
+	state->cfa_how = OP_CFA_NONE;
+	state->cfa_offset = state->cfa_more = 0;
 	if (!read_base(&expression, &state->cfa_reg, &state->cfa_offset))
 		return;
 	if (expression.at == expression.end) {
@@ -165,6 +166,7 @@ static int add_row(const struct run *run)
 {
 	const struct opt_state *state = &run->frame->state;
 	struct op_row_rule rule = { .flags = run->frame->is_signal ? OP_ROW_IS_SIGNAL : 0 };
+	uint8_t bx_reg;
 
 	if (!run->rows)
 		return 0;
@@ -179,6 +181,11 @@ static int add_row(const struct run *run)
 		rule.cfa_how = OP_CFA_REG;
 	set_value(&state->ra, &rule.ra_how, &rule.ra_reg, &rule.ra_offset);
 	set_value(&state->fp, &rule.fp_how, &rule.fp_reg, &rule.fp_offset);
+	set_value(&state->bx, &rule.bx_how, &bx_reg, &rule.bx_offset);
+	if (rule.bx_how != OP_VALUE_SAME && rule.bx_how != OP_VALUE_AT_CFA) {
+		rule.bx_how = OP_VALUE_UNKNOWN;
+		rule.bx_offset = 0;
+	}
 	return opt_rows_add(run->rows, run->address, &rule);
 }
 
@@ -195,6 +202,8 @@ static int advance(struct run *run, uint64_t nr_bytes)
 /* The value of a register that is followed; NULL: it is another one. */
 static struct opt_value *value_of(struct run *run, struct opt_state *state, uint64_t reg)
 {
+	if (run->frame->machine == EM_X86_64 && reg == X86_RBX)
+		return &state->bx;
 	return reg == run->frame->ra_reg ? &state->ra : reg == run->frame->fp_reg ? &state->fp : NULL;
 }
 

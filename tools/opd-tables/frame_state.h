@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The program of a function (DWARF 5, section 6.4.2): how the CFA and the caller's registers are
- * computed, from one address to the next. Only the CFA, the return address and the frame pointer
- * are followed: the walk needs no other register.
+ * computed, from one address to the next. Only the CFA, the return address, the frame pointer and
+ * rbx are followed: the walk needs no other register.
  */
 #ifndef OPT_FRAME_STATE_H
 #define OPT_FRAME_STATE_H
@@ -20,7 +20,7 @@ struct opt_value {
 struct opt_state {
 	uint8_t cfa_how, cfa_reg; /* enum op_cfa_how */
 	int64_t cfa_offset, cfa_more;
-	struct opt_value ra, fp;
+	struct opt_value ra, fp, bx;
 };
 
 struct opt_frame {
