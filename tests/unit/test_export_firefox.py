@@ -121,12 +121,20 @@ class Firefox(StackCase):
         self.fill()
         for options in ([], ["--by=comm"], ["--by=thread", "--focus=warm"], ["--threshold=10"], ["--depth=1"]):
             self.assertEqual(self.firefox(*options), {"STACKS:99:0": self.folded(*options)}, options)
-        self.assertAlmostEqual(self.profile["meta"]["interval"], 1000 / 99, places=3)
         self.assertIn("94 % complete, 6 % cut", self.profile["meta"]["extra"][0]["entries"][0]["value"])
 
     def test_the_largest_group_alone(self):
         self.fill()
         self.assertEqual(self.firefox("--by=comm", "--top=1"), {"STACKS:99:0": self.folded("--by=comm", "--top=1")})
+
+    def test_interval(self):
+        """A sample of STACKS:10101010 stands for so many nanoseconds."""
+        self.store.add(self.frames("cold", "hot"), 5, event="STACKS:10101010:0x0")
+        self.store.add(self.frames("cold"), 2, event="STACKS:10101010:0x0")
+        self.firefox()
+        self.assertAlmostEqual(self.profile["meta"]["interval"], 1000 / 99, places=3)
+        times = self.profile["threads"][0]["samples"]["time"]
+        self.assertIn(round(times[1] * 99 / 1000), (2, 5))
 
     def test_events(self):
         self.store.add(self.frames("cold", "hot"), 5)

@@ -90,10 +90,10 @@ class Perf(StackCase):
         self.assertIn(re.search(r"Build ID: (\w+)", note).group(1), self.perf("script", "--show-mmap-events"))
 
     def test_header(self):
-        """Hotspot refuses a file without the name of a host."""
+        """Hotspot refuses a file without the name of a host. It crashes without a number of CPUs."""
         self.fill()
         self.export()
-        self.assertRegex(self.perf("report", "--header-only"), r"# hostname : unknown\n")
+        self.assertRegex(self.perf("report", "--header-only"), r"# hostname : unknown\n(.*\n)*# nrcpus online : 1\n")
 
     def test_events(self):
         self.store.add(self.frames("hot"), 5)

@@ -12,6 +12,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
+#include "libop/events/event_def.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
 #include "tools/export/export.h"
@@ -393,14 +394,16 @@ static void write_libs(const struct firefox *firefox)
 	fputs("]\n}\n", out);
 }
 
-/* The time between samples, where the event tells it: STACKS:99:0 has 99 a second. */
+/* The time between samples in ms, where the event tells it: STACKS:10101010:0 has its ns. */
 static double interval_of(const struct opr_stack_report *report)
 {
-	unsigned long rate_hz = 0;
+	static const char stacks[] = OP_STACKS_NAME ":";
+	const struct opr_words *events = &report->sums->events;
+	unsigned long ns = 0;
 
-	if (report->sums->events.nr_words && !strncmp(report->sums->events.words[0], "STACKS:", strlen("STACKS:")))
-		rate_hz = strtoul(report->sums->events.words[0] + strlen("STACKS:"), NULL, 10);
-	return rate_hz ? 1e3 / (double)rate_hz : 1;
+	if (events->nr_words && !strncmp(events->words[0], stacks, strlen(stacks)))
+		ns = strtoul(events->words[0] + strlen(stacks), NULL, 10);
+	return ns ? (double)ns / OP_NS_PER_MS : 1;
 }
 
 int opr_export_firefox(const struct opr_stack_report *report, FILE *out)

@@ -21,6 +21,7 @@
 #define USER_BASE	  UINT64_C(0x10000000)
 #define MODULE_BASE	  UINT64_C(0xffffffffc0000000)
 #define FEATURE_HOST	  3  /* HEADER_HOSTNAME: without it readers take the byte order for wrong */
+#define FEATURE_CPUS	  7  /* HEADER_NRCPUS: without it hotspot crashes */
 #define FEATURE_EVENTS	  12 /* HEADER_EVENT_DESC */
 #define NAME_ALIGN	  64u
 #define NAME_BYTES_MAX	  3968u
@@ -372,18 +373,21 @@ static int write_file(struct perf *perf, FILE *out)
 	const struct perf_event_attr attr = make_attr(perf);
 	const struct opr_words *hosts = &perf->report->recorded->hosts;
 	struct op_text before = { 0 }, features = { 0 };
-	struct section sections[2]; /* of host and events */
+	struct section sections[3]; /* of host, CPUs and events */
+	const uint32_t nr_cpus[2] = { 1, 1 };
 	int err = 0;
 
 	header.attrs = (struct section){ sizeof(header) + events->nr_words * sizeof(uint64_t),
 					 events->nr_words * sizeof(struct file_attr) };
 	header.data = (struct section){ header.attrs.offset + header.attrs.bytes, perf->data.length };
-	header.features[0] = UINT64_C(1) << FEATURE_HOST | UINT64_C(1) << FEATURE_EVENTS;
+	header.features[0] = UINT64_C(1) << FEATURE_HOST | UINT64_C(1) << FEATURE_CPUS | UINT64_C(1) << FEATURE_EVENTS;
 	add_string(&features, hosts->nr_words ? hosts->words[0] : "unknown");
 	sections[0] = (struct section){ header.data.offset + header.data.bytes + sizeof(sections), features.length };
+	op_text_add_bytes(&features, nr_cpus, sizeof(nr_cpus));
+	sections[1] = (struct section){ sections[0].offset + sections[0].bytes, sizeof(nr_cpus) };
 	add_event_names(events, &attr, &features);
-	sections[1].offset = sections[0].offset + sections[0].bytes;
-	sections[1].bytes = features.length - sections[0].bytes;
+	sections[2].offset = sections[1].offset + sections[1].bytes;
+	sections[2].bytes = features.length - sections[0].bytes - sections[1].bytes;
 	op_text_add_bytes(&before, &header, sizeof(header));
 	for (size_t i = 0; i < events->nr_words; i++)
 		add_u64(&before, i + 1);
