@@ -143,6 +143,14 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, clickCount=1, button=button,
                       buttons=1 if button == "left" and kind != "mouseReleased" else 0)
 
+    def grant(self, *permissions):
+        session, self.session = self.session, None
+        self.call("Browser.grantPermissions", permissions=permissions)
+        self.session = session
+
+    def pdf(self):
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
+
     def shot(self, path, whole=False):
         extra = {"captureBeyondViewport": True} if whole else {}
         with open(path, "wb") as stream:

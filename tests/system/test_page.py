@@ -91,6 +91,10 @@ def check_real(look, totals, listed):
     check_sandwich(look)
     check_code(look, listed)
     check_keys(look)
+    check_copy(look)
+    check_print(look)
+    check_contrast(look, ["", "#pal=image", "#q=leaf", "#zoom=" + look.run("(kidsOf(root)[0].f)+'.'+kidsOf(kidsOf(root)[0])[0].f"),
+                          "#fn=%d" % look.run("names.indexOf('leaf')")])
     look.all_looks("#fn=" + str(look.run("names.indexOf('leaf')")), "-sandwich")
     look.all_looks("#view=flame&q=deep", "-search")
     look.all_looks("#view=inverted&pal=image", "-inverted")
@@ -171,6 +175,76 @@ def check_keys(look):
     require(nr > 8, "only %d things take the focus" % nr)
     look.is_true("[...document.querySelectorAll('button')].every(b => b.textContent.trim()) &&"
                  " [...document.querySelectorAll('select, input')].every(x => x.labels.length)", "all have names")
+
+
+# Every text in the document and in the boxes whose contrast, as WCAG defines it, is below 4.5.
+CONTRAST = """(() => {
+  const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgb = colour => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    return pen.getImageData(0, 0, 1, 1).data; };
+  const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, part, i) => { const x = c[i] / 255;
+    return sum + part * (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4); }, 0);
+  const contrast = (a, b) => { const [x, y] = [light(rgb(a)), light(rgb(b))].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05); };
+  const ground = node => { for (; node; node = node.parentElement) { const c = getComputedStyle(node).backgroundColor;
+    if (rgb(c)[3] === 255) return c; } return getComputedStyle(document.documentElement).colorScheme && 'Canvas'; };
+  const low = [];
+  for (const node of document.body.querySelectorAll('*')) {
+    if (!node.getClientRects().length || ![...node.childNodes].some(c => c.nodeType === 3 && c.data.trim())) continue;
+    const is = contrast(getComputedStyle(node).color, ground(node));
+    if (is < 4.5) low.push([node.outerHTML.slice(0, 90), is]);
+  }
+  for (const box of Object.values(rows).flat()) {
+    const is = contrast(inkOf(colourOf(box.node)), colourOf(box.node));
+    if (is < 4.5) low.push([nameOf(box.node.f), colourOf(box.node), is]);
+  }
+  for (const row of $('lines').rows) {
+    const is = contrast(getComputedStyle(row.cells[2]).color, getComputedStyle(document.documentElement).getPropertyValue('--bar'));
+    if (is < 4.5) low.push([row.textContent, is]);
+  }
+  return low;
+})()"""
+
+
+def check_contrast(look, fragments):
+    for theme in ("light", "dark"):
+        look.tab.theme(theme)
+        for fragment in fragments:
+            look.open(fragment)
+            low = look.run(CONTRAST)
+            require(not low, "%s, %s: too little contrast: %s" % (theme, fragment, low[:9]))
+    look.tab.theme("light")
+
+
+def check_copy(look):
+    """C copies the name of the box with the focus."""
+    look.tab.grant("clipboardReadWrite", "clipboardSanitizedWrite")
+    look.open()
+    look.run("$('graph').focus()")
+    look.run("setFocus(%s.node)" % box_of("main"))
+    look.tab.key("c")
+    copied = look.run("navigator.clipboard.readText()")
+    require(copied == "main", "the clipboard has %r" % copied)
+    look.is_true("$('live').textContent === 'copied main'", "it is told")
+
+
+def check_print(look):
+    """On paper are the graph, the table and the ledger, in dark letters, and nothing to click."""
+    look.tab.theme("dark")
+    look.open()
+    pdf = look.tab.pdf()
+    require(pdf.startswith(b"%PDF") and len(pdf) > 20000, "a PDF of %d bytes" % len(pdf))
+    look.tab.call("Emulation.setEmulatedMedia", media="print")
+    look.run("dispatchEvent(new Event('beforeprint'))")
+    look.is_true("['bar', 'keys', 'more'].every(id => !$(id).getClientRects().length)", "nothing to click")
+    look.is_true("['graph', 'table', 'ledger'].every(id => $(id).getClientRects().length)", "graph, table, ledger")
+    look.is_true("$('frame').scrollHeight <= $('frame').clientHeight + 2", "the whole graph")
+    require(not look.run(CONTRAST), "paper: %s" % look.run(CONTRAST))
+    if SHOTS:
+        look.tab.shot(os.path.join(SHOTS, "paper.png"))
+    look.run("dispatchEvent(new Event('afterprint'))")
+    look.tab.call("Emulation.setEmulatedMedia", media="")
+    look.tab.theme("light")
 
 
 def check_hostile(look, page_data):
@@ -305,6 +379,7 @@ def test(box):
         check_real(Look(tab, page), totals, listed)
         check_hostile(Look(tab, pages["hostile"]), page_data)
         check_difference(Look(tab, pages["after"]))
+        check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_time(Look(tab, pages["days"]))
         measure(Look(tab, page), None)
         measure(Look(tab, pages["large"]), None)

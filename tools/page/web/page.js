@@ -20,7 +20,7 @@ const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY =
 const KINDS = [
   ['application, group', 220, 12, 80, 40], ['stack ends here', 0, 0, 72, 46], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
-  ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 52]];
+  ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
 const DIMS = [
   ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6], ['thread', 'Thread', 7]];
 const ROW = 20, LEVELS = 150;
@@ -322,20 +322,20 @@ function colourOf(node) {
     if (S.diff === 'new' ? !fresh : !strong) return night ? '#4a525c' : '#d3d8de';
     const size = S.diff === 'rel' ? Math.min(1, Math.abs(Math.log2((node.b / all.b + 1e-9) / (node.a / all.a + 1e-9))) / 2)
       : Math.min(1, Math.abs(by) / 10);
-    const light = night ? 38 + 22 * size : 84 - 26 * size;
+    const light = night ? 54 + 12 * size : 84 - 22 * size;
     return by > 0 ? `hsl(24 ${60 + 35 * size}% ${light}%)` : `hsl(212 ${50 + 30 * size}% ${light}%)`;
   }
   const key = S.pal + night + f;
   if (!hues.has(key)) {
     const [, hue, saturation, day, evening] = KINDS[kinds[f]], shift = hash(names[f]) % 9 - 4;
     hues.set(key, S.pal === 'image' && images[f]
-      ? `hsl(${hash(images[f]) * 137 % 360} ${night ? 42 : 62}% ${(night ? 58 : 74) + shift}%)`
+      ? `hsl(${hash(images[f]) * 137 % 360} ${night ? 45 : 62}% ${(night ? 70 : 76) + shift}%)`
       : `hsl(${hue} ${night ? saturation * 0.72 : saturation}% ${(night ? evening : day) + (saturation ? shift : 0)}%)`);
   }
   return hues.get(key);
 }
-const isGrey = node => node.f < 0 || [GROUP, LESS, END].includes(kinds[node.f]) || two || (regex && !matches(node.f));
-const inkOf = node => isDark() && isGrey(node) ? '#f2f4f7' : '#14181d';
+// Names are light on what is dark: greys at night.
+const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '#f2f4f7' : '#14181d';
 
 // ---- the graph ----
 
@@ -392,18 +392,19 @@ function paint() {
     for (const box of row) {
       const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.6);
       ctx.globalAlpha = box.above ? 0.62 : 1;
-      ctx.fillStyle = colourOf(box.node);
+      const colour = colourOf(box.node);
+      ctx.fillStyle = colour;
       ctx.fillRect(box.x, box.y, w, ROW - 1);
       if (box.w > 26) {
         ctx.globalAlpha = 1;
-        ctx.fillStyle = inkOf(box.node);
+        ctx.fillStyle = inkOf(colour);
         ctx.fillText(fit(nameOf(box.node.f), box.w - 9), box.x + 4, box.y + ROW / 2);
       }
     }
   }
   ctx.globalAlpha = 1;
   const box = focus && boxOf(focus);
-  if (box) {
+  if (box && !printing) {
     ctx.lineWidth = 2;
     ctx.strokeStyle = night ? '#ffd54a' : '#0b3d91';
     ctx.strokeRect(box.x + 1, box.y + 1, Math.max(box.w - 2, 2), ROW - 3);
@@ -560,8 +561,8 @@ function drawLegend() {
   };
   const night = isDark();
   if (two) {
-    swatch(night ? 'hsl(24 95% 60%)' : 'hsl(24 95% 58%)', S.diff === 'new' ? 'new' : 'more than before');
-    if (S.diff !== 'new') swatch(night ? 'hsl(212 80% 60%)' : 'hsl(212 80% 58%)', 'less than before');
+    swatch(night ? 'hsl(24 95% 66%)' : 'hsl(24 95% 62%)', S.diff === 'new' ? 'new' : 'more than before');
+    if (S.diff !== 'new') swatch(night ? 'hsl(212 80% 66%)' : 'hsl(212 80% 62%)', 'less than before');
     swatch(night ? '#4a525c' : '#d3d8de', S.diff === 'new' ? 'known before' : 'no change beyond the noise of counting');
     parts.push(element('span', 'Width: the mean of both shares.'));
   } else if (S.pal === 'kind') {
