@@ -83,10 +83,11 @@ run_built() {
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
 # kernel counts in all, change a setting of the kernel, or use up what any opd keeps (images, room
-# for JIT code, time for file systems that hang). And jit_runtimes: perf inject gives up where the
-# test jit has damaged a jitdump.
+# for JIT code, time for file systems that hang, answers that it compares with /proc). And
+# jit_runtimes: perf inject gives up where the test jit has damaged a jitdump.
 ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_runtimes
-	jit_storm kernel ocount operf operf_limits overwrite page_faults processes shares storm swaps turns wakeup"
+	jit_storm kernel moved_over ocount operf operf_limits overwrite page_faults processes shares storm swaps
+	turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.

@@ -60,7 +60,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/unit/record_text.h tests/golden/run.py tests/golden/cases.txt tests/style.py \
 	tests/cppcheck.txt tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds \
-	tests/system/test_mappings.py tests/system/test_names.py tests/system/test_places.py \
+	tests/system/test_mappings.py tests/system/test_moved_over.py tests/system/test_names.py tests/system/test_places.py \
 	tests/system/test_hanging.py tests/system/test_impostor.py \
 	tests/system/test_processes.py tests/system/test_agreement.py \
 	tests/system/test_attribution.py tests/system/test_bounds.py \

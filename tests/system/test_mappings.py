@@ -8,17 +8,13 @@ its mappings made before opd looks, and while it does.
 import collections
 import glob
 import os
-import shutil
 import subprocess
-import sys
 
 import opdtest
 from hot import MS, PAGE, PERIOD_NS, SHARE, Place, Wanted, compile_to, hot_place, source, wrong_with
 from opdtest import require
 
 AT_ONCE = 4
-OVER_MS = 6000  # opd compares the most used answers of all processes, so it may take two seconds
-SPREAD = "while True: sum(i * i for i in range(1000))"  # for an interpreter: busy at many addresses
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
 # A kind: its name, how the program is made, its arguments and the expected places; the last two are
@@ -239,38 +235,6 @@ def runs_32_bit(box):
     return bare("-m32")(box, path) and box.run(path).rc == 0
 
 
-def moved_over(box):
-    """The code of one file is moved to where the code of another file ran. The kernel does not
-    report it. opd sees it when it compares the most frequent answers with /proc, a few at each
-    visit, and then all samples are right. Other processes are as busy meanwhile. The code is a loop
-    so small that all its samples have one address.
-    """
-    path, files = os.path.join(box.dir, "mremap-over"), [os.path.join(box.dir, "over-%d" % i) for i in range(2)]
-    compile_to(box, path)
-    for file in files:
-        compile_to(box, file, "-DVARIANT=\"%s\"" % os.path.basename(file))
-        require(hot_place(file)[2:] == hot_place(path)[2:], "%s has hot elsewhere than the program that maps it" % file)
-    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    others = [box.start(sys.executable, "-c", SPREAD) for _ in range(os.cpu_count())]
-    box.good(path, "mremap-over", OVER_MS, *files)
-    for other in others:
-        other.kill()
-        other.wait()
-    box.opcontrol("--dump")
-    box.opcontrol("--stop")
-    first, second = [[hot_place(file)] for file in files]
-    return wrong_with("mremap over", [Wanted(path, first, 0.1, OVER_MS * 10), Wanted(path, second, 0.5, OVER_MS * 10),
-                                      Wanted(path, first + second, SHARE, OVER_MS * 10)], box.files())
-
-
-def check_moved_over(box):
-    shutil.rmtree(box.session)
-    wrong = moved_over(box)
-    require(not wrong, "\n".join(wrong))
-    box.check_ledger()
-    box.shutdown()
-
-
 def profile(box, huge_pages):
     kinds = usable_kinds(box, huge_pages)
     early, late = [Run(box, kind, "early") for kind in kinds], [Run(box, kind, "late") for kind in kinds]
@@ -299,7 +263,6 @@ def test(box):
     huge_pages = HugePages(box)
     try:
         profile(box, huge_pages)
-        check_moved_over(box)
     finally:
         huge_pages.restore()
         for left in glob.glob("/dev/shm/opd-test *"):
