@@ -562,7 +562,10 @@ class Box:
         self.mounts.append(TRACEFS)
 
     def files(self, live=False):
-        """The session as the independent reader sees it, all rules checked."""
+        """The session as the independent reader sees it, all rules checked. `live`: opd counts. Then a
+        file may grow between its first byte and its last, so a new node is in the hash table that
+        is read, and not in the descriptor. Tools go by the descriptor.
+        """
         return reader.read_session(self.session, live=live, strict=True)
 
     def samples_in(self, path, symbol):

@@ -43,11 +43,11 @@ def check_growth(before, status, what):
     require(grown <= GROWTH_BYTES, "%s: opd grew by %d bytes" % (what, grown))
 
 
-def hot_counts(box, path):
+def hot_counts(box, path, live=False):
     """The samples of a program in its own functions."""
     ranges = elfsyms.symbol_ranges(path, ("hot_a", "hot_b"))
     counts = dict.fromkeys(ranges, 0)
-    for sample_file in box.files():
+    for sample_file in box.files(live=live):
         if sample_file.name.image[1] == path and sample_file.name.app[1] == path:
             for name, (start, end) in ranges.items():
                 counts[name] += sum(n for key, n in sample_file.keys.items() if start <= key < end)
@@ -76,7 +76,7 @@ def found_alone(box, path, milliseconds):
     box.opcontrol("--reset")
     spent = run_others(box, path, milliseconds, lambda times: sum(times) >= ALONE_NS)
     box.opcontrol("--dump")
-    return sum(hot_counts(box, path).values()) / (sum(spent) / PERIOD_NS)
+    return sum(hot_counts(box, path, live=True).values()) / (sum(spent) / PERIOD_NS)
 
 
 def count_nowhere(box):

@@ -74,7 +74,7 @@ def answers(box, what):
 
 def count_of(box, path):
     ranges = elfsyms.symbol_ranges(path, ("hot_a", "hot_b")).values()
-    return sum(n for f in box.files() if f.name.image[1] == path for key, n in f.keys.items()
+    return sum(n for f in box.files(live=True) if f.name.image[1] == path for key, n in f.keys.items()
                if any(start <= key < end for start, end in ranges))
 
 

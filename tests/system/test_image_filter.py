@@ -29,7 +29,7 @@ def is_region(sample_file):
 
 def total(box, test):
     box.opcontrol("--dump")
-    return sum(f.total for f in box.files() if test(f))
+    return sum(f.total for f in box.files(live=True) if test(f))
 
 
 def take(box, programs, wanted):

@@ -87,7 +87,7 @@ def run_until_counted(box, program, pattern):
     def is_counted():
         run_program(program)
         box.opcontrol("--dump")
-        totals = image_totals(box, os.getpid())
+        totals = image_totals(box, os.getpid(), live=True)
         return sum(count for name, count in totals.items() if re.search(pattern, name)) >= MIN_SAMPLES
 
     opdtest.wait_until(is_counted, opdtest.HANG_SECONDS, "no samples of %s" % pattern)
@@ -129,10 +129,10 @@ def kallsyms():
         return stream.readlines()
 
 
-def image_totals(box, tgid=None):
+def image_totals(box, tgid=None, live=False):
     """{image: samples} of kernel samples, of one process or of all."""
     totals = {}
-    for sample_file in box.files():
+    for sample_file in box.files(live=live):
         if sample_file.header.is_kernel and tgid in (None, sample_file.name.tgid):
             totals[sample_file.name.image[1]] = totals.get(sample_file.name.image[1], 0) + sample_file.total
     return totals

@@ -42,17 +42,18 @@ def kind_of(name):
     return "[%s]" % re.sub("[-_.]*$", "", re.sub("[0-9]+$", "", name)) if name[-1].isdigit() else "[%s]" % name
 
 
-def applications(box):
+def applications(box, live=False):
     """The samples of each application, as (kind, name)."""
     found = {}
-    for sample_file in box.files():
+    for sample_file in box.files(live=live):
         found[sample_file.name.app] = found.get(sample_file.name.app, 0) + sample_file.total
     return found
 
 
 def threads_in(box):
     box.opcontrol("--dump")
-    return {name[1:]: total for (kind, name), total in applications(box).items() if kind == "kern" and name.startswith("/[")}
+    found = applications(box, live=True).items()
+    return {name[1:]: total for (kind, name), total in found if kind == "kern" and name.startswith("/[")}
 
 
 def disturb(box):
@@ -96,7 +97,7 @@ def check_poses(box):
         require(box.start("bash", "-c", 'exec -a "$0" "$@"', name, python, "-c", POSE, name).wait() == 0, "%s failed" % name)
     box.good(fake, "kernel", 50)
     box.opcontrol("--dump")
-    found = applications(box)
+    found = applications(box, live=True)
     require(found.get(("root", python), 0) > 600, "the process of %s has no samples of its own: %s" % (python, found))
     require(found.get(("root", fake), 0) > 0, "%s has no samples of its own: %s" % (fake, found))
     out = box.opreport("--no-header")
