@@ -82,7 +82,8 @@ void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz) OP_NONNUL
 /*
  * For --callgraph: if one of the events is STACKS with copies, the calls of the first event that
  * counts the time of the same code come from there, and its own samples have no chain. Chains need
- * frame pointers, and end early where there are none.
+ * frame pointers, and end early where there are none. Copies with every sample (--stacks=event)
+ * would need ten times the room in the rings: 64 MiB for some seven CPUs.
  */
 void op_event_take_calls_of_stacks(struct op_event *events, size_t nr_events) OP_NONNULL;
 
