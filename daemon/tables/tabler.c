@@ -18,6 +18,7 @@
 #include "libop/process/helper.h"
 #include "libop/process/pass.h"
 #include "libop/base/sys.h"
+#include "libop/unwind/row_table.h"
 
 #define PROGRAM       OPD_PKGLIBEXECDIR "/opd-tables"
 /* between looks at a process, where there are no descriptors of processes */
@@ -89,8 +90,11 @@ static void run_program(int image_fd, int table_fd, const struct opd_tabler_ques
 	char header[] = "--header";
 	char *arguments[] = { (char[]){ "opd-tables" }, question->only_header ? header : NULL, NULL };
 	char *environment[] = { NULL };
+	/* The file for the table is memory that RLIMIT_AS does not limit. */
+	const struct rlimit longest = { OP_ROW_TABLE_BYTES_MAX, OP_ROW_TABLE_BYTES_MAX };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)setrlimit(RLIMIT_FSIZE, &longest);
 	if (!question->normal_ms)
 		make_idle(0);
 	if (dup2(image_fd, STDIN_FILENO) >= 0 && dup2(table_fd, STDOUT_FILENO) >= 0 &&
