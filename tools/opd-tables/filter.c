@@ -2,10 +2,14 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "tools/opd-tables/filter.h"
 
-/* What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. */
+/*
+ * What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. Nor may
+ * another process of this user take the descriptor of the image, as a debugger could.
+ */
 int opt_filter_apply(void)
 {
 	static const int allowed[] = {
@@ -17,6 +21,8 @@ int opt_filter_apply(void)
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int err = filter ? 0 : -ENOMEM;
 
+	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		err = -errno;
 	for (size_t i = 0; i < op_array_size(allowed) && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; i < op_array_size(mapping) && !err; i++)
