@@ -30,7 +30,8 @@ static bool memory_is_limited(void)
 
 #define NOBODY 65534u
 
-enum user { OPD = 1, LOOKER = 2, TABLER = 4 };
+/* HIDDEN: opd, where /proc shows it no processes of others */
+enum user { OPD = 1, LOOKER = 2, TABLER = 4, HIDDEN = 8 };
 
 /* CAP_SYS_ADMIN includes CAP_PERFMON, as in the kernel (capabilities(7)). */
 static const struct {
@@ -45,7 +46,7 @@ static const struct {
 	  "ring memory is limited to kernel.perf_event_mlock_kb", OPD },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE",
 	  "on older kernels opd cannot resolve processes of other users that ran before it, and it does not find files of "
-	  "containers", LOOKER },
+	  "containers", LOOKER | HIDDEN },
 	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
 	  "files that were removed or replaced while they ran, and files of containers, are known by their names only", LOOKER },
 	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",
@@ -237,10 +238,8 @@ int opd_privileges_leave_to_lookers(void)
 	/* With hidepid= in the options of /proc, this capability shows the processes. */
 	int err = set_effective(CAP_SYS_PTRACE, CAP_CLEAR);
 
-	if (!err && sees_others())
-		return keep_for(OPD);
 	if (!err)
-		err = set_effective(CAP_SYS_PTRACE, CAP_SET);
+		err = keep_for(sees_others() ? OPD : OPD | HIDDEN);
 	return err == -EPERM ? 0 : err;
 }
 
