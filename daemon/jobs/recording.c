@@ -12,7 +12,7 @@
 #include "libop/session/layout.h"
 
 /* after the end of sampling: for row tables that are being made */
-#define TABLES_WAIT_NS (3u * (uint64_t)OP_NS_PER_S)
+#define TABLES_WAIT_NS ((uint64_t)OP_NS_PER_S)
 
 int opd_recording_switch(struct opd_recording *recording, bool on)
 {
