@@ -17,7 +17,9 @@ static int make_room(struct opd_stack_queue *queue)
 
 	if (err)
 		return err;
-	madvise(memory, ALL_BYTES, MADV_DONTDUMP);
+	madvise(memory, OPD_STACK_QUEUE_BYTES, MADV_DONTDUMP);
+	/* Nor is it swapped out, where RLIMIT_MEMLOCK or CAP_IPC_LOCK allows that. */
+	(void)mlock2(memory, OPD_STACK_QUEUE_BYTES, MLOCK_ONFAULT);
 	queue->records = memory;
 	queue->entries = (void *)(queue->records + OPD_STACK_QUEUE_BYTES);
 	return 0;
@@ -109,18 +111,15 @@ void opd_stack_queue_trim(struct opd_stack_queue *queue)
 {
 	while (queue->first != queue->end && entry_at(queue, queue->first)->is_done)
 		queue->first++;
-	if (queue->first != queue->end) {
+	if (queue->first != queue->end)
 		queue->head = entry_at(queue, queue->first)->at;
-	} else if (queue->tail) {
-		queue->head = queue->tail = 0;
-		queue->first = queue->end = 0;
-		madvise(queue->records, ALL_BYTES, MADV_DONTNEED);
-	}
+	else
+		opd_stack_queue_free(queue);
 }
 
 void opd_stack_queue_free(struct opd_stack_queue *queue)
 {
 	if (queue->records)
-		munmap(queue->records, ALL_BYTES);
+		munmap(queue->records, ALL_BYTES); /* the kernel clears it */
 	*queue = (struct opd_stack_queue){ 0 };
 }

@@ -2,7 +2,7 @@
 /*
  * Samples whose stack cannot be walked yet: the row table of an image is being made, or the user
  * part of their chain is deferred. They wait as they came, in memory of bounded size that is in no
- * core dump and is cleared at once, because copies of stacks hold secrets.
+ * core dump and in no swap space and is cleared at once, because copies of stacks hold secrets.
  *
  * Sync thread only.
  */

@@ -139,6 +139,7 @@ static const void *in_one_piece(struct op_ring *ring, const struct perf_event_he
 	if (offset + header->size <= ring->data_bytes && !(ring->flags & OP_RING_COPY))
 		return ring->k_data + offset;
 	copy_out(ring, ring->tail, ring->bounce, header->size);
+	ring->bounced = op_max_u64(ring->bounced, header->size);
 	memcpy(ring->bounce, header, sizeof(*header));
 	return ring->bounce;
 }
@@ -175,6 +176,10 @@ void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *reco
 
 void op_ring_end(struct op_ring *ring)
 {
+	if (op_unlikely(ring->bounced)) {
+		explicit_bzero(ring->bounce, ring->bounced);
+		ring->bounced = 0;
+	}
 	if (ring->flags & OP_RING_BACKWARD) {
 		/*
 		 * No order: a head that moved proves a late writer, one that did not proves

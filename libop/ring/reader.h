@@ -51,8 +51,12 @@ struct op_ring {
 	uint64_t tail;	   /* next byte to read; the writer sees it after op_ring_end */
 	/* times that a length was impossible and the reader skipped to the head */
 	uint64_t damaged;
-	/* OP_RECORD_BYTES_MAX, aligned to 8: for records that wrap, and for copies */
+	/*
+	 * OP_RECORD_BYTES_MAX, aligned to 8: for records that wrap, and for copies. op_ring_end
+	 * clears it: it may be the copy of a stack.
+	 */
 	uint8_t *bounce;
+	size_t bounced; /* bytes that it has */
 	unsigned int flags; /* enum op_ring_flags */
 	/* The rest is for OP_RING_BACKWARD. */
 	const uint64_t *floor; /* the lowest byte that the writer has touched; NULL: data_head */

@@ -60,6 +60,28 @@ static void reads_all_in_order_over_many_wraps(void **state)
 	assert_int_equal(ring->damaged, 0);
 }
 
+/* It may be a copy of a stack, which holds what programs keep there. */
+static void what_wrapped_is_gone_after_the_end(void **state)
+{
+	static const char nothing[OP_RECORD_BYTES_MAX];
+	struct op_ring *ring = *state;
+	const uint64_t words[] = { ~0ull, ~0ull, ~0ull };
+	const struct perf_event_header *header;
+	bool has_wrapped = false;
+
+	memset(ring->bounce, 0, OP_RECORD_BYTES_MAX);
+	for (size_t i = 0; i < MEMORY_RING_BYTES / 32 + 2; i++) {
+		assert_true(memory_ring_record(ring, PERF_RECORD_SAMPLE, 0, words, i ? 3 : 2));
+		op_ring_begin(ring);
+		header = op_ring_next(ring);
+		assert_memory_equal(header + 1, words, header->size - sizeof(*header));
+		has_wrapped |= (const void *)header == ring->bounce;
+		op_ring_end(ring);
+		assert_memory_equal(ring->bounce, nothing, sizeof(nothing));
+	}
+	assert_true(has_wrapped);
+}
+
 static void gives_space_back_only_at_the_end(void **state)
 {
 	struct op_ring *ring = *state;
@@ -168,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(reads_all_in_order_over_many_wraps, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_wrapped_is_gone_after_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(gives_space_back_only_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(sees_only_what_begin_saw, setup, teardown),
 		cmocka_unit_test_setup_teardown(puts_a_record_back, setup, teardown),
