@@ -731,7 +731,9 @@ function showChoices() {
 // ---- sessions by time ----
 
 const secondsOf = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
-const shortTime = seconds => timeText(seconds).slice(0, 16);
+// To the second where all sessions are of one hour.
+const fine = Math.max(...sessions.map(x => x.end || 0)) - Math.min(...sessions.map(x => x.begin || 0)) < 3600 ? 19 : 16;
+const shortTime = seconds => timeText(seconds).slice(0, fine);
 const timesOf = x => x.begin ? timeText(x.begin).slice(0, 19) + ' to ' + timeText(x.end) : x.name;
 const timed = sessions.every(secondsOf);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
@@ -744,7 +746,8 @@ function drawTime() {
   $('time').hidden = false;
   sessions.forEach((x, i) => {
     const bar = $('bars').children[i] || $('bars').appendChild(element('div'));
-    if (!bar.firstChild) bar.append(element('i'), element('small', x.begin ? shortTime(x.begin).slice(5) : x.name));
+    const words = x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name;
+    if (!bar.firstChild) bar.append(element('i'), element('small', words));
     bar.style.flexGrow = timed ? secondsOf(x) : 1;
     bar.firstChild.style.height = x.sum ? Math.max(4, 100 * heights[i] / most) + '%' : 0;
     bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
