@@ -108,6 +108,8 @@ class Firefox(StackCase):
             self.assertEqual(thread["samples"]["time"], sorted(thread["samples"]["time"]))
             self.assertEqual(set(thread["resourceTable"]["type"]) - {LIBRARY}, set())
             stacks.setdefault(thread["processName"], {}).update(self.stacks_of(thread))
+        used = {lib for thread in profile["threads"] for lib in thread["resourceTable"]["lib"]}
+        self.assertEqual(used - {None}, set(range(len(profile["libs"]))), "libs that no resource uses")
         pids = [thread["pid"] for thread in profile["threads"]]
         self.assertEqual(len(set(pids)), len(pids))
         self.profile = profile

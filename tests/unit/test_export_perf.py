@@ -83,6 +83,26 @@ class Perf(StackCase):
         self.assertIn("Total Lost Samples: 3", text)
         self.assertIn("of event 'STACKS:99:0'", text)
 
+    def test_sorts(self):
+        """perf report by other keys adds up to what opreport has by process name, thread and image."""
+        self.fill()
+        self.store.add(self.frames("_start", "hot"), 6)
+        self.export()
+        self.assertEqual(sum(self.periods("comm").values()), 120)
+        groups = collections.Counter()
+        for stack, count in self.folded().items():
+            groups[stack.split(";")[0]] += count
+        self.assertEqual(self.periods("comm"), groups)
+        self.assertEqual(self.periods("comm,dso", "--comms=other"), {"prog": 15})
+        self.assertEqual(self.periods("sym,srcline", "--symbol-filter=hot")["[.] hot prog.c:1"], 79)
+        self.assertEqual({name: count for name, count in self.periods("pid").items() if int(name.split(":")[0]) < 100},
+                         {"9:other": 4, "3:prog": 3})
+
+    def periods(self, sort, *more):
+        text = self.perf("report", "--stdio", "--no-children", "-g", "none", "--sort=" + sort, "-F", "period," + sort, *more)
+        rows = (line.split(None, 1) for line in text.splitlines() if line.strip() and line[0] != "#")
+        return {" ".join(name.split()): int(period) for period, name in rows}
+
     def test_build_id(self):
         self.fill()
         self.export()
