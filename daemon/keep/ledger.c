@@ -234,13 +234,14 @@ static void note_files(const struct opd_ledger *ledger, struct op_session_ledger
 
 static void name_host(const struct opd_ledger *ledger, struct op_session_ledger *sums)
 {
+	bool is_foreign = ledger->foreign_host;
 	struct utsname own;
 
-	sums->is_imported = ledger->foreign_host;
-	if (ledger->foreign_host)
-		op_session_ledger_set_host(sums, ledger->foreign_host);
-	else
-		op_session_ledger_set_host(sums, uname(&own) < 0 ? NULL : own.nodename);
+	sums->is_imported = is_foreign;
+	if (!is_foreign && uname(&own) < 0)
+		return;
+	op_session_ledger_set_host(sums, is_foreign ? ledger->foreign_host : own.nodename);
+	op_session_ledger_set_kernel(sums, is_foreign ? ledger->foreign_kernel : own.release);
 }
 
 int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)

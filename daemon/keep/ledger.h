@@ -21,10 +21,10 @@ struct opd_ledger {
 	int session_fd; /* the session directory; the caller's */
 	const struct opd_capture *capture;
 	/*
-	 * The host of an import, "" if it is not known; NULL: the samples are taken on this host.
-	 * The caller's, set after opd_ledger_open.
+	 * The host of an import, "" if it is not known, and its kernel or NULL. Both NULL: the
+	 * samples are taken on this host. The caller's, set after opd_ledger_open.
 	 */
-	const char *foreign_host;
+	const char *foreign_host, *foreign_kernel;
 	struct op_session_ledger base;  /* samples of earlier daemons in this session */
 	uint64_t stats_base[3];         /* the same from stats/, for a session without a ledger */
 	/* for each event of the capture: its sums when the session began */

@@ -52,14 +52,24 @@ struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, 
 	return row;
 }
 
-void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name)
+static void set_name(char field[OP_SESSION_HOST_BYTES], const char *name)
 {
 	size_t length = name ? strlen(name) : 0;
-	bool is_good = length < sizeof(ledger->host);
+	bool is_good = length < OP_SESSION_HOST_BYTES;
 
 	for (size_t i = 0; i < length && is_good; i++)
 		is_good = name[i] > ' ' && name[i] <= '~';
-	memcpy(ledger->host, is_good && length ? name : "", is_good ? length + 1 : 1);
+	memcpy(field, is_good && length ? name : "", is_good ? length + 1 : 1);
+}
+
+void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name)
+{
+	set_name(ledger->host, name);
+}
+
+void op_session_ledger_set_kernel(struct op_session_ledger *ledger, const char *release)
+{
+	set_name(ledger->kernel, release);
 }
 
 /* ---- writing ---- */
@@ -115,6 +125,8 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 	add_time(text, "end", ledger->end_ns);
 	if (*ledger->host)
 		op_text_printf(text, "host\t%s\n", ledger->host);
+	if (*ledger->kernel)
+		op_text_printf(text, "kernel\t%s\n", ledger->kernel);
 	if (ledger->is_imported)
 		op_text_add(text, "imported\tyes\n");
 	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
@@ -161,6 +173,12 @@ static int read_end(struct op_session_ledger *ledger, char *rest)
 static int read_host(struct op_session_ledger *ledger, char *rest)
 {
 	op_session_ledger_set_host(ledger, rest);
+	return 0;
+}
+
+static int read_kernel(struct op_session_ledger *ledger, char *rest)
+{
+	op_session_ledger_set_kernel(ledger, rest);
 	return 0;
 }
 
@@ -273,7 +291,7 @@ static const struct {
 	int (*read)(struct op_session_ledger *ledger, char *rest);
 } readers[] = {
 	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
-	{ "host", read_host },	 { "imported", read_imported }, { "files", read_files },
+	{ "host", read_host },   { "kernel", read_kernel }, { "imported", read_imported }, { "files", read_files },
 	{ "event", read_event }, { "sampler", read_sampler }, { "stacks", read_stacks },
 };
 

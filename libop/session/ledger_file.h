@@ -53,7 +53,8 @@ struct op_session_ledger {
 	 */
 	uint64_t begin_ns, end_ns;
 
-	char host[OP_SESSION_HOST_BYTES]; /* where the samples were taken; "": not known */
+	/* where the samples were taken, and the release of that kernel; "": not known */
+	char host[OP_SESSION_HOST_BYTES], kernel[OP_SESSION_HOST_BYTES];
 	/* from a recording of another profiler: the times are those of the import */
 	bool is_imported;
 
@@ -81,6 +82,7 @@ const struct op_ledger_event *op_session_ledger_find(const struct op_session_led
  * not known; NULL also does.
  */
 void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name) OP_NONNULL_ARGS(1);
+void op_session_ledger_set_kernel(struct op_session_ledger *ledger, const char *release) OP_NONNULL_ARGS(1);
 
 /* Whether the session has no samples and no losses: it is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;

@@ -86,6 +86,7 @@ def check_real(look, totals, listed):
         require(shown == count, "%s: %s, opreport has %d" % (name, shown, count))
     look.is_true("rows[0][0].w === graphWidth && height > 3 * ROW", "the graph has rows")
     look.is_true("$('ledger').textContent.includes('all that were selected')", "the ledger says that all are there")
+    look.is_true("$('ledger').textContent.includes('Kernel%s')" % os.uname().release, "the ledger names the kernel")
     check_zoom(look)
     check_search(look)
     check_sandwich(look)

@@ -335,6 +335,7 @@ static int write_ledger(struct opi_import *import)
 	if (!import->pipeline.ledger.begun)
 		return 0;
 	import->pipeline.ledger.foreign_host = host ? host : "";
+	import->pipeline.ledger.foreign_kernel = import->config.features->os_release;
 	import->pipeline.ledger.hides_kernel = lacks_kernel(import);
 	err = opd_ledger_sum(&import->pipeline.ledger, OP_SESSION_stopped, &ledger);
 	if (err)

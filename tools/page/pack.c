@@ -338,6 +338,8 @@ static void add_sessions(struct op_text *json, const struct opr_profile *profile
 		if (session->parent == i && session->has_ledger) {
 			op_text_add(json, ",\"host\":");
 			opr_page_add_string(json, session->ledger.host);
+			op_text_add(json, ",\"kernel\":");
+			opr_page_add_string(json, session->ledger.kernel);
 			op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"imported\":%s,\"events\":[",
 				       (double)session->ledger.begin_ns / OP_NS_PER_S,
 				       (double)session->ledger.end_ns / OP_NS_PER_S,

@@ -657,6 +657,8 @@ function drawLedger() {
       }
     }
     rows.push(['Host', side.hosts.join(', ') || 'not known']);
+    const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
+    if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
     if (side.begin)
       rows.push(['From', timeText(side.begin)], ['To', timeText(side.end)], ['Recorded', number(side.seconds) + ' s']);
     rows.push(['Sessions', side.sessions.map(x => x.name).join(', ')]);
