@@ -41,8 +41,8 @@ void op_event_list_free(struct op_event_list *list) OP_NONNULL;
 /* The number of leading events that the kernel samples. */
 size_t op_event_nr_opened(const struct op_event *events, size_t nr_events) OP_NONNULL;
 
-/* True when the samples of one of the events have their cgroup. */
-bool op_events_have_cgroup(const struct op_event *events, size_t nr_events) OP_NONNULL;
+/* True when the samples of one of the events have their cgroup. `events` may be NULL: none. */
+bool op_events_have_cgroup(const struct op_event *events, size_t nr_events);
 
 /*
  * True for events that the kernel samples. Ledgers add only these: derived events count the same
