@@ -136,6 +136,8 @@ struct opd_capture {
 	struct opd_plan plan;
 	size_t ring_bytes; /* of each ring: RingSize=, or the plan's */
 	size_t watermark_bytes;
+	/* nobody asked for a watermark: a ring that woke its reader with less in it can wait */
+	bool may_leave_woken;
 	size_t sideband_bytes; /* SidebandSize=, or the plan's */
 	/* samples after which a ring wakes the reader; 0: by bytes alone */
 	uint32_t wakeup_records;

@@ -421,6 +421,7 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 	capture->ring_bytes = capture->plan.ring_bytes;
 	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
 	capture->watermark_bytes = config->watermark_bytes;
+	capture->may_leave_woken = !config->watermark_bytes && !config->wakeup_records;
 	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
 		capture->watermark_bytes = capture->ring_bytes / 4;
 }

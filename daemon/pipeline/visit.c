@@ -95,7 +95,7 @@ void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	const struct opd_capture *capture = &visits->pipeline->capture;
 
-	if (cpu->online && (capture->wakeup_records || cpu->source->pending(cpu) >= capture->watermark_bytes))
+	if (cpu->online && (!capture->may_leave_woken || cpu->source->pending(cpu) >= capture->watermark_bytes))
 		opd_visits_add(visits, cpu);
 }
 

@@ -38,7 +38,8 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
 /*
  * The same for a CPU whose ring woke its reader. The kernel does that after each watermark of bytes
- * that it writes, read or not: a ring with less is left to the next turn.
+ * that it writes, read or not: unless Watermark= or WakeupRecords= say when opd reads, a ring with
+ * less is left to the next turn.
  */
 void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
