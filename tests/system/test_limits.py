@@ -172,7 +172,7 @@ def check_early(box, path):
     A short storm writes less than a quarter, and nobody else's samples count. The next one begins
     when the session is closed, so no session is larger because opd had no CPU to look at it.
     """
-    box.configure(SessionInterval="1d", SessionMaxUse=MAX_USE, SessionKeepFree="0", RingSize="8M", SidebandSize="8M")
+    box.configure(SessionInterval="365d", SessionMaxUse=MAX_USE, SessionKeepFree="0", RingSize="8M", SidebandSize="8M")
     box.start_daemon("--event=" + EVENT, "--separate=library,kernel,thread", "--image=" + path)
     samples = os.path.join(box.session, "samples")
     current = os.path.join(samples, "current")

@@ -87,6 +87,16 @@ class Container:
         self.box.good(build_deb(), "--from", os.environ["OPD_BUILD"], self.package_dir(), timeout=600)
         for program in ("system/work", "system/jit_work", "system/hanging", "systemd/reach"):
             shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tests", program), os.path.join(self.root, "usr/local/bin"))
+        self.keep_session()
+
+    def keep_session(self):
+        """Without this file opd closes the session at midnight, and the reports of a test that runs
+        then do not show what was before.
+        """
+        directory = os.path.join(self.root, "etc/opd/opd.conf.d")
+        os.makedirs(directory, exist_ok=True)
+        with open(os.path.join(directory, "10-midnight.conf"), "w", encoding="ascii") as stream:
+            stream.write("SessionInterval=0\n")
 
     def find_init(self):
         """The container's PID 1, a descendant of systemd-nspawn that is called systemd."""
