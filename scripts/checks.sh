@@ -249,7 +249,7 @@ house_style() {
 scripts_sane() {
 	local scripts
 	mapfile -t scripts < <(sources -name '*.sh')
-	scripts+=("$top/scripts/test" "$top/scripts/demo" "$top/.ci/run" "$top/packaging/build-deb")
+	scripts+=("$top/scripts/test" "$top/scripts/demo" "$top/scripts/machines" "$top/.ci/run" "$top/packaging/build-deb")
 	(cd "$top" && shellcheck -x "${scripts[@]}") && all_run
 }
 
@@ -312,6 +312,12 @@ demo_without_root() {
 	return $rc
 }
 
+# A machine with another kernel, under emulation.
+other_machine() {
+	need_build gcc || return 1
+	"$(source_of gcc)/scripts/machines" --build="$build/gcc" --logs="$logs/machine" "$1"
+}
+
 # Without spin nothing is proved. It is skipped only where need_packages could not see to it that
 # spin is there.
 model_holds() {
@@ -362,6 +368,7 @@ list_checks() {
 		check build - demo demo_works_twice
 		check build gcc demo-user demo_without_root
 		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
+		check compute gcc machines/demo other_machine demo
 	fi
 	check_static
 	check_golden

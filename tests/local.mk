@@ -21,6 +21,7 @@ check_PROGRAMS += tests/systemd/reach
 endif
 
 include $(srcdir)/tests/model/local.mk
+include $(srcdir)/tests/machines/local.mk
 include $(srcdir)/tests/bench/ring.mk
 
 tests_system_work_SOURCES = tests/system/work.c
@@ -155,6 +156,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
 	$(MAKE) check-user
 	$(MAKE) check-unit
+	$(MAKE) check-machines
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 # 10^7 samples: BENCH_DISK_FLAGS=10000000.

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=bash disable=SC2034,SC2154 # some variables are the caller's, some are for it
+# What the machines of scripts/machines are made of: kernels, root file systems, initramfs. All of
+# it is kept in $cache, below a name that says what it was made of.
+
+# The kernels come from these suites of the mirror that this host has its packages from.
+SUITES="bullseye bullseye-security bookworm bookworm-security trixie trixie-backports"
+
+# What a root has beside the essential packages: what opd and its tools are linked to, and what
+# their tests call.
+ROOT_PACKAGES="python3-minimal,libpython3-stdlib,libpopt0,libsystemd0,libcap2,libseccomp2,libbinutils,libpfm4,libmd0,libelf1"
+ROOT_PACKAGES+=",zlib1g,libzstd1,liblzma5,libncursesw6,libdebuginfod1,kmod,iproute2,procps"
+TEST_ROOT_PACKAGES="python3,gcc,libc6-dev,binutils,linux-perf,xz-utils,less,tmux,fuse3"
+
+# Modules without which there is no root. A kernel may have them built in.
+BOOT_MODULES="virtio_pci virtio_blk virtio_console crc32c_generic ext4"
+
+key_of() { sha256sum | cut -c1-16; }
+
+# mirrors: "URI SUITE" of each suite, from what apt of this host has.
+mirrors() {
+	local main security
+	# shellcheck disable=SC2016 # apt's own fields
+	main=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' 'Created-By: Packages' |
+		awk '$2 == "Debian" && $3 !~ /security/ { print $1; exit }')
+	# shellcheck disable=SC2016
+	security=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' 'Created-By: Packages' |
+		awk '$2 == "Debian" && $3 ~ /security/ { print $1; exit }')
+	[ -n "$main" ] || return 1
+	for suite in $SUITES; do
+		case $suite in
+		*-security) [ -z "$security" ] || echo "$security $suite" ;;
+		*) echo "$main $suite" ;;
+		esac
+	done
+}
+
+# Runs a command of apt for another architecture and other suites. The host's lists stay as they
+# are.
+machine_apt() {
+	local arch=$1 command=$2
+	shift 2
+	"$command" -o APT::Architecture="$arch" -o APT::Architectures::="$arch" -o APT::Sandbox::User=root \
+		-o Dir::Etc::sourcelist="$cache/apt-$arch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+		-o Dir::State::lists="$cache/apt-$arch/lists" -o Dir::Cache::archives="$cache/apt-$arch/archives" \
+		-o Dir::State::status=/dev/null "$@"
+}
+
+# A suite that the mirror does not have is left out.
+update_lists() {
+	local arch=$1 dir=$cache/apt-$1
+	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	mirrors | sed 's|^|deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] |; s|$| main|' >"$dir/sources.list.new"
+	if cmp -s "$dir/sources.list.new" "$dir/sources.list" && [ -n "$(find "$dir/updated" -mmin -1440 2>/dev/null)" ]; then
+		return 0
+	fi
+	mv "$dir/sources.list.new" "$dir/sources.list"
+	machine_apt "$arch" apt-get -qq update >"$dir/update.log" 2>&1 || :
+	touch "$dir/updated"
+}
+
+# kernel_package ARCH VERSION: the name of the newest kernel of this version, or of all with
+# 'newest'.
+kernel_package() {
+	local arch=$1 version=${2//./\\.}
+	[ "$2" != newest ] || version='[0-9.]*'
+	machine_apt "$arch" apt-cache search --names-only "^linux-image-[0-9].*-cloud-$arch\$" | cut -d' ' -f1 |
+		grep -xE "linux-image-$version([.+-][0-9a-z.+~-]*)?-cloud-$arch" | sort -V | tail -n 1
+}
+
+# make_kernel ARCH VERSION: sets kernel_dir, with vmlinuz, config, release, and lib/modules.
+make_kernel() {
+	local arch=$1 version=$2 package parts
+	update_lists "$arch"
+	package=$(kernel_package "$arch" "$version")
+	[ -n "$package" ] || { reason="no kernel $version for $arch in: $SUITES"; return 1; }
+	kernel_dir=$cache/kernel-$package
+	[ ! -e "$kernel_dir/release" ] || return 0
+	rm -rf "$kernel_dir.new" && mkdir -p "$kernel_dir.new/x"
+	# Newer kernels come in parts.
+	parts=$(machine_apt "$arch" apt-cache show "$package" | grep -m1 '^Depends:' | grep -oE 'linux-(binary|modules)-[^ ,]+')
+	# shellcheck disable=SC2086
+	if ! (cd "$kernel_dir.new" && machine_apt "$arch" apt-get -qq download "$package" $parts && unpack_kernel); then
+		reason="$package cannot be had"
+		return 1
+	fi
+	rm -rf "$kernel_dir.new"/*.deb "$kernel_dir" && mv "$kernel_dir.new" "$kernel_dir"
+}
+
+unpack_kernel() {
+	local package release
+	for package in ./*.deb; do
+		dpkg-deb -x "$package" x || return 1
+	done
+	mkdir lib
+	[ ! -d x/usr/lib/modules ] || mv x/usr/lib/modules lib/modules
+	[ ! -d x/lib/modules ] || mv x/lib/modules lib/modules
+	release=$(basename lib/modules/*)
+	find x -name "vmlinu[xz]-$release" -exec mv {} vmlinuz \;
+	find x -name "config-$release" -exec mv {} config \;
+	rm -rf x && depmod -b . "$release" && [ -s vmlinuz ] && echo "$release" >release
+}
+
+# make_initramfs BUSYBOX: sets initramfs, for the kernel in kernel_dir. BUSYBOX is a static one for
+# the machine.
+make_initramfs() {
+	local release module path work
+	initramfs=$kernel_dir/initramfs-$(cat "$here/boot.sh" "$1" - <<<"$BOOT_MODULES" | key_of)
+	[ ! -e "$initramfs" ] || return 0
+	release=$(cat "$kernel_dir/release") work=$kernel_dir/initramfs.new
+	rm -rf "$work" && mkdir -p "$work"/{bin,dev,lib,proc,root,sys}
+	cp "$1" "$work/bin/busybox" && cp "$here/boot.sh" "$work/init" && chmod 755 "$work/init" "$work/bin/busybox" || return 1
+	for module in $BOOT_MODULES; do
+		modprobe -d "$kernel_dir" -S "$release" --show-depends "$module" 2>/dev/null
+	done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' | while read -r path; do
+		case $path in
+		*.xz) xz -dc "$path" >"$work/lib/$(basename "$path" .xz)" ;;
+		*) cp "$path" "$work/lib/" ;;
+		esac
+		basename "$path" .xz
+	done >"$work/modules"
+	(cd "$work" && find . | cpio --quiet -o -H newc) >"$initramfs.new" && mv "$initramfs.new" "$initramfs" && rm -rf "$work"
+}
+
+# make_root ARCH PACKAGES: sets root_image, an ext4 file system. The suite is the host's own, since
+# the host's build runs in it.
+make_root() {
+	local arch=$1 packages=$2 suite size
+	suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+	root_image=$cache/root-$suite-$arch-$(echo "ext4 $packages" | key_of).ext4
+	[ ! -e "$root_image" ] || return 0
+	say "making a root of $suite for $arch (log: $cache/root.log)"
+	rm -rf "$cache/root.new" "$root_image.new"
+	if ! mmdebstrap --quiet --variant=minbase --arch="$arch" --include="$packages" \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+		"$suite" "$cache/root.new" >"$cache/root.log" 2>&1; then
+		reason="mmdebstrap makes no root: $(tail -n 1 "$cache/root.log")"
+		rm -rf "$cache/root.new"
+		return 1
+	fi
+	size=$(($(du -sm "$cache/root.new" | cut -f1) + 2048))
+	mkfs.ext4 -q -d "$cache/root.new" "$root_image.new" "${size}M" >>"$cache/root.log" 2>&1 ||
+		{ reason="mkfs.ext4 fails"; return 1; }
+	rm -rf "$cache/root.new"
+	mv "$root_image.new" "$root_image"
+}

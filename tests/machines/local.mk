@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+EXTRA_DIST += tests/machines/README.md tests/machines/boot.sh tests/machines/guest.sh tests/machines/images.sh \
+	tests/machines/chain.py
+
+# Other kernels and more CPUs, under emulation; MACHINES="NAME...": only these. It builds opd anew,
+# as a package would.
+.PHONY: check-machines
+check-machines:
+	$(srcdir)/scripts/machines $(MACHINES) || test $$? -eq 77
