@@ -305,6 +305,21 @@ class Sources(unittest.TestCase):
         self.assertLess(genuine["text"], total)
         self.assertEqual(genuine, {form: genuine["text"] for form in genuine})
 
+    def test_the_kernel_is_read_once(self):
+        """The list of the running kernel is read once in a boot."""
+        with open("/proc/kallsyms", encoding="ascii") as stream:
+            rows = [line.split() for line in stream]
+        text = next((int(row[0], 16) for row in rows if row[2:] == ["_text"]), 0)
+        at = next((int(row[0], 16) for row in rows if row[2:] == ["vfs_read"]), 0)
+        if not text or not at:
+            self.skipTest("the kernel hides its addresses")
+        write_samples(os.path.join(self.dir, "samples", "current", "{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0."
+                                   + ALL), [(at - text, 5)], kernel=1)
+        kept = {"OPD_CACHE_DIR": os.path.join(self.dir, "kept")}
+        for is_kept in (False, True):
+            self.assertIn("vfs_read", self.tool("opreport", "-l", "--verbose=bfd", env=kept))
+            self.assertEqual("/proc/kallsyms: symbols were kept" in self.errors, is_kept, self.errors)
+
     def test_calls_outside_of_symbols(self):
         """A call from or to code without a symbol is one of the image, and is in the sums."""
         part = "{root}%s/{dep}/{root}%s/" % (self.stripped, self.stripped)

@@ -209,25 +209,13 @@ static bool is_kallsyms(const struct opr_image *image)
 	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
 }
 
-static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *image)
-{
-	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, cache->options.demangle);
-
-	if (err == -EPERM)
-		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to "
-			 "see them.",
-			 shown_path(cache, image));
-	else if (err < 0 && err != -ENOMEM)
-		opr_warn("%s: %s", shown_path(cache, image), strerror(-err));
-	return err;
-}
-
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image)
 {
 	const struct opr_archive *archive = opr_archive_of(cache->finder->archive, image->path);
 	struct opr_symbol_options options = cache->options;
 
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	options.is_kallsyms = is_kallsyms(image);
 	if (archive)
 		options.root = archive->dir;
 	return options;
@@ -247,7 +235,7 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 	for (size_t i = 0; i < nr_images && !err; i++) {
 		struct opr_image *image = images[i];
 
-		if (image->is_read || image->loaded || !image->path || is_kallsyms(image))
+		if (image->is_read || image->loaded || !image->path)
 			continue;
 		image->is_read = true;
 		read[nr_jobs] = image;
@@ -402,13 +390,17 @@ static int load_object(const struct opr_image_cache *cache, struct opr_image *im
 	if (err)
 		return err;
 	err = image->read_err;
-	if (err == -ENOEXEC)
+	if (err == -EPERM && is_kallsyms(image))
+		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to "
+			 "see them.",
+			 shown_path(cache, image));
+	else if (err == -ENOEXEC)
 		opr_warn("%s is not in a usable binary format.", shown_path(cache, image));
 	else if (err)
 		opr_warn("the symbols of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));
 	else if (image->symbols.is_damaged)
 		opr_warn("the symbol table of %s is damaged: symbols are missing, or have no names.", shown_path(cache, image));
-	image->is_object = !err;
+	image->is_object = !err && !is_kallsyms(image);
 	return 0;
 }
 
@@ -447,7 +439,6 @@ static bool load_table(const struct opr_image_cache *cache, struct opr_image *im
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
 	struct stat st;
-	int err;
 
 	if (image->loaded)
 		return 0;
@@ -461,10 +452,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
 	image->has_other_files = has_other_files(cache, image->name);
-	if (!is_kallsyms(image))
-		return load_object(cache, image);
-	err = load_kallsyms(cache, image);
-	return err == -ENOMEM ? opr_no_memory() : 0;
+	return load_object(cache, image);
 }
 
 static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
@@ -507,7 +495,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
 		     const struct op_odb_header *header)
 {
-	if (!image->is_object || is_kallsyms(image) || opr_is_jit_object(image->image_name, image->name))
+	if (!image->is_object || opr_is_jit_object(image->image_name, image->name))
 		return true;
 	if (is_sampled_file(cache, image, file, header)) {
 		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)

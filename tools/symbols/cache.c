@@ -23,6 +23,8 @@
 #define NS_PER_S       1000000000u
 #define DIGITS         (OP_BUILD_ID_DIGITS)
 #define KEY_BYTES      (OP_BUILD_ID_DIGITS + 96)
+#define BOOT_ID        "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES  36
 #define NEW_SUFFIX     ".new"
 #define SAME_TIME_S    2 /* a file that is written again so soon may keep its times */
 #define PACK_SUFFIX    ".pack"
@@ -109,6 +111,22 @@ static bool is_trusted(const struct stat *st)
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/* The list of the running kernel: its addresses are the same until the next boot. */
+static bool make_kernel_key(const struct opr_symbol_options *options, char key[KEY_BYTES])
+{
+	char digits[OP_BUILD_ID_DIGITS], boot[BOOT_ID_BYTES + 1] = "";
+	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+	ssize_t nr_bytes = fd < 0 ? -1 : read(fd, boot, BOOT_ID_BYTES);
+
+	if (fd >= 0)
+		close(fd);
+	opr_build_id_at(OPR_KALLSYMS, digits);
+	if (nr_bytes != BOOT_ID_BYTES || !*digits)
+		return false;
+	snprintf(key, KEY_BYTES, "%s-%s-%d", digits, boot, (int)options->demangle);
+	return true;
+}
+
 /*
  * Makes the key of an image. The size is part of it because a stripped image has the same build-id.
  * False: the image has no key.
@@ -119,6 +137,8 @@ static bool make_key(const char *path, const struct opr_symbol_options *options,
 	struct stat st;
 	int err;
 
+	if (options->is_kallsyms && !strcmp(path, OPR_KALLSYMS))
+		return make_kernel_key(options, key);
 	/* Whoever runs a program chooses the build-id of the file that is copied from it. */
 	if (options->by_address || opr_living_is_copy(path))
 		return false;
@@ -167,7 +187,7 @@ static bool is_current(const struct opr_symbols *symbols, const char *path, cons
 	if (symbols->debug_path)
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
 		       to_ns(st.st_mtim) == symbols->debug_mtime_ns;
-	return symbols->has_debug_info || !(options->sources & OPR_FROM_SYMTAB) ||
+	return options->is_kallsyms || symbols->has_debug_info || !(options->sources & OPR_FROM_SYMTAB) ||
 	       !has_debug_file(symbols, path, name, options->root);
 }
 

@@ -2,9 +2,10 @@
 /*
  * Symbols of earlier runs, in $OPD_CACHE_DIR, else $XDG_CACHE_HOME/opd, else ~/.cache/opd; an empty
  * OPD_CACHE_DIR turns the cache off. Each run writes one file (pack.h). The key of an image is its
- * build-id and size, with the options that change its symbols. An image without a build-id, or that
- * another user than root and this one can write, has its inode, size and times as key. Symbols are
- * not used when their debug file changed or a debug file came.
+ * build-id and size, with the options that change its symbols. That of /proc/kallsyms is the
+ * kernel's build-id and the boot. An image without a build-id, or that another user than root and
+ * this one can write, has its inode, size and times as key. Symbols are not used when their debug
+ * file changed or a debug file came.
  */
 #ifndef OPR_SYMBOL_CACHE_H
 #define OPR_SYMBOL_CACHE_H

@@ -14,7 +14,6 @@
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
 #define BUILD_ID_DIGITS 12
-#define KALLSYMS        "/proc/kallsyms"
 #define PROGRAMS_MAX    128
 #define NOTE_BYTES_MAX  65536
 #define FIRST_BYTES     4096
@@ -108,14 +107,14 @@ char *opr_identity_path(const char *name)
 
 bool opr_identity_is_kallsyms(const struct opr_identity *identity)
 {
-	return identity->path_length == strlen(KALLSYMS) && has_prefix(identity->path, KALLSYMS);
+	return identity->path_length == strlen(OPR_KALLSYMS) && has_prefix(identity->path, OPR_KALLSYMS);
 }
 
 char *opr_beside_kallsyms(const char *kallsyms, const char *path)
 {
 	char *beside = NULL;
 
-	return asprintf(&beside, "%.*s%s", (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms, path) < 0 ? NULL : beside;
+	return asprintf(&beside, "%.*s%s", (int)(strlen(kallsyms) - strlen(OPR_KALLSYMS)), kallsyms, path) < 0 ? NULL : beside;
 }
 
 /* ---- the build-id of a file ---- */
@@ -206,7 +205,7 @@ static bool is_kallsyms_path(const char *path)
 {
 	size_t length = strlen(path);
 
-	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
+	return length >= strlen(OPR_KALLSYMS) && !strcmp(path + length - strlen(OPR_KALLSYMS), OPR_KALLSYMS);
 }
 
 void opr_build_id_at(const char *path, char digits[OP_BUILD_ID_DIGITS])

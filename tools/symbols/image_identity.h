@@ -45,6 +45,8 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NON
 /* The name without the suffix. Freed by the caller; NULL: no memory. */
 char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
 
+#define OPR_KALLSYMS "/proc/kallsyms"
+
 /* True for /proc/kallsyms. */
 bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
 

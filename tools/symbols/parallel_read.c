@@ -54,7 +54,8 @@ static int write_record(FILE *out, size_t job, int err, const struct opr_symbols
 static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct opr_symbols_bytes *bytes)
 {
 	struct opr_symbols symbols = { 0 };
-	int err = opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options);
+	int err = job->options.is_kallsyms ? opr_symbols_read_kallsyms(&symbols, job->path, job->options.demangle) :
+					     opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options);
 
 	if (!err)
 		err = opr_symbols_serialize(bytes, &symbols);

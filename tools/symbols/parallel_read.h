@@ -9,7 +9,7 @@ struct opr_symbol_job {
 	const char *path, *name; /* as for opr_symbols_read_bfd */
 	struct opr_symbol_options options;
 	struct opr_symbols *symbols; /* zeroed; filled when err is 0, to be freed in any case */
-	/* of opr_symbols_read_bfd, or why its child ended (opr_child_reason) */
+	/* of opr_symbols_read_bfd or _kallsyms, or why its child ended (opr_child_reason) */
 	int err;
 	bool done;
 };

@@ -25,20 +25,20 @@ static void note_address(struct kernel_text *text, const struct op_kallsyms_line
 		text->end = line->address;
 }
 
-static int add_line(struct opr_symbols *symbols, const struct kernel_text *text, const struct op_kallsyms_line *line)
+/* With its address as start, until the range of the text is known. */
+static int add_line(struct opr_symbols *symbols, const struct op_kallsyms_line *line)
 {
 	char lower = (char)tolower((unsigned char)line->type);
 	bool local = line->type == lower && lower != 'w';
 
-	if (line->module || (lower != 't' && lower != 'w') || line->address < text->start || line->address >= text->end)
+	if (!line->address || line->module || (lower != 't' && lower != 'w'))
 		return 0;
-	return opr_symbols_add(symbols, &(struct opr_symbol){ .start = line->address - text->start,
+	return opr_symbols_add(symbols, &(struct opr_symbol){ .start = line->address,
 							      .vma = line->address,
 							      .name = line->name,
 							      .rank = opr_symbol_rank(line->name, local, lower == 'w') });
 }
 
-/* Reads the list once: its range with `symbols` NULL, else the symbols in the range. */
 static int read_lines(FILE *file, struct kernel_text *text, struct opr_symbols *symbols)
 {
 	char *buffer = NULL;
@@ -50,15 +50,29 @@ static int read_lines(FILE *file, struct kernel_text *text, struct opr_symbols *
 
 		if (!op_kallsyms_parse(buffer, &line))
 			continue;
-		if (symbols)
-			err = add_line(symbols, text, &line);
-		else
-			note_address(text, &line);
+		note_address(text, &line);
+		err = add_line(symbols, &line);
 	}
 	if (!err && ferror(file))
 		err = -EIO;
 	free(buffer);
 	return err;
+}
+
+/* Leaves the symbols of the text. */
+static void keep_text(struct opr_symbols *symbols, const struct kernel_text *text)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		struct opr_symbol symbol = symbols->symbols[i];
+
+		if (symbol.vma < text->start || symbol.vma >= text->end)
+			continue;
+		symbol.start -= text->start;
+		symbols->symbols[nr_kept++] = symbol;
+	}
+	symbols->nr_symbols = nr_kept;
 }
 
 int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enum opr_demangle demangle)
@@ -69,17 +83,15 @@ int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enu
 
 	if (!file)
 		return -errno;
-	err = read_lines(file, &text, NULL);
+	err = read_lines(file, &text, symbols);
+	fclose(file);
 	if (!text.start)
 		text.start = text.old_start;
 	if (!err && !text.any_address)
 		err = -EPERM;
-	if (!err && text.end > text.start) {
-		rewind(file);
-		err = read_lines(file, &text, symbols);
+	if (!err) {
+		keep_text(symbols, &text);
+		err = opr_symbols_finish(symbols, text.end > text.start ? text.end - text.start : 0);
 	}
-	fclose(file);
-	if (!err)
-		err = opr_symbols_finish(symbols, text.end - text.start);
 	return err ? err : opr_symbols_demangle(symbols, demangle);
 }

@@ -68,6 +68,7 @@ struct opr_symbol_options {
 	enum opr_demangle demangle;
 	uint32_t sources; /* source_set.h */
 	bool by_address;  /* positions are addresses: an object of JIT code */
+	bool is_kallsyms; /* the file is a list of the kernel's symbols */
 	const char *root; /* --root, for separate debug files; NULL: none */
 };
 
