@@ -418,12 +418,28 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 		load.wait_ns = OPD_PLAN_WAIT_NS;
 	opd_plan_make(&load, &capture->plan);
 	opd_plan_apply(&capture->plan, events, capture->nr_opened);
-	capture->ring_bytes = capture->plan.ring_bytes;
 	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
-	capture->watermark_bytes = config->watermark_bytes;
 	capture->may_leave_woken = !config->watermark_bytes && !config->wakeup_records;
-	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
-		capture->watermark_bytes = capture->ring_bytes / 4;
+}
+
+static int open_cpus(struct opd_capture *capture, uint64_t ring_bytes, uint64_t watermark_bytes, const uint32_t *online,
+		     size_t nr_online, char **ret_why)
+{
+	int err = 0;
+
+	capture->ring_bytes = ring_bytes;
+	capture->watermark_bytes = watermark_bytes && watermark_bytes <= ring_bytes ? watermark_bytes : ring_bytes / 4;
+	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
+		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
+			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
+	return err;
+}
+
+static void close_cpus(struct opd_capture *capture)
+{
+	for (size_t c = 0; c < capture->nr_cpus; c++)
+		if (capture->cpus[c].online)
+			opd_capture_cpu_close(capture, &capture->cpus[c]);
 }
 
 static int open_online(struct opd_capture *capture, const struct op_config *config, struct op_event *events, char **ret_why)
@@ -435,9 +451,14 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	if (err)
 		return err;
 	plan_rings(capture, config, events, online, nr_online);
-	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
-		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
-			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
+	err = open_cpus(capture, capture->plan.spare_ring_bytes, config->watermark_bytes, online, nr_online, ret_why);
+	/* The kernel limits the memory of rings: what is needed may fit. */
+	if ((err == -EPERM || err == -ENOMEM) && capture->plan.spare_ring_bytes > capture->plan.ring_bytes) {
+		close_cpus(capture);
+		free(*ret_why);
+		*ret_why = NULL;
+		err = open_cpus(capture, capture->plan.ring_bytes, config->watermark_bytes, online, nr_online, ret_why);
+	}
 	free(online);
 	return err;
 }

@@ -12,6 +12,7 @@
 /* more threads are planned until the swaps of a turn take no longer */
 #define SWAP_TIME_NS 25000000u
 #define MARGIN       2u
+#define SPARE        4u
 /* of all side-band rings together, where there are few CPUs */
 #define SIDEBAND_TOTAL  (4u * 1024 * 1024)
 #define WATERMARK_SHARE 4u /* an explicit watermark is at most this share of the ring */
@@ -102,6 +103,18 @@ static uint64_t ring_with_stacks(const struct opd_load *load, uint64_t ring_byte
 	return ring_bytes;
 }
 
+/* A ring four times as large at most, while the rings of all CPUs take OPD_PLAN_SPARE_MAX. */
+static uint64_t with_spare(const struct opd_load *load, uint64_t ring_bytes)
+{
+	uint64_t largest = op_min_u64(ring_bytes * SPARE, OPD_PLAN_RING_MAX);
+
+	if (load->ring_bytes)
+		return ring_bytes;
+	while (2 * ring_bytes <= largest && 2 * load->nr_cpus * 2 * ring_bytes <= OPD_PLAN_SPARE_MAX)
+		ring_bytes *= 2;
+	return ring_bytes;
+}
+
 /* What is added per second, by the events with stacks or by the others. */
 static uint64_t bytes_per_second(const struct opd_load *load, bool of_stacks)
 {
@@ -155,6 +168,7 @@ void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 	plan.need_bytes = op_max_u64(flat_bytes + need_for(load, &plan, stack_bytes), WATERMARK_SHARE * load->watermark_bytes);
 	plan.ring_bytes = op_min_u64(op_max_u64(round_up_to_ring(plan.need_bytes), flat_ring), ring_max);
 	plan.stack_ring_bytes = plan.ring_bytes - flat_ring;
+	plan.spare_ring_bytes = with_spare(load, plan.ring_bytes);
 	plan.sideband_bytes = sideband_for(load->nr_cpus);
 	*ret_plan = plan;
 }

@@ -9,9 +9,10 @@
  * Stacks take rings that are larger by StackRingMaxUse= on all CPUs together at most. Where their
  * rate needs more, it falls on all CPUs alike, so that each sample counts as much as any other.
  *
- *  The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
+ * The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
  * per second on each CPU. The factor of two covers what is not computed: the time of resolving, and
- * a late scheduler.
+ * a late scheduler. On a host with many more busy threads than CPUs one swap can take half a second
+ * and a turn more than one. So few CPUs, whose rings take little memory, get up to four times that.
  */
 #ifndef OPD_PLAN_H
 #define OPD_PLAN_H
@@ -25,6 +26,7 @@
 #define OPD_PLAN_SIDEBAND_MIN  (256u * 1024)
 #define OPD_PLAN_SIDEBAND_MAX  (1024u * 1024)
 #define OPD_STACK_RING_MAX_USE (64u * 1024 * 1024) /* StackRingMaxUse= where there is no opd.conf */
+#define OPD_PLAN_SPARE_MAX     (8u * 1024 * 1024) /* all rings, where they are larger than needed */
 #define OPD_PLAN_WAIT_NS       10000000u /* for one event, where it could not be measured */
 
 /* The machine and the configuration when opd starts. */
@@ -50,6 +52,7 @@ struct opd_plan {
 	 * RingSize=, or need_bytes as a power of two, from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX
 	 */
 	uint64_t ring_bytes;
+	uint64_t spare_ring_bytes; /* the same or more: what to use where the kernel allows it */
 	uint64_t stack_ring_bytes; /* of ring_bytes: for stacks */
 	/* of STACKS: the rate that the event had, and the rate that fits; 0: no such event */
 	uint32_t stack_wanted_hz, stack_rate_hz;

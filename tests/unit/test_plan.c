@@ -93,6 +93,35 @@ static void gives_what_was_worked_out(void **state OP_UNUSED)
 	}
 }
 
+/* Few CPUs get more than they need where the kernel allows it, and many do not. */
+static void few_cpus_have_spare_rings(void **state OP_UNUSED)
+{
+	static const struct {
+		size_t nr_cpus;
+		uint64_t given, ring_bytes, spare_bytes;
+	} wanted[] = {
+		/* four times that at most */
+		{ 1, 0, 128 * KIB, 512 * KIB },
+		{ 2, 0, 128 * KIB, 512 * KIB },
+		{ 8, 0, 128 * KIB, 512 * KIB },
+		{ 9, 0, 128 * KIB, 256 * KIB },
+		{ 16, 0, 128 * KIB, 256 * KIB },
+		{ 17, 0, 128 * KIB, 128 * KIB },
+		{ 4096, 0, 128 * KIB, 128 * KIB },
+		{ 2, 64 * KIB, 64 * KIB, 64 * KIB },
+	};
+
+	for (size_t i = 0; i < op_array_size(wanted); i++) {
+		struct opd_load load = ROW(wanted[i].nr_cpus, at_1_khz, 0, 250, 0);
+		struct opd_plan plan;
+
+		load.ring_bytes = wanted[i].given;
+		opd_plan_make(&load, &plan);
+		assert_int_equal(plan.ring_bytes, wanted[i].ring_bytes);
+		assert_int_equal(plan.spare_ring_bytes, wanted[i].spare_bytes);
+	}
+}
+
 static void side_band_rings_are_smaller_where_there_are_many(void **state OP_UNUSED)
 {
 	static const struct {
@@ -250,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_what_was_worked_out),
+		cmocka_unit_test(few_cpus_have_spare_rings),
 		cmocka_unit_test(side_band_rings_are_smaller_where_there_are_many),
 		cmocka_unit_test(stacks_have_room),
 		cmocka_unit_test(stacks_by_frequency),
