@@ -98,7 +98,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/test_speedscope.py \
 	tests/system/stacks.c tests/system/test_stack_shares.py tests/system/test_stack_capture.py \
 	tests/system/hostile_stacks.c tests/system/test_stack_hostile.py \
-	tests/system/table_liar.c tests/system/test_table_helper.py \
+	tests/system/table_liar.c tests/system/test_table_helper.py tests/system/test_table_cache.py \
 	tests/system/secret.c tests/system/test_stack_secrets.py tests/system/test_stack_space.py \
 	tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py \
 	tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py \
