@@ -90,6 +90,7 @@ static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 		.cgroup = cgroup_of(pipeline, taken),
 		.tgid = by_thread ? taken->sample.pid : 0,
 		.tid = by_thread ? taken->sample.tid : 0,
+		.cpu = pipeline->count.separate_cpu ? taken->sample.cpu + 1ull : 0,
 		.end = stack->end,
 	};
 

@@ -39,7 +39,7 @@ enum op_stack_kind {
 	OP_STACK_APP,          /* image: of the application */
 	OP_STACK_COMM,         /* value, image: 16 bytes of the process name, with NULs */
 	OP_STACK_CGROUP,       /* value: the node where the text of the path ends; 0: none */
-	OP_STACK_THREAD,       /* value: process << 32 | thread; 0: not separated */
+	OP_STACK_THREAD,       /* value: process << 32 | thread; image: CPU + 1; 0: not separated */
 	OP_STACK_END,          /* value: 1 to OP_STACK_NR_ENDS - 1; complete ones have none */
 	OP_STACK_FRAME,        /* image; value: position as in sample files */
 	OP_STACK_KERNEL_FRAME, /* the same */

@@ -280,7 +280,7 @@ static int step_path(struct op_stacks *stacks, uint32_t *node, const struct op_s
 	if (!err)
 		err = step(stacks, node, OP_STACK_CGROUP, cgroup, 0);
 	if (!err)
-		err = step(stacks, node, OP_STACK_THREAD, thread, 0);
+		err = step(stacks, node, OP_STACK_THREAD, thread, path->cpu);
 	if (!err && path->end)
 		err = step(stacks, node, OP_STACK_END, path->end, 0);
 	return err;

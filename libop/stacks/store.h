@@ -34,6 +34,7 @@ struct op_stack_path {
 	const char *comm;   /* at most 15 bytes count; NULL: unknown */
 	const char *cgroup; /* NULL: none */
 	uint32_t tgid, tid; /* 0: threads are not separated */
+	uint64_t cpu;       /* its number + 1; 0: CPUs are not separated */
 	uint32_t end; /* enum op_stack_end (libop/session/stack_ends.h); 0: complete */
 };
 

@@ -4,9 +4,10 @@
 
 usage: stacks.py FILE
 
-Prints one line for each stack with a count: event; application; process name; cgroup; process:thread;
-end; frames as image+position, with k for the kernel; the count. Every rule of the format is checked
-on the way: a file that breaks one ends the program with exit code 1 and a line that says which.
+Prints one line for each stack with a count: event; application; process name; cgroup;
+process:thread, with @CPU where CPUs are separated; end; frames as image+position, with k for the
+kernel; the count. Every rule of the format is checked on the way: a file that breaks one ends the
+program with exit code 1 and a line that says which.
 """
 import collections
 import struct
@@ -86,7 +87,7 @@ class Stacks:
         if node.kind == APP:
             return str(node.image)
         if node.kind == THREAD:
-            return "%d:%d" % (node.value >> 32, node.value & 0xffffffff)
+            return "%d:%d%s" % (node.value >> 32, node.value & 0xffffffff, "@%d" % (node.image - 1) if node.image else "")
         if node.kind == END:
             return "[%s]" % ENDS[node.value]
         return "%d+0x%x%s" % (node.image, node.value, "k" if node.kind == KERNEL else "")

@@ -3,11 +3,13 @@
 """
 Whole stacks of a program without frame pointers, whose call tree has known shares: each path is
 reported within 3 sigma at 99 Hz and at 1 kHz, every stack begins in _start, and the ledger adds up.
+--separate=cpu keeps those of each CPU apart.
 With --callgraph opreport -c shows the callers: those of the samples of an event that have stacks,
 or, with an event of its own for stacks, as many calls as that stands for.
 operf --stacks takes them, too.
 """
 import collections
+import json
 import math
 import os
 import re
@@ -124,6 +126,21 @@ def check_callers(box, path):
     box.opcontrol("--reset")
 
 
+def check_cpus(box, path):
+    """--separate=cpu keeps the stacks of each CPU apart."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    box.start_daemon("--event=default", "--stacks=499", "--separate=library,kernel,cpu")
+    for cpu in cpus:
+        box.good("taskset", "-c", str(cpu), path, 300)
+    box.opcontrol("--stop")
+    counts = [json.loads(box.opreport("--stacks", "--format=json", "--by=comm", "cpu:%d" % cpu, path))["stacks"]["samples"]
+              for cpu in cpus]
+    whole = json.loads(box.opreport("--stacks", "--format=json", path))["stacks"]["samples"]
+    require(min(counts) > 10 and sum(counts) == whole, "stacks by CPU: %s of %d" % (counts, whole))
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
 def check_calls_of_stacks(box, path):
     """The calls that lead to leaf are about as many as its samples, although there are three times
     as many samples as stacks, and each path has its share.
@@ -179,6 +196,7 @@ def test(box):
     make_tables(box, path)
     check_shares(box, path, 99, 10000)
     check_shares(box, path, 1000, 4000)
+    check_cpus(box, path)
     check_callers(box, path)
     check_calls_of_stacks(box, path)
     check_operf(box, path)

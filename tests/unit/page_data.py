@@ -19,9 +19,10 @@ from sample_files import put_image, write_ledger  # noqa: E402
 from stack_session import CUT, FRAME, FUNCTIONS, PROG, Store  # noqa: E402
 
 DIGITS = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
-FIELDS = {"event": 3, "app": 4, "comm": 5, "cgroup": 6, "thread": 7}
+FIELDS = {"event": 3, "app": 4, "comm": 5, "cgroup": 6, "user": 7, "thread": 8, "cpu": 9}
 HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!--", "]]>", "\u202eevil\u2066", "\x01\x1b[31m",
            "a" * 4000, "\"'&quot;\\u003c\\", "${alert(1)}", "=cmd|' /C calc'!A0", "\ufffe\u2028x", "javascript:alert(1)")
+USERS = 2  # cookie of the program as a user runs it
 MANY = 1000  # functions of the large program
 positions = {}
 
@@ -90,8 +91,11 @@ class Sessions:
         with open(path, "w", encoding="ascii") as stream:
             stream.write(text)
         with open(os.path.join(place, "dcookies"), "w", encoding="ascii") as stream:
-            stream.write("opd-dcookies 1\nnext\t3\n" + "\t".join(map(str, (
-                PROG, "file", self.program, self.program, "-", "-", "-", "0:0", 0, 0, "0.000000000", 0, 0, 1, 1))) + "\n")
+            stream.write("opd-dcookies 1\nnext\t3\n")
+            for cookie, kind, name, more in ((PROG, "file", self.program, ()),
+                                             (USERS, "program", self.program + " (user 4242)", (PROG, "-", 4242))):
+                stream.write("\t".join(map(str, (cookie, kind, name, name, "-", "-", "-", "0:0", 0, 0, "0.000000000", 0, 0, 1,
+                                                 1, *more))) + "\n")
         store.write(os.path.join(place, "stacks"))
 
     def opreport(self, *words):
@@ -108,7 +112,7 @@ class Page:
         flat = self.data["functions"]
         self.functions = [flat[i:i + 4] for i in range(0, len(flat), 4)]
         flat = self.data["contexts"]
-        self.contexts = [flat[i:i + 8] for i in range(0, len(flat), 8)]
+        self.contexts = [flat[i:i + 10] for i in range(0, len(flat), 10)]
         self.at, depth, path = 0, 0, [()]
         self.counts = [((), *pair) for pair in self.take()]  # (path of functions, context, samples)
         while self.at < len(self.data["nodes"]):

@@ -42,12 +42,12 @@ class Store:
             node = self.child(node, TEXT, *struct.unpack("<QQ", data[at:at + 16].ljust(16, b"\0")))
         return node
 
-    def add(self, frames, count=1, app=PROG, comm="prog", cgroup="", thread=0, end=0, event="STACKS:99:0"):
+    def add(self, frames, count=1, app=PROG, comm="prog", cgroup="", thread=0, end=0, event="STACKS:99:0", cpu=None):
         node = self.child(0, EVENT, self.text(event))
         node = self.child(node, APP, 0, app)
         node = self.child(node, COMM, *struct.unpack("<QQ", comm.encode().ljust(16, b"\0")))
         node = self.child(node, CGROUP, self.text(cgroup) if cgroup else 0)
-        node = self.child(node, THREAD, thread)
+        node = self.child(node, THREAD, thread, 0 if cpu is None else cpu + 1)
         if end:
             node = self.child(node, END, end)
         for kind, image, value in frames:

@@ -19,7 +19,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
 import page_data  # noqa: E402
-from page_data import HOSTILE, START, Sessions  # noqa: E402
+from page_data import HOSTILE, START, USERS, Sessions  # noqa: E402
 from sample_files import put_image  # noqa: E402
 from stack_session import CUT  # noqa: E402
 
@@ -75,6 +75,22 @@ class Page(unittest.TestCase):
         self.assertRegex(sources["hot"], r"/prog\.c:1$")
         selected = self.page("cgroup:/a.slice")
         self.assertEqual((selected.samples(), selected.data["sides"][0]["unselected"]), (4, samples - 4))
+
+    def test_separated(self):
+        """By CPU, and by user: an application is a program of that user then."""
+        store = self.store()
+        store.add(START("_start", "hot"), 5, cpu=0)
+        store.add(START("_start", "hot"), 7, cpu=3)
+        store.add(START("_start", "warm"), 2, cpu=3, app=USERS)
+        self.sessions.write(store)
+        page = self.page()
+        self.assertEqual(page.folded("cpu"), {("CPU 0", "_start", "hot"): 5, ("CPU 3", "_start", "hot"): 7,
+                                              ("CPU 3", "_start", "warm"): 2})
+        self.assertEqual(page.folded("user"), {("(no user)", "_start", "hot"): 12, ("4242", "_start", "warm"): 2})
+        self.assertEqual(self.page("cpu:3").samples(), 9)
+        page_data.fill(store)
+        self.sessions.write(store)
+        self.assertEqual(sum(count for (cpu, *_), count in self.page().folded("cpu").items() if cpu == "(no CPU)"), 100)
 
     def test_pruned(self):
         store = self.store()

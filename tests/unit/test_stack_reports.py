@@ -40,6 +40,13 @@ class Stacks(StackCase):
         self.assertEqual(self.folded("--by=cgroup", "--focus=^cold$", "--ignore=warm"), {"/a.slice/b;_start;cold": 4})
         self.assertEqual(self.folded("--by=thread", "tgid:7"), {"tid:9 tgid:7 other;_start;cold": 4})
         self.assertEqual(self.folded("cgroup:/a.slice"), {"prog;_start;cold": 4})
+        self.report("--format=folded", "cpu:0", rc=1)
+        self.assertIn("no stack matches", self.err)
+        self.store.add(self.frames("_start", "warm"), 3, cpu=0)
+        self.store.add(self.frames("_start", "warm"), 2, cpu=1)
+        self.store.add(self.frames("_start", "warm"), 1, cpu=2)
+        self.assertEqual(self.folded("cpu:0,2"), {"prog;_start;warm": 4})
+        self.assertEqual([self.folded(*word)["prog;_start;warm"] for word in ((), ("cpu:all",), ("tid:all",))], [6] * 3)
 
     def test_inverted(self):
         self.fill()

@@ -40,6 +40,7 @@ static const struct op_stack_path some_path = {
 	.cgroup = "/system.slice/postgresql.service",
 	.tgid = 12,
 	.tid = 13,
+	.cpu = 5,
 	.end = OP_STACK_END_cut,
 };
 
@@ -84,6 +85,8 @@ static void test_path(void **state)
 		}
 		if (kinds[i] == OP_STACK_APP)
 			assert_int_equal(nodes[at].image, 7);
+		if (kinds[i] == OP_STACK_THREAD)
+			assert_int_equal(nodes[at].image, 5);
 	}
 	assert_int_equal(sum_of_stacks(&tree), 5);
 	assert_int_equal(tree.no_room + tree.nr_cut + tree.nr_damaged, 0);

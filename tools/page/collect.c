@@ -30,7 +30,7 @@ static int compare_weighed(const void *left, const void *right)
 
 static size_t bytes_of(const struct opr_stack_context *row)
 {
-	const char *const texts[] = { row->app, row->comm, row->cgroup, row->thread };
+	const char *const texts[] = { row->app, row->comm, row->cgroup, row->user, row->thread, row->cpu };
 	size_t nr_bytes = CONTEXT_BYTES;
 
 	for (size_t i = 0; i < op_array_size(texts); i++)
@@ -55,7 +55,7 @@ static void keep_contexts(const struct opr_page_side *side, struct weighed *weig
 /* Makes a context that stands for others of its session, event and end. */
 static int make_other(struct opr_stack_context *row)
 {
-	char **const texts[] = { &row->app, &row->comm, &row->cgroup, &row->thread };
+	char **const texts[] = { &row->app, &row->comm, &row->cgroup, &row->user, &row->thread, &row->cpu };
 
 	for (size_t i = 0; i < op_array_size(texts); i++) {
 		free(*texts[i]);
@@ -77,7 +77,9 @@ static void free_texts(struct opr_stack_context *row)
 	free(row->app);
 	free(row->comm);
 	free(row->cgroup);
+	free(row->user);
 	free(row->thread);
+	free(row->cpu);
 }
 
 /* Makes one context of those without room. numbers[old] is the new one. */

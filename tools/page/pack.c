@@ -292,7 +292,8 @@ static void add_contexts(struct packing *packing, struct op_text *text)
 
 	for (size_t i = 0; i < nr_contexts; i++) {
 		const struct opr_stack_context *row = context_at(page, i, &side);
-		const char *const texts[] = { row->event, row->app, row->comm, row->cgroup, row->thread };
+		const char *const texts[] = { row->event,  row->app,  row->comm, row->cgroup,
+					     row->user, row->thread, row->cpu };
 
 		op_text_printf(text, "%s%zu,%zu,%d", i ? "," : "", side, row->session, (int)row->end);
 		for (size_t j = 0; j < op_array_size(texts); j++)

@@ -458,13 +458,30 @@ static char *name_of_group(const struct reading *reading, const struct store *st
 	return name_of_app(reading, store, context->of[OP_STACK_APP]);
 }
 
+static char *name_of_cpu(const struct op_stack_node *thread)
+{
+	char *text = NULL;
+
+	if (!thread || !thread->image)
+		return strdup("(no CPU)");
+	return asprintf(&text, "CPU %" PRIu64, thread->image - 1) < 0 ? NULL : text;
+}
+
+static bool has_number(const struct opr_words *words, uint64_t number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, text);
+}
+
 /* Whether the specification selects what the store keeps apart. -ENOMEM. */
 static int is_selected(const struct reading *reading, const struct store *store, const struct context *context)
 {
 	const struct opr_spec *spec = &reading->selection->spec;
 	const struct op_stack_node *thread = context->of[OP_STACK_THREAD];
 	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
-	char *event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""), number[32];
+	char *event = text_or(&store->tree, context->of[OP_STACK_EVENT], "");
 	char *cgroup = text_or(&store->tree, context->of[OP_STACK_CGROUP], "");
 	const char *name = app ? app->name : "";
 	bool selected = event && cgroup;
@@ -477,12 +494,9 @@ static int is_selected(const struct reading *reading, const struct store *store,
 		selected = false;
 	if (selected && spec->cgroup.nr_words)
 		selected = opr_spec_match_cgroup(spec, cgroup);
-	snprintf(number, sizeof(number), "%" PRIu64, thread ? thread->value >> 32 : 0);
-	if (spec->tgid.nr_words && !opr_words_have(&spec->tgid, number))
-		selected = false;
-	snprintf(number, sizeof(number), "%" PRIu64, thread ? thread->value & UINT32_MAX : 0);
-	if (spec->tid.nr_words && !opr_words_have(&spec->tid, number))
-		selected = false;
+	selected &= has_number(&spec->tgid, thread ? thread->value >> 32 : 0) &&
+		    has_number(&spec->tid, thread ? thread->value & UINT32_MAX : 0) &&
+		    has_number(&spec->cpu, thread && thread->image ? thread->image - 1 : UINT64_MAX);
 	if (!event || !cgroup)
 		opr_no_memory();
 	free(event);
@@ -515,10 +529,12 @@ static struct opr_call_node *add_context(struct reading *reading, const struct s
 		.app = name_of_group(reading, store, context, OPR_BY_NONE),
 		.comm = name_of_group(reading, store, context, OPR_BY_COMM),
 		.cgroup = name_of_group(reading, store, context, OPR_BY_CGROUP),
+		.user = name_of_group(reading, store, context, OPR_BY_USER),
 		.thread = name_of_group(reading, store, context, OPR_BY_THREAD),
+		.cpu = name_of_cpu(context->of[OP_STACK_THREAD]),
 		.end = end ? (enum op_stack_end)end->value : OP_STACK_END_complete,
 	};
-	if (!row->event || !row->app || !row->comm || !row->cgroup || !row->thread)
+	if (!row->event || !row->app || !row->comm || !row->cgroup || !row->user || !row->thread || !row->cpu)
 		return NULL;
 	return add_child(reading, &reading->tree->root, OPR_CALL_GROUP, number, "");
 }
@@ -694,7 +710,7 @@ static void free_stores(struct reading *reading)
 
 static bool is_kept_apart(const struct opr_spec *spec)
 {
-	return !spec->lib_image.nr_words && !spec->cpu.nr_words && !spec->count.nr_words && !spec->unit_mask.nr_words;
+	return !spec->lib_image.nr_words && !spec->count.nr_words && !spec->unit_mask.nr_words;
 }
 
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
@@ -703,10 +719,11 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	struct reading reading = { .selection = selection, .choice = choice, .tree = tree, .sums = sums };
 	int err = 0;
 
-	if (!is_kept_apart(&selection->spec) && choice->optional)
+	/* Beside another report each CPU may have a column. */
+	if (choice->optional && (!is_kept_apart(&selection->spec) || selection->spec.cpu.nr_words))
 		return 0;
 	if (!is_kept_apart(&selection->spec))
-		err = opr_error(-EINVAL, "stacks are not kept apart by lib-image:, cpu:, count: and unit-mask:");
+		err = opr_error(-EINVAL, "stacks are not kept apart by lib-image:, count: and unit-mask:");
 	if (!err)
 		err = open_stores(&reading);
 	if (!err)
@@ -737,7 +754,9 @@ void opr_stack_contexts_free(struct opr_stack_contexts *contexts)
 		free(contexts->rows[i].app);
 		free(contexts->rows[i].comm);
 		free(contexts->rows[i].cgroup);
+		free(contexts->rows[i].user);
 		free(contexts->rows[i].thread);
+		free(contexts->rows[i].cpu);
 	}
 	free(contexts->rows);
 	*contexts = (struct opr_stack_contexts){ 0 };

@@ -16,7 +16,7 @@
 struct opr_stack_context {
 	size_t session; /* index in the profile */
 	char *event;    /* "STACKS:99:0x0" */
-	char *app, *comm, *cgroup, *thread; /* "(no process)" and the like: there is none */
+	char *app, *comm, *cgroup, *user, *thread, *cpu; /* "(no process)" etc.: there is none */
 	enum op_stack_end end;
 };
 

@@ -6,8 +6,8 @@
 //   code       for some functions: name, image, line where it begins, flat samples, and blocks of
 //              lines: number or address, samples, text; 0: lines are left out
 //   functions  four numbers each: kind, and the strings of name, image, source
-//   contexts   eight numbers each: side, session, end, and the strings of event, application,
-//              process name, cgroup, thread
+//   contexts   ten numbers each: side, session, end, and the strings of event, application,
+//              process name, cgroup, user, thread, CPU
 //   nodes      numbers in digits of five bits (the sixth: more follow). First the counts of the
 //              root; then for each node: levels up from the node before to the parent, function
 //              from 1 (0: what was pruned), counts: how many, and for each context and samples
@@ -22,7 +22,8 @@ const KINDS = [
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
   ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
 const DIMS = [
-  ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6], ['thread', 'Thread', 7]];
+  ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6],
+  ['user', 'User', 7], ['thread', 'Thread', 8], ['cpu', 'CPU', 9]];
 const ROW = 20, LEVELS = 150;
 
 // ---- the data ----
@@ -40,8 +41,8 @@ function label(kind, name) {
   if (!made.has(key)) { made.set(key, names.length); names.push(name); images.push(''); sources.push(''); kinds.push(kind); }
   return made.get(key);
 }
-const nrContexts = D.contexts.length / 8;
-const context = (i, field) => D.contexts[8 * i + field];
+const nrContexts = D.contexts.length / 10;
+const context = (i, field) => D.contexts[10 * i + field];
 const text = (i, field) => D.strings[context(i, field)];
 
 // Sessions, the earliest first. A part of a session (of a cgroup) has no time and no stacks.
@@ -83,8 +84,8 @@ D.nodes = '';
 // ---- the state, in the hash ----
 
 const DEFAULTS = {
-  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: 'self', event: '', app: '', comm: '', cgroup: '', thread: '',
-  from: '', to: '', q: '', fn: '', zoom: '', rec: '',
+  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: 'self', event: '', app: '', comm: '', cgroup: '', user: '', thread: '',
+  cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
 let S = { ...DEFAULTS };
 function readHash() {
@@ -716,7 +717,7 @@ function drawChoices() {
     if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
     if (key === 'event') continue;
     if (values.length > 1) choose(key, words, [['', 'all']].concat(values.slice(0, 500).map(v => [v, v])));
-    if (values.length > 1 || key === 'app') groups.push([key, words.toLowerCase()]);
+    if (values.length > 1 || key === 'app') groups.push([key, key === 'cpu' ? words : words.toLowerCase()]);
   }
   choose('by', 'Group by', [...groups, ['none', 'nothing']]);
   if (two) choose('diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
