@@ -56,7 +56,7 @@ tests_system_perf_data_LDADD = libop/libop.a
 
 EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/format/reader.py \
 	tests/format/agree.py tests/unit/cmocka_all.h tests/unit/memory_ring.h \
-	tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
+	tests/unit/pair.h tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
 	tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h \
 	tests/unit/record_text.h tests/golden/run.py tests/golden/cases.txt tests/style.py \
 	tests/cppcheck.txt tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \

@@ -11,6 +11,7 @@
 
 #include "libop/ring/reader.h"
 #include "libop/ring/memory_pair.h"
+#include "tests/unit/pair.h"
 #include "tests/unit/cmocka_all.h"
 
 #define MEMORY_RING_BYTES 4096u

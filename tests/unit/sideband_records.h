@@ -3,11 +3,13 @@
 #ifndef SIDEBAND_RECORDS_H
 #define SIDEBAND_RECORDS_H
 
+#include <endian.h>
+
 #include "tests/unit/memory_ring.h"
 
 static inline void sideband_fork(struct op_ring *ring, uint32_t parent, uint32_t child, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
+	uint64_t words[] = { PAIR(child, parent), PAIR(child, parent), time_ns, 0, time_ns, 0 };
 
 	memory_ring_record(ring, PERF_RECORD_FORK, 0, words, 6);
 }
@@ -15,7 +17,7 @@ static inline void sideband_fork(struct op_ring *ring, uint32_t parent, uint32_t
 static inline void sideband_exec(struct op_ring *ring, uint32_t pid, uint64_t time_ns)
 {
 	/* 0x78: the name "x" */
-	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78, (uint64_t)pid << 32 | pid, time_ns, 0 };
+	uint64_t words[] = { PAIR(pid, pid), htole64(0x78), PAIR(pid, pid), time_ns, 0 };
 
 	memory_ring_record(ring, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
 }
@@ -24,11 +26,11 @@ static inline void sideband_exec(struct op_ring *ring, uint32_t pid, uint64_t ti
 static inline void sideband_mmap(struct op_ring *ring, uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset,
 				 const char *name, uint64_t time_ns)
 {
-	uint64_t words[18] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
+	uint64_t words[18] = { PAIR(pid, pid), start, bytes, offset, 1, 99, 1, 5 };
 	size_t name_words = strlen(name) / 8 + 1;
 
 	memcpy(words + 8, name, strlen(name) + 1);
-	words[8 + name_words] = (uint64_t)pid << 32 | pid;
+	words[8 + name_words] = PAIR(pid, pid);
 	words[9 + name_words] = time_ns;
 	words[10 + name_words] = 0;
 	memory_ring_record(ring, PERF_RECORD_MMAP2, 0, words, 11 + name_words);

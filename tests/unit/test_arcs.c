@@ -80,7 +80,7 @@ static void drain(void)
 
 static void sample_with(uint16_t mode, uint64_t ip, uint64_t nr_chain, const uint64_t *chain, size_t nr_words)
 {
-	uint64_t words[40] = { EVENT_ID, ip, (uint64_t)PID << 32 | PID, 20, nr_chain };
+	uint64_t words[40] = { EVENT_ID, ip, PAIR(PID, PID), 20, nr_chain };
 
 	memcpy(words + 5, chain, nr_words * sizeof(*chain));
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, mode, words, 5 + nr_words));
@@ -274,7 +274,7 @@ static void chains_that_lie_lose_no_sample(void **state OP_UNUSED)
 static void deeper_than_the_deepest_is_cut(void **state OP_UNUSED)
 {
 	uint64_t words[5 + 1 + 1 + 2 * OP_CHAIN_DEPTH_MAX] = {
-		EVENT_ID, APP + 1, (uint64_t)PID << 32 | PID, 20, 2 + 2 * OP_CHAIN_DEPTH_MAX, USER
+		EVENT_ID, APP + 1, PAIR(PID, PID), 20, 2 + 2 * OP_CHAIN_DEPTH_MAX, USER
 	};
 	struct perf_event_header header = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, sizeof(header) + sizeof(words) };
 

@@ -58,7 +58,7 @@ static int teardown(void **state OP_UNUSED)
 
 static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
 {
-	uint64_t words[] = { EVENT_ID, ip, (uint64_t)pid << 32 | pid, time_ns };
+	uint64_t words[] = { EVENT_ID, ip, PAIR(pid, pid), time_ns };
 
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, mode, words, 4));
 }
@@ -269,7 +269,7 @@ static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 
 static void event_sample(uint64_t id, uint64_t ip, uint32_t pid, uint32_t tid, uint64_t time_ns)
 {
-	uint64_t words[] = { id, ip, (uint64_t)tid << 32 | pid, time_ns };
+	uint64_t words[] = { id, ip, PAIR(pid, tid), time_ns };
 
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
 }
@@ -467,7 +467,7 @@ static void losses_have_names(void **state OP_UNUSED)
 
 static void samples_with_anothers_identifier(void **state OP_UNUSED)
 {
-	uint64_t foreign[] = { 999, 0x400010, (uint64_t)PID << 32 | PID, 20 };
+	uint64_t foreign[] = { 999, 0x400010, PAIR(PID, PID), 20 };
 
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
@@ -492,7 +492,7 @@ static void samples_with_anothers_identifier(void **state OP_UNUSED)
 
 static void a_time_of_another_clock_is_now(void **state OP_UNUSED)
 {
-	uint64_t foreign[] = { 999, 0x400010, (uint64_t)PID << 32 | PID, 5 };
+	uint64_t foreign[] = { 999, 0x400010, PAIR(PID, PID), 5 };
 
 	exec_record(PID, 1000);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 1001);

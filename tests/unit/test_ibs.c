@@ -5,6 +5,7 @@
  */
 #include "tests/unit/memory_ring.h"
 
+#include <endian.h>
 #include <errno.h>
 
 #include "libop/events/ibs.h"
@@ -31,8 +32,13 @@ static struct payload payload(uint32_t caps, const uint64_t *words, size_t nr_wo
 {
 	struct payload result = { .nr_bytes = 4 + 8 * nr_words };
 
+	caps = htole32(caps);
 	memcpy(result.bytes, &caps, 4);
-	memcpy(result.bytes + 4, words, 8 * nr_words);
+	for (size_t i = 0; i < nr_words; i++) {
+		uint64_t word = htole64(words[i]);
+
+		memcpy(result.bytes + 4 + 8 * i, &word, 8);
+	}
 	return result;
 }
 
@@ -353,7 +359,7 @@ static void other_nodes(void **state OP_UNUSED)
 /* A PERF_RECORD_SAMPLE as the kernel lays it out: padded to 8 bytes. Its length. */
 static size_t make_sample(uint8_t *record, const struct payload *raw, uint32_t raw_bytes)
 {
-	uint64_t body[4] = { 7, 0x401000, (uint64_t)77 << 32 | 77, 1000 };
+	uint64_t body[4] = { 7, 0x401000, PAIR(77, 77), 1000 };
 	size_t nr_bytes = (8 + sizeof(body) + 4 + raw->nr_bytes + 7) / 8 * 8;
 	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER, .size = (uint16_t)nr_bytes };
 

@@ -6,6 +6,7 @@
 #include "daemon/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,9 +245,11 @@ static int teardown(void **state OP_UNUSED)
  */
 static void give(uint64_t control, uint64_t data, uint64_t data3, uint32_t caps, uint32_t raw_bytes, size_t nr_words)
 {
-	uint64_t words[5 + OP_WORDS + 2] = { OP_ID, NEVER, 0, 1000, (uint64_t)caps << 32 | raw_bytes,
+	uint64_t words[5 + OP_WORDS + 2] = { OP_ID, NEVER, 0, 1000, PAIR(raw_bytes, htole32(caps)),
 					     control, NEVER + 0x10, data, DRAM, data3 | UINT64_C(300) << 32 };
 
+	for (size_t i = 5; i < op_array_size(words); i++)
+		words[i] = htole64(words[i]);
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 5 + nr_words));
 }
 

@@ -64,7 +64,7 @@ static void keep_only(const char *list)
 
 static void sample(uint16_t mode, uint64_t ip, uint32_t pid)
 {
-	uint64_t words[] = { EVENT_ID, ip, (uint64_t)pid << 32 | pid, 20 };
+	uint64_t words[] = { EVENT_ID, ip, PAIR(pid, pid), 20 };
 
 	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, mode, words, 4));
 }

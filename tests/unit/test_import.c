@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The import of records that come one CPU after the other, with rounds of any length. */
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/pair.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -121,7 +122,7 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 
 static uint64_t pair_of(uint32_t low, uint32_t high)
 {
-	return low | (uint64_t)high << 32;
+	return PAIR(low, high);
 }
 
 static void take(struct imported *imported, uint32_t type, uint16_t misc, size_t nr_words, const uint64_t *body)

@@ -4,6 +4,7 @@
  * are read, and all limits.
  */
 #include "tests/unit/still_clock.h"
+#include "tests/unit/pair.h"
 #include "tests/unit/test_box.h"
 
 #include <errno.h>
@@ -386,7 +387,7 @@ static void put_words(int fd, const uint64_t *words, size_t nr_words)
 
 static void put_dump_header(int fd)
 {
-	const uint64_t words[] = { (uint64_t)1 << 32 | 0x4a695444, 40, 0, 0, 0 };
+	const uint64_t words[] = { PAIR(0x4a695444, 1), 40, 0, 0, 0 };
 
 	put_words(fd, words, op_array_size(words));
 }
@@ -394,7 +395,7 @@ static void put_dump_header(int fd)
 /* Eight bytes of code, all of them `code`; the name has seven letters. */
 static void put_load(int fd, uint64_t start, const char *name, uint64_t time_ns)
 {
-	const uint64_t words[] = { (uint64_t)72 << 32, time_ns, 1, start, start, 8, 1 };
+	const uint64_t words[] = { PAIR(0, 72), time_ns, 1, start, start, 8, 1 };
 
 	put_words(fd, words, op_array_size(words));
 	assert_int_equal(op_sys_write_all(fd, name, 8), 0);
@@ -414,7 +415,7 @@ static void a_dump_grows(void **state)
 	struct box *box = *state;
 	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
-	const uint64_t part[] = { (uint64_t)72 << 32, 30 };
+	const uint64_t part[] = { PAIR(0, 72), 30 };
 
 	read_dump(&dump, &map, 100);
 	put_dump_header(dump.file.fd);
@@ -436,8 +437,8 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 	struct box *box = *state;
 	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
-	const uint64_t too_much_code[] = { (uint64_t)64 << 32, 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
-		       too_short[] = { (uint64_t)8 << 32, 0 };
+	const uint64_t too_much_code[] = { PAIR(0, 64), 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
+		       too_short[] = { PAIR(0, 8), 0 };
 
 	put_dump_header(dump.file.fd);
 	put_words(dump.file.fd, too_much_code, op_array_size(too_much_code));

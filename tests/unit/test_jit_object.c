@@ -3,6 +3,7 @@
  * The object of JIT code as opd writes it, read as opreport reads it: symbols, addresses, code,
  * source lines.
  */
+#include "tests/unit/pair.h"
 #include "tests/unit/test_box.h"
 
 #include <elf.h>
@@ -66,7 +67,7 @@ static int make_dump(const struct box *box)
 
 	put_u64(fd, 0);
 	put_u64(fd, CODE);
-	put_u64(fd, UINT64_C(93) << 32 | 2);
+	put_u64(fd, PAIR(2, 93));
 	put_u64(fd, 0);
 	put_u64(fd, BASE);
 	put_u64(fd, 3);
@@ -135,7 +136,7 @@ static void lines_elsewhere_are_not_all_read(void **state)
 
 	assert_non_null(file);
 	for (uint64_t word, i = 0; i < 6; i++) {
-		word = i == 2 ? (32 + nr_lines * entry_bytes) << 32 | 2 : i == 4 ? BASE : i == 5 ? nr_lines : 0;
+		word = i == 2 ? PAIR(2, 32 + nr_lines * entry_bytes) : i == 4 ? BASE : i == 5 ? nr_lines : 0;
 		fwrite(&word, sizeof(word), 1, file);
 	}
 	for (uint64_t i = 0; i < nr_lines; i++)

@@ -4,6 +4,7 @@
  * that are out of order.
  */
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/pair.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,7 +159,7 @@ static struct words op_of(uint64_t ip, uint64_t rip, uint32_t raw_bytes)
 	const uint64_t caps = 0xbff;
 
 	words.body[0] = ip;
-	words.body[1] = raw_bytes | caps << 32;
+	words.body[1] = PAIR(raw_bytes, caps);
 	words.body[2] = 3u << 17;
 	words.body[3] = rip;
 	return words;

@@ -5,6 +5,7 @@
  * session every sample has one end.
  */
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/pair.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -105,7 +106,7 @@ static void put(struct tested *tested, uint64_t word)
 
 static void put_sample(struct tested *tested, uint64_t ip)
 {
-	uint64_t who = PID | (uint64_t)PID << 32;
+	uint64_t who = PAIR(PID, PID);
 
 	tested->nr_words = 0;
 	put(tested, ip);
@@ -202,7 +203,7 @@ static void fields_in_between(void **state)
 	for (size_t i = 0; i < 6; i++) /* a group of 2: its number, a time, values with their ids */
 		put(*state, i ? i : 2);
 	put_chain(*state, (const uint64_t[]){ PERF_CONTEXT_KERNEL, KERNEL_IP }, 2);
-	put(*state, 12 | (uint64_t)1 << 32); /* raw data: 12 bytes */
+	put(*state, PAIR(12, 1)); /* raw data: 12 bytes */
 	put(*state, 0);
 	put(*state, 2); /* branches: where the newest is, two, and a counter for each */
 	for (size_t i = 0; i < 1 + 2 * 3 + 2; i++)
@@ -406,7 +407,7 @@ static void begin(struct tested *tested, const struct perf_event_attr *attr, con
 	tested->features.arch = arch ? strdup(arch) : NULL;
 	assert_int_equal(opi_import_open(&config, &tested->import), 0);
 	tested->nr_words = 0;
-	put(tested, PID | (uint64_t)PID << 32);
+	put(tested, PAIR(PID, PID));
 	put(tested, IMAGE);
 	put(tested, IMAGE_BYTES);
 	put(tested, 0);

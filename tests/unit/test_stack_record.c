@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Registers, stacks and chains of samples from bytes laid out by hand, and every lie refused. */
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/pair.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ static void begin(uint32_t type)
 	nr_words = 0;
 	put(17);
 	put(0x401000);
-	put(5ull << 32 | 4);
+	put(PAIR(4, 5));
 	put(1300);
 }
 
@@ -153,7 +154,7 @@ static void parts_of_others(void **state OP_UNUSED)
 
 	begin(PERF_RECORD_SAMPLE);
 	put_chain();
-	put(12 | 7ull << 32); /* 12 bytes of raw data behind their length */
+	put(PAIR(12, 7)); /* 12 bytes of raw data behind their length */
 	put(7);
 	put_registers(layout.registers);
 	put_stack(8);
@@ -235,7 +236,7 @@ static void stacks_that_lie(void **state OP_UNUSED)
 
 static void put_who(void)
 {
-	put(5ull << 32 | 4);
+	put(PAIR(4, 5));
 	put(1400);
 	put(17);
 }

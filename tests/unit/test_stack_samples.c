@@ -145,7 +145,7 @@ static void put_sample(struct made *made, uint64_t ip)
 	made->nr = 0;
 	put(made, EVENT_ID);
 	put(made, ip);
-	put(made, (uint64_t)PID << 32 | PID);
+	put(made, PAIR(PID, PID));
 	put(made, 20);
 }
 
@@ -491,7 +491,7 @@ static void the_queue_goes_round(void **state OP_UNUSED)
 
 static void send_deferred_chain(uint64_t cookie)
 {
-	const uint64_t words[] = { cookie, 4, PERF_CONTEXT_USER, LEAF, INNER, START, (uint64_t)PID << 32 | PID, 25, EVENT_ID };
+	const uint64_t words[] = { cookie, 4, PERF_CONTEXT_USER, LEAF, INNER, START, PAIR(PID, PID), 25, EVENT_ID };
 
 	assert_true(memory_ring_record(&cpu.pair.rings[0], OP_RECORD_CALLCHAIN_DEFERRED, 0, words, op_array_size(words)));
 }
@@ -541,7 +541,7 @@ static void a_deferred_chain_may_not_come(void **state OP_UNUSED)
 
 static void send_flat(int nr)
 {
-	const uint64_t words[] = { FLAT_ID, LEAF, (uint64_t)PID << 32 | PID, 20 };
+	const uint64_t words[] = { FLAT_ID, LEAF, PAIR(PID, PID), 20 };
 
 	for (int i = 0; i < nr; i++)
 		assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
