@@ -88,6 +88,15 @@ static inline bool op_odb_is_of_0_9(const struct op_odb_header *header)
 	return !memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) && header->version == OP_ODB_VERSION_0_9;
 }
 
+/* Whether it is a header of a machine of the other byte order (libop/odb/abi.h reads those). */
+static inline bool op_odb_is_of_other_order(const struct op_odb_header *header)
+{
+	uint32_t version = __builtin_bswap32(header->version);
+
+	return !memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) &&
+	       (version == OP_ODB_VERSION || version == OP_ODB_VERSION_0_9);
+}
+
 /* Whether header and descriptor are those of a sample file of 1.x: 0 or -EBADMSG. */
 static inline int OP_MUST_CHECK op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr)
 {

@@ -101,7 +101,8 @@ static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr
 		*ret_descr_offset = REST_0_9_OFFSET + sizeof(struct header_0_9_rest);
 		return read_header_0_9(fd, header, ret_fault);
 	default:
-		return op_odb_fault(ret_fault, OP_ODB_BAD_VERSION, offsetof(struct op_odb_header, version));
+		return op_odb_fault(ret_fault, op_odb_is_of_other_order(header) ? OP_ODB_OTHER_ORDER : OP_ODB_BAD_VERSION,
+				    offsetof(struct op_odb_header, version));
 	}
 }
 

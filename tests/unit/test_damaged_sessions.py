@@ -55,6 +55,7 @@ DAMAGES = {
     "cut later": (lambda path: os.truncate(path, 1000), ""),
     "magic": (lambda path: put_bytes(path, 0, b"X"), "bad magic number"),
     "version": (lambda path: put_bytes(path, 4, b"\x20"), "version"),
+    "other byte order": (lambda path: put_bytes(path, 4, struct.pack(">I", 0x13)), "opimport --abi converts it"),
     "cpu type": (lambda path: put_bytes(path, 8, b"\xff\xff"), "invalid cpu type"),
     "current_size": (lambda path: put_bytes(path, 76, b"\xff" * 4), ""),
     "current_size 0": (lambda path: put_bytes(path, 76, bytes(4)), ""),
@@ -120,6 +121,16 @@ class Damaged(unittest.TestCase):
                     self.assertEqual(self.run_tool(*what, "--session-dir=" + self.session, rc=1), text)
                     self.check_left_out(self.bad, words)
                     self.assertIn("%s: 1 file or directory was left out" % what[0], self.errors)
+
+    def test_the_other_byte_order_is_no_damage(self):
+        DAMAGES["other byte order"][0](self.bad)
+        with open(self.bad, "rb") as stream:
+            before = stream.read()
+        out = self.run_tool("opcheck", "--session-dir=" + self.session, "--repair", rc=2)
+        self.assertRegex(out + self.errors, "bad.*opimport --abi converts it")
+        with open(self.bad, "rb") as stream:
+            self.assertEqual(stream.read(), before)
+        self.assertFalse(os.path.exists(os.path.join(self.session, "damaged")))
 
     def test_it_is_alone(self):
         shutil.rmtree(os.path.join(self.current, "{root}", "gone", "good"))

@@ -227,7 +227,8 @@ static const struct {
 	{ 0, 0x12345678, "Invalid sample file, bad magic number", 0 },
 	{ 4, 0x12, "Invalid argument", 88 }, /* then no part is in its place */
 	{ 4, 0x14, "samples files version mismatch", 4 },
-	{ 4, 0x13000000, "samples files version mismatch", 4 },
+	{ 4, 0x13000000, OP_ODB_OTHER_ORDER, 4 },
+	{ 4, 0x12000000, OP_ODB_OTHER_ORDER, 4 },
 	{ 72, 0, "Invalid argument", 72 }, /* size */
 	{ 72, 127, "Invalid argument", 72 },
 	{ 72, 129, "Invalid argument", 72 },

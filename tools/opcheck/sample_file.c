@@ -147,9 +147,11 @@ static bool has_head(struct opk_file *file, const struct image *image)
 		note(file, OPK_LOST, "not a sample file: the first bytes are others", 0);
 	else if (file->header.version == OP_ODB_VERSION_0_9)
 		return false;
+	else if (op_odb_is_of_other_order(&file->header))
+		note(file, OPK_FOREIGN, OP_ODB_OTHER_ORDER, offsetof(struct op_odb_header, version));
 	else if (file->header.version != OP_ODB_VERSION)
 		note(file, OPK_LOST, "a version of the format that opd does not write", offsetof(struct op_odb_header, version));
-	return file->verdict != OPK_LOST;
+	return file->verdict < OPK_LOST;
 }
 
 /* How many nodes fit in the file, with node 0. */
@@ -376,7 +378,7 @@ static int check_readable(int dir_fd, const char *path, struct opk_file *file)
 	int err = op_odb_read(dir_fd, path, &samples, &fault);
 
 	if (err == -EBADMSG) {
-		note(file, OPK_LOST, fault.why, fault.offset);
+		note(file, !strcmp(fault.why, OP_ODB_OTHER_ORDER) ? OPK_FOREIGN : OPK_LOST, fault.why, fault.offset);
 		return 0;
 	}
 	if (err)

@@ -15,6 +15,7 @@ enum opk_verdict {
 	OPK_SOUND,
 	OPK_REPARABLE, /* its samples can be read */
 	OPK_LOST,      /* it is no sample file */
+	OPK_FOREIGN,   /* of a machine of the other byte order: it stays as it is */
 };
 
 struct opk_file {

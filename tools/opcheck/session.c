@@ -59,6 +59,18 @@ static void rewrite(struct run *run, const char *path, const struct opk_file *fi
 	opk_report(run->check, &problem, err);
 }
 
+/* It is whole, for another machine. */
+static void leave(struct run *run, const char *path, const struct opk_file *file)
+{
+	struct opk_problem problem = {
+		.path = path, .fault = file->fault, .offset = file->offset, .has_offset = true, .detail = "",
+		.outcome = OPK_NOT_REPAIRED
+	};
+
+	run->check->nr_left++;
+	run->check->report(&problem, run->check->arg);
+}
+
 static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t total)
 {
 	struct op_ledger_event event = { .count = name->count, .unit_mask = (uint32_t)name->unit_mask }, *row;
@@ -85,7 +97,7 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	struct opk_check *check = run->check;
 
 	check->nr_dropped += file->nr_dropped;
-	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
+	if (file->verdict >= OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
 	/* Derived IBS events have many counts for a sample, and cycles among them. */
 	if (!op_ibs_event_of_session(name->event))
@@ -135,7 +147,7 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 
 	if (err || !is_there)
 		return err;
-	is_opds = file.verdict != OPK_LOST && file.header.version == OP_ODB_VERSION;
+	is_opds = file.verdict < OPK_LOST && file.header.version == OP_ODB_VERSION;
 	if (is_opds)
 		opk_header_compare(run->images, name, &file.header, &header);
 	if (header.identifies && !is_in_place) {
@@ -148,6 +160,8 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 	err = count_file(run, name, &file);
 	if (file.verdict == OPK_LOST)
 		put_aside(run, path, file.fault, file.offset);
+	else if (file.verdict == OPK_FOREIGN)
+		leave(run, path, &file);
 	else if (file.verdict == OPK_REPARABLE)
 		rewrite(run, path, &file);
 	opk_file_free(&file);

@@ -73,6 +73,11 @@ static void read_next_files(void *arg)
 	}
 }
 
+static const char *repair_hint(const struct op_odb_fault *fault)
+{
+	return strcmp(fault->why, OP_ODB_OTHER_ORDER) ? OPR_REPAIR_HINT : "";
+}
+
 /*
  * After an error with a file. 0 after a warning: the report goes on without the file; else -errno.
  */
@@ -85,8 +90,8 @@ static int leave_out(struct opr_session *session, const char *path, const struct
 	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return opr_error(err, "%s/%s: %s", session->path, path, strerror(-err));
 	if (err == -EBADMSG)
-		opr_warn("%s: %s/%s (at byte %llu): it is left out" OPR_REPAIR_HINT, result->fault.why, session->path, path,
-			 (unsigned long long)result->fault.offset);
+		opr_warn("%s: %s/%s (at byte %llu): it is left out%s", result->fault.why, session->path, path,
+			 (unsigned long long)result->fault.offset, repair_hint(&result->fault));
 	else
 		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
 	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
@@ -151,8 +156,8 @@ int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, s
 	if (err == -ENOENT)
 		return opr_session_warn_removed(session, file->path);
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s/%s (at byte %llu)" OPR_REPAIR_HINT, fault.why, session->path, file->path,
-				 (unsigned long long)fault.offset);
+		return opr_error(err, "%s: %s/%s (at byte %llu)%s", fault.why, session->path, file->path,
+				 (unsigned long long)fault.offset, repair_hint(&fault));
 	if (err < 0)
 		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
 	return 0;
