@@ -40,7 +40,7 @@ struct file_section {
 };
 
 struct file_header {
-	char magic[8];
+	uint64_t magic;
 	uint64_t nr_bytes;
 	uint64_t attr_bytes;
 	struct file_section attrs, data, event_types;
@@ -80,7 +80,7 @@ static void fill_file(struct file *file, uint64_t data_bytes)
 			.data = { sizeof(*file), data_bytes },
 		},
 	};
-	memcpy(file->header.magic, "PERFILE2", sizeof(file->header.magic));
+	file->header.magic = UINT64_C(0x32454c4946524550); /* PERFILE2 */
 	for (size_t i = 0; i < op_array_size(events); i++) {
 		file->ids[i] = events[i].id;
 		file->attrs[i] = (struct file_attr){

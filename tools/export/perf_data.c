@@ -16,7 +16,7 @@
 #include "tools/export/numbers.h"
 #include "tools/stacks/arrange.h"
 
-#define MAGIC		  "PERFILE2"
+#define MAGIC		  UINT64_C(0x32454c4946524550) /* PERFILE2; tells the byte order */
 #define PAGE		  4096u
 #define USER_BASE	  UINT64_C(0x10000000)
 #define MODULE_BASE	  UINT64_C(0xffffffffc0000000)
@@ -37,8 +37,7 @@ struct section {
 };
 
 struct file_header {
-	char magic[8];
-	uint64_t bytes, attr_bytes;
+	uint64_t magic, bytes, attr_bytes;
 	struct section attrs, data, event_types;
 	uint64_t features[4];
 };
