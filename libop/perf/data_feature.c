@@ -328,9 +328,12 @@ void op_perf_features_free(struct op_perf_features *features)
 {
 	op_htable_visit(&features->build_ids, free_named, NULL);
 	op_htable_free(&features->build_ids);
-	for (size_t i = 0; i < op_array_size(string_members); i++)
-		if (string_members[i])
-			free(*string_member(features, i));
+	for (size_t i = 0; i < op_array_size(string_members); i++) {
+		char **string = string_member(features, i);
+
+		if (string)
+			free(*string);
+	}
 	free(features->cmdline);
 	*features = (struct op_perf_features){ 0 };
 }

@@ -19,6 +19,7 @@ struct bad_path {
  */
 struct listing {
 	struct op_walk walk;
+	struct op_session_bad_paths noted; /* what the walk is told, for skips_bad_paths */
 	struct op_session_list list;
 	size_t capacity;
 	bool skips_bad_paths;
@@ -146,12 +147,12 @@ static int compare_bad_paths(const void *a, const void *b)
 
 static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
 {
-	const struct op_session_bad_paths bad_paths = { note_bad_path, listing };
 	int err = 0;
 
 	listing->walk = (struct op_walk){ .dir_fd = dir_fd, .nr_threads = nr_threads, .visit = list_entry, .arg = listing };
+	listing->noted = (struct op_session_bad_paths){ note_bad_path, listing };
 	if (listing->skips_bad_paths)
-		listing->walk.bad_paths = &bad_paths;
+		listing->walk.bad_paths = &listing->noted;
 	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
 		err = op_walk_tree(&listing->walk, op_walk_sample_dirs[i]);
 	if (!err && listing->skips_bad_paths)

@@ -29,7 +29,7 @@
 
 #define CODE_BYTES 256u /* the function below has less */
 #define STEPS      40000u
-#define AREA_BYTES (UINT64_C(1) << 40)
+#define AREA_BYTES ((size_t)1 << (sizeof(size_t) < 8 ? 30 : 40))
 #define RUN_NS     500000000
 
 typedef uint64_t code_fn(uint64_t steps, uint64_t x);

@@ -145,7 +145,8 @@ static const struct op_image_id *program_id(uint32_t pid, uint64_t time_ns)
 {
 	uint64_t cookie = program_at(pid, app_cookie, time_ns, false);
 
-	return cookie == app_cookie ? NULL : &op_dcookie_row(table, cookie)->id;
+	assert_int_not_equal(cookie, app_cookie);
+	return &op_dcookie_row(table, cookie)->id;
 }
 
 static uint64_t still_there(uint32_t pid OP_UNUSED)
@@ -177,7 +178,7 @@ static void a_sample_has_the_name_of_its_time(void **state OP_UNUSED)
 static void without_separation_the_application_counts(void **state OP_UNUSED)
 {
 	add(10, "first");
-	assert_null(program_id(10, 5));
+	assert_int_equal(program_at(10, app_cookie, 5, false), app_cookie);
 	assert_int_equal(opd_process_named(&processes, 10, "second", 200), 0);
 	assert_string_equal(opd_process_find(&processes, 10)->name->comm, "first");
 }

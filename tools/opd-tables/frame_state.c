@@ -217,6 +217,7 @@ static void set_register(struct run *run, uint64_t reg, struct opt_value value)
 
 static void restore(struct run *run, uint64_t reg)
 {
+	const struct opt_value *value;
 	struct opt_state initial;
 
 	if (!run->initial) {
@@ -224,8 +225,9 @@ static void restore(struct run *run, uint64_t reg)
 		return;
 	}
 	initial = run->initial->state;
-	if (value_of(run, &initial, reg))
-		set_register(run, reg, *value_of(run, &initial, reg));
+	value = value_of(run, &initial, reg);
+	if (value)
+		set_register(run, reg, *value);
 }
 
 static struct opt_value at_cfa(const struct run *run, int64_t factored)
