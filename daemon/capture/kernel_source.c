@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,6 +29,8 @@
 #else
 #define USER_REGISTERS UINT64_C(0)
 #endif
+
+#define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
 #define SPARE_DESCRIPTORS 64 /* for the log, sockets, epoll, a new sample file ... */
 
@@ -277,14 +280,33 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 	return err;
 }
 
+/* Debian's kernels have a level 3: then they want CAP_SYS_ADMIN, which opd gives up. */
+static bool is_paranoid(void)
+{
+	FILE *file = fopen(PARANOID_PATH, "re");
+	int level = 0;
+
+	if (!file)
+		return false;
+	if (fscanf(file, "%d", &level) != 1)
+		level = 0;
+	fclose(file);
+	return level > 2;
+}
+
+static const char *ring_remedy(int err)
+{
+	if (err == -EACCES && is_paranoid())
+		return ": kernel.perf_event_paranoid is above 2, and CAP_PERFMON is not enough: "
+		       "'sysctl kernel.perf_event_paranoid=2' (as root) allows it";
+	if (err == -EPERM || err == -EACCES)
+		return ": run as root or with CAP_PERFMON and CAP_IPC_LOCK";
+	return err == -ENOMEM ? ": no memory, try a smaller RingSize=" : err == -EMFILE ? ": raise LimitNOFILE=" : "";
+}
+
 static int explain_ring(int err, uint32_t cpu, char **ret_why)
 {
-	const char *remedy = err == -EPERM || err == -EACCES ? ": run as root or with CAP_PERFMON and CAP_IPC_LOCK"
-			     : err == -ENOMEM                ? ": no memory, try a smaller RingSize="
-			     : err == -EMFILE                ? ": raise LimitNOFILE="
-							     : "";
-
-	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), remedy);
+	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), ring_remedy(err));
 	return err;
 }
 
