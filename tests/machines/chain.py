@@ -3,6 +3,9 @@
 """
 What scripts/demo shows, on another kernel: opd samples a program with two events, stops, and the
 reports name its functions. The ledger is exact, the independent reader agrees, opcheck finds nothing.
+
+Debian's kernels start with kernel.perf_event_paranoid=3. Then CAP_PERFMON is not enough, so an opd
+that has no more, as in its unit, does not start, and says how it would.
 """
 import os
 import sys
@@ -12,6 +15,7 @@ import opdtest  # noqa: E402
 from opdtest import require  # noqa: E402
 
 EVENTS = ("--event=TIMER:1000000", "--event=page-faults:1", "--stacks=99")
+PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 WORK_SECONDS = 5
 SAMPLES = 500  # of the program
 
@@ -20,7 +24,25 @@ def samples_of(box, application):
     return sum(f.total for f in box.files(live=True) if f.name.image[1] == application and f.name.event == "TIMER")
 
 
+def check_refused(box):
+    """An opd with CAP_PERFMON on a kernel that wants CAP_SYS_ADMIN. Sets what opd asks for."""
+    with open(PARANOID, encoding="ascii") as stream:
+        level = int(stream.read())
+    if level <= 2 or box.run_as == "root":
+        return
+    try:
+        box.start_daemon(*EVENTS)
+    except opdtest.Failure as failure:
+        require("'sysctl kernel.perf_event_paranoid=2'" in str(failure), "opd does not say why it does not start: %s" % failure)
+        print("kernel.perf_event_paranoid=%d: %s" % (level, failure))
+    else:
+        raise opdtest.Failure("opd starts with CAP_PERFMON alone where kernel.perf_event_paranoid is %d" % level)
+    with open(PARANOID, "w", encoding="ascii") as stream:
+        stream.write("2")
+
+
 def test(box):
+    check_refused(box)
     box.configure(Stacks="yes")
     program = box.copy_work("demo-program", "demo-program")
     numbers = os.path.join(box.dir, "numbers")

@@ -78,7 +78,8 @@ make_kernel() {
 	[ ! -e "$kernel_dir/release" ] || return 0
 	rm -rf "$kernel_dir.new" && mkdir -p "$kernel_dir.new/x"
 	# Newer kernels come in parts.
-	parts=$(machine_apt "$arch" apt-cache show "$package" | grep -m1 '^Depends:' | grep -oE 'linux-(binary|modules)-[^ ,]+')
+	parts=$(machine_apt "$arch" apt-cache show "$package" | grep -m1 '^Depends:' |
+		grep -oE 'linux-(base|binary|modules)-[0-9][^ ,]+')
 	# shellcheck disable=SC2086
 	if ! (cd "$kernel_dir.new" && machine_apt "$arch" apt-get -qq download "$package" $parts && unpack_kernel); then
 		reason="$package cannot be had"
@@ -96,8 +97,8 @@ unpack_kernel() {
 	[ ! -d x/usr/lib/modules ] || mv x/usr/lib/modules lib/modules
 	[ ! -d x/lib/modules ] || mv x/lib/modules lib/modules
 	release=$(basename lib/modules/*)
-	find x -name "vmlinu[xz]-$release" -exec mv {} vmlinuz \;
-	find x -name "config-$release" -exec mv {} config \;
+	find x lib \( -name "vmlinu[xz]-$release" -o -name vmlinuz \) -exec mv {} vmlinuz \;
+	find x lib \( -name "config-$release" -o -path "*/$release/config" \) -exec mv {} config \;
 	rm -rf x && depmod -b . "$release" && [ -s vmlinuz ] && echo "$release" >release
 }
 

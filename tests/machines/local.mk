@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 EXTRA_DIST += tests/machines/README.md tests/machines/boot.sh tests/machines/guest.sh tests/machines/images.sh \
-	tests/machines/chain.py
+	tests/machines/chain.py tests/machines/many_cpus.py
 
 # Other kernels and more CPUs, under emulation; MACHINES="NAME...": only these. It builds opd anew,
 # as a package would.

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Many CPUs: every CPU is sampled and swapped, rings and turns are as planned, memory is what the plan
+says, half of the CPUs go and come back under load, and the ledger is exact. What it prints are the
+figures of turns beside the plan.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import opdtest  # noqa: E402
+import test_hotplug  # noqa: E402
+import test_turns  # noqa: E402
+from opdtest import require, wait_until  # noqa: E402
+
+# An emulated CPU is too slow for thousands of timer interrupts a second.
+TIMER_RATE = 10
+EVENTS = ("--event=TIMER:100000000", "--event=cpu-clock:100000000", "--event=task-clock:100000000", "--event=page-faults:1")
+FAULTS = 1000  # on each CPU, each time
+SIDEBAND_KIB, LEAST_SIDEBAND_KIB, ALL_SIDEBAND_KIB = 1024, 256, 4096
+WAIT_SECONDS = 1200  # ends a test that hangs
+OTHERS_KIB = 64 * 1024  # what opd holds beside its rings, in memory that is there
+
+
+def fault_on_each(box, app, cpus):
+    """Page faults of period 1, in a process of each CPU: as many samples there at least."""
+    for cpu in cpus:
+        box.good("taskset", "-c", cpu, app, "faults", FAULTS, timeout=WAIT_SECONDS)
+
+
+def rows(box):
+    return {row["cpu"]: row for row in box.status()["cpus"]}
+
+
+def await_rows(box, condition, text):
+    wait_until(lambda: condition(rows(box)), WAIT_SECONDS, text)
+
+
+def check_memory(box, status):
+    """Each CPU has two rings and a side band, each with a control page. The sizes are those of the
+    plan.
+    """
+    nr, page = len(status["cpus"]), os.sysconf("SC_PAGE_SIZE") // 1024
+    sideband = SIDEBAND_KIB
+    while sideband > LEAST_SIDEBAND_KIB and nr * sideband > ALL_SIDEBAND_KIB:
+        sideband //= 2
+    planned = nr * (2 * (status["ring_bytes"] // 1024 + page) + sideband + page)
+    mapped, resident = 0, 0
+    with open("/proc/%d/smaps" % box.daemon.pid, encoding="ascii", errors="replace") as stream:
+        is_ring = False
+        for line in stream:
+            words = line.split()
+            if not words[0].endswith(":"):
+                is_ring = line.rstrip().endswith("anon_inode:[perf_event]")
+            elif words[0] == "Size:":
+                mapped += int(words[1]) if is_ring else 0
+            elif words[0] == "Rss:":
+                resident += 0 if is_ring else int(words[1])
+    print("%d CPUs: rings of %d KiB mapped, %d KiB planned; %d KiB of other memory" % (nr, mapped, planned, resident))
+    require(mapped == planned, "%d KiB of rings are mapped, not %d" % (mapped, planned))
+    require(resident < OTHERS_KIB, "%d KiB of memory beside the rings" % resident)
+
+
+def show_turns(status, text):
+    waits = sum(cpu["swap_wait_ns"] for cpu in status["cpus"])
+    swaps = sum(cpu["swaps"] for cpu in status["cpus"])
+    mean = status["swapping_ns"] / max(status["turns"], 1)
+    print("%s: %d turns, %d swaps of CPUs, swapping %.1f ms a turn in the mean, the longest turn %.1f ms, planned %.1f ms (%.2f "
+          "times); %.1f ms a swap, %.1f ms planned for an event; rings of %d KiB for %d KiB; %d swapping threads" % (
+              text, status["turns"], swaps, mean / 1e6, status["turn_longest_ns"] / 1e6, status["turn_planned_ns"] / 1e6,
+              mean / status["turn_planned_ns"], waits / max(swaps, 1) / 1e6, status["event_wait_ns"] / 1e6,
+              status["ring_bytes"] // 1024, status["ring_need_bytes"] // 1024, status["swap_threads"]), flush=True)
+
+
+def check_half_goes(box, app, cpus):
+    """The second half of the CPUs goes while the first half works, and comes back."""
+    half = cpus[len(cpus) // 2:]
+    path = "/sys/devices/system/cpu/cpu%d/online"
+    load = box.start("sh", "-c", "while :; do taskset -c 0 %s faults 100 >/dev/null; done" % app)
+    try:
+        for cpu in half:
+            test_hotplug.switch(path % cpu, False)
+        await_rows(box, lambda r: not any(r[cpu]["online"] for cpu in half), "half of the CPUs are offline, opd says online")
+        gone = rows(box)
+        fault_on_each(box, app, cpus[:len(cpus) // 2])
+        require(all(rows(box)[cpu]["received"] == gone[cpu]["received"] for cpu in half), "samples of CPUs that are offline")
+    finally:
+        for cpu in half:
+            test_hotplug.switch(path % cpu, True)
+    await_rows(box, lambda r: all(r[cpu]["online"] for cpu in half), "the CPUs are back, opd says offline")
+    fault_on_each(box, app, half)
+    box.end_process(load.pid)
+    box.opcontrol("--dump")
+    back = rows(box)
+    for cpu in half:
+        require(back[cpu]["received"] >= gone[cpu]["received"] + FAULTS // 2,
+                "CPU %d had %d samples when it went, %d after its return" % (cpu, gone[cpu]["received"], back[cpu]["received"]))
+    print("CPUs %d to %d went and came back" % (half[0], half[-1]), flush=True)
+
+
+def test(box):
+    cpus = sorted(os.sched_getaffinity(0))
+    app = box.copy_work("fault-app")
+    box.start_daemon(*EVENTS, "--separate=library,kernel", start=False)
+    oracle = opdtest.FaultOracle(box.fault_oracle)
+    box.opcontrol("--start")
+    require([row["cpu"] for row in box.status()["cpus"]] == cpus, "CPUs of the status: %s" % box.status()["cpus"])
+    fault_on_each(box, app, cpus)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    not_sampled = oracle.not_sampled()
+    status = box.check_ledger(not_sampled=not_sampled)
+    test_turns.check_plan(status, timer_rate=TIMER_RATE)
+    test_turns.check_cpus(status)
+    test_hotplug.check_sums(status)
+    show_turns(status, "%d CPUs" % len(cpus))
+    few = [row["cpu"] for row in status["cpus"] if row["received"] < FAULTS // 2]
+    require(not few, "CPUs with fewer samples than page faults: %s" % few)
+    check_memory(box, status)
+    test_turns.check_idle(box)
+    box.opcontrol("--start")
+    check_half_goes(box, app, cpus)
+    box.opcontrol("--stop")
+    after = box.status()
+    show_turns(after, "with half of them away")
+    test_hotplug.check_sums(after)
+    for event in after["events"]:
+        lost = sum(v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel")
+        require(event["received"] == event["stored"] + event["filtered"] + lost, "received != stored + filtered + lost: %s" % event)
+    box.check_agreement()
+    box.shutdown()
+    print(box.log_text())
+
+
+if __name__ == "__main__":
+    opdtest.run(test, larger_rings=True)
