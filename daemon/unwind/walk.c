@@ -23,6 +23,10 @@ enum { X86_RBX = 3, X86_RBP = 6, X86_RSP = 7, ARM64_FP = 29, ARM64_LR = 30, ARM6
 static const uint8_t x86_signal_registers[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7 };
 #define X86_SIGNAL_RSP_WORD 15
 
+/* On arm64 x0 to x30 lie before sp, in the order of their DWARF numbers: struct sigcontext in
+ * arch/arm64/include/uapi/asm/sigcontext.h. */
+#define ARM64_SIGNAL_SP_WORD 31
+
 struct walk {
 	uint64_t registers[OP_UNWIND_REGISTERS];
 	uint64_t known;
@@ -118,14 +122,16 @@ static bool find_value(const struct walk *walk, uint8_t how, uint8_t reg, int32_
 /* A signal frame has all registers, and the interrupted code may use any of them. */
 static void take_signal_registers(struct walk *walk, const struct op_row_rule *rule)
 {
-	uint64_t at = walk->registers[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset - X86_SIGNAL_RSP_WORD * WORD_BYTES,
-		 value;
+	bool is_arm = walk->machine == EM_AARCH64;
+	size_t sp_word = is_arm ? ARM64_SIGNAL_SP_WORD : X86_SIGNAL_RSP_WORD;
+	size_t nr = is_arm ? ARM64_SIGNAL_SP_WORD : op_array_size(x86_signal_registers);
+	uint64_t at = walk->registers[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_offset - sp_word * WORD_BYTES, value;
 
-	if (walk->machine != EM_X86_64 || rule->cfa_how != OP_CFA_DEREF)
+	if (rule->cfa_how != OP_CFA_DEREF)
 		return;
-	for (size_t i = 0; i < op_array_size(x86_signal_registers); i++)
+	for (size_t i = 0; i < nr; i++)
 		if (read_word(walk, at + i * WORD_BYTES, &value))
-			set(walk, x86_signal_registers[i], value);
+			set(walk, is_arm ? (uint8_t)i : x86_signal_registers[i], value);
 }
 
 /* The next frame by a row. False: the walk ends. */

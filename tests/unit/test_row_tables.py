@@ -18,6 +18,7 @@ ORACLE = os.path.abspath("tests/unwind/cfi_oracle")
 MUTANTS = int(sys.argv.pop()) if len(sys.argv) > 1 and sys.argv[-1].isdigit() else 150
 ROWS = "4000"  # rows of each image that are compared
 HEADER = struct.Struct("<8sIHBB20sIIIII")
+RULE = struct.Struct("<8B5i")
 HANG_SECONDS = 60
 BAD_TABLE = 2  # exit code of the oracle: the table is damaged
 
@@ -126,6 +127,29 @@ class RowTables(unittest.TestCase):
         os.close(reader)
         os.close(writer)
         self.assertEqual(done.returncode, 1)
+
+    def test_arm64_signal_frames(self):
+        """The code that handlers of arm64 return to has a row, where no .eh_frame describes it."""
+        with open(self.program, "rb") as stream:
+            data = bytearray(stream.read())
+        text, nr_bytes = sections_of(self.program)[".text"]
+        at = text + nr_bytes // 2 & ~3
+        struct.pack_into("<H", data, 18, 183)  # e_machine: EM_AARCH64
+        struct.pack_into("<3I", data, at, 0xd503201f, 0xd2801168, 0xd4000001)  # nop; mov x8, #139; svc #0
+        struct.pack_into("<Q", data, 0x28, 0)  # without sections there are few rows of others
+        struct.pack_into("<HH", data, 0x3c, 0, 0)
+        code, said = make_table(self.path("arm", data), self.table)
+        self.assertEqual(code, 0, said)
+        with open(self.table, "rb") as stream:
+            table = stream.read()
+        header = HEADER.unpack_from(table)
+        starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
+        rules = HEADER.size + 4 * header[6]
+        numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])
+        for place in (at, at + 12):  # the address behind svc is where it is in the system call
+            row = max(start for start in starts if start <= place)
+            rule = RULE.unpack_from(table, rules + RULE.size * numbers[starts.index(row)])
+            self.assertEqual(rule, (2, 31, 2, 31, 2, 31, 1, 6, 560, 0, 568, 544, 0))
 
     def test_debugdata_does_not_fill_the_memory(self):
         packer = lzma.LZMACompressor(preset=0)

@@ -8,7 +8,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #define STACK  0x7ffc00000000ull
-#define WORDS  64
+#define WORDS  80
 #define TABLED 0x400000ull /* code with rows */
 #define JITTED 0x900000ull /* code without a table */
 #define PENDED 0xa00000ull /* code whose table is not made yet */
@@ -308,6 +308,31 @@ static void arm_finds_the_caller_of_a_leaf_in_lr(void **state)
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
 }
 
+/* The row of opd-tables for what a handler returns to, and where the kernel puts the registers. */
+static void arm_goes_on_from_a_signal(void **state)
+{
+	static const struct op_row_rule leaf = { OP_CFA_REG, 31, OP_VALUE_SAME, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const struct op_row_rule sigreturn = {
+		OP_CFA_DEREF, 31, OP_VALUE_AT_REG, 31, OP_VALUE_AT_REG, 31, OP_ROW_IS_SIGNAL, OP_VALUE_UNKNOWN, 560, 0, 568, 544, 0
+	};
+	struct box *box = *state;
+	struct op_row_rule *changed = (struct op_row_rule *)(uintptr_t)box->table.rules;
+	uint64_t *registers = box->stack + 39;
+
+	changed[RULE_SIGNAL] = sigreturn;
+	changed[RULE_PUSHED] = leaf;
+	box->start.machine = EM_AARCH64;
+	box->start.registers[31] = STACK; /* the handler's frame is gone */
+	box->start.known = 1ull << 31;
+	registers[30] = code(RULE_END) | 0x7full << 48; /* of a leaf: signed */
+	registers[31] = STACK + 560 + 64;
+	registers[32] = code(RULE_PUSHED);
+	expect(box, code(RULE_SIGNAL), 3, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].pc, code(RULE_PUSHED));
+	assert_int_equal(box->frames[1].position, code(RULE_PUSHED) & (BYTES - 1));
+	assert_int_equal(box->frames[2].pc, code(RULE_END));
+}
+
 static void damaged_tables_are_refused(void **state)
 {
 	struct box *box = *state;
@@ -342,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_finds_the_caller_of_a_leaf_in_lr, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(arm_goes_on_from_a_signal, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_are_refused, set_up, tear_down),
 	};
 

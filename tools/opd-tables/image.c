@@ -156,6 +156,53 @@ static bool find_by_segment(const struct opt_image *image, struct opr_frames *fr
 	return false;
 }
 
+/*
+ * On arm64 nothing describes the code that a signal handler returns to, in the vdso or in a libc.
+ * Unwinders know it by its two instructions: mov x8, #139 (rt_sigreturn); svc #0. sp is then at
+ * struct rt_sigframe of arch/arm64/kernel/signal.c. The return address is of the first of them, and
+ * the walk looks up the address before, so the row begins one instruction earlier: at the nop that
+ * the kernel keeps there for unwinders. It ends one instruction later: pc is there in the system
+ * call. 0 or -ENOMEM.
+ */
+static int read_signal_rows(const struct opt_image *image, struct opt_rows *rows)
+{
+	enum { INSTRUCTION = 4, SP = 31, X29_AT = 544, SP_AT = 560, PC_AT = 568 };
+	static const uint8_t code[2 * INSTRUCTION] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
+	static const struct op_row_rule rule = {
+		.cfa_how = OP_CFA_DEREF,
+		.cfa_reg = SP,
+		.cfa_offset = SP_AT,
+		.ra_how = OP_VALUE_AT_REG,
+		.ra_reg = SP,
+		.ra_offset = PC_AT,
+		.fp_how = OP_VALUE_AT_REG,
+		.fp_reg = SP,
+		.fp_offset = X29_AT,
+		.bx_how = OP_VALUE_UNKNOWN,
+		.flags = OP_ROW_IS_SIGNAL,
+	};
+	bool is_code = false;
+	int err = 0;
+
+	for (size_t i = 0; i < image->nr_segments && !err; i++) {
+		const struct opt_segment *segment = &image->segments[i];
+		uint64_t position = op_min_u64(segment->position, image->nr_bytes);
+		uint64_t nr_bytes = op_min_u64(segment->nr_bytes, image->nr_bytes - position);
+
+		for (uint64_t at = INSTRUCTION; at + sizeof(code) <= nr_bytes && !err; at += INSTRUCTION) {
+			uint64_t start = segment->address + at - INSTRUCTION;
+			uint64_t end = segment->address + op_min_u64(at + sizeof(code) + INSTRUCTION, nr_bytes);
+
+			if (memcmp(image->bytes + position + at, code, sizeof(code)) != 0)
+				continue;
+			err = opt_rows_begin(rows, start, end, &is_code);
+			if (!err && is_code)
+				err = opt_rows_add(rows, start, &rule);
+		}
+	}
+	return err;
+}
+
 int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bool *ret_is_whole)
 {
 	struct opr_frames frames = {
@@ -172,7 +219,7 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 	frames.is_eh_frame = false;
 	if (!err && find_frame_section(image, ".debug_frame", &frames))
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
-	return err;
+	return err || image->machine != EM_AARCH64 ? err : read_signal_rows(image, rows);
 }
 
 void opt_image_close(struct opt_image *image)
