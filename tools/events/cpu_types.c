@@ -4,7 +4,8 @@
 #include "libop/base/parse.h"
 
 /*
- * The types of x86. Rows without a name are other types of oprofile 1.x: their numbers are valid.
+ * The types of x86 and arm64. Rows without a name are other types of oprofile 1.x: their numbers
+ * are valid.
  */
 #define NR_CPU_TYPES 88
 
@@ -39,6 +40,8 @@ static const struct {
 	[69] = { "x86-64/generic", "AMD64 generic" },
 	[74] = { "i386/silvermont", "Intel Silvermont microarchitecture" },
 	[77] = { "i386/broadwell", "Intel Broadwell microarchitecture" },
+	[78] = { "arm/armv8-ca57", "ARM Cortex-A57" },
+	[79] = { "arm/armv8-ca53", "ARM Cortex-A53" },
 	[80] = { "i386/skylake", "Intel Skylake microarchitecture" },
 	[81] = { "i386/goldmont", "Intel Goldmont microarchitecture" },
 	[82] = { "i386/goldmontplus", "Intel Goldmont Plus microarchitecture" },

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/events/host_cpu.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
@@ -12,14 +16,31 @@
 #define TIMER         "timer"
 #define CPUINFO_BYTES (4u << 20)
 
+/*
+ * The PMU of the CPUs is "cpu" on x86. Where there may be several kinds of cores, each kind has a
+ * PMU with a name of its own ("cpu_core", "armv8_pmuv3", "armv8_cortex_a72"), whose file "cpus"
+ * says which cores are of this kind. Other PMUs have a file "cpumask".
+ */
+bool opr_is_cpu_pmu(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (!strcmp(name, "cpu"))
+		return true;
+	snprintf(path, sizeof(path), DEVICES "%s/cpus", name);
+	return !access(path, F_OK);
+}
+
 bool opr_host_has_pmu(void)
 {
-	static const char *const names[] = { DEVICES "cpu", DEVICES "cpu_core", DEVICES "armv8_pmuv3_0" };
+	DIR *devices = opendir(DEVICES);
+	bool has_pmu = false;
 
-	for (size_t i = 0; i < op_array_size(names); i++)
-		if (!access(names[i], F_OK))
-			return true;
-	return false;
+	for (struct dirent *entry; devices && !has_pmu && (entry = readdir(devices));)
+		has_pmu = entry->d_name[0] != '.' && opr_is_cpu_pmu(entry->d_name);
+	if (devices)
+		closedir(devices);
+	return has_pmu;
 }
 
 /* A number behind "KEY<TAB>: " in /proc/cpuinfo; the first CPU's. */
@@ -85,6 +106,19 @@ static const char *intel_type(uint32_t family, uint32_t model)
 	return "i386/arch_perfmon";
 }
 
+/* "CPU part" of arm64; oprofile has names for few of them. */
+static const char *arm_type(const char *text)
+{
+	static const struct {
+		const char *line, *type;
+	} types[] = { { "CPU part\t: 0xd03\n", "arm/armv8-ca53" }, { "CPU part\t: 0xd07\n", "arm/armv8-ca57" } };
+
+	for (size_t i = 0; i < op_array_size(types); i++)
+		if (strstr(text, "CPU implementer\t: 0x41\n") && strstr(text, types[i].line))
+			return types[i].type;
+	return "arm64";
+}
+
 const char *opr_host_cpu_type(void)
 {
 	const char *type = TIMER;
@@ -96,6 +130,8 @@ const char *opr_host_cpu_type(void)
 		type = amd_type(find_number(text, "cpu family"));
 	else if (strstr(text, "GenuineIntel"))
 		type = intel_type(find_number(text, "cpu family"), find_number(text, "model"));
+	else if (strstr(text, "CPU implementer"))
+		type = arm_type(text);
 	free(text);
 	return type;
 }

@@ -8,7 +8,11 @@
 /* True when the kernel has a PMU of the CPU: a virtual machine often has none. */
 bool opr_host_has_pmu(void);
 
-/* oprofile's name for this CPU ("x86-64/generic"); "timer" without countable events. */
+/* True when a PMU of /sys/bus/event_source/devices is of the CPUs, or of one kind of them. */
+bool opr_is_cpu_pmu(const char *name) OP_NONNULL;
+
+/* oprofile's name for this CPU ("x86-64/generic"); "timer" without countable events;
+ * "arm64" where oprofile has no name. */
 const char *opr_host_cpu_type(void);
 
 #endif

@@ -79,13 +79,13 @@ static bool has_suffix(const char *name, const char *suffix)
 	return length > suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/* "event=0xc0,umask=0x1" of the CPU's PMU is a raw event: 0x01c0. */
+/* "event=0xc0,umask=0x1" of the CPU's PMU is a raw event: 0x01c0; "event=0x0011" on arm64: 0x11. */
 static bool raw_code(const char *pmu, const char *terms, uint64_t *ret_code)
 {
 	unsigned int event = 0, mask = 0;
 	int used = 0;
 
-	if (strcmp(pmu, "cpu") || sscanf(terms, "event=%x%n", &event, &used) != 1)
+	if (!opr_is_cpu_pmu(pmu) || sscanf(terms, "event=%x%n", &event, &used) != 1)
 		return false;
 	if (terms[used] &&
 	    (sscanf(terms + used, ",umask=%x%n", &mask, &used) != 1 || strchr(terms + 1, ',') != strrchr(terms, ',')))
@@ -211,8 +211,8 @@ static int add_ibs(struct opr_help_events *events)
 
 int opr_help_read_host(struct opr_help_events *events, bool name_only)
 {
-	const char *type = opr_host_cpu_type();
-	int err = opr_help_set_type(events, type, opr_cpu_type_find(type, &type));
+	const char *type = opr_host_cpu_type(), *name, *pretty = opr_cpu_type_find(type, &name);
+	int err = opr_help_set_type(events, type, pretty ? pretty : "ARMv8 PMU");
 
 	events->is_host = true;
 	if (err || name_only)
