@@ -41,7 +41,7 @@ nodist_zshcompletion_DATA = $(COMPLETED_TOOLS:%=bin/completion/_%)
 CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
 
 $(nodist_bashcompletion_DATA): bin/completion/%: bin/%
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && bin/$* --completion=bash >$@.new && mv $@.new $@
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(RUN_BUILT) bin/$* --completion=bash >$@.new && mv $@.new $@
 
 $(nodist_zshcompletion_DATA): bin/completion/_%: bin/%
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && bin/$* --completion=zsh >$@.new && mv $@.new $@
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(RUN_BUILT) bin/$* --completion=zsh >$@.new && mv $@.new $@
