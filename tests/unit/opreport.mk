@@ -30,7 +30,7 @@ TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opre
 	tests/unit/test_stack_reports.py tests/unit/test_export_pprof.py \
 	tests/unit/test_export_text.py tests/unit/test_export_perf.py tests/unit/test_export_firefox.py \
 	tests/unit/test_export_bolt.py tests/unit/test_page.py tests/unit/test_progress.py \
-	tests/unit/test_export_names.py
+	tests/unit/test_export_names.py tests/unit/test_minify.py
 EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
 	tests/unit/test_opreport_names.py tests/unit/test_opreport_xml.py tests/unit/test_opannotate.py \
 	tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_archives.py \
@@ -44,7 +44,7 @@ EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
 	tests/unit/test_export_pprof.py tests/unit/pprof.proto tests/unit/test_export_text.py \
 	tests/unit/test_export_perf.py tests/unit/test_export_firefox.py tests/unit/test_export_bolt.py \
 	tests/unit/test_page.py tests/unit/page_data.py tests/unit/sample_files.py \
-	tests/unit/test_progress.py tests/unit/test_export_names.py
+	tests/unit/test_progress.py tests/unit/test_export_names.py tests/unit/test_minify.py
 
 opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) \
 	$(CMOCKA_LIBS)

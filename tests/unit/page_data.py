@@ -65,11 +65,11 @@ def fill_many(store, nr_stacks, seed=1):
 class Sessions:
     """A directory of sessions, and a program whose functions are in their stacks."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, head=""):
         self.dir = os.path.join(directory, "sessions")
         self.program = os.path.join(directory, "prog")
         with open(self.program + ".c", "w", encoding="ascii") as stream:
-            stream.write(reports.PROGRAM)
+            stream.write(head + reports.PROGRAM)
             for i in range(MANY):
                 stream.write("void f%d(void) { for (volatile int i = 0; i < 9; i++) ; }\n" % i)
         subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-g", "-nostdlib", "-static", "-fno-pie",

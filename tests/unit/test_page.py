@@ -182,7 +182,7 @@ class Page(unittest.TestCase):
         lines = whole.split(b"\n")
         lines[1:4] = [b"\t</script><script>alert(1)</script>\\x1b", "\u202e\x1b[31m<!--\0".encode() + b"\xff", b"a" * 5000]
         self.write(source, b"\n".join(lines))
-        (code,) = self.page().data["code"]
+        (code,) = self.page().data["sides"][0]["code"]
         self.assertEqual([code[key] for key in ("name", "image", "event", "line", "samples")], ["hot", "prog", "TIMER", 1, 1])
         (block,) = code["blocks"]
         self.assertEqual((block["file"], block["code"], block["lines"][0]), (source, False, [1, 1, "void hot(void) { }"]))
@@ -192,12 +192,12 @@ class Page(unittest.TestCase):
         self.assertEqual(block["lines"][3][2], "a" * 160 + " \u2026")
         self.assertNotIn("</script><script>alert", self.html)
         os.unlink(source)
-        (block,) = self.page().data["code"][0]["blocks"]
+        (block,) = self.page().data["sides"][0]["code"][0]["blocks"]
         self.assertEqual((block["file"], block["code"]), ("", True))
         start = "%x" % page_data.positions["hot"]
         self.assertEqual([line[1] for line in block["lines"] if line and line[0].endswith(start[-3:])], [1])
         self.assertEqual(sum(line[1] for line in block["lines"] if line), 1)
-        self.assertEqual(self.page("cgroup:/a.slice").data["code"], [])
+        self.assertEqual(self.page("cgroup:/a.slice").data["sides"][0]["code"], [])
 
     def test_code_is_bounded(self):
         """Sixty functions have samples, and the page has twenty of them."""
@@ -206,10 +206,36 @@ class Page(unittest.TestCase):
         self.sessions.write(store)
         names = ["f%d" % i for i in range(60)]
         put_image(self.sessions.dir, self.sessions.program, [(page_data.positions[name], 9) for name in names])
-        code = self.page().data["code"]
+        code = self.page().data["sides"][0]["code"]
         self.assertEqual(len(code), 20)
         self.assertLess(len(json.dumps(code)), 120000)
         self.assertTrue(all(len(block["lines"]) <= 81 for function in code for block in function["blocks"]))
+
+    def test_code_of_cgroup(self):
+        """Of the selected cgroup only. A session that does not separate them has none."""
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        for name, cgroup, count in (("hot", "a.slice", 30), ("warm", "b.slice", 40)):
+            put_image(self.sessions.dir, self.sessions.program, [(page_data.positions[name], count)],
+                      session="current/cgroup/" + cgroup)
+        (code,) = self.page("cgroup:/a.slice").data["sides"][0]["code"]
+        self.assertEqual((code["name"], code["samples"]), ("hot", 30))
+
+    def test_difference_of_a_change(self):
+        """A function that begins at another line is the same one, and each side has its own source."""
+        before, after = self.store("before"), self.store("after")
+        changed = os.path.join(self.dir, "changed")
+        os.makedirs(changed)
+        page_data.fill(before)
+        self.sessions.write(before, "before")
+        old, self.sessions.program = self.sessions.program, Sessions(changed, head="\n\n").program
+        page_data.fill(after)
+        self.sessions.write(after, "after")
+        self.sessions.program = old
+        page = self.page("{", "session:before", "}", "{", "session:after", "}")
+        self.assertEqual(page.folded("app", 0), page.folded("app", 1))
+        self.assertEqual([[code["line"] for code in side["code"]] for side in page.data["sides"]], [[1], [3]])
 
     def write(self, path, data):
         with open(path, "wb") as stream:

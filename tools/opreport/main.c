@@ -504,14 +504,11 @@ static int read_side(struct run *run, struct opr_page_side *side)
 	return opr_stacks_read(&side->tree, &side->sums, &run->selection, &symbol_options, &choice);
 }
 
-/* Sample files are kept apart by cgroup only where the session separates them. */
-static int read_code(const struct run *run, struct opr_page *page)
+static int read_code(const struct run *run, struct op_text *code, size_t max_bytes)
 {
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 
-	if (run->selection.spec.cgroup.nr_words)
-		return 0;
-	return opr_page_add_code(&page->code, &run->selection.options, run->words, &symbol_options, run->options->long_names);
+	return opr_page_add_code(code, &run->selection.options, run->words, &symbol_options, run->options->long_names, max_bytes);
 }
 
 /* Of one profile, or of two that are compared. */
@@ -525,8 +522,8 @@ static int report_page(struct run *runs, size_t nr_runs)
 
 	for (size_t i = 0; i < nr_runs && !err; i++)
 		err = read_side(&runs[i], &page.sides[i]);
-	if (!err)
-		err = read_code(&runs[nr_runs - 1], &page);
+	for (size_t i = 0; i < nr_runs && !err; i++)
+		err = read_code(&runs[i], &page.sides[i].code, OPR_PAGE_CODE_BYTES / nr_runs);
 	if (!err)
 		err = opr_page_collect(&page);
 	opr_progress("writing the page");

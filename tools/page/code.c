@@ -307,7 +307,7 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 }
 
 int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, bool long_names)
+		      const struct opr_symbol_options *symbol_options, bool long_names, size_t max_bytes)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_source_dirs dirs = { &none, &none };
@@ -323,7 +323,7 @@ int opr_page_add_code(struct op_text *json, const struct opr_selection_options *
 	op_text_add_char(json, '[');
 	if (!err && listing.selection.profile.nr_files)
 		err = read_rows(&listing, symbol_options);
-	for (size_t i = 0; i < listing.report.nr_rows && !err && json->length - start < OPR_PAGE_CODE_BYTES; i++) {
+	for (size_t i = 0; i < listing.report.nr_rows && !err && json->length - start < max_bytes; i++) {
 		const struct opr_symbol_row *row = &listing.report.rows[i];
 
 		if (row->symbol && count_of(&listing, &listing.report.counts.values[row->counts]))

@@ -7,16 +7,17 @@
 #include "tools/profile/selection.h"
 #include "tools/symbols/symbols.h"
 
-/* No function is added behind so many bytes; one has about 15,000 at most. */
+/* Of a page. One function has about 15,000 bytes at most. */
 #define OPR_PAGE_CODE_BYTES 100000u
 
 /*
  * Adds a JSON list: for each of the hottest functions its source lines with samples and those
- * around; its instructions where no source is found. `options` and `words` select the sessions, as
- * for stacks. Without sample files the list is empty. 0 or -errno after a message; -ESTALE as in
+ * around; its instructions where no source is found. No function is added behind max_bytes.
+ * `options` and `words` select the sessions, as for stacks. Without sample files the list is empty.
+ * 0 or -errno after a message; -ESTALE as in
  * read_samples.h.
  */
 int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, bool long_names) OP_NONNULL OP_MUST_CHECK;
+		      const struct opr_symbol_options *symbol_options, bool long_names, size_t max_bytes) OP_NONNULL OP_MUST_CHECK;
 
 #endif

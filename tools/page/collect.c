@@ -7,6 +7,7 @@
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
+#include "tools/profile/image_name.h"
 #include "tools/stacks/arrange.h"
 
 #define CONTEXT_BYTES      40u /* of the numbers of a context, at most */
@@ -116,13 +117,18 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 
 /* ---- nodes ---- */
 
-static struct opr_call_node *copy_node(struct opr_call_tree *to, struct opr_call_node *parent,
-				       const struct opr_call_function *function)
+/* After a change a function may begin at another line, in another directory: it is the same one. */
+static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_node *parent, const struct opr_call_function *function)
 {
+	const char *source = function->place.source;
+	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };
 	const struct opr_call_function *copy =
-		opr_call_function_at(to, function->kind, function->name, function->image, &function->place);
+		opr_call_function_at(&page->tree, function->kind, function->name, function->image, &place);
 
-	return copy ? opr_call_child(to, parent, copy) : NULL;
+	if (!copy || !op_grow(&page->places, &page->places_capacity, copy->index + 1))
+		return NULL;
+	page->places[copy->index] = &function->place;
+	return opr_call_child(&page->tree, parent, copy);
 }
 
 static int add_count(struct opr_page *page, struct opr_call_node *node, size_t context, uint64_t count)
@@ -149,7 +155,7 @@ static int copy_group(struct opr_page *page, const struct opr_call_node *group, 
 				   page->sides[0].tree.nr_nodes + page->sides[1].tree.nr_nodes);
 		if (!node || node->parent == group->parent)
 			return 0;
-		copies[node->index] = copy_node(&page->tree, copies[node->parent->index], node->function);
+		copies[node->index] = copy_node(page, copies[node->parent->index], node->function);
 		err = copies[node->index] ? add_count(page, copies[node->index], context, node->self) : -ENOMEM;
 	}
 	return err;
@@ -226,9 +232,10 @@ void opr_page_free(struct opr_page *page)
 		opr_call_tree_free(&page->sides[i].tree);
 		opr_stack_contexts_free(&page->sides[i].contexts);
 		opr_stack_sums_free(&page->sides[i].sums);
+		op_text_free(&page->sides[i].code);
 	}
 	opr_call_tree_free(&page->tree);
 	free(page->counts);
-	op_text_free(&page->code);
+	free(page->places);
 	*page = (struct opr_page){ 0 };
 }

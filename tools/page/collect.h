@@ -15,6 +15,7 @@ struct opr_page_side {
 	struct opr_call_tree tree; /* a group for each context */
 	struct opr_stack_contexts contexts;
 	struct opr_stack_sums sums;
+	struct op_text code; /* JSON of opr_page_add_code; empty: none */
 };
 
 struct opr_page_count {
@@ -29,7 +30,9 @@ struct opr_page {
 	struct opr_call_tree tree; /* the calls, without groups */
 	struct opr_page_count *counts; /* sorted by the index of the node, then by context */
 	size_t nr_counts, capacity;
-	struct op_text code; /* JSON of opr_page_add_code, of the last side; empty: none */
+	/* where a function begins, by its index: of the last side that has it */
+	const struct opr_call_place **places;
+	size_t places_capacity;
 };
 
 /* Fills the tree and the counts from the sides, which were read. 0 or -ENOMEM after a message. */

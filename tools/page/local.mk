@@ -10,9 +10,9 @@ nodist_bin_opreport_SOURCES = tools/page/web.c
 page_files = $(srcdir)/tools/page/web/page.css $(srcdir)/tools/page/web/page.js \
 	$(srcdir)/tools/page/web/page.html
 CLEANFILES += tools/page/web.c
-EXTRA_DIST += tools/page/README.md tools/page/embed.sh tools/page/web/page.css \
+EXTRA_DIST += tools/page/README.md tools/page/embed.sh tools/page/minify.awk tools/page/web/page.css \
 	tools/page/web/page.js tools/page/web/page.html
 
-tools/page/web.c: $(page_files) $(srcdir)/tools/page/embed.sh
+tools/page/web.c: $(page_files) $(srcdir)/tools/page/embed.sh $(srcdir)/tools/page/minify.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		sh $(srcdir)/tools/page/embed.sh $(srcdir)/tools/page/web >$@.new && mv $@.new $@
+		AWK='$(AWK)' sh $(srcdir)/tools/page/embed.sh $(srcdir)/tools/page >$@.new && mv $@.new $@

@@ -211,7 +211,7 @@ static size_t number_function(struct packing *packing, const struct opr_call_fun
 		packing->numbers[function->index] = ++packing->nr_functions;
 		op_text_printf(&packing->functions, "%s%d,%zu,%zu,%zu", packing->nr_functions > 1 ? "," : "", (int)function->kind,
 			       number_string(&packing->strings, function->name),
-			       number_string(&packing->strings, function->image), number_source(packing, &function->place));
+			       number_string(&packing->strings, function->image), number_source(packing, packing->page->places[function->index]));
 	}
 	return packing->numbers[function->index] - 1;
 }
@@ -366,7 +366,7 @@ static void add_side(struct op_text *json, const struct opr_page_side *side)
 		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
 		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);
 	add_sessions(json, &side->selection->profile);
-	op_text_add(json, "]}");
+	op_text_printf(json, "],\"code\":%s}", side->code.length ? op_text_get(&side->code) : "[]");
 }
 
 /* ---- all ---- */
@@ -394,7 +394,7 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 		op_text_add(json, i ? "," : "");
 		add_side(json, &page->sides[i]);
 	}
-	op_text_printf(json, "],\"code\":%s,\"ends\":[", page->code.length ? op_text_get(&page->code) : "[]");
+	op_text_add(json, "],\"ends\":[");
 	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
 		op_text_printf(json, "%s\"%s\"", end ? "," : "", op_stack_end_name(end));
 	op_text_add(json, "],\"contexts\":[");
@@ -407,7 +407,7 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	op_text_add(json, op_text_get(&packing->nodes));
 	op_text_add(json, "\"}");
 	failed = json->failed || packing->strings.failed || packing->strings.json.failed || packing->nodes.failed ||
-		 packing->functions.failed || page->code.failed;
+		 packing->functions.failed || page->sides[0].code.failed || page->sides[1].code.failed;
 	free_strings(packing);
 	return failed ? -ENOMEM : 0;
 }

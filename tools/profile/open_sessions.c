@@ -111,7 +111,9 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 		found = true;
 		err = open_cgroup(profile, parent, &list.cgroups[i]);
 	}
-	if (!err && !list.nr_cgroups)
+	if (!err && !found && spec->optional)
+		err = 0;
+	else if (!err && !list.nr_cgroups)
 		err = opr_error(-ENOENT,
 				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on",
 				profile->sessions[parent].path);
@@ -260,5 +262,5 @@ int opr_sessions_open(struct opr_profile *profile, const char *session_dir, cons
 	}
 	for (size_t i = 0; i < profile->nr_sessions; i++)
 		nr_files += profile->sessions[i].list.nr_files;
-	return !err && !nr_files ? report_no_files(profile) : err;
+	return !err && !nr_files && !spec->optional ? report_no_files(profile) : err;
 }

@@ -53,6 +53,7 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 	int err = opr_spec_parse(spec, (const char *const *)words->words, words->nr_words);
 
 	spec->by_cgroup = selection->options.by == OPR_BY_CGROUP && !selection->options.sessions_only;
+	spec->optional = selection->options.optional;
 	spec->arcs = selection->options.callgraph;
 	spec->memory = selection->options.memory;
 	return err ? err : check_memory(spec);

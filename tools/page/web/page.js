@@ -1,10 +1,10 @@
 'use strict';
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
-//   sides      one profile, or the one before and the one after: host, times, sessions with ledgers
+//   sides      one profile, or the one before and the one after: host, times, sessions with ledgers,
+//              and code: for some functions name, image, line where it begins, flat samples, and
+//              blocks of lines: number or address, samples, text; 0: lines are left out
 //   strings    every name once
-//   code       for some functions: name, image, line where it begins, flat samples, and blocks of
-//              lines: number or address, samples, text; 0: lines are left out
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
 //              process name, cgroup, user, thread, CPU
@@ -285,10 +285,9 @@ function changeText(a, b) {
 }
 const nameOf = f => f < 0 ? 'all' : names[f] || '(no name)';
 function describe(node) {
-  const rows = [], parent = node.p && (node.up ? node.p : node.p);
-  const f = node.f;
+  const rows = [], parent = node.p, f = node.f;
   if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
-  if (f >= 0) rows.push(KINDS[kinds[f]][0]);
+  if (f >= 0) rows.push(f ? KINDS[kinds[f]][0] : 'calls that are not on this page: each is less than ' + D.threshold.toPrecision(2) + ' %');
   kidsOf(node);
   if (two) {
     rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
@@ -617,28 +616,64 @@ $('more').onclick = () => { shownRows += 500; drawTable(); };
 
 // ---- source and code ----
 
+// The one of the function that begins at its line; before a change it may have begun elsewhere.
+const codeOf = (side, f) => {
+  const same = side.code.filter(c => c.name === names[f] && c.image === images[f]);
+  return same.find(c => !c.line || sources[f].endsWith(':' + c.line)) || (two && same.length === 1 ? same[0] : null);
+};
+// By file, and in it by number and text: the lines of all sides.
+function linesOf(code) {
+  const files = new Map();
+  code.forEach((c, s) => {
+    for (const block of c ? c.blocks : []) {
+      if (!files.has(block.file)) files.set(block.file, new Map());
+      let gap = true;
+      for (const line of block.lines) {
+        if (line) {
+          const [nr, count, text] = line, key = String(nr).padStart(20, '0'), lines = files.get(block.file), at = key + text;
+          const row = lines.get(at) || { key, nr, text, counts: code.map(() => 0), gap: true };
+          row.counts[s] = count; row.gap &&= gap;
+          lines.set(at, row);
+        }
+        gap = !line;
+      }
+    }
+  });
+  return [...files].map(([file, lines]) => [file, [...lines.values()].sort((x, y) => x.key < y.key ? -1 : x.key > y.key ? 1 : 0)]);
+}
 function drawCode() {
-  const f = S.fn === '' ? -1 : +S.fn;
-  const code = D.code.find(c => c.name === names[f] && c.image === images[f] && (!c.line || sources[f].endsWith(':' + c.line)));
-  $('code').hidden = !code;
-  if (!code) return;
-  const lines = code.blocks.flatMap(block => block.lines).filter(line => line), most = Math.max(...lines.map(line => line[1]));
-  const body = element('tbody'), add = (file, nr, text, count) => {
+  const f = S.fn === '' ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
+  $('code').hidden = !known.length;
+  if (!known.length) return;
+  const files = linesOf(code), part = (n, s) => n / code[s].samples || 0;
+  const most = Math.max(...files.flatMap(([, lines]) => lines.flatMap(line => line.counts.map((n, s) => code[s] ? part(n, s) : 0))));
+  const body = element('tbody'), add = (look, nr, text, counts) => {
     const row = element('tr');
-    row.append(element('td', count ? percent(count, code.samples) : '', { className: 'n', title: number(count) + ' samples' }),
-      element('td', nr, { className: 'nr' }), element('td', text, { className: file ? 'file' : 'text' }));
-    row.style.setProperty('--heat', 100 * count / most + '%');
+    row.append(...code.map((c, s) => element('td', counts[s] ? percent(counts[s], c.samples) : '',
+      { className: 'n', title: counts[s] ? number(counts[s]) + ' samples' : '' })),
+      element('td', nr, { className: 'nr' }), element('td', text, { className: look }));
+    row.style.setProperty('--heat', 100 * Math.max(0, ...counts.map((n, s) => n && part(n, s))) / most + '%');
     body.append(row);
   };
-  for (const block of code.blocks) {
-    if (block.file) add(true, '', block.file, 0);
-    for (const line of block.lines) add(false, ...(line ? [String(line[0]), line[2], line[1]] : ['⋮', '', 0]));
+  if (two) {
+    const row = element('tr');
+    row.append(...['Before', 'After'].map(words => element('th', words, { className: 'n', scope: 'col' })));
+    body.append(row);
   }
-  const rest = code.samples - lines.reduce((sum, line) => sum + line[1], 0);
-  $('h-code').textContent = (code.blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
-  $('about-code').textContent = number(code.samples) + ' flat samples of ' + code.event + (two ? ' after the change' : '') +
-    (rest > 0 ? ', ' + percent(rest, code.samples) + ' of them in lines that are not shown' : '') +
-    '. Choices above do not change them.';
+  for (const [file, lines] of files) {
+    if (file) add('file', '', file, []);
+    lines.forEach((line, i) => {
+      if (i && line.gap) add('text', '⋮', '', []);
+      add('text', String(line.nr), line.text, line.counts);
+    });
+  }
+  const about = code.map((c, s) => {
+    const rest = c ? c.samples - files.reduce((n, [, lines]) => lines.reduce((m, line) => m + line.counts[s], n), 0) : 0;
+    return (two ? s ? 'after ' : 'before ' : '') + (c ? number(c.samples) + ' flat samples of ' + c.event : 'not among the hottest') +
+      (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in lines that are not shown' : '');
+  });
+  $('h-code').textContent = (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
+  $('about-code').textContent = about.join('; ') + '. Choices above do not change them.';
   $('lines').replaceChildren(body);
 }
 
