@@ -12,9 +12,9 @@
 #define OWNER		"GNU"
 
 /* The fields of a note begin at multiples of four. */
-static size_t aligned(size_t nr_bytes)
+static uint64_t aligned(uint32_t nr_bytes)
 {
-	return (nr_bytes + 3) & ~(size_t)3;
+	return ((uint64_t)nr_bytes + 3) & ~UINT64_C(3);
 }
 
 static bool is_build_id(const Elf64_Nhdr *note, const uint8_t *name)
@@ -23,15 +23,18 @@ static bool is_build_id(const Elf64_Nhdr *note, const uint8_t *name)
 	       note->n_descsz > 0 && note->n_descsz <= OP_BUILD_ID_BYTES_MAX;
 }
 
-bool op_build_id_in_notes(const void *notes, size_t nr_bytes, struct op_build_id *ret_id)
+static bool find(const void *notes, size_t nr_bytes, bool swapped, struct op_build_id *ret_id)
 {
 	const uint8_t *at = notes;
 	Elf64_Nhdr note;
 
 	while (nr_bytes >= sizeof(note)) {
-		size_t name_bytes, bytes;
+		uint64_t name_bytes, bytes;
 
 		memcpy(&note, at, sizeof(note));
+		if (swapped)
+			note = (Elf64_Nhdr){ __builtin_bswap32(note.n_namesz), __builtin_bswap32(note.n_descsz),
+					     __builtin_bswap32(note.n_type) };
 		name_bytes = aligned(note.n_namesz);
 		bytes = sizeof(note) + name_bytes + aligned(note.n_descsz);
 		if (sizeof(note) + name_bytes + note.n_descsz > nr_bytes)
@@ -47,6 +50,11 @@ bool op_build_id_in_notes(const void *notes, size_t nr_bytes, struct op_build_id
 		nr_bytes -= bytes;
 	}
 	return false;
+}
+
+bool op_build_id_in_notes(const void *notes, size_t nr_bytes, struct op_build_id *ret_id)
+{
+	return find(notes, nr_bytes, false, ret_id) || find(notes, nr_bytes, true, ret_id);
 }
 
 int op_build_id_of_notes_file(const char *path, struct op_build_id *ret_id)

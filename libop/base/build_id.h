@@ -18,8 +18,8 @@ struct op_build_id {
 };
 
 /*
- * Finds the build-id in a note segment, in this host's byte order. Checks all lengths. False: there
- * is none.
+ * Finds the build-id in a note segment, in either byte order: images of other machines are read,
+ * too. Checks all lengths. False: there is none.
  */
 bool op_build_id_in_notes(const void *notes, size_t nr_bytes, struct op_build_id *ret_id) OP_NONNULL OP_MUST_CHECK;
 

@@ -52,8 +52,8 @@ enum op_value_how {
 #define OP_ROW_IS_SIGNAL 1u /* of a signal frame: the caller was interrupted, it did not call */
 
 /*
- * In the file as here. Only little-endian machines walk, so it is not swapped. The dynamic linker
- * of x86-64 computes its CFA from rbx, which the functions that it calls save.
+ * In the file as here, little-endian too. Only little-endian machines walk, so no walk swaps it.
+ * The dynamic linker of x86-64 computes its CFA from rbx, which the functions that it calls save.
  */
 struct op_row_rule {
 	uint8_t cfa_how, cfa_reg;

@@ -66,9 +66,14 @@ static int write_header(const struct table *table, int fd)
 static void put_rule(struct op_hlink *link, void *arg)
 {
 	const struct opt_rule *rule = op_container_of(link, struct opt_rule, link);
-	struct op_row_rule *rules = arg;
+	struct op_row_rule *rules = arg, *put = &rules[rule->number];
 
-	rules[rule->number] = rule->rule;
+	*put = rule->rule;
+	put->cfa_offset = (int32_t)htole32((uint32_t)put->cfa_offset);
+	put->cfa_more = (int32_t)htole32((uint32_t)put->cfa_more);
+	put->ra_offset = (int32_t)htole32((uint32_t)put->ra_offset);
+	put->fp_offset = (int32_t)htole32((uint32_t)put->fp_offset);
+	put->bx_offset = (int32_t)htole32((uint32_t)put->bx_offset);
 }
 
 static int write_rules(struct opt_rows *rows, int fd)
