@@ -341,6 +341,7 @@ check_static() {
 check_alone() {
 	# shellcheck disable=SC2086
 	check_systems alone gcc $ALONE_SYSTEM
+	check alone gcc hardware run_built gcc python3 "$(source_of gcc)/tests/hardware/check"
 	check_sanitized asan agreement attribution page_faults turns
 	check_sanitized tsan agreement attribution page_faults turns
 }
