@@ -276,7 +276,8 @@ def check_difference(look):
         look.is_true("rows[0][0].w === graphWidth", mode)
     look.open("#fn=%d" % look.run("names.indexOf('hot')"))
     look.is_true("!$('code').hidden && $('lines').rows[0].textContent === 'BeforeAfter'", "code of both sides")
-    look.is_true("[...$('lines').rows].some(r => r.textContent.startsWith('100.0 %100.0 %1void hot'))", "a line has the samples of both")
+    look.is_true("[...$('lines').rows].some(r => r.textContent.startsWith('100.0 %100.0 %1void hot'))",
+                 "a line has the samples of both")
     look.all_looks(look.run("location.hash"), "-source")
     look.is_true("changeText(10, 51).includes('(noise)') && !changeText(0, 400).includes('(noise)')", "noise is told")
 

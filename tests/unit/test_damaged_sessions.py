@@ -132,6 +132,16 @@ class Damaged(unittest.TestCase):
             self.assertEqual(stream.read(), before)
         self.assertFalse(os.path.exists(os.path.join(self.session, "damaged")))
 
+    def test_the_other_byte_order_leaves_the_ledger(self):
+        """What cannot be read here is not counted as 0."""
+        DAMAGES["other byte order"][0](self.bad)
+        write_ledger(self.current, 100)
+        with open(os.path.join(self.current, "ledger"), encoding="ascii") as stream:
+            before = stream.read()
+        self.run_tool("opcheck", "--session-dir=" + self.session, "--repair", rc=2)
+        with open(os.path.join(self.current, "ledger"), encoding="ascii") as stream:
+            self.assertEqual(stream.read(), before)
+
     def test_it_is_alone(self):
         shutil.rmtree(os.path.join(self.current, "{root}", "gone", "good"))
         DAMAGES["magic"][0](self.bad)

@@ -33,6 +33,7 @@ struct run {
 	struct op_dcookie_table *images; /* NULL: the session has no table */
 	uint64_t nr_without_row;
 	bool is_beside; /* below cgroup/ or mem/: in no ledger */
+	bool has_foreign; /* its files do not say what the ledger must be */
 	int unread;     /* why a directory could not be read; 0: all were */
 	struct opk_misplaced_list misplaced;
 	struct opk_unnamed unnamed;
@@ -67,6 +68,7 @@ static void leave(struct run *run, const char *path, const struct opk_file *file
 		.outcome = OPK_NOT_REPAIRED
 	};
 
+	run->has_foreign = true;
 	run->check->nr_left++;
 	run->check->report(&problem, run->check->arg);
 }
@@ -500,7 +502,7 @@ int opk_session_check(struct opk_check *check)
 		opk_note(check, OP_DCOOKIE_FILE, text);
 	}
 	run.found.has_images = run.images;
-	if (!err)
+	if (!err && !run.has_foreign)
 		err = opk_ledger_check(check, &run.found);
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.found.sums);

@@ -118,7 +118,8 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 /* ---- nodes ---- */
 
 /* After a change a function may begin at another line, in another directory: it is the same one. */
-static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_node *parent, const struct opr_call_function *function)
+static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_node *parent,
+				       const struct opr_call_function *function)
 {
 	const char *source = function->place.source;
 	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };

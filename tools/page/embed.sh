@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# usage: embed.sh DIRECTORY: writes C strings of the style, the script and the body of the page, which
-# lie in DIRECTORY/web, without comments and blanks.
+# usage: embed.sh DIRECTORY: writes C strings of the style, the script and the body of the page,
+# which lie in DIRECTORY/web, without comments and blanks.
 set -eu
 LC_ALL=C
 export LC_ALL

@@ -211,7 +211,8 @@ static size_t number_function(struct packing *packing, const struct opr_call_fun
 		packing->numbers[function->index] = ++packing->nr_functions;
 		op_text_printf(&packing->functions, "%s%d,%zu,%zu,%zu", packing->nr_functions > 1 ? "," : "", (int)function->kind,
 			       number_string(&packing->strings, function->name),
-			       number_string(&packing->strings, function->image), number_source(packing, packing->page->places[function->index]));
+			       number_string(&packing->strings, function->image),
+			       number_source(packing, packing->page->places[function->index]));
 	}
 	return packing->numbers[function->index] - 1;
 }

@@ -1,9 +1,10 @@
 'use strict';
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
-//   sides      one profile, or the one before and the one after: host, times, sessions with ledgers,
-//              and code: for some functions name, image, line where it begins, flat samples, and
-//              blocks of lines: number or address, samples, text; 0: lines are left out
+//   sides      one profile, or the one before and the one after: host, times, sessions with
+//              ledgers, and code: for some functions name, image, line where it begins, flat
+//              samples, and blocks of lines: number or address, samples, text; 0: lines are left
+//              out
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
@@ -287,7 +288,8 @@ const nameOf = f => f < 0 ? 'all' : names[f] || '(no name)';
 function describe(node) {
   const rows = [], parent = node.p, f = node.f;
   if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
-  if (f >= 0) rows.push(f ? KINDS[kinds[f]][0] : 'calls that are not on this page: each is less than ' + D.threshold.toPrecision(2) + ' %');
+  if (f >= 0)
+    rows.push(f ? KINDS[kinds[f]][0] : 'calls that are not on this page: each is less than ' + D.threshold.toPrecision(2) + ' %');
   kidsOf(node);
   if (two) {
     rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
@@ -646,7 +648,8 @@ function drawCode() {
   $('code').hidden = !known.length;
   if (!known.length) return;
   const files = linesOf(code), part = (n, s) => n / code[s].samples || 0;
-  const most = Math.max(...files.flatMap(([, lines]) => lines.flatMap(line => line.counts.map((n, s) => code[s] ? part(n, s) : 0))));
+  const parts = line => line.counts.map((n, s) => code[s] ? part(n, s) : 0);
+  const most = Math.max(...files.flatMap(([, lines]) => lines.flatMap(parts)));
   const body = element('tbody'), add = (look, nr, text, counts) => {
     const row = element('tr');
     row.append(...code.map((c, s) => element('td', counts[s] ? percent(counts[s], c.samples) : '',
@@ -669,7 +672,8 @@ function drawCode() {
   }
   const about = code.map((c, s) => {
     const rest = c ? c.samples - files.reduce((n, [, lines]) => lines.reduce((m, line) => m + line.counts[s], n), 0) : 0;
-    return (two ? s ? 'after ' : 'before ' : '') + (c ? number(c.samples) + ' flat samples of ' + c.event : 'not among the hottest') +
+    const taken = c ? number(c.samples) + (c.samples === 1 ? ' flat sample of ' : ' flat samples of ') + c.event : '';
+    return (two ? s ? 'after: ' : 'before: ' : '') + (taken || 'not among the hottest') +
       (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in lines that are not shown' : '');
   });
   $('h-code').textContent = (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
