@@ -82,16 +82,17 @@ run_built() {
 }
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
-# kernel counts in all, change a setting of the kernel, or use up what any opd keeps (images, room
-# for JIT code, time for file systems that hang, answers that it compares with /proc). And
-# jit_runtimes: perf inject gives up where the test jit has damaged a jitdump.
+# kernel counts in all, change a setting of the kernel, use up what any opd keeps (images, room for
+# JIT code, time for file systems that hang, answers that it compares with /proc), or have a limit
+# of sample files, which programs of other tests would take as well. And jit_runtimes: perf inject
+# gives up where the test jit has damaged a jitdump.
 ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_runtimes
-	jit_storm kernel moved_over ocount operf operf_limits overwrite page_faults processes shares storm swaps
-	turns wakeup"
+	jit_storm kernel limits moved_over ocount operf operf_limits overwrite page_faults processes shares storm
+	swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
-FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers
+FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree leftovers
 	many_files opcheck opcontrol operf_session rotation span"
 
 system_tests() {

@@ -91,7 +91,8 @@ def check_threads(box, path):
           "%d lost by the kernel" % (
         status["nr_session_files"], MAX_FILES, status["classes_merged"], truth, total, merged, lost))
     require(MAX_FILES * 3 // 4 <= status["nr_session_files"] <= MAX_FILES, "%d files" % status["nr_session_files"])
-    require(status["classes_merged"] > 0 and status["too_many_sample_files"] == 0, "classes_merged %d" % status["classes_merged"])
+    require(status["classes_merged"] > 0 and status["too_many_sample_files"] == 0, "classes_merged %d, too_many_sample_files %d" % (
+        status["classes_merged"], status["too_many_sample_files"]))
     require(0 < merged <= status["classes_merged"], "%d samples are merged, %d counted" % (merged, status["classes_merged"]))
     require(total + lost >= truth, "%d samples of %d" % (total, truth))
     require("classes_merged" in box.opcontrol("--status"), "--status does not show classes_merged")
