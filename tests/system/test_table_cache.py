@@ -49,6 +49,8 @@ def sample(box, program):
     """Its stacks, when its table is known. They are right whatever the directory is."""
     def ends_of(more=None):
         box.opcontrol("--dump")
+        if not os.path.exists(os.path.join(box.session, "samples", "current", "stacks")):
+            return collections.Counter()
         return collections.Counter(stacks_of(box.session, os.path.basename(program.path))) - (more or collections.Counter())
 
     def is_known():
