@@ -71,7 +71,7 @@ def programs(box):
         "python3": ("python3", "-c", PYTHON),
         "sqlite3": ("sqlite3", ":memory:", SQL),
         "openssl": ("openssl", "speed", "-seconds", "999", "rsa2048"),
-        "xz": ("sh", "-c", "xz -9 -T1 -c < /dev/urandom > /dev/null"),
+        "xz": ("sh", "-c", "exec xz -9 -T1 -c < /dev/urandom > /dev/null"),
         "node": ("node", "--perf-basic-prof", "-e", NODE),
         "java": ("java", "-XX:+PreserveFramePointer", keep("Hot.java", JAVA)),
     }
