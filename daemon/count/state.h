@@ -140,7 +140,7 @@ struct opd_file {
 	uint64_t retry_ns;
 };
 
-static_assert(offsetof(struct opd_file, link) <= OP_CACHE_LINE_BYTES, "one cache line");
+static_assert(sizeof(void *) < 8 || offsetof(struct opd_file, link) == OP_CACHE_LINE_BYTES, "one cache line");
 
 /* The event is one of the memory view. */
 static inline bool opd_is_of_memory(const struct opd_count *count, uint32_t event)

@@ -37,7 +37,8 @@ struct op_odb {
 	char path[];
 };
 
-static_assert(offsetof(struct op_odb, map.disk_bytes) <= OP_CACHE_LINE_BYTES, "an addition needs one cache line of it");
+static_assert(sizeof(void *) < 8 || offsetof(struct op_odb, map.disk_bytes) == OP_CACHE_LINE_BYTES,
+	      "an addition needs one cache line of it");
 
 /* ---- new files: at tmp_path until they are renamed ---- */
 

@@ -11,8 +11,10 @@ bool opr_host_has_pmu(void);
 /* True when a PMU of /sys/bus/event_source/devices is of the CPUs, or of one kind of them. */
 bool opr_is_cpu_pmu(const char *name) OP_NONNULL;
 
-/* oprofile's name for this CPU ("x86-64/generic"); "timer" without countable events;
- * "arm64" where oprofile has no name. */
+/*
+ * oprofile's name for this CPU ("x86-64/generic"), or "arm64" where it has none; "timer" without
+ * countable events.
+ */
 const char *opr_host_cpu_type(void);
 
 #endif
