@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -241,6 +242,19 @@ class Forms(unittest.TestCase):
                 write_samples(os.path.join(cgroups, cgroup, name, "TIMER.0.0." + ALL), [(1, count)])
         self.assertEqual([line.split() for line in self.run_tool("--cgroups", "-n").splitlines()],
                          [["15", "50.0000", "/a"], ["15", "50.0000", "/a/b"]])
+
+    def test_more_cgroups_than_descriptors(self):
+        """The soft limit is raised. Without room to raise it the message names what to do."""
+        for i in range(100):
+            write_samples(os.path.join(self.dir, "samples/current/cgroup/c%d/{root}/app/{dep}/{root}/app/TIMER.0.0.%s" % (i, ALL)),
+                          [(1, 1)])
+
+        def limit(hard):
+            return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+
+        rows = self.run_tool("--cgroups", "-n", preexec_fn=limit(4096)).splitlines()
+        self.assertEqual([row.split()[0] for row in rows], ["1"] * 100)
+        self.assertIn("raise the hard limit of ulimit -n", self.run_tool("--cgroups", "-n", rc=1, preexec_fn=limit(64)))
 
     def test_xml_of_threads_and_cpus(self):
         for name, count in (("5.6.0", 1), ("5.7.1", 2), ("8.8.1", 4)):

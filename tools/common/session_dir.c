@@ -186,7 +186,8 @@ int opr_fail_open(int err, const char *path)
 	const struct passwd *user = group ? getpwuid(getuid()) : NULL;
 
 	if (!group)
-		return opr_error(err, "%s: %s", path, strerror(-err));
+		return opr_error(err, "%s: %s%s", path, strerror(-err),
+				 err == -EMFILE ? ": raise the hard limit of ulimit -n" : "");
 	return opr_error(err,
 			 "%s: %s: members of the group %s may read it: 'sudo usermod -aG %s %s' makes you one, then log in again",
 			 path, strerror(-err), group->gr_name, group->gr_name, user ? user->pw_name : "USER");

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/common/log.h"
@@ -99,6 +101,21 @@ static int open_whole_sessions(struct opr_selection *selection)
 	return err;
 }
 
+/*
+ * A session and each of its cgroups keep their directories open. There may be thousands, and a
+ * user's soft limit is often 1,024.
+ */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		opr_verbose(OPR_TOPIC_level1, "the limit of open files stays: %s", strerror(errno));
+}
+
 int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
 {
 	const struct opr_file_choice choice = { .spec = &selection->spec,
@@ -109,6 +126,7 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 						.optional = options->optional };
 	int err;
 
+	raise_descriptor_limit();
 	selection->options = *options;
 	err = parse_words(selection, words);
 	if (!err)

@@ -10,6 +10,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "tools/common/log.h"
+#include "tools/common/session_dir.h"
 
 /* ---- the table of images ---- */
 
@@ -140,6 +141,6 @@ int opr_session_read_list(struct opr_session *session)
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = opr_session_warn_removed(session, NULL);
 	else if (err < 0)
-		opr_error(err, "%s: %s", session->path, strerror(-err));
+		opr_fail_open(err, session->path);
 	return err;
 }
