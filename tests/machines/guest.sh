@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=dash # ulimit -H
 # Process 1 of a machine of scripts/machines: runs what /opd/tests lists, one line for each test:
 # seconds that it may take, its name, its command. The log and the exit code of each go to the host
 # as a tar archive, as soon as the test ends.
