@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=bash disable=SC2034,SC2154 # some variables are the caller's, some are for it
-# What the machines of scripts/machines are made of: kernels, root file systems, initramfs. All of
-# it is kept in $cache, below a name that says what it was made of.
+# What scripts/machines and scripts/foreign are made of: kernels, root file systems, initramfs,
+# libraries of other architectures and builds for them. All but the builds is kept in $cache, below
+# a name that says what it was made of.
 
 # The kernels come from these suites of the mirror that this host has its packages from.
 SUITES="bullseye bullseye-security bookworm bookworm-security trixie trixie-backports"
@@ -15,14 +16,25 @@ TEST_ROOT_PACKAGES="python3,gcc,libc6-dev,binutils,linux-perf,xz-utils,less,tmux
 # Modules without which there is no root. A kernel may have them built in.
 BOOT_MODULES="virtio_pci virtio_blk virtio_console crc32c_generic ext4"
 
+# Sets cache.
+open_cache() {
+	cache=${OPD_MACHINES_CACHE:-${XDG_CACHE_HOME:-/var/cache}/opd-machines}
+	mkdir -p "$cache" || die "cannot make $cache"
+}
+
 key_of() { sha256sum | cut -c1-16; }
+
+# The mirror that apt of this host has.
+main_mirror() {
+	# shellcheck disable=SC2016 # apt's own fields
+	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' 'Created-By: Packages' |
+		awk '$2 == "Debian" && $3 !~ /security/ { print $1; exit }'
+}
 
 # mirrors: "URI SUITE" of each suite, from what apt of this host has.
 mirrors() {
 	local main security
-	# shellcheck disable=SC2016 # apt's own fields
-	main=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' 'Created-By: Packages' |
-		awk '$2 == "Debian" && $3 !~ /security/ { print $1; exit }')
+	main=$(main_mirror)
 	# shellcheck disable=SC2016
 	security=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(RELEASE)' 'Created-By: Packages' |
 		awk '$2 == "Debian" && $3 ~ /security/ { print $1; exit }')
@@ -123,11 +135,13 @@ make_initramfs() {
 	(cd "$work" && find . | cpio --quiet -o -H newc) >"$initramfs.new" && mv "$initramfs.new" "$initramfs" && rm -rf "$work"
 }
 
+host_suite() { (. /etc/os-release && echo "${VERSION_CODENAME-}"); }
+
 # make_root ARCH PACKAGES: sets root_image, an ext4 file system. The suite is the host's own, since
 # the host's build runs in it.
 make_root() {
 	local arch=$1 packages=$2 suite size
-	suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+	suite=$(host_suite)
 	root_image=$cache/root-$suite-$arch-$(echo "ext4 $packages" | key_of).ext4
 	[ ! -e "$root_image" ] || return 0
 	say "making a root of $suite for $arch (log: $cache/root.log)"
@@ -144,4 +158,67 @@ make_root() {
 		{ reason="mkfs.ext4 fails"; return 1; }
 	rm -rf "$cache/root.new"
 	mv "$root_image.new" "$root_image"
+}
+
+# Debian names the compiler for an architecture, and the directory of its libraries, so.
+triplet_of() {
+	case $1 in
+	amd64) echo x86_64-linux-gnu ;;
+	arm64) echo aarch64-linux-gnu ;;
+	i386) echo i686-linux-gnu ;;
+	*) echo "$1-linux-gnu" ;;
+	esac
+}
+
+libraries_of() {
+	case $1 in
+	i386) echo i386-linux-gnu ;;
+	*) triplet_of "$1" ;;
+	esac
+}
+
+# The program of qemu-user-static that runs programs of an architecture.
+emulator_of() {
+	case $1 in
+	arm64) echo qemu-aarch64-static ;;
+	amd64) echo qemu-x86_64-static ;;
+	*) echo "qemu-$1-static" ;;
+	esac
+}
+
+# Debian packages of the host for a cross build.
+cross_packages() {
+	echo "mmdebstrap qemu-user-static gcc-$(triplet_of "$1" | tr _ -)"
+}
+
+# make_sysroot ARCH: sets sysroot, a directory with the libraries that opd and its tests are built
+# with. They are only unpacked, so the host need not be able to run programs of ARCH. They have no
+# security updates: only tests run with them, and a mirror was seen without some of these.
+make_sysroot() {
+	local arch=$1 suite packages
+	suite=$(host_suite)
+	# shellcheck disable=SC2086 # one line of them
+	packages=$(echo $LIBRARY_PACKAGES libcmocka-dev libdw-dev | tr ' ' ,)
+	sysroot=$cache/sysroot-$suite-$arch-$(echo "$packages" | key_of)
+	[ ! -e "$sysroot" ] || return 0
+	say "unpacking the libraries of $suite for $arch (log: $cache/sysroot.log)"
+	rm -rf "$cache/sysroot.new"
+	if ! mmdebstrap --quiet --variant=extract --arch="$arch" --include="$packages" \
+		"$suite" "$cache/sysroot.new" "$(main_mirror)" >"$cache/sysroot.log" 2>&1; then
+		reason="mmdebstrap unpacks no libraries for $arch: $(tail -n 1 "$cache/sysroot.log")"
+		rm -rf "$cache/sysroot.new"
+		return 1
+	fi
+	chmod 755 "$cache/sysroot.new" && mv "$cache/sysroot.new" "$sysroot"
+}
+
+# cross_build ARCH DIR JOBS CONFIGURE-OPTION...: build_tree for ARCH with the libraries in sysroot.
+cross_build() {
+	local arch=$1 dir=$2 jobs=$3 triplet libraries
+	triplet=$(triplet_of "$arch")
+	libraries=$sysroot/usr/lib/$(libraries_of "$arch")
+	shift 3
+	PKG_CONFIG_SYSROOT_DIR=$sysroot PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$sysroot/usr/share/pkgconfig \
+		build_tree "$top" "$dir" "$jobs" --host="$triplet" CC="$triplet-gcc --sysroot=$sysroot" \
+		RUN_BUILT="$(emulator_of "$arch") -L $sysroot" "$@"
 }
