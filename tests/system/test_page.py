@@ -267,10 +267,14 @@ def check_hostile(look, page_data):
 def check_difference(look):
     look.all_looks()
     look.is_true("two && all.a === 100 && all.b === 500", "both sides")
+    heads = look.run("[...$('about').rows].map(r => r.textContent)")
+    for head, words, count in zip(heads, ("Beforesession:before · 2026-11-", "Aftersession:after · 2026-11-"), (100, 500)):
+        require(head.startswith(words) and head.endswith(" UTC · %d stacks" % count), "the heading: %s" % heads)
     texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
-    cold = next(text for text in texts if "cold" in text)
-    require("4.00 % → 100.0 %" in cold and "+96.0" in cold, "cold: %s" % cold)
-    require(any("gone" in text for text in texts), "nothing is gone: %s" % texts)
+    changes = [("hot", "gone"), ("cold", "+61.0"), ("f0", "new"), ("warm", "+5.00 ± 11.3 (noise)"), ("_start", "(noise)")]
+    require(len(texts) == 5 and all(name in text and how in text for (name, how), text in zip(changes, texts)),
+            "sorted by change, noise last: %s" % texts)
+    require("4.00 % → 65.0 %" in texts[1], "cold: %s" % texts[1])
     for mode in ("abs", "rel", "new"):
         look.run("S.diff = '%s'; changed()" % mode)
         look.is_true("rows[0][0].w === graphWidth", mode)
@@ -280,6 +284,25 @@ def check_difference(look):
                  "a line has the samples of both")
     look.all_looks(look.run("location.hash"), "-source")
     look.is_true("changeText(10, 51).includes('(noise)') && !changeText(0, 400).includes('(noise)')", "noise is told")
+
+
+def check_where(look, before):
+    """Callers and callees tell in which cgroup and process a function ran; a click there selects."""
+    before.open()
+    cold = "#fn=%d" % before.run("names.indexOf('cold')")
+    before.open(cold)
+    rows = before.run("Object.fromEntries([...$('where').rows].map(row => [row.cells[0].textContent,"
+                      " [...row.cells[1].children].map(x => x.textContent)]))")
+    require(rows["Cgroup"] == ["(no cgroup) 96.0 %", "/a.slice/b 4.00 %"] and rows["Application"] == ["prog 100.0 %"] and
+            "other 4.00 %" in rows["Process"], "where it ran: %s" % rows)
+    before.all_looks(cold, "-where")
+    before.run("[...$('where').querySelectorAll('button')].find(b => b.textContent === '/a.slice/b').click()")
+    before.is_true("all.a === 4 && nameOf(root.f) === 'cold' && location.hash.includes('cgroup=')", "a click selects a cgroup")
+    before.run("reset()")
+    before.is_true("!$('where').rows.length", "no function, no place")
+    look.open()
+    look.open("#fn=%d" % look.run("names.indexOf('cold')"))
+    look.is_true("$('where').textContent.includes('/a.slice/b 4.00 % → 0.00 %')", "of both sides")
 
 
 def check_time(look):
@@ -358,7 +381,8 @@ def made_pages(box):
     for name in page_data.HOSTILE:
         hostile.add(page_data.START("_start", "hot"), 1, cgroup="/" + name, comm=name[:9].replace("\0", ""))
     page_data.fill(before)
-    after.add(page_data.START("_start", "cold"), 500)
+    for name, count in (("cold", 325), ("warm", 155), ("f0", 20)):
+        after.add(page_data.START("_start", name), count)
     page_data.fill_many(large, 100000)
     days = []
     for i, count in enumerate((100, 70, 0, 500, 30, 200)):
@@ -386,6 +410,7 @@ def test(box):
         check_hostile(Look(tab, pages["hostile"]), page_data)
         check_difference(Look(tab, pages["after"]))
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
+        check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
         check_time(Look(tab, pages["days"]))
         measure(Look(tab, page), None)
         measure(Look(tab, pages["large"]), None)

@@ -143,6 +143,7 @@ class Page(unittest.TestCase):
         self.sessions.write(after, "after")
         page = self.page("{", "session:before", "}", "{", "session:after", "}")
         self.assertEqual((page.samples(0), page.samples(1)), (100, 500))
+        self.assertEqual([side["words"] for side in page.data["sides"]], [["session:before"], ["session:after"]])
         self.assertEqual(page.folded("app", 1), {("prog", "_start", "cold"): 500})
         self.assertEqual(page.folded("app", 0), self.folded_of_opreport("session:before")[0])
 

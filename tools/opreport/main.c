@@ -501,6 +501,7 @@ static int read_side(struct run *run, struct opr_page_side *side)
 						 .contexts = &side->contexts };
 
 	side->selection = &run->selection;
+	side->words = run->words;
 	return opr_stacks_read(&side->tree, &side->sums, &run->selection, &symbol_options, &choice);
 }
 

@@ -353,16 +353,25 @@ static void add_sessions(struct op_text *json, const struct opr_profile *profile
 	}
 }
 
+static void add_words(struct op_text *json, const struct opr_words *words)
+{
+	op_text_add_char(json, '[');
+	for (size_t i = 0; i < words->nr_words; i++) {
+		op_text_add(json, i ? "," : "");
+		opr_page_add_string(json, words->words[i]);
+	}
+	op_text_add_char(json, ']');
+}
+
 static void add_side(struct op_text *json, const struct opr_page_side *side)
 {
 	const struct opr_recorded *recorded = &side->selection->recorded;
 
-	op_text_add(json, "{\"hosts\":[");
-	for (size_t i = 0; i < recorded->hosts.nr_words; i++) {
-		op_text_add(json, i ? "," : "");
-		opr_page_add_string(json, recorded->hosts.words[i]);
-	}
-	op_text_printf(json, "],\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64
+	op_text_add(json, "{\"hosts\":");
+	add_words(json, &recorded->hosts);
+	op_text_add(json, ",\"words\":");
+	add_words(json, side->words);
+	op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64
 			     ",\"sessions\":[",
 		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
 		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);

@@ -1,10 +1,10 @@
 'use strict';
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The page of opreport --html. The data (tools/page/pack.c) are one JSON object:
-//   sides      one profile, or the one before and the one after: host, times, sessions with
-//              ledgers, and code: for some functions name, image, line where it begins, flat
-//              samples, and blocks of lines: number or address, samples, text; 0: lines are left
-//              out
+//   sides      one profile, or the one before and the one after: host, times, the words that
+//              selected it, sessions with ledgers, and code: for some functions name, image, line
+//              where it begins, flat samples, and blocks of lines: number or address, samples,
+//              text; 0: lines are left out
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
@@ -25,7 +25,7 @@ const KINDS = [
 const DIMS = [
   ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6],
   ['user', 'User', 7], ['thread', 'Thread', 8], ['cpu', 'CPU', 9]];
-const ROW = 20, LEVELS = 150;
+const SIDES = ['Before', 'After'], LEVELS = 150;
 
 // ---- the data ----
 
@@ -85,7 +85,7 @@ D.nodes = '';
 // ---- the state, in the hash ----
 
 const DEFAULTS = {
-  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: 'self', event: '', app: '', comm: '', cgroup: '', user: '', thread: '',
+  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '', user: '', thread: '',
   cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
 let S = { ...DEFAULTS };
@@ -106,7 +106,7 @@ function writeHash(push) {
 
 // ---- what is selected: a tree with a total for each side ----
 
-let B, all, matched, regex;
+let B, all, matched, regex, groupOf;
 const zeros = n => new Float64Array(n);
 const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))];
 
@@ -120,7 +120,7 @@ const span = () => [S.from, S.to].map((x, i) => x !== '' && sessions[+x] ? +x : 
 function build() {
   const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
   const [from, to] = span(), accepted = Array.from({ length: nrContexts }, (_, i) => accepts(i));
-  const groupOf = accepted.map((is, i) => {
+  groupOf = accepted.map((is, i) => {
     if (!is || sessionOf[i] < from || sessionOf[i] > to) return -1;
     const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
     if (!groups.has(key)) { groups.set(key, byGroup.length); byGroup.push({ context: i, counts: [] }); }
@@ -264,8 +264,7 @@ function search() {
     if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
   }
   const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
-  $('matched').textContent = nr + (two ? percent(matched.a, all.a) + ' → ' + percent(matched.b, all.b)
-    : number(matched.a) + ' samples, ' + percent(matched.a, all.a));
+  $('matched').textContent = nr + (two ? '' : number(matched.a) + ' samples, ') + shares(matched.a, matched.b, all);
 }
 
 // ---- words ----
@@ -273,10 +272,16 @@ function search() {
 const number = n => Math.round(n).toLocaleString('en');
 const percentText = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
 const percent = (part, of) => percentText(of ? 100 * part / of : 0);
+const shares = (a, b, of) => percent(a, of.a) + (two ? ' → ' + percent(b, of.b) : '');
 // The change in points of percent, and twice its standard deviation from counting.
 function change(a, b) {
   const A = all.a || 1, C = all.b || 1;
   return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(Math.max(a, 1) / A / A + Math.max(b, 1) / C / C) };
+}
+// To sort by: what is no more than noise is less than all else.
+function beyondNoise(a, b) {
+  const { by, noise } = change(a, b), size = Math.abs(by);
+  return size > noise ? size : size - 1000;
 }
 const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
 function changeText(a, b) {
@@ -284,6 +289,7 @@ function changeText(a, b) {
   const ratio = a && b ? ', ×' + (b / (all.b || 1) / (a / (all.a || 1))).toPrecision(3) : a ? ', gone' : ', new';
   return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
 }
+const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
 const nameOf = f => f < 0 ? 'all' : names[f] || '(no name)';
 function describe(node) {
   const rows = [], parent = node.p, f = node.f;
@@ -341,7 +347,7 @@ const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '
 
 // ---- the graph ----
 
-let root, focus, zoomed, rows, height, graphWidth;
+let root, focus, zoomed, rows, height, graphWidth, ROW;
 const ctx = $('graph').getContext('2d');
 
 function place(node, x, w, row, step, limit) {
@@ -532,6 +538,11 @@ const element = (tag, text, attributes) => {
   for (const key in attributes) made[key] = attributes[key];
   return made;
 };
+const rowOf = (head, value) => {
+  const row = element('tr');
+  row.append(element('th', head, { scope: 'row' }), element('td', value));
+  return row;
+};
 const button = (text, act, attributes) => element('button', text, { type: 'button', onclick: act, ...attributes });
 
 function drawCrumbs() {
@@ -551,6 +562,37 @@ function drawCrumbs() {
     if (zoomed.f > 0) parts.push(button('Copy name', () => copy(nameOf(zoomed.f))));
   }
   $('crumbs').replaceChildren(...parts);
+}
+
+// The values of a dimension with the samples of each side, those with most first.
+function valuesOf(field, is) {
+  const sums = new Map();
+  for (let i = 0; i < counts.length; i++) {
+    if (!is(i)) continue;
+    const key = context(countOf[i], field), sum = sums.get(key) || [0, 0];
+    sum[context(countOf[i], 0)] += counts[i];
+    sums.set(key, sum);
+  }
+  return [...sums].map(([key, sum]) => [D.strings[key], ...sum]).sort((x, y) => y[1] + y[2] - x[1] - x[2]);
+}
+// Where a function ran: shares of its samples.
+function drawWhere() {
+  const has = new Uint8Array(parents.length), rows = [];
+  for (let i = 1; i < has.length; i++) has[i] = S.fn !== '' && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
+  for (const [key, words, field] of DIMS) {
+    const values = valuesOf(field, i => has[countAt[i]] && groupOf[countOf[i]] >= 0);
+    if (key === 'event' || values.every(([value]) => value.startsWith('(no '))) continue;
+    const row = rowOf(words), more = values.length - 5;
+    for (const [value, a, b] of values.slice(0, 5)) {
+      const part = element('span', undefined, { title: value });
+      part.append(values.length > 1 ? button(brief(value), () => { S[key] = value; changed(true); }) : brief(value),
+        ' ', element('i', shares(a, b, root)));
+      row.lastChild.append(part);
+    }
+    if (more > 0) row.lastChild.append('and ' + number(more) + ' more');
+    rows.push(row);
+  }
+  $('where').replaceChildren(...rows);
 }
 
 function drawLegend() {
@@ -579,7 +621,7 @@ function drawLegend() {
 
 let shownRows = 50;
 const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
-  ['change', 'Change of self', (f, t) => Math.abs(change(t.s0[f], t.s1[f]).by)], ['name', 'Function'], ['image', 'Image']];
+  ['change', 'Change of self', (f, t) => beyondNoise(t.s0[f], t.s1[f])], ['name', 'Function'], ['image', 'Image']];
 function drawTable() {
   const t = table, list = [], wanted = COLUMNS.find(c => c[0] === S.sort) || COLUMNS[0];
   for (let f = 0; f < names.length; f++)
@@ -590,19 +632,17 @@ function drawTable() {
   const head = element('tr');
   for (const [key, words] of COLUMNS) {
     if (key === 'change' && !two) continue;
-    const look = key === 'name' ? '' : key === 'image' ? key : two ? 'n wide' : 'n';
-    const cell = element('th', undefined, { scope: 'col', className: look });
+    const cell = element('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n' });
     if (S.sort === key) cell.setAttribute('aria-sort', key === 'name' || key === 'image' ? 'ascending' : 'descending');
     cell.append(button(words + (S.sort === key ? ' ▾' : ''), () => { S.sort = key; writeHash(); drawTable(); }));
     head.append(cell);
   }
-  const pair = (a, b) => two ? percent(a, all.a) + ' → ' + percent(b, all.b) : percent(a, all.a);
   const body = element('tbody');
   for (const f of list.slice(0, shownRows)) {
     const row = element('tr'), name = element('td', undefined, { className: 'name' });
     name.append(button(nameOf(f), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
-    row.append(element('td', pair(t.s0[f], t.s1[f]), { className: 'n', title: number(t.s0[f]) + ' samples' }),
-      element('td', pair(t.t0[f], t.t1[f]), { className: 'n', title: number(t.t0[f]) + ' samples' }));
+    row.append(element('td', shares(t.s0[f], t.s1[f], all), { className: 'n', title: number(t.s0[f]) + ' samples' }),
+      element('td', shares(t.t0[f], t.t1[f], all), { className: 'n', title: number(t.t0[f]) + ' samples' }));
     if (two) row.append(element('td', changeText(t.s0[f], t.s1[f]).replace(' points', ''), { className: 'n' }));
     row.append(name, element('td', images[f], { className: 'image', title: images[f] }));
     if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
@@ -610,6 +650,7 @@ function drawTable() {
   }
   const top = element('thead');
   top.append(head);
+  $('table').className = two ? 'two' : '';
   $('table').replaceChildren(top, body);
   $('more').hidden = list.length <= shownRows;
   $('more').textContent = 'Show ' + Math.min(500, list.length - shownRows) + ' more of ' + number(list.length);
@@ -660,7 +701,7 @@ function drawCode() {
   };
   if (two) {
     const row = element('tr');
-    row.append(...['Before', 'After'].map(words => element('th', words, { className: 'n', scope: 'col' })));
+    row.append(...SIDES.map(words => element('th', words, { className: 'n', scope: 'col' })));
     body.append(row);
   }
   for (const [file, lines] of files) {
@@ -683,7 +724,13 @@ function drawCode() {
 
 // ---- the ledger ----
 
-const timeText = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').replace(/\.\d+Z/, ' UTC');
+const clock = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').slice(0, 19);
+// The day is told once.
+function timesOf({ begin, end, name }) {
+  if (!begin) return name || '';
+  const [from, to] = [begin, end].map(clock);
+  return from + ' to ' + (to.startsWith(from.slice(0, 11)) ? to.slice(11) : to) + ' UTC';
+}
 function drawLedger() {
   D.sides.forEach((side, s) => {
     const events = new Map(), rows = [];
@@ -700,7 +747,7 @@ function drawLedger() {
     const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
     if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
     if (side.begin)
-      rows.push(['From', timeText(side.begin)], ['To', timeText(side.end)], ['Recorded', number(side.seconds) + ' s']);
+      rows.push(['Time', timesOf(side)], ['Recorded', number(side.seconds) + ' s']);
     rows.push(['Sessions', side.sessions.map(x => x.name).join(', ')]);
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
@@ -720,12 +767,8 @@ function drawLedger() {
     if (side.unselected) rows.push(['not selected', number(side.unselected)]);
     if (D.pruned) rows.push(['in nodes “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
     const grid = element('table');
-    if (two) grid.append(element('caption', s ? 'After' : 'Before'));
-    for (const [head, value] of rows) {
-      const row = element('tr');
-      row.append(element('th', head, { scope: 'row' }), element('td', value));
-      grid.append(row);
-    }
+    if (two) grid.append(element('caption', SIDES[s]));
+    grid.append(...rows.map(row => rowOf(...row)));
     $('ledger').append(grid);
   });
 }
@@ -735,7 +778,7 @@ function drawLedger() {
 function choose(key, words, options) {
   const box = element('label', words + ' '), select = element('select', undefined, { name: key });
   for (const [value, shown] of options)
-    select.append(element('option', shown.length > 60 ? '…' + shown.slice(-58) : shown, { value }));
+    select.append(element('option', brief(shown), { value }));
   select.onchange = () => { S[key] = select.value; S.zoom = ''; changed(true); };
   box.append(select);
   $('choices').append(box);
@@ -743,16 +786,9 @@ function choose(key, words, options) {
 function drawChoices() {
   for (const [view, words] of [['icicle', 'Icicle'], ['flame', 'Flame'], ['inverted', 'Inverted']])
     $('views').append(button(words, () => { S.view = view; S.fn = S.zoom = ''; changed(true); }, { name: view }));
-  const sums = new Map();
-  for (let i = 0; i < counts.length; i++)
-    for (const [key, , field] of DIMS) {
-      const at = key + '\0' + text(countOf[i], field);
-      sums.set(at, (sums.get(at) || 0) + counts[i]);
-    }
   const groups = [];
-  for (const [key, words] of DIMS) {
-    const found = [...sums].filter(([at]) => at.startsWith(key + '\0')).sort((x, y) => y[1] - x[1]);
-    const values = found.map(([at]) => at.slice(key.length + 1));
+  for (const [key, words, field] of DIMS) {
+    const values = valuesOf(field, () => true).map(([value]) => value);
     if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
     if (key === 'event') continue;
     if (values.length > 1) choose(key, words, [['', 'all']].concat(values.slice(0, 500).map(v => [v, v])));
@@ -775,8 +811,7 @@ function showChoices() {
 const secondsOf = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
 // To the second where all sessions are of one hour.
 const fine = Math.max(...sessions.map(x => x.end || 0)) - Math.min(...sessions.map(x => x.begin || 0)) < 3600 ? 19 : 16;
-const shortTime = seconds => timeText(seconds).slice(0, fine);
-const timesOf = x => x.begin ? timeText(x.begin).slice(0, 19) + ' to ' + timeText(x.end) : x.name;
+const shortTime = seconds => clock(seconds).slice(0, fine);
 const timed = sessions.every(secondsOf);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
 function drawTime() {
@@ -793,7 +828,7 @@ function drawTime() {
     bar.style.flexGrow = timed ? secondsOf(x) : 1;
     bar.firstChild.style.height = x.sum ? Math.max(4, 100 * heights[i] / most) + '%' : 0;
     bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
-    bar.title = (two ? x.s ? 'After: ' : 'Before: ' : '') + x.name + '\n' + timesOf(x) + '\n' + number(x.sum) + ' samples' +
+    bar.title = (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + number(x.sum) + ' samples' +
       rate(x.sum, secondsOf(x));
   });
   [['from', from], ['to', to]].forEach(([id, value]) => {
@@ -838,6 +873,7 @@ function chooseTime(from, to) {
 
 function draw() {
   graphWidth = printing ? 1000 : Math.max($('frame').clientWidth, 240);
+  ROW = graphWidth < 600 ? 24 : 20; // fingers need more than a mouse
   layout();
   paint();
   if (S.view === 'flame' && S.fn === '') $('frame').scrollTop = height;
@@ -854,6 +890,7 @@ function rearrange() {
   }
   showChoices();
   draw();
+  drawWhere();
   drawCode();
   drawTable();
 }
@@ -867,13 +904,15 @@ function changed(push) {
 }
 function start() {
   readHash();
-  const side = D.sides[D.sides.length - 1], shown = D.sides.map(s => s.hosts.join(', ') || 'profile');
+  const shown = D.sides.map(s => s.hosts.join(', ') || 'profile');
   const title = two && shown[0] !== shown[1] ? shown.join(' → ') : shown[shown.length - 1];
   document.title = title + ' – opd';
   $('title').textContent = two ? title + ': what changed' : title;
-  const times = s => s.begin ? timeText(s.begin).replace(' UTC', '') + ' to ' + timeText(s.end) + ', ' : '';
-  $('about').textContent = D.sides.map(s => times(s) + number(s.samples) + ' stacks').join(' → ') +
-    (side.unselected ? ', a selection' : '');
+  $('about').append(...D.sides.map((side, s) => {
+    const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
+    return rowOf(two ? SIDES[s] : '', [words.join(' '), two ? side.hosts.join(', ') : '', timesOf(side), number(side.samples) + ' stacks']
+      .filter(x => x).join(' · '));
+  }));
   drawChoices();
   drawLedger();
   changed();
