@@ -95,7 +95,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/system/test_jit_runtimes.py \
 	tests/system/perf_swap.py tests/system/test_turns.py \
 	tests/system/browser.py tests/system/page_shots.py tests/system/test_page.py \
-	tests/system/test_speedscope.py \
+	tests/system/test_speedscope.py tests/system/test_firefox_profiler.py \
 	tests/system/stacks.c tests/system/test_stack_shares.py tests/system/test_stack_capture.py \
 	tests/system/hostile_stacks.c tests/system/test_stack_hostile.py \
 	tests/system/table_liar.c tests/system/test_table_helper.py tests/system/test_table_cache.py \

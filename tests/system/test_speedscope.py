@@ -40,18 +40,21 @@ def needs_browser():
     opdtest.needs_perf()
 
 
+def fetch(box, package):
+    """The directory of modules with a package of npm."""
+    home = os.path.join(box.dir, "npm")
+    os.mkdir(home)
+    done = subprocess.run(["npm", "install", "--prefix", home, "--cache", os.path.join(home, "cache"), "--ignore-scripts",
+                           "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000", package], check=False,
+                          capture_output=True, text=True, timeout=300, cwd=home, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise Skip("npm has no %s here: %s" % (package, (re.findall("npm (?:ERR!|error) code (.*)", done.stderr) or ["?"])[0]))
+    return os.path.join(home, "node_modules")
+
+
 def site(box):
     """The page of speedscope."""
-    place = os.environ.get("SPEEDSCOPE")
-    if not place:
-        home = os.path.join(box.dir, "npm")
-        os.mkdir(home)
-        done = subprocess.run(["npm", "install", "--prefix", home, "--cache", os.path.join(home, "cache"), "--ignore-scripts",
-                               "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000", PACKAGE], check=False,
-                              capture_output=True, text=True, timeout=300, cwd=home, stdin=subprocess.DEVNULL)
-        if done.returncode:
-            raise Skip("npm has no speedscope here: " + (re.findall("npm (?:ERR!|error) code (.*)", done.stderr) or ["?"])[0])
-        place = os.path.join(home, "node_modules", "speedscope", "dist", "release")
+    place = os.environ.get("SPEEDSCOPE") or os.path.join(fetch(box, PACKAGE), "speedscope", "dist", "release")
     page = os.path.join(place, "index.html")
     require(os.path.exists(page), "there is no " + page)
     return page

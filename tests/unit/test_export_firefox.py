@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """opreport --format=firefox, checked against the processed profile format of the Firefox Profiler:
 docs-developer/processed-profile-format.md, CHANGELOG-formats.md (version 48) and
-src/types/profile.js of github.com/firefox-devtools/profiler.
+src/types/profile.js of github.com/firefox-devtools/profiler. tests/system/test_firefox_profiler.py
+loads it into the profiler itself.
 
 Run from the build directory by `make check`.
 """

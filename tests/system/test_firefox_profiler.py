@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+opreport --format=firefox in the code of the Firefox Profiler itself: its command-line interface, which
+npm has, loads the file as the web page does and counts. Its functions have the samples of opreport
+--stacks --format=json, alone and with what they call, of a real session and of hostile names.
+FIREFOX_PROFILER=FILE is its script, else npm fetches it.
+"""
+import collections
+import json
+import os
+import shutil
+import sys
+
+import opdtest
+from hot import compile_to
+from opdtest import Skip, require
+from test_speedscope import HOSTILE, fetch, functions
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
+PACKAGE = "@firefox-devtools/profiler-cli@0.10"
+
+
+def needs_npm():
+    if not os.environ.get("FIREFOX_PROFILER") and not (shutil.which("npm") and shutil.which("node")):
+        raise Skip("there is no npm, and FIREFOX_PROFILER= names no script")
+    opdtest.needs_perf()
+
+
+class Profiler:
+    """The command-line interface, with its server and its files in a directory of its own."""
+
+    def __init__(self, box):
+        self.box = box
+        self.script = os.environ.get("FIREFOX_PROFILER") or os.path.join(fetch(box, PACKAGE), "@firefox-devtools", "profiler-cli",
+                                                                         "dist", "profiler-cli.js")
+        self.env = {"PROFILER_CLI_SESSION_DIR": os.path.join(box.dir, "profiler"), "PROFILER_CLI_NO_SYMBOLICATE": "1"}
+
+    def run(self, *words):
+        return self.box.good("node", self.script, *words, env=self.env)
+
+    def ask(self, *words):
+        return json.loads(self.run(*words, "--json"))
+
+    def functions(self, path):
+        """Of all threads: {name: (samples with what it calls, its own)}."""
+        total, own = collections.Counter(), collections.Counter()
+        self.run("load", path)
+        try:
+            for thread in self.ask("thread", "list")["threads"]:
+                rows = self.ask("thread", "functions", "--thread", thread["threadHandle"])
+                require(rows["weightType"] == "samples", rows["weightType"])
+                for row in rows["functions"]:
+                    total[row["name"]] += row["totalSamples"]
+                    own[row["name"]] += row["selfSamples"]
+        finally:
+            self.run("stop")
+        return {name: (total[name], own[name]) for name in total}
+
+
+def check(profiler, path, opreport, *words):
+    """`opreport` runs it and returns what it prints."""
+    opreport("--format=firefox", "--output-file=" + path, *words)
+    stacks = json.loads(opreport("--stacks", "--format=json", *words))["stacks"]
+    threads = {node["name"] for node in stacks["nodes"] if node["kind"] == "group"}
+    want = {name: samples for name, samples in functions(stacks["nodes"]).items() if name not in threads}
+    found = profiler.functions(path)
+    require(found == want, "the profiler has %s, opreport %s" % (found, want))
+    require(stacks["samples"] == sum(own for _, own in found.values()), "all samples")
+    print("%s: %d samples of %d functions" % (os.path.basename(path), stacks["samples"], len(want)))
+
+
+def check_real(box, profiler):
+    path = os.path.join(box.dir, "stacks")
+    compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
+    box.start_daemon("--event=default", "--stacks=499")
+    box.good(path, 1000)
+    box.opcontrol("--stop")
+    check(profiler, os.path.join(box.dir, "real.json"), box.opreport, path)
+    box.shutdown()
+
+
+def check_hostile(box, profiler):
+    os.environ["OPD_BINDIR"] = box.bin
+    import page_data  # pylint: disable=import-outside-toplevel
+    sessions, store = page_data.Sessions(box.dir), page_data.Store()
+    page_data.fill(store)
+    for name in HOSTILE:
+        store.add(page_data.START("_start", "cold", "cold", "hot"), 7, cgroup="/" + name)
+    sessions.write(store)
+
+    def opreport(*words):
+        done = sessions.opreport(*words)
+        require(not done.returncode, done.stderr)
+        return done.stdout
+    check(profiler, os.path.join(box.dir, "hostile.json"), opreport, "--by=cgroup")
+
+
+def test(box):
+    profiler = Profiler(box)
+    check_real(box, profiler)
+    check_hostile(box, profiler)
+
+
+if __name__ == "__main__":
+    opdtest.run(test, needs=needs_npm)
