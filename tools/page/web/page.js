@@ -85,8 +85,8 @@ D.nodes = '';
 // ---- the state, in the hash ----
 
 const DEFAULTS = {
-  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '', user: '', thread: '',
-  cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
+  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '',
+  user: '', thread: '', cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
 let S = { ...DEFAULTS };
 function readHash() {
@@ -910,8 +910,8 @@ function start() {
   $('title').textContent = two ? title + ': what changed' : title;
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
-    return rowOf(two ? SIDES[s] : '', [words.join(' '), two ? side.hosts.join(', ') : '', timesOf(side), number(side.samples) + ' stacks']
-      .filter(x => x).join(' · '));
+    const about = [words.join(' '), two && side.hosts.join(', '), timesOf(side), number(side.samples) + ' stacks'];
+    return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
   drawChoices();
   drawLedger();
