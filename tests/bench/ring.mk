@@ -3,7 +3,7 @@
 # `make bench-sim` and `make bench`.
 if ENABLE_TESTS
 check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring \
-	tests/bench/bench_sim tests/bench/bench_files tests/bench/bench_stacks
+	tests/bench/bench_sim tests/bench/bench_files tests/bench/bench_stacks tests/bench/bench_tick
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -43,6 +43,9 @@ endif
 tests_bench_bench_swap_SOURCES = tests/bench/bench.h tests/bench/bench_swap.c
 tests_bench_bench_swap_LDADD = libop/libop.a
 
+tests_bench_bench_tick_SOURCES = tests/bench/bench.h tests/bench/bench_tick.c
+tests_bench_bench_tick_LDADD = libop/libop.a
+
 tests_bench_bench_ring_SOURCES = \
 	tests/bench/bench.h \
 	tests/bench/bench_ring.c \
@@ -69,6 +72,11 @@ tests_bench_bench_stacks_LDADD = libop/libop.a
 .PHONY: bench-stack-store
 bench-stack-store: all check-programs
 	@tests/bench/bench_stacks $(BENCH_STACKS_FLAGS)
+
+# Programs, and seconds: BENCH_TICK_FLAGS="100 60".
+.PHONY: bench-tick
+bench-tick: all check-programs
+	@tests/bench/bench_tick $(BENCH_TICK_FLAGS)
 
 .PHONY: bench-ring bench-sim bench-files
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.
