@@ -13,6 +13,7 @@ import reader
 from opdtest import require
 
 NOBODY = 65534
+DEFAULT = "TIMER:997000"  # the event where there is no PMU
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 PARTS = ("main_part", "thread_part", "child_part", "exec_part")
 SUMMARY = re.compile(r"^operf: (\d+ samples of \S+:\d+(?:, \d+ samples of \S+:\d+)*), (\d+) lost; next: opreport(.*)$", re.M)

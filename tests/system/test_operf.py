@@ -75,7 +75,7 @@ def short_children(home):
     path = home.box.copy_work("short-app")
     script = "i=0; while [ $i -lt %d ]; do %s spin %d; i=$((i + 1)); done" % (SHORTS, path, SHORT_MS)
     home.check(home.profile("sh", "-c", script))
-    row = home.ledger()[0]["TIMER:1000000"]
+    row = home.ledger()[0][operftest.DEFAULT]
     require(row["unattributed"] == 0, "samples without an image: %s" % row)
     found = sum(f.total for f in home.files() if f.name.image[1] == path)
     require(found >= 0.7 * SHORTS * SHORT_MS, "%d samples of %d ms" % (found, SHORTS * SHORT_MS))

@@ -46,15 +46,15 @@ def previous(home):
 
 def append(home):
     first = total(home)
-    before = home.ledger()[0]["TIMER:1000000"]
+    before = home.ledger()[0][operftest.DEFAULT]
     result = home.profile("--append", home.box.work, "spin", MS)
     after, ended = home.ledger()
     said = int(operftest.SUMMARY.search(result.err).group(1).split()[0])
-    require(ended == "stopped" and after["TIMER:1000000"]["stored"] == before["stored"] + said == total(home),
+    require(ended == "stopped" and after[operftest.DEFAULT]["stored"] == before["stored"] + said == total(home),
             "%s and %d more are %s, the files have %d" % (before, said, after, total(home)))
     require(total(home) > first, "--append added nothing")
     home.check(home.profile("--append", "--events=page-faults:1", "true"), events=("page-faults:1",))
-    require(set(home.ledger()[0]) == {"TIMER:1000000", "page-faults:1"}, "%s" % (home.ledger(),))
+    require(set(home.ledger()[0]) == {operftest.DEFAULT, "page-faults:1"}, "%s" % (home.ledger(),))
 
 
 def elsewhere(home):
@@ -86,7 +86,7 @@ def killed(home):
     opdtest.wait_until(lambda: os.path.exists(ready + ".done"), opdtest.HANG_SECONDS, "the command ended with operf")
     spin(home)
     require(total(home, "previous") == kept, "previous has %d, not %d" % (total(home, "previous"), kept))
-    require(home.ledger("previous")[0]["TIMER:1000000"]["stored"] == kept, "the ledger does not follow the files")
+    require(home.ledger("previous")[0][operftest.DEFAULT]["stored"] == kept, "the ledger does not follow the files")
     child = home.start("sh", "-c", ": > %s; while [ -e %s ]; do :; done" % (ready, ready))
     opdtest.wait_until(lambda: os.path.exists(ready) and is_counted(home), opdtest.HANG_SECONDS, "no samples")
     os.kill(child.pid, signal.SIGKILL)
@@ -94,14 +94,14 @@ def killed(home):
     os.unlink(ready)
     kept = total(home)
     result = home.profile("--append", home.box.work, "spin", MS)
-    row = home.ledger()[0]["TIMER:1000000"]
+    row = home.ledger()[0][operftest.DEFAULT]
     require(row["stored"] == total(home) > kept, "--append after a kill: %s, %d" % (row, total(home)))
 
 
 def is_counted(home):
     """True when the files have more samples than the ledger, which is written less often."""
     with contextlib.suppress(opdtest.reader.FormatError, OSError):
-        stored = home.ledger()[0]["TIMER:1000000"]["stored"]
+        stored = home.ledger()[0][operftest.DEFAULT]["stored"]
         return 0 < stored < sum(f.total for f in opdtest.reader.read_session(home.session, live=True))
     return False
 
