@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Debian package, purged, leaves of the session directory what is the user's, and takes each
-other file that doc/format.md has.
+other file that doc/format.md has. Installed where the kernel does not let opd start, it says so.
 """
 import os
 import re
@@ -52,6 +52,27 @@ class Purge(unittest.TestCase):
 
     def test_remove(self):
         self.assertTrue(self.purge("remove") >= files_of_the_format())
+
+
+class Install(unittest.TestCase):
+    def install(self, level):
+        """What the script says on a host of this level; None: the kernel has no perf events."""
+        script = text_of("packaging", "debian", "opd.postinst").replace("systemd-sysusers", "true")
+        with tempfile.TemporaryDirectory() as root:
+            if level is not None:
+                with open(root + "/perf_event_paranoid", "w", encoding="ascii") as stream:
+                    stream.write("%d\n" % level)
+            script = script.replace("/proc/sys/kernel", root)
+            self.assertNotIn("/proc", script)
+            done = subprocess.run(["sh", "-uc", script, "opd.postinst", "configure"], check=True, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
+    def test_quiet(self):
+        self.assertEqual([self.install(level) for level in (None, -1, 2)], [""] * 3)
+
+    def test_forbidden(self):
+        self.assertRegex(self.install(3), "perf_event_paranoid is 3(.|\n)*sysctl --system")
 
 
 if __name__ == "__main__":
