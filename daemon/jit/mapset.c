@@ -424,6 +424,11 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
 	return found;
 }
 
+uint64_t opd_mapset_end(const struct opd_mapset *set)
+{
+	return set->now.nr ? set->now.rows[set->now.nr - 1].end : 0;
+}
+
 size_t opd_mapset_count(const struct opd_mapset *set)
 {
 	return set->now.nr;

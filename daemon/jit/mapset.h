@@ -72,6 +72,9 @@ void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*vis
 void opd_mapset_visit(const struct opd_mapset *set, void (*visit)(const struct opd_mapping *mapping, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 2);
 
+/* The end of the highest mapping that holds now; 0: there is none. */
+uint64_t opd_mapset_end(const struct opd_mapset *set) OP_NONNULL;
+
 /* The number of mappings that hold now. */
 size_t opd_mapset_count(const struct opd_mapset *set) OP_NONNULL;
 

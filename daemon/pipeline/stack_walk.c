@@ -197,12 +197,21 @@ static enum op_stack_end add_leaf(struct finder *finder)
 	return code == OPD_CODE_PENDING ? OP_STACK_END_no_table_yet : OP_STACK_END_no_row;
 }
 
+/* The end of the highest code of the process. */
+static uint64_t code_end_of(const struct finder *finder)
+{
+	const struct opd_process *process = opd_process_find(&finder->lookup->resolver->processes, finder->sample->pid);
+
+	return process ? opd_mapset_end(opd_process_mm_at(process, finder->sample->time_ns)->maps) : 0;
+}
+
 static enum op_stack_end add_walked(struct finder *finder, const struct op_stack_record *record)
 {
 	struct opd_walk_start start = {
 		.machine = finder->lookup->machine,
 		.pc = record->pc,
 		.known = record->known,
+		.code_end = code_end_of(finder),
 		.stack = record->stack,
 		.nr_stack_bytes = record->nr_stack_bytes,
 	};

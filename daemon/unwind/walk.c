@@ -11,12 +11,6 @@
 enum { X86_RBX = 3, X86_RBP = 6, X86_RSP = 7, ARM64_FP = 29, ARM64_LR = 30, ARM64_SP = 31 };
 
 /*
- * arm64 signs return addresses in the bits above those of an address (48 of user space; bit 55
- * tells the kernel's). The bits say nothing else.
- */
-#define ARM64_ADDRESS_MASK ((1ull << 48) - 1)
-
-/*
  * The registers in the signal frame of x86-64, as words from the one of r8: gregs of struct
  * sigcontext in arch/x86/include/uapi/asm/sigcontext.h, by their DWARF numbers.
  */
@@ -33,6 +27,7 @@ struct walk {
 	uint64_t pc;
 	uint8_t sp_reg, fp_reg;
 	uint16_t machine;
+	uint64_t address_mask;
 	bool is_exact; /* pc is where the code was, not behind a call */
 	const uint8_t *stack;
 	uint64_t stack_start, nr_stack_bytes;
@@ -230,6 +225,17 @@ static bool step(struct walk *walk, enum opd_walk_code code, const struct op_row
 	return rule ? step_by_row(walk, rule, end) : step_by_frame_pointer(walk, table, end);
 }
 
+/*
+ * arm64 signs return addresses in bits that no address of user space has. How many bits an address
+ * has depends on the kernel: 36 to 52. So the mask has the bits that code of this process has.
+ */
+static uint64_t address_mask_of(const struct opd_walk_start *start)
+{
+	uint64_t highest = start->pc | (start->code_end ? start->code_end - 1 : 0);
+
+	return start->machine == EM_AARCH64 && highest ? UINT64_MAX >> __builtin_clzll(highest) : UINT64_MAX;
+}
+
 size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *arg,
 		struct opd_walk_frame frames[OPD_WALK_FRAMES_MAX], enum opd_walk_end *ret_end)
 {
@@ -240,6 +246,7 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 		.sp_reg = is_arm ? ARM64_SP : X86_RSP,
 		.fp_reg = is_arm ? ARM64_FP : X86_RBP,
 		.machine = start->machine,
+		.address_mask = address_mask_of(start),
 		.is_exact = true,
 		.stack = start->stack,
 		.nr_stack_bytes = start->nr_stack_bytes,
@@ -257,8 +264,7 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 		nr++;
 		if (!step(&walk, code, table, frames[nr - 1].position, ret_end))
 			return nr;
-		if (is_arm)
-			walk.pc &= ARM64_ADDRESS_MASK;
+		walk.pc &= walk.address_mask;
 		if (!walk.pc) { /* nothing called it: how Go and some threads begin */
 			*ret_end = OPD_WALK_complete;
 			return nr;

@@ -29,6 +29,7 @@ static void finds_by_address(void **state OP_UNUSED)
 	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	assert_null(opd_mapset_find(set, 0x1000, 5));
+	assert_int_equal(opd_mapset_end(set), 0);
 	add(&set, 0x3000, 0x4000, 0, 3, 0);
 	add(&set, 0x1000, 0x2000, 0x500, 1, 0);
 	assert_int_equal(cookie_at(set, 0xfff, 1), 0);
@@ -37,6 +38,7 @@ static void finds_by_address(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(set, 0x2000, 1), 0);
 	assert_int_equal(cookie_at(set, 0x3000, 1), 3);
 	assert_int_equal(opd_mapset_find(set, 0x1010, 1)->key, 0x500);
+	assert_int_equal(opd_mapset_end(set), 0x4000);
 	opd_mapset_put(set);
 }
 

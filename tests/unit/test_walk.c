@@ -301,11 +301,35 @@ static void arm_finds_the_caller_of_a_leaf_in_lr(void **state)
 	box->start.machine = EM_AARCH64;
 	box->start.registers[31] = STACK;
 	box->start.registers[30] = code(RULE_END) | 0x3full << 50; /* signed */
+	box->start.code_end = 0xffffull << 32;
 	box->start.known = UINT64_MAX >> 31;
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_complete);
 	assert_int_equal(box->frames[1].pc, code(RULE_END));
 	box->start.registers[30] = code(RULE_PUSHED); /* a caller that did not save it */
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
+}
+
+/* Where addresses have 39 bits, signatures begin at bit 39. */
+static void arm_strips_signatures_above_the_highest_code(void **state)
+{
+	static const struct op_row_rule leaf = { OP_CFA_REG, 31, OP_VALUE_SAME, 0, OP_VALUE_SAME, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint64_t ends[] = { 1ull << 39, 1ull << 42, 1ull << 47, 1ull << 48, 1ull << 52 };
+	struct box *box = *state;
+	struct op_row_rule *first = (struct op_row_rule *)(uintptr_t)&box->table.rules[RULE_PUSHED];
+
+	*first = leaf;
+	box->start.machine = EM_AARCH64;
+	box->start.registers[31] = STACK;
+	box->start.known = UINT64_MAX >> 31;
+	for (size_t i = 0; i < op_array_size(ends); i++) {
+		box->start.code_end = ends[i];
+		box->start.registers[30] = code(RULE_END) | (0x7full << 48 & ~(ends[i] - 1)) | ends[i];
+		expect(box, code(RULE_PUSHED), 2, OPD_WALK_complete);
+		assert_int_equal(box->frames[1].pc, code(RULE_END));
+		/* an address without a signature, and without code */
+		box->start.registers[30] = code(RULE_END) | (ends[i] >> 1);
+		expect(box, code(RULE_PUSHED), 1, OPD_WALK_left_code);
+	}
 }
 
 /* The row of opd-tables for what a handler returns to, and where the kernel puts the registers. */
@@ -367,6 +391,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_finds_the_caller_of_a_leaf_in_lr, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(arm_strips_signatures_above_the_highest_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_goes_on_from_a_signal, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_are_refused, set_up, tear_down),
 	};
