@@ -650,7 +650,7 @@ class Annotate(unittest.TestCase):
                             ("/dev/full", "No space left")):
             self.make_page(path, rc=1)
             self.assertIn(words, self.errors)
-        self.assertFalse([name for name in os.listdir(self.dir) if name.startswith(".opannotate")])
+        self.assertFalse([name for name in os.listdir(self.dir) if name.startswith(".op")])
 
     def test_page_to_a_stream(self):
         self.put([(self.ranges["hot"][0], 30)])

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -242,14 +243,50 @@ class Page(unittest.TestCase):
         with open(path, "wb") as stream:
             stream.write(data)
 
+    def test_told_once(self):
+        store, home = self.store(), os.path.join(self.dir, "home")
+        page_data.fill(store)
+        self.sessions.write(store)
+        os.makedirs(home)
+        os.symlink(self.sessions.dir, os.path.join(home, "oprofile_data"))
+        done = subprocess.run([os.path.join(os.path.abspath(os.environ.get("OPD_BINDIR", "bin")), "opreport"), "--html=page.html",
+                               "--since=@0"], cwd=home, capture_output=True, text=True, timeout=120, check=True)
+        self.assertEqual([line.split(",")[0] for line in done.stderr.splitlines() if line.startswith("Using")],
+                         ["Using oprofile_data/samples/ for samples directory.", "Using 1 session"])
+
     def test_refused(self):
-        self.page("--format=json", rc=1)
-        self.assertIn("--html does not go together", self.err)
+        for option in ("--format=json", "-l", "-X", "--by=comm"):
+            self.page(option, rc=1)
+            self.assertIn("--html does not go together", self.err)
         self.page("--html=/nowhere/page.html", rc=1)
         store = self.store()
         self.sessions.write(store)
         self.page(rc=1)
         self.assertIn("no stack samples yet", self.err)
+        os.unlink(os.path.join(self.sessions.dir, "samples", "current", "stacks"))
+        self.page(rc=1)
+        self.assertIn("there are no stacks: opcontrol --setup --stacks=on and operf --stacks take them", self.err)
+
+    def test_file(self):
+        """A page replaces a page, and no other file; `-` is standard output."""
+        store, victim, path = self.store(), os.path.join(self.dir, "victim"), os.path.join(self.dir, "page.html")
+        page_data.fill(store)
+        self.sessions.write(store)
+        self.page()
+        shutil.copy(path, victim)
+        with open(victim, "a", encoding="ascii") as stream:
+            stream.write("old")
+        for text, rc in ((None, 0), ("int main() { }", 1), ("<!DOCTYPE html>\n<html lang=\"en\">\n", 1), ("", 0)):
+            if text is not None:
+                self.write(victim, text.encode())
+            done = self.sessions.opreport("--html=" + victim)
+            self.assertEqual(done.returncode, rc, done.stderr)
+            with open(victim, encoding="utf-8") as stream:
+                self.assertEqual(stream.read(), text if rc else self.html)
+        self.assertIn(self.sessions.program + ": refuse to replace a file that is no page of opreport",
+                      self.sessions.opreport("--html=" + self.sessions.program).stderr)
+        self.assertEqual(self.sessions.opreport("--html=-").stdout, self.html)
+        self.assertFalse(os.path.exists("-"))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@
 #define DEFAULT_PAGER "less"
 #define STDOUT_BYTES  65536
 
+#define STANDARD_OUTPUT "-" /* as the name of a file */
+
 /* ---- standard output ---- */
 
 static bool is_told;
@@ -386,7 +388,7 @@ static int open_beside(struct opr_output *output, const struct stat *st)
 	char *copy = strdup(output->target);
 	int fd, err;
 
-	if (!copy || asprintf(&output->temporary, "%s/.opannotate-XXXXXX", dirname(copy)) < 0)
+	if (!copy || asprintf(&output->temporary, "%s/.opd-XXXXXX", dirname(copy)) < 0)
 		output->temporary = NULL;
 	free(copy);
 	if (!output->temporary)
@@ -425,6 +427,8 @@ int opr_output_replace(struct opr_output *output, const char *file, bool (*is_ow
 	struct stat st = { 0 }, link;
 	int err = 0;
 
+	if (!strcmp(file, STANDARD_OUTPUT))
+		return opr_output_open(output, NULL, true, "never");
 	*output = (struct opr_output){ .file = file, .replaces = !stat(file, &st) };
 	if (!output->replaces && !lstat(file, &link))
 		return opr_error(-ENOENT, "%s: a symbolic link that leads nowhere", file);

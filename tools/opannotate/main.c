@@ -10,7 +10,6 @@
 #include "tools/report/make_rows.h"
 #include "tools/profile/selection.h"
 
-#define STANDARD_OUTPUT "-" /* as the page's file */
 
 struct run {
 	const struct opr_annotate_options *options;
@@ -91,9 +90,7 @@ static int write_report(struct run *run)
 
 	if (options->output_dir)
 		return opr_annotate_sources(&annotate, stdout);
-	if (options->html && !strcmp(options->html, STANDARD_OUTPUT))
-		err = opr_output_open(&output, NULL, true, "never");
-	else if (options->html)
+	if (options->html)
 		err = opr_output_replace(&output, options->html, opr_annotate_page_is, "page of opannotate");
 	else
 		err = opr_output_open(&output, NULL, options->no_pager, "never");

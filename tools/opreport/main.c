@@ -508,8 +508,10 @@ static int read_side(struct run *run, struct opr_page_side *side)
 static int read_code(const struct run *run, struct op_text *code, size_t max_bytes)
 {
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
+	struct opr_selection_options flat = run->selection.options;
 
-	return opr_page_add_code(code, &run->selection.options, run->words, &symbol_options, run->options->long_names, max_bytes);
+	flat.session_dir = run->selection.session_dir; /* the user was told which */
+	return opr_page_add_code(code, &flat, run->words, &symbol_options, run->options->long_names, max_bytes);
 }
 
 /* Of one profile, or of two that are compared. */
@@ -531,7 +533,7 @@ static int report_page(struct run *runs, size_t nr_runs)
 	if (!err)
 		err = opr_page_pack(&page, options->threshold, &json);
 	if (!err)
-		err = opr_output_open(&output, options->html, true, options->colour);
+		err = opr_output_replace(&output, options->html, opr_page_is, "page of opreport");
 	if (!err) {
 		opr_page_write(&json, output.out);
 		err = opr_output_close(&output);

@@ -156,6 +156,10 @@ static int check(const struct opr_options *options)
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
 		{ (options->invert || options->focus || options->ignore || options->depth != SIZE_MAX) && !options->stacks,
 		  "--invert, --focus, --ignore and --depth are meaningless without --stacks" },
+		{ options->html && (options->format != OPR_FORMAT_TEXT || options->invert || options->focus || options->ignore ||
+				    options->depth != SIZE_MAX || options->by || options->output_file || options->symbols ||
+				    options->images || options->cgroups || xml),
+		  "--html does not go together with options for other forms of the report" },
 		{ options->stacks && (options->symbols || options->images || options->cgroups || xml),
 		  "--stacks does not go together with --symbols, --images, --cgroups, --xml and what implies them" },
 		{ options->invert && options->format > OPR_FORMAT_FOLDED,
@@ -168,9 +172,6 @@ static int check(const struct opr_options *options)
 			  (options->stacks || options->images || options->callgraph || options->mem || options->by ||
 			   options->inlined || options->cgroups || options->details || options->accumulated || options->debug_info),
 		  "--format=bolt goes together with options that select samples only" },
-		{ options->html && (options->format != OPR_FORMAT_TEXT || options->invert || options->focus || options->ignore ||
-				    options->depth != SIZE_MAX || options->by || options->output_file),
-		  "--html does not go together with options for other forms of the report" },
 		{ options->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ options->images && options->by, "--images and --by do not go together" },

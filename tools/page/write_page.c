@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libop/base/sys.h"
 #include "tools/page/web.h"
+
+static const char start[] = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+			    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; "
+			    "form-action 'none'; style-src ";
 
 /* A hash as Content-Security-Policy has it: base64 of 32 bytes, the last character is a '='. */
 static void write_hash(const char *text, FILE *out)
@@ -32,10 +37,7 @@ static void write_hash(const char *text, FILE *out)
 
 void opr_page_write(const struct op_text *json, FILE *out)
 {
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; "
-	      "form-action 'none'; style-src ",
-	      out);
+	fputs(start, out);
 	write_hash(opr_page_style, out);
 	fputs("; script-src ", out);
 	write_hash(opr_page_script, out);
@@ -48,4 +50,11 @@ void opr_page_write(const struct op_text *json, FILE *out)
 	fputs("</script>\n<script>", out);
 	fputs(opr_page_script, out);
 	fputs("</script>\n</body>\n</html>\n", out);
+}
+
+bool opr_page_is(int fd)
+{
+	char found[sizeof(start) - 1];
+
+	return op_sys_read(fd, found, sizeof(found)) == (ssize_t)sizeof(found) && !memcmp(found, start, sizeof(found));
 }

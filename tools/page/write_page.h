@@ -8,4 +8,7 @@
 /* `json`: of opr_page_pack. Whether it was written is seen when `out` is closed. */
 void opr_page_write(const struct op_text *json, FILE *out) OP_NONNULL;
 
+/* Whether a file is a page: it begins as one. */
+bool opr_page_is(int fd) OP_MUST_CHECK;
+
 #endif

@@ -72,6 +72,7 @@ static int choose_sessions(struct opr_selection *selection)
 	struct opr_span span;
 	int err = opr_span_parse(&span, selection->options.since, selection->options.until);
 
+	span.is_told = selection->options.optional;
 	spec->add_sessions |= has_several;
 	if (!err && !span.since && !span.until && has_several)
 		return opr_archives_name_sessions(selection->archives, spec);

@@ -330,7 +330,8 @@ static int choose(struct search *search, const struct opr_words *excluded, const
 	err = take_sessions(search, sessions, fds + nr_before);
 	if (err)
 		return err;
-	report_choice(search, nr_wanted);
+	if (!search->span->is_told)
+		report_choice(search, nr_wanted);
 	for (size_t i = 0; i < search->nr_found; i++)
 		search->found[i].fd = -1;
 	return 0;

@@ -8,6 +8,7 @@
 struct opr_span {
 	const char *since, *until; /* words of the user; NULL: not given */
 	uint64_t since_us, until_us;
+	bool is_told; /* which sessions these are */
 };
 
 /* Parses the values of the two options; NULL: not given. 0 or -EINVAL. */
@@ -15,8 +16,8 @@ int opr_span_parse(struct opr_span *span, const char *since, const char *until) 
 
 /*
  * Finds the sessions below SESSION-DIR/samples that overlap the span and are not excluded. Adds
- * their names to `sessions`, oldest first, and tells the user which they are, because each is read
- * as a whole. Sessions whose time is not known are left out with a warning. *fds are the open
+ * their names to `sessions`, oldest first, and tells the user which they are unless the span `is_told`,
+ * because each is read as a whole. Sessions whose time is not known are left out with a warning. *fds are the open
  * directories of all `sessions`, in the same order: names may change while sessions are closed. The
  * caller closes and frees them. 0; -ENOENT: there are none; another -errno.
  */

@@ -164,7 +164,7 @@ static int open_stores(struct reading *reading)
 			add_ledger(reading->sums, &profile->sessions[i].ledger);
 	}
 	if (!err && !reading->nr_stores && !reading->choice->optional)
-		err = opr_error(-ENOENT, "there are no stacks: opcontrol --setup --stacks=on takes them from then on");
+		err = opr_error(-ENOENT, "there are no stacks: opcontrol --setup --stacks=on and operf --stacks take them");
 	return err;
 }
 
