@@ -280,6 +280,8 @@ def check_difference(look):
         look.is_true("rows[0][0].w === graphWidth", mode)
     look.open("#fn=%d" % look.run("names.indexOf('hot')"))
     look.is_true("!$('code').hidden && $('lines').rows[0].textContent === 'BeforeAfter'", "code of both sides")
+    look.is_true("$('about-code').textContent.startsWith('before: 1 flat sample of TIMER; after: 3 flat samples of TIMER.')",
+                 "how many they are")
     look.is_true("[...$('lines').rows].some(r => r.textContent.startsWith('100.0 %100.0 %1void hot'))",
                  "a line has the samples of both")
     look.all_looks(look.run("location.hash"), "-source")
@@ -394,7 +396,7 @@ def made_pages(box):
     pages = {"days": os.path.join(box.dir, "days.html")}
     require(not sessions.opreport("--html=" + pages["days"], "session:" + ",".join(days)).returncode, "a page of six sessions")
     for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large)):
-        sessions.write(store, name)
+        sessions.write(store, name, flat=3 if name == "after" else 1)
         words = ["{", "session:before", "}", "{", "session:after", "}"] if name == "after" else ["session:" + name]
         pages[name] = os.path.join(box.dir, name + ".html")
         done = sessions.opreport("--html=" + pages[name], *words)

@@ -77,11 +77,12 @@ class Sessions:
         names = FUNCTIONS + tuple("f%d" % i for i in range(MANY))
         positions.update((name, span[0]) for name, span in elfsyms.symbol_ranges(self.program, names).items())
 
-    def write(self, store, session="current", begin=None):
+    def write(self, store, session="current", begin=None, flat=1):
+        """`flat`: samples of hot in the sample file."""
         place = os.path.join(self.dir, "samples", session)
         os.makedirs(place, exist_ok=True)
         count = sum(node[4] for node in store.nodes)
-        put_image(self.dir, self.program, [(positions["hot"], 1)], session=session)
+        put_image(self.dir, self.program, [(positions["hot"], flat)], session=session)
         write_ledger(place, count, event="STACKS", count=99, end_complete=count)
         path = os.path.join(place, "ledger")
         with open(path, encoding="ascii") as stream:
