@@ -25,7 +25,7 @@ struct opr_selection_options {
 	bool totals_only;          /* only the sums of files are needed */
 	/* the sessions alone: their sample files are neither selected nor read */
 	bool sessions_only;
-	bool optional;             /* beside another report, which told the span; no sample files are no error */
+	bool optional;             /* beside another report: no sample files are no error */
 	bool any_axes;             /* classes may differ in more than one way */
 	const char *since, *until; /* NULL: not given */
 };
