@@ -5,6 +5,31 @@
 
 #include "daemon/pipeline/pipeline.h"
 
+static inline struct opd_process *opd_process_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
+{
+	return opd_is_pid(sample->pid) ? opd_process_find(&pipeline->resolver.processes, sample->pid) : NULL;
+}
+
+/*
+ * The number of the cgroup. 0: unknown. A task that has given up its memory to end has registers
+ * and no stack. The kernel then writes an empty copy of the stack that is a word longer than the
+ * room for it (perf_output_sample_ustack() in kernel/events/core.c; seen on 5.10 and 6.18), so a 0
+ * stands at the end of the record and the cgroup behind it. The cgroup of the last stack of the
+ * process is taken. 0 or -EBADMSG.
+ */
+static inline int opd_cgroup_of(const struct opd_pipeline *pipeline, const struct perf_event_header *header,
+				const struct op_sample *sample, uint64_t *ret_id)
+{
+	int err = op_record_sample_cgroup(header, ret_id);
+
+	if (op_unlikely(!err && !*ret_id)) {
+		const struct opd_process *process = opd_process_of(pipeline, sample);
+
+		*ret_id = process ? process->cgroup_id : 0;
+	}
+	return err;
+}
+
 /*
  * Finds the image, the cgroup and the callers of a sample of `event`, whose record is `header`.
  * *ret_counted is complete but for event, account and amount, and refers to *ret_resolved. 0,
@@ -18,7 +43,7 @@ static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_e
 
 	*ret_counted = (struct opd_counted){ .resolved = ret_resolved, .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu };
 	if (!err && op_unlikely(capture->with_cgroup))
-		err = op_record_sample_cgroup(header, &ret_counted->cgroup_id);
+		err = opd_cgroup_of(pipeline, header, sample, &ret_counted->cgroup_id);
 	if (op_unlikely(capture->callgraph)) {
 		pipeline->arcs.nr_callers = 0;
 		if (!err && opd_capture_has_chain(capture, event))

@@ -51,8 +51,7 @@ static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 
 static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
 {
-	const struct opd_process *process =
-		opd_is_pid(sample->pid) ? opd_process_find(&pipeline->resolver.processes, sample->pid) : NULL;
+	const struct opd_process *process = opd_process_of(pipeline, sample);
 	const struct opd_name *name = process ? opd_name_at(process->name, sample->time_ns) : NULL;
 	const char *comm = NULL;
 
@@ -66,12 +65,16 @@ static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_
 static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
 {
 	const struct opd_capture *capture = &pipeline->capture;
+	struct opd_process *process;
 	const char *path;
 	uint64_t id;
 
 	if (!(opd_capture_sample_type(capture, &capture->events[taken->event]) & PERF_SAMPLE_CGROUP) ||
-	    op_record_sample_cgroup(taken->header, &id) < 0)
+	    opd_cgroup_of(pipeline, taken->header, &taken->sample, &id) < 0)
 		return NULL;
+	process = opd_process_of(pipeline, &taken->sample);
+	if (process)
+		process->cgroup_id = id;
 	path = opd_cgroups_find_path(&pipeline->resolver.cgroups, id, pipeline->resolver.now_ns);
 	return path ? path : OPD_CGROUP_UNKNOWN;
 }
@@ -176,7 +179,7 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 		.cpu = taken->sample.cpu,
 	};
 
-	if (pipeline->capture.with_cgroup && op_record_sample_cgroup(taken->header, &caller.cgroup_id) < 0)
+	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)
 		return;
 	for (size_t i = 1; i <= nr_callers; i++) {
 		caller.resolved = &stack->frames[i];

@@ -77,6 +77,7 @@ struct opd_process {
 	/* the same for new names */
 	uint32_t nr_renamed;
 	uint64_t renaming_ns;
+	uint64_t cgroup_id;  /* of its last stack, or its parent's when it began; 0: unknown */
 	uint32_t nr_threads; /* 0: unknown, it began before opd looked */
 	bool leader_exited;
 	bool prunable; /* in the list of processes with something to forget */

@@ -150,7 +150,7 @@ static void put_sample(struct made *made, uint64_t ip)
 }
 
 /* Registers, and the stack of a leaf that INNER called and START called before that. */
-static void put_stack(struct made *made, uint64_t pc)
+static void put_registers(struct made *made, uint64_t pc)
 {
 	uint64_t mask = op_stack_registers(EM_X86_64);
 
@@ -160,6 +160,11 @@ static void put_stack(struct made *made, uint64_t pc)
 
 		put(made, i == 8 ? pc : i == 7 ? STACK : 0);
 	}
+}
+
+static void put_stack(struct made *made, uint64_t pc)
+{
+	put_registers(made, pc);
 	put(made, 64);
 	put(made, INNER);
 	put(made, 0);
@@ -368,6 +373,25 @@ static void cgroups_are_kept_apart(void **state OP_UNUSED)
 	assert_int_equal(stacks_of_cgroup("/a.slice/b"), 2);
 	assert_int_equal(stacks_of_cgroup("/(unknown cgroup)"), 3);
 	assert_int_equal(pipeline.resolver.cgroups.nr_slots, 0);
+}
+
+/* A task that ends has no copy of its stack, and a 0 in the place of its cgroup. */
+static void a_task_that_ends_stays_in_its_cgroup(void **state OP_UNUSED)
+{
+	struct made made;
+
+	kind.with_cgroup = true;
+	assert_int_equal(opd_cgroups_add(&pipeline.resolver.cgroups, 7, "/a.slice"), 0);
+	send_leaf_of(7);
+	put_sample(&made, LEAF);
+	put(&made, 0);
+	put_registers(&made, LEAF);
+	put(&made, 0);
+	put(&made, 0);
+	send(&made, PERF_RECORD_MISC_KERNEL);
+	drain();
+	assert_int_equal(stacks_of_cgroup("/a.slice"), 2);
+	assert_int_equal(stacks_of_cgroup("/(unknown cgroup)"), 0);
 }
 
 /* ---- waiting ---- */
@@ -612,6 +636,7 @@ int main(void)
 		TEST(an_address_without_code),
 		TEST(what_cannot_be_decoded_is_lost),
 		TEST(cgroups_are_kept_apart),
+		TEST(a_task_that_ends_stays_in_its_cgroup),
 		TEST(samples_wait_for_their_tables),
 		TEST(they_do_not_wait_for_ever),
 		TEST(the_end_of_a_session_waits_for_nothing),
