@@ -8,7 +8,8 @@
 
 /*
  * What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. Nor may
- * another process of this user take the descriptor of the image, as a debugger could.
+ * another process of this user take the descriptor of the image, as a debugger could. A call that
+ * this architecture has not is none: the last line of the list is for machines of 32 bits.
  */
 int opt_filter_apply(void)
 {
@@ -16,8 +17,9 @@ int opt_filter_apply(void)
 		SCMP_SYS(read),  SCMP_SYS(pread64), SCMP_SYS(write),  SCMP_SYS(fstat),      SCMP_SYS(newfstatat),
 		SCMP_SYS(lseek), SCMP_SYS(munmap),  SCMP_SYS(mremap), SCMP_SYS(madvise),    SCMP_SYS(brk),
 		SCMP_SYS(futex), SCMP_SYS(sysinfo), SCMP_SYS(exit),   SCMP_SYS(exit_group),
+		SCMP_SYS(statx), SCMP_SYS(fstat64), SCMP_SYS(_llseek), SCMP_SYS(futex_time64),
 	};
-	static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mprotect) };
+	static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int err = filter ? 0 : -ENOMEM;
 
