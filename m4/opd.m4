@@ -31,11 +31,14 @@ AC_DEFUN([OPD_NEED_LIB], [
 ])
 
 dnl OPD_FILTER: the system calls of lookers are filtered where libseccomp is. Sanitizers have calls
-dnl of their own.
+dnl of their own, and an emulator of programs may have no filters.
 AC_DEFUN([OPD_FILTER], [
   opd_filter=no
-  AS_IF([test -z "$SAN_CFLAGS"], [PKG_CHECK_MODULES([SECCOMP], [libseccomp >= 2.5], [opd_filter=yes],
-    [AC_MSG_NOTICE([lookers have no filter: libseccomp is in the Debian package libseccomp-dev])])])
+  AC_ARG_ENABLE([filter],
+    [AS_HELP_STRING([--disable-filter], [no filter of system calls, as without libseccomp])])
+  AS_IF([test -z "$SAN_CFLAGS" && test "x$enable_filter" != xno],
+    [PKG_CHECK_MODULES([SECCOMP], [libseccomp >= 2.5], [opd_filter=yes],
+      [AC_MSG_NOTICE([lookers have no filter: libseccomp is in the Debian package libseccomp-dev])])])
   AM_CONDITIONAL([HAVE_SECCOMP], [test "x$opd_filter" = xyes])
 ])
 
