@@ -19,9 +19,10 @@ import sys
 
 MAGIC = b"DAE\n"
 VERSION = 0x13
-HEADER = struct.Struct("<4s6I4xdQI4xQQ")
-DESCRIPTOR = struct.Struct("<II24s")
-NODE = struct.Struct("<QII")
+ORDER = {"little": "<", "big": ">"}[os.environ.get("OPD_BYTE_ORDER", sys.byteorder)]  # of the machine that wrote them
+HEADER = struct.Struct(ORDER + "4s6I4xdQI4xQQ")
+DESCRIPTOR = struct.Struct(ORDER + "II24s")
+NODE = struct.Struct(ORDER + "QII")
 NODES_OFFSET = 104
 BYTES_PER_NODE = 20
 CALLER_SEPARATORS = ("{dep}", "{cg}")
@@ -81,7 +82,7 @@ def check_hash(path, data, size, nodes, closed):
     """Every node is reached exactly once, from the bucket of its key; or, in a session that is
     closed, none is.
     """
-    table = struct.unpack_from("<%dI" % size, data, NODES_OFFSET + NODE.size * size)
+    table = struct.unpack_from("%s%dI" % (ORDER, size), data, NODES_OFFSET + NODE.size * size)
     if closed and not any(table):
         return
     seen = set()

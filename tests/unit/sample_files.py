@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sample files for the tests of the reporting tools."""
+"""Sample files for the tests of the reporting tools, in the byte order of the machine that the tools
+are built for: OPD_BYTE_ORDER (big, little) where that is not this one.
+"""
 import ctypes
 import gzip
 import lzma
 import os
 import struct
+import sys
 
 TIMER = 4
 ALL = "all.all.all"
-HEADER = struct.Struct("<4s6I4xdQI4xQQ")
+ORDER = {"little": "<", "big": ">"}[os.environ.get("OPD_BYTE_ORDER", sys.byteorder)]
+HEADER = struct.Struct(ORDER + "4s6I4xdQI4xQQ")
 
 
 def bucket(key, size):
@@ -34,12 +38,13 @@ def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kerne
     nodes, table = bytearray(16 * size), [0] * size
     for i, (key, value) in enumerate(samples, 1):
         at = bucket(key, size)
-        struct.pack_into("<QII", nodes, 16 * i, key, value, table[at])
+        struct.pack_into(ORDER + "QII", nodes, 16 * i, key, value, table[at])
         table[at] = i
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as stream:
         stream.write(HEADER.pack(b"DAE\n", 0x13, cpu_type, event, mask, count, kernel, 0.0, 1, 0, anon_start, 0))
-        stream.write(struct.pack("<II24x", size, len(samples) + 1) + nodes + struct.pack("<%dI" % size, *table))
+        stream.write(struct.pack(ORDER + "II24x", size, len(samples) + 1) + nodes +
+                     struct.pack("%s%dI" % (ORDER, size), *table))
 
 
 def put_image(session_dir, image, samples, event="TIMER.0.0." + ALL, session="current", app=None, **header):

@@ -20,9 +20,10 @@ import unittest
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "unit")]
-from sample_files import ALL, put_image, write_ledger, write_samples  # noqa: E402
+from sample_files import ORDER, ALL, put_image, write_ledger, write_samples  # noqa: E402
 
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
+OTHER_ORDER = "<>"[ORDER == "<"]
 GOOD, BAD = "/gone/good", "/gone/bad"
 NOBODY = 65534
 
@@ -55,11 +56,11 @@ DAMAGES = {
     "cut later": (lambda path: os.truncate(path, 1000), ""),
     "magic": (lambda path: put_bytes(path, 0, b"X"), "bad magic number"),
     "version": (lambda path: put_bytes(path, 4, b"\x20"), "version"),
-    "other byte order": (lambda path: put_bytes(path, 4, struct.pack(">I", 0x13)), "opimport --abi converts it"),
+    "other byte order": (lambda path: put_bytes(path, 4, struct.pack(OTHER_ORDER + "I", 0x13)), "opimport --abi converts it"),
     "cpu type": (lambda path: put_bytes(path, 8, b"\xff\xff"), "invalid cpu type"),
     "current_size": (lambda path: put_bytes(path, 76, b"\xff" * 4), ""),
     "current_size 0": (lambda path: put_bytes(path, 76, bytes(4)), ""),
-    "size": (lambda path: put_bytes(path, 72, struct.pack("<I", 0x7fffffff)), ""),
+    "size": (lambda path: put_bytes(path, 72, struct.pack(ORDER + "I", 0x7fffffff)), ""),
     "fifo": (put_other(os.mkfifo), "not a regular file"),
     "socket": (put_other(put_socket), "not a regular file"),
     "directory": (put_other(os.mkdir), "a directory with the name of a sample file"),

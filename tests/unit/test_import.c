@@ -138,12 +138,12 @@ static void take(struct imported *imported, uint32_t type, uint16_t misc, size_t
 static void sample(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
 {
 	take(imported, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 5,
-	     (const uint64_t[]){ ID, IMAGE + 0x100, pair_of(pid, pid), time_ns, cpu });
+	     (const uint64_t[]){ ID, IMAGE + 0x100, pair_of(pid, pid), time_ns, pair_of(cpu, 0) });
 }
 
 static void mapping(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
 {
-	uint64_t body[10] = { pair_of(pid, pid), IMAGE, IMAGE_BYTES, 0, 0, 0, pair_of(pid, pid), time_ns, cpu, ID };
+	uint64_t body[10] = { pair_of(pid, pid), IMAGE, IMAGE_BYTES, 0, 0, 0, pair_of(pid, pid), time_ns, pair_of(cpu, 0), ID };
 
 	snprintf((char *)&body[4], 16, "/no/such/%u", pid);
 	take(imported, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, 10, body);
@@ -152,7 +152,7 @@ static void mapping(struct imported *imported, uint32_t cpu, uint32_t pid, uint6
 static void leave(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
 {
 	take(imported, PERF_RECORD_EXIT, 0, 7,
-	     (const uint64_t[]){ pair_of(pid, 1), pair_of(pid, 1), time_ns, pair_of(pid, pid), time_ns, cpu, ID });
+	     (const uint64_t[]){ pair_of(pid, 1), pair_of(pid, 1), time_ns, pair_of(pid, pid), time_ns, pair_of(cpu, 0), ID });
 }
 
 static void end_round(struct imported *imported)

@@ -387,7 +387,7 @@ static void put_words(int fd, const uint64_t *words, size_t nr_words)
 
 static void put_dump_header(int fd)
 {
-	const uint64_t words[] = { PAIR(0x4a695444, 1), 40, 0, 0, 0 };
+	const uint64_t words[] = { PAIR(0x4a695444, 1), PAIR(40, 0), 0, 0, 0 };
 
 	put_words(fd, words, op_array_size(words));
 }
@@ -395,7 +395,7 @@ static void put_dump_header(int fd)
 /* Eight bytes of code, all of them `code`; the name has seven letters. */
 static void put_load(int fd, uint64_t start, const char *name, uint64_t time_ns)
 {
-	const uint64_t words[] = { PAIR(0, 72), time_ns, 1, start, start, 8, 1 };
+	const uint64_t words[] = { PAIR(0, 72), time_ns, PAIR(1, 0), start, start, 8, 1 };
 
 	put_words(fd, words, op_array_size(words));
 	assert_int_equal(op_sys_write_all(fd, name, 8), 0);
@@ -437,7 +437,7 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 	struct box *box = *state;
 	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
 	struct opd_jit_map map = new_map();
-	const uint64_t too_much_code[] = { PAIR(0, 64), 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
+	const uint64_t too_much_code[] = { PAIR(0, 64), 1, PAIR(1, 0), BASE, BASE, UINT64_MAX, 1, 'x' },
 		       too_short[] = { PAIR(0, 8), 0 };
 
 	put_dump_header(dump.file.fd);

@@ -72,13 +72,13 @@ static int make_dump(const struct box *box)
 	put_u64(fd, BASE);
 	put_u64(fd, 3);
 	put_u64(fd, BASE);
-	put_u64(fd, 7);
+	put_u64(fd, PAIR(7, 0));
 	assert_int_equal(op_sys_write_all(fd, "/a/b.js", 8), 0);
 	put_u64(fd, BASE + 4);
-	put_u64(fd, 3);
+	put_u64(fd, PAIR(3, 0));
 	assert_int_equal(op_sys_write_all(fd, "\xff", 2), 0);
 	put_u64(fd, BASE + 4000);
-	put_u64(fd, 3);
+	put_u64(fd, PAIR(3, 0));
 	assert_int_equal(op_sys_write_all(fd, "/c", 3), 0);
 	return fd;
 }

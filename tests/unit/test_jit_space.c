@@ -76,7 +76,7 @@ static void put_words(int fd, const uint64_t *words, size_t nr_words)
 
 static void put_load(int fd, uint64_t start)
 {
-	const uint64_t words[] = { PAIR(0, 72), 1, 1, start, start, 8, 1, 'f', 0 };
+	const uint64_t words[] = { PAIR(0, 72), 1, PAIR(1, 0), start, start, 8, 1, htole64('f'), 0 };
 
 	put_words(fd, words, op_array_size(words));
 }
@@ -84,7 +84,7 @@ static void put_load(int fd, uint64_t start)
 /* A new file with so many functions. */
 static void put_dump(const struct box *box, uint64_t nr_functions)
 {
-	const uint64_t header[] = { PAIR(0x4a695444, 1), 40, 0, 0, 0 };
+	const uint64_t header[] = { PAIR(0x4a695444, 1), PAIR(40, 0), 0, 0, 0 };
 	int fd = openat(box->fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
 	put_words(fd, header, op_array_size(header));
