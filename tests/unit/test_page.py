@@ -165,9 +165,11 @@ class Page(unittest.TestCase):
         store = self.store()
         for name in HOSTILE:
             store.add(START("hot"), 1, cgroup="/" + name, comm=name[:16].replace("\0", ""))
-        self.sessions.write(store)
-        page = self.page()
-        self.assertEqual(page.samples(), len(HOSTILE))
+        session = "<b>\u202e\""
+        self.store(session)
+        self.sessions.write(store, session)
+        page = self.page("session:" + session)
+        self.assertEqual((page.samples(), page.data["sides"][0]["words"]), (len(HOSTILE), ["session:<b>\\xe2\\x80\\xae\""]))
         data = re.search(r'<script type="application/json" id="data">(.*)</script>\n<script>', self.html, re.S).group(1)
         self.assertNotIn("<", data)
         self.assertNotRegex(data, "[\u202a-\u202e\u2066-\u2069\0-\x1f\x7f]")

@@ -538,6 +538,12 @@ const element = (tag, text, attributes) => {
   for (const key in attributes) made[key] = attributes[key];
   return made;
 };
+// New contents. The button with the focus keeps it by its place, else the graph takes it.
+function refill(id, parts) {
+  const buttons = () => [...$(id).querySelectorAll('button')], place = buttons().indexOf(document.activeElement);
+  $(id).replaceChildren(...parts);
+  if (place >= 0) (buttons()[place] || $('graph')).focus({ preventScroll: true });
+}
 const rowOf = (head, value) => {
   const row = element('tr');
   row.append(element('th', head, { scope: 'row' }), element('td', value));
@@ -561,7 +567,7 @@ function drawCrumbs() {
     if (zoomed.f > 0 && kinds[zoomed.f] !== GROUP) parts.push(button('Callers and callees', () => openFunction(zoomed.f)));
     if (zoomed.f > 0) parts.push(button('Copy name', () => copy(nameOf(zoomed.f))));
   }
-  $('crumbs').replaceChildren(...parts);
+  refill('crumbs', parts);
 }
 
 // The values of a dimension with the samples of each side, those with most first.
@@ -592,7 +598,7 @@ function drawWhere() {
     if (more > 0) row.lastChild.append('and ' + number(more) + ' more');
     rows.push(row);
   }
-  $('where').replaceChildren(...rows);
+  refill('where', rows);
 }
 
 function drawLegend() {
@@ -651,7 +657,7 @@ function drawTable() {
   const top = element('thead');
   top.append(head);
   $('table').className = two ? 'two' : '';
-  $('table').replaceChildren(top, body);
+  refill('table', [top, body]);
   $('more').hidden = list.length <= shownRows;
   $('more').textContent = 'Show ' + Math.min(500, list.length - shownRows) + ' more of ' + number(list.length);
 }
