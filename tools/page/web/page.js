@@ -15,6 +15,7 @@
 // Names are text only: nothing here makes HTML of them.
 
 const $ = id => document.getElementById(id);
+const on = (target, events, act) => events.split(' ').forEach(event => target.addEventListener(event, act));
 const D = JSON.parse($('data').textContent);
 const two = D.sides.length > 1;
 const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
@@ -233,7 +234,7 @@ function treeRoot() {
 }
 // A function: what calls it, and what it calls. Of a recursion the outermost call counts.
 function sandwich(f) {
-  const down = { f, a: 0, b: 0, d: 0, p: null, its: [] }, up = { f, a: 0, b: 0, d: 0, p: null, its: [], as: [], bs: [], up: true };
+  const down = { f, a: 0, b: 0, d: 0, p: null, its: [] }, up = { ...down, its: [], as: [], bs: [], up: true };
   const inner = new Uint8Array(B.n);
   for (let i = 1; i < B.n; i++) {
     inner[i] = inner[B.p[i]] || B.f[B.p[i]] === f ? 1 : 0;
@@ -248,7 +249,6 @@ function sandwich(f) {
 
 // ---- search ----
 
-const matches = f => f >= 0 && regex && regex.test(names[f]);
 function search() {
   regex = null; matched = null;
   $('q').removeAttribute('aria-invalid');
@@ -256,7 +256,7 @@ function search() {
     try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
   }
   if (!regex) { $('matched').textContent = S.q ? 'no regular expression' : ''; return; }
-  const is = names.map((_, f) => matches(f)), seen = new Set(), above = new Uint8Array(B.n);
+  const is = names.map(name => regex.test(name)), seen = new Set(), above = new Uint8Array(B.n);
   matched = { a: 0, b: 0, is };
   for (let i = 1; i < B.n; i++) {
     above[i] = above[B.p[i]] || is[B.f[i]] ? 1 : 0;
@@ -314,6 +314,14 @@ function describe(node) {
 const dark = matchMedia('(prefers-color-scheme: dark)');
 let printing = false;
 const isDark = () => dark.matches && !printing;
+const tone = (day, night) => isDark() ? night : day;
+const kindColour = (kind, shift) => {
+  const [, hue, saturation, day, night] = KINDS[kind];
+  return `hsl(${hue} ${saturation * tone(1, 0.72)}% ${tone(day, night) + (saturation && shift)}%)`;
+};
+// 0: no change. `size` is from 0 to 1.
+const changeColour = (by, size) => by ? `hsl(${by > 0 ? `24 ${60 + 35 * size}` : `212 ${50 + 30 * size}`}% ${
+  tone(84 - 22 * size, 54 + 12 * size)}%)` : tone('#d3d8de', '#4a525c');
 const hash = string => {
   let h = 7;
   for (let i = 0; i < string.length; i++) h = Math.imul(h, 31) + string.charCodeAt(i) | 0;
@@ -321,24 +329,22 @@ const hash = string => {
 };
 const hues = new Map();
 function colourOf(node) {
-  const f = node.f, night = isDark();
-  if (regex && !matches(f)) return night ? '#2d333b' : '#e3e7ec';
-  if (f < 0) return night ? '#5a6472' : '#c5ccd6';
+  const f = node.f;
+  if (matched && !matched.is[f]) return tone('#e3e7ec', '#2d333b');
+  if (f < 0) return tone('#c5ccd6', '#5a6472');
   if (two) {
     const { by, noise } = change(node.a, node.b);
     const fresh = !node.a && by > noise, strong = Math.abs(by) > noise;
-    if (S.diff === 'new' ? !fresh : !strong) return night ? '#4a525c' : '#d3d8de';
+    if (S.diff === 'new' ? !fresh : !strong) return changeColour(0);
     const size = S.diff === 'rel' ? Math.min(1, Math.abs(Math.log2((node.b / all.b + 1e-9) / (node.a / all.a + 1e-9))) / 2)
       : Math.min(1, Math.abs(by) / 10);
-    const light = night ? 54 + 12 * size : 84 - 22 * size;
-    return by > 0 ? `hsl(24 ${60 + 35 * size}% ${light}%)` : `hsl(212 ${50 + 30 * size}% ${light}%)`;
+    return changeColour(by, size);
   }
-  const key = S.pal + night + f;
+  const key = S.pal + isDark() + f;
   if (!hues.has(key)) {
-    const [, hue, saturation, day, evening] = KINDS[kinds[f]], shift = hash(names[f]) % 9 - 4;
+    const shift = hash(names[f]) % 9 - 4;
     hues.set(key, S.pal === 'image' && images[f]
-      ? `hsl(${hash(images[f]) * 137 % 360} ${night ? 45 : 62}% ${(night ? 70 : 76) + shift}%)`
-      : `hsl(${hue} ${night ? saturation * 0.72 : saturation}% ${(night ? evening : day) + (saturation ? shift : 0)}%)`);
+      ? `hsl(${hash(images[f]) * 137 % 360} ${tone(62, 45)}% ${tone(76, 70) + shift}%)` : kindColour(kinds[f], shift));
   }
   return hues.get(key);
 }
@@ -347,7 +353,7 @@ const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '
 
 // ---- the graph ----
 
-let root, focus, zoomed, rows, height, graphWidth, ROW;
+let root, focus, zoomed, rows, boxes, height, graphWidth, ROW;
 const ctx = $('graph').getContext('2d');
 
 function place(node, x, w, row, step, limit) {
@@ -380,12 +386,12 @@ function layout() {
   }
   const numbers = Object.keys(rows).map(Number), least = Math.min(...numbers), most = Math.max(...numbers);
   height = (most - least + 1) * ROW;
-  for (const row of numbers)
-    for (const box of rows[row]) box.y = S.view === 'flame' && S.fn === '' ? (most - row) * ROW : (row - least) * ROW;
+  boxes = Object.values(rows).flat();
+  for (const box of boxes) box.y = (S.view === 'flame' && S.fn === '' ? most - box.row : box.row - least) * ROW;
 }
 
 function paint() {
-  const ratio = Math.min(devicePixelRatio || 1, 2), canvas = $('graph'), night = isDark();
+  const ratio = Math.min(devicePixelRatio || 1, 2), canvas = $('graph');
   if (canvas.width !== Math.round(graphWidth * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(graphWidth * ratio);
     canvas.height = Math.round(height * ratio);
@@ -396,25 +402,21 @@ function paint() {
   ctx.font = '12px system-ui, sans-serif';
   ctx.textBaseline = 'middle';
   ctx.direction = 'ltr';
-  for (const row of Object.values(rows)) {
-    for (const box of row) {
-      const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.6);
-      ctx.globalAlpha = box.above ? 0.62 : 1;
-      const colour = colourOf(box.node);
-      ctx.fillStyle = colour;
-      ctx.fillRect(box.x, box.y, w, ROW - 1);
-      if (box.w > 26) {
-        ctx.globalAlpha = 1;
-        ctx.fillStyle = inkOf(colour);
-        ctx.fillText(fit(nameOf(box.node.f), box.w - 9), box.x + 4, box.y + ROW / 2);
-      }
+  for (const box of boxes) {
+    const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.6), colour = colourOf(box.node);
+    ctx.globalAlpha = box.above ? 0.62 : 1;
+    ctx.fillStyle = colour;
+    ctx.fillRect(box.x, box.y, w, ROW - 1);
+    ctx.globalAlpha = 1;
+    if (box.w > 26) {
+      ctx.fillStyle = inkOf(colour);
+      ctx.fillText(fit(nameOf(box.node.f), box.w - 9), box.x + 4, box.y + ROW / 2);
     }
   }
-  ctx.globalAlpha = 1;
   const box = focus && boxOf(focus);
   if (box && !printing) {
     ctx.lineWidth = 2;
-    ctx.strokeStyle = night ? '#ffd54a' : '#0b3d91';
+    ctx.strokeStyle = tone('#0b3d91', '#ffd54a');
     ctx.strokeRect(box.x + 1, box.y + 1, Math.max(box.w - 2, 2), ROW - 3);
   }
 }
@@ -427,16 +429,12 @@ function fit(name, w) {
   const nr = Math.floor(name.length * w / is) - 1;
   return nr > 1 ? name.slice(0, nr) + '…' : '';
 }
-function boxOf(node) {
-  for (const row of Object.values(rows)) for (const box of row) if (box.node === node) return box;
-  return null;
-}
+const boxOf = node => boxes.find(box => box.node === node);
+// The node below the mouse.
 function hit(event) {
   const bounds = $('graph').getBoundingClientRect(), y = event.clientY - bounds.top;
   const x = (event.clientX - bounds.left) * graphWidth / bounds.width;
-  for (const row of Object.values(rows))
-    if (row[0].y <= y && y < row[0].y + ROW) return row.find(box => box.x <= x && x < box.x + box.w) || null;
-  return null;
+  return boxes.find(box => box.y <= y && y < box.y + ROW && box.x <= x && x < box.x + box.w)?.node;
 }
 
 // ---- what the user does in the graph ----
@@ -458,10 +456,11 @@ function setFocus(node) {
   paint();
   const box = boxOf(node);
   if (!box) return;
-  const bounds = $('graph').getBoundingClientRect(), frame = $('frame');
+  const frame = $('frame');
   if (box.y < frame.scrollTop) frame.scrollTop = box.y;
   if (box.y + ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = box.y + ROW - frame.clientHeight;
-  tell(node, bounds.left + box.x, $('graph').getBoundingClientRect().top + box.y);
+  const bounds = $('graph').getBoundingClientRect();
+  tell(node, bounds.left + box.x, bounds.top + box.y);
   const [name, lines] = describe(node);
   $('live').textContent = name + ', ' + lines.join(', ');
 }
@@ -487,13 +486,13 @@ function copy(name) {
 }
 const step = (node, by) => {
   const box = boxOf(node), row = box && rows[box.row];
-  return row && (row[row.indexOf(box) + by] || {}).node;
+  return row && row[row.indexOf(box) + by]?.node;
 };
 function below(node, up) {
   const box = boxOf(node), row = box && rows[box.row + (up ? -1 : 1)];
-  return row && (row.find(b => b.x + b.w > box.x + 0.1) || {}).node;
+  return row && row.find(b => b.x + b.w > box.x + 0.1)?.node;
 }
-$('graph').addEventListener('keydown', event => {
+on($('graph'), 'keydown', event => {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const node = focus || zoomed, up = S.view === 'flame' && S.fn === '';
   const acts = {
@@ -505,7 +504,7 @@ $('graph').addEventListener('keydown', event => {
   const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (act) { event.preventDefault(); act(); }
 });
-document.addEventListener('keydown', event => {
+on(document, 'keydown', event => {
   if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); $('q').focus(); }
   if (event.key === 'Escape' && document.activeElement === $('q')) { S.q = $('q').value = ''; changed(); $('graph').focus(); }
 });
@@ -513,21 +512,18 @@ function reset() { S.zoom = S.fn = ''; writeHash(true); rearrange(); }
 function back() {
   if (S.fn !== '') reset();
   else if (zoomed.p) zoomTo(zoomed.p);
-  tell(null);
+  tell();
 }
-$('graph').addEventListener('pointermove', event => {
-  const box = hit(event);
-  tell(box && box.node, event.clientX, event.clientY);
-});
-$('graph').addEventListener('pointerleave', () => tell(null));
-$('graph').addEventListener('blur', () => { tell(null); focus = null; paint(); });
-$('graph').addEventListener('focus', () => { if ($('graph').matches(':focus-visible')) setFocus(zoomed); });
-$('graph').addEventListener('click', event => { const box = hit(event); if (box) zoomTo(box.node); });
-$('graph').addEventListener('contextmenu', event => {
-  const box = hit(event);
-  if (!box || box.node.f <= 0) return;
+on($('graph'), 'pointermove', event => tell(hit(event), event.clientX, event.clientY));
+on($('graph'), 'pointerleave', () => tell());
+on($('graph'), 'blur', () => { tell(); focus = null; paint(); });
+on($('graph'), 'focus', () => { if ($('graph').matches(':focus-visible')) setFocus(zoomed); });
+on($('graph'), 'click', event => { const node = hit(event); if (node) zoomTo(node); });
+on($('graph'), 'contextmenu', event => {
+  const node = hit(event);
+  if (!node || node.f <= 0) return;
   event.preventDefault();
-  openFunction(box.node.f);
+  openFunction(node.f);
 });
 
 // ---- around the graph ----
@@ -609,18 +605,15 @@ function drawLegend() {
     span.append(box, words);
     parts.push(span);
   };
-  const night = isDark();
   if (two) {
-    swatch(night ? 'hsl(24 95% 66%)' : 'hsl(24 95% 62%)', S.diff === 'new' ? 'new' : 'more than before');
-    if (S.diff !== 'new') swatch(night ? 'hsl(212 80% 66%)' : 'hsl(212 80% 62%)', 'less than before');
-    swatch(night ? '#4a525c' : '#d3d8de', S.diff === 'new' ? 'known before' : 'no change beyond the noise of counting');
+    swatch(changeColour(1, 1), S.diff === 'new' ? 'new' : 'more than before');
+    if (S.diff !== 'new') swatch(changeColour(-1, 1), 'less than before');
+    swatch(changeColour(0), S.diff === 'new' ? 'known before' : 'no change beyond the noise of counting');
     parts.push(element('span', 'Width: the mean of both shares.'));
   } else if (S.pal === 'kind') {
     const there = new Set();
     for (let i = 1; i < B.n; i++) there.add(kinds[B.f[i]]);
-    KINDS.forEach(([words, hue, saturation, day, evening], kind) => {
-      if (there.has(kind)) swatch(`hsl(${hue} ${night ? saturation * 0.72 : saturation}% ${night ? evening : day}%)`, words);
-    });
+    KINDS.forEach(([words], kind) => { if (there.has(kind)) swatch(kindColour(kind, 0), words); });
   } else parts.push(element('span', 'Each image has a colour.'));
   $('legend').replaceChildren(...parts);
 }
@@ -631,7 +624,7 @@ const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 
 function drawTable() {
   const t = table, list = [], wanted = COLUMNS.find(c => c[0] === S.sort) || COLUMNS[0];
   for (let f = 0; f < names.length; f++)
-    if (kinds[f] !== GROUP && kinds[f] !== END && t.t0[f] + t.t1[f] && (!regex || matches(f))) list.push(f);
+    if (kinds[f] !== GROUP && kinds[f] !== END && t.t0[f] + t.t1[f] && (!matched || matched.is[f])) list.push(f);
   const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
   const words = S.sort === 'image' ? images : names;
   list.sort((x, y) => (wanted[2] ? wanted[2](y, t) - wanted[2](x, t) : less(words[x], words[y])) || less(names[x], names[y]));
@@ -647,8 +640,9 @@ function drawTable() {
   for (const f of list.slice(0, shownRows)) {
     const row = element('tr'), name = element('td', undefined, { className: 'name' });
     name.append(button(nameOf(f), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
-    row.append(element('td', shares(t.s0[f], t.s1[f], all), { className: 'n', title: number(t.s0[f]) + ' samples' }),
-      element('td', shares(t.t0[f], t.t1[f], all), { className: 'n', title: number(t.t0[f]) + ' samples' }));
+    for (const [a, b] of [[t.s0[f], t.s1[f]], [t.t0[f], t.t1[f]]])
+      row.append(element('td', shares(a, b, all),
+        { className: 'n', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' }));
     if (two) row.append(element('td', changeText(t.s0[f], t.s1[f]).replace(' points', ''), { className: 'n' }));
     row.append(name, element('td', images[f], { className: 'image', title: images[f] }));
     if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
@@ -860,16 +854,16 @@ function chooseTime(from, to) {
     const i = [...$('bars').children].findIndex(bar => event.clientX < bar.getBoundingClientRect().right);
     return i < 0 ? sessions.length - 1 : i;
   };
-  $('bars').addEventListener('pointerdown', event => {
+  on($('bars'), 'pointerdown', event => {
     anchor = at(event);
     $('bars').setPointerCapture(event.pointerId);
     chooseTime(anchor, anchor);
   });
-  $('bars').addEventListener('pointermove', event => {
+  on($('bars'), 'pointermove', event => {
     const [from, to] = span(), i = at(event);
     if (anchor >= 0 && (from !== Math.min(anchor, i) || to !== Math.max(anchor, i))) chooseTime(anchor, i);
   });
-  for (const end of ['pointerup', 'pointercancel']) $('bars').addEventListener(end, () => { anchor = -1; });
+  on($('bars'), 'pointerup pointercancel', () => { anchor = -1; });
   $('from').oninput = () => chooseTime(+$('from').value, Math.max(span()[1], +$('from').value));
   $('to').oninput = () => chooseTime(Math.min(span()[0], +$('to').value), +$('to').value);
   $('whole').onclick = () => { S.from = S.to = ''; changed(true); $('from').focus(); };
@@ -923,10 +917,8 @@ function start() {
   drawLedger();
   changed();
 }
-addEventListener('resize', () => { if ($('frame').clientWidth !== graphWidth) draw(); });
-addEventListener('hashchange', () => { readHash(); changed(); });
-addEventListener('popstate', () => { readHash(); changed(); });
-dark.addEventListener('change', () => { draw(); drawLegend(); });
-for (const [event, value] of [['beforeprint', true], ['afterprint', false]])
-  addEventListener(event, () => { printing = value; draw(); drawLegend(); });
+on(window, 'resize', () => { if ($('frame').clientWidth !== graphWidth) draw(); });
+on(window, 'hashchange popstate', () => { readHash(); changed(); });
+on(dark, 'change', () => { draw(); drawLegend(); });
+on(window, 'beforeprint afterprint', event => { printing = event.type === 'beforeprint'; draw(); drawLegend(); });
 start();
