@@ -31,12 +31,12 @@ def needed_ring(need):
     return size
 
 
-def check_plan(status, ring_kib=None, has_spare=True, timer_rate=1000):
+def check_plan(status, ring_kib=None, has_spare=True, timer_rate=1000, visit_ms=VISIT_MS):
     """The size of the rings, from the figures that the status gives: the formula of doc/ring.md
     once more. A given size is used as it is.
     """
     rate = 3 * timer_rate + EVENT_RATE
-    need = 2 * rate * SAMPLE_BYTES * (status["turn_planned_ns"] / 1e9 + VISIT_MS / 1e3)
+    need = 2 * rate * SAMPLE_BYTES * (status["turn_planned_ns"] / 1e9 + visit_ms / 1e3)
     require(abs(status["ring_need_bytes"] - need) <= need / 100, "%d bytes needed, not %d" % (status["ring_need_bytes"], need))
     size = needed_ring(need)
     online = sum(cpu["online"] for cpu in status["cpus"])
