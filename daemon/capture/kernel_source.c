@@ -14,21 +14,13 @@
 #include "libop/perf/chain.h"
 #include "libop/events/event_list.h"
 #include "libop/perf/record.h"
+#include "libop/perf/stack_record.h"
 #include "libop/base/sys.h"
 
 /* Bits of perf_event_attr's flags, which <linux/perf_event.h> may not name yet (Linux 6.19). */
 #define DEFER_CALLCHAIN (UINT64_C(1) << 38)
 #define DEFER_OUTPUT    (UINT64_C(1) << 39)
 #define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
-
-/* The registers of a caller: all general ones, the stack pointer, and where the code was. */
-#if defined(__x86_64__)
-#define USER_REGISTERS UINT64_C(0xff01ff)
-#elif defined(__aarch64__)
-#define USER_REGISTERS UINT64_C(0x1ffffffff)
-#else
-#define USER_REGISTERS UINT64_C(0)
-#endif
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
@@ -203,7 +195,7 @@ static void ask_for_stack(const struct opd_capture *capture, const struct op_eve
 	attr->exclude_callchain_kernel = attr->exclude_kernel;
 	attr->exclude_callchain_user = event->stack_bytes || attr->exclude_user;
 	if (event->stack_bytes) {
-		attr->sample_regs_user = USER_REGISTERS;
+		attr->sample_regs_user = op_stack_registers(op_stack_machine());
 		attr->sample_stack_user = event->stack_bytes;
 	} else if (capture->defers_chains) {
 		set_flags(attr, DEFER_CALLCHAIN | DEFER_OUTPUT);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/capture/stack_event.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "daemon/capture/kernel_source.h"
 #include "libop/base/sys.h"
 #include "libop/perf/chain.h"
+#include "libop/perf/stack_record.h"
 
 /*
  * With more hardware events than this, a further one may not find a counter, and the kernel would
@@ -15,11 +17,12 @@
  */
 #define HARDWARE_EVENTS_MAX 2u
 
+/* A machine that the walk does not know has no use for copies: there the kernel follows stacks. */
 static uint32_t copied_bytes(const struct op_stack_setup *setup, const struct op_config *config)
 {
 	uint64_t nr_bytes = op_min_u64(setup->has_bytes ? setup->bytes : config->stack_bytes, OP_STACK_BYTES_MAX);
 
-	return (uint32_t)((nr_bytes + 7) / 8 * 8);
+	return op_stack_machine() == EM_NONE ? 0 : (uint32_t)((nr_bytes + 7) / 8 * 8);
 }
 
 static bool has_counter_left(const struct op_event *events, size_t nr_events)
@@ -67,7 +70,9 @@ bool opd_stack_event_knows_cgroups(void)
 static int carry_stacks(uint32_t nr_bytes, struct op_event *events, size_t nr_events, char **ret_why)
 {
 	if (!nr_bytes) {
-		*ret_why = strdup("--stacks=event needs a copy of the stack, and StackBytes is 0");
+		*ret_why = strdup(op_stack_machine() == EM_NONE ?
+					  "--stacks=event needs walks of stacks, which opd has on x86-64 and arm64 only" :
+					  "--stacks=event needs a copy of the stack, and StackBytes is 0");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < nr_events; i++) {

@@ -280,7 +280,8 @@ tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_even
 tests_unit_test_stack_event_SOURCES = tests/unit/test_stack_event.c tests/unit/cmocka_all.h
 tests_unit_test_stack_event_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_stack_event_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_stack_event_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
+tests_unit_test_stack_event_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open \
+	-Wl,--wrap=op_stack_machine
 
 rotation_wraps = -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns \
 	-Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new -Wl,--wrap=op_sys_rename_exchange \

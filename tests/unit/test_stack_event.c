@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Which event takes stacks, and what the kernel is asked for. The kernel is a function here that
- * refuses what a case says.
+ * refuses what a case says, and the machine is the one that a case names.
  */
 #include "tests/unit/cmocka_all.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -23,8 +24,16 @@ static struct {
 } kernel;
 
 static struct op_config config;
+static uint16_t machine;
 
 int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+
+uint16_t __wrap_op_stack_machine(void);
+
+uint16_t __wrap_op_stack_machine(void)
+{
+	return machine;
+}
 
 static uint64_t flags_of(const struct perf_event_attr *attr)
 {
@@ -53,6 +62,7 @@ int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid OP_UNU
 static int setup(void **state OP_UNUSED)
 {
 	memset(&kernel, 0, sizeof(kernel));
+	machine = EM_X86_64;
 	return op_config_init(&config);
 }
 
@@ -108,6 +118,23 @@ static void takes_the_clock_without_a_pmu(void **state OP_UNUSED)
 	assert_false(kernel.attr.exclude_callchain_kernel);
 	assert_in_range(kernel.attr.sample_max_stack, 1, 127);
 	assert_int_equal(flags_of(&kernel.attr) & DEFER_FLAGS, 0);
+}
+
+/* The kernel refuses a sample with registers and none of them. */
+static void a_machine_without_a_walk_has_chains(void **state OP_UNUSED)
+{
+	struct op_event events[8];
+	char *why;
+	size_t nr;
+
+	machine = EM_NONE;
+	assert_int_equal(add("on", false, timer, events, &nr, &why), 0);
+	assert_int_equal(events[1].role, OP_EVENT_STACKS);
+	assert_int_equal(events[1].stack_bytes, 0);
+	assert_int_equal(kernel.attr.sample_type & STACK_TYPES, PERF_SAMPLE_CALLCHAIN);
+	assert_int_equal(add("event", false, timer, events, &nr, &why), -EINVAL);
+	assert_non_null(strstr(why, "x86-64"));
+	free(why);
 }
 
 static void takes_cycles_where_a_counter_is_left(void **state OP_UNUSED)
@@ -264,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(takes_the_clock_without_a_pmu, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_machine_without_a_walk_has_chains, setup, teardown),
 		cmocka_unit_test_setup_teardown(takes_cycles_where_a_counter_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_kernel_without_stacks_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_configuration_decides, setup, teardown),
