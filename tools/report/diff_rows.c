@@ -63,6 +63,7 @@ static const struct opr_symbol_row **sorted_rows(const struct opr_symbol_report 
 }
 
 #define NOISE_ERRORS 2.0 /* standard errors; 95 of 100 differences by chance are within them */
+#define ROUNDED	     1e-9 /* more than machines differ when they round */
 
 /* A number of samples out of a total. */
 struct part {
@@ -91,7 +92,8 @@ static struct opr_change change_of(struct part before, struct part after)
 	else
 		change.percent = after.count > 0 ? INFINITY : 0;
 	change.is_noise = before.count + after.count > 0 &&
-			  difference * difference <= NOISE_ERRORS * NOISE_ERRORS * (variance_of(before) + variance_of(after));
+			  difference * difference <= NOISE_ERRORS * NOISE_ERRORS * (variance_of(before) + variance_of(after)) *
+							     (1 + ROUNDED);
 	return change;
 }
 
