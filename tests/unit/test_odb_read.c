@@ -164,6 +164,11 @@ static void put_u32(uint8_t *bytes, size_t offset, uint32_t value)
 	memcpy(bytes + offset, &value, sizeof(value));
 }
 
+static void put_u64(uint8_t *bytes, size_t offset, uint64_t value)
+{
+	memcpy(bytes + offset, &value, sizeof(value));
+}
+
 /* A file as oprofile 0.9.9 wrote it: header of 88 bytes, two nodes. */
 static void test_file_of_0_9(void **state OP_UNUSED)
 {
@@ -189,9 +194,9 @@ static void test_file_of_0_9(void **state OP_UNUSED)
 	memcpy(bytes + 64, &anon_start, 8);
 	put_u32(bytes, 88, 128);
 	put_u32(bytes, 92, 3);
-	put_u32(bytes, 120 + 16, 0x1139);
+	put_u64(bytes, 120 + 16, 0x1139);
 	put_u32(bytes, 120 + 24, 50);
-	put_u32(bytes, 120 + 32, 0x115d);
+	put_u64(bytes, 120 + 32, 0x115d);
 	put_u32(bytes, 120 + 40, 10);
 	for (size_t i = 0; i < op_array_size(cpu_types); i++) {
 		put_u32(bytes, 8, cpu_types[i].of_0_9);
