@@ -37,8 +37,31 @@ def check_refused(box):
         print("kernel.perf_event_paranoid=%d: %s" % (level, failure))
     else:
         raise opdtest.Failure("opd starts with CAP_PERFMON alone where kernel.perf_event_paranoid is %d" % level)
+    started = box.run(os.path.join(box.bin, "opcontrol"), "--start")
+    print("opcontrol --start: exit code %d: %s%s" % started)
+    require(started.rc == 1 and "'sysctl kernel.perf_event_paranoid=2'" in started.err, "opcontrol does not say how opd starts")
     with open(PARANOID, "w", encoding="ascii") as stream:
         stream.write("2")
+
+
+def sample(box, program, numbers):
+    """opd samples the program, and stops. Returns the events of the status."""
+    oracle = opdtest.FaultOracle(box.fault_oracle)
+    box.start_daemon(*EVENTS)
+    box.work_until(lambda: box.opcontrol("--dump") is not None and samples_of(box, program) > SAMPLES, "the program has no samples",
+                   program, numbers, WORK_SECONDS)
+    box.opcontrol("--stop")
+    return box.check_ledger(not_sampled=oracle.not_sampled())["events"]
+
+
+def check_followed(box, program, numbers):
+    """Without a copy of the stack the kernel follows frame pointers. Since Linux 6.19 it hands in
+    the user part of a stack later, in a record of its own.
+    """
+    box.configure(Stacks="yes", StackBytes="0")
+    print("followed by the kernel: %s" % next(event for event in sample(box, program, numbers) if event["name"] == "STACKS"))
+    require("checksum_block " in box.opreport("--format=folded", program), "no stacks that the kernel followed")
+    box.shutdown()
 
 
 def test(box):
@@ -48,12 +71,7 @@ def test(box):
     numbers = os.path.join(box.dir, "numbers")
     with open(numbers, "w", encoding="ascii") as stream:
         stream.writelines("%d\n" % n for n in range(50000))
-    oracle = opdtest.FaultOracle(box.fault_oracle)
-    box.start_daemon(*EVENTS)
-    box.work_until(lambda: box.opcontrol("--dump") is not None and samples_of(box, program) > SAMPLES, "the program has no samples",
-                   program, numbers, WORK_SECONDS)
-    box.opcontrol("--stop")
-    box.check_ledger(not_sampled=oracle.not_sampled())
+    sample(box, program, numbers)
     box.check_agreement()
     print(box.opreport("--top=8"))
     symbols = box.opreport("-l", program)
@@ -65,6 +83,8 @@ def test(box):
     print(box.opcontrol("--status"))
     print(box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session))
     box.shutdown()
+    box.opcontrol("--reset")
+    check_followed(box, program, numbers)
     print(box.log_text())
 
 
