@@ -5,7 +5,7 @@
 
 #include "daemon/pipeline/pipeline.h"
 
-static inline struct opd_process *opd_process_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
+static inline const struct opd_process *opd_process_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
 {
 	return opd_is_pid(sample->pid) ? opd_process_find(&pipeline->resolver.processes, sample->pid) : NULL;
 }
@@ -14,8 +14,8 @@ static inline struct opd_process *opd_process_of(const struct opd_pipeline *pipe
  * The number of the cgroup. 0: unknown. A task that has given up its memory to end has registers
  * and no stack. The kernel then writes an empty copy of the stack that is a word longer than the
  * room for it (perf_output_sample_ustack() in kernel/events/core.c; seen on 5.10 and 6.18), so a 0
- * stands at the end of the record and the cgroup behind it. The cgroup of the last stack of the
- * process is taken. 0 or -EBADMSG.
+ * stands at the end of the record and the cgroup behind it. The cgroup of another stack since the
+ * exec or the fork is taken. 0 or -EBADMSG.
  */
 static inline int opd_cgroup_of(const struct opd_pipeline *pipeline, const struct perf_event_header *header,
 				const struct op_sample *sample, uint64_t *ret_id)
@@ -25,7 +25,7 @@ static inline int opd_cgroup_of(const struct opd_pipeline *pipeline, const struc
 	if (op_unlikely(!err && !*ret_id)) {
 		const struct opd_process *process = opd_process_of(pipeline, sample);
 
-		*ret_id = process ? process->cgroup_id : 0;
+		*ret_id = process ? opd_process_mm_at(process, sample->time_ns)->cgroup_id : 0;
 	}
 	return err;
 }

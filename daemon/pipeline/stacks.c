@@ -65,7 +65,7 @@ static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_
 static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
 {
 	const struct opd_capture *capture = &pipeline->capture;
-	struct opd_process *process;
+	const struct opd_process *process;
 	const char *path;
 	uint64_t id;
 
@@ -74,7 +74,7 @@ static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_sta
 		return NULL;
 	process = opd_process_of(pipeline, &taken->sample);
 	if (process)
-		process->cgroup_id = id;
+		opd_process_mm_at(process, taken->sample.time_ns)->cgroup_id = id;
 	path = opd_cgroups_find_path(&pipeline->resolver.cgroups, id, pipeline->resolver.now_ns);
 	return path ? path : OPD_CGROUP_UNKNOWN;
 }

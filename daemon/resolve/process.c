@@ -190,7 +190,6 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (err)
 		return err;
 	process->parent_pid = parent_pid;
-	process->cgroup_id = parent ? parent->cgroup_id : 0;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;

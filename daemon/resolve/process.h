@@ -25,6 +25,7 @@ struct opd_jit_waiting;
 
 struct opd_mm {
 	struct opd_mm *older;
+	uint64_t cgroup_id; /* of a stack; 0: unknown */
 	struct opd_mapset *maps;
 	struct opd_mount_view *mount_view; /* as far as it is known */
 	/* its mount namespace is known, and records report changes */
@@ -77,7 +78,6 @@ struct opd_process {
 	/* the same for new names */
 	uint32_t nr_renamed;
 	uint64_t renaming_ns;
-	uint64_t cgroup_id;  /* of its last stack, or its parent's when it began; 0: unknown */
 	uint32_t nr_threads; /* 0: unknown, it began before opd looked */
 	bool leader_exited;
 	bool prunable; /* in the list of processes with something to forget */
