@@ -129,10 +129,26 @@ static void take_signal_registers(struct walk *walk, const struct op_row_rule *r
 			set(walk, is_arm ? (uint8_t)i : x86_signal_registers[i], value);
 }
 
+/*
+ * A step by the frame pointer of arm64 does not tell where the stack pointer was: frame records lie
+ * anywhere in their frames. The row of a function that made one tells it, by the frame pointer.
+ */
+static void find_sp(struct walk *walk, const struct op_row_rule *rule)
+{
+	uint64_t least = walk->registers[walk->sp_reg];
+	uint64_t sp = walk->registers[walk->fp_reg] - (uint64_t)(int64_t)rule->fp_offset - (uint64_t)(int64_t)rule->cfa_offset;
+
+	if (is_known(walk, walk->sp_reg) || !is_known(walk, walk->fp_reg) || rule->cfa_how != OP_CFA_REG ||
+	    rule->cfa_reg != walk->sp_reg || rule->fp_how != OP_VALUE_AT_CFA || rule->ra_how != OP_VALUE_AT_CFA ||
+	    rule->ra_offset != rule->fp_offset + (int32_t)WORD_BYTES || sp < least)
+		return;
+	set(walk, walk->sp_reg, sp);
+}
+
 /* The next frame by a row. False: the walk ends. */
 static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum opd_walk_end *end)
 {
-	uint64_t sp = walk->registers[walk->sp_reg], cfa, ra, fp, bx = walk->registers[X86_RBX];
+	uint64_t sp, cfa, ra, fp, bx = walk->registers[X86_RBX];
 	uint8_t ra_reg = walk->machine == EM_X86_64 ? X86_RSP : ARM64_LR;
 	bool is_signal = rule->flags & OP_ROW_IS_SIGNAL, has_fp, has_bx = false;
 	enum opd_walk_end fp_end;
@@ -146,6 +162,8 @@ static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum 
 		*end = OPD_WALK_no_row;
 		return false;
 	}
+	find_sp(walk, rule);
+	sp = walk->registers[walk->sp_reg];
 	if (!find_cfa(walk, rule, &cfa, end) ||
 	    !find_value(walk, rule->ra_how, rule->ra_reg, rule->ra_offset, cfa, ra_reg, &ra, end))
 		return false;
@@ -195,6 +213,8 @@ static bool step_by_frame_pointer(struct walk *walk, bool has_table, enum opd_wa
 	walk->known = 0;
 	set(walk, walk->fp_reg, caller);
 	set(walk, walk->sp_reg, fp + 2 * WORD_BYTES);
+	if (walk->machine == EM_AARCH64) /* no less than that, see find_sp */
+		walk->known &= ~(1ull << walk->sp_reg);
 	walk->pc = ra;
 	walk->is_exact = false;
 	return true;

@@ -309,6 +309,33 @@ static void arm_finds_the_caller_of_a_leaf_in_lr(void **state)
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
 }
 
+/* Code without rows calls by a frame record that is not at the top of its caller's frame. */
+static void arm_finds_sp_by_the_frame_record(void **state)
+{
+	static const struct op_row_rule framed = {
+		OP_CFA_REG, 31, OP_VALUE_AT_CFA, 0, OP_VALUE_AT_CFA, 0, 0, OP_VALUE_UNKNOWN, 64, 0, -40, -48, 0
+	};
+	struct box *box = *state;
+	struct op_row_rule *changed = (struct op_row_rule *)(uintptr_t)&box->table.rules[RULE_PUSHED];
+
+	*changed = framed;
+	box->start.machine = EM_AARCH64;
+	box->start.registers[31] = STACK;
+	box->start.registers[29] = STACK + 16;
+	box->start.known = 1ull << 31 | 1ull << 29;
+	box->stack[2] = STACK + 8 * 8; /* the record of the code without rows: at 16 of its 48 bytes */
+	box->stack[3] = code(RULE_PUSHED);
+	box->stack[8] = 0; /* that of its caller, at 16 of 64 bytes from 48 on */
+	box->stack[9] = code(RULE_PUSHED);
+	box->stack[14] = 0; /* and of that one's, 64 bytes from 112 on */
+	box->stack[17] = code(RULE_END);
+	expect(box, JITTED + 8, 4, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].pc, code(RULE_PUSHED));
+	assert_int_equal(box->frames[3].pc, code(RULE_END));
+	changed->fp_how = OP_VALUE_SAME; /* a caller without a record */
+	expect(box, JITTED + 8, 2, OPD_WALK_no_row);
+}
+
 /* Where addresses have 39 bits, signatures begin at bit 39. */
 static void arm_strips_signatures_above_the_highest_code(void **state)
 {
@@ -391,6 +418,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_finds_the_caller_of_a_leaf_in_lr, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(arm_finds_sp_by_the_frame_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_strips_signatures_above_the_highest_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(arm_goes_on_from_a_signal, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_are_refused, set_up, tear_down),
