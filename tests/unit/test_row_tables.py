@@ -151,6 +151,43 @@ class RowTables(unittest.TestCase):
             rule = RULE.unpack_from(table, rules + RULE.size * numbers[starts.index(row)])
             self.assertEqual(rule, (2, 31, 2, 31, 2, 31, 1, 6, 560, 0, 568, 544, 0))
 
+    def rows_of_arm64(self, assembly, section):
+        """[(offset in the section, rule)] of a program that says it is one of arm64."""
+        source, image = self.path("arm.S", assembly.encode()), os.path.join(self.box.name, "arm")
+        subprocess.run(["gcc", "-nostdlib", "-static", "-o", image, source], check=True)
+        at, nr_bytes = sections_of(image)[section]
+        with open(image, "rb") as stream:
+            data = bytearray(stream.read())
+        struct.pack_into("<H", data, 18, 183)  # e_machine: EM_AARCH64
+        code, said = make_table(self.path("arm", data), self.table)
+        self.assertEqual(code, 0, said)
+        with open(self.table, "rb") as stream:
+            table = stream.read()
+        header = HEADER.unpack_from(table)
+        starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
+        rules = HEADER.size + 4 * header[6]
+        numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])
+        return [(start - at, RULE.unpack_from(table, rules + RULE.size * number)) for start, number in zip(starts, numbers)
+                if at <= start < at + nr_bytes]
+
+    def test_arm64_plt(self):
+        """The code through which arm64 calls other images has rows, with and without a landing pad at
+        its start: lr and sp are the caller's, but for two words that the first entry pushes.
+        """
+        bti, nop, push = 0xd503245f, 0xd503201f, 0xa9bf7bf0
+        same, more = ((1, 31, 0, 0, 0, 0, 0, 6, nr_bytes, 0, 0, 0, 0) for nr_bytes in (0, 16))
+        for entry, pushed in (((push, *[nop] * 7), 4), ((bti, push, *[nop] * 6), 8)):
+            words = "".join(".long %d\n" % word for word in (*entry, *[nop] * 16))
+            rows = self.rows_of_arm64('.section .plt,"ax",@progbits\n.globl _start\n_start:\n%s.text\nnop\n' % words, ".plt")
+            self.assertEqual(rows, [(0, same), (pushed, more), (32, same)])
+
+    def test_arm64_linker_that_forgets_the_plt(self):
+        """A return address above the CFA is that of the PLT, 16 bytes below the caller's frame."""
+        rows = self.rows_of_arm64(".text\n.globl _start\n_start:\n.cfi_startproc\n.cfi_return_column 30\n"
+                                  ".cfi_def_cfa 31, 208\n.cfi_offset 30, 8\n.cfi_offset 29, -32\n" + 4 * "nop\n" +
+                                  ".cfi_endproc\n", ".text")
+        self.assertEqual(rows[0], (0, (1, 31, 1, 0, 1, 0, 0, 0, 224, 0, -8, -48, 0)))
+
     def test_debugdata_does_not_fill_the_memory(self):
         packer = lzma.LZMACompressor(preset=0)
         packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(2048)) + packer.flush()

@@ -323,7 +323,8 @@ static void arm_finds_sp_by_the_frame_record(void **state)
 	box->start.registers[31] = STACK;
 	box->start.registers[29] = STACK + 16;
 	box->start.known = 1ull << 31 | 1ull << 29;
-	box->stack[2] = STACK + 8 * 8; /* the record of the code without rows: at 16 of its 48 bytes */
+	/* the record of the code without rows, at 16 of its 48 bytes */
+	box->stack[2] = STACK + 8 * 8;
 	box->stack[3] = code(RULE_PUSHED);
 	box->stack[8] = 0; /* that of its caller, at 16 of 64 bytes from 48 on */
 	box->stack[9] = code(RULE_PUSHED);

@@ -162,6 +162,22 @@ static void set_value(const struct opt_value *value, uint8_t *ret_how, uint8_t *
 	*ret_offset = fits(value->offset) ? (int32_t)value->offset : 0;
 }
 
+/*
+ * What the dynamic linker of glibc 2.36 for arm64 says of _dl_runtime_resolve leaves out the two
+ * words that the PLT has pushed: lr would be saved above the CFA, where no function can save it.
+ */
+static void add_pushed_by_plt(struct op_row_rule *rule)
+{
+	int32_t nr_bytes = rule->ra_offset + 8;
+
+	if (rule->cfa_how != OP_CFA_REG || rule->ra_how != OP_VALUE_AT_CFA || rule->ra_offset < 0 || rule->ra_offset > 8)
+		return;
+	rule->cfa_offset += nr_bytes;
+	rule->ra_offset -= nr_bytes;
+	if (rule->fp_how == OP_VALUE_AT_CFA)
+		rule->fp_offset -= nr_bytes;
+}
+
 static int add_row(const struct run *run)
 {
 	const struct opt_state *state = &run->frame->state;
@@ -186,6 +202,8 @@ static int add_row(const struct run *run)
 		rule.bx_how = OP_VALUE_UNKNOWN;
 		rule.bx_offset = 0;
 	}
+	if (run->frame->machine == EM_AARCH64)
+		add_pushed_by_plt(&rule);
 	return opt_rows_add(run->rows, run->address, &rule);
 }
 

@@ -203,6 +203,42 @@ static int read_signal_rows(const struct opt_image *image, struct opt_rows *rows
 	return err;
 }
 
+/*
+ * On arm64 nothing describes the code that calls of other images go through. It leaves sp and lr
+ * alone, but for its first entry, of 32 bytes: `stp x16, x30, [sp, #-16]!`, perhaps behind a
+ * landing pad, makes room for two words there. 0 or -ENOMEM.
+ */
+static int read_plt_rows(const struct opt_image *image, struct opt_rows *rows)
+{
+	enum { INSTRUCTION = 4, FIRST_BYTES = 32, PUSHED = 16, SP = 31 };
+	static const uint8_t push[INSTRUCTION] = { 0xf0, 0x7b, 0xbf, 0xa9 };
+	struct op_row_rule rule = {
+		.cfa_how = OP_CFA_REG,
+		.cfa_reg = SP,
+		.ra_how = OP_VALUE_SAME,
+		.fp_how = OP_VALUE_SAME,
+		.bx_how = OP_VALUE_UNKNOWN,
+	};
+	bool is_code = false, is_pushed = false;
+	struct opr_frames plt = { 0 };
+	int err;
+
+	if (!find_frame_section(image, ".plt", &plt))
+		return 0;
+	err = opt_rows_begin(rows, plt.address, plt.address + plt.nr_bytes, &is_code);
+	if (err || !is_code)
+		return err;
+	err = opt_rows_add(rows, plt.address, &rule);
+	for (size_t at = 0; at < 2 * INSTRUCTION && at + FIRST_BYTES <= plt.nr_bytes && !is_pushed && !err; at += INSTRUCTION) {
+		is_pushed = !memcmp(plt.bytes + at, push, sizeof(push));
+		rule.cfa_offset = PUSHED;
+		if (is_pushed)
+			err = opt_rows_add(rows, plt.address + at + INSTRUCTION, &rule);
+	}
+	rule.cfa_offset = 0;
+	return is_pushed && !err ? opt_rows_add(rows, plt.address + FIRST_BYTES, &rule) : err;
+}
+
 int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bool *ret_is_whole)
 {
 	struct opr_frames frames = {
@@ -219,6 +255,8 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 	frames.is_eh_frame = false;
 	if (!err && find_frame_section(image, ".debug_frame", &frames))
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
+	if (!err && image->machine == EM_AARCH64)
+		err = read_plt_rows(image, rows);
 	return err || image->machine != EM_AARCH64 ? err : read_signal_rows(image, rows);
 }
 
