@@ -32,15 +32,15 @@ while time.process_time() < end:
     for _ in range(int(sys.argv[2])): check(read)
 """
 DAYS = (("monday", 4, 1), ("tuesday", 7, 1), ("wednesday", 6, 12))
-HOST = "shop"
+HOST, PROGRAM = "web1", "shop"
 
 
 def profile(box):
-    """A session for each day. Returns the program, a copy of Python, which nobody else runs."""
+    """A session for each day. The program is a copy of Python, which nobody else runs."""
     load = os.path.join(box.dir, "load.py")
     with open(load, "w", encoding="ascii") as stream:
         stream.write(LOAD)
-    program, home = os.path.join(box.dir, HOST), {"PYTHONHOME": sys.prefix}
+    program, home = os.path.join(box.dir, PROGRAM), {"PYTHONHOME": sys.prefix}
     shutil.copy(os.path.realpath(sys.executable), program)
     box.start_daemon("--event=default", "--stacks=499")
     box.good(program, load, 1, 1, env=home)
@@ -57,18 +57,17 @@ def profile(box):
             text = stream.read()
         with open(path, "w", encoding="ascii") as stream:
             stream.write(re.sub(r"^host\t.*", "host\t" + HOST, text, flags=re.M))
-    return program
 
 
 def shoot(box):
-    program = profile(box)
+    profile(box)
     sessions, change = os.path.join(box.dir, "sessions.html"), os.path.join(box.dir, "change.html")
-    box.opreport("--html=" + sessions, "session:" + ",".join(day for day, *_ in DAYS), program)
-    box.opreport("--html=" + change, "{", "session:monday", program, "}", "{", "session:wednesday", program, "}")
+    box.opreport("--html=" + sessions, "session:" + ",".join(day for day, *_ in DAYS), PROGRAM)
+    box.opreport("--html=" + change, "{", "session:monday", PROGRAM, "}", "{", "session:wednesday", PROGRAM, "}")
     with browser.Browser() as tab:
         for name, page, fragment, theme, width, height in (
                 ("page", sessions, "", "light", 1280, 900), ("page-dark", sessions, "#view=flame&q=sqlite", "dark", 1280, 1040),
-                ("page-narrow", sessions, "", "dark", 390, 844), ("page-change", change, "", "light", 1280, 900)):
+                ("page-narrow", sessions, "", "dark", 390, 844), ("page-change", change, "", "light", 1280, 950)):
             tab.theme(theme)
             tab.size(width, height)
             tab.open(page, fragment)

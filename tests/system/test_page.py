@@ -268,6 +268,13 @@ def check_hostile(look, page_data):
         look.is_true("!!" + box, name + " is text")
         look.run("setFocus(%s.node)" % box)
         look.is_true("$('tip').getBoundingClientRect().right <= innerWidth + 1 && $('tip').children.length > 1", "the tip fits")
+    for width in (390, 1280):
+        look.tab.size(width, 900)
+        look.open()
+        look.run("(() => { const f = names.indexOf('hot'), long = '<img src=x onerror=alert(1)>' + 'A'.repeat(970);"
+                 " names[f] = D.sides[0].code[0].name = long; openFunction(f); })()")
+        look.is_true("!$('code').hidden && $('h-code').textContent.includes('<img') && !document.images.length", "source of a name")
+        look.is_true("document.documentElement.scrollWidth <= innerWidth && $('h-code').clientHeight < 300", "its heading fits")
     for fragment in ("#q=%22%3Cscript%3E", "#fn=99999&zoom=1.2.x", "#view=<b>&by=__proto__&sort=constructor", "#%", "#q=%E0%A4%A"):
         look.open(fragment)
         look.is_true("rows[0][0].w === graphWidth", "opens with " + fragment)

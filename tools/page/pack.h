@@ -6,7 +6,7 @@
 #include "libop/base/text.h"
 #include "tools/page/collect.h"
 
-/* All of the data; the page is about 44,000 bytes more. Not less than the contexts need. */
+/* All of the data; the page is about 40,000 bytes more. Not less than the contexts need. */
 #define OPR_PAGE_DATA_MAX 1950000u
 
 /*

@@ -910,7 +910,8 @@ function start() {
   $('title').textContent = two ? title + ': what changed' : title;
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
-    const about = [words.join(' '), two && side.hosts.join(', '), timesOf(side), number(side.samples) + ' stacks'];
+    const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
+    const about = [words.join(' '), host, timesOf(side), number(side.samples) + ' stacks'];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
   drawChoices();
