@@ -59,10 +59,11 @@ class Machine:
         return bytes(header) + struct.pack(self.order + "II24x", size, len(nodes) + 1) + bytes(body) + bytes(4 * size)
 
 
-OURS = Machine(True, 72, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64))
-BIG = Machine(False, 72, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64))
-PACKED = Machine(False, 64, (0, 4, 8, 12, 16, 20, 24, 28, 36, 44, 48, 56), key_at=8, value_at=4, next_at=0)
-OLD = Machine(True, 88, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 72), version=0x12)
+IS_LITTLE = reader.ORDER == "<"
+OURS = Machine(IS_LITTLE, 72, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64))
+OTHER = Machine(not IS_LITTLE, 72, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64))
+PACKED = Machine(not IS_LITTLE, 64, (0, 4, 8, 12, 16, 20, 24, 28, 36, 44, 48, 56), key_at=8, value_at=4, next_at=0)
+OLD = Machine(IS_LITTLE, 88, (0, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 72), version=0x12)
 
 
 class Foreign(unittest.TestCase):
@@ -95,12 +96,12 @@ class Foreign(unittest.TestCase):
             header, keys, _ = reader.parse_samples("out", stream.read())
         self.assertEqual(keys, {0x401126: 7, 0x1112223334445556: 0xfffffff0, 0x10: 1})
         with open(self.out, "rb") as stream:
-            fields = struct.unpack("<4s6I4xdQI4xQQ", stream.read(72))
+            fields = struct.unpack(reader.ORDER + "4s6I4xdQI4xQQ", stream.read(72))
         self.assertEqual(fields, (b"DAE\n", 0x13, cpu_type) + tuple(VALUES[name] for name in FIELDS[3:]))
         self.assertTrue(header)
 
     def test_the_other_byte_order(self):
-        self.check(BIG)
+        self.check(OTHER)
 
     def test_another_alignment(self):
         self.check(PACKED)
@@ -110,9 +111,9 @@ class Foreign(unittest.TestCase):
 
     def test_more_nodes_than_are_read_at_once(self):
         nodes = [(i * 3, i + 1) for i in range(20000)]
-        done = self.opimport(BIG.abi(), BIG.file(nodes, size=32768), "-V")
+        done = self.opimport(OTHER.abi(), OTHER.file(nodes, size=32768), "-V")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("20000 nodes, high bytes first", done.stdout)
+        self.assertIn("20000 nodes, %s bytes first" % ("high" if IS_LITTLE else "low"), done.stdout)
         with open(self.out, "rb") as stream:
             self.assertEqual(reader.parse_samples("out", stream.read())[1], dict(nodes))
 
@@ -121,31 +122,31 @@ class Foreign(unittest.TestCase):
         self.assertEqual(self.opimport(OURS.abi(), OURS.file(), "-f").returncode, 0)
 
     def test_jit_objects_are_passed_over(self):
-        done = self.opimport(BIG.abi(), b"\x7fELF", name="1.jo")
+        done = self.opimport(OTHER.abi(), b"\x7fELF", name="1.jo")
         self.assertEqual((done.returncode, done.stdout, done.stderr, os.path.exists(self.out)), (0, "", "", False))
 
     def test_nothing_is_written_over(self):
         self.put("out", "mine")
-        self.assertRegex(self.opimport(BIG.abi(), BIG.file()).stderr, "cannot make .*out: File exists")
+        self.assertRegex(self.opimport(OTHER.abi(), OTHER.file()).stderr, "cannot make .*out: File exists")
         with open(self.out, encoding="ascii") as stream:
             self.assertEqual(stream.read(), "mine")
 
     def test_descriptions_that_make_no_sense(self):
-        self.refused("offsetof_header_mtime is missing", BIG.abi(offsetof_header_mtime=None), BIG.file())
-        self.refused("offsetof_header_mtime makes no sense", BIG.abi(offsetof_header_mtime=65), BIG.file())
-        self.refused("offsetof_node_key makes no sense", BIG.abi(sizeof_odb_key_t=3), BIG.file())
-        self.refused("sizeof_odb_node_t makes no sense", BIG.abi(sizeof_odb_node_t=2 ** 40), BIG.file())
-        self.refused("cannot read .*abi", "sizeof_u64 8\0", BIG.file())
+        self.refused("offsetof_header_mtime is missing", OTHER.abi(offsetof_header_mtime=None), OTHER.file())
+        self.refused("offsetof_header_mtime makes no sense", OTHER.abi(offsetof_header_mtime=65), OTHER.file())
+        self.refused("offsetof_node_key makes no sense", OTHER.abi(sizeof_odb_key_t=3), OTHER.file())
+        self.refused("sizeof_odb_node_t makes no sense", OTHER.abi(sizeof_odb_node_t=2 ** 40), OTHER.file())
+        self.refused("cannot read .*abi", "sizeof_u64 8\0", OTHER.file())
 
     def test_files_that_are_none(self):
-        whole = BIG.file()
-        self.refused("bad magic number, at byte 0", BIG.abi(), b"X" + whole[1:])
-        self.refused("version mismatch, at byte 4", BIG.abi(), BIG.file(version=0x11))
-        self.refused("at byte 0", BIG.abi(), whole[:71])
-        self.refused("at byte 72", BIG.abi(), whole[:100])
-        self.refused("at byte 72", BIG.abi(), whole[:104 + 32])
-        self.refused("at byte 72", BIG.abi(), whole[:72] + struct.pack(">II", 2 ** 31, 2 ** 31) + whole[80:])
-        self.refused("at byte 72", BIG.abi(), whole[:72] + struct.pack(">II", 128, 0) + whole[80:])
+        whole = OTHER.file()
+        self.refused("bad magic number, at byte 0", OTHER.abi(), b"X" + whole[1:])
+        self.refused("version mismatch, at byte 4", OTHER.abi(), OTHER.file(version=0x11))
+        self.refused("at byte 0", OTHER.abi(), whole[:71])
+        self.refused("at byte 72", OTHER.abi(), whole[:100])
+        self.refused("at byte 72", OTHER.abi(), whole[:104 + 32])
+        self.refused("at byte 72", OTHER.abi(), whole[:72] + struct.pack(OTHER.order + "II", 2 ** 31, 2 ** 31) + whole[80:])
+        self.refused("at byte 72", OTHER.abi(), whole[:72] + struct.pack(OTHER.order + "II", 128, 0) + whole[80:])
 
     def test_the_command_line(self):
         for options, words in ((["-a", "x"], "--output"), (["-a", "x", "-o", "y"], "one sample file"),

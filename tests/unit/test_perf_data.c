@@ -325,7 +325,7 @@ static void attributes_of_any_size(void **state OP_UNUSED)
 	assert_int_equal(op_perf_attr_read(bytes, PERF_ATTR_SIZE_VER0, false, &attr, &nr_bytes), 0);
 	assert_int_equal(nr_bytes, PERF_ATTR_SIZE_VER0);
 	assert_int_equal(attr.sample_type, 5);
-	bytes[4] = 240; /* newer than this host's */
+	((struct perf_event_attr *)(void *)bytes)->size = 240; /* newer than this host's */
 	assert_int_equal(op_perf_attr_read(bytes, sizeof(bytes), false, &attr, &nr_bytes), 0);
 	assert_int_equal(nr_bytes, 240);
 	assert_int_equal(op_perf_attr_read(bytes, 232, false, &attr, NULL), -EBADMSG);

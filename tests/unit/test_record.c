@@ -342,7 +342,7 @@ static void namespaces(void **state OP_UNUSED)
 	assert_int_equal(n.user_ns, 4026531830 + USER_NS_INDEX);
 	assert_int_equal(n.who.time_ns, 1300);
 	assert_refuses_shorter(op_record_namespaces, struct op_namespaces_record);
-	record.body[8] = MNT_NS_INDEX;
+	memcpy(&record.body[8], &(uint64_t){ MNT_NS_INDEX }, sizeof(uint64_t));
 	assert_int_equal(op_record_namespaces(&record.header, &n), -EBADMSG);
 }
 
