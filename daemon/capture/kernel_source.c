@@ -199,6 +199,12 @@ static void ask_for_stack(const struct opd_capture *capture, const struct op_eve
 		attr->sample_stack_user = event->stack_bytes;
 	} else if (capture->defers_chains) {
 		set_flags(attr, DEFER_CALLCHAIN | DEFER_OUTPUT);
+		/*
+		 * The kernel hands the later part to events of the side band only
+		 * (is_sb_event() in kernel/events/core.c). This makes it one. A few records
+		 * of BPF programs come with it.
+		 */
+		attr->bpf_event = 1;
 	}
 }
 

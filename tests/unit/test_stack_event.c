@@ -219,6 +219,7 @@ static void chains_without_a_copy_are_deferred(void **state OP_UNUSED)
 
 	assert_int_equal(add("99:0", false, timer, events, &nr, &why), 0);
 	assert_int_equal(flags_of(&kernel.attr) & DEFER_FLAGS, DEFER_FLAGS);
+	assert_true(kernel.attr.bpf_event); /* or the later part goes nowhere */
 	assert_int_equal(kernel.attr.sample_type & STACK_TYPES, PERF_SAMPLE_CALLCHAIN);
 	assert_false(kernel.attr.exclude_callchain_user);
 	kernel.deferral = true;
