@@ -74,7 +74,7 @@ class Progress(StackCase):
 
     def test_exports(self):
         for form in ("pprof", "perf", "speedscope", "firefox", "callgrind", "folded", "json", "csv", "html"):
-            options = ["--html=" + self.out] if form == "html" else ["--stacks"] if form in ("json", "csv") else []
+            options = ["--html=" + self.out + ".html"] if form == "html" else ["--stacks"] if form in ("json", "csv") else []
             if form != "html":
                 options += ["--format=" + form, "--output-file=" + self.out]
             lines = self.lines(self.run_on("opreport", *options))
