@@ -74,13 +74,14 @@ class Progress(StackCase):
 
     def test_exports(self):
         for form in ("pprof", "perf", "speedscope", "firefox", "callgrind", "folded", "json", "csv", "html"):
-            options = ["--html=" + self.out + ".html"] if form == "html" else ["--stacks"] if form in ("json", "csv") else []
+            out = self.out + "." + form
+            options = ["--html=" + out] if form == "html" else ["--stacks"] if form in ("json", "csv") else []
             if form != "html":
-                options += ["--format=" + form, "--output-file=" + self.out]
+                options += ["--format=" + form, "--output-file=" + out]
             lines = self.lines(self.run_on("opreport", *options))
             self.assertTrue(any(re.fullmatch(r"naming functions: \d+ %", line) for line in lines), (form, lines))
             self.assertIn("writing the page" if form == "html" else "writing stacks", lines, form)
-            self.assertGreater(os.path.getsize(self.out), 50)
+            self.assertGreater(os.path.getsize(out), 50)
 
     def test_inlined(self):
         lines = self.lines(self.run_on("opreport", "--stacks", "--inline", "--output-file=" + self.out))
