@@ -250,7 +250,8 @@ house_style() {
 scripts_sane() {
 	local scripts
 	mapfile -t scripts < <(sources -name '*.sh')
-	scripts+=("$top/scripts/test" "$top/scripts/demo" "$top/scripts/machines" "$top/.ci/run" "$top/packaging/build-deb")
+	scripts+=("$top/scripts/test" "$top/scripts/demo" "$top/scripts/machines" "$top/scripts/foreign")
+	scripts+=("$top/.ci/run" "$top/packaging/build-deb")
 	(cd "$top" && shellcheck -x "${scripts[@]}") && all_run
 }
 

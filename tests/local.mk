@@ -157,6 +157,7 @@ check-long: all check-programs
 	$(MAKE) check-user
 	$(MAKE) check-unit
 	$(MAKE) check-machines
+	$(MAKE) check-foreign
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 # 10^7 samples: BENCH_DISK_FLAGS=10000000.
