@@ -10,6 +10,7 @@ import collections
 import json
 import os
 import shutil
+import subprocess
 import sys
 
 import opdtest
@@ -40,13 +41,22 @@ class Profiler:
         return self.box.good("node", self.script, *words, env=self.env)
 
     def ask(self, *words):
-        return json.loads(self.run(*words, "--json"))
+        return json.loads(self.run(*words, "--session", "test", "--json"))
+
+    def is_loaded(self, server):
+        done = subprocess.run(["node", self.script, "thread", "list", "--session", "test"], capture_output=True, text=True,
+                              timeout=opdtest.HANG_SECONDS, check=False, env=dict(os.environ, **self.env))
+        require(server.poll() is None and "failed" not in done.stderr, "the server: %s" % done.stderr)
+        return not done.returncode
 
     def functions(self, path):
         """Of all threads: {name: (samples with what it calls, its own)}."""
         total, own = collections.Counter(), collections.Counter()
-        self.run("load", path)
+        # Its own `load` gives the server half a second to start, which a busy machine does not.
+        server = subprocess.Popen(["node", self.script, "--daemon", path, "--session", "test"], stdin=subprocess.DEVNULL,
+                                  env=dict(os.environ, **self.env))
         try:
+            opdtest.wait_until(lambda: self.is_loaded(server), opdtest.HANG_SECONDS, "the profile is not loaded")
             for thread in self.ask("thread", "list")["threads"]:
                 rows = self.ask("thread", "functions", "--thread", thread["threadHandle"])
                 require(rows["weightType"] == "samples", rows["weightType"])
@@ -54,7 +64,8 @@ class Profiler:
                     total[row["name"]] += row["totalSamples"]
                     own[row["name"]] += row["selfSamples"]
         finally:
-            self.run("stop")
+            server.kill()
+            server.wait()
         return {name: (total[name], own[name]) for name in total}
 
 
