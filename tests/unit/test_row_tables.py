@@ -151,10 +151,10 @@ class RowTables(unittest.TestCase):
             rule = RULE.unpack_from(table, rules + RULE.size * numbers[starts.index(row)])
             self.assertEqual(rule, (2, 31, 2, 31, 2, 31, 1, 6, 560, 0, 568, 544, 0))
 
-    def rows_of_arm64(self, assembly, section):
+    def rows_of_arm64(self, assembly, section, kind="-static"):
         """[(offset in the section, rule)] of a program that says it is one of arm64."""
         source, image = self.path("arm.S", assembly.encode()), os.path.join(self.box.name, "arm")
-        subprocess.run(["gcc", "-nostdlib", "-static", "-o", image, source], check=True)
+        subprocess.run(["gcc", "-nostdlib", kind, "-o", image, source], check=True)
         at, nr_bytes = sections_of(image)[section]
         with open(image, "rb") as stream:
             data = bytearray(stream.read())
@@ -180,6 +180,21 @@ class RowTables(unittest.TestCase):
             words = "".join(".long %d\n" % word for word in (*entry, *[nop] * 16))
             rows = self.rows_of_arm64('.section .plt,"ax",@progbits\n.globl _start\n_start:\n%s.text\nnop\n' % words, ".plt")
             self.assertEqual(rows, [(0, same), (pushed, more), (32, same)])
+
+    def test_arm64_leaves_without_frame_information(self):
+        """As in the vdso: a function that calls nothing and leaves sp alone has its caller in lr."""
+        ret, nop = 0xd65f03c0, 0xd503201f
+        others = (0x94000010, 0xd63f0020, 0xd73f0801, 0xa9bf7bfd, 0xa8c17bfd, 0xd10043ff, 0x910003bf, 0x8b2163ff, 0xf81f0ffe,
+                  0xf84107fe, 0xd2801168)  # bl, blr, blraa, stp, ldp, sub, mov, add, str, ldr; and of a signal frame
+        # paciasp; svc; stp and ldr that only use sp; cmn
+        leaf = (0xd503233f, 0xd4000001, 0xa9007bfd, 0xf94007fe, 0xb100043f)
+        functions = [(*leaf, ret), *((nop, word, ret) for word in others)]
+        assembly = ".text\n" + "".join(
+            ".globl f%d\n.type f%d,@function\nf%d:\n%s.size f%d,.-f%d\n" % (
+                i, i, i, "".join(".long %d\n" % word for word in words), i, i) for i, words in enumerate(functions))
+        rows = self.rows_of_arm64(assembly, ".text", "-shared")
+        same = (1, 31, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0)
+        self.assertEqual([row for row in rows if row[1] == same], [(0, same)])
 
     def test_arm64_linker_that_forgets_the_plt(self):
         """A return address above the CFA is that of the PLT, 16 bytes below the caller's frame."""

@@ -239,6 +239,73 @@ static int read_plt_rows(const struct opt_image *image, struct opt_rows *rows)
 	return is_pushed && !err ? opt_rows_add(rows, plt.address + FIRST_BYTES, &rule) : err;
 }
 
+/*
+ * True when none of these instructions of arm64 calls, changes sp, or is that of a signal frame.
+ * Calls are bl, blr and its signed forms. sp changes by add and sub, and by loads and stores that
+ * move their base (Arm Architecture Reference Manual, C4.1).
+ */
+static bool is_leaf(const uint8_t *code, uint64_t nr_bytes)
+{
+	enum { SP = 31, REGISTER = 31 };
+	uint32_t word;
+
+	for (uint64_t at = 0; at + sizeof(word) <= nr_bytes; at += sizeof(word)) {
+		memcpy(&word, code + at, sizeof(word));
+		word = le32toh(word);
+		if ((word & 0xfc000000) == 0x94000000 || (word & 0xfeff0000) == 0xd63f0000 || word == 0xd2801168)
+			return false;
+		if ((word & REGISTER) == SP && ((word & 0x3f000000) == 0x11000000 || (word & 0x3fe00000) == 0x0b200000))
+			return false;
+		if ((word >> 5 & REGISTER) == SP && ((word & 0x3a800000) == 0x28800000 || (word & 0x3b200400) == 0x38000400))
+			return false;
+	}
+	return true;
+}
+
+static int add_leaf(const struct opt_image *image, struct opt_rows *rows, uint64_t start, uint64_t nr_bytes)
+{
+	static const struct op_row_rule rule = {
+		.cfa_how = OP_CFA_REG,
+		.cfa_reg = 31,
+		.ra_how = OP_VALUE_SAME,
+		.fp_how = OP_VALUE_SAME,
+		.bx_how = OP_VALUE_UNKNOWN,
+	};
+	bool is_code = false;
+	int err;
+
+	for (size_t i = 0; i < image->nr_segments; i++) {
+		const struct opt_segment *segment = &image->segments[i];
+		uint64_t offset = start - segment->address;
+
+		if (offset >= segment->nr_bytes || nr_bytes > segment->nr_bytes - offset || segment->position > image->nr_bytes ||
+		    offset + nr_bytes > image->nr_bytes - segment->position ||
+		    !is_leaf((const uint8_t *)image->bytes + segment->position + offset, nr_bytes))
+			continue;
+		err = opt_rows_begin(rows, start, start + nr_bytes, &is_code);
+		return err || !is_code ? err : opt_rows_add(rows, start, &rule);
+	}
+	return 0;
+}
+
+/*
+ * The vdso of arm64 has no frame information. Its functions that call nothing and leave sp alone
+ * have their return address in lr. 0 or -ENOMEM.
+ */
+static int read_leaf_rows(const struct opt_image *image, struct opt_rows *rows)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = find_section(image, ".dynsym", &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	GElf_Sym symbol;
+	int err = 0;
+
+	for (int i = 0; data && gelf_getsym(data, i, &symbol) && !err; i++)
+		if (GELF_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF && symbol.st_size)
+			err = add_leaf(image, rows, symbol.st_value, symbol.st_size);
+	return err;
+}
+
 int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bool *ret_is_whole)
 {
 	struct opr_frames frames = {
@@ -246,17 +313,21 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 		.text = address_of(image, ".text"),
 		.data = address_of(image, ".got"),
 	};
+	bool has_frames;
 	int err = 0;
 
 	rows->segments = image->segments;
 	rows->nr_segments = image->nr_segments;
-	if (find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames))
+	has_frames = find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames);
+	if (has_frames)
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
 	frames.is_eh_frame = false;
 	if (!err && find_frame_section(image, ".debug_frame", &frames))
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
 	if (!err && image->machine == EM_AARCH64)
 		err = read_plt_rows(image, rows);
+	if (!err && image->machine == EM_AARCH64 && !has_frames)
+		err = read_leaf_rows(image, rows);
 	return err || image->machine != EM_AARCH64 ? err : read_signal_rows(image, rows);
 }
 
