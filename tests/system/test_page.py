@@ -88,6 +88,7 @@ def check_real(look, totals, listed):
     look.is_true("$('ledger').textContent.includes('all that were selected')", "the ledger says that all are there")
     look.is_true("$('ledger').textContent.includes('Kernel%s')" % os.uname().release, "the ledger names the kernel")
     check_zoom(look)
+    check_touch(look)
     check_search(look)
     check_sandwich(look)
     check_code(look, listed)
@@ -118,6 +119,18 @@ def check_zoom(look):
     look.is_true("nameOf(zoomed.f) === 'main'", "the browser goes back")
 
 
+def check_touch(look):
+    """A finger tells what a box is before it zooms."""
+    look.open()
+    tap = "$('graph').dispatchEvent(new PointerEvent('click', { pointerType: 'touch', clientX: x, clientY: y }))"
+    script = ("(() => { const box = %s, at = $('graph').getBoundingClientRect(), x = at.left + box.x + box.w / 2,"
+              " y = at.top + box.y + 9; %s; })()" % (box_of("main"), tap))
+    look.run(script)
+    look.is_true("zoomed === root && !$('tip').hidden && $('tip').textContent.startsWith('main')", "a tap tells")
+    look.run(script)
+    look.is_true("nameOf(zoomed.f) === 'main' && $('tip').hidden", "a second tap zooms")
+
+
 def check_search(look):
     look.open()
     look.run("$('q').focus()")
@@ -127,6 +140,9 @@ def check_search(look):
     look.is_true("$('matched').textContent.startsWith('1 function, ')", "is shown")
     look.is_true("$('table').tBodies[0].rows.length === 1", "the table has what matches")
     look.is_true("location.hash.includes('q=%5Edeep%24')", "the hash keeps the search")
+    look.run("S.q = images[names.indexOf('deep')].replace(/.*[/]/, ''); changed()")
+    look.is_true("matched.is[names.indexOf('deep')] && matched.a >= table.t0[names.indexOf('deep')]", "images are searched")
+    look.run("S.q = $('q').value; changed()")
     look.tab.key("(")
     look.is_true("$('q').getAttribute('aria-invalid') === 'true'", "a wrong expression is marked")
     look.tab.key("Escape")
@@ -140,6 +156,7 @@ def check_sandwich(look):
     callers = look.run("kidsOf(root.twin).map(kid => nameOf(kid.f)).sort()")
     require({"direct", "compare", "deep"} <= set(callers), "callers of leaf: %s" % callers)
     look.is_true("root.a === table.t0[root.f]", "the total of the function")
+    look.is_true("$('where').rows[0].textContent.includes(number(root.a) + ' samples')", "and it is shown")
     look.is_true("kidsOf(root.twin).reduce((x, kid) => x + kid.a, root.twin.sa) === root.a", "callers add up")
     look.is_true("kidsOf(root).reduce((x, kid) => x + kid.a, root.sa) === root.a", "callees add up")
 
@@ -153,6 +170,8 @@ def check_code(look, listed):
     require(listed and shown == listed, "samples by line: %s, opannotate has %s" % (shown, listed))
     look.is_true("[...$('lines').rows].some(row => row.textContent.includes('leaf(void)'))", "the text of the source")
     look.all_looks(look.run("location.hash"), "-source")
+    look.open("#fn=%d" % look.run("names.indexOf('_start')"))
+    look.is_true("$('about-code').textContent.startsWith('Not on this page') && !$('lines').rows.length", "_start has no source")
     look.run("reset()")
     look.is_true("$('code').hidden", "no function, no source")
 
@@ -167,14 +186,21 @@ def check_keys(look):
     look.is_true("focus && focus.d > 0 && !$('tip').hidden && $('live').textContent.includes('samples')", "arrows move and tell")
     look.tab.key("Enter")
     look.is_true("zoomed.d > 0 && zoomed === focus", "Enter zooms")
+    look.run("zoomTo(%s.node)" % box_of("main"))
     look.tab.key("s")
-    look.is_true("S.fn !== '' || kinds[zoomed.f] === GROUP", "S shows callers and callees")
+    look.is_true("S.fn !== '' && nameOf(root.f) === 'main'", "S shows callers and callees")
     look.tab.key("Escape")
+    look.is_true("S.fn === '' && nameOf(zoomed.f) === 'main'", "Escape goes back to what was zoomed")
     look.tab.key("Home")
     look.is_true("zoomed === root && S.fn === ''", "Escape and Home go back")
     look.run("[...$('table').querySelectorAll('button')].find(b => b.textContent === 'Total').focus()")
     look.tab.key("Enter", "\r")
     look.is_true("S.sort === 'total' && document.activeElement.textContent === 'Total ▾'", "what sorts keeps the focus")
+    look.tab.key("Enter", "\r")
+    look.is_true("S.sort === '-total' && document.activeElement.textContent === 'Total ▴'", "and sorts the other way")
+    look.is_true("(b => table.t0[names.indexOf(b[0].textContent)] <= table.t0[names.indexOf(b[1].textContent)])"
+                 "([...$('table').querySelectorAll('td button')])", "the least first")
+    look.tab.key("Enter", "\r")
     look.run("[...$('table').querySelectorAll('button')].find(b => b.textContent === 'main').focus()")
     look.tab.key("Enter", "\r")
     look.is_true("nameOf(root.f) === 'main' && document.activeElement.textContent === 'main'", "what opens keeps the focus")
@@ -235,7 +261,7 @@ def check_copy(look):
     look.tab.key("c")
     copied = look.run("navigator.clipboard.readText()")
     require(copied == "main", "the clipboard has %r" % copied)
-    look.is_true("$('live').textContent === 'copied main'", "it is told")
+    look.is_true("$('live').textContent === 'copied main' && $('said').textContent === 'copied'", "it is told")
 
 
 def check_print(look):
@@ -249,6 +275,7 @@ def check_print(look):
     look.is_true("['bar', 'keys', 'more'].every(id => !$(id).getClientRects().length)", "nothing to click")
     look.is_true("['graph', 'table', 'ledger'].every(id => $(id).getClientRects().length)", "graph, table, ledger")
     look.is_true("$('frame').scrollHeight <= $('frame').clientHeight + 2", "the whole graph")
+    look.is_true("$('frame').offsetHeight <= innerHeight", "on one page")
     require(not look.run(CONTRAST), "paper: %s" % look.run(CONTRAST))
     if SHOTS:
         look.tab.shot(os.path.join(SHOTS, "paper.png"))
@@ -285,12 +312,16 @@ def check_difference(look):
     look.is_true("two && all.a === 100 && all.b === 500", "both sides")
     heads = look.run("[...$('about').rows].map(r => r.textContent)")
     for head, words, count in zip(heads, ("Beforesession:before · 2026-11-", "Aftersession:after · 2026-11-"), (100, 500)):
-        require(head.startswith(words) and head.endswith(" UTC · %d stacks" % count), "the heading: %s" % heads)
+        require(head.startswith(words) and head.endswith(" UTC · %d stacks of STACKS:99" % count), "the heading: %s" % heads)
     texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
     changes = [("hot", "gone"), ("cold", "+61.0"), ("f0", "new"), ("warm", "+5.00 ± 11.3 (noise)"), ("_start", "(noise)")]
     require(len(texts) == 5 and all(name in text and how in text for (name, how), text in zip(changes, texts)),
             "sorted by change, noise last: %s" % texts)
     require("4.00 % → 65.0 %" in texts[1], "cold: %s" % texts[1])
+    for order, name in (("growth", "cold"), ("loss", "hot")):
+        look.run("[...$('table').querySelectorAll('th button')].find(b => b.textContent.startsWith('Change')).click()")
+        look.is_true("S.sort === '%s' && $('table').querySelector('td button').textContent === '%s'" % (order, name), order)
+    look.run("S.sort = 'change'; changed()")
     for mode in ("abs", "rel", "new"):
         look.run("S.diff = '%s'; changed()" % mode)
         look.is_true("rows[0][0].w === graphWidth", mode)
@@ -318,6 +349,11 @@ def check_where(look, before):
     before.is_true("all.a === 4 && nameOf(root.f) === 'cold' && location.hash.includes('cgroup=')", "a click selects a cgroup")
     before.run("reset()")
     before.is_true("!$('where').rows.length", "no function, no place")
+    before.open()  # groups have the same numbers in whatever order they are seen first
+    before.run("S.by = 'comm'; changed(true)")
+    group = before.run("(() => { zoomTo(kidsOf(root)[1]); return nameOf(zoomed.f); })()")
+    before.open(before.run("location.hash"))
+    before.is_true("nameOf(zoomed.f) === %s" % json.dumps(group), "the hash keeps the group %s" % group)
     look.open()
     look.open("#fn=%d" % look.run("names.indexOf('cold')"))
     look.is_true("$('where').textContent.includes('/a.slice/b 4.00 % → 0.00 %')", "of both sides")
@@ -336,6 +372,8 @@ def check_time(look):
     look.is_true("location.hash.includes('from=1') && location.hash.includes('to=3')", "the hash keeps what is brushed")
     look.is_true("all.a === 570 && root.a === 570 && table.s0.reduce((x, y) => x + y, 0) === 570", "the brush filters")
     look.is_true("$('span').textContent.includes('3 of 6 sessions, 570 samples, 0.317 per second')", "a label tells the span")
+    look.is_true("$('ledger').textContent.includes('Stacks on this page570 of 900')", "the ledger follows: " +
+                 look.run("$('ledger').textContent"))
     look.all_looks(look.run("location.hash"), "-brushed")
     look.is_true("all.a === 570 && $('bars').querySelectorAll('.in').length === 3", "the hash brings it back")
     look.run("$('to').focus()")

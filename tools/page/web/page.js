@@ -20,9 +20,14 @@ const D = JSON.parse($('data').textContent);
 const two = D.sides.length > 1;
 const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
 const KINDS = [
-  ['application, group', 220, 12, 80, 40], ['stack ends here', 0, 0, 72, 46], ['program', 26, 88, 68, 60],
+  ['application, group', 220, 12, 80, 40], ['callers are missing', 0, 0, 72, 46], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
   ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
+const ENDS = {
+  cut: 'the copy of the stack was too short', no_row: 'code without unwind tables', left_code: 'the walk left the code',
+  no_table_yet: 'the unwind table was not ready', too_deep: 'too many callers', no_room: 'the session had no room for more',
+};
+const why = end => ENDS[end] ? ': ' + ENDS[end] : '';
 const DIMS = [
   ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6],
   ['user', 'User', 7], ['thread', 'Thread', 8], ['cpu', 'CPU', 9]];
@@ -53,6 +58,11 @@ const sessions = D.sides.flatMap((side, s) => side.sessions.map((x, i) => ({ ...
   const used = new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 0) + ':' + context(i, 1)));
   sessions.splice(0, Infinity, ...sessions.filter(x => x.begin || used.has(x.at))
     .sort((x, y) => (x.begin || 0) - (y.begin || 0) || x.s - y.s));
+}
+// Labels have their numbers from here on, so that a hash means the same whatever is selected.
+for (let i = 0; i < nrContexts; i++) {
+  for (const [, , field] of DIMS) label(GROUP, text(i, field));
+  if (context(i, 2)) label(END, '[' + D.ends[context(i, 2)] + ']');
 }
 const sessionOf = Array.from({ length: nrContexts }, (_, i) =>
   sessions.findIndex(x => x.at === context(i, 0) + ':' + context(i, 1)));
@@ -249,6 +259,7 @@ function sandwich(f) {
 
 // ---- search ----
 
+const isFunction = f => kinds[f] !== GROUP && kinds[f] !== END;
 function search() {
   regex = null; matched = null;
   $('q').removeAttribute('aria-invalid');
@@ -256,11 +267,11 @@ function search() {
     try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
   }
   if (!regex) { $('matched').textContent = S.q ? 'no regular expression' : ''; return; }
-  const is = names.map(name => regex.test(name)), seen = new Set(), above = new Uint8Array(B.n);
+  const is = names.map((name, f) => regex.test(name) || regex.test(images[f])), seen = new Set(), above = new Uint8Array(B.n);
   matched = { a: 0, b: 0, is };
   for (let i = 1; i < B.n; i++) {
     above[i] = above[B.p[i]] || is[B.f[i]] ? 1 : 0;
-    if (is[B.f[i]]) seen.add(B.f[i]);
+    if (is[B.f[i]] && isFunction(B.f[i])) seen.add(B.f[i]);
     if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
   }
   const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
@@ -272,7 +283,7 @@ function search() {
 const number = n => Math.round(n).toLocaleString('en');
 const percentText = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
 const percent = (part, of) => percentText(of ? 100 * part / of : 0);
-const shares = (a, b, of) => percent(a, of.a) + (two ? ' → ' + percent(b, of.b) : '');
+const shares = (a, b, of) => (of.a || !two ? percent(a, of.a) : '–') + (two ? ' → ' + (of.b ? percent(b, of.b) : '–') : '');
 // The change in points of percent, and twice its standard deviation from counting.
 function change(a, b) {
   const A = all.a || 1, C = all.b || 1;
@@ -286,7 +297,8 @@ function beyondNoise(a, b) {
 const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
 function changeText(a, b) {
   const { by, noise } = change(a, b);
-  const ratio = a && b ? ', ×' + (b / (all.b || 1) / (a / (all.a || 1))).toPrecision(3) : a ? ', gone' : ', new';
+  const times = b / (all.b || 1) / (a / (all.a || 1)), ratio = !a ? ', new' : !b ? ', gone'
+    : times < 1 ? ', ÷' + (1 / times).toPrecision(3) : ', ×' + times.toPrecision(3);
   return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
 }
 const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
@@ -295,7 +307,8 @@ function describe(node) {
   const rows = [], parent = node.p, f = node.f;
   if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
   if (f >= 0)
-    rows.push(f ? KINDS[kinds[f]][0] : 'calls that are not on this page: each is less than ' + D.threshold.toPrecision(2) + ' %');
+    rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
+      : 'calls that are too rare for this page: each has less than ' + D.threshold.toPrecision(2) + ' %');
   kidsOf(node);
   if (two) {
     rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
@@ -322,11 +335,19 @@ const kindColour = (kind, shift) => {
 // 0: no change. `size` is from 0 to 1.
 const changeColour = (by, size) => by ? `hsl(${by > 0 ? `24 ${60 + 35 * size}` : `212 ${50 + 30 * size}`}% ${
   tone(84 - 22 * size, 54 + 12 * size)}%)` : tone('#d3d8de', '#4a525c');
-const hash = string => {
-  let h = 7;
-  for (let i = 0; i < string.length; i++) h = Math.imul(h, 31) + string.charCodeAt(i) | 0;
-  return (h >>> 0) % 997;
-};
+// Images, those with most samples first: their colours are the most different.
+const palette = new Map();
+{
+  const sums = new Map();
+  for (let i = 0; i < counts.length; i++) {
+    const image = images[functions[countAt[i]]];
+    if (image) sums.set(image, (sums.get(image) || 0) + counts[i]);
+  }
+  [...sums].sort((x, y) => y[1] - x[1]).forEach(([image], i) => palette.set(image, i));
+  images.forEach(image => { if (image && !palette.has(image)) palette.set(image, palette.size); });
+}
+const imageColour = (image, shift) =>
+  `hsl(${(palette.get(image) * 137.5 + 20) % 360} ${tone(62, 45)}% ${tone(76, 70) + shift}%)`;
 const hues = new Map();
 function colourOf(node) {
   const f = node.f;
@@ -342,9 +363,8 @@ function colourOf(node) {
   }
   const key = S.pal + isDark() + f;
   if (!hues.has(key)) {
-    const shift = hash(names[f]) % 9 - 4;
-    hues.set(key, S.pal === 'image' && images[f]
-      ? `hsl(${hash(images[f]) * 137 % 360} ${tone(62, 45)}% ${tone(76, 70) + shift}%)` : kindColour(kinds[f], shift));
+    const shift = f * 5 % 9 - 4; // neighbours differ
+    hues.set(key, S.pal === 'image' && images[f] ? imageColour(images[f], shift) : kindColour(kinds[f], shift));
   }
   return hues.get(key);
 }
@@ -475,14 +495,19 @@ function zoomTo(node) {
 }
 function openFunction(f) {
   if (f < 0 || !names[f]) return;
-  S.fn = String(f); S.zoom = '';
+  S.fn = String(f);
   writeHash(true);
   rearrange();
   $('crumbs').scrollIntoView({ block: 'nearest' });
 }
 function copy(name) {
-  const done = () => { $('live').textContent = 'copied ' + name; };
-  if (navigator.clipboard) navigator.clipboard.writeText(name).then(done, () => {});
+  const say = words => {
+    $('live').textContent = words + ' ' + name;
+    $('said').textContent = words;
+    setTimeout(() => { $('said').textContent = ''; }, 2000);
+  };
+  if (navigator.clipboard) navigator.clipboard.writeText(name).then(() => say('copied'), () => say('the browser does not copy'));
+  else say('the browser does not copy');
 }
 const step = (node, by) => {
   const box = boxOf(node), row = box && rows[box.row];
@@ -510,15 +535,20 @@ on(document, 'keydown', event => {
 });
 function reset() { S.zoom = S.fn = ''; writeHash(true); rearrange(); }
 function back() {
-  if (S.fn !== '') reset();
+  if (S.fn !== '') { S.fn = ''; writeHash(true); rearrange(); }
   else if (zoomed.p) zoomTo(zoomed.p);
-  tell();
 }
 on($('graph'), 'pointermove', event => tell(hit(event), event.clientX, event.clientY));
 on($('graph'), 'pointerleave', () => tell());
 on($('graph'), 'blur', () => { tell(); focus = null; paint(); });
 on($('graph'), 'focus', () => { if ($('graph').matches(':focus-visible')) setFocus(zoomed); });
-on($('graph'), 'click', event => { const node = hit(event); if (node) zoomTo(node); });
+// A finger tells first, as a mouse does before its click.
+on($('graph'), 'click', event => {
+  const node = hit(event);
+  if (!node) return;
+  if (event.pointerType === 'touch' && node !== focus) setFocus(node);
+  else zoomTo(node);
+});
 on($('graph'), 'contextmenu', event => {
   const node = hit(event);
   if (!node || node.f <= 0) return;
@@ -550,6 +580,7 @@ const button = (text, act, attributes) => element('button', text, { type: 'butto
 function drawCrumbs() {
   const parts = [], path = [];
   if (S.fn !== '') {
+    if (S.zoom !== '') parts.push(button('Back', back), element('i', '·'));
     parts.push(button('all', reset), element('i', '›'), element('b', nameOf(root.f)),
       element('i', 'callers above, callees below'));
   } else {
@@ -581,6 +612,7 @@ function valuesOf(field, is) {
 function drawWhere() {
   const has = new Uint8Array(parents.length), rows = [];
   for (let i = 1; i < has.length; i++) has[i] = S.fn !== '' && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
+  if (S.fn !== '') rows.push(rowOf('Samples', describe(root)[1].join(' · ')));
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, i => has[countAt[i]] && groupOf[countOf[i]] >= 0);
     if (key === 'event' || values.every(([value]) => value.startsWith('(no '))) continue;
@@ -608,32 +640,44 @@ function drawLegend() {
   if (two) {
     swatch(changeColour(1, 1), S.diff === 'new' ? 'new' : 'more than before');
     if (S.diff !== 'new') swatch(changeColour(-1, 1), 'less than before');
-    swatch(changeColour(0), S.diff === 'new' ? 'known before' : 'no change beyond the noise of counting');
-    parts.push(element('span', 'Width: the mean of both shares.'));
+    swatch(changeColour(0), S.diff === 'new' ? 'known before' : 'no more than the noise of counting');
+    parts.push(element('span', 'A box is as wide as the mean of its two shares.'));
   } else if (S.pal === 'kind') {
     const there = new Set();
     for (let i = 1; i < B.n; i++) there.add(kinds[B.f[i]]);
     KINDS.forEach(([words], kind) => { if (there.has(kind)) swatch(kindColour(kind, 0), words); });
-  } else parts.push(element('span', 'Each image has a colour.'));
+  } else {
+    for (const image of [...palette.keys()].slice(0, 8)) swatch(imageColour(image, 0), brief(image));
+    if (palette.size > 8) parts.push(element('span', 'Other images have colours between these.'));
+  }
   $('legend').replaceChildren(...parts);
 }
 
 let shownRows = 50;
 const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
   ['change', 'Change of self', (f, t) => beyondNoise(t.s0[f], t.s1[f])], ['name', 'Function'], ['image', 'Image']];
+// Each click takes the next order of a column. By change: the greatest, growth, loss.
+const ORDERS = { change: ['change', 'growth', 'loss'] };
+const ordersOf = key => ORDERS[key] || [key, '-' + key];
+const ARROWS = { growth: ' ▴', loss: ' ▾', change: ' ±' };
 function drawTable() {
-  const t = table, list = [], wanted = COLUMNS.find(c => c[0] === S.sort) || COLUMNS[0];
+  const t = table, list = [], wanted = COLUMNS.find(c => ordersOf(c[0]).includes(S.sort)) || COLUMNS[0];
+  const orders = ordersOf(wanted[0]), order = orders.includes(S.sort) ? S.sort : orders[0], turned = order[0] === '-' ? -1 : 1;
+  const points = f => change(t.s0[f], t.s1[f]).by;
+  const by = order === 'growth' ? points : order === 'loss' ? f => -points(f) : wanted[2];
   for (let f = 0; f < names.length; f++)
-    if (kinds[f] !== GROUP && kinds[f] !== END && t.t0[f] + t.t1[f] && (!matched || matched.is[f])) list.push(f);
+    if (isFunction(f) && t.t0[f] + t.t1[f] && (!matched || matched.is[f])) list.push(f);
   const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
-  const words = S.sort === 'image' ? images : names;
-  list.sort((x, y) => (wanted[2] ? wanted[2](y, t) - wanted[2](x, t) : less(words[x], words[y])) || less(names[x], names[y]));
+  const words = wanted[0] === 'image' ? images : names;
+  list.sort((x, y) => turned * (by ? by(y, t) - by(x, t) : less(words[x], words[y])) || less(names[x], names[y]));
   const head = element('tr');
   for (const [key, words] of COLUMNS) {
     if (key === 'change' && !two) continue;
     const cell = element('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n' });
-    if (S.sort === key) cell.setAttribute('aria-sort', key === 'name' || key === 'image' ? 'ascending' : 'descending');
-    cell.append(button(words + (S.sort === key ? ' ▾' : ''), () => { S.sort = key; writeHash(); drawTable(); }));
+    const next = ordersOf(key), rises = by ? turned < 0 : turned > 0;
+    if (key === wanted[0]) cell.setAttribute('aria-sort', rises ? 'ascending' : 'descending');
+    cell.append(button(words + (key === wanted[0] ? ARROWS[order] || (rises ? ' ▴' : ' ▾') : ''),
+      () => { S.sort = next[(next.indexOf(order) + 1) % next.length]; writeHash(); drawTable(); }));
     head.append(cell);
   }
   const body = element('tbody');
@@ -686,8 +730,12 @@ function linesOf(code) {
 }
 function drawCode() {
   const f = S.fn === '' ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
-  $('code').hidden = !known.length;
-  if (!known.length) return;
+  $('code').hidden = S.fn === '' || !isFunction(f);
+  if (!known.length) {
+    $('h-code').textContent = 'Source of ' + nameOf(f);
+    $('about-code').textContent = 'Not on this page: only the functions with most flat samples have it. opannotate shows all.';
+    return $('lines').replaceChildren();
+  }
   const files = linesOf(code), part = (n, s) => n / code[s].samples || 0;
   const parts = line => line.counts.map((n, s) => code[s] ? part(n, s) : 0);
   const most = Math.max(...files.flatMap(([, lines]) => lines.flatMap(parts)));
@@ -718,7 +766,7 @@ function drawCode() {
       (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in lines that are not shown' : '');
   });
   $('h-code').textContent = (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
-  $('about-code').textContent = about.join('; ') + '. Choices above do not change them.';
+  $('about-code').textContent = about.join('; ') + '. The choices above do not change these lines.';
   $('lines').replaceChildren(body);
 }
 
@@ -732,9 +780,11 @@ function timesOf({ begin, end, name }) {
   return from + ' to ' + (to.startsWith(from.slice(0, 11)) ? to.slice(11) : to) + ' UTC';
 }
 function drawLedger() {
-  D.sides.forEach((side, s) => {
-    const events = new Map(), rows = [];
-    for (const session of side.sessions) {
+  const [first, last] = span(), is = x => x >= first && x <= last;
+  const numberOf = (s, i) => sessions.findIndex(x => x.at === s + ':' + i);
+  $('ledger').replaceChildren(...D.sides.map((side, s) => {
+    const events = new Map(), rows = [], chosen = side.sessions.filter((_, i) => numberOf(s, i) < 0 || is(numberOf(s, i)));
+    for (const session of chosen) {
       for (const event of session.events || []) {
         const key = event.event + ':' + event.count;
         const sum = events.get(key) || { received: 0, filtered: 0, lost: {}, ends: {} };
@@ -748,29 +798,30 @@ function drawLedger() {
     if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
     if (side.begin)
       rows.push(['Time', timesOf(side)], ['Recorded', number(side.seconds) + ' s']);
-    rows.push(['Sessions', side.sessions.map(x => x.name).join(', ')]);
+    rows.push(['Sessions', chosen.map(x => x.name).join(', ') || 'none']);
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
       rows.push([key, '']);
       rows.push(['received', number(sum.received)]);
-      for (const why in sum.lost)
-        if (sum.lost[why] || why.startsWith('kernel')) rows.push(['lost, ' + why.replace(/_/g, ' '), number(sum.lost[why])]);
+      for (const reason in sum.lost)
+        if (sum.lost[reason] || reason.startsWith('kernel'))
+          rows.push(['lost, ' + reason.replace(/_/g, ' '), number(sum.lost[reason])]);
       if (sum.filtered) rows.push(['filtered by image', number(sum.filtered)]);
       for (const end in sum.ends)
         if (sum.ends[end])
-          rows.push(['stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked)]);
+          rows.push(['stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end)]);
     }
     let shown = 0;
-    for (let i = 0; i < counts.length; i++) if (context(countOf[i], 0) === s) shown += counts[i];
+    for (let i = 0; i < counts.length; i++) if (context(countOf[i], 0) === s && is(sessionOf[countOf[i]])) shown += counts[i];
     rows.push(['Stacks on this page',
       number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples))]);
     if (side.unselected) rows.push(['not selected', number(side.unselected)]);
-    if (D.pruned) rows.push(['in nodes “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
+    if (D.pruned) rows.push(['added up as “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
     const grid = element('table');
     if (two) grid.append(element('caption', SIDES[s]));
     grid.append(...rows.map(row => rowOf(...row)));
-    $('ledger').append(grid);
-  });
+    return grid;
+  }));
 }
 
 // ---- choices ----
@@ -876,6 +927,7 @@ function draw() {
   ROW = graphWidth < 600 ? 24 : 20; // fingers need more than a mouse
   layout();
   paint();
+  tell();
   if (S.view === 'flame' && S.fn === '') $('frame').scrollTop = height;
   drawCrumbs();
 }
@@ -883,7 +935,7 @@ function rearrange() {
   root = S.fn !== '' && names[+S.fn] !== undefined ? sandwich(+S.fn) : null;
   if (!root || !root.its.length) { S.fn = ''; root = treeRoot(); }
   zoomed = root; focus = null;
-  for (const f of S.zoom === '' ? [] : S.zoom.split('.')) {
+  for (const f of S.zoom === '' || S.fn !== '' ? [] : S.zoom.split('.')) {
     const kid = kidsOf(zoomed).find(k => k.f === +f);
     if (!kid) break;
     zoomed = kid;
@@ -901,21 +953,22 @@ function changed(push) {
   rearrange();
   drawLegend();
   drawTime();
+  drawLedger();
 }
 function start() {
   readHash();
   const shown = D.sides.map(s => s.hosts.join(', ') || 'profile');
   const title = two && shown[0] !== shown[1] ? shown.join(' → ') : shown[shown.length - 1];
   document.title = title + ' – opd';
-  $('title').textContent = two ? title + ': what changed' : title;
+  $('title').textContent = title + (two ? ': what changed' : ': who calls what');
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
     const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
-    const about = [words.join(' '), host, timesOf(side), number(side.samples) + ' stacks'];
+    const stacks = number(side.samples) + ' stacks of ' + events.map(e => D.strings[e].split(':', 2).join(':')).join(', ');
+    const about = [words.join(' '), host, timesOf(side), stacks];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
   drawChoices();
-  drawLedger();
   changed();
 }
 on(window, 'resize', () => { if ($('frame').clientWidth !== graphWidth) draw(); });
