@@ -211,6 +211,21 @@ class RowTables(unittest.TestCase):
         subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=" + debugdata, self.program, image], check=True)
         self.compare(image)
 
+    def test_debugdata_is_longer_than_an_address(self):
+        """Four times its size is 2^32 - 4096, which opd-tables of 32 bits must not take for 0."""
+        image, size = os.path.join(self.box.name, "long"), ((1 << 32) - 4096) // 4
+        debugdata = self.path("debugdata", lzma.compress(random.Random(20).randbytes(4096)))
+        subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=" + debugdata, self.program, image], check=True)
+        at, nr_bytes = sections_of(image)[".gnu_debugdata"]
+        with open(image, "rb") as stream:
+            data = bytearray(stream.read())
+        row = data.rindex(struct.pack("<QQ", at, nr_bytes))
+        struct.pack_into("<QQ", data, row, len(data), size)
+        with open(image, "wb") as stream:
+            stream.write(data + data[at:at + nr_bytes])
+            stream.truncate(len(data) + size)
+        self.assertEqual(make_table(image, self.table)[0], 0)
+
     def test_mutants_end(self):
         """A damaged .eh_frame makes a table that opd accepts, or none."""
         with open(self.program, "rb") as stream:

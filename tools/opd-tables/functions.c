@@ -85,7 +85,7 @@ static int read_tables(struct opt_functions *functions, const struct opt_rows *r
 static char *unpack(const Elf_Data *data, size_t *ret_nr_bytes)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
-	size_t capacity = 4 * data->d_size + 4096;
+	uint64_t capacity = 4 * (uint64_t)data->d_size + 4096; /* a size_t may have 32 bits */
 	char *bytes = NULL, *more;
 	lzma_ret status = lzma_stream_decoder(&stream, DEBUGDATA_MAX, 0);
 
