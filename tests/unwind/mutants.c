@@ -5,6 +5,7 @@
  * the sanitizers where the rest is: so it runs in one process, without the sandbox of opd-tables.
  */
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,16 +34,23 @@ static uint8_t *read_whole(const char *path, size_t *ret_nr_bytes)
 	return bytes;
 }
 
+/* Of 64 bits and little-endian: as opd-tables wants it. */
+static bool is_for_tables(const uint8_t *bytes, size_t nr_bytes)
+{
+	return nr_bytes > sizeof(Elf64_Ehdr) && !memcmp(bytes, ELFMAG, SELFMAG) && bytes[EI_CLASS] == ELFCLASS64 &&
+	       bytes[EI_DATA] == ELFDATA2LSB;
+}
+
 /* The section with this name; the file is a good one. */
 static struct range find_section(const uint8_t *bytes, const char *name)
 {
 	const Elf64_Ehdr *header = (const void *)bytes;
-	const Elf64_Shdr *sections = (const void *)(bytes + header->e_shoff);
-	const char *names = (const char *)bytes + sections[header->e_shstrndx].sh_offset;
+	const Elf64_Shdr *sections = (const void *)(bytes + le64toh(header->e_shoff));
+	const char *names = (const char *)bytes + le64toh(sections[le16toh(header->e_shstrndx)].sh_offset);
 
-	for (size_t i = 0; i < header->e_shnum; i++)
-		if (!strcmp(names + sections[i].sh_name, name))
-			return (struct range){ sections[i].sh_offset, sections[i].sh_size };
+	for (size_t i = 0; i < le16toh(header->e_shnum); i++)
+		if (!strcmp(names + le32toh(sections[i].sh_name), name))
+			return (struct range){ le64toh(sections[i].sh_offset), le64toh(sections[i].sh_size) };
 	return (struct range){ 0, 0 };
 }
 
@@ -98,8 +106,10 @@ int main(int argc, char **argv)
 	struct range frames, symbols, header = { 0, 64 + 10 * sizeof(Elf64_Phdr) };
 	uint64_t state = 20;
 
-	if (!bad)
+	if (!bad || !is_for_tables(good, nr_bytes)) {
+		fprintf(stderr, "usage: mutants IMAGE [NUMBER]; IMAGE is an ELF file of 64 bits, little-endian\n");
 		return 2;
+	}
 	frames = find_section(good, ".eh_frame");
 	symbols = find_section(good, ".dynsym");
 	if (!frames.nr_bytes || !make_and_walk(good, nr_bytes, 0))
