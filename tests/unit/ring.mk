@@ -64,7 +64,7 @@ tests_unit_test_ring_wake_fd_SOURCES = tests/unit/test_ring_wake_fd.c tests/unit
 	tests/unit/memory_ring.h
 tests_unit_test_ring_wake_fd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_wake_fd_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_ring_wake_fd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=preadv2
+tests_unit_test_ring_wake_fd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=preadv2 -Wl,--wrap=preadv64v2
 
 tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h \
 	tests/unit/kernel_events.h

@@ -84,6 +84,7 @@ static void all_fields(void **state OP_UNUSED)
 		  7, 0);
 	for (size_t i = 0; i < 9; i++)
 		words.body[i] = 100 + i;
+	words.body[7] = PAIR(107, 0); /* the CPU */
 	record = translate(&words);
 	assert_sample(&record, 1, 101, 103, 107);
 }
@@ -102,7 +103,7 @@ static void identifier_behind(void **state OP_UNUSED)
 	words.body[0] = 0x1000;
 	words.body[1] = 77;
 	words.body[2] = 51;
-	words.body[3] = 3;
+	words.body[3] = PAIR(3, 0);
 	record = translate(&words);
 	assert_sample(&record, 2, 0x1000, 77, 3);
 	words.body[2] = 52;

@@ -90,6 +90,12 @@ static void waking_never_waits(void **state)
 
 static bool has_no_such_call;
 
+/* The C library calls it so where a program must ask for an off_t of 64 bits. */
+#ifdef _FILE_OFFSET_BITS
+#define __real_preadv2 __real_preadv64v2
+#define __wrap_preadv2 __wrap_preadv64v2
+#endif
+
 ssize_t __real_preadv2(int fd, const struct iovec *pieces, int nr_pieces, off_t offset, int flags);
 ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int nr_pieces, off_t offset, int flags);
 
