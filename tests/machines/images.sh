@@ -114,6 +114,15 @@ unpack_kernel() {
 	rm -rf x && depmod -b . "$release" && [ -s vmlinuz ] && echo "$release" >release
 }
 
+# get_busybox ARCH: sets busybox, a static one for the machine: the host's, or that of root_image.
+get_busybox() {
+	busybox=/bin/busybox
+	[ "$1" != amd64 ] || return 0
+	busybox=$cache/busybox-$1
+	debugfs -R "dump /usr/bin/busybox $busybox" "$root_image" 2>>"$cache/root.log"
+	[ -s "$busybox" ] || { reason="$root_image has no busybox"; return 1; }
+}
+
 # make_initramfs BUSYBOX: sets initramfs, for the kernel in kernel_dir. BUSYBOX is a static one for
 # the machine.
 make_initramfs() {
@@ -140,24 +149,39 @@ host_suite() { (. /etc/os-release && echo "${VERSION_CODENAME-}"); }
 # make_root ARCH PACKAGES: sets root_image, an ext4 file system. The suite is the host's own, since
 # the host's build runs in it.
 make_root() {
-	local arch=$1 packages=$2 suite size
+	local arch=$1 packages=$2 suite size dir=$cache/root-$1.new
 	suite=$(host_suite)
 	root_image=$cache/root-$suite-$arch-$(echo "ext4 $packages" | key_of).ext4
 	[ ! -e "$root_image" ] || return 0
 	say "making a root of $suite for $arch (log: $cache/root.log)"
-	rm -rf "$cache/root.new" "$root_image.new"
-	if ! mmdebstrap --quiet --variant=minbase --arch="$arch" --include="$packages" \
-		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-		"$suite" "$cache/root.new" >"$cache/root.log" 2>&1; then
+	rm -rf "$dir" "$root_image.new"
+	if ! make_tree "$arch" "$suite" "$packages" "$dir" >"$cache/root.log" 2>&1; then
 		reason="mmdebstrap makes no root: $(tail -n 1 "$cache/root.log")"
-		rm -rf "$cache/root.new"
+		rm -rf "$dir"
 		return 1
 	fi
-	size=$(($(du -sm "$cache/root.new" | cut -f1) + 2048))
-	mkfs.ext4 -q -d "$cache/root.new" "$root_image.new" "${size}M" >>"$cache/root.log" 2>&1 ||
+	size=$(($(du -sm "$dir" | cut -f1) + 2048))
+	mkfs.ext4 -q -d "$dir" "$root_image.new" "${size}M" >>"$cache/root.log" 2>&1 ||
 		{ reason="mkfs.ext4 fails"; return 1; }
-	rm -rf "$cache/root.new"
+	rm -rf "$dir"
 	mv "$root_image.new" "$root_image"
+}
+
+# make_tree ARCH SUITE PACKAGES DIR. Programs of another architecture run here only where
+# binfmt_misc is set up for the whole host. So its packages are unpacked only, and what the machine
+# needs of the work of their maintainer scripts is done here.
+make_tree() {
+	local arch=$1 suite=$2 packages=$3 dir=$4
+	local options=(--quiet --arch="$arch" --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*')
+	if [ "$arch" = amd64 ]; then
+		mmdebstrap "${options[@]}" --variant=minbase --include="$packages" "$suite" "$dir"
+		return
+	fi
+	mmdebstrap "${options[@]}" --variant=extract --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include='?essential' \
+		--include="busybox-static,$packages" "$suite" "$dir" "$(main_mirror)" &&
+		cp "$dir/usr/share/base-passwd/passwd.master" "$dir/etc/passwd" &&
+		cp "$dir/usr/share/base-passwd/group.master" "$dir/etc/group" &&
+		ln -sf mawk "$dir/usr/bin/awk"
 }
 
 # Debian names the compiler for an architecture, and the directory of its libraries, so.

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+A real PMU: samples times period are what counters of the same event count, and perf stat and perf
+record beside opd see the same; of user code and of the kernel apart.
+
+The PMU of QEMU counts by the clock of the machine. Where that is the host's clock, an interrupt may
+be many periods late. The kernel takes one sample then and skips the other periods. So samples times
+period are less than the count, of perf as well as of opd, and only that they are not more can be
+checked. With -icount the clock goes with the instructions, and no interrupt is late. Only there does
+QEMU count instructions.
+"""
+import ctypes
+import os
+import platform
+import re
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import opdtest  # noqa: E402
+from opdtest import require  # noqa: E402
+
+CYCLES, INSTRUCTIONS = 0, 1  # PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS
+PERIOD = 1000003
+WORK_MS = 2000
+DISABLED, EXCLUDE_USER, EXCLUDE_KERNEL, EXCLUDE_HV = 1, 1 << 4, 1 << 5, 1 << 6
+ENABLE, READ_BYTES = 0x2400, 8  # PERF_EVENT_IOC_ENABLE
+
+
+class Counters:
+    """An event that counts on each CPU, for all processes, and takes no samples."""
+
+    def __init__(self, config, flags=0):
+        attr = struct.pack("<IIQQQQQ", 0, 64, config, 0, 0, 0, DISABLED | flags).ljust(64, b"\0")
+        number = opdtest.PERF_EVENT_OPEN[platform.machine()]
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fds = [self.libc.syscall(number, attr, -1, cpu, -1, 0) for cpu in sorted(os.sched_getaffinity(0))]
+        if -1 in self.fds:
+            raise opdtest.Skip("the kernel has no counter for event %d" % config)
+
+    def enable(self):
+        for fd in self.fds:
+            require(self.libc.ioctl(fd, ENABLE, 0) == 0, "a counter cannot be enabled")
+
+    def read(self):
+        return sum(struct.unpack("<Q", os.read(fd, READ_BYTES))[0] for fd in self.fds)
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+
+
+def can_count(config):
+    try:
+        Counters(config).close()
+        return True
+    except opdtest.Skip:
+        return False
+
+
+def under_perf(box, event, *command):
+    """Runs a command below perf stat and perf record: what the one counts, and the samples of the
+    other times the period.
+    """
+    data = os.path.join(box.dir, "perf.data")
+    done = box.run("perf", "stat", "-x,", "-a", "-e", event, "perf", "record", "-q", "-a", "-e", event, "-c", PERIOD, "-o", data,
+                   *command)
+    require(done.rc == 0, "perf: %s" % done.err)
+    counted = int(re.search(r"^(\d+),,%s" % event, done.err, re.M).group(1))
+    nr_samples = len(box.good("perf", "script", "-i", data, "-F", "period").split())
+    os.unlink(data)
+    return counted, nr_samples * PERIOD
+
+
+# Event, its filter for opd and for perf, and the flags of its counters. The kernel may file samples
+# of user code in the kernel: the interrupt comes when the program has made a system call. But it
+# counts what it should.
+COUNTS = (
+    ("cycles", "", "", CYCLES, 0),
+    ("cycles", ":0:0:1", ":u", CYCLES, EXCLUDE_KERNEL | EXCLUDE_HV),
+    ("cycles", ":0:1:0", ":k", CYCLES, EXCLUDE_USER),
+    ("instructions", "", "", INSTRUCTIONS, 0),
+)
+
+
+def check_count(box, name, ours, theirs, config, flags, is_exact):
+    """Counters that began before opd and end after it, and others that began after it and end
+    before: what opd took lies between, but for one period on each CPU.
+    """
+    nr_cpus, what = len(os.sched_getaffinity(0)), name + theirs
+    outer, inner = Counters(config, flags), Counters(config, flags)
+    box.start_daemon("--event=%s:%d%s" % (name, PERIOD, ours), start=False)
+    outer.enable()
+    box.opcontrol("--start")
+    inner.enable()
+    box.good(os.path.join(box.dir, "busy-app"), "kernel", WORK_MS // 2)
+    stat, record = under_perf(box, what, os.path.join(box.dir, "busy-app"), "spin", WORK_MS // 2)
+    least = inner.read()
+    box.opcontrol("--stop")
+    most = outer.read()
+    row = next(row for row in box.check_ledger()["events"] if row["name"] == name)
+    taken = PERIOD * (row["received"] + row["lost_kernel"])
+    of_kernel = sum(f.total for f in box.files() if f.header.is_kernel)
+    print("%s: %d to %d counted, opd %d (%d of %d samples in the kernel); perf stat %d, perf record %d" % (
+        what, least, most, taken, of_kernel, row["stored"], stat, record), flush=True)
+    require(row["received"] >= WORK_MS / 20, "only %d samples" % row["received"])
+    require(taken <= most, "samples of %d %s, %d counted" % (taken, what, most))
+    require(not row["nr_throttles"], "the event was throttled: %s" % row)
+    require(record <= stat, "perf record has samples of %d %s, perf stat counts %d" % (record, what, stat))
+    if is_exact:
+        require(taken > least - nr_cpus * PERIOD, "samples of %d %s, %d counted" % (taken, what, least))
+        require(record - nr_cpus * PERIOD < taken, "opd has samples of %d %s, perf record of %d" % (taken, what, record))
+    box.shutdown()
+    box.opcontrol("--reset")
+    for counters in outer, inner:
+        counters.close()
+
+
+def lift_rate_limit():
+    """Interrupts of an emulated CPU take long, so the kernel would allow fewer and fewer of them, and
+    stop the event for most of each tick.
+    """
+    for name, value in ("cpu_time_max_percent", 25), ("event_max_sample_rate", 100000), ("cpu_time_max_percent", 0):
+        with open("/proc/sys/kernel/perf_" + name, "w", encoding="ascii") as stream:
+            stream.write(str(value))
+
+
+def test(box):
+    is_exact = can_count(INSTRUCTIONS)
+    lift_rate_limit()
+    box.copy_work("busy-app")
+    for name, ours, theirs, config, flags in COUNTS:
+        if config == CYCLES or is_exact:
+            check_count(box, name, ours, theirs, config, flags, is_exact)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

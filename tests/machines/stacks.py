@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Whole stacks of programs with and without frame pointers, with signed return addresses, and through
+signal handlers: the shares of their paths, and how many are complete.
+"""
+import collections
+import os
+import platform
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import elfsyms  # noqa: E402
+import opdtest  # noqa: E402
+import test_stack_shares as shares  # noqa: E402
+from hot import compile_to  # noqa: E402
+from opdtest import require  # noqa: E402
+from pmu import lift_rate_limit  # noqa: E402
+
+RATE, WORK_MS = 199, 8000
+SIGNAL_FRAMES = ["_start", "main", "interrupted", "handler", "in_handler"]
+
+
+def check_signals(box, path):
+    box.start_daemon("--event=default", "--stacks=%d" % RATE)
+    box.good(path, WORK_MS)
+    box.opcontrol("--stop")
+    symbols = elfsyms.symbol_ranges(path, SIGNAL_FRAMES)
+    found = collections.Counter()
+    for (end, frames), count in shares.stacks_of(box.session, os.path.basename(path)).items():
+        names = shares.functions_of(frames, symbols)
+        if "handler" in names:
+            found[end == "complete" and names in (SIGNAL_FRAMES, SIGNAL_FRAMES[:4])] += count
+    print("%s: %d stacks through the handler, %d of them not whole" % (os.path.basename(path), found.total(), found[False]),
+          flush=True)
+    require(found[True] >= 20 and found[False] <= 0.01 * found[True], "stacks through a signal handler: %s" % found)
+    box.shutdown()
+    box.opcontrol("--reset")
+
+
+VARIANTS = {
+    "pointers": ("-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"),
+    "none": shares.FLAGS,
+}
+if platform.machine() == "aarch64":  # all functions, also those that call none
+    VARIANTS["signed"] = (*shares.FLAGS, "-mbranch-protection=pac-ret+leaf")
+
+
+def test(box):
+    lift_rate_limit()
+    programs, signals = [], []
+    for name, flags in VARIANTS.items():
+        for file, paths in ("stacks.c", programs), ("../machines/signals.c", signals):
+            path = os.path.join(box.dir, "%s-%s" % (os.path.basename(file)[:2], name))
+            compile_to(box, path, *flags, file=file)
+            paths.append(path)
+    shares.make_tables(box, *programs, *signals)
+    for path in programs:
+        print(path)
+        shares.check_shares(box, path, RATE, WORK_MS)
+    for path in signals:
+        check_signals(box, path)
+
+
+if __name__ == "__main__":
+    opdtest.run(test, larger_rings=True)
