@@ -251,6 +251,8 @@ def check_threads(box):
 
 def main_test(box):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=process-name,user")
+    short = box.good(os.path.join(box.bin, "opcontrol"), "--status")
+    require(re.search("(?m)^Separate: .*process-name, user$", short), "--status without --verbose: %s" % short)
     check_hostile(box)
     check_storm(box)
     opdtest.wait_until(lambda: check_users(box), opdtest.HANG_SECONDS, "a process that calls setuid keeps its first user")

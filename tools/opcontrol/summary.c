@@ -147,6 +147,8 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 	add_word(&text, status ? status->separate_thread : setup->separate_thread, "thread");
 	add_word(&text, status ? status->separate_cpu : setup->separate_cpu, "cpu");
 	add_word(&text, status ? status->separate_cgroup : setup->separate_cgroup, "cgroup");
+	add_word(&text, status ? status->separate_name : setup->separate_name, "process-name");
+	add_word(&text, status ? status->separate_user : setup->separate_user, "user");
 	show_text("Separate: ", text.length ? op_text_get(&text) : "none");
 	op_text_free(&text);
 	if (*filter)
