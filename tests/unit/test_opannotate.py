@@ -623,7 +623,7 @@ class Annotate(unittest.TestCase):
             before = self.read(victim)
             for path in (victim, link):
                 self.make_page(path, rc=1)
-                self.assertIn("%s: refuse to replace a file that is no page of opannotate" % path, self.errors)
+                self.assertIn("%s: not replaced, because it is not a page of opannotate" % path, self.errors)
                 self.assertEqual(self.read(victim), before)
             os.unlink(link)
         os.chmod(page, 0o604)

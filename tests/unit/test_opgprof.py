@@ -108,7 +108,7 @@ class Gprof(unittest.TestCase):
         self.put({"hot": 9})
         with open(self.program, "rb") as stream:
             before = stream.read()
-        self.assertIn("no profile for gprof", self.run_tool("-o", self.program, rc=1))
+        self.assertIn("it is not a profile for gprof", self.run_tool("-o", self.program, rc=1))
         with open(self.program, "rb") as stream:
             self.assertEqual(stream.read(), before)
         for _ in range(2):

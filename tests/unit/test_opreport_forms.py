@@ -197,8 +197,9 @@ class Forms(unittest.TestCase):
         self.put([(self.at["hot"], 1)], session="other", event="OTHER.5.0." + ALL)
         for words in (["{"], ["}"], ["{", "}"], ["{", "{", "}", "}"], ["{}", "{", "image:x", "}"], ["{}", "{}", "{}"]):
             self.assertIn("invalid profile specification", self.run_tool("-l", *words, rc=1))
-        for options in ([], ["-l", "-d"], ["-c"], ["-X"]):
-            self.assertIn("differential", self.run_tool(*options, "{", "session:current", "}", "{}", rc=1))
+        for options in ([], ["-l", "-d"], ["-c"], ["-X"], ["--format=pprof"], ["--stacks"]):
+            self.assertIn("two profiles are compared by --html, or by --symbols as text, JSON or CSV",
+                          self.run_tool(*options, "{", "session:current", "}", "{}", rc=1))
         self.assertIn("profile classes are incompatible", self.run_tool("-l", "{", "session:other", "}", "{}", rc=1))
 
     # ---- forms ----

@@ -257,9 +257,11 @@ class Page(unittest.TestCase):
                          ["Using oprofile_data/samples/ for samples directory.", "Using 1 session"])
 
     def test_refused(self):
-        for option in ("--format=json", "-l", "-X", "--by=comm"):
+        for option, name in (("--format=json", "format"), ("-l", "symbols"), ("-X", "xml"), ("--by=comm", "by"),
+                             ("-c", "callgraph"), ("--cgroups", "cgroups"), ("-d", "details"),
+                             ("-o%s/o" % self.dir, "output-file")):
             self.page(option, rc=1)
-            self.assertIn("--html does not go together", self.err)
+            self.assertIn("--html does not go together with --%s\n" % name, self.err)
         self.page("--html=/nowhere/page.html", rc=1)
         store = self.store()
         self.sessions.write(store)
@@ -268,6 +270,24 @@ class Page(unittest.TestCase):
         os.unlink(os.path.join(self.sessions.dir, "samples", "current", "stacks"))
         self.page(rc=1)
         self.assertIn("there are no stacks: opcontrol --setup --stacks=on and operf --stacks take them", self.err)
+
+    def test_file_is_checked_first(self):
+        """Before anything is read: there is no session to read here."""
+        missing, here = os.path.join(self.dir, "missing", "x"), os.path.join(self.dir, "link")
+        os.symlink(missing, here)
+        self.addCleanup(os.unlink, here)
+        for option, path, why in (("--html=", missing, "No such file"), ("--html=", self.dir, "Is a directory"),
+                                  ("--html=", self.sessions.program, "not replaced"), ("--html=", here, "leads nowhere"),
+                                  ("-o", missing, "No such file"), ("-o", self.dir, "Is a directory")):
+            done = self.sessions.opreport(option + path, "session:none")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "^opreport: %s: .*%s.*\n$" % (path, why))
+        for option in ("--html", "-o"):
+            for word in ("session:before", "cgroup=/a.slice"):
+                done = self.sessions.opreport(option, word, "session:none")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("%s: this is a word of the profile specification, not a file" % word, done.stderr)
+                self.assertFalse(os.path.exists(word))
 
     def test_file(self):
         """A page replaces a page, and no other file; `-` is standard output."""
@@ -285,7 +305,7 @@ class Page(unittest.TestCase):
             self.assertEqual(done.returncode, rc, done.stderr)
             with open(victim, encoding="utf-8") as stream:
                 self.assertEqual(stream.read(), text if rc else self.html)
-        self.assertIn(self.sessions.program + ": refuse to replace a file that is no page of opreport",
+        self.assertIn(self.sessions.program + ": not replaced, because it is not a page of opreport",
                       self.sessions.opreport("--html=" + self.sessions.program).stderr)
         self.assertEqual(self.sessions.opreport("--html=-").stdout, self.html)
         self.assertFalse(os.path.exists("-"))

@@ -19,6 +19,7 @@
 #define STDOUT_BYTES  65536
 
 #define STANDARD_OUTPUT "-" /* as the name of a file */
+#define LEADS_NOWHERE   "%s: a symbolic link that leads nowhere"
 
 /* ---- standard output ---- */
 
@@ -371,7 +372,48 @@ static int check_replaced(const char *file, const struct stat *st, bool (*is_own
 		may_be = is_own(fd);
 		close(fd);
 	}
-	return may_be ? 0 : opr_error(-EEXIST, "%s: refuse to replace a file that is no %s", file, what);
+	return may_be ? 0 : opr_error(-EEXIST, "%s: not replaced, because it is not a %s", file, what);
+}
+
+/* 0: a file can be made in the directory of `path`; `file` is how the user calls it. */
+static int check_directory_of(const char *path, const char *file)
+{
+	char *copy = path ? strdup(path) : NULL;
+	int err = !copy ? -ENOMEM : access(dirname(copy), W_OK | X_OK) < 0 ? -errno : 0;
+
+	free(copy);
+	return err ? opr_error(err, "%s: %s", file, strerror(-err)) : 0;
+}
+
+static int check_existing(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
+{
+	char *target;
+	int err;
+
+	if (S_ISDIR(st->st_mode))
+		return opr_error(-EISDIR, "%s: %s", file, strerror(EISDIR));
+	if (!is_own || !S_ISREG(st->st_mode) || is_standard_output(st))
+		return access(file, W_OK) < 0 ? opr_error(-errno, "%s: %s", file, strerror(errno)) : 0;
+	err = check_replaced(file, st, is_own, what);
+	if (err)
+		return err;
+	target = realpath(file, NULL);
+	err = check_directory_of(target, file);
+	free(target);
+	return err;
+}
+
+int opr_output_check(const char *file, bool (*is_own)(int fd), const char *what)
+{
+	struct stat st;
+
+	if (is_own && !strcmp(file, STANDARD_OUTPUT))
+		return 0;
+	if (!stat(file, &st))
+		return check_existing(file, &st, is_own, what);
+	if (lstat(file, &st) < 0)
+		return check_directory_of(file, file);
+	return is_own ? opr_error(-ENOENT, LEADS_NOWHERE, file) : 0;
 }
 
 /* The mode of the file that is replaced, else that of a new file. */
@@ -431,7 +473,7 @@ int opr_output_replace(struct opr_output *output, const char *file, bool (*is_ow
 		return opr_output_open(output, NULL, true, "never");
 	*output = (struct opr_output){ .file = file, .replaces = !stat(file, &st) };
 	if (!output->replaces && !lstat(file, &link))
-		return opr_error(-ENOENT, "%s: a symbolic link that leads nowhere", file);
+		return opr_error(-ENOENT, LEADS_NOWHERE, file);
 	if (output->replaces && (!S_ISREG(st.st_mode) || is_standard_output(&st)))
 		return open_at_once(output, S_ISREG(st.st_mode));
 	if (output->replaces)

@@ -28,13 +28,20 @@ int opr_output_open(struct opr_output *output, const char *file, bool no_pager, 
 
 /*
  * Opens a new file that replaces `file` in opr_output_close, when everything is written. An
- * existing file must be empty or pass `is_own`; else the message says that it is no `what`. Of a
- * symbolic link, the file behind it is replaced. A pipe, a terminal, and the file that standard
+ * existing file must be empty or pass `is_own`; else the message says that it is not a `what`. Of
+ * a symbolic link, the file behind it is replaced. A pipe, a terminal, and the file that standard
  * output is are written at once; so is standard output itself, whose name is "-". 0, closed with
  * opr_output_close or opr_output_drop; or -errno.
  */
 int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd),
 		       const char *what) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Says before a long run whether opr_output_replace will refuse the file, as far as that is known
+ * then. Without `is_own`: whether opr_output_open will. Makes no file. 0, or -errno after a
+ * message.
+ */
+int opr_output_check(const char *file, bool (*is_own)(int fd), const char *what) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* Closes after an error. The file that would be replaced stays as it is. */
 void opr_output_drop(struct opr_output *output) OP_NONNULL;

@@ -9,7 +9,9 @@
 #include "tools/common/log.h"
 #include "tools/report/make_rows.h"
 #include "tools/profile/selection.h"
+#include "tools/profile/spec.h"
 
+#define PAGE_NAME "page of opannotate"
 
 struct run {
 	const struct opr_annotate_options *options;
@@ -91,7 +93,7 @@ static int write_report(struct run *run)
 	if (options->output_dir)
 		return opr_annotate_sources(&annotate, stdout);
 	if (options->html)
-		err = opr_output_replace(&output, options->html, opr_annotate_page_is, "page of opannotate");
+		err = opr_output_replace(&output, options->html, opr_annotate_page_is, PAGE_NAME);
 	else
 		err = opr_output_open(&output, NULL, options->no_pager, "never");
 	if (err)
@@ -132,6 +134,9 @@ int main(int argc, const char **argv)
 	err = opr_annotate_options_parse(&options, argc, argv, &request);
 	if (!err && options.sources & OPR_FROM_DEBUGINFOD)
 		opr_debuginfod_use(&options.debuginfod_time);
+	if (!err && request == OPR_RUN && options.html)
+		err = opr_spec_check_file("html", options.html) ?:
+		      opr_output_check(options.html, opr_annotate_page_is, PAGE_NAME);
 	if (!err && request == OPR_RUN)
 		err = annotate_profile(&options);
 	opr_annotate_options_free(&options);

@@ -533,7 +533,7 @@ static int report_page(struct run *runs, size_t nr_runs)
 	if (!err)
 		err = opr_page_pack(&page, options->threshold, &json);
 	if (!err)
-		err = opr_output_replace(&output, options->html, opr_page_is, "page of opreport");
+		err = opr_output_replace(&output, options->html, opr_page_is, OPR_PAGE_NAME);
 	if (!err) {
 		opr_page_write(&json, output.out);
 		err = opr_output_close(&output);
@@ -579,9 +579,8 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 
 	if (!options->html && (!options->symbols || options->details || options->callgraph ||
 			       options->format == OPR_FORMAT_XML || options->format == OPR_FORMAT_BOLT))
-		return opr_error(-EINVAL,
-				 "differential profiles need --symbols or --html, and do not go with --details, --callgraph, "
-				 "--xml and bolt");
+		return opr_error(-EINVAL, "two profiles are compared by --html, or by --symbols as text, JSON or CSV without "
+					  "--details and --callgraph");
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = select_files(&runs[i], &words->sides[i]);
 	for (size_t i = 0; i < 2 && !err; i++)

@@ -6,6 +6,8 @@
 
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+#include "tools/common/output.h"
+#include "tools/page/write_page.h"
 #include "tools/profile/spec.h"
 
 /* ---- values that only opreport has ---- */
@@ -127,6 +129,35 @@ static bool merges_libs(const struct opr_options *options)
 	return opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library");
 }
 
+/* Options for other forms than the page. Those that imply others come before them. */
+static int check_html(const struct opr_options *options)
+{
+	const struct {
+		bool given;
+		const char *name;
+	} others[] = {
+		{ options->xml, "xml" },
+		{ options->format != OPR_FORMAT_TEXT, "format" },
+		{ options->invert, "invert" },
+		{ options->focus, "focus" },
+		{ options->ignore, "ignore" },
+		{ options->depth != SIZE_MAX, "depth" },
+		{ options->by, "by" },
+		{ options->cgroups, "cgroups" },
+		{ options->output_file, "output-file" },
+		{ options->images, "images" },
+		{ options->details, "details" },
+		{ options->callgraph, "callgraph" },
+		{ options->mem, "mem" },
+		{ options->symbols, "symbols" },
+	};
+
+	for (size_t i = 0; options->html && i < op_array_size(others); i++)
+		if (others[i].given)
+			return opr_error(-EINVAL, "--html does not go together with --%s", others[i].name);
+	return 0;
+}
+
 static int check(const struct opr_options *options)
 {
 	bool xml = options->format == OPR_FORMAT_XML;
@@ -156,18 +187,14 @@ static int check(const struct opr_options *options)
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
 		{ (options->invert || options->focus || options->ignore || options->depth != SIZE_MAX) && !options->stacks,
 		  "--invert, --focus, --ignore and --depth are meaningless without --stacks" },
-		{ options->html && (options->format != OPR_FORMAT_TEXT || options->invert || options->focus || options->ignore ||
-				    options->depth != SIZE_MAX || options->by || options->output_file || options->symbols ||
-				    options->images || options->cgroups || xml),
-		  "--html does not go together with options for other forms of the report" },
-		{ options->stacks && (options->symbols || options->images || options->cgroups || xml),
+		{ options->stacks && !options->html && (options->symbols || options->images || options->cgroups || xml),
 		  "--stacks does not go together with --symbols, --images, --cgroups, --xml and what implies them" },
 		{ options->invert && options->format > OPR_FORMAT_FOLDED,
 		  "--invert does not go together with a file for another tool: that tool shows both directions" },
 		{ options->by && opr_format_has_places(options->format),
 		  "--by does not go together with --format=pprof and perf, which have all groups as labels" },
 		{ opr_format_has_places(options->format) && !options->output_file && isatty(STDOUT_FILENO),
-		  "--format=pprof and perf are binary and not for a terminal: add --output-file=FILE" },
+		  "--format=pprof and --format=perf write bytes that a terminal cannot show: add --output-file=FILE" },
 		{ options->format == OPR_FORMAT_BOLT &&
 			  (options->stacks || options->images || options->callgraph || options->mem || options->by ||
 			   options->inlined || options->cgroups || options->details || options->accumulated || options->debug_info),
@@ -185,7 +212,23 @@ static int check(const struct opr_options *options)
 	for (size_t i = 0; i < op_array_size(rules); i++)
 		if (rules[i].wrong)
 			return opr_error(-EINVAL, "%s", rules[i].message);
-	return 0;
+	return check_html(options);
+}
+
+/* The files that the report is written to: a report may take long before it opens them. */
+static int check_files(const struct opr_options *options)
+{
+	int err = 0;
+
+	if (options->html)
+		err = opr_spec_check_file("html", options->html);
+	if (options->html && !err)
+		err = opr_output_check(options->html, opr_page_is, OPR_PAGE_NAME);
+	if (options->output_file && !err)
+		err = opr_spec_check_file("output-file", options->output_file);
+	if (options->output_file && !err)
+		err = opr_output_check(options->output_file, NULL, NULL);
+	return err;
 }
 
 /* One image: a program without its libraries, or a library in all programs. */
@@ -260,6 +303,8 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 		options->sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
 	if (!err)
 		err = check(options);
+	if (!err)
+		err = check_files(options);
 	return err ? err : imply_order(options);
 }
 

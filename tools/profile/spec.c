@@ -66,6 +66,14 @@ static const struct tag *find_tag(const char *word)
 	return NULL;
 }
 
+int opr_spec_check_file(const char *option, const char *file)
+{
+	if (!find_tag(file))
+		return 0;
+	return opr_error(-EINVAL, "--%s %s: this is a word of the profile specification, not a file; write ./%s for a file",
+			 option, file, file);
+}
+
 void opr_spec_suggest_tag(const char *word, struct op_text *text)
 {
 	char *name = strndup(word, strcspn(word, ":="));

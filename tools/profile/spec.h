@@ -34,6 +34,12 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 /* Lists the tags, for the completion of shells. */
 opr_tag_fn opr_spec_tag;
 
+/*
+ * For the file of an option: 0, or -EINVAL after a message if it looks like a word with a tag, as
+ * in "--html session:monday", where the file was forgotten.
+ */
+int opr_spec_check_file(const char *option, const char *file) OP_NONNULL OP_MUST_CHECK;
+
 /* For a word that matches nothing: adds "; did you mean 'session'?" if it looks like a tag. */
 void opr_spec_suggest_tag(const char *word, struct op_text *text) OP_NONNULL;
 
