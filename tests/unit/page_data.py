@@ -27,10 +27,10 @@ MANY = 1000  # functions of the large program
 positions = {}
 
 
-def START(*names):
+def START(*names, image=PROG):
     """The frames of calls: callers are return addresses."""
     *callers, leaf = names
-    return [(FRAME, PROG, positions[name] + 5) for name in callers] + [(FRAME, PROG, positions[leaf])]
+    return [(FRAME, image, positions[name] + 5) for name in callers] + [(FRAME, image, positions[leaf])]
 
 
 def fill(store):
@@ -77,8 +77,8 @@ class Sessions:
         names = FUNCTIONS + tuple("f%d" % i for i in range(MANY))
         positions.update((name, span[0]) for name, span in elfsyms.symbol_ranges(self.program, names).items())
 
-    def write(self, store, session="current", begin=None, flat=1):
-        """`flat`: samples of hot in the sample file."""
+    def write(self, store, session="current", begin=None, flat=1, other=None):
+        """`flat`: samples of hot in the sample file. `other`: a second program, which is USERS then."""
         place = os.path.join(self.dir, "samples", session)
         os.makedirs(place, exist_ok=True)
         count = sum(node[4] for node in store.nodes)
@@ -93,8 +93,8 @@ class Sessions:
             stream.write(text)
         with open(os.path.join(place, "dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t3\n")
-            for cookie, kind, name, more in ((PROG, "file", self.program, ()),
-                                             (USERS, "program", self.program + " (user 4242)", (PROG, "-", 4242))):
+            user = (USERS, "program", self.program + " (user 4242)", (PROG, "-", 4242))
+            for cookie, kind, name, more in ((PROG, "file", self.program, ()), (USERS, "file", other, ()) if other else user):
                 stream.write("\t".join(map(str, (cookie, kind, name, name, "-", "-", "-", "0:0", 0, 0, "0.000000000", 0, 0, 1,
                                                  1, *more))) + "\n")
         store.write(os.path.join(place, "stacks"))

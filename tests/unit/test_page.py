@@ -20,7 +20,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
 import page_data  # noqa: E402
-from page_data import HOSTILE, START, USERS, Sessions  # noqa: E402
+from page_data import HOSTILE, PROG, START, USERS, Sessions  # noqa: E402
 from sample_files import put_image  # noqa: E402
 from stack_session import CUT  # noqa: E402
 
@@ -240,6 +240,37 @@ class Page(unittest.TestCase):
         page = self.page("{", "session:before", "}", "{", "session:after", "}")
         self.assertEqual(page.folded("app", 0), page.folded("app", 1))
         self.assertEqual([[code["line"] for code in side["code"]] for side in page.data["sides"]], [[1], [3]])
+
+    def test_images_of_one_name(self):
+        """Two programs of one name are two; a name that each side has once is one, wherever it is."""
+        second = os.path.join(self.dir, "second")
+        os.makedirs(second)
+        program = Sessions(second).program
+        self.addCleanup(shutil.rmtree, second)
+        for name, other in (("current", USERS), ("before", PROG), ("after", USERS)):
+            store = self.store(name)
+            if name == "current":
+                store.add(START("_start", "hot"), 3)
+            store.add(START("_start", "hot", image=other), 5, app=other)
+            self.sessions.write(store, name, other=program)
+        page, (first, last) = self.page(), (os.path.basename(self.dir) + "/prog", "second/prog")
+        self.assertEqual(page.folded("app"), {(first, "_start", "hot"): 3, (last, "_start", "hot"): 5})
+        self.assertEqual({page.string(image) for _, _, image, _ in page.functions}, {first, last})
+        self.assertEqual({code["image"] for code in page.data["sides"][0]["code"]}, {first})
+        text = self.sessions.opreport("--stacks", "-n").stdout
+        self.assertRegex(text, r"(?m)  %s$(.*\n)+.*\(%s\)" % (first, first))
+        self.assertRegex(text, r"(?m)  %s$(.*\n)+.*\(%s\)" % (last, last))
+        self.assertEqual({path[0] for path in self.folded_of_opreport()[0]}, {first, last})
+        long = {path[0] for path in self.folded_of_opreport("-f")[0]}
+        self.assertEqual(long, {self.sessions.program, program})
+        page = self.page("-f")
+        self.assertEqual({page.string(image) for _, _, image, _ in page.functions}, long)
+        page = self.page("{", "session:before", "}", "{", "session:after", "}")
+        self.assertEqual(page.folded("app", 0), {("prog", "_start", "hot"): 5})
+        self.assertEqual(page.folded("app", 1), page.folded("app", 0))
+        page = self.page("{", "session:before", "}", "{", "session:current", "}")
+        self.assertEqual(page.folded("app", 0), {(first, "_start", "hot"): 5})
+        self.assertEqual(page.folded("app", 1), {(first, "_start", "hot"): 3, (last, "_start", "hot"): 5})
 
     def write(self, path, data):
         with open(path, "wb") as stream:

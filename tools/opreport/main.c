@@ -31,6 +31,7 @@
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/inclusive.h"
+#include "tools/stacks/short_images.h"
 #include "tools/stacks/write_stacks.h"
 
 #define RETRIES 100 /* each time a session fewer is left */
@@ -464,13 +465,13 @@ static int report_stacks(struct run *run)
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	const struct opr_stack_choice choice = { .by = options->by,
 						 .inlined = options->inlined,
-						 .long_names = options->long_names,
 						 .places = opr_format_has_places(options->format) };
 	struct opr_arranging arranging = {
 		.invert = options->invert, .threshold = options->threshold, .depth = options->depth, .top = options->top
 	};
 	struct opr_call_tree tree = { 0 };
 	struct opr_stack_sums sums = { 0 };
+	struct opr_short_names names = { 0 };
 	regex_t focus, ignore;
 	int err = compile(options->focus, "focus", &focus, &arranging.focus);
 
@@ -478,12 +479,17 @@ static int report_stacks(struct run *run)
 		err = compile(options->ignore, "ignore", &ignore, &arranging.ignore);
 	if (!err)
 		err = opr_stacks_read(&tree, &sums, &run->selection, &symbol_options, &choice);
+	if (!err && !options->long_names)
+		err = opr_short_images_find(&names, &sums, NULL);
+	if (!err && !options->long_names)
+		opr_short_images_set(&names, &tree, NULL);
 	if (!err)
 		err = write_stacks(run, &tree, &sums, &arranging);
 	if (arranging.focus)
 		regfree(&focus);
 	if (arranging.ignore)
 		regfree(&ignore);
+	opr_short_names_free(&names);
 	opr_call_tree_free(&tree);
 	opr_stack_sums_free(&sums);
 	return err;
@@ -496,7 +502,6 @@ static int read_side(struct run *run, struct opr_page_side *side)
 	const struct opr_options *options = run->options;
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	const struct opr_stack_choice choice = { .inlined = options->inlined,
-						 .long_names = options->long_names,
 						 .lines = true,
 						 .contexts = &side->contexts };
 
@@ -505,13 +510,14 @@ static int read_side(struct run *run, struct opr_page_side *side)
 	return opr_stacks_read(&side->tree, &side->sums, &run->selection, &symbol_options, &choice);
 }
 
-static int read_code(const struct run *run, struct op_text *code, size_t max_bytes)
+/* `names`: NULL for long ones. */
+static int read_code(const struct run *run, const struct opr_short_names *names, struct op_text *code, size_t max_bytes)
 {
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	struct opr_selection_options flat = run->selection.options;
 
 	flat.session_dir = run->selection.session_dir; /* the user was told which */
-	return opr_page_add_code(code, &flat, run->words, &symbol_options, run->options->long_names, max_bytes);
+	return opr_page_add_code(code, &flat, run->words, &symbol_options, names, max_bytes);
 }
 
 /* Of one profile, or of two that are compared. */
@@ -519,14 +525,19 @@ static int report_page(struct run *runs, size_t nr_runs)
 {
 	const struct opr_options *options = runs[0].options;
 	struct opr_page page = { .nr_sides = nr_runs };
+	struct opr_short_names short_names = { 0 }, *names = options->long_names ? NULL : &short_names;
 	struct opr_output output = { 0 };
 	struct op_text json = { 0 };
 	int err = 0;
 
 	for (size_t i = 0; i < nr_runs && !err; i++)
 		err = read_side(&runs[i], &page.sides[i]);
+	if (!err && names)
+		err = opr_short_images_find(names, &page.sides[0].sums, nr_runs > 1 ? &page.sides[1].sums : NULL);
+	for (size_t i = 0; i < nr_runs && !err && names; i++)
+		opr_short_images_set(names, &page.sides[i].tree, &page.sides[i].contexts);
 	for (size_t i = 0; i < nr_runs && !err; i++)
-		err = read_code(&runs[i], &page.sides[i].code, OPR_PAGE_CODE_BYTES / nr_runs);
+		err = read_code(&runs[i], names, &page.sides[i].code, OPR_PAGE_CODE_BYTES / nr_runs);
 	if (!err)
 		err = opr_page_collect(&page);
 	opr_progress("writing the page");
@@ -539,6 +550,7 @@ static int report_page(struct run *runs, size_t nr_runs)
 		err = opr_output_close(&output);
 	}
 	op_text_free(&json);
+	opr_short_names_free(&short_names);
 	opr_page_free(&page);
 	return err;
 }

@@ -12,6 +12,7 @@
 #include "tools/profile/image_name.h"
 #include "tools/report/make_rows.h"
 #include "tools/report/symbol_sort.h"
+#include "tools/stacks/short_images.h"
 
 #define FUNCTIONS_MAX 20u
 #define LINES_MAX     80u /* of a function */
@@ -40,7 +41,7 @@ struct listing {
 	struct opr_symbol_report report;
 	struct opr_source_cache sources;
 	size_t nr_left; /* lines that the function may have on the page */
-	bool long_names;
+	const struct opr_short_names *names; /* NULL: full ones */
 	bool any; /* function is there */
 };
 
@@ -291,7 +292,7 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 	op_text_add(json, listing->any ? ",{\"name\":" : "{\"name\":");
 	opr_page_add_string(json, row->name);
 	op_text_add(json, ",\"image\":");
-	opr_page_add_string(json, listing->long_names ? row->image : opr_base_name(row->image));
+	opr_page_add_string(json, listing->names ? opr_short_image(listing->names, row->image) : row->image);
 	op_text_add(json, ",\"event\":");
 	opr_page_add_string(json, listing->selection.classes.classes[0].event);
 	op_text_printf(json, ",\"line\":%u,\"samples\":%" PRIu64 ",\"blocks\":[", (unsigned int)row->line,
@@ -307,12 +308,12 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 }
 
 int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, bool long_names, size_t max_bytes)
+		      const struct opr_symbol_options *symbol_options, const struct opr_short_names *names, size_t max_bytes)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_source_dirs dirs = { &none, &none };
 	struct opr_selection_options flat = *options;
-	struct listing listing = { .json = json, .sources = { .dirs = &dirs }, .long_names = long_names };
+	struct listing listing = { .json = json, .sources = { .dirs = &dirs }, .names = names };
 	size_t start = json->length;
 	int err;
 

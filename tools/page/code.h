@@ -4,6 +4,7 @@
 #define OPR_PAGE_CODE_H
 
 #include "libop/base/text.h"
+#include "tools/profile/image_name.h"
 #include "tools/profile/selection.h"
 #include "tools/symbols/symbols.h"
 
@@ -13,11 +14,12 @@
 /*
  * Adds a JSON list: for each of the hottest functions its source lines with samples and those
  * around; its instructions where no source is found. No function is added behind max_bytes.
- * `options` and `words` select the sessions, as for stacks. Without sample files the list is empty.
- * 0 or -errno after a message; -ESTALE as in
- * read_samples.h.
+ * `options` and `words` select the sessions, as for stacks. `names`: short_images.h; NULL: images
+ * have their full names. Without sample files the list is empty. 0 or -errno after a message;
+ * -ESTALE as in read_samples.h.
  */
 int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, bool long_names, size_t max_bytes) OP_NONNULL OP_MUST_CHECK;
+		      const struct opr_symbol_options *symbol_options, const struct opr_short_names *names,
+		      size_t max_bytes) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
 
 #endif

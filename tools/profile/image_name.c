@@ -217,9 +217,9 @@ static int compare_ends(const void *left, const void *right)
 	return (unsigned char)a->full[a_length - 1 - nr] < (unsigned char)b->full[b_length - 1 - nr] ? -1 : 1;
 }
 
-static int add_name(struct opr_short_names *names, const char *full)
+int opr_short_names_add(struct opr_short_names *names, const char *full)
 {
-	if (!full || (names->nr_names && names->names[names->nr_names - 1].full == full))
+	if ((names->nr_names && names->names[names->nr_names - 1].full == full))
 		return 0;
 	if (!op_grow(&names->names, &names->capacity, names->nr_names + 1))
 		return opr_no_memory();
@@ -232,11 +232,10 @@ static int add_names(struct opr_short_names *names, const struct opr_profile *pr
 	int err = 0;
 
 	for (size_t i = 0; profile && i < profile->nr_parts && !err; i++) {
-		err = add_name(names, profile->parts[i].app);
-		if (!err)
-			err = add_name(names, profile->parts[i].image);
-		if (!err)
-			err = add_name(names, profile->parts[i].callee);
+		const char *const of_part[] = { profile->parts[i].app, profile->parts[i].image, profile->parts[i].callee };
+
+		for (size_t n = 0; n < op_array_size(of_part) && !err; n++)
+			err = of_part[n] ? opr_short_names_add(names, of_part[n]) : 0;
 	}
 	return err;
 }
@@ -288,6 +287,15 @@ static void keep_groups(struct opr_short_names *names)
 	names->nr_names = nr_grouped;
 }
 
+void opr_short_names_end(struct opr_short_names *names)
+{
+	if (names->nr_names)
+		qsort(names->names, names->nr_names, sizeof(*names->names), compare_ends);
+	keep_groups(names);
+	if (names->nr_names)
+		qsort(names->names, names->nr_names, sizeof(*names->names), compare_full);
+}
+
 int opr_short_names_make(struct opr_short_names *names, const struct opr_profile *profile, const struct opr_profile *second)
 {
 	int err;
@@ -296,13 +304,9 @@ int opr_short_names_make(struct opr_short_names *names, const struct opr_profile
 	err = add_names(names, profile);
 	if (!err)
 		err = add_names(names, second);
-	if (err || !names->nr_names)
-		return err;
-	qsort(names->names, names->nr_names, sizeof(*names->names), compare_ends);
-	keep_groups(names);
-	if (names->nr_names)
-		qsort(names->names, names->nr_names, sizeof(*names->names), compare_full);
-	return 0;
+	if (!err)
+		opr_short_names_end(names);
+	return err;
 }
 
 const char *opr_short_name(const struct opr_short_names *names, const char *full)

@@ -37,6 +37,13 @@ struct opr_short_names {
 int opr_short_names_make(struct opr_short_names *names, const struct opr_profile *profile,
 			 const struct opr_profile *second) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
+/*
+ * The same of any names: opr_short_names_add for each, then opr_short_names_end once. They are kept
+ * as pointers. 0 or -ENOMEM after a message.
+ */
+int opr_short_names_add(struct opr_short_names *names, const char *full) OP_NONNULL OP_MUST_CHECK;
+void opr_short_names_end(struct opr_short_names *names) OP_NONNULL;
+
 /* What is shown; NULL: the base name is the only one. Points into a name of the profile. */
 const char *opr_short_name(const struct opr_short_names *names, const char *full) OP_NONNULL;
 

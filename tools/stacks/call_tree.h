@@ -46,7 +46,10 @@ struct opr_call_place {
 	uint64_t position, vma;
 	const char *source; /* file; NULL: not known */
 	unsigned int line;  /* 0: not known */
-	/* of a group: OP_STACK_EVENT to OP_STACK_THREAD; OP_STACK_ROOT: what --by says */
+	/*
+	 * of a group, also in a tree without places: OP_STACK_EVENT to OP_STACK_THREAD;
+	 * OP_STACK_ROOT: not told
+	 */
 	enum op_stack_kind label;
 	uint64_t thread; /* of OP_STACK_THREAD: process << 32 | thread */
 };

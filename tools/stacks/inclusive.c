@@ -146,7 +146,7 @@ int opr_inclusive_count(struct opr_callgraph *graph, struct opr_symbol_report *r
 			const struct opr_symbol_options *options)
 {
 	/* Names alone do not tell functions apart, so each address is a node, with its place. */
-	static const struct opr_stack_choice choice = { .long_names = true, .places = true, .optional = true };
+	static const struct opr_stack_choice choice = { .places = true, .optional = true };
 	struct opr_call_tree tree = { 0 };
 	struct opr_stack_sums sums = { 0 };
 	const char *event = NULL;

@@ -4,5 +4,6 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/call_tree.c tools/stacks/call_tree.h \
 	tools/stacks/inclusive.c tools/stacks/inclusive.h \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
+	tools/stacks/short_images.c tools/stacks/short_images.h \
 	tools/stacks/write_stacks.c tools/stacks/write_stacks.h
 EXTRA_DIST += tools/stacks/README.md

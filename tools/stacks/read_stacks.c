@@ -24,6 +24,7 @@ struct named {
 	struct op_image_name image_name;
 	const struct op_dcookie_row *row;
 	bool is_of_frames;       /* else it is an application only, and needs no symbols */
+	bool is_in_tree;
 	struct opr_image *image; /* NULL until symbols are read */
 	uint64_t offset;         /* opr_position_offset */
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
@@ -313,11 +314,6 @@ static int find_lines(struct reading *reading, struct opr_image *image)
 
 /* ---- nodes ---- */
 
-static const char *show_name(const struct reading *reading, const char *name)
-{
-	return reading->choice->long_names ? name : opr_base_name(name);
-}
-
 static struct opr_call_node *add_child_at(struct reading *reading, struct opr_call_node *parent, enum opr_call_kind kind,
 					  const char *name, const char *image, const struct opr_call_place *place)
 {
@@ -365,7 +361,7 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 				       const struct op_stack_node *node, bool is_caller)
 {
 	enum opr_call_kind kind = node->kind == OP_STACK_KERNEL_FRAME ? OPR_CALL_KERNEL : OPR_CALL_USER;
-	const struct named *named = find_named(store, node->image);
+	struct named *named = find_named(store, node->image);
 	const struct opr_symbol *symbol;
 	const struct opr_frame *frame = NULL, *outermost;
 	struct opr_call_place place = { 0 }, outer = { 0 };
@@ -374,7 +370,8 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 
 	if (!named)
 		return add_child(reading, parent, kind, "(unknown image)", "");
-	image = show_name(reading, named->name);
+	named->is_in_tree = true;
+	image = named->name;
 	position = position_of(named, node, is_caller);
 	symbol = opr_symbols_find(&named->image->symbols, position);
 	if (reading->choice->places) {
@@ -419,11 +416,11 @@ static char *text_or(const struct op_stack_tree *tree, const struct op_stack_nod
 	return node && node->value ? op_stack_text(tree, node->value) : strdup(otherwise);
 }
 
-static char *name_of_app(const struct reading *reading, const struct store *store, const struct op_stack_node *app)
+static char *name_of_app(const struct store *store, const struct op_stack_node *app)
 {
 	const struct named *named = app ? find_named(store, app->image) : NULL;
 
-	return strdup(named ? show_name(reading, named->name) : "(no process)");
+	return strdup(named ? named->name : "(no process)");
 }
 
 static char *name_of_group(const struct reading *reading, const struct store *store, const struct context *context,
@@ -455,7 +452,7 @@ static char *name_of_group(const struct reading *reading, const struct store *st
 	case OPR_NR_GROUPINGS:
 		break;
 	}
-	return name_of_app(reading, store, context->of[OP_STACK_APP]);
+	return name_of_app(store, context->of[OP_STACK_APP]);
 }
 
 static char *name_of_cpu(const struct op_stack_node *thread)
@@ -542,11 +539,12 @@ static struct opr_call_node *add_context(struct reading *reading, const struct s
 /* The node of the group. NULL: no memory. */
 static struct opr_call_node *add_names(struct reading *reading, const char *event, const char *group)
 {
+	const struct opr_call_place place = { .label = reading->choice->by == OPR_BY_NONE ? OP_STACK_APP : OP_STACK_ROOT };
 	struct opr_call_node *node = &reading->tree->root;
 
 	if (reading->has_events)
 		node = add_child(reading, node, OPR_CALL_GROUP, event, "");
-	return node ? add_child(reading, node, OPR_CALL_GROUP, group, "") : NULL;
+	return node ? add_child_at(reading, node, OPR_CALL_GROUP, group, "", &place) : NULL;
 }
 
 static struct opr_call_node *add_label(struct reading *reading, struct opr_call_node *parent, enum op_stack_kind label, char *name,
@@ -571,7 +569,7 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct st
 	if (comm)
 		op_stack_comm(comm, name);
 	node = add_label(reading, node, OP_STACK_EVENT, text_or(&store->tree, context->of[OP_STACK_EVENT], ""), 0);
-	node = add_label(reading, node, OP_STACK_APP, name_of_app(reading, store, context->of[OP_STACK_APP]), 0);
+	node = add_label(reading, node, OP_STACK_APP, name_of_app(store, context->of[OP_STACK_APP]), 0);
 	if (name[0])
 		node = add_label(reading, node, OP_STACK_COMM, strdup(name), 0);
 	if (cgroup && cgroup->value)
@@ -588,7 +586,8 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct st
 static int add_group(struct reading *reading, const struct store *store, uint32_t index, struct opr_call_node **ret_node)
 {
 	struct context context = context_of(&store->tree, index);
-	const struct op_stack_node *end = context.of[OP_STACK_END];
+	const struct op_stack_node *end = context.of[OP_STACK_END], *app = context.of[OP_STACK_APP];
+	struct named *program = app ? find_named(store, app->image) : NULL;
 	struct opr_call_node *node = &reading->tree->root;
 	char *name = name_of_group(reading, store, &context, reading->choice->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
@@ -601,6 +600,8 @@ static int add_group(struct reading *reading, const struct store *store, uint32_
 			err = opr_no_memory();
 		if (!err)
 			err = note_event(reading, event);
+		if (program)
+			program->is_in_tree = true;
 		if (!err && reading->choice->contexts)
 			node = add_context(reading, store, &context);
 		else if (!err && reading->choice->places)
@@ -692,6 +693,21 @@ static int find_events(struct reading *reading)
 	return err;
 }
 
+/* Gives the names of the images in the tree to the sums. */
+static int note_images(struct reading *reading)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
+		const struct store *store = &reading->stores[i];
+
+		for (size_t n = 0; n < store->nr_images && !err; n++)
+			if (store->images[n].is_in_tree)
+				err = opr_words_add(&reading->sums->images, store->images[n].name);
+	}
+	return err ? opr_no_memory() : 0;
+}
+
 static void free_stores(struct reading *reading)
 {
 	for (size_t i = 0; i < reading->nr_stores; i++) {
@@ -734,6 +750,8 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = find_events(&reading);
 	for (size_t i = 0; i < reading.nr_stores && !err; i++)
 		err = add_nodes(&reading, &reading.stores[i]);
+	if (!err)
+		err = note_images(&reading);
 	if (!err && !sums->nr_samples && !choice->optional)
 		err = opr_error(-ENOENT, sums->nr_unselected ? "no stack matches the profile specification"
 							     : "the sessions have no stack samples yet");
@@ -745,6 +763,7 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 void opr_stack_sums_free(struct opr_stack_sums *sums)
 {
 	opr_words_free(&sums->events);
+	opr_words_free(&sums->images);
 }
 
 void opr_stack_contexts_free(struct opr_stack_contexts *contexts)

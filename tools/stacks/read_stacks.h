@@ -2,7 +2,7 @@
 /*
  * From the stack stores of sessions (opd-stacks(5)) to a tree of named functions. Groups are below
  * the root, their stacks below them, the outermost caller first. With several events, each event
- * has its groups below it.
+ * has its groups below it. Images and applications have their full names: short_images.h.
  */
 #ifndef OPR_READ_STACKS_H
 #define OPR_READ_STACKS_H
@@ -29,7 +29,6 @@ struct opr_stack_contexts {
 struct opr_stack_choice {
 	enum opr_by by;  /* what groups are; OPR_BY_NONE: applications */
 	bool inlined;    /* inlined functions are nodes of their own */
-	bool long_names; /* groups and images with their directories */
 	/*
 	 * For programs: a function for each address, with its place, and below the root a group
 	 * each for event, application, process name, cgroup and thread; `by` has no effect
@@ -53,6 +52,7 @@ struct opr_stack_sums {
 	uint64_t nr_received, nr_lost;
 	uint64_t nr_unselected;  /* in the stores, but not in the tree */
 	struct opr_words events; /* in the tree, "STACKS:99:0" */
+	struct opr_words images; /* names of those in the tree, some more than once */
 };
 
 /*
