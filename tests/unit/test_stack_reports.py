@@ -91,6 +91,22 @@ class Stacks(StackCase):
         self.store.add([(FRAME, PROG, self.end["cold"]), (FRAME, PROG, self.start["warm"])], 3)
         self.assertEqual(self.folded(), {"prog;cold;warm": 3})
 
+    def test_other_images_are_not_read(self):
+        """No warning of an image that only stacks have that were not asked for."""
+        damaged = os.path.join(self.dir, "damaged")
+        with open(damaged, "w", encoding="ascii") as stream:
+            stream.write("no ELF file")
+        self.store.add(self.frames("hot"), 5)
+        self.store.add([(FRAME, OTHER, 16)], 5, app=OTHER)
+        with open(os.path.join(self.session, "dcookies"), "r+", encoding="ascii") as stream:
+            text = stream.read().replace("/bin/other", damaged)
+            stream.seek(0)
+            stream.write(text)
+        self.folded(self.program)
+        self.assertNotIn(damaged, self.err)
+        self.folded()
+        self.assertIn(damaged, self.err)
+
     def test_kernel_and_unknown(self):
         self.store.add(self.frames("_start", "hot", kernel=(10, 20)), 5)
         self.store.add([(FRAME, 77, 1 << 40)], 2, app=55)

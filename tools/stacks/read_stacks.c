@@ -30,6 +30,8 @@ struct named {
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
 };
 
+enum choice { UNDECIDED, SELECTED, UNSELECTED };
+
 struct store {
 	size_t session;
 	struct op_stack_tree tree;
@@ -38,6 +40,7 @@ struct store {
 	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
 	uint8_t *ends;                /* enum op_stack_end, by index */
 	uint16_t *depths;             /* in the report, at most; by index */
+	uint8_t *choices;             /* enum choice, of frames and of the nodes above them */
 };
 
 struct reading {
@@ -125,7 +128,8 @@ static int add_store(struct reading *reading, size_t session_index)
 	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
 	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
 	store->depths = calloc(store->tree.nr_nodes, sizeof(*store->depths));
-	if (!store->nodes || !store->ends || !store->depths)
+	store->choices = calloc(store->tree.nr_nodes, sizeof(*store->choices));
+	if (!store->nodes || !store->ends || !store->depths || !store->choices)
 		return opr_no_memory();
 	naming.store = store;
 	if (session->images)
@@ -200,7 +204,7 @@ static int add_call_image(struct reading *reading, struct named *named)
 	return 0;
 }
 
-/* Reads the symbols of the images of frames. */
+/* Reads the symbols of the images of frames in selected stacks. */
 static int read_images(struct reading *reading, const struct opr_symbol_options *options)
 {
 	struct opr_named_image *list = NULL;
@@ -211,8 +215,9 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 		const struct store *store = &reading->stores[i];
 
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
-			struct named *named =
-				is_frame(&store->tree.nodes[n]) ? find_named(store, store->tree.nodes[n].image) : NULL;
+			const struct op_stack_node *node = &store->tree.nodes[n];
+			bool is_shown = is_frame(node) && store->choices[n] == SELECTED;
+			struct named *named = is_shown ? find_named(store, node->image) : NULL;
 
 			if (!named || named->is_of_frames) /* in the list already */
 				continue;
@@ -501,6 +506,29 @@ static int is_selected(const struct reading *reading, const struct store *store,
 	return event && cgroup ? selected : -ENOMEM;
 }
 
+/* Decides for all frames: as for what is above the first frame of their stack. */
+static int select_frames(const struct reading *reading, const struct store *store)
+{
+	const struct op_stack_tree *tree = &store->tree;
+
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		uint32_t parent = tree->nodes[i].parent;
+
+		if (!is_frame(&tree->nodes[i]))
+			continue;
+		if (store->choices[parent] == UNDECIDED) {
+			struct context context = context_of(tree, parent);
+			int selected = is_selected(reading, store, &context);
+
+			if (selected < 0)
+				return selected;
+			store->choices[parent] = selected ? SELECTED : UNSELECTED;
+		}
+		store->choices[i] = store->choices[parent];
+	}
+	return 0;
+}
+
 static int note_event(struct reading *reading, const char *event)
 {
 	if (opr_words_have(&reading->sums->events, event))
@@ -719,6 +747,7 @@ static void free_stores(struct reading *reading)
 		free(store->nodes);
 		free(store->ends);
 		free(store->depths);
+		free(store->choices);
 		op_stack_tree_free(&store->tree);
 	}
 	free(reading->stores);
@@ -742,6 +771,8 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = opr_error(-EINVAL, "stacks are not kept apart by lib-image:, count: and unit-mask:");
 	if (!err)
 		err = open_stores(&reading);
+	for (size_t i = 0; i < reading.nr_stores && !err; i++)
+		err = select_frames(&reading, &reading.stores[i]);
 	if (!err)
 		err = read_images(&reading, options);
 	for (size_t i = 0; (choice->inlined || choice->lines) && i < reading.cache.nr_images && !err; i++)
