@@ -30,6 +30,7 @@ class Perf(StackCase):
                               stdin=subprocess.DEVNULL, check=False,
                               env=dict(os.environ, HOME=self.dir, LC_ALL="C", DEBUGINFOD_URLS="", PERF_CONFIG="/dev/null"))
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.perf_errors = done.stderr.decode()
         return done.stdout.decode(errors="surrogateescape")
 
     def stacks(self):
@@ -65,7 +66,6 @@ class Perf(StackCase):
     def test_report(self):
         """perf report: period and share of each function, alone and with what it called."""
         self.fill()
-        write_ledger(self.session, 50, event="STACKS", count=99, lost_kernel=3, end_complete=94)
         self.export()
         own, whole = collections.Counter(), collections.Counter()
         for stack, count in self.folded().items():
@@ -80,8 +80,18 @@ class Perf(StackCase):
         self.assertEqual(rows, {name: ("%.2f%%" % (100 * whole[name] / total), "%.2f%%" % (100 * own[name] / total), own[name])
                                 for name in whole})
         self.assertIn("Event count (approx.): %d" % total, text)
-        self.assertIn("Total Lost Samples: 3", text)
         self.assertIn("of event 'STACKS:99:0'", text)
+
+    def test_lost(self):
+        """perf tells lost / (records + lost): the share of the sessions, also for a part of them."""
+        self.fill()
+        for lost, words, wanted in ((114, (), "50.00%"), (114, ("cgroup:/a.slice",), "50.00%"), (1026, (), "90.00%"),
+                                    (3, (), None)):
+            write_ledger(self.session, 50, event="STACKS", count=99, lost_kernel=lost, end_complete=94)
+            self.export(*words)
+            self.perf("report", "--stdio")
+            told = re.search(r"Processed \d+ samples and lost ([\d.]+%)", self.perf_errors)
+            self.assertEqual(told and told.group(1), wanted, (lost, words))
 
     def test_sorts(self):
         """perf report by other keys adds up to what opreport has by process name, thread and image."""

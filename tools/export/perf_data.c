@@ -306,14 +306,21 @@ static void add_sample(struct perf *perf, const struct opr_call_node *node)
 	end_record(perf, at);
 }
 
+/*
+ * perf tells losses as a share of the sample records. A record here stands for many stack samples,
+ * and the report may be of a part of the sessions: so the share is that of the sessions.
+ */
 static void add_lost(struct perf *perf)
 {
+	const struct opr_stack_sums *sums = perf->report->sums;
+	double nr_kept = (double)(sums->nr_samples + sums->nr_unselected);
+	uint64_t nr_lost = nr_kept > 0 ? (uint64_t)((double)sums->nr_lost / nr_kept * (double)perf->time + 0.5) : 0;
 	size_t at;
 
-	if (!perf->report->sums->nr_lost)
+	if (!nr_lost)
 		return;
 	at = begin_record(perf, RECORD_LOST, 0);
-	add_u64(&perf->data, perf->report->sums->nr_lost);
+	add_u64(&perf->data, nr_lost);
 	end_record(perf, at);
 }
 
