@@ -77,6 +77,19 @@ class Page(unittest.TestCase):
         selected = self.page("cgroup:/a.slice")
         self.assertEqual((selected.samples(), selected.data["sides"][0]["unselected"]), (4, samples - 4))
 
+    def test_open_session(self):
+        """The ledger of a session that is being written is older than its stacks, and the page knows it."""
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        path = os.path.join(self.sessions.dir, "samples", "current", "ledger")
+        with open(path, "rb") as stream:
+            text = stream.read()
+        for ended in (b"stopped", b"open"):
+            self.write(path, text.replace(b"ended\tstopped", b"ended\t" + ended))
+            (session,) = self.page().data["sides"][0]["sessions"]
+            self.assertEqual((session["open"], session["end"]), (ended == b"open", 1795231800))
+
     def test_separated(self):
         """By CPU, and by user: an application is a program of that user then."""
         store = self.store()

@@ -342,10 +342,11 @@ static void add_sessions(struct op_text *json, const struct opr_profile *profile
 			opr_page_add_string(json, session->ledger.host);
 			op_text_add(json, ",\"kernel\":");
 			opr_page_add_string(json, session->ledger.kernel);
-			op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"imported\":%s,\"events\":[",
+			op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"imported\":%s,\"open\":%s,\"events\":[",
 				       (double)session->ledger.begin_ns / OP_NS_PER_S,
 				       (double)session->ledger.end_ns / OP_NS_PER_S,
-				       session->ledger.is_imported ? "true" : "false");
+				       session->ledger.is_imported ? "true" : "false",
+				       session->ledger.ended == OP_SESSION_open ? "true" : "false");
 			add_ledger(json, &session->ledger);
 			op_text_add_char(json, ']');
 		}
