@@ -72,17 +72,6 @@ static bool is_same_other(const struct opr_stack_context *a, const struct opr_st
 	return a->session == b->session && a->end == b->end && !strcmp(a->event, b->event);
 }
 
-static void free_texts(struct opr_stack_context *row)
-{
-	free(row->event);
-	free(row->app);
-	free(row->comm);
-	free(row->cgroup);
-	free(row->user);
-	free(row->thread);
-	free(row->cpu);
-}
-
 /* Makes one context of those without room. numbers[old] is the new one. */
 static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_kept, size_t *numbers)
 {
@@ -98,7 +87,7 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 				break;
 		if (!is_kept[i] && other < nr_others) {
 			numbers[i] = others[other];
-			free_texts(&row);
+			opr_stack_context_free(&row);
 			continue;
 		}
 		if (!is_kept[i]) {

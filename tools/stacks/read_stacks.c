@@ -796,18 +796,3 @@ void opr_stack_sums_free(struct opr_stack_sums *sums)
 	opr_words_free(&sums->events);
 	opr_words_free(&sums->images);
 }
-
-void opr_stack_contexts_free(struct opr_stack_contexts *contexts)
-{
-	for (size_t i = 0; i < contexts->nr_rows; i++) {
-		free(contexts->rows[i].event);
-		free(contexts->rows[i].app);
-		free(contexts->rows[i].comm);
-		free(contexts->rows[i].cgroup);
-		free(contexts->rows[i].user);
-		free(contexts->rows[i].thread);
-		free(contexts->rows[i].cpu);
-	}
-	free(contexts->rows);
-	*contexts = (struct opr_stack_contexts){ 0 };
-}

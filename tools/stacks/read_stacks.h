@@ -10,21 +10,8 @@
 #include "libop/session/stack_ends.h"
 #include "tools/profile/selection.h"
 #include "tools/stacks/call_tree.h"
+#include "tools/stacks/contexts.h"
 #include "tools/symbols/symbols.h"
-
-/* What a store keeps apart beside the calls. */
-struct opr_stack_context {
-	size_t session; /* index in the profile */
-	char *event;    /* "STACKS:99:0x0" */
-	char *app, *comm, *cgroup, *user, *thread, *cpu; /* "(no process)" etc.: there is none */
-	enum op_stack_end end;
-};
-
-/* Zeroed at first; opr_stack_contexts_free in any case. */
-struct opr_stack_contexts {
-	struct opr_stack_context *rows;
-	size_t nr_rows, capacity;
-};
 
 struct opr_stack_choice {
 	enum opr_by by;  /* what groups are; OPR_BY_NONE: applications */
@@ -64,7 +51,5 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice) OP_NONNULL OP_MUST_CHECK;
 
 void opr_stack_sums_free(struct opr_stack_sums *sums) OP_NONNULL;
-
-void opr_stack_contexts_free(struct opr_stack_contexts *contexts) OP_NONNULL;
 
 #endif
