@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 optop: what it shows is what runs, in all views, on a screen of 80 columns and as text; what ended
-before is not shown; it leaves a terminal as it was; and hostile names stay text.
+before is not shown; keys act while a step waits; it leaves a terminal as it was; and hostile names
+stay text.
 """
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import tempfile
 import time
 
 import opdtest
@@ -104,13 +107,15 @@ def check_rotation(box):
 class Screen:
     """A terminal of 80 columns and 24 lines that a program draws on."""
 
-    def __init__(self, box, *command):
-        self.box, self.socket = box, os.path.join(box.dir, "tmux")
+    def __init__(self, box, *command, env=None):
+        # A server of its own: the one before may still be ending.
+        self.socket = os.path.join(tempfile.mkdtemp(dir=box.dir), "tmux")
+        self.box, self.env = box, {**box.env, "LC_ALL": "C.UTF-8", **(env or {})}
         line = " ".join(command) + "; echo ended with $?; stty -a | tr ' ' '\\n' | grep -xE -e '-?(echo|icanon)'; exec sleep 1000"
         self.run("new-session", "-d", "-x", "80", "-y", "24", line)
 
     def run(self, *args):
-        done = subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], env={**self.box.env, "LC_ALL": "C.UTF-8"},
+        done = subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], env=self.env,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
         require(done.returncode == 0, "tmux %s: %s" % (args, done.stderr))
         return done.stdout.decode("utf-8", "replace")
@@ -159,6 +164,84 @@ def check_screen(box):
         screen.close()
 
 
+class MuteDaemon:
+    """Takes requests for the status and never answers, so a step of optop waits until its time limit."""
+
+    def __init__(self, path):
+        self.server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.server.bind(path)
+        self.server.listen()
+        self.server.settimeout(opdtest.HANG_SECONDS)
+        self.request = None
+
+    def await_request(self):
+        if self.request:
+            self.request.close()
+        self.request, _ = self.server.accept()
+        self.request.recv(4096)
+
+    def has_request(self):
+        """Whether the step that asked still waits."""
+        try:
+            return bool(self.request.recv(1, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+
+    def close(self):
+        self.server.close()
+        if self.request:
+            self.request.close()
+
+
+def acts_in_step(screen, mute, key, title):
+    """Whether the key shows rows below the title before the step ends. A busy machine may need several steps."""
+    for _ in range(10):
+        mute.await_request()
+        screen.keys(key)
+        while mute.has_request():
+            text = screen.text()
+            if " %  " + title in text and any(map(LINE.match, text.splitlines())):
+                return mute.has_request()
+        screen.keys("f")
+    return False
+
+
+def seconds_of(text):
+    found = re.search(r" samples of \S+ in ([\d.]+) s", text)
+    return float(found.group(1)) if found else 0
+
+
+def check_keys_in_step(box):
+    """While a step waits, a key shows another view with the rows that are there."""
+    path = os.path.join(box.dir, "mute")
+    mute = MuteDaemon(path)
+    config = os.path.join(box.dir, "mute.conf")
+    with open(config, "w", encoding="ascii") as stream:
+        stream.write("SessionDir=%s\nControlSocket=%s\n" % (box.session, path))
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.1", "--session-dir=" + box.session, env={"OPD_CONFIG": config})
+    try:
+        while "top-busy" not in screen.text():
+            mute.await_request()
+        for key, title in (("i", "IMAGE"), ("n", "PROCESS NAME"), ("c", "CGROUP"), ("p", "APPLICATION, FUNCTION")):
+            require(acts_in_step(screen, mute, key, title), "%s: no rows while a step waits: %s" % (title, screen.text()))
+        screen.keys("n", "a")
+        screen.await_text("PROCESS NAME", "a: sum")
+        while seconds_of(screen.text()) < 5:
+            mute.await_request()
+        for key, title in (("c", "CGROUP"), ("p", "APPLICATION, FUNCTION")):
+            before = seconds_of(screen.text())
+            screen.keys(key)
+            screen.await_text(title, " samples of ")
+            require(seconds_of(screen.text()) >= before, "%s begins a new sum: %s" % (title, screen.text()))
+        screen.keys("q")
+        screen.await_text("ended with 0")
+    finally:
+        screen.close()
+        mute.close()
+
+
 def check_hostile(box, load):
     """A name with an escape sequence, one with bytes that are no UTF-8, and a very long one."""
     names = ["\x1b]0;title\x07\x1b[2J", "two\nlines", "l" * 200, os.fsdecode(b"\xff\xfebytes")]
@@ -201,6 +284,7 @@ def test(box):
         check_now(box, load)
         check_rotation(box)
         check_screen(box)
+        check_keys_in_step(box)
         check_hostile(box, load)
         check_refusals(box)
     finally:

@@ -37,6 +37,7 @@ static int take(struct top_daemon *daemon, const void *payload, size_t nr_bytes)
 	daemon->nr_cpus = status->nr_cpus;
 	daemon->cpu_ns = status->cpu_ns;
 	daemon->rss_bytes = status->rss_bytes;
+	daemon->stack_rate_hz = status->stack_rate_hz;
 	for (uint32_t i = 0; i < status->nr_events; i++)
 		add_event(daemon, &events[i]);
 	daemon->session_dir = strdup(status->session_dir);

@@ -64,6 +64,7 @@ static const struct opr_command command = {
 
 static int write_display(const struct top *top)
 {
+	const struct top_table *table = top_table(top);
 	struct op_text text = { 0 };
 	int err = 0;
 
@@ -74,8 +75,8 @@ static int write_display(const struct top *top)
 	op_text_add_char(&text, '\n');
 	top_add_title(top, &text);
 	op_text_add_char(&text, '\n');
-	for (size_t i = 0; i < top->reading.nr_rows && i < top->options->top; i++) {
-		top_add_row(top, &top->reading.rows[i], SIZE_MAX, &text);
+	for (size_t i = 0; table && i < table->nr_rows && i < top->options->top; i++) {
+		top_add_row(top, &table->rows[i], SIZE_MAX, &text);
 		op_text_add_char(&text, '\n');
 	}
 	op_text_add_char(&text, '\n');
@@ -87,13 +88,23 @@ static int write_display(const struct top *top)
 	return err ? err : opr_stdout_flush();
 }
 
+/* -ENOENT: there is nothing to show now. */
+static int step(struct top *top)
+{
+	struct top_display display = { 0 };
+	int err = top_step(top, top->accumulates, &display);
+
+	top_take(top, &display);
+	return err ? err : top_found(top)->err;
+}
+
 static int run_batch(struct top *top)
 {
-	int err = top_step(top);
+	int err = step(top);
 
 	for (uint64_t i = 0; (!err || err == -ENOENT) && !op_stop_is_set(top->stop);) {
 		struct pollfd wait = { .fd = top->stop->fd, .events = POLLIN };
-		bool was_new = top->is_new || top->err;
+		bool was_new = err || top_found(top)->is_new;
 
 		if (top->options->iterations && i >= top->options->iterations)
 			break;
@@ -101,9 +112,9 @@ static int run_batch(struct top *top)
 			return opr_error(-errno, "cannot wait: %s", strerror(errno));
 		if (op_stop_is_set(top->stop))
 			break;
-		err = top_step(top);
+		err = step(top);
 		i++;
-		if (!err && !top->is_new)
+		if (!err && !top_found(top)->is_new)
 			err = write_display(top);
 	}
 	return err;

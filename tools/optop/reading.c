@@ -94,16 +94,16 @@ static void end_base(struct top_base *now, struct top_base *base, bool keep)
 
 /* ---- rows ---- */
 
-static int add_row(struct top_reading *reading, const char *name, const char *image, uint64_t key, uint64_t count)
+static int add_row(struct top_table *table, const char *name, const char *image, uint64_t key, uint64_t count)
 {
 	struct top_row *row;
 
-	if (!op_grow(&reading->rows, &reading->capacity, reading->nr_rows + 1))
+	if (!op_grow(&table->rows, &table->capacity, table->nr_rows + 1))
 		return opr_no_memory();
-	row = &reading->rows[reading->nr_rows];
+	row = &table->rows[table->nr_rows];
 	*row = (struct top_row){ .name = strdup(name), .image = strdup(image), .key = key, .count = count };
 	if (row->name && row->image) {
-		reading->nr_rows++;
+		table->nr_rows++;
 		return 0;
 	}
 	free(row->name);
@@ -139,133 +139,194 @@ static int compare_rows(const void *left, const void *right)
 }
 
 /* Rows with one key become one. */
-static void merge_rows(struct top_reading *reading)
+static void merge_rows(struct top_table *table)
 {
 	size_t nr = 0;
 
-	if (reading->nr_rows)
-		qsort(reading->rows, reading->nr_rows, sizeof(*reading->rows), compare_row_keys);
-	for (size_t i = 0; i < reading->nr_rows; i++) {
-		if (nr && reading->rows[nr - 1].key == reading->rows[i].key) {
-			reading->rows[nr - 1].count += reading->rows[i].count;
-			free_row(&reading->rows[i]);
+	if (table->nr_rows)
+		qsort(table->rows, table->nr_rows, sizeof(*table->rows), compare_row_keys);
+	for (size_t i = 0; i < table->nr_rows; i++) {
+		if (nr && table->rows[nr - 1].key == table->rows[i].key) {
+			table->rows[nr - 1].count += table->rows[i].count;
+			free_row(&table->rows[i]);
 		} else {
-			reading->rows[nr++] = reading->rows[i];
+			table->rows[nr++] = table->rows[i];
 		}
 	}
-	reading->nr_rows = nr;
+	table->nr_rows = nr;
 }
 
 /* Of all counts so far, leaves those since the base. Rows without any go. */
-static int subtract_base(struct top_reading *reading, struct top_base *now, const struct top_base *base)
+static int subtract_base(struct top_table *table, struct top_base *now, const struct top_base *base)
 {
 	size_t nr = 0;
 	int err = 0;
 
-	merge_rows(reading);
-	for (size_t i = 0; i < reading->nr_rows && !err; i++)
-		err = base_add(now, reading->rows[i].key, reading->rows[i].count);
-	base_finish(now);
-	for (size_t i = 0; i < reading->nr_rows; i++) {
-		struct top_row *row = &reading->rows[i];
+	merge_rows(table);
+	for (size_t i = 0; i < table->nr_rows && !err; i++)
+		err = base_add(now, table->rows[i].key, table->rows[i].count);
+	for (size_t i = 0; i < table->nr_rows; i++) {
+		struct top_row *row = &table->rows[i];
 		uint64_t before = base->is_set ? base_of(base, row->key) : row->count;
 
 		if (row->count > before && !err) {
 			row->count -= before;
-			reading->total += row->count;
-			reading->rows[nr++] = *row;
+			table->total += row->count;
+			table->rows[nr++] = *row;
 		} else {
 			free_row(row);
 		}
 	}
-	reading->nr_rows = nr;
+	table->nr_rows = nr;
 	if (nr)
-		qsort(reading->rows, nr, sizeof(*reading->rows), compare_rows);
+		qsort(table->rows, nr, sizeof(*table->rows), compare_rows);
 	return err;
+}
+
+/* ---- tables ---- */
+
+/* An empty one, which belongs to the reading until the next one is added. NULL after a message. */
+static struct top_table *add_table(struct top_reading *reading, enum top_view view, const char *event)
+{
+	struct top_table *table;
+
+	if (!op_grow(&reading->tables, &reading->capacity, reading->nr_tables + 1)) {
+		opr_no_memory();
+		return NULL;
+	}
+	table = &reading->tables[reading->nr_tables];
+	*table = (struct top_table){ .view = view, .event = strdup(event) };
+	if (!table->event) {
+		opr_no_memory();
+		return NULL;
+	}
+	reading->nr_tables++;
+	return table;
+}
+
+const struct top_table *top_reading_find(const struct top_reading *reading, enum top_view view, size_t event)
+{
+	size_t nr = top_reading_nr_events(reading, view);
+
+	for (size_t i = 0, index = 0; i < reading->nr_tables; i++)
+		if (reading->tables[i].view == view && index++ == event % nr)
+			return &reading->tables[i];
+	return NULL;
+}
+
+size_t top_reading_nr_events(const struct top_reading *reading, enum top_view view)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < reading->nr_tables; i++)
+		nr += reading->tables[i].view == view;
+	return nr;
 }
 
 void top_reading_free(struct top_reading *reading)
 {
-	for (size_t i = 0; i < reading->nr_rows; i++)
-		free_row(&reading->rows[i]);
-	free(reading->rows);
-	free(reading->event);
+	for (size_t i = 0; i < reading->nr_tables; i++) {
+		struct top_table *table = &reading->tables[i];
+
+		for (size_t n = 0; n < table->nr_rows; n++)
+			free_row(&table->rows[n]);
+		free(table->rows);
+		free(table->event);
+	}
+	free(reading->tables);
 	*reading = (struct top_reading){ 0 };
 }
 
 /* ---- from the sample files ---- */
 
-static int set_event(struct top_reading *reading, const struct opr_classes *classes, size_t event)
+static bool wants(const struct top_wish *wish, enum top_view view)
 {
-	const struct opr_class *class = &classes->classes[event];
-
-	reading->nr_events = classes->nr_classes;
-	if (asprintf(&reading->event, "%s:%llu", class->event, (unsigned long long)class->count) < 0) {
-		reading->event = NULL;
-		return opr_no_memory();
-	}
-	return 0;
+	return wish->views & 1u << view;
 }
 
-static int add_images(struct top_reading *reading, const struct opr_profile *profile, size_t class)
+static int add_images(struct top_table *table, const struct opr_profile *profile, size_t class)
 {
+	uint64_t seed = key_of(table->view, table->event);
 	int err = 0;
 
 	for (size_t i = 0; i < profile->nr_files && !err; i++) {
 		const struct opr_file *file = &profile->files[i];
 
 		if (file->class_index == class)
-			err = add_row(reading, opr_base_name(file->image), "", key_of(0, file->image), file->total);
+			err = add_row(table, opr_base_name(file->image), "", key_of(seed, file->image), file->total);
 	}
 	return err;
 }
 
-static int add_functions(struct top_reading *reading, struct opr_selection *selection, size_t class)
+static int add_functions(struct top_table *table, const struct opr_symbol_report *report, size_t class)
+{
+	uint64_t seed = key_of(table->view, table->event);
+	int err = 0;
+
+	for (size_t i = 0; i < report->nr_rows && !err; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+		uint64_t key = op_hash_add(key_of(key_of(seed, row->name), row->image), row->vma);
+		uint64_t count = report->counts.values[row->counts + class];
+
+		if (count)
+			err = add_row(table, row->name, opr_base_name(row->image_shown), key, count);
+	}
+	return err;
+}
+
+static int make_report(struct opr_symbol_report *report, struct opr_image_cache *cache, struct opr_selection *selection)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none };
-	struct opr_symbol_report report = { 0 };
-	struct opr_image_cache cache = { 0 };
-	int err = opr_image_cache_init(&cache, &selection->profile, &selection->finder, &symbol_options);
+	int err = opr_image_cache_init(cache, &selection->profile, &selection->finder, &symbol_options);
 
 	if (!err)
-		err = opr_image_cache_read(&cache);
-	if (!err)
-		err = opr_symbol_report_make(&report, &selection->profile, selection->classes.nr_classes, &cache, &choice);
-	for (size_t i = 0; i < report.nr_rows && !err; i++) {
-		const struct opr_symbol_row *row = &report.rows[i];
-		uint64_t key = op_hash_add(key_of(key_of(0, row->name), row->image), row->vma);
+		err = opr_image_cache_read(cache);
+	return err ? err : opr_symbol_report_make(report, &selection->profile, selection->classes.nr_classes, cache, &choice);
+}
 
-		err = add_row(reading, row->name, opr_base_name(row->image_shown), key, report.counts.values[row->counts + class]);
-	}
-	opr_symbol_report_free(&report);
-	opr_image_cache_free(&cache);
-	return err;
+static int add_class(struct top_reading *reading, struct top_base *now, const struct top_base *base, enum top_view view,
+		     const struct opr_selection *selection, const struct opr_symbol_report *report, size_t index)
+{
+	const struct opr_class *class = &selection->classes.classes[index];
+	struct top_table *table;
+	char event[256];
+	int err;
+
+	snprintf(event, sizeof(event), "%s:%llu", class->event, (unsigned long long)class->count);
+	table = add_table(reading, view, event);
+	if (!table)
+		return -ENOMEM;
+	err = view == TOP_IMAGES ? add_images(table, &selection->profile, index) : add_functions(table, report, index);
+	return err ? err : subtract_base(table, now, base);
 }
 
 static int read_samples(struct top_reading *reading, struct top_base *now, struct top_base *base, const struct top_wish *wish,
 			struct opr_selection *selection)
 {
-	size_t class;
+	struct opr_symbol_report report = { 0 };
+	struct opr_image_cache cache = { 0 };
 	int err = opr_selection_read(selection);
 
 	if (err)
 		return err;
-	class = wish->event % selection->classes.nr_classes;
 	begin_base(now, base, &selection->profile);
-	err = set_event(reading, &selection->classes, class);
-	if (!err)
-		err = wish->view == TOP_IMAGES ? add_images(reading, &selection->profile, class) :
-						 add_functions(reading, selection, class);
-	return err ? err : subtract_base(reading, now, base);
+	if (wants(wish, TOP_FUNCTIONS))
+		err = make_report(&report, &cache, selection);
+	for (enum top_view view = TOP_FUNCTIONS; view <= TOP_IMAGES; view++)
+		for (size_t class = 0; wants(wish, view) && class < selection->classes.nr_classes && !err; class++)
+			err = add_class(reading, now, base, view, selection, &report, class);
+	opr_symbol_report_free(&report);
+	opr_image_cache_free(&cache);
+	return err;
 }
 
 /* ---- from the stacks ---- */
 
 /* Leaves the samples of each node since the base. A node is known by the names on the way to it. */
-static int subtract_tree(struct opr_call_tree *tree, struct top_base *now, const struct top_base *base)
+static int subtract_tree(struct opr_call_tree *tree, enum top_view view, struct top_base *now, const struct top_base *base)
 {
-	uint64_t keys[OPR_CALL_DEPTH_MAX + 2] = { 0 };
+	uint64_t keys[OPR_CALL_DEPTH_MAX + 2] = { [0] = view };
 	int err = 0;
 
 	for (struct opr_call_node *node = opr_call_next(&tree->root); node && !err; node = opr_call_next(node)) {
@@ -278,19 +339,18 @@ static int subtract_tree(struct opr_call_tree *tree, struct top_base *now, const
 		err = node->self ? base_add(now, keys[depth], node->self) : 0;
 		node->self -= before < node->self ? before : node->self;
 	}
-	base_finish(now);
 	return err;
 }
 
-static int add_groups(struct top_reading *reading, const struct opr_call_tree *tree)
+static int add_groups(struct top_table *table, const struct opr_call_tree *tree)
 {
 	int err = 0;
 
 	for (const struct opr_call_node *node = opr_call_next(&tree->root); node && !err; node = opr_call_next(node))
 		if (node->function->kind == OPR_CALL_GROUP && node->total) {
-			err = add_row(reading, node->function->name, "", 0, node->total);
+			err = add_row(table, node->function->name, "", 0, node->total);
 			if (!err)
-				reading->rows[reading->nr_rows - 1].depth = (unsigned int)opr_call_depth(node) - 1;
+				table->rows[table->nr_rows - 1].depth = (unsigned int)opr_call_depth(node) - 1;
 		}
 	return err;
 }
@@ -309,7 +369,7 @@ static bool has_row(const struct opr_call_node *node)
 }
 
 /* Functions on the same way share a row: "main > run > step". */
-static int add_paths(struct top_reading *reading, const struct opr_call_tree *tree)
+static int add_paths(struct top_table *table, const struct opr_call_tree *tree)
 {
 	/* of a row, plus 1, by the depth of its last node */
 	unsigned int indents[OPR_CALL_DEPTH_MAX + 2] = { 0 };
@@ -328,60 +388,131 @@ static int add_paths(struct top_reading *reading, const struct opr_call_tree *tr
 			op_text_printf(&name, " > %s", last->function->name);
 		}
 		err = name.failed ? opr_no_memory() :
-				    add_row(reading, op_text_get(&name), last->function->image, 0, node->total);
+				    add_row(table, op_text_get(&name), last->function->image, 0, node->total);
 		if (!err)
-			reading->rows[reading->nr_rows - 1].depth = indents[depth - 1];
+			table->rows[table->nr_rows - 1].depth = indents[depth - 1];
 		indents[opr_call_depth(last)] = indents[depth - 1] + 1;
 		op_text_free(&name);
 	}
 	return err;
 }
 
+/* The group of a context, and the node for the end of its stacks. NULL: no memory. */
+static struct opr_call_node *add_context(struct opr_call_tree *tree, enum top_view view, const struct opr_stack_context *context,
+					 bool has_events)
+{
+	const char *name = view == TOP_NAMES ? context->comm : view == TOP_CGROUPS ? context->cgroup : context->app;
+	const struct {
+		bool is_wanted;
+		enum opr_call_kind kind;
+		const char *name;
+	} steps[] = {
+		{ has_events, OPR_CALL_GROUP, context->event },
+		{ true, OPR_CALL_GROUP, name },
+		{ view == TOP_PATHS && context->end != OP_STACK_END_complete, OPR_CALL_END, op_stack_end_name(context->end) },
+	};
+	struct opr_call_node *node = &tree->root;
+
+	for (size_t i = 0; i < op_array_size(steps) && node; i++) {
+		const struct opr_call_function *function;
+		char text[64];
+
+		if (!steps[i].is_wanted)
+			continue;
+		snprintf(text, sizeof(text), "[%s]", steps[i].name);
+		function = opr_call_function(tree, steps[i].kind, steps[i].kind == OPR_CALL_END ? text : steps[i].name, "");
+		node = function ? opr_call_child(tree, node, function) : NULL;
+	}
+	return node;
+}
+
+/* The tree of a view, from the tree of all contexts. Only paths need the functions. */
+static int make_tree(struct opr_call_tree *tree, enum top_view view, const struct opr_call_tree *all,
+		     const struct opr_stack_contexts *contexts, bool has_events)
+{
+	/* of this tree, by the depth in the other */
+	struct opr_call_node *nodes[OPR_CALL_DEPTH_MAX + 2] = { 0 };
+
+	for (const struct opr_call_node *node = opr_call_next(&all->root); node; node = opr_call_next(node)) {
+		size_t depth = opr_call_depth(node);
+
+		if (depth == 1)
+			nodes[1] = add_context(tree, view, &contexts->rows[strtoul(node->function->name, NULL, 10)], has_events);
+		else
+			nodes[depth] = view == TOP_PATHS ? opr_call_child(tree, nodes[depth - 1], node->function) : nodes[1];
+		if (!nodes[depth])
+			return opr_no_memory();
+		nodes[depth]->self += node->self;
+	}
+	return 0;
+}
+
+static int add_stack_view(struct top_table *table, struct opr_call_tree *all, struct top_base *now, const struct top_base *base)
+{
+	const struct opr_arranging arranging = {
+		.threshold = table->view == TOP_PATHS ? PATH_PERCENT : 0, .depth = SIZE_MAX, .top = SIZE_MAX
+	};
+	struct opr_call_tree tree = { 0 };
+	uint64_t nr_left_out;
+	int err = subtract_tree(all, table->view, now, base);
+
+	if (!err)
+		err = opr_call_tree_arrange(&tree, all, &arranging, &nr_left_out) ? opr_no_memory() : 0;
+	if (!err && tree.root.total)
+		err = table->view == TOP_PATHS ? add_paths(table, &tree) : add_groups(table, &tree);
+	table->total = tree.root.total;
+	opr_call_tree_free(&tree);
+	return err;
+}
+
 static int read_stacks(struct top_reading *reading, struct top_base *now, struct top_base *base, const struct top_wish *wish,
 		       struct opr_selection *selection)
 {
-	static const enum opr_by groups[TOP_NR_VIEWS] = { [TOP_NAMES] = OPR_BY_COMM, [TOP_CGROUPS] = OPR_BY_CGROUP };
-	const struct opr_stack_choice choice = { .by = groups[wish->view] };
-	const struct opr_arranging arranging = {
-		.threshold = wish->view == TOP_PATHS ? PATH_PERCENT : 0, .depth = SIZE_MAX, .top = SIZE_MAX
-	};
-	struct opr_call_tree all = { 0 }, tree = { 0 };
+	struct opr_stack_contexts contexts = { 0 };
+	const struct opr_stack_choice choice = { .contexts = &contexts };
+	struct opr_call_tree all = { 0 };
 	struct opr_stack_sums sums = { 0 };
-	uint64_t nr_left_out;
 	int err = opr_selection_read(selection);
 
 	if (!err)
 		err = opr_stacks_read(&all, &sums, selection, &symbol_options, &choice);
-	if (!err) {
-		begin_base(now, base, &selection->profile);
-		err = subtract_tree(&all, now, base);
-	}
 	if (!err)
-		err = opr_call_tree_arrange(&tree, &all, &arranging, &nr_left_out) ? opr_no_memory() : 0;
-	if (!err && tree.root.total)
-		err = wish->view == TOP_PATHS ? add_paths(reading, &tree) : add_groups(reading, &tree);
-	reading->total = tree.root.total;
-	reading->nr_events = 1;
-	if (!err && sums.events.nr_words) {
-		reading->event = strndup(sums.events.words[0], strcspn(sums.events.words[0], ":"));
-		err = reading->event ? 0 : opr_no_memory();
+		begin_base(now, base, &selection->profile);
+	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err; view++) {
+		struct opr_call_tree tree = { 0 };
+		struct top_table *table;
+
+		if (!wants(wish, view))
+			continue;
+		err = make_tree(&tree, view, &all, &contexts, sums.events.nr_words > 1);
+		if (!err) {
+			sums.events.words[0][strcspn(sums.events.words[0], ":")] = '\0';
+			table = add_table(reading, view, sums.events.words[0]);
+			err = table ? add_stack_view(table, &tree, now, base) : -ENOMEM;
+		}
+		opr_call_tree_free(&tree);
 	}
 	opr_stack_sums_free(&sums);
-	opr_call_tree_free(&tree);
 	opr_call_tree_free(&all);
+	opr_stack_contexts_free(&contexts);
 	return err;
 }
 
 /* ---- a reading ---- */
 
+enum top_source top_source_of(enum top_view view)
+{
+	return view == TOP_FUNCTIONS || view == TOP_IMAGES ? TOP_SAMPLES : TOP_STACKS;
+}
+
 static int read_once(struct top_reading *reading, struct top_base *base, const struct top_wish *wish)
 {
 	const struct opr_words no_path = { 0 };
-	bool of_stacks = wish->view != TOP_FUNCTIONS && wish->view != TOP_IMAGES;
+	bool of_stacks = wish->source == TOP_STACKS;
 	const struct opr_selection_options options = { .session_dir = wish->session_dir,
 						       .image_path = &no_path,
 						       .merge = { .lib = true },
-						       .totals_only = wish->view == TOP_IMAGES,
+						       .totals_only = !wants(wish, TOP_FUNCTIONS),
 						       .sessions_only = of_stacks };
 	struct opr_selection selection = { 0 };
 	struct top_base now = { 0 };
@@ -395,6 +526,7 @@ static int read_once(struct top_reading *reading, struct top_base *base, const s
 		top_base_free(&now);
 		top_reading_free(reading);
 	} else {
+		base_finish(&now);
 		end_base(&now, base, wish->keep_base);
 	}
 	return err;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What has most samples since the reading before: rows of the current session. Functions and images
- * come from the sample files, process names, cgroups and paths from the stacks. One thread.
+ * come from the sample files, process names, cgroups and paths from the stacks. A reading of one of
+ * these sources has the rows of all views, so that a change of the view has its rows at once. One
+ * thread.
  */
 #ifndef TOP_READING_H
 #define TOP_READING_H
@@ -33,14 +35,25 @@ struct top_row {
 	unsigned int depth; /* of a path: lines above it that it belongs to */
 };
 
-/* Zeroed at first; top_reading_free in any case. */
-struct top_reading {
+/* A view of one event; of stacks: of all events. */
+struct top_table {
+	enum top_view view;
+	char *event;          /* "TIMER:1000000" */
 	struct top_row *rows; /* most samples first; paths: a tree, parents first */
 	size_t nr_rows, capacity;
 	uint64_t total;
-	char *event;     /* "TIMER:1000000" */
-	size_t nr_events; /* that the view can show */
 };
+
+/* Zeroed at first; top_reading_free in any case. */
+struct top_reading {
+	struct top_table *tables; /* of a view: in the order of the events */
+	size_t nr_tables, capacity;
+};
+
+enum top_source { TOP_SAMPLES, TOP_STACKS, TOP_NR_SOURCES };
+
+/* Where the rows of a view come from. */
+enum top_source top_source_of(enum top_view view);
 
 /* The counts of all rows at a reading. Zeroed at first; top_base_free in any case. */
 struct top_base {
@@ -53,8 +66,8 @@ struct top_base {
 };
 
 struct top_wish {
-	enum top_view view;
-	size_t event; /* index, modulo the number of events; of stacks: no meaning */
+	enum top_source source;
+	uint32_t views; /* bit v: view v is wanted; those of the source are read */
 	bool keep_base; /* counts go on from the same base */
 	const char *session_dir;
 	const struct opr_words *words; /* profile specification */
@@ -66,6 +79,12 @@ struct top_wish {
  * after a message. After an error the reading is empty.
  */
 int top_read(struct top_reading *reading, struct top_base *base, const struct top_wish *wish) OP_NONNULL OP_MUST_CHECK;
+
+/* `event`: an index, modulo the number of events. NULL: the reading has no such table. */
+const struct top_table *top_reading_find(const struct top_reading *reading, enum top_view view, size_t event) OP_NONNULL;
+
+/* How many events the view can show one by one. */
+size_t top_reading_nr_events(const struct top_reading *reading, enum top_view view) OP_NONNULL;
 
 void top_reading_free(struct top_reading *reading) OP_NONNULL;
 void top_base_free(struct top_base *base) OP_NONNULL;

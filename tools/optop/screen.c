@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The screen of optop, with ncurses. */
+/* The screen of optop, with ncurses. A second thread reads, so that keys act at once. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -17,49 +20,64 @@
 #define HOT       5.0 /* percent, from here on rows are in red */
 #define WARM      1.0
 
+/* A step. While `runs`, all but `runs` and `done` belongs to its thread. */
+struct step {
+	struct top *top;
+	pthread_t thread;
+	bool runs, keep_base;
+	int done; /* an eventfd that becomes readable at the end; -1: none */
+	struct top_display display;
+	int err;
+	int errors; /* what stands in for standard error meanwhile; -1: none */
+	char messages[TOP_NR_SOURCES][512]; /* the last line that each source wrote to it */
+};
+
 struct screen {
 	struct top *top;
+	struct step step;
 	SCREEN *terminal;
-	int errors;      /* what stands in for standard error meanwhile */
 	int true_errors; /* standard error as it was */
-	char message[512]; /* the last line written to it */
+	char messages[TOP_NR_SOURCES][512]; /* of the step that is shown */
 	char filter[64];   /* "": none */
 	size_t first;      /* rows above the screen */
 	bool helps;
 	uint64_t due_ns;   /* time of the next reading */
 	uint64_t nr_shown;
-	bool quits;
+	bool step_ended, quits;
 };
 
 /* ---- standard error ---- */
 
-/* Warnings would spoil the screen. The last one gets a line of it. */
+/* Warnings would spoil the screen. The last one of a source gets a line of it. */
 static int catch_errors(struct screen *screen)
 {
-	screen->errors = memfd_create("optop-messages", MFD_CLOEXEC);
-	screen->true_errors = screen->errors < 0 ? -1 : dup(STDERR_FILENO);
-	if (screen->true_errors < 0 || dup2(screen->errors, STDERR_FILENO) < 0)
+	struct step *step = &screen->step;
+
+	step->errors = memfd_create("optop-messages", MFD_CLOEXEC);
+	screen->true_errors = step->errors < 0 ? -1 : dup(STDERR_FILENO);
+	if (screen->true_errors < 0 || dup2(step->errors, STDERR_FILENO) < 0)
 		return opr_error(-errno, "cannot keep messages off the screen: %s", strerror(errno));
 	return 0;
 }
 
-static void take_message(struct screen *screen)
+static void take_message(void *arg, enum top_source source)
 {
-	off_t end = lseek(screen->errors, 0, SEEK_END);
-	char text[sizeof(screen->message)], *line;
+	struct step *step = arg;
+	off_t end = lseek(step->errors, 0, SEEK_END);
+	char text[sizeof(step->messages[source])], *line;
 	ssize_t nr;
 
-	screen->message[0] = '\0';
+	step->messages[source][0] = '\0';
 	if (end <= 0)
 		return;
-	nr = pread(screen->errors, text, sizeof(text) - 1, end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1);
+	nr = pread(step->errors, text, sizeof(text) - 1, end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1);
 	if (nr > 0) {
 		text[nr - (text[nr - 1] == '\n')] = '\0';
 		line = strrchr(text, '\n');
-		snprintf(screen->message, sizeof(screen->message), "%s", line ? line + 1 : text);
+		snprintf(step->messages[source], sizeof(step->messages[source]), "%s", line ? line + 1 : text);
 	}
-	(void)!ftruncate(screen->errors, 0);
-	lseek(screen->errors, 0, SEEK_SET);
+	(void)!ftruncate(step->errors, 0);
+	lseek(step->errors, 0, SEEK_SET);
 }
 
 static void release_errors(const struct screen *screen)
@@ -68,8 +86,54 @@ static void release_errors(const struct screen *screen)
 		dup2(screen->true_errors, STDERR_FILENO);
 		close(screen->true_errors);
 	}
-	if (screen->errors >= 0)
-		close(screen->errors);
+	if (screen->step.errors >= 0)
+		close(screen->step.errors);
+}
+
+/* ---- steps ---- */
+
+static void *run_step(void *arg)
+{
+	struct step *step = arg;
+
+	step->err = top_step(step->top, step->keep_base, &step->display);
+	(void)!eventfd_write(step->done, 1);
+	return NULL;
+}
+
+/* Signals that end or resize a screen go to its thread, which waits for them. */
+static int begin_step(struct step *step)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+	sigset_t set, before;
+	int err;
+
+	step->keep_base = step->top->accumulates;
+	sigemptyset(&set);
+	for (size_t i = 0; i < op_array_size(signals); i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	err = pthread_create(&step->thread, NULL, run_step, step);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return opr_error(-err, "cannot start a thread: %s", strerror(err));
+	step->runs = true;
+	return 0;
+}
+
+/* A step that has ended becomes what is shown. */
+static int end_step(struct screen *screen)
+{
+	struct step *step = &screen->step;
+	eventfd_t nr;
+
+	pthread_join(step->thread, NULL);
+	step->runs = false;
+	(void)!eventfd_read(step->done, &nr);
+	top_take(screen->top, &step->display);
+	memcpy(screen->messages, step->messages, sizeof(screen->messages));
+	screen->due_ns = op_now_ns() + (uint64_t)top_wait_ms(screen->top) * OP_NS_PER_MS;
+	return step->err;
 }
 
 /* ---- drawing ---- */
@@ -110,9 +174,9 @@ static bool is_shown(const struct screen *screen, const struct top_row *row)
 	return !screen->filter[0] || strstr(row->name, screen->filter) || strstr(row->image, screen->filter);
 }
 
-static int colour_of(const struct top *top, const struct top_row *row)
+static int colour_of(const struct top_table *table, const struct top_row *row)
 {
-	double percent = top->reading.total ? 100.0 * (double)row->count / (double)top->reading.total : 0;
+	double percent = table->total ? 100.0 * (double)row->count / (double)table->total : 0;
 
 	if (!has_colors())
 		return percent >= HOT ? (int)A_BOLD : 0;
@@ -126,20 +190,22 @@ static size_t nr_visible(void)
 
 static void draw_rows(struct screen *screen)
 {
-	const struct top *top = screen->top;
+	const struct top_table *table = top_table(screen->top);
 	size_t nr_matching = 0, room = nr_visible(), left = room;
 
-	for (size_t i = 0; i < top->reading.nr_rows; i++)
-		nr_matching += is_shown(screen, &top->reading.rows[i]);
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->nr_rows; i++)
+		nr_matching += is_shown(screen, &table->rows[i]);
 	if (screen->first + room > nr_matching)
 		screen->first = nr_matching > room ? nr_matching - room : 0;
-	for (size_t i = 0, nr = 0; i < top->reading.nr_rows && left; i++) {
+	for (size_t i = 0, nr = 0; i < table->nr_rows && left; i++) {
 		struct op_text text = { 0 };
 
-		if (!is_shown(screen, &top->reading.rows[i]) || nr++ < screen->first)
+		if (!is_shown(screen, &table->rows[i]) || nr++ < screen->first)
 			continue;
-		top_add_row(top, &top->reading.rows[i], (size_t)COLS, &text);
-		draw_line(FIRST_ROW + (int)(room - left--), op_text_get(&text), colour_of(top, &top->reading.rows[i]));
+		top_add_row(screen->top, &table->rows[i], (size_t)COLS, &text);
+		draw_line(FIRST_ROW + (int)(room - left--), op_text_get(&text), colour_of(table, &table->rows[i]));
 		op_text_free(&text);
 	}
 }
@@ -170,7 +236,7 @@ static void draw(struct screen *screen)
 		draw_line(i, op_text_get(&text), 0);
 		op_text_truncate(&text, 0);
 	}
-	draw_line(TOP_HEADER_LINES, screen->message, (int)A_BOLD);
+	draw_line(TOP_HEADER_LINES, screen->messages[top_source_of(top->view)], (int)A_BOLD);
 	top_add_title(top, &text);
 	if (screen->filter[0])
 		op_text_printf(&text, "  (with %s)", screen->filter);
@@ -195,9 +261,6 @@ static void change_view(struct screen *screen, enum top_view view)
 	screen->top->view = view;
 	screen->top->event = 0;
 	screen->first = 0;
-	screen->message[0] = '\0';
-	top_restart(screen->top);
-	screen->due_ns = 0;
 }
 
 static void ask_filter(struct screen *screen)
@@ -254,7 +317,6 @@ static bool take_view_key(struct screen *screen, int key)
 static void take_key(struct screen *screen, int key)
 {
 	struct top *top = screen->top;
-	size_t event = top->event + 1;
 
 	if (screen->helps) {
 		screen->helps = false;
@@ -272,13 +334,11 @@ static void take_key(struct screen *screen, int key)
 		screen->helps = true;
 		break;
 	case 'e':
-		change_view(screen, top->view);
-		top->event = event;
+		top->event++;
+		screen->first = 0;
 		break;
 	case 'a':
 		top->accumulates = !top->accumulates;
-		top_restart(top);
-		screen->due_ns = 0;
 		break;
 	case ' ':
 		top->is_paused = !top->is_paused;
@@ -298,17 +358,23 @@ static void take_key(struct screen *screen, int key)
 
 /* ---- the loop ---- */
 
-/* Until a key, a signal, another size of the terminal, or the time of the next reading. */
+/* Until a key, a signal, a new size of the terminal, the end of a step, or the time of the next. */
 static void wait_for_key(struct screen *screen)
 {
 	uint64_t now_ns = op_now_ns();
-	struct pollfd wait[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = screen->top->stop->fd, .events = POLLIN } };
-	int ms = screen->top->is_paused ? -1 : now_ns < screen->due_ns ? (int)((screen->due_ns - now_ns) / OP_NS_PER_MS) + 1 : 0;
+	bool is_paused = screen->top->is_paused, runs = screen->step.runs;
+	struct pollfd wait[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = screen->top->stop->fd, .events = POLLIN },
+		{ .fd = is_paused || !runs ? -1 : screen->step.done, .events = POLLIN },
+	};
+	int ms = is_paused || runs ? -1 : now_ns < screen->due_ns ? (int)((screen->due_ns - now_ns) / OP_NS_PER_MS) + 1 : 0;
 	int key;
 
 	(void)!poll(wait, op_array_size(wait), ms);
 	if (wait[0].revents & (POLLHUP | POLLERR))
 		screen->quits = true; /* the terminal is gone */
+	screen->step_ended = wait[2].revents & POLLIN;
 	while (!screen->quits && (key = getch()) != ERR)
 		take_key(screen, key);
 }
@@ -318,20 +384,20 @@ static int show(struct screen *screen)
 	struct top *top = screen->top;
 	int err = 0;
 
-	while (!screen->quits && !op_stop_is_set(top->stop)) {
-		if (!top->is_paused && op_now_ns() >= screen->due_ns) {
-			err = top_step(top);
-			take_message(screen);
-			if (err && err != -ENOENT)
-				return err;
-			if (!err && !top->is_new && top->options->iterations && ++screen->nr_shown > top->options->iterations)
+	while (!err && !screen->quits && !op_stop_is_set(top->stop)) {
+		if (screen->step_ended) {
+			screen->step_ended = false;
+			err = end_step(screen);
+			if (!err && !top_found(top)->err && !top_found(top)->is_new && top->options->iterations &&
+			    ++screen->nr_shown > top->options->iterations)
 				return 0;
-			screen->due_ns = op_now_ns() + (uint64_t)top_wait_ms(top) * OP_NS_PER_MS;
 		}
+		if (!err && !screen->step.runs && !top->is_paused && op_now_ns() >= screen->due_ns)
+			err = begin_step(&screen->step);
 		draw(screen);
 		wait_for_key(screen);
 	}
-	return 0;
+	return err;
 }
 
 static int open_terminal(struct screen *screen)
@@ -359,18 +425,29 @@ static int open_terminal(struct screen *screen)
 
 int top_show(struct top *top)
 {
-	struct screen screen = { .top = top, .errors = -1, .true_errors = -1 };
-	int err = open_terminal(&screen);
+	struct screen screen = { .top = top, .step = { .top = top, .errors = -1 }, .true_errors = -1 };
+	int err;
 
-	if (err)
-		return err;
-	err = catch_errors(&screen);
-	if (!err)
-		err = show(&screen);
-	endwin();
-	delscreen(screen.terminal);
-	release_errors(&screen);
-	if (err && screen.message[0])
-		fprintf(stderr, "%s\n", screen.message);
+	screen.step.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (screen.step.done < 0)
+		return opr_error(-errno, "cannot make an eventfd: %s", strerror(errno));
+	top->take_message = take_message;
+	top->take_message_arg = &screen.step;
+	err = open_terminal(&screen);
+	if (!err) {
+		err = catch_errors(&screen);
+		if (!err)
+			err = show(&screen);
+		endwin();
+		release_errors(&screen);
+		/* A step may take seconds. It only reads, so it needs no end. */
+		if (screen.step.runs)
+			_exit(0);
+		delscreen(screen.terminal);
+	}
+	close(screen.step.done);
+	for (enum top_source source = 0; err && source < TOP_NR_SOURCES; source++)
+		if (screen.messages[source][0])
+			fprintf(stderr, "%s\n", screen.messages[source]);
 	return err;
 }

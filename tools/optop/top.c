@@ -10,10 +10,32 @@
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 
-#define NEW_MS    1000 /* the first rows of a view come soon */
-#define COST_SHARE 4   /* at most one part in 4 of the time is spent on reading */
+#define NEW_MS     1000 /* the first rows come soon */
+#define COST_SHARE 4    /* at most one part in 4 of a CPU is spent on reading */
 
 /* ---- steps ---- */
+
+static const char *why_not(const struct top_daemon *daemon)
+{
+	return daemon->why ? daemon->why : "opd does not answer";
+}
+
+static int find_session(struct top *top, const char *given)
+{
+	struct top_daemon daemon = { 0 };
+	int err = given ? 0 : top_daemon_ask(&daemon, top->socket);
+
+	if (!err && !given && !daemon.answers)
+		err = opr_error(-ECONNREFUSED, "%s. Start it with systemctl start opd and opcontrol --start; or name a session "
+					       "directory of operf with --session-dir",
+				why_not(&daemon));
+	if (!err) {
+		top->session_dir = strdup(given ? given : daemon.session_dir);
+		err = top->session_dir ? 0 : opr_no_memory();
+	}
+	top_daemon_free(&daemon);
+	return err;
+}
 
 int top_open(struct top *top, const struct top_options *options)
 {
@@ -24,127 +46,38 @@ int top_open(struct top *top, const struct top_options *options)
 	top->delay = options->delay;
 	top->accumulates = options->accumulate;
 	if (!err)
-		err = top_daemon_ask(&top->daemon, top->socket);
-	if (err)
-		return err;
-	if (options->session_dir) {
-		top->session_dir = strdup(options->session_dir);
-		return top->session_dir ? 0 : opr_no_memory();
-	}
-	if (!top->daemon.answers)
-		return opr_error(-ECONNREFUSED, "%s. Start it with systemctl start opd and opcontrol --start; or name a session "
-						"directory of operf with --session-dir",
-				 top->daemon.why ? top->daemon.why : "opd does not answer");
-	top->session_dir = strdup(top->daemon.session_dir);
-	return top->session_dir ? 0 : opr_no_memory();
-}
-
-void top_restart(struct top *top)
-{
-	top_base_free(&top->base);
-	top_reading_free(&top->reading);
-	top->is_new = true;
+		err = find_session(top, options->session_dir);
+	return err;
 }
 
 /* opd's numbers belong to the reading only if it writes that session. */
-static int ask(struct top *top)
+static bool writes_session(const struct top *top, const struct top_daemon *daemon)
 {
-	if (!top->base.is_set || !top->accumulates) {
-		top_daemon_free(&top->before);
-		top->before = top->daemon;
-		top->daemon = (struct top_daemon){ 0 };
-	}
-	return top_daemon_ask(&top->daemon, top->socket);
+	return daemon->answers && !strcmp(daemon->session_dir, top->session_dir);
 }
 
-static void note_cost(struct top *top, uint64_t begin_ns, bool is_base)
+static int make_state(const struct top *top, const struct top_daemon *daemon, struct top_display *display)
 {
-	uint64_t cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-
-	top->reading_ns = begin_ns; /* files are read at once, then it takes time to find names */
-	top->cost_ns = op_now_ns() - begin_ns;
-	if (!is_base && top->reading_ns > top->base_ns)
-		top->own_share = (double)(cpu_ns - top->own_cpu_ns) / (double)(top->reading_ns - top->base_ns);
-	if (is_base)
-		top->own_cpu_ns = cpu_ns;
-}
-
-int top_step(struct top *top)
-{
-	const struct top_wish wish = { .view = top->view,
-				       .event = top->event,
-				       .keep_base = top->accumulates,
-				       .session_dir = top->session_dir,
-				       .words = &top->options->words };
-	uint64_t begin_ns = op_now_ns(), last_ns = top->reading_ns, last_cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	bool is_base = !top->base.is_set;
-	int err = ask(top);
-
-	if (err)
-		return err;
-	top_reading_free(&top->reading);
-	if (!is_base && !top->accumulates)
-		top->base_ns = last_ns;
-	top->err = top_read(&top->reading, &top->base, &wish);
-	top->is_new = !top->err && is_base;
-	note_cost(top, begin_ns, is_base);
-	if (is_base)
-		top->base_ns = top->reading_ns;
-	else if (!top->accumulates)
-		top->own_cpu_ns = last_cpu_ns;
-	return top->err;
-}
-
-int top_wait_ms(const struct top *top)
-{
-	double wanted_ms = top->delay * 1000, cost_ms = (double)top->cost_ns / OP_NS_PER_MS;
-
-	if (top->is_new && wanted_ms > NEW_MS)
-		wanted_ms = NEW_MS;
-	if (wanted_ms < cost_ms * (COST_SHARE - 1))
-		wanted_ms = cost_ms * (COST_SHARE - 1);
-	return (int)wanted_ms;
-}
-
-void top_free(struct top *top)
-{
-	top_base_free(&top->base);
-	top_reading_free(&top->reading);
-	top_daemon_free(&top->daemon);
-	top_daemon_free(&top->before);
-	free(top->socket);
-	free(top->session_dir);
-}
-
-/* ---- lines ---- */
-
-/* Whether the status tells about the session that is read, now and when the base was read. */
-static bool has_daemon(const struct top *top)
-{
-	return top->daemon.answers && top->before.answers && top->daemon.pid == top->before.pid &&
-	       !strcmp(top->daemon.session_dir, top->session_dir);
-}
-
-static void add_state(const struct top *top, struct op_text *text)
-{
+	struct op_text text = { 0 };
 	char host[256] = "", clock[32];
 	time_t now = time(NULL);
 	struct tm local;
 
 	if (!gethostname(host, sizeof(host) - 1))
-		op_text_add_clean(text, host);
+		op_text_add_clean(&text, host);
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &local));
-	op_text_printf(text, "  %s  ", clock);
-	if (top->daemon.answers && strcmp(top->daemon.session_dir, top->session_dir) != 0)
-		op_text_printf(text, "session directory %s", top->session_dir);
-	else if (!top->daemon.answers)
-		op_text_add_clean(text, top->daemon.why ? top->daemon.why : "opd does not answer");
-	else if (top->daemon.is_running)
-		op_text_printf(text, "opd profiles %" PRIu32 " CPU%s", top->daemon.nr_cpus, top->daemon.nr_cpus == 1 ? "" : "s");
+	op_text_printf(&text, "  %s  ", clock);
+	if (daemon->answers && !writes_session(top, daemon))
+		op_text_printf(&text, "session directory %s", top->session_dir);
+	else if (!daemon->answers)
+		op_text_add_clean(&text, why_not(daemon));
+	else if (daemon->is_running)
+		op_text_printf(&text, "opd profiles %" PRIu32 " CPU%s", daemon->nr_cpus, daemon->nr_cpus == 1 ? "" : "s");
 	else
-		op_text_add(text, "opd is paused: opcontrol --start");
-	if (top->is_paused)
-		op_text_add(text, "  (display stopped, SPACE goes on)");
+		op_text_add(&text, "opd is paused: opcontrol --start");
+	display->state = text.failed ? NULL : strdup(op_text_get(&text));
+	op_text_free(&text);
+	return display->state ? 0 : opr_no_memory();
 }
 
 /* The counts of opd begin again with a session. */
@@ -153,35 +86,179 @@ static uint64_t since(uint64_t now, uint64_t before)
 	return now < before ? now : now - before;
 }
 
-static void add_samples(const struct top *top, struct op_text *text)
+static void compare_daemon(const struct top *top, const struct top_daemon *now, struct top_display *display)
 {
-	double seconds = (double)(top->reading_ns - top->base_ns) / OP_NS_PER_S;
-	uint64_t stacks = since(top->daemon.stacks, top->before.stacks);
+	const struct top_daemon *before = &top->before;
 
-	if (top->is_new || !top->reading.event) {
-		op_text_add(text, top->err ? "no samples" : "collecting samples ...");
+	display->stack_rate_hz = now->stack_rate_hz;
+	if (!writes_session(top, now) || !before->answers || now->pid != before->pid || now->when_ns <= before->when_ns)
+		return;
+	display->has_daemon = true;
+	display->lost = since(now->lost, before->lost);
+	display->stacks = since(now->stacks, before->stacks);
+	display->complete = since(now->complete, before->complete);
+	display->daemon_share = (double)(now->cpu_ns - before->cpu_ns) / (double)(now->when_ns - before->when_ns);
+	display->daemon_rss_bytes = now->rss_bytes;
+}
+
+static int read_source(struct top *top, enum top_source source, uint32_t views, bool keep_base, struct top_found *found)
+{
+	const struct top_wish wish = { .source = source,
+				       .views = views,
+				       .keep_base = keep_base,
+				       .session_dir = top->session_dir,
+				       .words = &top->options->words };
+	uint64_t begin_ns = op_now_ns(); /* names are found after the files are read */
+
+	found->is_new = !top->base_ns[source];
+	found->err = top_read(&found->reading, &top->bases[source], &wish);
+	if (top->take_message)
+		top->take_message(top->take_message_arg, source);
+	if (found->err)
+		return found->err == -ENOENT ? 0 : found->err;
+	if (!found->is_new)
+		found->seconds = (double)(begin_ns - top->base_ns[source]) / OP_NS_PER_S;
+	if (found->is_new || !keep_base)
+		top->base_ns[source] = begin_ns;
+	return 0;
+}
+
+/* Only the view of --batch; a screen may show any of them next. */
+static uint32_t views_of(const struct top *top, enum top_source source)
+{
+	uint32_t views = 0;
+
+	for (enum top_view view = 0; view < TOP_NR_VIEWS; view++)
+		if (top_source_of(view) == source && (!top->options->batch || view == top->options->view))
+			views |= 1u << view;
+	return views;
+}
+
+static void end_step(struct top *top, bool keep_base, struct top_daemon *daemon, uint64_t begin_ns, uint64_t begin_cpu_ns,
+		     struct top_display *display)
+{
+	uint64_t cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	display->cost_ns = cpu_ns - begin_cpu_ns;
+	if (top->before_ns && begin_ns > top->before_ns)
+		display->own_share = (double)(begin_cpu_ns - top->before_cpu_ns) / (double)(begin_ns - top->before_ns);
+	if (top->last_ns)
+		display->period = (double)(begin_ns - top->last_ns) / OP_NS_PER_S;
+	top->last_ns = begin_ns;
+	if (top->before_ns && keep_base) {
+		top_daemon_free(daemon);
 		return;
 	}
-	op_text_printf(text, "%" PRIu64 " samples of %s in %.1f s", top->reading.total, top->reading.event, seconds);
-	if (!has_daemon(top))
+	top_daemon_free(&top->before);
+	top->before = *daemon;
+	top->before_ns = begin_ns;
+	top->before_cpu_ns = begin_cpu_ns;
+}
+
+int top_step(struct top *top, bool keep_base, struct top_display *display)
+{
+	uint64_t begin_ns = op_now_ns(), begin_cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	struct top_daemon daemon = { 0 };
+	int err = top_daemon_ask(&daemon, top->socket);
+
+	if (!err) {
+		compare_daemon(top, &daemon, display);
+		err = make_state(top, &daemon, display);
+	}
+	for (enum top_source source = 0; source < TOP_NR_SOURCES && !err; source++) {
+		uint32_t views = views_of(top, source);
+
+		if (views)
+			err = read_source(top, source, views, keep_base, &display->of[source]);
+	}
+	end_step(top, keep_base, &daemon, begin_ns, begin_cpu_ns, display);
+	return err;
+}
+
+void top_take(struct top *top, struct top_display *display)
+{
+	top_display_free(&top->display);
+	top->display = *display;
+	*display = (struct top_display){ 0 };
+}
+
+void top_display_free(struct top_display *display)
+{
+	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
+		top_reading_free(&display->of[source].reading);
+	free(display->state);
+	*display = (struct top_display){ 0 };
+}
+
+const struct top_found *top_found(const struct top *top)
+{
+	return &top->display.of[top_source_of(top->view)];
+}
+
+const struct top_table *top_table(const struct top *top)
+{
+	return top_reading_find(&top_found(top)->reading, top->view, top->event);
+}
+
+int top_wait_ms(const struct top *top)
+{
+	double wanted_ms = top->delay * 1000, cost_ms = (double)top->display.cost_ns / OP_NS_PER_MS;
+
+	if (top_found(top)->is_new && wanted_ms > NEW_MS)
+		wanted_ms = NEW_MS;
+	if (wanted_ms < cost_ms * (COST_SHARE - 1))
+		wanted_ms = cost_ms * (COST_SHARE - 1);
+	return (int)wanted_ms;
+}
+
+void top_free(struct top *top)
+{
+	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
+		top_base_free(&top->bases[source]);
+	top_display_free(&top->display);
+	top_daemon_free(&top->before);
+	free(top->socket);
+	free(top->session_dir);
+}
+
+/* ---- lines ---- */
+
+static void add_state(const struct top *top, struct op_text *text)
+{
+	op_text_add(text, top->display.state ? top->display.state : "");
+	if (top->is_paused)
+		op_text_add(text, "  (display stopped, SPACE goes on)");
+}
+
+static void add_samples(const struct top *top, struct op_text *text)
+{
+	const struct top_display *display = &top->display;
+	const struct top_found *found = top_found(top);
+	const struct top_table *table = top_table(top);
+
+	if (found->err || found->is_new || !table) {
+		op_text_add(text, found->err ? "no samples" : "collecting samples ...");
 		return;
-	op_text_printf(text, ", %" PRIu64 " lost", since(top->daemon.lost, top->before.lost));
-	if (stacks)
-		op_text_printf(text, "; %" PRIu64 " stacks, %.1f %% complete", stacks,
-			       opr_percent(since(top->daemon.complete, top->before.complete), stacks));
+	}
+	op_text_printf(text, "%" PRIu64 " samples of %s in %.1f s", table->total, table->event, found->seconds);
+	if (!display->has_daemon)
+		return;
+	op_text_printf(text, ", %" PRIu64 " lost", display->lost);
+	if (display->stacks)
+		op_text_printf(text, "; %" PRIu64 " stacks, %.1f %% complete", display->stacks,
+			       opr_percent(display->complete, display->stacks));
 }
 
 static void add_cost(const struct top *top, struct op_text *text)
 {
-	uint64_t ns = top->daemon.when_ns - top->before.when_ns;
+	const struct top_display *display = &top->display;
 
-	if (top->is_new || top->err)
+	if (top_found(top)->is_new || top_found(top)->err)
 		return;
-	if (has_daemon(top) && ns)
-		op_text_printf(text, "opd: %.2f %% of a CPU, %.1f MiB; ",
-			       100.0 * (double)(top->daemon.cpu_ns - top->before.cpu_ns) / (double)ns,
-			       (double)top->daemon.rss_bytes / (1024 * 1024));
-	op_text_printf(text, "optop: %.1f %% of a CPU", 100.0 * top->own_share);
+	if (display->has_daemon)
+		op_text_printf(text, "opd: %.2f %% of a CPU, %.1f MiB; ", 100.0 * display->daemon_share,
+			       (double)display->daemon_rss_bytes / (1024 * 1024));
+	op_text_printf(text, "optop: %.1f %% of a CPU", 100.0 * display->own_share);
 }
 
 void top_add_header(const struct top *top, size_t line, struct op_text *text)
@@ -231,7 +308,7 @@ void top_add_row(const struct top *top, const struct top_row *row, size_t nr_col
 	const char *name = row->name;
 	size_t begin, image_bytes = strlen(row->image) + 4;
 
-	op_text_printf(text, "%8" PRIu64 " %6.2f  ", row->count, opr_percent(row->count, top->reading.total));
+	op_text_printf(text, "%8" PRIu64 " %6.2f  ", row->count, opr_percent(row->count, top_table(top)->total));
 	begin = text->length;
 	if (top->view == TOP_FUNCTIONS) {
 		op_text_add_escaped(text, row->image);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The state of optop, and the lines that it shows. One thread. */
+/*
+ * The state of optop, and the lines that it shows.
+ *
+ *   call           thread of the screen   thread of a step
+ *   top_step                                     x
+ *   everything else          x
+ */
 #ifndef TOP_H
 #define TOP_H
 
@@ -21,6 +27,25 @@ struct top_options {
 #define TOP_DELAY_MIN 0.1
 #define TOP_DELAY_MAX 3600.0
 
+/* What a step found: all that is shown. Zeroed at first; top_display_free in any case. */
+struct top_display {
+	struct top_found {
+		struct top_reading reading;
+		double seconds; /* that it counts */
+		bool is_new;    /* the base was just read: there are no rows yet */
+		int err;        /* -ENOENT: nothing to show now */
+	} of[TOP_NR_SOURCES];
+	char *state;         /* host, time, and what opd does */
+	bool has_daemon;     /* these are known: of the time that is shown */
+	uint64_t lost, stacks, complete;
+	double daemon_share; /* of a CPU */
+	uint64_t daemon_rss_bytes;
+	double own_share;
+	uint64_t stack_rate_hz; /* 0: not known */
+	double period;       /* seconds since the step before; 0: there is none */
+	uint64_t cost_ns;    /* CPU time of the step */
+};
+
 struct top {
 	const struct top_options *options;
 	const struct op_stop *stop;
@@ -28,32 +53,40 @@ struct top {
 	size_t event;
 	bool accumulates, is_paused;
 	double delay;
+	struct top_display display; /* of the last step that has ended */
+
+	/* for steps */
 	char *socket, *session_dir;
-	struct top_base base;
-	struct top_reading reading;
-	struct top_daemon daemon, before; /* now, and when the base was read */
-	uint64_t base_ns, reading_ns;     /* CLOCK_MONOTONIC */
-	uint64_t cost_ns;                 /* that the last reading took */
-	uint64_t own_cpu_ns;              /* of optop when the base was read */
-	double own_share;                 /* of a CPU since then */
-	bool is_new; /* the base was just read: there are no rows yet */
-	int err;     /* of the last reading */
+	struct top_base bases[TOP_NR_SOURCES];
+	uint64_t base_ns[TOP_NR_SOURCES]; /* CLOCK_MONOTONIC; 0: there is no base */
+	struct top_daemon before;         /* when the bases were read */
+	uint64_t before_ns, before_cpu_ns, last_ns;
+	/* called after the reading of a source, whose messages are written; NULL: none */
+	void (*take_message)(void *arg, enum top_source source);
+	void *take_message_arg;
 };
 
 /* Finds opd, or the session that the options name. 0 or -errno after a message. */
 int top_open(struct top *top, const struct top_options *options) OP_NONNULL OP_MUST_CHECK;
 
-/* Begins a new base: another view, event, or way of counting. */
-void top_restart(struct top *top) OP_NONNULL;
-
 /*
- * Asks opd and reads the session. 0; -ENOENT after a message: nothing to show now; another -errno
- * after a message.
+ * Asks opd and reads the session: all views, or with --batch the one that is wanted. keep_base:
+ * counts go on from the base of the step before. 0 or -errno after a message. It is no error that
+ * there is nothing to show now.
  */
-int top_step(struct top *top) OP_NONNULL OP_MUST_CHECK;
+int top_step(struct top *top, bool keep_base, struct top_display *display) OP_NONNULL OP_MUST_CHECK;
 
-/* How long to wait for the next step: less for a new base, more where a reading takes long. */
+/* The display of a step, which becomes that of `top`. */
+void top_take(struct top *top, struct top_display *display) OP_NONNULL;
+
+/* What was found for the view that is shown, and its rows. NULL: there are none. */
+const struct top_found *top_found(const struct top *top) OP_NONNULL;
+const struct top_table *top_table(const struct top *top) OP_NONNULL;
+
+/* How long to wait for the next step: less after the first, more where steps take much CPU time. */
 int top_wait_ms(const struct top *top) OP_NONNULL;
+
+void top_display_free(struct top_display *display) OP_NONNULL;
 
 #define TOP_HEADER_LINES 3
 
