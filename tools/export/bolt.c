@@ -58,7 +58,7 @@ static int check(const struct opr_symbol_report *report)
 		return opr_error(-EINVAL, "--format=bolt is about one event: event:NAME selects it");
 	for (size_t i = 1; i < report->nr_rows; i++)
 		if (strcmp(report->rows[i].image, report->rows[0].image) != 0)
-			return opr_error(-EINVAL, "--format=bolt is about one program, not %s and %s: name one",
+			return opr_error(-EINVAL, "--format=bolt writes one program, but %s and %s are selected: name one of them",
 					 report->rows[0].image_shown, report->rows[i].image_shown);
 	return 0;
 }

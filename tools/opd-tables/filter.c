@@ -8,8 +8,8 @@
 
 /*
  * What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. Nor may
- * another process of this user take the descriptor of the image, as a debugger could. A call that
- * this architecture has not is none: the last line of the list is for machines of 32 bits.
+ * another process of this user take the descriptor of the image, as a debugger could. The last line
+ * of the list is for machines of 32 bits; a call that an architecture does not have is ignored.
  */
 int opt_filter_apply(void)
 {
