@@ -18,7 +18,7 @@ import opdtest
 from opdtest import Skip, require
 
 LINE = re.compile(r"^ *(\d+) +(\d+\.\d\d)  (.*)$")
-# A stack of 99 Hz comes every 10 ms: so many are one part in ten of the samples of a second.
+STACK_RATE = 199  # not the default: the help shows what opd does
 VIEWS = ("function", "image", "comm", "cgroup", "path")
 
 
@@ -56,6 +56,8 @@ def check_views(box):
     for view in VIEWS:
         out = batch(box, "--by=" + view, "-n2", "-d1", "--top=1000000")
         found = rows(out)
+        counts = re.findall(r"\d+ (?:samples|stacks)\b", out.rstrip("\n").split("\n\n")[-2])
+        require(len(counts) == 1 or view in ("function", "image"), "%s: the counts are %s" % (view, counts))
         require(found, "%s: no rows: %s" % (view, out))
         is_sorted = all(a[0] >= b[0] for a, b in zip(found, found[1:]))
         require(is_sorted or view in ("path", "cgroup"), "%s: not sorted: %s" % (view, out))
@@ -147,7 +149,7 @@ def check_screen(box):
             screen.keys(key)
             screen.await_text(title, "%", "samples of")
         screen.keys("h")
-        screen.await_text("Page Up and Down")
+        screen.await_text("Page Up and Down", "opd takes %d of them per second" % STACK_RATE)
         screen.keys("i")
         screen.await_text("top-busy", absent="Page Up and Down")
         screen.keys("/")
@@ -235,6 +237,9 @@ def check_keys_in_step(box):
             screen.keys(key)
             screen.await_text(title, " samples of ")
             require(seconds_of(screen.text()) >= before, "%s begins a new sum: %s" % (title, screen.text()))
+        screen.keys("c", "e", "Space")
+        screen.await_text("CGROUP", "SPACE goes on")
+        require(any(map(LINE.match, screen.text().splitlines())), "e empties a view of one event: " + screen.text())
         screen.keys("q")
         screen.await_text("ended with 0")
     finally:
@@ -266,6 +271,8 @@ def check_refusals(box):
     optop = os.path.join(box.bin, "optop")
     require("--batch" in box.refused(optop), "no hint where there is no terminal")
     require("function, image" in box.refused(optop, "-b", "--by=images"), "no list of views")
+    missing = os.path.join(box.dir, "missing")
+    require(missing in box.refused(optop, "-b", "-n1", "--session-dir=" + missing), "no error for a missing session directory")
     require("0.1 to 3600" in box.refused(optop, "-b", "-d0"), "no range of delays")
     box.shutdown()
     require("systemctl start opd" in box.refused(optop, "-b"), "no hint how to start opd")
@@ -277,7 +284,7 @@ def test(box):
     if not shutil.which("tmux"):
         raise Skip("tmux is not installed")
     load = Load(box)
-    box.start_daemon("--event=TIMER:1000000", "--stacks=on")
+    box.start_daemon("--event=TIMER:1000000", "--stacks=%d" % STACK_RATE)
     try:
         load.start("top-busy", "spin", "600000")
         check_views(box)

@@ -16,7 +16,7 @@
 #include "tools/common/log.h"
 #include "tools/optop/top.h"
 
-#define FIRST_ROW (TOP_HEADER_LINES + 2) /* behind a line for messages and the title */
+#define MESSAGE_LINES 3 /* at most */
 #define HOT       5.0 /* percent, from here on rows are in red */
 #define WARM      1.0
 
@@ -183,15 +183,57 @@ static int colour_of(const struct top_table *table, const struct top_row *row)
 	return percent >= HOT ? COLOR_PAIR(1) | (int)A_BOLD : percent >= WARM ? COLOR_PAIR(2) : 0;
 }
 
-static size_t nr_visible(void)
+static const char *message_of(const struct screen *screen)
 {
-	return LINES > FIRST_ROW + 1 ? (size_t)(LINES - FIRST_ROW - 1) : 0;
+	return screen->messages[top_source_of(screen->top->view)];
+}
+
+/* That the message takes, also when it is empty. Names in it may be wider than their bytes. */
+static int nr_message_lines(const struct screen *screen)
+{
+	size_t nr = (strlen(message_of(screen)) + (size_t)COLS - 1) / (size_t)COLS;
+
+	return nr < 1 ? 1 : nr > MESSAGE_LINES ? MESSAGE_LINES : (int)nr;
+}
+
+/* Draws the message in lines of whole words. Returns the line below it. */
+static int draw_message(const struct screen *screen, int y)
+{
+	const char *text = message_of(screen);
+	int end = y + nr_message_lines(screen);
+
+	for (; y < end && *text; y++) {
+		char line[sizeof(screen->messages[0])];
+		size_t nr = strlen(text), room = (size_t)COLS;
+
+		if (nr > room && y + 1 < end) {
+			for (nr = room; nr && text[nr] != ' '; nr--)
+				;
+			nr = nr ? nr : room;
+		}
+		snprintf(line, sizeof(line), "%.*s", (int)nr, text);
+		draw_line(y, line, (int)A_BOLD);
+		text += nr;
+		text += *text == ' ';
+	}
+	return end;
+}
+
+/* Below the header, the message and the title. */
+static int first_row(const struct screen *screen)
+{
+	return TOP_HEADER_LINES + nr_message_lines(screen) + 1;
+}
+
+static size_t nr_visible(const struct screen *screen)
+{
+	return LINES > first_row(screen) + 1 ? (size_t)(LINES - first_row(screen) - 1) : 0;
 }
 
 static void draw_rows(struct screen *screen)
 {
 	const struct top_table *table = top_table(screen->top);
-	size_t nr_matching = 0, room = nr_visible(), left = room;
+	size_t nr_matching = 0, room = nr_visible(screen), left = room;
 
 	if (!table)
 		return;
@@ -205,7 +247,7 @@ static void draw_rows(struct screen *screen)
 		if (!is_shown(screen, &table->rows[i]) || nr++ < screen->first)
 			continue;
 		top_add_row(screen->top, &table->rows[i], (size_t)COLS, &text);
-		draw_line(FIRST_ROW + (int)(room - left--), op_text_get(&text), colour_of(table, &table->rows[i]));
+		draw_line(first_row(screen) + (int)(room - left--), op_text_get(&text), colour_of(table, &table->rows[i]));
 		op_text_free(&text);
 	}
 }
@@ -222,8 +264,23 @@ static const char *const help[] = {
 	"q  quit                  h, ?  this help",
 	"",
 	"Functions and images are counted from all samples. Process names, cgroups and",
-	"paths come from the stacks, of which opd takes 99 per second on a busy CPU.",
+	"paths come from the stacks.",
 };
+
+static void draw_help(const struct screen *screen)
+{
+	uint64_t rate_hz = screen->top->display.stack_rate_hz;
+	struct op_text text = { 0 };
+
+	for (size_t i = 0; i < op_array_size(help) && i < nr_visible(screen); i++) {
+		op_text_truncate(&text, 0);
+		op_text_add(&text, help[i]);
+		if (i + 1 == op_array_size(help) && rate_hz)
+			op_text_printf(&text, " opd takes %llu of them per second on a busy CPU.", (unsigned long long)rate_hz);
+		draw_line(first_row(screen) + (int)i, op_text_get(&text), 0);
+	}
+	op_text_free(&text);
+}
 
 static void draw(struct screen *screen)
 {
@@ -236,15 +293,13 @@ static void draw(struct screen *screen)
 		draw_line(i, op_text_get(&text), 0);
 		op_text_truncate(&text, 0);
 	}
-	draw_line(TOP_HEADER_LINES, screen->messages[top_source_of(top->view)], (int)A_BOLD);
 	top_add_title(top, &text);
 	if (screen->filter[0])
 		op_text_printf(&text, "  (with %s)", screen->filter);
-	draw_line(TOP_HEADER_LINES + 1, op_text_get(&text), (int)A_REVERSE);
+	draw_line(draw_message(screen, TOP_HEADER_LINES), op_text_get(&text), (int)A_REVERSE);
 	op_text_truncate(&text, 0);
 	if (screen->helps)
-		for (size_t i = 0; i < op_array_size(help) && i < nr_visible(); i++)
-			draw_line(FIRST_ROW + (int)i, help[i], 0);
+		draw_help(screen);
 	else
 		draw_rows(screen);
 	op_text_printf(&text, "f function  i image  n name  c cgroup  p path  %s  %.3g s  h help  q quit",
@@ -292,7 +347,7 @@ static void change_delay(struct screen *screen, double factor)
 
 static void scroll_rows(struct screen *screen, int key)
 {
-	size_t page = nr_visible(), up = key == KEY_UP ? 1 : key == KEY_PPAGE ? page : key == KEY_HOME ? SIZE_MAX : 0;
+	size_t page = nr_visible(screen), up = key == KEY_UP ? 1 : key == KEY_PPAGE ? page : key == KEY_HOME ? SIZE_MAX : 0;
 
 	screen->first -= up < screen->first ? up : screen->first;
 	screen->first += key == KEY_DOWN ? 1 : key == KEY_NPAGE ? page : 0;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -20,10 +21,19 @@ static const char *why_not(const struct top_daemon *daemon)
 	return daemon->why ? daemon->why : "opd does not answer";
 }
 
+static int check_directory(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return opr_error(-errno, "cannot open the session directory %s: %s", path, strerror(errno));
+	return S_ISDIR(st.st_mode) ? 0 : opr_error(-ENOTDIR, "%s is no session directory: it is no directory", path);
+}
+
 static int find_session(struct top *top, const char *given)
 {
 	struct top_daemon daemon = { 0 };
-	int err = given ? 0 : top_daemon_ask(&daemon, top->socket);
+	int err = given ? check_directory(given) : top_daemon_ask(&daemon, top->socket);
 
 	if (!err && !given && !daemon.answers)
 		err = opr_error(-ECONNREFUSED, "%s. Start it with systemctl start opd and opcontrol --start; or name a session "
@@ -225,9 +235,9 @@ void top_free(struct top *top)
 
 static void add_state(const struct top *top, struct op_text *text)
 {
-	op_text_add(text, top->display.state ? top->display.state : "");
 	if (top->is_paused)
-		op_text_add(text, "  (display stopped, SPACE goes on)");
+		op_text_add(text, "(display stopped, SPACE goes on)  ");
+	op_text_add(text, top->display.state ? top->display.state : "");
 }
 
 static void add_samples(const struct top *top, struct op_text *text)
@@ -244,9 +254,12 @@ static void add_samples(const struct top *top, struct op_text *text)
 	if (!display->has_daemon)
 		return;
 	op_text_printf(text, ", %" PRIu64 " lost", display->lost);
-	if (display->stacks)
-		op_text_printf(text, "; %" PRIu64 " stacks, %.1f %% complete", display->stacks,
-			       opr_percent(display->complete, display->stacks));
+	if (!display->stacks)
+		return;
+	op_text_add(text, "; ");
+	if (top_source_of(top->view) == TOP_SAMPLES)
+		op_text_printf(text, "%" PRIu64 " stacks, ", display->stacks);
+	op_text_printf(text, "%.1f %% complete", opr_percent(display->complete, display->stacks));
 }
 
 static void add_cost(const struct top *top, struct op_text *text)
@@ -318,7 +331,8 @@ void top_add_row(const struct top *top, const struct top_row *row, size_t nr_col
 	if (top->view == TOP_PATHS && nr_columns > text->length + image_bytes)
 		name = end_of_path(name, nr_columns - text->length - image_bytes);
 	op_text_add(text, name > row->name ? "> " : "");
-	op_text_add_escaped(text, name);
+	/* A row of an image without symbols has the name of the image. */
+	op_text_add_escaped(text, top->view == TOP_FUNCTIONS && !strcmp(name, row->image) ? "(no symbols)" : name);
 	if (top->view == TOP_PATHS && row->image[0]) {
 		op_text_add(text, "  (");
 		op_text_add_escaped(text, row->image);
