@@ -374,6 +374,9 @@ def check_time(look):
     look.is_true("$('span').textContent.includes('3 of 6 sessions, 570 samples, 0.317 per second')", "a label tells the span")
     look.is_true("$('ledger').textContent.includes('Stacks on this page570 of 900')", "the ledger follows: " +
                  look.run("$('ledger').textContent"))
+    look.is_true("!$('ledger').textContent.includes('Still open')", "all sessions have ended")
+    look.run("D.sides[0].sessions[3].open = true; drawLedger()")
+    look.is_true("$('ledger').textContent.includes('Still open')", "the ledger of an open session is older than its stacks")
     look.all_looks(look.run("location.hash"), "-brushed")
     look.is_true("all.a === 570 && $('bars').querySelectorAll('.in').length === 3", "the hash brings it back")
     look.run("$('to').focus()")

@@ -799,6 +799,7 @@ function drawLedger() {
     if (side.begin)
       rows.push(['Time', timesOf(side)], ['Recorded', number(side.seconds) + ' s']);
     rows.push(['Sessions', chosen.map(x => x.name).join(', ') || 'none']);
+    if (chosen.some(x => x.open)) rows.push(['Still open', 'the figures below are older than the stacks on this page']);
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
       rows.push([key, '']);
