@@ -396,6 +396,8 @@ class First(unittest.TestCase):
                             (["-l", "-i", "hto", "prog"], "hot")):
             line = self.refused(*words)
             self.assertTrue(line.endswith("did you mean '%s'?" % hint), line)
+        self.assertTrue(self.refused("--symbols=3").endswith(": write --symbols"))
+        self.assertRegex(self.refused("--session-dir"), ": write --session-dir=[a-z]+$")
         for tool, words, hint in (("ophelp", ["page-fualts"], "page-faults"), ("ophelp", ["--name"], "--names"),
                                   ("opcontrol", ["--sttaus"], "--status")):
             done = subprocess.run([os.path.join(TOOLS, tool), *words], capture_output=True, text=True, check=False)

@@ -109,7 +109,18 @@ static int take_common(const struct opr_command *command, void *options, const s
 	return -EINVAL;
 }
 
-/* An option that popt does not take, with the option that comes near. */
+/* How an option that exists is written. */
+static void add_form(const struct opr_command *command, const char *name, struct op_text *hint)
+{
+	const struct opr_option *row;
+
+	for (size_t i = 0; (row = opr_command_row(command, i)); i++)
+		if (row->name && !strcmp(row->name, name))
+			op_text_printf(hint, ": write --%s%s%s", name, row->value_help ? "=" : "",
+				       row->value_help ? row->value_help : "");
+}
+
+/* An option that popt does not take, with the option that comes near, or its right form. */
 static int refuse_option(const struct opr_command *command, poptContext context, int why)
 {
 	const char *option = poptBadOption(context, POPT_BADOPTION_NOALIAS);
@@ -118,9 +129,11 @@ static int refuse_option(const struct opr_command *command, poptContext context,
 	struct op_nearest nearest;
 	char *name = NULL;
 
-	if (why == POPT_ERROR_BADOPT && !strncmp(option, "--", 2))
+	if (!strncmp(option, "--", 2))
 		name = strndup(option + 2, strcspn(option + 2, "="));
-	if (name) {
+	if (name && why != POPT_ERROR_BADOPT)
+		add_form(command, name, &hint);
+	else if (name) {
 		op_nearest_init(&nearest, name);
 		for (size_t i = 0; (row = opr_command_row(command, i)); i++)
 			if (row->name && row->help)
