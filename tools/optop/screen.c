@@ -480,9 +480,10 @@ static int open_terminal(struct screen *screen)
 
 int top_show(struct top *top)
 {
-	struct screen screen = { .top = top, .step = { .top = top, .errors = -1 }, .true_errors = -1 };
+	static struct screen screen; /* `top` keeps a pointer to it */
 	int err;
 
+	screen = (struct screen){ .top = top, .step = { .top = top, .errors = -1 }, .true_errors = -1 };
 	screen.step.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (screen.step.done < 0)
 		return opr_error(-errno, "cannot make an eventfd: %s", strerror(errno));
