@@ -20,7 +20,7 @@ const D = JSON.parse($('data').textContent);
 const two = D.sides.length > 1;
 const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
 const KINDS = [
-  ['application, group', 220, 12, 80, 40], ['callers are missing', 0, 0, 72, 46], ['program', 26, 88, 68, 60],
+  ['application, group', 220, 12, 80, 40], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
   ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
   ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
 const ENDS = {
