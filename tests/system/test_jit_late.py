@@ -149,7 +149,9 @@ def over_sessions(box):
     box.start_daemon()
     wait_for_rest(box, app, before[1] + MIN_WAITING)
     finish(box, child)
-    box.opcontrol("--dump")
+    # opd may put off reading the list of a process that has ended, for 10 s at most.
+    opdtest.wait_until(lambda: not box.opcontrol("--dump") and functions_of(box, app, live=True)[0], opdtest.HANG_SECONDS,
+                       "what waited has no name")
     box.opcontrol("--stop")
     found, rest = functions_of(box, app)
     print("sessions: %s, %d without a name, %d of them from before the kill" % (found, rest, before[1]))
