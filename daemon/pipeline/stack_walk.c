@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/pipeline/stack_walk.h"
 
+#include <elf.h>
 #include <errno.h>
 
 static_assert((int)OPD_NR_WALK_ENDS == (int)OP_STACK_END_no_room, "the first ends of stacks are those of the walk");
@@ -211,7 +212,7 @@ static enum op_stack_end add_walked(struct finder *finder, const struct op_stack
 		.machine = finder->lookup->machine,
 		.pc = record->pc,
 		.known = record->known,
-		.code_end = code_end_of(finder),
+		.code_end = finder->lookup->machine == EM_AARCH64 ? code_end_of(finder) : 0,
 		.stack = record->stack,
 		.nr_stack_bytes = record->nr_stack_bytes,
 	};

@@ -41,7 +41,7 @@ struct opd_walk_start {
 	uint64_t pc;
 	uint64_t registers[OP_UNWIND_REGISTERS];
 	uint64_t known;
-	uint64_t code_end; /* the end of the highest code of the process */
+	uint64_t code_end; /* arm64: the end of the highest code of the process */
 	const uint8_t *stack; /* the copy: from the stack pointer on */
 	size_t nr_stack_bytes;
 };
