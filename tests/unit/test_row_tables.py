@@ -128,6 +128,16 @@ class RowTables(unittest.TestCase):
         os.close(writer)
         self.assertEqual(done.returncode, 1)
 
+    def rows(self):
+        """[(start, rule)] of the table."""
+        with open(self.table, "rb") as stream:
+            table = stream.read()
+        header = HEADER.unpack_from(table)
+        starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
+        rules = HEADER.size + 4 * header[6]
+        numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])
+        return [(start, RULE.unpack_from(table, rules + RULE.size * number)) for start, number in zip(starts, numbers)]
+
     def test_arm64_signal_frames(self):
         """The code that handlers of arm64 return to has a row, where no .eh_frame describes it."""
         with open(self.program, "rb") as stream:
@@ -140,15 +150,9 @@ class RowTables(unittest.TestCase):
         struct.pack_into("<HH", data, 0x3c, 0, 0)
         code, said = make_table(self.path("arm", data), self.table)
         self.assertEqual(code, 0, said)
-        with open(self.table, "rb") as stream:
-            table = stream.read()
-        header = HEADER.unpack_from(table)
-        starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
-        rules = HEADER.size + 4 * header[6]
-        numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])
+        rows = self.rows()
         for place in (at, at + 12):  # the address behind svc is where it is in the system call
-            row = max(start for start in starts if start <= place)
-            rule = RULE.unpack_from(table, rules + RULE.size * numbers[starts.index(row)])
+            _, rule = max(row for row in rows if row[0] <= place)
             self.assertEqual(rule, (2, 31, 2, 31, 2, 31, 1, 6, 560, 0, 568, 544, 0))
 
     def rows_of_arm64(self, assembly, section, kind="-static"):
@@ -161,14 +165,7 @@ class RowTables(unittest.TestCase):
         struct.pack_into("<H", data, 18, 183)  # e_machine: EM_AARCH64
         code, said = make_table(self.path("arm", data), self.table)
         self.assertEqual(code, 0, said)
-        with open(self.table, "rb") as stream:
-            table = stream.read()
-        header = HEADER.unpack_from(table)
-        starts = struct.unpack_from("<%dI" % header[6], table, HEADER.size)
-        rules = HEADER.size + 4 * header[6]
-        numbers = struct.unpack_from("<%dH" % header[6], table, rules + RULE.size * header[7] + 12 * header[8])
-        return [(start - at, RULE.unpack_from(table, rules + RULE.size * number)) for start, number in zip(starts, numbers)
-                if at <= start < at + nr_bytes]
+        return [(start - at, rule) for start, rule in self.rows() if at <= start < at + nr_bytes]
 
     def test_arm64_plt(self):
         """The code through which arm64 calls other images has rows, with and without a landing pad at
