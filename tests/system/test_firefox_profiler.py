@@ -11,14 +11,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import opdtest
-from hot import compile_to
 from opdtest import Skip, require
-from test_speedscope import HOSTILE, fetch, functions
+from test_speedscope import fetch, functions, make_hostile, take_real
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 PACKAGE = "@firefox-devtools/profiler-cli@0.10"
 
 
@@ -81,36 +78,11 @@ def check(profiler, path, opreport, *words):
     print("%s: %d samples of %d functions" % (os.path.basename(path), stacks["samples"], len(want)))
 
 
-def check_real(box, profiler):
-    path = os.path.join(box.dir, "stacks")
-    compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
-    box.start_daemon("--event=default", "--stacks=499")
-    box.good(path, 1000)
-    box.opcontrol("--stop")
+def test(box):
+    profiler, path = Profiler(box), take_real(box)
     check(profiler, os.path.join(box.dir, "real.json"), box.opreport, path)
     box.shutdown()
-
-
-def check_hostile(box, profiler):
-    os.environ["OPD_BINDIR"] = box.bin
-    import page_data  # pylint: disable=import-outside-toplevel
-    sessions, store = page_data.Sessions(box.dir), page_data.Store()
-    page_data.fill(store)
-    for name in HOSTILE:
-        store.add(page_data.START("_start", "cold", "cold", "hot"), 7, cgroup="/" + name)
-    sessions.write(store)
-
-    def opreport(*words):
-        done = sessions.opreport(*words)
-        require(not done.returncode, done.stderr)
-        return done.stdout
-    check(profiler, os.path.join(box.dir, "hostile.json"), opreport, "--by=cgroup")
-
-
-def test(box):
-    profiler = Profiler(box)
-    check_real(box, profiler)
-    check_hostile(box, profiler)
+    check(profiler, os.path.join(box.dir, "hostile.json"), make_hostile(box), "--by=cgroup")
 
 
 if __name__ == "__main__":

@@ -111,17 +111,18 @@ def check(tab, page, form, opreport, *words):
         tab.shot(name + ".png")
 
 
-def check_real(box, tab, page):
+def take_real(box):
+    """Stacks of a program; its path."""
     path = os.path.join(box.dir, "stacks")
     compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
     box.start_daemon("--event=default", "--stacks=499")
     box.good(path, 1000)
     box.opcontrol("--stop")
-    check(tab, page, os.path.join(box.dir, "speedscope.json"), box.opreport, path)
-    box.shutdown()
+    return path
 
 
-def check_hostile(box, tab, page):
+def make_hostile(box):
+    """A session with hostile names; what runs opreport on it and returns what it prints."""
     os.environ["OPD_BINDIR"] = box.bin
     import page_data  # pylint: disable=import-outside-toplevel
     sessions, store = page_data.Sessions(box.dir), page_data.Store()
@@ -134,14 +135,16 @@ def check_hostile(box, tab, page):
         done = sessions.opreport(*words)
         require(not done.returncode, done.stderr)
         return done.stdout
-    check(tab, page, os.path.join(box.dir, "speedscope-hostile.json"), opreport, "--by=cgroup")
+    return opreport
 
 
 def test(box):
     page = site(box)
     with browser.Browser() as tab:
-        check_real(box, tab, page)
-        check_hostile(box, tab, page)
+        path = take_real(box)
+        check(tab, page, os.path.join(box.dir, "speedscope.json"), box.opreport, path)
+        box.shutdown()
+        check(tab, page, os.path.join(box.dir, "speedscope-hostile.json"), make_hostile(box), "--by=cgroup")
 
 
 if __name__ == "__main__":
