@@ -5,7 +5,7 @@
 # seconds that it may take, its name, its command. The log and the exit code of each go to the host
 # as a tar archive, as soon as the test ends.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TZ=UTC PYTHONDONTWRITEBYTECODE=1
-export OPD_BUILD=/opd/build OPD_SOURCE=/opd/source OPD_BINDIR=/usr/bin OPD_SBINDIR=/usr/sbin
+export OPD_EMULATED=yes OPD_BUILD=/opd/build OPD_SOURCE=/opd/source OPD_BINDIR=/usr/bin OPD_SBINDIR=/usr/sbin
 
 mount -o remount,rw /
 mount -t tmpfs -o mode=755 run /run

@@ -11,7 +11,7 @@ import sys
 
 import opdtest
 from opdtest import Skip, require, wait_until
-from test_cgroup import CPU_MS, PERIOD_NS, Groups, files_of, hierarchy, listed, spend, total
+from test_cgroup import CPU_MS, PERIOD_NS, Groups, about, files_of, hierarchy, listed, spend, total
 
 NR_CGROUPS = 10000 if "--long" in sys.argv[1:] else 4500
 # 16 MiB of it are pages of 4,096 open files, 16 MiB are rings; freed memory is given back every few
@@ -35,6 +35,7 @@ def check_threads(box, groups):
         mine = [f for f in files_of(box, cgroup) if f.name.app[1] == app]
         found = {f.name.tgid for f in mine}
         require(len(found) == processes and None not in found, "%s has the processes %s" % (cgroup, found))
+        about(total(mine), processes * CPU_MS, cgroup)
         ordinary = [f for f in box.files() if f.name.app[1] == app and f.name.tgid in found]
         require(total(ordinary) == total(mine) > 0,
                 "%s has %d samples, the ordinary files %d" % (cgroup, total(mine), total(ordinary)))
