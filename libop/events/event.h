@@ -66,8 +66,8 @@ bool op_event_is_raw_number(uint32_t number) OP_MUST_CHECK;
 
 /*
  * The default event: cycles, about 1,000 samples per busy second of a CPU, if this host can count
- * cycles (*ret_has_pmu); otherwise TIMER:997000, which is
- * not in step with the scheduler's tick.
+ * cycles (*ret_has_pmu); otherwise TIMER:997000, which is not in step with the
+ * scheduler's tick.
  */
 void op_event_default(struct op_event *ret_event, bool *ret_has_pmu) OP_NONNULL;
 
