@@ -55,7 +55,7 @@ def check_symbols(box, path):
 
 def test(box):
     path = box.copy_work("agree-app")
-    box.start_daemon("--event=TIMER:200000", "--separate=library,kernel")
+    box.start_daemon("--event=TIMER:197000", "--separate=library,kernel")
     workers = [box.start(path, "shares", 4000), box.start(path, "kernel", 2000)]
     box.opcontrol("--dump")
     check_live(box)

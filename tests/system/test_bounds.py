@@ -12,7 +12,7 @@ import elfsyms
 import opdtest
 from opdtest import require
 
-PERIOD_NS = 200000
+PERIOD_NS = 197000
 MAX_IMAGES = 400
 NR_NAMES = 100000
 NR_MAPS = 1000000

@@ -18,7 +18,7 @@ import opdtest
 from hot import compile_to
 from opdtest import require
 
-PERIOD_NS = 200000
+PERIOD_NS = 197000
 DEPTH = 24  # of the kernel and the program together
 MS = 800
 FLAGS = ("-O0",)  # every function has a frame

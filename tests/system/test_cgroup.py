@@ -13,7 +13,7 @@ from opdtest import Skip, require
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
 import reader  # noqa: E402
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 CPU_MS = 500
 ENDING = 0.05  # the share of its stacks at most for which a task ends
 BRIEF_GROUPS, BRIEF_MS = 8, 40  # gone before anybody could look for them in the file system

@@ -59,7 +59,7 @@ def check_told(box, status):
 
 def run_one(box, programs, separate, image, wanted, is_allowed):
     print("--separate=%s --image=%s" % (separate, image), flush=True)
-    box.start_daemon("--event=TIMER:500000", "--separate=" + separate, "--image=" + image)
+    box.start_daemon("--event=TIMER:497000", "--separate=" + separate, "--image=" + image)
     box.opcontrol("--reset")
     take(box, programs, wanted)
     box.opcontrol("--stop")
@@ -77,7 +77,7 @@ def run_one(box, programs, separate, image, wanted, is_allowed):
 
 def nothing_is_kept(box, program):
     """Of an image that does not run: that there are no samples is explained."""
-    box.start_daemon("--event=TIMER:500000", "--image=" + box.copy_work("never-run"))
+    box.start_daemon("--event=TIMER:497000", "--image=" + box.copy_work("never-run"))
     box.opcontrol("--reset")
     box.good(program, "spin", 100)
     box.opcontrol("--stop")
@@ -91,7 +91,7 @@ def nothing_is_kept(box, program):
 
 
 def all_is_kept(box, programs):
-    box.start_daemon("--event=TIMER:500000", "--separate=library", "--image=all")
+    box.start_daemon("--event=TIMER:497000", "--separate=library", "--image=all")
     box.opcontrol("--reset")
     take(box, programs[::-1], [("spin", lambda f: f.name.app[1] == programs[1])])
     box.opcontrol("--stop")

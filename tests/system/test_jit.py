@@ -20,7 +20,7 @@ import elfsyms
 import opdtest
 from opdtest import Skip, require
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 MS = 1500
 SHORT_MS = 500
 APART_S = 0.3  # between a map and the program that it is not of

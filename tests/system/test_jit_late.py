@@ -19,7 +19,7 @@ import elfsyms
 import opdtest
 from opdtest import Skip, require
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 MS = 1500
 POINTS = 10.0  # two clocks on a busy machine; what is wrong, or has no name, is a share of 25 or more
 ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'

@@ -15,7 +15,7 @@ import elfsyms
 import opdtest
 from opdtest import Skip, require
 
-PERIOD_NS = 1000000
+PERIOD_NS = 997000
 SECONDS = 6
 POINTS = 1.0
 MIN_SAMPLES = 500

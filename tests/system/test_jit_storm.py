@@ -13,7 +13,7 @@ import shutil
 import opdtest
 from opdtest import Skip, require
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 VISIT_NS = 10000000  # CPU time for these files in a visit: OPD_JIT_VISIT_NS
 SLICE_NS = 10000000  # beyond it: some lines, and the interrupts that a busy machine takes meanwhile
 FIRST_UID = 61000

@@ -14,7 +14,7 @@ from opdtest import Skip, require
 
 NAME = "opd_test_module"
 SPIN_MS = 800
-PERIOD_NS = 200000
+PERIOD_NS = 197000
 MIN_SAMPLES = 0.6 * SPIN_MS * 1e6 / PERIOD_NS
 REFRESH_SECONDS = 3  # /proc/modules is read every second
 

@@ -14,7 +14,7 @@ from opdtest import CAPABILITIES, DAEMON_UID, require
 from test_dcookies import read_table, unescape
 from test_jit import jit_functions
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 JIT_MS, WORK_MS = 2000, 300  # several visits of opd, on an emulated machine too
 RING = "16M"  # two for each CPU are more than kernel.perf_event_mlock_kb allows anybody
 IN_CONTAINER = "/mnt/jit"

@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 import opdtest
 from opdtest import require
 
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 UID = 54321  # nobody's
 # Runs for CPU milliseconds under each of the names, given in hexadecimal.
 NAMED = """import ctypes, os, sys, time

@@ -10,7 +10,7 @@ import opdtest
 from opdtest import require
 
 AXES = ("library", "kernel", "thread", "cpu")
-PERIOD_NS = 500000
+PERIOD_NS = 497000
 
 
 def is_kernel(sample_file):

@@ -35,7 +35,7 @@ def check_percent(symbols, name, wanted, own):
 
 def test(box):
     path = box.copy_work("shares-app")
-    box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+    box.start_daemon("--event=TIMER:997000", "--separate=library,kernel")
     spent = [int(n) for n in box.good(path, "shares", SECONDS * 1000).split()]
     share = 100.0 * spent[0] / sum(spent)
     require(abs(share - 75) < 0.5, "the work itself spent %.2f %% in hot_a" % share)

@@ -32,7 +32,7 @@ def be_busy(box):
 
 def take_some(box, *setup, with_files=False):
     """Profiles a busy program. Returns the status, with a ledger that adds up."""
-    box.start_daemon("--event=TIMER:1000000", *setup)
+    box.start_daemon("--event=TIMER:997000", *setup)
     be_busy(box)
     box.opcontrol("--stop")
     return box.check_ledger(with_files)

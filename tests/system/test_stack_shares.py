@@ -145,7 +145,7 @@ def check_calls_of_stacks(box, path):
     """The calls that lead to leaf are about as many as its samples, although there are three times
     as many samples as stacks, and each path has its share.
     """
-    box.start_daemon("--event=TIMER:1000000", "--stacks=333", "--callgraph=60")
+    box.start_daemon("--event=TIMER:997000", "--stacks=333", "--callgraph=60")
     work = dict(zip(PATHS, (int(word) for word in box.good(path, 4000).split())))
     box.opcontrol("--stop")
     check_report(box, path)
