@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 EXTRA_DIST += tests/machines/README.md tests/machines/boot.sh tests/machines/guest.sh tests/machines/images.sh \
 	tests/machines/chain.py tests/machines/many_cpus.py \
-	tests/machines/across.py tests/machines/recording.py tests/machines/pmu.py tests/machines/stacks.py \
+	tests/machines/across.py tests/machines/recording.py tests/machines/pmu.py tests/machines/core.py tests/machines/stacks.py \
 	tests/machines/signals.c
 
 # Other kernels and more CPUs, under emulation; MACHINES="NAME...": only these. It builds opd anew,
