@@ -12,11 +12,11 @@
 
 #include "libop/base/file.h"
 #include "libop/events/event.h"
+#include "libop/events/host_cpu.h"
 #include "libop/events/ibs_derived.h"
 #include "libop/events/ibs_host.h"
 #include "libop/events/tracepoint.h"
 #include "tools/events/cpu_types.h"
-#include "tools/events/host_cpu.h"
 #include "tools/ophelp/events.h"
 
 #define NAME_BYTES    256
@@ -85,7 +85,7 @@ static bool raw_code(const char *pmu, const char *terms, uint64_t *ret_code)
 	unsigned int event = 0, mask = 0;
 	int used = 0;
 
-	if (!opr_is_cpu_pmu(pmu) || sscanf(terms, "event=%x%n", &event, &used) != 1)
+	if (!op_is_cpu_pmu(pmu) || sscanf(terms, "event=%x%n", &event, &used) != 1)
 		return false;
 	if (terms[used] &&
 	    (sscanf(terms + used, ",umask=%x%n", &mask, &used) != 1 || strchr(terms + 1, ',') != strrchr(terms, ',')))
@@ -168,7 +168,7 @@ static int add_own(struct opr_help_events *events)
 			free(why);
 			continue;
 		}
-		if (parsed.type == PERF_TYPE_HARDWARE && !opr_host_has_pmu())
+		if (parsed.type == PERF_TYPE_HARDWARE && !op_host_has_pmu())
 			continue;
 		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)info->name,
 								     .description = (char *)(uintptr_t)info->description,
@@ -211,7 +211,7 @@ static int add_ibs(struct opr_help_events *events)
 
 int opr_help_read_host(struct opr_help_events *events, bool name_only)
 {
-	const char *type = opr_host_cpu_type(), *name, *pretty = opr_cpu_type_find(type, &name);
+	const char *type = op_host_cpu_type(), *name, *pretty = opr_cpu_type_find(type, &name);
 	int err = opr_help_set_type(events, type, pretty ? pretty : "ARMv8 PMU");
 
 	events->is_host = true;
@@ -222,7 +222,7 @@ int opr_help_read_host(struct opr_help_events *events, bool name_only)
 		err = add_ibs(events);
 	if (!err)
 		err = visit(events, AT_FDCWD, DEVICES_DIR, "", add_pmu);
-	if (!err && opr_host_has_pmu())
+	if (!err && op_host_has_pmu())
 		err = opr_help_add_pfm(events);
 	return err ? err : visit(events, AT_FDCWD, TRACE_DIR, "", add_system);
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 bin_PROGRAMS += bin/ophelp
 bin_ophelp_SOURCES = \
-	tools/events/host_cpu.c tools/events/host_cpu.h \
 	tools/events/pfm_names.c tools/events/pfm_names.h \
 	tools/events/user_events.c tools/events/user_events.h \
 	tools/ophelp/check_events.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/events/host_cpu.h"
+#include "libop/events/host_cpu.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
  * PMU with a name of its own ("cpu_core", "armv8_pmuv3", "armv8_cortex_a72"), whose file "cpus"
  * says which cores are of this kind. Other PMUs have a file "cpumask".
  */
-bool opr_is_cpu_pmu(const char *name)
+bool op_is_cpu_pmu(const char *name)
 {
 	char path[PATH_MAX];
 
@@ -31,13 +31,13 @@ bool opr_is_cpu_pmu(const char *name)
 	return !access(path, F_OK);
 }
 
-bool opr_host_has_pmu(void)
+bool op_host_has_pmu(void)
 {
 	DIR *devices = opendir(DEVICES);
 	bool has_pmu = false;
 
 	for (struct dirent *entry; devices && !has_pmu && (entry = readdir(devices));)
-		has_pmu = entry->d_name[0] != '.' && opr_is_cpu_pmu(entry->d_name);
+		has_pmu = entry->d_name[0] != '.' && op_is_cpu_pmu(entry->d_name);
 	if (devices)
 		closedir(devices);
 	return has_pmu;
@@ -119,12 +119,12 @@ static const char *arm_type(const char *text)
 	return "arm64";
 }
 
-const char *opr_host_cpu_type(void)
+const char *op_host_cpu_type(void)
 {
 	const char *type = TIMER;
 	char *text = NULL;
 
-	if (!opr_host_has_pmu() || op_file_read(AT_FDCWD, "/proc/cpuinfo", CPUINFO_BYTES, &text) < 0)
+	if (!op_host_has_pmu() || op_file_read(AT_FDCWD, "/proc/cpuinfo", CPUINFO_BYTES, &text) < 0)
 		return TIMER;
 	if (strstr(text, "AuthenticAMD") || strstr(text, "HygonGenuine"))
 		type = amd_type(find_number(text, "cpu family"));

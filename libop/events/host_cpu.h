@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The CPU of this host and what it can count. */
-#ifndef OPR_HOST_CPU_H
-#define OPR_HOST_CPU_H
+#ifndef OP_HOST_CPU_H
+#define OP_HOST_CPU_H
 
 #include "libop/base/compiler.h"
 
 /* True when the kernel has a PMU of the CPU: a virtual machine often has none. */
-bool opr_host_has_pmu(void);
+bool op_host_has_pmu(void);
 
 /* True when a PMU of /sys/bus/event_source/devices is of the CPUs, or of one kind of them. */
-bool opr_is_cpu_pmu(const char *name) OP_NONNULL;
+bool op_is_cpu_pmu(const char *name) OP_NONNULL;
 
 /*
  * oprofile's name for this CPU ("x86-64/generic"), or "arm64" where it has none; "timer" without
  * countable events.
  */
-const char *opr_host_cpu_type(void);
+const char *op_host_cpu_type(void);
 
 #endif
