@@ -13,6 +13,7 @@
 #include "daemon/keep/stats_dir.h"
 #include "daemon/keep/event_sums.h"
 #include "libop/base/file.h"
+#include "libop/events/host_cpu.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/sum.h"
@@ -158,6 +159,7 @@ int opd_ledger_open(struct opd_ledger *ledger, int session_fd, const struct opd_
 	int fd, err = 0;
 
 	*ledger = (struct opd_ledger){ .session_fd = session_fd, .capture = capture };
+	ledger->cpu_type = op_host_has_pmu() ? op_host_cpu_type() : NULL;
 	ledger->before = calloc(2 * capture->nr_events + 1, sizeof(*ledger->before));
 	if (!ledger->before)
 		return -ENOMEM;
@@ -242,6 +244,7 @@ static void name_host(const struct opd_ledger *ledger, struct op_session_ledger 
 		return;
 	op_session_ledger_set_host(sums, is_foreign ? ledger->foreign_host : own.nodename);
 	op_session_ledger_set_kernel(sums, is_foreign ? ledger->foreign_kernel : own.release);
+	op_session_ledger_set_cpu(sums, is_foreign ? NULL : ledger->cpu_type);
 }
 
 int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)

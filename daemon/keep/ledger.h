@@ -25,6 +25,7 @@ struct opd_ledger {
 	 * samples are taken on this host. The caller's, set after opd_ledger_open.
 	 */
 	const char *foreign_host, *foreign_kernel;
+	const char *cpu_type;           /* of this host; NULL: it has no PMU */
 	struct op_session_ledger base;  /* samples of earlier daemons in this session */
 	uint64_t stats_base[3];         /* the same from stats/, for a session without a ledger */
 	/* for each event of the capture: its sums when the session began */

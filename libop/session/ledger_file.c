@@ -72,6 +72,11 @@ void op_session_ledger_set_kernel(struct op_session_ledger *ledger, const char *
 	set_name(ledger->kernel, release);
 }
 
+void op_session_ledger_set_cpu(struct op_session_ledger *ledger, const char *type)
+{
+	set_name(ledger->cpu, type);
+}
+
 /* ---- writing ---- */
 
 static void add_time(struct op_text *text, const char *word, uint64_t ns)
@@ -127,6 +132,8 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 		op_text_printf(text, "host\t%s\n", ledger->host);
 	if (*ledger->kernel)
 		op_text_printf(text, "kernel\t%s\n", ledger->kernel);
+	if (*ledger->cpu)
+		op_text_printf(text, "cpu\t%s\n", ledger->cpu);
 	if (ledger->is_imported)
 		op_text_add(text, "imported\tyes\n");
 	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
@@ -179,6 +186,12 @@ static int read_host(struct op_session_ledger *ledger, char *rest)
 static int read_kernel(struct op_session_ledger *ledger, char *rest)
 {
 	op_session_ledger_set_kernel(ledger, rest);
+	return 0;
+}
+
+static int read_cpu(struct op_session_ledger *ledger, char *rest)
+{
+	op_session_ledger_set_cpu(ledger, rest);
 	return 0;
 }
 
@@ -291,7 +304,8 @@ static const struct {
 	int (*read)(struct op_session_ledger *ledger, char *rest);
 } readers[] = {
 	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
-	{ "host", read_host },   { "kernel", read_kernel }, { "imported", read_imported }, { "files", read_files },
+	{ "host", read_host },   { "kernel", read_kernel }, { "cpu", read_cpu },
+	{ "imported", read_imported }, { "files", read_files },
 	{ "event", read_event }, { "sampler", read_sampler }, { "stacks", read_stacks },
 };
 

@@ -53,8 +53,11 @@ struct op_session_ledger {
 	 */
 	uint64_t begin_ns, end_ns;
 
-	/* where the samples were taken, and the release of that kernel; "": not known */
-	char host[OP_SESSION_HOST_BYTES], kernel[OP_SESSION_HOST_BYTES];
+	/*
+	 * Where the samples were taken, the release of that kernel, and oprofile's name for that
+	 * CPU ("i386/skylake"); "": not known, and for the CPU also: it has no PMU.
+	 */
+	char host[OP_SESSION_HOST_BYTES], kernel[OP_SESSION_HOST_BYTES], cpu[OP_SESSION_HOST_BYTES];
 	/* from a recording of another profiler: the times are those of the import */
 	bool is_imported;
 
@@ -83,6 +86,7 @@ const struct op_ledger_event *op_session_ledger_find(const struct op_session_led
  */
 void op_session_ledger_set_host(struct op_session_ledger *ledger, const char *name) OP_NONNULL_ARGS(1);
 void op_session_ledger_set_kernel(struct op_session_ledger *ledger, const char *release) OP_NONNULL_ARGS(1);
+void op_session_ledger_set_cpu(struct op_session_ledger *ledger, const char *type) OP_NONNULL_ARGS(1);
 
 /* Whether the session has no samples and no losses: it is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;

@@ -102,6 +102,19 @@ class First(unittest.TestCase):
         self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool(zone="CET-1"))
         self.assertNotIn("Host", self.run_tool("-l", "-n"))
 
+    def test_cpu(self):
+        """The ledger has the CPU of a host with a PMU; sessions of two kinds of host have none."""
+        self.put(hot=60)
+        self.ledger(("TIMER", 1000000, 60, 0), more="cpu\tarm/armv8-ca57\n")
+        self.assertEqual(self.run_tool("-l").splitlines()[0], "CPU: ARM Cortex-A57")
+        self.put(session="other", warm=40)
+        self.ledger(("TIMER", 1000000, 40, 0), session="other", more="cpu\tarm/armv8-ca57\n")
+        both = "session:current,other"
+        self.assertIn("CPU: ARM Cortex-A57\n", self.run_tool("-l", "--merge=lib", both))
+        self.ledger(("TIMER", 1000000, 40, 0), session="other", more="cpu\tnew_core\n")
+        self.assertIn("CPU: CPU with timer interrupt\n", self.run_tool("-l", "--merge=lib", both))
+        self.assertIn("CPU: new_core\n", self.run_tool("-l", "session:other"))
+
     def test_no_ledger(self):
         """A session of the genuine tools has the header of the genuine tools."""
         self.put(hot=60)

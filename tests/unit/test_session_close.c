@@ -298,6 +298,7 @@ static void test_ledger(void **state)
 	ledger.is_imported = true;
 	op_session_ledger_set_host(&ledger, "db1.example.org");
 	op_session_ledger_set_kernel(&ledger, "6.1.0-49-amd64");
+	op_session_ledger_set_cpu(&ledger, "i386/skylake");
 	for (size_t i = 0; i < op_array_size(rows); i++)
 		*op_session_ledger_row(&ledger, &rows[i]) = rows[i];
 	assert_ptr_equal(op_session_ledger_row(&ledger, &rows[1]), &ledger.events[1]);
@@ -311,6 +312,7 @@ static void test_ledger(void **state)
 	assert_int_equal(back.end_ns, ledger.end_ns);
 	assert_string_equal(back.host, "db1.example.org");
 	assert_string_equal(back.kernel, "6.1.0-49-amd64");
+	assert_string_equal(back.cpu, "i386/skylake");
 	assert_true(back.is_imported);
 	assert_int_equal(back.nr_events, op_array_size(rows));
 	assert_memory_equal(back.events, rows, sizeof(rows));

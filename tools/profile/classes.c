@@ -319,10 +319,34 @@ static int merge_unasked(struct opr_classes *classes, struct opr_profile *profil
 
 /* ---- descriptions ---- */
 
-static char *describe_cpu(const struct op_odb_header *header, const char *pretty)
+/*
+ * oprofile's name for the CPU, if the ledgers of all sessions say the same. opd files events of a
+ * PMU under the type of the timer, too (doc/format.md).
+ */
+static const char *recorded_cpu(const struct opr_profile *profile)
 {
+	const char *cpu = NULL;
+
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		const struct opr_session *session = &profile->sessions[i];
+
+		if (session->parent != i)
+			continue;
+		if (cpu && strcmp(session->ledger.cpu, cpu) != 0)
+			return "";
+		cpu = session->ledger.cpu;
+	}
+	return cpu ? cpu : "";
+}
+
+static char *describe_cpu(const struct opr_profile *profile, const struct op_odb_header *header)
+{
+	const char *cpu = header->cpu_type == OP_CPU_TYPE_TIMER ? recorded_cpu(profile) : "";
+	const char *name, *pretty = *cpu ? opr_cpu_type_find(cpu, &name) : opr_cpu_type(header->cpu_type, NULL);
 	struct op_text text = { 0 };
 
+	if (!pretty)
+		pretty = cpu;
 	op_text_printf(&text, "CPU: %s", pretty);
 	if (header->cpu_speed_mhz > 0)
 		op_text_printf(&text, ", speed %g MHz (estimated)", header->cpu_speed_mhz);
@@ -409,7 +433,7 @@ static const char *unit_of(const struct opr_class *class)
 }
 
 /* Describes a class; from the first class also the head of the report. */
-static int describe(struct opr_classes *classes, size_t index)
+static int describe(struct opr_classes *classes, const struct opr_profile *profile, size_t index)
 {
 	bool by_event = classes->axis == OPR_AXIS_EVENT;
 	struct opr_class *class = &classes->classes[index];
@@ -422,7 +446,7 @@ static int describe(struct opr_classes *classes, size_t index)
 	class->unit = unit_of(class);
 	if (!index) {
 		classes->header = *header;
-		classes->cpu_line = describe_cpu(header, opr_cpu_type(header->cpu_type, NULL));
+		classes->cpu_line = describe_cpu(profile, header);
 	}
 	if (!index && !by_event)
 		err = describe_event(class, header, &classes->event_line);
@@ -444,7 +468,7 @@ int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, c
 	if (!err)
 		err = choose_axis(classes);
 	for (size_t i = 0; i < classes->nr_classes && !err; i++)
-		err = describe(classes, i);
+		err = describe(classes, profile, i);
 	return err;
 }
 
