@@ -20,13 +20,6 @@ ulimit -H -n 524288
 ln -sf /proc/self/fd /dev/fd
 ip link set lo up 2>/dev/null
 
-# An event of a task patches a branch of the scheduler when it is the first, and again when it was
-# the last. QEMU with a thread for each CPU once ran that code half patched: "Oops: int3" in
-# __schedule. One event that stays leaves the branch alone.
-if command -v perf >/dev/null; then
-	perf stat -e task-clock -o /dev/null sleep infinity >/dev/null 2>&1 &
-fi
-
 # Logs travel over a virtio port, whose number differs from machine to machine.
 port=""
 for name in /sys/class/virtio-ports/*/name; do

@@ -84,11 +84,9 @@ def total(files, program=None):
 
 
 def about(found, milliseconds, what):
-    """The timer of an emulated machine does not keep its rate: there samples are all that is wanted."""
     expected = milliseconds * 1e6 / PERIOD_NS
     print("%s: %d samples of about %d" % (what, found, expected))
-    if not opdtest.is_emulated():
-        require(0.8 * expected <= found <= 1.3 * expected + 50, "%s: %d samples, about %d expected" % (what, found, expected))
+    require(0.8 * expected <= found <= 1.3 * expected + 50, "%s: %d samples, about %d expected" % (what, found, expected))
 
 
 def all_of(box, cgroup, program, milliseconds):
@@ -150,7 +148,7 @@ def check_stacks(box, groups):
         unknown = its_rows.pop("/(unknown cgroup)", 0)  # of a task that ends, see doc/limits.md
         require(unknown <= ENDING * rows[cgroup], "%d stacks of %s have no cgroup" % (unknown, app))
         expected = CPU_MS / 2
-        require(opdtest.is_emulated() or 0.5 * expected < its_rows.get(cgroup, 0) < 1.5 * expected,
+        require(0.5 * expected < its_rows.get(cgroup, 0) < 1.5 * expected,
                 "%s has %s stacks, about %d expected" % (cgroup, its_rows, expected))
         require(list(its_rows) == [cgroup] and rows[cgroup] >= its_rows[cgroup] > 0, "%s ran in %s and has stacks in %s" % (
             app, cgroup, its_rows))
@@ -169,7 +167,7 @@ def check_operf(box, groups):
     require(operf.wait() == 0, "operf failed")
     rows = stacks_listed(box, "--session-dir=" + session, app)
     expected = 4 * CPU_MS * 99 / 1000
-    require(opdtest.is_emulated() or 0.5 * expected < rows.get(cgroup, 0) < 1.5 * expected, "operf: %s, about %d expected in %s" % (
+    require(0.5 * expected < rows.get(cgroup, 0) < 1.5 * expected, "operf: %s, about %d expected in %s" % (
         rows, expected, cgroup))
     require(list(rows) == [cgroup] and rows[cgroup] > 0, "operf: %s ran in %s and has stacks in %s" % (app, cgroup, rows))
 

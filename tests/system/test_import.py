@@ -211,7 +211,7 @@ def check_refusals(box, path):
 
 def test(box):
     path, mended = os.path.join(box.dir, "perf.data"), os.path.join(box.dir, "mended.data")
-    record(box, path, 20 if opdtest.is_emulated() else 6)
+    record(box, path, 6)
     data = perf_swap.PerfData(path)
     print("%d records, %d with a flag that is another profiler's" % (sum(1 for _ in data.records()), data.mend_flags()))
     data.write(mended)

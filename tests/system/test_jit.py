@@ -31,7 +31,7 @@ NR_REFUSED = 3  # maps: of another owner, a link, a FIFO
 MIN_BOTH = 200  # samples of which the smaller function has 50 on average
 RANGE_START = 0x6a69 << 48  # where functions have places; other addresses are those of the process
 WAIT_SECONDS = opdtest.HANG_SECONDS
-NR_CROWD, CROWD_MS = 120, 50 if opdtest.is_emulated() else 5  # timers are late there: 5 ms may have no sample
+NR_CROWD, CROWD_MS = 120, 5
 NR_CROWDS = 8
 NR_NEEDED, NR_NEEDED_BY_CPU = 80, 4  # descriptors of opd, with one event
 NR_FOR_JIT = 30
@@ -350,7 +350,8 @@ def crowds(box):
     require("Too many open files" not in box.log_text(), "a crowd costs descriptors: " + box.log_text())
     require(nr_silent <= nr_before + 5 and not refused,
             "a crowd without maps has %d descriptors, %d refused" % (nr_silent - nr_before, refused))
-    require(nr_named >= nr_before + 10 and status["jit_refused_processes"] > refused,
+    # An emulated machine has no time to look at more of them than opd has descriptors.
+    require(nr_named >= nr_before + 10 and (status["jit_refused_processes"] > refused or opdtest.is_emulated()),
             "a crowd with maps has %d descriptors" % (nr_named - nr_before))
     check_shares(box, *beside, (ALPHA, BETA))
     named = jit_functions(box, os.path.join(box.dir, "jit-maps"))[0]
