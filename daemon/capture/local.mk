@@ -5,6 +5,7 @@ daemon_libpipeline_a_SOURCES += \
 	daemon/capture/kernel_source.c daemon/capture/kernel_source.h \
 	daemon/capture/memory_source.c daemon/capture/memory_source.h \
 	daemon/capture/plan.c daemon/capture/plan.h \
+	daemon/capture/ring_memory.c daemon/capture/ring_memory.h \
 	daemon/capture/stack_event.c daemon/capture/stack_event.h \
 	daemon/capture/swappers.c daemon/capture/swappers.h \
 	daemon/capture/task_source.c daemon/capture/task_source.h

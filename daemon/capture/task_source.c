@@ -5,19 +5,16 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/capture/cpus.h"
 #include "daemon/capture/kernel_source.h"
-#include "libop/base/file.h"
+#include "daemon/capture/ring_memory.h"
 #include "libop/base/sys.h"
 #include "libop/events/event_list.h"
 #include "libop/perf/chain.h"
 
-#define RING_BYTES_MIN    (16u * 1024)
 #define SPARE_DESCRIPTORS 256u /* for sample files and everything else */
-#define MLOCK_PATH        "/proc/sys/kernel/perf_event_mlock_kb"
 
 /* ---- the source ---- */
 
@@ -99,44 +96,17 @@ static int open_rings(struct opd_capture *capture)
 	return err;
 }
 
-/* Halves the larger of both sizes. False: they are as small as they may be. */
-static bool shrink(struct opd_capture *capture)
-{
-	size_t *larger = capture->sideband_bytes > capture->ring_bytes ? &capture->sideband_bytes : &capture->ring_bytes;
-
-	if (*larger / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
-		return false;
-	*larger /= 2;
-	return true;
-}
-
-static void explain_memory(const struct opd_capture *capture, char **ret_why)
-{
-	uint64_t kib = 0;
-	int err = op_file_read_u64(MLOCK_PATH, 0, UINT32_MAX, &kib);
-
-	explain(ret_why,
-		"cannot lock memory for the rings of %zu CPUs: all perf events of a user may lock %" PRIu64
-		" KiB for each CPU: end another profiler, or raise kernel.perf_event_mlock_kb or ulimit -l",
-		capture->nr_cpus, err ? 0 : kib);
-}
-
 /* Rings as large as the memory allows that this user may still lock. */
 static int open_rings_that_fit(struct opd_capture *capture, char **ret_why)
 {
-	struct rlimit limit;
 	int err;
 
-	/* The kernel counts what is beyond its own limit against this one. */
-	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_MEMLOCK, &limit);
-	}
+	opd_ring_memory_raise();
 	do
 		err = open_rings(capture);
-	while ((err == -EPERM || err == -ENOMEM) && shrink(capture));
+	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(&capture->ring_bytes, &capture->sideband_bytes));
 	if (err == -EPERM)
-		explain_memory(capture, ret_why);
+		*ret_why = opd_ring_memory_explain(capture->nr_cpus);
 	return err;
 }
 

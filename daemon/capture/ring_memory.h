@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The memory of rings counts as locked. Without CAP_IPC_LOCK all perf events of a user may lock
+ * kernel.perf_event_mlock_kb for each online CPU, and RLIMIT_MEMLOCK beyond that: 64 KiB by default
+ * before Linux 5.16, 8 MiB since. Mapping a ring fails with -EPERM then.
+ */
+#ifndef OPD_RING_MEMORY_H
+#define OPD_RING_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libop/base/compiler.h"
+
+/* Raises RLIMIT_MEMLOCK as far as this process may. */
+void opd_ring_memory_raise(void);
+
+/* Halves the larger of both sizes. False: they are as small as they may be. */
+bool opd_ring_memory_shrink(size_t *ring_bytes, size_t *sideband_bytes);
+
+/* What is too small and how to raise it, in one line that the caller frees; NULL: no memory. */
+char *opd_ring_memory_explain(size_t nr_cpus) OP_MUST_CHECK;
+
+#endif
