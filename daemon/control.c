@@ -36,7 +36,9 @@ static void report_rings(const struct opd *opd)
 			"the next visit (a turn of %llu ms, %s)",
 			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
 			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
-			opd->config.ring_bytes ? "use RingSize=auto" : "use a larger RingSize=");
+			capture->is_shrunk ? "larger ones do not fit: raise LimitMEMLOCK= or kernel.perf_event_mlock_kb"
+			: opd->config.ring_bytes ? "use RingSize=auto"
+						 : "use a larger RingSize=");
 }
 
 /* Only root can read a session directory of root's group that is closed to others. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/capture/cpus.h"
+#include "daemon/capture/ring_memory.h"
 #include "libop/perf/chain.h"
 #include "libop/events/event_list.h"
 #include "libop/perf/record.h"
@@ -302,9 +303,23 @@ static const char *ring_remedy(int err)
 	return err == -ENOMEM ? ": no memory, try a smaller RingSize=" : err == -EMFILE ? ": raise LimitNOFILE=" : "";
 }
 
-static int explain_ring(int err, uint32_t cpu, char **ret_why)
+/* True when events may be opened: then the memory of their rings was refused. */
+static bool may_open(struct opd_capture *capture, uint32_t cpu)
 {
-	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), ring_remedy(err));
+	int fd = open_tracking(capture, (int)cpu, capture->sideband_bytes / 4);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static int explain_ring(struct opd_capture *capture, int err, uint32_t cpu, char **ret_why)
+{
+	if (err == -EPERM && may_open(capture, cpu))
+		*ret_why = opd_ring_memory_explain();
+	else
+		explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), ring_remedy(err));
 	return err;
 }
 
@@ -313,13 +328,13 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
 	if (err)
-		return explain_ring(err, cpu->cpu, ret_why);
+		return explain_ring(capture, err, cpu->cpu, ret_why);
 	cpu->sideband_known = cpu->sideband_reported = 0;
 	cpu->sideband_was_full = false;
 	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
 	if (err)
-		return explain_ring(err, cpu->cpu, ret_why);
+		return explain_ring(capture, err, cpu->cpu, ret_why);
 	for (size_t i = 0; i < capture->nr_opened && !err; i++)
 		err = open_event(capture, cpu, i, ret_why);
 	return err;
@@ -415,12 +430,12 @@ int opd_capture_make_cpus(struct opd_capture *capture, const struct opd_source *
 	return 0;
 }
 
-static void plan_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events, const uint32_t *online,
-		       size_t nr_online)
+static void make_load(const struct opd_capture *capture, const struct op_config *config, const uint32_t *online,
+		      size_t nr_online, struct opd_load *ret_load)
 {
-	struct opd_load load = {
+	*ret_load = (struct opd_load){
 		.nr_cpus = nr_online,
-		.events = events,
+		.events = capture->events,
 		.nr_events = capture->nr_opened,
 		.wait_ns = OPD_PLAN_WAIT_NS,
 		.visit_ns = config->visit_ms * OP_NS_PER_MS,
@@ -429,26 +444,31 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 		.ring_bytes = config->ring_bytes,
 		.stack_ring_max_use = config->stack_ring_max_use,
 	};
-
 	/*
 	 * Where the wait cannot be measured, opening the rings fails as well and reports the
 	 * reason.
 	 */
-	if (opd_plan_measure_wait((int)online[0], &load.wait_ns) < 0)
-		load.wait_ns = OPD_PLAN_WAIT_NS;
-	opd_plan_make(&load, &capture->plan);
+	if (opd_plan_measure_wait((int)online[0], &ret_load->wait_ns) < 0)
+		ret_load->wait_ns = OPD_PLAN_WAIT_NS;
+}
+
+static void plan_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
+		       const struct opd_load *load)
+{
+	opd_plan_make(load, &capture->plan);
 	opd_plan_apply(&capture->plan, events, capture->nr_opened);
+	capture->ring_bytes = capture->plan.spare_ring_bytes;
 	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
 	capture->may_leave_woken = !config->watermark_bytes && !config->wakeup_records;
 }
 
-static int open_cpus(struct opd_capture *capture, uint64_t ring_bytes, uint64_t watermark_bytes, const uint32_t *online,
-		     size_t nr_online, char **ret_why)
+static int open_cpus(struct opd_capture *capture, uint64_t watermark_bytes, const uint32_t *online, size_t nr_online,
+		     char **ret_why)
 {
 	int err = 0;
 
-	capture->ring_bytes = ring_bytes;
-	capture->watermark_bytes = watermark_bytes && watermark_bytes <= ring_bytes ? watermark_bytes : ring_bytes / 4;
+	capture->watermark_bytes =
+		watermark_bytes && watermark_bytes <= capture->ring_bytes ? watermark_bytes : capture->ring_bytes / 4;
 	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
 		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
 			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
@@ -462,22 +482,50 @@ static void close_cpus(struct opd_capture *capture)
 			opd_capture_cpu_close(capture, &capture->cpus[c]);
 }
 
+/*
+ * What is needed may fit where the spare does not. Else the rings become smaller than needed, and
+ * the rate of STACKS falls to what fits. False: nothing can be smaller.
+ */
+static bool shrink_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
+			 struct opd_load *load)
+{
+	uint32_t stack_wanted_hz = capture->plan.stack_wanted_hz;
+
+	if (capture->ring_bytes > capture->plan.ring_bytes) {
+		capture->ring_bytes = capture->plan.ring_bytes;
+		return true;
+	}
+	if (!opd_ring_memory_shrink(config->ring_bytes ? NULL : &capture->ring_bytes,
+				    config->sideband_bytes ? NULL : &capture->sideband_bytes))
+		return false;
+	capture->is_shrunk = true;
+	if (capture->ring_bytes == capture->plan.ring_bytes)
+		return true;
+	load->ring_bytes = capture->ring_bytes;
+	opd_plan_make(load, &capture->plan);
+	opd_plan_apply(&capture->plan, events, capture->nr_opened);
+	capture->plan.stack_wanted_hz = stack_wanted_hz;
+	return true;
+}
+
 static int open_online(struct opd_capture *capture, const struct op_config *config, struct op_event *events, char **ret_why)
 {
+	struct opd_load load;
 	uint32_t *online;
 	size_t nr_online;
 	int err = opd_cpus_read(OPD_CPUS_ONLINE, &online, &nr_online);
 
 	if (err)
 		return err;
-	plan_rings(capture, config, events, online, nr_online);
-	err = open_cpus(capture, capture->plan.spare_ring_bytes, config->watermark_bytes, online, nr_online, ret_why);
-	/* The kernel limits the memory of rings: what is needed may fit. */
-	if ((err == -EPERM || err == -ENOMEM) && capture->plan.spare_ring_bytes > capture->plan.ring_bytes) {
+	opd_ring_memory_raise();
+	make_load(capture, config, online, nr_online, &load);
+	plan_rings(capture, config, events, &load);
+	err = open_cpus(capture, config->watermark_bytes, online, nr_online, ret_why);
+	while ((err == -EPERM || err == -ENOMEM) && shrink_rings(capture, config, events, &load)) {
 		close_cpus(capture);
 		free(*ret_why);
 		*ret_why = NULL;
-		err = open_cpus(capture, capture->plan.ring_bytes, config->watermark_bytes, online, nr_online, ret_why);
+		err = open_cpus(capture, config->watermark_bytes, online, nr_online, ret_why);
 	}
 	free(online);
 	return err;

@@ -24,24 +24,30 @@ void opd_ring_memory_raise(void)
 
 bool opd_ring_memory_shrink(size_t *ring_bytes, size_t *sideband_bytes)
 {
-	size_t *larger = *sideband_bytes > *ring_bytes ? sideband_bytes : ring_bytes;
+	size_t *larger = ring_bytes;
 
-	if (*larger / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
+	if (!larger || (sideband_bytes && *sideband_bytes > *larger))
+		larger = sideband_bytes;
+	if (!larger || *larger / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
 		return false;
 	*larger /= 2;
 	return true;
 }
 
-char *opd_ring_memory_explain(size_t nr_cpus)
+char *opd_ring_memory_explain(void)
 {
+	struct rlimit limit = { 0 };
 	uint64_t kib = 0;
-	int err = op_file_read_u64(MLOCK_PATH, 0, UINT32_MAX, &kib);
 	char *why;
 
+	if (op_file_read_u64(MLOCK_PATH, 0, UINT32_MAX, &kib) < 0)
+		kib = 0;
+	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (asprintf(&why,
-		     "cannot lock memory for the rings of %zu CPUs: all perf events of a user may lock %" PRIu64
-		     " KiB for each CPU: end another profiler, or raise kernel.perf_event_mlock_kb or ulimit -l",
-		     nr_cpus, err ? 0 : kib) < 0)
+		     "cannot lock memory for the rings: all perf events of a user may lock %" PRIu64
+		     " KiB for each CPU, and %llu KiB more in all: end another profiler, raise kernel.perf_event_mlock_kb or "
+		     "ulimit -l (LimitMEMLOCK= of a unit), or add CAP_IPC_LOCK",
+		     kib, (unsigned long long)limit.rlim_cur / 1024) < 0)
 		return NULL;
 	return why;
 }

@@ -15,10 +15,12 @@
 /* Raises RLIMIT_MEMLOCK as far as this process may. */
 void opd_ring_memory_raise(void);
 
-/* Halves the larger of both sizes. False: they are as small as they may be. */
+/*
+ * Halves the larger of both sizes; NULL: that one stays. False: they are as small as they may be.
+ */
 bool opd_ring_memory_shrink(size_t *ring_bytes, size_t *sideband_bytes);
 
 /* What is too small and how to raise it, in one line that the caller frees; NULL: no memory. */
-char *opd_ring_memory_explain(size_t nr_cpus) OP_MUST_CHECK;
+char *opd_ring_memory_explain(void) OP_MUST_CHECK;
 
 #endif

@@ -106,7 +106,7 @@ static int open_rings_that_fit(struct opd_capture *capture, char **ret_why)
 		err = open_rings(capture);
 	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(&capture->ring_bytes, &capture->sideband_bytes));
 	if (err == -EPERM)
-		*ret_why = opd_ring_memory_explain(capture->nr_cpus);
+		*ret_why = opd_ring_memory_explain();
 	return err;
 }
 

@@ -65,6 +65,22 @@ def locked_memory(home):
                 home.check(home.profile(home.box.work, "spin", MS, prefix=("prlimit", "--memlock=0:8388608")))
 
 
+def locked_memory_of_all(home):
+    """The same for --system-wide. 64 KiB is the default of Linux before 5.16."""
+    with operftest.Setting(PARANOID) as level, operftest.Setting(MLOCK) as setting:
+        level.set(0)
+        for kib, more, works in ((516, 64, True), (110, 0, True), (4, 0, False)):
+            setting.set(kib)
+            result = home.run("timeout", "-s", "INT", "1", "prlimit", "--memlock=%d:%d" % (1024 * more, 1024 * more),
+                              home.operf, "--system-wide")
+            if works:
+                require("profiling all processes" in result.err, "with %d KiB and %d: %s" % (kib, more, result))
+                home.check(result)
+            else:
+                require(result.rc == 1 and "kernel.perf_event_mlock_kb" in result.err and "ulimit -l" in result.err,
+                        "with %d KiB and %d: %s" % (kib, more, result))
+
+
 def descriptors(home):
     result = home.run("prlimit", "--nofile=20:20", home.operf, "true")
     require(result.rc == 1 and "ulimit -n" in result.err, "with 20 descriptors: %s" % (result,))
@@ -166,6 +182,7 @@ def test(box):
     home, root = operftest.Home(box), operftest.Home(box, user=0, name="root-home")
     paranoid(home, root)
     locked_memory(home)
+    locked_memory_of_all(home)
     descriptors(home)
     set_user_id(home, root)
     user_code_alone(root)

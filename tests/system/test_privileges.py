@@ -15,6 +15,7 @@ from test_dcookies import read_table, unescape
 from test_jit import jit_functions
 
 PERIOD_NS = 497000
+SHORT_NS = 20000  # needs rings of a megabyte
 JIT_MS, WORK_MS = 2000, 300  # several visits of opd, on an emulated machine too
 RING = "16M"  # two for each CPU are more than kernel.perf_event_mlock_kb allows anybody
 IN_CONTAINER = "/mnt/jit"
@@ -190,6 +191,22 @@ def refused_without(box):
     box.configure()
 
 
+def smaller_rings(box):
+    """Rings whose size opd chooses become smaller where it may not lock more memory. The log says
+    so where they are less than needed.
+    """
+    for period_ns, is_enough in ((PERIOD_NS, True), (SHORT_NS, False)):
+        use_capabilities(box, "ipc_lock")
+        box.start_daemon("--event=TIMER:%d" % period_ns, start=False)
+        status = box.status()
+        print("rings without CAP_IPC_LOCK: %d bytes of %d" % (status["ring_bytes"], status["ring_need_bytes"]))
+        require((status["ring_bytes"] >= status["ring_need_bytes"]) == is_enough, status)
+        require("without CAP_IPC_LOCK" in box.log_text(), box.log_text())
+        require(("larger ones do not fit" in box.log_text()) != is_enough, box.log_text())
+        box.shutdown()
+    use_capabilities(box, None)
+
+
 def status_of(pid):
     with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as stream:
         return dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
@@ -308,6 +325,7 @@ def test(box):
     os.chown(box.dir, DAEMON_UID, DAEMON_UID)
     left_out(box)
     refused_without(box)
+    smaller_rings(box)
     shared_rights(box)
     os.chown(box.dir, 0, 0)
     owner_of_the_session(box)
