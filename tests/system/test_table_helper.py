@@ -122,7 +122,8 @@ def check_fault(box, how):
     require(total >= RATE * MS / 1000 / 10, "%s: only %d stacks" % (how, total))
     if wanted:
         require(ends[wanted, True] >= 0.8 * (total - ends["no_table_yet", True]), "%s: %s" % (how, dict(ends)))
-    # Before main a stack is in the loader alone, in the runtime, or in _start, whose row says so, and whole.
+    # Before main a stack is in the loader alone, in the C runtime, or in _start, whose row says so.
+    # Then it is whole.
     require(how == "nonsense" or not whole, "%s: whole stacks without a table: %s of %s" % (how, whole, dict(ends)))
 
 
