@@ -3,11 +3,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
+#include <unistd.h>
 
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
 
 #define NR_PROBES       8
+/* libiberty's objalloc, from which libbfd has its functions, asks malloc for so many bytes at once */
+#define OBJALLOC_BYTES  4064
+#define PIECES_MAX      (1u << 16) /* another allocator than that of glibc may never reach the end */
 /* of .debug_info; libbfd refuses what a small file would be unpacked to */
 #define PROBE_BYTES_MAX (64u << 20)
 
@@ -34,15 +39,35 @@ static bfd *choose_file(bfd *image, const char *path, const char *name, const ch
 	return NULL;
 }
 
+/*
+ * Of functions with the same range libbfd takes the one at the highest address for the innermost. So
+ * the heap must only grow. What is free in it is taken, for as long as the process lasts. What is
+ * larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
+ */
+static void fill_heap(void)
+{
+	uintptr_t end = (uintptr_t)sbrk(0);
+	void *volatile piece;
+
+	mallopt(M_MMAP_THRESHOLD, 2 * OBJALLOC_BYTES);
+	for (size_t i = 0; i < PIECES_MAX; i++) {
+		piece = malloc(OBJALLOC_BYTES);
+		if (!piece || (uintptr_t)piece >= end)
+			break;
+	}
+}
+
 int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
-	bfd *image = opr_bfd_open(path), *abfd;
+	bfd *image, *abfd;
 	struct opr_lines *lines;
 	bool is_damaged = false;
 	long nr_symbols;
 	asymbol **table;
 	int err;
 
+	fill_heap();
+	image = opr_bfd_open(path);
 	if (!image)
 		return -ENOEXEC;
 	*ret_lines = NULL;
