@@ -22,7 +22,8 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
-#define SYSTEMD_PID 1
+#define SYSTEMD_PID   1
+#define MEMORY_LIMITS "LimitMEMLOCK= or kernel.perf_event_mlock_kb, or let opd have CAP_IPC_LOCK"
 
 /* The configured size is used. The user should know before samples are lost if it is too small. */
 static void report_rings(const struct opd *opd)
@@ -36,9 +37,12 @@ static void report_rings(const struct opd *opd)
 			"the next visit (a turn of %llu ms, %s)",
 			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
 			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
-			capture->is_shrunk ? "larger ones do not fit: raise LimitMEMLOCK= or kernel.perf_event_mlock_kb"
+			capture->is_shrunk ? "larger ones do not fit: raise " MEMORY_LIMITS
 			: opd->config.ring_bytes ? "use RingSize=auto"
 						 : "use a larger RingSize=");
+	if (capture->sideband_bytes < plan->sideband_bytes && !opd->config.sideband_bytes)
+		op_log(OP_LOG_WARNING, "side-band rings have %zu KiB, not %zu: larger ones do not fit: raise " MEMORY_LIMITS,
+		       capture->sideband_bytes / 1024, (size_t)plan->sideband_bytes / 1024);
 }
 
 /* Only root can read a session directory of root's group that is closed to others. */

@@ -135,7 +135,7 @@ struct opd_capture {
 	size_t nr_cpus, nr_online;
 	struct opd_plan plan;
 	size_t ring_bytes; /* of each ring: RingSize=, or the plan's, or smaller */
-	bool is_shrunk; /* larger rings did not fit in the memory that may be locked */
+	bool is_shrunk; /* ring_bytes is smaller than planned: no more memory may be locked */
 	size_t watermark_bytes;
 	/* nobody asked for a watermark: a ring that woke its reader with less in it can wait */
 	bool may_leave_woken;

@@ -487,9 +487,10 @@ static void close_cpus(struct opd_capture *capture)
  * the rate of STACKS falls to what fits. False: nothing can be smaller.
  */
 static bool shrink_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
-			 struct opd_load *load)
+			 struct opd_load *load, int err)
 {
 	uint32_t stack_wanted_hz = capture->plan.stack_wanted_hz;
+	size_t ring_bytes = capture->ring_bytes;
 
 	if (capture->ring_bytes > capture->plan.ring_bytes) {
 		capture->ring_bytes = capture->plan.ring_bytes;
@@ -498,9 +499,9 @@ static bool shrink_rings(struct opd_capture *capture, const struct op_config *co
 	if (!opd_ring_memory_shrink(config->ring_bytes ? NULL : &capture->ring_bytes,
 				    config->sideband_bytes ? NULL : &capture->sideband_bytes))
 		return false;
-	capture->is_shrunk = true;
-	if (capture->ring_bytes == capture->plan.ring_bytes)
+	if (capture->ring_bytes == ring_bytes)
 		return true;
+	capture->is_shrunk = err == -EPERM;
 	load->ring_bytes = capture->ring_bytes;
 	opd_plan_make(load, &capture->plan);
 	opd_plan_apply(&capture->plan, events, capture->nr_opened);
@@ -521,7 +522,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	make_load(capture, config, online, nr_online, &load);
 	plan_rings(capture, config, events, &load);
 	err = open_cpus(capture, config->watermark_bytes, online, nr_online, ret_why);
-	while ((err == -EPERM || err == -ENOMEM) && shrink_rings(capture, config, events, &load)) {
+	while ((err == -EPERM || err == -ENOMEM) && shrink_rings(capture, config, events, &load, err)) {
 		close_cpus(capture);
 		free(*ret_why);
 		*ret_why = NULL;

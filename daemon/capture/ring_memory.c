@@ -44,8 +44,8 @@ char *opd_ring_memory_explain(void)
 		kib = 0;
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (asprintf(&why,
-		     "cannot lock memory for the rings: all perf events of a user may lock %" PRIu64
-		     " KiB for each CPU, and %llu KiB more in all: end another profiler, raise kernel.perf_event_mlock_kb or "
+		     "cannot lock memory for the rings: a user may lock %" PRIu64
+		     " KiB for each CPU, and a process %llu KiB more; end another profiler, raise kernel.perf_event_mlock_kb or "
 		     "ulimit -l (LimitMEMLOCK= of a unit), or add CAP_IPC_LOCK",
 		     kib, (unsigned long long)limit.rlim_cur / 1024) < 0)
 		return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The memory of rings counts as locked. Without CAP_IPC_LOCK all perf events of a user may lock
- * kernel.perf_event_mlock_kb for each online CPU, and RLIMIT_MEMLOCK beyond that: 64 KiB by default
- * before Linux 5.16, 8 MiB since. Mapping a ring fails with -EPERM then.
+ * The memory of rings counts as locked. Without CAP_IPC_LOCK a user may lock
+ * kernel.perf_event_mlock_kb for each online CPU. Each process may lock RLIMIT_MEMLOCK beyond that:
+ * 64 KiB by default before Linux 5.16, 8 MiB since. Mapping a larger ring fails with -EPERM.
  */
 #ifndef OPD_RING_MEMORY_H
 #define OPD_RING_MEMORY_H

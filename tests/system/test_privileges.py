@@ -202,7 +202,9 @@ def smaller_rings(box):
         print("rings without CAP_IPC_LOCK: %d bytes of %d" % (status["ring_bytes"], status["ring_need_bytes"]))
         require((status["ring_bytes"] >= status["ring_need_bytes"]) == is_enough, status)
         require("without CAP_IPC_LOCK" in box.log_text(), box.log_text())
-        require(("larger ones do not fit" in box.log_text()) != is_enough, box.log_text())
+        log = box.log_text()
+        require(("until the next visit" in log and "larger ones do not fit" in log) != is_enough, log)
+        require("side-band rings have" in log, log)
         box.shutdown()
     use_capabilities(box, None)
 
