@@ -5,6 +5,9 @@
 
 #include "libop/base/compiler.h"
 
+/* For reports: an arm64 host that oprofile has no name for. */
+#define OPR_ARM64_PRETTY "ARMv8 PMU"
+
 /* A type's name for reports; NULL: none. *ret_name, if not NULL: oprofile's short name. */
 const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name);
 

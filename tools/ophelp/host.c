@@ -212,7 +212,7 @@ static int add_ibs(struct opr_help_events *events)
 int opr_help_read_host(struct opr_help_events *events, bool name_only)
 {
 	const char *type = op_host_cpu_type(), *name, *pretty = opr_cpu_type_find(type, &name);
-	int err = opr_help_set_type(events, type, pretty ? pretty : "ARMv8 PMU");
+	int err = opr_help_set_type(events, type, pretty ? pretty : OPR_ARM64_PRETTY);
 
 	events->is_host = true;
 	if (err || name_only)

@@ -346,7 +346,7 @@ static char *describe_cpu(const struct opr_profile *profile, const struct op_odb
 	struct op_text text = { 0 };
 
 	if (!pretty)
-		pretty = cpu;
+		pretty = !strcmp(cpu, "arm64") ? OPR_ARM64_PRETTY : cpu;
 	op_text_printf(&text, "CPU: %s", pretty);
 	if (header->cpu_speed_mhz > 0)
 		op_text_printf(&text, ", speed %g MHz (estimated)", header->cpu_speed_mhz);
