@@ -248,10 +248,6 @@ def imported(world, writer, reader, path, forms=FLAT + STACKS):
     wanted = world.made.setdefault((writer.arch, path), reports)
     same(reports, wanted, "import")
     return "same"
-    def session(self, machine):
-        """The session directory that opimport of the machine makes of a recording of the machine."""
-        return self.once(machine, "session", lambda path: machine.run(
-            "bin/opimport", "--session-dir=" + path, self.recording(machine)))
 
 
 def exports(world, writer, reader):

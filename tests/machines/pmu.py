@@ -147,7 +147,8 @@ def exact_clock(box):
 
 
 def test(box):
-    is_exact = can_count(INSTRUCTIONS)
+    is_exact = "--exact" in sys.argv  # a machine with a clock of instructions
+    require(can_count(INSTRUCTIONS) == is_exact, "instructions can%s be counted" % ("not" if is_exact else ""))
     lift_rate_limit()
     box.copy_work("busy-app")
     with exact_clock(box) if is_exact else contextlib.nullcontext():
