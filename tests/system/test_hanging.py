@@ -52,7 +52,7 @@ class Attack:
                    "the processes do not run")
         if self.is_refused():
             with open(self.output + ".err", encoding="utf-8") as stream:
-                raise opdtest.Skip("no FUSE in a user namespace here: " + stream.read().strip())
+                raise opdtest.Skip("no FUSE or overlay in a user namespace here: " + stream.read().strip())
         return self
 
     def is_refused(self):

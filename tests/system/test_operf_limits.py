@@ -79,6 +79,7 @@ def locked_memory_of_all(home):
             if works:
                 require("profiling all processes" in result.err, "with %d KiB and %d: %s" % (kib, more, result))
                 home.check(result)
+                require(any(row["received"] for row in home.ledger()[0].values()), "no samples with %d KiB and %d" % (kib, more))
             else:
                 require(result.rc == 1 and "kernel.perf_event_mlock_kb" in result.err and "ulimit -l" in result.err,
                         "with %d KiB and %d: %s" % (kib, more, result))
@@ -111,7 +112,9 @@ def hotplug(home):
     on_last, elsewhere = by_cpu.pop(cpus[-1], 0), sum(by_cpu.values())
     # All parts: 1 + PARTS_AFTER to 1. Without the part after its return: 1 to 1. A slow machine has
     # fewer samples in each second.
-    require(0.5 * PARTS_AFTER * elsewhere < on_last < 3 * PARTS_AFTER * elsewhere, "%d and %d" % (on_last, elsewhere))
+    least, most = (0.5, 3) if opdtest.is_emulated() else (0.8, 1.8)
+    require(elsewhere >= 100 and least * PARTS_AFTER * elsewhere < on_last < most * PARTS_AFTER * elsewhere,
+            "%d and %d" % (on_last, elsewhere))
     # A CPU that is away at the begin has no events.
     with operftest.Setting(switch) as setting:
         setting.set(0)
