@@ -10,9 +10,9 @@
 #include "tools/elf/bfd_file.h"
 
 #define NR_PROBES       8
-/* libiberty's objalloc, from which libbfd has its functions, asks malloc for so many bytes at once */
+/* libbfd takes its functions from libiberty's objalloc, which asks malloc for so many bytes */
 #define OBJALLOC_BYTES  4064
-#define PIECES_MAX      (1u << 16) /* another allocator than that of glibc may never reach the end */
+#define PIECES_MAX      (1u << 16) /* an allocator other than glibc's may never reach the end */
 /* of .debug_info; libbfd refuses what a small file would be unpacked to */
 #define PROBE_BYTES_MAX (64u << 20)
 
@@ -40,9 +40,9 @@ static bfd *choose_file(bfd *image, const char *path, const char *name, const ch
 }
 
 /*
- * Of functions with the same range libbfd takes the one at the highest address for the innermost. So
- * the heap must only grow. What is free in it is taken, for as long as the process lasts. What is
- * larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
+ * Of functions with the same range libbfd takes the one at the highest address for the innermost.
+ * So the heap must only grow. What is free in it is taken, for as long as the process lasts. What
+ * is larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
  */
 static void fill_heap(void)
 {
