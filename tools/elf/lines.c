@@ -16,9 +16,14 @@
 /* of .debug_info; libbfd refuses what a small file would be unpacked to */
 #define PROBE_BYTES_MAX (64u << 20)
 
+struct piece {
+	struct piece *next;
+};
+
 struct opr_lines {
 	bfd *abfd;
 	asymbol **table;
+	struct piece *pieces; /* of fill_heap */
 };
 
 /* ---- lookup ---- */
@@ -41,41 +46,51 @@ static bfd *choose_file(bfd *image, const char *path, const char *name, const ch
 
 /*
  * Of functions with the same range libbfd takes the one at the highest address for the innermost.
- * So the heap must only grow. What is free in it is taken, for as long as the process lasts. What
- * is larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
+ * So the heap must only grow. What is free in it is taken, as long as lines are read. What is
+ * larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
  */
-static void fill_heap(void)
+static struct piece *fill_heap(void)
 {
 	uintptr_t end = (uintptr_t)sbrk(0);
-	void *volatile piece;
+	struct piece *pieces = NULL, *piece;
 
 	mallopt(M_MMAP_THRESHOLD, 2 * OBJALLOC_BYTES);
 	for (size_t i = 0; i < PIECES_MAX; i++) {
 		piece = malloc(OBJALLOC_BYTES);
-		if (!piece || (uintptr_t)piece >= end)
+		if (!piece)
 			break;
+		piece->next = pieces;
+		pieces = piece;
+		if ((uintptr_t)piece >= end)
+			break;
+	}
+	return pieces;
+}
+
+static void free_pieces(struct piece *pieces)
+{
+	for (struct piece *next; pieces; pieces = next) {
+		next = pieces->next;
+		free(pieces);
 	}
 }
 
-int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
+static int open_file(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
-	bfd *image, *abfd;
+	bfd *image = opr_bfd_open(path), *abfd;
 	struct opr_lines *lines;
 	bool is_damaged = false;
 	long nr_symbols;
 	asymbol **table;
 	int err;
 
-	fill_heap();
-	image = opr_bfd_open(path);
 	if (!image)
 		return -ENOEXEC;
-	*ret_lines = NULL;
 	abfd = choose_file(image, path, name, root);
 	table = abfd ? opr_bfd_read_table(abfd, &nr_symbols, &is_damaged) : NULL;
 	lines = table ? malloc(sizeof(*lines)) : NULL;
 	if (lines) {
-		*lines = (struct opr_lines){ abfd, table };
+		*lines = (struct opr_lines){ .abfd = abfd, .table = table };
 		*ret_lines = lines;
 		opr_bfd_listen();
 		return 0;
@@ -84,6 +99,20 @@ int opr_lines_open(const char *path, const char *name, const char *root, struct 
 	if (abfd)
 		bfd_close(abfd);
 	free(table);
+	return err;
+}
+
+int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
+{
+	struct piece *pieces = fill_heap();
+	int err;
+
+	*ret_lines = NULL;
+	err = open_file(path, name, root, ret_lines);
+	if (*ret_lines)
+		(*ret_lines)->pieces = pieces;
+	else
+		free_pieces(pieces);
 	return err;
 }
 
@@ -143,6 +172,7 @@ void opr_lines_close(struct opr_lines *lines)
 		return;
 	bfd_close(lines->abfd);
 	free(lines->table);
+	free_pieces(lines->pieces);
 	free(lines);
 }
 
