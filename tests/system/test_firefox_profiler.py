@@ -32,7 +32,7 @@ class Profiler:
         self.box = box
         self.script = os.environ.get("FIREFOX_PROFILER") or os.path.join(fetch(box, PACKAGE), "@firefox-devtools", "profiler-cli",
                                                                          "dist", "profiler-cli.js")
-        self.env = {"PROFILER_CLI_SESSION_DIR": os.path.join(box.dir, "profiler"), "PROFILER_CLI_NO_SYMBOLICATE": "1"}
+        self.env = {"PROFILER_CLI_NO_SYMBOLICATE": "1"}
 
     def run(self, *words):
         return self.box.good("node", self.script, *words, env=self.env)
@@ -41,14 +41,21 @@ class Profiler:
         return json.loads(self.run(*words, "--session", "test", "--json"))
 
     def is_loaded(self, server):
+        """Whoever asks a server that has not begun to listen, or one that was killed, removes the socket
+        of the next one. So each server has a directory, and is asked when its file is there.
+        """
+        require(server.poll() is None, "the server ended with %s" % server.returncode)
+        if not os.path.exists(os.path.join(self.env["PROFILER_CLI_SESSION_DIR"], "test.json")):
+            return False
         done = subprocess.run(["node", self.script, "thread", "list", "--session", "test"], capture_output=True, text=True,
                               timeout=opdtest.HANG_SECONDS, check=False, env=dict(os.environ, **self.env))
-        require(server.poll() is None and "failed" not in done.stderr, "the server: %s" % done.stderr)
+        require("failed" not in done.stderr, "the server: %s" % done.stderr)
         return not done.returncode
 
     def functions(self, path):
         """Of all threads: {name: (samples with what it calls, its own)}."""
         total, own = collections.Counter(), collections.Counter()
+        self.env["PROFILER_CLI_SESSION_DIR"] = path + ".profiler"
         # Its own `load` gives the server half a second to start, which a busy machine does not.
         server = subprocess.Popen(["node", self.script, "--daemon", path, "--session", "test"], stdin=subprocess.DEVNULL,
                                   env=dict(os.environ, **self.env))
