@@ -45,45 +45,46 @@ void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
 	cpu->sideband_fd = -1;
 }
 
-/* What a descriptor counts. Without PERF_FORMAT_LOST the losses stay 0. */
-struct counts {
-	uint64_t value;
-	uint64_t lost;
+/* read_format of perf_event_open(2). Without PERF_FORMAT_LOST, `lost` is not there. */
+struct descriptor_counts {
+	uint64_t value, time_enabled, time_running, lost;
 };
 
-static int add_counts(const struct opd_capture *capture, int fd, struct counts *sum)
+static int add_counts(const struct opd_capture *capture, int fd, struct opd_counts *sum)
 {
-	struct counts counts = { 0 };
-	size_t want = capture->has_format_lost ? sizeof(counts) : sizeof(counts.value);
+	struct descriptor_counts counts = { 0 };
+	size_t want = capture->has_format_lost ? sizeof(counts) : offsetof(struct descriptor_counts, lost);
 	ssize_t nr = op_sys_read(fd, &counts, want);
 
 	if (nr < 0)
 		return (int)nr;
 	if ((size_t)nr != want)
 		return -EIO;
-	sum->value += counts.value;
+	sum->taken += counts.value;
 	sum->lost += counts.lost;
+	sum->enabled_ns += counts.time_enabled;
+	sum->counted_ns += counts.time_running;
 	return 0;
 }
 
-static int read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+/* Leaves *ret_counts alone when a descriptor cannot be read. */
+static void read_counts(const struct opd_capture *capture, const struct opd_event *event, struct opd_counts *ret_counts)
 {
-	struct counts counts = { 0 };
+	struct opd_counts counts = { 0 };
 	int err = add_counts(capture, event->fd, &counts);
 
 	for (size_t i = 0; !err && i < event->more.nr; i++)
 		err = add_counts(capture, event->more.fds[i], &counts);
 	if (err)
-		return err;
-	*ret_taken = counts.value;
+		return;
 	/*
 	 * PERF_FORMAT_LOST counts at the moment of a loss, for the event that lost. LOST records
 	 * have the same sum in the end, but each one is written only when its ring has room again
 	 * and an event comes, and names that event. Neither includes LOST_SAMPLES, which the kernel
 	 * drops before it asks a ring for room.
 	 */
-	*ret_lost = (capture->has_format_lost ? counts.lost : event->lost_records) + event->lost_samples;
-	return 0;
+	counts.lost = (capture->has_format_lost ? counts.lost : event->lost_records) + event->lost_samples;
+	*ret_counts = counts;
 }
 
 /* The sum of the LOST records, for an event whose descriptor counts no losses. */
@@ -92,23 +93,27 @@ static uint64_t recorded_lost(const struct opd_event *event)
 	return event->lost_records + event->lost_samples;
 }
 
-void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, struct opd_counts *ret_counts)
 {
-	uint64_t taken = event->taken_base, lost = event->fd < 0 ? recorded_lost(event) : event->lost_base;
+	const struct opd_counts *base = &event->base, *before = &event->before;
+	struct opd_counts now = *base;
 
-	/*
-	 * A closed descriptor, or one that cannot be read, has no counts: LOST records may have
-	 * some.
-	 */
-	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
-		taken = event->taken_base;
-	*ret_taken = event->taken_before + taken - event->taken_base;
-	*ret_lost = event->lost_before + lost - event->lost_base;
+	/* A closed descriptor has no counts: LOST records may have some. */
+	if (event->fd >= 0)
+		read_counts(capture, event, &now);
+	else
+		now.lost = recorded_lost(event);
+	*ret_counts = (struct opd_counts){
+		.taken = before->taken + now.taken - base->taken,
+		.lost = before->lost + now.lost - base->lost,
+		.enabled_ns = before->enabled_ns + now.enabled_ns - base->enabled_ns,
+		.counted_ns = before->counted_ns + now.counted_ns - base->counted_ns,
+	};
 }
 
 static uint64_t nr_dropped(int fd)
 {
-	struct counts counts;
+	struct descriptor_counts counts;
 
 	return fd >= 0 && op_sys_read(fd, &counts, sizeof(counts)) == sizeof(counts) ? counts.lost : 0;
 }
@@ -132,11 +137,11 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 		.lost_samples = event->lost_samples,
 	};
 
-	if (fresh.fd < 0)
-		fresh.lost_base = recorded_lost(event);
-	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
-		fresh.taken_base = event->taken_base;
-		fresh.lost_base = event->lost_base;
+	if (fresh.fd < 0) {
+		fresh.base.lost = recorded_lost(event);
+	} else {
+		fresh.base = event->base;
+		read_counts(capture, event, &fresh.base);
 	}
 	*event = fresh;
 }
@@ -158,8 +163,9 @@ void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct opd_event *event = &cpu->events[e];
 
-		opd_capture_counts(capture, event, &event->taken_before, &event->lost_before);
-		event->taken_base = event->lost_base = event->lost_records = event->lost_samples = 0;
+		opd_capture_counts(capture, event, &event->before);
+		event->base = (struct opd_counts){ 0 };
+		event->lost_records = event->lost_samples = 0;
 	}
 	op_swap_counts_add(&cpu->counts_before, &cpu->pair.counts);
 	opd_cpu_close_rings(cpu, capture->nr_events);

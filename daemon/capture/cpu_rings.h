@@ -66,6 +66,16 @@ struct opd_memory_rings {
 	int wake_fd, sideband_wake_fd;
 };
 
+/* What the kernel tells of an event on a CPU. */
+struct opd_counts {
+	uint64_t taken, lost;
+	/*
+	 * Time in which the event was to be counted, and in which a counter had it. When there are
+	 * more events than counters, the kernel lets them take turns.
+	 */
+	uint64_t enabled_ns, counted_ns;
+};
+
 /*
  * One sampling event on one CPU, and its part of the ledger. The sync thread is the only writer of
  * all but fd and id.
@@ -75,11 +85,8 @@ struct opd_event {
 	int fd;
 	uint64_t id;              /* PERF_SAMPLE_IDENTIFIER */
 	struct opd_task_fds more; /* of the tasks after the first one */
-	/* counts of the descriptor when the ledger began, or when the CPU came online */
-	uint64_t taken_base;
-	uint64_t lost_base;
-	uint64_t taken_before; /* counts of descriptors that are closed: the CPU went offline */
-	uint64_t lost_before;
+	struct opd_counts base;   /* when the ledger began, or when the CPU came online */
+	struct opd_counts before; /* of descriptors that are closed: the CPU went offline */
 	uint64_t lost_records; /* sum of PERF_RECORD_LOST; used on kernels before 6.0 only */
 	/* sum of PERF_RECORD_LOST_SAMPLES: dropped before they reached a ring, so always added */
 	uint64_t lost_samples;
@@ -164,11 +171,8 @@ static inline bool opd_capture_has_chain(const struct opd_capture *capture, cons
 /* What the samples of an event hold: perf_event_attr.sample_type. */
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 
-/*
- * Samples taken and lost by one event on one CPU since the ledger began, as the kernel counts them.
- */
-void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken,
-			uint64_t *ret_lost) OP_NONNULL;
+/* The counts of one event on one CPU since the ledger began. */
+void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, struct opd_counts *ret_counts) OP_NONNULL;
 
 /*
  * Records that the kernel dropped from a CPU's side band since it was opened. A LOST record reports

@@ -21,6 +21,7 @@
 /* Bits of perf_event_attr's flags, which <linux/perf_event.h> may not name yet (Linux 6.19). */
 #define DEFER_CALLCHAIN (UINT64_C(1) << 38)
 #define DEFER_OUTPUT    (UINT64_C(1) << 39)
+#define COUNT_FORMAT    (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 #define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
@@ -123,14 +124,14 @@ int opd_capture_open_event(struct opd_capture *capture, struct perf_event_attr *
 {
 	int fd;
 
-	attr->read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0;
+	attr->read_format = COUNT_FORMAT | (capture->has_format_lost ? PERF_FORMAT_LOST : 0);
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = OP_CLOCK;
 	fd = op_sys_perf_event_open(attr, task, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd != -EINVAL || !attr->read_format)
+	if (fd != -EINVAL || !capture->has_format_lost)
 		return fd;
-	attr->read_format = 0;
+	attr->read_format = COUNT_FORMAT;
 	fd = op_sys_perf_event_open(attr, task, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd >= 0)
 		capture->has_format_lost = false;

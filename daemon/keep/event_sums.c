@@ -16,11 +16,13 @@ static uint64_t throttled_ns(const struct opd_event *event, uint64_t now_ns)
 
 static void add_event(const struct opd_capture *capture, const struct opd_event *event, struct op_ledger_event *sum)
 {
-	uint64_t taken, lost;
+	struct opd_counts counts;
 
-	opd_capture_counts(capture, event, &taken, &lost);
-	sum->taken += taken;
-	sum->lost_kernel += lost;
+	opd_capture_counts(capture, event, &counts);
+	sum->taken += counts.taken;
+	sum->lost_kernel += counts.lost;
+	sum->enabled_ns += counts.enabled_ns;
+	sum->counted_ns += counts.counted_ns;
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;

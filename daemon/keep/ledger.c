@@ -196,6 +196,8 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 	row->filtered += since(now->filtered, before->filtered);
 	row->lost_kernel += since(now->lost_kernel, before->lost_kernel);
 	row->nr_throttles += since(now->nr_throttles, before->nr_throttles);
+	row->enabled_ns += since(now->enabled_ns, before->enabled_ns);
+	row->counted_ns += since(now->counted_ns, before->counted_ns);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		row->lost[i] += since(now->lost[i], before->lost[i]);
 	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)

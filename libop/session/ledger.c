@@ -37,6 +37,11 @@ const char *op_bound_meaning(enum op_bound bound)
 	return bounds[bound].meaning;
 }
 
+double op_ledger_counted_share(const struct op_ledger_event *event)
+{
+	return event->enabled_ns ? (double)event->counted_ns / (double)event->enabled_ns : 1;
+}
+
 uint64_t op_ledger_lost(const struct op_ledger_event *event)
 {
 	uint64_t sum = 0;

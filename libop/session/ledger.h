@@ -115,6 +115,11 @@ struct op_ledger_event {
 	/* time without samples, from THROTTLE to UNTHROTTLE, summed over CPUs */
 	uint64_t throttled_ns;
 	uint64_t nr_throttles;
+	/*
+	 * Time in which the event was to be counted, and in which a counter had it, summed over
+	 * CPUs. It is less when there are more events than counters: they take turns.
+	 */
+	uint64_t enabled_ns, counted_ns;
 	/* how the walks of its stacks ended; without stacks: 0 */
 	uint64_t ends[OP_NR_STACK_ENDS];
 };
@@ -149,6 +154,12 @@ struct op_ledger_cpu {
  * the store count as not complete.
  */
 uint64_t op_ledger_stacks(const struct op_ledger_event *event, uint64_t *ret_nr_complete) OP_NONNULL;
+
+/* The part of its time in which the event was counted, from 0 to 1; 1 without a counter. */
+double op_ledger_counted_share(const struct op_ledger_event *event) OP_NONNULL;
+
+/* Below this share the user is warned. */
+#define OP_COUNTED_NEEDED 0.99
 
 /* Sum of all lost[]. */
 uint64_t op_ledger_lost(const struct op_ledger_event *event) OP_NONNULL;

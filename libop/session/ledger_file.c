@@ -95,6 +95,8 @@ static void add_event(struct op_text *text, const struct op_ledger_event *event)
 	op_text_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu32, word_of(event), event->name, event->count, event->unit_mask);
 	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
 		       event->received, event->stored, event->unattributed, event->lost_kernel);
+	if (event->enabled_ns)
+		op_text_printf(text, "\tenabled_ns=%" PRIu64 "\tcounted_ns=%" PRIu64, event->enabled_ns, event->counted_ns);
 	if (event->filtered)
 		op_text_printf(text, "\tfiltered=%" PRIu64, event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
@@ -224,6 +226,7 @@ static uint64_t *number_of(struct op_ledger_event *event, const char *name)
 	} numbers[] = {
 		{ "received", &event->received }, { "stored", &event->stored },           { "unattributed", &event->unattributed },
 		{ "filtered", &event->filtered }, { "lost_kernel", &event->lost_kernel },
+		{ "enabled_ns", &event->enabled_ns }, { "counted_ns", &event->counted_ns },
 	};
 
 	for (size_t i = 0; i < op_array_size(numbers); i++)

@@ -275,7 +275,7 @@ tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit
 tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_capture_loss_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open \
-	-Wl,--wrap=opd_cpu_online_id
+	-Wl,--wrap=op_sys_read -Wl,--wrap=opd_cpu_online_id
 
 tests_unit_test_stack_event_SOURCES = tests/unit/test_stack_event.c tests/unit/cmocka_all.h
 tests_unit_test_stack_event_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

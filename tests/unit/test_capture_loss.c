@@ -33,6 +33,7 @@ static struct {
 	char dir[PIPELINE_DIR_BYTES];
 	bool before_6_0;
 	unsigned int refused;
+	uint64_t time_divisor; /* a counter has each event for this part of the time; 0: always */
 } box;
 
 /* A CPU that goes offline while its events are opened. */
@@ -48,6 +49,20 @@ static struct {
 
 int __real_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+
+ssize_t __real_op_sys_read(int fd, void *data, size_t nr_bytes);
+ssize_t __wrap_op_sys_read(int fd, void *data, size_t nr_bytes);
+
+/* The counts of an event: value, time_enabled, time_running, and lost since Linux 6.0. */
+ssize_t __wrap_op_sys_read(int fd, void *data, size_t nr_bytes)
+{
+	ssize_t nr = __real_op_sys_read(fd, data, nr_bytes);
+	uint64_t *counts = data;
+
+	if (box.time_divisor && nr >= (ssize_t)(3 * sizeof(*counts)))
+		counts[2] = counts[1] / box.time_divisor;
+	return nr;
+}
 
 uint64_t __real_opd_cpu_online_id(uint32_t cpu);
 uint64_t __wrap_opd_cpu_online_id(uint32_t cpu);
@@ -311,11 +326,12 @@ static struct opd_sideband_loss drain_sideband(void)
 static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 {
 	const struct opd_cpu *cpu = box.cpu;
-	uint64_t nothing, nr_lost;
+	uint64_t counts[4], nr_lost; /* value, time_enabled, time_running, lost */
 
 	(void)state;
 	run_children(NR_CHILDREN);
-	read_event(cpu->sideband_fd, &nothing, &nr_lost);
+	assert_int_equal(op_sys_read(cpu->sideband_fd, counts, sizeof(counts)), sizeof(counts));
+	nr_lost = counts[3];
 	assert_true(nr_lost > NR_CHILDREN / 2);
 	assert_true(drain_sideband().nr_lost >= nr_lost);
 	assert_true(cpu->sideband_lost >= nr_lost);
@@ -323,6 +339,38 @@ static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 	drain_sideband();
 	assert_true(cpu->sideband_reported >= nr_lost);
 	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_reported));
+}
+
+static void expect_share(double share)
+{
+	struct op_ledger_event event = ledger(FAULTS);
+
+	assert_true(event.enabled_ns > 0);
+	assert_float_equal(op_ledger_counted_share(&event), share, 0.001);
+}
+
+/* More events than counters: the ledger says for which part of the time each was counted. */
+static void the_time_without_a_counter_is_told(void **state)
+{
+	struct opd_capture *capture = &box.pipeline.capture;
+	struct op_ledger_event event;
+
+	(void)state;
+	take_faults(2);
+	expect_share(1);
+	box.time_divisor = 4;
+	expect_share(0.25);
+	visit();
+	opd_capture_reset_ledger(capture);
+	take_faults(2);
+	expect_share(0.25);
+	opd_capture_cpu_close(capture, box.cpu);
+	box.time_divisor = 0;
+	expect_share(0.25);
+	opd_capture_reset_ledger(capture);
+	event = ledger(FAULTS);
+	assert_int_equal(event.enabled_ns, 0);
+	assert_float_equal(op_ledger_counted_share(&event), 1, 0);
 }
 
 #define NR_OPENED (3 + NR_EVENTS) /* on a CPU: two anchors, the side band, the events */
@@ -408,6 +456,7 @@ static void an_event_that_a_cpu_has_not_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(the_time_without_a_counter_is_told, setup),
 		TEST(a_kernel_that_counts_is_believed, setup),
 		TEST(records_are_believed_before_6_0, setup_before_6_0),
 		TEST(before_6_0_the_sum_of_the_events_is_right, setup_before_6_0),

@@ -303,6 +303,16 @@ class Damaged(unittest.TestCase):
         self.run_tool("opreport", "archive:" + os.path.join(self.dir, "a2lost_kernel"))
         self.assertIn("Lost samples detected! 2 of 10040, lost_kernel 2", self.errors)
 
+    def test_counted_time(self):
+        for counted, told in ((1000, False), (991, False), (413, True), (0, True)):
+            write_ledger(self.current, 100, enabled_ns=1000, counted_ns=counted)
+            for what in REPORTS:
+                self.run_tool(*what, "--session-dir=" + self.session)
+                said = "counted for a part of the time (TIMER:0 %.1f %%)" % (counted / 10)
+                self.assertEqual(said in self.errors, told, self.errors)
+        row, = json.loads(self.report("--format=json"))["ledger"]
+        self.assertEqual((row["enabled_ns"], row["counted_ns"]), (1000, 0))
+
     def test_filtered(self):
         """Samples that the user filtered are reported but are no loss. Lost samples are reported
         even when they are few.

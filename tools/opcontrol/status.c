@@ -112,6 +112,9 @@ static void show_event(const struct op_ledger_event *event)
 	       event->taken, event->received, event->stored, event->unattributed, event->lost_kernel, lost,
 	       seconds(event->throttled_ns));
 	show_unit(event);
+	if (op_ledger_counted_share(event) < OP_COUNTED_NEEDED)
+		printf("    counted %.1f %% of the time: there are more events than counters\n",
+		       100 * op_ledger_counted_share(event));
 	if (event->filtered)
 		printf("    filtered: %" PRIu64 " (left out: of images that --image does not name)\n", event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
@@ -353,6 +356,8 @@ static const struct field event_fields[] = {
 		ROW(op_ledger_event, outstanding, U64),
 	ROW(op_ledger_event, throttled_ns, U64),
 	ROW(op_ledger_event, nr_throttles, U64),
+	ROW(op_ledger_event, enabled_ns, U64),
+	ROW(op_ledger_event, counted_ns, U64),
 #define X(name, meaning) { "end_" #name, offsetof(struct op_ledger_event, ends) + OP_STACK_END_##name * sizeof(uint64_t), U64 },
 	OP_STACK_ENDS(X)
 #undef X

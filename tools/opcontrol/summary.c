@@ -185,7 +185,7 @@ static void show_event(const struct op_ledger_event *event)
 static void show_warnings(const struct ctl_daemon *daemon)
 {
 	const struct op_status *status = daemon->status;
-	struct op_text losses = { 0 }, throttled = { 0 }, limits = { 0 };
+	struct op_text losses = { 0 }, throttled = { 0 }, shared = { 0 }, limits = { 0 };
 
 	for (uint32_t i = 0; i < status->nr_events; i++) {
 		const struct op_ledger_event *event = &daemon->events[i];
@@ -195,6 +195,9 @@ static void show_warnings(const struct ctl_daemon *daemon)
 				 OP_LOSS_TOLERATED,
 			 event->name);
 		add_word(&throttled, event->nr_throttles, event->name);
+		if (op_ledger_counted_share(event) < OP_COUNTED_NEEDED)
+			op_text_printf(&shared, "%s%s %.0f %%", shared.length ? ", " : "", event->name,
+				       100 * op_ledger_counted_share(event));
 	}
 	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
 		add_word(&limits, status->bounds[i], op_bound_name((enum op_bound)i));
@@ -202,12 +205,15 @@ static void show_warnings(const struct ctl_daemon *daemon)
 		show_text("Warning: samples were lost: ", op_text_get(&losses));
 	if (throttled.length)
 		show_text("Warning: the kernel throttled: ", op_text_get(&throttled));
+	if (shared.length)
+		show_text("Warning: more events than counters, each is counted for a part of the time: ", op_text_get(&shared));
 	if (limits.length)
 		show_text("Limits that were reached: ", op_text_get(&limits));
-	if (losses.length || throttled.length || limits.length)
+	if (losses.length || throttled.length || shared.length || limits.length)
 		puts("(opcontrol --status --verbose says more)");
 	op_text_free(&losses);
 	op_text_free(&throttled);
+	op_text_free(&shared);
 	op_text_free(&limits);
 }
 

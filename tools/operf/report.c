@@ -40,6 +40,14 @@ static void report_losses(const struct opf_profile *profile, const struct op_led
 	op_text_free(&text);
 }
 
+static void report_counted_time(const struct op_ledger_event *event)
+{
+	double share = op_ledger_counted_share(event);
+
+	if (share < OP_COUNTED_NEEDED)
+		opr_warn("%s was counted for %.1f %% of the time: there are more events than counters", event->name, 100 * share);
+}
+
 static void add_next_command(const struct opf_profile *profile, struct op_text *text)
 {
 	const char *dir = profile->options->session_dir;
@@ -63,6 +71,7 @@ void opf_report(const struct opf_profile *profile)
 		nr_lost += event.lost_kernel + op_ledger_lost(&event);
 		op_text_printf(&line, "%s%" PRIu64 " samples of %s:%" PRIu64, i ? ", " : "", event.taken, event.name, event.count);
 		report_losses(profile, &event);
+		report_counted_time(&event);
 	}
 	op_text_printf(&line, ", %" PRIu64 " lost", nr_lost);
 	add_next_command(profile, &line);

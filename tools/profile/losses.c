@@ -120,6 +120,25 @@ static bool check_ledger_losses(const struct opr_session *session)
 	return true;
 }
 
+/* Samples of two events can be compared only by the time in which each was counted. */
+static void check_counted(const struct opr_session *session)
+{
+	struct op_text shares = { 0 };
+
+	for (size_t i = 0; i < session->ledger.nr_events; i++) {
+		const struct op_ledger_event *event = &session->ledger.events[i];
+
+		if (op_ledger_counted_share(event) < OP_COUNTED_NEEDED)
+			op_text_printf(&shares, "%s%s:%" PRIu64 " %.1f %%", shares.length ? ", " : "", event->name, event->count,
+				       100 * op_ledger_counted_share(event));
+	}
+	if (shares.length)
+		opr_warn("%s has more events than the CPUs have counters: each was counted for a part of the time (%s). Its "
+			 "samples are of that part.",
+			 session->path, op_text_get(&shares));
+	op_text_free(&shares);
+}
+
 static bool adds_up(const struct op_session_ledger *ledger)
 {
 	for (size_t i = 0; i < ledger->nr_events; i++) {
@@ -285,6 +304,7 @@ static void check_session(const struct opr_profile *profile, size_t index)
 	if (session->has_ledger) {
 		trace_ledger(session);
 		warned_of_losses = check_ledger_losses(session);
+		check_counted(session);
 		check_ledger(profile, index);
 	}
 	check_stats(session, warned_of_losses);

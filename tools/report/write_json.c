@@ -289,6 +289,8 @@ static void write_ledger_row(FILE *out, const struct opr_session *session, const
 		event->count, event->unit_mask, event->received, event->stored);
 	fprintf(out, ", \"unattributed\": %" PRIu64 ", \"filtered\": %" PRIu64 ", \"lost_kernel\": %" PRIu64, event->unattributed,
 		event->filtered, event->lost_kernel);
+	if (event->enabled_ns)
+		fprintf(out, ", \"enabled_ns\": %" PRIu64 ", \"counted_ns\": %" PRIu64, event->enabled_ns, event->counted_ns);
 	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)
 		fprintf(out, ", \"lost_%s\": %" PRIu64, op_loss_name(reason), event->lost[reason]);
 	for (enum op_stack_end end = 0; op_ledger_stacks(event, &nr_complete) && end < OP_NR_STACK_ENDS; end++)
