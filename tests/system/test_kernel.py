@@ -174,13 +174,16 @@ def end(box):
     box.check_agreement()
 
 
-def check_filter(box, pid, status):
-    """No program is believed to reach to where a filter is, or not beyond a page; what is nowhere
-    is counted.
+def check_filter(box, pid, status, of_unknown_length=None):
+    """No program is believed to reach to where a filter is, or not beyond a page, if opd does not
+    know its length. The filter has more than two pages of code. What is nowhere is counted.
     """
     totals, (event,) = image_totals(box, pid), status["events"]
     check_samples(totals, "^/no-vmlinux$", MIN_SAMPLES, "a socket filter")
     foreign = {name: count for name, count in totals.items() if name not in (KERNEL, "/no-vmlinux")}
+    near = [name for name in foreign if of_unknown_length and re.search(of_unknown_length, name)]
+    in_a_page = sum(foreign.pop(name) for name in near)
+    require(2 * in_a_page < totals["/no-vmlinux"] + in_a_page, "the socket filter is filed under %s: %s" % (near, totals))
     require(box.run_as != "root" or not foreign, "the socket filter is filed under %s" % foreign)
     nowhere = sum(f.total for f in box.files() if re.match("/no-", f.name.image[1]) and f.header.is_kernel)
     require(totals["/no-vmlinux"] <= nowhere <= event["unattributed"],
@@ -256,7 +259,7 @@ def lost_programs(box):
     check_samples(totals, LOST_PROGRAM, MIN_SAMPLES, "a BPF program whose record was lost")
     require(not any("opd_gone" in name for name in totals), "a program that had gone: %s" % totals)
     if filter_pid is not None:
-        check_filter(box, filter_pid, status)
+        check_filter(box, filter_pid, status, of_unknown_length=LOST_PROGRAM)
 
 
 def idle_samples_of_perf(box):
