@@ -29,14 +29,15 @@ def kernel_threads():
             with open("/proc/%s/stat" % pid, encoding="ascii", errors="replace") as stream:
                 name, fields = stream.read().rsplit(")", 1)
             if int(fields.split()[6]) & PF_KTHREAD:
-                found.add(name.split("(", 1)[1][:COMM])  # newer kernels show a longer name here
+                found.add(name.split("(", 1)[1])
         except OSError:
             continue
     return found
 
 
 def kind_of(name):
-    """[KIND] of a thread: the name without its number."""
+    """[KIND] of a thread: the name without its number. Newer kernels show longer names in /proc."""
+    name = name[:COMM]
     if re.search("[/:]", name):
         return "[%s]" % re.split("[/:]", name)[0]
     return "[%s]" % re.sub("[-_.]*$", "", re.sub("[0-9]+$", "", name)) if name[-1].isdigit() else "[%s]" % name
