@@ -19,8 +19,10 @@
 #include "libop/base/sys.h"
 
 /* Bits of perf_event_attr's flags, which <linux/perf_event.h> may not name yet (Linux 6.19). */
-#define DEFER_CALLCHAIN (UINT64_C(1) << 38)
-#define DEFER_OUTPUT    (UINT64_C(1) << 39)
+/* The first bit field is the lowest bit on a little-endian machine, else the highest. */
+#define FLAG(nr)        (UINT64_C(1) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (nr) : 63 - (nr)))
+#define DEFER_CALLCHAIN FLAG(38)
+#define DEFER_OUTPUT    FLAG(39)
 #define COUNT_FORMAT    (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 #define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
 

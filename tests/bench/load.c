@@ -159,9 +159,12 @@ static void say(struct load *load, uint32_t cpu, uint32_t type, uint16_t misc, u
 
 static void say_task(struct load *load, uint32_t cpu, uint32_t type, uint32_t pid, uint32_t parent)
 {
-	uint64_t body[3] = { (uint64_t)parent << 32 | pid, (uint64_t)parent << 32 | pid, load->now_ns };
+	struct {
+		uint32_t pid, parent, tid, parent_tid;
+		uint64_t time_ns;
+	} body = { pid, parent, pid, parent, load->now_ns };
 
-	say(load, cpu, type, 0, pid, body, sizeof(body));
+	say(load, cpu, type, 0, pid, &body, sizeof(body));
 }
 
 static void say_mapping(struct load *load, const struct process *process, uint32_t mapping)

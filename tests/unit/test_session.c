@@ -15,6 +15,12 @@
 #define APP   "{root}/usr/bin/app/{dep}/"
 #define EVENT "/TIMER.0.0.all.all.all"
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LITTLE_ENDIAN_TEXT "1"
+#else
+#define LITTLE_ENDIAN_TEXT "0"
+#endif
+
 #define WALK_DEPTH   40
 #define WALK_BREADTH 1000
 
@@ -168,7 +174,7 @@ static void test_open(void **state OP_UNUSED)
 				 "offsetof_header_ctr_event 12\noffsetof_header_ctr_um 16\noffsetof_header_ctr_count 20\n"
 				 "offsetof_header_is_kernel 24\noffsetof_header_cpu_speed 32\noffsetof_header_mtime 40\n"
 				 "offsetof_header_cg_to_is_kernel 48\noffsetof_header_anon_start 56\n"
-				 "offsetof_header_cg_to_anon_start 64\nlittle_endian 1\n");
+				 "offsetof_header_cg_to_anon_start 64\nlittle_endian " LITTLE_ENDIAN_TEXT "\n");
 	assert_int_equal(faccessat(dir_fd, "tmp/abi", F_OK, 0), -1);
 	close(abi_fd);
 	close(dir_fd);

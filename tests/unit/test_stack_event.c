@@ -13,7 +13,8 @@
 #include "libop/events/event_list.h"
 
 #define FLAGS_OFFSET (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
-#define DEFER_FLAGS  (UINT64_C(3) << 38)
+/* bit fields 38 and 39 */
+#define DEFER_FLAGS  (UINT64_C(3) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 38 : 24))
 #define STACK_TYPES  (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
 /* What is refused, and the last attr that was not. */
