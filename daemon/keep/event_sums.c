@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "daemon/capture/task_source.h"
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
 
@@ -21,8 +22,11 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	opd_capture_counts(capture, event, &counts);
 	sum->taken += counts.taken;
 	sum->lost_kernel += counts.lost;
-	sum->enabled_ns += counts.enabled_ns;
-	sum->counted_ns += counts.counted_ns;
+	/* The event of a task is enabled on all CPUs while the task runs on one. */
+	if (capture->cpus[0].source != &opd_source_tasks) {
+		sum->enabled_ns += counts.enabled_ns;
+		sum->counted_ns += counts.counted_ns;
+	}
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;

@@ -117,7 +117,8 @@ struct op_ledger_event {
 	uint64_t nr_throttles;
 	/*
 	 * Time in which the event was to be counted, and in which a counter had it, summed over
-	 * CPUs. It is less when there are more events than counters: they take turns.
+	 * CPUs. counted_ns is less if there are more events than counters, which take turns then.
+	 * 0: not known, as of events of tasks.
 	 */
 	uint64_t enabled_ns, counted_ns;
 	/* how the walks of its stacks ended; without stacks: 0 */
@@ -155,7 +156,7 @@ struct op_ledger_cpu {
  */
 uint64_t op_ledger_stacks(const struct op_ledger_event *event, uint64_t *ret_nr_complete) OP_NONNULL;
 
-/* The part of its time in which the event was counted, from 0 to 1; 1 without a counter. */
+/* The part of its time in which the event was counted; 1 if the times are not known. */
 double op_ledger_counted_share(const struct op_ledger_event *event) OP_NONNULL;
 
 /* Below this share the user is warned. */

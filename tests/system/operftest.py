@@ -108,6 +108,7 @@ class Home:
         """
         match = SUMMARY.search(result.err)
         require(match, "operf does not sum up: %s" % (result,))
+        require("was counted for" not in result.err, "software events need no counter: %s" % result.err)
         rows, ended = self.ledger(session, directory)
         require(ended == "stopped", "the session ended as %s" % ended)
         said = {name: int(nr) for nr, name in re.findall(r"(\d+) samples of (\S+:\d+)", match.group(1))}

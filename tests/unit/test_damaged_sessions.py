@@ -308,7 +308,7 @@ class Damaged(unittest.TestCase):
             write_ledger(self.current, 100, enabled_ns=1000, counted_ns=counted)
             for what in REPORTS:
                 self.run_tool(*what, "--session-dir=" + self.session)
-                said = "counted for a part of the time (TIMER:0 %.1f %%)" % (counted / 10)
+                said = "these were counted for a part of the time (TIMER:0 %.1f %%)" % (counted / 10)
                 self.assertEqual(said in self.errors, told, self.errors)
         row, = json.loads(self.report("--format=json"))["ledger"]
         self.assertEqual((row["enabled_ns"], row["counted_ns"]), (1000, 0))

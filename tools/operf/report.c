@@ -40,6 +40,7 @@ static void report_losses(const struct opf_profile *profile, const struct op_led
 	op_text_free(&text);
 }
 
+/* With --system-wide. The times of tasks are not known. */
 static void report_counted_time(const struct op_ledger_event *event)
 {
 	double share = op_ledger_counted_share(event);

@@ -133,7 +133,7 @@ static void check_counted(const struct opr_session *session)
 				       100 * op_ledger_counted_share(event));
 	}
 	if (shares.length)
-		opr_warn("%s has more events than the CPUs have counters: each was counted for a part of the time (%s). Its "
+		opr_warn("%s has more events than the CPUs have counters: these were counted for a part of the time (%s). Their "
 			 "samples are of that part.",
 			 session->path, op_text_get(&shares));
 	op_text_free(&shares);
