@@ -156,6 +156,7 @@ struct opd_capture {
 	bool defers_chains;
 	bool with_cgroup;     /* all samples have their cgroup */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
+	bool has_tasks; /* events of tasks: enabled on all CPUs while the task runs on one */
 	bool enabled;
 };
 

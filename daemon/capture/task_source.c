@@ -140,6 +140,7 @@ static int make_online(struct opd_capture *capture, bool in_place)
 
 	if (err)
 		return err;
+	capture->has_tasks = true;
 	err = opd_capture_make_cpus(capture, in_place ? &source_in_place : &opd_source_tasks, online, nr_online);
 	for (size_t c = 0; !err && c < nr_online; c++)
 		capture->cpus[c].in_place = in_place;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "daemon/capture/task_source.h"
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
 
@@ -23,7 +22,7 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	sum->taken += counts.taken;
 	sum->lost_kernel += counts.lost;
 	/* The event of a task is enabled on all CPUs while the task runs on one. */
-	if (capture->cpus[0].source != &opd_source_tasks) {
+	if (!capture->has_tasks) {
 		sum->enabled_ns += counts.enabled_ns;
 		sum->counted_ns += counts.counted_ns;
 	}
