@@ -100,10 +100,10 @@ static int step(struct top *top)
 
 static int run_batch(struct top *top)
 {
+	struct pollfd wait = { .fd = top->stop->fd, .events = POLLIN };
 	int err = step(top);
 
 	for (uint64_t i = 0; (!err || err == -ENOENT) && !op_stop_is_set(top->stop);) {
-		struct pollfd wait = { .fd = top->stop ? top->stop->fd : -1, .events = POLLIN };
 		bool was_new = err || top_found(top)->is_new;
 
 		if (top->options->iterations && i >= top->options->iterations)
