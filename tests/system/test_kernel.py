@@ -175,15 +175,16 @@ def end(box):
 
 
 def check_filter(box, pid, status, of_unknown_length=None):
-    """No program is believed to reach to where a filter is, or not beyond a page, if opd does not
-    know its length. The filter has more than two pages of code. What is nowhere is counted.
+    """No program has samples of the filter. If opd does not know the length of a program, it takes
+    what lies behind it for the program, up to a page from its start. What is nowhere is counted.
     """
     totals, (event,) = image_totals(box, pid), status["events"]
     check_samples(totals, "^/no-vmlinux$", MIN_SAMPLES, "a socket filter")
     foreign = {name: count for name, count in totals.items() if name not in (KERNEL, "/no-vmlinux")}
-    near = [name for name in foreign if of_unknown_length and re.search(of_unknown_length, name)]
-    in_a_page = sum(foreign.pop(name) for name in near)
-    require(2 * in_a_page < totals["/no-vmlinux"] + in_a_page, "the socket filter is filed under %s: %s" % (near, totals))
+    for name in [name for name in foreign if of_unknown_length and re.search(of_unknown_length, name)]:
+        far = [key for f in box.files() if f.name.image[1] == name for key in f.keys if key >= mmap.PAGESIZE]
+        require(not far, "%s has samples at %s, beyond a page" % (name, far))
+        del foreign[name]
     require(box.run_as != "root" or not foreign, "the socket filter is filed under %s" % foreign)
     nowhere = sum(f.total for f in box.files() if re.match("/no-", f.name.image[1]) and f.header.is_kernel)
     require(totals["/no-vmlinux"] <= nowhere <= event["unattributed"],

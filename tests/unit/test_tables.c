@@ -83,13 +83,13 @@ static uint64_t cookie_of(enum op_image_kind kind, const char *name, uint64_t mt
 
 static const struct opd_table_source nowhere;
 
-/* Asks until the table is there, or not pending any more. */
 static void turn(void)
 {
 	if (!opd_tables_turn(tables))
 		poll(&(struct pollfd){ .fd = opd_tables_fd(tables), .events = POLLIN }, 1, opd_tables_is_busy(tables) ? 1000 : 10);
 }
 
+/* Asks until the table is there, or not pending any more. */
 static enum opd_walk_code await(uint64_t cookie, const struct opd_table_source *source, const struct op_row_table **ret_table)
 {
 	enum opd_walk_code code;
@@ -99,11 +99,11 @@ static enum opd_walk_code await(uint64_t cookie, const struct opd_table_source *
 	return code;
 }
 
-/* A disk that is busy may not answer in time. Then opd asks again after a second or more. */
+/* A busy disk may not answer a looker in time. Then opd asks again after a second or more. */
 static void await_table(uint64_t cookie, const struct opd_table_source *source, const struct op_row_table **ret_table)
 {
-	for (int i = 0; await(cookie, source, ret_table) != OPD_CODE_TABLE; i++, turn())
-		assert_in_range(i, 0, 6000);
+	for (uint64_t end_ns = op_now_ns() + 60u * OP_NS_PER_S; await(cookie, source, ret_table) != OPD_CODE_TABLE; turn())
+		assert_true(lookers && opd_lookers_nr_unanswered(lookers) && op_now_ns() < end_ns);
 }
 
 /* Until a new table is on the disk. */
