@@ -19,6 +19,8 @@ INTERVAL_S = 1
 CLOCK_S = 0.05
 TIME_NAME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ(-\d\d)?$")
 
+SUMMED = ("stored", "lost_kernel", "enabled_ns", "counted_ns")
+
 
 def read_ledger(path):
     """The ledger file: (words, {event: {name: number}})."""
@@ -41,22 +43,20 @@ def files_total(path):
 
 
 def check_session(path, ended):
-    """A session whose ledger, files and stats say the same; samples in it, and losses."""
+    """A session whose ledger, files and stats say the same; what it has of SUMMED."""
     words, events = read_ledger(path)
     require(words["ended"] == ended, "%s ended as %s, not %s" % (path, words["ended"], ended))
     require(float(words["begin"]) <= float(words["end"]), "%s ends before it begins" % path)
-    stored = lost = 0
     for event, row in events.items():
         sum_lost = sum(v for k, v in row.items() if k.startswith("lost_") and k != "lost_kernel")
         require(row["received"] == row["stored"] + sum_lost, "%s: %s: %s" % (path, event, row))
-        stored += row["stored"]
-        lost += row["lost_kernel"]
+    sums = {name: sum(row.get(name, 0) for row in events.values()) for name in SUMMED}
     total = files_total(path)
-    require(total == stored, "%s: the files have %d samples, the ledger %d" % (path, total, stored))
+    require(total == sums["stored"], "%s: the files have %d samples, the ledger %d" % (path, total, sums["stored"]))
     with open(os.path.join(path, "stats", "total_samples"), encoding="ascii") as stream:
         require(int(stream.read()) == sum(r["received"] + r["lost_kernel"] for r in events.values()),
                 "%s: stats say otherwise" % path)
-    return stored, lost
+    return sums
 
 
 def end_of(path):
@@ -144,18 +144,18 @@ def test(box):
     for child in faults:
         child.terminate()
         child.wait()
-    status = box.status()
-    stored = status["events"][0]["stored"]
-    lost = status["events"][0]["lost_kernel"]
+    event = box.status()["events"][0]
     box.shutdown()
     rotated = closed(samples, "rotated")
     require(all(TIME_NAME.match(n) for n in rotated), "names of sessions: %s" % rotated)
     require(closed(samples, "saved") == ["mine"], "saved: %s" % closed(samples, "saved"))
     sums = [check_session(os.path.join(samples, n), "rotated") for n in rotated]
     sums += [check_session(os.path.join(samples, "mine"), "saved"), check_session(os.path.join(samples, "current"), "stopped")]
-    print("%d sessions with %s samples, %d stored, %d lost by the kernel" % (len(sums), [s[0] for s in sums], stored, lost))
-    require(sum(s[0] for s in sums) == stored, "the sessions have %d samples, %d were stored" % (sum(s[0] for s in sums), stored))
-    require(sum(s[1] for s in sums) == lost, "the sessions lost %d, the daemon %d" % (sum(s[1] for s in sums), lost))
+    print("%d sessions: %s" % (len(sums), sums))
+    for name in SUMMED:
+        found = sum(s[name] for s in sums)
+        require(found == event[name], "%s: the sessions have %d, the daemon %d" % (name, found, event[name]))
+    require(event["counted_ns"] == event["enabled_ns"] > 0, "a software event needs no counter: %s" % event)
     check_times(samples, rotated + ["mine", "current"])
     check_killed(box, samples)
 
