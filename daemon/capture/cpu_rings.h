@@ -69,11 +69,7 @@ struct opd_memory_rings {
 /* What the kernel tells of an event on a CPU. */
 struct opd_counts {
 	uint64_t taken, lost;
-	/*
-	 * Time in which the event was to be counted, and in which a counter had it. When there are
-	 * more events than counters, the kernel lets them take turns.
-	 */
-	uint64_t enabled_ns, counted_ns;
+	uint64_t enabled_ns, counted_ns; /* as in struct op_ledger_event */
 };
 
 /*
@@ -156,7 +152,7 @@ struct opd_capture {
 	bool defers_chains;
 	bool with_cgroup;     /* all samples have their cgroup */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
-	bool has_tasks; /* events of tasks: enabled on all CPUs while the task runs on one */
+	bool has_tasks;       /* events of tasks: enabled on all CPUs while the task runs on one */
 	bool enabled;
 };
 

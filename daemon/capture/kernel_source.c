@@ -18,12 +18,13 @@
 #include "libop/perf/stack_record.h"
 #include "libop/base/sys.h"
 
-/* Bits of perf_event_attr's flags, which <linux/perf_event.h> may not name yet (Linux 6.19). */
-/* The first bit field is the lowest bit on a little-endian machine, else the highest. */
+/*
+ * Bit fields of perf_event_attr, which <linux/perf_event.h> may not name yet (Linux 6.19). The
+ * first bit field is the lowest bit on a little-endian machine, else the highest.
+ */
 #define FLAG(nr)        (UINT64_C(1) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (nr) : 63 - (nr)))
 #define DEFER_CALLCHAIN FLAG(38)
 #define DEFER_OUTPUT    FLAG(39)
-#define COUNT_FORMAT    (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 #define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
@@ -120,6 +121,9 @@ int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_w
 	}
 	return (int)op_min_u64(limit.rlim_cur - op_min_u64(limit.rlim_cur, need), INT_MAX);
 }
+
+/* What a descriptor tells beside its count: struct descriptor_counts of cpu_rings.c. */
+#define COUNT_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
 /* Opens an event. Its count of lost samples is left out where the kernel refuses it, before 6.0. */
 int opd_capture_open_event(struct opd_capture *capture, struct perf_event_attr *attr, pid_t task, int cpu)

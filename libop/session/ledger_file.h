@@ -63,7 +63,7 @@ struct op_session_ledger {
 
 	/*
 	 * One row each: name, count, unit_mask, role, received, stored, unattributed, filtered,
-	 * lost_kernel, lost[], ends[].
+	 * lost_kernel, enabled_ns, counted_ns, lost[], ends[].
 	 */
 	struct op_ledger_event *events;
 	size_t nr_events;

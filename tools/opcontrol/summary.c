@@ -206,7 +206,7 @@ static void show_warnings(const struct ctl_daemon *daemon)
 	if (throttled.length)
 		show_text("Warning: the kernel throttled: ", op_text_get(&throttled));
 	if (shared.length)
-		show_text("Warning: more events than counters, each is counted for a part of the time: ", op_text_get(&shared));
+		show_text("Warning: more events than counters, counted for a part of the time: ", op_text_get(&shared));
 	if (limits.length)
 		show_text("Limits that were reached: ", op_text_get(&limits));
 	if (losses.length || throttled.length || shared.length || limits.length)
