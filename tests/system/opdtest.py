@@ -581,7 +581,9 @@ class Box:
     def check_ledger(self, with_files=True, not_sampled=0):
         """Checks both lines of the ledger for every event, and that the files have the stored
         samples. Returns the status. not_sampled: the events that the kernel counted without a
-        sample, as a FaultOracle saw them.
+        sample, as a FaultOracle saw them. One more is allowed where each event is a sample: the stop
+        may have interrupted it on its way from the count to the sample (doc/ring.md). No oracle sees
+        that one, since it is stopped at another time.
         """
         status = self.status()
         files = [f for f in self.files() if not f.name.callee] if with_files else []
@@ -589,7 +591,8 @@ class Box:
             where = "event %s:%s: %s" % (event["name"], event["count"], json.dumps(event))
             lost = sum(v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel")
             outstanding = event["taken"] - event["received"] - event["lost_kernel"]
-            require(0 <= outstanding <= not_sampled, "taken != received + lost_kernel (%d not sampled), %s" % (not_sampled, where))
+            require(0 <= outstanding <= not_sampled + (1 if event["every_event"] else 0),
+                    "taken != received + lost_kernel (%d not sampled), %s" % (not_sampled, where))
             require(event["outstanding"] == outstanding, "outstanding is not taken - received - lost_kernel, " + where)
             require(event["received"] == event["stored"] + event["filtered"] + lost,
                     "received != stored + filtered + lost, " + where)
