@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import opdtest
+from hot import compile_to
 from opdtest import Skip, require
 
 LINE = re.compile(r"^ *(\d+) +(\d+\.\d\d)  (.*)$")
@@ -67,6 +68,17 @@ def check_views(box):
         if view in ("function", "image", "comm"):
             total = int(re.findall(r"(\d+) samples of", out)[-1])
             require(sum(count for count, _, _ in found) == total, "%s: the rows are not %d samples: %s" % (view, total, out))
+
+
+def check_recursion(box, load):
+    """A function that calls itself is one row of a path, not one for each call."""
+    path = os.path.join(box.dir, "top-calls")
+    compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
+    child = load.start("top-calls", "600000")
+    out = batch(box, "--by=path", "-n2", "-d2", "--top=1000000")
+    child.kill()
+    deep = [name for _, _, name in rows(out) if re.search(r"\bdeep\b", name)]
+    require(deep and all(len(re.findall(r"\bdeep\b", name)) == 1 for name in deep), "not one call of deep in a row: " + out)
 
 
 def check_now(box, load):
@@ -288,6 +300,7 @@ def test(box):
     try:
         load.start("top-busy", "spin", "600000")
         check_views(box)
+        check_recursion(box, load)
         check_now(box, load)
         check_rotation(box)
         check_screen(box)

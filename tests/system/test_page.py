@@ -377,6 +377,10 @@ def check_time(look):
     look.is_true("!$('ledger').textContent.includes('Still open')", "all sessions have ended")
     look.run("D.sides[0].sessions[3].open = true; drawLedger()")
     look.is_true("$('ledger').textContent.includes('Still open')", "the ledger of an open session is older than its stacks")
+    for counted, said in ((2, True), (8, False)):
+        look.run("Object.assign(D.sides[0].sessions[3].events[0], { enabled: 8, counted: %d }); drawLedger()" % counted)
+        look.is_true("$('ledger').textContent.includes('counted25.0 %% of the time') === %s" % str(said).lower(),
+                     "the ledger tells how long an event was counted: " + look.run("$('ledger').textContent"))
     look.all_looks(look.run("location.hash"), "-brushed")
     look.is_true("all.a === 570 && $('bars').querySelectorAll('.in').length === 3", "the hash brings it back")
     look.run("$('to').focus()")

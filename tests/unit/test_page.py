@@ -89,6 +89,9 @@ class Page(unittest.TestCase):
             self.write(path, text.replace(b"ended\tstopped", b"ended\t" + ended))
             (session,) = self.page().data["sides"][0]["sessions"]
             self.assertEqual((session["open"], session["end"]), (ended == b"open", 1795231800))
+        self.write(path, text.replace(b"received=", b"enabled_ns=4000000000\tcounted_ns=1250000000\treceived=", 1))
+        ((event,),) = [session["events"] for session in self.page().data["sides"][0]["sessions"]]
+        self.assertEqual((event["enabled"], event["counted"]), (4, 1.25))
 
     def test_separated(self):
         """By CPU, and by user: an application is a program of that user then."""

@@ -13,6 +13,8 @@ static void add_event(struct top_daemon *daemon, const struct op_ledger_event *e
 {
 	if (event->role == OP_EVENT_DERIVED)
 		return;
+	if (op_ledger_counted_share(event) < daemon->counted_share)
+		daemon->counted_share = op_ledger_counted_share(event);
 	daemon->lost += event->lost_kernel;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		daemon->lost += event->lost[i];
@@ -38,6 +40,7 @@ static int take(struct top_daemon *daemon, const void *payload, size_t nr_bytes)
 	daemon->cpu_ns = status->cpu_ns;
 	daemon->rss_bytes = status->rss_bytes;
 	daemon->stack_rate_hz = status->stack_rate_hz;
+	daemon->counted_share = 1;
 	for (uint32_t i = 0; i < status->nr_events; i++)
 		add_event(daemon, &events[i]);
 	daemon->session_dir = strdup(status->session_dir);

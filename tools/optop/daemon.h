@@ -15,6 +15,7 @@ struct top_daemon {
 	uint64_t cpu_ns, rss_bytes;
 	/* of the session: stacks, those with all callers, and lost samples and stacks */
 	uint64_t stacks, complete, lost;
+	double counted_share; /* of its time, for the event that was counted the least */
 	uint64_t stack_rate_hz; /* 0: no stacks, or one with each sample */
 	char *session_dir;
 };

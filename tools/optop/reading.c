@@ -426,6 +426,13 @@ static struct opr_call_node *add_context(struct opr_call_tree *tree, enum top_vi
 	return node;
 }
 
+/* A function that calls itself is one row of a path: recursion, or code without symbols. */
+static struct opr_call_node *add_call(struct opr_call_tree *tree, struct opr_call_node *caller,
+				      const struct opr_call_function *function)
+{
+	return caller->function == function ? caller : opr_call_child(tree, caller, function);
+}
+
 /* The tree of a view, from the tree of all contexts. Only paths need the functions. */
 static int make_tree(struct opr_call_tree *tree, enum top_view view, const struct opr_call_tree *all,
 		     const struct opr_stack_contexts *contexts, bool has_events)
@@ -439,7 +446,7 @@ static int make_tree(struct opr_call_tree *tree, enum top_view view, const struc
 		if (depth == 1)
 			nodes[1] = add_context(tree, view, &contexts->rows[strtoul(node->function->name, NULL, 10)], has_events);
 		else
-			nodes[depth] = view == TOP_PATHS ? opr_call_child(tree, nodes[depth - 1], node->function) : nodes[1];
+			nodes[depth] = view == TOP_PATHS ? add_call(tree, nodes[depth - 1], node->function) : nodes[1];
 		if (!nodes[depth])
 			return opr_no_memory();
 		nodes[depth]->self += node->self;

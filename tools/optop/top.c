@@ -107,6 +107,7 @@ static void compare_daemon(const struct top *top, const struct top_daemon *now, 
 	display->lost = since(now->lost, before->lost);
 	display->stacks = since(now->stacks, before->stacks);
 	display->complete = since(now->complete, before->complete);
+	display->counted_share = now->counted_share;
 	display->daemon_share = (double)(now->cpu_ns - before->cpu_ns) / (double)(now->when_ns - before->when_ns);
 	display->daemon_rss_bytes = now->rss_bytes;
 }
@@ -272,6 +273,8 @@ static void add_cost(const struct top *top, struct op_text *text)
 		op_text_printf(text, "opd: %.2f %% of a CPU, %.1f MiB; ", 100.0 * display->daemon_share,
 			       (double)display->daemon_rss_bytes / (1024 * 1024));
 	op_text_printf(text, "optop: %.1f %% of a CPU", 100.0 * display->own_share);
+	if (display->has_daemon && display->counted_share < OP_COUNTED_NEEDED)
+		op_text_printf(text, "; counted %.0f %% of the time", 100.0 * display->counted_share);
 }
 
 void top_add_header(const struct top *top, size_t line, struct op_text *text)

@@ -38,6 +38,7 @@ struct top_display {
 	char *state;         /* host, time, and what opd does */
 	bool has_daemon;     /* these are known: of the time that is shown */
 	uint64_t lost, stacks, complete;
+	double counted_share; /* of its time, for the event that was counted the least */
 	double daemon_share; /* of a CPU */
 	uint64_t daemon_rss_bytes;
 	double own_share;

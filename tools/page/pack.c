@@ -322,7 +322,8 @@ static void add_ledger(struct op_text *json, const struct op_session_ledger *led
 		for (enum op_loss loss = 0; loss < OP_NR_LOSS; loss++)
 			if (event->lost[loss])
 				op_text_printf(json, ",\"%s\":%" PRIu64, op_loss_name(loss), event->lost[loss]);
-		op_text_add(json, "},\"ends\":{");
+		op_text_printf(json, "},\"enabled\":%.6f,\"counted\":%.6f,\"ends\":{", (double)event->enabled_ns / OP_NS_PER_S,
+			       (double)event->counted_ns / OP_NS_PER_S);
 		for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
 			op_text_printf(json, "%s\"%s\":%" PRIu64, end ? "," : "", op_stack_end_name(end), event->ends[end]);
 		op_text_add(json, "}}");

@@ -787,8 +787,8 @@ function drawLedger() {
     for (const session of chosen) {
       for (const event of session.events || []) {
         const key = event.event + ':' + event.count;
-        const sum = events.get(key) || { received: 0, filtered: 0, lost: {}, ends: {} };
-        sum.received += event.received; sum.filtered += event.filtered;
+        const sum = events.get(key) || { received: 0, filtered: 0, enabled: 0, counted: 0, lost: {}, ends: {} };
+        for (const part of ['received', 'filtered', 'enabled', 'counted']) sum[part] += event[part];
         for (const part of ['lost', 'ends']) for (const k in event[part]) sum[part][k] = (sum[part][k] || 0) + event[part][k];
         events.set(key, sum);
       }
@@ -804,6 +804,8 @@ function drawLedger() {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
       rows.push([key, '']);
       rows.push(['received', number(sum.received)]);
+      if (sum.counted < 0.99 * sum.enabled)
+        rows.push(['counted', percent(sum.counted, sum.enabled) + ' of the time: more events than counters']);
       for (const reason in sum.lost)
         if (sum.lost[reason] || reason.startsWith('kernel'))
           rows.push(['lost, ' + reason.replace(/_/g, ' '), number(sum.lost[reason])]);
