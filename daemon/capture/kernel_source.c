@@ -330,7 +330,7 @@ static int explain_ring(struct opd_capture *capture, int err, uint32_t cpu, char
 	return err;
 }
 
-static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+static int open_rings(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
 {
 	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
@@ -340,8 +340,13 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 	cpu->sideband_was_full = false;
 	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
-	if (err)
-		return explain_ring(capture, err, cpu->cpu, ret_why);
+	return err ? explain_ring(capture, err, cpu->cpu, ret_why) : 0;
+}
+
+static int open_events(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+{
+	int err = 0;
+
 	for (size_t i = 0; i < capture->nr_opened && !err; i++)
 		err = open_event(capture, cpu, i, ret_why);
 	return err;
@@ -375,8 +380,8 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 }
 
 /*
- * True when the CPU is offline, or went and came back while it was opened, which leaves its first
- * events dead. False when only a counter is missing.
+ * After its rings were opened: true when the CPU is offline, or went and came back, which leaves
+ * its first events dead. False when only a counter is missing.
  */
 static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
 {
@@ -391,15 +396,20 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 {
 	char *why = NULL;
 	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
+	bool has_no_rings;
 
 	cpu->online_id = opd_cpu_online_id(cpu->cpu);
 	if (!err)
-		err = open_cpu(capture, cpu, &why);
+		err = open_rings(capture, cpu, &why);
+	/* A CPU that comes has its files in /sys before it is online, and one that goes, after. */
+	has_no_rings = err == -ENODEV;
+	if (!err)
+		err = open_events(capture, cpu, &why);
 	if (!err && capture->enabled)
 		err = enable_cpu(capture, cpu, true);
 	if (err) {
 		opd_cpu_close_rings(cpu, capture->nr_events);
-		if (err == -ENODEV && is_away(capture, cpu)) {
+		if (has_no_rings || (err == -ENODEV && is_away(capture, cpu))) {
 			free(why);
 			return 0;
 		}

@@ -41,6 +41,7 @@ static struct {
 	bool goes;
 	bool without_pmu; /* only sampling events are refused */
 	bool comes_back;  /* at once */
+	bool is_coming;   /* it has its number already */
 	uint32_t cpu;
 	/* events that are opened before it goes, and after it */
 	unsigned int nr_before, nr_refused;
@@ -82,7 +83,7 @@ static bool refuses(const struct perf_event_attr *attr, int cpu)
 	}
 	away.nr_refused++;
 	away.goes = !away.comes_back;
-	away.nr_reopened += away.comes_back;
+	away.nr_reopened += away.comes_back && !away.is_coming;
 	return true;
 }
 
@@ -409,6 +410,27 @@ static void a_cpu_that_goes_while_it_is_opened_is_offline(void **state)
 	assert_int_equal(capture->nr_online, nr_others + 1);
 }
 
+/* It has its number some time before it is online. */
+static void a_cpu_that_is_coming_while_it_is_opened_is_offline(void **state)
+{
+	struct opd_capture *capture = &box.pipeline.capture;
+	size_t nr_others = capture->nr_online - 1;
+	char *why = NULL;
+
+	(void)state;
+	opd_capture_cpu_close(capture, box.cpu);
+	for (unsigned int i = 0; i < NR_OPENED - NR_EVENTS; i++) {
+		away.cpu = box.cpu->cpu;
+		away.goes = away.comes_back = away.is_coming = true;
+		away.nr_before = i;
+		assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), 0);
+		assert_null(why);
+		check_closed(box.cpu, nr_others);
+	}
+	assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), 0);
+	assert_true(box.cpu->online);
+}
+
 static void a_cpu_that_goes_while_all_are_opened_is_offline(void **state)
 {
 	struct opd_capture *capture = &box.pipeline.capture;
@@ -463,6 +485,7 @@ int main(void)
 		TEST(what_the_side_band_lost_is_known_before_it_is_told, setup),
 		TEST(lost_samples_are_added, setup),
 		TEST(a_cpu_that_goes_while_it_is_opened_is_offline, setup),
+		TEST(a_cpu_that_is_coming_while_it_is_opened_is_offline, setup),
 		TEST(a_cpu_that_goes_while_all_are_opened_is_offline, setup),
 		TEST(an_event_that_a_cpu_has_not_is_an_error, setup),
 		TEST(lost_samples_are_added, setup_before_6_0),
