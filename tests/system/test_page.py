@@ -359,6 +359,19 @@ def check_where(look, before):
     look.is_true("$('where').textContent.includes('/a.slice/b 4.00 % → 0.00 %')", "of both sides")
 
 
+def check_cgroups(look):
+    """A cgroup can be chosen with those below it, and without."""
+    look.open()
+    look.is_true("[...$('choices').querySelector('[name=cgroup]').options].map(o => o.text).join() === 'all,/m and below,"
+                 "/m/app and below,/n,/m/app/a,/m/app,/m/app/b,/m/apple'", "the choices: " +
+                 look.run("[...$('choices').querySelector('[name=cgroup]').options].map(o => o.text).join()"))
+    for value, samples in (("/m/app", 10), ("/m/app/", 31), ("/m/", 39), ("", 55)):
+        look.run("(() => { const s = $('choices').querySelector('[name=cgroup]'); s.value = '%s'; s.onchange(); })()" % value)
+        look.is_true("all.a === %d" % samples, "%s has %d samples: %s" % (value, samples, look.run("all.a")))
+        look.open(look.run("location.hash"))
+        look.is_true("all.a === %d" % samples, "%s from the hash" % value)
+
+
 def check_time(look):
     """Six sessions, of which one is chosen, then some, with the mouse and with keys."""
     look.all_looks()
@@ -440,13 +453,15 @@ def made_pages(box):
     os.environ["OPD_BINDIR"] = box.bin
     import page_data  # pylint: disable=import-outside-toplevel
     sessions = page_data.Sessions(box.dir)
-    hostile, before, after, large = (page_data.Store() for _ in range(4))
+    hostile, before, after, large, cgroups = (page_data.Store() for _ in range(5))
     for name in page_data.HOSTILE:
         hostile.add(page_data.START("_start", "hot"), 1, cgroup="/" + name, comm=name[:9].replace("\0", ""))
     page_data.fill(before)
     for name, count in (("cold", 325), ("warm", 155), ("f0", 20)):
         after.add(page_data.START("_start", name), count)
     page_data.fill_many(large, 100000)
+    for name, count in (("/m/app", 10), ("/m/app/a", 12), ("/m/app/b", 9), ("/m/apple", 8), ("/n", 16)):
+        cgroups.add(page_data.START("_start", "hot"), count, cgroup=name)
     days = []
     for i, count in enumerate((100, 70, 0, 500, 30, 200)):
         days.append("day-%d" % i)
@@ -456,7 +471,7 @@ def made_pages(box):
         sessions.write(store, days[-1], begin=1795230000 + 86400 * i)
     pages = {"days": os.path.join(box.dir, "days.html")}
     require(not sessions.opreport("--html=" + pages["days"], "session:" + ",".join(days)).returncode, "a page of six sessions")
-    for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large)):
+    for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large), ("cgroups", cgroups)):
         sessions.write(store, name, flat=3 if name == "after" else 1)
         words = ["{", "session:before", "}", "{", "session:after", "}"] if name == "after" else ["session:" + name]
         pages[name] = os.path.join(box.dir, name + ".html")
@@ -474,6 +489,7 @@ def test(box):
         check_difference(Look(tab, pages["after"]))
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
+        check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))
         measure(Look(tab, page), None)
         measure(Look(tab, pages["large"]), None)

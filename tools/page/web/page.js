@@ -121,8 +121,12 @@ let B, all, matched, regex, groupOf;
 const zeros = n => new Float64Array(n);
 const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))];
 
+// "/a/": the cgroup /a with those below it. "/" is the root alone.
+const isBelow = (value, wanted) => wanted.length > 1 && wanted.endsWith('/') && (value + '/').startsWith(wanted);
 function accepts(i) {
-  for (const [key, , field] of DIMS) if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key]) return false;
+  for (const [key, , field] of DIMS)
+    if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key] && !(key === 'cgroup' && isBelow(text(i, field), S[key])))
+      return false;
   return text(i, 3) === (S.event || D.strings[events[0]] || '');
 }
 // The first and the last session that are chosen.
@@ -837,6 +841,14 @@ function choose(key, words, options) {
   box.append(select);
   $('choices').append(box);
 }
+// Cgroups with others below them, which can be chosen together.
+function parentsOf(cgroups) {
+  const nr = new Map();
+  for (const value of cgroups)
+    for (let at = value.length; at > 0; at = value.lastIndexOf('/', at - 1))
+      nr.set(value.slice(0, at), (nr.get(value.slice(0, at)) || 0) + 1);
+  return [...nr.keys()].sort().filter(x => nr.get(x) > 1).map(x => [x + '/', x + ' and below']);
+}
 function drawChoices() {
   for (const [view, words] of [['icicle', 'Icicle'], ['flame', 'Flame'], ['inverted', 'Inverted']])
     $('views').append(button(words, () => { S.view = view; S.fn = S.zoom = ''; changed(true); }, { name: view }));
@@ -845,7 +857,8 @@ function drawChoices() {
     const values = valuesOf(field, () => true).map(([value]) => value);
     if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
     if (key === 'event') continue;
-    if (values.length > 1) choose(key, words, [['', 'all']].concat(values.slice(0, 500).map(v => [v, v])));
+    if (values.length > 1)
+      choose(key, words, [['', 'all'], ...(key === 'cgroup' ? parentsOf(values) : []), ...values.map(v => [v, v])].slice(0, 501));
     if (values.length > 1 || key === 'app') groups.push([key, key === 'cpu' ? words : words.toLowerCase()]);
   }
   choose('by', 'Group by', [...groups, ['none', 'nothing']]);
