@@ -35,6 +35,14 @@ def at_file(name):
     return lambda box, path: [Wanted(path, [Place("root", filled(name, box, path), 0, PAGE)], SHARE, MS * 5)]
 
 
+def in_heap(box, path):
+    """The record of a mapping that changes calls a part of the heap so since Linux 6.6. Before, only
+    all of it. /proc/PID/maps always does.
+    """
+    release = tuple(int(n) for n in os.uname().release.split(".")[:2])
+    return at_label("anon" if path.endswith("-late") and release < (6, 6) else "[heap]")(box, path)
+
+
 def filled(name, box, path):
     return name.replace("DIR", box.dir).replace("NAME", os.path.basename(path))
 
@@ -128,7 +136,7 @@ KINDS = [
     Kind("text-copied:one-segment", mapped("-Wl,-z,noseparate-code"), no_files, own),
     Kind("memory", mapped(), no_files, at_label("anon")),
     Kind("huge-memory", mapped(), no_files, at_label("anon")),
-    Kind("heap", mapped(), no_files, at_label("[heap]")),
+    Kind("heap", mapped(), no_files, in_heap),
     Kind("stack", mapped("-Wl,-z,execstack"), no_files, at_label("[stack]", 1 << 24)),
     Kind("vdso", mapped(), no_files, in_vdso),
     Kind("memfd", mapped(), named("jit code NAME"), at_file("/memfd:jit code NAME")),
