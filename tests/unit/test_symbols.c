@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tools/elf/bfd_file.h"
+#include "tools/symbols/kept.h"
 #include "tools/symbols/symbol_sources.h"
 
 #define SELF "/proc/self/exe"
@@ -465,6 +466,35 @@ static void test_hidden_kallsyms(void **state OP_UNUSED)
 	opr_symbols_free(&symbols);
 }
 
+/* Symbols are there for the next report, as long as the file is the same, and not for ever. */
+static void test_kept(void **state OP_UNUSED)
+{
+	static const char list[] = "ffffffff81000000 T _text\nffffffff81000010 T schedule\nffffffff81000020 T _etext\n";
+	struct opr_kept_symbols kept = { 0 };
+	struct opr_file_state file;
+	struct opr_symbols symbols = { 0 };
+
+	write_file(list, sizeof(list) - 1);
+	assert_false(opr_kept_take(&kept, path, &symbols, &file));
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL), 0);
+	for (int i = 0; i < 2; i++) {
+		opr_kept_give(&kept, path, &symbols, &file);
+		assert_int_equal(symbols.nr_symbols, 0);
+		assert_false(opr_kept_take(&kept, "/nothing", &symbols, &(struct opr_file_state){ 0 }));
+		assert_true(opr_kept_take(&kept, path, &symbols, &file));
+		assert_string_equal(symbols.symbols[1].name, "schedule");
+	}
+	opr_kept_give(&kept, path, &symbols, &file);
+	write_file(list, sizeof(list) - 2);
+	assert_false(opr_kept_take(&kept, path, &symbols, &file));
+	assert_int_equal(kept.nr_rows, 1);
+	kept.rows[0].state.read_ns -= OPR_KEPT_NS + 1;
+	write_file(list, sizeof(list) - 1);
+	assert_false(opr_kept_take(&kept, path, &symbols, &file));
+	assert_int_equal(kept.nr_rows, 0);
+	opr_kept_free(&kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_kallsyms),        cmocka_unit_test(test_names_of_kallsyms),
 		cmocka_unit_test(test_hidden_kallsyms), cmocka_unit_test(test_aliases),
 		cmocka_unit_test(test_weak_name),       cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -16,8 +16,12 @@
 #define PATH_PERCENT 1.0 /* paths with less are added up */
 #define RETRIES      3   /* a file was removed while it was read */
 
-static const struct opr_symbol_options symbol_options = { .demangle = OPR_DEMANGLE_NORMAL,
-							   .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD };
+static struct opr_symbol_options symbol_options(const struct top_wish *wish)
+{
+	return (struct opr_symbol_options){ .demangle = OPR_DEMANGLE_NORMAL,
+					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
+					    .kept = wish->kept };
+}
 
 /* ---- bases ---- */
 
@@ -274,11 +278,13 @@ static int add_functions(struct top_table *table, const struct opr_symbol_report
 	return err;
 }
 
-static int make_report(struct opr_symbol_report *report, struct opr_image_cache *cache, struct opr_selection *selection)
+static int make_report(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct top_wish *wish,
+		       struct opr_selection *selection)
 {
+	const struct opr_symbol_options options = symbol_options(wish);
 	const struct opr_words none = { 0 };
 	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none };
-	int err = opr_image_cache_init(cache, &selection->profile, &selection->finder, &symbol_options);
+	int err = opr_image_cache_init(cache, &selection->profile, &selection->finder, &options);
 
 	if (!err)
 		err = opr_image_cache_read(cache);
@@ -312,7 +318,7 @@ static int read_samples(struct top_reading *reading, struct top_base *now, struc
 		return err;
 	begin_base(now, base, &selection->profile);
 	if (wants(wish, TOP_FUNCTIONS))
-		err = make_report(&report, &cache, selection);
+		err = make_report(&report, &cache, wish, selection);
 	for (enum top_view view = TOP_FUNCTIONS; view <= TOP_IMAGES; view++)
 		for (size_t class = 0; wants(wish, view) && class < selection->classes.nr_classes && !err; class++)
 			err = add_class(reading, now, base, view, selection, &report, class);
@@ -477,12 +483,13 @@ static int read_stacks(struct top_reading *reading, struct top_base *now, struct
 {
 	struct opr_stack_contexts contexts = { 0 };
 	const struct opr_stack_choice choice = { .contexts = &contexts };
+	const struct opr_symbol_options options = symbol_options(wish);
 	struct opr_call_tree all = { 0 };
 	struct opr_stack_sums sums = { 0 };
 	int err = opr_selection_read(selection);
 
 	if (!err)
-		err = opr_stacks_read(&all, &sums, selection, &symbol_options, &choice);
+		err = opr_stacks_read(&all, &sums, selection, &options, &choice);
 	if (!err)
 		begin_base(now, base, &selection->profile);
 	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err; view++) {

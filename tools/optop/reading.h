@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "tools/common/words.h"
+#include "tools/symbols/kept.h"
 
 /* id, key, word of --by, title of the rows */
 #define TOP_VIEWS(X)                                                                                                               \
@@ -71,6 +72,7 @@ struct top_wish {
 	bool keep_base; /* counts go on from the same base */
 	const char *session_dir;
 	const struct opr_words *words; /* profile specification */
+	struct opr_kept_symbols *kept; /* the caller's: symbols for the next reading */
 };
 
 /*

@@ -118,7 +118,8 @@ static int read_source(struct top *top, enum top_source source, uint32_t views, 
 				       .views = views,
 				       .keep_base = keep_base,
 				       .session_dir = top->session_dir,
-				       .words = &top->options->words };
+				       .words = &top->options->words,
+				       .kept = &top->kept };
 	uint64_t begin_ns = op_now_ns(); /* names are found after the files are read */
 
 	found->is_new = !top->base_ns[source];
@@ -228,6 +229,7 @@ void top_free(struct top *top)
 		top_base_free(&top->bases[source]);
 	top_display_free(&top->display);
 	top_daemon_free(&top->before);
+	opr_kept_free(&top->kept);
 	free(top->socket);
 	free(top->session_dir);
 }

@@ -59,6 +59,7 @@ struct top {
 	/* for steps */
 	char *socket, *session_dir;
 	struct top_base bases[TOP_NR_SOURCES];
+	struct opr_kept_symbols kept;
 	uint64_t base_ns[TOP_NR_SOURCES]; /* CLOCK_MONOTONIC; 0: there is no base */
 	struct top_daemon before;         /* when the bases were read */
 	uint64_t before_ns, before_cpu_ns, last_ns;

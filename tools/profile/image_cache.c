@@ -238,6 +238,9 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 		if (image->is_read || image->loaded || !image->path)
 			continue;
 		image->is_read = true;
+		if (cache->options.kept &&
+		    opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
+			continue;
 		read[nr_jobs] = image;
 		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
 							   .name = image->name,
@@ -510,13 +513,21 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 	return false;
 }
 
+static void free_image(const struct opr_image_cache *cache, struct opr_image *image)
+{
+	if (cache->options.kept && image->is_read && !image->read_err)
+		opr_kept_give(cache->options.kept, image->path, &image->symbols, &image->file_state);
+	else
+		opr_symbols_free(&image->symbols);
+	free(image->path);
+}
+
 void opr_image_cache_free(struct opr_image_cache *cache)
 {
 	if (!cache)
 		return;
 	for (size_t i = 0; i < cache->nr_images; i++) {
-		opr_symbols_free(&cache->images[i].symbols);
-		free(cache->images[i].path);
+		free_image(cache, &cache->images[i]);
 	}
 	free(cache->images);
 	for (size_t i = 0; i < cache->nr_other_files; i++) {

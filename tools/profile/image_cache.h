@@ -11,6 +11,7 @@
 #include "tools/profile/profile.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/symbols/image_path.h"
+#include "tools/symbols/kept.h"
 #include "tools/symbols/symbols.h"
 
 struct opr_image {
@@ -32,6 +33,7 @@ struct opr_image {
 	enum opr_image_state state;
 	struct opr_symbols symbols;
 	bool is_read;   /* symbols or read_err are set */
+	struct opr_file_state file_state; /* when they were read; set with options.kept */
 	bool has_lines; /* source lines were searched */
 	int read_err;
 	uint64_t nr_samples;

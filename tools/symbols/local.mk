@@ -4,6 +4,7 @@ tools_libreport_a_SOURCES += \
 	tools/symbols/image_debug.c tools/symbols/image_debug.h \
 	tools/symbols/image_identity.c tools/symbols/image_identity.h \
 	tools/symbols/image_path.c tools/symbols/image_path.h \
+	tools/symbols/kept.c tools/symbols/kept.h \
 	tools/symbols/object_look.c tools/symbols/object_look.h \
 	tools/symbols/pack.c tools/symbols/pack.h \
 	tools/symbols/parallel_read.c tools/symbols/parallel_read.h \

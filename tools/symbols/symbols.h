@@ -27,6 +27,7 @@ struct opr_symbol {
 };
 
 struct opr_frame;
+struct opr_kept_symbols;
 struct opr_line_table;
 struct opr_unpacked;
 
@@ -70,6 +71,7 @@ struct opr_symbol_options {
 	bool by_address;  /* positions are addresses: an object of JIT code */
 	bool is_kallsyms; /* the file is a list of the kernel's symbols */
 	const char *root; /* --root, for separate debug files; NULL: none */
+	struct opr_kept_symbols *kept; /* symbols that outlive the report; NULL: none do */
 };
 
 /* ---- lookup ---- */
