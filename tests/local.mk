@@ -107,7 +107,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/systemd/unit_checks.py tests/systemd/long_unit.py tests/bench/bench.py \
 	tests/bench/bench_disk.py tests/bench/disk_parts.py tests/bench/bench_import.py \
 	tests/bench/bench_operf.py tests/bench/bench_report.py tests/bench/bench_retention.py \
-	tests/bench/bench_names.py tests/bench/bench_stacks.py tests/bench/bench_bolt.py \
+	tests/bench/bench_names.py tests/bench/bench_stacks.py tests/bench/bench_bolt.py tests/bench/bench_optop.py \
 	tests/bench/bench_libdwfl.py tests/bench/bench_stack_cost.py
 
 LONG_KILLS = 500
@@ -121,7 +121,7 @@ LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
 .PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-operf bench-report \
-	bench-retention bench-names bench-stacks bench-libdwfl bench-bolt fuzz fuzz-programs
+	bench-retention bench-names bench-stacks bench-libdwfl bench-bolt bench-optop fuzz fuzz-programs
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -179,6 +179,10 @@ bench-names: all
 bench-bolt: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_bolt.py $(BENCH_BOLT_FLAGS)
 
+# Rounds: BENCH_OPTOP_FLAGS=10.
+bench-optop: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_optop.py $(BENCH_OPTOP_FLAGS)
+
 # Seconds for each program, and the rate: BENCH_STACKS_TIMES="20 99". Parts of what stacks cost:
 # BENCH_STACKS_PARTS="cpu rss".
 bench-stacks: all
@@ -201,4 +205,5 @@ bench: all check-programs
 		$(MAKE) --no-print-directory bench-disk || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-operf || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-report || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-optop || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc
