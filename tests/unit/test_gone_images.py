@@ -108,6 +108,16 @@ class GoneImages(unittest.TestCase):
             self.keep(data)
             self.assert_no_names()
 
+    def test_another_file_in_its_place(self):
+        """A later session has another build of the program. Reports of both sessions have the names."""
+        self.keep(seal(self.table))
+        put_image(self.session, self.program, [(self.hidden, 2)], session="later")
+        row = (1, "file", self.program, self.program, "-", "-", "ff" * 20, "0:0", 0, 0, "0.000000000", 0, 0, 1, 1)
+        with open(os.path.join(self.session, "samples", "later", "dcookies"), "w", encoding="ascii") as stream:
+            stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
+        found = self.report("session:current,later")
+        self.assertEqual((found["hidden"], found["shown"], sum(found.values())), (30, 10, 42))
+
     def put_caller(self):
         """An image in which no sample is: only a stack names it."""
         caller = os.path.join(self.box, "caller")

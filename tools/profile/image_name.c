@@ -26,10 +26,34 @@ struct opr_identity opr_session_identity(const struct opr_session *session, cons
 	return row ? opr_identity_of_row(row) : opr_identity_of(name);
 }
 
+/*
+ * Of an image that has another image's name, opr_session_image_name. The name has the first digits
+ * of its build-id. A session has all of them, by which opd keeps its functions.
+ */
+static struct opr_identity displaced_identity(const struct opr_profile *profile, const struct op_image_name *image,
+					      const char *name)
+{
+	struct opr_identity identity = opr_identity_of(name);
+
+	for (size_t i = 0; identity.kind == OPR_IDENTITY_BUILD_ID && i < profile->nr_sessions; i++) {
+		const struct op_dcookie_row *row = opr_session_row(&profile->sessions[i], image);
+		char digits[OP_BUILD_ID_DIGITS];
+
+		if (!row)
+			continue;
+		op_build_id_format(row->id.build_id, row->id.build_id_bytes, digits);
+		if (strncmp(digits, identity.build_id, strlen(identity.build_id)) != 0)
+			continue;
+		memcpy(identity.build_id, digits, sizeof(digits));
+		break;
+	}
+	return identity;
+}
+
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
 {
 	if (image->kind != OP_IMAGE_ANON && strcmp(image->name, name + (image->kind == OP_IMAGE_KERNEL)))
-		return opr_identity_of(name);
+		return displaced_identity(profile, image, name);
 	for (size_t i = profile->nr_sessions; i--;) {
 		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
 
