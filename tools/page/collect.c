@@ -107,8 +107,7 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 /* ---- nodes ---- */
 
 /* After a change a function may begin at another line, in another directory: it is the same one. */
-static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_node *parent,
-				       const struct opr_call_function *function)
+static const struct opr_call_function *copy_function(struct opr_page *page, const struct opr_call_function *function)
 {
 	const char *source = function->place.source;
 	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };
@@ -118,7 +117,37 @@ static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_no
 	if (!copy || !op_grow(&page->places, &page->places_capacity, copy->index + 1))
 		return NULL;
 	page->places[copy->index] = &function->place;
-	return opr_call_child(&page->tree, parent, copy);
+	return copy;
+}
+
+/*
+ * A function whose source one side of a difference does not know, since its file is gone or has no
+ * debugging information, is the one of that name on the other side.
+ */
+static const struct opr_call_function *copy_of(struct opr_page *page, const struct opr_call_function *function)
+{
+	const struct opr_call_function *other = NULL;
+
+	if (page->nr_sides == 2 && !function->place.source)
+		other = opr_call_function_with_source(&page->tree, function->kind, function->name, function->image);
+	return other ? other : copy_function(page, function);
+}
+
+static int copy_functions_with_source(struct opr_page *page)
+{
+	for (size_t i = 0; i < page->nr_sides; i++)
+		for (const struct opr_call_node *node = opr_call_next(&page->sides[i].tree.root); node; node = opr_call_next(node))
+			if (node->function->place.source && !copy_function(page, node->function))
+				return -ENOMEM;
+	return 0;
+}
+
+static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_node *parent,
+				       const struct opr_call_function *function)
+{
+	const struct opr_call_function *copy = copy_of(page, function);
+
+	return copy ? opr_call_child(&page->tree, parent, copy) : NULL;
 }
 
 static int add_count(struct opr_page *page, struct opr_call_node *node, size_t context, uint64_t count)
@@ -200,7 +229,7 @@ static void merge_counts(struct opr_page *page)
 int opr_page_collect(struct opr_page *page)
 {
 	size_t nr_before = 0;
-	int err = 0;
+	int err = page->nr_sides == 2 ? copy_functions_with_source(page) : 0;
 
 	for (size_t i = 0; i < page->nr_sides && !err; i++) {
 		err = add_side(page, &page->sides[i], nr_before);

@@ -62,6 +62,26 @@ const struct opr_call_function *opr_call_function(struct opr_call_tree *tree, en
 	return opr_call_function_at(tree, kind, name, image, &nowhere);
 }
 
+const struct opr_call_function *opr_call_function_with_source(const struct opr_call_tree *tree, enum opr_call_kind kind,
+							      const char *name, const char *image)
+{
+	static const struct opr_call_place nowhere;
+	uint64_t hash = hash_function(kind, name, image, &nowhere);
+	const struct opr_call_function *found = NULL;
+
+	for (struct op_hlink *link = op_htable_first(&tree->functions, hash); link; link = op_htable_next(link)) {
+		const struct opr_call_function *function = op_container_of(link, struct opr_call_function, link);
+
+		if (function->kind != kind || !function->source || strcmp(function->name, name) != 0 ||
+		    strcmp(function->image, image) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = function;
+	}
+	return found;
+}
+
 struct opr_call_image *opr_call_image(struct opr_call_tree *tree, const char *name, const char *path)
 {
 	struct opr_call_image *image = calloc(1, sizeof(*image));

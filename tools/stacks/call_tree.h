@@ -87,6 +87,10 @@ struct opr_call_tree {
 	struct opr_call_image *images; /* the last one first */
 };
 
+/* The function of that kind, name and image whose source is known. NULL: none, or several. */
+const struct opr_call_function *opr_call_function_with_source(const struct opr_call_tree *tree, enum opr_call_kind kind,
+							      const char *name, const char *image) OP_NONNULL;
+
 /* The function with that kind, name and image, which are copied. NULL: no memory. */
 const struct opr_call_function *opr_call_function(struct opr_call_tree *tree, enum opr_call_kind kind, const char *name,
 						  const char *image) OP_NONNULL OP_MUST_CHECK;
