@@ -325,6 +325,10 @@ def check_difference(look):
     for mode in ("abs", "rel", "new"):
         look.run("S.diff = '%s'; changed()" % mode)
         look.is_true("rows[0][0].w === graphWidth", mode)
+        listed = look.run("[...$('table').querySelectorAll('td button')].map(b => b.textContent)")
+        first = {"abs": "hot", "rel": "hot", "new": "f0"}[mode]
+        require(listed[0] == first and (listed == ["f0"]) == (mode == "new"), "%s: the table has %s" % (mode, listed))
+    look.is_true("describe(kidsOf(kidsOf(root)[0])[0])[1].join().includes('of parent ')", "the share of the parent")
     look.open("#fn=%d" % look.run("names.indexOf('hot')"))
     look.is_true("!$('code').hidden && $('lines').rows[0].textContent === 'BeforeAfter'", "code of both sides")
     look.is_true("$('about-code').textContent.startsWith('before: 1 flat sample of TIMER; after: 3 flat samples of TIMER.')",
@@ -359,6 +363,38 @@ def check_where(look, before):
     look.is_true("$('where').textContent.includes('/a.slice/b 4.00 % → 0.00 %')", "of both sides")
 
 
+def check_states(look):
+    """What an address asks for and what is not there: the page says so, and goes on."""
+    look.open("#by=comm&q=^other$")
+    look.is_true("$('matched').textContent.startsWith('0 functions, 0 samples')", "groups are no functions: " +
+                 look.run("$('matched').textContent"))
+    look.open("#q=(")
+    look.is_true("$('matched').textContent.includes('not a valid expression')", "a bad expression is told")
+    look.open("#view=nosuch&by=nosuch&rec=nosuch")
+    look.is_true("S.view === 'icicle' && S.by === 'app' && all.a === 100 && rows[1][0].node.f > 0", "unknown words are left out")
+    look.open("#comm=nosuch")
+    look.is_true("$('crumbs').textContent.includes('No samples are selected.') && $('choices').textContent.includes('nosuch')",
+                 "a process that is not there")
+    look.open("#cgroup=/a.slice/b&fn=%d" % look.run("names.indexOf('hot')"))
+    look.is_true("$('crumbs').textContent.includes('hot has no samples here.') && !location.hash.includes('fn=') && all.a === 4",
+                 "a function that is not in the cgroup: " + look.run("location.hash + $('crumbs').textContent"))
+
+
+def check_large(look):
+    """What is too narrow to draw is a box, too, so that each row has all its samples."""
+    look.open("#view=inverted")
+    look.is_true("boxes.some(b => b.node.f === NARROW && describe(b.node)[0].endsWith(' functions'))", "a box of narrow ones")
+    share = look.run("rows[1].reduce((n, b) => n + b.w, 0) / graphWidth")
+    require(0.998 < share < 1.002, "a row has %.4f of the samples" % share)
+    look.run("openFunction(rows[1][0].node.f)")
+    look.is_true("$('frame').scrollTop > 0 && boxOf(root).y >= $('frame').scrollTop &&"
+                 " boxOf(root).y + ROW <= $('frame').scrollTop + $('frame').clientHeight", "the function itself is in sight")
+    for rec in ("", "all"):
+        look.run("S.rec = '%s'; changed()" % rec)
+        look.is_true("describe(root)[1].join().includes('self ' + number(table.s0[root.f]))", "its own samples: " +
+                     look.run("describe(root)[1].join() + table.s0[root.f]"))
+
+
 def check_cgroups(look):
     """A cgroup can be chosen with those below it, and without."""
     look.open()
@@ -387,6 +423,7 @@ def check_time(look):
     look.is_true("$('span').textContent.includes('3 of 6 sessions, 570 samples, 0.317 per second')", "a label tells the span")
     look.is_true("$('ledger').textContent.includes('Stacks on this page570 of 900')", "the ledger follows: " +
                  look.run("$('ledger').textContent"))
+    look.is_true("$('ledger').textContent.includes('Recorded1,800 s')", "its time is that of the span")
     look.is_true("!$('ledger').textContent.includes('Still open')", "all sessions have ended")
     look.run("D.sides[0].sessions[3].open = true; drawLedger()")
     look.is_true("$('ledger').textContent.includes('Still open')", "the ledger of an open session is older than its stacks")
@@ -489,6 +526,8 @@ def test(box):
         check_difference(Look(tab, pages["after"]))
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
+        check_states(Look(tab, pages["before"]))
+        check_large(Look(tab, pages["large"]))
         check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))
         measure(Look(tab, page), None)

@@ -99,13 +99,18 @@ const DEFAULTS = {
   view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '',
   user: '', thread: '', cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
+const WORDS = {
+  view: ['icicle', 'flame', 'inverted'], by: [...DIMS.map(d => d[0]), 'none'], pal: ['kind', 'image'],
+  diff: ['abs', 'rel', 'new'], rec: ['', 'all'],
+};
 let S = { ...DEFAULTS };
 function readHash() {
   S = { ...DEFAULTS };
   for (const part of location.hash.slice(1).split('&')) {
     const at = part.indexOf('=');
     try {
-      if (at > 0 && part.slice(0, at) in DEFAULTS) S[part.slice(0, at)] = decodeURIComponent(part.slice(at + 1));
+      const key = part.slice(0, at), value = decodeURIComponent(part.slice(at + 1));
+      if (at > 0 && key in DEFAULTS && (!WORDS[key] || WORDS[key].includes(value))) S[key] = value;
     } catch { /* a bad escape is no state */ }
   }
 }
@@ -119,7 +124,9 @@ function writeHash(push) {
 
 let B, all, matched, regex, groupOf;
 const zeros = n => new Float64Array(n);
-const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))];
+const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))]
+  .sort((x, y) => D.strings[x] < D.strings[y] ? -1 : 1);
+const shownEvent = () => S.event || D.strings[events[0]] || '';
 
 // "/a/": the cgroup /a with those below it. "/" is the root alone.
 const isBelow = (value, wanted) => wanted.length > 1 && wanted.endsWith('/') && (value + '/').startsWith(wanted);
@@ -127,7 +134,7 @@ function accepts(i) {
   for (const [key, , field] of DIMS)
     if (key !== 'event' && S[key] !== '' && text(i, field) !== S[key] && !(key === 'cgroup' && isBelow(text(i, field), S[key])))
       return false;
-  return text(i, 3) === (S.event || D.strings[events[0]] || '');
+  return text(i, 3) === shownEvent();
 }
 // The first and the last session that are chosen.
 const span = () => [S.from, S.to].map((x, i) => x !== '' && sessions[+x] ? +x : i && sessions.length - 1).sort((x, y) => x - y);
@@ -270,12 +277,13 @@ function search() {
   if (S.q) {
     try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
   }
-  if (!regex) { $('matched').textContent = S.q ? 'no regular expression' : ''; return; }
-  const is = names.map((name, f) => regex.test(name) || regex.test(images[f])), seen = new Set(), above = new Uint8Array(B.n);
+  if (!regex) { $('matched').textContent = S.q ? 'not a valid expression: nothing is searched' : ''; return; }
+  const is = names.map((name, f) => isFunction(f) && (regex.test(name) || images[f] !== '' && regex.test(images[f])));
+  const seen = new Set(), above = new Uint8Array(B.n);
   matched = { a: 0, b: 0, is };
   for (let i = 1; i < B.n; i++) {
     above[i] = above[B.p[i]] || is[B.f[i]] ? 1 : 0;
-    if (is[B.f[i]] && isFunction(B.f[i])) seen.add(B.f[i]);
+    if (is[B.f[i]]) seen.add(B.f[i]);
     if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
   }
   const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
@@ -293,10 +301,12 @@ function change(a, b) {
   const A = all.a || 1, C = all.b || 1;
   return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(Math.max(a, 1) / A / A + Math.max(b, 1) / C / C) };
 }
+// 1: twice as much, -1: half.
+const ratioOf = (a, b) => Math.log2((b / (all.b || 1) + 1e-9) / (a / (all.a || 1) + 1e-9));
 // To sort by: what is no more than noise is less than all else.
 function beyondNoise(a, b) {
-  const { by, noise } = change(a, b), size = Math.abs(by);
-  return size > noise ? size : size - 1000;
+  const { by, noise } = change(a, b), size = S.diff === 'rel' ? Math.abs(ratioOf(a, b)) : Math.abs(by);
+  return Math.abs(by) > noise ? size : size - 1000;
 }
 const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
 function changeText(a, b) {
@@ -306,22 +316,30 @@ function changeText(a, b) {
   return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
 }
 const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
-const nameOf = f => f < 0 ? 'all' : names[f] || '(no name)';
+const NARROW = -2;
+const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all' : names[f] || '(no name)';
 function describe(node) {
+  if (node.f === NARROW)
+    return [number(node.nr) + ' functions', ['each is too narrow to draw: a click on the box before them, or the table, shows them',
+      (two ? '' : number(node.a) + ' samples · ') + shares(node.a, node.b, all) + ' of all']];
   const rows = [], parent = node.p, f = node.f;
   if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
   if (f >= 0)
     rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
       : 'calls that are too rare for this page: each has less than ' + D.threshold.toPrecision(2) + ' %');
   kidsOf(node);
+  const isWhole = S.fn !== '' && node === root; // each call of the function
+  const [sa, sb] = isWhole ? [table.s0[f], table.s1[f]] : [node.sa, node.sb];
   if (two) {
     rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
       ' · after ' + number(node.b) + ', ' + percent(node.b, all.b));
     rows.push('change ' + changeText(node.a, node.b));
+    rows.push((parent && parent.p ? 'of parent ' + shares(node.a, node.b, parent) + (node.up ? '' : ' · ') : '') +
+      (node.up ? '' : 'self ' + number(sa) + ' → ' + number(sb)));
   } else {
     rows.push(number(node.a) + ' samples · ' + percent(node.a, all.a) + ' of all' +
       (parent && parent.p ? ' · ' + percent(node.a, parent.a) + ' of parent' : '') +
-      (node.up ? '' : ' · self ' + number(node.sa)));
+      (node.up ? '' : ' · self ' + number(sa)));
   }
   return [nameOf(f), rows];
 }
@@ -361,9 +379,7 @@ function colourOf(node) {
     const { by, noise } = change(node.a, node.b);
     const fresh = !node.a && by > noise, strong = Math.abs(by) > noise;
     if (S.diff === 'new' ? !fresh : !strong) return changeColour(0);
-    const size = S.diff === 'rel' ? Math.min(1, Math.abs(Math.log2((node.b / all.b + 1e-9) / (node.a / all.a + 1e-9))) / 2)
-      : Math.min(1, Math.abs(by) / 10);
-    return changeColour(by, size);
+    return changeColour(by, Math.min(1, S.diff === 'rel' ? Math.abs(ratioOf(node.a, node.b)) / 2 : Math.abs(by) / 10));
   }
   const key = S.pal + isDark() + f;
   if (!hues.has(key)) {
@@ -382,13 +398,19 @@ const ctx = $('graph').getContext('2d');
 
 function place(node, x, w, row, step, limit) {
   (rows[row] ||= []).push({ node, x, w, row });
-  if (limit <= 0) return;
-  for (const kid of kidsOf(node)) {
-    const part = w * kid.w / node.w;
-    if (part < 0.7) break;
-    place(kid, x, part, row + step, step, limit - 1);
-    x += part;
+  if (limit > 0) placeKids(node, node.w, x, w, row + step, step, limit - 1);
+}
+// What is too narrow comes last, and is one box together.
+function placeKids(node, of, x, w, row, step, limit) {
+  const kids = kidsOf(node);
+  let i = 0;
+  for (; i < kids.length && w * kids[i].w / of >= 0.7; i++) {
+    place(kids[i], x, w * kids[i].w / of, row, step, limit);
+    x += w * kids[i].w / of;
   }
+  const rest = { f: NARROW, a: 0, b: 0, w: 0, d: node.d + 1, p: node, its: [], kids: [], nr: kids.length - i };
+  for (; i < kids.length; i++) for (const part of ['a', 'b', 'w']) rest[part] += kids[i][part];
+  if (w * rest.w / of >= 2) (rows[row] ||= []).push({ node: rest, x, w: w * rest.w / of, row });
 }
 
 function layout() {
@@ -396,12 +418,7 @@ function layout() {
   rows = {};
   if (S.fn !== '') {
     place(root, 0, graphWidth, 0, 1, LEVELS);
-    let x = 0;
-    for (const kid of kidsOf(root.twin)) {
-      const part = graphWidth * kid.w / root.w;
-      if (part >= 0.7) place(kid, x, part, -1, -1, LEVELS);
-      x += part;
-    }
+    placeKids(root.twin, root.w, 0, graphWidth, -1, -1, LEVELS);
   } else {
     for (let node = zoomed.p; node; node = node.p) found.unshift(node);
     found.splice(1, Math.max(0, found.length - 30));
@@ -489,6 +506,7 @@ function setFocus(node) {
   $('live').textContent = name + ', ' + lines.join(', ');
 }
 function zoomTo(node) {
+  if (node.f === NARROW) node = node.p;
   if (S.fn !== '') return openFunction(node.f);
   const path = [];
   for (let n = node; n.p; n = n.p) path.unshift(n.f);
@@ -598,6 +616,8 @@ function drawCrumbs() {
     if (zoomed.f > 0 && kinds[zoomed.f] !== GROUP) parts.push(button('Callers and callees', () => openFunction(zoomed.f)));
     if (zoomed.f > 0) parts.push(button('Copy name', () => copy(nameOf(zoomed.f))));
   }
+  if (missing) parts.unshift(element('i', missing));
+  if (!(all.a + all.b)) parts.push(element('i', 'No samples are selected.'));
   refill('crumbs', parts);
 }
 
@@ -644,7 +664,7 @@ function drawLegend() {
   if (two) {
     swatch(changeColour(1, 1), S.diff === 'new' ? 'new' : 'more than before');
     if (S.diff !== 'new') swatch(changeColour(-1, 1), 'less than before');
-    swatch(changeColour(0), S.diff === 'new' ? 'known before' : 'no more than the noise of counting');
+    swatch(changeColour(0), S.diff === 'new' ? 'known before, or no more than the noise' : 'no more than the noise of counting');
     parts.push(element('span', 'A box is as wide as the mean of its two shares.'));
   } else if (S.pal === 'kind') {
     const there = new Set();
@@ -670,7 +690,8 @@ function drawTable() {
   const points = f => change(t.s0[f], t.s1[f]).by;
   const by = order === 'growth' ? points : order === 'loss' ? f => -points(f) : wanted[2];
   for (let f = 0; f < names.length; f++)
-    if (isFunction(f) && t.t0[f] + t.t1[f] && (!matched || matched.is[f])) list.push(f);
+    if (isFunction(f) && (two && S.diff === 'new' ? !t.t0[f] && t.t1[f] : t.t0[f] + t.t1[f]) && (!matched || matched.is[f]))
+      list.push(f);
   const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
   const words = wanted[0] === 'image' ? images : names;
   list.sort((x, y) => turned * (by ? by(y, t) - by(x, t) : less(words[x], words[y])) || less(names[x], names[y]));
@@ -734,7 +755,7 @@ function linesOf(code) {
 }
 function drawCode() {
   const f = S.fn === '' ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
-  $('code').hidden = S.fn === '' || !isFunction(f);
+  $('code').hidden = f <= 0 || !isFunction(f);
   if (!known.length) {
     $('h-code').textContent = 'Source of ' + nameOf(f);
     $('about-code').textContent = 'Not on this page: only the functions with most flat samples have it. opannotate shows all.';
@@ -776,6 +797,9 @@ function drawCode() {
 
 // ---- the ledger ----
 
+// Stacks are taken by time.
+const eventWords = event => event.replace(/^STACKS:(\d{4,}).*/, (_, ns) => 'STACKS, ' + Math.round(1e9 / ns) + ' a second of a busy CPU')
+  .split(':', 2).join(':');
 const clock = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').slice(0, 19);
 // The day is told once.
 function timesOf({ begin, end, name }) {
@@ -800,13 +824,17 @@ function drawLedger() {
     rows.push(['Host', side.hosts.join(', ') || 'not known']);
     const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
     if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
-    if (side.begin)
-      rows.push(['Time', timesOf(side)], ['Recorded', number(side.seconds) + ' s']);
+    const times = chosen.filter(secondsOf), part = times.length && chosen.length < side.sessions.length;
+    const when = part ? { begin: Math.min(...times.map(x => x.begin)), end: Math.max(...times.map(x => x.end)),
+      seconds: times.reduce((n, x) => n + secondsOf(x), 0) } : side;
+    if (when.begin) rows.push(['Time', timesOf(when)], ['Recorded', number(when.seconds) + ' s']);
     rows.push(['Sessions', chosen.map(x => x.name).join(', ') || 'none']);
-    if (chosen.some(x => x.open)) rows.push(['Still open', 'the figures below are older than the stacks on this page']);
+    if (chosen.some(x => x.open))
+      rows.push(['Still open', events.size ? 'the figures below are older than the stacks on this page'
+        : 'opd has not written a ledger yet: “opcontrol --dump” lets it']);
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
-      rows.push([key, '']);
+      rows.push([eventWords(key), '']);
       rows.push(['received', number(sum.received)]);
       if (sum.counted < 0.99 * sum.enabled)
         rows.push(['counted', percent(sum.counted, sum.enabled) + ' of the time: more events than counters']);
@@ -820,7 +848,7 @@ function drawLedger() {
     }
     let shown = 0;
     for (let i = 0; i < counts.length; i++) if (context(countOf[i], 0) === s && is(sessionOf[countOf[i]])) shown += counts[i];
-    rows.push(['Stacks on this page',
+    rows.push(['Stacks on this page' + (events.length > 1 ? ', of all events' : ''),
       number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples))]);
     if (side.unselected) rows.push(['not selected', number(side.unselected)]);
     if (D.pruned) rows.push(['added up as “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
@@ -833,10 +861,12 @@ function drawLedger() {
 
 // ---- choices ----
 
+const OPTIONS = 500;
 function choose(key, words, options) {
   const box = element('label', words + ' '), select = element('select', undefined, { name: key });
-  for (const [value, shown] of options)
-    select.append(element('option', brief(shown), { value }));
+  for (const [value, shown] of options.slice(0, OPTIONS)) select.append(element('option', brief(shown), { value }));
+  if (options.length > OPTIONS)
+    select.append(element('option', 'and ' + number(options.length - OPTIONS) + ' with fewer samples', { disabled: true }));
   select.onchange = () => { S[key] = select.value; S.zoom = ''; changed(true); };
   box.append(select);
   $('choices').append(box);
@@ -858,7 +888,7 @@ function drawChoices() {
     if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
     if (key === 'event') continue;
     if (values.length > 1)
-      choose(key, words, [['', 'all'], ...(key === 'cgroup' ? parentsOf(values) : []), ...values.map(v => [v, v])].slice(0, 501));
+      choose(key, words, [['', 'all'], ...(key === 'cgroup' ? parentsOf(values) : []), ...values.map(v => [v, v])]);
     if (values.length > 1 || key === 'app') groups.push([key, key === 'cpu' ? words : words.toLowerCase()]);
   }
   choose('by', 'Group by', [...groups, ['none', 'nothing']]);
@@ -868,7 +898,11 @@ function drawChoices() {
   $('q').oninput = () => { S.q = $('q').value; writeHash(); search(); paint(); drawTable(); };
 }
 function showChoices() {
-  for (const select of $('choices').querySelectorAll('select')) select.value = S[select.name];
+  for (const select of $('choices').querySelectorAll('select')) {
+    const value = S[select.name];
+    if (![...select.options].some(o => o.value === value)) select.append(element('option', brief(value), { value }));
+    select.value = value;
+  }
   for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && S.fn === ''));
   if (document.activeElement !== $('q')) $('q').value = S.q;
 }
@@ -944,12 +978,16 @@ function draw() {
   layout();
   paint();
   tell();
-  if (S.view === 'flame' && S.fn === '') $('frame').scrollTop = height;
+  if (S.fn !== '') $('frame').scrollTop = boxOf(root).y - $('frame').clientHeight / 3;
+  else if (S.view === 'flame') $('frame').scrollTop = height;
   drawCrumbs();
 }
+let missing = ''; // what was asked for and is not in the selection
 function rearrange() {
   root = S.fn !== '' && names[+S.fn] !== undefined ? sandwich(+S.fn) : null;
+  missing = S.fn !== '' && !root?.its.length ? nameOf(+S.fn) + ' has no samples here.' : '';
   if (!root || !root.its.length) { S.fn = ''; root = treeRoot(); }
+  if (missing) writeHash();
   zoomed = root; focus = null;
   for (const f of S.zoom === '' || S.fn !== '' ? [] : S.zoom.split('.')) {
     const kid = kidsOf(zoomed).find(k => k.f === +f);
@@ -980,7 +1018,8 @@ function start() {
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
     const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
-    const stacks = number(side.samples) + ' stacks of ' + events.map(e => D.strings[e].split(':', 2).join(':')).join(', ');
+    const stacks = events.map(e => number(counts.reduce((n, x, i) => context(countOf[i], 0) === s &&
+      context(countOf[i], 3) === e ? n + x : n, 0)) + ' stacks of ' + eventWords(D.strings[e])).join(', ');
     const about = [words.join(' '), host, timesOf(side), stacks];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
