@@ -70,12 +70,23 @@ def check_views(box):
             require(sum(count for count, _, _ in found) == total, "%s: the rows are not %d samples: %s" % (view, total, out))
 
 
-def check_recursion(box, load):
-    """A function that calls itself is one row of a path, not one for each call."""
+def check_paths(box, load):
+    """A function that calls itself is one row of a path, not one for each call. Where there is no room
+    for all of a path, it has the name of its last function, and not the end of that name.
+    """
     path = os.path.join(box.dir, "top-calls")
     compile_to(box, path, "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", file="stacks.c")
+    leaf = "leaf<aaaaaaaaaaaaaaaa<bbbbbbbb > >(long)"
+    require(box.run("objcopy", "--redefine-sym", "leaf=" + leaf, path).rc == 0, "objcopy")
     child = load.start("top-calls", "600000")
     out = batch(box, "--by=path", "-n2", "-d2", "--top=1000000")
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.5", "--by=path")
+    try:
+        screen.await_text("> " + leaf)
+        screen.keys("q")
+        screen.await_text("ended with 0")
+    finally:
+        screen.close()
     child.kill()
     deep = [name for _, _, name in rows(out) if re.search(r"\bdeep\b", name)]
     require(deep and all(len(re.findall(r"\bdeep\b", name)) == 1 for name in deep), "not one call of deep in a row: " + out)
@@ -281,6 +292,8 @@ def check_hostile(box, load):
 
 def check_refusals(box):
     optop = os.path.join(box.bin, "optop")
+    none = box.run(optop, "-b", "-n1", "-d0.1", "session:nosuch")
+    require(none.rc == 1 and "no samples" in none.out, "no samples are not told: %r" % (none,))
     require("--batch" in box.refused(optop), "no hint where there is no terminal")
     require("function, image" in box.refused(optop, "-b", "--by=images"), "no list of views")
     missing = os.path.join(box.dir, "missing")
@@ -300,7 +313,7 @@ def test(box):
     try:
         load.start("top-busy", "spin", "600000")
         check_views(box)
-        check_recursion(box, load)
+        check_paths(box, load)
         check_now(box, load)
         check_rotation(box)
         check_screen(box)

@@ -102,6 +102,12 @@ class Bolt(unittest.TestCase):
         put_image(self.dir, shutil.which("true"), [(64, 3)])
         self.report(rc=1)
         self.assertIn("one program", self.err)
+        kept = os.path.join(self.dir, "kept")
+        with open(kept, "w", encoding="ascii") as stream:
+            stream.write("what was there")
+        self.report("-o", kept, rc=1)
+        with open(kept, encoding="ascii") as stream:
+            self.assertEqual(stream.read(), "what was there")
         self.assertEqual(len(self.report(self.program).splitlines()), 7)
         put_image(self.dir, self.program, [(self.at["main"], 5)], event="TIMER.7.0.all.all.all")
         self.report(self.program, rc=1)

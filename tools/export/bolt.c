@@ -52,24 +52,30 @@ static void write_row(const struct opr_symbol_report *report, const struct opr_s
 	}
 }
 
-static int check(const struct opr_symbol_report *report)
+static bool has_lines(const struct opr_symbol_row *row)
 {
+	return row->symbol && !row->symbol->is_unnamed && is_writable(row->symbol->name);
+}
+
+int opr_export_bolt_check(const struct opr_symbol_report *report)
+{
+	bool has_any = false;
+
 	if (report->nr_classes != 1)
 		return opr_error(-EINVAL, "--format=bolt is about one event: event:NAME selects it");
 	for (size_t i = 1; i < report->nr_rows; i++)
 		if (strcmp(report->rows[i].image, report->rows[0].image) != 0)
 			return opr_error(-EINVAL, "--format=bolt writes one program, but %s and %s are selected: name one of them",
 					 report->rows[0].image_shown, report->rows[i].image_shown);
-	return 0;
+	for (size_t i = 0; i < report->nr_rows && !has_any; i++)
+		has_any = has_lines(&report->rows[i]);
+	return has_any ? 0 : opr_error(-ENOENT, "no sample is in a function that has a name: BOLT needs the symbol table");
 }
 
-int opr_export_bolt(const struct opr_symbol_report *report, const char *event, FILE *out)
+void opr_export_bolt(const struct opr_symbol_report *report, const char *event, FILE *out)
 {
-	uint64_t nr_written = 0, nr_others = 0;
-	int err = check(report);
+	uint64_t nr_others = 0;
 
-	if (err)
-		return err;
 	fputs("no_lbr ", out);
 	for (; *event; event++)
 		fputc(isgraph((unsigned char)*event) ? *event : '_', out);
@@ -77,14 +83,11 @@ int opr_export_bolt(const struct opr_symbol_report *report, const char *event, F
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		const struct opr_symbol_row *row = &report->rows[i];
 
-		if (row->symbol && !row->symbol->is_unnamed && is_writable(row->symbol->name)) {
+		if (has_lines(row))
 			write_row(report, row, out);
-			nr_written += report->counts.values[row->counts];
-		} else {
+		else
 			nr_others += report->counts.values[row->counts];
-		}
 	}
-	if (nr_written && nr_others)
+	if (nr_others)
 		opr_warn("%" PRIu64 " samples are in no function that has a name, and are left out", nr_others);
-	return nr_written ? 0 : opr_error(-ENOENT, "no sample is in a function that has a name: BOLT needs the symbol table");
 }

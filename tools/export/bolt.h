@@ -6,10 +6,12 @@
 #include "tools/report/symbol_rows.h"
 
 /*
- * The rows have details, and all are of one image and one event. Warns of samples that are in no
- * function. 0; -EINVAL after a message: the rows are of several images or events; -ENOENT after a
- * message: no sample is in a function.
+ * Whether the rows can be written: they have details. 0; -EINVAL after a message: they are of
+ * several images or events; -ENOENT after a message: no sample is in a function.
  */
-int opr_export_bolt(const struct opr_symbol_report *report, const char *event, FILE *out) OP_NONNULL OP_MUST_CHECK;
+int opr_export_bolt_check(const struct opr_symbol_report *report) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes rows that passed the check. Warns of samples that are in no function. */
+void opr_export_bolt(const struct opr_symbol_report *report, const char *event, FILE *out) OP_NONNULL;
 
 #endif

@@ -312,8 +312,10 @@ static int sort_rows(const struct run *run, struct opr_symbol_report *report)
 
 static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
-	int err = open_output(run);
+	int err = run->options->format == OPR_FORMAT_BOLT ? opr_export_bolt_check(report) : 0;
 
+	if (!err)
+		err = open_output(run);
 	if (err < 0)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", report->nr_rows);
@@ -321,7 +323,7 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 	if (!err && run->options->mem)
 		err = write_memory(run, report);
 	else if (!err && run->options->format == OPR_FORMAT_BOLT)
-		err = opr_export_bolt(report, run->selection.classes.classes[0].event, run->output.out);
+		opr_export_bolt(report, run->selection.classes.classes[0].event, run->output.out);
 	else if (!err)
 		err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
 	return err ? err : opr_output_close(&run->output);

@@ -252,8 +252,8 @@ static void imply(struct opr_options *options)
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
-	/* One line for each image or group, so all classes are merged by default. */
-	if ((options->images || options->cgroups || options->by) && !options->merge.words.nr_words)
+	/* One line for each image or group, or no columns, so all classes are merged by default. */
+	if ((options->images || options->cgroups || options->by || options->html) && !options->merge.words.nr_words)
 		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
 	options->order.reverse = options->reverse_sort;
 	options->order.long_names = options->long_names;

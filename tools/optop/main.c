@@ -101,7 +101,7 @@ static int step(struct top *top)
 static int run_batch(struct top *top)
 {
 	struct pollfd wait = { .fd = top->stop->fd, .events = POLLIN };
-	int err = step(top);
+	int err = step(top), write_err;
 
 	for (uint64_t i = 0; (!err || err == -ENOENT) && !op_stop_is_set(top->stop);) {
 		bool was_new = err || top_found(top)->is_new;
@@ -113,9 +113,11 @@ static int run_batch(struct top *top)
 		if (op_stop_is_set(top->stop))
 			break;
 		err = step(top);
+		if ((err || top_found(top)->is_new) && err != -ENOENT)
+			continue;
 		i++;
-		if (!err && !top_found(top)->is_new)
-			err = write_display(top);
+		write_err = write_display(top);
+		err = write_err ? write_err : err;
 	}
 	return err;
 }

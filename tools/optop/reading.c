@@ -374,7 +374,7 @@ static bool has_row(const struct opr_call_node *node)
 	return node->function->kind != OPR_CALL_LESS || !node->parent->parent;
 }
 
-/* Functions on the same way share a row: "main > run > step". */
+/* Functions on the same way share a row, with TOP_STEP between them. */
 static int add_paths(struct top_table *table, const struct opr_call_tree *tree)
 {
 	/* of a row, plus 1, by the depth of its last node */
@@ -391,7 +391,7 @@ static int add_paths(struct top_table *table, const struct opr_call_tree *tree)
 		op_text_add(&name, node->function->name);
 		while (has_one_way(last)) {
 			last = last->children;
-			op_text_printf(&name, " > %s", last->function->name);
+			op_text_printf(&name, TOP_STEP "%s", last->function->name);
 		}
 		err = name.failed ? opr_no_memory() :
 				    add_row(table, op_text_get(&name), last->function->image, 0, node->total);
@@ -525,7 +525,7 @@ static int read_once(struct top_reading *reading, struct top_base *base, const s
 	bool of_stacks = wish->source == TOP_STACKS;
 	const struct opr_selection_options options = { .session_dir = wish->session_dir,
 						       .image_path = &no_path,
-						       .merge = { .lib = true },
+						       .merge = { .lib = true, .cpu = true, .tid = true, .tgid = true },
 						       .totals_only = !wants(wish, TOP_FUNCTIONS),
 						       .sessions_only = of_stacks };
 	struct opr_selection selection = { 0 };

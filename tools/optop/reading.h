@@ -28,6 +28,9 @@ enum top_view {
 		TOP_NR_VIEWS,
 };
 
+/* Between the functions of a path. Names have " > " in templates. */
+#define TOP_STEP "\x1f"
+
 struct top_row {
 	char *name;
 	char *image; /* "": none, or that of the row above */

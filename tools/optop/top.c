@@ -311,14 +311,37 @@ void top_add_title(const struct top *top, struct op_text *text)
 	op_text_add(text, titles[top->view]);
 }
 
+#define SHOWN_STEP " > "
+
 /* The last functions of a path, with so many bytes at most; one at least. */
 static const char *end_of_path(const char *path, size_t nr_bytes)
 {
+	size_t length = strlen(path);
 	const char *next;
 
-	while (strlen(path) > nr_bytes && (next = strstr(path, " > ")))
-		path = next + 3;
+	for (next = path; (next = strstr(next, TOP_STEP)); next++)
+		length += strlen(SHOWN_STEP) - 1;
+	while (length > nr_bytes && (next = strstr(path, TOP_STEP))) {
+		length -= (size_t)(next - path) + strlen(SHOWN_STEP);
+		path = next + 1;
+	}
 	return path;
+}
+
+static void add_path(const char *path, struct op_text *text)
+{
+	const char *next;
+
+	for (; (next = strstr(path, TOP_STEP)); path = next + 1) {
+		char *function = strndup(path, (size_t)(next - path));
+
+		text->failed |= !function;
+		if (function)
+			op_text_add_escaped(text, function);
+		op_text_add(text, SHOWN_STEP);
+		free(function);
+	}
+	op_text_add_escaped(text, path);
 }
 
 void top_add_row(const struct top *top, const struct top_row *row, size_t nr_columns, struct op_text *text)
@@ -337,7 +360,7 @@ void top_add_row(const struct top *top, const struct top_row *row, size_t nr_col
 		name = end_of_path(name, nr_columns - text->length - image_bytes);
 	op_text_add(text, name > row->name ? "> " : "");
 	/* A row of an image without symbols has the name of the image. */
-	op_text_add_escaped(text, top->view == TOP_FUNCTIONS && !strcmp(name, row->image) ? "(no symbols)" : name);
+	add_path(top->view == TOP_FUNCTIONS && !strcmp(name, row->image) ? "(no symbols)" : name, text);
 	if (top->view == TOP_PATHS && row->image[0]) {
 		op_text_add(text, "  (");
 		op_text_add_escaped(text, row->image);

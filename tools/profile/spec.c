@@ -68,6 +68,8 @@ static const struct tag *find_tag(const char *word)
 
 int opr_spec_check_file(const char *option, const char *file)
 {
+	if (!*file)
+		return opr_error(-EINVAL, "--%s= names no file", option);
 	if (!find_tag(file))
 		return 0;
 	return opr_error(-EINVAL, "--%s %s: this is a word of the profile specification, not a file; write ./%s for a file",
