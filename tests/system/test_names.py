@@ -12,6 +12,7 @@ import subprocess
 import opdtest
 from hot import MS, PERIOD_NS, SHARE, Place, Wanted, compile_to, hot_place, wrong_with
 from opdtest import require
+from test_build_ids import can_be_asked
 
 LONG = "x" * 200
 FAR = ["y" * 200] * 24
@@ -54,13 +55,14 @@ class Program:
     def __init__(self, box, path, variant, *flags):
         self.built = os.path.join(box.dir, "built-" + variant)
         compile_to(box, self.built, "-static", "-w", "-DVARIANT=\"%s\"" % variant, *flags)
-        self.path = path
+        self.path, self.inode = path, None
 
     def install(self):
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         shutil.copy(self.built, self.path + "" if len(os.path.basename(self.path)) > 250 else self.path + ".new")
         if len(os.path.basename(self.path)) <= 250:
             os.rename(self.path + ".new", self.path)
+        self.inode = os.stat(self.path).st_ino
         return self
 
     def build_id(self):
@@ -117,13 +119,16 @@ def finish_upgrade(box, old, first, path, variant):
 
 
 def check_upgrade(what, files, old, new):
-    """One of the two has the plain name, the other its build-id behind it."""
+    """One of the two has the plain name, the other its build-id behind it, or its inode, where the
+    kernel does not tell build-ids.
+    """
     for plain, marked in ((old, new), (new, old)):
-        name = "%s (build-id %s)" % (marked.path, marked.build_id()[:12])
+        mark = "build-id " + marked.build_id()[:12] if can_be_asked() else "inode %d" % marked.inode
+        name = "%s (%s)" % (marked.path, mark)
         if any(f.name.app[1] == name for f in files):
             return wrong_with(what + " plain", [wanted_of(plain, plain.path)], files) + \
                 wrong_with(what + " marked", [wanted_of(marked, name)], files)
-    return ["%s: no profile has the build-id of one of the two: %s" % (
+    return ["%s: no profile has the mark of one of the two: %s" % (
         what, sorted({f.name.app[1] for f in files if f.name.app[1].startswith(old.path)}))]
 
 
