@@ -256,13 +256,14 @@ class Page(unittest.TestCase):
         page = self.page("{", "session:before", "}", "{", "session:after", "}")
         self.assertEqual(page.folded("app", 0), page.folded("app", 1))
         self.assertEqual([[code["line"] for code in side["code"]] for side in page.data["sides"]], [[1], [3]])
-        # One side has no debugging information any more, as after a deploy. Each function is still one.
+        # One side has lost its debugging information, as after a deploy. A function is still one.
         subprocess.run(["strip", "-g", os.path.join(changed, "prog")], check=True)
         for sides in (("before", "after"), ("after", "before")):
             page = self.page("{", "session:" + sides[0], "}", "{", "session:" + sides[1], "}")
             names = [page.name(f) for f in range(len(page.functions))]
             self.assertEqual(len(set(names)), len(names), names)
-            self.assertEqual({os.path.basename(page.string(f[3])) for f in page.functions if page.string(f[1]) == "hot"}, {"prog.c:1"})
+            sources = {page.string(f[3]) for f in page.functions if page.string(f[1]) == "hot"}
+            self.assertEqual({os.path.basename(source) for source in sources}, {"prog.c:1"})
 
     def test_images_of_one_name(self):
         """Two programs of one name are two; a name that each side has once is one, wherever it is."""

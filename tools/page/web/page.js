@@ -798,8 +798,8 @@ function drawCode() {
 // ---- the ledger ----
 
 // Stacks are taken by time.
-const eventWords = event => event.replace(/^STACKS:(\d{4,}).*/, (_, ns) => 'STACKS, ' + Math.round(1e9 / ns) + ' a second of a busy CPU')
-  .split(':', 2).join(':');
+const eventWords = event => event.split(':', 2).join(':')
+  .replace(/^STACKS:(\d{4,})$/, (_, ns) => 'STACKS, ' + Math.round(1e9 / ns) + ' a second of a busy CPU');
 const clock = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').slice(0, 19);
 // The day is told once.
 function timesOf({ begin, end, name }) {
