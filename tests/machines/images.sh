@@ -67,8 +67,9 @@ update_lists() {
 		return 0
 	fi
 	mv "$dir/sources.list.new" "$dir/sources.list"
-	machine_apt "$arch" apt-get -qq update >"$dir/update.log" 2>&1 || :
-	touch "$dir/updated"
+	if machine_apt "$arch" apt-get -qq update >"$dir/update.log" 2>&1; then
+		touch "$dir/updated"
+	fi
 }
 
 # kernel_package ARCH VERSION: the name of the newest kernel of this version, or of all with

@@ -23,11 +23,13 @@ FAULTS = 100  # on each CPU, each time
 FAULT_ON_EACH = 'app=$1; nr=$2; shift 2; for cpu; do taskset -c "$cpu" "$app" faults "$nr" >/dev/null || exit 1; done'
 SIDEBAND_KIB, LEAST_SIDEBAND_KIB, ALL_SIDEBAND_KIB = 1024, 256, 4096
 WAIT_SECONDS = 1200  # ends a test that hangs
-OTHERS_KIB = 64 * 1024  # what opd holds beside its rings, in memory that is there
+OTHERS_KIB = 16 * 1024  # what opd holds beside its rings, in memory that is there; 6 MiB were seen
 
 
 def fault_on_each(box, app, cpus):
-    """Page faults of period 1, in a process of each CPU: as many samples there at least."""
+    """Page faults of period 1, in a process of each CPU: as many samples there at least, but for one
+    that the kernel may not sample.
+    """
     box.good("sh", "-c", FAULT_ON_EACH, "sh", app, FAULTS, *cpus, timeout=WAIT_SECONDS)
 
 
@@ -90,15 +92,17 @@ def check_half_goes(box, app, cpus):
     finally:
         for cpu in half:
             test_hotplug.switch(path % cpu, True)
+    oracle = opdtest.FaultOracle(box.fault_oracle)  # the first one has no events there any more
     await_rows(box, lambda r: all(r[cpu]["online"] for cpu in half), "the CPUs are back, opd says offline")
     fault_on_each(box, app, half)
     box.end_process(load.pid)
     box.opcontrol("--dump")
     back = rows(box)
     for cpu in half:
-        require(back[cpu]["received"] >= gone[cpu]["received"] + FAULTS // 2,
-                "CPU %d had %d samples when it went, %d after its return" % (cpu, gone[cpu]["received"], back[cpu]["received"]))
+        new = sum(back[cpu][part] - gone[cpu][part] for part in ("received", "lost_kernel"))
+        require(new >= FAULTS - 1, "CPU %d had %d samples of %d page faults after its return" % (cpu, new, FAULTS))
     print("CPUs %d to %d went and came back" % (half[0], half[-1]), flush=True)
+    return oracle
 
 
 def test(box):
@@ -118,19 +122,18 @@ def test(box):
     test_turns.check_cpus(status)
     test_hotplug.check_sums(status)
     show_turns(status, "%d CPUs" % len(cpus))
-    few = [row["cpu"] for row in status["cpus"] if row["received"] < FAULTS // 2]
+    few = [row["cpu"] for row in status["cpus"] if row["received"] + row["lost_kernel"] < FAULTS - not_sampled]
     require(not few, "CPUs with fewer samples than page faults: %s" % few)
     check_memory(box, status)
     test_turns.check_idle(box)
+    oracle = opdtest.FaultOracle(box.fault_oracle)
     box.opcontrol("--start")
-    check_half_goes(box, app, cpus)
+    another = check_half_goes(box, app, cpus)
     box.opcontrol("--stop")
-    after = box.status()
+    not_sampled += oracle.not_sampled() + another.not_sampled()
+    after = box.check_ledger(not_sampled=not_sampled)
     show_turns(after, "with half of them away")
     test_hotplug.check_sums(after)
-    for event in after["events"]:
-        lost = sum(v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel")
-        require(event["received"] == event["stored"] + event["filtered"] + lost, "received != stored + filtered + lost: %s" % event)
     box.check_agreement()
     box.shutdown()
     print(box.log_text())

@@ -181,14 +181,14 @@ def await_cpu_seconds(pid, seconds):
     wait_until(lambda: cpu_seconds(pid) >= end, HANG_SECONDS, "process %d gets no CPU" % pid)
 
 
-def open_event(config, period, sample_type, cpu, disabled, flags=0):
-    """A software event on one CPU for all processes. Returns its descriptor, or None when the
+def open_event(config, period, sample_type, cpu, disabled, flags=0, kind=PERF_TYPE_SOFTWARE):
+    """An event of a PMU on one CPU for all processes. Returns its descriptor, or None when the
     kernel refuses it.
     """
     number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise Skip("the number of perf_event_open on %s is not known to the tests" % platform.machine())
-    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0,
+    attr = struct.pack("<IIQQQQQ", kind, 64, config, period, sample_type, 0,
                        flags | (1 if disabled else 0)).ljust(64, b"\0")
     descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, cpu, -1, 0)
     return None if descriptor < 0 else descriptor

@@ -59,13 +59,20 @@ def check_archive(box, home):
     return True
 
 
+def has_files(box):
+    try:
+        return box.files(live=True)
+    except FileNotFoundError:
+        return False  # the session was closed meanwhile
+
+
 def check_beside_closing(box):
     """Samples are only added: a total that falls lacks a session. Archives have whole sessions."""
     os.makedirs(os.path.join(box.dir, "no-images"))
     box.configure(SessionInterval="1s", SessionKeepFree="0", SessionMaxUse="0")
     box.start_daemon("--event=page-faults:1")
     load = box.start("/bin/sh", "-c", "while :; do /bin/true; done")
-    opdtest.wait_until(lambda: box.files(live=True), opdtest.HANG_SECONDS, "nothing is counted")
+    opdtest.wait_until(lambda: has_files(box), opdtest.HANG_SECONDS, "nothing is counted")
     saver, totals, archived = Saver(box), [], []
     saver.start()
     try:
