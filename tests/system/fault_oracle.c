@@ -20,9 +20,12 @@
 
 #include "libop/base/compiler.h"
 
-#define RING_BYTES (64u << 20)
+#define RING_BYTES_MAX (64u << 20)
+#define RINGS_BYTES    (512u << 20) /* together, about: the kernel does not swap them out */
 #define CPUS_MAX 1024
 #define READ_MS 200
+
+static uint32_t ring_bytes = RING_BYTES_MAX;
 
 struct eye {
 	int fd;
@@ -48,7 +51,7 @@ static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
 	eye->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (eye->fd < 0)
 		return -errno;
-	map = mmap(NULL, page_bytes + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, eye->fd, 0);
+	map = mmap(NULL, page_bytes + ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, eye->fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	eye->control = map;
@@ -65,7 +68,7 @@ static void read_samples(struct eye *eye, size_t page_bytes)
 	uint64_t head = __atomic_load_n(&eye->control->data_head, __ATOMIC_ACQUIRE), at = eye->control->data_tail;
 
 	while (at < head) {
-		const struct perf_event_header *header = (const void *)(data + at % RING_BYTES);
+		const struct perf_event_header *header = (const void *)(data + at % ring_bytes);
 
 		eye->sampled += header->type == PERF_RECORD_SAMPLE;
 		at += header->size;
@@ -85,9 +88,12 @@ int main(void)
 {
 	static struct eye eyes[CPUS_MAX];
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr = 0;
+	int nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	uint64_t counts[2], counted = 0, sampled = 0, lost = 0;
 
-	for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_CONF) && nr < CPUS_MAX; cpu++) {
+	while (ring_bytes > page_bytes && (uint64_t)ring_bytes * nr_cpus > RINGS_BYTES)
+		ring_bytes /= 2;
+	for (int cpu = 0; cpu < nr_cpus && nr < CPUS_MAX; cpu++) {
 		int err = open_eye(cpu, page_bytes, &eyes[nr]);
 
 		if (err == -ENODEV)
