@@ -29,6 +29,7 @@
 #include "tests/ring/overwrite_seen.h"
 
 #define SNAPSHOTS         120u
+#define WRAP_MS_MAX       50u /* between two snapshots of a ring that is too small */
 #define DISTURBED         75
 #define SECOND_BYTES      (16u << 20) /* the ring of the second opinion */
 /* in a row: the kernel counts a few page faults in a million without a sample */
@@ -283,6 +284,20 @@ static void walk(struct follower *follower, struct op_ring *ring)
 	follower->clock_before_ns = follower->clock_to_ns;
 }
 
+/* Lets the kernel write more than a small ring holds, as long as a slow machine needs for that. */
+static void await_wrap(struct follower *follower)
+{
+	size_t write_index = op_ring_pair_read_ring(&follower->pair) == &follower->pair.rings[0];
+	const struct op_ring *ring = &follower->pair.rings[write_index];
+	uint64_t begin = op_load_relaxed(&ring->k_control->data_head), nr_bytes = 0;
+
+	for (unsigned int ms = 0; ms < WRAP_MS_MAX && nr_bytes < follower->mode->ring_bytes; ms++) {
+		usleep(1000);
+		/* it is written backwards */
+		nr_bytes = begin - op_load_relaxed(&ring->k_control->data_head);
+	}
+}
+
 static void snapshot(struct follower *follower)
 {
 	struct op_ring *ring;
@@ -296,6 +311,8 @@ static void snapshot(struct follower *follower)
 	before = digest(ring);
 	walk(follower, ring);
 	usleep(1000);
+	if (follower->mode->wraps)
+		await_wrap(follower);
 	follower->moved += digest(ring) != before;
 	op_ring_end(ring);
 	if (ring->damaged)

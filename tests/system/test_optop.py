@@ -70,6 +70,11 @@ def check_views(box):
             require(sum(count for count, _, _ in found) == total, "%s: the rows are not %d samples: %s" % (view, total, out))
 
 
+def calls_of_deep(out):
+    """In each row that has one."""
+    return list(filter(None, (len(re.findall(r"\bdeep\b", name)) for _, _, name in rows(out))))
+
+
 def check_paths(box, load):
     """A function that calls itself is one row of a path, not one for each call. Where there is no room
     for all of a path, it has the name of its last function, and not the end of that name.
@@ -80,6 +85,9 @@ def check_paths(box, load):
     require(box.run("objcopy", "--redefine-sym", "leaf=" + leaf, path).rc == 0, "objcopy")
     child = load.start("top-calls", "600000")
     out = batch(box, "--by=path", "-n2", "-d2", "--top=1000000")
+    begin = time.monotonic()
+    while not calls_of_deep(out) and time.monotonic() < begin + opdtest.HANG_SECONDS:  # its table is made
+        out = batch(box, "--by=path", "-n2", "-d2", "--top=1000000")
     screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.5", "--by=path")
     try:
         screen.await_text("> " + leaf)
@@ -88,8 +96,8 @@ def check_paths(box, load):
     finally:
         screen.close()
     child.kill()
-    deep = [name for _, _, name in rows(out) if re.search(r"\bdeep\b", name)]
-    require(deep and all(len(re.findall(r"\bdeep\b", name)) == 1 for name in deep), "not one call of deep in a row: " + out)
+    calls = calls_of_deep(out)
+    require(calls and max(calls) == 1, "not one call of deep in a row: " + out)
 
 
 def check_now(box, load):
