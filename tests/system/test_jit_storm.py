@@ -19,7 +19,6 @@ SLICE_NS = 10000000  # beyond it: some lines, and the interrupts that a busy mac
 FIRST_UID = 61000
 TURNS = 12
 MIN_NAMED = 100
-SMALLER = 8 if opdtest.is_emulated() else 1  # files: an emulated machine reads so much less in a visit
 KINDS = (  # name, processes, users, KiB of the file, whether the budget is too small for all
     ("wide", 100, 10, 1024, True),
     ("bytes", 20, 10, 256, False),
@@ -68,7 +67,7 @@ def comes_later(box):
 def check(box, kind, nr_processes, nr_users, kib, is_too_much):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     begin = box.status()
-    child = start_storm(box, kind, nr_processes, nr_users, FIRST_UID, kib // SMALLER)
+    child = start_storm(box, kind, nr_processes, nr_users, FIRST_UID, kib)
     opdtest.wait_until(lambda: has_seen(box, begin, nr_users), opdtest.HANG_SECONDS, "not every user has code with names")
     comes_later(box)
     box.opcontrol("--stop")
