@@ -526,9 +526,8 @@ void opr_image_cache_free(struct opr_image_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < cache->nr_images; i++) {
+	for (size_t i = 0; i < cache->nr_images; i++)
 		free_image(cache, &cache->images[i]);
-	}
 	free(cache->images);
 	for (size_t i = 0; i < cache->nr_other_files; i++) {
 		free(cache->other_files[i].image);

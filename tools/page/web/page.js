@@ -408,6 +408,7 @@ function placeKids(node, of, x, w, row, step, limit) {
     place(kids[i], x, w * kids[i].w / of, row, step, limit);
     x += w * kids[i].w / of;
   }
+  if (i === kids.length) return;
   const rest = { f: NARROW, a: 0, b: 0, w: 0, d: node.d + 1, p: node, its: [], kids: [], nr: kids.length - i };
   for (; i < kids.length; i++) for (const part of ['a', 'b', 'w']) rest[part] += kids[i][part];
   if (w * rest.w / of >= 2) (rows[row] ||= []).push({ node: rest, x, w: w * rest.w / of, row });
