@@ -353,7 +353,7 @@ static void a_map_is_read_bit_by_bit(void **state)
 	struct opd_jit_map map = new_map();
 	const struct opd_far_file file = { .fd = fd };
 	struct opd_perf_map perf_map = { 0 };
-	size_t nr_functions = 0, nr_calls = 0;
+	size_t nr_functions, nr_calls = 0;
 	struct stat st;
 
 	for (uint64_t i = 0; i < 10000; i++)
@@ -361,7 +361,8 @@ static void a_map_is_read_bit_by_bit(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(opd_perf_map_read(&perf_map, &file, &st, &map, &times, &nothing), 0);
 	assert_true(nothing.is_spent && perf_map.more);
-	assert_int_equal(opd_jit_map_count(&map), 0);
+	nr_functions = opd_jit_map_count(&map);
+	assert_in_range(nr_functions, 1, 1000);
 	while (perf_map.more) {
 		struct opd_jit_allowance few_bytes = { .bytes = 1, .cpu_ns = UINT64_MAX };
 

@@ -154,12 +154,38 @@ static void debts_stay(void **state OP_UNUSED)
 
 	begin_visit(&budget);
 	assert_true(opd_jit_budget_grant(&budget, 1, &round, &allowance));
+	assert_false(opd_jit_allowance_ends(&allowance, 0));
 	passed_ns += 10 * VISIT_NS / OPD_JIT_TIME_PART; /* in one long step */
-	assert_true(opd_jit_allowance_ends(&allowance, 0));
+	assert_true(opd_jit_allowance_ends(&allowance, SLICE));
 	opd_jit_budget_charge(&budget, 1, &allowance);
 	for (begin_visit(&budget); !read_some(&budget, &late) && !late.got_ns; begin_visit(&budget))
 		nr_waited++;
 	assert_in_range(nr_waited, 8, 22);
+}
+
+/* On a slow machine a user's share does not suffice for opening the file. He pays for it later. */
+static void dear_files_are_read_in_the_end(void **state OP_UNUSED)
+{
+	struct opd_jit_budget budget = { 0 };
+	struct opd_jit_allowance allowance;
+	uint64_t nr_steps[2] = { 0 }, before_ns = passed_ns;
+	uint32_t rounds[2] = { 0 };
+	int nr_visits = 100;
+
+	for (int i = 0; i < nr_visits; i++) {
+		begin_visit(&budget);
+		for (uid_t uid = 0; uid < 2; uid++) {
+			if (!opd_jit_budget_grant(&budget, uid, &rounds[uid], &allowance))
+				continue;
+			passed_ns += 2 * OPD_JIT_VISIT_NS;
+			for (; !opd_jit_allowance_ends(&allowance, nr_steps[uid]); nr_steps[uid]++)
+				;
+			opd_jit_budget_charge(&budget, uid, &allowance);
+		}
+	}
+	for (uid_t uid = 0; uid < 2; uid++)
+		assert_in_range(nr_steps[uid], nr_visits * 4, nr_visits * 64 / 4);
+	assert_true(passed_ns - before_ns <= (uint64_t)nr_visits * OPD_JIT_VISIT_NS + 4 * OPD_JIT_VISIT_NS);
 }
 
 /* A file that lies far away: waiting costs less than work, and ends the reading. */
@@ -234,6 +260,7 @@ int main(void)
 		cmocka_unit_test(a_newcomer_finds_a_share),
 		cmocka_unit_test(processes_take_turns),
 		cmocka_unit_test(debts_stay),
+		cmocka_unit_test(dear_files_are_read_in_the_end),
 		cmocka_unit_test(waiting_costs_less),
 		cmocka_unit_test(a_user_is_forgotten),
 		cmocka_unit_test(very_many_users),
