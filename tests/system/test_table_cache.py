@@ -48,6 +48,9 @@ def start(box, directory):
 def sample(box, program):
     """Its stacks, when its table is known. They are right whatever the directory is."""
     def ends_of(more=None):
+        """A stack of which a table is being made is in no file yet."""
+        box.opcontrol("--dump")
+        wait_until(lambda: not box.status()["stacks_waiting"], opdtest.HANG_SECONDS, "tables of stacks are not made")
         box.opcontrol("--dump")
         if not os.path.exists(os.path.join(box.session, "samples", "current", "stacks")):
             return collections.Counter()
