@@ -130,15 +130,19 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps)
 {
 	bool is_first = !allowance->next_step;
+	uint64_t spent_ns;
 
 	if (allowance->bytes && nr_steps < allowance->next_step)
 		return false;
 	allowance->next_step = nr_steps + SLICE_STEPS;
+	spent_ns = cpu_now_ns() - allowance->begin_cpu_ns;
 	/*
-	 * Opening the file may have taken all the time. Without a first slice no reading would ever
-	 * come further.
+	 * Opening the file may have taken all the time. The reading has as much again, or none
+	 * would ever come further.
 	 */
-	if (!allowance->bytes || (!is_first && cpu_now_ns() - allowance->begin_cpu_ns >= allowance->cpu_ns))
+	if (is_first)
+		allowance->cpu_ns = op_max_u64(allowance->cpu_ns, 2 * spent_ns);
+	if (!allowance->bytes || (!is_first && spent_ns >= allowance->cpu_ns))
 		allowance->is_spent = true;
 	return allowance->is_spent;
 }

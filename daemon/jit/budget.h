@@ -84,7 +84,8 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 
 /*
  * True when a reading must stop. nr_steps is the work that it has done so far; a step takes a
- * microsecond or less. Each reading has time for some steps, whatever it has spent before.
+ * microsecond or less. Each reading has time for some steps: at least as much as it has spent when
+ * this is asked for the first time.
  */
 bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps) OP_NONNULL OP_MUST_CHECK;
 
