@@ -89,6 +89,7 @@ struct opd_jit_allowance opd_jit_budget_allowance(const struct opd_jit_budget *b
 {
 	return (struct opd_jit_allowance){
 		.bytes = budget->left_bytes,
+		.granted_ns = UINT64_MAX,
 		.begin_cpu_ns = cpu_now_ns(),
 		.begin_ns = op_now_ns(),
 	};
@@ -97,6 +98,14 @@ struct opd_jit_allowance opd_jit_budget_allowance(const struct opd_jit_budget *b
 static int64_t left_for(const struct opd_jit_budget *budget, const struct opd_jit_user *user)
 {
 	return min_i64(budget->left_ns, user ? user->left_ns : budget->common_ns);
+}
+
+/* Waiting costs less than work. */
+static uint64_t cost_ns(const struct opd_jit_allowance *allowance)
+{
+	uint64_t cpu_ns = cpu_now_ns() - allowance->begin_cpu_ns;
+
+	return op_max_u64(cpu_ns, (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART);
 }
 
 bool opd_jit_budget_has_time(struct opd_jit_budget *budget, uid_t uid)
@@ -123,47 +132,53 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 	if (user)
 		*round = user->round;
 	*ret_allowance = opd_jit_budget_allowance(budget);
-	ret_allowance->cpu_ns = (uint64_t)left_ns;
+	ret_allowance->granted_ns = ret_allowance->limit_ns = (uint64_t)left_ns;
 	return true;
 }
 
 bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps)
 {
 	bool is_first = !allowance->next_step;
-	uint64_t spent_ns;
 
 	if (allowance->bytes && nr_steps < allowance->next_step)
 		return false;
 	allowance->next_step = nr_steps + SLICE_STEPS;
-	spent_ns = cpu_now_ns() - allowance->begin_cpu_ns;
 	/*
 	 * Opening the file may have taken all the time. The reading has as much again, or none
 	 * would ever come further.
 	 */
-	if (is_first)
-		allowance->cpu_ns = op_max_u64(allowance->cpu_ns, 2 * spent_ns);
-	if (!allowance->bytes || (!is_first && spent_ns >= allowance->cpu_ns))
+	if (is_first) {
+		uint64_t opening_ns = cost_ns(allowance);
+
+		allowance->limit_ns = op_max_u64(allowance->limit_ns, opening_ns + op_min_u64(opening_ns, OPD_JIT_VISIT_NS));
+	}
+	if (!allowance->bytes || (!is_first && cpu_now_ns() - allowance->begin_cpu_ns >= allowance->limit_ns))
 		allowance->is_spent = true;
 	return allowance->is_spent;
 }
 
 void opd_jit_allowance_check_wait(struct opd_jit_allowance *allowance)
 {
-	allowance->is_spent |= (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART >= allowance->cpu_ns;
+	allowance->is_spent |= (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART >= allowance->limit_ns;
+}
+
+/* Takes the time from the share of the user, or from the common one. */
+static void take_time(struct opd_jit_budget *budget, struct opd_jit_user *user, uint64_t ns)
+{
+	*(user ? &user->left_ns : &budget->common_ns) -= (int64_t)ns;
+	budget->left_ns -= (int64_t)ns;
 }
 
 uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance)
 {
-	struct opd_jit_user *user = find_user(budget, uid);
-	uint64_t cpu_ns = cpu_now_ns() - allowance->begin_cpu_ns;
-	uint64_t cost_ns = op_max_u64(cpu_ns, (op_now_ns() - allowance->begin_ns) / OPD_JIT_WAIT_PART);
+	uint64_t cpu_ns = cpu_now_ns() - allowance->begin_cpu_ns, cost = cost_ns(allowance);
+	uint64_t within_ns = op_min_u64(cost, allowance->granted_ns);
 
-	*(user ? &user->left_ns : &budget->common_ns) -= (int64_t)cost_ns;
-	budget->left_ns -= (int64_t)cost_ns;
+	take_time(budget, find_user(budget, uid), within_ns);
+	if (allowance->is_spent || cost > within_ns)
+		take_time(budget, note_put_off(budget, uid), cost - within_ns);
 	budget->spent_ns += cpu_ns;
 	budget->left_bytes = allowance->bytes;
-	if (allowance->is_spent)
-		note_put_off(budget, uid);
 	return cpu_ns;
 }
 

@@ -55,7 +55,8 @@ struct opd_jit_budget {
 /* One reading: what it may spend, and what it has. */
 struct opd_jit_allowance {
 	uint64_t bytes;        /* that may still be read */
-	uint64_t cpu_ns;       /* that may be spent */
+	uint64_t granted_ns;   /* what was left for the user */
+	uint64_t limit_ns;     /* that may be spent; more than granted_ns when opening took long */
 	uint64_t begin_ns;     /* OP_CLOCK */
 	uint64_t begin_cpu_ns; /* CPU time of the thread */
 	uint64_t next_step;    /* at this step the clock is read again */
@@ -84,15 +85,18 @@ bool opd_jit_budget_grant(struct opd_jit_budget *budget, uid_t uid, uint32_t *ro
 
 /*
  * True when a reading must stop. nr_steps is the work that it has done so far; a step takes a
- * microsecond or less. Each reading has time for some steps: at least as much as it has spent when
- * this is asked for the first time.
+ * microsecond or less. Each reading has time for some steps: as much again as it has cost when this
+ * is asked for the first time, but no more than OPD_JIT_VISIT_NS.
  */
 bool opd_jit_allowance_ends(struct opd_jit_allowance *allowance, uint64_t nr_steps) OP_NONNULL OP_MUST_CHECK;
 
 /* To be called before more of a file is read: it ends a reading that has waited for too long. */
 void opd_jit_allowance_check_wait(struct opd_jit_allowance *allowance) OP_NONNULL;
 
-/* Charges a reading to its user. Returns the CPU time that it took. */
+/*
+ * Charges a reading to its user. What is beyond the granted time is his debt in later visits.
+ * Returns the CPU time that it took.
+ */
 uint64_t opd_jit_budget_charge(struct opd_jit_budget *budget, uid_t uid, const struct opd_jit_allowance *allowance) OP_NONNULL;
 
 #define OPD_JIT_MEMORY_USERS_MAX 64u /* that are told apart; the others share the last row */

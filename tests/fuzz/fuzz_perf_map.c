@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
 static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	struct opd_jit_allowance allowance = { .bytes = 1000000, .cpu_ns = UINT64_MAX };
+	struct opd_jit_allowance allowance = { .bytes = 1000000, .limit_ns = UINT64_MAX };
 	struct stat st;
 
 	check(!fstat(fd, &st));

@@ -240,7 +240,7 @@ static void put(int fd, const char *text)
 static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .cpu_ns = UINT64_MAX };
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .limit_ns = UINT64_MAX };
 	struct stat st;
 
 	assert_int_equal(fstat(fd, &st), 0);
@@ -349,7 +349,11 @@ static void a_map_is_read_bit_by_bit(void **state)
 	struct box *box = *state;
 	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	const struct opd_jit_times times = { .now_ns = 1000 };
-	struct opd_jit_allowance nothing = { .bytes = UINT64_MAX, .begin_cpu_ns = op_clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+	struct opd_jit_allowance nothing = {
+		.bytes = UINT64_MAX,
+		.begin_ns = op_now_ns(),
+		.begin_cpu_ns = op_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+	};
 	struct opd_jit_map map = new_map();
 	const struct opd_far_file file = { .fd = fd };
 	struct opd_perf_map perf_map = { 0 };
@@ -362,9 +366,9 @@ static void a_map_is_read_bit_by_bit(void **state)
 	assert_int_equal(opd_perf_map_read(&perf_map, &file, &st, &map, &times, &nothing), 0);
 	assert_true(nothing.is_spent && perf_map.more);
 	nr_functions = opd_jit_map_count(&map);
-	assert_in_range(nr_functions, 1, 9999);
+	assert_in_range(nr_functions, 1, 64);
 	while (perf_map.more) {
-		struct opd_jit_allowance few_bytes = { .bytes = 1, .cpu_ns = UINT64_MAX };
+		struct opd_jit_allowance few_bytes = { .bytes = 1, .limit_ns = UINT64_MAX };
 
 		assert_int_equal(opd_perf_map_read(&perf_map, &file, &st, &map, &times, &few_bytes), 0);
 		assert_int_equal(few_bytes.is_spent, perf_map.more);
@@ -406,7 +410,7 @@ static void put_load(int fd, uint64_t start, const char *name, uint64_t time_ns)
 static void read_dump(struct opd_jitdump *dump, struct opd_jit_map *map, uint64_t now_ns)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns };
-	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .cpu_ns = UINT64_MAX };
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .limit_ns = UINT64_MAX };
 
 	assert_int_equal(opd_jitdump_read(dump, map, &times, &allowance), 0);
 }

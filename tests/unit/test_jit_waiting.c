@@ -52,7 +52,7 @@ static void function(uint64_t at, uint64_t bytes, const char *name, uint64_t fro
 
 static void name_all(void)
 {
-	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .cpu_ns = UINT64_MAX };
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .limit_ns = UINT64_MAX };
 
 	opd_jit_waiting_name(world.waiting, &world.map, &allowance);
 	assert_int_equal(world.map.nr_added, 0);
