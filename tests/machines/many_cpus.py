@@ -23,6 +23,7 @@ FAULTS = 100  # on each CPU, each time
 FAULT_ON_EACH = 'app=$1; nr=$2; shift 2; for cpu; do taskset -c "$cpu" "$app" faults "$nr" >/dev/null || exit 1; done'
 SIDEBAND_KIB, LEAST_SIDEBAND_KIB, ALL_SIDEBAND_KIB = 1024, 256, 4096
 WAIT_SECONDS = 1200  # ends a test that hangs
+TURN_FACTOR = 4  # of a mean turn to the plan, which was made without load; 0.90 to 1.39 were seen
 OTHERS_KIB = 16 * 1024  # what opd holds beside its rings, in memory that is there; 6 MiB were seen
 
 
@@ -75,6 +76,8 @@ def show_turns(status, text):
               text, status["turns"], swaps, mean / 1e6, status["turn_longest_ns"] / 1e6, status["turn_planned_ns"] / 1e6,
               mean / status["turn_planned_ns"], waits / max(swaps, 1) / 1e6, status["event_wait_ns"] / 1e6,
               status["ring_bytes"] // 1024, status["ring_need_bytes"] // 1024, status["swap_threads"]), flush=True)
+    require(mean <= TURN_FACTOR * status["turn_planned_ns"], "a turn takes %.2f times as long as planned" % (
+        mean / status["turn_planned_ns"]))
 
 
 def check_half_goes(box, app, cpus):

@@ -474,7 +474,11 @@ class Box:
         total, pid, libc = 0, self.lock_pid(), ctypes.CDLL(None, use_errno=True)
         process = os.pidfd_open(pid)
         for number in os.listdir("/proc/%d/fd" % pid):
-            if os.readlink("/proc/%d/fd/%s" % (pid, number)) == "anon_inode:[perf_event]":
+            try:
+                is_event = os.readlink("/proc/%d/fd/%s" % (pid, number)) == "anon_inode:[perf_event]"
+            except FileNotFoundError:  # opd has closed it meanwhile
+                continue
+            if is_event:
                 copy = libc.syscall(PIDFD_GETFD, process, int(number), 0)
                 require(copy >= 0, "a descriptor of opd cannot be copied")
                 total += struct.unpack_from("=Q", os.read(copy, 64))[0]
