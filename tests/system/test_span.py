@@ -17,7 +17,7 @@ from opdtest import require
 from test_rotation import read_ledger
 from test_sessions import reported
 
-REPORTS, CLOSINGS = 60, 12
+REPORTS, CLOSINGS = (20, 4) if opdtest.is_emulated() else (60, 12)
 REPORTS_FOR_ARCHIVE = 3
 OLD_SESSIONS, ROUNDS_OF_REMOVAL, PAUSE_S = 40, 20, 0.05
 
