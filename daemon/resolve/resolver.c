@@ -107,13 +107,16 @@ void opd_resolver_free(struct opd_resolver *resolver)
 
 /* ---- what was found before ---- */
 
-/* A process has a slot for each 256 KiB of addresses where it runs, and one for the kernel. */
-static struct opd_found *slot_of(struct opd_resolver *resolver, const struct op_sample *sample)
+/*
+ * A process has a slot for each 256 KiB of addresses where it runs, and one for the kernel. It is
+ * one of two, so that two busy results do not replace each other.
+ */
+static struct opd_found *slots_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
 	uint32_t part = sample->mode == OP_CPUMODE_KERNEL ? 0 : (uint32_t)(sample->ip >> 18);
 	uint32_t mix = sample->pid * 0x9e3779b1u ^ part * 0x85ebca6bu;
 
-	return &resolver->found[mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)];
+	return &resolver->found[(mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)) & ~1u];
 }
 
 static bool is_valid(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
@@ -121,6 +124,16 @@ static bool is_valid(const struct opd_resolver *resolver, const struct opd_found
 	return found->start <= sample->ip && sample->ip < found->end && found->pid == sample->pid &&
 	       found->from_ns <= sample->time_ns && found->mode == sample->mode &&
 	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
+}
+
+/* NULL: it must be looked up. */
+static struct opd_found *valid_slot(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	struct opd_found *found = slots_of(resolver, sample);
+
+	if (op_likely(is_valid(resolver, found, sample)))
+		return found;
+	return is_valid(resolver, found + 1, sample) ? found + 1 : NULL;
 }
 
 static void note_uses(struct opd_found *found, uint32_t nr)
@@ -145,17 +158,42 @@ static void use_result(struct opd_found *found, const struct op_sample *sample, 
  * In a burst, processes that share a change slot invalidate each other's results; their uses still
  * count.
  */
-static uint16_t earlier_uses(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
+static bool is_earlier(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
 {
-	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_uses : 0;
+	return found->pid == sample->pid && found->mode == sample->mode && found->start == start && found->end;
+}
+
+static uint32_t present_uses(const struct opd_resolver *resolver, const struct opd_found *found)
+{
+	return found->changes == opd_process_changes(&resolver->processes, found->pid) ? found->nr_uses : 0;
+}
+
+/*
+ * The slot for a new result: that of an earlier one at the same place, or the one with fewer uses.
+ * The other loses as many uses, so that it does not stay for ever.
+ */
+static struct opd_found *slot_for(struct opd_resolver *resolver, const struct op_sample *sample, uint64_t start)
+{
+	struct opd_found *slots = slots_of(resolver, sample), *fewer, *more;
+	uint32_t nr_uses;
+
+	for (size_t i = 0; i < 2; i++)
+		if (is_earlier(&slots[i], sample, start))
+			return &slots[i];
+	fewer = &slots[present_uses(resolver, &slots[1]) < present_uses(resolver, &slots[0])];
+	more = &slots[fewer == slots];
+	nr_uses = present_uses(resolver, fewer) + (fewer->end != 0);
+	more->nr_uses -= (uint16_t)op_min_u64(more->nr_uses, nr_uses);
+	fewer->nr_uses = 0;
+	return fewer;
 }
 
 /* Keeps the result for addresses from start to end. */
 static void keep_result(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved,
 			uint64_t start, uint64_t end, uint64_t from_ns)
 {
-	struct opd_found *found = slot_of(resolver, sample);
-	uint16_t nr_uses = earlier_uses(found, sample, start);
+	struct opd_found *found = slot_for(resolver, sample, start);
+	uint16_t nr_uses = found->nr_uses;
 
 	resolved->lasts = from_ns <= sample->time_ns;
 	*found = (struct opd_found){
@@ -577,9 +615,9 @@ static int look_up(struct opd_resolver *resolver, const struct op_sample *sample
 
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	struct opd_found *found = slot_of(resolver, sample);
+	struct opd_found *found = valid_slot(resolver, sample);
 
-	if (op_unlikely(!is_valid(resolver, found, sample)))
+	if (op_unlikely(!found))
 		return look_up(resolver, sample, ret_resolved);
 	use_result(found, sample, ret_resolved);
 	return 0;
@@ -587,9 +625,9 @@ int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, s
 
 void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample *sample, uint32_t nr)
 {
-	struct opd_found *found = slot_of(resolver, sample);
+	struct opd_found *found = valid_slot(resolver, sample);
 
-	if (is_valid(resolver, found, sample))
+	if (found)
 		note_uses(found, nr);
 }
 

@@ -452,6 +452,25 @@ static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 	munmap(memory[0], 1u << 20);
 }
 
+/* The result that is used most stays, and its uses count, whoever else runs beside it. */
+static void busy_results_stay(void **state OP_UNUSED)
+{
+	const uint32_t nr_others = 20000;
+	uint32_t pid = (uint32_t)getpid(), most = 0;
+	uint64_t at = (uint64_t)(uintptr_t)map_new_file("opd-busy", NULL);
+
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, pid, resolver.now_ns), 0);
+	for (uint32_t i = 1; i <= nr_others; i++) {
+		assert_int_equal(opd_process_fork(&resolver.processes, pid, pid + i, resolver.now_ns), 0);
+		(void)resolve_at(pid + i, at, resolver.now_ns + 1);
+		assert_non_null(strstr(sampled_name(at), "opd-busy"));
+	}
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
+		most = op_max_u64(most, resolver.found[i].nr_uses);
+	assert_in_range(most, nr_others * 9 / 10, nr_others);
+	munmap((void *)(uintptr_t)at, 4096); // NOLINT(performance-no-int-to-ptr)
+}
+
 static bool has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *name, uint64_t offset)
 {
 	const struct opd_proc_expected expected = { .address = address, .inode = inode, .path = name, .offset = offset };
@@ -490,6 +509,7 @@ int main(void)
 		T(a_check_looks_at_more_than_one),
 		T(a_check_looks_at_what_is_given_most),
 		T(what_was_given_before_a_change_counts),
+		T(busy_results_stay),
 		T(what_is_not_mapped_is_nothing_else),
 	};
 
