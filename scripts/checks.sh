@@ -202,12 +202,10 @@ other_systems() {
 }
 
 check_golden() {
-	local line
-	while IFS= read -r line; do
-		case $line in '' | '#'*) continue ;; esac
-		check compute gcc "golden/${line//[ \/]/_}" run_built gcc env OPD_GOLDEN="${OPD_GOLDEN:-$top/../shared/golden}" \
-			python3 "$top/tests/golden/run.py" "$line"
-	done <"$top/tests/golden/cases.txt"
+	local label
+	while IFS= read -r label; do
+		check compute gcc "golden/${label//[ \/]/_}" run_built gcc python3 "$top/tests/golden/run.py" "$label"
+	done < <(python3 "$top/tests/golden/run.py" --list)
 }
 
 sources() {

@@ -58,7 +58,7 @@ EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/fo
 	tests/format/agree.py tests/unit/cmocka_all.h tests/unit/memory_ring.h \
 	tests/unit/pair.h tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
 	tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h \
-	tests/unit/record_text.h tests/golden/run.py tests/golden/cases.txt tests/style.py \
+	tests/unit/record_text.h tests/golden tests/style.py \
 	tests/cppcheck.txt tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds \
 	tests/system/test_mappings.py tests/system/test_moved_over.py tests/system/test_names.py tests/system/test_places.py \

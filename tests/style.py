@@ -18,6 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAMED_FILE = re.compile(r"(?<![\w/.-])(?:libop|daemon|tools(?!/(?:perf|lib|include)/)|tests|scripts|doc)"
                         r"/[\w/]+\.(?:[ch]|py|sh|md|mk)\b")
 UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
+RECORDED = "/golden/src/"  # sources whose lines the recorded outputs quote
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 
 
@@ -107,6 +108,8 @@ def main():
     bad = 0
     with open(sys.argv[1], encoding="utf-8") as stream:
         for path in stream.read().splitlines():
+            if RECORDED in path:
+                continue
             for number, text in findings(path):
                 print("%s:%d: %s" % (path, number, text))
                 bad = 1

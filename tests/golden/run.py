@@ -1,57 +1,70 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one golden case through the comparison program that lies beside the recordings.
+"""Compares what opd's tools print with what the genuine tools of oprofile 1.4 printed.
 
-usage: run.py LABEL
+usage: run.py --list | LABEL
 
-LABEL is 'TOOL SESSION: ARGUMENTS', a line of cases.txt. The recordings are in $OPD_GOLDEN or in
-../shared/golden beside the
-source tree; without them the case is skipped (77). Tools are those of $OPD_BINDIR or of the build
-$OPD_BUILD.
+A recording is a folder with cases.json, sessions/ and root/, the images of the sessions. cases.json
+has command lines, and the standard output, standard error and exit code of the genuine tools. The
+recordings lie beside this program; $OPD_GOLDEN names a folder that may hold further ones (default:
+../shared/golden beside the source tree).
+
+A label is 'TOOL SESSION: ARGUMENTS'. --list prints all labels. Standard output and exit code must
+be equal. Standard error is shown and not compared, because its wording is free. The tools are those
+of $OPD_BINDIR or of the build $OPD_BUILD.
 """
+import difflib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 
-TOOL_DIRS = {"opannotate": "bin", "opreport": "bin", "opcontrol": "bin"}
-
-
-def find_recordings():
-    source = os.environ.get("OPD_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    # The comparison program cuts its own folder out of what the tools print, and they print where
-    # it really is.
-    golden = os.path.realpath(os.environ.get("OPD_GOLDEN") or os.path.join(source, "..", "shared", "golden"))
-    if not os.path.exists(os.path.join(golden, "compare")):
-        print("skip: no recordings of the genuine tools at %s" % os.path.normpath(golden))
-        sys.exit(77)
-    return golden
+HERE = os.path.dirname(os.path.realpath(__file__))
+FURTHER = os.environ.get("OPD_GOLDEN") or os.path.join(HERE, "..", "..", "..", "shared", "golden")
+HANG_SECONDS = 240
 
 
-def select(golden, label):
-    with open(os.path.join(golden, "cases.json"), encoding="utf-8") as stream:
-        cases = json.load(stream)
-    chosen = [c for c in cases if " ".join([c["tool"], c["session"] + ":"] + c["args"]) == label]
-    if len(chosen) != 1:
-        sys.exit("run.py: %d cases are called '%s'" % (len(chosen), label))
-    return chosen
+def read_cases():
+    """Label to folder and case. A further recording with a label that is here adds nothing."""
+    cases = {}
+    for folder in (HERE, os.path.realpath(FURTHER)):
+        path = os.path.join(folder, "cases.json")
+        if folder != HERE and not os.path.exists(path):
+            continue
+        with open(path, encoding="utf-8") as stream:
+            for case in json.load(stream):
+                cases.setdefault(" ".join([case["tool"], case["session"] + ":"] + case["args"]), (folder, case))
+    return cases
+
+
+def run(folder, case):
+    """Exit code, standard output and standard error. The tools print where the recording really is;
+    that part of the path is cut out.
+    """
+    bindir = os.environ.get("OPD_BINDIR") or os.path.join(os.environ["OPD_BUILD"], "bin")
+    command = [os.path.join(bindir, case["tool"]), "--session-dir=sessions/" + case["session"], "--root=root"] + case["args"]
+    environment = dict(os.environ, LC_ALL="C", TZ="UTC", COLUMNS="80", OPREPORT_SYMBOLS_FROM="symtab", OPD_CACHE_DIR="")
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=HANG_SECONDS, check=False)
+    out = done.stdout.decode("utf-8", "replace").replace(folder + "/", "").replace(bindir + "/", "")
+    return done.returncode, out, done.stderr.decode("utf-8", "replace")
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: run.py LABEL")
-    label = sys.argv[1].strip()
-    golden = find_recordings()
-    chosen = select(golden, label)
-    bindir = os.environ.get("OPD_BINDIR") or os.path.join(os.environ["OPD_BUILD"], TOOL_DIRS[chosen[0]["tool"]])
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as cases:
-        json.dump(chosen, cases)
-        cases.flush()
-        os.environ["OPD_CACHE_DIR"] = ""
-        done = subprocess.run([sys.executable, os.path.join(golden, "compare"), "-v", "--cases", cases.name, "--bindir", bindir],
-                              check=False)
-    sys.exit(done.returncode)
+    cases = read_cases()
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(cases))
+        return
+    if len(sys.argv) != 2 or sys.argv[1] not in cases:
+        sys.exit("usage: run.py --list | LABEL (unknown: %s)" % " ".join(sys.argv[1:]))
+    folder, case = cases[sys.argv[1]]
+    rc, out, err = run(folder, case)
+    if (rc, out) == (case["rc"], case["stdout"]):
+        return
+    print("%s: exit code %d, of the genuine tool %d" % (sys.argv[1], rc, case["rc"]))
+    sys.stdout.writelines(line + "\n" for line in difflib.unified_diff(
+        case["stdout"].splitlines(), out.splitlines(), "genuine", "ours", lineterm="", n=1))
+    print("standard error: %s\nof the genuine tool: %s" % (err, case["stderr"]))
+    sys.exit(1)
 
 
 if __name__ == "__main__":
