@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # The cases of scripts/test. Each is a command that ends with 0 (ok), 77 (skip, the reason on a line
 # 'skip: ...') or something else.
-# shellcheck disable=SC2154 # top, build, jobs, temporary, quick and long are the caller's
+# shellcheck disable=SC2154 # top, build, jobs, temporary and mode are the caller's
 
 # The builds, each in build-test/NAME. gcc has no sanitizer, is configured as a distribution would,
 # and is built from the files of `make dist` alone. clang has a prefix of its own and builds the
@@ -25,7 +25,8 @@ source_of() {
 make_dist() {
 	make_configure || return 1
 	as_owner mkdir -p "$build/make-dist" || return 1
-	(cd "$build/make-dist" && as_owner "$top/configure" --quiet --enable-tests &&
+	# shellcheck disable=SC2046
+	(cd "$build/make-dist" && as_owner "$top/configure" --quiet --cache-file="$build/gcc.cache" $(configure_options gcc) &&
 		as_owner make --no-print-directory distdir distdir="$build/dist") || return 1
 }
 
@@ -49,6 +50,16 @@ jobs_of() {
 	if [ "$1" = gcc ]; then echo "$jobs"; else echo $(((jobs + 1) / 2)); fi
 }
 
+# The programs of a build beside those of `make all`. The core runs only some unit tests under ASan.
+programs_of() {
+	if [ "$mode:$1" = core:asan ]; then
+		printf '%s\n' "${ASAN_CORE[@]}" | sed -n 's,^test_[a-z0-9_]*$,tests/unit/&,p'
+		echo fuzz-programs
+	else
+		echo check-programs
+	fi
+}
+
 build_once() {
 	[ ! -e "$temporary/built-$1" ] || return 0
 	if [ -e "$temporary/broken-$1" ]; then
@@ -57,8 +68,8 @@ build_once() {
 	fi
 	# shellcheck disable=SC2046
 	if { [ "$1" != gcc ] || make_dist; } &&
-		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" $(configure_options "$1") &&
-		as_owner make -C "$build/$1" -j"$(jobs_of "$1")" --no-print-directory check-programs; then
+		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" --cache-file="$build/$1.cache" $(configure_options "$1") &&
+		as_owner make -C "$build/$1" -j"$(jobs_of "$1")" --no-print-directory $(programs_of "$1"); then
 		touch "$temporary/built-$1"
 	else
 		touch "$temporary/broken-$1"
@@ -127,12 +138,15 @@ is_for() {
 	esac
 }
 
-# A million records with gcc, if not --quick; what a sanitizer sees needs fewer. ThreadSanitizer
+# A million records with gcc in --all; what a sanitizer sees needs fewer. ThreadSanitizer
 # takes five times as long: its million is in --long.
+#
+# check_units VARIANT [NAME...]: all of them, or only those of the names.
 check_units() {
-	local variant=$1 program name source
+	local variant=$1 program name source only=" ${*:2} "
 	source=$(source_of "$1")
 	for program in $(unit_tests); do
+		case "$only" in "  " | *" ${program##*/} "*) ;; *) continue ;; esac
 		is_for "$variant" "$program" || continue
 		name=$variant/unit/${program##*/}
 		case $program in
@@ -146,7 +160,7 @@ check_units() {
 
 run_torture() {
 	local records=200000
-	[ "$1:$quick" != gcc:no ] || records=1000000
+	[ "$1:$mode" != gcc:all ] || records=1000000
 	run_built "$1" ./tests/ring/torture --records=$records
 }
 
@@ -328,12 +342,12 @@ model_holds() {
 }
 
 check_static() {
-	[ "$quick" = yes ] || check compute - model model_holds
+	[ "$mode" != all ] || check compute - model model_holds
+	check compute gcc cppcheck static_analysis
 	check compute gcc headers/gcc headers_alone gcc
-	check compute gcc headers/clang headers_alone clang
+	[ "$mode" != all ] || check compute gcc headers/clang headers_alone clang
 	check compute - style house_style
 	check compute - shellcheck scripts_sane
-	check compute gcc cppcheck static_analysis
 	check compute gcc dist/clean dist_clean
 }
 
@@ -355,30 +369,45 @@ list_long_checks() {
 	check compute asan asan/unwind/mutants run_built asan "$top/tests/unwind/test_mutants.sh" 10000
 }
 
-list_checks() {
-	if [ "$long" = yes ]; then
-		list_long_checks
-		return
-	fi
-	check build gcc gcc/build need_build gcc
-	if [ "$quick" = no ]; then
-		check wait gcc gcc/system/apply run_system gcc apply
-		check build asan asan/build need_build asan
-		check build tsan tsan/build need_build tsan
-		check build clang clang/build need_build clang
-		check build - demo demo_works_twice
-		check build gcc demo-user demo_without_root
-		check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
-		check compute gcc machines/demo other_machine demo
-	fi
+# The main promises: start, stop, mappings, stacks, kill -9, full disk, rotation, control, operf,
+# import, the page, privileges.
+CORE_SYSTEM="fault_kill fault_space control rotation restart mappings stack_shares operf_session import page privileges"
+
+# What reads bytes of strangers: records of the kernel, sample files, perf.data, ELF files, JIT
+# dumps, the control socket.
+ASAN_CORE=(test_record test_stack_record test_perf_data test_perf_stacks test_odb_read test_dcookie_file test_stacks test_symbols
+	test_symbol_pack test_object_look test_mangle test_jit test_jit_pieces test_kernel_map test_config test_control test_server
+	test_session test_ledger test_profile_spec test_module_file test_walk test_tables test_ibs test_ring_hostile test_build_ids
+	test_process test_text test_damaged_sessions.py test_bad_images.py test_corpus.sh)
+
+list_core() {
+	local name
+	for name in $CORE_SYSTEM; do check_systems "$(kind_of "$name")" gcc "$name"; done
+	check build asan asan/build need_build asan
+	check build - demo demo_works
 	check_static
-	check_golden
 	check_units gcc
-	[ "$quick" = no ] || return 0
+	check_units asan "${ASAN_CORE[@]}"
+	check_golden
+}
+
+# The faults come first: only one of them runs at a time.
+list_all() {
 	# shellcheck disable=SC2086
 	check_systems faults gcc $FAULTS_SYSTEM
+	check wait gcc gcc/system/apply run_system gcc apply
+	check build asan asan/build need_build asan
+	check build tsan tsan/build need_build tsan
+	check build clang clang/build need_build clang
+	check build - demo demo_works_twice
+	check build gcc demo-user demo_without_root
+	check system gcc container run_built gcc python3 "$top/tests/systemd/test_container.py"
+	check compute gcc machines/demo other_machine demo
 	# shellcheck disable=SC2046,SC2086
 	check_systems system gcc $(other_systems)
+	check_static
+	check_units gcc
+	check_golden
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
 	check_units asan
@@ -387,4 +416,14 @@ list_checks() {
 	check_sanitized tsan control errors restart
 	check system clang install install_elsewhere
 	check_alone
+}
+
+list_checks() {
+	[ "$mode" != long ] || { list_long_checks && return; }
+	check first gcc gcc/build need_build gcc
+	case $mode in
+	core) list_core ;;
+	all) list_all ;;
+	quick) check_static && check_units gcc && check_golden ;;
+	esac
 }

@@ -129,19 +129,34 @@ find_missing() {
 	done
 }
 
-# Installs those of the named packages that are missing.
+# Installs those of the named packages that are missing, and says every 10 s how far it is.
 need_packages() {
+	local log pid waited=0
 	find_missing "$@" || return 0
 	[ ${#missing[@]} -gt 0 ] || return 0
-	say "installing ${missing[*]}"
-	local log
+	say "installing ${#missing[@]} Debian packages and what they need, which may take minutes: ${missing[*]}"
 	log=$(mktemp)
-	if ! { apt-get -qq update && apt-get -qq -y --no-install-recommends install "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+	{ apt-get -q update && apt-get -q -y --no-install-recommends install "${missing[@]}"; } >"$log" 2>&1 </dev/null &
+	pid=$!
+	children+=("$pid")
+	while is_alive "$pid"; do
+		sleep 1
+		[ $((++waited % 10)) -ne 0 ] || tell_packages "$log"
+	done
+	if ! wait "$pid"; then
 		tail -n 20 "$log" >&2
 		rm -f "$log"
 		die "cannot install ${missing[*]}"
 	fi
 	rm -f "$log"
+}
+
+# tell_packages LOG: one line from the log of apt-get.
+tell_packages() {
+	local all
+	all=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$1")
+	[ -n "$all" ] || { echo "     ... reading the lists of packages" && return; }
+	printf '     ... %d packages: %d unpacked, %d set up\n' "$all" "$(grep -c '^Unpacking ' "$1")" "$(grep -c '^Setting up ' "$1")"
 }
 
 # Root runs a command as the owner of the source tree, so that no file of root is left in a user's
