@@ -54,7 +54,7 @@ jobs_of() {
 programs_of() {
 	if [ "$mode:$1" = core:asan ]; then
 		printf '%s\n' "${ASAN_CORE[@]}" | sed -n 's,^test_[a-z0-9_]*$,tests/unit/&,p'
-		echo fuzz-programs
+		(cd "$top" && printf '%s\n' tests/fuzz/fuzz_*.c | sed 's/\.c$//')
 	else
 		echo check-programs
 	fi
@@ -68,7 +68,8 @@ build_once() {
 	fi
 	# shellcheck disable=SC2046
 	if { [ "$1" != gcc ] || make_dist; } &&
-		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" --cache-file="$build/$1.cache" $(configure_options "$1") &&
+		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" --cache-file="$build/$1.cache" \
+			$(configure_options "$1") &&
 		as_owner make -C "$build/$1" -j"$(jobs_of "$1")" --no-print-directory $(programs_of "$1"); then
 		touch "$temporary/built-$1"
 	else

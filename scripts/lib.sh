@@ -156,7 +156,8 @@ tell_packages() {
 	local all
 	all=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$1")
 	[ -n "$all" ] || { echo "     ... reading the lists of packages" && return; }
-	printf '     ... %d packages: %d unpacked, %d set up\n' "$all" "$(grep -c '^Unpacking ' "$1")" "$(grep -c '^Setting up ' "$1")"
+	printf '     ... %d packages: %d unpacked, %d set up\n' "$all" "$(grep -c '^Unpacking ' "$1")" \
+		"$(grep -c '^Setting up ' "$1")"
 }
 
 # Root runs a command as the owner of the source tree, so that no file of root is left in a user's

@@ -4,7 +4,8 @@ check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/te
 	tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control \
 	tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close \
 	tests/unit/test_service
-TESTS += tests/unit/test_layers.py tests/unit/test_postrm.py tests/unit/test_build_deb.py tests/unit/test_events tests/unit/test_pfm_names \
+TESTS += tests/unit/test_layers.py tests/unit/test_postrm.py tests/unit/test_build_deb.py \
+	tests/unit/test_runner.py tests/unit/test_events tests/unit/test_pfm_names \
 	tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc \
 	tests/unit/test_control tests/unit/test_server tests/unit/test_jobs \
 	tests/unit/test_session_close tests/unit/test_service
@@ -54,7 +55,7 @@ tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_session_close_LDFLAGS = $(AM_LDFLAGS) -pthread
 
-EXTRA_DIST += tests/system/test_opcontrol.py tests/unit/test_postrm.py tests/unit/test_build_deb.py
+EXTRA_DIST += tests/system/test_opcontrol.py tests/unit/test_postrm.py tests/unit/test_build_deb.py tests/unit/test_runner.py
 
 tests_unit_test_service_SOURCES = tests/unit/test_service.c
 tests_unit_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
