@@ -46,7 +46,8 @@ INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 LOG_HEADING = "opd's log:"
 LARGER_RINGS = ("16M", "64M")  # for a second and a third try
-FULL_RINGS = ("samples lost (lost_kernel)", "the side-band ring was full")
+# what opd logs where the machine kept it, or a process that it asked about, too long from a CPU
+BUSY_MACHINE = ("samples lost (lost_kernel)", "the side-band ring was full", "does not answer")
 # the roles of events without files: derived events have the samples of a sampler, the stack store
 # those of the stack event
 SAMPLER, STACKS = 1, 4
@@ -454,11 +455,13 @@ class Box:
                    "nobody looks at the CPUs")
         return self.status()
 
-    def rings_were_full(self):
-        """True when a daemon of this test lost samples or side-band records in the kernel."""
+    def was_held_up(self):
+        """True when a daemon of this test lost samples or side-band records in the kernel, or did not
+        learn in time what a process has mapped.
+        """
         if self.daemon and self.daemon.poll() is None and os.path.exists(self.socket):
             self.run(os.path.join(self.bin, "opcontrol"), "--shutdown")  # with the last losses it ends
-        return os.path.exists(self.log) and any(words in self.log_text() for words in FULL_RINGS)
+        return os.path.exists(self.log) and any(words in self.log_text() for words in BUSY_MACHINE)
 
     def lock_pid(self):
         try:
@@ -675,7 +678,7 @@ def needs_perf():
 
 
 def run_once(test, ring_size, is_last):
-    """The exit code of the test. None: it failed after rings were full, and is to run once more."""
+    """The exit code of the test. None: it failed where opd was held up, and runs once more."""
     box = None
     try:
         box = Box(ring_size)
@@ -687,8 +690,8 @@ def run_once(test, ring_size, is_last):
         return 77
     except (Failure, reader.FormatError, agree.Disagreement, subprocess.TimeoutExpired) as failure:
         print("%s: %s" % (type(failure).__name__, failure))
-        if not is_last and box and box.rings_were_full():
-            print("the rings were full: once more with larger ones", flush=True)
+        if not is_last and box and box.was_held_up():
+            print("the machine held opd up: once more, with larger rings", flush=True)
             return None
         if box and os.path.exists(box.log):
             print("%s\n%s" % (LOG_HEADING, box.log_text()[-4000:]))
@@ -700,8 +703,8 @@ def run_once(test, ring_size, is_last):
 
 def run(test, needs=needs_perf, larger_rings=False):
     """Runs one test and ends the process with its verdict. `larger_rings` is for a test whose verdict
-    wants all samples: when it fails and opd says that rings were full, the whole test runs again
-    with larger ones.
+    wants all samples, each at its place: when it fails and opd says that rings were full, or that it
+    had no answer about a process, the whole test runs again with larger rings.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a shell; children would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
