@@ -34,7 +34,7 @@ class Home:
         self.operf, self.session = os.path.join(box.bin, "operf"), os.path.join(self.path, "oprofile_data")
         os.mkdir(self.path)
         os.chown(self.path, user, user)
-        self.family = box.copy_work("family", "family")
+        self.family, self.work = box.copy_work("family", "family"), box.copy_work("work")
 
     def words(self, *command):
         become = ["setpriv", "--reuid=%d" % self.user, "--regid=%d" % self.user, "--clear-groups"] if self.user else []

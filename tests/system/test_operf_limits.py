@@ -29,7 +29,7 @@ def paranoid(home, root):
     with operftest.Setting(PARANOID) as setting:
         for value in (2, 1, 0, -1):
             setting.set(value)
-            result = home.profile(home.box.work, "kernel", MS)
+            result = home.profile(home.work, "kernel", MS)
             home.check(result)
             require((ONLY_USER in result.err) == (value == 2), "at %d operf says: %s" % (value, result.err))
             require(bool(kernel_samples(home)) == (value < 2), "at %d there are %d samples of the kernel" %
@@ -43,7 +43,7 @@ def paranoid(home, root):
                     "--system-wide at %d: %s" % (value, wide))
         for value in (3, 4):
             setting.set(value)
-            result = root.profile(root.box.work, "kernel", MS)
+            result = root.profile(root.work, "kernel", MS)
             require(ONLY_USER not in result.err and kernel_samples(root), "root at %d: %s" % (value, result))
             result = home.run(home.operf, "true")
             # Linux itself takes 3 for 2; with the patch of Debian users may do nothing.
@@ -55,7 +55,7 @@ def locked_memory(home):
     with operftest.Setting(MLOCK) as setting:
         for kib, works in ((516, True), (150, True), (110, True), (4, False)):
             setting.set(kib)
-            result = home.run("prlimit", "--memlock=0:0", home.operf, home.box.work, "spin", MS)
+            result = home.run("prlimit", "--memlock=0:0", home.operf, home.work, "spin", MS)
             require((result.rc == 0) == works, "with %d KiB: %s" % (kib, result))
             if works:
                 home.check(result)
@@ -63,7 +63,7 @@ def locked_memory(home):
             else:
                 require("kernel.perf_event_mlock_kb" in result.err and "ulimit -l" in result.err, result.err)
                 # operf raises a soft limit of nothing. The hard limit is set by root.
-                home.check(home.profile(home.box.work, "spin", MS, preexec_fn=lambda: resource.setrlimit(
+                home.check(home.profile(home.work, "spin", MS, preexec_fn=lambda: resource.setrlimit(
                     resource.RLIMIT_MEMLOCK, (0, 8 * 1024 * 1024))))
 
 
@@ -134,27 +134,27 @@ def busy(home, *options):
 def set_user_id(home, root):
     """The kernel ends the events of such a program. operf says so, and the rest is sampled."""
     path = os.path.join(home.box.dir, "set-user-id")
-    shutil.copy(home.box.work, path)
+    shutil.copy(home.work, path)
     os.chmod(path, 0o4755)
     result = home.profile(path, "spin", 2000)
     require("set-user-ID program" in result.err, "no word of the set-user-ID program: %s" % result.err)
     home.check(result)
-    result = home.profile("sh", "-c", "%s spin 300; %s spin %d" % (path, home.box.work, MS))
+    result = home.profile("sh", "-c", "%s spin 300; %s spin %d" % (path, home.work, MS))
     home.check(result)
-    require("set-user-ID" not in result.err and "spin_here" in home.symbols(home.box.work), "a child: %s" % result.err)
+    require("set-user-ID" not in result.err and "spin_here" in home.symbols(home.work), "a child: %s" % result.err)
     hidden = os.path.join(home.box.dir, "hidden")
-    shutil.copy(home.box.work, hidden)
+    shutil.copy(home.work, hidden)
     os.chmod(hidden, 0o711)
     require("may not read" in home.profile(hidden, "spin", 2000).err, "a program that cannot be read")
     # What root runs as another user has no such bit.
     root.check(root.profile("setpriv", "--reuid=65534", "--clear-groups", path.replace("set-user-id", "hidden-no"), rc=127))
-    root.check(root.profile("setpriv", "--reuid=65534", "--clear-groups", home.box.work, "spin", MS))
+    root.check(root.profile("setpriv", "--reuid=65534", "--clear-groups", home.work, "spin", MS))
     require("spin_here" in root.symbols(), "setpriv: %s" % root.symbols())
 
 
 def user_code_alone(root):
     """Samples of user code need no addresses of the kernel: nothing says that they were hidden."""
-    root.check(root.profile("--events=cpu-clock:%d:0:0:1" % (1000000000 // RATE), root.box.work, "spin", MS))
+    root.check(root.profile("--events=cpu-clock:%d:0:0:1" % (1000000000 // RATE), root.work, "spin", MS))
     result = root.run(os.path.join(root.box.bin, "opreport"), "-l")
     require(result.rc == 0 and "spin_here" in result.out and "kernel" not in result.err, "a warning of the kernel: %s" % (result,))
 
@@ -171,7 +171,7 @@ def namespace(home):
     os.chown(inside, home.user, home.user)
     decoy = os.path.join(inside, "program")
     shutil.copy("/bin/true", decoy)
-    script = "mount -t tmpfs none %s && cp %s %s && %s spin %d" % (inside, home.box.work, decoy, decoy, MS)
+    script = "mount -t tmpfs none %s && cp %s %s && %s spin %d" % (inside, home.work, decoy, decoy, MS)
     result = home.profile("unshare", "-Urm", "sh", "-c", script)
     home.check(result)
     found = {f.name.image: f.total for f in home.files() if "program" in f.name.image[1]}

@@ -25,7 +25,7 @@ def total(home, session="current", directory=None):
 
 
 def spin(home, *options, ms=MS):
-    return home.check(home.profile(*options, home.box.work, "spin", ms))
+    return home.check(home.profile(*options, home.work, "spin", ms))
 
 
 def previous(home):
@@ -47,7 +47,7 @@ def previous(home):
 def append(home):
     first = total(home)
     before = home.ledger()[0][operftest.DEFAULT]
-    result = home.profile("--append", home.box.work, "spin", MS)
+    result = home.profile("--append", home.work, "spin", MS)
     after, ended = home.ledger()
     said = int(operftest.SUMMARY.search(result.err).group(1).split()[0])
     require(ended == "stopped" and after[operftest.DEFAULT]["stored"] == before["stored"] + said == total(home),
@@ -59,7 +59,7 @@ def append(home):
 
 def elsewhere(home):
     directory = os.path.join(home.path, "there")
-    result = home.profile("--session-dir=there", home.box.work, "spin", MS)
+    result = home.profile("--session-dir=there", home.work, "spin", MS)
     summary = home.check(result, directory=directory)
     require(summary.next == " --session-dir=there", "the next command: %s" % (summary,))
     require("spin_here" in home.opreport("--session-dir=there", "-l"), "opreport --session-dir")
@@ -93,7 +93,7 @@ def killed(home):
     child.wait()
     os.unlink(ready)
     kept = total(home)
-    result = home.profile("--append", home.box.work, "spin", MS)
+    result = home.profile("--append", home.work, "spin", MS)
     row = home.ledger()[0][operftest.DEFAULT]
     require(row["stored"] == total(home) > kept, "--append after a kill: %s, %d" % (row, total(home)))
 
@@ -211,7 +211,7 @@ def inside_hostile(home, shared, target, victim):
         stream.write("precious")
     os.chown(kept, NOBODY, NOBODY)
 
-    home.profile(home.box.work, "spin", MS, cwd=shared)
+    home.profile(home.work, "spin", MS, cwd=shared)
     for name, make in (("samples/previous", lambda path: os.symlink(victim, path)), ("samples/previous", os.mkfifo),
                        ("lock", lambda path: os.symlink(kept, path)), ("lock", os.mkfifo),
                        ("abi", lambda path: os.symlink(kept, path)), ("abi", os.mkfifo),
@@ -228,7 +228,7 @@ def inside_hostile(home, shared, target, victim):
         make(path)
         os.lchown(path, NOBODY, NOBODY)
         for words in ((), ("--append",)):
-            result = home.run(home.operf, *words, home.box.work, "spin", MS, cwd=shared)
+            result = home.run(home.operf, *words, home.work, "spin", MS, cwd=shared)
             require(result.rc == 0 or result.err.strip(), "%s is %s: %s" % (name, make, result))
             print("%s in the way, %s: %d %s" % (name, " ".join(words) or "anew", result.rc, result.err.splitlines()[-1]))
             with open(kept, encoding="ascii") as stream:
