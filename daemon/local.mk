@@ -2,8 +2,6 @@
 # The pipeline, from the rings to the sample files: opd and opimport link it. It uses libop alone.
 noinst_LIBRARIES += daemon/libpipeline.a
 daemon_libpipeline_a_SOURCES =
-daemon_libpipeline_a_CPPFLAGS = $(AM_CPPFLAGS) -DOPD_PKGLIBEXECDIR='"$(pkglibexecdir)"'
-daemon_libpipeline_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/daemon/capture/local.mk
 include $(srcdir)/daemon/look/local.mk
 include $(srcdir)/daemon/locate/local.mk
@@ -34,8 +32,6 @@ daemon_libopd_a_SOURCES += daemon/call_filter.c
 else
 daemon_libopd_a_SOURCES += daemon/call_filter_none.c
 endif
-daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS) $(SECCOMP_CFLAGS)
-daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/daemon/jobs/local.mk
 
 sbin_PROGRAMS += daemon/opd

@@ -2,8 +2,6 @@
 # libop: what daemon and tools share, a room a fragment.
 noinst_LIBRARIES += libop/libop.a
 libop_libop_a_SOURCES =
-libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
-libop_libop_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/libop/base/local.mk
 include $(srcdir)/libop/process/local.mk
 include $(srcdir)/libop/ring/local.mk

@@ -42,12 +42,10 @@ AC_DEFUN([OPD_FILTER], [
   AM_CONDITIONAL([HAVE_SECCOMP], [test "x$opd_filter" = xyes])
 ])
 
-dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses. Sets
-dnl the condition OPD_PEER_PREFIX.
+dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses.
 AC_DEFUN([OPD_PEER], [
-  PKG_CHECK_MODULES([$1], [$2], [opd_peer=yes],
-    [opd_peer=no; AC_MSG_NOTICE([benchmarks go without $2, which is in the Debian package $3])])
-  AM_CONDITIONAL([OPD_PEER_$1], [test "x$opd_peer" = xyes])
+  PKG_CHECK_MODULES([$1], [$2], [],
+    [AC_MSG_NOTICE([benchmarks go without $2, which is in the Debian package $3])])
 ])
 
 dnl OPD_WARNINGS: WARN_CFLAGS has every flag that this compiler knows. With --enable-werror a
@@ -85,7 +83,6 @@ AC_DEFUN([OPD_SANITIZERS], [
   AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-g -fsanitize=thread -fno-omit-frame-pointer"])
   AC_ARG_ENABLE([fuzzing],
     [AS_HELP_STRING([--enable-fuzzing], [fuzz targets are programs of libFuzzer; needs clang])])
-  AM_CONDITIONAL([ENABLE_FUZZING], [test "x$enable_fuzzing" = xyes])
   FUZZ_ENGINE=
   AS_IF([test "x$enable_fuzzing" = xyes],
     [SAN_CFLAGS="$SAN_CFLAGS -fsanitize=fuzzer-no-link"; FUZZ_ENGINE=-fsanitize=fuzzer])

@@ -111,10 +111,10 @@ system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
 }
 
-# The names in the Makefile fragments of the unit tests; known before anything is built.
+# Known before anything is built.
 unit_tests() {
 	echo tests/ring/torture # the longest: the others run beside it
-	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\.py$/p; /\./!p' | sort -u
+	find "$top/tests/unit" -maxdepth 1 -regex '.*/test_[^.]*\.\(c\|py\|sh\)' -printf 'tests/unit/%f\n' | sed 's/\.c$//' | sort
 	echo tests/ring/litmus
 	echo tests/fuzz/test_corpus.sh
 	echo tests/unwind/test_mutants.sh

@@ -2,9 +2,6 @@
 # The tools, one room each, and what they share in rooms of its own.
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES =
-tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) \
-	$(ZSTD_CFLAGS) $(MD_CFLAGS)
-tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 include $(srcdir)/tools/common/local.mk
 include $(srcdir)/tools/events/local.mk
 include $(srcdir)/tools/elf/local.mk

@@ -8,6 +8,4 @@ tools_libcode_a_SOURCES = \
 	tools/code/names.c tools/code/names.h \
 	tools/code/source_file.c tools/code/source_file.h \
 	tools/code/windows.c tools/code/windows.h
-tools_libcode_a_CPPFLAGS = $(AM_CPPFLAGS)
-tools_libcode_a_CFLAGS = $(AM_CFLAGS)
 EXTRA_DIST += tools/code/README.md

@@ -10,7 +10,6 @@ bin_opannotate_SOURCES = \
 	tools/opannotate/options.c tools/opannotate/options.h \
 	tools/opannotate/page.c tools/opannotate/page.h \
 	tools/opannotate/source_list.c
-bin_opannotate_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) \
 	$(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 

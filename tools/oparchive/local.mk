@@ -13,7 +13,6 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/copy_mode.c tools/oparchive/copy_mode.h \
 	tools/oparchive/store.c tools/oparchive/store.h \
 	tools/oparchive/left_out.c
-bin_oparchive_CPPFLAGS = $(AM_CPPFLAGS) $(MD_CFLAGS)
 bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \
 	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 

@@ -15,6 +15,5 @@ bin_opcontrol_SOURCES = \
 	tools/opcontrol/status.c \
 	tools/opcontrol/summary.c \
 	tools/opcontrol/unit.c
-bin_opcontrol_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 bin_opcontrol_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)
 EXTRA_DIST += tools/opcontrol/README.md

@@ -16,8 +16,6 @@ tools_opd_tables_libtables_a_SOURCES += tools/opd-tables/filter.c
 else
 tools_opd_tables_libtables_a_SOURCES += tools/opd-tables/filter_none.c
 endif
-tools_opd_tables_libtables_a_CPPFLAGS = $(AM_CPPFLAGS) $(ELF_CFLAGS) $(SECCOMP_CFLAGS) $(ZSTD_CFLAGS) $(LZMA_CFLAGS)
-tools_opd_tables_libtables_a_CFLAGS = $(AM_CFLAGS)
 tools_opd_tables_opd_tables_SOURCES = tools/opd-tables/main.c
 tools_opd_tables_opd_tables_LDADD = tools/opd-tables/libtables.a tools/libreport.a libop/libop.a $(ELF_LIBS) $(SECCOMP_LIBS) \
 	$(ZSTD_LIBS) $(LZMA_LIBS)

@@ -3,7 +3,6 @@ bin_PROGRAMS += bin/opgprof
 bin_opgprof_SOURCES = \
 	tools/opgprof/gmon.c tools/opgprof/gmon.h \
 	tools/opgprof/main.c
-bin_opgprof_CPPFLAGS = $(AM_CPPFLAGS)
 bin_opgprof_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) \
 	$(MODULE_LIBS)
 

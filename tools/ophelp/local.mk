@@ -9,7 +9,6 @@ bin_ophelp_SOURCES = \
 	tools/ophelp/main.c \
 	tools/ophelp/pfm.c \
 	tools/ophelp/write.c
-bin_ophelp_CPPFLAGS = $(AM_CPPFLAGS)
 bin_ophelp_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/ophelp.1

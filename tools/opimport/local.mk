@@ -9,8 +9,6 @@ tools_libimport_a_SOURCES = \
 	tools/opimport/spill.c tools/opimport/spill.h \
 	tools/opimport/stacks.c tools/opimport/stacks.h \
 	tools/opimport/witness.c tools/opimport/witness.h
-tools_libimport_a_CPPFLAGS = $(AM_CPPFLAGS)
-tools_libimport_a_CFLAGS = $(AM_CFLAGS)
 
 bin_PROGRAMS += bin/opimport
 bin_opimport_SOURCES = \
@@ -21,7 +19,6 @@ bin_opimport_SOURCES = \
 	tools/opimport/report.c \
 	tools/opimport/session.c \
 	tools/opimport/warn.c
-bin_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a libop/libop.a \
 	$(ZSTD_LIBS) $(POPT_LIBS)
 

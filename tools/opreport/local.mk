@@ -3,7 +3,6 @@ bin_PROGRAMS += bin/opreport
 bin_opreport_SOURCES += \
 	tools/opreport/main.c \
 	tools/opreport/options.c tools/opreport/options.h
-bin_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 bin_opreport_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) $(MD_LIBS) $(POPT_LIBS) \
 	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
