@@ -142,6 +142,8 @@ is_for() {
 # A million records with gcc in --all; what a sanitizer sees needs fewer. ThreadSanitizer
 # takes five times as long: its million is in --long.
 #
+# --quick sets OPD_QUICK: tests that try each step of a program try fewer.
+#
 # check_units VARIANT [NAME...]: all of them, or only those of the names.
 check_units() {
 	local variant=$1 program name source only=" ${*:2} "
@@ -153,16 +155,20 @@ check_units() {
 		case $program in
 		*.sh) check compute "$variant" "$name" run_built "$variant" "$source/$program" ;;
 		*.py) check compute "$variant" "$name" run_built "$variant" python3 "$source/$program" ;;
-		*/torture) check compute "$variant" "$name" run_torture "$variant" ;;
+		*/torture | */litmus) check compute "$variant" "$name" run_ring_test "$variant" "$program" ;;
 		*) check compute "$variant" "$name" run_built "$variant" "./$program" ;;
 		esac
 	done
 }
 
-run_torture() {
-	local records=200000
+run_ring_test() {
+	local records=200000 rounds=100000
 	[ "$1:$mode" != gcc:all ] || records=1000000
-	run_built "$1" ./tests/ring/torture --records=$records
+	[ "$mode" != quick ] || records=20000 rounds=10000
+	case $2 in
+	*/torture) run_built "$1" "./$2" --records=$records ;;
+	*/litmus) run_built "$1" "./$2" --rounds=$rounds ;;
+	esac
 }
 
 run_system() {
