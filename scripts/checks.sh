@@ -105,7 +105,7 @@ ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplu
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree leftovers
-	many_files opcheck opcontrol operf_session rotation span"
+	many_files opcheck operf_session rotation span"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort

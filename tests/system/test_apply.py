@@ -10,8 +10,8 @@ import subprocess
 import types
 
 import opdtest
+from opcontroltest import SHUTDOWN, STATUS, FakeDaemon, kept, opcontrol, status_payload, stub
 from opdtest import require
-from test_opcontrol import SHUTDOWN, STATUS, FakeDaemon, kept, opcontrol, status_payload, stub
 
 LINGER_SECONDS = 2
 
@@ -172,7 +172,7 @@ def apply_what_cannot_be(box):
 NO_PROFILER = """
 import errno, os, signal, socket, sys, types
 sys.path.insert(0, sys.argv[1])
-from test_opcontrol import SHUTDOWN, START, STATUS, FakeDaemon, status_payload
+from opcontroltest import SHUTDOWN, START, STATUS, FakeDaemon, status_payload
 place = types.SimpleNamespace(session=sys.argv[2], socket=sys.argv[3])
 daemon = FakeDaemon(place, {STATUS: (0, lambda: status_payload(0)), START: (errno.EMFILE, b"no events left"),
                             SHUTDOWN: (0, b"")}, end_after=SHUTDOWN, locked=True)

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What opcontrol says and does when a daemon answers with an error, in another version of the
+protocol, or not at all.
+"""
+import errno
+import os
+
+import opdtest
+from opcontroltest import DUMP, SHUTDOWN, STATUS, STOP, FakeDaemon, opcontrol, status_payload
+from opdtest import require
+
+
+def told_by_the_daemon(box):
+    """An error in the daemon's reply is not taken for a missing daemon, whatever its number is.
+    Requests have the names of their options.
+    """
+    for error in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOSPC):
+        with FakeDaemon(box, {STATUS: (0, status_payload), STOP: (error, b"a file\nis missing"),
+                              DUMP: (error, b"a file\nis missing")}):
+            for request in ("--dump", "--stop"):
+                result = box.run(opcontrol(box), request)
+                require((result.rc, result.err) == (1, "opcontrol: %s: a file is missing\n" % request),
+                        "%s: %s" % (request, result))
+    line = box.refused(opcontrol(box), "--dump")
+    require("is the oprofile daemon running?" in line, line)
+
+
+def asked_twice_to_end(box):
+    """A daemon that somebody else has asked to end is waited for, in silence."""
+    ending = (errno.ESHUTDOWN, b"opd is shutting down")
+    for answers in ({STATUS: (0, status_payload), STOP: ending, SHUTDOWN: ending}, {STATUS: (0, status_payload),
+            STOP: (0, b""), SHUTDOWN: ending}):
+        with FakeDaemon(box, answers, end_after=SHUTDOWN):
+            result = box.run(opcontrol(box), "--shutdown")
+            require((result.rc, result.err) == (0, ""), "--shutdown: %s" % (result,))
+    with FakeDaemon(box, {STATUS: ending}, locked=True) as daemon:
+        line = box.refused(opcontrol(box), "--start")
+        require("opd (pid %d) is shutting down" % daemon.pid in line, line)
+        os.chmod(os.path.join(box.session, "lock"), 0o600)
+        os.chmod(box.socket, 0o666)
+        os.chmod(box.session, 0o755)  # a new one is closed to others, and so are its files
+        os.chmod(os.path.join(box.session, "daemonrc"), 0o644)
+        line = box.refused(opcontrol(box), "--status", user=65534)
+        require(line == "opcontrol: opd is shutting down", "what a user is told who may not read the lock: " + line)
+    os.unlink(os.path.join(box.session, "lock"))
+
+
+def another_version(box):
+    """Every request reports an opd with another version of the protocol, with both versions and the
+    remedy, and can end it.
+    """
+    for version in (1, 60000):
+        answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}
+        with FakeDaemon(box, answers, locked=True, version=version) as daemon:
+            for request in ("--start", "--stop", "--reset", "--dump", "--save=some"):
+                line = box.refused(opcontrol(box), request)
+                require("speaks version %d " % version in line and "systemctl restart opd" in line, "%s: %s" % (request, line))
+            require(box.status() == {"state": "another version", "pid": daemon.pid}, "status: %s" % box.status())
+            result = box.run(opcontrol(box), "--status")
+            require("Daemon running: pid %d" % daemon.pid in result.out
+                    and "speaks version %d " % version in result.err, "--status: %s" % (result,))
+        os.unlink(os.path.join(box.session, "lock"))
+    with FakeDaemon(box, answers, version=3):
+        line = box.refused(opcontrol(box), "--start")
+        require("speaks version 3 " in line, "with a lock elsewhere: " + line)
+
+
+def ended_as_another_version(box):
+    """The real one is ended in order, although it does not understand who asks."""
+    box.start_daemon()
+    os.rename(box.socket, box.socket + ".away")
+    with FakeDaemon(box, {STATUS: (errno.EPROTO, b"")}, version=1):
+        require("Daemon stopped." in box.opcontrol("--shutdown"), "nothing is said")
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
+    os.unlink(box.socket + ".away")
+    box.check_rest()
+
+
+def not_kept(box):
+    """That --start and --stop hold for the next opd cannot be written: what they do is done, and
+    the answer says both.
+    """
+    box.start_daemon()
+    path = os.path.join(box.session, "profiling")
+    os.unlink(path)
+    os.mkdir(path)
+    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"),
+                                  ("--start", "running", "begun, but the next opd may begin without it")):
+        result = box.run(opcontrol(box), request)
+        require(result.rc == 1 and words in result.err and path in result.err, "%s: %s" % (request, result))
+        require(box.status()["state"] == state, "%s: %s" % (request, box.status()["state"]))
+    os.rmdir(path)
+    box.opcontrol("--stop")
+    box.shutdown()
+
+
+def mute_daemon(box):
+    """A daemon whose socket has gone is neither taken for dead nor started twice, and it can be
+    ended.
+    """
+    box.start_daemon()
+    os.rename(box.socket, box.socket + ".away")
+    for request in ("--start", "--stop", "--reset"):
+        line = box.refused(opcontrol(box), request)
+        require("pid %d" % box.daemon.pid in line and box.socket in line, line)
+    require(box.status() == {"state": "not answering", "pid": box.daemon.pid}, "status: %s" % box.status())
+    require("Daemon stopped." in box.opcontrol("--shutdown"), "nothing is said")
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
+    os.unlink(box.socket + ".away")
+    box.check_rest()
+
+
+def test(box):
+    box.opcontrol("--setup", "--event=TIMER:300000")
+    told_by_the_daemon(box)
+    asked_twice_to_end(box)
+    another_version(box)
+    ended_as_another_version(box)
+    not_kept(box)
+    mute_daemon(box)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)
