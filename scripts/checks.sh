@@ -98,14 +98,14 @@ run_built() {
 # JIT code, time for file systems that hang, answers that it compares with /proc), or have a limit
 # of sample files, which programs of other tests would take as well. And jit_runtimes: perf inject
 # gives up where the test jit has damaged a jitdump.
-ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hanging hotplug import jit_runtimes
-	jit_storm kernel limits moved_over ocount operf operf_limits overwrite page_faults processes shares storm
+ALONE_SYSTEM="bounds callgraph cgroup_storm hanging hotplug import jit_runtimes
+	jit_storm kernel limits moved_over ocount operf operf_limits overwrite page_faults processes storm
 	swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree leftovers
-	many_files opcheck operf_session rotation span"
+	many_files opcheck operf_session rotation shares span"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
@@ -363,8 +363,8 @@ check_alone() {
 	# shellcheck disable=SC2086
 	check_systems alone gcc $ALONE_SYSTEM
 	check alone gcc hardware run_built gcc python3 "$(source_of gcc)/tests/hardware/check"
-	check_sanitized asan agreement attribution page_faults turns
-	check_sanitized tsan agreement attribution page_faults turns
+	check_sanitized asan shares page_faults turns
+	check_sanitized tsan shares page_faults turns
 }
 
 # What another compiler makes of the unit tests, a million records under TSan, many damaged images
