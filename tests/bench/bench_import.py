@@ -18,9 +18,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import importtest  # noqa: E402
 import opdtest  # noqa: E402
 import perf_swap  # noqa: E402
-import test_import  # noqa: E402
 
 AIM = 5.0
 NR_RUNS = 5
@@ -28,7 +28,7 @@ NR_RUNS = 5
 
 def cpu_seconds(box, command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env={**box.env, **test_import.PERF_ENV}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    done = subprocess.run(command, env={**box.env, **importtest.PERF_ENV}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     opdtest.require(done.returncode == 0, "%s: %s" % (command[0], done.stderr.decode()[-300:]))
@@ -37,7 +37,7 @@ def cpu_seconds(box, command):
 
 def bench(box):
     path = os.path.join(box.dir, "perf.data")
-    test_import.record(box, path, int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    importtest.record(box, path, seconds=int(sys.argv[1]) if len(sys.argv) > 1 else 10)
     data = perf_swap.PerfData(path)
     data.mend_flags()
     data.write(path)
@@ -63,4 +63,4 @@ def bench(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(bench, test_import.needs)
+    opdtest.run(bench, importtest.needs_perf)

@@ -16,11 +16,10 @@ import subprocess
 import sys
 
 import hot
+import importtest
 import opdtest
 import perf_swap
 import reader
-import test_import
-import test_import_names
 from opdtest import require
 
 EVENT = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
@@ -105,7 +104,7 @@ class Workers:
         """Records until each worker has used enough CPU time."""
         command = ["perf", "record", "-q", "-B", *EVENT, *words, "-o", path, "--", "sh", "-c", "echo; read line"]
         perf = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env={**self.box.env, **test_import.PERF_ENV})
+                                env={**self.box.env, **importtest.PERF_ENV})
         self.box.children.append(perf)
         require(perf.stdout.readline() == b"\n", "perf record does not begin")
         self.wait()
@@ -127,7 +126,7 @@ def record_execs(box, kinds, path):
     """A recording in which each program begins. What they run."""
     lines = ["'%s' %s" % ("' '".join(c), ROUNDS if kind == "script" else "") for kind, c in kinds.items() if kind != "deleted"]
     out = box.good("perf", "record", "-q", "-B", *EVENT, "-o", path, "--", "sh", "-c",
-                   "ulimit -s unlimited; " + "; ".join(lines), env=test_import.PERF_ENV)
+                   "ulimit -s unlimited; " + "; ".join(lines), env=importtest.PERF_ENV)
     return dict(take_exe(line.encode()) for line in out.splitlines())
 
 
@@ -153,7 +152,7 @@ def app_name(name):
 def applications(box, path):
     """The samples of each process, by application, after the import of a file."""
     shutil.rmtree(os.path.join(box.session, "samples", "apps"), ignore_errors=True)
-    test_import.imported(box, "apps", "--separate=all", path)
+    importtest.imported(box, "apps", "--separate=all", path)
     return by_process(reader.read_session(box.session, "apps", strict=True))
 
 
@@ -221,7 +220,7 @@ LIBC, LD, TOP = "/lib/libc.so.6", "/lib/ld-linux-x86-64.so.2", 0x7f0000000000
 EXEC_PLACE, NEXT = 0x55d868c24000, 0x1000000
 
 
-class Recording(test_import_names.Stream):
+class Recording(importtest.Stream):
     """Records of processes. Each mapping has a sample, which comes before them in the file."""
 
     def __init__(self, marks):
@@ -258,13 +257,13 @@ class Recording(test_import_names.Stream):
         self.comm(pid, comm, is_exec=True)
         for number, path in enumerate(files):
             self.map(pid, (0x400000 if not number else TOP) + number * NEXT, path)
-            self.sample(pid, (0x400000 if not number else TOP) + number * NEXT + test_import_names.AT)
+            self.sample(pid, (0x400000 if not number else TOP) + number * NEXT + importtest.AT)
         self.map(pid, TOP - NEXT, "[vdso]")
         self.wanted[pid] = app or files[0]
 
     def end(self):
         for pid, start in self.late:
-            self.sample(pid, start + test_import_names.AT)
+            self.sample(pid, start + importtest.AT)
 
 
 def fill(recording):
@@ -304,7 +303,7 @@ def fill_later(recording):
     recording.comm(24, "thread", tid=1024)
     recording.comm(24, "plugin")
     recording.map(24, 3 * TOP // 2, "/lib/plugin.so")
-    recording.sample(24, 3 * TOP // 2 + test_import_names.AT)
+    recording.sample(24, 3 * TOP // 2 + importtest.AT)
     recording.wanted[24] = "/opt/server"
     # An exec in the same process, twice.
     fork(1, 25)

@@ -12,10 +12,9 @@ import re
 import shutil
 import struct
 
+import importtest as made
 import opdtest
 import perf_swap
-import test_import
-import test_import_forms as forms
 from opdtest import require
 
 CLOCK, FAULTS, CLOCK_ID, FAULTS_ID, UNKNOWN_ID = 0, 2, 71, 72, 999
@@ -29,26 +28,26 @@ ATTEMPTS = 5
 RECORDING = ("-e", "cpu-clock/period=100000,name=cpu-clock/", "-e", "page-faults/period=1,name=page-faults/", "-m", "1", "-g")
 
 
-def put_attr(config, identifier, read_format, sample_type=forms.SAMPLE_TYPE):
+def put_attr(config, identifier, read_format, sample_type=made.SAMPLE_TYPE):
     flags = 1 << 8 | 1 << 18  # mmap, sample_id_all
     attr = struct.pack("<IIQQQQQ", 1, 112, config, 1000000, sample_type, read_format, flags).ljust(112, b"\0")
-    return forms.put(forms.ATTR, 0, attr + (struct.pack("<Q", identifier) if identifier else b""))
+    return made.put(made.ATTR, 0, attr + (struct.pack("<Q", identifier) if identifier else b""))
 
 
 def who(identifier, time):
-    return struct.pack("<IIQQ", forms.PID, forms.PID, time, identifier)
+    return struct.pack("<IIQQ", made.PID, made.PID, time, identifier)
 
 
 def lost(identifier, nr, time=AT_ALL):
-    return forms.put(perf_swap.LOST, 0, struct.pack("<QQ", identifier, nr) + who(identifier, time))
+    return made.put(perf_swap.LOST, 0, struct.pack("<QQ", identifier, nr) + who(identifier, time))
 
 
 def lost_samples(identifier, nr, time, misc=0):
-    return forms.put(perf_swap.LOST_SAMPLES, misc, struct.pack("<Q", nr) + who(identifier, time))
+    return made.put(perf_swap.LOST_SAMPLES, misc, struct.pack("<Q", nr) + who(identifier, time))
 
 
 def read_record(identifier, nr):
-    return forms.put(READ, 0, struct.pack("<IIQQQ", forms.PID, forms.PID, 5000, identifier, nr) + who(identifier, AT_ALL))
+    return made.put(READ, 0, struct.pack("<IIQQQ", made.PID, made.PID, 5000, identifier, nr) + who(identifier, AT_ALL))
 
 
 def told(out):
@@ -72,9 +71,9 @@ CASES = {
 
 
 def check_stream(box, name, read_format, records, wanted, unknown):
-    begin = put_attr(CLOCK, CLOCK_ID, read_format) + put_attr(FAULTS, FAULTS_ID, read_format) + forms.put_mapping()
-    samples = b"".join(forms.put_sample(identifier, 10 + i) for i, identifier in enumerate([CLOCK_ID] * 3 + [FAULTS_ID] * 2))
-    result = forms.stream(box, name, begin + samples + records)
+    begin = put_attr(CLOCK, CLOCK_ID, read_format) + put_attr(FAULTS, FAULTS_ID, read_format) + made.put_mapping()
+    samples = b"".join(made.put_sample(identifier, 10 + i) for i, identifier in enumerate([CLOCK_ID] * 3 + [FAULTS_ID] * 2))
+    result = made.import_stream(box, name, begin + samples + records)
     require(result.rc == 0, "%s: exit code %d: %s" % (name, result.rc, result.err))
     require(sorted(match[1:3] for match in LEDGER.findall(result.out)) == [("2", "2"), ("3", "3")], "%s: %s" % (name, result.out))
     require(tuple(told(result.out)[event] for event in ("cpu-clock", "page-faults")) == wanted,
@@ -93,9 +92,9 @@ def check_streams(box):
 
 def check_late_event(box):
     """What an event lost that is told when samples of others have been counted."""
-    begin = put_attr(CLOCK, CLOCK_ID, 0) + forms.put_mapping() + forms.put_sample(CLOCK_ID,
-            forms.SECOND) + forms.put(forms.ROUND, 0, b"")
-    result = forms.stream(box, "late", begin + forms.put_sample(CLOCK_ID, 2 * forms.SECOND) + forms.put(forms.ROUND,
+    begin = put_attr(CLOCK, CLOCK_ID, 0) + made.put_mapping() + made.put_sample(CLOCK_ID,
+            made.SECOND) + made.put(made.ROUND, 0, b"")
+    result = made.import_stream(box, "late", begin + made.put_sample(CLOCK_ID, 2 * made.SECOND) + made.put(made.ROUND,
             0, b"") + put_attr(FAULTS, FAULTS_ID, 0) +
                           lost(FAULTS_ID, 4) + lost_samples(FAULTS_ID, 5, AT_ALL))
     require(UNKNOWN_LINE.search(result.err) and UNKNOWN_LINE.search(result.err)[1] == "9", result.err)
@@ -107,16 +106,16 @@ def check_no_identifiers(box):
     elsewhere; one event needs none.
     """
     without = 1 | 2 | 4
-    sample = forms.put(perf_swap.SAMPLE, forms.USER, struct.pack("<QIIQ", forms.IMAGE + 0x100, forms.PID, forms.PID, 10))
+    sample = made.put(perf_swap.SAMPLE, made.USER, struct.pack("<QIIQ", made.IMAGE + 0x100, made.PID, made.PID, 10))
     for name, second in (("none", put_attr(FAULTS, 0, 0, without)), ("some", put_attr(FAULTS, FAULTS_ID, 0))):
-        result = forms.stream(box, "two-" + name, put_attr(CLOCK, 0, 0, without) + second + sample)
+        result = made.import_stream(box, "two-" + name, put_attr(CLOCK, 0, 0, without) + second + sample)
         require(result.rc == 1 and "nothing that tells their samples apart" in result.err,
                 "%s: %d: %s" % (name, result.rc, result.err))
-        require(not forms.totals(box, "two-" + name)[0], "samples of either event are counted as the first's")
-    elsewhere = put_attr(CLOCK, CLOCK_ID, 0) + put_attr(FAULTS, FAULTS_ID, 0, forms.SAMPLE_TYPE | 128)
-    result = forms.stream(box, "two-trailers", elsewhere + forms.put_sample(CLOCK_ID, 10))
+        require(not made.totals(box, "two-" + name)[0], "samples of either event are counted as the first's")
+    elsewhere = put_attr(CLOCK, CLOCK_ID, 0) + put_attr(FAULTS, FAULTS_ID, 0, made.SAMPLE_TYPE | 128)
+    result = made.import_stream(box, "two-trailers", elsewhere + made.put_sample(CLOCK_ID, 10))
     require(result.rc == 1 and "nothing that tells their samples apart" in result.err, "%d: %s" % (result.rc, result.err))
-    result = forms.stream(box, "one", put_attr(CLOCK, 0, 0, without) + sample)
+    result = made.import_stream(box, "one", put_attr(CLOCK, 0, 0, without) + sample)
     require(result.rc == 0 and LEDGER.search(result.out)[3] == "1", result.out + result.err)
 
 
@@ -136,7 +135,7 @@ def losses_of(data):
     events, sums, by_ring, first = events_of_ids(data), collections.Counter(), 0, None
     trailer = sum(perf_swap.SIZES[c] for c in data.trailer())
     bit = perf_swap.IDENTIFIER if data.sample_type & perf_swap.IDENTIFIER else perf_swap.ID
-    place = trailer - forms.offset_of(perf_swap.TRAILER_WORDS, bit, data.sample_type)
+    place = trailer - made.offset_of(perf_swap.TRAILER_WORDS, bit, data.sample_type)
     for r in data.records():
         if r.type == perf_swap.LOST:
             by_ring += struct.unpack_from("<Q", data.bytes, r.offset + 16)[0]
@@ -148,7 +147,7 @@ def losses_of(data):
 
 
 def check_perf_report(box, path, ours):
-    result = box.run("perf", "report", "-i", path, "--stats", env=test_import.PERF_ENV)
+    result = box.run("perf", "report", "-i", path, "--stats", env=made.PERF_ENV)
     if result.rc != 0:
         print("perf report does not read what perf record wrote: %s" % result.err[-200:])
         return
@@ -165,7 +164,7 @@ def check_recording(box):
     path, cut = os.path.join(box.dir, "small.data"), os.path.join(box.dir, "cut.data")
     for _ in range(ATTEMPTS):
         box.good("perf", "record", "-q", "-B", "-a", *RECORDING, "-o", path, "--", "sh", "-c",
-                 test_import.WORK.format(1), env=test_import.PERF_ENV)
+                 made.WORK.format(1), env=made.PERF_ENV)
         data = perf_swap.PerfData(path)
         data.mend_flags()
         data.write(path)
@@ -174,13 +173,13 @@ def check_recording(box):
             break
     else:
         raise opdtest.Skip("rings of a page lost nothing, or perf does not ask what was lost (%d of full rings)" % by_ring)
-    out = test_import.imported(box, "small", path)
+    out = made.imported(box, "small", path)
     ours = told(out)
     require(sum(ours.values()) == sum(sums.values()) and sorted(nr for nr in ours.values() if nr) == sorted(sums.values()),
             "perf wrote %s, opimport says %s" % (sums, out))
     check_perf_report(box, path, ours)
     data.write(cut, data.bytes[:first])
-    result = test_import.opimport(box, "--session-dir=" + box.session, "-o", "killed", cut)
+    result = made.opimport(box, "--session-dir=" + box.session, "-o", "killed", cut)
     require(result.rc == 1 and sum(told(result.out).values()) == by_ring, "%d lost by full rings: %s" % (by_ring, result.out))
     print("%s lost as perf has summed it up; %d as the rings told, where it did not" % (ours, by_ring))
 
@@ -194,4 +193,4 @@ def test(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(test, test_import.needs)
+    opdtest.run(test, made.needs_perf)

@@ -16,7 +16,7 @@ import subprocess
 import opdtest
 from hot import compile_to
 from opdtest import require
-from test_import import imported, opimport, PERF_ENV
+from importtest import imported, opimport, PERF_ENV
 
 WITHOUT_FP = ("-O2", "-fno-optimize-sibling-calls", "-fomit-frame-pointer")
 WITH_FP = ("-O0", "-fno-omit-frame-pointer")  # optimised, leaf has none

@@ -10,8 +10,8 @@ import struct
 import subprocess
 import termios
 
+import importtest as made
 import opdtest
-import test_import_forms as forms
 from opdtest import require
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -59,14 +59,14 @@ def check_ended(box, name, number, given, *args):
 
 def test(box):
     header = struct.pack("<8sQ", b"PERFILE2", 16)
-    records = forms.put_attr(forms.PLAIN, 0) + forms.put_mapping() + forms.put_sample(forms.PLAIN, 10)
-    whole = forms.file_of(forms.put_mapping() + forms.put_sample(forms.PLAIN, 10), b"")
+    records = made.put_attr(made.PLAIN, 0) + made.put_mapping() + made.put_sample(made.PLAIN, 10)
+    whole = made.file_of(made.put_mapping() + made.put_sample(made.PLAIN, 10), b"")
     fifo, directory = os.path.join(box.dir, "fifo"), os.path.join(box.dir, "directory")
     os.mkfifo(fifo)
     for number in NUMBERS:
         check_ended(box, "nothing", number, b"")
         check_ended(box, "header", number, header)
-        check_ended(box, "records", number, header + records + forms.put(forms.ROUND, 0, b"") * 2 + records)
+        check_ended(box, "records", number, header + records + made.put(made.ROUND, 0, b"") * 2 + records)
         check_ended(box, "cut", number, header + records[:-5])
         check_ended(box, "file", number, whole[:150])
         check_ended(box, "fifo", number, b"", fifo)

@@ -124,7 +124,7 @@ def end_of_shares(children):
     return sum(spent) / 1e9
 
 
-def check_functions(box, path, period_ns, cpu_s, part):
+def check_functions(box, files, path, period_ns, cpu_s, part):
     """The functions of TIMER: their shares of all that is listed, where the program has the share
     `own` (the time of interrupts is in the same list, as kernel symbols); how many samples they
     have; and the same number in the sample file.
@@ -133,7 +133,7 @@ def check_functions(box, path, period_ns, cpu_s, part):
     own = sum(n for n, _ in symbol_lines(box.opreport("-l", "-x", "event:TIMER", path)).values())
     own /= sum(n for n, _ in symbols.values())
     ranges, keys = elfsyms.symbol_ranges(path, ("hot_a", "hot_b")), {}
-    for f in box.files():
+    for f in files:
         if f.name.image[1] == path and f.name.event == "TIMER":
             keys.update(f.keys)
     for name, wanted in (("hot_a", 75), ("hot_b", 25)):
@@ -153,7 +153,9 @@ def check_functions(box, path, period_ns, cpu_s, part):
 # ---- opreport and the independent reader ----
 
 def check_live(box):
-    """While the daemon counts, every read succeeds and no total ever falls."""
+    """While the daemon counts, every read succeeds and no total ever falls. A read takes long when
+    other tests have run thousands of programs: so this comes first.
+    """
     last = {}
     for _ in range(NR_LIVE_READS):
         agree.parse_summary(box.opreport("-n", "-f"))
@@ -196,12 +198,12 @@ def one_event(box, path):
     clock = Clock()
     shares = box.start(path["shares"], "shares", SHARES_MS, stdout=subprocess.PIPE)
     opdtest.await_cpu_seconds(early.pid, EARLY_S)
+    box.opcontrol("--dump")
+    check_live(box)
     box.end_busy(early)
     spent = {"storm": storm(box, path["storm"]), "forks": end_of(box.start(path["forks"], "forks", 40, 20)),
              "gone": deleted(box, path["gone"]), "kernel": end_of(box.start(path["kernel"], "kernel", 500))}
     spent["exec-old"], spent["exec-new"] = executed(box, path)
-    box.opcontrol("--dump")
-    check_live(box)
     box.good("sh", "-c", "gzip -9 <%s | sha256sum" % os.path.join(box.sbin, "opd"))
     shares_s = end_of_shares([shares])
     box.opcontrol("--dump")
@@ -218,10 +220,10 @@ def one_event(box, path):
     shown = box.opreport("-n", "-f")
     for name in NAMES:
         require(path[name] in shown, "opreport does not show %s" % path[name])
-    box.check_agreement()
+    agree.compare_summary(files, shown)
     check_parts(box, files, path["shares"])
     check_symbols(box, files, path["shares"])
-    check_functions(box, path["shares"], PERIOD_NS, shares_s, part)
+    check_functions(box, files, path["shares"], PERIOD_NS, shares_s, part)
     box.shutdown()
     box.check_agreement()
     box.opcontrol("--reset")
@@ -236,9 +238,10 @@ def two_events(box, path):
     box.opcontrol("--stop")
     part = clock.part()
     box.check_ledger()
-    require(len({f.name.event for f in box.files()}) == 2, "not two events in the session")
-    box.check_agreement()
-    check_functions(box, path, LONG_PERIOD_NS, cpu_s, part)
+    files = box.files()
+    require(len({f.name.event for f in files}) == 2, "not two events in the session")
+    agree.compare_summary(files, box.opreport("-n", "-f"))
+    check_functions(box, files, path, LONG_PERIOD_NS, cpu_s, part)
     box.shutdown()
 
 
