@@ -54,7 +54,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_limits.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_cgroup_storm.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)
-	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_turns.py --long || test $$? -eq 77
 	$(MAKE) check-user
 	$(MAKE) check-unit
 	$(MAKE) check-machines
