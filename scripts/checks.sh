@@ -98,7 +98,7 @@ run_built() {
 # JIT code, time for file systems that hang, answers that it compares with /proc), or have a limit
 # of sample files, which programs of other tests would take as well. And jit_runtimes: perf inject
 # gives up where the test jit has damaged a jitdump.
-ALONE_SYSTEM="bounds callgraph cgroup_storm hanging hotplug jit_runtimes jit_storm kernel limits moved_over ocount operf
+ALONE_SYSTEM="callgraph cgroup_storm hanging hotplug jit_runtimes jit_storm kernel limits moved_over ocount operf
 	operf_limits page_faults processes storm"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at

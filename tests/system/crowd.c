@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * A process that tries to make a profiler grow, for test_bounds.py:
+ * A process that tries to make a profiler grow, for test_limits.py:
  *
  *   crowd names DIR N    N files of different names below DIR, one after the other: each is made,
  *                        mapped, executed and removed; prints N
