@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -230,16 +231,30 @@ static void mremap_file(uint64_t ms, char **files)
 	run(move(memory), ms);
 }
 
-/* Code that is moved to where another file's ran, which is in no record. */
+/* Until there is a byte to read, or the end of the input; looks after each MS of CPU time. */
+static void run_until_told(hot_function function, uint64_t ms)
+{
+	struct pollfd input = { .events = POLLIN };
+	char c;
+
+	do
+		run(function, ms);
+	while (!poll(&input, 1, 0));
+	need(read(0, &c, 1) >= 0, "read");
+}
+
+/*
+ * Code that is moved to where another file's ran, which is in no record. A byte of the input tells
+ * when to move it, the next one when to end.
+ */
 static void mremap_over(uint64_t ms, char **files)
 {
 	void *first = map_file(files[0], PROT_READ | PROT_EXEC, MAP_PRIVATE),
 	     *second = map_file(files[1], PROT_READ | PROT_EXEC, MAP_PRIVATE);
 
-	go();
-	run((hot_function)(uintptr_t)first, ms / 4);
+	run_until_told((hot_function)(uintptr_t)first, ms);
 	need(mremap(second, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, first) == first, "mremap");
-	run((hot_function)(uintptr_t)first, ms);
+	run_until_told((hot_function)(uintptr_t)first, ms);
 }
 
 static void mremap_memory(uint64_t ms, char **files)
