@@ -27,12 +27,16 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NOBODY        65534
 #define REQUEST_BYTES 65536
 #define WAITED_NAME   "perf-"
+#define RUN_US        2000
+#define REST_NS       400000000
 
 static unsigned int seconds;
 
@@ -150,9 +154,19 @@ static void leave_host(void)
 	put("/proc/self/gid_map", map);
 }
 
-/* Code without a file that runs for ever. */
+/* So that many of them leave CPU time to others: the wait for a file system is what hurts. */
+static void rest(int number)
+{
+	const struct timespec pause = { .tv_nsec = REST_NS };
+
+	(void)number;
+	nanosleep(&pause, NULL);
+}
+
+/* Code without a file that runs for ever, but rests after each RUN_US of CPU time. */
 static void run_code(void)
 {
+	const struct itimerval each = { .it_interval = { .tv_usec = RUN_US }, .it_value = { .tv_usec = RUN_US } };
 #if defined(__x86_64__) || defined(__i386__)
 	static const unsigned char loop[] = { 0xeb, 0xfe };
 #elif defined(__aarch64__)
@@ -168,6 +182,8 @@ static void run_code(void)
 		cannot("mmap");
 	memcpy(memory, loop, sizeof(loop));
 	memcpy(&code, &memory, sizeof(code));
+	if (signal(SIGPROF, rest) == SIG_ERR || setitimer(ITIMER_PROF, &each, NULL) < 0)
+		cannot("no timer");
 	say("runs", getpid());
 	code();
 }
