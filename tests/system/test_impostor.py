@@ -47,7 +47,8 @@ ATTACKS = {
     "bind-file": "mount -t tmpfs t $T; cp --preserve=timestamps $A/gzip $T; mount --bind $T/gzip $V; $V" + RUN,
     "bind-directory": "mount --bind $A $D; $V" + RUN,
     "tmpfs": "mount -t tmpfs t $D; cp --preserve=timestamps $A/gzip $D; $V" + RUN,
-    "tmpfs-removed": "mount -t tmpfs t $D; cp --preserve=timestamps $A/gzip $D; { sleep 0.3; rm $V; } & $V" + RUN,
+    "tmpfs-removed": "mount -t tmpfs t $D; cp --preserve=timestamps $A/gzip $D; exec 3<&0; $V" + RUN + " <&3 & "
+                     "until [ $(readlink /proc/$!/exe) = $V ]; do sleep 0.01; done; rm $V; wait $!",
     "chroot": "mount -t tmpfs t $T; mkdir -p $T$D; cp --preserve=timestamps $A/gzip $T$D; chroot $T $V" + RUN,
     "chroot-on-host": "chroot $A $V" + RUN,
     # a mount that nobody can reach is named from its own root
