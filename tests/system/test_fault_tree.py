@@ -322,7 +322,8 @@ def second_beside_the_first(box):
     """
     other = os.path.join(box.dir, "other.conf")
     with open(other, "w", encoding="utf-8") as stream:
-        stream.write("SessionDir=%s\nControlSocket=%s\nProfileOnStart=no\n" % (box.session, os.path.join(box.dir, "other")))
+        stream.write("SessionDir=%s\nControlSocket=%s\nSessionInterval=0\nProfileOnStart=no\n" % (
+            box.session, os.path.join(box.dir, "other")))
     opcontrol, second = os.path.join(box.bin, "opcontrol"), {"OPD_CONFIG": other}
 
     def remove_lock():

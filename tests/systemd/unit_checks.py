@@ -589,6 +589,7 @@ def check_purge_after_kill(container):
     require({"unclean", "daemonrc_new"} <= there, "before the purge there is only %s" % there)
     apt(container, "purge", "opd")
     check_nothing_left(container)
+    container.keep_session()
     install(container, later(container))
 
 

@@ -59,7 +59,8 @@ static int setup(void **state OP_UNUSED)
 	if (!mkdtemp(dir))
 		return -1;
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(text, sizeof(text), "SessionDir=%s/session\nControlSocket=%s/control\nProfileOnStart=yes\nTableDir=\n", dir, dir);
+	snprintf(text, sizeof(text),
+		 "SessionDir=%s/session\nControlSocket=%s/control\nSessionInterval=0\nProfileOnStart=yes\nTableDir=\n", dir, dir);
 	sample_write_bytes(dir_fd, "opd.conf", text, strlen(text));
 	return dir_fd < 0 ? -1 : 0;
 }
