@@ -120,6 +120,7 @@ static void fill_rings(const struct opd_recording *recording, const struct op_co
 	status->turns = counts->nr_turns;
 	status->turn_ns = counts->last_turn_ns;
 	status->turn_longest_ns = counts->longest_turn_ns;
+	status->rescan_left = opd_rescan_left(&recording->visits.rescan);
 }
 
 /* Events of the memory view have no ledger. */

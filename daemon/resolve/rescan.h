@@ -34,10 +34,10 @@ void opd_rescan_lost(struct opd_rescan *rescan, struct opd_resolver *resolver, u
  */
 int opd_rescan_go_on(struct opd_rescan *rescan, struct opd_resolver *resolver) OP_NONNULL OP_MUST_CHECK;
 
-/* True while work is left for the next visits. */
-static inline bool opd_rescan_is_under_way(const struct opd_rescan *rescan)
+/* Processes and lists that are left to read at the next visits. */
+static inline uint64_t opd_rescan_left(const struct opd_rescan *rescan)
 {
-	return rescan->wanted || rescan->pids || rescan->code_wanted;
+	return rescan->wanted + rescan->code_wanted + (rescan->nr_pids - rescan->next);
 }
 
 /* Accepts a zeroed rescan. */

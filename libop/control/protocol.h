@@ -22,7 +22,7 @@
 #include "libop/session/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 17 /* changes with any struct below */
+#define OP_CONTROL_VERSION 18 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
@@ -97,6 +97,7 @@ struct op_status {
 	 * times that the mappings of a running process were read again: code moved without a record
 	 */
 	uint64_t maps_reread;
+	uint64_t rescan_left; /* steps until /proc has been read again after a loss in the side band */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* that a ring must hold by the plan */
 	uint64_t visits;	  /* to one CPU or to several at once; idle CPUs are not visited */

@@ -13,7 +13,8 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
                "separate_cpu", "separate_name", "separate_user", "nr_programs", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads",
                "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
-               "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
+               "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "rescan_left",
+              "separate_cgroup", "nr_cgroups", "not_split",
                "of_unknown_cgroups", "image_filter", "stack_wanted_hz", "stack_rate_hz", "stack_bytes", "stack_ring_bytes",
                "stack_walks", "stack_frames", "stack_walk_ns", "stacks_waiting",
                "stack_stops", "tables_made", "tables_from_cache", "tables_failed", "tables_waiting"}
@@ -130,5 +131,5 @@ class FakeDaemon:
 
 def status_payload(state=1):
     """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ6I14688x" % (23 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
-                       *[0] * (35 + len(JIT_KEYS | BOUND_KEYS)))
+    return struct.pack("<8I%dQ6I14688x" % (24 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
+                       *[0] * (36 + len(JIT_KEYS | BOUND_KEYS)))

@@ -66,9 +66,9 @@ static struct opd_process *known_process(uint32_t pid)
 static void lose_and_read(void)
 {
 	opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
-	assert_true(opd_rescan_is_under_way(&rescan));
+	assert_true(opd_rescan_left(&rescan));
 	resolver.now_ns = lost_ns + 2000;
-	for (int visits = 0; opd_rescan_is_under_way(&rescan); visits++) {
+	for (int visits = 0; opd_rescan_left(&rescan); visits++) {
 		assert_in_range(visits, 0, 100000);
 		assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
 		resolver.now_ns += OP_NS_PER_MS;
@@ -285,7 +285,7 @@ static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 	lose_at(now_ns + 100, now_ns + 200);
 	lose_at(now_ns + 300, now_ns + 400);
 	assert_string_equal(kernel_name(now_ns + 400), "bpf_prog_first");
-	assert_true(opd_rescan_is_under_way(&rescan));
+	assert_true(opd_rescan_left(&rescan));
 	resolver.now_ns = now_ns + 20ull * OP_NS_PER_S;
 	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
 	assert_string_equal(kernel_name(now_ns + 99), "bpf_prog_first");

@@ -301,6 +301,7 @@ static const struct field status_fields[] = {
 				OP_JIT_COUNTERS(X)
 #undef X
 					ROW(op_status, maps_reread, U64),
+	ROW(op_status, rescan_left, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),
