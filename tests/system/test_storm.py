@@ -22,9 +22,12 @@ is a sample is what makes the truth known, and costs the kernel more than the fa
 without opd as well, where another profiler takes them and
 forgets them. The rate without any profiler is printed, not demanded.
 """
+import contextlib
+import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -53,14 +56,13 @@ SHORT = {"sleepers": 1500, "seconds": 4, "warm_seconds": 0, "bare_seconds": 0,
 if opdtest.is_emulated():  # a program takes twenty times as long there
     SHORT.update(sleepers=300, seconds=1)
 LONG = {"sleepers": 10000, "seconds": 60, "warm_seconds": 0, "bare_seconds": 30, "slack": 0}
-SETTLE_SECONDS = 4
 FORGET_SECONDS = 8 # opd gives memory back at most every 5 s
 PID_MAX = 400
 OUTER = "STORM_OUTER_PID_NAMESPACE"
-SETTLED_PERCENT = 2
 WITNESSES = 100
 WITNESS_PAGES = 8
-RESCAN_SECONDS = opdtest.HANG_SECONDS
+LOSSY_RING_BYTES = 64 << 10
+LOSSY_PROCESSES = 2000 # each has half a KiB of records or more, and each CPU one ring, while opd stands still
 # The sizes at the start of a storm, and those of the next try when the machine was so busy that
 # samples were lost under a name.
 RINGS = ({"RingSize": "4M"}, {"RingSize": "16M", "SidebandSize": "16M"}, {"RingSize": "64M", "SidebandSize": "64M"})
@@ -141,7 +143,7 @@ def check_events(box, oracle, may_lose=False, last=True):
     of the side band may be lost.
     """
     status = box.check_ledger(not_sampled=oracle.not_sampled())
-    lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
+    lost = sideband_lost(status)
     print("side band: %d bytes, %d records lost" % (sum(cpu["sideband_bytes"] for cpu in status["cpus"]), lost))
     require(may_lose or not last or lost == 0, "%d side-band records lost" % lost)
     for event in status["events"]:
@@ -216,10 +218,8 @@ def check_rate(rate, without):
         require(rate >= MIN_RATE_SHARE * bare, "%.0f processes per second with opd, %.0f without" % (rate, bare))
 
 
-def settle(box):
-    """Until what ended is forgotten; the memory then."""
+def memory_of(box):
     box.opcontrol("--dump")
-    time.sleep(FORGET_SECONDS)
     parts = {field: memory_bytes(box, field) for field in ("VmRSS", "RssAnon", "RssFile", "RssShmem")}
     status = box.status()
     print("memory: %s; %d images with samples, %d files open" % (
@@ -228,24 +228,31 @@ def settle(box):
     return parts
 
 
-def settled(box):
-    """True when opd does nothing but its turns: no storm, nothing that it still reads in /proc."""
-    return idle_cost(box, "after the loss") < SETTLED_PERCENT
-
-
-def idle_cost(box, what):
+def settle(box, what):
+    """The memory when what ended is forgotten, and what opd costs until then."""
     before = opdtest.cpu_of_threads(box.daemon.pid)
-    time.sleep(SETTLE_SECONDS)
-    percent = 100 * (opdtest.cpu_of_threads(box.daemon.pid) - before) / SETTLE_SECONDS
+    time.sleep(FORGET_SECONDS)
+    percent = 100 * (opdtest.cpu_of_threads(box.daemon.pid) - before) / FORGET_SECONDS
     print("idle, %s: %.3f %% of one CPU" % (what, percent))
-    return percent
+    return memory_of(box)
 
 
-def check_memory(before, storm_rss, after, peak, slack):
+def check_memory(box, before, storm_rss, slack):
+    """What the storm took is given back. opd does that now and then, and also has what other programs
+    run, until they end.
+    """
+    limit, after = MAX_LEFT * before["VmRSS"] + slack, []
+
+    def is_given_back():
+        if after:
+            time.sleep(1)
+        after.append(memory_of(box)["VmRSS"])
+        return after[-1] <= limit
+    opdtest.wait_until(is_given_back, opdtest.HANG_SECONDS, "before %s, after the storm more than %d" % (before, limit))
+    peak = memory_bytes(box, "VmHWM")
     print("RSS: %.1f MB before, %.1f at the end of the storm, %.1f afterwards, peak %.1f" % tuple(b / 1e6
-            for b in (before["VmRSS"], storm_rss, after["VmRSS"], peak)))
+            for b in (before["VmRSS"], storm_rss, after[-1], peak)))
     require(peak < MAX_RSS_BYTES, "opd had %d bytes" % peak)
-    require(after["VmRSS"] <= MAX_LEFT * before["VmRSS"] + slack, "before %s, after the storm %s" % (before, after))
 
 
 def exec_storm(box, size):
@@ -255,11 +262,10 @@ def exec_storm(box, size):
     begin = time.monotonic()
     box.start_daemon(*EVENTS, "--separate=library,kernel", start=False)
     print("ready in %.2f s, %d processes known" % (time.monotonic() - begin, box.status()["nr_processes"]))
-    idle_cost(box, "%d processes" % size["sleepers"])
     oracle = opdtest.FaultOracle(box.fault_oracle)
     box.opcontrol("--start")
     warm = storm(box, size["warm_seconds"], images)[0] if size["warm_seconds"] else {}
-    before = settle(box)
+    before = settle(box, "%d processes" % size["sleepers"])
     cpu = opdtest.cpu_of_threads(box.daemon.pid)
     truth, number, seconds = storm(box, size["seconds"], images)
     truth = {path: touches + warm.get(path, 0) for path, touches in truth.items()}
@@ -268,13 +274,12 @@ def exec_storm(box, size):
     cpu = opdtest.cpu_of_threads(box.daemon.pid) - cpu
     print("%d processes in %.1f s, %.0f per second; opd: %.2f s of CPU time, %.1f us per process" % (
         number, seconds, number / seconds, cpu, 1e6 * cpu / number))
-    after = settle(box)
+    check_memory(box, before, storm_rss, size["slack"])
     box.opcontrol("--stop")
     check_events(box, oracle, last=size["last"])
     files = box.files()
     check_known(files, truth)
     check_truth(files, truth, "exec")
-    check_memory(before, storm_rss, after, memory_bytes(box, "VmHWM"), size["slack"])
     box.check_agreement()
     box.shutdown()
     shutil.rmtree(box.session)
@@ -320,37 +325,79 @@ def thread_storm(box, size):
     shutil.rmtree(box.session)
 
 
-def overflow(box, size):
-    """A side-band ring that is far too small: the lost records are counted, the many sleeping
-    processes do not delay the sync thread, and living processes are known again. The witnesses exec
-    while records are lost, and touch their pages after that.
+@contextlib.contextmanager
+def standing_still(box):
+    """opd reads no ring meanwhile."""
+    box.daemon.send_signal(signal.SIGSTOP)
+    try:
+        opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), opdtest.HANG_SECONDS, "opd does not stop")
+        yield
+    finally:
+        box.daemon.send_signal(signal.SIGCONT)
+
+
+def sideband_lost(status):
+    return sum(cpu["sideband_lost"] for cpu in status["cpus"])
+
+
+def lose_witnesses(box, seconds, images, witness):
+    """Processes that exec while side-band records are certainly lost: the rings are full."""
+    lost = sideband_lost(box.status())
+    with standing_still(box):
+        nr_processes = 0
+        while nr_processes < LOSSY_PROCESSES:
+            nr_processes += storm(box, seconds, images)[1]
+        witnesses = box.start_piped(program(box, "storm"), "sleepers", WITNESSES, MAPS, witness)
+        require(witnesses.stdout.readline() == b"ready\n", "the witnesses do not sleep")
+    opdtest.wait_until(lambda: sideband_lost(box.status()) > lost, opdtest.HANG_SECONDS, "full side-band rings lost nothing")
+    return witnesses
+
+
+def rescanned(box):
+    """The lost records, when opd has read /proc again after the last loss."""
+    opdtest.wait_until(lambda: not box.await_look()["rescan_left"], opdtest.HANG_SECONDS,
+                       "opd does not come to an end with reading /proc")
+    return sideband_lost(box.status())
+
+
+def known_again(box, seconds, images, number):
+    """Living processes are known again after a loss, also one that ends as soon as it has samples.
+    False: records were lost once more before they had ended, since others run programs, too.
     """
-    images = [copy(box, "storm_worker", "lossy-%d" % i) for i in range(NR_IMAGES)]
-    witness = copy(box, "storm_worker", "witness")
-    sleepers = start_sleepers(box, size["sleepers"])
-    box.configure(RingSize="4M", SidebandSize="16K")
-    oracle = opdtest.FaultOracle(box.fault_oracle)
-    box.start_daemon(*EVENTS, "--separate=library,kernel")
-    drivers = begin_execs(box, size["seconds"], images)
-    witnesses = box.start_piped(program(box, "storm"), "sleepers", WITNESSES, MAPS, witness)
-    require(witnesses.stdout.readline() == b"ready\n", "the witnesses do not sleep")
-    for driver in drivers:
-        finish(box, driver, images)
-    lost = sum(cpu["sideband_lost"] for cpu in box.status()["cpus"])
-    require(lost > 0, "a side-band ring of 16 KiB lost nothing")
-    opdtest.wait_until(lambda: settled(box), RESCAN_SECONDS, "opd does not come to an end with reading /proc")
+    witness = copy(box, "storm_worker", "witness-%d" % number)
+    witnesses = lose_witnesses(box, seconds, images, witness)
+    lost = rescanned(box)
     box.opcontrol("--dump")
     before = count_known(box.files(live=True), {witness})
     print("until the loss was over, %d of the %d samples of the witnesses are nowhere" % before[::-1])
     end_sleepers(box, witnesses)
     box.opcontrol("--dump")
+    if sideband_lost(box.await_look()) > lost:
+        print("records are lost again: once more with other witnesses")
+        return False
+    files = box.files(live=True)
+    check_known(files, {witness}, before)
+    check_truth(files, {witness: WITNESSES * WITNESS_PAGES}, "after the loss")
+    return True
+
+
+def overflow(box, size):
+    """Side-band rings that are far too small: the lost records are counted, the many sleeping
+    processes do not delay the sync thread, and living processes are known again.
+    """
+    images = [copy(box, "storm_worker", "lossy-%d" % i) for i in range(NR_IMAGES)]
+    sleepers = start_sleepers(box, size["sleepers"])
+    box.configure(RingSize="4M", SidebandSize=LOSSY_RING_BYTES)
+    oracle = opdtest.FaultOracle(box.fault_oracle)
+    box.start_daemon(*EVENTS, "--separate=library,kernel")
+    storm(box, size["seconds"] / 2, images)
+    numbers = itertools.count()
+    opdtest.wait_until(lambda: known_again(box, size["seconds"] / 2, images, next(numbers)), opdtest.HANG_SECONDS,
+                       "records are lost again and again")
     box.opcontrol("--stop")
     status, lost = check_events(box, oracle, may_lose=True)
     print("%d side-band records lost, longest turn %.0f ms" % (lost, status["turn_longest_ns"] / 1e6))
     require("the side-band ring was full" in box.log_text(), "the log does not say that the side-band ring was full")
-    files = box.files()
-    check_known(files, {witness}, before)
-    check_truth(files, {witness: WITNESSES * WITNESS_PAGES}, "after the loss")
     if sleepers:
         end_sleepers(box, sleepers)
     box.shutdown()
