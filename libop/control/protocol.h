@@ -97,7 +97,7 @@ struct op_status {
 	 * times that the mappings of a running process were read again: code moved without a record
 	 */
 	uint64_t maps_reread;
-	uint64_t rescan_left; /* steps until /proc has been read again after a loss in the side band */
+	uint64_t rescan_left; /* steps until /proc was read again after a loss in the side band */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* that a ring must hold by the plan */
 	uint64_t visits;	  /* to one CPU or to several at once; idle CPUs are not visited */

@@ -53,8 +53,9 @@ class Runner(unittest.TestCase):
         # lib.sh sets PATH itself, so the program of the test is named there
         with open(os.path.join(self.top, "scripts", "lib.sh"), encoding="ascii") as stream:
             text = stream.read()
-        self.write("scripts/lib.sh", text.replace("export PATH=/usr/local/sbin", "export PATH=%s/bin:/usr/local/sbin" % self.top))
-        done = subprocess.run(["bash", os.path.join(self.top, "scripts", "test"), *args], capture_output=True, text=True, check=False)
+        self.write("scripts/lib.sh", text.replace("export PATH=", "export PATH=%s/bin:" % self.top))
+        done = subprocess.run(["bash", os.path.join(self.top, "scripts", "test"), *args], capture_output=True, text=True,
+                              check=False)
         return done.returncode, done.stdout.splitlines(), done.stderr
 
     def test_good_and_skipped(self):
@@ -70,7 +71,8 @@ class Runner(unittest.TestCase):
 
     def test_flaky(self):
         rc, lines, _err = self.run_it([SYSTEM_FLAKY, PASSES])
-        self.assertEqual((rc, lines[-2:]), (0, ["== 1 flaky, passed at the second try: gcc/system/sometimes", "2 passed, 0 failed"]))
+        self.assertEqual((rc, lines[-2:]),
+                         (0, ["== 1 flaky, passed at the second try: gcc/system/sometimes", "2 passed, 0 failed"]))
         line, = (line for line in lines if line.startswith("flaky "))
         first, second = (os.path.join(self.top, "build-test", "log", "gcc", "system", name) for name in ("sometimes.first.log",
                          "sometimes.log"))
