@@ -310,7 +310,7 @@ def check_bombs(program, hot):
 
 
 def main():
-    count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 120, time.time()
+    count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 30 if "OPD_QUICK" in os.environ else 120, time.time()
     with tempfile.TemporaryDirectory() as directory:
         program = build(directory)
         hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
