@@ -2,16 +2,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the
-place of other code, memory mapped twice,
-forks, a container; and a map that belongs to somebody else, to an earlier process or to the program
-before exec, or is none, names nothing.
+place of other code, memory mapped twice, forks, a container; and a map that belongs to another user,
+to an earlier process or to the program before exec, or is no regular file, names nothing.
+
+Code may be named late: by a map that is written after the code ran, that grows, is written anew, or
+comes at the end of the process, also in a container; and by a jitdump whose records come at the end.
+Every sample gets its name where it is certain, and none where other code took the place of the
+first. All counts are in the sample files before the names come: a dump, a new session, another opd
+and a kill of opd lose nothing and count nothing twice.
+
 Where descriptors are few, crowds of processes with such memory do not take them from samples, nor
 places from those that have JIT code.
 """
+import concurrent.futures
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -25,25 +33,29 @@ MS = 1500
 SHORT_MS = 500
 APART_S = 0.3  # between a map and the program that it is not of
 POINTS = 4.0
+LATE_POINTS = 10.0  # what is wrong, or has no name, is a share of 25 or more
 ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'
 NOBODY = 65534
 NR_REFUSED = 3  # maps: of another owner, a link, a FIFO
+MIN_WAITING = 100
+ENDING_SECONDS = 10  # opd reads files of a process that has ended for so long
+TRIES = 5
 MIN_BOTH = 200  # samples of which the smaller function has 50 on average
 RANGE_START = 0x6a69 << 48  # where functions have places; other addresses are those of the process
 WAIT_SECONDS = opdtest.HANG_SECONDS
 NR_CROWD, CROWD_MS = 120, 5
-NR_CROWDS = 8 if opdtest.is_emulated() else 1
+NR_CROWDS = 8
 NR_NEEDED, NR_NEEDED_BY_CPU = 80, 4  # descriptors of opd, with one event
 NR_FOR_JIT = 30
 LEFT = []  # files that the processes of this test may leave in /tmp; another test of JIT code may run beside it
 
 
-def jit_functions(box, app):
+def jit_functions(box, app, live=False):
     """({function: samples} by the objects beside the sample files of an application, samples of it
     in anonymous regions).
     """
     found, rest = {}, 0
-    for sample_file in box.files():
+    for sample_file in box.files(live=live):
         kind, name = sample_file.name.image
         if sample_file.name.app[1] != app:
             continue
@@ -62,19 +74,22 @@ def jit_functions(box, app):
     return found, rest
 
 
-def check_shares(box, app, spent, names):
-    """The samples of each function agree with the CPU time that the program measured in it."""
+def check_shares(box, app, spent, names, points=POINTS, others=()):
+    """The samples of each function agree with the CPU time that the program measured in it. Returns
+    them, the samples without a name, and those of other functions.
+    """
     found, rest = jit_functions(box, app)
+    of_others = [found.pop(name, 0) for name in others]
     print("%s: %s, %d in no function, %s ms spent" % (os.path.basename(app), found, rest, [n // 1000000 for n in spent]))
     require(sorted(found) == sorted(names), "%s has the functions %s, not %s" % (app, sorted(found), sorted(names)))
     total = sum(found.values())
     for name, ns in zip(names, spent):
         wanted, percent = 100.0 * ns / sum(spent), 100.0 * found[name] / total
-        require(abs(wanted - percent) < POINTS, "%s: %s has %.2f %%, not %.2f %%" % (app, name, percent, wanted))
+        require(abs(wanted - percent) < points, "%s: %s has %.2f %%, not %.2f %%" % (app, name, percent, wanted))
     expected = sum(spent) / PERIOD_NS
     require(0.8 * expected < total < 1.25 * expected + 50,
             "%s: %d samples of about %d" % (app, total, expected))
-    return found, rest
+    return found, rest, of_others
 
 
 def check_unnamed(box, app, spent):
@@ -95,32 +110,38 @@ def start(box, *command, **more):
     return child
 
 
+def finish(box, child):
+    out, err = child.communicate(timeout=opdtest.CALL_SECONDS)
+    box.children.remove(child)
+    if child.returncode == 77:
+        raise Skip("the tests make no code for this machine")
+    require(child.returncode == 0, "jit_work: exit code %d: %s" % (child.returncode, err))
+    return [int(n) for n in out.split()]
+
+
 def work(box, kind, *args, prefix=(), name=None, ms=MS):
     """Runs one kind of work in an application of its own; its path and the nanoseconds that it
     printed.
     """
     app = box.copy_work("jit-" + (name or kind), "jit_work")
-    child = start(box, *prefix, app, kind, ms, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    out, err = child.communicate(timeout=opdtest.CALL_SECONDS)
-    box.children.remove(child)
-    if child.returncode == 77:
-        raise Skip("the tests make no code for this machine")
-    require(child.returncode == 0, "jit_work %s: exit code %d: %s" % (kind, child.returncode, err))
-    return app, [int(n) for n in out.split()]
+    return app, finish(box, start(box, *prefix, app, kind, ms, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
 
 
-def work_in_container(box):
-    """Process numbers and a /tmp of its own: the map is where only the container sees it."""
+def work_in_container(box, kind):
+    """Process numbers and a /tmp of its own: the map is where only the container sees it. With `exit`
+    it is empty until the process ends.
+    """
     elsewhere = tempfile.mkdtemp(prefix="opd-test.", dir="/var/tmp")  # the container has another /tmp
     os.chmod(elsewhere, 0o755)
     program = shutil.copy(os.path.join(os.path.dirname(box.work), "jit_work"), elsewhere)
-    directory = os.path.join(box.dir, "private")
-    os.makedirs(directory)
+    directory = tempfile.mkdtemp(prefix="private.", dir=box.dir)
+    os.chmod(directory, 0o755)
     # The program is not process 1 there, and not the number that it has here.
     script = 'mount --bind "$1" /tmp && shift && "$@" & wait $!'
-    done = box.run("unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c", script, "sh", directory, program, "map", MS)
+    done = box.run("unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c", script, "sh", directory, program, kind, MS)
     require(done.rc == 0, "unshare: exit code %d: %s" % (done.rc, done.err))
-    require(glob.glob(os.path.join(directory, "perf-*.map")), "the container wrote no map into its /tmp")
+    paths = glob.glob(os.path.join(directory, "perf-*.map"))
+    require(paths and os.path.getsize(paths[0]), "the container wrote no map into its /tmp")
     return program, [int(n) for n in done.out.split()]
 
 
@@ -230,11 +251,19 @@ def wait_for_both(box, app, already=0):
     opdtest.wait_until(has_both, WAIT_SECONDS, "%s has no samples" % app)
 
 
+def wait_for_rest(box, app, nr):
+    """Until there are so many samples without a name."""
+    def has_rest():
+        box.opcontrol("--dump")
+        return jit_functions(box, app, live=True)[1] >= nr
+    opdtest.wait_until(has_rest, WAIT_SECONDS, "%s has no samples that wait" % app)
+
+
 def outlives(box):
-    """A process that goes on while the session is emptied, and while one opd follows the other:
-    what each counted has its names.
+    """Processes that go on while the session is emptied, and while one opd follows the other: what
+    each counted has its names. Then over_sessions.
     """
-    app = box.copy_work("jit-long", "jit_work")
+    app, late_app = box.copy_work("jit-long", "jit_work"), box.copy_work("late-sessions", "jit_work")
     child = start(box, app, "map", 4 * WAIT_SECONDS * 1000)
     opdtest.wait_until(lambda: has_lines(map_path(child.pid), 2), WAIT_SECONDS, "no map is written")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
@@ -247,7 +276,10 @@ def outlives(box):
     box.shutdown()
     already = sum(jit_functions(box, app)[0].values())
     box.start_daemon()
+    late_child = box.start_piped(late_app, "pipe")
+    LEFT.append(map_path(late_child.pid))
     wait_for_both(box, app, already)
+    wait_for_rest(box, late_app, MIN_WAITING)
     box.opcontrol("--stop")
     require(len(objects_of(box, app)) == 2, "two opds left the objects %s" % objects_of(box, app))
     found, rest = jit_functions(box, app)
@@ -256,14 +288,40 @@ def outlives(box):
     box.check_agreement()
     box.end_process(child.pid)
     child.wait()
+    box.opcontrol("--start")
+    over_sessions(box, late_app, late_child)
+
+
+def over_sessions(box, app, child):
+    """Names come after the session was closed and another opd was killed: each count stays where it
+    was, and only what this opd saw wait in its session has a name.
+    """
+    box.opcontrol("--save=before")
+    wait_for_rest(box, app, MIN_WAITING)
+    box.daemon.send_signal(signal.SIGKILL)
+    box.daemon.wait()
+    before = jit_functions(box, app)
+    require(before[1] >= MIN_WAITING and not before[0], "after the kill there are %s" % (before,))
+    box.start_daemon()
+    wait_for_rest(box, app, before[1] + MIN_WAITING)
+    finish(box, child)
+    opdtest.wait_until(lambda: not box.opcontrol("--dump") and jit_functions(box, app, live=True)[0], WAIT_SECONDS,
+                       "what waited has no name")
+    box.opcontrol("--stop")
+    found, rest = jit_functions(box, app)
+    print("sessions: %s, %d without a name, %d of them from before the kill" % (found, rest, before[1]))
+    require(sorted(found) == [ALPHA, BETA] and rest == before[1], "what waited after the kill is %s, %d" % (found, rest))
+    box.check_agreement()
     box.shutdown()
+    result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
+    require(result.rc == 0, "opcheck: %s%s" % (result.out, result.err))
 
 
 def ends_early(box):
     """A process that has ended before opd looks for the first time: its map, its dump and its
     parent are still there.
     """
-    box.configure(RingSize="8M", VisitInterval="10000")
+    box.configure(RingSize="8M", SidebandSize="8M", VisitInterval="10000")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     named = [(work(box, "map"), (ALPHA, BETA)), (work(box, "kept", box.dir), ("jit_alpha", "jit_beta"))]
     alien = work(box, "alien", NOBODY)
@@ -275,7 +333,7 @@ def ends_early(box):
     box.check_ledger()
     box.shutdown()
     shutil.rmtree(box.session)
-    box.configure(RingSize="1M")
+    box.configure(RingSize="8M", SidebandSize="8M")
 
 
 def check_processes(box, status, mine):
@@ -283,7 +341,7 @@ def check_processes(box, status, mine):
     test's business, and may be refused, too.
     """
     apps = sorted({f.name.image[1]: f.name.app[1] for f in box.files() if f.name.image[0] == "jo"}.values())
-    others = [app for app in apps if app not in mine]
+    others = [app for app in apps if app not in mine] + [path for path in glob.glob("/tmp/perf-*.map") if path not in LEFT]
     print("processes with JIT code: %d, of others: %s" % (len(apps), others or "none"))
     require([app for app in apps if app in mine] == sorted(mine), "there are objects of %s" % apps)
     require(status["jit_processes"] == len(apps),
@@ -331,6 +389,7 @@ def crowds(box):
     """Processes with memory for code, without a map and with one each, more than opd has
     descriptors.
     """
+    box.configure(RingSize="8M", SidebandSize="8M")
     start_with_few_descriptors(box, "--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     nr_before = len(os.listdir("/proc/%d/fd" % box.lock_pid()))
     beside, nr_silent = beside_crowd(box, "crowd")
@@ -361,42 +420,127 @@ def crowds(box):
     shutil.rmtree(box.session)
 
 
-def test(box):
-    if shutil.which("objdump") is None:
-        raise Skip("no objdump here")
-    crowds(box)
-    ends_early(box)
+def check_buffered(box, app, spent):
+    """What two functions have at one address can belong to either. Samples that opd reads after the
+    jitdump have the name of their time.
+    """
+    *named, reused = spent
+    _, rest, of_others = check_shares(box, app, named, ("jit_alpha", "jit_beta"), LATE_POINTS, ("jit_old", "jit_new"))
+    expected = reused / PERIOD_NS
+    require(all(nr < 0.5 * (1.25 * expected + 50) for nr in of_others), "one of two functions has too much: %s" % of_others)
+    rest += sum(of_others)
+    require(0.8 * expected < rest < 1.25 * expected + 50, "%s: %d samples without a name of about %d" % (app, rest, expected))
+    objects = objects_of(box, app)
+    require(len(objects) == 1, "one process has the objects %s" % objects)
+    text = box.good("objdump", "-d", objects[0])
+    require("<jit_alpha>:" in text and "imul" in text or os.uname().machine != "x86_64", "the object has no code:\n" + text)
+    lines = box.opreport("-l", "-g", app)
+    require("alpha.js:10" in lines, "opreport -g does not know the line of jit_alpha:\n" + lines)
+
+
+def check_late(box, late, app):
+    """Each sample has a name. A function of `app` that had samples before and after its name came is
+    one row of the report.
+    """
+    for late_app, spent in late.values():
+        _, rest, _ = check_shares(box, late_app, spent, (ALPHA, BETA), LATE_POINTS)
+        require(not rest, "%s has %d samples without a name" % (late_app, rest))
+    rows = [line.split()[-1] for line in box.opreport("-l", app).splitlines() if line.endswith("jit_alpha")]
+    require(len(rows) == 1, "jit_alpha has %d rows" % len(rows))
+    named = box.status()["jit_named_late"]
+    print("%d samples named late" % named)
+    require(named > 3 * MS * 1000000 / PERIOD_NS, "the status says %d samples" % named)
+
+
+def all_named(box, works):
+    box.opcontrol("--dump")
+    return all(not jit_functions(box, app, live=True)[1] for app, _ in works)
+
+
+def await_names(box, works):
+    """opd reads files of a process that has ended for some seconds. What has no name then is judged
+    later.
+    """
+    end = time.monotonic() + ENDING_SECONDS
+    while any(jit_functions(box, app, live=True)[1] for app, _ in works) and time.monotonic() < end:
+        box.opcontrol("--dump")
+
+
+def work_all(box):
+    """(work by kind, work whose names come late, programs that a map of another one does not name,
+    that map), as many at once as there are CPUs.
+    """
     elsewhere = "/tmp/perf-elsewhere-%d.map" % os.getpid()
     LEFT.append(elsewhere)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        late = {kind: pool.submit(work, box, kind) for kind in ("exit", "after", "grow", "rewrite")}
+        late["container"] = pool.submit(work_in_container, box, "exit")
+        runs = {kind: pool.submit(work, box, kind, *args) for kind, *args in (
+            ("map",), ("dual",), ("fork",), ("replace",), ("late",), ("dump", box.dir), ("buffered", box.dir),
+            ("silent",), ("alien", NOBODY), ("link", elsewhere), ("fifo",))}
+        runs["container"] = pool.submit(work_in_container, box, "map")
+        others, other_map = map_of_others(box)
+        late = {kind: run.result() for kind, run in late.items()}
+        runs = {kind: run.result() for kind, run in runs.items()}
+    return runs, late, others, other_map
+
+
+def check_all(box):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}
-    replaced, late, dumped = work(box, "replace"), work(box, "late"), work(box, "dump", box.dir)
-    container = work_in_container(box)
-    others, other_map = map_of_others(box)
-    unnamed = [*others, work(box, "silent"), work(box, "alien", NOBODY), work(box, "link", elsewhere), work(box, "fifo")]
+    done, late, others, other_map = work_all(box)
+    await_names(box, late.values())
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
-    for app, spent in named.values():
-        found, rest = check_shares(box, app, spent, (ALPHA, BETA))
-        require(rest <= 0.02 * sum(found.values()), "%s has %d samples in no function" % (app, rest))
-    check_report(box, named["map"][0], jit_functions(box, named["map"][0])[0])
-    check_shares(box, *replaced, ("jit_old", "jit_new"))
-    _, rest = check_shares(box, *late, (ALPHA, BETA))
+    for kind in "map", "dual", "fork":
+        found, rest, _ = check_shares(box, *done[kind], (ALPHA, BETA))
+        require(rest <= 0.02 * sum(found.values()), "%s has %d samples in no function" % (kind, rest))
+    check_report(box, done["map"][0], jit_functions(box, done["map"][0])[0])
+    check_shares(box, *done["replace"], ("jit_old", "jit_new"))
+    _, rest, _ = check_shares(box, *done["late"], (ALPHA, BETA))
     require(not rest, "what ran before there was a map has no name: %d samples" % rest)
-    check_shares(box, *dumped, ("jit_alpha", "jit_beta"))
-    check_dump(box, dumped[0])
-    check_shares(box, *container, (ALPHA, BETA))
-    shutil.rmtree(os.path.dirname(container[0]))
-    for app, spent in unnamed:
+    check_shares(box, *done["dump"], ("jit_alpha", "jit_beta"))
+    check_dump(box, done["dump"][0])
+    check_shares(box, *done["container"], (ALPHA, BETA))
+    for app, spent in (*others, *(done[kind] for kind in ("silent", "alien", "link", "fifo"))):
         check_unnamed(box, app, spent)
     for app, _ in others:
         check_other_map(box, app, other_map)
-    shutil.rmtree(os.path.dirname(other_map))
-    check_processes(box, status, [app for app, _ in (*named.values(), replaced, late, dumped, container)])
+    check_late(box, late, done["late"][0])
+    check_buffered(box, *done["buffered"])
+    check_processes(box, status, [done[kind][0] for kind in ("map", "dual", "fork", "replace", "late", "dump", "buffered",
+                                                            "container")] + [app for app, _ in late.values()])
+    for path in (done["container"][0], late["container"][0], other_map):
+        shutil.rmtree(os.path.dirname(path))
     box.check_agreement()
     box.shutdown()
-    outlives(box)
+
+
+def run_part(box, part):
+    """Where opd had no time to look at all processes, which it counts, a part that failed runs again.
+    """
+    for nr_left in reversed(range(TRIES)):
+        try:
+            part(box)
+            return
+        except opdtest.Failure as failure:
+            status = box.status() if box.daemon.poll() is None else None
+            if not nr_left or not status or not status["jit_put_off"] + status["looks_unanswered"]:
+                raise
+            print("%s: opd had no time for all looks: once more" % failure, flush=True)
+        for child in box.children:
+            box.end_process(child.pid)
+            child.wait()
+        box.children.clear()
+        box.shutdown()
+        shutil.rmtree(box.session)
+
+
+def test(box):
+    if shutil.which("objdump") is None:
+        raise Skip("no objdump here")
+    for part in (crowds, ends_early, check_all, outlives):
+        run_part(box, part)
 
 
 def clean():
