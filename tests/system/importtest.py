@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 What the tests of opimport share: recordings of perf and their counts, directories made of them, and
-perf.data that is made up, record by record.
+made-up files of perf.data.
 """
 import collections
 import os

@@ -22,6 +22,7 @@ NR_STORM = 200
 LIVE_READS = range(5, 21)
 EARLY_S, GONE_S = 0.5, 0.1
 POINTS = 3.0
+TRIES = 4
 PSEUDO_IMAGES = ("no-mapping", "no-process", "no-vmlinux", "no-mode")
 NAMES = ("early", "storm", "forks", "exec-old", "exec-new", "gone", "kernel", "shares")
 
@@ -248,8 +249,20 @@ def two_events(box, path):
 
 
 def test(box):
-    path = {name: box.copy_work(name + "-app") for name in NAMES}
-    one_event(box, path)
+    """opd waits 100 ms for a look at a file. Where a disk takes longer, the file is filed as recorded
+    and this is counted (doc/limits.md). Then a wrong name is no verdict, and the load runs again.
+    """
+    for number in range(1, TRIES + 1):
+        path = {name: box.copy_work("%s-app-%d" % (name, number)) for name in NAMES}
+        try:
+            one_event(box, path)
+            break
+        except opdtest.Failure as failure:
+            if number == TRIES or not box.status().get("looks_unanswered"):
+                raise
+            print("%s\nlooks at files had no answer in time: once more" % failure, flush=True)
+        box.shutdown()
+        box.opcontrol("--reset")
     two_events(box, path["shares"])
 
 
