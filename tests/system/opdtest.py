@@ -645,8 +645,11 @@ class Box:
                 time.sleep(0.05)
 
     def is_opd(self, pid):
+        """True for an opd of this test. The number of one that has ended may be another test's opd."""
         try:
-            return os.path.realpath("/proc/%d/exe" % pid) == os.path.realpath(self.program)
+            with open("/proc/%d/environ" % pid, "rb") as stream:
+                is_own = self.dir.encode() in stream.read()
+            return is_own and os.path.realpath("/proc/%d/exe" % pid) == os.path.realpath(self.program)
         except OSError:
             return False
 
