@@ -129,11 +129,13 @@ static void note_stop(struct opd_stacks *stacks)
 	*fewest = (struct opd_stacks_stop){ .cookie = cookie, .end = stack->end, .nr = 1 };
 }
 
+/* Kernel threads and idle CPUs have no application. */
 static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_resolved *of)
 {
+	uint64_t image = of->location.cookie, app = of->app_cookie == OP_DCOOKIE_NONE ? image : of->app_cookie;
 	const struct opd_count *count = &pipeline->count;
 
-	return !count->filter || opd_image_filter_wants(count->filter, count->table, of->app_cookie, of->location.cookie);
+	return !count->filter || opd_image_filter_wants(count->filter, count->table, app, image);
 }
 
 /* Stores the last stack and books its end. */

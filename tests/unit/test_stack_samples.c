@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "daemon/count/image_filter.h"
 #include "daemon/pipeline/stacks.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/base/text.h"
@@ -269,6 +270,30 @@ static void threads_of_the_kernel_are_complete(void **state OP_UNUSED)
 	drain();
 	expect_booked(1, 1, OP_STACK_END_complete, 1);
 	expect_stack("k:200 k:100", 1);
+}
+
+/* An idle CPU has no application, by which the filter could want it. */
+static void an_idle_cpu_is_filtered(void **state OP_UNUSED)
+{
+	struct opd_image_filter *filter = opd_image_filter_new("/no/app");
+	struct made made;
+
+	assert_non_null(filter);
+	pipeline.count.filter = filter;
+	put_sample(&made, KERNEL + 0x100);
+	made.words[2] = PAIR(0, 0);
+	put(&made, 2);
+	put(&made, PERF_CONTEXT_KERNEL);
+	put(&made, KERNEL + 0x100);
+	put(&made, PERF_SAMPLE_REGS_ABI_NONE);
+	put(&made, 0);
+	send(&made, PERF_RECORD_MISC_KERNEL);
+	send_leaf();
+	drain();
+	assert_int_equal(event.filtered, 1);
+	expect_booked(2, 1, OP_STACK_END_complete, 1);
+	pipeline.count.filter = NULL;
+	opd_image_filter_free(filter);
 }
 
 static void an_end_is_kept_apart(void **state OP_UNUSED)
@@ -631,6 +656,7 @@ int main(void)
 		TEST(a_whole_stack),
 		TEST(kernel_frames_above_those_of_the_program),
 		TEST(threads_of_the_kernel_are_complete),
+		TEST(an_idle_cpu_is_filtered),
 		TEST(an_end_is_kept_apart),
 		TEST(the_stack_pointer_leads_nowhere),
 		TEST(an_address_without_code),
