@@ -4,6 +4,7 @@ that remembers the look before.
 """
 import os
 import shutil
+import signal
 
 from opdtest import Skip, reader, require
 
@@ -32,9 +33,14 @@ class Looks:
 
 
 def start_busy(box):
-    """Keeps the CPUs at many different addresses until the test ends."""
+    """Keeps the CPUs at many different addresses until the test ends, or end_busy."""
     script = "while :; do python3 -c 'import json, re, socket, subprocess' ; ls -R /usr/share/doc > /dev/null; done"
     return box.start("sh", "-c", script, start_new_session=True)
+
+
+def end_busy(child):
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 class Growing:
