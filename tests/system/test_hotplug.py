@@ -233,14 +233,24 @@ def going_and_coming(path):
         raise errors[0]
 
 
+def came_during_start(box, path):
+    """Starts opd while the CPU goes and comes. False: opd was faster than the CPU, and has ended."""
+    with going_and_coming(path) as back:
+        opdtest.wait_until(lambda: back, WAIT_SECONDS, "the CPU does not go and come")
+        before = len(back)
+        box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+        came = len(back) > before
+    if not came:
+        box.shutdown()
+    return came
+
+
 def starts_meanwhile(box, cpu, path):
     """A CPU that goes while opd opens its events is one that is offline, and is sampled when it is
     back.
     """
     for _ in range(NR_STARTS):
-        with going_and_coming(path) as back:
-            box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
-            require(back, "CPU %d did not come back once while opd started" % cpu)
+        opdtest.wait_until(lambda: came_during_start(box, path), WAIT_SECONDS, "CPU %d never comes back while opd starts" % cpu)
         box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
         await_row(box, cpu, lambda r: r["online"] and r["received"] > MORE_SAMPLES,
                   "no samples of CPU %d, which came and went at the start" % cpu)
