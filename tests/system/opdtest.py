@@ -442,7 +442,14 @@ class Box:
             return stream.read()
 
     def status(self):
-        return json.loads(self.opcontrol("--status", "--json"))
+        """opcontrol waits half a minute for the answer. Where opd got no CPU for so long, it is asked
+        again.
+        """
+        end = time.monotonic() + HANG_SECONDS
+        while True:
+            status = json.loads(self.opcontrol("--status", "--json"))
+            if status["state"] != "not answering" or not os.path.exists(self.socket) or time.monotonic() > end:
+                return status
 
     def await_look(self, before=None):
         """The status after opd has looked at all CPUs. `before` is the status at the time of the
