@@ -105,7 +105,9 @@ def check_threads(box, path):
     oracle = start(box, FAULTS, BY_THREAD, only(path))
     truth, is_merging = 0, False
     while not is_merging:  # the last storm begins behind the limit
-        is_merging = box.status()["classes_merged"] > 0
+        status = box.status()
+        is_merging = status["classes_merged"] > 0
+        require(status["nr_session_files"] <= MAX_FILES, "%(nr_session_files)d files" % status)
         truth += storm(box, path)
     status = settled_status(box, oracle)
     total, merged = touched(box, path)
