@@ -145,6 +145,14 @@ static void plain(uint64_t ms, char **files)
 	go_and_run(hot, ms);
 }
 
+/* The process is still there when the profiler has its samples. */
+static void stays(uint64_t ms, char **files)
+{
+	(void)files;
+	run(hot, ms);
+	go();
+}
+
 static hot_function symbol(void *library)
 {
 	void *address = library ? dlsym(library, "hot") : NULL;
@@ -458,6 +466,7 @@ static const struct {
 	{ "mprotect-part", mprotect_part },
 	{ "mremap-file", mremap_file },
 	{ "mremap-over", mremap_over },
+	{ "stays", stays },
 	{ "mremap-memory", mremap_memory },
 	{ "text-copied", text_copied },
 	{ "text-moved", text_moved },
