@@ -114,4 +114,4 @@ def test(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(test)
+    opdtest.run(test, larger_rings=True)
