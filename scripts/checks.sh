@@ -95,16 +95,16 @@ run_built() {
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
 # kernel counts in all, change a setting of the kernel, use up what any opd keeps (images, room for
-# JIT code, time for file systems that hang, answers that it compares with /proc), or have a limit
+# JIT code, time for file systems that hang), or have a limit
 # of sample files, which programs of other tests would take as well. And jit_runtimes: perf inject
 # gives up where the test jit has damaged a jitdump.
-ALONE_SYSTEM="callgraph cgroup_storm hanging hotplug jit_runtimes jit_storm kernel limits moved_over ocount operf
-	operf_limits page_faults processes"
+ALONE_SYSTEM="callgraph hanging hotplug jit_runtimes jit_storm kernel limits ocount operf operf_limits page_faults
+	processes"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once.
-FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree import
-	leftovers many_files opcheck operf_session rotation shares span storm turns"
+FAULTS_SYSTEM="cgroup_storm clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space
+	fault_tree import leftovers many_files opcheck operf_session rotation shares span storm turns"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort

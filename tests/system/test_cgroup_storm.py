@@ -68,7 +68,7 @@ def check_storm(box, groups):
     require(NR_CGROUPS - lost <= found <= NR_CGROUPS, "%d cgroups have samples, %d samples were lost" % (found, lost))
     require(status["cgroup_slots_taken_back"] > 0 and status["not_split"] == 0, "taken back: %d, not split: %d" % (
         status["cgroup_slots_taken_back"], status["not_split"]))
-    wait_until(lambda: box.status()["rss_bytes"] - before < GROWTH_BYTES, 20,
+    wait_until(lambda: box.status()["rss_bytes"] - before < GROWTH_BYTES, opdtest.HANG_SECONDS,
                "opd grew by more than %d bytes and does not give them back" % GROWTH_BYTES)
     require("cgroup_slots_taken_back" in box.opcontrol("--status"), "--status does not show what was taken back")
     rows = listed(box)
