@@ -8,6 +8,7 @@ are right each time, no file is changed that is not opd's own, and the log names
 import collections
 import os
 import shutil
+import stat
 
 import elfsyms
 import opdtest
@@ -83,10 +84,25 @@ def end(box, what):
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
     counts = {key: status["tables_" + key] for key in ("made", "from_cache", "failed", "crashed", "timed_out")}
     print("%-40s %s" % (what, counts))
-    require(not counts["crashed"] and not counts["timed_out"], "%s: %s" % (what, counts))
+    # On a busy machine opd-tables may get no CPU for large images of other programs.
+    late = [line for line in box.log_text().splitlines() if "took too long" in line and box.dir in line]
+    require(not counts["crashed"] and not late, "%s: %s, %s" % (what, counts, late))
     box.shutdown()
     box.opcontrol("--reset")
     return counts
+
+
+def sample_until(box, directory, program, is_kept, what):
+    """Samples until the program's table is on the disk. The disk takes one table at a time: one that
+    comes too early stays in memory and is counted, and the next opd makes it again.
+    """
+    def is_kept_now():
+        start(box, directory)
+        sample(box, program)
+        wait_until(lambda: is_kept() or box.status()["tables_uncached"], opdtest.HANG_SECONDS, "%s: no table is kept" % what)
+        end(box, what)
+        return is_kept()
+    wait_until(is_kept_now, opdtest.HANG_SECONDS, "%s: no table is kept" % what)
 
 
 def log_text(box):
@@ -105,9 +121,7 @@ def check_full(box, place, directory):
     require("not kept on the disk: No space left on device" in log_text(box)[logged:], "the log: %s" % log_text(box)[logged:])
     require(not os.path.exists(program.table(directory)), "a table is on a full disk")
     empty(place)
-    start(box, directory)
-    sample(box, program)
-    end(box, "the same disk with room")
+    sample_until(box, directory, program, lambda: os.path.exists(program.table(directory)), "the same disk with room")
     require(os.path.getsize(program.table(directory)) > 0, "no table is kept although there is room")
     return program
 
@@ -165,21 +179,18 @@ def link_to(target):
 def check_strange_file(box, directory, what, change):
     """A table that is not opd's own is not used: opd makes another one in its place."""
     program = Program(box, "f " + what)
-    start(box, directory)
-    sample(box, program)
-    end(box, "before a table is " + what)
     path = program.table(directory)
+    sample_until(box, directory, program, lambda: os.path.exists(path), "before a table is " + what)
     with open(path, "rb") as stream:
         table = stream.read()
     change(path)
-    start(box, directory)
-    sample(box, program)
-    end(box, "a table that is " + what)
-    with open(path, "rb") as stream:
-        require(stream.read() == table, "a table that is %s is left" % what)
-    st = os.stat(path, follow_symlinks=False)
-    require(st.st_uid == 0 and not st.st_mode & 0o022 and not os.path.islink(path), "%s is left: %o of %d" % (
-        what, st.st_mode, st.st_uid))
+
+    def is_made_anew():
+        st = os.stat(path, follow_symlinks=False)
+        with open(path, "rb") as stream:
+            return stream.read() == table and stat.S_ISREG(st.st_mode) and st.st_uid == 0 and not st.st_mode & 0o022
+    require(not is_made_anew(), "the table is not " + what)
+    sample_until(box, directory, program, is_made_anew, "a table that is " + what)
 
 
 def check_files(box):
