@@ -82,7 +82,8 @@ CLEANFILES += $(check_programs) $(wildcard tests/*/*.[od])
 # One after the other: two makes at once would both build the libraries.
 check-programs: all
 	@$(MAKE) --no-print-directory all-check-programs
-.PHONY: all-check-programs
+.PHONY: all-check-programs fuzz-programs
+fuzz-programs: $(fuzz_programs)
 all-check-programs check-TESTS: $(check_programs)
 
 # What `make check` runs, the longest first. Its harness is automake's, which has a rule for a log

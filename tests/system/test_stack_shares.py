@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Whole stacks of a program without frame pointers, whose call tree has known shares: each path is
-reported within 3 sigma at 99 Hz and at 1 kHz, every stack begins in _start, and the ledger adds up.
+reported within 3 sigma at 99 Hz and at 997 Hz, every stack begins in _start, and the ledger adds up.
 --separate=cpu keeps those of each CPU apart.
 With --callgraph opreport -c shows the callers: those of the samples of an event that have stacks,
 or, with an event of its own for stacks, as many calls as that stands for.
@@ -78,33 +78,59 @@ def make_tables(box, *paths):
     box.opcontrol("--reset")
 
 
+class Paths:
+    """The samples in leaf by path, beside the work that the program did there."""
+
+    def __init__(self):
+        self.work, self.below, self.ends = collections.Counter(), collections.Counter(), collections.Counter()
+
+    def add_stacks(self, box, path):
+        symbols = elfsyms.symbol_ranges(path, ("_start", "main", "leaf", "direct", "compare", "sorted", "deep"))
+        self.below.clear()
+        self.ends.clear()
+        for (end, frames), count in stacks_of(box.session, os.path.basename(path)).items():
+            self.ends[end] += count
+            names = functions_of(frames, symbols)
+            if end != "complete" or "main" not in names:
+                continue  # before main, or on the way into the kernel
+            require(names[0] == "_start", "a complete stack begins in %s" % names)
+            if names[-1] == "leaf":
+                require(names[1] == "main", "main is not the second frame: %s" % names)
+                require(names[-2] != "deep" or names.count("deep") == DEPTH, "the recursion has %d frames" % names.count("deep"))
+                self.below[names[-2]] += count
+
+    def wrong(self):
+        """What is more than 3 sigma from its share."""
+        total = sum(self.below.values())
+        for name in PATHS:
+            share = self.work[name] / sum(self.work.values())
+            sigma = math.sqrt(total * share * (1 - share))
+            if abs(self.below[name] - total * share) > 3 * sigma:
+                yield "%s: %d of %d samples, expected %.0f +- %.1f" % (name, self.below[name], total, total * share, sigma)
+
+
 def check_shares(box, path, rate, ms):
+    """Chance puts one of 60 such measurements outside of 3 sigma. More samples tell chance from a
+    wrong share.
+    """
     box.start_daemon("--event=default", "--stacks=%d" % rate)
-    work = dict(zip(PATHS, (int(word) for word in box.good(path, ms).split())))
-    box.opcontrol("--stop")
-    check_ledger(box.status())
-    symbols = elfsyms.symbol_ranges(path, ("_start", "main", "leaf", "direct", "compare", "sorted", "deep"))
-    below, ends = collections.Counter(), collections.Counter()
-    for (end, frames), count in stacks_of(box.session, os.path.basename(path)).items():
-        ends[end] += count
-        names = functions_of(frames, symbols)
-        if end != "complete" or "main" not in names:
-            continue  # before main, or on the way into the kernel
-        require(names[0] == "_start", "a complete stack begins in %s" % names)
-        if names[-1] == "leaf":
-            require(names[1] == "main", "main is not the second frame: %s" % names)
-            require(names[-2] != "deep" or names.count("deep") == DEPTH, "the recursion has %d frames" % names.count("deep"))
-            below[names[-2]] += count
-    total = sum(below.values())
-    print("%d Hz: %s, ends %s" % (rate, dict(below), dict(ends)))
+    paths = Paths()
+    for repeat in (1, 1, 2, 4):
+        box.opcontrol("--start")
+        for _ in range(repeat):
+            paths.work.update(dict(zip(PATHS, (int(word) for word in box.good(path, ms).split()))))
+        box.opcontrol("--stop")
+        check_ledger(box.status())
+        paths.add_stacks(box, path)
+        print("%d Hz: %s, ends %s" % (rate, dict(paths.below), dict(paths.ends)))
+        wrong = list(paths.wrong())
+        if not wrong:
+            break
     # On a busy machine samples at 1 kHz may not wait until their table is made.
+    ends = paths.ends
     require(ends["complete"] >= NEEDED * (sum(ends.values()) - ends["no_table_yet"]), "complete stacks: %s" % ends)
-    require(total >= rate * ms / 1000 / 10, "only %d samples in leaf" % total)
-    for name in PATHS:
-        share = work[name] / sum(work.values())
-        sigma = math.sqrt(total * share * (1 - share))
-        require(abs(below[name] - total * share) <= 3 * sigma,
-                "%s: %d of %d samples, expected %.0f +- %.1f" % (name, below[name], total, total * share, sigma))
+    require(sum(paths.below.values()) >= rate * ms / 1000 / 10, "only %d samples in leaf" % sum(paths.below.values()))
+    require(not wrong, "\n".join(wrong))
     box.shutdown()
     box.opcontrol("--reset")
 
@@ -195,7 +221,7 @@ def test(box):
     compile_to(box, path, *FLAGS, file="stacks.c")
     make_tables(box, path)
     check_shares(box, path, 99, 10000)
-    check_shares(box, path, 1000, 4000)
+    check_shares(box, path, 997, 4000)  # 1000 would be in step with the scheduler's tick
     check_cpus(box, path)
     check_callers(box, path)
     check_calls_of_stacks(box, path)
