@@ -22,6 +22,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "tests/bench/bench.h"
+#include "tests/die.h"
 
 #define NR_KEYS    4096u
 #define NR_COUNTS  (1u << 22)
@@ -34,12 +35,6 @@ static const struct op_event event = { .name = "TIMER", .count = 1000000 };
 static struct opd_pipeline pipeline;
 static struct opd_event account;
 static char directory[256];
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "bench_files: %s: %s\n", what, strerror(-err));
-	exit(1);
-}
 
 static void row(const char *what, uint64_t spent_ns, uint64_t nr, const char *unit)
 {

@@ -38,6 +38,7 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/peer.h"
 #include "tests/bench/peer_lttng.h"
+#include "tests/die.h"
 
 #define RING_BYTES	(256 * 1024)
 #define NR_ROUNDS_MAX	999
@@ -101,12 +102,6 @@ struct reading {
 	struct peer_check check;
 };
 
-static void die(const char *what)
-{
-	fprintf(stderr, "bench_memory: %s\n", what);
-	exit(1);
-}
-
 /* Yields the CPU after a while: the other thread may be waiting for it. */
 static void rest(unsigned int *spins)
 {
@@ -155,7 +150,7 @@ static uint64_t pass_two_threads(const struct peer *peer, void *queue, uint64_t 
 	long before;
 
 	if (pthread_create(&thread, NULL, read_all, &reading))
-		die("no thread");
+		die("no thread", 0);
 	while (!op_load_acquire(&reading.ready)) /* pairs with the store in read_all */
 		sched_yield();
 	before = times_taken_away();
@@ -224,7 +219,7 @@ static void measure(const struct row *row, size_t record_bytes, uint64_t nr, str
 	uint64_t pass_ns, write_ns;
 
 	if (!queue)
-		die("no memory");
+		die("no memory", 0);
 	/* Pages are there before the clock runs. */
 	pass_one_thread(row->peer, queue, 2 * RING_BYTES / record_bytes, &check, &write_ns);
 	check = (struct peer_check){ 0 };
@@ -372,9 +367,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0 || CPU_COUNT(&bench.allowed) < 2)
-		die("needs two CPUs");
+		die("needs two CPUs", 0);
 	if (getenv("OPD_BENCH_LTTNG") && peer_lttng_start(getenv("OPD_BENCH_LTTNG"), &bench.lttng) < 0)
-		die("no process for LTTng");
+		die("no process for LTTng", 0);
 	bench_pin_within(&bench.allowed, 0);
 	for (size_t s = 0; s < op_array_size(sizes); s++)
 		good = run(sizes[s]) && good;

@@ -14,6 +14,7 @@
 #include "libop/base/parse.h"
 #include "libop/stacks/store.h"
 #include "tests/bench/bench.h"
+#include "tests/die.h"
 
 #define NR_FRAMES   30u
 #define NR_STACKS   2000u /* different ones, as a busy server has */
@@ -23,12 +24,6 @@
 #define BENCH_BYTES 64
 
 static const char *const events[] = { "STACKS:10101010:0x0" };
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "bench_stacks: %s: %s\n", what, strerror(-err));
-	exit(1);
-}
 
 static void add(struct op_stacks *stacks, uint64_t number)
 {

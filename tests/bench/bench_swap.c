@@ -31,6 +31,7 @@
 #include "libop/ring/memory_pair.h"
 #include "libop/base/sys.h"
 #include "tests/bench/bench.h"
+#include "tests/die.h"
 
 #define RING_BYTES   (64 * 1024)
 #define RECORD_BYTES 64
@@ -78,12 +79,6 @@ struct bench {
 	uint32_t writer_ready, swapper_ready, over;
 };
 
-static void die(const char *what)
-{
-	fprintf(stderr, "bench_swap: %s\n", what);
-	exit(1);
-}
-
 /* Records without room are dropped, because reading is not measured. */
 static void *write_until_over(void *arg)
 {
@@ -93,7 +88,7 @@ static void *write_until_over(void *arg)
 
 	bench_pin_within(&bench->allowed, 1);
 	if (op_mring_pair_writer_open(&bench->pair, &writer) < 0)
-		die("no writer");
+		die("no writer", 0);
 	/* pairs with the load in run_row, as the swapper's */
 	op_store_release(&bench->writer_ready, 1);
 	while (!op_load_relaxed(&bench->over)) {
@@ -144,7 +139,7 @@ static void swap_once(struct bench *bench)
 	struct op_ring *ring;
 
 	if ((bench->row->lends ? op_mring_pair_lend(&bench->reader) : op_mring_pair_swap(&bench->reader)) < 0)
-		die("swap");
+		die("swap", 0);
 	called_ns = look_ns = bench_now_ns();
 	while (!(ring = op_mring_pair_read_ring(&bench->reader))) {
 		/* to a swapping thread on this CPU, or a writer that was taken away inside */
@@ -189,9 +184,9 @@ static void open_row(struct bench *bench, const struct row *row)
 	bench->over = bench->writer_ready = bench->swapper_ready = 0;
 	bench->reader_ns = bench->quiet_ns = bench->nr_records = 0;
 	if (op_mring_pair_create(RING_BYTES, row->flags | OP_MRING_OWN_WRITER, &bench->pair) < 0)
-		die("no memory");
+		die("no memory", 0);
 	if (op_mring_pair_reader_open(&bench->pair, &bench->reader) < 0)
-		die("no memory");
+		die("no memory", 0);
 	bench->refused = !(row->flags & OP_MRING_FENCE) && !bench->reader.baton.swap.barrier;
 }
 
@@ -203,7 +198,7 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 	open_row(bench, row);
 	if (pthread_create(&writer, NULL, write_until_over, bench) ||
 	    (row->lends && pthread_create(&swapper, NULL, swap_until_over, bench)))
-		die("no thread");
+		die("no thread", 0);
 	while (!op_load_acquire(&bench->writer_ready) || (row->lends && !op_load_acquire(&bench->swapper_ready)))
 		sched_yield();
 	nr = measure(bench);
@@ -265,7 +260,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0 || CPU_COUNT(&bench.allowed) < 2)
-		die("needs two CPUs");
+		die("needs two CPUs", 0);
 	bench.run_ns = seconds * BENCH_NS_PER_S / (NR_RUNS * op_array_size(rows));
 	bench_pin_within(&bench.allowed, 0);
 	for (size_t run = 0; run < NR_RUNS; run++)

@@ -22,6 +22,7 @@
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
 #include "tests/bench/bench.h"
+#include "tests/die.h"
 
 #define NR_PHASES    10
 #define PHASE_NS     100000u
@@ -51,12 +52,6 @@ struct program {
 	uint64_t ran_ns;
 	uint64_t samples;
 };
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "bench_tick: %s: %s\n", what, strerror(-err));
-	exit(1);
-}
 
 static void start_program(struct program *program)
 {

@@ -34,7 +34,7 @@
 
 static uint64_t words[32];
 
-static void die(const char *what, int err)
+static void lttng_die(const char *what, int err)
 {
 	fprintf(stderr, "lttng_writer: %s: %s\n", what, err ? lttng_strerror(err) : "failed");
 	exit(1);
@@ -60,7 +60,7 @@ static void enable(struct lttng_handle *handle, struct lttng_domain *domain)
 	int err;
 
 	if (!channel || !event)
-		die("memory", 0);
+		lttng_die("memory", 0);
 	snprintf(channel->name, sizeof(channel->name), NAME);
 	channel->attr.overwrite = 0;
 	channel->attr.subbuf_size = SUB_BUFFER_BYTES;
@@ -68,13 +68,13 @@ static void enable(struct lttng_handle *handle, struct lttng_domain *domain)
 	channel->attr.output = LTTNG_EVENT_MMAP;
 	err = lttng_enable_channel(handle, channel);
 	if (err < 0)
-		die("channel", err);
+		lttng_die("channel", err);
 	snprintf(event->name, sizeof(event->name), "opd_bench:*");
 	event->type = LTTNG_EVENT_TRACEPOINT;
 	event->loglevel_type = LTTNG_EVENT_LOGLEVEL_ALL;
 	err = lttng_enable_event(handle, event, NAME);
 	if (err < 0)
-		die("event", err);
+		lttng_die("event", err);
 	lttng_event_destroy(event);
 	lttng_channel_destroy(channel);
 }
@@ -86,14 +86,14 @@ static struct lttng_handle *begin(const char *directory)
 	int err = lttng_create_session(NAME, directory);
 
 	if (err < 0)
-		die("session", err);
+		lttng_die("session", err);
 	handle = lttng_create_handle(NAME, &domain);
 	if (!handle)
-		die("handle", 0);
+		lttng_die("handle", 0);
 	enable(handle, &domain);
 	err = lttng_start_tracing(NAME);
 	if (err < 0)
-		die("start", err);
+		lttng_die("start", err);
 	return handle;
 }
 
@@ -103,7 +103,7 @@ static uint64_t discarded(struct lttng_handle *handle)
 	uint64_t nr = 0;
 
 	if (lttng_list_channels(handle, &channels) != 1 || lttng_channel_get_discarded_event_count(channels, &nr) < 0)
-		die("discarded events", 0);
+		lttng_die("discarded events", 0);
 	free(channels);
 	return nr;
 }
@@ -150,7 +150,7 @@ static double write_through(const char *directory, unsigned int nr_bytes, uint64
 	lost = discarded(handle);
 	end(handle);
 	if (lost >= nr)
-		die("all records were lost", 0);
+		lttng_die("all records were lost", 0);
 	*ret_lost = lost * 1000 / nr;
 	return (double)spent_ns / (double)(nr - lost);
 }

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "libop/base/compiler.h"
+#include "tests/die.h"
 
 #define CODE_BYTES 256u /* the function below has less */
 #define STEPS      40000u
@@ -45,12 +46,6 @@ __attribute__((noinline, aligned(64), no_sanitize("address", "undefined", "threa
 	return x;
 }
 
-static void die(const char *what)
-{
-	fprintf(stderr, "crowd: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
 static int make_file(const char *path, size_t page_bytes)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
@@ -59,7 +54,7 @@ static int make_file(const char *path, size_t page_bytes)
 
 	memcpy(&bytes, &function, sizeof(bytes));
 	if (fd < 0 || ftruncate(fd, (off_t)page_bytes) < 0 || write(fd, bytes, CODE_BYTES) != CODE_BYTES)
-		die(path);
+		die(path, -errno);
 	return fd;
 }
 
@@ -68,7 +63,7 @@ static void *map(void *where, int fd, size_t page_bytes)
 	void *page = mmap(where, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | (where ? MAP_FIXED : 0), fd, 0);
 
 	if (page == MAP_FAILED)
-		die("mmap");
+		die("mmap", -errno);
 	return page;
 }
 
@@ -122,7 +117,7 @@ static void run_maps(const char *dir, unsigned long nr, size_t page_bytes)
 	int fds[2];
 
 	if (area == MAP_FAILED)
-		die("mmap of the area");
+		die("mmap of the area", -errno);
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/crowd-map-%d", dir, i);
 		fds[i] = make_file(path, page_bytes);
@@ -133,7 +128,7 @@ static void run_maps(const char *dir, unsigned long nr, size_t page_bytes)
 		map(where, fds[i / 2 % 2], page_bytes);
 		if (mmap(where, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 		    MAP_FAILED)
-			die("unmapping");
+			die("unmapping", -errno);
 	}
 	run_last(area, fds[0], page_bytes);
 	printf("%lu\n", nr);
@@ -158,7 +153,7 @@ static void run_cgroups(const char *dir, unsigned long nr, size_t page_bytes OP_
 
 		snprintf(path, sizeof(path), "%s/crowd-%lu", dir, i);
 		if (mkdir(path, 0755) < 0)
-			die(path);
+			die(path, -errno);
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		pid = fd < 0 ? -1 : fork_into(fd);
 		if (!pid) {
@@ -166,10 +161,10 @@ static void run_cgroups(const char *dir, unsigned long nr, size_t page_bytes OP_
 			_exit(written > nr);
 		}
 		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
-			die("clone3");
+			die("clone3", -errno);
 		close(fd);
 		if (rmdir(path) < 0)
-			die(path);
+			die(path, -errno);
 	}
 	printf("%lu\n", nr);
 }

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "libop/base/compiler.h"
+#include "tests/die.h"
 
 #define SKIP        77
 #define LOOP_STEPS  300000u /* a tenth of a millisecond, about */
@@ -66,12 +67,6 @@ struct storm {
 	pid_t *pids;
 	int go[2], ready[2]; /* pipes from and to the parent */
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "jit_storm: %s: %m\n", what);
-	exit(1);
-}
 
 static bool has_dump(const struct storm *storm)
 {
@@ -182,18 +177,18 @@ static void write_file(const struct storm *storm, uint64_t user)
 	unlink(path);
 	file = fopen(path, "we");
 	if (!file)
-		die(path);
+		die(path, -errno);
 	if (has_dump(storm))
 		write_dump(storm, file);
 	else
 		write_map(storm, file);
 	if (ferror(file) || fchown(fileno(file), uid, uid) < 0 || fclose(file))
-		die(path);
+		die(path, -errno);
 	for (uint64_t i = user + storm->nr_users; i < storm->nr_processes; i += storm->nr_users) {
 		file_path(storm, i, other);
 		unlink(other);
 		if (link(path, other) < 0)
-			die(other);
+			die(other, -errno);
 	}
 }
 
@@ -207,7 +202,7 @@ static void map_dump(const struct storm *storm, uint64_t index)
 	file_path(storm, index, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
-		die(path);
+		die(path, -errno);
 }
 
 static void run(const struct storm *storm, uint64_t index)
@@ -217,14 +212,14 @@ static void run(const struct storm *storm, uint64_t index)
 	char byte;
 
 	if (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		die("setuid");
+		die("setuid", -errno);
 	if (read(storm->go[0], &byte, 1) != 1)
 		exit(1);
 	storm->pids[index] = getpid();
 	if (has_dump(storm))
 		map_dump(storm, index);
 	if (write(storm->ready[1], &byte, 1) != 1)
-		die("pipe");
+		die("pipe", -errno);
 	memcpy(&function, &storm->code, sizeof(function));
 	for (;;) {
 		clock_t begin = clock(); /* in us, as POSIX says */
@@ -242,7 +237,7 @@ static void start(struct storm *storm)
 		pid_t pid = fork();
 
 		if (pid < 0)
-			die("fork");
+			die("fork", -errno);
 		if (!pid)
 			run(storm, i);
 		storm->pids[i] = pid;
@@ -251,10 +246,10 @@ static void start(struct storm *storm)
 		write_file(storm, user);
 	for (uint64_t i = 0; i < storm->nr_processes; i++)
 		if (write(storm->go[1], &byte, 1) != 1)
-			die("pipe");
+			die("pipe", -errno);
 	for (uint64_t i = 0; i < storm->nr_processes; i++)
 		if (read(storm->ready[0], &byte, 1) != 1)
-			die("pipe");
+			die("pipe", -errno);
 	printf("%llu\n", (unsigned long long)storm->nr_processes);
 	fflush(stdout);
 }
@@ -292,7 +287,7 @@ int main(int argc, char **argv)
 	storm.pids = calloc(storm.nr_processes, sizeof(*storm.pids));
 	storm.code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!storm.pids || storm.code == MAP_FAILED || pipe(storm.go) < 0 || pipe(storm.ready) < 0)
-		die("mmap");
+		die("mmap", -errno);
 	memcpy(storm.code, loop_code, sizeof(loop_code));
 	__builtin___clear_cache((char *)storm.code, (char *)storm.code + sizeof(loop_code));
 	start(&storm);

@@ -42,6 +42,7 @@
 #include <unistd.h>
 
 #include "libop/base/compiler.h"
+#include "tests/die.h"
 
 #define NS_PER_MS   UINT64_C(1000000)
 #define SLICE_STEPS 20000u
@@ -83,12 +84,6 @@ static const uint8_t loop_code[1];
 
 static uint8_t *writable, *executable; /* the arena; the same but for dual mapping */
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -120,7 +115,7 @@ static void make_arena(void)
 {
 	executable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (executable == MAP_FAILED)
-		die("jit_work: mmap");
+		die("mmap", -errno);
 	writable = executable;
 }
 
@@ -129,11 +124,11 @@ static void make_dual_arena(void)
 	int fd = memfd_create("jit", MFD_CLOEXEC);
 
 	if (fd < 0 || ftruncate(fd, ARENA_BYTES) < 0)
-		die("jit_work: memfd");
+		die("memfd", -errno);
 	writable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	executable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
 	if (writable == MAP_FAILED || executable == MAP_FAILED)
-		die("jit_work: mmap");
+		die("mmap", -errno);
 	close(fd);
 }
 
@@ -188,14 +183,14 @@ static int open_map(int flags)
 	map_path(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
 	if (fd < 0)
-		die("jit_work: perf map");
+		die("perf map", -errno);
 	return fd;
 }
 
 static void write_line(int fd, size_t at, const char *name)
 {
 	if (dprintf(fd, "%llx %zx %s\n", (unsigned long long)(uintptr_t)(executable + at), sizeof(loop_code), name) < 0)
-		die("jit_work: perf map");
+		die("perf map", -errno);
 }
 
 static void write_both(int fd)
@@ -321,7 +316,7 @@ static int do_alien(char **args)
 	write_map();
 	map_path(path);
 	if (chown(path, (uid_t)number(args[1]), 0) < 0)
-		die("jit_work: chown");
+		die("chown", -errno);
 	return run_both(number(args[0]));
 }
 
@@ -333,7 +328,7 @@ static int do_link(char **args)
 	write_map();
 	map_path(path);
 	if (rename(path, args[1]) < 0 || symlink(args[1], path) < 0)
-		die("jit_work: symlink");
+		die("symlink", -errno);
 	return run_both(number(args[0]));
 }
 
@@ -344,7 +339,7 @@ static int do_fifo(char **args)
 	make_arena();
 	map_path(path);
 	if (mkfifo(path, 0644) < 0)
-		die("jit_work: mkfifo");
+		die("mkfifo", -errno);
 	return run_both(number(args[0]));
 }
 
@@ -385,7 +380,7 @@ static int do_turn(char **args)
 {
 	may_turn = 0;
 	if (signal(SIGUSR1, on_turn) == SIG_ERR)
-		die("jit_work: signal");
+		die("signal", -errno);
 	return do_replace(args);
 }
 
@@ -398,7 +393,7 @@ static int do_fork(char **args)
 	write_map();
 	pid = fork();
 	if (pid < 0)
-		die("jit_work: fork");
+		die("fork", -errno);
 	if (!pid)
 		return run_both(number(args[0]));
 	return waitpid(pid, &status, 0) == pid && !status ? 0 : 1;
@@ -424,23 +419,23 @@ static int crowd(char **args, bool with_map)
 
 	make_arena();
 	if (pipe(done) < 0 || pipe(stay) < 0)
-		die("jit_work: pipe");
+		die("pipe", -errno);
 	for (uint64_t i = 0; i < nr; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
-			die("jit_work: fork");
+			die("fork", -errno);
 		if (pid)
 			continue;
 		close(stay[1]);
 		run_in_crowd(ns, with_map);
 		if (write(done[1], &byte, 1) != 1)
-			die("jit_work: pipe");
+			die("pipe", -errno);
 		_exit(read(stay[0], &byte, 1) != 0);
 	}
 	for (uint64_t i = 0; i < nr; i++)
 		if (read(done[0], &byte, 1) != 1)
-			die("jit_work: pipe");
+			die("pipe", -errno);
 	printf("%llu\n", (unsigned long long)nr);
 	fflush(stdout);
 	while (read(STDIN_FILENO, &byte, 1) > 0)
@@ -479,7 +474,7 @@ static uint64_t record_ns; /* time of the next records; 0: now */
 static void put(const void *bytes, size_t nr_bytes)
 {
 	if (write(dump_fd, bytes, nr_bytes) != (ssize_t)nr_bytes)
-		die("jit_work: jitdump");
+		die("jitdump", -errno);
 }
 
 static void put_u64(uint64_t value)
@@ -554,10 +549,10 @@ static void open_dump(const char *dir, bool is_kept)
 	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, (int)getpid());
 	dump_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (dump_fd < 0)
-		die("jit_work: jitdump");
+		die("jitdump", -errno);
 	put(&header, sizeof(header));
 	if (mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, dump_fd, 0) == MAP_FAILED)
-		die("jit_work: mmap of the jitdump");
+		die("mmap of the jitdump", -errno);
 	if (!is_kept)
 		unlink(path); /* it is read by its mapping */
 }

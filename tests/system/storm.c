@@ -30,16 +30,11 @@
 
 #include "libop/base/clock.h"
 #include "tests/system/storm_touch.h"
+#include "tests/die.h"
 
 #define MAX_UNDER_WAY 64 /* on a machine that is too slow, the rate is lower */
 #define MAX_FILES     64
 #define MAX_TRIES     1000
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static unsigned long number(const char *text)
 {
@@ -95,7 +90,7 @@ static void reap(struct pace *pace, bool all)
 		if (!pid)
 			return;
 		if (pid < 0 && errno != EINTR)
-			die("storm: waitpid");
+			die("waitpid", -errno);
 		if (pid > 0 && status) {
 			fprintf(stderr, "storm: a child ended with status %d\n", status);
 			exit(1);
@@ -140,7 +135,7 @@ static int do_sleepers(int argc, char **argv)
 	char byte;
 
 	if (argc != 3 || pipe(ready) < 0)
-		die("storm: pipe");
+		die("pipe", -errno);
 	signal(SIGCHLD, SIG_IGN);
 	for (unsigned long i = 0; i < nr; i++) {
 		pid_t pid;
@@ -155,7 +150,7 @@ static int do_sleepers(int argc, char **argv)
 			become(args);
 		}
 		if (pid < 0 || read(ready[0], &byte, 1) != 1)
-			die("storm: a sleeper does not begin");
+			die("a sleeper does not begin", -errno);
 	}
 	printf("ready\n");
 	fflush(stdout);
@@ -187,7 +182,7 @@ static int do_execs(int argc, char **argv)
 		if (pid < 0 && try_again(&nr_tries))
 			continue;
 		if (pid < 0)
-			die("storm: fork");
+			die("fork", -errno);
 		if (!pid)
 			become(args);
 		touched[file] += pages + file;
@@ -221,13 +216,13 @@ static int do_forks(int argc OP_UNUSED, char **argv)
 	uint64_t touched[3] = { 0 }, nr = 0;
 
 	if (!touch_library)
-		die("storm: cannot load the library");
+		die("cannot load the library", -errno);
 	while (pace_next(&pace)) {
 		bool loads = !(nr++ % 4);
 		pid_t pid = fork();
 
 		if (pid < 0)
-			die("storm: fork");
+			die("fork", -errno);
 		if (!pid) {
 			touch_other = loads ? load(argv[4]) : NULL;
 			_exit(touch_new_pages(pages) < 0 || touch_library(pages + 1) < 0 ||
@@ -282,13 +277,13 @@ static int do_threads(int argc OP_UNUSED, char **argv)
 			pid_t pid = fork();
 
 			if (pid < 0)
-				die("storm: fork");
+				die("fork", -errno);
 			if (!pid)
 				leave_to_thread(&pages);
 			pace.nr_under_way++;
 			reap(&pace, false);
 		} else if (pthread_create(&thread, NULL, touch_in_thread, &pages) || pthread_join(thread, &failed) || failed) {
-			die("storm: thread");
+			die("thread", -errno);
 		}
 		touched += pages;
 	}

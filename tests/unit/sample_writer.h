@@ -12,17 +12,12 @@
 #include <unistd.h>
 
 #include "libop/odb/format.h"
+#include "tests/die.h"
 
 struct sample {
 	uint64_t key;
 	uint32_t value;
 };
-
-static inline void sample_die(const char *what)
-{
-	perror(what);
-	exit(99);
-}
 
 /* Makes every directory of a path up to its last slash. */
 static inline void sample_make_dirs(int dir_fd, const char *path)
@@ -32,7 +27,7 @@ static inline void sample_make_dirs(int dir_fd, const char *path)
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdirat(dir_fd, copy, 0755) < 0 && errno != EEXIST)
-			sample_die(copy);
+			die(copy, -errno);
 		*slash = '/';
 	}
 	free(copy);
@@ -46,7 +41,7 @@ static inline void sample_write_bytes(int dir_fd, const char *path, const void *
 	sample_make_dirs(dir_fd, path);
 	fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || write(fd, bytes, nr_bytes) != (ssize_t)nr_bytes || close(fd) < 0)
-		sample_die(path);
+		die(path, -errno);
 }
 
 /* The header opd writes for a timer sample of an ordinary file. */
@@ -71,7 +66,7 @@ static inline void sample_write(int dir_fd, const char *path, const struct op_od
 		descr.size *= 2;
 	bytes = calloc(1, op_odb_file_bytes(descr.size));
 	if (!bytes)
-		sample_die(path);
+		die(path, -errno);
 	memcpy(bytes, header, sizeof(*header));
 	memcpy(bytes + sizeof(*header), &descr, sizeof(descr));
 	nodes = (struct op_odb_node *)(void *)(bytes + OP_ODB_NODES_OFFSET);

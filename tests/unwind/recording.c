@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libop/perf/data_open.h"
+#include "tests/die.h"
 
 #define PIDS_MAX    (1u << 22) /* PID_MAX_LIMIT of Linux */
 #define DATA_OFFSET 40u        /* in the file header: where the records are, and their bytes */
@@ -34,12 +35,6 @@ struct recording {
 	uint64_t sample[(UINT16_MAX + 1) / 8]; /* as opd asks the kernel for it */
 };
 
-static void OP_NORETURN die(const char *what, const char *why)
-{
-	fprintf(stderr, "%s: %s\n", what, why);
-	exit(2);
-}
-
 static void *grown(void *rows, size_t *capacity, size_t nr, size_t row_bytes)
 {
 	if (nr < *capacity)
@@ -47,7 +42,7 @@ static void *grown(void *rows, size_t *capacity, size_t nr, size_t row_bytes)
 	*capacity = *capacity ? 2 * *capacity : 16;
 	rows = realloc(rows, *capacity * row_bytes);
 	if (!rows)
-		die("memory", strerror(ENOMEM));
+		die("memory", -ENOMEM);
 	return rows;
 }
 
@@ -76,7 +71,7 @@ static struct recorded_process *process_of(struct recording *recording, uint32_t
 	if (!*place) {
 		*place = calloc(1, sizeof(**place));
 		if (!*place)
-			die("memory", strerror(ENOMEM));
+			die("memory", -ENOMEM);
 		(*place)->pid = pid;
 	}
 	return *place;
@@ -204,7 +199,7 @@ static void take_sample(struct recording *recording, const struct perf_event_hea
 	out->size = (uint16_t)(OP_SAMPLE_RECORD_BYTES + nr_bytes - nr_fixed);
 	memcpy((uint8_t *)out + OP_SAMPLE_RECORD_BYTES, body + nr_fixed, nr_bytes - nr_fixed);
 	if (op_stack_record(out, OP_CPUMODE_USER, &layout, &sample) < 0)
-		die("a sample", "damaged");
+		die_since("a sample", "damaged");
 	if (sample.has_registers && sample.nr_stack_bytes)
 		recording->user->take(recording->user->arg, process_of(recording, u32_at(body, (size_t)event->layout.tid)),
 				      &sample);
@@ -240,7 +235,7 @@ static void list(struct recording *recording, const uint8_t *at, const uint8_t *
 	for (; (size_t)(end - at) >= sizeof(*header); at += header->size) {
 		header = (const void *)at;
 		if (header->size < sizeof(*header) || header->size > (size_t)(end - at))
-			die("a record", "damaged");
+			die_since("a record", "damaged");
 		if (header->type > PERF_RECORD_MMAP2)
 			continue;
 		recording->entries =
@@ -281,20 +276,20 @@ void recording_play(const char *path, const struct recording_user *user)
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		die(path, strerror(errno));
+		die(path, -errno);
 	err = op_perf_data_open(fd, NULL, &data, &why);
 	if (err)
-		die(path, why ? why : strerror(-err));
+		die_since(path, why ? why : strerror(-err));
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED || op_perf_data_is_swapped(data) || op_perf_data_is_pipe(data))
-		die(path, "not a plain file of this machine");
+		die_since(path, "not a plain file of this machine");
 	recording = (struct recording){ .user = user, .events = op_perf_data_events(data) };
 	recording.processes = calloc(PIDS_MAX, sizeof(struct recorded_process *));
 	if (!recording.processes || !recording.events->nr_events)
-		die(path, "no memory, or no events");
+		die_since(path, "no memory, or no events");
 	start = u64_at(bytes, DATA_OFFSET);
 	if (start > (uint64_t)st.st_size || u64_at(bytes, DATA_OFFSET + 8) > (uint64_t)st.st_size - start)
-		die(path, "damaged");
+		die_since(path, "damaged");
 	list(&recording, bytes + start, bytes + start + u64_at(bytes, DATA_OFFSET + 8));
 	play(&recording);
 	for (uint32_t pid = 0; pid < PIDS_MAX; pid++)

@@ -28,6 +28,7 @@
 #include "daemon/unwind/walk.h"
 #include "tests/bench/bench.h"
 #include "tests/unwind/recording.h"
+#include "tests/die.h"
 
 #define PAGE_BYTES   4096u
 #define SEGMENTS_MAX 16u
@@ -102,12 +103,6 @@ static const char *const end_names[] = {
 #undef X
 };
 
-static void OP_NORETURN die(const char *what, const char *why)
-{
-	fprintf(stderr, "walk_oracle: %s: %s\n", what, why);
-	exit(2);
-}
-
 /* ---- images ---- */
 
 static void read_segments(struct image *image)
@@ -140,7 +135,7 @@ static void *open_image(void *arg, const char *name)
 		return image;
 	image = calloc(1, sizeof(*image));
 	if (!image || !(image->name = strdup(name)))
-		die(name, strerror(ENOMEM));
+		die(name, -ENOMEM);
 	image->next = oracle->images;
 	oracle->images = image;
 	image->fd = !strcmp(name, "[vdso]") ? opd_vdso_copy() : *name == '/' ? open(name, O_RDONLY | O_CLOEXEC) : -1;
@@ -168,12 +163,12 @@ static void make_table(const struct oracle *oracle, struct image *image)
 		_exit(127);
 	}
 	if (fd < 0 || pid < 0 || waitpid(pid, &status, 0) < 0 || WEXITSTATUS(status) == 127 || fstat(fd, &st) < 0)
-		die(oracle->tables, "cannot be run");
+		die_since(oracle->tables, "cannot be run");
 	if (status)
 		return;
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED || op_row_table_open(&image->table, bytes, (size_t)st.st_size) < 0)
-		die(image->name, "its table is damaged");
+		die_since(image->name, "its table is damaged");
 	image->has_table = true;
 	close(fd);
 }
@@ -399,7 +394,7 @@ static bool walk_theirs(struct oracle *oracle)
 	if (!process->state) {
 		state = calloc(1, sizeof(*state));
 		if (!state)
-			die("memory", strerror(ENOMEM));
+			die("memory", -ENOMEM);
 		*state = (struct state){ .dwfl = make_dwfl(oracle), .generation = process->generation };
 		process->state = state;
 	}
@@ -569,10 +564,10 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[at], "--time"))
 			oracle.with_time = true;
 		else
-			die(argv[at], "no such option");
+			die_since(argv[at], "no such option");
 	}
 	if (argc - at < 2)
-		die("usage", "walk_oracle [--show=N] [--time] OPD-TABLES PERF.DATA...");
+		die_since("usage", "walk_oracle [--show=N] [--time] OPD-TABLES PERF.DATA...");
 	oracle.tables = argv[at++];
 	for (; at < argc; at++) {
 		recording_play(argv[at], &user);
