@@ -14,29 +14,22 @@
 
 #include "libop/odb/odb.h"
 #include "libop/base/sys.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 #define PATH "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
 #define TMP  "tmp/sample"
 
 static int dir_fd;
-static char dir_path[32];
-static int fail_fallocate, fail_rename; /* errno to return; 0: no error */
-static unsigned int nr_fallocates;
+static char dir_path[BOX_PATH_BYTES];
+static unsigned int nr_fallocates, nr_fsyncs;
 
-int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+static inline int count_calls(const struct disk_call *call)
 {
-	nr_fallocates++;
-	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
-}
-
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
-{
-	return fail_rename ? -fail_rename : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
+	nr_fallocates += call->kind == DISK_fallocate;
+	nr_fsyncs += call->kind == DISK_fsync;
+	return call->kind == DISK_fsync ? DISK_IS_DONE : 0;
 }
 
 static const struct op_odb_header odb_header = {
@@ -49,22 +42,17 @@ static const struct op_odb_header odb_header = {
 
 static inline int odb_setup(void **state OP_UNUSED)
 {
-	snprintf(dir_path, sizeof(dir_path), "/tmp/test_odb.XXXXXX");
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
-	fail_fallocate = fail_rename = 0;
-	nr_fallocates = 0;
+	dir_fd = box_make_open(dir_path);
+	memset(&disk_fails, 0, sizeof(disk_fails));
+	disk_watch = count_calls;
+	nr_fallocates = nr_fsyncs = 0;
 	return mkdirat(dir_fd, "tmp", 0755);
 }
 
 static inline int odb_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
-	return system(command);
+	return box_remove(dir_path);
 }
 
 static inline struct op_odb *open_odb(void)

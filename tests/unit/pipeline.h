@@ -10,16 +10,14 @@
 #include <unistd.h>
 
 #include "daemon/pipeline/drain.h"
-
-#define PIPELINE_DIR_BYTES 32
+#include "tests/unit/test_box.h"
 
 /* Opens everything but the capture, whose events are set already. 0 or not. */
-static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIPELINE_DIR_BYTES])
+static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[BOX_PATH_BYTES])
 {
 	struct opd_count *count = &pipeline->count;
 
-	snprintf(ret_dir, PIPELINE_DIR_BYTES, "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(ret_dir) || opd_resolver_init(&pipeline->resolver, op_dcookie_table_new(), 1000, NULL) < 0)
+	if (box_make(ret_dir) || opd_resolver_init(&pipeline->resolver, op_dcookie_table_new(), 1000, NULL) < 0)
 		return -1;
 	count->session_fd = open(ret_dir, O_RDONLY | O_DIRECTORY);
 	count->table = pipeline->resolver.table;
@@ -33,14 +31,11 @@ static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIP
 
 static inline int pipeline_end(struct opd_pipeline *pipeline, const char *dir)
 {
-	char command[PIPELINE_DIR_BYTES + 16];
-
 	opd_count_close_files(&pipeline->count);
 	close(pipeline->count.session_fd);
 	op_dcookie_table_free(pipeline->resolver.table);
 	opd_resolver_free(&pipeline->resolver);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 #endif

@@ -14,7 +14,7 @@
  * caller sets the number of the CPU. 0 or not.
  */
 static inline int pipeline_cpu_begin(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *own,
-				     const struct op_event *kind, char ret_dir[PIPELINE_DIR_BYTES])
+				     const struct op_event *kind, char ret_dir[BOX_PATH_BYTES])
 {
 	memset(pipeline, 0, sizeof(*pipeline));
 	memset(cpu, 0, sizeof(*cpu));

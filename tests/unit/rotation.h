@@ -19,6 +19,7 @@
 #include "libop/session/sum.h"
 #include "libop/base/sys.h"
 #include "tests/unit/pipeline.h"
+#include "tests/unit/disk.h"
 
 #define SECOND ((uint64_t)OP_NS_PER_S)
 #define HOUR   (3600 * SECOND)
@@ -33,7 +34,7 @@ static unsigned int held_up_every, nr_wall_looks;
 static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
-	int mkdir, rename_new, exchange, write_all, fsync, remove;
+	int rename_new, exchange, remove;
 	bool mkdir_fills; /* from then on the disk is full */
 } fault;
 static ino_t synced[256];
@@ -41,20 +42,12 @@ static size_t nr_synced;
 
 uint64_t __wrap_op_sys_wall_ns(void);
 uint64_t __wrap_op_sys_boot_ns(void);
-int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
-int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
 int __real_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __real_op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path);
 int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path);
-int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
-int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
 int __real_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
 int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
-int __real_op_sys_fsync(int fd);
-int __wrap_op_sys_fsync(int fd);
 
 uint64_t __wrap_op_sys_wall_ns(void)
 {
@@ -74,14 +67,6 @@ static inline void maybe_kill(void)
 {
 	if (nr_calls_to_kill && !--nr_calls_to_kill)
 		_exit(9);
-}
-
-int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
-{
-	maybe_kill();
-	if (fault.mkdir && fault.mkdir_fills)
-		fault.write_all = fault.mkdir;
-	return fault.mkdir ? fault.mkdir : __real_op_sys_mkdirat(dir_fd, path, mode);
 }
 
 int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path)
@@ -135,34 +120,27 @@ static inline void maybe_hold(const char *path)
 	pthread_mutex_unlock(&hold_lock);
 }
 
-int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path)
-{
-	maybe_kill();
-	maybe_hold(old_path);
-	if (fault.remove && !strncmp(new_path, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
-		return fault.remove;
-	return __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
-}
-
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
-{
-	maybe_kill();
-	return fault.write_all ? fault.write_all : __real_op_sys_write_all(fd, buffer, nr_bytes);
-}
-
-int __wrap_op_sys_fsync(int fd)
+static inline int watch_disk(const struct disk_call *call)
 {
 	struct stat st;
 
-	maybe_kill();
-	if (!fstat(fd, &st)) {
+	if (call->kind != DISK_fallocate && call->kind != DISK_ftruncate)
+		maybe_kill();
+	if (call->kind == DISK_mkdirat && fault.mkdir_fills && disk_fails.mkdirat)
+		disk_fails.write_all = disk_fails.mkdirat;
+	if (call->kind == DISK_renameat) {
+		maybe_hold(call->path);
+		if (fault.remove && !strncmp(call->new_path, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
+			return fault.remove;
+	}
+	if (call->kind == DISK_fsync && !fstat(call->fd, &st)) {
 		/* write-outs may run at the same time */
 		size_t at = __atomic_fetch_add(&nr_synced, 1, __ATOMIC_RELAXED);
 
 		if (at < op_array_size(synced))
 			synced[at] = st.st_ino;
 	}
-	return fault.fsync ? fault.fsync : __real_op_sys_fsync(fd);
+	return 0;
 }
 
 static unsigned int nr_written_anew;
@@ -185,7 +163,7 @@ static struct opd_rotation rotation;
 static struct op_event kind;
 static struct opd_event event;
 static struct opd_cpu cpu;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 static int session_fd;
 static uint64_t now_ns, nr_taken;
 
@@ -283,9 +261,11 @@ static inline void look_after(void)
 	}
 }
 
-static inline int setup(void **state OP_UNUSED)
+static inline int daemon_setup(void **state OP_UNUSED)
 {
 	memset(&fault, 0, sizeof(fault));
+	memset(&disk_fails, 0, sizeof(disk_fails));
+	disk_watch = watch_disk;
 	wall_ns = BEGIN;
 	boot_ns = 1000 * SECOND;
 	held_up_every = nr_wall_looks = 0;
@@ -297,8 +277,7 @@ static inline int setup(void **state OP_UNUSED)
 	kind = (struct op_event){ .name = "TIMER", .count = 1000 };
 	cpu = (struct opd_cpu){ .events = &event };
 	pipeline = (struct opd_pipeline){ .capture = { .events = &kind, .nr_events = 1, .cpus = &cpu, .nr_cpus = 1 } };
-	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(dir))
+	if (box_make(dir))
 		return -1;
 	session_fd = op_session_open(dir);
 	if (session_fd < 0)
@@ -307,14 +286,11 @@ static inline int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static inline int teardown(void **state OP_UNUSED)
+static inline int daemon_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	end(false);
 	close(session_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 /* ---- what there is ---- */
@@ -406,6 +382,6 @@ static inline void check_table(const char *name, bool has_late)
 	assert_int_equal(strstr(text, "/bin/late") != NULL, has_late);
 }
 
-#define rotate_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define rotate_test(name) cmocka_unit_test_setup_teardown(name, daemon_setup, daemon_teardown)
 
 #endif

@@ -60,7 +60,7 @@ struct space {
 	size_t nr;
 };
 
-static int setup(void **state)
+static int space_setup(void **state)
 {
 	struct space *space = calloc(1, sizeof(*space));
 
@@ -70,7 +70,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int space_teardown(void **state)
 {
 	struct space *space = *state;
 
@@ -288,9 +288,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_executable_has_more),
-		cmocka_unit_test_setup_teardown(nobody_is_asked_in_vain, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_witness_decides, setup, teardown),
-		cmocka_unit_test_setup_teardown(libraries_are_no_applications, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_is_asked_in_vain, space_setup, space_teardown),
+		cmocka_unit_test_setup_teardown(a_witness_decides, space_setup, space_teardown),
+		cmocka_unit_test_setup_teardown(libraries_are_no_applications, space_setup, space_teardown),
 		cmocka_unit_test(headers_tell_libraries_apart),
 		cmocka_unit_test(damaged_headers),
 		cmocka_unit_test(a_process_must_be_the_recorded_one),

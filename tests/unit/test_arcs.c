@@ -48,9 +48,9 @@ static struct opd_pipeline pipeline;
 static struct opd_cpu cpu;
 static struct opd_event event;
 static struct op_event kind;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
-static int setup(void **state OP_UNUSED)
+static int callgraph_setup(void **state OP_UNUSED)
 {
 	kind = (struct op_event){ .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE };
 	event = (struct opd_event){ .id = EVENT_ID };
@@ -65,7 +65,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int callgraph_teardown(void **state OP_UNUSED)
 {
 	return pipeline_cpu_end(&pipeline, &cpu, dir);
 }
@@ -583,7 +583,7 @@ static void an_object_that_is_not_whole_is_not_renewed(void **state OP_UNUSED)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, callgraph_setup, callgraph_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(each_frame_calls_the_one_inside_it),
 		TEST(nothing_of_it_without_call_graphs),

@@ -1,23 +1,45 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A temporary directory for one test. box_setup and box_teardown are cmocka fixtures; *state is a
- * struct box.
+ * Temporary directories. box_setup and box_teardown are cmocka fixtures; *state is a struct box.
  */
 #ifndef TEST_BOX_H
 #define TEST_BOX_H
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <unistd.h>
+#include "tests/unit/cmocka_all.h"
 
-#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "libop/base/compiler.h"
 
+#define BOX_PATH_BYTES 32
+
+/* Makes a directory: 0 or -1. */
+static OP_UNUSED int box_make(char ret_path[BOX_PATH_BYTES])
+{
+	snprintf(ret_path, BOX_PATH_BYTES, "/tmp/opd-test.XXXXXX");
+	return mkdtemp(ret_path) ? 0 : -1;
+}
+
+/* Makes a directory and opens it: its descriptor or -1. */
+static OP_UNUSED int box_make_open(char ret_path[BOX_PATH_BYTES])
+{
+	return box_make(ret_path) ? -1 : open(ret_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Removes a directory with all that is in it. */
+static OP_UNUSED int box_remove(const char *path)
+{
+	char command[BOX_PATH_BYTES + 16];
+
+	snprintf(command, sizeof(command), "rm -rf %s", path);
+	return system(command);
+}
+
 struct box {
-	char path[32];
+	char path[BOX_PATH_BYTES];
 	int fd;
 };
 
@@ -25,10 +47,7 @@ static OP_UNUSED int box_setup(void **state)
 {
 	struct box *box = test_malloc(sizeof(*box));
 
-	snprintf(box->path, sizeof(box->path), "/tmp/opd-test.XXXXXX");
-	if (!mkdtemp(box->path))
-		return -1;
-	box->fd = open(box->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	box->fd = box_make_open(box->path);
 	*state = box;
 	return box->fd < 0 ? -1 : 0;
 }
@@ -36,16 +55,11 @@ static OP_UNUSED int box_setup(void **state)
 static OP_UNUSED int box_teardown(void **state)
 {
 	struct box *box = *state;
-	DIR *dir = fdopendir(box->fd);
-	struct dirent *entry;
+	int err = box_remove(box->path);
 
-	while ((entry = readdir(dir)))
-		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0)
-			unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
-	closedir(dir);
-	rmdir(box->path);
+	close(box->fd);
 	test_free(box);
-	return 0;
+	return err;
 }
 
 #define box_test(function) cmocka_unit_test_setup_teardown(function, box_setup, box_teardown)

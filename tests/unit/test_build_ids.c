@@ -17,10 +17,10 @@
 #include "daemon/resolve/image.h"
 #include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
+#include "tests/unit/test_box.h"
 
 #define BYTES    4096
 #define NO_PID   0x7fffffffu
-#define TEMPLATE "/tmp/opd-build-ids.XXXXXX"
 #define FILES    3
 #define DISK     makedev(8, 1) /* as if */
 
@@ -42,7 +42,7 @@ static struct {
 
 static struct opd_build_ids known, *ids = &known;
 static struct opd_mount_views views;
-static char directory[64], paths[FILES][128];
+static char directory[BOX_PATH_BYTES], paths[FILES][128];
 static void *memory[FILES];
 
 int __real_op_sys_ioctl(int fd, unsigned long request, void *arg);
@@ -77,9 +77,8 @@ static int set_up(void **state OP_UNUSED)
 	kernel.device = DISK;
 	kernel.inode = 7;
 	kernel.id = (struct op_build_id){ .bytes = { 0xab, 0xcd }, .nr_bytes = 20 };
-	snprintf(directory, sizeof(directory), TEMPLATE);
 	known = (struct opd_build_ids){ 0 };
-	return mkdtemp(directory) ? 0 : -1;
+	return box_make(directory);
 }
 
 static int tear_down(void **state OP_UNUSED)

@@ -30,7 +30,7 @@ static struct {
 	struct faults faults;
 	struct op_ring synthetic;
 	struct op_config config;
-	char dir[PIPELINE_DIR_BYTES];
+	char dir[BOX_PATH_BYTES];
 	bool before_6_0;
 	unsigned int refused;
 	uint64_t time_divisor; /* a counter has each event for this part of the time; 0: always */
@@ -124,7 +124,7 @@ static int open_box(bool before_6_0)
 	return pipeline_begin(&box.pipeline, box.dir);
 }
 
-static int setup(void **state)
+static int capture_setup(void **state)
 {
 	(void)state;
 	return open_box(false);
@@ -136,7 +136,7 @@ static int setup_before_6_0(void **state)
 	return open_box(true);
 }
 
-static int teardown(void **state)
+static int capture_teardown(void **state)
 {
 	(void)state;
 	memory_ring_free(&box.synthetic);
@@ -299,7 +299,7 @@ static void lost_samples_are_added(void **state)
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
 }
 
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, capture_teardown)
 
 static void run_children(size_t nr)
 {
@@ -478,16 +478,16 @@ static void an_event_that_a_cpu_has_not_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_time_without_a_counter_is_told, setup),
-		TEST(a_kernel_that_counts_is_believed, setup),
+		TEST(the_time_without_a_counter_is_told, capture_setup),
+		TEST(a_kernel_that_counts_is_believed, capture_setup),
 		TEST(records_are_believed_before_6_0, setup_before_6_0),
 		TEST(before_6_0_the_sum_of_the_events_is_right, setup_before_6_0),
-		TEST(what_the_side_band_lost_is_known_before_it_is_told, setup),
-		TEST(lost_samples_are_added, setup),
-		TEST(a_cpu_that_goes_while_it_is_opened_is_offline, setup),
-		TEST(a_cpu_that_is_coming_while_it_is_opened_is_offline, setup),
-		TEST(a_cpu_that_goes_while_all_are_opened_is_offline, setup),
-		TEST(an_event_that_a_cpu_has_not_is_an_error, setup),
+		TEST(what_the_side_band_lost_is_known_before_it_is_told, capture_setup),
+		TEST(lost_samples_are_added, capture_setup),
+		TEST(a_cpu_that_goes_while_it_is_opened_is_offline, capture_setup),
+		TEST(a_cpu_that_is_coming_while_it_is_opened_is_offline, capture_setup),
+		TEST(a_cpu_that_goes_while_all_are_opened_is_offline, capture_setup),
+		TEST(an_event_that_a_cpu_has_not_is_an_error, capture_setup),
 		TEST(lost_samples_are_added, setup_before_6_0),
 	};
 

@@ -16,8 +16,9 @@
 #include "libop/base/clock.h"
 #include "libop/odb/mangle.h"
 #include "libop/base/text.h"
+#include "tests/unit/test_box.h"
 
-static char dir[] = "/tmp/test_cgroups.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static char mountinfo[64];
 
 /* A line for a mount of v1/ or v2/. */
@@ -45,10 +46,9 @@ static uint64_t make_dir(const char *name)
 	return st.st_ino;
 }
 
-static int setup(void **state OP_UNUSED)
+static int hierarchy_setup(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "/tmp/test_cgroups.XXXXXX");
-	if (!mkdtemp(dir))
+	if (box_make(dir))
 		return -1;
 	snprintf(mountinfo, sizeof(mountinfo), "%s/mountinfo", dir);
 	make_dir("v1");
@@ -56,12 +56,9 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int hierarchy_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static const char *path_of(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns)
@@ -300,14 +297,14 @@ static void names(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(finds_the_hierarchy, setup, teardown),
-		cmocka_unit_test_setup_teardown(leaves_out_what_is_above, setup, teardown),
-		cmocka_unit_test_setup_teardown(learns, setup, teardown),
-		cmocka_unit_test_setup_teardown(slots_are_by_path, setup, teardown),
-		cmocka_unit_test_setup_teardown(both_tables_are_bounded, setup, teardown),
-		cmocka_unit_test_setup_teardown(slots_are_taken_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(numbers_of_one_path_are_bounded, setup, teardown),
-		cmocka_unit_test_setup_teardown(long_paths_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_the_hierarchy, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(leaves_out_what_is_above, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(learns, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(slots_are_by_path, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(both_tables_are_bounded, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(slots_are_taken_back, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(numbers_of_one_path_are_bounded, hierarchy_setup, hierarchy_teardown),
+		cmocka_unit_test_setup_teardown(long_paths_are_bounded, hierarchy_setup, hierarchy_teardown),
 		cmocka_unit_test(names),
 	};
 

@@ -14,11 +14,13 @@
 
 #include "daemon/keep/cookie_file.h"
 #include "libop/base/sys.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 #define PATH "samples/current/dcookies"
 #define SECOND_NS 1000000000u
 
-static char dir[] = "/tmp/test_cookie_file.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static int dir_fd;
 static struct opd_cookie_file file;
 static struct op_dcookie_table *table;
@@ -26,47 +28,16 @@ static uint64_t now_ns;
 
 /* ---- faults ---- */
 
-static struct {
-	int write, fsync, rename, ftruncate; /* errno of the call; 0: it succeeds */
-	size_t write_bytes;                  /* calls that succeed first */
-} fault;
+static size_t write_bytes; /* of a write that fails, the bytes that there is room for */
 
 ssize_t __real_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
 ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
-int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
-int __real_op_sys_fsync(int fd);
-int __wrap_op_sys_fsync(int fd);
-int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
-int __real_op_sys_ftruncate(int fd, off_t nr_bytes);
-int __wrap_op_sys_ftruncate(int fd, off_t nr_bytes);
 
 ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 {
-	if (fault.write && fault.write_bytes)
-		return __real_op_sys_write(fd, buffer, fault.write_bytes);
-	return fault.write ? fault.write : __real_op_sys_write(fd, buffer, nr_bytes);
-}
-
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
-{
-	return fault.write ? fault.write : __real_op_sys_write_all(fd, buffer, nr_bytes);
-}
-
-int __wrap_op_sys_fsync(int fd)
-{
-	return fault.fsync ? fault.fsync : __real_op_sys_fsync(fd);
-}
-
-int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path)
-{
-	return fault.rename ? fault.rename : __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
-}
-
-int __wrap_op_sys_ftruncate(int fd, off_t nr_bytes)
-{
-	return fault.ftruncate ? fault.ftruncate : __real_op_sys_ftruncate(fd, nr_bytes);
+	if (disk_fails.write_all && write_bytes)
+		return __real_op_sys_write(fd, buffer, write_bytes);
+	return disk_fails.write_all ? disk_fails.write_all : __real_op_sys_write(fd, buffer, nr_bytes);
 }
 
 /* ---- a daemon's life ---- */
@@ -83,28 +54,23 @@ static void end(void)
 	op_dcookie_table_free(table);
 }
 
-static int setup(void **state OP_UNUSED)
+static int cookie_file_setup(void **state OP_UNUSED)
 {
-	memset(&fault, 0, sizeof(fault));
+	memset(&disk_fails, 0, sizeof(disk_fails));
+	write_bytes = 0;
 	now_ns = SECOND_NS;
-	snprintf(dir, sizeof(dir), "/tmp/test_cookie_file.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = box_make_open(dir);
 	if (mkdirat(dir_fd, "samples", 0755) < 0 || mkdirat(dir_fd, "tmp", 0755) < 0)
 		return -1;
 	begin();
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int cookie_file_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	end();
 	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static uint64_t sample(const char *path, uint64_t inode)
@@ -196,21 +162,22 @@ static void a_full_disk_is_counted_and_tried_again(void **state OP_UNUSED)
 {
 	uint64_t first = sample("/bin/a", 1), second, third;
 
-	fault.write = -ENOSPC;
+	disk_fails.write_all = -ENOSPC;
 	second = sample("/bin/b", 2);
 	assert_int_equal(nr_errors(), 1);
 	assert_int_equal(found("/bin/b"), 0);
 	third = sample("/bin/c", 3);
 	assert_int_equal(nr_errors(), 1); /* not at once */
 	now_ns += 2 * (uint64_t)SECOND_NS;
-	fault.write_bytes = 10; /* the free space of the disk */
+	write_bytes = 10;
 	opd_cookie_file_flush(&file, now_ns);
 	assert_int_equal(nr_errors(), 2);
 	assert_int_equal(found("/bin/a"), first);
 	now_ns += 2 * (uint64_t)SECOND_NS;
-	fault.ftruncate = -EIO; /* not even the incomplete row can be cut off */
+	disk_fails.ftruncate = -EIO; /* not even the incomplete row can be cut off */
 	opd_cookie_file_flush(&file, now_ns);
-	memset(&fault, 0, sizeof(fault));
+	memset(&disk_fails, 0, sizeof(disk_fails));
+	write_bytes = 0;
 	now_ns += 2 * (uint64_t)SECOND_NS;
 	opd_cookie_file_flush(&file, now_ns);
 	assert_int_equal(nr_errors(), 3);
@@ -257,16 +224,16 @@ static void a_dump_that_fails_leaves_the_file(void **state OP_UNUSED)
 {
 	uint64_t first = sample("/bin/a", 1);
 
-	fault.write = -ENOSPC;
+	disk_fails.write_all = -ENOSPC;
 	assert_int_equal(publish(), 0);
 	assert_int_equal(nr_errors(), 1);
-	memset(&fault, 0, sizeof(fault));
-	fault.rename = -EIO;
+	memset(&disk_fails, 0, sizeof(disk_fails));
+	disk_fails.renameat = -EIO;
 	assert_int_equal(publish(), 0);
 	assert_int_equal(nr_errors(), 2);
-	fault.fsync = -EIO;
+	disk_fails.fsync = -EIO;
 	assert_int_equal(publish(), -EIO);
-	memset(&fault, 0, sizeof(fault));
+	memset(&disk_fails, 0, sizeof(disk_fails));
 	assert_int_equal(faccessat(dir_fd, "tmp/dcookies", F_OK, 0), -1);
 	assert_int_equal(found("/bin/a"), first);
 	assert_int_equal(publish(), 0);
@@ -317,7 +284,7 @@ static void what_is_no_table_is_kept_aside(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, cookie_file_setup, cookie_file_teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_row_is_there_at_once_and_after_a_kill), T(numbers_of_torn_rows_are_not_given_again),
 		T(a_full_disk_is_counted_and_tried_again), T(a_dump_writes_the_table_anew), T(what_is_appended_during_a_dump_stays),

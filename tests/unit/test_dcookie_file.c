@@ -15,20 +15,18 @@
 #include <unistd.h>
 
 #include "libop/session/dcookie.h"
+#include "tests/unit/test_box.h"
 
 #define HEAD "opd-dcookies 1\n"
 #define ROW(cookie, name, inode)                                                                                                   \
 	cookie "\tfile\t" name "\t/bin/a\t-\t-\t-\t8:1\t" inode "\t0\t5.000000007\t100\t0\t1000\t2000\n"
 
-static char dir[] = "/tmp/test_dcookie_file.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static int dir_fd;
 
 static int make_dir(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "/tmp/test_dcookie_file.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = box_make_open(dir);
 	return dir_fd < 0 ? -1 : 0;
 }
 

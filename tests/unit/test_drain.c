@@ -18,6 +18,7 @@
 #include "libop/base/sys.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
+#include "tests/unit/disk.h"
 
 #define PID 4000000u /* above any pid_max, so /proc does not have it */
 #define EVENT_ID 17
@@ -31,27 +32,18 @@ static struct op_event kinds[3] = {
 	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
 	{ .name = "context-switches", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
 };
-static char dir[PIPELINE_DIR_BYTES];
-static bool disk_full;
+static char dir[BOX_PATH_BYTES];
 
-int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+static int pipeline_setup(void **state OP_UNUSED)
 {
-	return disk_full ? -ENOSPC : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
-}
-
-static int setup(void **state OP_UNUSED)
-{
-	disk_full = false;
+	disk_fails.fallocate = 0;
 	memset(events, 0, sizeof(events));
 	for (uint64_t i = 0; i < op_array_size(events); i++)
 		events[i].id = EVENT_ID + i;
 	return pipeline_cpu_begin(&pipeline, &cpu, events, kinds, dir);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int pipeline_teardown(void **state OP_UNUSED)
 {
 	return pipeline_cpu_end(&pipeline, &cpu, dir);
 }
@@ -448,7 +440,7 @@ static void losses_have_names(void **state OP_UNUSED)
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, short_body, 1);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_LOST, 0, lost, 2);
 	memory_ring_record(&cpu.pair.rings[0], 200, 0, lost, 2); /* a record of a later kernel */
-	disk_full = true;
+	disk_fails.fallocate = -ENOSPC;
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
 	drain();
@@ -457,7 +449,7 @@ static void losses_have_names(void **state OP_UNUSED)
 	assert_int_equal(event->lost[OP_LOSS_undecodable], 1);
 	assert_int_equal(event->lost[OP_LOSS_no_space], 2);
 	assert_int_equal(event->lost_records, 33);
-	disk_full = false;
+	disk_fails.fallocate = 0;
 	pipeline.count.now_ns += ONE_SECOND_NS;
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 22);
 	drain();
@@ -630,7 +622,7 @@ static void changed_files_are_named_once(void **state OP_UNUSED)
 
 static int setup_for_few_images(void **state)
 {
-	int result = setup(state);
+	int result = pipeline_setup(state);
 
 	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 4, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return result;
@@ -764,7 +756,7 @@ static void files_that_are_forgotten_are_found_again(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, pipeline_setup, pipeline_teardown)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library),
 		T(what_repeats_is_given),
@@ -792,7 +784,7 @@ int main(void)
 		T(forgotten_images_do_not_change_names),
 		T(files_that_are_forgotten_are_found_again),
 		T(what_is_mapped_is_not_forgotten),
-		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, teardown),
+		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, pipeline_teardown),
 	};
 
 	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);

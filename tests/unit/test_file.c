@@ -10,19 +10,11 @@
 #include "libop/session/contents.h"
 #include "libop/base/sys.h"
 #include "tests/unit/test_box.h"
+#include "tests/unit/disk.h"
 
-enum call { NONE, WRITE, FSYNC, RENAME };
-
-static enum call failing;
 static bool old_kernel; /* without openat2 */
 static unsigned int nr_steps; /* directories opened one by one */
 
-int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
-int __real_op_sys_fsync(int fd);
-int __wrap_op_sys_fsync(int fd);
-int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 int __real_op_sys_open_dir_below(int dir_fd, const char *path);
 int __wrap_op_sys_open_dir_below(int dir_fd, const char *path);
 int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
@@ -37,21 +29,6 @@ int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	nr_steps += flags & O_PATH ? 1 : 0;
 	return __real_op_sys_openat(dir_fd, path, flags, mode);
-}
-
-int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
-{
-	return failing == WRITE ? -ENOSPC : __real_op_sys_write_all(fd, buffer, nr_bytes);
-}
-
-int __wrap_op_sys_fsync(int fd)
-{
-	return failing == FSYNC ? -EIO : __real_op_sys_fsync(fd);
-}
-
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
-{
-	return failing == RENAME ? -EROFS : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
 static void test_publish_and_read(void **state)
@@ -99,18 +76,17 @@ static void test_nul_is_refused(void **state)
 static void test_failure_leaves_the_old(void **state)
 {
 	static const struct {
-		enum call call;
-		int err;
-	} cases[] = { { WRITE, -ENOSPC }, { FSYNC, -EIO }, { RENAME, -EROFS } };
+		int *call, err;
+	} cases[] = { { &disk_fails.write_all, -ENOSPC }, { &disk_fails.fsync, -EIO }, { &disk_fails.renameat, -EROFS } };
 	struct box *box = *state;
 
 	assert_int_equal(op_file_publish(box->fd, "a", "old", 0644), 0);
 	for (size_t i = 0; i < op_array_size(cases); i++) {
 		char *text = NULL;
 
-		failing = cases[i].call;
+		*cases[i].call = cases[i].err;
 		assert_int_equal(op_file_publish(box->fd, "a", "new", 0644), cases[i].err);
-		failing = NONE;
+		*cases[i].call = 0;
 		assert_int_equal(op_file_read(box->fd, "a", 100, &text), 0);
 		assert_string_equal(text, "old");
 		assert_int_equal(faccessat(box->fd, "a.tmp", F_OK, 0), -1);
@@ -344,10 +320,10 @@ static void test_copied_file_is_another_with_the_same_bytes(void **state)
 
 	make_long(box, "old", bytes);
 	before = require_same(box, "old", bytes);
-	failing = WRITE;
+	disk_fails.write_all = -ENOSPC;
 	assert_int_equal(op_file_copy_below(box->fd, "old", "new"), -ENOSPC);
 	assert_int_equal(faccessat(box->fd, "new", F_OK, 0), -1);
-	failing = NONE;
+	disk_fails.write_all = 0;
 	assert_int_equal(op_file_copy_below(box->fd, "old", "new"), 0);
 	assert_int_equal(require_same(box, "old", bytes).st_ino, before.st_ino);
 	after = require_same(box, "new", bytes);

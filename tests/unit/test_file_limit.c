@@ -25,10 +25,10 @@ static struct opd_pipeline pipeline;
 static struct opd_event account;
 static struct op_event event;
 static struct opd_cgroups cgroups;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 static uint64_t nr_taken;
 
-static int setup(void **state OP_UNUSED)
+static int file_limit_setup(void **state OP_UNUSED)
 {
 	pipeline = (struct opd_pipeline){ 0 };
 	event = (struct op_event){ .name = "TIMER", .count = 1000 };
@@ -45,7 +45,7 @@ static int setup(void **state OP_UNUSED)
 	return opd_cgroups_init(&cgroups, "/dev/null");
 }
 
-static int teardown(void **state OP_UNUSED)
+static int file_limit_teardown(void **state OP_UNUSED)
 {
 	int result = pipeline_end(&pipeline, dir);
 
@@ -170,7 +170,7 @@ static void files_that_are_there_are_found(void **state OP_UNUSED)
 
 static void room_that_is_made_is_used(void **state OP_UNUSED)
 {
-	char command[PIPELINE_DIR_BYTES + 64];
+	char command[BOX_PATH_BYTES + 64];
 
 	for (uint32_t tid = 1; tid <= 100; tid++)
 		take(0, tid, 0);
@@ -403,7 +403,7 @@ static void a_slot_is_given_again_at_once(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, file_limit_setup, file_limit_teardown)
 	const struct CMUnitTest tests[] = {
 		T(threads_share_a_file),      T(images_share_the_last_file), T(files_that_are_there_are_found),
 		T(room_that_is_made_is_used), T(a_larger_limit_is_used),     T(bytes_have_the_same_steps),

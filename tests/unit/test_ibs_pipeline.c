@@ -203,9 +203,9 @@ static void buckets(void **state OP_UNUSED)
 static struct opd_pipeline pipeline;
 static struct opd_cpu cpu;
 static struct op_event_list events;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
-static int setup(void **state OP_UNUSED)
+static int ibs_setup(void **state OP_UNUSED)
 {
 	struct op_event wanted[] = { derive("IBS_OP_ALL:100000"), derive("IBS_OP_LOAD:100000"),
 				     derive("IBS_OP_DC_LOAD_LAT:100000") };
@@ -231,7 +231,7 @@ static int setup(void **state OP_UNUSED)
 	return pipeline_begin(&pipeline, dir);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int ibs_teardown(void **state OP_UNUSED)
 {
 	memory_ring_free(&cpu.pair.rings[0]);
 	free(cpu.events);
@@ -393,7 +393,7 @@ static void call(const char *name, uint32_t amount)
 
 static void remove_current(void)
 {
-	char command[PIPELINE_DIR_BYTES + 64];
+	char command[BOX_PATH_BYTES + 64];
 
 	snprintf(command, sizeof(command), "rm -r %s/samples/current/*", dir);
 	assert_int_equal(system(command), 0);
@@ -476,13 +476,13 @@ int main(void)
 		cmocka_unit_test(samplers_share_a_memory_view),
 		cmocka_unit_test(attributes_both_ways),
 		cmocka_unit_test(buckets),
-		cmocka_unit_test_setup_teardown(samples_are_derived, setup, teardown),
-		cmocka_unit_test_setup_teardown(samples_of_unwanted_images_are_filtered, setup, teardown),
-		cmocka_unit_test_setup_teardown(useless_records_are_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_memory_view_has_a_limit, setup, teardown),
-		cmocka_unit_test_setup_teardown(calls_are_no_cycles, setup, teardown),
-		cmocka_unit_test_setup_teardown(ledgers_know_samplers, setup, teardown),
-		cmocka_unit_test_setup_teardown(sums_know_derived_events, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_are_derived, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(samples_of_unwanted_images_are_filtered, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(useless_records_are_counted, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(the_memory_view_has_a_limit, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(calls_are_no_cycles, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(ledgers_know_samplers, ibs_setup, ibs_teardown),
+		cmocka_unit_test_setup_teardown(sums_know_derived_events, ibs_setup, ibs_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static struct opd_cpu cpu;
 static struct opd_event event;
 static const struct op_event kind = { .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE };
 static struct opd_image_filter *filter;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
 static void begin_process(uint32_t pid, const char *name)
 {
@@ -35,7 +35,7 @@ static void begin_process(uint32_t pid, const char *name)
 	sideband_mmap(&cpu.sideband, pid, REGION, 0x1000, 0, "//anon", 11);
 }
 
-static int setup(void **state OP_UNUSED)
+static int processes_setup(void **state OP_UNUSED)
 {
 	event = (struct opd_event){ .id = EVENT_ID };
 	if (pipeline_cpu_begin(&pipeline, &cpu, &event, &kind, dir))
@@ -46,7 +46,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int processes_teardown(void **state OP_UNUSED)
 {
 	int rc = pipeline_cpu_end(&pipeline, &cpu, dir);
 
@@ -240,7 +240,7 @@ static uint64_t image(enum op_image_kind image_kind, const char *name)
 
 static void links_lead_to_files(void **state OP_UNUSED)
 {
-	char list[2 * PIPELINE_DIR_BYTES + 8], target[PIPELINE_DIR_BYTES + 8];
+	char list[2 * BOX_PATH_BYTES + 8], target[BOX_PATH_BYTES + 8];
 
 	assert_true(mkdirat(pipeline.count.session_fd, "real", 0755) == 0);
 	assert_int_equal(symlinkat("real", pipeline.count.session_fd, "link"), 0);
@@ -267,7 +267,7 @@ static void names_of_the_host_count(void **state OP_UNUSED)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, processes_setup, processes_teardown)
 	static const struct CMUnitTest tests[] = {
 		TEST(an_application_has_its_regions_alone),
 		TEST(an_application_has_its_libraries_where_separated),

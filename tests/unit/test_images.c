@@ -9,8 +9,9 @@
 #include "tests/unit/sample_writer.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/symbols/image_path.h"
+#include "tests/unit/test_box.h"
 
-static char directory[] = "/tmp/opd-test-images-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 static char *search_dirs[1];
 static int dir_fd;
 
@@ -21,17 +22,17 @@ static const char *const files[] = {
 	"search/zst_mod.ko.zst", "search/other.ko.bz2",
 };
 
-static int setup(void **state OP_UNUSED)
+static int image_files_setup(void **state OP_UNUSED)
 {
-	if (!mkdtemp(directory) || asprintf(&search_dirs[0], "%s/search", directory) < 0)
+	dir_fd = box_make_open(directory);
+	if (dir_fd < 0 || asprintf(&search_dirs[0], "%s/search", directory) < 0)
 		return -1;
-	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < op_array_size(files); i++)
 		sample_write_bytes(dir_fd, files[i], "x", 1);
-	return dir_fd < 0 ? -1 : 0;
+	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int image_files_teardown(void **state OP_UNUSED)
 {
 	static const char *const dirs[] = { "root/bin", "root/proc",      "root/boot",   "root/sys/kernel", "root/sys",
 					    "root",     "search/deep/er", "search/deep", "search/a",        "search" };
@@ -272,5 +273,5 @@ int main(void)
 		cmocka_unit_test(test_kernel_is_known_by_its_build_id),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, image_files_setup, image_files_teardown);
 }

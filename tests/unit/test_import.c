@@ -17,6 +17,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/sum.h"
 #include "libop/session/ledger_file.h"
+#include "tests/unit/test_box.h"
 
 /* of the first CPU in a round, which has all its records before those of the other */
 #define SAMPLES      4000u
@@ -69,7 +70,7 @@ struct words {
 	uint64_t body[16];
 };
 
-static int setup(void **state)
+static int session_setup(void **state)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000
@@ -77,28 +78,25 @@ static int setup(void **state)
 	struct imported *imported = calloc(1, sizeof(*imported));
 	uint32_t event;
 
-	snprintf(imported->dir, sizeof(imported->dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(imported->dir))
-		return -1;
-	imported->fd = op_session_open(imported->dir);
+	imported->fd = box_make(imported->dir) ? -1 : op_session_open(imported->dir);
 	imported->translator = (struct op_perf_translator){ .events = &imported->events, .features = &imported->features };
 	*state = imported;
 	return imported->fd < 0 || op_perf_events_add(&imported->events, &attr, &event) < 0 ||
 	       op_perf_events_add_id(&imported->events, ID, event) < 0;
 }
 
-static int teardown(void **state)
+static int session_teardown(void **state)
 {
 	struct imported *imported = *state;
-	char command[64];
+	int err;
 
 	opi_import_close(imported->import);
 	op_perf_events_free(&imported->events);
 	op_perf_features_free(&imported->features);
 	close(imported->fd);
-	snprintf(command, sizeof(command), "rm -rf %s", imported->dir);
+	err = box_remove(imported->dir);
 	free(imported);
-	return system(command);
+	return err;
 }
 
 static void begin(struct imported *imported, size_t round_records, size_t memory_bytes)
@@ -578,21 +576,21 @@ static void slices_of_the_side_band(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_round_is_not_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_stall_is_waited_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_long_stall_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_cpus_have_no_descriptors, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_descriptors_cpus_share_rings, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_memory_they_are_told_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_files_they_are_told_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(as_many_events_as_there_may_be, setup, teardown),
-		cmocka_unit_test_setup_teardown(naming_is_ended_by_a_signal, setup, teardown),
-		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_round_is_not_cut, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(a_stall_is_waited_for, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(a_long_stall_is_told, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(too_late_is_told, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(many_cpus_have_no_descriptors, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(without_descriptors_cpus_share_rings, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(without_memory_they_are_told_apart, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(without_files_they_are_told_apart, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(as_many_events_as_there_may_be, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(naming_is_ended_by_a_signal, session_setup, session_teardown),
+		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, session_setup, session_teardown),
 		cmocka_unit_test(without_a_file),
-		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
+		cmocka_unit_test_setup_teardown(slices_of_the_side_band, session_setup, session_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

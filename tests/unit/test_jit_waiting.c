@@ -17,7 +17,7 @@ struct world {
 
 static struct world world;
 
-static int setup(void **state OP_UNUSED)
+static int world_setup(void **state OP_UNUSED)
 {
 	world = (struct world){ .waits = { .table = op_dcookie_table_new(), .counters = world.counters } };
 	world.map = (struct opd_jit_map){ .counters = world.counters, .keeps_added = true };
@@ -25,7 +25,7 @@ static int setup(void **state OP_UNUSED)
 	return world.waiting ? 0 : -1;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int world_teardown(void **state OP_UNUSED)
 {
 	opd_jit_waiting_free(world.waiting);
 	opd_jit_map_free(&world.map);
@@ -200,7 +200,7 @@ static void naming_goes_on_in_the_next_visit(void **state OP_UNUSED)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(the_first_map_names_what_ran_before),
 		TEST(code_that_took_the_place_of_other_code_has_no_name),

@@ -10,8 +10,9 @@
 
 #include "daemon/resolve/kernel_code.h"
 #include "daemon/resolve/kernel_map.h"
+#include "tests/unit/test_box.h"
 
-static char dir[] = "/tmp/test_kernel_map.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 
 static void write_file(const char *name, const char *text)
 {
@@ -48,20 +49,16 @@ static void shell(const char *format)
 	assert_int_equal(system(command), 0);
 }
 
-static int setup(void **state)
+static int kernel_setup(void **state)
 {
-	snprintf(dir, sizeof(dir), "/tmp/test_kernel_map.XXXXXX");
 	*state = op_dcookie_table_new();
-	return mkdtemp(dir) ? 0 : -1;
+	return box_make(dir);
 }
 
-static int teardown(void **state)
+static int kernel_teardown(void **state)
 {
-	char command[64];
-
 	op_dcookie_table_free(*state);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static const char *name_of(struct op_dcookie_table *table, struct op_location location)
@@ -442,7 +439,7 @@ static void a_list_that_says_nothing_ends_nothing(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules),
 					    T(where_text_begins),
 					    T(a_line_of_any_length),

@@ -115,12 +115,12 @@ static void test_killed_while_it_closed(void **state OP_UNUSED)
 
 	take(7);
 	pass(HOUR);
-	fault.mkdir = -ENOSPC;
+	disk_fails.mkdirat = -ENOSPC;
 	fault.mkdir_fills = true;
 	turn();
 	assert_int_equal(rotation.nr_failed, 1);
 	take(4);
-	fault.mkdir = fault.write_all = 0;
+	disk_fails.mkdirat = disk_fails.write_all = 0;
 	fault.mkdir_fills = false;
 	end(false);
 	ledger = read_current();

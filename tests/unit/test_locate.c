@@ -19,20 +19,19 @@
 #include "daemon/locate/locate.h"
 #include "daemon/resolve/image.h"
 #include "daemon/resolve/stat_cache.h"
+#include "tests/unit/test_box.h"
 
 #define BYTES	 4096
 #define NO_PID	 0x7fffffffu
-#define TEMPLATE "/tmp/opd-locate.XXXXXX"
 
 static struct opd_mount_views views;
-static char directory[64], path[256];
+static char directory[BOX_PATH_BYTES], path[256];
 static void *memory;
 
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(directory, sizeof(directory), TEMPLATE);
-	return mkdtemp(directory) ? 0 : -1;
+	return box_make(directory);
 }
 
 static int tear_down(void **state)

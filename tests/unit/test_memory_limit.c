@@ -19,9 +19,9 @@
 static struct opd_pipeline pipeline;
 static struct opd_event account;
 static struct op_event event;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
-static int setup(void **state OP_UNUSED)
+static int memory_limit_setup(void **state OP_UNUSED)
 {
 	pipeline = (struct opd_pipeline){ 0 };
 	account = (struct opd_event){ 0 };
@@ -34,7 +34,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int memory_limit_teardown(void **state OP_UNUSED)
 {
 	return pipeline_end(&pipeline, dir);
 }
@@ -68,7 +68,7 @@ static void take_all(void)
 
 static void remove_files(const char *what)
 {
-	char command[PIPELINE_DIR_BYTES + 128];
+	char command[BOX_PATH_BYTES + 128];
 
 	snprintf(command, sizeof(command), "rm -r %s/" OP_SESSION_CURRENT "/%s", dir, what);
 	assert_int_equal(system(command), 0);
@@ -195,13 +195,13 @@ static void a_session_goes_on(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(closed_files_are_counted_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(forgotten_files_are_counted_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_repeats_is_one_node, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_limit_is_reached_and_not_passed, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_removed_makes_room, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_session_begins_with_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_session_goes_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(closed_files_are_counted_once, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(forgotten_files_are_counted_once, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(what_repeats_is_one_node, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(the_limit_is_reached_and_not_passed, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(what_was_removed_makes_room, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(another_session_begins_with_nothing, memory_limit_setup, memory_limit_teardown),
+		cmocka_unit_test_setup_teardown(a_session_goes_on, memory_limit_setup, memory_limit_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

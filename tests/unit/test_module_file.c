@@ -13,12 +13,13 @@
 #include <cmocka.h>
 
 #include "tools/elf/module_file.h"
+#include "tests/unit/test_box.h"
 
 #define MODULE_BYTES 300000u
 #define ZEROS_MAX    ((size_t)OPR_MODULE_BYTES_MAX + 1)
 #define CUTS         40
 
-static char directory[] = "/tmp/opd-test-module-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 
 static size_t pack_gzip(const uint8_t *in, size_t nr_in, uint8_t *out, size_t nr_out)
 {
@@ -269,12 +270,12 @@ static void test_no_file(void **state OP_UNUSED)
 	free(path);
 }
 
-static int setup(void **state OP_UNUSED)
+static int directory_setup(void **state OP_UNUSED)
 {
-	return mkdtemp(directory) ? 0 : -1;
+	return box_make(directory);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int directory_teardown(void **state OP_UNUSED)
 {
 	return rmdir(directory);
 }
@@ -287,5 +288,5 @@ int main(void)
 		cmocka_unit_test(test_limit_of_all),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, directory_setup, directory_teardown);
 }

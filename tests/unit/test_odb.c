@@ -20,16 +20,6 @@
 #include "libop/base/sys.h"
 #include "tests/unit/odb_box.h"
 
-static int nr_fsyncs;
-
-int __wrap_op_sys_fsync(int fd);
-
-int __wrap_op_sys_fsync(int fd OP_UNUSED)
-{
-	nr_fsyncs++;
-	return 0;
-}
-
 static uint64_t count_in(const char *path, uint64_t key, uint32_t *ret_nr_nodes)
 {
 	struct op_odb_samples samples;
@@ -214,12 +204,12 @@ static void full_disk_at_creation_leaves_nothing(void **state OP_UNUSED)
 {
 	struct op_odb *odb;
 
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -ENOSPC);
 	assert_int_equal(faccessat(dir_fd, PATH, F_OK, 0), -1);
 	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
-	fail_fallocate = 0;
-	fail_rename = EROFS;
+	disk_fails.fallocate = 0;
+	disk_fails.renameat = -EROFS;
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EROFS);
 	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
 }
@@ -326,7 +316,7 @@ static void one_that_fails_is_told_and_the_others_are_added(void **state OP_UNUS
 
 	for (uint64_t key = 0; key < 127; key++)
 		assert_int_equal(op_odb_add(odb, key, 1), 0);
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	assert_int_equal(op_odb_add_all(additions, op_array_size(additions)), 1);
 	assert_int_equal(additions[0].error, 0);
 	assert_int_equal(additions[1].error, -ENOSPC);

@@ -69,14 +69,14 @@ static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(127);
 
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
 	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys are still counted */
-	fail_fallocate = 0;
-	fail_rename = EIO;
+	disk_fails.fallocate = 0;
+	disk_fails.renameat = -EIO;
 	passed_ns += RETRY_NS;
 	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
-	fail_rename = 0;
+	disk_fails.renameat = 0;
 	passed_ns += RETRY_NS;
 	assert_int_equal(op_odb_add(odb, 1000, 1), 0);
 	assert_int_equal(sum_of(), 129);
@@ -88,7 +88,7 @@ static void full_disk_is_not_asked_for_each_sample(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(127);
 
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	nr_fallocates = 0;
 	for (uint64_t key = 1000; key < 2000; key++)
 		assert_int_equal(op_odb_add(odb, key, 1), -ENOSPC);
@@ -96,7 +96,7 @@ static void full_disk_is_not_asked_for_each_sample(void **state OP_UNUSED)
 	passed_ns += RETRY_NS;
 	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
 	assert_int_equal(nr_fallocates, 2);
-	fail_fallocate = 0;
+	disk_fails.fallocate = 0;
 	passed_ns += RETRY_NS - 1;
 	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
 	passed_ns++;
@@ -112,14 +112,14 @@ static void full_disk_between_growths_keeps_the_file(void **state OP_UNUSED)
 	struct stat before, after;
 
 	stat_file(&before);
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	while (!op_odb_add(odb, key, 1))
 		key++;
 	assert_in_range(key, 601, 2000);
 	assert_int_equal(op_odb_add(odb, key, 1), -ENOSPC);
 	assert_int_equal(op_odb_add(odb, 5, 1), 0);
 	assert_int_equal(op_odb_nr_nodes(odb), key);
-	fail_fallocate = 0;
+	disk_fails.fallocate = 0;
 	passed_ns += RETRY_NS;
 	assert_int_equal(op_odb_add(odb, key, 1), 0);
 	stat_file(&after);
@@ -198,9 +198,9 @@ static void a_compact_file_has_its_nodes_only(void **state OP_UNUSED)
 	assert_memory_equal(before.nodes, after.nodes, before.nr_nodes * sizeof(*before.nodes));
 	op_odb_samples_free(&before);
 	op_odb_samples_free(&after);
-	fail_fallocate = ENOSPC; /* the writer needs blocks again */
+	disk_fails.fallocate = -ENOSPC; /* the writer needs blocks again */
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &before.header, &odb), -ENOSPC);
-	fail_fallocate = 0;
+	disk_fails.fallocate = 0;
 	odb = open_odb();
 	assert_int_equal(op_odb_dropped(odb), 0);
 	for (uint64_t key = 0; key < 3000; key++)
@@ -232,7 +232,7 @@ static void what_cannot_be_compact_stays_as_it_is(void **state OP_UNUSED)
 	assert_int_equal(op_odb_compact(dir_fd, PATH), -ENOENT);
 	odb = open_with(3000);
 	op_odb_close(odb);
-	fail_fallocate = EOPNOTSUPP;
+	disk_fails.fallocate = -EOPNOTSUPP;
 	assert_int_equal(op_odb_compact(dir_fd, PATH), -EOPNOTSUPP);
 	assert_int_equal(sum_of(), 3000);
 }
@@ -272,7 +272,7 @@ static void blocks_are_written_where_they_cannot_be_asked_for(void **state OP_UN
 	uint64_t needed, bytes;
 	struct stat st;
 
-	fail_fallocate = EOPNOTSUPP;
+	disk_fails.fallocate = -EOPNOTSUPP;
 	odb = open_odb();
 	stat_file(&st);
 	assert_int_equal(st.st_size, FILE_BYTES);
@@ -297,7 +297,7 @@ static void a_sparse_copy_gets_its_blocks_and_keeps_its_counts(void **state OP_U
 	fd = openat(dir_fd, PATH, O_WRONLY);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096 * 16 / 4096 * 4096 + 4096, 8192), 0);
 	close(fd);
-	fail_fallocate = EOPNOTSUPP;
+	disk_fails.fallocate = -EOPNOTSUPP;
 	odb = open_odb();
 	assert_int_equal(op_odb_total(odb), 3000);
 	op_odb_close(odb);

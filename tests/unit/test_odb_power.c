@@ -23,6 +23,8 @@
 #include "libop/odb/repair.h"
 #include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 #define DIGITS       "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
 #define LONG_PATH    "/" DIGITS DIGITS "/" DIGITS DIGITS "/" DIGITS DIGITS "/x/"
@@ -54,7 +56,6 @@ static unsigned int seed;
 static const struct op_odb_moves no_moves = { .from = "samples/current" };
 static size_t link_bytes_max; /* of the text of a symbolic link */
 
-int __wrap_op_sys_fsync(int fd);
 int __real_op_sys_symlinkat(const char *text, int fd, const char *path);
 int __wrap_op_sys_symlinkat(const char *text, int fd, const char *path);
 
@@ -109,10 +110,12 @@ static void note_state(int fd, bool synced)
 	file->states[file->nr_states++] = bytes;
 }
 
-int __wrap_op_sys_fsync(int fd)
+static int note_fsync(const struct disk_call *call)
 {
-	note_state(fd, true);
-	return 0;
+	if (call->kind != DISK_fsync)
+		return 0;
+	note_state(call->fd, true);
+	return DISK_IS_DONE;
 }
 
 static void note_path(const char *path)
@@ -286,12 +289,11 @@ static void check_after_cut(uint64_t *nr_put_back)
 
 static void run_once(unsigned int number, uint64_t *nr_put_back)
 {
-	char path[] = "/tmp/test_power.XXXXXX", command[64];
+	char path[BOX_PATH_BYTES], command[64];
 	struct queue queue = { NULL };
 	struct op_odb *odb;
 
-	assert_non_null(mkdtemp(path));
-	dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+	dir_fd = box_make_open(path);
 	assert_int_equal(mkdirat(dir_fd, "tmp", 0755), 0);
 	memset(counted, 0, sizeof(counted));
 	is_promised = false;
@@ -340,11 +342,10 @@ static void so_it_is_where_links_are_short(void **state OP_UNUSED)
 /* A kill may leave parts without the link that has their number. */
 static void parts_of_a_path_do_not_stay(void **state OP_UNUSED)
 {
-	char path[] = "/tmp/test_power.XXXXXX";
+	char path[BOX_PATH_BYTES];
 	uint64_t nr_put_back;
 
-	assert_non_null(mkdtemp(path));
-	dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+	dir_fd = box_make_open(path);
 	assert_int_equal(mkdirat(dir_fd, "tmp", 0755), 0);
 	assert_int_equal(symlinkat("samples/current/x", dir_fd, TMP ".for-1a.1"), 0);
 	assert_int_equal(symlinkat("y", dir_fd, TMP ".for-1a.2"), 0);
@@ -365,5 +366,6 @@ int main(void)
 		cmocka_unit_test(so_it_is_where_links_are_short),
 	};
 
+	disk_watch = note_fsync;
 	return cmocka_run_group_tests_name("odb_power", tests, NULL, NULL);
 }

@@ -8,8 +8,9 @@
 #include "libop/odb/read.h"
 #include "libop/odb/repair.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/test_box.h"
 
-static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 static int dir_fd;
 
 /*
@@ -39,15 +40,13 @@ int __wrap_op_sys_fstat(int fd, struct stat *ret_stat)
 	return failing && !--failing ? -EIO : __real_op_sys_fstat(fd, ret_stat);
 }
 
-static int setup(void **state OP_UNUSED)
+static int directory_setup(void **state OP_UNUSED)
 {
-	if (!mkdtemp(directory))
-		return -1;
-	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_fd = box_make_open(directory);
 	return dir_fd < 0 ? -1 : 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int directory_teardown(void **state OP_UNUSED)
 {
 	unlinkat(dir_fd, "f", 0);
 	unlinkat(dir_fd, "d", AT_REMOVEDIR);
@@ -419,5 +418,5 @@ int main(void)
 		cmocka_unit_test(test_taking_over),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, directory_setup, directory_teardown);
 }

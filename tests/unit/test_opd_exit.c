@@ -12,6 +12,8 @@
 #include "daemon/opd.h"
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 static struct {
 	bool enable; /* the second event and all that follow */
@@ -21,8 +23,6 @@ static struct {
 
 int __real_op_sys_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg);
-int __real_op_sys_fsync(int fd);
-int __wrap_op_sys_fsync(int fd);
 int __real_op_sys_syncfs(int fd);
 int __wrap_op_sys_syncfs(int fd);
 
@@ -38,9 +38,9 @@ static int disk_error(void)
 	return __atomic_load_n(&fault.nr_enabled, __ATOMIC_RELAXED) ? fault.disk : 0;
 }
 
-int __wrap_op_sys_fsync(int fd)
+static int fail_fsync(const struct disk_call *call)
 {
-	return disk_error() ? disk_error() : __real_op_sys_fsync(fd);
+	return call->kind == DISK_fsync ? disk_error() : 0;
 }
 
 int __wrap_op_sys_syncfs(int fd)
@@ -48,30 +48,25 @@ int __wrap_op_sys_syncfs(int fd)
 	return disk_error() ? disk_error() : __real_op_sys_syncfs(fd);
 }
 
-static char dir[] = "/tmp/opd-unit.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static int dir_fd;
 
-static int setup(void **state OP_UNUSED)
+static int daemon_setup(void **state OP_UNUSED)
 {
 	char text[200];
 
-	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	disk_watch = fail_fsync;
+	dir_fd = box_make_open(dir);
 	snprintf(text, sizeof(text),
 		 "SessionDir=%s/session\nControlSocket=%s/control\nSessionInterval=0\nProfileOnStart=yes\nTableDir=\n", dir, dir);
 	sample_write_bytes(dir_fd, "opd.conf", text, strlen(text));
 	return dir_fd < 0 ? -1 : 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int daemon_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static int exit_code(bool enable, int disk)
@@ -114,8 +109,8 @@ static void test_cannot_sample_and_not_write(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_cannot_sample, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cannot_sample_and_not_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cannot_sample, daemon_setup, daemon_teardown),
+		cmocka_unit_test_setup_teardown(test_cannot_sample_and_not_write, daemon_setup, daemon_teardown),
 	};
 
 	if (!kernel_events_allowed())

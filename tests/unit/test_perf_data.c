@@ -35,13 +35,13 @@ static void add_event(uint64_t sample_type, uint64_t id, uint64_t read_format)
 	assert_int_equal(op_perf_events_add_id(&events, id, event), 0);
 }
 
-static int setup(void **state OP_UNUSED)
+static int translator_setup(void **state OP_UNUSED)
 {
 	translator = (struct op_perf_translator){ .events = &events, .features = &features };
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int translator_teardown(void **state OP_UNUSED)
 {
 	op_perf_events_free(&events);
 	op_perf_features_free(&features);
@@ -366,19 +366,19 @@ static void event_names(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(all_fields, setup, teardown),
-		cmocka_unit_test_setup_teardown(identifier_behind, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_that_cannot_be_told_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(short_samples_are_undecodable, setup, teardown),
-		cmocka_unit_test_setup_teardown(short_samples_have_their_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(registers_by_their_shape, setup, teardown),
-		cmocka_unit_test_setup_teardown(registers_that_are_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(lost_is_counted_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(lost_samples_by_perf_are_sums, setup, teardown),
-		cmocka_unit_test_setup_teardown(made_up_forks, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_flag_without_build_id, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_fields, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(identifier_behind, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(events_that_cannot_be_told_apart, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(short_samples_are_undecodable, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(short_samples_have_their_event, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(registers_by_their_shape, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(registers_that_are_cut, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(lost_is_counted_once, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(lost_samples_by_perf_are_sums, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(made_up_forks, translator_setup, translator_teardown),
+		cmocka_unit_test_setup_teardown(a_flag_without_build_id, translator_setup, translator_teardown),
 		cmocka_unit_test(attributes_of_any_size),
-		cmocka_unit_test_setup_teardown(empty_features_are_no_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(empty_features_are_no_damage, translator_setup, translator_teardown),
 		cmocka_unit_test(event_names),
 	};
 

@@ -20,6 +20,7 @@
 #include "libop/unwind/row_table.h"
 #include "tools/opimport/event_match.h"
 #include "tools/opimport/import.h"
+#include "tests/unit/test_box.h"
 
 #define PID         4711u
 #define IMAGE       0x400000u
@@ -52,31 +53,28 @@ struct tested {
 	} raw;
 };
 
-static int setup(void **state)
+static int recording_setup(void **state)
 {
 	struct tested *tested = calloc(1, sizeof(*tested));
 
-	snprintf(tested->dir, sizeof(tested->dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(tested->dir))
-		return -1;
-	tested->fd = op_session_open(tested->dir);
+	tested->fd = box_make(tested->dir) ? -1 : op_session_open(tested->dir);
 	tested->translator = (struct op_perf_translator){ .events = &tested->events, .features = &tested->features };
 	*state = tested;
 	return tested->fd < 0;
 }
 
-static int teardown(void **state)
+static int recording_teardown(void **state)
 {
 	struct tested *tested = *state;
-	char command[64];
+	int err;
 
 	opi_import_close(tested->import);
 	op_perf_events_free(&tested->events);
 	op_perf_features_free(&tested->features);
 	close(tested->fd);
-	snprintf(command, sizeof(command), "rm -rf %s", tested->dir);
+	err = box_remove(tested->dir);
 	free(tested);
-	return system(command);
+	return err;
 }
 
 static void add_event(struct tested *tested, struct perf_event_attr attr)
@@ -524,20 +522,20 @@ static void another_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_copy_and_its_registers, setup, teardown),
-		cmocka_unit_test_setup_teardown(fields_in_between, setup, teardown),
-		cmocka_unit_test_setup_teardown(lengths_that_lie, setup, teardown),
-		cmocka_unit_test_setup_teardown(branches_that_lie, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_longest_record, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_longest_chain, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_byte_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_program_of_32_bits, setup, teardown),
-		cmocka_unit_test_setup_teardown(registers_of_arm64, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_chain_without_user_code, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_copy_and_its_registers, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(fields_in_between, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(lengths_that_lie, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(branches_that_lie, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(the_longest_record, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(the_longest_chain, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(another_byte_order, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(a_program_of_32_bits, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(registers_of_arm64, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(a_chain_without_user_code, recording_setup, recording_teardown),
 		cmocka_unit_test(registers_of_ibs_have_no_stack),
-		cmocka_unit_test_setup_teardown(ends_of_chains, setup, teardown),
-		cmocka_unit_test_setup_teardown(copies_that_go_round, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_machine, setup, teardown),
+		cmocka_unit_test_setup_teardown(ends_of_chains, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(copies_that_go_round, recording_setup, recording_teardown),
+		cmocka_unit_test_setup_teardown(another_machine, recording_setup, recording_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,14 +18,14 @@ static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 	return ended_ns;
 }
 
-static int setup(void **state OP_UNUSED)
+static int processes_setup(void **state OP_UNUSED)
 {
 	processes = (struct opd_processes){ 0 };
 	ended_ns = 0;
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int processes_teardown(void **state OP_UNUSED)
 {
 	opd_processes_free(&processes);
 	return 0;
@@ -321,7 +321,7 @@ static void there_is_room_for_so_many(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, processes_setup, processes_teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
 		T(a_pid_is_used_again), T(address_spaces_of_a_pid_that_is_used_again_are_freed),

@@ -17,7 +17,7 @@ static struct opd_processes processes;
 static struct op_dcookie_table *table;
 static uint64_t app_cookie;
 
-static int setup(void **state OP_UNUSED)
+static int programs_setup(void **state OP_UNUSED)
 {
 	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = "/bin/app" }, .inode = 5 };
 
@@ -27,7 +27,7 @@ static int setup(void **state OP_UNUSED)
 	return !table || app_cookie == OP_DCOOKIE_NONE;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int programs_teardown(void **state OP_UNUSED)
 {
 	opd_processes_free(&processes);
 	op_dcookie_table_free(table);
@@ -235,19 +235,21 @@ static void what_is_no_file_has_no_programs(void **state OP_UNUSED)
 	assert_int_equal(program_at(11, app_cookie, 5, false), app_cookie);
 }
 
+#define program_test(name) cmocka_unit_test_setup_teardown(name, programs_setup, programs_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_number_of_a_kernel_thread_is_cut),
-		cmocka_unit_test_setup_teardown(children_of_kthreadd_are_kernel_threads_until_they_run_a_program, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_name_makes_no_kernel_thread, setup, teardown),
-		cmocka_unit_test_setup_teardown(records_show_kernel_threads_by_their_parent, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_poses_as_kthreadd_has_mappings, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_sample_has_the_name_of_its_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_separation_the_application_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_process_that_changes_its_name_without_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_user_is_asked_for_once_in_each_program, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_file_has_no_programs, setup, teardown),
+		program_test(children_of_kthreadd_are_kernel_threads_until_they_run_a_program),
+		program_test(a_name_makes_no_kernel_thread),
+		program_test(records_show_kernel_threads_by_their_parent),
+		program_test(who_poses_as_kthreadd_has_mappings),
+		program_test(a_sample_has_the_name_of_its_time),
+		program_test(without_separation_the_application_counts),
+		program_test(a_process_that_changes_its_name_without_end),
+		program_test(the_user_is_asked_for_once_in_each_program),
+		program_test(what_is_no_file_has_no_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,25 +22,24 @@
 #include "tools/report/symbol_sort.h"
 #include "tools/symbols/symbol_sources.h"
 #include "tools/report/writer.h"
+#include "tests/unit/test_box.h"
 
 #define TIMER            "/TIMER.0.0.all.all.all"
 #define CPU_LINES        "CPU: CPU with timer interrupt\nProfiling through timer interrupt\n"
 #define SUMMARY_HEADER   CPU_LINES "          TIMER:0|\n  samples|      %|\n------------------\n"
 #define DEPENDENT_HEADER "\t          TIMER:0|\n\t  samples|      %|\n\t------------------\n"
 
-static char directory[] = "/tmp/opd-test-report-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 static int session_fd;
 static const char *image_root = "/nothing-is-here";
 static struct opr_words image_dirs;
 
-static int setup(void **state OP_UNUSED)
+static int directory_setup(void **state OP_UNUSED)
 {
-	if (!mkdtemp(directory))
-		return -1;
-	return 0;
+	return box_make(directory);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int directory_teardown(void **state OP_UNUSED)
 {
 	static const char *const rest[] = { "samples/current", "samples", "tmp" };
 	int dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -788,5 +787,5 @@ int main(void)
 		cmocka_unit_test(test_order),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, directory_setup, directory_teardown);
 }

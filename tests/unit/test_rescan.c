@@ -22,7 +22,7 @@ static struct opd_rescan rescan;
 static struct op_dcookie_table *table;
 static uint64_t began_ns, lost_ns;
 
-static int setup(void **state OP_UNUSED)
+static int rescan_setup(void **state OP_UNUSED)
 {
 	rescan = (struct opd_rescan){ 0 };
 	table = op_dcookie_table_new();
@@ -35,7 +35,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int rescan_teardown(void **state OP_UNUSED)
 {
 	opd_rescan_free(&rescan);
 	opd_resolver_free(&resolver);
@@ -172,7 +172,7 @@ static void a_number_that_was_given_again_lives(void **state OP_UNUSED)
 	process->exit_ns = lost_ns - 10;
 	lose_and_read();
 	assert_int_equal(process->exit_ns, UINT64_MAX);
-	assert_non_null(strstr(name_at(process, (uint64_t)(uintptr_t)setup, resolver.now_ns), "test_rescan"));
+	assert_non_null(strstr(name_at(process, (uint64_t)(uintptr_t)rescan_setup, resolver.now_ns), "test_rescan"));
 }
 
 /* A running process is read before its turn comes, also when a sample has found it before. */
@@ -494,7 +494,7 @@ static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, rescan_setup, rescan_teardown)
 	const struct CMUnitTest tests[] = {
 		T(an_exec_that_was_not_told_is_found),
 		T(one_that_nobody_told_of_is_taken_in),

@@ -18,13 +18,14 @@
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/test_box.h"
 
 #define SECOND ((uint64_t)OP_NS_PER_S)
 #define DAY    (86400 * SECOND)
 #define NOW    (1795230000 * SECOND) /* 2026-11-21 03:00 UTC */
 #define SIZE   100000u
 
-static char dir[] = "/tmp/opd-unit.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static int session_fd;
 static uint64_t room; /* free bytes, besides the space of the sessions that exist */
 static struct opd_retention retention;
@@ -135,10 +136,9 @@ static void write_clock(uint64_t trusted_ns)
 	sample_write_bytes(session_fd, OPD_TRUSTED_CLOCK_FILE, text, strlen(text));
 }
 
-static int setup(void **state OP_UNUSED)
+static int sessions_setup(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(dir))
+	if (box_make(dir))
 		return -1;
 	session_fd = op_session_open(dir);
 	room = 1ull << 40;
@@ -159,14 +159,11 @@ static int setup(void **state OP_UNUSED)
 	return session_fd < 0 ? -1 : symlinkat("../elsewhere", session_fd, "samples/2020-01-04T00:00Z");
 }
 
-static int teardown(void **state OP_UNUSED)
+static int sessions_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	opd_retention_free(&retention);
 	close(session_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static void check(const struct op_config *config, size_t nr_removed)
@@ -441,7 +438,7 @@ static void test_clock_cannot_be_kept(void **state OP_UNUSED)
 	check(&keep_3_days, op_array_size(days));
 }
 
-#define retain_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define retain_test(name) cmocka_unit_test_setup_teardown(name, sessions_setup, sessions_teardown)
 
 int main(void)
 {

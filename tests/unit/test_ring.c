@@ -3,7 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 #include "tests/unit/memory_ring.h"
 
-static int setup(void **state)
+static int ring_setup(void **state)
 {
 	struct op_ring *ring = calloc(1, sizeof(*ring));
 
@@ -12,7 +12,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int ring_teardown(void **state)
 {
 	memory_ring_free(*state);
 	free(*state);
@@ -189,14 +189,14 @@ static void survives_a_head_that_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(reads_all_in_order_over_many_wraps, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_wrapped_is_gone_after_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(gives_space_back_only_at_the_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(sees_only_what_begin_saw, setup, teardown),
-		cmocka_unit_test_setup_teardown(puts_a_record_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(passes_over_a_length_that_is_no_multiple_of_8, setup, teardown),
-		cmocka_unit_test_setup_teardown(passes_over_lengths_that_lie, setup, teardown),
-		cmocka_unit_test_setup_teardown(survives_a_head_that_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(reads_all_in_order_over_many_wraps, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(what_wrapped_is_gone_after_the_end, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(gives_space_back_only_at_the_end, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(sees_only_what_begin_saw, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(puts_a_record_back, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(passes_over_a_length_that_is_no_multiple_of_8, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(passes_over_lengths_that_lie, ring_setup, ring_teardown),
+		cmocka_unit_test_setup_teardown(survives_a_head_that_runs, ring_setup, ring_teardown),
 	};
 
 	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);

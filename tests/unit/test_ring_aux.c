@@ -24,7 +24,7 @@ static void open_box(void **state, unsigned int flags)
 	*state = box;
 }
 
-static int setup(void **state)
+static int aux_setup(void **state)
 {
 	open_box(state, 0);
 	return 0;
@@ -36,7 +36,7 @@ static int setup_overwrite(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int aux_teardown(void **state)
 {
 	struct box *box = *state;
 
@@ -476,29 +476,29 @@ static void is_not_there_when_not_asked_for(void **state)
 	op_mring_destroy(&ring);
 }
 
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, aux_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(copies_out_over_the_wrap, setup),
-		TEST(says_what_was_left_out, setup),
-		TEST(publishes_as_much_as_is_said, setup),
-		TEST(takes_back_what_has_no_record, setup),
+		TEST(copies_out_over_the_wrap, aux_setup),
+		TEST(says_what_was_left_out, aux_setup),
+		TEST(publishes_as_much_as_is_said, aux_setup),
+		TEST(takes_back_what_has_no_record, aux_setup),
 		TEST(overwrites_what_was_not_given_back, setup_overwrite),
 		TEST(does_not_give_what_was_touched, setup_overwrite),
-		TEST(stops_with_the_error_of_the_callback, setup),
-		TEST(excludes_the_writer_and_the_reader, setup),
-		TEST(refuses_a_second_writer, setup),
-		TEST(says_that_a_copy_was_in_the_way, setup),
-		TEST(says_that_a_transaction_was_in_the_way, setup),
-		TEST(tries_without_a_loss, setup),
-		TEST(refuses_bytes_that_are_not_there, setup),
-		TEST(does_not_believe_the_reader, setup),
-		TEST(does_not_believe_the_reader_when_it_opens, setup),
-		TEST(a_death_takes_nothing_from_who_lives, setup),
-		TEST(is_free_after_a_reader_that_died, setup),
-		TEST(is_freed_in_any_order, setup),
+		TEST(stops_with_the_error_of_the_callback, aux_setup),
+		TEST(excludes_the_writer_and_the_reader, aux_setup),
+		TEST(refuses_a_second_writer, aux_setup),
+		TEST(says_that_a_copy_was_in_the_way, aux_setup),
+		TEST(says_that_a_transaction_was_in_the_way, aux_setup),
+		TEST(tries_without_a_loss, aux_setup),
+		TEST(refuses_bytes_that_are_not_there, aux_setup),
+		TEST(does_not_believe_the_reader, aux_setup),
+		TEST(does_not_believe_the_reader_when_it_opens, aux_setup),
+		TEST(a_death_takes_nothing_from_who_lives, aux_setup),
+		TEST(is_free_after_a_reader_that_died, aux_setup),
+		TEST(is_freed_in_any_order, aux_setup),
 		cmocka_unit_test(is_not_there_when_not_asked_for),
 	};
 

@@ -16,7 +16,7 @@
 void *__real_aligned_alloc(size_t alignment, size_t nr_bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes);
 
-static int setup(void **state)
+static int mring_setup(void **state)
 {
 	*state = calloc(1, sizeof(struct mring_box));
 	mring_box_open(*state, PAGE, 0, 0);
@@ -377,19 +377,19 @@ static void attaches_to_rings_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(does_not_believe_the_reader, setup),
-		TEST(does_not_believe_the_reader_when_it_opens, setup),
-		TEST(does_not_believe_the_writer, setup),
-		TEST(stays_aligned_behind_a_head_that_is_not, setup),
-		TEST(gives_copies_that_the_writer_cannot_change, setup),
+		TEST(does_not_believe_the_reader, mring_setup),
+		TEST(does_not_believe_the_reader_when_it_opens, mring_setup),
+		TEST(does_not_believe_the_writer, mring_setup),
+		TEST(stays_aligned_behind_a_head_that_is_not, mring_setup),
+		TEST(gives_copies_that_the_writer_cannot_change, mring_setup),
 		cmocka_unit_test(gives_the_header_that_was_checked),
-		TEST(opens_without_memory_or_reads, setup),
+		TEST(opens_without_memory_or_reads, mring_setup),
 		cmocka_unit_test(opens_no_half_of_a_pair),
 		cmocka_unit_test(believes_its_own_writer_only),
 		TEST(does_not_believe_a_backward_writer, setup_overwrite),
 		TEST(does_not_believe_the_floor, setup_overwrite),
-		TEST(attaches_to_rings_only, setup),
-		TEST(attaches_to_no_huge_ring, setup),
+		TEST(attaches_to_rings_only, mring_setup),
+		TEST(attaches_to_no_huge_ring, mring_setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_hostile", tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 #define PAGE 4096u
 
-static int setup(void **state)
+static int mring_setup(void **state)
 {
 	*state = calloc(1, sizeof(struct mring_box));
 	mring_box_open(*state, PAGE, 0, OP_MRING_OWN_WRITER);
@@ -649,35 +649,35 @@ static void always_has_room_when_it_overwrites(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(has_room_for_what_reserve_takes, setup),
-		TEST(has_room_for_the_lost_record_too, setup),
+		TEST(has_room_for_what_reserve_takes, mring_setup),
+		TEST(has_room_for_the_lost_record_too, mring_setup),
 		TEST(has_room_for_nothing_that_is_refused, setup_huge),
 		TEST(has_room_in_a_page_with_the_gap, setup_large),
 		TEST(always_has_room_when_it_overwrites, setup_overwrite),
-		TEST(reads_what_was_written_over_many_wraps, setup),
-		TEST(shows_nothing_before_the_commit, setup),
-		TEST(counts_what_found_no_room, setup),
-		TEST(tells_a_loss_once, setup),
-		TEST(needs_room_for_the_loss_too, setup),
-		TEST(refuses_what_can_never_fit, setup),
+		TEST(reads_what_was_written_over_many_wraps, mring_setup),
+		TEST(shows_nothing_before_the_commit, mring_setup),
+		TEST(counts_what_found_no_room, mring_setup),
+		TEST(tells_a_loss_once, mring_setup),
+		TEST(needs_room_for_the_loss_too, mring_setup),
+		TEST(refuses_what_can_never_fit, mring_setup),
 		cmocka_unit_test(refuses_in_a_page_what_only_fits_at_times),
 		TEST(keeps_records_in_their_page, setup_large),
 		TEST(fits_a_whole_page, setup_large),
-		TEST(wakes_every_so_many_records, setup),
-		TEST(wakes_every_so_many_bytes, setup),
-		TEST(wakes_once_when_it_is_full, setup),
+		TEST(wakes_every_so_many_records, mring_setup),
+		TEST(wakes_every_so_many_bytes, mring_setup),
+		TEST(wakes_once_when_it_is_full, mring_setup),
 		TEST(overwrites_the_oldest, setup_overwrite),
 		TEST(the_next_reader_gets_all_that_is_there, setup_overwrite),
 		TEST(overwrites_within_pages, setup_overwrite),
 		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
 		TEST(remembers_what_a_reservation_given_up_tore, setup_overwrite),
-		TEST(forgets_what_was_not_committed, setup),
+		TEST(forgets_what_was_not_committed, mring_setup),
 		TEST(forgets_what_was_not_committed_when_it_overwrites, setup_overwrite),
-		TEST(has_one_writer, setup),
-		TEST(hands_losses_to_the_next_writer, setup),
-		TEST(skips_zeros_to_the_head_only, setup),
-		TEST(is_read_by_another_process, setup),
-		TEST(is_mapped_by_the_reader_of_kernel_rings, setup),
+		TEST(has_one_writer, mring_setup),
+		TEST(hands_losses_to_the_next_writer, mring_setup),
+		TEST(skips_zeros_to_the_head_only, mring_setup),
+		TEST(is_read_by_another_process, mring_setup),
+		TEST(is_mapped_by_the_reader_of_kernel_rings, mring_setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_memory", tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void open_box(void **state, unsigned int flags)
 	*state = box;
 }
 
-static int setup(void **state)
+static int pair_setup(void **state)
 {
 	open_box(state, 0);
 	return 0;
@@ -63,7 +63,7 @@ static int setup_overwrite(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int pair_teardown(void **state)
 {
 	struct box *box = *state;
 
@@ -746,51 +746,51 @@ static void calls_the_barrier_where_it_swaps(void **state)
 	assert_int_equal(nr_membarriers, 1);
 }
 
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, pair_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(gives_each_record_once_and_in_order, setup),
+		TEST(gives_each_record_once_and_in_order, pair_setup),
 		TEST(gives_each_record_once_and_in_order, setup_fence),
 		TEST(gives_each_record_once_and_in_order, setup_refused),
 		TEST(waits_for_a_writer_in_mid_reserve, setup_fence),
 		TEST(goes_on_after_a_writer_that_died_inside, setup_fence),
-		TEST(does_without_a_fence_behind_its_reader, setup),
-		TEST(knows_an_old_turn_from_a_new_one, setup),
+		TEST(does_without_a_fence_behind_its_reader, pair_setup),
+		TEST(knows_an_old_turn_from_a_new_one, pair_setup),
 		TEST(knows_an_old_turn_from_a_new_one, setup_fence),
-		TEST(fences_when_it_opens_before_the_reader, setup),
-		TEST(fences_in_another_process, setup),
-		TEST(fences_for_a_writer_of_the_reader_before, setup),
+		TEST(fences_when_it_opens_before_the_reader, pair_setup),
+		TEST(fences_in_another_process, pair_setup),
+		TEST(fences_for_a_writer_of_the_reader_before, pair_setup),
 		TEST(fences_when_it_is_asked_to, setup_fence),
 		TEST(fences_when_the_kernel_cannot, setup_refused),
-		TEST(keeps_the_promise_of_the_reader_before, setup),
-		TEST(says_what_is_waiting, setup),
-		TEST(does_not_show_the_ring_that_is_written, setup),
-		TEST(waits_for_a_writer_in_mid_reserve, setup),
-		TEST(is_quiet_after_an_abandoned_reservation, setup),
-		TEST(does_not_swap_before_all_is_read, setup),
-		TEST(tells_losses_in_the_ring_of_the_next_success, setup),
-		TEST(hands_losses_to_the_next_writer, setup),
-		TEST(goes_on_after_a_writer_that_died_inside, setup),
-		TEST(forgets_what_was_not_committed, setup),
+		TEST(keeps_the_promise_of_the_reader_before, pair_setup),
+		TEST(says_what_is_waiting, pair_setup),
+		TEST(does_not_show_the_ring_that_is_written, pair_setup),
+		TEST(waits_for_a_writer_in_mid_reserve, pair_setup),
+		TEST(is_quiet_after_an_abandoned_reservation, pair_setup),
+		TEST(does_not_swap_before_all_is_read, pair_setup),
+		TEST(tells_losses_in_the_ring_of_the_next_success, pair_setup),
+		TEST(hands_losses_to_the_next_writer, pair_setup),
+		TEST(goes_on_after_a_writer_that_died_inside, pair_setup),
+		TEST(forgets_what_was_not_committed, pair_setup),
 		TEST(forgets_what_was_not_committed, setup_overwrite),
 		TEST(joins_snapshots, setup_overwrite),
-		TEST(wakes_through_one_descriptor, setup),
-		TEST(counts_until_a_wake_up_over_swaps, setup),
-		TEST(wakes_when_it_is_outside, setup),
-		TEST(clearing_never_waits, setup),
-		TEST(is_read_by_its_descriptors, setup),
-		TEST(does_not_believe_the_turn, setup),
-		TEST(gives_each_record_once_whoever_swaps, setup),
+		TEST(wakes_through_one_descriptor, pair_setup),
+		TEST(counts_until_a_wake_up_over_swaps, pair_setup),
+		TEST(wakes_when_it_is_outside, pair_setup),
+		TEST(clearing_never_waits, pair_setup),
+		TEST(is_read_by_its_descriptors, pair_setup),
+		TEST(does_not_believe_the_turn, pair_setup),
+		TEST(gives_each_record_once_whoever_swaps, pair_setup),
 		TEST(gives_each_record_once_whoever_swaps, setup_fence),
-		TEST(has_no_ring_while_the_baton_is_lent, setup),
-		TEST(takes_the_baton_back_when_nobody_has_it, setup),
-		TEST(leaves_the_waiting_to_the_reader, setup),
+		TEST(has_no_ring_while_the_baton_is_lent, pair_setup),
+		TEST(takes_the_baton_back_when_nobody_has_it, pair_setup),
+		TEST(leaves_the_waiting_to_the_reader, pair_setup),
 		TEST(leaves_the_waiting_to_the_reader, setup_fence),
-		TEST(gives_the_baton_back_as_it_was, setup),
-		TEST(does_not_lend_before_all_is_read, setup),
-		TEST(calls_the_barrier_where_it_swaps, setup),
+		TEST(gives_the_baton_back_as_it_was, pair_setup),
+		TEST(does_not_lend_before_all_is_read, pair_setup),
+		TEST(calls_the_barrier_where_it_swaps, pair_setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_memory_pair", tests, NULL, NULL);

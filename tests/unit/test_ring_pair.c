@@ -126,7 +126,7 @@ int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg)
 	return 0;
 }
 
-static int setup(void **state)
+static int pair_setup(void **state)
 {
 	(void)state;
 	k = (struct kernel){ .fail_after = -1, .refuse_fd = -1 };
@@ -142,7 +142,7 @@ static void check_all_closed(void)
 		assert_true(fcntl(k.fds[i], F_GETFD) < 0 && errno == EBADF);
 }
 
-static int teardown(void **state)
+static int pair_teardown(void **state)
 {
 	(void)state;
 	op_ring_pair_close(&pair);
@@ -361,7 +361,7 @@ static void leaves_nothing_open_when_it_fails(void **state)
 	check_all_closed();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, pair_setup, pair_teardown)
 
 int main(void)
 {

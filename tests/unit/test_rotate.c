@@ -122,12 +122,12 @@ static void test_too_large(void **state OP_UNUSED)
 static void test_too_large_and_no_space(void **state OP_UNUSED)
 {
 	become_too_large();
-	fault.mkdir = -ENOSPC;
+	disk_fails.mkdirat = -ENOSPC;
 	for (int i = 0; i < 30; i++)
 		turn();
 	check("");
 	assert_int_equal(rotation.nr_failed, 1);
-	fault.mkdir = 0;
+	disk_fails.mkdirat = 0;
 	pass(20 * SECOND);
 	turn();
 	assert_int_equal(rotation.nr_closed, 1);
@@ -435,12 +435,12 @@ static void check_fault(int *injected, int err)
 
 static void test_no_room_for_a_directory(void **state OP_UNUSED)
 {
-	check_fault(&fault.mkdir, -ENOSPC);
+	check_fault(&disk_fails.mkdirat, -ENOSPC);
 }
 
 static void test_no_room_for_the_ledger(void **state OP_UNUSED)
 {
-	check_fault(&fault.write_all, -ENOSPC);
+	check_fault(&disk_fails.write_all, -ENOSPC);
 }
 
 static void test_rename_fails(void **state OP_UNUSED)
@@ -582,8 +582,8 @@ static void kill_at_every_call(void **state, int exchange_err)
 		turn();
 		turn();
 		check("2026-11-21T02:17Z ");
-		assert_int_equal(teardown(state), 0);
-		assert_int_equal(setup(state), 0);
+		assert_int_equal(daemon_teardown(state), 0);
+		assert_int_equal(daemon_setup(state), 0);
 	}
 	assert_in_range(nr_calls, 10, 100);
 }

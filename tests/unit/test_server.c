@@ -77,7 +77,7 @@ static void on_request(void *context, struct opd_client client, enum op_control_
 		assert_int_equal(opd_server_reply(h->server, client, 0, "hello", 5), 0);
 }
 
-static int setup(void **state)
+static int server_setup(void **state)
 {
 	struct harness *h = test_calloc(1, sizeof(*h));
 	void *box;
@@ -96,7 +96,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int server_teardown(void **state)
 {
 	struct harness *h = *state;
 	void *box = h->box;
@@ -601,20 +601,20 @@ static void test_close_removes_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_answer_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_answer_to_nobody, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_requests_of_the_gone, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_version, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_garbage_is_dropped, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_largest_reply, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_reply_too_large, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silent_is_dropped, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_access, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_close_removes_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answers, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_answer_later, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_answer_to_nobody, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_requests_of_the_gone, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_other_version, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_garbage_is_dropped, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_largest_reply, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_reply_too_large, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_slow_reader, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_silent_is_dropped, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_crowd, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_access, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_socket_file, server_setup, server_teardown),
+		cmocka_unit_test_setup_teardown(test_close_removes_its_own, server_setup, server_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

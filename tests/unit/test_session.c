@@ -11,6 +11,8 @@
 #include "libop/session/list.h"
 #include "libop/session/walk.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 #define APP   "{root}/usr/bin/app/{dep}/"
 #define EVENT "/TIMER.0.0.all.all.all"
@@ -24,7 +26,7 @@
 #define WALK_DEPTH   40
 #define WALK_BREADTH 1000
 
-static char directory[] = "/tmp/opd-test-session-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 static char session_dir[sizeof(directory) + 16];
 static int fd;
 
@@ -55,12 +57,6 @@ static int failing_call;
 
 int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
 int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
-int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
-int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
-int __real_op_sys_fsync(int fd);
-int __wrap_op_sys_fsync(int fd);
-int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 
 static bool fails(void)
 {
@@ -87,30 +83,21 @@ int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	return fails() ? -EIO : __real_op_sys_openat(dir_fd, path, flags, mode);
 }
 
-int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
+static int watch_disk(const struct disk_call *call)
 {
-	return fails() ? -EIO : __real_op_sys_mkdirat(dir_fd, path, mode);
+	return (call->kind == DISK_mkdirat || call->kind == DISK_fsync || call->kind == DISK_renameat) && fails() ? -EIO : 0;
 }
 
-int __wrap_op_sys_fsync(int sync_fd)
+static int directory_setup(void **state OP_UNUSED)
 {
-	return fails() ? -EIO : __real_op_sys_fsync(sync_fd);
-}
-
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
-{
-	return fails() ? -EIO : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
-}
-
-static int setup(void **state OP_UNUSED)
-{
-	if (!mkdtemp(directory))
+	disk_watch = watch_disk;
+	if (box_make(directory))
 		return -1;
 	snprintf(session_dir, sizeof(session_dir), "%s/a/b", directory);
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int directory_teardown(void **state OP_UNUSED)
 {
 	static const char *const rest[] = { "a/b/samples/current", "a/b/samples", "a/b/tmp", "a/b", "a" };
 	int dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
@@ -603,5 +590,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_clear_without_memory, open_session, clear_session),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, directory_setup, directory_teardown);
 }

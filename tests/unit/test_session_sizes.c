@@ -17,6 +17,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
+#include "tests/unit/test_box.h"
 
 #define NR_FILES    (2 * OPD_SIZES_ENTRIES) /* of the large session, in one directory */
 #define NR_SMALL    5u
@@ -24,7 +25,7 @@
 #define LARGE       "samples/large/{root}/usr/lib/"
 #define BATCH       512u /* more entries than one call returns */
 
-static char dir[] = "/tmp/opd-unit.XXXXXX";
+static char dir[BOX_PATH_BYTES];
 static int session_fd;
 static struct opd_session_sizes sizes;
 static uint64_t nr_read; /* entries of directories */
@@ -78,12 +79,11 @@ static void remove_large(unsigned int first, unsigned int nr)
 	}
 }
 
-static int setup(void **state OP_UNUSED)
+static int sizes_setup(void **state OP_UNUSED)
 {
 	char path[100];
 
-	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(dir))
+	if (box_make(dir))
 		return -1;
 	session_fd = op_session_open(dir);
 	sizes = (struct opd_session_sizes){ .session_fd = session_fd };
@@ -95,14 +95,11 @@ static int setup(void **state OP_UNUSED)
 	return session_fd < 0 ? -1 : 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int sizes_teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
 	opd_sizes_free(&sizes);
 	close(session_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return box_remove(dir);
 }
 
 static uint64_t weigh(const char *path)
@@ -328,7 +325,7 @@ static void the_end_of_the_daemon(void **state OP_UNUSED)
 	assert_int_equal(reported(), closed_bytes());
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, sizes_setup, sizes_teardown)
 
 int main(void)
 {

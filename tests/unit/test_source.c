@@ -45,13 +45,13 @@ static struct opd_sync sync_thread;
 static struct op_config config;
 static struct op_status status;
 
-static int setup(void **state OP_UNUSED)
+static int sim_setup(void **state OP_UNUSED)
 {
 	memset(&status, 0, sizeof(status));
 	return sim_open(&small, &sim);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int sim_teardown(void **state OP_UNUSED)
 {
 	sim_close(&sim);
 	return 0;
@@ -412,7 +412,7 @@ static void a_pair_has_lost_what_records_tell(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, sim_setup, sim_teardown)
 	const struct CMUnitTest tests[] = {
 		T(every_sample_lies_where_it_belongs),    T(what_finds_no_room_is_lost_by_number),
 		T(a_writer_inside_is_waited_for),         T(what_is_written_after_the_side_band_waits),

@@ -60,14 +60,14 @@ int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid OP_UNU
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static int setup(void **state OP_UNUSED)
+static int kernel_setup(void **state OP_UNUSED)
 {
 	memset(&kernel, 0, sizeof(kernel));
 	machine = EM_X86_64;
 	return op_config_init(&config);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int kernel_teardown(void **state OP_UNUSED)
 {
 	op_config_free(&config);
 	return 0;
@@ -292,16 +292,16 @@ static void calls_of_one_event_that_counts_the_same(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(takes_the_clock_without_a_pmu, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_machine_without_a_walk_has_chains, setup, teardown),
-		cmocka_unit_test_setup_teardown(takes_cycles_where_a_counter_is_left, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_kernel_without_stacks_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_configuration_decides, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_carry_stacks, setup, teardown),
-		cmocka_unit_test_setup_teardown(chains_without_a_copy_are_deferred, setup, teardown),
-		cmocka_unit_test_setup_teardown(leaves_out_the_kernel, setup, teardown),
-		cmocka_unit_test_setup_teardown(cgroups_where_the_kernel_tells_them, setup, teardown),
-		cmocka_unit_test_setup_teardown(calls_of_one_event_that_counts_the_same, setup, teardown),
+		cmocka_unit_test_setup_teardown(takes_the_clock_without_a_pmu, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(a_machine_without_a_walk_has_chains, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(takes_cycles_where_a_counter_is_left, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(a_kernel_without_stacks_changes_nothing, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(the_configuration_decides, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(events_carry_stacks, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(chains_without_a_copy_are_deferred, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(leaves_out_the_kernel, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(cgroups_where_the_kernel_tells_them, kernel_setup, kernel_teardown),
+		cmocka_unit_test_setup_teardown(calls_of_one_event_that_counts_the_same, kernel_setup, kernel_teardown),
 	};
 
 	return cmocka_run_group_tests_name("stack_event", tests, NULL, NULL);

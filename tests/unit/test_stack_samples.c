@@ -35,7 +35,7 @@ static struct opd_pipeline pipeline;
 static struct opd_cpu cpu;
 static struct opd_event event;
 static struct op_event kind;
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
 /* ---- tables of this test ---- */
 
@@ -94,7 +94,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 
 /* ---- samples ---- */
 
-static int setup(void **state OP_UNUSED)
+static int stacks_setup(void **state OP_UNUSED)
 {
 	kind = (struct op_event){ .name = "STACKS", .count = 10101010, .role = OP_EVENT_STACKS, .stack_bytes = 64, .rate_hz = 99 };
 	event = (struct opd_event){ .id = EVENT_ID };
@@ -116,7 +116,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int stacks_teardown(void **state OP_UNUSED)
 {
 	opd_stacks_free(pipeline.stacks);
 	return pipeline_cpu_end(&pipeline, &cpu, dir);
@@ -651,7 +651,7 @@ static void its_calls_count_the_samples_that_it_stands_for(void **state OP_UNUSE
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, stacks_setup, stacks_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_whole_stack),
 		TEST(kernel_frames_above_those_of_the_program),

@@ -23,9 +23,9 @@ static struct op_event events[] = {
 	{ .name = "TIMER", .count = 1000000 },
 	{ .name = OP_STACKS_NAME, .count = 10101010, .role = OP_EVENT_STACKS },
 };
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
-static int setup(void **state OP_UNUSED)
+static int stacks_setup(void **state OP_UNUSED)
 {
 	memset(&pipeline, 0, sizeof(pipeline));
 	if (pipeline_begin(&pipeline, dir))
@@ -36,7 +36,7 @@ static int setup(void **state OP_UNUSED)
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int stacks_teardown(void **state OP_UNUSED)
 {
 	return pipeline_end(&pipeline, dir);
 }
@@ -312,17 +312,17 @@ static void test_recovery_puts_aside(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_images_are_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_too_many_images, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dump, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_renew, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_next_session, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sums, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_correction, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_recovery_puts_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_images_are_named, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_too_many_images, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_dump, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_renew, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_removed, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_share, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_next_session, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_sums, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_correction, stacks_setup, stacks_teardown),
+		cmocka_unit_test_setup_teardown(test_recovery_puts_aside, stacks_setup, stacks_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

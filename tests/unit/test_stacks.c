@@ -16,20 +16,11 @@
 #include "libop/base/sys.h"
 #include "tests/unit/stack_box.h"
 #include "tests/unit/still_clock.h"
+#include "tests/unit/disk.h"
 
 #define NR_STACKS  3000u
 #define NR_KILLS   20
 #define NR_MUTANTS 2000
-
-static int fail_fallocate; /* errno to return; 0: no error */
-
-int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
-{
-	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
-}
 
 static const struct op_stack_frame some_frames[] = { { 7, 100, false }, { 7, 200, false }, { 9, 300, true } };
 
@@ -245,10 +236,10 @@ static void test_full_disk(void **state)
 	struct op_stacks *stacks = open_stacks(*state);
 	uint32_t nr_nodes;
 
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	check_no_room(*state, stacks, -ENOSPC);
 	nr_nodes = op_stacks_nr_nodes(stacks);
-	fail_fallocate = 0;
+	disk_fails.fallocate = 0;
 	passed_ns += 100000000;
 	for (uint64_t i = 0; i < NR_STACKS; i++)
 		assert_int_equal(add_ith(stacks, i), 0);
@@ -261,9 +252,9 @@ static void test_no_file_on_full_disk(void **state)
 	const struct box *box = *state;
 	struct op_stacks *stacks;
 
-	fail_fallocate = ENOSPC;
+	disk_fails.fallocate = -ENOSPC;
 	assert_int_equal(op_stacks_open(box->fd, STACKS, STACKS_TMP, &stack_setup, &stacks), -ENOSPC);
-	fail_fallocate = 0;
+	disk_fails.fallocate = 0;
 	op_stacks_close(open_stacks(box));
 }
 

@@ -15,13 +15,13 @@
 #include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
 #include "libop/session/dcookie.h"
+#include "tests/unit/test_box.h"
 
 #define FILES    6u
-#define TEMPLATE "/tmp/opd-stat-cache.XXXXXX"
 
 static struct opd_mount_views views;
 static struct opd_stat_cache cache;
-static char directory[64], paths[FILES][128];
+static char directory[BOX_PATH_BYTES], paths[FILES][128];
 static struct opd_mapped mapped[FILES];
 static struct opd_located located[FILES];
 static size_t nr_questions;
@@ -109,8 +109,7 @@ static int set_up(void **state OP_UNUSED)
 	static char nobody;
 
 	views.lookers = (struct opd_lookers *)&nobody;
-	snprintf(directory, sizeof(directory), TEMPLATE);
-	if (!mkdtemp(directory))
+	if (box_make(directory))
 		return -1;
 	for (size_t i = 0; i < FILES; i++)
 		make_file(i);

@@ -10,6 +10,7 @@
 #include "tools/elf/bfd_file.h"
 #include "tools/symbols/kept.h"
 #include "tools/symbols/symbol_sources.h"
+#include "tests/unit/test_box.h"
 
 #define SELF "/proc/self/exe"
 
@@ -26,7 +27,7 @@ const char *__lsan_default_suppressions(void)
 	return "leak:libbfd";
 }
 
-static char directory[] = "/tmp/opd-test-symbols-XXXXXX";
+static char directory[BOX_PATH_BYTES];
 static char path[sizeof(directory) + 8];
 
 /* What the tests look for in their own program: a function, and one that has a weak name too. */
@@ -44,15 +45,15 @@ int __attribute__((noinline)) test_symbols_landmark(void)
 	return 1;
 }
 
-static int setup(void **state OP_UNUSED)
+static int directory_setup(void **state OP_UNUSED)
 {
-	if (!mkdtemp(directory))
+	if (box_make(directory))
 		return -1;
 	snprintf(path, sizeof(path), "%s/f", directory);
 	return 0;
 }
 
-static int teardown(void **state OP_UNUSED)
+static int directory_teardown(void **state OP_UNUSED)
 {
 	unlink(path);
 	return rmdir(directory);
@@ -508,5 +509,5 @@ int main(void)
 		cmocka_unit_test(test_kept),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, directory_setup, directory_teardown);
 }

@@ -8,11 +8,13 @@
 #include "tests/unit/sample_writer.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/replace.h"
+#include "tests/unit/disk.h"
+#include "tests/unit/test_box.h"
 
 #define PATH "samples/current/sample"
 #define TMP  "tmp/sample"
 
-static char dir_path[64];
+static char dir_path[BOX_PATH_BYTES];
 static int dir_fd;
 static struct op_odb *odb;
 static uint64_t next_key;
@@ -23,12 +25,12 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held, is_waiting;
 static int answer;
 
-int __wrap_op_sys_fsync(int fd);
-
-int __wrap_op_sys_fsync(int fd OP_UNUSED)
+static int hold_fsync(const struct disk_call *call)
 {
 	int err;
 
+	if (call->kind != DISK_fsync)
+		return 0;
 	pthread_mutex_lock(&lock);
 	is_waiting = true;
 	pthread_cond_broadcast(&changed);
@@ -37,7 +39,7 @@ int __wrap_op_sys_fsync(int fd OP_UNUSED)
 	is_waiting = false;
 	err = answer;
 	pthread_mutex_unlock(&lock);
-	return err;
+	return err ? err : DISK_IS_DONE;
 }
 
 static void hold(int err)
@@ -90,22 +92,17 @@ static struct op_odb_pending *grow(void)
 	return pending;
 }
 
-static int setup(void **state OP_UNUSED)
+static int disk_setup(void **state OP_UNUSED)
 {
-	snprintf(dir_path, sizeof(dir_path), "/tmp/test_syncer.XXXXXX");
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	disk_watch = hold_fsync;
+	dir_fd = box_make_open(dir_path);
 	return mkdirat(dir_fd, "tmp", 0755) || mkdirat(dir_fd, "samples", 0755);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int disk_teardown(void **state OP_UNUSED)
 {
-	char command[80];
-
 	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
-	return system(command);
+	return box_remove(dir_path);
 }
 
 static unsigned int free_all(struct op_odb_pending *pending)
@@ -155,7 +152,7 @@ static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_grew_twice_is_of_its_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_grew_twice_is_of_its_session, disk_setup, disk_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

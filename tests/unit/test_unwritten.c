@@ -18,7 +18,7 @@ static void close_and_fail(void)
 	take(6);
 	turn();
 	pass(HOUR);
-	fault.fsync = -EIO;
+	disk_fails.fsync = -EIO;
 	turn();
 	assert_true(is_marked());
 	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 1);
@@ -29,7 +29,7 @@ static void close_and_fail(void)
 static void test_written_later(void **state OP_UNUSED)
 {
 	close_and_fail();
-	fault.fsync = 0;
+	disk_fails.fsync = 0;
 	turn();
 	assert_true(is_marked());
 	pass(5 * SECOND);
@@ -54,7 +54,7 @@ static void test_written_much_later(void **state OP_UNUSED)
 	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 1);
 	assert_int_equal(nr_written_anew, 3);
 	assert_true(is_marked());
-	fault.fsync = 0;
+	disk_fails.fsync = 0;
 	for (int i = 0; i < 10 * 4; i++)
 		turn();
 	assert_int_equal(opd_unwritten_count(&recording.dumps.unwritten), 0);
@@ -217,7 +217,7 @@ static void test_removed_before_it_is_written(void **state OP_UNUSED)
 {
 	close_and_fail();
 	remove_below("2026-11-21T02:17Z", APP_FILES);
-	fault.fsync = 0;
+	disk_fails.fsync = 0;
 	turn();
 	pass(5 * SECOND);
 	turn();

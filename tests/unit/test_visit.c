@@ -43,7 +43,7 @@ static const struct op_event kinds[NR_EVENTS] = {
 	{ .name = "TIMER", .count = 1000000, .is_timer = true, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK },
 	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
 };
-static char dir[PIPELINE_DIR_BYTES];
+static char dir[BOX_PATH_BYTES];
 
 /* ---- the kernel ---- */
 
@@ -184,7 +184,7 @@ static int make_cpu(unsigned int index)
 	return 0;
 }
 
-static int setup(void **state OP_UNUSED)
+static int cpus_setup(void **state OP_UNUSED)
 {
 	for (unsigned int i = 0; i < NR_CPUS; i++)
 		if (make_cpu(i) < 0)
@@ -210,7 +210,7 @@ static int setup(void **state OP_UNUSED)
 	return opd_visits_init(&visits, &pipeline, NR_THREADS);
 }
 
-static int teardown(void **state OP_UNUSED)
+static int cpus_teardown(void **state OP_UNUSED)
 {
 	opd_visits_free(&visits);
 	for (size_t i = 0; i < NR_CPUS; i++) {
@@ -445,7 +445,7 @@ static void threads_that_never_worked_end(void **state OP_UNUSED)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, cpus_setup, cpus_teardown)
 	const struct CMUnitTest tests[] = {
 		T(swaps_overlap_and_the_side_band_comes_after_the_last),
 		T(many_turns_lose_nothing),
