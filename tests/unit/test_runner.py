@@ -34,6 +34,7 @@ class Runner(unittest.TestCase):
     def setUp(self):
         self.top = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.top)
+        os.chmod(self.top, 0o755)
         os.mkdir(os.path.join(self.top, "scripts"))
         for name in ("test", "lib.sh"):
             shutil.copy(os.path.join(SOURCE, "scripts", name), os.path.join(self.top, "scripts"))
@@ -100,6 +101,14 @@ class Runner(unittest.TestCase):
             self.assertRegex(stream.readline(), r"^[2-9]\d* unit/slow$")
         slowest = lines.index(next(line for line in lines if line.startswith("== the slowest cases")))
         self.assertRegex(lines[slowest + 1], r"^ +\d+ s unit/slow$")
+
+    def test_a_clone_that_only_root_may_enter(self):
+        os.chmod(self.top, 0o700)
+        rc, lines, _err = self.run_it([PASSES])
+        place = lines[0].rsplit(" ", 1)[1]
+        self.addCleanup(shutil.rmtree, place)
+        self.assertEqual((rc, lines[0]), (0, "== only root may enter %s: building in %s" % (self.top, place)))
+        self.assertTrue(os.path.exists(os.path.join(place, "log", "unit", "good.log")))
 
     def test_pattern(self):
         rc, lines, _err = self.run_it([PASSES, UNIT_FAILS], "goo")
