@@ -28,7 +28,7 @@ from sample_files import put_image  # noqa: E402
 BIN = os.path.abspath(os.path.dirname(os.environ.get("OPREPORT", "bin/opreport")))
 SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
 SEED = 20261123
-NR_ADDRESSES = 1000
+NR_ADDRESSES = 100 if "OPD_QUICK" in os.environ else 1000
 # Much that is inlined into each other: templates, lambdas, constructors, functions of C headers.
 PROGRAM = """#include <algorithm>
 #include <cstdlib>
