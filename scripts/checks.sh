@@ -5,9 +5,11 @@
 # shellcheck disable=SC2154 # top, build, jobs, temporary and mode are the caller's
 
 # The builds, each in build-test/NAME. gcc has no sanitizer, is configured as a distribution would,
-# and is built from the files of `make dist` alone. clang has a prefix of its own and builds the
-# fuzz targets as they are used. asan (with UBSan) and tsan are gcc with a sanitizer.
+# and is built from the files of `make dist` alone; --quick optimizes less. clang has a prefix of
+# its own and builds the fuzz targets as they are used. asan (with UBSan) and tsan are gcc with a
+# sanitizer.
 configure_options() {
+	case $mode:$1 in quick:gcc) echo "CFLAGS=-O1" ;; esac
 	case $1 in
 	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
 	clang) echo "CC=clang CFLAGS=-O1 --enable-werror --enable-fuzzing --prefix=/opt/opd" ;;
