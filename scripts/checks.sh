@@ -327,7 +327,8 @@ demo_without_root() {
 	need_build gcc || return 1
 	rm -rf "$tree"
 	cp -a "$build/dist" "$tree" && chown -hR nobody:nogroup "$tree" && chmod 755 "$temporary" || return 1
-	setpriv --reuid=nobody --regid=nogroup --clear-groups env -u CCACHE_DIR HOME=/nonexistent "$tree/scripts/demo" |
+	setpriv --reuid=nobody --regid=nogroup --clear-groups env CCACHE_BASEDIR="$tree" CCACHE_READONLY=1 \
+		CCACHE_TEMPDIR="$tree" HOME=/nonexistent "$tree/scripts/demo" |
 		tee "$temporary/demo-out" || rc=1
 	grep -q 'checksum_block' "$temporary/demo-out" || { echo "no functions"; rc=1; }
 	rm -rf "$tree"

@@ -110,6 +110,24 @@ class Runner(unittest.TestCase):
         self.assertEqual((rc, lines[0]), (0, "== only root may enter %s: building in %s" % (self.top, place)))
         self.assertTrue(os.path.exists(os.path.join(place, "log", "unit", "good.log")))
 
+    def test_a_place_that_somebody_else_made(self):
+        """The name of the directory in /var/tmp can be guessed."""
+        place = "/var/tmp/opd-build-test.%d" % os.stat(self.top).st_ino
+        os.chmod(self.top, 0o700)
+        os.mkdir(place)
+        self.addCleanup(lambda: os.unlink(place) if os.path.islink(place) else shutil.rmtree(place))
+        os.chown(place, 65534, 65534)
+        self.check_refused(place)
+        os.rmdir(place)
+        os.symlink(os.path.join(self.top, "bin"), place)
+        self.check_refused(place)
+        self.assertEqual(os.listdir(place), ["dpkg-query"])
+
+    def check_refused(self, place):
+        rc, lines, err = self.run_it([PASSES])
+        self.assertEqual((rc, len(lines)), (1, 1))
+        self.assertEqual(err, "test: %s belongs to somebody else; remove it, or let users enter %s\n" % (place, self.top))
+
     def test_pattern(self):
         rc, lines, _err = self.run_it([PASSES, UNIT_FAILS], "goo")
         self.assertEqual((rc, lines[-1]), (0, "1 passed, 0 failed"))
