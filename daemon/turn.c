@@ -22,6 +22,8 @@
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
 #define TRIM_SPACES            256 /* address spaces that were freed since the last time */
+#define RING_REMEDY            "a larger RingSize= or a longer period, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
+#define STACKS_REMEDY          "a lower StackRate= or StackBytes=, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -47,6 +49,8 @@ int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index)
 	err = watch(turns->epoll_fd, fds.samples[0], events, index);
 	if (!err)
 		err = watch(turns->epoll_fd, fds.samples[1], events, index);
+	for (size_t i = 0; !err && i < op_array_size(fds.stacks); i++)
+		err = watch(turns->epoll_fd, fds.stacks[i], events, index);
 	return err ? err : watch(turns->epoll_fd, fds.sideband, events, capture->nr_cpus + index);
 }
 
@@ -157,7 +161,7 @@ static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
 	turns->nr_cookie_errors = nr_errors;
 }
 
-static void report_loss(const char *reason, uint64_t nr_lost, const char *why, const char *session_dir)
+static void report_loss(const char *what, const char *reason, uint64_t nr_lost, const char *why, const char *session_dir)
 {
 	const struct op_log_field fields[] = {
 		{ .name = "OPD_LOSS", .text = reason },
@@ -165,13 +169,13 @@ static void report_loss(const char *reason, uint64_t nr_lost, const char *why, c
 		{ .name = "OPD_SESSION_DIR", .text = session_dir },
 	};
 
-	op_log_with(OP_LOG_WARNING, fields, op_array_size(fields), "%llu samples lost (lost_%s): %s, session directory %s",
-		     (unsigned long long)nr_lost, reason, why, session_dir);
+	op_log_with(OP_LOG_WARNING, fields, op_array_size(fields), "%llu %s lost (lost_%s): %s, session directory %s",
+		    (unsigned long long)nr_lost, what, reason, why, session_dir);
 }
 
 void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_last)
 {
-	static struct op_rate rates[OP_NR_LOSS + 1];
+	static struct op_rate rates[OP_NR_LOSS + 2];
 	struct opd_losses losses;
 	uint64_t suppressed;
 
@@ -179,15 +183,21 @@ void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_la
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > turns->reported.lost[i] &&
 		    (is_last || op_rate_allows(&rates[i], now_ns, OP_LOG_INTERVAL_NS, &suppressed))) {
-			report_loss(op_loss_name((enum op_loss)i), losses.lost[i] - turns->reported.lost[i],
+			report_loss("samples", op_loss_name((enum op_loss)i), losses.lost[i] - turns->reported.lost[i],
 				    op_loss_meaning((enum op_loss)i), turns->session_dir);
 			turns->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > turns->reported.kernel &&
 	    (is_last || op_rate_allows(&rates[OP_NR_LOSS], now_ns, OP_LOG_INTERVAL_NS, &suppressed))) {
-		report_loss("kernel", losses.kernel - turns->reported.kernel,
-			    "the rings were full, use a larger RingSize= or a longer period", turns->session_dir);
+		report_loss("samples", "kernel", losses.kernel - turns->reported.kernel,
+			    "the rings were full, as opd came too late: " RING_REMEDY, turns->session_dir);
 		turns->reported.kernel = losses.kernel;
+	}
+	if (losses.stacks > turns->reported.stacks &&
+	    (is_last || op_rate_allows(&rates[OP_NR_LOSS + 1], now_ns, OP_LOG_INTERVAL_NS, &suppressed))) {
+		report_loss("stacks", "kernel", losses.stacks - turns->reported.stacks,
+			    "the rings for stacks were full, as opd came too late: " STACKS_REMEDY, turns->session_dir);
+		turns->reported.stacks = losses.stacks;
 	}
 }
 

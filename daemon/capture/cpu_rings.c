@@ -38,6 +38,8 @@ void opd_cpu_close_rings(struct opd_cpu *cpu, size_t nr_events)
 	}
 	close_task_fds(&cpu->tracking);
 	op_ring_pair_close(&cpu->pair);
+	if (opd_cpu_has_stack_pair(cpu))
+		op_ring_pair_close(&cpu->stack_pair);
 	op_mring_pair_reader_close(&cpu->memory.reader);
 	op_ring_unmap(&cpu->sideband);
 	if (cpu->sideband_fd >= 0)
@@ -154,7 +156,7 @@ void opd_capture_reset_ledger(struct opd_capture *capture)
 		for (size_t e = 0; e < capture->nr_events; e++)
 			reset_event(capture, &cpu->events[e]);
 		cpu->sideband_bytes = cpu->sideband_lost = 0;
-		cpu->pair.counts = cpu->counts_before = (struct op_swap_counts){ 0 };
+		cpu->pair.counts = cpu->stack_pair.counts = cpu->counts_before = (struct op_swap_counts){ 0 };
 	}
 }
 
@@ -167,6 +169,7 @@ void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
 		event->base = (struct opd_counts){ 0 };
 		event->lost_records = event->lost_samples = 0;
 	}
+	op_swap_counts_add(&cpu->counts_before, &cpu->stack_pair.counts);
 	op_swap_counts_add(&cpu->counts_before, &cpu->pair.counts);
 	opd_cpu_close_rings(cpu, capture->nr_events);
 	cpu->online = false;

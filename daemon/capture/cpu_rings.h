@@ -22,6 +22,7 @@ struct opd_cpu;
 /* Descriptors to wait for; -1: none. */
 struct opd_source_fds {
 	int samples[2];
+	int stacks[2];
 	int sideband;
 };
 
@@ -51,6 +52,9 @@ struct opd_source {
 	 * inside.
 	 */
 	struct op_ring *(*read_ring)(struct opd_cpu *cpu);
+
+	/* The same for the rings of STACKS. NULL: there are none. */
+	struct op_ring *(*stack_ring)(struct opd_cpu *cpu);
 };
 
 /* The descriptors of one event for several tasks, in the order of their ids (task_source.h). */
@@ -104,6 +108,11 @@ struct opd_cpu {
 	uint64_t online_id;
 	const struct opd_source *source;
 	struct op_ring_pair pair; /* the rings of a kernel source; its counts serve both sources */
+	/*
+	 * The rings of STACKS. Its samples are large; here they take no room of the others.
+	 * All zero: there are none.
+	 */
+	struct op_ring_pair stack_pair;
 	struct opd_memory_rings memory;
 	int sideband_fd;
 	struct opd_task_fds tracking; /* events of tasks that write to the side band */
@@ -111,9 +120,10 @@ struct opd_cpu {
 	struct opd_event *events; /* in the order of the capture's events */
 	bool due;                 /* in the list of CPUs to be visited (daemon/pipeline/visit.h) */
 	struct op_ring *frozen;   /* to be read in this visit; NULL: a writer was inside */
-	/* one ring, read while it is written: a visit reads up to frozen_head */
+	struct op_ring *frozen_stacks;
+	/* one ring of each kind, read while it is written: a visit reads up to these positions */
 	bool in_place;
-	uint64_t frozen_head;
+	uint64_t frozen_head, frozen_stacks_head;
 	uint64_t sideband_bytes, sideband_lost;
 	/*
 	 * Side-band records dropped since it was opened: the largest known number, and the sum of
@@ -125,7 +135,8 @@ struct opd_cpu {
 	 * more losses.
 	 */
 	bool sideband_was_full;
-	const struct op_ring *reading;       /* the ring of the pair that is being read */
+	const struct op_ring *reading;       /* the ring that is being read, */
+	struct op_ring_pair *reading_pair;   /* of this pair */
 	struct op_swap_counts counts_before; /* of pairs that are closed: the CPU went offline */
 };
 
@@ -138,7 +149,8 @@ struct opd_capture {
 	size_t nr_cpus, nr_online;
 	struct opd_plan plan;
 	size_t ring_bytes; /* of each ring: RingSize=, or the plan's, or smaller */
-	bool is_shrunk; /* ring_bytes is smaller than planned: no more memory may be locked */
+	size_t stack_ring_bytes; /* of each ring of STACKS; 0: there are none */
+	bool is_shrunk; /* rings are smaller than planned: no more memory may be locked */
 	size_t watermark_bytes;
 	/* nobody asked for a watermark: a ring that woke its reader with less in it can wait */
 	bool may_leave_woken;
@@ -163,6 +175,25 @@ struct opd_capture {
 static inline bool opd_capture_has_chain(const struct opd_capture *capture, const struct op_event *event)
 {
 	return capture->callgraph && !event->without_chain && !op_event_has_stack(event);
+}
+
+static inline bool opd_cpu_has_stack_pair(const struct opd_cpu *cpu)
+{
+	return cpu->stack_pair.rings[0].k_control;
+}
+
+/* The pair that an event of this CPU writes to. */
+static inline struct op_ring_pair *opd_cpu_pair_of(struct opd_cpu *cpu, const struct op_event *event)
+{
+	return event->role == OP_EVENT_STACKS && opd_cpu_has_stack_pair(cpu) ? &cpu->stack_pair : &cpu->pair;
+}
+
+/* The bytes of records of STACKS that were not read. */
+static inline uint64_t opd_cpu_stacks_pending(const struct opd_cpu *cpu)
+{
+	if (!opd_cpu_has_stack_pair(cpu))
+		return 0;
+	return op_ring_pending(&cpu->stack_pair.rings[0]) + (cpu->in_place ? 0 : op_ring_pending(&cpu->stack_pair.rings[1]));
 }
 
 /* What the samples of an event hold: perf_event_attr.sample_type. */

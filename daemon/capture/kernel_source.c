@@ -37,18 +37,26 @@ static void kernel_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds
 {
 	*ret_fds = (struct opd_source_fds){
 		.samples = { cpu->pair.anchor_fds[0], cpu->pair.anchor_fds[1] },
+		.stacks = { -1, -1 },
 		.sideband = cpu->sideband_fd,
 	};
+	if (opd_cpu_has_stack_pair(cpu))
+		memcpy(ret_fds->stacks, cpu->stack_pair.anchor_fds, sizeof(ret_fds->stacks));
 }
 
 static uint64_t kernel_pending(const struct opd_cpu *cpu)
 {
-	return op_ring_pending(&cpu->pair.rings[0]) + op_ring_pending(&cpu->pair.rings[1]);
+	return op_ring_pending(&cpu->pair.rings[0]) + op_ring_pending(&cpu->pair.rings[1]) + opd_cpu_stacks_pending(cpu);
 }
 
 static struct op_ring *kernel_read_ring(struct opd_cpu *cpu)
 {
 	return op_ring_pair_read_ring(&cpu->pair);
+}
+
+static struct op_ring *kernel_stack_ring(struct opd_cpu *cpu)
+{
+	return opd_cpu_has_stack_pair(cpu) ? op_ring_pair_read_ring(&cpu->stack_pair) : NULL;
 }
 
 const struct opd_source opd_source_kernel = {
@@ -57,6 +65,7 @@ const struct opd_source opd_source_kernel = {
 	.fds = kernel_fds,
 	.pending = kernel_pending,
 	.read_ring = kernel_read_ring,
+	.stack_ring = kernel_stack_ring,
 };
 
 /* ---- opening ---- */
@@ -73,7 +82,7 @@ static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
 
 static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
 {
-	return nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
+	return nr_cpus * (5 + nr_events) + SPARE_DESCRIPTORS; /* two pairs and the side band */
 }
 
 int opd_capture_raise_descriptors(uint64_t need, uint64_t *ret_limit)
@@ -280,7 +289,7 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 	}
 	err = op_sys_ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id);
 	if (!err)
-		err = op_ring_pair_attach(&cpu->pair, event->fd);
+		err = op_ring_pair_attach(opd_cpu_pair_of(cpu, wanted), event->fd);
 	if (err)
 		explain(ret_why, "%s on CPU %u: cannot direct samples to the ring: %s", wanted->name, cpu->cpu, strerror(-err));
 	return err;
@@ -334,6 +343,8 @@ static int open_rings(struct opd_capture *capture, struct opd_cpu *cpu, char **r
 {
 	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
+	if (!err && capture->stack_ring_bytes)
+		err = op_ring_pair_open((int)cpu->cpu, capture->stack_ring_bytes, capture->stack_ring_bytes / 4, &cpu->stack_pair);
 	if (err)
 		return explain_ring(capture, err, cpu->cpu, ret_why);
 	cpu->sideband_known = cpu->sideband_reported = 0;
@@ -475,6 +486,7 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 	opd_plan_make(load, &capture->plan);
 	opd_plan_apply(&capture->plan, events, capture->nr_opened);
 	capture->ring_bytes = capture->plan.spare_ring_bytes;
+	capture->stack_ring_bytes = capture->plan.spare_stack_ring_bytes;
 	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
 	capture->may_leave_woken = !config->watermark_bytes && !config->wakeup_records;
 }
@@ -500,29 +512,35 @@ static void close_cpus(struct opd_capture *capture)
 }
 
 /*
- * What is needed may fit where the spare does not. Else the rings become smaller than needed, and
- * the rate of STACKS falls to what fits. False: nothing can be smaller.
+ * What is needed may fit where the spare does not. Else the largest rings become smaller than
+ * needed, and the rate of STACKS falls to what fits. False: nothing can be smaller.
  */
 static bool shrink_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
 			 struct opd_load *load, int err)
 {
-	uint32_t stack_wanted_hz = capture->plan.stack_wanted_hz;
-	size_t ring_bytes = capture->ring_bytes;
+	struct opd_plan *plan = &capture->plan;
+	uint32_t stack_wanted_hz = plan->stack_wanted_hz;
+	size_t *sizes[] = {
+		config->ring_bytes ? NULL : &capture->ring_bytes,
+		&capture->stack_ring_bytes,
+		config->sideband_bytes ? NULL : &capture->sideband_bytes,
+	};
 
-	if (capture->ring_bytes > capture->plan.ring_bytes) {
-		capture->ring_bytes = capture->plan.ring_bytes;
+	if (capture->ring_bytes > plan->ring_bytes || capture->stack_ring_bytes > plan->stack_ring_bytes) {
+		capture->ring_bytes = plan->ring_bytes;
+		capture->stack_ring_bytes = plan->stack_ring_bytes;
 		return true;
 	}
-	if (!opd_ring_memory_shrink(config->ring_bytes ? NULL : &capture->ring_bytes,
-				    config->sideband_bytes ? NULL : &capture->sideband_bytes))
+	if (!opd_ring_memory_shrink(sizes, op_array_size(sizes)))
 		return false;
-	if (capture->ring_bytes == ring_bytes)
+	if (capture->ring_bytes == plan->ring_bytes && capture->stack_ring_bytes == plan->stack_ring_bytes)
 		return true;
 	capture->is_shrunk = err == -EPERM;
 	load->ring_bytes = capture->ring_bytes;
-	opd_plan_make(load, &capture->plan);
-	opd_plan_apply(&capture->plan, events, capture->nr_opened);
-	capture->plan.stack_wanted_hz = stack_wanted_hz;
+	load->stack_ring_bytes = capture->stack_ring_bytes;
+	opd_plan_make(load, plan);
+	opd_plan_apply(plan, events, capture->nr_opened);
+	plan->stack_wanted_hz = stack_wanted_hz;
 	return true;
 }
 

@@ -10,6 +10,7 @@ static void memory_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds
 {
 	*ret_fds = (struct opd_source_fds){
 		.samples = { cpu->memory.wake_fd, -1 },
+		.stacks = { -1, -1 },
 		.sideband = cpu->memory.sideband_wake_fd,
 	};
 }

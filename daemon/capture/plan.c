@@ -91,14 +91,10 @@ static uint64_t need_for(const struct opd_load *load, const struct opd_plan *pla
 	return MARGIN * divide_up(bytes_per_second * divide_up(plan->turn_ns + load->visit_ns, 1000), 1000000);
 }
 
-/* The largest ring that stacks may have beside the other samples, whose ring is `ring_bytes`. */
-static uint64_t ring_with_stacks(const struct opd_load *load, uint64_t ring_bytes)
+/* The largest of rings that may take StackRingMaxUse= more than rings of `ring_bytes`. */
+static uint64_t largest_with_stacks(const struct opd_load *load, uint64_t ring_bytes, uint64_t without_bytes)
 {
-	uint64_t flat_bytes = ring_bytes;
-
-	if (load->ring_bytes)
-		return load->ring_bytes;
-	while (ring_bytes < OPD_PLAN_RING_MAX && 2 * load->nr_cpus * (2 * ring_bytes - flat_bytes) <= load->stack_ring_max_use)
+	while (ring_bytes < OPD_PLAN_RING_MAX && 2 * load->nr_cpus * (2 * ring_bytes - without_bytes) <= load->stack_ring_max_use)
 		ring_bytes *= 2;
 	return ring_bytes;
 }
@@ -108,38 +104,49 @@ static uint64_t with_spare(const struct opd_load *load, uint64_t ring_bytes)
 {
 	uint64_t largest = op_min_u64(ring_bytes * SPARE, OPD_PLAN_RING_MAX);
 
-	if (load->ring_bytes)
-		return ring_bytes;
 	while (2 * ring_bytes <= largest && 2 * load->nr_cpus * 2 * ring_bytes <= OPD_PLAN_SPARE_MAX)
 		ring_bytes *= 2;
 	return ring_bytes;
 }
 
-/* What is added per second, by the events with stacks or by the others. */
-static uint64_t bytes_per_second(const struct opd_load *load, bool of_stacks)
+/* What goes into the rings of flat samples per second, by the events with stacks or by the others. */
+static uint64_t bytes_per_second(const struct opd_load *load, bool with_stacks)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < load->nr_events; i++)
-		if (op_event_has_stack(&load->events[i]) == of_stacks)
+		if (load->events[i].role != OP_EVENT_STACKS && op_event_has_stack(&load->events[i]) == with_stacks)
 			sum += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
 	return sum;
 }
 
-/* Lowers the rate of STACKS until `room_bytes` of a ring hold its samples. */
-static void fit_stacks(const struct opd_load *load, uint64_t room_bytes, struct opd_plan *plan)
+static void plan_ring(const struct opd_load *load, struct opd_plan *plan)
 {
-	for (size_t i = 0; i < load->nr_events; i++) {
-		const struct op_event *event = &load->events[i];
-		uint64_t nr_bytes = record_bytes(event, load->callgraph), hz = rate_hz(event);
+	uint64_t stack_bytes = bytes_per_second(load, true), watermark_bytes = WATERMARK_SHARE * load->watermark_bytes;
+	uint64_t flat_bytes = op_max_u64(need_for(load, plan, bytes_per_second(load, false)), watermark_bytes);
+	uint64_t flat_ring = round_up_to_ring(flat_bytes), largest = largest_with_stacks(load, flat_ring, flat_ring);
 
-		if (event->role != OP_EVENT_STACKS)
-			continue;
-		plan->stack_wanted_hz = (uint32_t)hz;
-		if (need_for(load, plan, hz * nr_bytes) > room_bytes)
-			hz = op_min_u64(room_bytes / op_max_u64(need_for(load, plan, nr_bytes), 1), hz);
-		plan->stack_rate_hz = (uint32_t)op_max_u64(hz, 1);
-	}
+	plan->need_bytes = flat_bytes + need_for(load, plan, stack_bytes);
+	plan->ring_bytes = op_min_u64(round_up_to_ring(plan->need_bytes), stack_bytes ? largest : flat_ring);
+	plan->spare_ring_bytes = with_spare(load, plan->ring_bytes);
+	if (load->ring_bytes)
+		plan->ring_bytes = plan->spare_ring_bytes = load->ring_bytes;
+}
+
+/* The ring of STACKS. Lowers its rate until the ring holds its samples. */
+static void plan_stack_ring(const struct opd_load *load, const struct op_event *event, struct opd_plan *plan)
+{
+	uint64_t nr_bytes = record_bytes(event, load->callgraph), hz = rate_hz(event);
+	uint64_t largest = largest_with_stacks(load, OPD_PLAN_RING_MIN, 0);
+
+	plan->stack_ring_bytes = op_min_u64(round_up_to_ring(need_for(load, plan, hz * nr_bytes)), largest);
+	plan->spare_stack_ring_bytes = op_min_u64(with_spare(load, plan->stack_ring_bytes), largest);
+	if (load->stack_ring_bytes)
+		plan->stack_ring_bytes = plan->spare_stack_ring_bytes = load->stack_ring_bytes;
+	plan->stack_wanted_hz = (uint32_t)hz;
+	if (need_for(load, plan, hz * nr_bytes) > plan->stack_ring_bytes)
+		hz = op_min_u64(plan->stack_ring_bytes / op_max_u64(need_for(load, plan, nr_bytes), 1), hz);
+	plan->stack_rate_hz = (uint32_t)op_max_u64(hz, 1);
 }
 
 static uint64_t samples_per_second(const struct opd_load *load, const struct opd_plan *plan)
@@ -154,21 +161,13 @@ static uint64_t samples_per_second(const struct opd_load *load, const struct opd
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 {
 	struct opd_plan plan = { .nr_threads = threads_for(load), .wait_ns = load->wait_ns };
-	uint64_t flat_bytes, flat_ring, ring_max, stack_bytes = bytes_per_second(load, true);
 
 	plan.turn_ns = divide_up(load->nr_cpus, plan.nr_threads) * load->nr_events * load->wait_ns;
-	flat_bytes = need_for(load, &plan, bytes_per_second(load, false));
-	flat_ring = load->ring_bytes ? load->ring_bytes
-				     : round_up_to_ring(op_max_u64(flat_bytes, WATERMARK_SHARE * load->watermark_bytes));
-	ring_max = stack_bytes ? ring_with_stacks(load, flat_ring) : flat_ring;
-	fit_stacks(load, ring_max - op_min_u64(ring_max, flat_bytes), &plan);
-	if (plan.stack_wanted_hz)
-		stack_bytes = stack_bytes / plan.stack_wanted_hz * plan.stack_rate_hz;
+	plan_ring(load, &plan);
+	for (size_t i = 0; i < load->nr_events; i++)
+		if (load->events[i].role == OP_EVENT_STACKS)
+			plan_stack_ring(load, &load->events[i], &plan);
 	plan.samples_per_second = samples_per_second(load, &plan);
-	plan.need_bytes = op_max_u64(flat_bytes + need_for(load, &plan, stack_bytes), WATERMARK_SHARE * load->watermark_bytes);
-	plan.ring_bytes = op_min_u64(op_max_u64(round_up_to_ring(plan.need_bytes), flat_ring), ring_max);
-	plan.stack_ring_bytes = plan.ring_bytes - flat_ring;
-	plan.spare_ring_bytes = with_spare(load, plan.ring_bytes);
 	plan.sideband_bytes = sideband_for(load->nr_cpus);
 	*ret_plan = plan;
 }

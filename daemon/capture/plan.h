@@ -6,8 +6,11 @@
  *   turn  = ceil(CPUs / threads) * events * wait        wait: for the swap of one event, measured
  *   need  = samples per second * bytes per sample * (turn + visit interval) * 2
  *
- * Stacks take rings that are larger by StackRingMaxUse= on all CPUs together at most. Where their
- * rate needs more, it falls on all CPUs alike, so that each sample counts as much as any other.
+ * STACKS has rings of its own, since one of its samples is as large as 200 others. They take
+ * StackRingMaxUse= on all CPUs together at most, but OPD_PLAN_RING_MIN each. Where the rate needs
+ * more, it falls on all CPUs alike, so that each sample counts as much as any other. Other events
+ * that carry stacks (--stacks=event) stay in the ring of the flat samples, which is larger by
+ * StackRingMaxUse= then.
  *
  * The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
  * per second on each CPU. The factor of two covers what is not computed: the time of resolving, and
@@ -40,6 +43,7 @@ struct opd_load {
 	uint64_t watermark_bytes; /* Watermark=, 0: a quarter of the ring */
 	uint32_t callgraph; /* callers in a sample's call chain, at most; 0: samples have none */
 	uint64_t ring_bytes; /* RingSize=; 0: auto */
+	uint64_t stack_ring_bytes; /* what the memory allows; 0: auto */
 	uint64_t stack_ring_max_use; /* StackRingMaxUse= */
 };
 
@@ -48,13 +52,14 @@ struct opd_plan {
 	unsigned int nr_threads;
 	uint64_t wait_ns, turn_ns;
 	uint64_t samples_per_second; /* of one CPU, for all events */
-	uint64_t need_bytes;         /* what one ring must hold */
+	uint64_t need_bytes;         /* what one ring must hold, not of STACKS */
 	/*
 	 * RingSize=, or need_bytes as a power of two, from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX
 	 */
 	uint64_t ring_bytes;
 	uint64_t spare_ring_bytes; /* the same or more: what to use where the kernel allows it */
-	uint64_t stack_ring_bytes; /* of ring_bytes: for stacks */
+	/* of one ring for STACKS, and what to use where the kernel allows it; 0: no such event */
+	uint64_t stack_ring_bytes, spare_stack_ring_bytes;
 	/* of STACKS: the rate that the event had, and the rate that fits; 0: no such event */
 	uint32_t stack_wanted_hz, stack_rate_hz;
 	uint64_t sideband_bytes; /* from OPD_PLAN_SIDEBAND_MIN to OPD_PLAN_SIDEBAND_MAX */

@@ -22,15 +22,16 @@ void opd_ring_memory_raise(void)
 	}
 }
 
-bool opd_ring_memory_shrink(size_t *ring_bytes, size_t *sideband_bytes)
+bool opd_ring_memory_shrink(size_t *const *sizes, size_t nr_sizes)
 {
-	size_t *larger = ring_bytes;
+	size_t *largest = NULL;
 
-	if (!larger || (sideband_bytes && *sideband_bytes > *larger))
-		larger = sideband_bytes;
-	if (!larger || *larger / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
+	for (size_t i = 0; i < nr_sizes; i++)
+		if (sizes[i] && (!largest || *sizes[i] > *largest))
+			largest = sizes[i];
+	if (!largest || *largest / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
 		return false;
-	*larger /= 2;
+	*largest /= 2;
 	return true;
 }
 

@@ -16,9 +16,9 @@
 void opd_ring_memory_raise(void);
 
 /*
- * Halves the larger of both sizes; NULL: that one stays. False: they are as small as they may be.
+ * Halves the largest of the sizes; NULL: that one stays. False: they are as small as they may be.
  */
-bool opd_ring_memory_shrink(size_t *ring_bytes, size_t *sideband_bytes);
+bool opd_ring_memory_shrink(size_t *const *sizes, size_t nr_sizes) OP_NONNULL;
 
 /* What is too small and how to raise it, in one line that the caller frees; NULL: no memory. */
 char *opd_ring_memory_explain(void) OP_MUST_CHECK;

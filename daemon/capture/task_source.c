@@ -22,18 +22,29 @@ static void task_fds(const struct opd_cpu *cpu, struct opd_source_fds *ret_fds)
 {
 	*ret_fds = (struct opd_source_fds){
 		.samples = { cpu->pair.anchor_fds[0], cpu->pair.anchor_fds[1] },
+		.stacks = { -1, -1 },
 		.sideband = cpu->sideband_fd,
 	};
+	if (opd_cpu_has_stack_pair(cpu))
+		memcpy(ret_fds->stacks, cpu->stack_pair.anchor_fds, sizeof(ret_fds->stacks));
 }
 
 static uint64_t task_pending(const struct opd_cpu *cpu)
 {
-	return op_ring_pending(&cpu->pair.rings[0]) + (cpu->in_place ? 0 : op_ring_pending(&cpu->pair.rings[1]));
+	return op_ring_pending(&cpu->pair.rings[0]) + (cpu->in_place ? 0 : op_ring_pending(&cpu->pair.rings[1])) +
+	       opd_cpu_stacks_pending(cpu);
 }
 
 static struct op_ring *task_read_ring(struct opd_cpu *cpu)
 {
 	return cpu->in_place ? &cpu->pair.rings[0] : op_ring_pair_read_ring(&cpu->pair);
+}
+
+static struct op_ring *task_stack_ring(struct opd_cpu *cpu)
+{
+	if (!opd_cpu_has_stack_pair(cpu))
+		return NULL;
+	return cpu->in_place ? &cpu->stack_pair.rings[0] : op_ring_pair_read_ring(&cpu->stack_pair);
 }
 
 const struct opd_source opd_source_tasks = {
@@ -42,6 +53,7 @@ const struct opd_source opd_source_tasks = {
 	.fds = task_fds,
 	.pending = task_pending,
 	.read_ring = task_read_ring,
+	.stack_ring = task_stack_ring,
 };
 
 /* Every record up to here was written before the side band is read. */
@@ -49,6 +61,10 @@ static int note_head(struct opd_cpu *cpu)
 {
 	op_ring_begin(&cpu->pair.rings[0]);
 	cpu->frozen_head = cpu->pair.rings[0].head;
+	if (opd_cpu_has_stack_pair(cpu)) {
+		op_ring_begin(&cpu->stack_pair.rings[0]);
+		cpu->frozen_stacks_head = cpu->stack_pair.rings[0].head;
+	}
 	return 0;
 }
 
@@ -59,6 +75,7 @@ static const struct opd_source source_in_place = {
 	.pending = task_pending,
 	.swap = note_head,
 	.read_ring = task_read_ring,
+	.stack_ring = task_stack_ring,
 };
 
 static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
@@ -73,12 +90,20 @@ static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
 
 /* ---- rings ---- */
 
+static int open_pair(const struct opd_cpu *cpu, size_t ring_bytes, size_t watermark_bytes, struct op_ring_pair *pair)
+{
+	if (!cpu->in_place)
+		return op_ring_pair_open_own((int)cpu->cpu, ring_bytes, watermark_bytes, pair);
+	pair->anchor_fds[1] = -1;
+	return op_ring_open_own((int)cpu->cpu, 2 * ring_bytes, 2 * watermark_bytes, &pair->anchor_fds[0], &pair->rings[0]);
+}
+
 static int open_rings_of(const struct opd_capture *capture, struct opd_cpu *cpu)
 {
-	int err = cpu->in_place ? op_ring_open_own((int)cpu->cpu, 2 * capture->ring_bytes, 2 * capture->watermark_bytes,
-						   &cpu->pair.anchor_fds[0], &cpu->pair.rings[0])
-				: op_ring_pair_open_own((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
+	int err = open_pair(cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
+	if (!err && capture->stack_ring_bytes)
+		err = open_pair(cpu, capture->stack_ring_bytes, capture->stack_ring_bytes / 4, &cpu->stack_pair);
 	return err ? err
 		   : op_ring_open_own((int)cpu->cpu, capture->sideband_bytes, capture->sideband_bytes / 4, &cpu->sideband_fd,
 				      &cpu->sideband);
@@ -99,21 +124,22 @@ static int open_rings(struct opd_capture *capture)
 /* Rings as large as the memory allows that this user may still lock. */
 static int open_rings_that_fit(struct opd_capture *capture, char **ret_why)
 {
+	size_t *sizes[] = { &capture->ring_bytes, &capture->stack_ring_bytes, &capture->sideband_bytes };
 	int err;
 
 	opd_ring_memory_raise();
 	do
 		err = open_rings(capture);
-	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(&capture->ring_bytes, &capture->sideband_bytes));
+	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(sizes, op_array_size(sizes)));
 	if (err == -EPERM)
 		*ret_why = opd_ring_memory_explain();
 	return err;
 }
 
-/* ring_bytes 0: the plan chooses. Events are opened later: the rate of STACKS may still change. */
-static void plan_rings(struct opd_capture *capture, struct op_event *events, const struct opd_task_options *options,
-		       uint64_t ring_bytes)
+/* The rings that are open, if any, decide. Events are opened later: the rate of STACKS may still change. */
+static void plan_rings(struct opd_capture *capture, struct op_event *events, const struct opd_task_options *options)
 {
+	bool are_open = capture->ring_bytes;
 	struct opd_load load = {
 		.nr_cpus = capture->nr_cpus,
 		.events = events,
@@ -121,14 +147,16 @@ static void plan_rings(struct opd_capture *capture, struct op_event *events, con
 		.wait_ns = OPD_PLAN_WAIT_NS,
 		.visit_ns = options->visit_ns,
 		.callgraph = capture->callgraph,
-		.ring_bytes = ring_bytes,
+		.ring_bytes = capture->ring_bytes,
+		.stack_ring_bytes = capture->stack_ring_bytes,
 		.stack_ring_max_use = OPD_STACK_RING_MAX_USE,
 	};
 
 	opd_plan_make(&load, &capture->plan);
 	opd_plan_apply(&capture->plan, events, capture->nr_opened);
 	capture->ring_bytes = capture->plan.ring_bytes;
-	if (!ring_bytes)
+	capture->stack_ring_bytes = capture->plan.stack_ring_bytes;
+	if (!are_open)
 		capture->sideband_bytes = capture->plan.sideband_bytes;
 }
 
@@ -166,7 +194,7 @@ int opd_capture_open_tasks(struct opd_capture *capture, struct op_event *events,
 	};
 	err = make_online(capture, options->nr_tasks * capture->nr_opened > OPD_TASK_SWAPPED_MAX);
 	if (!err) {
-		uint64_t need = capture->nr_cpus * (3 + options->nr_tasks * (1 + capture->nr_opened)) + SPARE_DESCRIPTORS;
+		uint64_t need = capture->nr_cpus * (5 + options->nr_tasks * (1 + capture->nr_opened)) + SPARE_DESCRIPTORS;
 
 		err = opd_capture_raise_descriptors(need, &limit);
 		if (err == -EMFILE)
@@ -176,10 +204,10 @@ int opd_capture_open_tasks(struct opd_capture *capture, struct op_event *events,
 				options->nr_tasks, capture->nr_cpus, need, limit);
 	}
 	if (!err) {
-		plan_rings(capture, events, options, 0);
+		plan_rings(capture, events, options);
 		err = open_rings_that_fit(capture, &why);
 		if (!err)
-			plan_rings(capture, events, options, capture->ring_bytes);
+			plan_rings(capture, events, options);
 	}
 	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
 		capture->cpus[c].online = true;
@@ -257,7 +285,7 @@ static int add_sampling(struct opd_capture *capture, const struct opd_task_optio
 		return fd;
 	err = op_sys_ioctl(fd, PERF_EVENT_IOC_ID, &id);
 	if (!err)
-		err = op_ring_pair_attach(&cpu->pair, fd);
+		err = op_ring_pair_attach(opd_cpu_pair_of(cpu, &capture->events[index]), fd);
 	if (!err && event->fd >= 0)
 		err = keep(&event->more, fd, id);
 	if (err) {

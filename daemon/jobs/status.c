@@ -82,7 +82,7 @@ static void fill_stacks(const struct opd_pipeline *pipeline, struct op_status *s
 
 	status->stack_wanted_hz = capture->plan.stack_wanted_hz;
 	status->stack_rate_hz = capture->plan.stack_rate_hz;
-	status->stack_ring_bytes = capture->plan.stack_ring_bytes;
+	status->stack_ring_bytes = capture->stack_ring_bytes;
 	for (size_t i = 0; i < capture->nr_opened; i++)
 		status->stack_bytes = op_max_u64(status->stack_bytes, capture->events[i].stack_bytes);
 	if (!pipeline->stacks)

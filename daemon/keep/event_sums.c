@@ -67,7 +67,7 @@ void opd_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_lo
 		struct op_ledger_event sum;
 
 		opd_sum_event(capture, e, &sum);
-		losses.kernel += sum.lost_kernel;
+		*(sum.role == OP_EVENT_STACKS ? &losses.stacks : &losses.kernel) += sum.lost_kernel;
 		for (size_t i = 0; i < OP_NR_LOSS; i++)
 			losses.lost[i] += sum.lost[i];
 	}
@@ -76,14 +76,16 @@ void opd_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_lo
 
 static uint64_t damaged(const struct opd_cpu *cpu)
 {
-	return cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->memory.reader.rings[0].damaged +
-	       cpu->memory.reader.rings[1].damaged + cpu->sideband.damaged;
+	return cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->stack_pair.rings[0].damaged +
+	       cpu->stack_pair.rings[1].damaged + cpu->memory.reader.rings[0].damaged + cpu->memory.reader.rings[1].damaged +
+	       cpu->sideband.damaged;
 }
 
 void opd_sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *ret_sums)
 {
 	struct op_swap_counts counts = cpu->counts_before;
 
+	op_swap_counts_add(&counts, &cpu->stack_pair.counts);
 	op_swap_counts_add(&counts, &cpu->pair.counts);
 	*ret_sums = (struct op_ledger_cpu){
 		.cpu = cpu->cpu,

@@ -13,7 +13,8 @@
 /* Losses of all events and CPUs. */
 struct opd_losses {
 	uint64_t lost[OP_NR_LOSS];
-	uint64_t kernel;
+	uint64_t kernel; /* of flat samples */
+	uint64_t stacks; /* of STACKS, by the kernel as well */
 };
 
 /* One event over all CPUs; index is its number in the capture. */

@@ -122,7 +122,7 @@ static void end_repeat(struct opd_pipeline *pipeline)
 
 static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
 {
-	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample->time_ns);
+	cpu->reading_pair->counts.late += op_ring_pair_is_late(cpu->reading_pair, cpu->reading, sample->time_ns);
 }
 
 /*
@@ -301,24 +301,74 @@ static const handler handlers[] = {
 	[OP_RECORD_CALLCHAIN_DEFERRED] = take_deferred,
 };
 
-void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
+/* Returns the bytes to be read. */
+static uint64_t begin(struct opd_cpu *cpu, struct op_ring *ring)
 {
-	const struct perf_event_header *header;
-	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
+	bool is_of_stacks = ring == &cpu->stack_pair.rings[0] || ring == &cpu->stack_pair.rings[1];
 
-	if (op_unlikely(cpu->in_place)) {
-		ring->head = cpu->frozen_head;
-		nr_bytes = ring->head - ring->tail;
-	}
+	op_ring_begin(ring);
+	if (op_unlikely(cpu->in_place))
+		ring->head = is_of_stacks ? cpu->frozen_stacks_head : cpu->frozen_head;
 	cpu->reading = ring;
-	while ((header = op_ring_next(ring))) {
-		nr_records++;
-		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
-			handlers[header->type](pipeline, cpu, header);
-	}
+	cpu->reading_pair = is_of_stacks ? &cpu->stack_pair : &cpu->pair;
+	return ring->head - ring->tail;
+}
+
+static inline void take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
+		handlers[header->type](pipeline, cpu, header);
+}
+
+static void end(struct opd_pipeline *pipeline, struct op_ring_pair *pair, struct op_ring *ring, uint64_t nr_bytes,
+		uint64_t nr_records)
+{
 	end_repeat(pipeline);
 	opd_count_flush(&pipeline->count);
 	op_ring_end(ring);
 	if (nr_bytes)
-		op_swap_counts_add_read(&cpu->pair.counts, nr_bytes, nr_records);
+		op_swap_counts_add_read(&pair->counts, nr_bytes, nr_records);
+}
+
+void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
+{
+	const struct perf_event_header *header;
+	uint64_t nr_bytes = begin(cpu, ring), nr_records = 0;
+
+	while ((header = op_ring_next(ring))) {
+		nr_records++;
+		take(pipeline, cpu, header);
+	}
+	end(pipeline, cpu->reading_pair, ring, nr_bytes, nr_records);
+}
+
+/* A record that is no sample has the time of the samples around it. */
+static uint64_t time_of(const struct perf_event_header *header)
+{
+	struct op_sample sample;
+
+	return header->type == PERF_RECORD_SAMPLE && !op_record_sample(header, &sample) ? sample.time_ns : 0;
+}
+
+void opd_drain_in_order(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *flats, struct op_ring *stacks)
+{
+	uint64_t flat_bytes = begin(cpu, flats), stack_bytes = begin(cpu, stacks), nr_flats = 0, nr_stacks = 0;
+	const struct perf_event_header *flat = op_ring_next(flats), *stack = op_ring_next(stacks);
+
+	while (flat || stack) {
+		bool is_stack = stack && (!flat || time_of(stack) <= time_of(flat));
+
+		cpu->reading = is_stack ? stacks : flats;
+		cpu->reading_pair = is_stack ? &cpu->stack_pair : &cpu->pair;
+		take(pipeline, cpu, is_stack ? stack : flat);
+		if (is_stack) {
+			nr_stacks++;
+			stack = op_ring_next(stacks);
+		} else {
+			nr_flats++;
+			flat = op_ring_next(flats);
+		}
+	}
+	end(pipeline, &cpu->pair, flats, flat_bytes, nr_flats);
+	end(pipeline, &cpu->stack_pair, stacks, stack_bytes, nr_stacks);
 }

@@ -17,7 +17,7 @@ int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, un
 	struct opd_visits fresh = {
 		.pipeline = pipeline,
 		.due = calloc(nr_cpus, sizeof(struct opd_cpu *)),
-		.swaps = calloc(nr_cpus, sizeof(struct opd_swap)),
+		.swaps = calloc(2 * nr_cpus, sizeof(struct opd_swap)),
 	};
 	int err = fresh.due && fresh.swaps ? opd_swappers_new(nr_threads, &fresh.swappers) : -ENOMEM;
 
@@ -103,12 +103,20 @@ void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu)
 static void freeze(struct opd_cpu *cpu)
 {
 	cpu->frozen = cpu->source->read_ring(cpu);
+	cpu->frozen_stacks = cpu->source->stack_ring ? cpu->source->stack_ring(cpu) : NULL;
 }
 
+/* Of a CPU with stacks alone, the other ring is empty. */
 static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
 {
+	if (cpu->frozen && cpu->frozen_stacks && visits->pipeline->capture.callgraph) {
+		opd_drain_in_order(visits->pipeline, cpu, cpu->frozen, cpu->frozen_stacks);
+		return;
+	}
 	if (cpu->frozen)
 		opd_drain_ring(visits->pipeline, cpu, cpu->frozen);
+	if (cpu->frozen_stacks)
+		opd_drain_ring(visits->pipeline, cpu, cpu->frozen_stacks);
 }
 
 /* -EBUSY: a late writer has left data in the ring to be written next. It is read first. */
@@ -122,6 +130,16 @@ static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 	cpu->source->swap(cpu); /* when the writer is inside again, the next visit reads the ring */
 }
 
+/* A swap waits for a grace period: an idle pair is left alone. */
+static size_t add_swaps(struct opd_visits *visits, struct opd_cpu *cpu, size_t nr_swaps)
+{
+	if (op_ring_pending(&cpu->pair.rings[0]) || op_ring_pending(&cpu->pair.rings[1]))
+		visits->swaps[nr_swaps++] = (struct opd_swap){ .pair = &cpu->pair };
+	if (opd_cpu_stacks_pending(cpu))
+		visits->swaps[nr_swaps++] = (struct opd_swap){ .pair = &cpu->stack_pair };
+	return nr_swaps;
+}
+
 static void swap_due(struct opd_visits *visits)
 {
 	static struct op_rate rate;
@@ -129,7 +147,7 @@ static void swap_due(struct opd_visits *visits)
 
 	for (size_t i = 0; i < visits->nr_due; i++)
 		if (!visits->due[i]->source->swap)
-			visits->swaps[nr_swaps++] = (struct opd_swap){ .pair = &visits->due[i]->pair };
+			nr_swaps = add_swaps(visits, visits->due[i], nr_swaps);
 	if (nr_swaps)
 		opd_swappers_swap(visits->swappers, visits->swaps, nr_swaps);
 	for (size_t i = 0; i < visits->nr_due; i++)
@@ -195,4 +213,8 @@ void opd_visit_offline_cpu(struct opd_visits *visits, struct opd_cpu *cpu)
 	opd_visit_sideband(visits);
 	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
 	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_write_ring(&cpu->pair));
+	if (!opd_cpu_has_stack_pair(cpu))
+		return;
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->stack_pair));
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_write_ring(&cpu->stack_pair));
 }

@@ -19,7 +19,7 @@ struct opd_visits {
 	struct opd_pipeline *pipeline;
 	struct opd_swappers *swappers;
 	struct opd_cpu **due;   /* CPUs to be visited, each once; room for all CPUs */
-	struct opd_swap *swaps; /* room for all CPUs */
+	struct opd_swap *swaps; /* room for both pairs of all CPUs */
 	size_t nr_due;
 	struct opd_rescan rescan;
 	uint64_t sideband_ns; /* the side band has been read up to here */

@@ -123,7 +123,7 @@ struct op_status {
 	/* of the setup, and what fits into the rings; 0: no stacks, or those of --stacks=event */
 	uint64_t stack_wanted_hz, stack_rate_hz;
 	uint64_t stack_bytes; /* copied from a stack, at most; 0: none */
-	uint64_t stack_ring_bytes; /* of ring_bytes: for stacks */
+	uint64_t stack_ring_bytes; /* of one ring for STACKS, two for every CPU; 0: none */
 	/* in this session: stacks that were walked, their frames, and the time for it */
 	uint64_t stack_walks, stack_frames, stack_walk_ns;
 	uint64_t stacks_waiting; /* for row tables that are being made */

@@ -89,14 +89,15 @@ static void open_rings(void)
 	const struct opd_plan made = sim.pipeline.capture.plan;
 
 	for (uint32_t i = 0; i < NR_CPUS; i++) {
-		end_on(op_mring_pair_create(made.ring_bytes, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &sim.pairs[i]), "a pair");
+		end_on(op_mring_pair_create(made.stack_ring_bytes, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &sim.pairs[i]), "a pair");
 		end_on(op_mring_create(SIDEBAND_BYTES, 0, OP_MRING_OWN_WRITER, &sim.sidebands[i]), "a side band");
 		end_on(op_mring_pair_writer_open(&sim.pairs[i], &sim.writers[i]), "a writer");
-		op_mring_pair_wake_every(&sim.pairs[i], made.ring_bytes / 4, false);
+		op_mring_pair_wake_every(&sim.pairs[i], made.stack_ring_bytes / 4, false);
 		cpus[i] = (struct opd_memory_cpu){ .cpu = i, .pair = &sim.pairs[i], .sideband = &sim.sidebands[i], .ids = &id };
 	}
 	end_on(opd_capture_open_memory(&sim.pipeline.capture, &sim.events[1], 1, cpus, NR_CPUS), "the capture");
 	sim.pipeline.capture.plan = made;
+	sim.pipeline.capture.stack_ring_bytes = made.stack_ring_bytes;
 	sim.pipeline.capture.max_stack = 127;
 	end_on(op_mring_writer_open(&sim.sidebands[0], &sim.sideband_writer), "the writer of the side band");
 }
@@ -274,8 +275,7 @@ bool sim_stacks(uint64_t seconds)
 	end_on(sim_quit(&sync), "writing out");
 	status = job.payload;
 	ring_bytes = 2 * NR_CPUS * status->stack_ring_bytes;
-	printf("\n%u CPUs with stacks, %llu s: rings of %llu kB, of which %llu are for stacks, %.1f MiB on all CPUs\n", NR_CPUS,
-	       (unsigned long long)seconds, (unsigned long long)made->ring_bytes / 1024,
+	printf("\n%u CPUs with stacks, %llu s: rings of %llu kB, %.1f MiB on all CPUs\n", NR_CPUS, (unsigned long long)seconds,
 	       (unsigned long long)status->stack_ring_bytes / 1024, (double)ring_bytes / (1 << 20));
 	good = check_shares();
 	good = bench_say_aim("rings for stacks have at most 64 MiB", (double)ring_bytes / (1 << 20), true,

@@ -3,10 +3,13 @@
 """
 --stacks: an event of its own takes stacks at its rate beside the flat samples, which stay as small
 as they were. Its samples are in the ledger and in no sample file. A stop and a start continue the
-ledger. The rings have what StackRingMaxUse= gives, and the rate follows. With --stacks=event the
-configured events carry stacks. What is asked for is checked.
+ledger. The rings have what StackRingMaxUse= gives, and the rate follows. While opd does not run,
+stacks take no room of the flat samples. With --stacks=event the configured events carry stacks.
+What is asked for is checked.
 """
 import os
+import signal
+import time
 
 import opdtest
 from opdtest import STACKS, require
@@ -15,6 +18,8 @@ FLAT_BYTES = 40  # of a sample without a stack
 RATE = 99
 BYTES = 8192
 BUSY_SECONDS = 3
+STOPPED_SECONDS = 5  # the rings hold stacks of 2 s and flat samples of 13 s
+SMALLEST_RING = 128 * 1024
 
 
 def stacks_of(status):
@@ -94,10 +99,30 @@ def check_small_rings(box):
     event = stacks_of(status)
     require(status["stack_wanted_hz"] == 1000 and 1 <= status["stack_rate_hz"] < 1000, "%d Hz" % status["stack_rate_hz"])
     require(event["count"] == 10 ** 9 // status["stack_rate_hz"], "the count is not that of the rate: %s" % event)
-    require(status["stack_ring_bytes"] == 0 and status["ring_need_bytes"] <= status["ring_bytes"], "the rings grew")
+    require(status["stack_ring_bytes"] == SMALLEST_RING, "rings of %(stack_ring_bytes)d bytes for stacks" % status)
     require("(not 1000: " in box.opcontrol("--status"), "the status does not say that the rate is another one")
     box.shutdown()
     box.configure()
+
+
+def check_stopped(box):
+    """Of what does not fit into the rings of a daemon that gets no CPU, all is stacks."""
+    box.start_daemon("--event=TIMER:997000", "--stacks=on")
+    busy = box.busy_cpus(STOPPED_SECONDS + BUSY_SECONDS)
+    box.daemon.send_signal(signal.SIGSTOP)
+    time.sleep(STOPPED_SECONDS)
+    box.daemon.send_signal(signal.SIGCONT)
+    for child in busy:
+        require(child.wait(opdtest.CALL_SECONDS) == 0, "the busy program ends with %s" % child.returncode)
+    box.opcontrol("--stop")
+    status = box.check_ledger(with_files=False)
+    stacks, flat = stacks_of(status), next(e for e in status["events"] if e["name"] == "TIMER")
+    print("stopped: lost %d of %d stacks, %d of %d flat samples; rings of %d and %d bytes" % (
+        stacks["lost_kernel"], stacks["taken"], flat["lost_kernel"], flat["taken"], status["stack_ring_bytes"],
+        status["ring_bytes"]))
+    require(flat["lost_kernel"] == 0, "%d flat samples are lost" % flat["lost_kernel"])
+    require(stacks["lost_kernel"], "no stack was lost: nothing is shown")
+    box.shutdown()
 
 
 def check_event(box):
@@ -128,6 +153,7 @@ def test(box):
     check_continued(box, check_rate(box))
     check_off(box)
     check_small_rings(box)
+    check_stopped(box)
     check_event(box)
 
 

@@ -309,6 +309,8 @@ static int watch_all(struct opf_profile *profile)
 		err = watch(profile, fds.samples[0], i);
 		if (!err)
 			err = watch(profile, fds.samples[1], i);
+		for (size_t s = 0; !err && s < op_array_size(fds.stacks); s++)
+			err = watch(profile, fds.stacks[s], i);
 		if (!err)
 			err = watch(profile, fds.sideband, capture->nr_cpus + i);
 	}
