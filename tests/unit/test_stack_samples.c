@@ -56,6 +56,7 @@ static char no_tables[1]; /* stands for the tables, and is not looked at */
 static enum opd_walk_code code;
 static struct opd_table_source asked;
 static uint64_t passed_ns;
+static uint64_t sampled_ns; /* the time stamp of the next samples */
 
 enum opd_walk_code __wrap_opd_tables_find(struct opd_tables *tables, uint64_t cookie, const struct opd_table_source *source,
 					  const struct op_row_table **ret_table);
@@ -100,6 +101,7 @@ static int stacks_setup(void **state OP_UNUSED)
 	event = (struct opd_event){ .id = EVENT_ID };
 	code = OPD_CODE_TABLE;
 	passed_ns = 0;
+	sampled_ns = 20;
 	asked = (struct opd_table_source){ 0 };
 	if (pipeline_cpu_begin(&pipeline, &cpu, &event, &kind, dir))
 		return -1;
@@ -147,7 +149,7 @@ static void put_sample(struct made *made, uint64_t ip)
 	put(made, EVENT_ID);
 	put(made, ip);
 	put(made, PAIR(PID, PID));
-	put(made, 20);
+	put(made, sampled_ns);
 }
 
 /* Registers, and the stack of a leaf that INNER called and START called before that. */
@@ -177,7 +179,9 @@ static void put_stack(struct made *made, uint64_t pc)
 
 static void send(const struct made *made, uint16_t misc)
 {
-	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, misc, made->words, made->nr));
+	struct op_ring *ring = &opd_cpu_pair_of(&cpu, &kind)->rings[0];
+
+	assert_true(memory_ring_record(ring, PERF_RECORD_SAMPLE, misc, made->words, made->nr));
 }
 
 static void send_leaf(void)
@@ -590,7 +594,7 @@ static void a_deferred_chain_may_not_come(void **state OP_UNUSED)
 
 static void send_flat(int nr)
 {
-	const uint64_t words[] = { FLAT_ID, LEAF, PAIR(PID, PID), 20 };
+	const uint64_t words[] = { FLAT_ID, LEAF, PAIR(PID, PID), sampled_ns };
 
 	for (int i = 0; i < nr; i++)
 		assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
@@ -612,12 +616,13 @@ static uint64_t calls_at(uint64_t key)
 	return count;
 }
 
-/* A stack stands for the samples since the one before, also when it waits for a table. */
-static void its_calls_count_the_samples_that_it_stands_for(void **state OP_UNUSED)
+/* Beside STACKS, TIMER, which takes its calls. */
+static void add_flat_event(struct opd_event both[2])
 {
 	static struct op_event kinds[] = { { .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE, .user = true }, {} };
-	static struct opd_event both[] = { { .id = FLAT_ID }, { .id = EVENT_ID } };
 
+	both[0] = (struct opd_event){ .id = FLAT_ID };
+	both[1] = (struct opd_event){ .id = EVENT_ID };
 	kinds[1] = kind;
 	kinds[1].user = true;
 	op_event_take_calls_of_stacks(kinds, 2);
@@ -625,6 +630,46 @@ static void its_calls_count_the_samples_that_it_stands_for(void **state OP_UNUSE
 	pipeline.capture.nr_events = pipeline.capture.nr_opened = pipeline.count.nr_events = 2;
 	pipeline.capture.callgraph = 8;
 	cpu.events = both;
+}
+
+/* Stacks have a ring of their own. What counts is the order of time, not that of the rings. */
+static void rings_are_read_in_the_order_of_time(void **state OP_UNUSED)
+{
+	static struct opd_event both[2];
+	struct opd_sideband_loss loss;
+
+	memory_ring_init(&cpu.stack_pair.rings[0]);
+	add_flat_event(both);
+	send_flat(4);
+	sampled_ns++;
+	send_leaf();
+	sampled_ns++;
+	send_flat(3);
+	sampled_ns++;
+	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &loss), 0);
+	opd_drain_in_order(&pipeline, &cpu, &cpu.pair.rings[0], &cpu.stack_pair.rings[0]);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(calls_at((uint64_t)0x1140 << 32 | 0x1040), 4);
+	assert_int_equal(both[0].received, 7);
+	assert_int_equal(both[1].stored, 1);
+	assert_int_equal(cpu.pair.counts.records, 7);
+	assert_int_equal(cpu.stack_pair.counts.records, 1);
+	/* the one that follows stands for the three samples between them, and for no later one */
+	send_flat(2);
+	sampled_ns--;
+	send_leaf();
+	opd_drain_in_order(&pipeline, &cpu, &cpu.pair.rings[0], &cpu.stack_pair.rings[0]);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(calls_at((uint64_t)0x1140 << 32 | 0x1040), 7);
+	memory_ring_free(&cpu.stack_pair.rings[0]);
+}
+
+/* A stack stands for the samples since the one before, also when it waits for a table. */
+static void its_calls_count_the_samples_that_it_stands_for(void **state OP_UNUSED)
+{
+	static struct opd_event both[2];
+
+	add_flat_event(both);
 	send_flat(10);
 	send_leaf();
 	send_leaf(); /* nothing between them */
@@ -671,6 +716,7 @@ int main(void)
 		TEST(the_queue_goes_round),
 		TEST(a_deferred_chain_joins_its_samples),
 		TEST(a_deferred_chain_may_not_come),
+		TEST(rings_are_read_in_the_order_of_time),
 		TEST(its_calls_count_the_samples_that_it_stands_for),
 	};
 #undef TEST
