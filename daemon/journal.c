@@ -10,10 +10,11 @@
 
 static void add_field(struct op_text *text, const struct op_log_field *field)
 {
+	op_text_printf(text, "%s=", field->name);
 	if (field->text)
-		op_text_printf(text, "%s=%s", field->name, field->text);
+		op_text_add_escaped(text, field->text);
 	else
-		op_text_printf(text, "%s=%" PRIu64, field->name, field->number);
+		op_text_printf(text, "%" PRIu64, field->number);
 }
 
 /* False: nothing was sent. A priority is a number in angle brackets. */

@@ -31,28 +31,41 @@ static bool goes_to_journal(void)
 	return !strcmp(stream, own);
 }
 
-void op_log(const char *priority, const char *format, ...)
+/* `fields` may be NULL. Names in a line are escaped here, once. */
+static void write_line(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *format, va_list args)
+	OP_PRINTF(4, 0);
+
+static void write_line(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *format, va_list args)
 {
 	bool to_journal = goes_to_journal();
+	struct op_text escaped = { 0 };
 	char line[LINE_BYTES];
+	const char *shown;
+
+	vsnprintf(line, sizeof(line), format, args);
+	op_text_add_escaped(&escaped, line);
+	shown = escaped.failed ? format : op_text_get(&escaped);
+	if (!sender || !nr_fields || !to_journal || !sender(priority, fields, nr_fields, shown))
+		fprintf(stderr, "%s%s%s\n", to_journal ? priority : program_invocation_short_name, to_journal ? "" : ": ", shown);
+	op_text_free(&escaped);
+}
+
+void op_log(const char *priority, const char *format, ...)
+{
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
+	write_line(priority, NULL, 0, format, args);
 	va_end(args);
-	fprintf(stderr, "%s%s%s\n", to_journal ? priority : program_invocation_short_name, to_journal ? "" : ": ", line);
 }
 
 void op_log_with(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *format, ...)
 {
-	char line[LINE_BYTES];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
+	write_line(priority, fields, nr_fields, format, args);
 	va_end(args);
-	if (!sender || !nr_fields || !goes_to_journal() || !sender(priority, fields, nr_fields, line))
-		op_log(priority, "%s", line);
 }
 
 bool op_rate_allows(struct op_rate *rate, uint64_t now_ns, uint64_t interval_ns, uint64_t *ret_suppressed)

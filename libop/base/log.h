@@ -17,7 +17,7 @@
 #define OP_LOG_INFO    "<6>"
 #define OP_LOG_DEBUG   "<7>"
 
-/* Writes one line; the format has no line end. */
+/* Writes one line, escaped by op_escape; the format has no line end. */
 void op_log(const char *priority, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
 
 /* A field of the journal beside the line: OPD_SOMETHING=... */

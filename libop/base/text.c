@@ -66,23 +66,22 @@ static size_t utf8_length(const unsigned char *s)
 	return length;
 }
 
-/* A control character, a noncharacter, or (length 0) a byte that is not UTF-8. */
-static bool is_control(const unsigned char *s, size_t length)
+/*
+ * Control characters, characters that end or reorder a line (Unicode, PropList.txt: Bidi_Control),
+ * noncharacters that XML forbids, and (length 0) bytes that are not UTF-8.
+ */
+static bool is_unsafe(const unsigned char *s, size_t length)
 {
-	bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0;
-	bool is_noncharacter = length == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+	uint32_t c;
 
-	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_noncharacter;
-}
-
-/* Source: Unicode, PropList.txt, Bidi_Control. */
-static bool turns_order(const unsigned char *s)
-{
-	if (s[0] == 0xd8)
-		return s[1] == 0x9c;
-	if (s[0] != 0xe2 || (s[1] != 0x80 && s[1] != 0x81))
-		return false;
-	return s[1] == 0x81 ? s[2] >= 0xa6 && s[2] <= 0xa9 : s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+	if (length == 1)
+		return *s < 0x20 || *s == 0x7f;
+	if (length == 2)
+		return (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xd8 && s[1] == 0x9c);
+	if (length != 3)
+		return !length;
+	c = (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+	return c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c >= 0xfffe;
 }
 
 static bool is_lower_digit(unsigned char c)
@@ -116,18 +115,11 @@ size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
 	const unsigned char *s = (const unsigned char *)string;
 	size_t length = utf8_length(s);
 
-	if (is_control(s, length) || looks_escaped(s))
+	if (is_unsafe(s, length) || looks_escaped(s))
 		return write_bytes(s, length ? length : 1, ret_escaped);
 	memcpy(ret_escaped, s, length);
 	ret_escaped[length] = '\0';
 	return length;
-}
-
-size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
-{
-	const unsigned char *s = (const unsigned char *)string;
-
-	return turns_order(s) ? write_bytes(s, utf8_length(s), ret_escaped) : op_escape(string, ret_escaped);
 }
 
 void op_text_add_escaped(struct op_text *text, const char *name)
@@ -141,30 +133,27 @@ void op_text_add_escaped(struct op_text *text, const char *name)
 		name += nr_plain;
 		if (!*name)
 			break;
-		name += op_escape_shown(name, escaped);
+		name += op_escape(name, escaped);
 		op_text_add(text, escaped);
 	}
 }
 
 void op_text_add_json(struct op_text *text, const char *string)
 {
-	const unsigned char *s = (const unsigned char *)string;
+	struct op_text escaped = { 0 };
 
-	while (*s) {
-		size_t length = utf8_length(s);
+	op_text_add_escaped(&escaped, string);
+	for (const char *c = op_text_get(&escaped); *c; c++) {
+		size_t nr_same = strcspn(c, "\"\\");
 
-		if (!length || looks_escaped(s)) {
-			op_text_printf(text, "\\\\x%02x", *s);
-			length = 1;
-		} else if (*s == '"' || *s == '\\') {
-			op_text_printf(text, "\\%c", *s);
-		} else if (*s < 0x20) {
-			op_text_printf(text, "\\u%04x", *s);
-		} else {
-			op_text_add_bytes(text, s, length);
-		}
-		s += length;
+		op_text_add_bytes(text, c, nr_same);
+		c += nr_same;
+		if (!*c)
+			break;
+		op_text_printf(text, "\\%c", *c);
 	}
+	text->failed |= escaped.failed;
+	op_text_free(&escaped);
 }
 
 void op_text_add_clean(struct op_text *text, const char *string)
@@ -174,7 +163,7 @@ void op_text_add_clean(struct op_text *text, const char *string)
 	while (*s) {
 		size_t length = utf8_length(s);
 
-		if (is_control(s, length))
+		if (is_unsafe(s, length))
 			op_text_add_char(text, '?');
 		else
 			op_text_add_bytes(text, s, length);

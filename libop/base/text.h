@@ -22,8 +22,10 @@ void op_text_add_char(struct op_text *text, char c) OP_NONNULL;
 void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
 
 /*
- * Escapes the first character of a string that is not empty and not trusted. Each byte of control
- * characters (ASCII, U+0080 to U+009F), of noncharacters (U+FFFE, U+FFFF) and of invalid UTF-8
+ * Escapes the first character of a string that is not empty and not trusted. All outputs use it:
+ * text, formats for programs (before their own quoting), messages and the log. Each byte of control
+ * characters (ASCII, U+0080 to U+009F), of line separators (U+2028, U+2029), of characters that
+ * reorder a line (Unicode, Bidi_Control), of noncharacters (U+FFFE, U+FFFF) and of invalid UTF-8
  * becomes \xHH with two lower-case hexadecimal digits; so does a backslash that begins such a
  * sequence. The result is UTF-8, and replacing each \xHH by its byte gives the name back. Returns
  * the number of bytes of the string that it escaped.
@@ -31,26 +33,19 @@ void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_AR
 #define OP_ESCAPED_BYTES 20 /* four bytes of four characters each, and a NUL */
 size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
 
-/*
- * The same for text that people read: also escapes characters that reorder a line (Unicode,
- * Bidi_Control).
- */
-size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
-
 /* The length of the prefix that op_escape leaves unchanged: printable ASCII without a backslash. */
 size_t op_nr_plain(const char *string) OP_NONNULL;
 
-/* Adds a name, escaped by op_escape_shown. */
+/* Adds a name, escaped by op_escape. */
 void op_text_add_escaped(struct op_text *text, const char *name) OP_NONNULL;
 
 /*
- * Adds a string as the inside of a JSON string literal (RFC 8259, section 7). Control characters
- * become JSON escapes. A reader gets each byte of invalid UTF-8 as the four characters \xHH, and a
- * backslash that begins such a sequence as \x5c.
+ * Adds a string, escaped by op_escape, as the inside of a JSON string (RFC 8259, section 7). A
+ * reader gets each unsafe byte as the four characters \xHH.
  */
 void op_text_add_json(struct op_text *text, const char *string) OP_NONNULL;
 
-/* Adds a string that is not trusted: control characters and bytes of invalid UTF-8 become '?'. */
+/* Adds a string that is not trusted. A '?' stands for each character that op_escape escapes. */
 void op_text_add_clean(struct op_text *text, const char *string) OP_NONNULL;
 
 /* Cuts the text to a length that it had before; keeps the memory. */

@@ -115,7 +115,7 @@ class Stacks(StackCase):
 
     def test_names_cannot_make_stacks(self):
         self.store.add(self.frames("hot"), 5, comm="a;b\n1")
-        self.assertEqual(self.folded("--by=comm"), {"a:b_1;hot": 5})
+        self.assertEqual(self.folded("--by=comm"), {"a:b\\x0a1;hot": 5})
         self.assertNotIn("\n1\n", self.report("--stacks", "--by=comm"))
 
     def test_several_events(self):

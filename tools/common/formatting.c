@@ -13,7 +13,7 @@
 #define MAX_COLUMNS     10000
 #define NS_PER_S        1000000000ull
 
-static size_t write_name(FILE *out, const char *name, size_t (*escape)(const char *string, char ret_escaped[OP_ESCAPED_BYTES]))
+size_t opr_write_escaped(FILE *out, const char *name)
 {
 	char escaped[OP_ESCAPED_BYTES];
 	size_t nr_written = 0;
@@ -26,16 +26,11 @@ static size_t write_name(FILE *out, const char *name, size_t (*escape)(const cha
 		nr_written += nr_plain;
 		if (!*name)
 			break;
-		name += escape(name, escaped);
+		name += op_escape(name, escaped);
 		fputs(escaped, out);
 		nr_written += strlen(escaped);
 	}
 	return nr_written;
-}
-
-size_t opr_write_escaped(FILE *out, const char *name)
-{
-	return write_name(out, name, op_escape_shown);
 }
 
 static bool is_inside_character(const struct op_text *text, size_t at)
@@ -69,11 +64,6 @@ void opr_write_shortened(FILE *out, const char *name)
 	op_text_free(&shown);
 }
 
-void opr_write_listed(FILE *out, const char *name)
-{
-	write_name(out, name, op_escape);
-}
-
 /* Unlike names, lines may look the same: backslashes and other character sets stay. */
 void opr_write_escaped_line(FILE *out, const char *line)
 {
@@ -86,8 +76,8 @@ void opr_write_escaped_line(FILE *out, const char *line)
 		line += nr_plain;
 		if (!*line)
 			break;
-		taken = op_escape_shown(line, escaped);
-		if (taken == 1 && (strchr("\t\f\r\\", *line) || (unsigned char)*line >= LATIN_1))
+		taken = op_escape(line, escaped);
+		if (taken == 1 && (strchr("\t\f\\", *line) || !strcmp(line, "\r") || (unsigned char)*line >= LATIN_1))
 			fputc(*line, out);
 		else
 			fputs(escaped, out);

@@ -7,7 +7,7 @@
 
 /*
  * Names come from file systems, sample files and symbol tables of anybody. A byte that a terminal
- * would obey is written as \x1b, and two different names never look the same (op_escape_shown in
+ * would obey is written as \x1b, and two different names never look the same (op_escape in
  * libop/base/text.h).
  */
 
@@ -26,10 +26,7 @@ void opr_shorten(struct op_text *shown) OP_NONNULL;
 /* Writes a name as opr_write_escaped, shortened. */
 void opr_write_shortened(FILE *out, const char *name) OP_NONNULL;
 
-/* Writes a name in a list for programs (op_escape). */
-void opr_write_listed(FILE *out, const char *name) OP_NONNULL;
-
-/* Writes a line of text. Tabs, \f, \r, backslashes and other character sets stay. */
+/* Writes a line of text. Tabs, \f, a \r at its end, backslashes and other character sets stay. */
 void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
 
 #define OPR_PERCENT_WIDTH 7

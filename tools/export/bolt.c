@@ -23,13 +23,16 @@ static size_t number_of_local(const struct opr_symbol_row *row)
 	return number;
 }
 
-/* Whether a line can have the name. */
+/* BOLT knows functions by their names in the file, so a name that must be escaped is left out. */
 static bool is_writable(const char *name)
 {
-	for (; *name; name++)
-		if (iscntrl((unsigned char)*name))
-			return false;
-	return true;
+	struct op_text escaped = { 0 };
+	bool same;
+
+	op_text_add_escaped(&escaped, name);
+	same = !strcmp(op_text_get(&escaped), name);
+	op_text_free(&escaped);
+	return same;
 }
 
 static void write_name(const struct opr_symbol_row *row, FILE *out)

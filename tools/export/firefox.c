@@ -369,7 +369,7 @@ static void write_meta(const struct firefox *firefox)
 		"    \"extra\": [{ \"label\": \"opd\", \"entries\": [\n"
 		"      { \"label\": \"Recorded\", \"format\": \"string\", \"value\": ",
 		GECKO_VERSION, FORMAT_VERSION, firefox->interval_ms, (double)report->recorded->begin_ns / OP_NS_PER_MS);
-	opr_stacks_describe(report, &text);
+	opr_stacks_describe_line(report, &text);
 	opr_write_json(out, op_text_get(&text));
 	op_text_free(&text);
 	fputs(" }] }] },\n  \"pages\": [], \"counters\": [], \"profilerOverhead\": [],\n  \"threads\": [", out);

@@ -165,10 +165,16 @@ static void end_record(struct perf *perf, size_t at)
 		memcpy(perf->data.data + at + offsetof(struct perf_event_header, size), &nr_bytes, sizeof(nr_bytes));
 }
 
+/* perf shows names as they are, so they are escaped here. */
 static void add_name(struct perf *perf, const char *name, size_t max)
 {
-	op_text_add_bytes(&perf->data, name, strnlen(name, max));
+	struct op_text escaped = { 0 };
+
+	op_text_add_escaped(&escaped, name);
+	op_text_add_bytes(&perf->data, op_text_get(&escaped), op_min_u64(escaped.length, max));
 	op_text_add_char(&perf->data, '\0');
+	perf->data.failed |= escaped.failed;
+	op_text_free(&escaped);
 }
 
 static void add_build_id(struct perf *perf, const char *digits)
@@ -348,12 +354,18 @@ static struct perf_event_attr make_attr(const struct perf *perf)
 /* A length and so many bytes: the string with NULs behind it. */
 static void add_string(struct op_text *text, const char *string)
 {
-	uint32_t length = (uint32_t)strlen(string), nr_bytes = (length + NAME_ALIGN) / NAME_ALIGN * NAME_ALIGN;
+	struct op_text escaped = { 0 };
+	uint32_t length, nr_bytes;
 
+	op_text_add_escaped(&escaped, string);
+	length = (uint32_t)escaped.length;
+	nr_bytes = (length + NAME_ALIGN) / NAME_ALIGN * NAME_ALIGN;
 	op_text_add_bytes(text, &nr_bytes, sizeof(nr_bytes));
-	op_text_add_bytes(text, string, length);
+	op_text_add(text, op_text_get(&escaped));
 	for (; length < nr_bytes; length++)
 		op_text_add_char(text, '\0');
+	text->failed |= escaped.failed;
+	op_text_free(&escaped);
 }
 
 /* The names of events: their number, the size of an attr, and for each attr, name and number. */

@@ -103,15 +103,13 @@ int opr_export_speedscope(const struct opr_stack_report *report, FILE *out)
 
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
 		number_frame(&frames, node->function);
-	opr_stacks_describe(report, &text);
+	opr_stacks_describe_line(report, &text);
 	err = frames.failed || text.failed ? opr_no_memory() : 0;
 	if (!err) {
 		fputs("{\n  \"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n", out);
 		write_frames(&frames, out);
 		write_profiles(report, &frames, out);
 		fputs("  \"exporter\": \"opd\",\n  \"name\": ", out);
-		for (char *c = text.data; (c = strchr(c, '\n'));)
-			*c = c[1] ? ';' : '\0';
 		opr_write_json(out, op_text_get(&text));
 		fputs("\n}\n", out);
 	}

@@ -112,7 +112,9 @@ static void write_omission(struct listing *listing, const struct opr_code_line *
 	const char *text = opr_code_text(listing->code, line);
 
 	opr_annotate_counts(listing->annotate, listing->out, counts);
-	fprintf(listing->out, line->kind == OPR_CODE_GAP ? "\t[%s]\n" : "\t%s\n", text);
+	fputs(line->kind == OPR_CODE_GAP ? "\t[" : "\t", listing->out);
+	opr_write_escaped(listing->out, text);
+	fputs(line->kind == OPR_CODE_GAP ? "]\n" : "\n", listing->out);
 }
 
 /* Writes in which functions the code from here on is, unless the code before was in the same. */
@@ -159,7 +161,9 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 			break;
 		write_plain(listing, "");
 		opr_annotate_counts(listing->annotate, listing->out, NULL);
-		fprintf(listing->out, "Disassembly of section %s:\n", opr_code_text(listing->code, line));
+		fputs("Disassembly of section ", listing->out);
+		opr_write_escaped(listing->out, opr_code_text(listing->code, line));
+		fputs(":\n", listing->out);
 		if (row->symbol && row->symbol->is_unnamed) /* the file has no label for it */
 			write_label(listing, row, row->vma, row->name);
 		break;

@@ -158,7 +158,7 @@ static int copy_to(struct opr_archive_writer *writer, struct opr_copy *copy, con
 
 static void list_file(struct opr_archive_writer *writer, const char *path)
 {
-	opr_write_listed(writer->list, path);
+	opr_write_escaped(writer->list, path);
 	fputc('\n', writer->list);
 }
 

@@ -2,6 +2,7 @@
 /* --status, as text and as JSON. */
 #include <inttypes.h>
 
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/opcontrol/opcontrol.h"
 
@@ -58,6 +59,13 @@ static void show_size(const char *title, uint64_t value)
 		printf("%s: %" PRIu64 NO_EFFECT "\n", title, value);
 }
 
+static void show_name(const char *title, const char *name)
+{
+	printf("%s: ", title);
+	opr_write_escaped(stdout, name);
+	putchar('\n');
+}
+
 static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	const struct op_status *status = daemon->status;
@@ -65,7 +73,7 @@ static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	const char *vmlinux = status ? status->vmlinux : setup->vmlinux ? setup->vmlinux : "";
 	const char *filter = status ? status->image_filter : setup->image_filter ? setup->image_filter : "";
 
-	printf("Session-dir: %s\n", status ? status->session_dir : ctl->session_dir);
+	show_name("Session-dir", status ? status->session_dir : ctl->session_dir);
 	for (size_t i = 0; i < setup->nr_events; i++) {
 		struct op_text text = { 0 };
 
@@ -75,8 +83,8 @@ static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	}
 	show_separation(ctl, status);
 	ctl_show_stacks(ctl, daemon);
-	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
-	printf("Image filter: %s\n", *filter ? filter : "none");
+	show_name("vmlinux file", *vmlinux ? vmlinux : "none");
+	show_name("Image filter", *filter ? filter : "none");
 	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
 	show_size("Buffer size", setup->buffer_size);
 	show_size("CPU buffer watershed", setup->buffer_watershed);
@@ -84,7 +92,7 @@ static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	if (ctl->setup_waits)
 		printf("New setup: waits in %s/" OP_SETUP_NEW_NAME " until the daemon is started again\n", ctl->config.session_dir);
 	if (status && *status->kernel_note)
-		printf("Kernel: %s\n", status->kernel_note);
+		show_name("Kernel", status->kernel_note);
 }
 
 static double seconds(uint64_t ns)

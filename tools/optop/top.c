@@ -77,14 +77,16 @@ static int make_state(const struct top *top, const struct top_daemon *daemon, st
 		op_text_add_clean(&text, host);
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &local));
 	op_text_printf(&text, "  %s  ", clock);
-	if (daemon->answers && !writes_session(top, daemon))
-		op_text_printf(&text, "session directory %s", top->session_dir);
-	else if (!daemon->answers)
+	if (daemon->answers && !writes_session(top, daemon)) {
+		op_text_add(&text, "session directory ");
+		op_text_add_escaped(&text, top->session_dir);
+	} else if (!daemon->answers) {
 		op_text_add_clean(&text, why_not(daemon));
-	else if (daemon->is_running)
+	} else if (daemon->is_running) {
 		op_text_printf(&text, "opd profiles %" PRIu32 " CPU%s", daemon->nr_cpus, daemon->nr_cpus == 1 ? "" : "s");
-	else
+	} else {
 		op_text_add(&text, "opd is paused: opcontrol --start");
+	}
 	display->state = text.failed ? NULL : strdup(op_text_get(&text));
 	op_text_free(&text);
 	return display->state ? 0 : opr_no_memory();

@@ -82,7 +82,7 @@ static void add_text(struct op_text *json, const char *line)
 		else if (*c == '\\')
 			op_text_add_char(&text, *c);
 		else {
-			nr_bytes = op_escape_shown(c, escaped);
+			nr_bytes = op_escape(c, escaped);
 			op_text_add(&text, escaped);
 		}
 		if (c[nr_bytes] && text.length >= LINE_BYTES)

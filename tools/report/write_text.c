@@ -94,16 +94,22 @@ static void write_origin(struct opr_writer *writer, const struct opr_origin *ori
 	op_text_free(&text);
 }
 
+static void write_described(FILE *out, const char *line)
+{
+	opr_write_escaped(out, line);
+	fputc('\n', out);
+}
+
 static void write_description(struct opr_writer *writer)
 {
 	const struct opr_classes *classes = writer->layout.classes;
 	const struct opr_layout *layout = &writer->layout;
 
-	fprintf(writer->out, "%s\n", classes->cpu_line);
+	write_described(writer->out, classes->cpu_line);
 	if (classes->event_line)
-		fprintf(writer->out, "%s\n", classes->event_line);
+		write_described(writer->out, classes->event_line);
 	for (size_t i = 0; i < classes->nr_classes; i++)
-		fprintf(writer->out, "%s\n", classes->classes[i].description);
+		write_described(writer->out, classes->classes[i].description);
 	write_origin(writer, &layout->before, "First profile:\n");
 	write_origin(writer, &layout->origin, layout->before.profile ? "Second profile:\n" : "");
 	if (layout->nr_stacks) {

@@ -21,21 +21,16 @@ static const char *entity_of(char c)
 	}
 }
 
-static void write_text(FILE *out, const char *text, size_t (*escape)(const char *string, char ret_escaped[OP_ESCAPED_BYTES]))
+void opr_html_text(FILE *out, const char *text)
 {
 	char escaped[OP_ESCAPED_BYTES];
 
 	while (*text) {
 		const char *entity = entity_of(*text);
 
-		text += escape(text, escaped);
+		text += op_escape(text, escaped);
 		fputs(entity ? entity : escaped, out);
 	}
-}
-
-void opr_html_text(FILE *out, const char *text)
-{
-	write_text(out, text, op_escape_shown);
 }
 
 void opr_xml_begin(FILE *out, const char *tag)
@@ -46,7 +41,7 @@ void opr_xml_begin(FILE *out, const char *tag)
 void opr_xml_attribute(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, " %s=\"", name);
-	write_text(out, value, op_escape);
+	opr_html_text(out, value);
 	fputc('"', out);
 }
 

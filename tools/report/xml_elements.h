@@ -8,15 +8,10 @@
 
 #include "libop/base/compiler.h"
 
-/*
- * Text of an HTML page, with & < > " escaped, and control characters as op_escape_shown has them.
- */
+/* Text of HTML and of XML attributes: escaped by op_escape, and then & < > ". */
 void opr_html_text(FILE *out, const char *text) OP_NONNULL;
 
-/*
- * `<tag `; attributes and then opr_xml_open or opr_xml_empty follow. Control characters in values,
- * which XML forbids, are escaped by op_escape.
- */
+/* `<tag `; attributes and then opr_xml_open or opr_xml_empty follow. */
 void opr_xml_begin(FILE *out, const char *tag) OP_NONNULL;
 void opr_xml_attribute(FILE *out, const char *name, const char *value) OP_NONNULL;
 void opr_xml_number(FILE *out, const char *name, uint64_t value) OP_NONNULL;

@@ -21,8 +21,10 @@ void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *
 
 	opr_recorded_describe(report->recorded, text);
 	op_text_printf(text, "Stacks: %" PRIu64 " samples of ", sums->nr_samples);
-	for (size_t i = 0; i < sums->events.nr_words; i++)
-		op_text_printf(text, "%s%s", i ? ", " : "", sums->events.words[i]);
+	for (size_t i = 0; i < sums->events.nr_words; i++) {
+		op_text_add(text, i ? ", " : "");
+		op_text_add_escaped(text, sums->events.words[i]);
+	}
 	opr_stack_ends_describe(sums->ends, text);
 	op_text_add_char(text, '\n');
 	if (sums->nr_lost)
@@ -30,6 +32,13 @@ void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *
 	if (sums->nr_unselected || report->nr_left_out)
 		op_text_printf(text, "Left out: %" PRIu64 " samples that were not asked for\n",
 			       sums->nr_unselected + report->nr_left_out);
+}
+
+void opr_stacks_describe_line(const struct opr_stack_report *report, struct op_text *text)
+{
+	opr_stacks_describe(report, text);
+	for (char *c = text->data; c && (c = strchr(c, '\n'));)
+		*c = c[1] ? ';' : '\0';
 }
 
 static void write_header(const struct opr_stack_report *report, FILE *out)
@@ -70,11 +79,16 @@ static void write_text(const struct opr_stack_report *report, FILE *out)
 
 /* ---- folded ---- */
 
-/* A semicolon or a control character in a name would make another stack of it. */
+/* A semicolon in a name would make another stack of it. */
 static void write_folded_name(const struct opr_call_function *function, FILE *out)
 {
-	for (const char *c = function->name; *c; c++)
-		fputc(*c == ';' ? ':' : (unsigned char)*c < ' ' || *c == 127 ? '_' : *c, out);
+	struct op_text name = { 0 };
+
+	op_text_add_escaped(&name, function->name);
+	for (char *c = name.data; c && (c = strchr(c, ';'));)
+		*c = ':';
+	fputs(op_text_get(&name), out);
+	op_text_free(&name);
 	fputs(function->kind == OPR_CALL_KERNEL ? "_[k]" : function->kind == OPR_CALL_INLINED ? "_[i]" : "", out);
 }
 

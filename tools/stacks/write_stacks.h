@@ -18,6 +18,9 @@ struct opr_stack_report {
 /* Adds lines about where, when, how many samples, and what is missing. */
 void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *text) OP_NONNULL;
 
+/* The same in one line, with semicolons. `text` is empty before. */
+void opr_stacks_describe_line(const struct opr_stack_report *report, struct op_text *text) OP_NONNULL;
+
 void opr_stacks_write(const struct opr_stack_report *report, enum opr_stack_form form, FILE *out) OP_NONNULL;
 
 #endif
