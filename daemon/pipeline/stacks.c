@@ -15,34 +15,36 @@
 
 /* ---- one stack ---- */
 
-/* Decodes and walks into stacks->stack. 0, -EBADMSG or -ENOMEM. */
-static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
-		struct opd_resolved *ret_of)
+/* 0, -EBADMSG or -ENOMEM */
+static int decode(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, struct op_stack_record *ret_record,
+		  struct opd_resolved *ret_of)
 {
-	struct opd_stacks *stacks = pipeline->stacks;
-	struct opd_capture *capture = &pipeline->capture;
-	const struct op_event *event = &capture->events[taken->event];
+	const struct opd_stacks *stacks = pipeline->stacks;
+	const struct op_event *event = &pipeline->capture.events[taken->event];
 	const struct op_stack_layout layout = {
-		.sample_type = opd_capture_sample_type(capture, event),
+		.sample_type = opd_capture_sample_type(&pipeline->capture, event),
 		.registers = event->has_stack ? event->stack_registers : stacks->registers,
 		.machine = stacks->machine,
 	};
+	int err = op_stack_record(taken->header, taken->sample.mode, &layout, ret_record);
+
+	return err ? err : opd_resolve(&pipeline->resolver, &taken->sample, ret_of);
+}
+
+/* Walks into stacks->stack. 0 or -ENOMEM. */
+static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_stack_record *record,
+		const struct opd_resolved *of, const struct op_chain *later_chain)
+{
+	struct opd_stacks *stacks = pipeline->stacks;
 	const struct opd_stack_lookup lookup = {
 		.resolver = &pipeline->resolver,
 		.tables = stacks->tables,
-		.max_stack = capture->max_stack,
+		.max_stack = pipeline->capture.max_stack,
 		.machine = stacks->machine,
 	};
-	struct op_stack_record record;
-	uint64_t begin_ns;
-	int err = op_stack_record(taken->header, taken->sample.mode, &layout, &record);
+	uint64_t begin_ns = op_now_ns();
 
-	if (!err)
-		err = opd_resolve(&pipeline->resolver, &taken->sample, ret_of);
-	if (err)
-		return err;
-	begin_ns = op_now_ns();
-	opd_stack_walk(&stacks->stack, &lookup, &taken->sample, ret_of, &record, later_chain);
+	opd_stack_walk(&stacks->stack, &lookup, &taken->sample, of, record, later_chain);
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
 	stacks->counts.nr_frames += stacks->stack.nr_frames;
@@ -146,13 +148,8 @@ static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
 	enum op_stack_end end = stacks->stack.end;
 	bool has_room = false;
-	int err;
+	int err = store(pipeline, taken, of, &has_room);
 
-	if (!is_wanted(pipeline, of)) {
-		account->filtered += is_only;
-		return;
-	}
-	err = store(pipeline, taken, of, &has_room);
 	if (err) {
 		stacks->counts.nr_not_stored++;
 		account->lost[opd_loss_of(err)] += is_only;
@@ -196,11 +193,16 @@ static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 {
 	const struct op_event *kind = &pipeline->capture.events[taken->event];
 	struct opd_stacks *stacks = pipeline->stacks;
-	bool is_only = kind->role == OP_EVENT_STACKS;
+	bool is_only = kind->role == OP_EVENT_STACKS, wanted, needs_walk;
+	struct op_stack_record record;
 	struct opd_resolved of;
-	int err = walk(pipeline, taken, later_chain, &of);
+	int err = decode(pipeline, taken, &record, &of);
 
-	if (!err && may_wait && (stacks->stack.end == OP_STACK_END_no_table_yet || stacks->stack.deferred))
+	wanted = !err && is_wanted(pipeline, &of);
+	needs_walk = wanted || taken->nr_calls; /* a call may have other images than the sample */
+	if (!err && needs_walk)
+		err = walk(pipeline, taken, &record, &of, later_chain);
+	if (!err && needs_walk && may_wait && (stacks->stack.end == OP_STACK_END_no_table_yet || stacks->stack.deferred))
 		return false;
 	taken->account->received += is_only;
 	if (err) {
@@ -210,7 +212,10 @@ static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 			taken->account->ends[OP_STACK_END_no_room]++;
 		return true;
 	}
-	book(pipeline, taken, &of);
+	if (wanted)
+		book(pipeline, taken, &of);
+	else
+		taken->account->filtered += is_only;
 	if (op_unlikely(taken->nr_calls))
 		count_calls(pipeline, taken, &of);
 	return true;

@@ -381,8 +381,9 @@ const char *opd_cgroups_find_path(struct opd_cgroups *cgroups, uint64_t id, uint
 
 const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot)
 {
-	assert(slot != OPD_CGROUP_NONE && slot <= cgroups->max_slots && cgroups->slots[slot - 1]);
-	return cgroups->slots[slot - 1]->path;
+	bool is_given = slot != OPD_CGROUP_NONE && slot <= cgroups->max_slots && cgroups->slots[slot - 1];
+
+	return is_given ? cgroups->slots[slot - 1]->path : OPD_CGROUP_UNKNOWN;
 }
 
 /* ---- taking back ---- */

@@ -63,7 +63,7 @@ uint32_t opd_cgroups_slot(struct opd_cgroups *cgroups, uint64_t id, uint64_t now
 /* The path of a cgroup, which takes no slot; valid until the next call. NULL: it is not found. */
 const char *opd_cgroups_find_path(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns) OP_NONNULL;
 
-/* The path of a given slot. */
+/* The path of a slot; OPD_CGROUP_UNKNOWN if it is not given. */
 const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot) OP_NONNULL;
 
 /* True when all slots are given. */

@@ -148,7 +148,10 @@ uint64_t op_dcookie_by_name(const struct op_dcookie_table *table, const struct o
 
 /* ---- cookie to row ---- */
 
-/* The row of a cookie that the table gave and has not forgotten; never NULL. */
+/*
+ * The row of a cookie; never NULL. OP_DCOOKIE_NONE and cookies that the table did not give or has
+ * forgotten get a pseudo-image without a name, which op_dcookie_count_in refuses.
+ */
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;
 
 /* Whether a number from a file is the cookie of a row. */
@@ -171,7 +174,7 @@ void op_dcookie_visit(struct op_dcookie_table *table, void (*visit)(struct op_dc
 size_t op_dcookie_count(const struct op_dcookie_table *table) OP_NONNULL;
 size_t op_dcookie_nr_counted(const struct op_dcookie_table *table) OP_NONNULL;
 
-/* How often op_dcookie_get gave the overflow cookie, or an alias had no room. */
+/* How often op_dcookie_get gave the overflow cookie, an alias had no room, or there was no row. */
 uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table) OP_NONNULL;
 
 /* The number of the next new row. */
@@ -203,7 +206,8 @@ void op_dcookie_limit_programs(struct op_dcookie_table *table, size_t max_progra
  * 0123456789ab)" or "PATH (inode 12)", and then the cookie: "PATH (inode 12 #345)". A name that
  * makes paths too long becomes "/(long path HASH)/END". A program, whose application is counted
  * with it, is "PATH (COMM)", "PATH (user 1000)" or "PATH (COMM, user 1000)"; slashes and control
- * characters of COMM are underscores there. 0; -ENOMEM; -EDQUOT: op_dcookie_limit.
+ * characters of COMM are underscores there. 0; -ENOMEM; -EDQUOT: op_dcookie_limit, or
+ * there is no such row.
  */
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds) OP_NONNULL OP_MUST_CHECK;
 

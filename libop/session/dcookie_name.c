@@ -118,10 +118,8 @@ static char *name_program(const struct op_dcookie_table *table, const struct op_
 {
 	const struct op_dcookie_entry *application = op_dcookie_entry_of(table, row->id.program_of);
 	struct op_text name = { 0 }, program = { 0 };
-	const char *base;
+	const char *base = application && application->row.name ? application->row.name : row->id.name.name;
 
-	assert(application && application->row.name);
-	base = application->row.name;
 	add_program(row, suffix, &program);
 	if (is_too_long(base, program.length))
 		add_short(&(struct op_image_name){ .kind = OP_IMAGE_FILE, .name = base }, base, &name);
@@ -188,7 +186,10 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
 	enum suffix suffix;
 	int err;
 
-	assert(entry);
+	if (!entry) {
+		table->nr_refused++;
+		return -EDQUOT;
+	}
 	if (entry->row.name)
 		return 0;
 	if (is_full_for(table, &entry->row.id))
@@ -211,8 +212,7 @@ int op_dcookie_make_distinct(struct op_dcookie_table *table, uint64_t cookie)
 	char *name;
 	bool is_plain;
 
-	assert(entry && entry->row.name);
-	if (entry->row.id.name.kind != OP_IMAGE_FILE || op_dcookie_is_program(&entry->row.id))
+	if (!entry || !entry->row.name || entry->row.id.name.kind != OP_IMAGE_FILE || op_dcookie_is_program(&entry->row.id))
 		return 0;
 	name = make_name(&entry->row, SUFFIX_NONE);
 	if (!name)

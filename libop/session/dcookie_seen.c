@@ -63,8 +63,7 @@ static int take_over(struct op_dcookie_table *table, uint64_t cookie, const stru
 	struct op_image_id *id;
 	int err;
 
-	assert(entry);
-	if (!waits_to_be_seen(entry, seen))
+	if (!entry || !waits_to_be_seen(entry, seen))
 		return 0;
 	err = op_dcookie_alias(table, seen, cookie);
 	if (!err && entry->row.name)

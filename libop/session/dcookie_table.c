@@ -11,8 +11,14 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 {
 	struct op_dcookie_table *table = calloc(1, sizeof(*table));
 
-	if (!table)
+	if (table)
+		table->of_no_row = calloc(1, sizeof(*table->of_no_row));
+	if (!table || !table->of_no_row) {
+		free(table);
 		return NULL;
+	}
+	table->of_no_row->id.name.name = "";
+	table->of_no_row->id.is_pseudo = true;
 	table->next = 1;
 	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
 	table->max_programs = SIZE_MAX;
@@ -74,6 +80,7 @@ void op_dcookie_table_free(struct op_dcookie_table *table)
 	op_htable_free(&table->identities);
 	op_htable_free(&table->names);
 	free(table->unwritten);
+	free(table->of_no_row);
 	free(table);
 }
 
@@ -333,10 +340,9 @@ int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *i
 	const struct op_dcookie_identity *identity = find(table, id, hash);
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 
-	assert(entry);
 	if (identity)
 		return identity->entry == entry ? 0 : -EEXIST;
-	if (entry->row.id.is_pseudo)
+	if (!entry || entry->row.id.is_pseudo)
 		return 0;
 	if (op_dcookie_is_full(table, entry->row.name)) {
 		table->nr_refused++;
@@ -349,8 +355,7 @@ struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 
-	assert(entry);
-	return &entry->row;
+	return op_likely(entry) ? &entry->row : table->of_no_row;
 }
 
 uint64_t op_dcookie_mtime(const struct op_dcookie_row *row)
@@ -426,7 +431,8 @@ int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const 
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 	int err = 0;
 
-	assert(entry);
+	if (!entry)
+		return 0;
 	if (same_string(entry->host_path, host_path) && same_string(entry->container, container))
 		return 0;
 	if (entry->row.name)
@@ -446,8 +452,9 @@ int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, con
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 	int err = 0;
 
-	assert(entry && nr_bytes <= sizeof(entry->row.id.build_id));
-	if (!nr_bytes || entry->row.id.build_id_bytes || entry->row.id.is_pseudo)
+	if (!entry || !nr_bytes || nr_bytes > sizeof(entry->row.id.build_id))
+		return 0;
+	if (entry->row.id.build_id_bytes || entry->row.id.is_pseudo)
 		return 0;
 	if (entry->row.name)
 		err = op_dcookie_note_unwritten(table, entry);

@@ -35,6 +35,7 @@ struct op_dcookie_table {
 	struct op_htable identities, rows, names;
 	uint64_t seed; /* of hashes over names that processes choose */
 	uint64_t next;
+	struct op_dcookie_row *of_no_row; /* for cookies that are in no row */
 	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: counted ones */
 	size_t nr_programs, max_programs; /* counted ones */
 	/* of all rows, of counted ones */

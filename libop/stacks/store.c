@@ -297,7 +297,8 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 	uint32_t node;
 	int err, map_err;
 
-	assert(path->event < stacks->nr_events);
+	if (op_unlikely(path->event >= stacks->nr_events))
+		return -EIO;
 	node = stacks->events[path->event];
 	err = step_path(stacks, &node, path);
 	for (size_t i = 0; !err && i < nr_frames; i++)

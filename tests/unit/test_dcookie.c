@@ -320,6 +320,36 @@ static void what_nobody_needs_is_forgotten(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/* Samples may have a cookie that is in no row: they are refused and counted, and nothing ends. */
+static void what_is_in_no_row(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = "/a" } }, seen = { .inode = 3, .name = id.name };
+	const uint64_t cookies[] = { OP_DCOOKIE_NONE, 4711, UINT64_MAX };
+	const uint8_t build_id[OP_BUILD_ID_BYTES_MAX + 1] = { 1 };
+	uint64_t known;
+
+	assert_non_null(table);
+	known = op_dcookie_get(table, &id);
+	for (size_t i = 0; i < op_array_size(cookies); i++) {
+		struct op_dcookie_row *row = op_dcookie_row(table, cookies[i]);
+
+		assert_true(row->id.is_pseudo && !row->name && !*row->id.name.name);
+		assert_int_equal(row->cookie, OP_DCOOKIE_NONE);
+		assert_int_equal(op_dcookie_count_in(table, cookies[i], 1), -EDQUOT);
+		assert_int_equal(op_dcookie_nr_refused(table), i + 1);
+		assert_int_equal(op_dcookie_alias(table, &seen, cookies[i]), 0);
+		assert_int_equal(op_dcookie_set_place(table, cookies[i], "/b", "c"), 0);
+		assert_int_equal(op_dcookie_set_build_id(table, cookies[i], build_id, 20), 0);
+		assert_int_equal(op_dcookie_make_distinct(table, cookies[i]), 0);
+	}
+	assert_int_equal(op_dcookie_find(table, &seen), OP_DCOOKIE_NONE);
+	assert_int_equal(op_dcookie_set_build_id(table, known, build_id, OP_BUILD_ID_BYTES_MAX + 1), 0);
+	assert_int_equal(op_dcookie_row(table, known)->id.build_id_bytes, 0);
+	assert_int_equal(op_dcookie_make_distinct(table, known), 0); /* it is not counted */
+	op_dcookie_table_free(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +360,7 @@ int main(void)
 		cmocka_unit_test(the_plain_name_is_for_the_host_s_file), cmocka_unit_test(long_names_leave_room_for_paths),
 		cmocka_unit_test(names_are_those_of_paths),          cmocka_unit_test(what_is_beyond_a_limit_is_refused),
 		cmocka_unit_test(names_have_so_much_room),           cmocka_unit_test(what_nobody_needs_is_forgotten),
+		cmocka_unit_test(what_is_in_no_row),
 	};
 
 	return cmocka_run_group_tests_name("dcookie", tests, NULL, NULL);

@@ -300,6 +300,24 @@ static void an_idle_cpu_is_filtered(void **state OP_UNUSED)
 	opd_image_filter_free(filter);
 }
 
+/* The filter is asked before the walk: nothing waits for the table of an unwanted image. */
+static void a_filtered_stack_is_not_walked(void **state OP_UNUSED)
+{
+	struct opd_image_filter *filter = opd_image_filter_new("/no/such/image");
+
+	assert_non_null(filter);
+	pipeline.count.filter = filter;
+	send_leaf();
+	send_leaf();
+	drain();
+	assert_int_equal(event.received, 2);
+	assert_int_equal(event.filtered, 2);
+	assert_int_equal(event.stored, 0);
+	assert_int_equal(pipeline.stacks->counts.nr_walks, 0);
+	pipeline.count.filter = NULL;
+	opd_image_filter_free(filter);
+}
+
 static void an_end_is_kept_apart(void **state OP_UNUSED)
 {
 	struct made made;
@@ -702,6 +720,7 @@ int main(void)
 		TEST(kernel_frames_above_those_of_the_program),
 		TEST(threads_of_the_kernel_are_complete),
 		TEST(an_idle_cpu_is_filtered),
+		TEST(a_filtered_stack_is_not_walked),
 		TEST(an_end_is_kept_apart),
 		TEST(the_stack_pointer_leads_nowhere),
 		TEST(an_address_without_code),

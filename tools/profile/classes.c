@@ -94,8 +94,7 @@ static int find_classes(struct opr_classes *classes, struct opr_profile *profile
 		struct opr_class key = class_of(&profile->files[i], merge);
 		const struct opr_class *found = bsearch(&key, classes->classes, classes->nr_classes, sizeof(key), compare_classes);
 
-		assert(found);
-		profile->files[i].class_index = (size_t)(found - classes->classes);
+		profile->files[i].class_index = found ? (size_t)(found - classes->classes) : 0;
 	}
 	return 0;
 }

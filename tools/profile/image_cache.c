@@ -185,7 +185,10 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 {
 	struct opr_image *image = find_image(cache, name);
 
-	assert(image);
+	if (!image) {
+		opr_error(-ENOENT, "image %s is not in the list of the report", name);
+		return NULL;
+	}
 	if (image->searched)
 		return image;
 	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
