@@ -80,13 +80,18 @@ static size_t count_words(const char *const words[])
 	return nr_words;
 }
 
+static bool matches_file(const struct opr_spec *spec, const char *app, const char *image)
+{
+	return opr_spec_match(spec, &sample) && opr_spec_match_images(spec, app, NULL, image);
+}
+
 static void test_matching(void **state OP_UNUSED)
 {
 	for (size_t i = 0; i < op_array_size(matches); i++) {
 		struct opr_spec spec = { 0 };
 
 		assert_int_equal(opr_spec_parse(&spec, matches[i].words, count_words(matches[i].words)), 0);
-		if (opr_spec_match(&spec, &sample, "/usr/bin/app", "/usr/lib/libx.so") != matches[i].matches)
+		if (matches_file(&spec, "/usr/bin/app", "/usr/lib/libx.so") != matches[i].matches)
 			fail_msg("%s", matches[i].words[0] ? matches[i].words[0] : "no words");
 		opr_spec_free(&spec);
 	}
@@ -98,7 +103,7 @@ static void test_told_apart(void **state OP_UNUSED)
 		struct opr_spec spec = { 0 };
 
 		assert_int_equal(opr_spec_parse(&spec, &told_apart[i].word, 1), 0);
-		if (opr_spec_match(&spec, &sample, "/usr/bin/app (build-id 0123456789ab)", "/usr/lib/libx.so (inode 7)") !=
+		if (matches_file(&spec, "/usr/bin/app (build-id 0123456789ab)", "/usr/lib/libx.so (inode 7)") !=
 		    told_apart[i].matches)
 			fail_msg("%s", told_apart[i].word);
 		opr_spec_free(&spec);
@@ -196,8 +201,8 @@ static void test_links(void **state OP_UNUSED)
 
 	assert_non_null(real);
 	assert_int_equal(opr_spec_parse(&spec, words, 1), 0);
-	assert_true(opr_spec_match(&spec, &sample, real, "/x"));
-	assert_true(opr_spec_match(&spec, &sample, "/proc/self/exe", "/x"));
+	assert_true(matches_file(&spec, real, "/x"));
+	assert_true(matches_file(&spec, "/proc/self/exe", "/x"));
 	opr_spec_free(&spec);
 	free(real);
 }

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
+import page_data  # noqa: E402
 from sample_files import ALL, put_image, write_ledger, write_samples  # noqa: E402
 from stack_session import CUT, FRAME, FUNCTIONS, KERNEL, EVENT, OTHER, PROG, TOOLS, StackCase  # noqa: E402
 
@@ -113,6 +114,31 @@ class Stacks(StackCase):
         self.assertEqual(self.folded(), {"prog;_start;hot;(unknown image)_[k];(unknown image)_[k]": 5,
                                          "(no process);(unknown image)": 2})
 
+    def test_one_rule_of_selection(self):
+        """The same words select the same samples in flat reports, stacks, folded stacks and the page."""
+        shutil.rmtree(os.path.join(self.session, "{root}"))
+        hot = self.start["hot"]
+        images = {PROG: self.program, OTHER: "/bin/other"}
+        for app, leaf, count in ((PROG, PROG, 1), (PROG, OTHER, 10), (OTHER, OTHER, 100), (OTHER, PROG, 1000)):
+            put_image(self.dir, images[leaf], [(hot if leaf == PROG else 0x10, count)], app=images[app])
+            self.store.add([*self.frames("_start", "hot"), (FRAME, leaf, hot if leaf == PROG else 0x10)], count, app=app)
+        write_ledger(self.session, 1111)
+        for words, wanted in ((("prog",), 1011), (("other",), 1110), ((self.program,), 1011), (("/bin/other",), 1110),
+                              (("pr?g",), 1011), (("prog", "other"), 1111), (("image:prog",), 11), (("image:other",), 1100),
+                              (("lib-image:other",), 110), (("image:prog", "lib-image:other"), 10),
+                              (("image-exclude:other",), 1), (("*/prog", "image-exclude:other"), 1), (("tgid:all",), 1111),
+                              (("event:all", "other"), 1110)):
+            flat = json.loads(self.report("-l", "--format=json", *words))["symbols"]
+            self.assertEqual(sum(row["samples"][0] for row in flat), wanted, words)
+            self.assertEqual(sum(self.folded(*words).values()), wanted, words)
+            nodes = json.loads(self.report("--stacks", "--format=json", *words))["stacks"]["nodes"]
+            self.assertEqual(sum(node["self"] for node in nodes), wanted, words)
+            self.report("--html=" + os.path.join(self.dir, "out"), *words)
+            with open(os.path.join(self.dir, "out"), encoding="utf-8") as stream:
+                self.assertEqual(page_data.Page(stream.read()).samples(), wanted, words)
+        self.assertIn("no image matches progg; did you mean 'prog'?", (self.report("--stacks", "progg", rc=1), self.err)[1])
+        self.assertIn("no image matches progg; did you mean 'prog'?", (self.report("--stacks", "other", "progg"), self.err)[1])
+
     def test_names_cannot_make_stacks(self):
         self.store.add(self.frames("hot"), 5, comm="a;b\n1")
         self.assertEqual(self.folded("--by=comm"), {"a:b\\x0a1;hot": 5})
@@ -191,7 +217,7 @@ class Stacks(StackCase):
 
     def test_inclusive_of_what_is_selected(self):
         self.add_recursion()
-        self.store.add(self.frames("_start", "hot"), 7, app=OTHER)
+        self.store.add([*self.frames("_start", "hot"), (FRAME, OTHER, 0x10)], 7, app=OTHER)
         rows = json.loads(self.report("-c", "--format=json", self.program, "event:TIMER"))
         self.assertEqual(rows["inclusive-of"], 100)
         self.store.add(self.frames("_start", "hot"), 5, event="TIMER:0:0x0")

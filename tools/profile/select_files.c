@@ -127,20 +127,13 @@ static int make_names(struct opr_profile *profile, struct opr_file *file)
 
 /* ---- the choice ---- */
 
-static bool matches(const struct opr_file *file, const struct opr_file_choice *choice, const char *app)
-{
-	bool is_dependent = strcmp(app, file->image) || (file->callee && strcmp(app, file->callee));
-
-	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name, app, file->image);
-}
-
-/* A program is selected by its application; by its own name unless something is excluded. */
 static bool is_selected(const struct opr_file *file, const struct opr_file_choice *choice)
 {
-	if (!file->application)
-		return matches(file, choice, file->app);
-	return matches(file, choice, file->application) ||
-	       (!choice->spec->image_exclude.nr_words && matches(file, choice, file->app));
+	const char *app = file->application ? file->application : file->app;
+	bool is_dependent = strcmp(app, file->image) || (file->callee && strcmp(app, file->callee));
+
+	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name) &&
+	       opr_spec_match_images(choice->spec, file->app, file->application, file->image);
 }
 
 /*
@@ -195,18 +188,13 @@ static int keep_selected(struct opr_profile *profile, const struct opr_file_choi
 
 /* ---- words that name images ---- */
 
-/* The names of the images of all files, each once; the files own them. */
-struct names {
-	const char **names;
-	size_t nr_names;
-};
-
 static int compare_names(const void *left, const void *right)
 {
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-static int list_names(struct names *names, const struct opr_profile *profile)
+/* The names of the images of all files, each once; the files own them. */
+static int list_names(struct opr_image_names *names, const struct opr_profile *profile)
 {
 	size_t nr_kept = 0;
 
@@ -228,7 +216,7 @@ static int list_names(struct names *names, const struct opr_profile *profile)
 	return 0;
 }
 
-static bool is_name(const struct names *names, const char *word)
+static bool is_name(const struct opr_image_names *names, const char *word)
 {
 	char *words[] = { (char *)(uintptr_t)word };
 	const struct opr_words one = { .words = words, .nr_words = 1 };
@@ -240,7 +228,7 @@ static bool is_name(const struct names *names, const char *word)
 }
 
 /* Whether the word is a file of the working directory that has samples. */
-static bool is_here(const struct names *names, const char *word)
+static bool is_here(const struct opr_image_names *names, const char *word)
 {
 	char *real = realpath(word, NULL);
 	bool is_known = real && is_name(names, real);
@@ -264,7 +252,7 @@ static char *base_pattern(const char *word, bool is_literal)
 }
 
 /* Adds a pattern of base names to the list of a word, if it matches (*ret_matches). */
-static int take_base_name(struct opr_words *words, const struct names *names, const char *word, bool *ret_matches)
+static int take_base_name(struct opr_words *words, const struct opr_image_names *names, const char *word, bool *ret_matches)
 {
 	for (int is_literal = 1; is_literal >= 0; is_literal--) {
 		char *pattern = base_pattern(word, is_literal);
@@ -281,7 +269,7 @@ static int take_base_name(struct opr_words *words, const struct names *names, co
 	return 0;
 }
 
-static void suggest_name(const struct names *names, const char *word, struct op_text *text)
+static void suggest_name(const struct opr_image_names *names, const char *word, struct op_text *text)
 {
 	struct op_nearest nearest;
 
@@ -297,7 +285,7 @@ static void suggest_name(const struct names *names, const char *word, struct op_
  * Gives the words of a list that are no names the meaning of base names. The hint is for the first
  * word without any.
  */
-static int resolve_words(struct opr_words *words, const struct names *names, bool may_be_base, struct op_text *ret_hint)
+static int resolve_words(struct opr_words *words, const struct opr_image_names *names, bool may_be_base, struct op_text *ret_hint)
 {
 	size_t nr_words = words->nr_words;
 	int err = 0;
@@ -319,21 +307,26 @@ static int resolve_words(struct opr_words *words, const struct names *names, boo
 	return err ? opr_no_memory() : 0;
 }
 
-static int resolve_spec(const struct opr_profile *profile, struct opr_spec *spec, struct op_text *ret_hint)
+int opr_spec_resolve(struct opr_spec *spec, const struct opr_image_names *names, bool may_be_base, struct op_text *ret_hint)
 {
 	struct opr_words *const lists[] = { &spec->names, &spec->image, &spec->lib_image, &spec->image_exclude };
-	bool is_ours = opr_profile_is_ours(profile);
-	struct names names = { 0 };
-	size_t nr_words = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < op_array_size(lists); i++)
-		nr_words += lists[i]->nr_words;
-	if (!nr_words)
+	for (size_t i = 0; i < op_array_size(lists) && !err; i++)
+		err = resolve_words(lists[i], names, may_be_base, ret_hint);
+	return err;
+}
+
+static int resolve_spec(const struct opr_profile *profile, struct opr_spec *spec, struct op_text *ret_hint)
+{
+	struct opr_image_names names = { 0 };
+	int err;
+
+	if (!opr_spec_has_images(spec))
 		return 0;
 	err = list_names(&names, profile);
-	for (size_t i = 0; i < op_array_size(lists) && !err; i++)
-		err = resolve_words(lists[i], &names, is_ours, ret_hint);
+	if (!err)
+		err = opr_spec_resolve(spec, &names, opr_profile_is_ours(profile), ret_hint);
 	free(names.names);
 	return err;
 }

@@ -26,4 +26,17 @@ struct opr_file_choice {
 int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice,
 		     const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
+/* Names of images, as reports have them. */
+struct opr_image_names {
+	const char **names;
+	size_t nr_names;
+};
+
+/*
+ * Gives words of images that are none of these names the meaning of base names, if they may have
+ * it. The hint is for the first word that matches nothing. 0 or -ENOMEM after a message.
+ */
+int opr_spec_resolve(struct opr_spec *spec, const struct opr_image_names *names, bool may_be_base,
+		     struct op_text *ret_hint) OP_NONNULL OP_MUST_CHECK;
+
 #endif

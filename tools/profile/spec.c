@@ -195,7 +195,7 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 	return err;
 }
 
-static bool has_number(const struct opr_words *words, uint64_t number)
+bool opr_spec_match_number(const struct opr_words *words, uint64_t number)
 {
 	if (!words->nr_words)
 		return true;
@@ -215,10 +215,10 @@ static bool has_number(const struct opr_words *words, uint64_t number)
 /* A file that is not separated by this number has OP_CLASS_ALL, which no user can ask for. */
 static bool has_class(const struct opr_words *words, int32_t value)
 {
-	return has_number(words, (uint64_t)value);
+	return opr_spec_match_number(words, (uint64_t)value);
 }
 
-static bool has_word(const struct opr_words *words, const char *word)
+bool opr_spec_match_word(const struct opr_words *words, const char *word)
 {
 	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, word);
 }
@@ -248,11 +248,19 @@ static bool match_images(const struct opr_spec *spec, const char *app, const cha
 	return !spec->names.nr_words || opr_spec_match_name(&spec->names, app) || opr_spec_match_name(&spec->names, image);
 }
 
-bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)
+/* A program is selected by its application; by its own name unless something is excluded. */
+bool opr_spec_match_images(const struct opr_spec *spec, const char *app, const char *application, const char *image)
 {
-	return has_word(&spec->event, name->event) && has_number(&spec->count, name->count) &&
-	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
-	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
+	if (!application)
+		return match_images(spec, app, image);
+	return match_images(spec, application, image) || (!spec->image_exclude.nr_words && match_images(spec, app, image));
+}
+
+bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name)
+{
+	return opr_spec_match_word(&spec->event, name->event) && opr_spec_match_number(&spec->count, name->count) &&
+	       opr_spec_match_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
+	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid);
 }
 
 bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path)

@@ -46,8 +46,27 @@ void opr_spec_suggest_tag(const char *word, struct op_text *text) OP_NONNULL;
 /* Whether an image matches a list of names: by its path, or by the path of an image told apart. */
 bool opr_spec_match_name(const struct opr_words *words, const char *name) OP_NONNULL;
 
-/* Whether a sample file is selected; app and image are its names in reports (image_name.h). */
-bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;
+/* Whether a sample file is selected by its event, thread and CPU. */
+bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name) OP_NONNULL;
+
+/*
+ * The rule of all reports: whether a sample in `image` of the application `app` is selected. Of a
+ * program, `application` is the application; else it is NULL.
+ */
+bool opr_spec_match_images(const struct opr_spec *spec, const char *app, const char *application, const char *image)
+	OP_NONNULL_ARGS(1, 2, 4);
+
+/* Whether words of the specification are about images. */
+static inline bool opr_spec_has_images(const struct opr_spec *spec)
+{
+	return spec->names.nr_words + spec->image.nr_words + spec->lib_image.nr_words + spec->image_exclude.nr_words;
+}
+
+/* Whether the words of a list have a number, or "all", or are none. */
+bool opr_spec_match_number(const struct opr_words *words, uint64_t number) OP_NONNULL;
+
+/* Whether the words of a list have a word, or "all", or are none. */
+bool opr_spec_match_word(const struct opr_words *words, const char *word) OP_NONNULL;
 
 /* Whether a cgroup is selected: a word matches it or a cgroup above it. */
 bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path) OP_NONNULL;

@@ -12,7 +12,9 @@
 #include "tools/elf/line_table.h"
 #include "tools/profile/image_cache.h"
 #include "tools/profile/image_name.h"
+#include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
+#include "tools/stacks/select_stacks.h"
 
 /* Nodes for a frame and the functions inlined there. Only a damaged store may have more. */
 #define FRAME_DEPTH 4u
@@ -30,8 +32,6 @@ struct named {
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
 };
 
-enum choice { UNDECIDED, SELECTED, UNSELECTED };
-
 struct store {
 	size_t session;
 	struct op_stack_tree tree;
@@ -40,7 +40,7 @@ struct store {
 	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
 	uint8_t *ends;                /* enum op_stack_end, by index */
 	uint16_t *depths;             /* in the report, at most; by index */
-	uint8_t *choices;             /* enum choice, of frames and of the nodes above them */
+	uint8_t *flags;               /* select_stacks.h, by index */
 };
 
 struct reading {
@@ -128,8 +128,8 @@ static int add_store(struct reading *reading, size_t session_index)
 	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
 	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
 	store->depths = calloc(store->tree.nr_nodes, sizeof(*store->depths));
-	store->choices = calloc(store->tree.nr_nodes, sizeof(*store->choices));
-	if (!store->nodes || !store->ends || !store->depths || !store->choices)
+	store->flags = calloc(store->tree.nr_nodes, sizeof(*store->flags));
+	if (!store->nodes || !store->ends || !store->depths || !store->flags)
 		return opr_no_memory();
 	naming.store = store;
 	if (session->images)
@@ -216,7 +216,7 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 			const struct op_stack_node *node = &store->tree.nodes[n];
-			bool is_shown = is_frame(node) && store->choices[n] == SELECTED;
+			bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
 			struct named *named = is_shown ? find_named(store, node->image) : NULL;
 
 			if (!named || named->is_of_frames) /* in the list already */
@@ -469,64 +469,36 @@ static char *name_of_cpu(const struct op_stack_node *thread)
 	return asprintf(&text, "CPU %" PRIu64, thread->image - 1) < 0 ? NULL : text;
 }
 
-static bool has_number(const struct opr_words *words, uint64_t number)
+static const char *name_of(const void *arg, uint64_t cookie, const char **ret_application)
 {
-	char text[32];
+	const struct named *named = find_named(arg, cookie), *application = NULL;
 
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, text);
+	if (named && op_dcookie_is_program(&named->row->id))
+		application = find_named(arg, named->row->id.program_of);
+	*ret_application = application ? application->name : NULL;
+	return named ? named->name : "";
 }
 
-/* Whether the specification selects what the store keeps apart. -ENOMEM. */
-static int is_selected(const struct reading *reading, const struct store *store, const struct context *context)
+/* Gives bare words the meaning of base names. *ret_hint is for a word that matches no image. */
+static int resolve_words(struct reading *reading, struct op_text *ret_hint)
 {
-	const struct opr_spec *spec = &reading->selection->spec;
-	const struct op_stack_node *thread = context->of[OP_STACK_THREAD];
-	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
-	char *event = text_or(&store->tree, context->of[OP_STACK_EVENT], "");
-	char *cgroup = text_or(&store->tree, context->of[OP_STACK_CGROUP], "");
-	const char *name = app ? app->name : "";
-	bool selected = event && cgroup;
+	struct opr_image_names names = { 0 };
+	size_t nr_images = 0;
+	int err;
 
-	if (selected && spec->event.nr_words && !reading->choice->optional)
-		selected = opr_words_have(&spec->event, strtok_r(event, ":", &(char *){ NULL }) ?: "");
-	if (selected && spec->image.nr_words + spec->names.nr_words)
-		selected = opr_spec_match_name(&spec->image, name) || opr_spec_match_name(&spec->names, name);
-	if (opr_spec_match_name(&spec->image_exclude, name))
-		selected = false;
-	if (selected && spec->cgroup.nr_words)
-		selected = opr_spec_match_cgroup(spec, cgroup);
-	selected &= has_number(&spec->tgid, thread ? thread->value >> 32 : 0) &&
-		    has_number(&spec->tid, thread ? thread->value & UINT32_MAX : 0) &&
-		    has_number(&spec->cpu, thread && thread->image ? thread->image - 1 : UINT64_MAX);
-	if (!event || !cgroup)
-		opr_no_memory();
-	free(event);
-	free(cgroup);
-	return event && cgroup ? selected : -ENOMEM;
-}
-
-/* Decides for all frames: as for what is above the first frame of their stack. */
-static int select_frames(const struct reading *reading, const struct store *store)
-{
-	const struct op_stack_tree *tree = &store->tree;
-
-	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
-		uint32_t parent = tree->nodes[i].parent;
-
-		if (!is_frame(&tree->nodes[i]))
-			continue;
-		if (store->choices[parent] == UNDECIDED) {
-			struct context context = context_of(tree, parent);
-			int selected = is_selected(reading, store, &context);
-
-			if (selected < 0)
-				return selected;
-			store->choices[parent] = selected ? SELECTED : UNSELECTED;
-		}
-		store->choices[i] = store->choices[parent];
-	}
-	return 0;
+	if (!opr_spec_has_images(&reading->selection->spec))
+		return 0;
+	for (size_t i = 0; i < reading->nr_stores; i++)
+		nr_images += reading->stores[i].nr_images;
+	names.names = calloc(nr_images + 1, sizeof(*names.names));
+	if (!names.names)
+		return opr_no_memory();
+	for (size_t i = 0; i < reading->nr_stores; i++)
+		for (size_t n = 0; n < reading->stores[i].nr_images; n++)
+			names.names[names.nr_names++] = reading->stores[i].images[n].name;
+	err = opr_spec_resolve(&reading->selection->spec, &names, true, ret_hint);
+	free(names.names);
+	return err;
 }
 
 static int note_event(struct reading *reading, const char *event)
@@ -607,10 +579,7 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct st
 	return node;
 }
 
-/*
- * The node for the group of a stack, and for its end. *ret_node is NULL when it is not selected.
- * 0 or -errno.
- */
+/* The node for the group of a stack, and for its end. 0 or -ENOMEM. */
 static int add_group(struct reading *reading, const struct store *store, uint32_t index, struct opr_call_node **ret_node)
 {
 	struct context context = context_of(&store->tree, index);
@@ -620,30 +589,23 @@ static int add_group(struct reading *reading, const struct store *store, uint32_
 	char *name = name_of_group(reading, store, &context, reading->choice->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
 	char text[64];
-	int selected = is_selected(reading, store, &context), err = selected < 0 ? selected : 0;
+	int err = name && event ? note_event(reading, event) : opr_no_memory();
 
-	*ret_node = NULL;
-	if (selected > 0) {
-		if (!name || !event)
-			err = opr_no_memory();
-		if (!err)
-			err = note_event(reading, event);
-		if (program)
-			program->is_in_tree = true;
-		if (!err && reading->choice->contexts)
-			node = add_context(reading, store, &context);
-		else if (!err && reading->choice->places)
-			node = add_labels(reading, store, &context);
-		else if (!err)
-			node = add_names(reading, event, name);
-		if (!err && node && end && !reading->choice->contexts) {
-			snprintf(text, sizeof(text), "[%s]", op_stack_end_name((enum op_stack_end)end->value));
-			node = add_child(reading, node, OPR_CALL_END, text, "");
-		}
-		if (!err && !node)
-			err = opr_no_memory();
-		*ret_node = node;
+	if (program)
+		program->is_in_tree = true;
+	if (!err && reading->choice->contexts)
+		node = add_context(reading, store, &context);
+	else if (!err && reading->choice->places)
+		node = add_labels(reading, store, &context);
+	else if (!err)
+		node = add_names(reading, event, name);
+	if (!err && node && end && !reading->choice->contexts) {
+		snprintf(text, sizeof(text), "[%s]", op_stack_end_name((enum op_stack_end)end->value));
+		node = add_child(reading, node, OPR_CALL_END, text, "");
 	}
+	if (!err && !node)
+		err = opr_no_memory();
+	*ret_node = node;
 	free(name);
 	free(event);
 	return err;
@@ -653,7 +615,7 @@ static void add_samples(struct reading *reading, const struct store *store, uint
 {
 	const struct op_stack_node *node = &store->tree.nodes[index];
 
-	if (!store->nodes[index]) {
+	if (!(store->flags[index] & OPR_STACK_COUNTED)) {
 		reading->sums->nr_unselected += node->count;
 		return;
 	}
@@ -678,7 +640,7 @@ static int add_nodes(struct reading *reading, const struct store *store)
 		store->depths[i] = (uint16_t)op_min_u64(store->depths[node->parent] + FRAME_DEPTH, OPR_CALL_DEPTH_MAX);
 		if (is_frame(node) && store->depths[i] == OPR_CALL_DEPTH_MAX) {
 			store->nodes[i] = parent; /* no writer makes such a stack */
-		} else if (is_frame(node)) {
+		} else if (is_frame(node) && store->flags[i] & OPR_STACK_NEEDED) {
 			if (!parent && !is_frame(&store->tree.nodes[node->parent]))
 				err = add_group(reading, store, node->parent, &store->nodes[node->parent]);
 			parent = store->nodes[node->parent];
@@ -686,7 +648,7 @@ static int add_nodes(struct reading *reading, const struct store *store)
 				store->nodes[i] = add_frame(reading, store, parent, node, is_caller[i]);
 				err = store->nodes[i] ? 0 : opr_no_memory();
 			}
-		} else if (node->count) {
+		} else if (store->flags[i] & OPR_STACK_COUNTED) {
 			err = add_group(reading, store, i, &store->nodes[i]);
 		}
 		if (node->count && !err)
@@ -747,7 +709,7 @@ static void free_stores(struct reading *reading)
 		free(store->nodes);
 		free(store->ends);
 		free(store->depths);
-		free(store->choices);
+		free(store->flags);
 		op_stack_tree_free(&store->tree);
 	}
 	free(reading->stores);
@@ -755,24 +717,31 @@ static void free_stores(struct reading *reading)
 
 static bool is_kept_apart(const struct opr_spec *spec)
 {
-	return !spec->lib_image.nr_words && !spec->count.nr_words && !spec->unit_mask.nr_words;
+	return !spec->count.nr_words && !spec->unit_mask.nr_words;
 }
 
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
 		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice)
 {
 	struct reading reading = { .selection = selection, .choice = choice, .tree = tree, .sums = sums };
+	struct op_text unmatched = { 0 };
 	int err = 0;
 
 	/* Beside another report each CPU may have a column. */
 	if (choice->optional && (!is_kept_apart(&selection->spec) || selection->spec.cpu.nr_words))
 		return 0;
 	if (!is_kept_apart(&selection->spec))
-		err = opr_error(-EINVAL, "stacks are not kept apart by lib-image:, count: and unit-mask:");
+		err = opr_error(-EINVAL, "stacks are not kept apart by count: and unit-mask:");
 	if (!err)
 		err = open_stores(&reading);
-	for (size_t i = 0; i < reading.nr_stores && !err; i++)
-		err = select_frames(&reading, &reading.stores[i]);
+	if (!err)
+		err = resolve_words(&reading, &unmatched);
+	for (size_t i = 0; i < reading.nr_stores && !err; i++) {
+		const struct opr_stack_names names = { name_of, &reading.stores[i] };
+
+		err = opr_stacks_select(&reading.stores[i].tree, &selection->spec, choice->optional, &names,
+					reading.stores[i].flags);
+	}
 	if (!err)
 		err = read_images(&reading, options);
 	for (size_t i = 0; (choice->inlined || choice->lines) && i < reading.cache.nr_images && !err; i++)
@@ -784,8 +753,12 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	if (!err)
 		err = note_images(&reading);
 	if (!err && !sums->nr_samples && !choice->optional)
-		err = opr_error(-ENOENT, sums->nr_unselected ? "no stack matches the profile specification"
-							     : "the sessions have no stack samples yet");
+		err = opr_error(-ENOENT, "%s%s%s", sums->nr_unselected ? "no stack matches the profile specification"
+								      : "the sessions have no stack samples yet",
+				unmatched.length ? ": " : "", op_text_get(&unmatched));
+	else if (!err && unmatched.length && !choice->optional)
+		opr_warn("%s", op_text_get(&unmatched));
+	op_text_free(&unmatched);
 	opr_image_cache_free(&reading.cache);
 	free_stores(&reading);
 	return err;
