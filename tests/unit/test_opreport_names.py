@@ -4,6 +4,7 @@
 
 Run from the build directory by `make check`; a compiler makes the image that the samples are of.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -151,6 +152,93 @@ class Names(unittest.TestCase):
             self.assertEqual(self.errors, said)
             self.assertEqual(len(os.listdir(symbols)), 1)
             self.assertNotEqual(os.listdir(symbols), packs)
+
+
+CXX = """
+namespace fs {
+struct Key { int a; };
+template <int N> struct Disk {
+	static int checksum_block(const unsigned char *data, unsigned long size, Key) { return data[size] + N; }
+	int operator()(int a, int b) const { return a + b; }
+	bool operator<(const Disk &) const { return N; }
+	operator int() const { return N; }
+};
+template <typename T> T twice(T a, T) { return a; }
+}
+namespace { __attribute__((used)) int hidden(int a, Key *) { return a; } }
+extern "C" int plain(void) { return 1; }
+namespace x { __attribute__((used)) int plain(int a, char) { return a; } }
+template struct fs::Disk<4>;
+template int fs::twice<int>(int, int);
+template fs::Key fs::twice<fs::Key>(fs::Key, fs::Key);
+int outer() { return [](int a, int b) { return a * b; }(2, 3); }
+extern "C" void _start(void) { }
+""".replace("int hidden(int a, Key *)", "int hidden(int a, fs::Key *)")
+
+
+@unittest.skipUnless(shutil.which("g++") or shutil.which("clang++"), "there is no C++ compiler")
+class FunctionsOfCxx(unittest.TestCase):
+    """Names of functions as people write and paste them, for -i and -e."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        program = os.path.join(self.dir, "prog")
+        with open(program + ".cc", "w", encoding="utf-8") as stream:
+            stream.write(CXX)
+        subprocess.run([shutil.which("g++") or "clang++", "-O0", "-g", "-nostdlib", "-static", "-fno-pie", "-no-pie",
+                        "-o", program, program + ".cc"], check=True)
+        listed = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout.split("\n")
+        names = [line.split()[2] for line in listed if line.split()[1:2] and line.split()[1] in "tTwW"]
+        ranges = elfsyms.symbol_ranges(program, names)
+        put_image(self.dir, program, [(ranges[name][0], 10) for name in names])
+        self.shown = self.functions()
+
+    def run_tool(self, tool, *options):
+        return subprocess.run([os.path.join(TOOLS, tool), "--session-dir=" + self.dir, *options], capture_output=True, text=True,
+                              check=False, env=dict(os.environ, OPD_CACHE_DIR=""))
+
+    def functions(self, *options):
+        done = self.run_tool("opreport", "-l", "-D", "normal", "--format=json", *options)
+        self.errors = done.stderr
+        return {row["symbol"] for row in json.loads(done.stdout)["symbols"]} if done.returncode == 0 else None
+
+    def test_parts_of_names(self):
+        checksum = "fs::Disk<4>::checksum_block(unsigned char const*, unsigned long, fs::Key)"
+        call, less = "fs::Disk<4>::operator()(int, int) const", "fs::Disk<4>::operator<(fs::Disk<4> const&) const"
+        ints, keys = "int fs::twice<int>(int, int)", "fs::Key fs::twice<fs::Key>(fs::Key, fs::Key)"
+        inner = next(name for name in self.shown if name.startswith("outer()::"))
+        hidden = "(anonymous namespace)::hidden(int, fs::Key*)"
+        for words, wanted in (
+                ("checksum_block", {checksum}), ("Disk::checksum_block", {checksum}), ("fs::Disk<4>::checksum_block", {checksum}),
+                (checksum, {checksum}), ("checksum_block(unsigned char const*, unsigned long, fs::Key)", {checksum}),
+                (checksum + "," + ints, {checksum, ints}), ("plain", {"plain"}), ("x::plain", {"x::plain(int, char)"}),
+                ("twice", {ints, keys}), ("twice<int>", {ints}), ("twice<int>,plain", {ints, "plain"}),
+                ("fs::twice", {ints, keys}),
+                ("hidden", {hidden}), (hidden, {hidden}), ("operator()", {call, inner}), (call, {call}), ("operator<", {less}),
+                ("operator<,plain", {less, "plain"}), ("Disk::operator int", {"fs::Disk<4>::operator int() const"}),
+                ("_ZN1x5plainEic", {"x::plain(int, char)"}), ("outer", {"outer()"}), ("plain,checksum_block", {"plain", checksum}),
+                (r"fs::twice<int>(int\, int)", {ints}), ("block", None), ("Key", None), ("int", None),
+                ("Key)", None), ("::", None)):
+            self.assertEqual(self.functions("-i", words), wanted, words)
+            if wanted:
+                self.assertEqual(self.functions("-e", words), self.shown - wanted, words)
+                self.assertNotIn("there is no symbol", self.errors)
+
+    def test_near_names(self):
+        for words, near in (("checksum_blok", "checksum_block"),
+                            ("cheksum_block(unsigned char const*, int, fs::Key)", "checksum_block"),
+                            ("hiden", "hidden"), ("fs::Disk<4>::checksum_blocks", "fs::Disk<4>::checksum_block")):
+            for tool, options in (("opreport", ("-l",)), ("opannotate", ("-s",))):
+                done = self.run_tool(tool, *options, "-i", words)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("there is no symbol %s in these images; did you mean '%s'?" % (words, near), done.stderr)
+
+    def test_opannotate(self):
+        for words in ("checksum_block", "fs::Disk<4>::checksum_block(unsigned char const*, unsigned long, fs::Key)"):
+            done = self.run_tool("opannotate", "-s", "-i", words)
+            self.assertIn("return data[size] + N;", done.stdout, done.stderr)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ int opr_take_words(void *field, const char *value)
 	return opr_words_split(field, value) < 0 ? opr_no_memory() : 0;
 }
 
+int opr_take_functions(void *field, const char *value)
+{
+	return opr_words_split_functions(field, value) < 0 ? opr_no_memory() : 0;
+}
+
 int opr_take_more_words(void *field, const char *value)
 {
 	struct opr_words more = { 0 };
@@ -119,6 +124,6 @@ void opr_value_free(opr_take_fn *take, void *field)
 {
 	if (take == opr_take_string || take == opr_take_root)
 		free(*(char **)field);
-	else if (take == opr_take_words || take == opr_take_more_words)
+	else if (take == opr_take_words || take == opr_take_more_words || take == opr_take_functions)
 		opr_words_free(field);
 }

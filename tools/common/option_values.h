@@ -18,7 +18,10 @@ int opr_take_root(void *field, const char *value);
 /* a struct opr_words */
 int opr_take_words(void *field, const char *value);
 
-/* The same. An option that is given again adds words. */
+/* The same, of names of functions, which may have commas in brackets. */
+int opr_take_functions(void *field, const char *value);
+
+/* The same as opr_take_words. An option that is given again adds words. */
 int opr_take_more_words(void *field, const char *value);
 
 /* a double: 0 to 100 */

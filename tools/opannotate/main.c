@@ -20,6 +20,7 @@ struct run {
 	struct opr_symbol_report report;
 	struct opr_annotation annotation;
 	struct opr_inlines inlines;
+	struct opr_words bases; /* names of options that no symbol has */
 };
 
 static int open_profile(struct run *run)
@@ -45,8 +46,8 @@ static int read_report(struct run *run)
 	const struct opr_profile *profile = &run->selection.profile;
 	const bool lines = options->source || options->html;
 	const struct opr_symbol_choice choice = {
-		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .details = true, .lines = lines,
-		.frames = lines && options->inlined
+		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .bases = &run->bases,
+		.details = true, .lines = lines, .frames = lines && options->inlined
 	};
 	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
 							   .sources = options->sources,
@@ -57,9 +58,13 @@ static int read_report(struct run *run)
 	if (!err)
 		err = opr_image_cache_read(&run->images);
 	if (!err)
+		err = opr_symbol_names_find_bases(&options->include_symbols, &run->images, &run->bases);
+	if (!err)
+		err = opr_symbol_names_find_bases(&options->exclude_symbols, &run->images, &run->bases);
+	if (!err)
 		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
 	if (!err)
-		err = opr_symbol_report_check_names(&run->report, &run->images, &options->include_symbols);
+		err = opr_symbol_report_check_names(&run->report, &run->images, &options->include_symbols, &run->bases);
 	if (!err && (options->html || !options->assembly))
 		err = opr_annotation_make(&run->annotation, &run->report);
 	if (!err && options->inlined)
@@ -116,6 +121,7 @@ static int annotate_profile(const struct opr_annotate_options *options)
 		err = write_report(&run);
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
+	opr_words_free(&run.bases);
 	opr_inlines_free(&run.inlines);
 	opr_annotation_free(&run.annotation);
 	opr_symbol_report_free(&run.report);

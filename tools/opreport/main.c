@@ -42,6 +42,7 @@ struct run {
 	struct opr_selection selection;
 	struct opr_output output;
 	struct opr_origin before; /* of the profile that this one is compared to */
+	struct opr_words bases;   /* names of options that no symbol has */
 };
 
 /* Step 1: selects the sample files. */
@@ -85,7 +86,11 @@ static int read_symbols(struct run *run, struct opr_image_cache *cache)
 	/* A caller below the threshold stands beside a callee above it. */
 	cache->wish.lines = options->debug_info || options->inlined;
 	cache->wish.percent = options->callgraph ? 0 : options->threshold;
-	return err ? err : opr_image_cache_read(cache);
+	if (!err)
+		err = opr_image_cache_read(cache);
+	if (!err)
+		err = opr_symbol_names_find_bases(&options->include_symbols, cache, &run->bases);
+	return err ? err : opr_symbol_names_find_bases(&options->exclude_symbols, cache, &run->bases);
 }
 
 /* Step 4: makes the rows, which point into the cache; with the call graph unless it is NULL. */
@@ -94,6 +99,7 @@ static int make_rows(struct run *run, struct opr_image_cache *cache, struct opr_
 	const struct opr_options *options = run->options;
 	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
 						  .exclude = &options->exclude_symbols,
+						  .bases = &run->bases,
 						  .details = options->details || options->format == OPR_FORMAT_BOLT,
 						  .facts = options->mem,
 						  .inlined = options->inlined,
@@ -343,7 +349,7 @@ static int report_symbols(struct run *run)
 	if (!err && wanted_graph)
 		err = count_inclusive(run, wanted_graph, &report);
 	if (!err)
-		err = opr_symbol_report_check_names(&report, &cache, &options->include_symbols);
+		err = opr_symbol_report_check_names(&report, &cache, &options->include_symbols, &run->bases);
 	if (!err) {
 		if (options->mem)
 			report.nr_limits = OPR_MEM_NR_LIMITS;
@@ -572,7 +578,7 @@ static int compare_symbols(struct run runs[2])
 	if (!err)
 		err = opr_diff_make(&diff, &runs[1].selection.classes, &reports[0], &reports[1]);
 	if (!err)
-		err = opr_symbol_report_check_names(&diff.report, &caches[1], &runs[1].options->include_symbols);
+		err = opr_symbol_report_check_names(&diff.report, &caches[1], &runs[1].options->include_symbols, &runs[1].bases);
 	if (!err) {
 		opr_diff_limit(&diff, runs[1].options->threshold);
 		runs[1].before = origin_of(&runs[0], reports[0].totals);
@@ -607,8 +613,10 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 		err = compare_symbols(runs);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_profile_end(&runs[i].selection.profile);
-	opr_selection_free(&runs[0].selection);
-	opr_selection_free(&runs[1].selection);
+	for (size_t i = 0; i < 2; i++) {
+		opr_words_free(&runs[i].bases);
+		opr_selection_free(&runs[i].selection);
+	}
 	return err;
 }
 
@@ -631,6 +639,7 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 					 : report_summary(&run);
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
+	opr_words_free(&run.bases);
 	opr_selection_free(&run.selection);
 	return err;
 }

@@ -36,9 +36,10 @@ static bool is_wanted(const struct opr_symbol_choice *choice, const struct opr_s
 	static const struct opr_words none;
 	struct opr_symbol_choice of_symbol = *choice;
 
-	if (opr_frame_is_named(choice->include, frame))
+	if (opr_frame_is_named(choice->include, choice->bases, frame))
 		of_symbol.include = &none;
-	return !opr_frame_is_named(choice->exclude, frame) && opr_symbol_is_wanted(&of_symbol, row->symbol, row->image);
+	return !opr_frame_is_named(choice->exclude, choice->bases, frame) &&
+	       opr_symbol_is_wanted(&of_symbol, row->symbol, row->image);
 }
 
 /* Adds a row for neighbouring items of one chain, which are the details from first_detail on. */

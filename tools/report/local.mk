@@ -3,6 +3,7 @@ tools_libreport_a_SOURCES += \
 	tools/report/call_block.c tools/report/call_block.h \
 	tools/report/callgraph.c tools/report/callgraph.h \
 	tools/report/diff_rows.c tools/report/diff_rows.h \
+	tools/report/function_name.c tools/report/function_name.h \
 	tools/report/image_rows.c tools/report/image_rows.h \
 	tools/report/inlined.c tools/report/inlined.h \
 	tools/report/make_rows.c tools/report/make_rows.h \

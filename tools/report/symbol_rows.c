@@ -7,6 +7,7 @@
 #include "libop/base/nearest.h"
 #include "tools/common/log.h"
 #include "tools/elf/line_table.h"
+#include "tools/report/function_name.h"
 
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
 {
@@ -37,67 +38,111 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 	return 0;
 }
 
-static bool is_named(const struct opr_words *names, const struct opr_symbol *symbol, const char *image)
+static bool has_base_of(const struct opr_words *names, const struct opr_words *bases, const char *shown)
+{
+	for (size_t i = 0; bases && bases->nr_words && i < names->nr_words; i++)
+		if (opr_words_have(bases, names->words[i]) && opr_function_has_base(shown, names->words[i]))
+			return true;
+	return false;
+}
+
+static bool is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_symbol *symbol,
+		     const char *image)
 {
 	if (!names->nr_words || !symbol)
 		return opr_words_have(names, image);
 	for (const char *name = symbol->name; name; name = opr_symbol_next_name(symbol, name))
 		if (opr_words_have(names, name))
 			return true;
-	return opr_words_have(names, symbol->shown);
+	return opr_words_have(names, symbol->shown) || has_base_of(names, bases, symbol->shown);
 }
 
-bool opr_frame_is_named(const struct opr_words *names, const struct opr_frame *frame)
+bool opr_frame_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_frame *frame)
 {
 	for (; frame; frame = frame->outer)
-		if (opr_words_have(names, frame->name) || opr_words_have(names, frame->shown))
+		if (opr_words_have(names, frame->name) || opr_words_have(names, frame->shown) ||
+		    has_base_of(names, bases, frame->shown))
 			return true;
 	return false;
+}
+
+static bool is_in_cache(const struct opr_image_cache *cache, const struct opr_words *one)
+{
+	for (size_t i = 0; i < cache->nr_images; i++)
+		for (size_t j = 0; j < cache->images[i].symbols.nr_symbols; j++)
+			if (is_named(one, NULL, &cache->images[i].symbols.symbols[j], ""))
+				return true;
+	return false;
+}
+
+int opr_symbol_names_find_bases(const struct opr_words *names, struct opr_image_cache *cache, struct opr_words *bases)
+{
+	int err = 0;
+
+	for (size_t i = 0; names->nr_words && i < cache->nr_images && !err; i++) {
+		struct opr_image *image = opr_image_cache_find(cache, cache->images[i].name);
+
+		err = image ? opr_image_load(cache, image) : -ENOMEM;
+	}
+	for (size_t i = 0; i < names->nr_words && !err; i++) {
+		const struct opr_words one = { .words = &names->words[i], .nr_words = 1 };
+
+		if (!is_in_cache(cache, &one) && opr_words_add(bases, names->words[i]) < 0)
+			err = opr_no_memory();
+	}
+	return err;
 }
 
 bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol, const char *image)
 {
-	if (choice->include->nr_words && !is_named(choice->include, symbol, image))
+	if (choice->include->nr_words && !is_named(choice->include, choice->bases, symbol, image))
 		return false;
-	return !is_named(choice->exclude, symbol, image);
+	return !is_named(choice->exclude, choice->bases, symbol, image);
 }
 
 /* ---- names that no row has ---- */
 
-static bool is_in_rows(const struct opr_symbol_report *report, const struct opr_words *one)
+static bool is_in_rows(const struct opr_symbol_report *report, const struct opr_words *one, const struct opr_words *bases)
 {
 	for (size_t i = 0; i < op_max_u64(report->nr_made, report->nr_rows); i++)
-		if (is_named(one, report->rows[i].symbol, report->rows[i].image) ||
-		    opr_frame_is_named(one, report->rows[i].inlined))
+		if (is_named(one, bases, report->rows[i].symbol, report->rows[i].image) ||
+		    opr_frame_is_named(one, bases, report->rows[i].inlined))
 			return true;
 	return false;
 }
 
-/* Compares the name of a function without its parameters. */
+/* Compares the name of a function without its parameters, and its base name. */
 static void try_symbol(struct op_nearest *nearest, const struct opr_symbol *symbol)
 {
 	size_t length = strcspn(symbol->shown, "(");
 	char name[OP_NEAREST_BYTES];
 
-	if (!length || length >= sizeof(name))
-		return;
-	memcpy(name, symbol->shown, length);
-	name[length] = '\0';
-	op_nearest_try(nearest, name);
+	if (length && length < sizeof(name)) {
+		memcpy(name, symbol->shown, length);
+		name[length] = '\0';
+		op_nearest_try(nearest, name);
+	}
+	opr_function_base(symbol->shown, name, sizeof(name));
+	if (*name)
+		op_nearest_try(nearest, name);
 }
 
 /* Why no row has the name: it has no samples, or it is none, and which comes near. */
-static void explain_name(const struct opr_image_cache *cache, const struct opr_words *one, struct op_text *text)
+static void explain_name(const struct opr_image_cache *cache, const struct opr_words *one, const struct opr_words *bases,
+			 struct op_text *text)
 {
 	const char *name = one->words[0];
 	struct op_nearest nearest;
+	char base[OP_NEAREST_BYTES];
 
-	op_nearest_init(&nearest, name);
+	/* of a signature, which may have many faults, the name is compared */
+	opr_function_base(name, base, sizeof(base));
+	op_nearest_init(&nearest, strchr(name, '(') && *base ? base : name);
 	for (size_t i = 0; i < cache->nr_images; i++) {
 		const struct opr_symbols *symbols = &cache->images[i].symbols;
 
 		for (size_t j = 0; j < symbols->nr_symbols; j++) {
-			if (is_named(one, &symbols->symbols[j], "")) {
+			if (is_named(one, bases, &symbols->symbols[j], "")) {
 				op_text_printf(text, "%s has no samples: it is a symbol of %s", name, cache->images[i].name);
 				return;
 			}
@@ -109,7 +154,7 @@ static void explain_name(const struct opr_image_cache *cache, const struct opr_w
 }
 
 int opr_symbol_report_check_names(const struct opr_symbol_report *report, const struct opr_image_cache *cache,
-				  const struct opr_words *include)
+				  const struct opr_words *include, const struct opr_words *bases)
 {
 	size_t nr_missing = 0;
 
@@ -117,9 +162,9 @@ int opr_symbol_report_check_names(const struct opr_symbol_report *report, const 
 		const struct opr_words one = { .words = &include->words[i], .nr_words = 1 };
 		struct op_text text = { 0 };
 
-		if (is_in_rows(report, &one))
+		if (is_in_rows(report, &one, bases))
 			continue;
-		explain_name(cache, &one, &text);
+		explain_name(cache, &one, bases, &text);
 		if (++nr_missing == include->nr_words)
 			opr_error(-ENOENT, "%s", op_text_get(&text));
 		else

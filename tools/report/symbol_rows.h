@@ -68,6 +68,8 @@ struct opr_symbol_report {
 struct opr_symbol_choice {
 	/* names of symbols, also aliases and demangled names; empty: no filter */
 	const struct opr_words *include, *exclude;
+	/* those of them that also stand for functions of that base name; NULL: none */
+	const struct opr_words *bases;
 	bool details, lines;
 	/* inlined functions are looked up, for opr_symbols_frame; and they are rows of their own */
 	bool frames, inlined;
@@ -82,8 +84,16 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 /* Adds nr_classes counts of 0. False without memory. */
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Adds to `bases` the words that no symbol of the cache's images has as a name. Reads the symbols
+ * that were not read yet. 0 or -ENOMEM.
+ */
+int opr_symbol_names_find_bases(const struct opr_words *names, struct opr_image_cache *cache,
+				struct opr_words *bases) OP_NONNULL OP_MUST_CHECK;
+
 /* Whether one of the names is that of a function of a chain; `frame` NULL: there is no chain. */
-bool opr_frame_is_named(const struct opr_words *names, const struct opr_frame *frame) OP_NONNULL_ARGS(1);
+bool opr_frame_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_frame *frame)
+	OP_NONNULL_ARGS(1);
 
 /* Whether include and exclude select a symbol; `symbol` NULL: the image as a whole. */
 bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol,
@@ -94,7 +104,7 @@ bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct o
  * images that comes near. 0; -ENOENT after a message: no row has any of the names.
  */
 int opr_symbol_report_check_names(const struct opr_symbol_report *report, const struct opr_image_cache *cache,
-				  const struct opr_words *include) OP_NONNULL OP_MUST_CHECK;
+				  const struct opr_words *include, const struct opr_words *bases) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Drops all rows but the first nr_rows, and of each row all details but the nr_rows with most
