@@ -60,14 +60,11 @@ static struct opd_jit_space *find_space(const struct opd_jit *jit, uint64_t cook
 	return space && space->map.nr_sampled ? space : NULL;
 }
 
-static void note_target(uint64_t image_cookie, const char *sample_path, void *arg)
+/* Takes over the path; NULL: no memory. */
+static void add_target(struct targets *targets, struct opd_jit_space *space, char *path)
 {
-	struct targets *targets = arg;
-	struct target target = { .space = find_space(targets->jit, image_cookie) };
+	struct target target = { .space = space, .path = path };
 
-	if (!target.space)
-		return;
-	target.path = object_path(sample_path, target.space->owner.pid);
 	if (!target.path)
 		return;
 	for (size_t i = targets->nr_targets; i > 0; i--) {
@@ -81,6 +78,31 @@ static void note_target(uint64_t image_cookie, const char *sample_path, void *ar
 		return;
 	}
 	targets->targets[targets->nr_targets++] = target;
+}
+
+static void note_target(uint64_t image_cookie, const char *sample_path, void *arg)
+{
+	struct targets *targets = arg;
+	struct opd_jit_space *space = find_space(targets->jit, image_cookie);
+
+	if (space)
+		add_target(targets, space, object_path(sample_path, space->owner.pid));
+}
+
+/* Stacks have frames in code of which no sample file has samples. */
+static void note_targets_of_stacks(struct targets *targets, const struct opd_count *count)
+{
+	for (size_t i = 0; i < count->stacks.nr_jit_images; i++) {
+		uint64_t cookie = count->stacks.jit_images[i];
+		struct opd_jit_space *space = find_space(targets->jit, cookie);
+		struct op_text path = { 0 };
+
+		if (!space)
+			continue;
+		op_text_add(&path, OP_SESSION_CURRENT "/");
+		op_mangle_jit_object(&op_dcookie_row(count->table, cookie)->id.name, &path);
+		add_target(targets, space, op_text_steal(&path));
+	}
 }
 
 /* Takes over the path. False without memory. */
@@ -245,6 +267,7 @@ bool opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t since_
 	if (!jit->spaces)
 		return true;
 	opd_count_visit_files(count, note_target, &targets);
+	note_targets_of_stacks(&targets, count);
 	is_done = write_targets(jit, count, &targets, since_ns);
 	free_spaces(jit, &targets);
 	free(targets.targets);

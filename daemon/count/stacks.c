@@ -12,6 +12,7 @@
 #include "daemon/keep/recover.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/base/grow.h"
 #include "libop/base/log.h"
 #include "libop/base/text.h"
 
@@ -20,18 +21,37 @@
 
 /* ---- opening and closing ---- */
 
-/* The store calls it before the first node with this image. */
+/* Without memory the code has no names in this session. */
+static void note_jit_image(struct opd_stack_file *file, uint64_t image)
+{
+	size_t at = op_nr_leading(file->jit_images, file->nr_jit_images, known, *known < image);
+
+	if ((at < file->nr_jit_images && file->jit_images[at] == image) ||
+	    !op_grow(&file->jit_images, &file->jit_capacity, file->nr_jit_images + 1))
+		return;
+	memmove(&file->jit_images[at + 1], &file->jit_images[at], (file->nr_jit_images - at) * sizeof(*file->jit_images));
+	file->jit_images[at] = image;
+	file->nr_jit_images++;
+}
+
+/* The store calls it before each new node with an image. */
 static uint64_t count_image(void *arg, uint64_t image)
 {
-	const struct opd_count *count = arg;
+	struct opd_count *count = arg;
+	const struct op_dcookie_row *row;
 
-	if (image == OP_DCOOKIE_NONE || op_dcookie_row(count->table, image)->name)
+	if (image == OP_DCOOKIE_NONE)
 		return image;
-	if (opd_count_in(count, &image))
-		return OP_DCOOKIE_NONE;
-	/* The row is in the table before the node is in the file. */
-	if (count->cookie_file)
-		opd_cookie_file_flush(count->cookie_file, count->now_ns);
+	if (!op_dcookie_row(count->table, image)->name) {
+		if (opd_count_in(count, &image))
+			return OP_DCOOKIE_NONE;
+		/* The row is in the table before the node is in the file. */
+		if (count->cookie_file)
+			opd_cookie_file_flush(count->cookie_file, count->now_ns);
+	}
+	row = op_dcookie_row(count->table, image);
+	if (row->id.name.kind == OP_IMAGE_ANON && !strncmp(row->id.name.name, OP_JIT_LABEL, strlen(OP_JIT_LABEL)))
+		note_jit_image(&count->stacks, image);
 	return image;
 }
 
@@ -138,6 +158,7 @@ void opd_stacks_close(struct opd_count *count)
 void opd_stacks_forget(struct opd_count *count)
 {
 	opd_stacks_close(count);
+	free(count->stacks.jit_images);
 	count->stacks = (struct opd_stack_file){ .max_bytes = count->stacks.max_bytes };
 }
 

@@ -70,6 +70,8 @@ struct opd_stack_file {
 	uint64_t retry_ns;
 	int error; /* of the last attempt to open */
 	bool changed;
+	uint64_t *jit_images; /* JIT code in the stacks of this session: cookies, sorted */
+	size_t nr_jit_images, jit_capacity;
 };
 
 struct opd_count {

@@ -107,6 +107,13 @@ void op_mangle(const struct op_sample_name *name, struct op_text *path)
 	add_class(path, name->cpu);
 }
 
+void op_mangle_jit_object(const struct op_image_name *image, struct op_text *path)
+{
+	op_text_add(path, ROOT "/" ANON);
+	add_component(path, image->name);
+	op_text_printf(path, "}/%" PRId32 ".jo", image->tgid & INT32_MAX);
+}
+
 /* A component that is in braces gets a second pair, so that op_unmangle_cgroup can take one off. */
 static bool is_special_cgroup(const char *component, size_t length)
 {

@@ -64,6 +64,12 @@ void op_mangle_path(const char *name, struct op_text *path) OP_NONNULL;
 /* The same for the name of a kernel image. */
 void op_mangle_kernel(const char *name, struct op_text *path) OP_NONNULL;
 
+/*
+ * Appends the path of the symbols of JIT code in stacks, below the session's directory:
+ * "{root}/{anon:LABEL}/TGID.jo". There may be no sample file that names its application.
+ */
+void op_mangle_jit_object(const struct op_image_name *image, struct op_text *path) OP_NONNULL;
+
 #define OP_CGROUP_DIR "cgroup"
 
 /*

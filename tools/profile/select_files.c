@@ -48,13 +48,11 @@ static char *find_real_path(const struct opr_archive *archive, int dir_fd)
 }
 
 /*
- * The JIT object of a process makes all its anonymous regions one image. *ret_path stays NULL where
- * there is none.
+ * The JIT object of a process makes all its anonymous regions one image. `below` is its path in the
+ * session, which is freed; NULL: no memory. *ret_path stays NULL where there is none.
  */
-static int find_jit_object(const struct opr_archive *archive, struct opr_session *session, const char *sample_path, int32_t tgid,
-			   char **ret_path)
+static int find_jit_object(const struct opr_archive *archive, struct opr_session *session, char *below, char **ret_path)
 {
-	char *below = jit_object_path(sample_path, tgid);
 	struct op_text path = { 0 };
 	int err = below ? 0 : -ENOMEM;
 
@@ -75,8 +73,21 @@ static char *name_image(struct opr_profile *profile, size_t session, const struc
 	char *object = NULL;
 
 	if (image->kind == OP_IMAGE_ANON &&
-	    find_jit_object(profile->archive, &profile->sessions[session], sample_path, image->tgid, &object) < 0)
+	    find_jit_object(profile->archive, &profile->sessions[session], jit_object_path(sample_path, image->tgid), &object) < 0)
 		return NULL;
+	return object ? object : opr_session_image_name(profile, session, image);
+}
+
+char *opr_stack_image_name(struct opr_profile *profile, size_t session, const struct op_image_name *image)
+{
+	struct op_text below = { 0 };
+	char *object = NULL;
+
+	if (image->kind == OP_IMAGE_ANON) {
+		op_mangle_jit_object(image, &below);
+		if (find_jit_object(profile->archive, &profile->sessions[session], op_text_steal(&below), &object) < 0)
+			return NULL;
+	}
 	return object ? object : opr_session_image_name(profile, session, image);
 }
 

@@ -39,4 +39,10 @@ struct opr_image_names {
 int opr_spec_resolve(struct opr_spec *spec, const struct opr_image_names *names, bool may_be_base,
 		     struct op_text *ret_hint) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * The name of an image of stacks, freed by the caller: JIT code with symbols has the path of its
+ * object, as in the names of the files above. NULL: no memory.
+ */
+char *opr_stack_image_name(struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
+
 #endif

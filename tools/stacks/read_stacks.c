@@ -92,7 +92,7 @@ static void name_row(struct op_dcookie_row *row, void *arg)
 	}
 	named = &store->images[store->nr_images];
 	*named = (struct named){ .cookie = row->cookie, .image_name = op_dcookie_name(row), .row = row };
-	named->name = opr_session_image_name(&naming->reading->selection->profile, store->session, &named->image_name);
+	named->name = opr_stack_image_name(&naming->reading->selection->profile, store->session, &named->image_name);
 	if (!named->name) {
 		naming->err = opr_no_memory();
 		return;

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+JIT code has the same names in stacks as in flat reports: of maps that come before, while and after
+the code ran, and of jitdumps. The daemon and operf name them, also in a saved session and in an
+archive. A process without a map has no names.
+"""
+import collections
+import os
+
+import opdtest
+import operftest
+from opdtest import require
+from test_jit import ALPHA, BETA, clean, jit_functions, run_part, work
+
+MS = 1500
+PERIOD_NS = 997000
+POINTS = 15.0
+WAIT_MESSAGE = "names of JIT code do not come"
+NO_NAME = "(no symbols)"
+VDSO = 0.1  # of the stacks end in it, which has no names either, at most
+
+
+def leaves(box, app, *words):
+    """{innermost function of the program: stacks} of an application, without frames of the kernel."""
+    found = collections.Counter()
+    for line in box.opreport("--format=folded", *words).splitlines():
+        path, count = line.rsplit(" ", 1)
+        frames = [frame for frame in path.split(";") if not frame.endswith("_[k]")]
+        if frames[0] == os.path.basename(app):
+            found[frames[-1]] += int(count)
+    return found
+
+
+def has_unnamed(found):
+    return found[NO_NAME] > VDSO * sum(found.values())
+
+
+def check_shares(what, found, spent, names):
+    of_jit = [found[name] for name in names]
+    print("%s: %s, %s ms spent" % (what, dict(found), [n // 1000000 for n in spent]))
+    require(not has_unnamed(found), "%s: %d stacks end in code without a name" % (what, found[NO_NAME]))
+    require(sum(of_jit) > 0.5 * sum(found.values()), "%s: few stacks end in JIT code: %s" % (what, found))
+    for nr, ns in zip(of_jit, spent):
+        got, wanted = 100.0 * nr / sum(of_jit), 100.0 * ns / sum(spent)
+        require(abs(got - wanted) < POINTS, "%s: %.1f %% of the stacks, not %.1f %%" % (what, got, wanted))
+
+
+def unnamed(box, works):
+    box.opcontrol("--dump")
+    return [app for app, _ in works if jit_functions(box, app, live=True)[1] or has_unnamed(leaves(box, app))]
+
+
+def daemon(box):
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--stacks=199")
+    works = {kind: work(box, kind, *more, ms=MS) for kind, *more in (
+        ("map",), ("late",), ("after",), ("grow",), ("dump", box.dir))}
+    silent = work(box, "silent", ms=MS)
+    opdtest.wait_until(lambda: not unnamed(box, works.values()), opdtest.HANG_SECONDS, WAIT_MESSAGE)
+    box.opcontrol("--dump")
+    for kind, (app, spent) in works.items():
+        check_shares(kind, leaves(box, app), spent, (ALPHA, BETA) if kind != "dump" else ("jit_alpha", "jit_beta"))
+    found = leaves(box, silent[0])
+    require(not set(found) & {ALPHA, BETA} and has_unnamed(found), "a process without a map: %s" % found)
+    status = box.status()
+    require(not status["jit_refused_waiting"], "%d waits were refused" % status["jit_refused_waiting"])
+    app, spent = works["after"]
+    box.opcontrol("--save=saved")
+    check_shares("saved", leaves(box, app, "session:saved"), spent, (ALPHA, BETA))
+    archive = os.path.join(box.dir, "archive")
+    box.good(os.path.join(box.bin, "oparchive"), "-o", archive, "session:saved")
+    check_shares("archive", leaves(box, app, "archive:" + archive, "session:saved"), spent, (ALPHA, BETA))
+    box.shutdown()
+
+
+def operf(box):
+    home = operftest.Home(box)
+    program = box.copy_work("jit_operf", "jit_work")
+    for kind in "map", "after":
+        result = home.profile("--stacks", program, kind, MS)
+        spent = [int(n) for n in result.out.split()]
+        found = collections.Counter()
+        for line in home.opreport("--format=folded").splitlines():
+            path, count = line.rsplit(" ", 1)
+            found[[f for f in path.split(";") if not f.endswith("_[k]")][-1]] += int(count)
+        check_shares("operf " + kind, found, spent, (ALPHA, BETA))
+
+
+def test(box):
+    run_part(box, daemon)
+    operf(box)
+
+
+if __name__ == "__main__":
+    try:
+        opdtest.run(test, larger_rings=True)
+    finally:
+        clean()
