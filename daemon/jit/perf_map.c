@@ -10,6 +10,8 @@
 
 #define CHUNK_BYTES 65536u
 #define TAIL_BYTES  64u
+#define WRITE_BYTES 4096u /* programs with a buffer write multiples of it, and stop in a line */
+#define OPEN_LINE_NS (10u * (uint64_t)OP_NS_PER_S)
 
 /* Values that all lines of one reading share. */
 struct reading {
@@ -138,6 +140,29 @@ static int read_lines(struct opd_perf_map *perf_map, const struct opd_far_file *
 	return err;
 }
 
+/* Whether the line may count at all while the process lives. */
+static bool may_end(const struct opd_perf_map *perf_map)
+{
+	return perf_map->has_open_line && perf_map->bytes % WRITE_BYTES;
+}
+
+/* Takes the last line. The offset stays: when the line goes on, it is read as a whole. */
+static int take_open_line(const struct reading *reading, struct opd_perf_map *perf_map, const struct opd_far_file *file)
+{
+	char *line = malloc(CHUNK_BYTES + 1);
+	ssize_t nr = line ? opd_far_read(file, line, CHUNK_BYTES, (off_t)perf_map->offset) : -ENOMEM;
+	int err = nr < 0 ? (int)nr : 0;
+
+	if (nr > 0 && !memchr(line, '\n', (size_t)nr)) {
+		line[nr] = '\0';
+		opd_jit_map_add_step(reading->map);
+		err = take_line(reading, line);
+	}
+	perf_map->has_open_line = false;
+	free(line);
+	return err;
+}
+
 bool opd_perf_map_is_read(const struct opd_perf_map *perf_map, struct stat *ret_stat)
 {
 	*ret_stat = (struct stat){
@@ -146,16 +171,20 @@ bool opd_perf_map_is_read(const struct opd_perf_map *perf_map, struct stat *ret_
 		.st_size = (off_t)perf_map->bytes,
 		.st_mtim = perf_map->mtime,
 	};
-	return perf_map->read_ns && !perf_map->more;
+	return perf_map->read_ns && !perf_map->more && !may_end(perf_map);
 }
 
 int opd_perf_map_read(struct opd_perf_map *perf_map, const struct opd_far_file *file, const struct stat *st,
 		      struct opd_jit_map *map, const struct opd_jit_times *times, struct opd_jit_allowance *allowance)
 {
 	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns, .allowance = allowance };
+	bool same = is_unchanged(perf_map, st), is_settled;
 	int err;
 
-	if (is_unchanged(perf_map, st) && !perf_map->more)
+	if (!same)
+		perf_map->changed_ns = times->now_ns;
+	is_settled = times->has_ended || (may_end(perf_map) && times->now_ns >= perf_map->changed_ns + OPEN_LINE_NS);
+	if (same && !perf_map->more && !(perf_map->has_open_line && is_settled))
 		return 0;
 	reading.from_ns = perf_map->read_ns ? written_ns(perf_map, st, times->now_ns) : 0;
 	if (!perf_map->offset || !is_continued(perf_map, file, st)) {
@@ -171,6 +200,10 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, const struct opd_far_file *
 	perf_map->bytes = (uint64_t)st->st_size;
 	perf_map->mtime = st->st_mtim;
 	perf_map->more = allowance->is_spent && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
+	perf_map->has_open_line = !perf_map->more && !perf_map->in_long_line && perf_map->offset < perf_map->bytes &&
+				  perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
+	if (!err && perf_map->has_open_line && is_settled)
+		err = take_open_line(&reading, perf_map, file);
 	if (!perf_map->more)
 		perf_map->read_ns = times->now_ns;
 	return err;

@@ -3,7 +3,9 @@
  * Reads /tmp/perf-PID.map, a process's own list of its JIT functions. A line is "START SIZE name",
  * both numbers in hexadecimal. The process appends to the file; a later line replaces earlier ones
  * of the same addresses. Some agents rewrite the whole file. Lines have no times: a line is taken
- * to hold since the last write of the file.
+ * to hold since the last write of the file. A last line without a newline may be the first half of
+ * a line: it counts when the process has ended, or when the file has not changed for 10 seconds and
+ * does not end where a buffer of the writer would end.
  *
  * Sync thread only.
  */
@@ -29,17 +31,20 @@ struct opd_perf_map {
 	uint64_t read_ns;      /* time of that look, OP_CLOCK */
 	/* of the bytes before the offset; it differs after the file was rewritten */
 	uint64_t tail_hash;
+	uint64_t changed_ns; /* the first look at the file as it is */
+	bool has_open_line;  /* the file ends without a newline, and that line does not count yet */
 	bool more; /* the last reading ended before the end of the file */
 	bool in_long_line;
 	bool limit_counted;
 };
 
-/* True when the file as it was at the last look, *ret_stat, was read to its end. */
+/* True when nothing is left to read in the file as it was at the last look, *ret_stat. */
 bool opd_perf_map_is_read(const struct opd_perf_map *perf_map, struct stat *ret_stat) OP_NONNULL;
 
-/* now_ns: the time of the visit; horizon_ns: no older sample will come. */
+/* now_ns: the time of the visit; horizon_ns: no older sample will come; has_ended: the process. */
 struct opd_jit_times {
 	uint64_t now_ns, horizon_ns;
+	bool has_ended;
 };
 
 /*

@@ -176,6 +176,7 @@ static struct opd_jit_times times_of(const struct opd_jit_space *space, const st
 {
 	struct opd_jit_times wanted = *times;
 
+	wanted.has_ended = space->ends_ns;
 	if (space->waiting && space->waiting->lines.nr_entries)
 		wanted.horizon_ns = op_min_u64(wanted.horizon_ns, space->waiting->first_ns);
 	return wanted;

@@ -270,6 +270,80 @@ static void a_map_grows(void **state)
 	opd_jit_map_free(&map);
 }
 
+static void read_map_at(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, const struct opd_jit_times *times)
+{
+	struct opd_jit_allowance allowance = { .bytes = UINT64_MAX, .limit_ns = UINT64_MAX };
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(opd_perf_map_read(perf_map, &(struct opd_far_file){ .fd = fd }, &st, map, times, &allowance), 0);
+}
+
+/* It counts at the end of the process, or when nothing follows for 10 s. It may be half a line. */
+static void a_last_line_needs_no_newline(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_times times = { .now_ns = op_now_ns() };
+	struct opd_perf_map perf_map = { 0 };
+	struct opd_jit_map map = new_map();
+	struct stat st;
+
+	put(fd, "7f0000000000 40 first\n7f0000000040 40 seco");
+	read_map_at(&perf_map, fd, &map, &times);
+	times.now_ns += 9 * OP_NS_PER_S;
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 1);
+	assert_false(opd_perf_map_is_read(&perf_map, &st));
+	put(fd, "nd\n7f0000000080 40 third");
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 2);
+	times.now_ns += 10 * (uint64_t)OP_NS_PER_S;
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 3);
+	assert_at(&map, BASE + 0x80, times.now_ns, "third", 0);
+	assert_true(opd_perf_map_is_read(&perf_map, &st));
+	put(fd, "\n7f00000000c0 40 fourth");
+	times.has_ended = true;
+	read_map_at(&perf_map, fd, &map, &times);
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 4);
+	assert_at(&map, BASE + 0xc0, times.now_ns, "fourth", 0);
+	assert_int_equal(counters[OP_JIT_refused_records], 0);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
+/* A program that writes when its buffer is full stops in the middle of a line. */
+static void a_buffer_ends_anywhere(void **state)
+{
+	static const char first[] = "7f0000000000 40 first\n", second[] = "7f0000000040 40 seco";
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_times times = { .now_ns = op_now_ns() };
+	struct opd_perf_map perf_map = { 0 };
+	struct opd_jit_map map = new_map();
+	char fill[8192 - sizeof(first) - sizeof(second) + 2 + 1];
+	struct stat st;
+
+	memset(fill, '\n', sizeof(fill) - 1);
+	fill[sizeof(fill) - 1] = '\0';
+	put(fd, fill);
+	put(fd, first);
+	put(fd, second);
+	read_map_at(&perf_map, fd, &map, &times);
+	times.now_ns += 100 * (uint64_t)OP_NS_PER_S;
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 1);
+	assert_true(opd_perf_map_is_read(&perf_map, &st));
+	times.has_ended = true;
+	read_map_at(&perf_map, fd, &map, &times);
+	assert_int_equal(opd_jit_map_count(&map), 2);
+	assert_at(&map, BASE + 0x40, times.now_ns, "seco", 0);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
 static void a_map_is_written_anew(void **state)
 {
 	struct box *box = *state;
@@ -664,6 +738,8 @@ int main(void)
 		cmocka_unit_test(a_user_leaves_memory_for_others),
 		cmocka_unit_test(gone_code_makes_room),
 		box_test(a_map_grows),
+		box_test(a_last_line_needs_no_newline),
+		box_test(a_buffer_ends_anywhere),
 		box_test(a_map_is_written_anew),
 		box_test(a_line_too_long_is_passed_over),
 		box_test(what_is_beyond_the_limit_is_counted),
