@@ -95,13 +95,30 @@ static struct line *find_line(const struct opd_jit_waiting *waiting, uint64_t nu
 	return NULL;
 }
 
+/* A process of the user without a file gives up its lines. False: there is none. */
+static bool make_room(const struct opd_jit_waiting *wanting)
+{
+	struct opd_jit_waiting *longest = NULL;
+
+	if (!wanting->has_file)
+		return false;
+	for (struct opd_jit_waiting *waiting = wanting->waits->first; waiting; waiting = waiting->next)
+		if (waiting->user == wanting->user && !waiting->has_file && waiting->lines.nr_entries &&
+		    (!longest || waiting->first_ns < longest->first_ns))
+			longest = waiting;
+	if (longest)
+		op_htable_visit(&longest->lines, free_in_vain, longest);
+	return longest;
+}
+
 /* NULL: there is no room. */
 static struct line *add_line(struct opd_jit_waiting *waiting, uint64_t number, uint64_t time_ns)
 {
 	struct opd_jit_waits *waits = waiting->waits;
 	struct line *line;
 
-	if (waiting->lines.nr_entries >= OPD_JIT_LINES_MAX || waiting->user->nr_lines >= OPD_JIT_LINES_USER_MAX ||
+	if (waiting->lines.nr_entries >= OPD_JIT_LINES_MAX ||
+	    (waiting->user->nr_lines >= OPD_JIT_LINES_USER_MAX && !make_room(waiting)) ||
 	    waits->counters[OP_JIT_waiting] >= OPD_JIT_LINES_ALL_MAX)
 		return NULL;
 	line = malloc(sizeof(*line));
@@ -119,7 +136,7 @@ static struct line *add_line(struct opd_jit_waiting *waiting, uint64_t number, u
 	return line;
 }
 
-bool opd_jit_waiting_add(struct opd_jit_waiting *waiting, uint64_t address, uint64_t time_ns)
+bool opd_jit_waiting_add(struct opd_jit_waiting *waiting, uint64_t address, uint64_t time_ns, bool is_caller)
 {
 	uint64_t number = address / OPD_JIT_LINE_BYTES;
 	struct line *line = find_line(waiting, number);
@@ -127,13 +144,13 @@ bool opd_jit_waiting_add(struct opd_jit_waiting *waiting, uint64_t address, uint
 	if (!line)
 		line = add_line(waiting, number, time_ns);
 	if (!line) {
-		waiting->waits->counters[OP_JIT_refused_waiting]++;
+		waiting->waits->counters[OP_JIT_refused_waiting] += !is_caller;
 		return false;
 	}
 	line->first_ns = op_min_u64(line->first_ns, time_ns);
 	line->last_ns = op_max_u64(line->last_ns, time_ns);
 	line->addresses |= UINT64_C(1) << address % OPD_JIT_LINE_BYTES;
-	line->nr_samples++;
+	line->nr_samples += !is_caller;
 	waiting->first_ns = op_min_u64(waiting->first_ns, time_ns);
 	return true;
 }

@@ -18,7 +18,9 @@
  * Later samples of such a late function are counted at its address, too: a report has one row.
  *
  * The table is limited by process, by user and in all. A sample beyond a limit is counted in the
- * region as if the process had no JIT code, and never gets a name.
+ * region as if the process had no JIT code, and never gets a name. Many processes never describe
+ * their code. At the limit of a user, those of them that waited longest make room for a process
+ * that has a file.
  *
  * Sync thread only.
  */
@@ -59,6 +61,7 @@ struct opd_jit_waiting {
 	uint64_t label_cookie;
 	uint64_t first_ns; /* no sample that waits is older */
 	uint64_t asked_ns; /* when the files of the process were looked at for it */
+	bool has_file;     /* the process describes its code: names will come */
 	struct op_htable lines;
 };
 
@@ -72,8 +75,12 @@ struct opd_jit_waiting *opd_jit_waiting_new(struct opd_jit_waits *waits, uint32_
 /* Frees a table; what waits in it has waited in vain. NULL is allowed. */
 void opd_jit_waiting_free(struct opd_jit_waiting *waiting);
 
-/* Notes a sample. False: there is no room, and it must not be counted under the label. */
-bool opd_jit_waiting_add(struct opd_jit_waiting *waiting, uint64_t address, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Notes a sample, or the place of a caller of one, which is no sample in the counters. False: there
+ * is no room, and it must not be counted under the label.
+ */
+bool opd_jit_waiting_add(struct opd_jit_waiting *waiting, uint64_t address, uint64_t time_ns,
+			 bool is_caller) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Gives names to what waits, after the files were read to their end: looks at the functions that

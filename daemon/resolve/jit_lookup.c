@@ -241,7 +241,8 @@ static bool may_wait(const struct opd_jit *jit, const struct opd_mm *mm, const s
 }
 
 bool opd_jit_wait(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
-		  const struct opd_mapping *mapping, const struct op_sample *sample, struct op_location *ret_location)
+		  const struct opd_mapping *mapping, const struct op_sample *sample, bool is_caller,
+		  struct op_location *ret_location)
 {
 	struct opd_jit_waiting *waiting;
 
@@ -251,7 +252,10 @@ bool opd_jit_wait(struct opd_processes *processes, const struct opd_process *pro
 	if (mm->jit && opd_jit_map_is_late(&mm->jit->map, sample->ip))
 		return false;
 	waiting = waiting_of(processes, process, mm);
-	return waiting && opd_jit_waiting_add(waiting, sample->ip, sample->time_ns) &&
+	if (!waiting)
+		return false;
+	waiting->has_file = mm->jit;
+	return opd_jit_waiting_add(waiting, sample->ip, sample->time_ns, is_caller) &&
 	       place_in_region(waiting, sample->ip, mapping, ret_location);
 }
 

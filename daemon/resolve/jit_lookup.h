@@ -35,10 +35,10 @@ bool opd_jit_resolve(struct opd_processes *processes, const struct opd_process *
 
 /*
  * The place of a sample that has no name yet and may get one later (daemon/jit/waiting.h). False:
- * it does not wait, and is counted in its region. After opd_jit_resolve.
+ * it does not wait, and is counted in its region. is_caller: of a sample. After opd_jit_resolve.
  */
 bool opd_jit_wait(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm,
-		  const struct opd_mapping *mapping, const struct op_sample *sample,
+		  const struct opd_mapping *mapping, const struct op_sample *sample, bool is_caller,
 		  struct op_location *ret_location) OP_NONNULL OP_MUST_CHECK;
 
 /*

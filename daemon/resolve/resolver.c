@@ -527,7 +527,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	}
 	if (op_unlikely(mapping->may_be_jit) &&
 	    (opd_jit_resolve(&resolver->processes, process, mm, mapping, sample, resolver->now_ns, &resolved->location) ||
-	     opd_jit_wait(&resolver->processes, process, mm, mapping, sample, &resolved->location))) {
+	     opd_jit_wait(&resolver->processes, process, mm, mapping, sample, resolver->is_caller, &resolved->location))) {
 		resolved->is_region = true;
 		return 0;
 	}

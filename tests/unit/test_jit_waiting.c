@@ -38,7 +38,7 @@ static int world_teardown(void **state OP_UNUSED)
 
 static void sample(uint64_t at, uint64_t time_ns)
 {
-	assert_true(opd_jit_waiting_add(world.waiting, BASE + at, time_ns));
+	assert_true(opd_jit_waiting_add(world.waiting, BASE + at, time_ns, false));
 }
 
 static void function(uint64_t at, uint64_t bytes, const char *name, uint64_t from_ns, bool is_exact)
@@ -163,24 +163,50 @@ static void a_process_and_a_user_have_limits(void **state OP_UNUSED)
 
 	for (i = 0; i < OPD_JIT_LINES_MAX; i++)
 		sample(i * OPD_JIT_LINE_BYTES, S);
-	assert_false(opd_jit_waiting_add(world.waiting, BASE + i * OPD_JIT_LINE_BYTES, S));
-	assert_true(opd_jit_waiting_add(world.waiting, BASE, 2 * S));
+	assert_false(opd_jit_waiting_add(world.waiting, BASE + i * OPD_JIT_LINE_BYTES, S, false));
+	assert_true(opd_jit_waiting_add(world.waiting, BASE, 2 * S, false));
 	assert_int_equal(world.counters[OP_JIT_refused_waiting], 1);
 	for (size_t k = 0; k < op_array_size(others); k++) {
 		others[k] = opd_jit_waiting_new(&world.waits, 2, 1000, "jit-2");
 		assert_non_null(others[k]);
 		for (i = 0; i < OPD_JIT_LINES_MAX; i++)
-			assert_int_equal(opd_jit_waiting_add(others[k], BASE + i * OPD_JIT_LINE_BYTES, S),
+			assert_int_equal(opd_jit_waiting_add(others[k], BASE + i * OPD_JIT_LINE_BYTES, S, false),
 					 k + 1 < op_array_size(others));
 	}
 	of_another_user = opd_jit_waiting_new(&world.waits, 3, 1001, "jit-3");
-	assert_true(opd_jit_waiting_add(of_another_user, BASE, S));
+	assert_true(opd_jit_waiting_add(of_another_user, BASE, S, false));
 	opd_jit_waiting_free(of_another_user);
 	for (size_t k = 0; k < op_array_size(others); k++)
 		opd_jit_waiting_free(others[k]);
 	function(0, 64u << 20, "all_of_it", 3 * S, false);
 	name_all();
 	assert_int_equal(world.counters[OP_JIT_waiting], 0);
+}
+
+/* Of the user's processes, three never describe their code. They make room, the oldest first. */
+static void processes_without_a_file_make_room(void **state OP_UNUSED)
+{
+	struct opd_jit_waiting *others[OPD_JIT_LINES_USER_MAX / OPD_JIT_LINES_MAX];
+
+	for (size_t k = 0; k < op_array_size(others); k++) {
+		others[k] = opd_jit_waiting_new(&world.waits, 2, 1000, "jit-2");
+		assert_non_null(others[k]);
+		others[k]->has_file = !k;
+		for (uint64_t i = 0; i < OPD_JIT_LINES_MAX; i++)
+			assert_true(opd_jit_waiting_add(others[k], BASE + i * OPD_JIT_LINE_BYTES, (9 - k) * S, false));
+	}
+	assert_false(opd_jit_waiting_add(world.waiting, BASE, S, true));
+	assert_int_equal(world.counters[OP_JIT_refused_waiting], 0);
+	assert_false(opd_jit_waiting_add(world.waiting, BASE, S, false));
+	assert_int_equal(world.counters[OP_JIT_refused_waiting], 1);
+	world.waiting->has_file = true;
+	sample(0, S);
+	assert_int_equal(others[op_array_size(others) - 1]->lines.nr_entries, 0);
+	assert_int_equal(others[1]->lines.nr_entries, OPD_JIT_LINES_MAX);
+	assert_int_equal(others[0]->lines.nr_entries, OPD_JIT_LINES_MAX);
+	assert_int_equal(world.counters[OP_JIT_unnamed_samples], OPD_JIT_LINES_MAX);
+	for (size_t k = 0; k < op_array_size(others); k++)
+		opd_jit_waiting_free(others[k]);
 }
 
 /* The work is limited by the allowance, however large the functions are; the next call goes on. */
@@ -209,6 +235,7 @@ int main(void)
 		TEST(neighbours_in_a_line_have_their_own_names),
 		TEST(what_has_no_name_at_the_end_is_counted),
 		TEST(a_process_and_a_user_have_limits),
+		TEST(processes_without_a_file_make_room),
 		TEST(naming_goes_on_in_the_next_visit),
 	};
 
