@@ -173,6 +173,7 @@ static void sort_files(struct opr_finder *finder)
 int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
 {
 	finder->root = root;
+	finder->dirs = search_dirs;
 	finder->has_dirs = search_dirs->nr_words;
 	for (size_t i = 0; i < search_dirs->nr_words; i++) {
 		struct stat st;
@@ -301,12 +302,46 @@ static int copy_found(const char *found, enum opr_image_state *state, char **ret
 	return *ret_path ? 0 : -ENOMEM;
 }
 
+/*
+ * In a build-id cache, which perf makes in ~/.debug. Older versions of perf have the file itself in
+ * the place of the directory. True, or *ret_err is -ENOMEM.
+ */
+static bool find_in_cache(const struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state,
+			  char **ret_path, int *ret_err)
+{
+	static const char *const forms[][2] = { { "/.build-id", "/elf" }, { "/.build-id", "" }, { "", "/elf" } };
+	const char *digits = identity->build_id;
+
+	for (size_t i = 0; finder->has_dirs && strlen(digits) > 2 && i < finder->dirs->nr_words * op_array_size(forms);
+	     i++) {
+		const char *const *form = forms[i % op_array_size(forms)];
+		struct stat st;
+		char *path;
+
+		if (asprintf(&path, "%s%s/%.2s/%s%s", finder->dirs->words[i / op_array_size(forms)], form[0], digits, digits + 2,
+			     form[1]) < 0) {
+			*ret_err = -ENOMEM;
+			return false;
+		}
+		if (!stat(path, &st) && S_ISREG(st.st_mode) && opr_identity_agrees(identity, NULL, path)) {
+			*state = OPR_IMAGE_FOUND;
+			*ret_path = path;
+			return true;
+		}
+		free(path);
+	}
+	return false;
+}
+
 /* All files with this build-id are copies; the first is as good as any. */
 static int find_by_build_id(const struct opr_finder *finder, const struct opr_identity *identity, const char *wanted,
 			    enum opr_image_state *state, char **ret_path)
 {
 	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted;
+	int err = 0;
 
+	if (find_in_cache(finder, identity, state, ret_path, &err) || err)
+		return err;
 	for (size_t i = 0; i < finder->nr_files; i++)
 		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, NULL, finder->files[i].path))
 			return copy_found(finder->files[i].path, state, ret_path);
@@ -330,7 +365,10 @@ static const struct opr_found_file *module_file(const struct opr_finder *finder,
 static int find_module(struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
 	const struct opr_found_file *found = module_file(finder, identity, true);
+	int err = 0;
 
+	if (!found && (find_in_cache(finder, identity, state, ret_path, &err) || err))
+		return err;
 	if (!found && !finder->modules_listed) {
 		if (list_modules(finder) < 0)
 			return -ENOMEM;

@@ -38,7 +38,8 @@ struct opr_finder {
 	const struct opr_archive *archive; /* a list, searched first; NULL: none */
 	struct opr_found_file *files;      /* in the search directories, sorted by base name */
 	size_t nr_files, capacity;
-	bool has_dirs; /* there are search directories */
+	const struct opr_words *dirs; /* the search directories */
+	bool has_dirs;
 	bool modules_listed;
 	struct opr_living living; /* images that are nowhere else */
 };
@@ -53,7 +54,8 @@ int opr_finder_init(struct opr_finder *finder, const char *root, const struct op
 
 /*
  * Finds the file of an image called `name` (opr_image_name). An image that is told apart is found
- * where a file agrees with its identity: at its path, or with a build-id in the search directories.
+ * where a file agrees with its identity: at its path, or with a build-id in the search directories,
+ * also in one that is a build-id cache of perf: DIR/.build-id/xx/yyyy/elf.
  * An image that the archive calls absent is found in the search directories only. 0 with *ret_state
  * and, when it is OPR_IMAGE_FOUND, *ret_path, freed by the caller; -ENOMEM.
  */
