@@ -151,7 +151,7 @@ static int take_comm(struct drain *drain, const struct perf_event_header *header
 		return opd_process_exec(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
 	if (record.pid != record.tid)
 		return 0;
-	if (drain->resolver->is_foreign) {
+	if (drain->resolver->is_foreign && !record.is_rename) {
 		int err = opd_process_renamed(&drain->resolver->processes, record.pid, record.comm, record.who.time_ns);
 
 		if (err)

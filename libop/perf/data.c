@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "libop/perf/data.h"
 
+#include <ctype.h>
 #include <errno.h>
 
 #define HEADER_BYTES             sizeof(struct perf_event_header)
@@ -268,6 +269,23 @@ static int end(struct op_perf_data *data, size_t nr_left)
 	return 0;
 }
 
+/*
+ * Text behind the last record of a pipe: what perf or the program printed went to the same file. A
+ * record does not begin with text, because its type is a small number.
+ */
+static bool is_text(struct op_perf_input *input, size_t nr_left)
+{
+	const uint8_t *bytes = input->buffer + input->begin;
+
+	if (nr_left >= HEADER_BYTES && !(bytes[0] && bytes[1] && bytes[2]))
+		return false;
+	op_perf_input_left(input, OP_PERF_INPUT_BYTES);
+	for (size_t i = input->begin; i < input->end; i++)
+		if (input->buffer[i] < ' ' && !isspace(input->buffer[i]))
+			return false;
+	return input->end > input->begin;
+}
+
 static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
 	struct op_perf_part *part = data->part;
@@ -280,6 +298,10 @@ static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_reco
 	part->record_offset = part->input.offset;
 	if (left < 0)
 		return give_up(data, "it cannot be read", (int)left);
+	if (op_unlikely(data->is_pipe && is_text(&part->input, (size_t)left))) {
+		data->counts.text_bytes = part->input.end - part->input.begin;
+		left = 0;
+	}
 	if ((size_t)left < HEADER_BYTES)
 		return end(data, (size_t)left);
 	size = op_perf_u16(part->input.buffer + part->input.begin + offsetof(struct perf_event_header, size), data->swapped);

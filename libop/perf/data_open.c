@@ -277,6 +277,29 @@ static int read_file_header(struct opening *opening)
 	return err ? err : begin_records(opening);
 }
 
+/* NULL: it is not a file that a compressor wrote, as far as is known here. */
+static const char *compression_of(const uint8_t *bytes)
+{
+	static const struct {
+		const char *magic;
+		size_t nr_bytes;
+		const char *why;
+	} known[] = {
+#define COMPRESSED(magic, name) { magic, sizeof(magic) - 1, "it is compressed with " name ": " name " -dc FILE | opimport -" }
+		COMPRESSED("\x1f\x8b", "gzip"),
+		COMPRESSED("\x28\xb5\x2f\xfd", "zstd"),
+		COMPRESSED("\xfd\x37\x7a\x58\x5a\x00", "xz"),
+		COMPRESSED("BZh", "bzip2"),
+		COMPRESSED("\x04\x22\x4d\x18", "lz4"),
+#undef COMPRESSED
+	};
+
+	for (size_t i = 0; i < op_array_size(known); i++)
+		if (!memcmp(bytes, known[i].magic, known[i].nr_bytes))
+			return known[i].why;
+	return NULL;
+}
+
 static int read_header(struct opening *opening)
 {
 	struct op_perf_data *data = opening->data;
@@ -292,7 +315,7 @@ static int read_header(struct opening *opening)
 	if (magic == MAGIC_OLD || magic == __builtin_bswap64(MAGIC_OLD))
 		return refuse(opening, "it is a perf.data file of version 1, which perf has not written since 2011");
 	if (magic != MAGIC && !data->swapped)
-		return refuse(opening, "it is not a perf.data file");
+		return refuse(opening, compression_of(bytes) ?: "it is not a perf.data file");
 	size = op_perf_u64(bytes + WORD, data->swapped);
 	data->is_pipe = size == PIPE_HEADER_BYTES;
 	if (data->is_pipe)

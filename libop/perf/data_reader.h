@@ -12,6 +12,7 @@ struct op_perf_counts {
 	uint64_t nr_passed_over;
 	uint64_t nr_bad; /* damaged records */
 	uint64_t nr_compressed;
+	uint64_t text_bytes; /* behind the records of a pipe */
 	uint64_t nr_aux, aux_bytes; /* AUX area traces, which are skipped */
 };
 

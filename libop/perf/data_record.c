@@ -15,6 +15,7 @@
 #define WORDS_OF_HEADER 1u
 #define MMAP_NAME       32u /* the name stands behind two numbers of 32 bits and three of 64 */
 #define MMAP2_NAME      64u
+#define MMAP2_OLD_NAME  56u /* Linux 3.10 of RHEL 7.0: without prot and flags */
 #define MMAP2_ID        32u
 #define MMAP2_ID_BYTES  4u /* the length of the build-id, with padding; the build-id follows */
 #define KSYMBOL_NAME    16u
@@ -390,9 +391,20 @@ static bool is_of_guest(const struct perf_event_header *header)
 	return mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER;
 }
 
+/*
+ * Where the name of the file is. prot, which is there otherwise, has only its lowest and its
+ * highest bits.
+ */
+static size_t mmap_name_offset(const struct source *source)
+{
+	if (source->header->type != PERF_RECORD_MMAP2)
+		return MMAP_NAME;
+	return source->nr_bytes > MMAP2_OLD_NAME && source->body[MMAP2_OLD_NAME] >= ' ' ? MMAP2_OLD_NAME : MMAP2_NAME;
+}
+
 static int take_mmap(struct source *source)
 {
-	size_t name_offset = source->header->type == PERF_RECORD_MMAP2 ? MMAP2_NAME : MMAP_NAME, nr_words;
+	size_t name_offset = mmap_name_offset(source), nr_words;
 	const char *name = name_at(source, name_offset, &nr_words);
 	uint16_t misc = source->header->misc & (PERF_RECORD_MISC_CPUMODE_MASK | PERF_RECORD_MISC_MMAP_DATA);
 	uint64_t *out;
@@ -434,13 +446,12 @@ static int take_task(struct source *source)
 }
 
 /*
- * A name without the mark of an exec matters when it may come from an exec, or when perf found it
- * in /proc: such a record has no time.
+ * A name without the mark of an exec is that of prctl(2) where execs are marked. It may come from
+ * an exec where they are not, and where perf found it in /proc: such a record has no time.
  */
-static bool is_first_name(const struct source *source)
+static bool is_rename(const struct source *source)
 {
-	return u32_at(source, 0) == u32_at(source, 4) &&
-	       (!source->translator->events->has_comm_exec || source->layout->end_time <= 0 || source->record->time_ns <= 1);
+	return source->translator->events->has_comm_exec && source->layout->end_time > 0 && source->record->time_ns > 1;
 }
 
 static int take_comm(struct source *source)
@@ -452,8 +463,10 @@ static int take_comm(struct source *source)
 
 	if (!name)
 		return -EBADMSG;
-	if (!misc && !is_first_name(source))
-		return 0;
+	if (!misc && u32_at(source, 0) != u32_at(source, 4))
+		return 0; /* of a thread */
+	if (!misc && is_rename(source))
+		misc = OP_RECORD_MISC_RENAME;
 	out = begin(source, OP_PERF_SIDEBAND, PERF_RECORD_COMM, misc, WORDS_OF_HEADER + 1 + nr_words + WHO_WORDS);
 	out[0] = pair_of(u32_at(source, 0), u32_at(source, 4));
 	put_name(out + 1, name, nr_words);

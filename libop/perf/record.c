@@ -221,6 +221,7 @@ int op_record_comm(const struct perf_event_header *header, struct op_comm_record
 	comm.pid = ids[0];
 	comm.tid = ids[1];
 	comm.is_exec = header->misc & PERF_RECORD_MISC_COMM_EXEC;
+	comm.is_rename = header->misc & OP_RECORD_MISC_RENAME;
 	*ret_comm = comm;
 	return 0;
 }

@@ -47,6 +47,9 @@ struct op_sample {
 	enum op_cpumode mode;
 };
 
+/* In a COMM of a perf.data file, set by data_record.c: the file marks execs, and this is none. */
+#define OP_RECORD_MISC_RENAME (1u << 15)
+
 #define OP_RECORD_ID_BYTES 24u /* at the end of all records but samples */
 
 /* The process and the time, from the end of a record (sample_id_all). */
@@ -77,6 +80,7 @@ struct op_comm_record {
 	struct op_record_id who;
 	uint32_t pid, tid;
 	bool is_exec;
+	bool is_rename; /* certainly no exec: OP_RECORD_MISC_RENAME */
 	const char *comm;
 };
 

@@ -63,6 +63,7 @@ static void print_counts(const struct op_perf_data *data, const struct opi_impor
 	print_count("records that opd does not use", counts->nr_passed_over);
 	print_count("damaged records", counts->nr_bad);
 	print_count("compressed records", counts->nr_compressed);
+	print_count("bytes of text behind the records, ignored", counts->text_bytes);
 	print_count("AUX area traces, ignored", counts->nr_aux);
 	print_count("bytes in them", counts->aux_bytes);
 	print_count("records that came after younger ones were counted", imported.nr_late);
