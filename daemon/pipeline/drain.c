@@ -7,6 +7,9 @@
 #include "daemon/pipeline/ibs_sample.h"
 #include "daemon/pipeline/stacks.h"
 
+/* a sample that stands for more events is damaged: in ns or cycles this is a quarter of an hour */
+#define AMOUNT_MAX ((uint64_t)1 << 40)
+
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
 /*
@@ -166,6 +169,20 @@ static void take_deferred(struct opd_pipeline *pipeline, struct opd_cpu *cpu OP_
 		opd_stacks_take_deferred(pipeline, header);
 }
 
+/* A sample that stands for many events: one was received already. */
+static void count_amount(struct opd_pipeline *pipeline, struct opd_counted *counted, uint64_t amount)
+{
+	if (!amount || amount > AMOUNT_MAX) {
+		counted->account->lost[OP_LOSS_undecodable]++;
+		return;
+	}
+	counted->account->received += amount - 1;
+	for (uint64_t left = amount; left; left -= counted->amount) {
+		counted->amount = (uint32_t)op_min_u64(left, UINT32_MAX);
+		opd_count_attributed(pipeline, counted);
+	}
+}
+
 static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
 		     struct op_sample *sample)
 {
@@ -202,6 +219,10 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	counted.event = index;
 	counted.account = event;
 	counted.amount = 1;
+	if (op_unlikely(kind->carries_amount)) {
+		count_amount(pipeline, &counted, op_record_amount(header));
+		return;
+	}
 	opd_count_attributed(pipeline, &counted);
 	if (op_unlikely(op_event_has_stack(kind))) {
 		take_stack(pipeline, cpu, event, header, index, sample);

@@ -58,6 +58,7 @@ struct op_event {
 	bool calls_of_stacks; /* without_chain, and its calls are those of the stacks of STACKS */
 	uint32_t stack_bytes; /* copied from the user stack with each sample; 0: none */
 	bool with_cgroup;     /* samples with a stack have their cgroup, too */
+	bool carries_amount; /* of a recording: samples of other events carry its counts */
 	/* of a recording: its samples have stacks, copied or as chains; with these registers */
 	bool has_stack;
 	uint64_t stack_registers; /* perf_event_attr.sample_regs_user */

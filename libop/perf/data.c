@@ -349,9 +349,23 @@ static bool choose_part(struct op_perf_data *data)
 	return true;
 }
 
+/* The other events of the last sample's group. 1: there is one; 0; or -ENOMEM. */
+static int next_read(struct op_perf_data *data, struct op_perf_record *ret_record)
+{
+	int result = op_perf_translate_reads(&data->translator, ret_record);
+
+	if (result != -EBADMSG)
+		return result;
+	data->translator.reads.nr_left = 0;
+	data->counts.nr_bad++;
+	op_perf_trouble_note(&data->trouble, data->part->name, data->part->record_offset,
+			     "there are too many counters and threads in groups", 0);
+	return 0;
+}
+
 int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
-	int result = 0;
+	int result = op_unlikely(data->translator.reads.nr_left) ? next_read(data, ret_record) : 0;
 
 	while (!result) {
 		if (op_unlikely(!data->nr_turn || data->part->ended) && !choose_part(data))

@@ -219,6 +219,47 @@ int op_perf_events_add_id(struct op_perf_events *events, uint64_t id, uint32_t e
 	return 0;
 }
 
+/* The value of a counter that a sample read last. */
+struct read {
+	struct op_hlink link;
+	uint64_t id, value;
+	uint32_t tid;
+};
+
+static struct read *find_read(const struct op_perf_events *events, uint64_t hash, uint64_t id, uint32_t tid)
+{
+	for (struct op_hlink *link = op_htable_first(&events->reads, hash); link; link = op_htable_next(link)) {
+		struct read *read = op_container_of(link, struct read, link);
+
+		if (read->id == id && read->tid == tid)
+			return read;
+	}
+	return NULL;
+}
+
+int op_perf_events_read(struct op_perf_events *events, uint64_t id, uint32_t tid, uint64_t value, uint64_t *ret_amount)
+{
+	uint64_t hash = op_hash_u64(id ^ (uint64_t)tid << 32);
+	struct read *read = find_read(events, hash, id, tid);
+
+	if (!read) {
+		if (events->reads.nr_entries >= OP_PERF_READS_MAX)
+			return -E2BIG;
+		read = calloc(1, sizeof(*read));
+		if (!read)
+			return -ENOMEM;
+		read->id = id;
+		read->tid = tid;
+		if (op_htable_insert(&events->reads, &read->link, hash) < 0) {
+			free(read);
+			return -ENOMEM;
+		}
+	}
+	*ret_amount = value > read->value ? value - read->value : 0;
+	read->value = value;
+	return 0;
+}
+
 int op_perf_events_name(struct op_perf_events *events, uint32_t event, const char *name, size_t nr_bytes)
 {
 	if (event >= events->nr_events || events->events[event].name || !strnlen(name, nr_bytes))
@@ -290,10 +331,17 @@ static void free_id(struct op_hlink *link, void *arg OP_UNUSED)
 	free(op_container_of(link, struct id, link));
 }
 
+static void free_read(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct read, link));
+}
+
 void op_perf_events_free(struct op_perf_events *events)
 {
 	op_htable_visit(&events->ids, free_id, NULL);
 	op_htable_free(&events->ids);
+	op_htable_visit(&events->reads, free_read, NULL);
+	op_htable_free(&events->reads);
 	for (size_t i = 0; i < events->nr_events; i++)
 		free(events->events[i].name);
 	free(events->events);

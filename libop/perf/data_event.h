@@ -16,6 +16,7 @@
 #define OP_PERF_EVENTS_MAX 1024u
 #define OP_PERF_IDS_MAX    (1u << 22)
 #define OP_PERF_FEW_IDS    256u
+#define OP_PERF_READS_MAX  (1u << 20)
 #define OP_PERF_NO_EVENT   UINT32_MAX
 #define OP_PERF_FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
@@ -48,6 +49,7 @@ struct op_perf_events {
 		bool is_known;
 	} few_ids[OP_PERF_FEW_IDS]; /* a fast path: the first identifiers by their lowest bits */
 	size_t nr_ids;
+	struct op_htable reads; /* the values that samples read last (op_perf_events_read) */
 	bool has_build_ids; /* one event has attr.build_id: build-ids in MMAP2 */
 	bool has_comm_exec; /* one event has attr.comm_exec: the COMM of an exec is marked */
 };
@@ -84,6 +86,22 @@ uint32_t op_perf_events_of_sample(const struct op_perf_events *events, const uin
 				  bool swapped) OP_NONNULL;
 uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
 				  bool swapped) OP_NONNULL;
+
+/*
+ * True for an event that takes no samples: it is counted by the values that samples of other events
+ * of its group read.
+ */
+static inline bool op_perf_is_only_read(const struct op_perf_event *event)
+{
+	return !event->attr.sample_period; /* or sample_freq */
+}
+
+/*
+ * A sample has read this value of a counter; tid is 0 when all threads share it. *ret_amount: how
+ * much it has grown since the last one. 0; -E2BIG; -ENOMEM.
+ */
+int op_perf_events_read(struct op_perf_events *events, uint64_t id, uint32_t tid, uint64_t value,
+			uint64_t *ret_amount) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * True when samples of the event have a stack: a copy of it, or a call chain. Samples whose raw

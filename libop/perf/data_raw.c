@@ -47,6 +47,25 @@ static bool skip_read(struct cursor *cursor, uint64_t read_format)
 	return skip_words(cursor, times) && nr <= cursor->nr_bytes && skip_words(cursor, nr * each);
 }
 
+int op_perf_group(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped,
+		  struct op_perf_group *ret_group)
+{
+	struct cursor cursor = { body, (size_t)event->layout.nr_bytes, nr_bytes, swapped };
+	uint64_t format = event->attr.read_format, each = 2 + !!(format & OP_PERF_FORMAT_LOST), nr;
+
+	*ret_group = (struct op_perf_group){ .nr_words = (size_t)each };
+	if (!(event->attr.sample_type & PERF_SAMPLE_READ) || !(format & PERF_FORMAT_GROUP) || !(format & PERF_FORMAT_ID))
+		return 0;
+	if (cursor.at > nr_bytes || !take_word(&cursor, &nr) ||
+	    !skip_words(&cursor, !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) + !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING)))
+		return -EBADMSG;
+	ret_group->words = body + cursor.at;
+	if (nr > nr_bytes || !skip_words(&cursor, nr * each))
+		return -EBADMSG;
+	ret_group->nr_counters = (size_t)nr;
+	return 0;
+}
+
 /*
  * Skips up to the end of the call chain; *ret_nr_words are its words, 0 for an event without one.
  */

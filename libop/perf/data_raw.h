@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Finds the fields of variable size in a sample of a perf.data file: call chain, raw data, user
- * registers, and the copy of the user stack. Source: perf_event_open(2). Any thread.
+ * Finds the fields of variable size in a sample of a perf.data file: read values, call chain, raw
+ * data, user registers, and the copy of the user stack. Source: perf_event_open(2). Any thread.
  */
 #ifndef OP_PERF_RAW_H
 #define OP_PERF_RAW_H
 
 #include "libop/base/compiler.h"
 #include "libop/perf/data_event.h"
+
+/*
+ * The counters that a sample read with those of its group (PERF_FORMAT_GROUP): for each, nr_words
+ * from its value on, then its identifier. None for samples that read no group, or no identifiers.
+ */
+struct op_perf_group {
+	const uint8_t *words;
+	size_t nr_counters, nr_words;
+};
+int op_perf_group(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped,
+		  struct op_perf_group *ret_group) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The words of the call chain, in the byte order of the file. 0, and no words for an event without

@@ -94,6 +94,11 @@ static void put_who(const struct source *source, uint64_t *at)
 
 /* ---- records for the ring pair ---- */
 
+static uint16_t misc_of(const struct source *source)
+{
+	return (uint16_t)(source->header->misc & ~OP_RECORD_MISC_AMOUNT);
+}
+
 static enum op_perf_has_raw find_raw(const struct op_perf_translator *translator, uint32_t index)
 {
 	const struct op_perf_event *event = &translator->events->events[index];
@@ -132,7 +137,7 @@ static int put_chain(struct source *source, uint64_t **at_after)
 	*at++ = nr_words;
 	for (size_t i = 0; i < nr_words; i++)
 		*at++ = op_perf_u64(words + i * sizeof(*at), source->swapped);
-	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - source->translator->out));
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, misc_of(source), (size_t)(at - source->translator->out));
 	*at_after = at;
 	return err;
 }
@@ -172,7 +177,7 @@ static int put_stack(struct source *source, uint64_t *at)
 		at += nr_words;
 		*at++ = op_min_u64(stack.nr_copied, nr_words * sizeof(*at));
 	}
-	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - out));
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, misc_of(source), (size_t)(at - out));
 	return err;
 }
 
@@ -206,7 +211,7 @@ static int put_registers(struct source *source, uint64_t *at)
 	at[nr_words - 1] = 0;
 	memcpy(at, &raw_bytes, sizeof(raw_bytes));
 	memcpy((uint8_t *)at + sizeof(raw_bytes), raw, raw_bytes);
-	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - out) + nr_words);
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, misc_of(source), (size_t)(at - out) + nr_words);
 	return 0;
 }
 
@@ -226,6 +231,68 @@ static int take_damaged(struct source *source)
 	return is_known || source->nr_bytes < (size_t)id + sizeof(*out) ? -EBADMSG : 0;
 }
 
+/* Values that are cut short, -EBADMSG, are not used. */
+static int begin_reads(struct source *source, const struct op_perf_event *event)
+{
+	struct op_perf_translator *translator = source->translator;
+	struct op_perf_reads *reads = &translator->reads;
+	struct op_perf_group group;
+	int err = op_perf_group(event, source->body, source->nr_bytes, source->swapped, &group);
+
+	if (err)
+		return err;
+	*reads = (struct op_perf_reads){
+		.words = group.words,
+		.nr_left = group.nr_counters,
+		.nr_words = group.nr_words,
+		.ip = translator->out[2],
+		.who = translator->out[3],
+		.tid = event->attr.inherit && event->layout.tid >= 0 ? u32_at(source, (size_t)event->layout.tid + 4) : 0,
+		.misc = misc_of(source),
+		.sample = *source->record,
+	};
+	return 0;
+}
+
+int op_perf_translate_reads(struct op_perf_translator *translator, struct op_perf_record *ret_record)
+{
+	struct op_perf_reads *reads = &translator->reads;
+	struct op_perf_events *events = translator->events;
+
+	while (reads->nr_left) {
+		const uint8_t *words = reads->words;
+		uint64_t id = op_perf_u64(words + sizeof(id), translator->swapped), amount;
+		uint32_t event = op_perf_events_find(events, id);
+		uint64_t *out = translator->out;
+		int err;
+
+		reads->words += reads->nr_words * sizeof(id);
+		reads->nr_left--;
+		if (event == OP_PERF_NO_EVENT || !op_perf_is_only_read(&events->events[event]))
+			continue;
+		err = op_perf_events_read(events, id, reads->tid, op_perf_u64(words, translator->swapped), &amount);
+		if (err)
+			return err == -ENOMEM ? err : -EBADMSG;
+		if (!amount)
+			continue;
+		*ret_record = reads->sample;
+		ret_record->event = event;
+		ret_record->header = (const void *)out;
+		memcpy(out,
+		       &(struct perf_event_header){ .type = PERF_RECORD_SAMPLE,
+						    .misc = (uint16_t)(reads->misc | OP_RECORD_MISC_AMOUNT),
+						    .size = OP_SAMPLE_RECORD_BYTES + sizeof(amount) },
+		       sizeof(struct perf_event_header));
+		out[1] = (uint64_t)event + 1;
+		out[2] = reads->ip;
+		out[3] = reads->who;
+		out[4] = reads->sample.time_ns;
+		out[5] = amount;
+		return 1;
+	}
+	return 0;
+}
+
 static int take_sample(struct source *source)
 {
 	const struct op_perf_layout *layout;
@@ -233,7 +300,7 @@ static int take_sample(struct source *source)
 	struct op_perf_translator *translator = source->translator;
 	struct op_perf_record *record = source->record;
 	uint64_t *out, *at;
-	int err = 0, raw_err = 0;
+	int err = 0, raw_err = 0, read_err = 0;
 
 	record->event = op_perf_events_of_sample(translator->events, source->body, source->nr_bytes, source->swapped);
 	event = record->event == OP_PERF_NO_EVENT ? NULL : &translator->events->events[record->event];
@@ -242,20 +309,24 @@ static int take_sample(struct source *source)
 		return take_damaged(source);
 	record->time_ns = stamp(translator, layout->time >= 0, layout->time >= 0 ? u64_at(source, (size_t)layout->time) : 0);
 	record->cpu = layout->cpu >= 0 ? u32_at(source, (size_t)layout->cpu) : 0;
-	out = begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, OP_SAMPLE_RECORD_BYTES / sizeof(*out));
+	out = begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, misc_of(source), OP_SAMPLE_RECORD_BYTES / sizeof(*out));
 	out[0] = (uint64_t)record->event + 1;
 	out[1] = layout->ip >= 0 ? u64_at(source, (size_t)layout->ip) : 0;
 	out[2] = layout->tid >= 0 ? pair_of(u32_at(source, (size_t)layout->tid), u32_at(source, (size_t)layout->tid + 4))
 				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
 	at = out + 4;
-	if (op_unlikely(op_perf_has_stack(event)))
-		return put_stack(source, at);
+	if (op_unlikely(event->attr.sample_type & PERF_SAMPLE_READ))
+		read_err = begin_reads(source, event);
+	if (op_unlikely(op_perf_has_stack(event))) {
+		err = put_stack(source, at);
+		return err ? err : read_err;
+	}
 	if (op_unlikely(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN))
 		err = put_chain(source, &at);
 	if (op_unlikely(has_registers(source)))
 		raw_err = put_registers(source, at);
-	return err ? err : raw_err;
+	return err ? err : raw_err ? raw_err : read_err;
 }
 
 static bool has_lost_count(const struct source *source)
@@ -559,6 +630,7 @@ int op_perf_translate(struct op_perf_translator *translator, const struct perf_e
 	int err = 0;
 
 	*ret_record = none;
+	translator->reads.nr_left = 0;
 	if (op_likely(header->type == PERF_RECORD_SAMPLE))
 		err = translator->events->nr_events ? take_sample(&source) : -EBADMSG;
 	else if (handle && translator->events->nr_events)

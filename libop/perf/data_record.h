@@ -85,6 +85,16 @@ enum op_perf_has_raw { OP_PERF_RAW_UNKNOWN, OP_PERF_RAW_NONE, OP_PERF_RAW_IBS, O
 
 #define OP_PERF_LOOKS_MAX 4096u /* samples of an event that are checked for IBS registers */
 
+/* What is left of the counters that the last sample read, and the sample. */
+struct op_perf_reads {
+	const uint8_t *words; /* in the file's record; NULL: nothing */
+	size_t nr_left, nr_words;
+	uint64_t ip, who; /* as in the sample's record */
+	uint32_t tid;     /* 0: all threads share the counters */
+	uint16_t misc;
+	struct op_perf_record sample;
+};
+
 struct op_perf_translator {
 	struct op_perf_events *events;
 	const struct op_perf_features *features;
@@ -92,6 +102,7 @@ struct op_perf_translator {
 	uint64_t last_ns;
 	uint8_t has_raw[OP_PERF_EVENTS_MAX]; /* by event: enum op_perf_has_raw */
 	uint32_t nr_looks[OP_PERF_EVENTS_MAX];
+	struct op_perf_reads reads;
 	uint64_t out[OP_PERF_RING_BYTES_MAX / 8];
 };
 
@@ -102,5 +113,12 @@ struct op_perf_translator {
  */
 int op_perf_translate(struct op_perf_translator *translator, const struct perf_event_header *header, const uint8_t *body,
 		      struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * After a sample, while its record is still there: the sample once more, of the next event of its
+ * group that takes no samples itself, with the amount that the event's counter has grown
+ * (OP_RECORD_MISC_AMOUNT). 1; 0: there is none; -EBADMSG; -ENOMEM.
+ */
+int op_perf_translate_reads(struct op_perf_translator *translator, struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -47,6 +47,22 @@ struct op_sample {
 	enum op_cpumode mode;
 };
 
+/*
+ * In a sample of a perf.data file, set by data_record.c: behind OP_SAMPLE_RECORD_BYTES stands a
+ * word that says how many events the sample stands for.
+ */
+#define OP_RECORD_MISC_AMOUNT (1u << 15)
+
+/* The amount of a sample of an event that carries one (op_event.carries_amount); 1 without it. */
+static inline uint64_t op_record_amount(const struct perf_event_header *header)
+{
+	uint64_t amount = 1;
+
+	if (header->misc & OP_RECORD_MISC_AMOUNT && header->size >= OP_SAMPLE_RECORD_BYTES + sizeof(amount))
+		memcpy(&amount, (const char *)header + OP_SAMPLE_RECORD_BYTES, sizeof(amount));
+	return amount;
+}
+
 /* In a COMM of a perf.data file, set by data_record.c: the file marks execs, and this is none. */
 #define OP_RECORD_MISC_RENAME (1u << 15)
 

@@ -146,6 +146,87 @@ class Records(Import):
         self.assertEqual(self.rows(), {"first": 8})
 
 
+class Group:
+    """A leader with samples, and members whose counters these read: software events 2, 3 and 4."""
+
+    TIMES, ID, GROUP, LOST = 3, 4, 8, 16
+
+    def __init__(self, formats, inherit=False, order="<"):
+        self.formats, self.order, self.records = formats, order, b""
+        self.time = 1
+        kind = IP | TID | TIME | IDENTIFIER | READ
+        for identifier in (1, 2, 3, 4):
+            flags = MMAP_FLAG | COMM_FLAG | ID_ALL | inherit << 1
+            attr = struct.pack("<IIQQQQQ", 1, 96, identifier, 1000 if identifier == 1 else 0, kind, formats, flags)
+            self.records += record(64, 0, attr.ljust(96, b"\0") + struct.pack("<Q", identifier))
+        self.records += record(COMM, 0, struct.pack("<II", PID, PID) + text("prog") + self.end())
+        self.records += record(MMAP, USER, struct.pack("<IIQQQ", PID, PID, AT, 0x1000, 0) + text("/bin/prog") + self.end())
+
+    def end(self):
+        self.time += 1
+        return struct.pack("<IIQQ", PID, PID, self.time, 1)
+
+    def sample(self, values, tid=PID, cut=0):
+        """{identifier: value}"""
+        self.time += 1
+        words = [len(values)] + [0, 0] * bool(self.formats & self.TIMES)
+        for identifier, value in values.items():
+            words += [value] + [identifier] * bool(self.formats & self.ID) + [0] * bool(self.formats & self.LOST)
+        words[0] += cut
+        body = struct.pack("<QQIIQ", 1, AT + 16, PID, tid, self.time) + struct.pack("<%dQ" % len(words), *words)
+        self.records += record(SAMPLE, USER, body)
+
+    def pipe(self):
+        return struct.pack("<8sQ", b"PERFILE2", 16) + self.records
+
+
+class Groups(Import):
+    def received(self, out):
+        return {name: int(nr) for name, nr in re.findall(r"^(\S+):\d+ received (\d+),", out, re.M)}
+
+    def test_values_that_samples_read(self):
+        for formats in (0, Group.TIMES, Group.LOST, Group.TIMES | Group.LOST):
+            made = Group(formats | Group.ID | Group.GROUP)
+            made.sample({1: 1000, 2: 10, 3: 0, 99: 5})
+            made.sample({1: 2000, 2: 17, 3: 0})
+            made.sample({3: 2, 2: 17})
+            made.sample({2: 3, 3: 9})  # a counter that began again
+            made.sample({2: 4})
+            out = self.opimport(made.pipe())
+            self.assertEqual(self.received(out), {"task-clock": 5, "page-faults": 18, "context-switches": 9})
+            self.assertIn("5 samples", out)
+            self.assertRegex(out, r"cpu-migrations\S* takes no samples, and no sample has read its counter")
+            self.assertEqual(self.rows("event:page-faults"), {"prog": 18})
+            self.assertEqual(self.rows("event:context-switches"), {"prog": 9})
+
+    def test_counters_of_threads(self):
+        """With inherit the kernel counts by thread, under one identifier."""
+        for inherit, faults in ((False, 10 + 15 + 3), (True, 10 + 7 + 15 + 5)):
+            made = Group(Group.ID | Group.GROUP, inherit)
+            for tid, value in ((PID, 10), (PID + 1, 7), (PID, 25 - 3), (PID, 25), (PID + 1, 12)):
+                made.sample({2: value}, tid)
+            self.assertEqual(self.received(self.opimport(made.pipe()))["page-faults"], faults)
+
+    def test_large_differences(self):
+        made = Group(Group.ID | Group.GROUP)
+        made.sample({2: 5 << 32, 3: 1 << 63})
+        out = self.opimport(made.pipe(), rc=0)
+        self.assertEqual(self.received(out)["page-faults"], 5 << 32)
+        self.assertIn("context-switches:1 received 1, stored 0", out)
+        self.assertEqual(self.rows("event:page-faults"), {"prog": 5 << 32})
+
+    def test_damaged_groups(self):
+        for cut in (1, 1 << 40, (1 << 64) - 2):
+            made = Group(Group.ID | Group.GROUP)
+            made.sample({1: 1000, 2: 10})
+            made.sample({1: 2000}, cut=cut)
+            out = self.opimport(made.pipe(), rc=1)
+            self.assertIn("at byte", out)
+        made = Group(Group.GROUP)
+        made.sample({1: 1000, 2: 10})
+        self.assertIn("page-faults:1 takes no samples, and no sample has read its counter", self.opimport(made.pipe()))
+
+
 class Files(Import):
     def setUp(self):
         super().setUp()

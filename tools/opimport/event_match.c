@@ -78,8 +78,9 @@ void opi_event_name(const struct op_perf_event *from, struct op_event *ret_event
 	event.kernel = !attr->exclude_kernel;
 	event.user = !attr->exclude_user;
 	event.every_event = false;
-	event.without_chain = !(attr->sample_type & PERF_SAMPLE_CALLCHAIN);
-	event.has_stack = op_perf_has_stack(from);
+	event.carries_amount = op_perf_is_only_read(from);
+	event.without_chain = event.carries_amount || !(attr->sample_type & PERF_SAMPLE_CALLCHAIN);
+	event.has_stack = !event.carries_amount && op_perf_has_stack(from);
 	event.stack_registers = attr->sample_type & PERF_SAMPLE_REGS_USER ? attr->sample_regs_user : 0;
 	*ret_event = event;
 }

@@ -381,6 +381,11 @@ void opi_import_ledger(const struct opi_import *import, size_t index, struct op_
 	opd_sum_event(&import->pipeline.capture, index, ret_event);
 }
 
+bool opi_import_is_read(const struct opi_import *import, size_t index)
+{
+	return import->events.events[index].carries_amount;
+}
+
 size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_perf_events *events)
 {
 	const struct op_perf_features *features = import->config.features;

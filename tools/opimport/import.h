@@ -99,6 +99,8 @@ int opi_import_finish(struct opi_import *import, const struct op_perf_events *ev
 /* After opi_import_finish: the number of events, the ledger of each, and the counts. */
 size_t opi_import_nr_events(const struct opi_import *import) OP_NONNULL;
 void opi_import_ledger(const struct opi_import *import, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
+/* Whether the event is counted by values that samples of its group read. */
+bool opi_import_is_read(const struct opi_import *import, size_t index) OP_NONNULL;
 void opi_import_counts(const struct opi_import *import, struct opi_import_counts *ret_counts) OP_NONNULL;
 
 /* How many events the file described in another way behind their first samples. */

@@ -81,7 +81,7 @@ static void print_counts(const struct op_perf_data *data, const struct opi_impor
 	print_count("CPUs", imported.nr_cpus);
 }
 
-static void print_event(const struct op_ledger_event *event)
+static void print_event(const struct op_ledger_event *event, bool is_read)
 {
 	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
 
@@ -93,6 +93,8 @@ static void print_event(const struct op_ledger_event *event)
 		printf(", lost_kernel %llu", (unsigned long long)event->lost_kernel);
 	if (derived && derived->amount != OP_IBS_SAMPLES)
 		printf(" %s, not samples", op_ibs_event_unit(derived));
+	if (is_read)
+		printf(" events, not samples: the samples of its group have read their number");
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf(", lost_%s %llu", op_loss_name((enum op_loss)i), (unsigned long long)event->lost[i]);
@@ -137,9 +139,12 @@ void opi_report(const struct op_perf_data *data, const struct opi_import *import
 		struct op_ledger_event event;
 
 		opi_import_ledger(import, i, &event);
+		if (opi_import_is_read(import, i) && !event.received)
+			printf("%s:%llu takes no samples, and no sample has read its counter\n", event.name,
+			       (unsigned long long)event.count);
 		if (event.role == OP_EVENT_MEMORY || !(event.received || event.lost_kernel))
 			continue;
-		print_event(&event);
+		print_event(&event, opi_import_is_read(import, i));
 		print_stacks(&event);
 	}
 	print_lacking(data);
