@@ -192,6 +192,18 @@ def command(counting):
     require(re.search(r"page-faults,\d+,100\.00\n", counting.end(child, rc=128 + signal.SIGINT)), "Ctrl-C ends without counts")
 
 
+def modes_of_clocks(counting):
+    """The kernel counts a clock in both modes whatever is asked for, and page faults as it is asked."""
+    for clock in "task-clock", "cpu-clock", "TIMER":
+        for modes in ":0:1:0", ":0:0:1":
+            done = counting.run("-e", "page-faults," + clock + modes, "true", rc=1)
+            require("the kernel counts a clock in user and kernel mode together" in done.stderr, done.stderr)
+        counting.run("-e", clock + ":0:1:1", "true")
+    out = counting.run("-b", "-e", "page-faults:0:0:1,page-faults", counting.counted, PAGES).stdout
+    counts = read_brief(out.replace("ready\n", ""))[0]
+    require(PAGES <= counts["page-faults:0:0:1"] <= counts["page-faults"], "page faults: %s" % counts)
+
+
 def has_cycles():
     return os.path.isdir("/sys/bus/event_source/devices/cpu")
 
@@ -245,6 +257,7 @@ def test(box):
     forms(counting)
     wide(counting)
     command(counting)
+    modes_of_clocks(counting)
     as_nobody(counting)
     refused(counting)
     helps(counting)

@@ -59,6 +59,11 @@ static int parse(const char *spec, struct ocn_event *event)
 		return err;
 	if (event->event.role != OP_EVENT_PLAIN)
 		return opr_error(-EINVAL, "event %s: only samples show it: 'operf --events=%s:250000' takes them", spec, spec);
+	if (op_event_is_clock(&event->event) && !(event->event.kernel && event->event.user))
+		return opr_error(-EINVAL,
+				 "event %s: the kernel counts a clock in user and kernel mode together: ask for both, or let "
+				 "'operf' sample it in one mode",
+				 spec);
 	event->shown = strdup(spec);
 	return event->shown ? 0 : opr_no_memory();
 }
@@ -92,7 +97,7 @@ static int fit(struct ocn_event *event, bool *user_only)
 	if (opr_event_is_refusal(err) && event->event.kernel && !only_kernel) {
 		event->event.kernel = false;
 		err = try_event(event);
-		*user_only |= !err;
+		*user_only |= !err && !op_event_is_clock(&event->event);
 	}
 	if (!err)
 		return 0;
