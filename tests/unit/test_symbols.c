@@ -91,6 +91,25 @@ static void assert_symbol(const struct opr_symbols *symbols, uint64_t position, 
 	assert_string_equal(symbol->name, name);
 }
 
+static void test_aliases_of_the_kernel(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+
+	add(&symbols, 100, 0, "__pi_memcpy", false, false);
+	add(&symbols, 100, 0, "memcpy", true, true);
+	add(&symbols, 200, 0, "__ia32_sys_fork", false, false);
+	add(&symbols, 200, 0, "__x64_sys_fork", false, false);
+	add(&symbols, 300, 0, "__ia32_compat_sys_sigreturn", false, false);
+	add(&symbols, 300, 0, "__do_compat_sys_sigreturn", true, false);
+	add(&symbols, 400, 0, "__pi_alone", false, false);
+	assert_int_equal(opr_symbols_finish(&symbols, 1000), 0);
+	assert_symbol(&symbols, 100, "memcpy");
+	assert_symbol(&symbols, 200, "__x64_sys_fork");
+	assert_symbol(&symbols, 300, "__do_compat_sys_sigreturn");
+	assert_symbol(&symbols, 400, "__pi_alone");
+	opr_symbols_free(&symbols);
+}
+
 static void test_sizes(void **state OP_UNUSED)
 {
 	static const struct opr_section sections[] = { { 100, 200, OPR_NO_VMA }, { 250, 300, OPR_NO_VMA } };
@@ -499,6 +518,7 @@ static void test_kept(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_aliases_of_the_kernel),
 		cmocka_unit_test(test_sizes),           cmocka_unit_test(test_one_symbol_for_an_address),
 		cmocka_unit_test(test_demangling),      cmocka_unit_test(test_own_program),
 		cmocka_unit_test(test_no_object_file),  cmocka_unit_test(test_damaged_object_files),

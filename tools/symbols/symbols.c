@@ -70,10 +70,16 @@ int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol
 	return 0;
 }
 
+/* The kernel has copies of names: for code that runs early, and for system calls of 32 bits. */
+static bool is_alias_of_kernel(const char *name)
+{
+	return !strncmp(name, "__pi_", 5) || !strncmp(name, "__ia32_", 7);
+}
+
 uint32_t opr_symbol_rank(const char *name, bool local, bool weak)
 {
-	return (uint32_t)!strcmp(name, "Letext") << 4 | (uint32_t)!strncmp(name, "??", 2) << 3 | (uint32_t)local << 2 |
-	       (uint32_t)(name[0] == '_') << 1 | (uint32_t)weak;
+	return (uint32_t)is_alias_of_kernel(name) << 5 | (uint32_t)!strcmp(name, "Letext") << 4 |
+	       (uint32_t)!strncmp(name, "??", 2) << 3 | (uint32_t)local << 2 | (uint32_t)(name[0] == '_') << 1 | (uint32_t)weak;
 }
 
 static int compare_symbols(const void *left, const void *right)

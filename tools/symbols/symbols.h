@@ -115,7 +115,8 @@ int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol
 
 /*
  * The rank of a name. As in oprofile, a weak symbol is not local, and a leading underscore matters
- * more than being weak: calloc, which is weak, comes before __libc_calloc.
+ * more than being weak: calloc, which is weak, comes before __libc_calloc. __pi_ and __ia32_ of the
+ * kernel come last.
  */
 uint32_t opr_symbol_rank(const char *name, bool local, bool weak) OP_NONNULL;
 
