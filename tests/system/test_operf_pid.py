@@ -161,6 +161,8 @@ def system_wide(home, root):
     require(own.returncode == 0, "family")
     result = root.end(child, signal.SIGTERM)
     root.check(result)
+    line = "operf: Press Ctl-c or 'kill -SIGINT %d' to stop profiling" % child.pid  # as of oprofile's operf
+    require(result.out.splitlines() == [line], "operf --system-wide prints %r" % result.out)
     files = root.files()
     mine = sum(f.total for f in files if f.name.image[1] == home.family)
     require(mine >= SAMPLES, "%d samples of a process that was there before" % mine)

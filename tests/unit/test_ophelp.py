@@ -169,6 +169,25 @@ class Help(unittest.TestCase):
         for options in ((), ("-X",)):
             self.assertIn("no event matches", self.run_tool("nosuch*", *options, rc=1))
 
+    def test_op_check_perfevents(self):
+        """The exit code is the errno of perf_event_open(2), 0 where there is a counter."""
+        tool = os.path.join(os.path.dirname(OPHELP), "op-check-perfevents")
+
+        def run(*words):
+            return subprocess.run([tool, *words], capture_output=True, text=True, check=False)
+
+        plain = run()
+        self.assertEqual((plain.stdout, plain.stderr), ("", ""))
+        for word in "-v", "--verbose":
+            done = run(word)
+            self.assertEqual(done.returncode, plain.returncode)
+            self.assertEqual(done.stderr, "perf_event_open syscall returned %s\n" % os.strerror(done.returncode))
+        if not os.path.isdir("/sys/bus/event_source/devices/cpu"):
+            self.assertNotEqual(plain.returncode, 0)
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertIn("--verbose", run("-h").stderr)
+        self.assertEqual(run("--nonsense").returncode, 255)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -378,6 +378,9 @@ static int begin(struct opf_profile *profile)
 	err = opd_capture_enable(&pipeline->capture, true);
 	if (err)
 		return opr_error(err, "cannot begin to sample: %s", strerror(-err));
+	/* The line that scripts for oprofile's operf look for. */
+	printf("operf: Press Ctl-c or 'kill -SIGINT %d' to stop profiling\n", (int)getpid());
+	fflush(stdout);
 	if (profile->options->pid)
 		fprintf(stderr, "operf: profiling process %d until it ends, or until Ctrl-C\n", (int)profile->options->pid);
 	else

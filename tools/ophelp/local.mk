@@ -11,5 +11,9 @@ bin_ophelp_SOURCES = \
 	tools/ophelp/write.c
 bin_ophelp_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS)
 
-dist_man_MANS += doc/ophelp.1
+bin_PROGRAMS += bin/op-check-perfevents
+bin_op_check_perfevents_SOURCES = tools/ophelp/check_perfevents.c
+bin_op_check_perfevents_LDADD = libop/libop.a
+
+dist_man_MANS += doc/ophelp.1 doc/op-check-perfevents.1
 EXTRA_DIST += tools/ophelp/README.md
