@@ -19,52 +19,6 @@
 /* at the top of an inode number: with xino, an overlay puts the number of a file system there */
 #define XINO_BITS      16
 
-/*
- * Handle types with a generation. Source: enum fid_type in include/linux/exportfs.h and its users:
- * generic (ext2, 3, 4, xfs); shmem_encode_fh in mm/shmem.c; xfs with 64 bits, and file systems
- * without handles of their own; fs/btrfs/export.h.
- */
-static const struct layout {
-	int type;
-	size_t nr_bytes;
-	size_t inode_at, inode_bytes, generation_at;
-} layouts[] = {
-	{ .type = 0x01, .nr_bytes = 8, .inode_at = 0, .inode_bytes = 4, .generation_at = 4 },
-	{ .type = 0x01, .nr_bytes = 12, .inode_at = 4, .inode_bytes = 8, .generation_at = 0 },
-	{ .type = 0x81, .nr_bytes = 12, .inode_at = 0, .inode_bytes = 8, .generation_at = 8 },
-	{ .type = 0x4d, .nr_bytes = 20, .inode_at = 0, .inode_bytes = 8, .generation_at = 16 },
-};
-
-uint64_t opd_generation_in(int type, const uint8_t *handle, size_t nr_bytes, uint64_t inode)
-{
-	for (size_t i = 0; i < op_array_size(layouts); i++) {
-		const struct layout *layout = &layouts[i];
-		uint64_t handle_inode = 0;
-		uint32_t generation;
-
-		if (layout->type != type || layout->nr_bytes != nr_bytes)
-			continue;
-		for (size_t byte = layout->inode_bytes; byte--;)
-			handle_inode = handle_inode << 8 | handle[layout->inode_at + byte];
-		memcpy(&generation, handle + layout->generation_at, sizeof(generation));
-		if (handle_inode == inode)
-			return generation;
-	}
-	return 0;
-}
-
-uint64_t opd_generation_of(int fd, uint64_t inode)
-{
-	union {
-		struct file_handle head;
-		uint8_t bytes[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} handle = { .head.handle_bytes = MAX_HANDLE_SZ };
-
-	if (op_sys_name_to_handle(fd, &handle.head) < 0)
-		return 0;
-	return opd_generation_in(handle.head.handle_type, handle.head.f_handle, handle.head.handle_bytes, inode);
-}
-
 /* ---- locating ---- */
 
 struct search {
@@ -85,7 +39,8 @@ static int open_path(const char *path)
 static int stat_regular(int fd, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE | STATX_MODE | STATX_UID | STATX_MNT_ID, ret_stat) < 0)
+		  STATX_INO | STATX_MTIME | STATX_CTIME | STATX_SIZE | STATX_TYPE | STATX_MODE | STATX_UID | STATX_MNT_ID,
+		  ret_stat) < 0)
 		return -errno;
 	if (!S_ISREG(ret_stat->stx_mode))
 		return -ENOENT;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/locate/mount_view.h"
+#include "daemon/look/identity.h"
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
@@ -74,15 +75,5 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
  * 0 or -errno.
  */
 int opd_stat_on_host(const char *path, struct statx *ret_stat, uint64_t *ret_generation) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
-
-/*
- * The generation of an inode tells a file from an earlier one with the same inode number.
- * open_by_handle_at(2) has it in the file's handle; no file is opened. `fd` may be an O_PATH
- * descriptor. 0: unknown, or the file has another inode.
- */
-uint64_t opd_generation_of(int fd, uint64_t inode);
-
-/* The generation in a handle of name_to_handle_at(2). Its form depends on the file system. */
-uint64_t opd_generation_in(int type, const uint8_t *handle, size_t nr_bytes, uint64_t inode) OP_NONNULL;
 
 #endif

@@ -62,6 +62,11 @@ static int answer_close(const char *question, size_t nr_bytes, int fd OP_UNUSED,
 	return opd_far_close_answer(question, nr_bytes);
 }
 
+static int answer_pass(const char *question, size_t nr_bytes, int fd, struct op_text *answer OP_UNUSED)
+{
+	return opd_pass_file_answer(question, nr_bytes, fd);
+}
+
 static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_VIEW] = answer_view,
 	[OPD_LOOK_MAPS] = answer_maps,
@@ -72,7 +77,7 @@ static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_OPEN] = opd_jit_open_answer,
 	[OPD_LOOK_READ] = answer_read,
 	[OPD_LOOK_CLOSE] = answer_close,
-	[OPD_LOOK_PASS] = opd_pass_file_answer,
+	[OPD_LOOK_PASS] = answer_pass,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)

@@ -179,6 +179,30 @@ static int note_container(struct op_dcookie_table *table, uint64_t cookie, const
 	return op_dcookie_set_place(table, cookie, path, mapped->mount_view->name);
 }
 
+/*
+ * Notes which file the image has now, for who reads its bytes later (daemon/tables). Most paths are
+ * those of the row.
+ */
+static int note_file(struct op_dcookie_table *table, uint64_t cookie, const struct opd_located *located)
+{
+	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
+	const char *path = located->on_host ? op_text_get(&located->path) : NULL;
+	const struct op_image_id seen = stat_id(located);
+	const struct op_image_file file = {
+		.device = seen.device,
+		.inode = seen.inode,
+		.inode_generation = seen.inode_generation,
+		.mtime_ns = seen.mtime_ns,
+		.ctime_ns = (uint64_t)located->stat.stx_ctime.tv_sec * 1000000000u + located->stat.stx_ctime.tv_nsec,
+		.bytes = seen.bytes,
+		.uid = located->stat.stx_uid,
+		.is_owners = located->knows_owner && !(located->stat.stx_mode & (S_IWGRP | S_IWOTH)),
+		.path = path && strcmp(path, row->id.name.name) != 0 ? path : NULL,
+	};
+
+	return row->id.is_pseudo ? 0 : op_dcookie_set_file(table, cookie, &file);
+}
+
 /* Keeps the result of a look that began at asked_ns in the cache. */
 static void cache_stat(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t asked_ns, uint64_t cookie,
 		       const struct opd_located *located)
@@ -206,6 +230,8 @@ static uint64_t locate_file(struct op_dcookie_table *table, const struct opd_map
 		cookie = OP_DCOOKIE_NONE;
 	if (cookie != OP_DCOOKIE_NONE)
 		op_dcookie_row(table, cookie)->host_has_another = ret_located->host_has_another;
+	if (cookie != OP_DCOOKIE_NONE && ret_located->seen && note_file(table, cookie, ret_located) < 0)
+		cookie = OP_DCOOKIE_NONE;
 	if (cookie != OP_DCOOKIE_NONE && note_container(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
 	return cookie;

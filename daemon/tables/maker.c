@@ -147,7 +147,6 @@ static int ask_helper(struct opd_maker *maker, bool only_header, int ends[2])
 static int start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, bool only_header, int image_fd)
 {
 	struct iovec part = { (char[]){ 0 }, 1 };
-	struct opd_passed passed;
 	int ends[2], err;
 	ssize_t nr;
 
@@ -156,7 +155,7 @@ static int start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, 
 	err = ask_helper(maker, only_header, ends);
 	close(ends[1]);
 	if (!err && wanted)
-		err = opd_pass_file(maker->lookers, wanted, ends[0], &passed);
+		err = opd_pass_file(maker->lookers, wanted, ends[0]);
 	if (!err && !wanted) {
 		nr = op_pass_send(ends[0], &part, 1, image_fd, MSG_DONTWAIT);
 		err = nr < 0 ? (int)nr : 0;
@@ -164,9 +163,10 @@ static int start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, 
 	close(ends[0]);
 	if (!err) {
 		maker->is_making = true;
-		maker->has_stamp = wanted;
+		maker->has_wanted = wanted;
 		if (wanted)
-			maker->stamp = passed.stamp;
+			maker->wanted = *wanted;
+		maker->wanted.path = NULL;
 		maker->begin_ns = op_now_ns();
 		return 0;
 	}
@@ -190,12 +190,13 @@ int opd_maker_start_memory(struct opd_maker *maker, int image_fd)
 	return start(maker, NULL, false, image_fd);
 }
 
-static bool has_changed(const struct opd_maker *maker, const struct opd_file_stamp *now)
+/* The helper asked the descriptor that opd-tables read. What the looker said counts for nothing. */
+static bool is_of_another(const struct opd_maker *maker, const struct opd_tabler_answer *answer)
 {
-	return maker->has_stamp && (now->mtime_ns != maker->stamp.mtime_ns || now->nr_bytes != maker->stamp.nr_bytes);
+	return answer->has_changed || (maker->has_wanted && !opd_pass_is_wanted(&answer->image, &maker->wanted));
 }
 
-static enum opd_make_result result_of(struct opd_maker *maker, const struct op_text *text)
+static enum opd_make_result result_of(struct opd_maker *maker, const struct op_text *text, struct opd_file_identity *ret_image)
 {
 	struct opd_tabler_answer answer;
 
@@ -204,7 +205,8 @@ static enum opd_make_result result_of(struct opd_maker *maker, const struct op_t
 	memcpy(&answer, text->data, sizeof(answer));
 	if (answer.cpu_ns < maker->normal_ns)
 		maker->credit_ns += maker->normal_ns - answer.cpu_ns;
-	if (answer.status >= 0 && has_changed(maker, &answer.stamp))
+	*ret_image = answer.image;
+	if (answer.status >= 0 && is_of_another(maker, &answer))
 		return OPD_MAKE_CHANGED;
 	if (answer.status < 0 || (WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == OPD_TABLER_NO_PROGRAM))
 		return OPD_MAKE_NOT_STARTED;
@@ -213,7 +215,7 @@ static enum opd_make_result result_of(struct opd_maker *maker, const struct op_t
 	return WEXITSTATUS(answer.status) ? OPD_MAKE_FAILED : OPD_MAKE_MADE;
 }
 
-int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd)
+int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd, struct opd_file_identity *ret_image)
 {
 	enum opd_make_result result = OPD_MAKE_CRASHED;
 	struct op_text text = { 0 };
@@ -227,7 +229,7 @@ int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, in
 	} else if (err) {
 		leave_helper(maker);
 	} else {
-		result = result_of(maker, &text);
+		result = result_of(maker, &text, ret_image);
 	}
 	op_text_free(&text);
 	*ret_fd = -1;

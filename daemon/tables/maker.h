@@ -28,7 +28,7 @@
 enum opd_make_result {
 	OPD_MAKE_MADE,
 	OPD_MAKE_FAILED,    /* no table in this file */
-	OPD_MAKE_CHANGED,   /* somebody has written to the file meanwhile */
+	OPD_MAKE_CHANGED,   /* it is another file, or somebody has written to it meanwhile */
 	OPD_MAKE_CRASHED,   /* by a signal */
 	OPD_MAKE_TIMED_OUT,
 	OPD_MAKE_NOT_STARTED,
@@ -41,8 +41,8 @@ struct opd_maker {
 	struct op_helper *helper; /* NULL: none runs */
 	bool is_making;
 	int table_fd;             /* of the table that is made */
-	bool has_stamp;
-	struct opd_file_stamp stamp; /* of the image, when it was opened */
+	bool has_wanted;
+	struct opd_pass_wanted wanted; /* the image; its path is not kept */
 	uint64_t begin_ns, wait_ns;
 	bool is_awaited;    /* tables are never made at idle priority */
 	uint64_t credit_ns; /* of CPU time at normal priority, at credit_at_ns */
@@ -79,9 +79,11 @@ int opd_maker_start_memory(struct opd_maker *maker, int image_fd) OP_NONNULL OP_
 
 /*
  * The table that was made: *ret_fd is a sealed memfd, which the caller closes; -1 unless the result
- * is OPD_MAKE_MADE. 0; -EAGAIN: it is not ready.
+ * is OPD_MAKE_MADE. Then it is the table of the wanted file, and *ret_image is the file that was
+ * read. 0; -EAGAIN: it is not ready.
  */
-int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
+int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd,
+		   struct opd_file_identity *ret_image) OP_NONNULL OP_MUST_CHECK;
 
 /* Ends the helper that has no work. */
 void opd_maker_rest(struct opd_maker *maker) OP_NONNULL;

@@ -139,26 +139,33 @@ static void wait_for(pid_t pid, uint32_t normal_ms, struct opd_tabler_answer *an
 			 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 }
 
+/* A file that is renamed or removed meanwhile has the same contents. */
+static bool has_changed(int image_fd, const struct opd_file_identity *before)
+{
+	struct opd_file_identity now;
+
+	return opd_file_identify(image_fd, &now) || now.mtime_ns != before->mtime_ns || now.nr_bytes != before->nr_bytes;
+}
+
 int opd_tabler_answer(const char *bytes, size_t nr_bytes, int fd, struct op_text *answer)
 {
 	struct opd_tabler_question question = { 0 };
 	int table_fd = receive_fd(fd), image_fd = table_fd < 0 ? -1 : receive_fd(fd);
 	struct opd_tabler_answer result = { .status = -1 };
-	struct stat st;
 
 	if (nr_bytes == sizeof(question))
 		memcpy(&question, bytes, sizeof(question));
-	if (image_fd >= 0) {
+	if (image_fd >= 0 && !opd_file_identify(image_fd, &result.image)) {
 		pid_t pid = fork();
 
 		if (!pid)
 			run_program(image_fd, table_fd, &question);
 		if (pid > 0)
 			wait_for(pid, question.normal_ms, &result);
-		if (!op_sys_fstat(image_fd, &st))
-			result.stamp = opd_file_stamp(&st);
-		close(image_fd);
+		result.has_changed = has_changed(image_fd, &result.image);
 	}
+	if (image_fd >= 0)
+		close(image_fd);
 	if (table_fd >= 0)
 		close(table_fd);
 	op_text_add_bytes(answer, &result, sizeof(result));

@@ -6,7 +6,7 @@
 #ifndef OPD_TABLER_H
 #define OPD_TABLER_H
 
-#include "daemon/look/pass_file.h"
+#include "daemon/look/identity.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
 
@@ -26,7 +26,8 @@ struct opd_tabler_question {
 struct opd_tabler_answer {
 	int32_t status; /* of waitpid(2); -1: opd-tables was not started */
 	uint64_t cpu_ns;
-	struct opd_file_stamp stamp; /* of the image afterwards */
+	struct opd_file_identity image; /* the file that opd-tables read; its inode is 0: unknown */
+	uint8_t has_changed;            /* somebody wrote to it meanwhile */
 };
 
 /* The program that will be run. Call it before the nursery starts. */

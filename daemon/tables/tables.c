@@ -48,10 +48,9 @@ struct image {
 	struct opd_table_source source;
 	/* which file; 0 and NULL: unknown */
 	struct op_build_id build_id;
-	uint64_t inode, device, mtime_ns, nr_bytes;
+	struct opd_file_identity file;
+	bool is_owners; /* nobody but its user can have made its contents: the cache may have it */
 	char *path;
-	struct opd_passed owner;
-	int look_err; /* of the last look at the file */
 	/* READY */
 	struct op_row_table table;
 	void *map;
@@ -171,13 +170,11 @@ static bool is_provable(const struct opd_tables_config *config, const struct op_
 	return !config->is_recording || id->build_id_bytes || (id->inode && config->recorded_ns);
 }
 
-/* Which file it is, as the table of images knows it. */
+/* Which image it is, and whether it can have a table. */
 static void identify(struct opd_tables *tables, struct image *image)
 {
 	const struct op_dcookie_row *row = op_dcookie_row(tables->dcookies, image->cookie);
 	const struct op_image_id *id = &row->id;
-	const char *prefix = tables->config.host_prefix ? tables->config.host_prefix : "";
-	const char *path = row->host_path ? row->host_path : id->name.name;
 
 	image->is_vdso_region = id->name.kind == OP_IMAGE_ANON && !strcmp(id->name.name, OPD_VDSO_NAME) &&
 				(!tables->config.is_recording || tables->config.has_vdso);
@@ -189,10 +186,39 @@ static void identify(struct opd_tables *tables, struct image *image)
 	memcpy(image->build_id.bytes, id->build_id, id->build_id_bytes);
 	image->build_id.nr_bytes = id->build_id_bytes;
 	image->has_header = id->build_id_bytes;
-	image->inode = id->inode;
-	image->device = id->device;
-	image->mtime_ns = id->mtime_ns;
-	image->nr_bytes = id->bytes;
+}
+
+/*
+ * Which file the image has now. The file was looked at when it was mapped; what a mapping or a path
+ * leads to later counts only when it is the same file. Of a recording, and where nobody could look,
+ * there is the record alone.
+ */
+static void note_file(const struct opd_tables *tables, struct image *image)
+{
+	const struct op_dcookie_row *row = op_dcookie_row(tables->dcookies, image->cookie);
+	const struct op_image_file *file = &row->file;
+	const char *prefix = tables->config.host_prefix ? tables->config.host_prefix : "";
+	const char *path = file->path ? file->path : row->host_path ? row->host_path : row->id.name.name;
+
+	image->file = (struct opd_file_identity){
+		.device = row->id.device,
+		.inode = row->id.inode,
+		.generation = row->id.inode_generation,
+		.mtime_ns = row->id.mtime_ns,
+		.nr_bytes = row->id.bytes,
+	};
+	if (file->inode && !tables->config.is_recording)
+		image->file = (struct opd_file_identity){
+			.device = file->device,
+			.inode = file->inode,
+			.generation = file->inode_generation,
+			.mtime_ns = file->mtime_ns,
+			.ctime_ns = file->ctime_ns,
+			.nr_bytes = file->bytes,
+			.uid = file->uid,
+		};
+	image->is_owners = file->inode && file->is_owners;
+	free(image->path);
 	if (asprintf(&image->path, "%s%s", prefix, path) < 0)
 		image->path = NULL;
 }
@@ -248,6 +274,8 @@ enum opd_walk_code opd_tables_find(struct opd_tables *tables, uint64_t cookie, c
 	if (!is_wanted(image->state)) {
 		set_state(tables, image, WANTED);
 		image->nr_waiting = 0;
+		if (image != &tables->vdso)
+			note_file(tables, image);
 	}
 	if (source->pid || !image->nr_waiting)
 		image->source = *source;
@@ -410,15 +438,17 @@ static void keep_next(struct opd_tables *tables)
 }
 
 /*
- * What a user can change is kept apart. What a file server says, and what has no build-id, is not
- * found again: it is in a file without a name, which takes no memory.
+ * What a user can change is kept apart. The name says the owner of the file that was read, which
+ * must be the owner of the file that was mapped. What a file server says, and what has no build-id,
+ * is not found again: it is in a file without a name, which takes no memory.
  */
-static void keep(struct opd_tables *tables, struct image *image, int table_fd)
+static void keep(struct opd_tables *tables, struct image *image, int table_fd, const struct opd_file_identity *read)
 {
 	const struct op_row_table_header *header = image->table.header;
-	struct opd_disk_job job = { .is_add = true, .users = { image->owner.uid }, .nr_users = 1, .nr_bytes = image->map_bytes };
+	struct opd_disk_job job = { .is_add = true, .users = { read->uid }, .nr_users = 1, .nr_bytes = image->map_bytes };
 
-	job.id.nr_bytes = image->owner.is_owners ? header->build_id_bytes : 0;
+	if (image->is_owners && opd_file_is_owners(read) && read->uid == image->file.uid)
+		job.id.nr_bytes = header->build_id_bytes;
 	memcpy(job.id.bytes, header->build_id, sizeof(job.id.bytes));
 	if (!tables->config.cache_dir || (!job.id.nr_bytes && image->map_bytes < UNNAMED_MIN))
 		return;
@@ -437,8 +467,8 @@ static bool look_up(struct opd_tables *tables, struct image *image)
 {
 	struct opd_disk_job job = { .id = image->build_id, .nr_users = 1 };
 
-	if (image->owner.is_owners && image->owner.uid)
-		job.users[job.nr_users++] = image->owner.uid;
+	if (image->is_owners && image->file.uid)
+		job.users[job.nr_users++] = image->file.uid;
 	if (!job.id.nr_bytes || !submit(tables, image, &job))
 		return false;
 	set_state(tables, image, LOOKED_UP);
@@ -494,7 +524,7 @@ static void report(const char *program, const struct image *image, const char *w
 			image->path ? image->path : "the vdso");
 }
 
-static int take_table(struct opd_tables *tables, struct image *image, int fd)
+static int take_table(struct opd_tables *tables, struct image *image, int fd, const struct opd_file_identity *read)
 {
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
@@ -504,7 +534,7 @@ static int take_table(struct opd_tables *tables, struct image *image, int fd)
 	if (err)
 		return err;
 	tables->counts.made++;
-	keep(tables, image, fd);
+	keep(tables, image, fd, read);
 	return 0;
 }
 
@@ -524,12 +554,13 @@ static int take_header(struct opd_tables *tables, struct image *image, int fd)
 	return 0;
 }
 
-static void finish(struct opd_tables *tables, struct image *image, enum opd_make_result result, int fd)
+static void finish(struct opd_tables *tables, struct image *image, enum opd_make_result result, int fd,
+		   const struct opd_file_identity *read)
 {
 	int err = 0;
 
 	if (result == OPD_MAKE_MADE)
-		err = image->asked_header ? take_header(tables, image, fd) : take_table(tables, image, fd);
+		err = image->asked_header ? take_header(tables, image, fd) : take_table(tables, image, fd, read);
 	if (err == -EBADMSG)
 		result = OPD_MAKE_CRASHED;
 	switch (result) {
@@ -564,13 +595,14 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 static bool take(struct opd_tables *tables)
 {
 	struct image *image = tables->making;
+	struct opd_file_identity read = { 0 };
 	enum opd_make_result result;
 	int fd;
 
-	if (!image || opd_maker_take(&tables->maker, &result, &fd) == -EAGAIN)
+	if (!image || opd_maker_take(&tables->maker, &result, &fd, &read) == -EAGAIN)
 		return false;
 	tables->making = NULL;
-	finish(tables, image, result, fd);
+	finish(tables, image, result, fd, &read);
 	if (fd >= 0)
 		close(fd);
 	return true;
@@ -590,39 +622,33 @@ static int start_vdso(struct opd_tables *tables)
 /* A kernel before 6.11 does not tell the build-id, by which the cache knows the table. */
 static bool needs_header(const struct opd_tables *tables, const struct image *image)
 {
-	return !image->has_header && image->owner.is_owners && opd_disk_fd(tables->disk) >= 0;
+	return !image->has_header && image->is_owners && opd_disk_fd(tables->disk) >= 0;
 }
 
 /* Looks into the cache first, then begins to make the table. */
 static int start(struct opd_tables *tables, struct image *image)
 {
-	bool is_recording = tables->config.is_recording;
+	bool is_recording = tables->config.is_recording, is_known = is_recording || image->file.inode;
 	const struct opd_table_source none = { 0 }, *source = is_recording ? &none : &image->source;
 	const struct opd_pass_wanted wanted = {
 		.about = { .pid = source->pid, .user_ns = source->user_ns },
 		.start = source->start,
 		.end = source->end,
 		.path = image->path,
-		.device = is_recording ? image->device : 0,
-		.max_mtime_ns = is_recording && image->inode ? tables->config.recorded_ns : 0,
-		.inode = image->inode,
-		.mtime_ns = image->mtime_ns,
-		.nr_bytes = image->nr_bytes,
+		.identity = image->file,
+		.max_mtime_ns = is_recording && image->file.inode ? tables->config.recorded_ns : 0,
 	};
 	int err = 0;
 
 	if (image == &tables->vdso)
 		err = start_vdso(tables);
-	if (image != &tables->vdso && image->state != CHECKED) {
-		image->look_err = opd_pass_file(tables->config.lookers, &wanted, -1, &image->owner);
-		if (look_up(tables, image))
-			return 0;
-	}
+	if (image != &tables->vdso && image->state != CHECKED && look_up(tables, image))
+		return 0;
 	if (tables->making)
 		return 0;
 	if (image != &tables->vdso) {
 		image->asked_header = needs_header(tables, image);
-		err = image->look_err ? image->look_err : opd_maker_start(&tables->maker, &wanted, image->asked_header);
+		err = is_known ? opd_maker_start(&tables->maker, &wanted, image->asked_header) : -ESTALE;
 	}
 	if (!err) {
 		set_state(tables, image, MAKING);

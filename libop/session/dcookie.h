@@ -53,6 +53,18 @@ static inline bool op_dcookie_is_program(const struct op_image_id *id)
 	return id->program_of != OP_DCOOKIE_NONE;
 }
 
+/*
+ * The file of a row as it was looked at last. A copy of the file in the row's identity has a path,
+ * device and inode of its own.
+ */
+struct op_image_file {
+	uint64_t device, inode, inode_generation; /* inode 0: no file was looked at */
+	uint64_t mtime_ns, ctime_ns, bytes;
+	uint32_t uid;
+	bool is_owners;   /* nobody but that user can have made the contents */
+	const char *path; /* on the host; NULL: unknown */
+};
+
 enum op_dcookie_wanted { OP_DCOOKIE_NOT_ASKED, OP_DCOOKIE_WANTED, OP_DCOOKIE_NOT_WANTED };
 
 struct op_dcookie_row {
@@ -71,6 +83,9 @@ struct op_dcookie_row {
 
 	/* At the path. It is the one to have the plain name (op_dcookie_count_in). */
 	bool host_has_another;
+
+	/* Since this process began; not in the file of the table. Set by op_dcookie_set_file. */
+	struct op_image_file file;
 
 	/* For the image filter. The table resets it when host_path or container change. */
 	enum op_dcookie_wanted wanted;
@@ -186,6 +201,9 @@ uint64_t op_dcookie_next(const struct op_dcookie_table *table) OP_NONNULL;
  */
 int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
 	OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/* Sets the file of a row that was looked at. Copies its path. 0 or -ENOMEM. */
+int op_dcookie_set_file(struct op_dcookie_table *table, uint64_t cookie, const struct op_image_file *file) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Sets the build-id of a row without one. Does nothing for other rows and pseudo-images. 0 or

@@ -63,6 +63,7 @@ static void free_entry(struct op_dcookie_entry *entry)
 	free(entry->name);
 	free(entry->host_path);
 	free(entry->container);
+	free(entry->file_path);
 	free(entry);
 }
 
@@ -445,6 +446,21 @@ int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const 
 	entry->row.wanted = OP_DCOOKIE_NOT_ASKED;
 	entry->row.container = entry->container;
 	return err;
+}
+
+int op_dcookie_set_file(struct op_dcookie_table *table, uint64_t cookie, const struct op_image_file *file)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	int err = 0;
+
+	assert(entry);
+	if (!same_string(entry->file_path, file->path))
+		err = replace_string(table, entry, &entry->file_path, file->path);
+	if (err)
+		return err;
+	entry->row.file = *file;
+	entry->row.file.path = entry->file_path;
+	return 0;
 }
 
 int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, const uint8_t *build_id, uint8_t nr_bytes)

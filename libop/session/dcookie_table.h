@@ -23,7 +23,7 @@ struct op_dcookie_entry {
 	struct op_hlink by_cookie;
 	struct op_hlink by_name; /* when it is counted */
 	struct op_dcookie_identity *identities;
-	char *name, *host_path, *container; /* the strings of the row */
+	char *name, *host_path, *container, *file_path; /* the strings of the row */
 	size_t nr_bytes;		    /* with its strings and identities */
 	uint32_t mark;			    /* the last round in which it was marked */
 	bool is_unwritten;		    /* is in the list of unwritten rows */

@@ -441,9 +441,40 @@ static void a_look_is_good_for_what_was_before(void **state)
 	op_dcookie_table_free(table);
 }
 
+/* What a user can give a file is not enough. */
+static void a_file_is_known_by_its_identity(void **state OP_UNUSED)
+{
+	const struct opd_file_identity recorded = { 1, 2, 3, 4, 5, 6, 7, 0100755, false };
+	struct opd_file_identity file = recorded, unknown = { 0 };
+
+	assert_true(opd_file_is(&file, &recorded));
+	assert_true(opd_file_is(&file, &unknown));
+	file.ctime_ns++; /* it was renamed */
+	assert_true(opd_file_is(&file, &recorded));
+	file.generation = 0; /* or is it another file with the same inode? */
+	assert_false(opd_file_is(&file, &recorded));
+	for (size_t i = 0; i < 5; i++) {
+		uint64_t *fields[] = { &file.device, &file.inode, &file.generation, &file.mtime_ns, &file.nr_bytes };
+
+		file = recorded;
+		++*fields[i];
+		assert_false(opd_file_is(&file, &recorded));
+	}
+	file = recorded;
+	assert_true(opd_file_is_owners(&file));
+	file.mode = 0100775;
+	assert_false(opd_file_is_owners(&file));
+	file.mode = 0100757;
+	assert_false(opd_file_is_owners(&file));
+	file.mode = recorded.mode;
+	file.is_served = true;
+	assert_false(opd_file_is_owners(&file));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_known_by_its_identity),
 		cmocka_unit_test_setup_teardown(there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(called_removed, set_up, tear_down),

@@ -2,119 +2,17 @@
 /*
  * Row tables of images: who makes them, what is tried again, and what a helper that fails costs.
  */
-#include "tests/unit/cmocka_all.h"
-
 #include <elf.h>
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/locate/looker.h"
-#include "daemon/look/lookers.h"
 #include "daemon/tables/cache.h"
-#include "daemon/tables/tabler.h"
-#include "daemon/tables/tables.h"
-#include "libop/base/clock.h"
 #include "tests/unit/passing_clock.h"
-#include "tests/unit/test_box.h"
-
-static int look(const char *question, size_t nr_bytes, int fd, struct op_text *answer)
-{
-	return opd_look_answer(question, nr_bytes, fd, answer);
-}
-
-static const struct op_helper_kind kinds[] = {
-	{ "opd-test", NULL, look },
-	{ OPD_TABLER_NAME, opd_tabler_begin, opd_tabler_answer },
-};
-
-static char built_program[PATH_MAX]; /* opd-tables of this build */
-static struct op_nursery *nursery;
-static struct opd_lookers *lookers;
-static struct op_dcookie_table *images;
-static struct opd_tables *tables;
-#define HOUR_NS (3600ull * OP_NS_PER_S)
-
-static uint64_t wait_ns, unused_ns; /* 0: as opd */
-
-static void start_with_cache(const char *program, bool with_lookers, const char *cache_dir, uint64_t max_use)
-{
-	struct opd_tables_config config = { .kind = 1, .cache_dir = cache_dir, .max_use = max_use };
-
-	config.wait_ns = wait_ns;
-	config.unused_ns = unused_ns;
-	setenv(OPD_TABLES_ENV, program, 1);
-	opd_tabler_find_program();
-	assert_int_equal(op_nursery_start(kinds, op_array_size(kinds), &nursery), 0);
-	lookers = NULL;
-	if (with_lookers)
-		assert_int_equal(opd_lookers_new(nursery, 0, &lookers), 0);
-	images = op_dcookie_table_new();
-	assert_non_null(images);
-	config.nursery = nursery;
-	config.lookers = lookers;
-	assert_int_equal(opd_tables_new(&config, &tables), 0);
-	opd_tables_set_images(tables, images);
-}
-
-static void start(const char *program, bool with_lookers)
-{
-	start_with_cache(program, with_lookers, NULL, 0);
-}
-
-static void stop(void)
-{
-	opd_tables_free(tables);
-	op_dcookie_table_free(images);
-	opd_lookers_free(lookers);
-	op_nursery_stop(nursery);
-}
-
-static uint64_t cookie_of(enum op_image_kind kind, const char *name, uint64_t mtime_ns)
-{
-	const struct op_image_id id = { .name = { .kind = kind, .name = name }, .mtime_ns = mtime_ns, .user = OP_USER_NONE };
-	uint64_t cookie = op_dcookie_get(images, &id);
-
-	assert_int_not_equal(cookie, OP_DCOOKIE_NONE);
-	return cookie;
-}
-
-static const struct opd_table_source nowhere;
-
-static void turn(void)
-{
-	if (!opd_tables_turn(tables))
-		poll(&(struct pollfd){ .fd = opd_tables_fd(tables), .events = POLLIN }, 1, opd_tables_is_busy(tables) ? 1000 : 10);
-}
-
-/* Asks until the table is there, or not pending any more. */
-static enum opd_walk_code await(uint64_t cookie, const struct opd_table_source *source, const struct op_row_table **ret_table)
-{
-	enum opd_walk_code code;
-
-	while ((code = opd_tables_find(tables, cookie, source, ret_table)) == OPD_CODE_PENDING)
-		turn();
-	return code;
-}
-
-/* A busy disk may not answer a looker in time. Then opd asks again after a second or more. */
-static void await_table(uint64_t cookie, const struct opd_table_source *source, const struct op_row_table **ret_table)
-{
-	for (uint64_t end_ns = op_now_ns() + 240u * OP_NS_PER_S; await(cookie, source, ret_table) != OPD_CODE_TABLE; turn())
-		assert_true(lookers && opd_lookers_nr_unanswered(lookers) && op_now_ns() < end_ns);
-}
-
-/* Until a new table is on the disk. */
-static void await_disk(void)
-{
-	while (opd_tables_is_busy(tables))
-		turn();
-}
+#include "tests/unit/table_box.h"
 
 /* Where this program has its code. */
 static int find_self(struct dl_phdr_info *info, size_t size OP_UNUSED, void *arg)
@@ -165,7 +63,7 @@ static void a_mapping_leads_to_the_file(void **state OP_UNUSED)
 		skip();
 	dl_iterate_phdr(find_self, &source);
 	start(built_program, true);
-	code = await(cookie_of(OP_IMAGE_FILE, "/nowhere/at/all", 0), &source, &table);
+	code = await(cookie_of_file("/nowhere/at/all", "/proc/self/exe", 0), &source, &table);
 	stop();
 	assert_int_equal(code, OPD_CODE_TABLE);
 }
@@ -386,60 +284,6 @@ static void a_file_that_is_replaced_keeps_its_table(void **state)
 
 /* ---- the cache ---- */
 
-/* The directories of a cache, too. */
-static int remove_cache(void **state)
-{
-	struct box *box = *state;
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s/*", box->path);
-	return system(command) || box_teardown(state);
-}
-
-#define cache_test(function) cmocka_unit_test_setup_teardown(function, box_setup, remove_cache)
-
-static struct opd_tables_counts counts_of_one(const char *program, const char *cache_dir, uint64_t max_use, const char *image)
-{
-	const struct op_row_table *table = NULL;
-	struct opd_tables_counts counts;
-
-	start_with_cache(program, true, cache_dir, max_use);
-	await_table(cookie_of(OP_IMAGE_FILE, image, 0), &nowhere, &table);
-	assert_non_null(op_row_table_find(table, le32toh(table->starts[table->nr_rows / 2])));
-	await_disk();
-	assert_int_equal(opd_tables_find(tables, cookie_of(OP_IMAGE_FILE, image, 0), &nowhere, &table), OPD_CODE_TABLE);
-	assert_non_null(op_row_table_find(table, le32toh(table->starts[table->nr_rows / 2])));
-	opd_tables_get_counts(tables, &counts);
-	stop();
-	return counts;
-}
-
-/* The build-id of the image is not known before its table is there, so the name tells it. */
-static void find_kept(const char *cache_dir, char path[PATH_MAX])
-{
-	FILE *found;
-	char command[PATH_MAX];
-
-	snprintf(command, sizeof(command), "find %s -type f", cache_dir);
-	found = popen(command, "re");
-	assert_non_null(found);
-	path[0] = '\0';
-	if (fgets(path, PATH_MAX, found))
-		path[strcspn(path, "\n")] = '\0';
-	assert_int_equal(pclose(found), 0);
-}
-
-/* As the kernel would have told it with the mapping. */
-static void set_build_id(uint64_t cookie, const char *path)
-{
-	const char *digits = strrchr(path, '/') + 1;
-	uint8_t id[OP_BUILD_ID_BYTES_MAX];
-	uint8_t nr = 0;
-
-	for (; nr < sizeof(id) && sscanf(digits + 2 * nr, "%2hhx", &id[nr]) == 1; nr++)
-		continue;
-	assert_int_equal(op_dcookie_set_build_id(images, cookie, id, nr), 0);
-}
 
 static struct opd_tables_counts counts_of_known(const char *cache_dir, const char *kept, const char *image)
 {
