@@ -60,11 +60,134 @@ static void test_simple_names(void **state OP_UNUSED)
 	}
 }
 
+/* Appends the n-th number of references of C++ and Rust: "_" is the first. */
+static void add_number(struct op_text *name, unsigned int n, unsigned int base)
+{
+	static const char upper[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char lower[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *digits = base == 36 ? upper : lower;
+
+	if (n > base)
+		op_text_add_char(name, digits[(n - 1) / base]);
+	if (n)
+		op_text_add_char(name, digits[(n - 1) % base]);
+	op_text_add_char(name, '_');
+}
+
+/* "S0_I S1_ S1_ E": pairs of the type before. `first` is the number of the first such type. */
+static void add_pairs(struct op_text *name, const char *pair, unsigned int first, unsigned int nr_doublings)
+{
+	for (unsigned int i = 0; i < nr_doublings; i++) {
+		op_text_add(name, pair);
+		for (unsigned int j = 0; j < 2; j++) {
+			op_text_add_char(name, 'S');
+			add_number(name, first + i, 36);
+		}
+		op_text_add_char(name, 'E');
+	}
+}
+
+static void expect_text(struct op_text *name, const char *wanted)
+{
+	expect(op_text_get(name), OPR_DEMANGLE_NORMAL, wanted);
+	op_text_free(name);
+}
+
+/* A few bytes double the text: in parameters, in a template, without any output, in Rust, in D. */
+static void test_doublings(void **state OP_UNUSED)
+{
+	for (unsigned int i = 20; i <= 40; i++) {
+		struct op_text parameters = { 0 }, template = { 0 }, silent = { 0 }, rust = { 0 }, d = { 0 };
+
+		op_text_add(&parameters, "_Z3hot1PIiiE");
+		add_pairs(&parameters, "S_I", 1, i);
+		expect_text(&parameters, "hot");
+
+		op_text_add(&template, "_Z3hotI1PIiiE");
+		add_pairs(&template, "S0_I", 2, i);
+		op_text_add(&template, "EvT_");
+		expect_text(&template, NULL);
+
+		/* libiberty looks for a pack in all of it before it writes a byte */
+		op_text_add(&silent, "_Z1fDp1XI1PIiiE");
+		add_pairs(&silent, "S0_I", 2, i);
+		op_text_add(&silent, "E");
+		expect_text(&silent, "f");
+
+		op_text_add(&rust, "_RINvC1a1bTllE");
+		for (size_t j = 0, last = 8; j < i; j++) {
+			size_t at = rust.length - strlen("_R");
+
+			op_text_add(&rust, "TB");
+			add_number(&rust, (unsigned int)last, 62);
+			op_text_add(&rust, "B");
+			add_number(&rust, (unsigned int)last, 62);
+			op_text_add(&rust, "E");
+			last = at;
+		}
+		op_text_add(&rust, "E");
+		expect_text(&rust, NULL);
+
+		op_text_add(&d, "_D1a1fFHiiHQeQg");
+		for (unsigned int j = 0; j < i; j++)
+			op_text_add(&d, "HQgQi");
+		op_text_add(&d, "Zv");
+		expect_text(&d, NULL);
+	}
+}
+
+/* A number in a Rust name counts lifetimes that are not written. */
+static void test_rust_lifetimes(void **state OP_UNUSED)
+{
+	expect("_RNvMINtC1a1bFG1_EuEl3foo", OPR_DEMANGLE_NORMAL, "<i32>::foo");
+	expect("_RNvMINtC1a1bFGzzzzzzz_EuEl3foo", OPR_DEMANGLE_NORMAL, NULL);
+	expect("_RNvMINtC1a1bFGzzzzzzz_EuElu3foo", OPR_DEMANGLE_NORMAL, NULL);
+}
+
+static void test_deep_names(void **state OP_UNUSED)
+{
+	static const char *const begins[] = { "_Z1f", "_RINvC1a1b", "_D1a1fF" };
+	static const char *const levels[] = { "P", "R", "A" };
+
+	for (size_t i = 0; i < op_array_size(begins); i++) {
+		struct op_text name = { 0 };
+
+		op_text_add(&name, begins[i]);
+		for (size_t j = 0; j < 500000; j++)
+			op_text_add(&name, levels[i]);
+		op_text_add(&name, "i");
+		expect_text(&name, NULL);
+	}
+}
+
+/* An ordinary name after many slow ones. */
+static void test_after_slow_names(void **state OP_UNUSED)
+{
+	struct op_text name = { 0 }, shown = { 0 };
+
+	for (unsigned int i = 0; i < 300; i++)
+		expect("_RNvMINtC1a1bFGzzzzzzz_EuEl3foo", OPR_DEMANGLE_NORMAL, NULL);
+	expect("_ZN4shop4CartIlE3addEl", OPR_DEMANGLE_NORMAL, "shop::Cart<long>::add(long)");
+	op_text_add(&name, "_Z1f1A");
+	op_text_add(&shown, "f(A");
+	for (unsigned int i = 0; i < 11; i++) {
+		op_text_add(&name, "S_");
+		op_text_add(&shown, ", A");
+	}
+	op_text_add(&shown, ")");
+	expect_text(&name, op_text_get(&shown));
+	op_text_free(&shown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_simple_names),
+		cmocka_unit_test(test_doublings),
+		cmocka_unit_test(test_rust_lifetimes),
+		cmocka_unit_test(test_deep_names),
+		cmocka_unit_test(test_after_slow_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,14 @@ def compile_to(program, text, *options):
                     "-o", program, program + ".c"], check=True)
 
 
+def doubling_name(nr_doublings):
+    """A function hot() whose parameters are pairs of the one before, 300 bytes for 2^28 pairs."""
+    def reference(n):
+        digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        return "S%s_" % digits[n] if n < 36 else "S1%s_" % digits[n - 36]
+    return "_Z3hot1PIiiE" + "".join("S_I%s%sE" % (reference(i), reference(i)) for i in range(nr_doublings))
+
+
 class Names(unittest.TestCase):
     maxDiff = None
 
@@ -133,6 +141,22 @@ class Names(unittest.TestCase):
             self.assertIn(": /* test_calloc total:     60 100.000 */", assembly)
             self.assertNotIn("<other>:", assembly)
         self.assertNotIn("<_ZN4shop3addEl>:", self.run_tool("opannotate", "-a", "-e", DEMANGLED[1]))
+
+    def test_name_of_gigabytes(self):
+        """It is shown without its parameters, also as an inlined function; the image keeps its other symbols."""
+        for nr_doublings in (20, 28, 40):
+            name, program = doubling_name(nr_doublings), os.path.join(self.dir, "doubling%d" % nr_doublings)
+            compile_to(program, "volatile int sink;\n"
+                       "void %s(void) { sink = 1; }\n"
+                       "static inline __attribute__((always_inline)) void inner(void) __asm__(\"%s\");\n"
+                       "static inline void inner(void) { sink = 2; }\n"
+                       "void other(void) { inner(); }\n"
+                       "void _start(void) { %s(); other(); }\n" % (name, name[:-1] + "iE", name), "-g", "-O2", "-nostdlib")
+            ranges = elfsyms.symbol_ranges(program, [name, "other"])
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(at, 1) for first, end in ranges.values() for at in range(first, end)])
+            self.assertEqual(set(self.names_of("-l")), {"hot", "other"})
+            self.assertLess(len(self.run_tool("opreport", "--inline", "-l")), 4096)
 
     def test_cache_of_an_older_opd(self):
         """Its files give way to new ones, without a word, and the names are right."""

@@ -251,6 +251,26 @@ static void test_demangling(void **state OP_UNUSED)
 	opr_symbols_free(&symbols);
 }
 
+/* 20,000 symbols share the bytes of one name of 1 MiB: it is cut, and they do not take 20 GB. */
+static void test_long_names(void **state OP_UNUSED)
+{
+	static char name[1u << 20];
+	struct opr_symbols symbols = { 0 };
+	size_t nr_bytes = 0;
+
+	memset(name, 'n', sizeof(name) - 1);
+	for (uint32_t i = 0; i < 20000; i++)
+		add(&symbols, i, 0, name + i, false, false);
+	add(&symbols, 30000, 0, "_ZN4shop4CartIlE3addEl", false, false);
+	assert_int_equal(opr_symbols_demangle(&symbols, OPR_DEMANGLE_NORMAL), 0);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		nr_bytes += strlen(symbols.symbols[i].name);
+	assert_int_equal(strlen(symbols.symbols[0].name), OPR_NAME_BYTES_MAX);
+	assert_true(nr_bytes < 300u << 20);
+	assert_string_equal(symbols.symbols[20000].shown, "_ZN4shop4CartIlE3addEl");
+	opr_symbols_free(&symbols);
+}
+
 /* ---- object files ---- */
 
 static void test_own_program(void **state OP_UNUSED)
@@ -521,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_aliases_of_the_kernel),
 		cmocka_unit_test(test_sizes),           cmocka_unit_test(test_one_symbol_for_an_address),
 		cmocka_unit_test(test_demangling),      cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_long_names),      cmocka_unit_test(test_own_program),
 		cmocka_unit_test(test_no_object_file),  cmocka_unit_test(test_damaged_object_files),
 		cmocka_unit_test(test_debug_link),      cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_kallsyms),        cmocka_unit_test(test_names_of_kallsyms),

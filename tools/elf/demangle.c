@@ -4,9 +4,23 @@
 #include <ctype.h>
 #include <errno.h>
 #include <libiberty/demangle.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "libop/base/atomic.h"
+#include "libop/base/clock.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+
+#define CPU_MS_MAX          20u		/* for a name; the longest names of LLVM take 0.1 ms */
+#define NR_SLOW_MAX         100u	/* then this process demangles only what cannot be slow */
+#define REFERENCES_FREE     12u		/* cannot make a name slow: each one doubles it at most */
+#define LIFETIME_DIGITS_MAX 2u
+#define D_BYTES_MAX         4096u	/* libiberty recurses without a limit */
+#define D_WORK_MAX          (1u << 22)	/* characters; it refuses 9 of 16,571 names in libgphobos */
 
 /* ---- short spellings of the standard library ---- */
 
@@ -133,41 +147,206 @@ char *opr_demangle_simplify(const char *name)
 	return simple;
 }
 
-/* ---- languages ---- */
+/* ---- limits ---- */
 
-static void take_piece(const char *piece, size_t nr_bytes, void *text)
+/*
+ * A few bytes of a hostile name may stand for gigabytes, or for hours without a byte: a name refers
+ * to its earlier parts. libiberty has no limits, and its callbacks cannot end it, so the sink and a
+ * timer jump out of it. That is safe for C++ and for Rust: they allocate nothing. The exception is
+ * a Rust name with Punycode, which has no timer.
+ */
+struct sink {
+	char bytes[OPR_DEMANGLED_BYTES_MAX];
+	size_t nr_bytes;
+	sigjmp_buf stop;
+};
+
+enum stop { STOP_LONG = 1, STOP_SLOW };
+
+static _Thread_local struct sink *volatile running; /* the timer's signal ends this */
+static uint32_t nr_slow;
+static pthread_once_t has_handler = PTHREAD_ONCE_INIT;
+
+static void take_piece(const char *piece, size_t nr_bytes, void *opaque)
 {
-	op_text_add_bytes(text, piece, nr_bytes);
+	struct sink *sink = opaque;
+
+	if (nr_bytes > sizeof(sink->bytes) - sink->nr_bytes)
+		siglongjmp(sink->stop, STOP_LONG);
+	memcpy(sink->bytes + sink->nr_bytes, piece, nr_bytes);
+	sink->nr_bytes += nr_bytes;
 }
 
-static bool demangle_d(struct op_text *text, const char *name)
+static void end_slow(int number OP_UNUSED)
 {
-	char *plain = name[1] == 'D' ? cplus_demangle(name, DMGL_PARAMS | DMGL_DLANG) : NULL;
+	if (running)
+		siglongjmp(running->stop, STOP_SLOW);
+}
 
-	if (!plain)
+static void set_handler(void)
+{
+	const struct sigaction action = { .sa_handler = end_slow, .sa_flags = SA_RESTART };
+	sigset_t unblocked;
+
+	sigaction(SIGVTALRM, &action, NULL);
+	sigemptyset(&unblocked);
+	sigaddset(&unblocked, SIGVTALRM);
+	pthread_sigmask(SIG_UNBLOCK, &unblocked, NULL);
+}
+
+/* The CPU time of this thread, so that the result does not depend on the load of the machine. */
+static bool start_timer(timer_t *timer)
+{
+	const struct itimerspec limit = { .it_value.tv_nsec = CPU_MS_MAX * OP_NS_PER_MS };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGVTALRM };
+
+	pthread_once(&has_handler, set_handler);
+	event._sigev_un._tid = gettid();
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, timer) < 0)
 		return false;
-	op_text_add(text, plain);
-	free(plain);
-	return true;
+	if (!timer_settime(*timer, 0, &limit, NULL))
+		return true;
+	timer_delete(*timer);
+	return false;
+}
+
+typedef int demangle_fn(const char *name, int flags, demangle_callbackref callback, void *opaque);
+
+/* 1: demangled; 0: not a name of this language; -E2BIG: over a limit. */
+static int demangle_into(struct sink *sink, demangle_fn *demangle, const char *name, int flags, bool is_timed)
+{
+	timer_t timer;
+	int stop, result = 0;
+
+	sink->nr_bytes = 0;
+	if (is_timed && (op_load_relaxed(&nr_slow) > NR_SLOW_MAX || !start_timer(&timer)))
+		return -E2BIG;
+	stop = sigsetjmp(sink->stop, is_timed);
+	if (!stop) {
+		running = is_timed ? sink : NULL;
+		result = demangle(name, flags, take_piece, sink) ? 1 : 0;
+	}
+	running = NULL;
+	if (is_timed)
+		timer_delete(timer);
+	if (stop == STOP_SLOW)
+		op_fetch_add_relaxed(&nr_slow, 1);
+	return stop ? -E2BIG : result;
+}
+
+/* ---- languages ---- */
+
+/* An upper limit: nearly each reference of C++ and Rust ends with '_'. */
+static size_t nr_references(const char *name)
+{
+	size_t nr = 0;
+
+	for (const char *c = name; *c; c++)
+		nr += *c == '_';
+	return nr;
+}
+
+/* A Rust name says a number of lifetimes ('G', a number, '_'), which may be 2^64. */
+static bool has_many_lifetimes(const char *name)
+{
+	for (const char *c = strchr(name, 'G'); c; c = strchr(c + 1, 'G')) {
+		size_t nr_digits = 0;
+
+		while (isalnum((unsigned char)c[1 + nr_digits]))
+			nr_digits++;
+		if (nr_digits > LIFETIME_DIGITS_MAX && c[1 + nr_digits] == '_')
+			return true;
+	}
+	return false;
+}
+
+static bool has_punycode(const char *name)
+{
+	for (const char *c = strchr(name, 'u'); c; c = strchr(c + 1, 'u'))
+		if (isdigit((unsigned char)c[1]))
+			return true;
+	return false;
+}
+
+static int demangle_rust(struct sink *sink, const char *name, int flags)
+{
+	bool is_slow = nr_references(name) > REFERENCES_FREE || has_many_lifetimes(name);
+
+	if (name[1] != 'R') /* the older form refers to nothing */
+		is_slow = false;
+	if (is_slow && has_punycode(name))
+		return has_many_lifetimes(name) ? -E2BIG : demangle_into(sink, rust_demangle_callback, name, flags, false);
+	return demangle_into(sink, rust_demangle_callback, name, flags, is_slow);
+}
+
+/* A name that is too long or too slow is shown without its parameters. */
+static int demangle_cplus(struct sink *sink, const char *name, int flags)
+{
+	bool is_slow = nr_references(name) > REFERENCES_FREE;
+	int result = demangle_into(sink, cplus_demangle_v3_callback, name, flags, is_slow);
+
+	return result == -E2BIG ? demangle_into(sink, cplus_demangle_v3_callback, name, flags & ~DMGL_PARAMS, is_slow) : result;
 }
 
 /*
- * Mangled names begin with an underscore. The order is that of cplus_demangle(), which allocates a
- * string for each name; the callbacks append to one text. D has no callback.
+ * The work for a D name, at most. "Q" and a number to base 26 refer back to an identifier, or to a
+ * type. Such a type ends before the reference, so it costs no more than all between.
  */
+static uint64_t work_of_d(const char *name, size_t nr_bytes, uint64_t *sums)
+{
+	sums[0] = 0;
+	for (size_t i = 0; i < nr_bytes; i++) {
+		size_t back = 0, at = i + 1;
+
+		while (name[i] == 'Q' && isupper((unsigned char)name[at]) && back < nr_bytes)
+			back = back * 26 + (size_t)(name[at++] - 'A');
+		if (name[i] == 'Q' && islower((unsigned char)name[at]))
+			back = back * 26 + (size_t)(name[at] - 'a');
+		if (back > i || isdigit((unsigned char)name[i - back]))
+			back = 0;
+		sums[i + 1] = op_min_u64(sums[i] + 1 + sums[i] - sums[i - back], D_WORK_MAX + 1);
+	}
+	return sums[nr_bytes];
+}
+
+/* libiberty has no callback for D: what costs too much is found before. */
+static int demangle_d(struct sink *sink, const char *name, int flags)
+{
+	size_t nr_bytes = strnlen(name, D_BYTES_MAX + 1);
+	uint64_t sums[D_BYTES_MAX + 1];
+	char *plain;
+	int result;
+
+	if (name[1] != 'D')
+		return 0;
+	if (nr_bytes > D_BYTES_MAX || work_of_d(name, nr_bytes, sums) > D_WORK_MAX)
+		return -E2BIG;
+	plain = cplus_demangle(name, flags | DMGL_DLANG);
+	result = plain ? 1 : 0;
+	sink->nr_bytes = plain ? strlen(plain) : 0;
+	if (sink->nr_bytes > sizeof(sink->bytes))
+		result = -E2BIG;
+	else if (plain)
+		memcpy(sink->bytes, plain, sink->nr_bytes);
+	free(plain);
+	return result;
+}
+
+/* Mangled names begin with an underscore. The order is that of cplus_demangle(). */
 static bool demangle_any(struct op_text *text, const char *name)
 {
-	const int flags = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+	static int (*const languages[])(struct sink *, const char *, int) = { demangle_rust, demangle_cplus, demangle_d };
+	int result = 0;
+	struct sink sink;
 
 	if (name[0] != '_')
 		return false;
-	if (rust_demangle_callback(name, flags, take_piece, text))
-		return true;
-	text->length = 0;
-	if (cplus_demangle_v3_callback(name, flags, take_piece, text))
-		return true;
-	text->length = 0;
-	return demangle_d(text, name);
+	for (size_t i = 0; i < op_array_size(languages) && !result; i++)
+		result = languages[i](&sink, name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+	if (result <= 0)
+		return false;
+	op_text_add_bytes(text, sink.bytes, sink.nr_bytes);
+	return true;
 }
 
 bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how)

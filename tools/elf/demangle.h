@@ -7,9 +7,13 @@
 
 enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
 
+#define OPR_DEMANGLED_BYTES_MAX 16384u /* the longest name of libLLVM has 4,272 */
+
 /*
- * Replaces the contents of `text` with the readable form of a name. False: the name is not mangled,
- * or `how` is OPR_DEMANGLE_NONE. The caller checks text->failed; the result may be empty.
+ * Replaces the contents of `text` with the readable form of a name. A name that is longer than the
+ * limit, or takes too much time, is shown without its parameters. False: the name is not mangled,
+ * or is over the limits without its parameters, too, or `how` is OPR_DEMANGLE_NONE. The caller
+ * checks text->failed; the result may be empty.
  */
 bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how) OP_NONNULL OP_MUST_CHECK;
 

@@ -9,7 +9,8 @@
 #include "tools/common/child.h"
 #include "tools/elf/lines.h"
 
-#define NO_NAME "??" /* of a function, as addr2line shows it */
+#define NO_NAME       "??"	   /* of a function, as addr2line shows it */
+#define DEMANGLED_MAX (256u << 20) /* bytes of all strings; then names stay mangled */
 
 struct request {
 	const struct opr_line_search *search;
@@ -101,7 +102,7 @@ static uint32_t add_frame(struct writer *writer, struct packed_frame *frame, con
 			return place + 1;
 	}
 	frame->shown = frame->name;
-	if (opr_demangle(&writer->demangled, name, writer->search->demangle))
+	if (writer->strings.length < DEMANGLED_MAX && opr_demangle(&writer->demangled, name, writer->search->demangle))
 		frame->shown = add_string(writer, op_text_get(&writer->demangled));
 	if (!op_grow(&writer->frames, &writer->capacity, writer->nr_frames + 1) || writer->demangled.failed ||
 	    writer->nr_frames >= UINT32_MAX) {

@@ -15,6 +15,8 @@
 #define PIECE_BYTES     256 /* the first; each is twice as long as the one before */
 #define PIECE_DOUBLINGS 8
 #define CODE_BYTES_MAX  (16u << 20) /* of one symbol */
+#define NAMES_BYTES_MAX (256u << 20) /* of all; then names are cut and stay mangled */
+#define NAME_CUT_BYTES  64u
 
 /* The contents of a compressed module, from the first opr_symbols_code on. */
 struct opr_unpacked {
@@ -56,9 +58,22 @@ static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, si
 	return copy;
 }
 
+/*
+ * Many symbols of a hostile file may share the bytes of one long name. None of them makes the image
+ * lose its other symbols: what is too long is cut.
+ */
+static const char *keep_name(struct opr_symbols *symbols, const char *name)
+{
+	bool is_full = symbols->nr_name_bytes > NAMES_BYTES_MAX;
+	size_t nr_bytes = strnlen(name, is_full ? NAME_CUT_BYTES : OPR_NAME_BYTES_MAX);
+
+	symbols->nr_name_bytes += nr_bytes;
+	return keep_bytes(symbols, name, nr_bytes);
+}
+
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol)
 {
-	const char *name = opr_symbols_keep_string(symbols, symbol->name);
+	const char *name = keep_name(symbols, symbol->name);
 	struct opr_symbol *added;
 
 	if (!name || !op_grow(&symbols->symbols, &symbols->capacity, symbols->nr_symbols + 1))
@@ -213,8 +228,10 @@ int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle
 		struct opr_symbol *symbol = &symbols->symbols[i];
 
 		symbol->shown = symbol->name;
-		if (make_shown(&text, symbol->name, demangle))
+		if (symbols->nr_name_bytes <= NAMES_BYTES_MAX && make_shown(&text, symbol->name, demangle)) {
+			symbols->nr_name_bytes += text.length;
 			symbol->shown = text.failed ? NULL : keep_bytes(symbols, text.data ? text.data : "", text.length);
+		}
 		if (!symbol->shown)
 			err = -ENOMEM;
 	}

@@ -50,6 +50,7 @@ struct opr_symbols {
 	size_t nr_strings, strings_capacity;
 	char *free_bytes; /* of the last piece */
 	size_t nr_free_bytes;
+	size_t nr_name_bytes; /* of all names that were added or demangled */
 	struct opr_line_table *table; /* the source lines of some addresses; NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
 	/* its contents, when that is a compressed module; else NULL */
@@ -109,6 +110,8 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 void opr_symbols_free(struct opr_symbols *symbols);
 
 /* ---- for readers (symbol_sources.h) ---- */
+
+#define OPR_NAME_BYTES_MAX 16384u /* a longer name is cut */
 
 /* Adds a symbol with start, vma, name (copied), section and rank. 0 or -ENOMEM. */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;
