@@ -182,12 +182,8 @@ static void test_after_slow_names(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_languages),
-		cmocka_unit_test(test_simple_names),
-		cmocka_unit_test(test_doublings),
-		cmocka_unit_test(test_rust_lifetimes),
-		cmocka_unit_test(test_deep_names),
-		cmocka_unit_test(test_after_slow_names),
+		cmocka_unit_test(test_languages),      cmocka_unit_test(test_simple_names), cmocka_unit_test(test_doublings),
+		cmocka_unit_test(test_rust_lifetimes), cmocka_unit_test(test_deep_names),   cmocka_unit_test(test_after_slow_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,12 +15,12 @@
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 
-#define CPU_MS_MAX          20u		/* for a name; the longest names of LLVM take 0.1 ms */
-#define NR_SLOW_MAX         100u	/* then this process demangles only what cannot be slow */
-#define REFERENCES_FREE     12u		/* cannot make a name slow: each one doubles it at most */
+#define CPU_MS_MAX          20u  /* for a name; the longest names of LLVM take 0.1 ms */
+#define NR_SLOW_MAX         100u /* then this process demangles only what cannot be slow */
+#define REFERENCES_FREE     12u  /* cannot make a name slow: each one doubles it at most */
 #define LIFETIME_DIGITS_MAX 2u
-#define D_BYTES_MAX         4096u	/* libiberty recurses without a limit */
-#define D_WORK_MAX          (1u << 22)	/* characters; it refuses 9 of 16,571 names in libgphobos */
+#define D_BYTES_MAX         4096u      /* libiberty recurses without a limit */
+#define D_WORK_MAX          (1u << 22) /* characters; it refuses 9 of 16,571 names in libgphobos */
 
 /* ---- short spellings of the standard library ---- */
 

@@ -14,13 +14,13 @@
 
 #define PIECE_BYTES     256 /* the first; each is twice as long as the one before */
 #define PIECE_DOUBLINGS 8
-#define CODE_BYTES_MAX  (16u << 20) /* of one symbol */
+#define CODE_BYTES_MAX  (16u << 20)  /* of one symbol */
 #define NAMES_BYTES_MAX (256u << 20) /* of all; then names are cut and stay mangled */
 #define NAME_CUT_BYTES  64u
 
 /* The contents of a compressed module, from the first opr_symbols_code on. */
 struct opr_unpacked {
-	int fd; /* or -errno */
+	int fd;        /* or -errno */
 	bool is_tried; /* fd is set */
 };
 
@@ -315,8 +315,8 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 	code = malloc(nr_bytes);
 	if (!code)
 		return -ENOMEM;
-	err = symbols->unpacked ? read_unpacked(symbols->code_path, symbols->unpacked, symbol->start, code, &nr_bytes) :
-				  read_at(symbols->code_path, symbol->start, code, &nr_bytes);
+	err = symbols->unpacked ? read_unpacked(symbols->code_path, symbols->unpacked, symbol->start, code, &nr_bytes)
+				: read_at(symbols->code_path, symbol->start, code, &nr_bytes);
 	if (err < 0) {
 		free(code);
 		return err;
