@@ -86,7 +86,6 @@ static bool add(struct finder *finder, uint64_t address, enum op_cpumode mode)
 	}
 	if (is_nowhere(frame))
 		return false;
-	stack->leaf_start = is_leaf ? frame->location.offset : stack->leaf_start;
 	stack->nr_frames++;
 	return true;
 }
@@ -262,6 +261,7 @@ void opd_stack_walk(struct opd_stack *stack, const struct opd_stack_lookup *look
 	stack->nr_frames = 0;
 	stack->no_memory = false;
 	stack->deferred = stack->pending_cookie = 0;
+	stack->leaf_start = 0;
 	stack->end = OP_STACK_END_no_row;
 	if (sample->mode == OP_CPUMODE_KERNEL || sample->mode == OP_CPUMODE_USER) {
 		if (sample->mode == OP_CPUMODE_KERNEL)
@@ -272,7 +272,7 @@ void opd_stack_walk(struct opd_stack *stack, const struct opd_stack_lookup *look
 	}
 	if (!stack->nr_frames) { /* the sample itself belongs to no image */
 		stack->frames[0] = *of;
-		stack->leaf_start = 0;
+		stack->frames[0].location.offset = 0;
 		stack->nr_frames = 1;
 		return;
 	}

@@ -23,8 +23,7 @@ struct opd_stack {
 	/* The leaf first. The offset of a caller is the one behind its call. */
 	struct opd_resolved frames[OPD_STACK_FRAMES_MAX];
 	size_t nr_frames;    /* at least 1: the sample itself */
-	/* offset of the function of the leaf; its own offset where that is unknown */
-	uint64_t leaf_start;
+	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
 	enum op_stack_end end;
 	bool no_memory;      /* frames are missing */
 	uint64_t deferred;   /* the user part comes with this cookie; 0: it does not */

@@ -97,6 +97,7 @@ static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 		.tid = by_thread ? taken->sample.tid : 0,
 		.cpu = pipeline->count.separate_cpu ? taken->sample.cpu + 1ull : 0,
 		.end = stack->end,
+		.leaf_start = stack->leaf_start,
 	};
 
 	for (size_t i = 0; i < stack->nr_frames; i++) {
@@ -104,7 +105,7 @@ static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 
 		stacks->frames[stack->nr_frames - 1 - i] = (struct op_stack_frame){
 			.image = frame->location.cookie,
-			.value = i ? frame->location.offset : stack->leaf_start,
+			.value = frame->location.offset,
 			.is_kernel = frame->is_kernel,
 		};
 	}

@@ -294,6 +294,7 @@ static void add_u64(uint64_t *number, uint64_t amount)
 int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, const struct op_stack_frame *frames, size_t nr_frames,
 		  uint64_t amount)
 {
+	bool is_full = path->leaf_start && stacks->nr_nodes > stacks->nr_max / 2;
 	uint32_t node;
 	int err, map_err;
 
@@ -301,9 +302,14 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 		return -EIO;
 	node = stacks->events[path->event];
 	err = step_path(stacks, &node, path);
-	for (size_t i = 0; !err && i < nr_frames; i++)
-		err = step_image(stacks, &node, frames[i].is_kernel ? OP_STACK_KERNEL_FRAME : OP_STACK_FRAME, frames[i].value,
-				 frames[i].image);
+	for (size_t i = 0; !err && i < nr_frames; i++) {
+		enum op_stack_kind kind = frames[i].is_kernel ? OP_STACK_KERNEL_FRAME : OP_STACK_FRAME;
+		struct key key = { node, (uint16_t)kind, frames[i].value, frames[i].image };
+
+		if (op_unlikely(is_full) && i == nr_frames - 1 && !find(stacks, &key, hash_of(stacks, &key)))
+			key.value = path->leaf_start;
+		err = step_image(stacks, &node, kind, key.value, key.image);
+	}
 	if (op_unlikely(err == -EIO))
 		return err;
 	add_u64(&stacks->nodes[node].count, amount);

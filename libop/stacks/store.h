@@ -36,6 +36,8 @@ struct op_stack_path {
 	uint32_t tgid, tid; /* 0: threads are not separated */
 	uint64_t cpu;       /* its number + 1; 0: CPUs are not separated */
 	uint32_t end; /* enum op_stack_end (libop/session/stack_ends.h); 0: complete */
+	/* where the function of the last frame starts; 0: unknown. See op_stacks_add */
+	uint64_t leaf_start;
 };
 
 struct op_stack_frame {
@@ -55,7 +57,9 @@ int op_stacks_open(int dir_fd, const char *path, const char *tmp_path, const str
 		   struct op_stacks **ret_stacks) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds `amount` to the stack. `frames` begin with the outermost one. 0; -EDQUOT, -ENOSPC, -ENOMEM
+ * Adds `amount` to the stack. `frames` begin with the outermost one. When half of the nodes that
+ * the file may have are in use, a new last frame gets leaf_start for its value, so that the many
+ * positions in a function leave room for stacks. 0; -EDQUOT, -ENOSPC, -ENOMEM
  * and other errors of growing: it was added to the deepest node of the stack that exists
  * (no_room); -EIO: the file went away or was overwritten, and nothing was added.
  */

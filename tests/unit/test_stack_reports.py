@@ -257,5 +257,80 @@ class Stacks(StackCase):
         self.assertIn("damaged", self.err)
 
 
+class Inlined(StackCase):
+    """The inlined function that a sample was in is a frame of its stack, as in a flat report."""
+    source = """volatile int sink;
+void hot(void) { }
+static inline __attribute__((always_inline)) int square(int a) { sink = a; return a * a; }
+static inline __attribute__((always_inline)) int sum(int n) { int s = 0; s += square(n); return s; }
+int both(int n) { int r = sum(n); return r + square(n + 1); }
+int one(int n) { return sum(n) + 7; }
+void _start(void) { both(3); one(4); for (;;); }
+"""
+    functions = ("hot", "both", "one", "_start")
+
+    def places(self):
+        return [at for name in ("both", "one") for at in range(self.start[name] + 1, self.end[name])]
+
+    def flat(self):
+        """{chain: samples} of a flat report of the same samples."""
+        put_image(self.dir, self.program, [(at, 1 + at % 3) for at in self.places()], session="flat")
+        done = subprocess.run([os.path.join(TOOLS, "opreport"), "--session-dir=" + self.dir, "session:flat", "--inline", "-l",
+                               "--format=json"], capture_output=True, text=True, timeout=60, check=True)
+        return {";".join(frame["symbol"] for frame in [*row.get("inlined by", ())[::-1], row]): row["samples"][0]
+                for row in json.loads(done.stdout)["symbols"]}
+
+    def leaves(self):
+        """{chain below _start: samples}"""
+        lines = self.report("--stacks", "--inline", "--format=folded").splitlines()
+        found = {}
+        for line in lines:
+            stack, count = line.rsplit(" ", 1)
+            found[stack.split("_start;", 1)[1].replace("_[i]", "")] = int(count)
+        return found
+
+    def test_like_flat(self):
+        for at in self.places():
+            self.store.add([(FRAME, PROG, self.start["_start"] + 5), (FRAME, PROG, at)], 1 + at % 3)
+        wanted = self.flat()
+        self.assertGreater(len(wanted), 4)
+        self.assertEqual(self.leaves(), wanted)
+
+    def test_caller_and_leaf(self):
+        """A place is a return address in other stacks: there it belongs to the instruction before."""
+        for at in self.places():
+            self.store.add([(FRAME, PROG, self.start["_start"] + 5), (FRAME, PROG, at)], 1 + at % 3)
+            self.store.add([(FRAME, PROG, self.start["_start"] + 5), (FRAME, PROG, at), (FRAME, PROG, self.start["one"])], 5)
+        wanted = self.flat()
+        found = self.leaves()
+        below = {chain: count for chain, count in found.items() if chain.endswith(";one")}
+        self.assertEqual(sum(below.values()), 5 * len(self.places()))
+        self.assertEqual({chain: count for chain, count in found.items() if chain not in below}, wanted)
+
+    def test_start_of_function(self):
+        """The place of these samples was not kept: nobody knows what was inlined there."""
+        self.store.add([(FRAME, PROG, self.start["_start"] + 5), (FRAME, PROG, self.start["one"])], 7)
+        self.assertEqual(self.leaves(), {"one": 7})
+
+
+class DeepInlined(StackCase):
+    """Each of 200 frames is in 100 inlined functions: a report has at most 4,096 levels."""
+    source = "volatile int sink;\nvoid hot(void) { }\n" \
+        "static inline __attribute__((always_inline)) void f0(void) { sink = 1; }\n" + \
+        "".join("static inline __attribute__((always_inline)) void f%d(void) { f%d(); }\n" % (i, i - 1) for i in range(1, 100)) + \
+        "void _start(void) { f99(); for (;;); }\n"
+    functions = ("hot", "_start")
+
+    def test_deep(self):
+        place = self.start["_start"] + (self.end["_start"] - self.start["_start"]) // 2  # in the store of f0
+        self.store.add([(FRAME, PROG, place)] * 200, 1)
+        rows = json.loads(self.report("--stacks", "--inline", "--format=json"))["stacks"]
+        self.assertEqual(sum(node["self"] for node in rows["nodes"]), rows["samples"])
+        self.assertEqual(len(rows["nodes"]), 4096)
+        for form in ("csv", "folded", "firefox", "speedscope", "callgrind"):
+            self.assertTrue(self.report("--stacks", "--inline", "--format=" + form), form)
+        self.assertTrue(self.report("--stacks", "--inline", "--format=pprof", text=False))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -238,8 +238,8 @@ static void a_whole_stack(void **state OP_UNUSED)
 	send_leaf();
 	drain();
 	expect_booked(2, 2, OP_STACK_END_complete, 2);
-	/* callers where they go on, the leaf at the start of its function */
-	expect_stack("1240 1140 1020", 2);
+	/* callers where they go on, the leaf where the sample was */
+	expect_stack("1240 1140 1040", 2);
 }
 
 static void kernel_frames_above_those_of_the_program(void **state OP_UNUSED)
@@ -329,7 +329,7 @@ static void an_end_is_kept_apart(void **state OP_UNUSED)
 	send(&made, PERF_RECORD_MISC_USER);
 	drain();
 	expect_booked(1, 1, OP_STACK_END_cut, 1);
-	expect_stack("end:1 1140 1020", 1);
+	expect_stack("end:1 1140 1040", 1);
 	assert_int_equal(pipeline.stacks->stops[0].nr, 1);
 	assert_int_equal(pipeline.stacks->stops[0].end, OP_STACK_END_cut);
 }
@@ -345,7 +345,7 @@ static void the_stack_pointer_leads_nowhere(void **state OP_UNUSED)
 	send(&made, PERF_RECORD_MISC_USER);
 	drain();
 	expect_booked(1, 1, OP_STACK_END_cut, 1);
-	expect_stack("end:1 1020", 1);
+	expect_stack("end:1 1040", 1);
 }
 
 static void an_address_without_code(void **state OP_UNUSED)
@@ -459,7 +459,7 @@ static void samples_wait_for_their_tables(void **state OP_UNUSED)
 	code = OPD_CODE_TABLE;
 	opd_stacks_turn(&pipeline);
 	expect_booked(2, 2, OP_STACK_END_complete, 2);
-	expect_stack("1240 1140 1020", 2);
+	expect_stack("1240 1140 1040", 2);
 	assert_int_equal(opd_stack_queue_oldest_ns(&pipeline.stacks->queue), UINT64_MAX);
 }
 

@@ -45,7 +45,7 @@ static void add_some(struct op_stacks *stacks, size_t nr_frames, uint64_t amount
 static void test_path(void **state)
 {
 	static const enum op_stack_kind kinds[] = {
-		OP_STACK_KERNEL_FRAME, OP_STACK_FRAME, OP_STACK_FRAME, OP_STACK_END, OP_STACK_THREAD,
+		OP_STACK_KERNEL_FRAME, OP_STACK_FRAME, OP_STACK_FRAME, OP_STACK_END,   OP_STACK_THREAD,
 		OP_STACK_CGROUP,       OP_STACK_COMM,  OP_STACK_APP,   OP_STACK_EVENT, OP_STACK_ROOT,
 	};
 	static const uint64_t values[] = { 300, 200, 100, OP_STACK_END_cut, 12ull << 32 | 13 };
@@ -205,6 +205,43 @@ static void test_max_bytes(void **state)
 	assert_int_equal(op_stacks_open(box->fd, STACKS, STACKS_TMP, &setup, &stacks), 0);
 	assert_int_equal(add_ith(stacks, 0), 0);
 	op_stacks_close(stacks);
+}
+
+/* In the second half of the file the places of samples in a function share a node. */
+static void test_leaf_start(void **state)
+{
+	static const struct op_stack_frame frames[] = { { 7, 100, false }, { 7, 1000, false } };
+	struct op_stack_path path = some_path;
+	struct op_stacks_setup setup = stack_setup;
+	struct op_stack_frame leaf[] = { frames[0], frames[1] };
+	uint64_t at_start = 0, nr_places = 0;
+	struct op_stacks *stacks;
+	struct op_stack_tree tree;
+
+	setup.max_bytes = op_stacks_file_bytes(200);
+	assert_int_equal(op_stacks_open(((const struct box *)*state)->fd, STACKS, STACKS_TMP, &setup, &stacks), 0);
+	path.leaf_start = frames[1].value;
+	for (uint64_t i = 1; i <= 1000; i++) {
+		leaf[1].value = frames[1].value + i % 500;
+		assert_int_equal(op_stacks_add(stacks, &path, leaf, 2, 1), 0);
+	}
+	assert_in_range(op_stacks_nr_nodes(stacks), 100, 103);
+	tree = read_stacks(*state);
+	for (uint32_t i = 0; i < tree.nr_nodes; i++) {
+		at_start += tree.nodes[i].value == frames[1].value ? tree.nodes[i].count : 0;
+		nr_places += tree.nodes[i].count == 2;
+	}
+	assert_in_range(nr_places, 80, 100);
+	assert_int_equal(at_start, 1000 - 2 * nr_places);
+	op_stack_tree_free(&tree);
+	/* Without a start a place gets its node. */
+	path.leaf_start = 0;
+	leaf[1].value = 5000;
+	assert_int_equal(op_stacks_add(stacks, &path, leaf, 2, 1), 0);
+	op_stacks_close(stacks);
+	tree = read_stacks(*state);
+	assert_int_equal(tree.nodes[tree.nr_nodes - 1].value, 5000);
+	op_stack_tree_free(&tree);
 }
 
 static void test_session_space(void **state)
@@ -492,11 +529,21 @@ static int write_stacks(const char *directory, uint64_t nr_stacks)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		box_test(test_path),		  box_test(test_same_nodes),	box_test(test_many),
-		box_test(test_count_image),	  box_test(test_max_bytes),	box_test(test_session_space),
-		box_test(test_full_disk),	  box_test(test_no_file_on_full_disk),
-		box_test(test_kill),		  box_test(test_lost_page),	box_test(test_short_file),
-		box_test(test_mutants),		  box_test(test_foreign),	box_test(test_truncated_under_map),
+		box_test(test_path),
+		box_test(test_same_nodes),
+		box_test(test_many),
+		box_test(test_count_image),
+		box_test(test_max_bytes),
+		box_test(test_session_space),
+		box_test(test_leaf_start),
+		box_test(test_full_disk),
+		box_test(test_no_file_on_full_disk),
+		box_test(test_kill),
+		box_test(test_lost_page),
+		box_test(test_short_file),
+		box_test(test_mutants),
+		box_test(test_foreign),
+		box_test(test_truncated_under_map),
 		box_test(test_no_file_of_stacks),
 	};
 

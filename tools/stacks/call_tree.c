@@ -101,6 +101,8 @@ struct opr_call_node *opr_call_child(struct opr_call_tree *tree, struct opr_call
 	uint64_t hash = op_hash_add(op_hash_u64((uintptr_t)parent), (uintptr_t)function);
 	struct opr_call_node *node;
 
+	if (parent->depth == OPR_CALL_DEPTH_MAX)
+		return parent;
 	for (struct op_hlink *link = op_htable_first(&tree->nodes, hash); link; link = op_htable_next(link)) {
 		node = op_container_of(link, struct opr_call_node, link);
 		if (node->parent == parent && node->function == function)
@@ -115,6 +117,7 @@ struct opr_call_node *opr_call_child(struct opr_call_tree *tree, struct opr_call
 	}
 	node->function = function;
 	node->parent = parent;
+	node->depth = parent->depth + 1;
 	node->next = parent->children;
 	parent->children = node;
 	node->made_before = tree->made_last;
@@ -137,11 +140,7 @@ size_t opr_call_path(const struct opr_call_node *node, const struct opr_call_fun
 
 size_t opr_call_depth(const struct opr_call_node *node)
 {
-	size_t depth = 0;
-
-	for (; node->parent; node = node->parent)
-		depth++;
-	return depth;
+	return node->depth;
 }
 
 static int compare_nodes(const void *left, const void *right)

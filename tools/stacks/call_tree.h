@@ -71,6 +71,7 @@ struct opr_call_node {
 	struct opr_call_node *next; /* with the same parent */
 	const struct opr_call_function *function; /* NULL: the root */
 	size_t index;  /* in the order of their making; the root has 0 */
+	uint32_t depth; /* of the root 0, of a group 1 */
 	uint64_t self; /* samples that end here */
 	uint64_t total; /* and those of all children; set by opr_call_tree_sum */
 	/* this node or one above it matches (arrange.h) */
@@ -103,7 +104,10 @@ const struct opr_call_function *opr_call_function_at(struct opr_call_tree *tree,
 /* Adds an image to the tree; the strings are copied. NULL: no memory. */
 struct opr_call_image *opr_call_image(struct opr_call_tree *tree, const char *name, const char *path) OP_NONNULL OP_MUST_CHECK;
 
-/* The child of a node for a function of any tree that outlives this one. NULL: no memory. */
+/*
+ * The child of a node for a function of any tree that outlives this one. NULL: no memory. A node at
+ * the greatest depth has no children: it is returned itself.
+ */
 struct opr_call_node *opr_call_child(struct opr_call_tree *tree, struct opr_call_node *parent,
 				     const struct opr_call_function *function) OP_NONNULL OP_MUST_CHECK;
 
@@ -113,7 +117,7 @@ struct opr_call_node *opr_call_child(struct opr_call_tree *tree, struct opr_call
  */
 size_t opr_call_path(const struct opr_call_node *node, const struct opr_call_function *path[OPR_CALL_DEPTH_MAX + 1]) OP_NONNULL;
 
-/* Nodes from the root to this one: 0 for the root, 1 for a group. */
+/* Nodes from the root to this one: 0 for the root, 1 for a group, OPR_CALL_DEPTH_MAX at most. */
 size_t opr_call_depth(const struct opr_call_node *node) OP_NONNULL;
 
 /* Sets all totals. Sorts children: those with most samples first, then by name. 0 or -ENOMEM. */

@@ -16,19 +16,16 @@
 #include "tools/report/make_rows.h"
 #include "tools/stacks/select_stacks.h"
 
-/* Nodes for a frame and the functions inlined there. Only a damaged store may have more. */
-#define FRAME_DEPTH 4u
-
 /* An image of a session that stacks refer to. */
 struct named {
 	uint64_t cookie;
 	char *name; /* full */
 	struct op_image_name image_name;
 	const struct op_dcookie_row *row;
-	bool is_of_frames;       /* else it is an application only, and needs no symbols */
+	bool is_of_frames; /* else it is an application only, and needs no symbols */
 	bool is_in_tree;
-	struct opr_image *image; /* NULL until symbols are read */
-	uint64_t offset;         /* opr_position_offset */
+	struct opr_image *image;                 /* NULL until symbols are read */
+	uint64_t offset;                         /* opr_position_offset */
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
 };
 
@@ -39,7 +36,6 @@ struct store {
 	size_t nr_images, capacity;
 	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
 	uint8_t *ends;                /* enum op_stack_end, by index */
-	uint16_t *depths;             /* in the report, at most; by index */
 	uint8_t *flags;               /* select_stacks.h, by index */
 };
 
@@ -51,7 +47,7 @@ struct reading {
 	struct opr_image_cache cache;
 	struct store *stores;
 	size_t nr_stores, capacity;
-	bool has_events; /* several events: a node for each */
+	bool has_events;            /* several events: a node for each */
 	uint64_t nr_done, nr_nodes; /* of the stores */
 };
 
@@ -127,9 +123,8 @@ static int add_store(struct reading *reading, size_t session_index)
 			 store->tree.nr_damaged + store->tree.nr_cut);
 	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
 	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
-	store->depths = calloc(store->tree.nr_nodes, sizeof(*store->depths));
 	store->flags = calloc(store->tree.nr_nodes, sizeof(*store->flags));
-	if (!store->nodes || !store->ends || !store->depths || !store->flags)
+	if (!store->nodes || !store->ends || !store->flags)
 		return opr_no_memory();
 	naming.store = store;
 	if (session->images)
@@ -254,17 +249,23 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 }
 
 /*
- * Marks frames that have a callee of their own side. Their position is a return address, which may
- * belong to the next function already; that of others is where the sample was.
+ * A caller has a callee of its own side; its position is a return address, which may belong to the
+ * next function already. That of a leaf is where the sample was. A frame may be both. Without room
+ * in the file, samples of a caller may be those of stacks that go on.
  */
-static bool *find_callers(const struct op_stack_tree *tree)
-{
-	bool *is_caller = calloc(tree->nr_nodes, sizeof(*is_caller));
+enum role { CALLER = 1, LEAF = 2 };
 
-	for (uint32_t i = 1; is_caller && i < tree->nr_nodes; i++)
+static uint8_t *find_roles(const struct op_stack_tree *tree)
+{
+	uint8_t *roles = calloc(tree->nr_nodes, sizeof(*roles));
+
+	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
 		if (is_frame(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[tree->nodes[i].parent].kind)
-			is_caller[tree->nodes[i].parent] = true;
-	return is_caller;
+			roles[tree->nodes[i].parent] = CALLER;
+	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
+		if (!roles[i] || (tree->nodes[i].count && !tree->no_room))
+			roles[i] |= LEAF;
+	return roles;
 }
 
 static uint64_t position_of(const struct named *named, const struct op_stack_node *node, bool is_caller)
@@ -277,7 +278,7 @@ static uint64_t vma_of(const struct opr_symbol *symbol, uint64_t position)
 	return symbol->vma + (position - symbol->start);
 }
 
-/* Finds the inlined functions at all callers of an image, and the lines where functions begin. */
+/* Finds the inlined functions at all frames of an image, and the lines where functions begin. */
 static int find_lines(struct reading *reading, struct opr_image *image)
 {
 	const struct opr_stack_choice *choice = reading->choice;
@@ -287,29 +288,27 @@ static int find_lines(struct reading *reading, struct opr_image *image)
 
 	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
 		const struct store *store = &reading->stores[i];
-		bool *is_caller = find_callers(&store->tree);
+		uint8_t *roles = find_roles(&store->tree);
 
-		err = is_caller ? 0 : opr_no_memory();
+		err = roles ? 0 : opr_no_memory();
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 			const struct op_stack_node *node = &store->tree.nodes[n];
 			const struct named *named = is_frame(node) ? find_named(store, node->image) : NULL;
-			const struct opr_symbol *symbol;
 
-			if (!named || named->image != image)
-				continue;
-			symbol = opr_symbols_find(&image->symbols, position_of(named, node, is_caller[n]));
-			if (!symbol)
-				continue;
-			if (!op_grow(&vmas, &capacity, nr_vmas + 2)) {
-				err = opr_no_memory();
-				continue;
+			for (enum role role = CALLER; role <= LEAF && named && named->image == image && !err; role++) {
+				uint64_t position = position_of(named, node, role == CALLER);
+				const struct opr_symbol *symbol = opr_symbols_find(&image->symbols, position);
+
+				if (!symbol || !(roles[n] & role))
+					continue;
+				err = op_grow(&vmas, &capacity, nr_vmas + 2) ? 0 : opr_no_memory();
+				if (!err && choice->inlined)
+					vmas[nr_vmas++] = vma_of(symbol, position);
+				if (!err && choice->lines)
+					vmas[nr_vmas++] = symbol->vma;
 			}
-			if (choice->inlined && is_caller[n])
-				vmas[nr_vmas++] = vma_of(symbol, position_of(named, node, true));
-			if (choice->lines)
-				vmas[nr_vmas++] = symbol->vma;
 		}
-		free(is_caller);
+		free(roles);
 	}
 	if (!err)
 		err = opr_image_find_lines(&reading->cache, image, vmas, nr_vmas, choice->inlined);
@@ -390,7 +389,8 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 		return add_child_at(reading, parent, kind, "(no symbols)", image, &place);
 	if (reading->choice->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
 		place = (struct opr_call_place){ 0 };
-	if (reading->choice->inlined && is_caller)
+	/* Some files say only where the function of the sample starts. */
+	if (reading->choice->inlined && (is_caller || position > symbol->start))
 		frame = opr_symbols_frame(&named->image->symbols, vma_of(symbol, position));
 	outer = place;
 	for (outermost = frame; outermost && outermost->outer; outermost = outermost->outer)
@@ -428,8 +428,7 @@ static char *name_of_app(const struct store *store, const struct op_stack_node *
 	return strdup(named ? named->name : "(no process)");
 }
 
-static char *name_of_group(const struct reading *reading, const struct store *store, const struct context *context,
-			   enum opr_by by)
+static char *name_of_group(const struct reading *reading, const struct store *store, const struct context *context, enum opr_by by)
 {
 	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
 	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
@@ -551,8 +550,7 @@ static struct opr_call_node *add_label(struct reading *reading, struct opr_call_
 				       uint64_t thread)
 {
 	const struct opr_call_place place = { .label = label, .thread = thread };
-	struct opr_call_node *node =
-		name && parent ? add_child_at(reading, parent, OPR_CALL_GROUP, name, "", &place) : NULL;
+	struct opr_call_node *node = name && parent ? add_child_at(reading, parent, OPR_CALL_GROUP, name, "", &place) : NULL;
 
 	free(name);
 	return node;
@@ -611,23 +609,29 @@ static int add_group(struct reading *reading, const struct store *store, uint32_
 	return err;
 }
 
-static void add_samples(struct reading *reading, const struct store *store, uint32_t index)
+static int add_samples(struct reading *reading, const struct store *store, uint32_t index, unsigned int roles)
 {
 	const struct op_stack_node *node = &store->tree.nodes[index];
+	struct opr_call_node *to = store->nodes[index];
 
 	if (!(store->flags[index] & OPR_STACK_COUNTED)) {
 		reading->sums->nr_unselected += node->count;
-		return;
+		return 0;
 	}
-	store->nodes[index]->self += node->count;
+	if (roles == (CALLER | LEAF)) /* the node of the report is the caller */
+		to = add_frame(reading, store, store->nodes[node->parent], node, false);
+	if (!to)
+		return opr_no_memory();
+	to->self += node->count;
 	reading->sums->nr_samples += node->count;
 	reading->sums->ends[store->ends[index]] += node->count;
+	return 0;
 }
 
 static int add_nodes(struct reading *reading, const struct store *store)
 {
-	bool *is_caller = find_callers(&store->tree);
-	int err = is_caller ? 0 : opr_no_memory();
+	uint8_t *roles = find_roles(&store->tree);
+	int err = roles ? 0 : opr_no_memory();
 
 	for (uint32_t i = 1; i < store->tree.nr_nodes && !err; i++) {
 		const struct op_stack_node *node = &store->tree.nodes[i];
@@ -637,24 +641,21 @@ static int add_nodes(struct reading *reading, const struct store *store)
 		if (node->kind == OP_STACK_TEXT)
 			continue;
 		store->ends[i] = node->kind == OP_STACK_END ? (uint8_t)node->value : store->ends[node->parent];
-		store->depths[i] = (uint16_t)op_min_u64(store->depths[node->parent] + FRAME_DEPTH, OPR_CALL_DEPTH_MAX);
-		if (is_frame(node) && store->depths[i] == OPR_CALL_DEPTH_MAX) {
-			store->nodes[i] = parent; /* no writer makes such a stack */
-		} else if (is_frame(node) && store->flags[i] & OPR_STACK_NEEDED) {
+		if (is_frame(node) && store->flags[i] & OPR_STACK_NEEDED) {
 			if (!parent && !is_frame(&store->tree.nodes[node->parent]))
 				err = add_group(reading, store, node->parent, &store->nodes[node->parent]);
 			parent = store->nodes[node->parent];
 			if (parent && !err) {
-				store->nodes[i] = add_frame(reading, store, parent, node, is_caller[i]);
+				store->nodes[i] = add_frame(reading, store, parent, node, roles[i] & CALLER);
 				err = store->nodes[i] ? 0 : opr_no_memory();
 			}
 		} else if (store->flags[i] & OPR_STACK_COUNTED) {
 			err = add_group(reading, store, i, &store->nodes[i]);
 		}
 		if (node->count && !err)
-			add_samples(reading, store, i);
+			err = add_samples(reading, store, i, roles[i]);
 	}
-	free(is_caller);
+	free(roles);
 	return err;
 }
 
@@ -708,7 +709,6 @@ static void free_stores(struct reading *reading)
 		free(store->images);
 		free(store->nodes);
 		free(store->ends);
-		free(store->depths);
 		free(store->flags);
 		op_stack_tree_free(&store->tree);
 	}
