@@ -6,12 +6,12 @@
 # Debian packages, in one place. BUILD: needed for ./configure && make, the LIBRARY packages for the
 # machine that opd is built for; TEST: what scripts/test needs more; DEMO: scripts/demo.
 LIBRARY_PACKAGES="libc6-dev linux-libc-dev libpopt-dev libsystemd-dev libcap-dev libseccomp-dev
-	binutils-dev libiberty-dev libmd-dev libelf-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev libdebuginfod-dev
+	binutils-dev libiberty-dev libmd-dev libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libpfm4-dev libdebuginfod-dev
 	libncurses-dev"
 BUILD_PACKAGES="gcc make autoconf automake pkg-config $LIBRARY_PACKAGES"
-TEST_PACKAGES="ccache g++ libcmocka-dev libdw-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
+TEST_PACKAGES="ccache g++ libcmocka-dev libxml2-utils less clang libclang-rt-dev cppcheck shellcheck python3 git xz-utils
 	coreutils util-linux binutils mmdebstrap systemd-container dpkg-dev debhelper spin linux-perf zsh debuginfod nodejs
-	protobuf-compiler golang-go valgrind bolt-19 tmux chromium"
+	protobuf-compiler golang-go rustc llvm dwz valgrind bolt-19 tmux chromium"
 DEMO_PACKAGES="xz-utils gzip coreutils"
 BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
 	liblttng-ust-dev liblttng-ctl-dev lttng-tools"

@@ -80,7 +80,7 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 }
 
 /* The fault of the debugging information, if there is one, also when lines were found. */
-static void check_damage(const struct opr_lines *lines, const char *image)
+static void check_damage(struct opr_lines *lines, const char *image)
 {
 	const char *path, *damage = opr_lines_damage(lines, false, &path);
 	bfd *abfd;

@@ -45,9 +45,9 @@ RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), 
 # part of the expected warning.
 DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"),
            (".debug_info", 0, 0, "the unit at 0x0 of .debug_info is too short"),
-           (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"),
-           (".debug_abbrev", 0, 0xff, "could not find abbrev"),
-           (".debug_line", 0, 0xff, "line info data is bigger"), (".debug_line", 40, 0, "mangled line number section"))
+           (".debug_info", 11, 0xff, "the unit at 0x0 of .debug_info has no abbreviations"),
+           (".debug_abbrev", 0, 0xff, "a unit of .debug_info has no entry"),
+           (".debug_line", 0, 0xff, "invalid .debug_line section"), (".debug_line", 40, 0, "invalid DWARF"))
 DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"), ("opreport", "--inline", "-g"),
                ("opreport", "--images", "--format=json"), ("opannotate", "-s"), ("opannotate", "-s", "-a"),
                ("opannotate", "--html={}/page"))

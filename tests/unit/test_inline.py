@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inlined functions: opreport --inline beside `addr2line -f -i`, its forms, and opannotate --inline, on programs that a compiler
-makes here. Run from the build directory by `make check`.
+"""Inlined functions: opreport --inline beside llvm-symbolizer, its forms, and opannotate --inline, on programs that compilers
+make here. Run from the build directory by `make check`.
 
 usage: test_inline.py [COUNT]      compares so many addresses of each C++ program, 1000 when nothing
 is said; make check-long has 10,000
@@ -28,6 +28,7 @@ from sample_files import put_image  # noqa: E402
 BIN = os.path.abspath(os.path.dirname(os.environ.get("OPREPORT", "bin/opreport")))
 SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
 SEED = 20261123
+SYMBOLIZER = shutil.which("llvm-symbolizer")
 NR_ADDRESSES = 100 if "OPD_QUICK" in os.environ else 1000
 # Much that is inlined into each other: templates, lambdas, constructors, functions of C headers.
 PROGRAM = """#include <algorithm>
@@ -138,36 +139,23 @@ def build(directory, name, text, language, *options, by=None):
     return program
 
 
-def addr2line(program, addresses):
-    """{address: [(function, file, line)]}, innermost first, with None for what is not known.
-
-    libbfd knows the name of a function without a linkage name only when it is asked a second time.
-    Of inlined functions with one range it takes the one that its sorting leaves last. The qsort of
-    AddressSanitizer leaves equal elements in another order, so both programs get the same one.
-    """
-    linked = subprocess.run(["ldd", os.path.join(BIN, "opreport")], stdout=subprocess.PIPE, check=False,
-                            universal_newlines=True).stdout
-    runtime = re.search(r"=> (\S*/libasan\.\S+)", linked)
-    env = dict(os.environ, LD_PRELOAD=runtime[1], ASAN_OPTIONS="detect_leaks=0") if runtime else None
-    text = "\n".join("%x" % address for address in 2 * addresses)
-    out = subprocess.run(["addr2line", "-a", "-f", "-i", "-e", program], input=text, stdout=subprocess.PIPE, check=True, env=env,
-                         universal_newlines=True).stdout.split("\n")
-    found, frames = {}, []
-    for i, line in enumerate(out):
-        if re.fullmatch("0x[0-9a-f]{16}", line):
-            frames = found[int(line, 16)] = []
-        elif i + 1 < len(out) and len(frames) % 2 == 0 and line:
-            frames.append(line)
-        elif line:
-            frames.append(re.sub(r" \(discriminator \d+\)$", "", line))
+def symbolizer(program, addresses):
+    """{address: [(function, file, line)]} of llvm-symbolizer, innermost first, with None for what is not known."""
+    text = "\n".join("0x%x" % address for address in addresses)
+    out = subprocess.run([SYMBOLIZER, "--obj=" + program, "--no-demangle", "--output-style=JSON"], input=text,
+                         stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
     places = {}
-    for address, lines in found.items():
-        places[address] = []
-        for function, place in zip(lines[::2], lines[1::2]):
-            file, line = place.rsplit(":", 1)
-            known = line not in ("?", "0") and file != "??"
-            places[address].append((function, file if file != "??" else None, int(line) if known else None))
+    for line in out.splitlines():
+        answer = json.loads(line)
+        places[int(answer["Address"], 16)] = [
+            (frame["FunctionName"], frame["FileName"] if frame["Line"] else None, frame["Line"] or None)
+            for frame in answer["Symbol"]]
     return places
+
+
+def normal(frames):
+    """The same with paths that are spelled in one way."""
+    return [(function, file and os.path.normpath(file), line) for function, file, line in frames]
 
 
 class Session(unittest.TestCase):
@@ -188,8 +176,9 @@ class Session(unittest.TestCase):
         return json.loads(self.run_tool("opreport", "-l", "--format=json", *words))["symbols"]
 
 
-class BesideAddr2line(Session):
-    """Each address has the functions, files and lines that addr2line shows."""
+@unittest.skipUnless(SYMBOLIZER, "no llvm-symbolizer")
+class BesideLlvm(Session):
+    """Each address has the functions, files and lines that llvm-symbolizer shows."""
 
     def frames(self, *words):
         """{address: [(function, file, line)]} of the report, and the sum of its samples."""
@@ -231,26 +220,18 @@ class BesideAddr2line(Session):
         put_image(self.dir, name or program, sorted(self.samples.items()))
         ours, total = self.frames(*words)
         self.assertEqual(total, sum(self.samples.values()))
-        theirs = addr2line(whole or program, self.addresses)
+        theirs = symbolizer(whole or program, self.addresses)
         self.assertEqual(sorted(ours), self.addresses)
-        inlined = different = renamed = 0
+        inlined = different = 0
         for address in self.addresses:
-            wanted, frames = theirs[address], ours[address]
+            wanted, frames = normal(theirs[address]), normal(ours[address])
             inlined += len(wanted) > 1
-            # Where the line is not known, opreport shows no file.
-            if wanted[0][2] is None:
-                wanted[0] = (wanted[0][0], None, None)
-            # libbfd gives an inlined function without a linkage name the name of a symbol that
-            # begins with its code.
-            if 1 < len(wanted) == len(frames) and wanted[0] == (wanted[-1][0], *frames[0][1:]) != frames[0]:
-                renamed += 1
-                wanted[0] = frames[0]
             same = len(wanted) == len(frames) and wanted[:-1] == frames[:-1] and wanted[-1][1:] == frames[-1][1:]
-            if not same or not self.is_symbol(frames[-1][0], wanted[-1][0]):
+            # opreport takes the name of the outermost function from the symbols.
+            if not same or (wanted[-1][0] and not self.is_symbol(frames[-1][0], wanted[-1][0])):
                 different += 1
-                print("%x:\n  addr2line %s\n  opreport  %s" % (address, wanted, frames))
+                print("%x:\n  llvm-symbolizer %s\n  opreport        %s" % (address, wanted, frames))
         self.assertEqual(different, 0)
-        self.assertLessEqual(renamed, len(self.addresses) // 100)
         return inlined
 
     def check_program(self, *options, by=None, count=None):
@@ -434,7 +415,7 @@ class Forms(Session):
                         int(n) for n in re.findall(r"small\.c:(\d+)", chain))
                 elif re.match(r"[ \d.]{15}: *[0-9a-f]+:\t", line):
                     ours[int(re.search(r": *([0-9a-f]+):\t", line)[1], 16)] = where
-            theirs = addr2line(self.program, sorted(ours))
+            theirs = symbolizer(self.program, sorted(ours))
             self.assertEqual(ours, {at: tuple(line for _, _, line in frames[1:]) or None for at, frames in theirs.items()})
             self.assertGreater(len(set(ours.values())), 3)
 

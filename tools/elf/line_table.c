@@ -152,7 +152,7 @@ static void write_row(struct writer *writer, struct opr_lines *lines, uint64_t v
 	writer->foot.nr_rows++;
 }
 
-static void add_damage(struct writer *writer, const struct opr_lines *lines)
+static void add_damage(struct writer *writer, struct opr_lines *lines)
 {
 	const char *path, *damage = opr_lines_damage(lines, writer->foot.nr_rows, &path);
 	size_t offset = writer->strings.length;

@@ -1,310 +1,500 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/elf/lines.h"
 
+#include <dwarf.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <malloc.h>
-#include <unistd.h>
 
+#include "libop/base/grow.h"
+#include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
+#include "tools/elf/dwarf_file.h"
 
 #define NR_PROBES       8
-/* libbfd takes its functions from libiberty's objalloc, which asks malloc for so many bytes */
-#define OBJALLOC_BYTES  4064
-#define PIECES_MAX      (1u << 16) /* an allocator other than glibc's may never reach the end */
-/* of .debug_info; libbfd refuses what a small file would be unpacked to */
-#define PROBE_BYTES_MAX (64u << 20)
+#define DEPTH_MAX       1024u /* of entries in each other; what is deeper is left out */
+#define NO_SCOPE        UINT32_MAX
+#define PROBE_BYTES_MAX (64u << 20) /* of a file; libdw unpacks what is packed in it */
 
-struct piece {
-	struct piece *next;
+/* Addresses of a unit or of a scope. Sorted by their starts, among equal ones the widest first. */
+struct span {
+	uint64_t start, end;
+	uint64_t last_end; /* of this span and of all before it */
+	uint32_t of;
+};
+
+struct spans {
+	struct span *spans;
+	size_t nr, capacity;
+};
+
+/* A function with code, or an inlined one in its place. */
+struct scope {
+	Dwarf_Die die;
+	uint32_t outer; /* NO_SCOPE: none */
+	uint32_t depth;
+	bool is_inlined;
+};
+
+struct unit {
+	Dwarf_Die die;              /* of a split unit: its skeleton, which has the lines */
+	Dwarf_Die files;            /* the names of call sites are numbers of its list of files */
+	bool has_lines, has_scopes; /* they were read */
+	Dwarf_Lines *lines;
+	size_t nr_lines;
+	struct scope *scopes;
+	size_t nr_scopes, capacity;
+	struct spans spans; /* of the scopes */
 };
 
 struct opr_lines {
-	bfd *abfd;
-	asymbol **table;
-	struct piece *pieces; /* of fill_heap */
+	struct opr_dwarf *file;
+	struct unit *units;
+	size_t nr_units, capacity;
+	struct spans spans; /* of the units */
+	char *missing;      /* the first .dwo file that was not found */
+	size_t nr_missing;
+	char damage[512];
 };
 
-/* ---- lookup ---- */
+/* ---- spans ---- */
 
-/* The file with debugging information: the image, else its debug file. The other one is closed. */
-static bfd *choose_file(bfd *image, const char *path, const char *name, const char *root)
+static bool add_span(struct spans *spans, uint64_t start, uint64_t end, uint32_t of)
 {
-	bfd *debug;
+	if (start >= end)
+		return true;
+	if (!op_grow(&spans->spans, &spans->capacity, spans->nr + 1))
+		return false;
+	spans->spans[spans->nr++] = (struct span){ .start = start, .end = end, .of = of };
+	return true;
+}
 
-	if (opr_bfd_has_debug_info(image))
-		return image;
-	debug = opr_bfd_open_debug_file(image, path, name, root);
-	bfd_close(image);
-	if (debug && opr_bfd_has_debug_info(debug))
-		return debug;
-	if (debug)
-		bfd_close(debug);
+static int compare_spans(const void *left, const void *right)
+{
+	const struct span *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (a->end != b->end)
+		return a->end > b->end ? -1 : 1;
+	return a->of < b->of ? -1 : a->of > b->of;
+}
+
+static void sort_spans(struct spans *spans)
+{
+	uint64_t last_end = 0;
+
+	if (spans->nr)
+		qsort(spans->spans, spans->nr, sizeof(*spans->spans), compare_spans);
+	for (size_t i = 0; i < spans->nr; i++)
+		spans->spans[i].last_end = last_end = op_max_u64(last_end, spans->spans[i].end);
+}
+
+/* The last span with the address at or before *index, which is moved on. NULL: none. */
+static const struct span *span_before(const struct spans *spans, uint64_t address, size_t *index)
+{
+	while (*index && spans->spans[*index - 1].last_end > address) {
+		const struct span *span = &spans->spans[--*index];
+
+		if (span->end > address)
+			return span;
+	}
 	return NULL;
 }
 
-/*
- * Of functions with the same range libbfd takes the one at the highest address for the innermost.
- * So the heap must only grow. What is free in it is taken, as long as lines are read. What is
- * larger than the pieces of functions comes from mmap, and leaves no hole in the heap.
- */
-static struct piece *fill_heap(void)
+static size_t nr_spans_until(const struct spans *spans, uint64_t address)
 {
-	uintptr_t end = (uintptr_t)sbrk(0);
-	struct piece *pieces = NULL, *piece;
-
-	mallopt(M_MMAP_THRESHOLD, 2 * OBJALLOC_BYTES);
-	for (size_t i = 0; i < PIECES_MAX; i++) {
-		piece = malloc(OBJALLOC_BYTES);
-		if (!piece)
-			break;
-		piece->next = pieces;
-		pieces = piece;
-		if ((uintptr_t)piece >= end)
-			break;
-	}
-	return pieces;
+	return op_nr_leading(spans->spans, spans->nr, span, span->start <= address);
 }
 
-static void free_pieces(struct piece *pieces)
+/* Adds the addresses of an entry. False: no memory. */
+static bool add_ranges(struct opr_lines *lines, struct spans *spans, Dwarf_Die *die, uint32_t of)
 {
-	for (struct piece *next; pieces; pieces = next) {
-		next = pieces->next;
-		free(pieces);
+	Dwarf_Addr base = 0, start, end;
+	ptrdiff_t offset = 0;
+
+	while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0)
+		if (!add_span(spans, start, end, of))
+			return false;
+	if (offset < 0)
+		opr_dwarf_note(lines->file);
+	return true;
+}
+
+/* ---- functions of a unit ---- */
+
+/* Whether entries of this kind may have code inside them. */
+static bool may_have_code(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+	case DW_TAG_enumeration_type: /* Rust */
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+	case DW_TAG_variant_part:
+	case DW_TAG_variant:
+		return true;
+	default:
+		return false;
 	}
 }
 
-static int open_file(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
+/* Adds a function. `*scope` is the one around it, and becomes its own if it has code. */
+static bool add_scope(struct opr_lines *lines, struct unit *unit, Dwarf_Die *die, int tag, uint32_t *scope)
 {
-	bfd *image = opr_bfd_open(path), *abfd;
-	struct opr_lines *lines;
-	bool is_damaged = false;
-	long nr_symbols;
-	asymbol **table;
+	size_t nr_spans = unit->spans.nr;
+
+	if (!add_ranges(lines, &unit->spans, die, (uint32_t)unit->nr_scopes) ||
+	    !op_grow(&unit->scopes, &unit->capacity, unit->nr_scopes + 1))
+		return false;
+	if (unit->spans.nr == nr_spans)
+		return true;
+	unit->scopes[unit->nr_scopes] = (struct scope){ .die = *die,
+							.outer = *scope,
+							.depth = *scope == NO_SCOPE ? 0 : unit->scopes[*scope].depth + 1,
+							.is_inlined = tag == DW_TAG_inlined_subroutine };
+	*scope = (uint32_t)unit->nr_scopes++;
+	return true;
+}
+
+struct level {
+	Dwarf_Die die;
+	uint32_t scope; /* around it */
+};
+
+/* Walks all entries below `top` that may have code. */
+static bool add_scopes(struct opr_lines *lines, struct unit *unit, Dwarf_Die *top)
+{
+	struct level *levels = calloc(DEPTH_MAX, sizeof(*levels));
+	size_t depth = 0;
+	bool sound = levels;
+
+	if (sound && !dwarf_child(top, &levels[0].die)) {
+		levels[0].scope = NO_SCOPE;
+		depth = 1;
+	}
+	while (depth && sound) {
+		struct level *level = &levels[depth - 1];
+		uint32_t scope = level->scope;
+		int tag = dwarf_tag(&level->die), next;
+
+		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
+			sound = add_scope(lines, unit, &level->die, tag, &scope);
+		if (may_have_code(tag) && depth < DEPTH_MAX && !dwarf_child(&level->die, &levels[depth].die)) {
+			levels[depth++].scope = scope;
+			continue;
+		}
+		while (depth && (next = dwarf_siblingof(&levels[depth - 1].die, &levels[depth - 1].die))) {
+			if (next < 0)
+				opr_dwarf_note(lines->file);
+			depth--;
+		}
+	}
+	free(levels);
+	sort_spans(&unit->spans);
+	return sound;
+}
+
+/* When an address of the unit is wanted: libdw opens the .dwo file. */
+static void read_scopes(struct opr_lines *lines, struct unit *unit)
+{
+	Dwarf_Die split;
+	char *missing;
+
+	unit->has_scopes = true;
+	if (opr_dwarf_split(lines->file, &unit->die, &split, &missing))
+		unit->files = split;
+	if (missing && !lines->nr_missing++)
+		lines->missing = missing;
+	else
+		free(missing);
+	if (!add_scopes(lines, unit, &unit->files))
+		snprintf(lines->file->fault, sizeof(lines->file->fault), "it takes too much memory");
+}
+
+/* ---- opening ---- */
+
+static bool add_unit(struct opr_lines *lines, Dwarf_Die *die)
+{
+	size_t nr_spans = lines->spans.nr;
+	struct unit *unit;
+
+	if (!op_grow(&lines->units, &lines->capacity, lines->nr_units + 1))
+		return false;
+	unit = &lines->units[lines->nr_units];
+	*unit = (struct unit){ .die = *die, .files = *die };
+	if (!add_ranges(lines, &lines->spans, die, (uint32_t)lines->nr_units))
+		return false;
+	if (lines->spans.nr == nr_spans && dwarf_hasattr(die, DW_AT_stmt_list) && dwarf_tag(die) == DW_TAG_compile_unit) {
+		/* Some compilers give no addresses to a unit, only to its functions. */
+		read_scopes(lines, unit);
+		for (size_t i = 0; i < unit->spans.nr; i++)
+			if (!add_span(&lines->spans, unit->spans.spans[i].start, unit->spans.spans[i].end,
+				      (uint32_t)lines->nr_units))
+				return false;
+	}
+	lines->nr_units++;
+	return true;
+}
+
+static int read_units(struct opr_lines *lines)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+	int result;
+
+	while (!(result = dwarf_get_units(lines->file->dwarf, cu, &cu, NULL, &type, &die, NULL))) {
+		if (dwarf_tag(&die) == DW_TAG_invalid && !lines->file->fault[0])
+			snprintf(lines->file->fault, sizeof(lines->file->fault), "a unit of .debug_info has no entry");
+		else if ((type == DW_UT_compile || type == DW_UT_skeleton) && !add_unit(lines, &die))
+			return -ENOMEM;
+	}
+	if (result < 0)
+		opr_dwarf_note(lines->file);
+	sort_spans(&lines->spans);
+	return 0;
+}
+
+static int open_units(struct opr_dwarf *file, struct opr_lines **ret_lines)
+{
+	struct opr_lines *lines = calloc(1, sizeof(*lines));
 	int err;
 
-	if (!image)
-		return -ENOEXEC;
-	abfd = choose_file(image, path, name, root);
-	table = abfd ? opr_bfd_read_table(abfd, &nr_symbols, &is_damaged) : NULL;
-	lines = table ? malloc(sizeof(*lines)) : NULL;
-	if (lines) {
-		*lines = (struct opr_lines){ .abfd = abfd, .table = table };
-		*ret_lines = lines;
-		opr_bfd_listen();
-		return 0;
+	if (!lines) {
+		opr_dwarf_close(file);
+		return -ENOMEM;
 	}
-	err = table ? -ENOMEM : 0;
-	if (abfd)
-		bfd_close(abfd);
-	free(table);
+	lines->file = file;
+	err = file->dwarf ? read_units(lines) : 0;
+	if (err)
+		opr_lines_close(lines);
+	else
+		*ret_lines = lines;
 	return err;
 }
 
 int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
-	struct piece *pieces = fill_heap();
-	int err;
+	struct opr_dwarf *file;
+	int err = opr_dwarf_open(path, name, root, &file);
 
 	*ret_lines = NULL;
-	err = open_file(path, name, root, ret_lines);
-	if (*ret_lines)
-		(*ret_lines)->pieces = pieces;
-	else
-		free_pieces(pieces);
-	return err;
-}
-
-/*
- * libbfd gets the symbols only to relocate the debugging information of a relocatable file.
- * Otherwise it would search all of them for the function of each address without a line. It gets an
- * empty table and not NULL, because without a table it does not unpack compressed sections.
- */
-static bool find_place(struct opr_lines *lines, asection *section, uint64_t vma, struct opr_place *place)
-{
-	asymbol *none = NULL, **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : &none;
-	uint64_t offset = vma - bfd_section_vma(section);
-
-	*place = (struct opr_place){ NULL, NULL, 0 };
-	return bfd_section_flags(section) & SEC_CODE && opr_bfd_has_addresses(section) && vma >= bfd_section_vma(section) &&
-	       offset < bfd_section_size(section) &&
-	       bfd_find_nearest_line(lines->abfd, section, symbols, offset, &place->file, &place->function, &place->line);
-}
-
-bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
-{
-	struct opr_place place;
-
-	for (asection *section = lines->abfd->sections; section; section = section->next) {
-		if (!find_place(lines, section, vma, &place) || !place.file || !place.line)
-			continue;
-		*ret_file = place.file;
-		*ret_line = place.line;
-		return true;
-	}
-	return false;
-}
-
-size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX])
-{
-	asection *section = lines->abfd->sections;
-	size_t nr_places = 1;
-
-	while (section && !find_place(lines, section, vma, &places[0]))
-		section = section->next;
-	if (!section)
-		return 0;
-	while (nr_places < OPR_PLACES_MAX) {
-		struct opr_place *place = &places[nr_places];
-
-		*place = (struct opr_place){ NULL, NULL, 0 };
-		if (!bfd_find_inliner_info(lines->abfd, &place->file, &place->function, &place->line))
-			break;
-		nr_places++;
-	}
-	return nr_places;
+	return err || !file ? err : open_units(file, ret_lines);
 }
 
 void opr_lines_close(struct opr_lines *lines)
 {
 	if (!lines)
 		return;
-	bfd_close(lines->abfd);
-	free(lines->table);
-	free_pieces(lines->pieces);
+	for (size_t i = 0; i < lines->nr_units; i++) {
+		free(lines->units[i].scopes);
+		free(lines->units[i].spans.spans);
+	}
+	free(lines->units);
+	free(lines->spans.spans);
+	free(lines->missing);
+	opr_dwarf_close(lines->file);
 	free(lines);
 }
 
-/* ---- damage: the unit headers of .debug_info (DWARF 5, section 7.5.1) ---- */
+/* ---- lookup ---- */
 
-static char unit_fault[128];
-
-struct units {
-	bfd *abfd;
-	bfd_byte *bytes;
-	uint64_t nr_bytes, nr_abbrev_bytes;
-};
-
-static asection *find_section(bfd *abfd, const char *name, const char *packed_name)
+/* The row of the line table for an address: the last one at or before it. */
+static bool find_line(struct opr_lines *lines, struct unit *unit, uint64_t address, struct opr_place *place)
 {
-	asection *section = bfd_get_section_by_name(abfd, name);
+	size_t low = 0, high;
+	Dwarf_Line *row;
+	Dwarf_Addr at;
+	bool is_end = true;
+	int line = 0;
 
-	return section ? section : bfd_get_section_by_name(abfd, packed_name);
-}
-
-/* Moves *at to the next unit. What is wrong with this one; NULL: nothing. */
-static const char *check_unit(const struct units *units, uint64_t *at)
-{
-	const bfd_byte *unit = units->bytes + *at;
-	uint64_t left = units->nr_bytes - *at, length, abbrev, first;
-	unsigned int offset_bytes = 4, length_bytes = 4, version, kind;
-
-	if (left < length_bytes)
-		return "is cut";
-	length = bfd_get_32(units->abfd, unit);
-	if (length == UINT32_MAX && left >= 12) {
-		length = bfd_get_64(units->abfd, unit + 4);
-		length_bytes = 12;
-		offset_bytes = 8;
+	if (!unit->has_lines && dwarf_getsrclines(&unit->die, &unit->lines, &unit->nr_lines)) {
+		opr_dwarf_note(lines->file);
+		unit->nr_lines = 0;
 	}
-	if (length > left - length_bytes)
-		return "goes beyond the end";
-	*at += length_bytes + length;
-	if (length < 4u + offset_bytes)
-		return "is too short";
-	version = (unsigned int)bfd_get_16(units->abfd, unit + length_bytes);
-	if (version < 2 || version > 5)
-		return "has a version that is not known";
-	kind = version == 5 ? unit[length_bytes + 2] : 1;
-	abbrev = length_bytes + (version == 5 ? 4 : 2);
-	first = length_bytes + (version == 5 ? 4 : 3) + offset_bytes;
-	abbrev = offset_bytes == 8 ? bfd_get_64(units->abfd, unit + abbrev) : bfd_get_32(units->abfd, unit + abbrev);
-	if (abbrev >= units->nr_abbrev_bytes)
-		return "has no abbreviations";
-	if (kind == 1 && (first >= length_bytes + length || !unit[first]))
-		return "has no entry";
-	return NULL;
-}
+	unit->has_lines = true;
+	for (high = unit->nr_lines; low < high;) {
+		size_t middle = low + (high - low) / 2;
 
-static const char *check_all_units(const struct units *units)
-{
-	const char *fault = units->nr_bytes ? NULL : "is not there";
-	uint64_t at = 0, next = 0;
-
-	while (!fault && next < units->nr_bytes) {
-		at = next;
-		fault = check_unit(units, &next);
+		if (!dwarf_lineaddr(dwarf_onesrcline(unit->lines, middle), &at) && at <= address)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	if (!fault)
-		return NULL;
-	snprintf(unit_fault, sizeof(unit_fault), "the unit at 0x%" PRIx64 " of .debug_info %s", at, fault);
-	return unit_fault;
+	row = low ? dwarf_onesrcline(unit->lines, low - 1) : NULL;
+	if (!row || dwarf_lineendsequence(row, &is_end) || is_end || dwarf_lineno(row, &line) || line <= 0)
+		return false;
+	place->file = dwarf_linesrc(row, NULL, NULL);
+	place->line = (unsigned int)line;
+	return place->file;
 }
 
-/* NULL, too, for another kind of debugging information than DWARF. */
-static const char *check_units(bfd *abfd)
+/* The unit of an address: of several the one whose range begins last, and has a line there. */
+static struct unit *find_unit(struct opr_lines *lines, uint64_t address, struct opr_place *place)
 {
-	asection *info = find_section(abfd, ".debug_info", ".zdebug_info");
-	asection *abbrev = find_section(abfd, ".debug_abbrev", ".zdebug_abbrev");
-	struct units units = { .abfd = abfd, .nr_abbrev_bytes = abbrev ? bfd_section_size(abbrev) : 0 };
-	const char *fault;
+	size_t index = nr_spans_until(&lines->spans, address);
+	const struct span *span;
+	struct unit *found = NULL;
 
-	if (!info)
-		return NULL;
-	if (!bfd_get_full_section_contents(abfd, info, &units.bytes))
-		return opr_bfd_message() ? opr_bfd_message() : "its .debug_info cannot be read";
-	units.nr_bytes = bfd_section_size(info);
-	fault = check_all_units(&units);
-	free(units.bytes);
-	return fault;
+	*place = (struct opr_place){ NULL, NULL, 0 };
+	while ((span = span_before(&lines->spans, address, &index))) {
+		struct unit *unit = &lines->units[span->of];
+
+		if (find_line(lines, unit, address, place))
+			return unit;
+		found = found ? found : unit;
+	}
+	return found;
 }
 
-static const char *find_damage(bfd *abfd, bool found)
+static uint64_t address_of(const struct opr_lines *lines, uint64_t vma)
 {
-	if (opr_bfd_message())
-		return opr_bfd_message();
-	return found ? NULL : check_units(abfd);
+	return vma + lines->file->text;
 }
 
-const char *opr_lines_damage(const struct opr_lines *lines, bool found, const char **ret_path)
+bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
-	*ret_path = bfd_get_filename(lines->abfd);
-	return find_damage(lines->abfd, found);
+	struct opr_place place;
+
+	if (!find_unit(lines, address_of(lines, vma), &place) || !place.file)
+		return false;
+	*ret_file = place.file;
+	*ret_line = place.line;
+	return true;
 }
 
-/* ---- a lookup of some addresses ---- */
+/* The innermost scope at an address. NULL: none. */
+static const struct scope *find_scope(struct opr_lines *lines, struct unit *unit, uint64_t address)
+{
+	size_t index;
+	const struct scope *found = NULL;
+	const struct span *span;
+
+	if (!unit->has_scopes)
+		read_scopes(lines, unit);
+	index = nr_spans_until(&unit->spans, address);
+	while ((span = span_before(&unit->spans, address, &index)))
+		if (!found || unit->scopes[span->of].depth > found->depth)
+			found = &unit->scopes[span->of];
+	return found;
+}
+
+static const char *name_of(Dwarf_Die *die)
+{
+	static const unsigned int names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
+	Dwarf_Attribute attribute;
+	const char *name = NULL;
+
+	for (size_t i = 0; i < op_array_size(names) && !name; i++)
+		if (dwarf_attr_integrate(die, names[i], &attribute))
+			name = dwarf_formstring(&attribute);
+	return name;
+}
+
+static Dwarf_Word number_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word number;
+
+	return dwarf_attr(die, name, &attribute) && !dwarf_formudata(&attribute, &number) ? number : 0;
+}
+
+/* The call of an inlined function is a place in the function around it. */
+static void set_call(struct opr_lines *lines, struct unit *unit, Dwarf_Die *inlined, struct opr_place *place)
+{
+	Dwarf_Word file = number_of(inlined, DW_AT_call_file), line = number_of(inlined, DW_AT_call_line);
+	Dwarf_Files *files;
+	size_t nr_files;
+
+	place->line = line <= INT32_MAX ? (unsigned int)line : 0;
+	if (dwarf_getsrcfiles(&unit->files, &files, &nr_files))
+		opr_dwarf_note(lines->file);
+	else if (file < nr_files)
+		place->file = dwarf_filesrc(files, file, NULL, NULL);
+}
+
+size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX])
+{
+	uint64_t address = address_of(lines, vma);
+	struct unit *unit = find_unit(lines, address, &places[0]);
+	const struct scope *scope = unit ? find_scope(lines, unit, address) : NULL;
+	size_t nr_places = 1;
+
+	while (scope) {
+		Dwarf_Die die = scope->die;
+
+		places[nr_places - 1].function = name_of(&die);
+		if (!scope->is_inlined || scope->outer == NO_SCOPE || nr_places == OPR_PLACES_MAX)
+			break;
+		places[nr_places] = (struct opr_place){ NULL, NULL, 0 };
+		set_call(lines, unit, &die, &places[nr_places++]);
+		scope = &unit->scopes[scope->outer];
+	}
+	return unit ? nr_places : 0;
+}
+
+/* ---- damage ---- */
+
+const char *opr_lines_damage(struct opr_lines *lines, bool found, const char **ret_path)
+{
+	const char *fault = lines->file->fault[0] ? lines->file->fault : NULL, *units = NULL;
+
+	*ret_path = lines->file->path;
+	if (!found || fault)
+		units = opr_dwarf_check_units(lines->file);
+	if (units)
+		return units;
+	if (fault || !lines->nr_missing)
+		return fault;
+	if (lines->nr_missing == 1)
+		snprintf(lines->damage, sizeof(lines->damage), "%s is missing", lines->missing);
+	else
+		snprintf(lines->damage, sizeof(lines->damage), "%s and %zu other files are missing", lines->missing,
+			 lines->nr_missing - 1);
+	return lines->damage;
+}
 
 static asection *largest_code(bfd *abfd)
 {
 	asection *largest = NULL;
 
 	for (asection *section = abfd->sections; section; section = section->next)
-		if (bfd_section_flags(section) & SEC_CODE && (!largest || bfd_section_size(section) > bfd_section_size(largest)))
+		if (bfd_section_flags(section) & SEC_CODE && opr_bfd_has_addresses(section) &&
+		    (!largest || bfd_section_size(section) > bfd_section_size(largest)))
 			largest = section;
 	return largest;
 }
 
 const char *opr_lines_probe(bfd *abfd)
 {
-	asection *code = largest_code(abfd), *info = find_section(abfd, ".debug_info", ".zdebug_info");
-	struct opr_lines lines = { .abfd = abfd };
-	bool found = false, is_damaged = false;
-	long nr_symbols;
+	static char text[512];
+	asection *code = largest_code(abfd);
+	struct opr_lines *lines = NULL;
+	struct opr_dwarf *file;
+	const char *path, *damage;
+	unsigned int line;
+	bool found = false;
 
-	if (!code || !info || op_min_u64(bfd_section_size(info), bfd_get_file_size(abfd)) > PROBE_BYTES_MAX)
+	if (!code || bfd_get_file_size(abfd) > PROBE_BYTES_MAX)
 		return NULL;
-	opr_bfd_listen();
-	lines.table = opr_bfd_read_table(abfd, &nr_symbols, &is_damaged);
-	for (uint64_t i = 0; i < NR_PROBES && !opr_bfd_message(); i++) {
-		uint64_t offset = bfd_section_size(code) / NR_PROBES * i;
-		const char *file;
-		unsigned int line;
-
-		found |= opr_lines_find(&lines, bfd_section_vma(code) + offset, &file, &line);
-	}
-	free(lines.table);
-	return find_damage(abfd, found);
+	if (opr_dwarf_open_file(bfd_get_filename(abfd), NULL, &file) || open_units(file, &lines))
+		return NULL;
+	for (uint64_t i = 0; i < NR_PROBES; i++)
+		found |= opr_lines_find(lines, bfd_section_vma(code) + bfd_section_size(code) / NR_PROBES * i, &path, &line);
+	damage = opr_lines_damage(lines, found, &path);
+	if (damage)
+		snprintf(text, sizeof(text), "%s", damage);
+	opr_lines_close(lines);
+	return damage ? text : NULL;
 }
 
 void opr_lines_warn_damage(const char *path, const char *damage)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Source lines of addresses, through libbfd. This belongs in a child process (bfd_file.h);
+ * Source lines of addresses, through libdw. This belongs in a child process (dwarf_file.h);
  * line_table.h starts one.
  */
 #ifndef OPR_LINES_H
@@ -44,7 +44,7 @@ size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place 
  * cannot follow the units of .debug_info, so when no lookup succeeded (`found` is false) their
  * headers are checked. The text is valid until the next call, *ret_path until the lines are closed.
  */
-const char *opr_lines_damage(const struct opr_lines *lines, bool found, const char **ret_path) OP_NONNULL OP_MUST_CHECK;
+const char *opr_lines_damage(struct opr_lines *lines, bool found, const char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
 /* The damage after a lookup of some addresses. Large debugging information is not checked. */
 struct bfd;

@@ -11,7 +11,7 @@ bin_opannotate_SOURCES = \
 	tools/opannotate/page.c tools/opannotate/page.h \
 	tools/opannotate/source_list.c
 bin_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) \
-	$(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+	$(POPT_LIBS) $(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/opannotate.1
 EXTRA_DIST += tools/opannotate/README.md

@@ -14,7 +14,7 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/store.c tools/oparchive/store.h \
 	tools/oparchive/left_out.c
 bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \
-	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+	$(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/oparchive.1
 EXTRA_DIST += tools/oparchive/README.md

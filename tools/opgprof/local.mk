@@ -3,7 +3,7 @@ bin_PROGRAMS += bin/opgprof
 bin_opgprof_SOURCES = \
 	tools/opgprof/gmon.c tools/opgprof/gmon.h \
 	tools/opgprof/main.c
-bin_opgprof_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) \
+bin_opgprof_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) \
 	$(MODULE_LIBS)
 
 dist_man_MANS += doc/opgprof.1

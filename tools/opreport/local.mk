@@ -4,7 +4,7 @@ bin_opreport_SOURCES += \
 	tools/opreport/main.c \
 	tools/opreport/options.c tools/opreport/options.h
 bin_opreport_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) $(MD_LIBS) $(POPT_LIBS) \
-	$(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+	$(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/opreport.1
 EXTRA_DIST += tools/opreport/README.md

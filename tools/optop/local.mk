@@ -10,6 +10,6 @@ bin_optop_SOURCES = \
 	tools/optop/screen.c \
 	tools/optop/top.c tools/optop/top.h
 bin_optop_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(NCURSES_CFLAGS)
-bin_optop_LDADD = tools/libreport.a libop/libop.a $(NCURSES_LIBS) $(POPT_LIBS) $(BFD_LIBS) \
+bin_optop_LDADD = tools/libreport.a libop/libop.a $(NCURSES_LIBS) $(POPT_LIBS) $(BFD_LIBS) $(DW_LIBS) $(ELF_LIBS) \
 	$(IBERTY_LIBS) $(MODULE_LIBS)
 EXTRA_DIST += tools/optop/README.md

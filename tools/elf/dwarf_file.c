@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/elf/dwarf_file.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/text.h"
+#include "tools/common/log.h"
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/debug_path.h"
+#include "tools/elf/module_file.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+void opr_dwarf_note(struct opr_dwarf *file)
+{
+	int error = dwarf_errno();
+
+	if (error && !file->fault[0])
+		snprintf(file->fault, sizeof(file->fault), "%s", dwarf_errmsg(error));
+}
+
+/* ---- files ---- */
+
+/* A FIFO or a device that a hostile file names must not keep the reader waiting. */
+static int open_regular(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+/* Whether a path is that of a regular file, or of none. */
+static bool is_harmless(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static void add_dir_of(struct op_text *text, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	op_text_add_bytes(text, path, slash ? (size_t)(slash + 1 - path) : 0);
+}
+
+/* ---- the alternate debug file of dwz(1) ---- */
+
+static bool has_build_id(Elf *elf, const void *build_id, size_t nr_bytes)
+{
+	const void *other;
+	ssize_t nr_other = dwelf_elf_gnu_build_id(elf, &other);
+
+	return nr_other > 0 && (size_t)nr_other == nr_bytes && !memcmp(other, build_id, nr_bytes);
+}
+
+/* NULL: it is not there, or is another file. */
+static Dwarf *open_alt(struct opr_dwarf *file, const char *path, const void *build_id, size_t nr_bytes)
+{
+	Dwarf *alt = NULL;
+
+	file->alt_fd = open_regular(path);
+	if (file->alt_fd < 0)
+		return NULL;
+	alt = dwarf_begin(file->alt_fd, DWARF_C_READ);
+	if (alt && has_build_id(dwarf_getelf(alt), build_id, nr_bytes))
+		return alt;
+	dwarf_end(alt);
+	close(file->alt_fd);
+	file->alt_fd = -1;
+	return NULL;
+}
+
+/* libdw would look for it, too, and open what it finds. */
+static void find_alt(struct opr_dwarf *file, const char *root)
+{
+	const char *name;
+	const void *build_id;
+	ssize_t nr_bytes = dwelf_dwarf_gnu_debugaltlink(file->dwarf, &name, &build_id);
+	struct op_text path = { 0 }, digits = { 0 };
+
+	if (nr_bytes <= 0)
+		return;
+	for (ssize_t i = 0; i < nr_bytes; i++)
+		op_text_printf(&digits, "%02x", ((const unsigned char *)build_id)[i]);
+	for (size_t place = 0; place < 3 && !file->alt; place++) {
+		op_text_truncate(&path, 0);
+		if (place == 0 && digits.length > 2)
+			op_text_printf(&path, "%s" DEBUG_DIR "/.build-id/%.2s/%s.debug", root ?: "", digits.data, digits.data + 2);
+		if (place == 1 && name[0] == '/')
+			op_text_add(&path, root ?: "");
+		if (place >= 1 && name[0] != '/')
+			add_dir_of(&path, file->path);
+		if (place >= 1)
+			op_text_add(&path, name);
+		if (path.length && !path.failed)
+			file->alt = open_alt(file, path.data, build_id, (size_t)nr_bytes);
+	}
+	if (file->alt) {
+		dwarf_setalt(file->dwarf, file->alt);
+		opr_verbose(OPR_TOPIC_bfd, "alternate debug file %s", path.data);
+	} else if (!file->fault[0]) {
+		snprintf(file->fault, sizeof(file->fault), "its alternate debug file %s is missing", name);
+	}
+	op_text_free(&path);
+	op_text_free(&digits);
+}
+
+/* ---- opening ---- */
+
+static int find_no_debuginfo(Dwfl_Module *module OP_UNUSED, void **data OP_UNUSED, const char *name OP_UNUSED,
+			     Dwarf_Addr base OP_UNUSED, const char *file OP_UNUSED, const char *link OP_UNUSED,
+			     GElf_Word crc OP_UNUSED, char **ret_file OP_UNUSED)
+{
+	return -1;
+}
+
+/* Where libdwfl has put .text. Samples of a module are relative to it. */
+static uint64_t address_of_text(Elf *elf)
+{
+	size_t names;
+	GElf_Shdr header;
+
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return 0;
+	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
+		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (name && !strcmp(name, ".text"))
+			return header.sh_addr;
+	}
+	return 0;
+}
+
+/* The debugging information of a relocatable file has relocations, which libdwfl applies. */
+static void open_relocatable(struct opr_dwarf *file)
+{
+	static const Dwfl_Callbacks callbacks = { .find_debuginfo = find_no_debuginfo,
+						  .section_address = dwfl_offline_section_address };
+	Dwfl_Module *module;
+	Dwarf_Addr bias;
+
+	file->dwfl = dwfl_begin(&callbacks);
+	module = file->dwfl ? dwfl_report_offline(file->dwfl, "image", file->path, file->fd) : NULL;
+	if (!module)
+		return;
+	file->fd = -1; /* libdwfl has it */
+	dwfl_report_end(file->dwfl, NULL, NULL);
+	file->dwarf = dwfl_module_getdwarf(module, &bias);
+	file->elf = dwfl_module_getelf(module, &bias);
+	if (file->elf)
+		file->text = address_of_text(file->elf);
+	if (!file->dwarf)
+		snprintf(file->fault, sizeof(file->fault), "%s", dwfl_errmsg(-1));
+}
+
+int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **ret_file)
+{
+	struct opr_dwarf *file = calloc(1, sizeof(*file));
+	GElf_Ehdr header;
+
+	if (!file)
+		return -ENOMEM;
+	*file = (struct opr_dwarf){ .path = strdup(path), .fd = -1, .alt_fd = -1 };
+	if (!file->path) {
+		opr_dwarf_close(file);
+		return -ENOMEM;
+	}
+	elf_version(EV_CURRENT);
+	file->fd = opr_module_is_packed(path) ? opr_module_unpack(path) : open_regular(path);
+	file->elf = file->fd < 0 ? NULL : elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+	if (!file->elf || !gelf_getehdr(file->elf, &header)) {
+		opr_dwarf_close(file);
+		return -ENOEXEC;
+	}
+	file->is_relocatable = header.e_type == ET_REL;
+	if (file->is_relocatable) {
+		elf_end(file->elf);
+		file->elf = NULL;
+		open_relocatable(file);
+	} else {
+		file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+		if (!file->dwarf)
+			opr_dwarf_note(file);
+	}
+	if (file->dwarf)
+		find_alt(file, root);
+	*ret_file = file;
+	return 0;
+}
+
+int opr_dwarf_open(const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
+{
+	bfd *image = opr_bfd_open(path), *debug = NULL;
+	const char *chosen = NULL;
+	int err = 0;
+
+	*ret_file = NULL;
+	if (!image)
+		return -ENOEXEC;
+	if (opr_bfd_has_debug_info(image))
+		chosen = path;
+	else
+		debug = opr_bfd_open_debug_file(image, path, name, root);
+	if (debug && opr_bfd_has_debug_info(debug))
+		chosen = bfd_get_filename(debug);
+	if (chosen)
+		err = opr_dwarf_open_file(chosen, root, ret_file);
+	if (debug)
+		bfd_close(debug);
+	bfd_close(image);
+	return err;
+}
+
+void opr_dwarf_close(struct opr_dwarf *file)
+{
+	if (!file)
+		return;
+	if (file->dwfl) {
+		dwfl_end(file->dwfl);
+	} else {
+		dwarf_end(file->dwarf);
+		elf_end(file->elf);
+	}
+	dwarf_end(file->alt);
+	if (file->alt_fd >= 0)
+		close(file->alt_fd);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	free(file);
+}
+
+/* ---- .dwo files ---- */
+
+static const char *string_of(Dwarf_Die *die, unsigned int name, unsigned int old_name)
+{
+	Dwarf_Attribute attribute;
+
+	if (!dwarf_attr(die, name, &attribute) && !dwarf_attr(die, old_name, &attribute))
+		return NULL;
+	return dwarf_formstring(&attribute);
+}
+
+/* libdw opens the two places where the file may be, also when these are no files. */
+static bool places_are_harmless(const struct opr_dwarf *file, const char *dir, const char *name)
+{
+	struct op_text path = { 0 };
+	bool sound = true;
+
+	for (size_t i = 0; i < 2; i++) {
+		op_text_truncate(&path, 0);
+		if (name[0] != '/' && i && dir)
+			op_text_printf(&path, "%s/", dir);
+		if (name[0] != '/' && (!i || !dir || dir[0] != '/')) {
+			struct op_text whole = { 0 };
+
+			add_dir_of(&whole, file->path);
+			op_text_add(&whole, op_text_get(&path));
+			op_text_truncate(&path, 0);
+			op_text_add(&path, op_text_get(&whole));
+			op_text_free(&whole);
+		}
+		op_text_add(&path, name);
+		sound &= !path.failed && is_harmless(op_text_get(&path));
+	}
+	op_text_free(&path);
+	return sound;
+}
+
+bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_split, char **ret_missing)
+{
+	const char *name = string_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name),
+		   *dir = string_of(unit, DW_AT_comp_dir, DW_AT_comp_dir);
+	struct op_text path = { 0 };
+
+	*ret_missing = NULL;
+	*ret_split = (Dwarf_Die){ 0 };
+	if (!name)
+		return false;
+	if (places_are_harmless(file, dir, name) && !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) &&
+	    ret_split->addr)
+		return true;
+	if (name[0] != '/' && dir)
+		op_text_printf(&path, "%s/", dir);
+	op_text_add(&path, name);
+	*ret_missing = op_text_steal(&path);
+	return false;
+}
+
+/* ---- the headers of the units (DWARF 5, section 7.5.1) ---- */
+
+static Elf_Data *section_data(Elf *elf, const char *name, const char *packed_name)
+{
+	size_t names;
+	GElf_Shdr header;
+
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return NULL;
+	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
+		const char *found = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (found && (!strcmp(found, name) || !strcmp(found, packed_name)))
+			return elf_rawdata(section, NULL);
+	}
+	return NULL;
+}
+
+struct units {
+	const uint8_t *bytes;
+	uint64_t nr_bytes, nr_abbrev_bytes;
+	bool is_big;
+};
+
+static uint64_t number_at(const struct units *units, const uint8_t *at, size_t nr_bytes)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < nr_bytes; i++)
+		number |= (uint64_t)at[i] << 8 * (units->is_big ? nr_bytes - 1 - i : i);
+	return number;
+}
+
+/* Moves *at to the next unit. What is wrong with this one; NULL: nothing. */
+static const char *check_unit(const struct units *units, uint64_t *at)
+{
+	const uint8_t *unit = units->bytes + *at;
+	uint64_t left = units->nr_bytes - *at, length, abbrev, first;
+	unsigned int offset_bytes = 4, length_bytes = 4, version, kind;
+
+	if (left < length_bytes)
+		return "is cut";
+	length = number_at(units, unit, 4);
+	if (length == UINT32_MAX && left >= 12) {
+		length = number_at(units, unit + 4, 8);
+		length_bytes = 12;
+		offset_bytes = 8;
+	}
+	if (length > left - length_bytes)
+		return "goes beyond the end";
+	*at += length_bytes + length;
+	if (length < 4u + offset_bytes)
+		return "is too short";
+	version = (unsigned int)number_at(units, unit + length_bytes, 2);
+	if (version < 2 || version > 5)
+		return "has a version that is not known";
+	kind = version == 5 ? unit[length_bytes + 2] : 1;
+	abbrev = length_bytes + (version == 5 ? 4 : 2);
+	first = length_bytes + (version == 5 ? 4 : 3) + offset_bytes;
+	abbrev = number_at(units, unit + abbrev, offset_bytes);
+	if (abbrev >= units->nr_abbrev_bytes)
+		return "has no abbreviations";
+	if (kind == 1 && (first >= length_bytes + length || !unit[first]))
+		return "has no entry";
+	return NULL;
+}
+
+const char *opr_dwarf_check_units(struct opr_dwarf *file)
+{
+	static char text[128];
+	Elf_Data *info = file->elf ? section_data(file->elf, ".debug_info", ".zdebug_info") : NULL;
+	Elf_Data *abbrev = file->elf ? section_data(file->elf, ".debug_abbrev", ".zdebug_abbrev") : NULL;
+	const char *ident = file->elf ? elf_getident(file->elf, NULL) : NULL, *fault = NULL;
+	struct units units = { .nr_abbrev_bytes = abbrev ? abbrev->d_size : 0 };
+	uint64_t at = 0, next = 0;
+
+	if (!info || !info->d_buf || !info->d_size || !ident)
+		return "its .debug_info cannot be read";
+	units.bytes = info->d_buf;
+	units.nr_bytes = info->d_size;
+	units.is_big = ident[EI_DATA] == ELFDATA2MSB;
+	while (!fault && next < units.nr_bytes) {
+		at = next;
+		fault = check_unit(&units, &next);
+	}
+	if (!fault)
+		return NULL;
+	snprintf(text, sizeof(text), "the unit at 0x%" PRIx64 " of .debug_info %s", at, fault);
+	return text;
+}

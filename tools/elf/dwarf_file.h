@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The DWARF of an object file through libdw, with the files that it refers to. This belongs in a
+ * child process (tools/common/child.h): libdw is not made for bad input.
+ */
+#ifndef OPR_DWARF_FILE_H
+#define OPR_DWARF_FILE_H
+
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+
+#include "libop/base/compiler.h"
+
+struct opr_dwarf {
+	char *path; /* of the file with debugging information: the image, or its debug file */
+	Dwarf *dwarf;
+	uint64_t text; /* of a relocatable file: where .text is for `dwarf`; else 0 */
+	bool is_relocatable;
+	int fd, alt_fd;
+	Elf *elf;
+	Dwarf *alt;
+	Dwfl *dwfl;      /* of a relocatable file; it owns `elf` and `dwarf` */
+	char fault[256]; /* the first error of libdw; "": none */
+};
+
+/*
+ * Opens the debugging information of the image at `path`, else of its debug file; the arguments are
+ * those of struct opr_debug_search. 0 with *ret_file, which is NULL when there is no debugging
+ * information; -ENOEXEC: no object file; -ENOMEM.
+ */
+int opr_dwarf_open(const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
+	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+
+/* The same for a file with debugging information. */
+int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **ret_file) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+
+/* Notes the last error of libdw, unless there was one before. */
+void opr_dwarf_note(struct opr_dwarf *file) OP_NONNULL;
+
+/*
+ * The part of a unit that is in a .dwo file. False: the unit has none, or the file is not found:
+ * then *ret_missing is its name, freed by the caller.
+ */
+bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_split, char **ret_missing) OP_NONNULL;
+
+/* What is wrong with the headers of the units of .debug_info, in words; NULL: nothing. */
+const char *opr_dwarf_check_units(struct opr_dwarf *file) OP_NONNULL;
+
+/* NULL is allowed. */
+void opr_dwarf_close(struct opr_dwarf *file);
+
+#endif
