@@ -4,10 +4,11 @@
 #include <elf.h>
 #include <errno.h>
 
-static_assert((int)OPD_NR_WALK_ENDS == (int)OP_STACK_END_no_room, "the first ends of stacks are those of the walk");
-#define X(name) static_assert((int)OPD_WALK_##name == (int)OP_STACK_END_##name, "order of the ends");
-OPD_WALK_ENDS(X)
+static const enum op_stack_end walk_ends[OPD_NR_WALK_ENDS] = {
+#define X(name) [OPD_WALK_##name] = OP_STACK_END_##name,
+	OPD_WALK_ENDS(X)
 #undef X
+};
 
 struct finder {
 	struct opd_stack *stack;
@@ -90,7 +91,7 @@ static bool add(struct finder *finder, uint64_t address, enum op_cpumode mode)
 	return true;
 }
 
-/* Behind the call, or behind the first byte of an instruction that was interrupted. */
+/* Behind the call, or behind the first byte of code that did not call. */
 static void set_behind_calls(struct opd_stack *stack)
 {
 	for (size_t i = 1; i < stack->nr_frames; i++)
@@ -150,37 +151,42 @@ static bool add_kernel(struct finder *finder, struct op_chain *chain, struct op_
 
 /*
  * A chain without a copy of the stack: the kernel followed frame pointers, or others did. It is
- * complete when the rows say that its last frame has no caller: frame pointers end anywhere.
+ * complete when the rows say that its last frame has no caller, and all others have rows: frame
+ * pointers end anywhere.
  * nr_before: frames of the kernel in the same chain, whose length the kernel limits.
  */
 static enum op_stack_end add_user_chain(struct finder *finder, struct op_chain *chain, const struct op_chain_frame *first,
 					size_t nr_before)
 {
 	struct opd_stack *stack = finder->stack;
-	const struct op_row_table *table = NULL;
 	struct op_chain_frame frame = *first;
-	const struct op_row_rule *rule;
+	const struct op_row_rule *rule = NULL;
 	enum opd_walk_code code = OPD_CODE_NONE, leaf_code = OPD_CODE_NONE;
+	bool is_guessed = false;
 	size_t nr = 0;
 
 	do {
+		const struct op_row_table *table = NULL;
 		struct opd_walk_frame found;
 
 		if (frame.mode != OP_CPUMODE_USER)
 			break;
 		if (stack->nr_frames == OPD_STACK_FRAMES_MAX)
 			return OP_STACK_END_too_deep;
-		table = NULL;
+		is_guessed |= nr && !rule;
 		code = find(finder, nr ? frame.ip - 1 : frame.ip, &found, &table);
 		if (code == OPD_CODE_NONE)
 			return OP_STACK_END_left_code;
+		rule = !table ? NULL
+		       : nr   ? op_row_table_caller(table, &found.position)
+			      : op_row_table_find(table, found.position);
+		stack->frames[stack->nr_frames - 1].location.offset = found.position;
 		leaf_code = nr++ ? leaf_code : code;
 	} while (op_chain_next(chain, &frame));
 	if (code == OPD_CODE_PENDING || leaf_code == OPD_CODE_PENDING)
 		return OP_STACK_END_no_table_yet;
-	rule = table ? op_row_table_find(table, stack->frames[stack->nr_frames - 1].location.offset) : NULL;
 	if (rule && rule->ra_how == OP_VALUE_UNDEFINED)
-		return OP_STACK_END_complete;
+		return is_guessed ? OP_STACK_END_guessed : OP_STACK_END_complete;
 	return nr_before + nr >= finder->lookup->max_stack ? OP_STACK_END_too_deep : OP_STACK_END_no_row;
 }
 
@@ -215,11 +221,15 @@ static enum op_stack_end add_walked(struct finder *finder, const struct op_stack
 		.stack = record->stack,
 		.nr_stack_bytes = record->nr_stack_bytes,
 	};
+	struct opd_stack *stack = finder->stack;
+	size_t nr_before = stack->nr_frames, nr;
 	enum opd_walk_end end;
 
 	memcpy(start.registers, record->registers, sizeof(start.registers));
-	opd_walk(&start, find, finder, finder->stack->walked, &end);
-	return (enum op_stack_end)end;
+	nr = opd_walk(&start, find, finder, stack->walked, &end);
+	for (size_t i = 0; i < nr; i++)
+		stack->frames[nr_before + i].location.offset = stack->walked[i].position;
+	return walk_ends[end];
 }
 
 static enum op_stack_end add_user(struct finder *finder, const struct op_stack_record *record, struct op_chain *chain,

@@ -29,6 +29,7 @@ struct walk {
 	uint16_t machine;
 	uint64_t address_mask;
 	bool is_exact; /* pc is where the code was, not behind a call */
+	bool is_guess; /* the frame pointer led to pc */
 	const uint8_t *stack;
 	uint64_t stack_start, nr_stack_bytes;
 };
@@ -186,23 +187,22 @@ static bool step_by_row(struct walk *walk, const struct op_row_rule *rule, enum 
 	set(walk, walk->sp_reg, cfa);
 	walk->pc = ra;
 	walk->is_exact = is_signal;
+	walk->is_guess = false;
 	return true;
 }
 
 /*
  * The next frame by the frame pointer: the word there is the caller's, and the return address is
- * behind it, on both machines. A frame pointer of 0 marks the end (System V ABI for x86-64, section
- * 3.4.1; AAPCS64, section 6.4.6).
+ * behind it, on both machines. The ABIs mark the end by a frame pointer of 0. But code that uses
+ * the register for something else has such words, too. So 0 is no proof of a start.
  */
-static bool step_by_frame_pointer(struct walk *walk, bool has_table, enum opd_walk_end *end)
+static bool step_by_frame_pointer(struct walk *walk, enum opd_walk_end *end)
 {
 	uint64_t fp = walk->registers[walk->fp_reg], caller, ra;
 
 	*end = OPD_WALK_no_row;
 	if (!is_known(walk, walk->fp_reg))
 		return false;
-	if (!fp && has_table && !walk->is_exact)
-		*end = OPD_WALK_complete;
 	if (fp < walk->registers[walk->sp_reg])
 		return false;
 	if (!read_word(walk, fp, &caller) || !read_word(walk, fp + WORD_BYTES, &ra)) {
@@ -217,32 +217,33 @@ static bool step_by_frame_pointer(struct walk *walk, bool has_table, enum opd_wa
 		walk->known &= ~(1ull << walk->sp_reg);
 	walk->pc = ra;
 	walk->is_exact = false;
+	walk->is_guess = true;
 	return true;
 }
 
-/* Fills a frame. False: the walk ends. */
+/* Fills a frame, and finds its rule; NULL: there is none. False: the walk ends. */
 static bool add_frame(struct walk *walk, opd_walk_find find, void *arg, struct opd_walk_frame *frame,
-		      const struct op_row_table **ret_table, enum opd_walk_code *ret_code)
+		      const struct op_row_rule **ret_rule, enum opd_walk_code *ret_code)
 {
 	/* The address behind a call may be in the next function. */
 	uint64_t address = walk->is_exact ? walk->pc : walk->pc - 1;
+	const struct op_row_table *table = NULL;
 
 	*frame = (struct opd_walk_frame){ .pc = walk->pc };
-	*ret_table = NULL;
-	*ret_code = find(arg, address, frame, ret_table);
+	*ret_code = find(arg, address, frame, &table);
+	*ret_rule = !table	     ? NULL
+		    : walk->is_exact ? op_row_table_find(table, frame->position)
+				     : op_row_table_caller(table, &frame->position);
 	return *ret_code != OPD_CODE_NONE;
 }
 
-static bool step(struct walk *walk, enum opd_walk_code code, const struct op_row_table *table, uint64_t position,
-		 enum opd_walk_end *end)
+static bool step(struct walk *walk, enum opd_walk_code code, const struct op_row_rule *rule, enum opd_walk_end *end)
 {
-	const struct op_row_rule *rule = table ? op_row_table_find(table, position) : NULL;
-
 	if (code == OPD_CODE_PENDING) {
 		*end = OPD_WALK_no_table_yet;
 		return false;
 	}
-	return rule ? step_by_row(walk, rule, end) : step_by_frame_pointer(walk, table, end);
+	return rule ? step_by_row(walk, rule, end) : step_by_frame_pointer(walk, end);
 }
 
 /*
@@ -271,27 +272,32 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 		.stack = start->stack,
 		.nr_stack_bytes = start->nr_stack_bytes,
 	};
-	const struct op_row_table *table;
+	const struct op_row_rule *rule;
 	enum opd_walk_code code;
+	bool is_guessed = false;
 	size_t nr = 0;
 
 	memcpy(walk.registers, start->registers, sizeof(walk.registers));
 	walk.stack_start = walk.registers[walk.sp_reg];
 	for (;;) {
-		*ret_end = OPD_WALK_left_code;
-		if (!add_frame(&walk, find, arg, &frames[nr], &table, &code))
-			return nr;
+		*ret_end = walk.is_guess ? OPD_WALK_no_row : OPD_WALK_left_code;
+		if (!add_frame(&walk, find, arg, &frames[nr], &rule, &code))
+			break;
 		nr++;
-		if (!step(&walk, code, table, frames[nr - 1].position, ret_end))
-			return nr;
+		is_guessed |= walk.is_guess;
+		if (!step(&walk, code, rule, ret_end))
+			break;
 		walk.pc &= walk.address_mask;
-		if (!walk.pc) { /* nothing called it: how Go and some threads begin */
-			*ret_end = OPD_WALK_complete;
-			return nr;
-		}
-		if (nr == OPD_WALK_FRAMES_MAX) {
-			*ret_end = OPD_WALK_too_deep;
-			return nr;
-		}
+		*ret_end = OPD_WALK_complete;
+		/* a row says that nothing called it: how Go begins */
+		if (!walk.pc && !walk.is_guess && !walk.is_exact)
+			break;
+		*ret_end = OPD_WALK_too_deep;
+		if (nr == OPD_WALK_FRAMES_MAX)
+			break;
 	}
+	/* a walk whose table is not made yet begins again later */
+	if (is_guessed && *ret_end != OPD_WALK_no_table_yet)
+		*ret_end = OPD_WALK_guessed;
+	return nr;
 }

@@ -2,8 +2,9 @@
 /*
  * Walks a user stack: from the registers and a copy of the top of the stack to the addresses of all
  * callers. For each frame one row of the image's table says where the caller's registers are
- * (libop/unwind/row_table.h). Code without a row is walked by its frame pointer. The walk never
- * guesses: where it cannot go on, it stops, and says why.
+ * (libop/unwind/row_table.h). In code without a row the walk follows the frame pointer. This is a
+ * guess, since such code may keep any number in that register. A stack with a guessed frame is
+ * never complete. Where the walk cannot go on, it stops, and says why.
  *
  * The copy and the rows are not trusted. Each step moves up in the copy, so the walk ends.
  *
@@ -25,7 +26,8 @@
 	X(no_row)       /* nothing says how to find the caller */ \
 	X(left_code)    /* the return address is not in code */ \
 	X(no_table_yet) /* the table of an image is not made yet */ \
-	X(too_deep)     /* more than OPD_WALK_FRAMES_MAX frames */
+	X(too_deep)     /* more than OPD_WALK_FRAMES_MAX frames */ \
+	X(guessed)      /* anywhere, and a frame pointer led to some of the frames */
 /* clang-format on */
 
 enum opd_walk_end {
@@ -56,8 +58,8 @@ enum opd_walk_code {
 
 struct opd_walk_frame {
 	uint64_t pc;     /* of the leaf: where it was; of a caller: the return address */
-	uint64_t cookie; /* image and position, as `find` says, of a caller: of the call */
-	uint64_t position;
+	uint64_t cookie; /* image and position, as `find` says */
+	uint64_t position; /* of a caller: of the last byte of the call, if it called */
 };
 
 /* Says what is at an address. Sets the cookie and the position of `frame` where there is code. */

@@ -8,7 +8,7 @@
 
 #include "libop/base/compiler.h"
 
-/* Name and meaning. The first six are those of the walk (daemon/unwind/walk.h), in its order. */
+/* Name and meaning. All but no_room are those of the walk (daemon/unwind/walk.h). */
 #define OP_STACK_ENDS(X) \
 	X(complete, "the outermost caller is the start of the program or thread, or the kernel's entry") \
 	X(cut, "the caller is beyond the copy of the stack: raise StackBytes=") \
@@ -16,7 +16,8 @@
 	X(left_code, "the return address is not in code") \
 	X(no_table_yet, "the row table of an image was not made in time") \
 	X(too_deep, "the stack has more frames than opd walks") \
-	X(no_room, "the store has no room for the stack: it is counted at the deepest caller that is there")
+	X(no_room, "the store has no room for the stack: it is counted at the deepest caller that is there") \
+	X(guessed, "a frame pointer led through code that nothing describes: callers may be false")
 
 enum op_stack_end {
 #define X(name, meaning) OP_STACK_END_##name,

@@ -21,7 +21,7 @@
 #define OP_STACKS_NODES_MAX   (1u << 25) /* 1 GiB */
 #define OP_STACK_PIECE_BYTES  16u        /* of a text, in a node */
 #define OP_STACK_TEXT_MAX     4096u      /* bytes of a text */
-#define OP_STACK_NR_ENDS      7u         /* enum op_stack_end (libop/session/stack_ends.h) */
+#define OP_STACK_NR_ENDS      8u         /* enum op_stack_end (libop/session/stack_ends.h) */
 
 struct op_stacks_header {
 	char magic[OP_STACKS_MAGIC_BYTES];

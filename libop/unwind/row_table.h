@@ -105,14 +105,44 @@ struct op_row_table {
  */
 int op_row_table_open(struct op_row_table *table, const void *bytes, size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* The rule for a position; NULL: there is none. */
-static inline const struct op_row_rule *op_row_table_find(const struct op_row_table *table, uint64_t position)
+/* The number of rows that begin at a position or before it. */
+static inline size_t op_row_table_rows(const struct op_row_table *table, uint64_t position)
 {
 	size_t slice = (size_t)op_min_u64(position >> table->slice_shift, OP_ROW_SLICES - 1), first = table->slices[slice];
-	size_t nr = first + op_nr_leading(table->starts + first, table->slices[slice + 1] - first, row, le32toh(*row) <= position);
+
+	return first + op_nr_leading(table->starts + first, table->slices[slice + 1] - first, row, le32toh(*row) <= position);
+}
+
+/* The rule of the last of so many rows; NULL: there is none. */
+static inline const struct op_row_rule *op_row_table_rule(const struct op_row_table *table, size_t nr)
+{
 	uint16_t rule = nr ? le16toh(table->rules_of[nr - 1]) : 0;
 
 	return rule ? &table->rules[rule] : NULL;
+}
+
+/* The rule for a position; NULL: there is none. */
+static inline const struct op_row_rule *op_row_table_find(const struct op_row_table *table, uint64_t position)
+{
+	return op_row_table_rule(table, op_row_table_rows(table, position));
+}
+
+/*
+ * The rule for a caller. *position is the byte before the return address, which the call ends with.
+ * But no call precedes the code that a signal handler returns to: there *position becomes the
+ * return address itself.
+ */
+static inline const struct op_row_rule *op_row_table_caller(const struct op_row_table *table, uint64_t *position)
+{
+	size_t nr = op_row_table_rows(table, *position);
+	bool begins_behind = nr < table->nr_rows && le32toh(table->starts[nr]) == *position + 1;
+	const struct op_row_rule *rule = op_row_table_rule(table, nr);
+	const struct op_row_rule *behind = begins_behind ? op_row_table_rule(table, nr + 1) : rule;
+
+	if (!behind || !(behind->flags & OP_ROW_IS_SIGNAL))
+		return rule;
+	++*position;
+	return behind;
 }
 
 /* The function at a position; NULL: none. */

@@ -18,7 +18,7 @@ NODE = struct.Struct("<IHHQQQ")
 ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT = range(10)
 BELOW = {EVENT: {ROOT}, APP: {EVENT}, COMM: {APP}, CGROUP: {COMM}, THREAD: {CGROUP}, END: {THREAD},
          FRAME: {THREAD, END, FRAME, KERNEL}, KERNEL: {THREAD, END, FRAME, KERNEL}, TEXT: {ROOT, TEXT}}
-ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room")
+ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
 
 Node = collections.namedtuple("Node", "parent kind spare value image count")
 

@@ -43,7 +43,7 @@ LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_file
 EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored",
                        "unattributed", "filtered", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles", "enabled_ns", "counted_ns"}
-EVENT_KEYS |= {"end_" + n for n in ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room")}
+EVENT_KEYS |= {"end_" + n for n in ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read",
                      "turn_bytes", "turn_records",
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged",

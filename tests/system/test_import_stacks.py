@@ -27,7 +27,7 @@ WANTED = 200  # samples, also on a busy machine
 AGREE, COMPLETE = 0.99, 0.99  # of dwarf
 FRAME_LINE = re.compile(r"\s*[0-9a-f]+ (.*) \((\S.*)\)$")
 OF_KERNEL = re.compile(r"\[(?!vdso|unknown)")
-END = re.compile(r"\[(cut|no_row|left_code|no_table_yet|too_deep|no_room)\]$")
+END = re.compile(r"\[(cut|no_row|left_code|no_table_yet|too_deep|no_room|guessed)\]$")
 EVENT_LINE = re.compile(r"^(\S+):\d+ received (\d+), stored (\d+)(.*)$", re.MULTILINE)
 STACKS_LINE = re.compile(r"^(\S+):\d+ stacks: (\d+)((?:, \w+ \d+)*)$", re.MULTILINE)
 

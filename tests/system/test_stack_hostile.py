@@ -19,7 +19,7 @@ MS = 400  # of each process
 SHARE = 0.8  # of the samples of a process, in the function that misleads
 # how the walks of each process end, and how many frames of the program they have
 WANTED = {"h-itself": ("left_code", 1), "h-upwards": ("too_deep", 512), "h-frames": ("no_row", 2), "h-still": ("no_row", 2),
-          "h-rows": ("too_deep", 512), "h-bare": ("no_row", 2), "h-no-file": ("no_row", 0), "h-last-word": ("cut", 2),
+          "h-rows": ("too_deep", 512), "h-bare": ("guessed", 2), "h-no-file": ("guessed", 0), "h-last-word": ("cut", 2),
           "h-behind": ("cut", 1), "h-zero": ("cut", 1), "h-kernel": ("cut", 1), "h-no-address": ("cut", 1),
           "h-alternative": ("cut", 1)}
 

@@ -25,7 +25,7 @@ PATHS = ("direct", "compare", "deep")  # in the order of the program's output: t
 DEPTH = 41
 NEEDED = 0.99  # complete stacks, of those of the program whose tables were there
 EVENT, APP, COMM, END, FRAME = 1, 2, 3, 6, 7
-ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room")
+ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
 
 
 def stacks_of(session, comm):

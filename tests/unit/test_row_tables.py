@@ -151,9 +151,46 @@ class RowTables(unittest.TestCase):
         code, said = make_table(self.path("arm", data), self.table)
         self.assertEqual(code, 0, said)
         rows = self.rows()
-        for place in (at, at + 12):  # the address behind svc is where it is in the system call
+        self.assertIn(at + 4, [row[0] for row in rows])
+        for place in (at + 4, at + 12):  # the address behind svc is where it is in the system call
             _, rule = max(row for row in rows if row[0] <= place)
             self.assertEqual(rule, (2, 31, 2, 31, 2, 31, 1, 6, 560, 0, 568, 544, 0))
+
+    def test_code_without_frame_information(self):
+        """As in musl: what handlers return to is known by its instructions, and the entry by the header."""
+        start, signal = (1, 7, 5, 0, 6, 0, 0, 6, 0, 0, 0, 0, 0), (2, 7, 2, 7, 2, 7, 1, 6, 160, 0, 168, 120, 0)
+        none = (0,) * 13
+        source = self.path("bare.S", b"""
+            .text
+            called: call called; ret
+            .globl _start
+            _start: xor %ebp,%ebp; call called; hlt
+            .p2align 4
+            described: .cfi_startproc; nop; ret; .cfi_endproc
+            .skip 64, 0xcc
+            long_number: mov $15,%rax; syscall
+            .skip 64, 0xcc
+            short_number: mov $15,%eax; syscall
+            .skip 64, 0xcc
+            """)
+        for kind, wanted in (("-static", True), ("-static-pie", True), ("-pie", True), ("-shared", False),
+                             ("-shared -Wl,-soname,ld-odd.so.1", True)):
+            image = os.path.join(self.box.name, "bare")
+            subprocess.run(["gcc", "-nostdlib", *kind.split(), "-o", image, source], check=True)
+            with open(image, "rb") as stream:
+                data = stream.read()
+            entry, = struct.unpack_from("<Q", data, 24)
+            code, said = make_table(image, self.table)
+            self.assertEqual(code, 0, said)
+            at, _ = sections_of(image)[".text"]
+            where = {name: data.index(bytes.fromhex(code)) for name, code in (
+                ("described", "90c3"), ("long", "48c7c00f0000000f05"), ("short", "b80f0000000f05"))}
+            self.assertTrue(entry)
+            rows = [row for row in self.rows() if row[0] >= at]
+            self.assertEqual(rows[:-6], [(where["described"] - 10, start)] if wanted else [], kind)
+            self.assertEqual(rows[-6][0], where["described"], kind)
+            self.assertEqual(rows[-5:], [(where["described"] + 2, none), (where["long"], signal), (where["long"] + 10, none),
+                                         (where["short"], signal), (where["short"] + 8, none)], kind)
 
     def rows_of_arm64(self, assembly, section, kind="-static"):
         """[(offset in the section, rule)] of a program that says it is one of arm64."""

@@ -138,8 +138,9 @@ static void test_sizes(void **state OP_UNUSED)
 /* A symbol ends at its size, and what is behind it belongs to a range, if there is one. */
 static void test_ranges(void **state OP_UNUSED)
 {
-	static struct opr_range list[] = { { 990, 1000 },  { 1020, 1215 }, { 1240, 1260 },
-					   { 1255, 1270 }, { 1990, 2100 }, { 2200, 2201 } };
+	static struct opr_range list[] = { { 990, 1000, false },  { 1020, 1215, false }, { 1240, 1260, false },
+					   { 1255, 1270, false }, { 1340, 1350, true },  { 1990, 2100, false },
+					   { 2200, 2201, false } };
 	const struct opr_ranges ranges = { list, op_array_size(list) };
 	struct opr_symbols symbols = { 0 };
 
@@ -155,7 +156,7 @@ static void test_ranges(void **state OP_UNUSED)
 	assert_int_equal(symbols.nr_symbols, symbols.capacity); /* the array moves */
 	assert_int_equal(opr_symbols_finish(&symbols, 1000), 0);
 	assert_int_equal(opr_symbols_add_ranges(&symbols, &ranges), 0);
-	assert_int_equal(symbols.nr_symbols, 8 + 2 + 2 + 1);
+	assert_int_equal(symbols.nr_symbols, 8 + 2 + 2 + 1 + 1);
 	assert_symbol(&symbols, 29, "named");
 	assert_symbol(&symbols, 30, "[0x406]"); /* 1030, of 1020 to 1215 */
 	assert_symbol(&symbols, 99, "[0x406]");
@@ -165,6 +166,8 @@ static void test_ranges(void **state OP_UNUSED)
 	assert_symbol(&symbols, 230, NULL);
 	assert_symbol(&symbols, 259, "[0x4d8]");
 	assert_symbol(&symbols, 260, "[0x4ec]"); /* what the range before it does not have */
+	assert_symbol(&symbols, 339, NULL);
+	assert_symbol(&symbols, 340, "__restore_rt"); /* what signal handlers return to */
 	assert_symbol(&symbols, 730, NULL);
 	assert_symbol(&symbols, 999, "[0x7c6]"); /* it ends with its section */
 	assert_symbol(&symbols, 1000, NULL);

@@ -227,6 +227,28 @@ static void rbx_of_a_caller_is_followed(void **state)
 	expect(box, code(RULE_SAVED), 2, OPD_WALK_no_row);
 }
 
+/* The code that a handler returns to begins with a row: the byte before is of another function. */
+static void a_handler_returns_to_code_that_did_not_call(void **state)
+{
+	struct box *box = *state;
+
+	box->stack[1] = TABLED + RULE_SIGNAL * 0x100; /* RULE_PUSHED: CFA is rsp + 16 */
+	box->stack[2 + 21] = TABLED + RULE_RBX * 0x100; /* the first byte of another function */
+	box->stack[2 + 20] = STACK + 30 * 8;
+	box->stack[2 + 5 + 11] = STACK + 39 * 8; /* rbx */
+	box->stack[39] = code(RULE_END);
+	expect(box, code(RULE_PUSHED), 4, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].position, RULE_SIGNAL * 0x100);
+	assert_int_equal(box->frames[2].position, RULE_RBX * 0x100);
+	/* within the row, too: a libc begins it one byte earlier */
+	box->stack[1] = TABLED + RULE_SIGNAL * 0x100 + 1;
+	expect(box, code(RULE_PUSHED), 4, OPD_WALK_complete);
+	assert_int_equal(box->frames[1].position, RULE_SIGNAL * 0x100 + 1);
+	/* a signal that a jump to address 0 caused */
+	box->stack[2 + 21] = 0;
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_left_code);
+}
+
 static void frame_pointers_lead_through_code_without_rows(void **state)
 {
 	struct box *box = *state;
@@ -236,11 +258,33 @@ static void frame_pointers_lead_through_code_without_rows(void **state)
 	box->stack[5] = JITTED + 0x20;
 	box->stack[10] = 0x77;
 	box->stack[11] = code(RULE_END);
-	expect(box, JITTED + 4, 3, OPD_WALK_complete);
+	expect(box, JITTED + 4, 3, OPD_WALK_guessed);
 	box->stack[4] = STACK - 8; /* below the frame: it is no frame pointer */
-	expect(box, JITTED + 4, 2, OPD_WALK_no_row);
+	expect(box, JITTED + 4, 2, OPD_WALK_guessed);
 	box->start.known &= ~(1ull << RBP);
 	expect(box, JITTED + 4, 1, OPD_WALK_no_row);
+}
+
+/* Such code may keep any number in the register: nothing that it leads to proves a start. */
+static void a_guess_is_never_complete(void **state)
+{
+	struct box *box = *state;
+
+	box->start.registers[RBP] = STACK + 4 * 8;
+	expect(box, JITTED + 4, 1, OPD_WALK_no_row); /* to two words of 0 */
+	box->stack[5] = 0x1234;
+	expect(box, JITTED + 4, 1, OPD_WALK_no_row); /* to a number */
+	box->stack[5] = PENDED + 8;
+	expect(box, JITTED + 4, 2, OPD_WALK_no_table_yet);
+	box->stack[5] = code(RULE_PUSHED);
+	box->stack[7] = 0;
+	expect(box, JITTED + 4, 2, OPD_WALK_guessed); /* to a row, and that to 0 */
+	box->stack[7] = 0x1234;
+	expect(box, JITTED + 4, 2, OPD_WALK_guessed);
+	/* code of an image that has a table, with 0 in the register, behind a call */
+	box->start.registers[RBP] = 0;
+	box->stack[1] = TABLED + NR_RULES * 0x100 + 4;
+	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_row);
 }
 
 static void each_end_has_its_name(void **state)
@@ -273,12 +317,12 @@ static void hostile_stacks_end(void **state)
 	box->start.registers[RBP] = STACK;
 	box->stack[0] = STACK;
 	box->stack[1] = JITTED + 8;
-	expect(box, JITTED + 8, 2, OPD_WALK_no_row);
+	expect(box, JITTED + 8, 2, OPD_WALK_guessed);
 	for (size_t i = 0; i < WORDS; i += 2) {
 		box->stack[i] = STACK + (i + 2) * 8;
 		box->stack[i + 1] = JITTED + 8;
 	}
-	expect(box, JITTED + 8, 1 + WORDS / 2, OPD_WALK_no_row);
+	expect(box, JITTED + 8, 1 + WORDS / 2, OPD_WALK_guessed);
 }
 
 /* A signal frame may point to itself: nothing moves, and the number of frames ends it. */
@@ -330,11 +374,11 @@ static void arm_finds_sp_by_the_frame_record(void **state)
 	box->stack[9] = code(RULE_PUSHED);
 	box->stack[14] = 0; /* and of that one's, 64 bytes from 112 on */
 	box->stack[17] = code(RULE_END);
-	expect(box, JITTED + 8, 4, OPD_WALK_complete);
+	expect(box, JITTED + 8, 4, OPD_WALK_guessed);
 	assert_int_equal(box->frames[1].pc, code(RULE_PUSHED));
 	assert_int_equal(box->frames[3].pc, code(RULE_END));
 	changed->fp_how = OP_VALUE_SAME; /* a caller without a record */
-	expect(box, JITTED + 8, 2, OPD_WALK_no_row);
+	expect(box, JITTED + 8, 2, OPD_WALK_guessed);
 }
 
 /* Where addresses have 39 bits, signatures begin at bit 39. */
@@ -412,9 +456,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_realigned_frame_is_found_through_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_pushes_at_byte_11, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_frame_has_all_registers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_handler_returns_to_code_that_did_not_call, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_register_of_a_caller_is_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(rbx_of_a_caller_is_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(frame_pointers_lead_through_code_without_rows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_guess_is_never_complete, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_end_has_its_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hostile_stacks_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_in_a_ring_is_too_deep, set_up, tear_down),

@@ -22,7 +22,7 @@ static int read_entries(const struct opr_frames *frames, struct opr_ranges *rang
 			continue;
 		if (!op_grow(&ranges->ranges, &capacity, ranges->nr_ranges + 1))
 			return -ENOMEM;
-		ranges->ranges[ranges->nr_ranges++] = (struct opr_range){ fde.start, fde.start + fde.nr_bytes };
+		ranges->ranges[ranges->nr_ranges++] = (struct opr_range){ fde.start, fde.start + fde.nr_bytes, cie.is_signal };
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 struct opr_range {
 	uint64_t start, end; /* addresses; end is exclusive */
+	bool is_signal;      /* what a signal handler returns to */
 };
 
 struct opr_ranges {

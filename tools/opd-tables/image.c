@@ -44,6 +44,7 @@ static int read_segments(struct opt_image *image)
 		    header.p_filesz <= image->nr_bytes - header.p_offset && !image->build_id.nr_bytes &&
 		    !op_build_id_in_notes(image->bytes + header.p_offset, header.p_filesz, &image->build_id))
 			image->build_id.nr_bytes = 0;
+		image->is_program |= is_there && header.p_type == PT_INTERP;
 		if (!is_there || header.p_type != PT_LOAD || !(header.p_flags & PF_X) || image->nr_segments == SEGMENTS_MAX)
 			continue;
 		if (!op_grow(&image->segments, &capacity, image->nr_segments + 1))
@@ -70,6 +71,8 @@ int opt_image_open(struct opt_image *image, int fd)
 	    (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64) || header.e_type == ET_REL)
 		return -ENOEXEC;
 	image->machine = header.e_machine;
+	image->entry = header.e_entry;
+	image->is_program = header.e_type == ET_EXEC;
 	return read_segments(image);
 }
 
@@ -157,50 +160,133 @@ static bool find_by_segment(const struct opt_image *image, struct opr_frames *fr
 }
 
 /*
- * On arm64 nothing describes the code that a signal handler returns to, in the vdso or in a libc.
- * Unwinders know it by its two instructions: mov x8, #139 (rt_sigreturn); svc #0. sp is then at
- * struct rt_sigframe of arch/arm64/kernel/signal.c. The return address is of the first of them, and
- * the walk looks up the address before, so the row begins one instruction earlier: at the nop that
- * the kernel keeps there for unwinders. It ends one instruction later: pc is there in the system
- * call. 0 or -ENOMEM.
+ * Often nothing describes the code that a signal handler returns to: on arm64, in musl, in Go.
+ * Unwinders know it by its two instructions, which load the number of rt_sigreturn and call the
+ * kernel. sp is then at the registers of the interrupted code: struct rt_sigframe of
+ * arch/x86/include/asm/sigframe.h, and of arch/arm64/kernel/signal.c. The row ends one byte or
+ * instruction later: pc is there in the system call.
  */
-static int read_signal_rows(const struct opt_image *image, struct opt_rows *rows)
+static const struct signal_code {
+	uint16_t machine;
+	uint8_t nr_bytes, step; /* of the code; what it is aligned to */
+	uint8_t code[9];
+	struct op_row_rule rule;
+} signal_codes[] = {
+#define RULE(sp, sp_at, pc_at, fp_at)                                                                                       \
+	{                                                                                                                   \
+		OP_CFA_DEREF,     sp,    OP_VALUE_AT_REG, sp,    OP_VALUE_AT_REG, sp, OP_ROW_IS_SIGNAL,                     \
+		OP_VALUE_UNKNOWN, sp_at, 0,               pc_at, fp_at,           0                                         \
+	}
+	/* mov $15, %rax; or %eax; syscall */
+	{ EM_X86_64, 9, 1, { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 }, RULE(7, 160, 168, 120) },
+	{ EM_X86_64, 7, 1, { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 }, RULE(7, 160, 168, 120) },
+	/* mov x8, #139; svc #0 */
+	{ EM_AARCH64, 8, 4, { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, RULE(31, 560, 568, 544) },
+#undef RULE
+};
+
+/* 0 or -ENOMEM. */
+static int add_signal_rows(const struct opt_segment *segment, const uint8_t *bytes, uint64_t nr_bytes,
+			   const struct signal_code *code, struct opt_rows *rows)
 {
-	enum { INSTRUCTION = 4, SP = 31, X29_AT = 544, SP_AT = 560, PC_AT = 568 };
-	static const uint8_t code[2 * INSTRUCTION] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
-	static const struct op_row_rule rule = {
-		.cfa_how = OP_CFA_DEREF,
-		.cfa_reg = SP,
-		.cfa_offset = SP_AT,
-		.ra_how = OP_VALUE_AT_REG,
-		.ra_reg = SP,
-		.ra_offset = PC_AT,
-		.fp_how = OP_VALUE_AT_REG,
-		.fp_reg = SP,
-		.fp_offset = X29_AT,
-		.bx_how = OP_VALUE_UNKNOWN,
-		.flags = OP_ROW_IS_SIGNAL,
-	};
-	bool is_code = false;
+	const uint8_t *at = bytes, *found;
+	bool is_code;
 	int err = 0;
 
-	for (size_t i = 0; i < image->nr_segments && !err; i++) {
+	while (!err && (found = memmem(at, nr_bytes - (uint64_t)(at - bytes), code->code, code->nr_bytes))) {
+		uint64_t offset = (uint64_t)(found - bytes), start = segment->address + offset;
+		uint64_t end = segment->address + op_min_u64(offset + code->nr_bytes + code->step, nr_bytes);
+
+		at = found + 1;
+		if (offset % code->step)
+			continue;
+		err = opt_rows_begin(rows, start, end, &is_code);
+		if (!err && is_code)
+			err = opt_rows_add(rows, start, &code->rule);
+	}
+	return err;
+}
+
+static int read_signal_rows(const struct opt_image *image, struct opt_rows *rows)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < image->nr_segments; i++) {
 		const struct opt_segment *segment = &image->segments[i];
 		uint64_t position = op_min_u64(segment->position, image->nr_bytes);
 		uint64_t nr_bytes = op_min_u64(segment->nr_bytes, image->nr_bytes - position);
+		const uint8_t *bytes = (const uint8_t *)image->bytes + position;
 
-		for (uint64_t at = INSTRUCTION; at + sizeof(code) <= nr_bytes && !err; at += INSTRUCTION) {
-			uint64_t start = segment->address + at - INSTRUCTION;
-			uint64_t end = segment->address + op_min_u64(at + sizeof(code) + INSTRUCTION, nr_bytes);
-
-			if (memcmp(image->bytes + position + at, code, sizeof(code)) != 0)
-				continue;
-			err = opt_rows_begin(rows, start, end, &is_code);
-			if (!err && is_code)
-				err = opt_rows_add(rows, start, &rule);
-		}
+		for (size_t j = 0; j < op_array_size(signal_codes) && !err; j++)
+			if (signal_codes[j].machine == image->machine)
+				err = add_signal_rows(segment, bytes, nr_bytes, &signal_codes[j], rows);
 	}
 	return err;
+}
+
+/* Whether something runs it by its entry: it is a program, or the dynamic linker. */
+static bool is_run(const struct opt_image *image)
+{
+	static const char *const names[] = { "ld-", "ld64.", "ld.", "libc.musl-" };
+	GElf_Shdr header;
+	Elf_Scn *section = find_section(image, ".dynamic", &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	GElf_Dyn entry;
+
+	if (image->is_program)
+		return true;
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		const char *name = entry.d_tag == DT_SONAME ? elf_strptr(image->elf, header.sh_link, entry.d_un.d_val) : NULL;
+
+		if (entry.d_tag == DT_FLAGS_1 && entry.d_un.d_val & DF_1_PIE)
+			return true;
+		for (size_t j = 0; name && j < op_array_size(names); j++)
+			if (!strncmp(name, names[j], strlen(names[j])))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * The kernel jumps to the entry of a program and of the dynamic linker: nothing calls it. Often it
+ * has no frame information, as _start of ld.so and of musl. Libraries may have a number there that
+ * means nothing. `rows` has all other rows. 0 or -ENOMEM.
+ */
+static int read_entry_row(const struct opt_image *image, struct opt_rows *rows)
+{
+	enum { BYTES_MAX = 128 };
+	const struct op_row_rule rule = {
+		.cfa_how = OP_CFA_REG,
+		.cfa_reg = image->machine == EM_X86_64 ? 7 : 31,
+		.ra_how = OP_VALUE_UNDEFINED,
+		.fp_how = OP_VALUE_UNKNOWN,
+		.bx_how = OP_VALUE_UNKNOWN,
+	};
+	uint64_t nr_bytes = 0, entry = image->entry;
+	bool is_code;
+	int err;
+
+	for (size_t i = 0; i < image->nr_segments; i++) {
+		const struct opt_segment *segment = &image->segments[i];
+
+		if (entry >= segment->address && entry - segment->address < segment->nr_bytes) {
+			nr_bytes = op_min_u64(BYTES_MAX, segment->nr_bytes - (entry - segment->address));
+			entry += segment->position - segment->address;
+			break;
+		}
+	}
+	for (size_t i = 0; i < rows->nr_ranges && nr_bytes; i++) {
+		const struct opt_range *range = &rows->ranges[i];
+
+		if (range->start <= entry && entry < range->end)
+			return 0;
+		if (range->start > entry)
+			nr_bytes = op_min_u64(nr_bytes, range->start - entry);
+	}
+	if (!nr_bytes || !is_run(image))
+		return 0;
+	err = opt_rows_begin(rows, image->entry, image->entry + nr_bytes, &is_code);
+	return err || !is_code ? err : opt_rows_add(rows, image->entry, &rule);
 }
 
 /*
@@ -318,8 +404,10 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 
 	rows->segments = image->segments;
 	rows->nr_segments = image->nr_segments;
+	/* before the others: of two that begin at one place the first one stays */
+	err = read_signal_rows(image, rows);
 	has_frames = find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames);
-	if (has_frames)
+	if (!err && has_frames)
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
 	frames.is_eh_frame = false;
 	if (!err && find_frame_section(image, ".debug_frame", &frames))
@@ -328,7 +416,7 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 		err = read_plt_rows(image, rows);
 	if (!err && image->machine == EM_AARCH64 && !has_frames)
 		err = read_leaf_rows(image, rows);
-	return err || image->machine != EM_AARCH64 ? err : read_signal_rows(image, rows);
+	return err ? err : read_entry_row(image, rows);
 }
 
 void opt_image_close(struct opt_image *image)

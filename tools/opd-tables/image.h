@@ -16,6 +16,8 @@ struct opt_image {
 	const char *bytes;
 	size_t nr_bytes;
 	uint16_t machine;
+	uint64_t entry;  /* address where it begins to run */
+	bool is_program; /* ET_EXEC, or it names a dynamic linker */
 	struct op_build_id build_id;
 	struct opt_segment *segments; /* of code */
 	size_t nr_segments;
@@ -27,7 +29,10 @@ struct opt_image {
  */
 int opt_image_open(struct opt_image *image, int fd) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds the rows of .eh_frame, then of .debug_frame. 0 or -ENOMEM. */
+/*
+ * Adds the rows of .eh_frame, of .debug_frame, and of what nothing describes: the code that signal
+ * handlers return to, and the entry. 0 or -ENOMEM.
+ */
 int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bool *ret_is_whole) OP_NONNULL OP_MUST_CHECK;
 
 void opt_image_close(struct opt_image *image) OP_NONNULL;

@@ -26,7 +26,10 @@ static void drop_empty(struct opr_symbols *symbols)
 	symbols->nr_symbols = nr_kept;
 }
 
-static int add_part(struct opr_symbols *symbols, uint64_t start, uint64_t end, uint32_t section)
+/* In a libc it is a local symbol, which stripped files do not have. */
+#define SIGNAL_NAME "__restore_rt"
+
+static int add_part(struct opr_symbols *symbols, uint64_t start, uint64_t end, bool is_signal, uint32_t section)
 {
 	uint64_t vma = start - symbols->sections[section].start + symbols->sections[section].vma;
 	char name[NAME_BYTES];
@@ -34,12 +37,16 @@ static int add_part(struct opr_symbols *symbols, uint64_t start, uint64_t end, u
 		.start = start, .size = end - start, .vma = vma, .name = name, .section = section, .is_unnamed = true
 	};
 
+	if (is_signal) {
+		symbol.name = SIGNAL_NAME;
+		symbol.is_unnamed = false;
+	}
 	snprintf(name, sizeof(name), "[0x%" PRIx64 "]", vma);
 	return opr_symbols_add(symbols, &symbol);
 }
 
 /* Adds the parts of start to end, exclusive, that no symbol and no earlier range has. */
-static int fill_range(struct filling *filling, uint64_t start, uint64_t end, uint32_t section)
+static int fill_range(struct filling *filling, uint64_t start, uint64_t end, bool is_signal, uint32_t section)
 {
 	struct opr_symbols *symbols = filling->symbols;
 	int err = 0;
@@ -58,7 +65,7 @@ static int fill_range(struct filling *filling, uint64_t start, uint64_t end, uin
 			next_at = next->start + next->size;
 		}
 		if (part_end > filling->at) /* adding moves the symbols */
-			err = add_part(symbols, filling->at, part_end, section);
+			err = add_part(symbols, filling->at, part_end, is_signal, section);
 		filling->at = next_at;
 	}
 	return err;
@@ -100,7 +107,8 @@ static int fill_section(struct opr_symbols *symbols, const struct opr_ranges *ra
 	for (size_t i = op_nr_leading(ranges->ranges, ranges->nr_ranges, range, range->start < section->vma);
 	     i < ranges->nr_ranges && ranges->ranges[i].start < vma_end && !err; i++)
 		err = fill_range(&filling, ranges->ranges[i].start - section->vma + section->start,
-				 op_min_u64(ranges->ranges[i].end, vma_end) - section->vma + section->start, index);
+				 op_min_u64(ranges->ranges[i].end, vma_end) - section->vma + section->start,
+				 ranges->ranges[i].is_signal, index);
 	return err;
 }
 
