@@ -17,6 +17,7 @@ struct finder {
 	struct op_sample at; /* the sample, with the address that is looked up */
 	const struct opd_resolved *of;
 	size_t nr_in_chain; /* addresses of the kernel's code, for its limit */
+	bool is_exec, is_end; /* the kernel replaces the memory, or takes it down */
 };
 
 /* ---- tables ---- */
@@ -126,6 +127,14 @@ static enum opd_walk_code find(void *arg, uint64_t address, struct opd_walk_fram
 
 /* ---- the parts of a stack ---- */
 
+static void note_memory_end(struct finder *finder, uint64_t address)
+{
+	const struct opd_memory_end *end = opd_kernel_map_memory_end(&finder->lookup->resolver->kernel, address);
+
+	finder->is_exec |= end && end->is_exec;
+	finder->is_end |= end && !end->is_exec;
+}
+
 /* The kernel's frames. False: there are more than the kernel or this stack has room for. */
 static bool add_kernel(struct finder *finder, struct op_chain *chain, struct op_chain_frame *ret_user, bool *ret_has_user)
 {
@@ -141,6 +150,7 @@ static bool add_kernel(struct finder *finder, struct op_chain *chain, struct op_
 		}
 		if (frame.mode != OP_CPUMODE_KERNEL)
 			continue;
+		note_memory_end(finder, nr ? frame.ip - 1 : frame.ip);
 		/* The sample is the leaf, also where the chain begins a few instructions later. */
 		if (nr++ && (finder->stack->nr_frames == OPD_STACK_KERNEL_MAX || !add(finder, frame.ip - 1, OP_CPUMODE_KERNEL)))
 			return false;
@@ -239,6 +249,14 @@ static enum op_stack_end add_user(struct finder *finder, const struct op_stack_r
 	struct op_chain_frame first;
 	struct op_chain later;
 
+	/*
+	 * In execve the registers are of the program that is gone. The copy, if there is one, is of
+	 * another stack.
+	 */
+	if (finder->is_exec)
+		return OP_STACK_END_complete;
+	if (finder->is_end && !record->nr_stack_bytes && !user && !chain->deferred)
+		return OP_STACK_END_complete;
 	if (record->has_registers && record->nr_stack_bytes)
 		return add_walked(finder, record);
 	if (user)
@@ -274,8 +292,10 @@ void opd_stack_walk(struct opd_stack *stack, const struct opd_stack_lookup *look
 	stack->leaf_start = 0;
 	stack->end = OP_STACK_END_no_row;
 	if (sample->mode == OP_CPUMODE_KERNEL || sample->mode == OP_CPUMODE_USER) {
-		if (sample->mode == OP_CPUMODE_KERNEL)
+		if (sample->mode == OP_CPUMODE_KERNEL) {
 			add(&finder, sample->ip, OP_CPUMODE_KERNEL);
+			note_memory_end(&finder, sample->ip);
+		}
 		is_whole = add_kernel(&finder, &chain, &user, &has_user);
 		stack->end = is_whole ? add_user(&finder, record, &chain, has_user ? &user : NULL, later_chain)
 				      : OP_STACK_END_too_deep;

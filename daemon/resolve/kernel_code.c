@@ -48,6 +48,41 @@ static int add_made(struct opd_kallsyms *kallsyms, const struct op_kallsyms_line
 	return 0;
 }
 
+/*
+ * load_elf_binary replaces the memory, by begin_new_exec (flush_old_exec before Linux 5.8), and
+ * sets the registers at its end. The compiler may split a function; its parts have a suffix.
+ */
+static bool is_memory_end(const char *name, bool *ret_is_exec)
+{
+	static const struct {
+		const char *name;
+		bool is_exec;
+	} functions[] = { { "load_elf_binary", true }, { "begin_new_exec", true }, { "flush_old_exec", true },
+			  { "do_exit", false },        { "exit_mmap", false } };
+
+	for (size_t i = 0; i < op_array_size(functions); i++) {
+		size_t length = strlen(functions[i].name);
+
+		*ret_is_exec = functions[i].is_exec;
+		if (!strncmp(name, functions[i].name, length) && (!name[length] || name[length] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/* The list is in the order of the addresses, so a function ends at the next line. */
+static void take_memory_end(struct opd_kallsyms *kallsyms, const struct op_kallsyms_line *line)
+{
+	struct opd_memory_end *last = kallsyms->nr_memory_ends ? &kallsyms->memory_ends[kallsyms->nr_memory_ends - 1] : NULL;
+	bool is_exec;
+
+	if (last && !last->end && line->address > last->start)
+		last->end = line->address;
+	if (line->address && kallsyms->nr_memory_ends < OPD_MEMORY_ENDS_MAX && is_memory_end(line->name, &is_exec))
+		kallsyms->memory_ends[kallsyms->nr_memory_ends++] =
+			(struct opd_memory_end){ .start = line->address, .is_exec = is_exec };
+}
+
 static int take_lines(struct opd_kallsyms *kallsyms, FILE *file)
 {
 	uint64_t text = 0, stext = 0, etext = 0;
@@ -60,6 +95,8 @@ static int take_lines(struct opd_kallsyms *kallsyms, FILE *file)
 
 		if (!op_kallsyms_parse(text_line, &line))
 			continue;
+		if (!line.module)
+			take_memory_end(kallsyms, &line);
 		if (is_made(&line))
 			err = add_made(kallsyms, &line);
 		else if (line.module)

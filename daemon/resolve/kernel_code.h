@@ -17,6 +17,17 @@ struct opd_kallsym {
 };
 
 /*
+ * A function of the kernel in which the memory of the process goes away. Then the registers of user
+ * code are still there, but the stack that they lead to is not.
+ */
+struct opd_memory_end {
+	uint64_t start, end;
+	bool is_exec; /* execve: there may be another stack already, that of the new program */
+};
+
+#define OPD_MEMORY_ENDS_MAX 16u
+
+/*
  * The list has no lengths and no filters of classic BPF (sockets, seccomp). It has no BPF program
  * at all when net.core.bpf_jit_harden is set.
  */
@@ -25,6 +36,8 @@ struct opd_kallsyms {
 	struct opd_kallsym *made;      /* code made at run time, sorted by start */
 	size_t nr_made, capacity;
 	bool has_bpf; /* the list has BPF programs with their addresses */
+	struct opd_memory_end memory_ends[OPD_MEMORY_ENDS_MAX];
+	size_t nr_memory_ends;
 };
 
 /*

@@ -110,8 +110,18 @@ static int read_kallsyms(struct opd_kernel_map *map)
 		err = take_made(map, &kallsyms, 0);
 	map->text_start = kallsyms.text_start;
 	map->text_end = kallsyms.text_end;
+	memcpy(map->memory_ends, kallsyms.memory_ends, sizeof(map->memory_ends));
+	map->nr_memory_ends = kallsyms.nr_memory_ends;
 	opd_kallsyms_free(&kallsyms);
 	return err;
+}
+
+const struct opd_memory_end *opd_kernel_map_memory_end(const struct opd_kernel_map *map, uint64_t address)
+{
+	for (size_t i = 0; i < map->nr_memory_ends; i++)
+		if (address >= map->memory_ends[i].start && address < map->memory_ends[i].end)
+			return &map->memory_ends[i];
+	return NULL;
 }
 
 void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code *code)

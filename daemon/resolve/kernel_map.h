@@ -44,6 +44,8 @@ struct opd_kernel_map {
 	uint64_t no_vmlinux_cookie;
 	struct opd_kernel_range *ranges; /* modules and run-time code, newest last */
 	size_t nr_ranges, capacity;
+	struct opd_memory_end memory_ends[OPD_MEMORY_ENDS_MAX];
+	size_t nr_memory_ends;
 	const char *proc_path, *sys_path;
 	uint64_t modules_read_ns;    /* last reading of /proc/modules */
 	struct op_build_id build_id; /* of the kernel */
@@ -101,6 +103,9 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 
 /* Finds what was at a kernel address at that time. There is always an answer. */
 struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns) OP_NONNULL;
+
+/* The function at an address, if memory of processes goes away in it. NULL: not, or not known. */
+const struct opd_memory_end *opd_kernel_map_memory_end(const struct opd_kernel_map *map, uint64_t address) OP_NONNULL;
 
 /* Calls `visit` for the cookie of every image of the map. */
 void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg), void *arg)

@@ -90,6 +90,32 @@ static void text_and_modules(void **state)
 	opd_kernel_map_free(&map);
 }
 
+/* Functions of this kind end at the next line that has another address; modules have none. */
+static void functions_where_memory_goes_away(void **state)
+{
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff81000100 t __pfx_load_elf_binary\n"
+			       "ffffffff81000110 t load_elf_binary\n"
+			       "ffffffff81000110 t alias\nffffffff81000200 t load_elf_binary_too\nffffffff81000300 t do_exit.cold\n"
+			       "ffffffff81000400 T other\nffffffff82000000 T _etext\nffffffffc0200000 t do_exit\t[mod]\n"
+			       "ffffffffc0200100 t last\t[mod]\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_null(opd_kernel_map_memory_end(&map, 0xffffffff8100010f));
+	assert_true(opd_kernel_map_memory_end(&map, 0xffffffff81000110)->is_exec);
+	assert_true(opd_kernel_map_memory_end(&map, 0xffffffff810001ff)->is_exec);
+	assert_null(opd_kernel_map_memory_end(&map, 0xffffffff81000200));
+	assert_false(opd_kernel_map_memory_end(&map, 0xffffffff810003ff)->is_exec);
+	assert_null(opd_kernel_map_memory_end(&map, 0xffffffff81000400));
+	assert_null(opd_kernel_map_memory_end(&map, 0xffffffffc0200000));
+	opd_kernel_map_free(&map);
+	/* hidden addresses */
+	write_file("kallsyms", "0000000000000000 T _text\n0000000000000000 t do_exit\n0000000000000000 t other\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_null(opd_kernel_map_memory_end(&map, 0));
+	opd_kernel_map_free(&map);
+}
+
 /*
  * No other name is accepted. Hidden addresses, a missing symbol and a missing list are treated
  * alike.
@@ -441,6 +467,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules),
+					    T(functions_where_memory_goes_away),
 					    T(where_text_begins),
 					    T(a_line_of_any_length),
 					    T(vmlinux_takes_the_text),

@@ -259,6 +259,68 @@ static void kernel_frames_above_those_of_the_program(void **state OP_UNUSED)
 	expect_stack("1240 1140 1041 k:200 k:100", 1);
 }
 
+static void send_in_kernel(uint64_t caller, uint64_t nr_copied)
+{
+	struct made made;
+
+	put_sample(&made, KERNEL + 0x100);
+	put(&made, 3);
+	put(&made, PERF_CONTEXT_KERNEL);
+	put(&made, KERNEL + 0x100);
+	put(&made, caller);
+	put_stack(&made, LEAF);
+	made.words[made.nr - 1] = nr_copied;
+	send(&made, PERF_RECORD_MISC_KERNEL);
+}
+
+/* A return address behind the last byte of such a function is in the function. */
+static void set_memory_ends(void)
+{
+	static const struct opd_memory_end ends[] = { { KERNEL + 0x200, KERNEL + 0x300, true },
+						      { KERNEL + 0x300, KERNEL + 0x400, false } };
+
+	memcpy(pipeline.resolver.kernel.memory_ends, ends, sizeof(ends));
+	pipeline.resolver.kernel.nr_memory_ends = op_array_size(ends);
+}
+
+/* What was copied is of the new program, and the registers are of the old one. */
+static void execve_has_no_user_part(void **state OP_UNUSED)
+{
+	set_memory_ends();
+	send_in_kernel(KERNEL + 0x300, 24);
+	send_in_kernel(KERNEL + 0x300, 0);
+	drain();
+	expect_booked(2, 2, OP_STACK_END_complete, 2);
+	expect_stack("k:300 k:100", 2);
+}
+
+static void a_process_that_ends_has_a_user_part_while_it_has_memory(void **state OP_UNUSED)
+{
+	set_memory_ends();
+	send_in_kernel(KERNEL + 0x400, 24);
+	drain();
+	expect_booked(1, 1, OP_STACK_END_complete, 1);
+	expect_stack("1240 1140 1041 k:400 k:100", 1);
+}
+
+static void a_process_whose_memory_is_gone_is_complete(void **state OP_UNUSED)
+{
+	set_memory_ends();
+	send_in_kernel(KERNEL + 0x301, 0);
+	drain();
+	expect_booked(1, 1, OP_STACK_END_complete, 1);
+	expect_stack("k:301 k:100", 1);
+}
+
+static void a_copy_that_failed_elsewhere_is_cut(void **state OP_UNUSED)
+{
+	set_memory_ends();
+	send_in_kernel(KERNEL + 0x401, 0);
+	drain();
+	expect_booked(1, 1, OP_STACK_END_cut, 1);
+	expect_stack("end:1 1041 k:401 k:100", 1);
+}
+
 static void threads_of_the_kernel_are_complete(void **state OP_UNUSED)
 {
 	struct made made;
@@ -718,6 +780,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_whole_stack),
 		TEST(kernel_frames_above_those_of_the_program),
+		TEST(execve_has_no_user_part),
+		TEST(a_process_that_ends_has_a_user_part_while_it_has_memory),
+		TEST(a_process_whose_memory_is_gone_is_complete),
+		TEST(a_copy_that_failed_elsewhere_is_cut),
 		TEST(threads_of_the_kernel_are_complete),
 		TEST(an_idle_cpu_is_filtered),
 		TEST(a_filtered_stack_is_not_walked),
