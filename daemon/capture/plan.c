@@ -127,6 +127,7 @@ static void plan_ring(const struct opd_load *load, struct opd_plan *plan)
 	uint64_t flat_ring = round_up_to_ring(flat_bytes), largest = largest_with_stacks(load, flat_ring, flat_ring);
 
 	plan->need_bytes = flat_bytes + need_for(load, plan, stack_bytes);
+	plan->fill_ns = MARGIN * (plan->turn_ns + load->visit_ns);
 	plan->ring_bytes = op_min_u64(round_up_to_ring(plan->need_bytes), stack_bytes ? largest : flat_ring);
 	plan->spare_ring_bytes = with_spare(load, plan->ring_bytes);
 	if (load->ring_bytes)

@@ -53,6 +53,7 @@ struct opd_plan {
 	uint64_t wait_ns, turn_ns;
 	uint64_t samples_per_second; /* of one CPU, for all events */
 	uint64_t need_bytes;         /* what one ring must hold, not of STACKS */
+	uint64_t fill_ns;            /* in which so much is written, with the margin; 0: never */
 	/*
 	 * RingSize=, or need_bytes as a power of two, from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX
 	 */

@@ -49,6 +49,7 @@ struct opd_lookers {
 	size_t kind;
 	uint32_t last_serial;
 	uint64_t nr_unanswered;
+	uint64_t until_ns; /* nothing is asked later; 0: no limit */
 	struct group_state groups[NR_GROUPS];
 	struct ban bans[BANS];
 };
@@ -76,6 +77,11 @@ void opd_lookers_free(struct opd_lookers *lookers)
 uint64_t opd_lookers_nr_unanswered(const struct opd_lookers *lookers)
 {
 	return lookers->nr_unanswered;
+}
+
+void opd_lookers_wait_until(struct opd_lookers *lookers, uint64_t until_ns)
+{
+	lookers->until_ns = until_ns;
 }
 
 /* ---- who may be asked about ---- */
@@ -254,6 +260,8 @@ static int ask(struct opd_lookers *lookers, struct group_state *group, const str
 	struct looker *looker;
 	int result;
 
+	if (lookers->until_ns && now_ns > lookers->until_ns)
+		return -EBUSY;
 	if (add_credit(group, now_ns) < CREDIT_MIN || is_banned(lookers, about, now_ns) || has_its_share(group, about))
 		return -EBUSY;
 	looker = find_looker(lookers, group, *serial);

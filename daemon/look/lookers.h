@@ -71,6 +71,12 @@ bool opd_lookers_has(const struct opd_lookers *lookers, uint32_t serial) OP_NONN
 uint64_t opd_look_owner(const struct opd_look_about *about) OP_NONNULL;
 
 /*
+ * Until when the caller can wait, since rings fill meanwhile: after that moment nothing is asked.
+ * 0: no such moment.
+ */
+void opd_lookers_wait_until(struct opd_lookers *lookers, uint64_t until_ns) OP_NONNULL;
+
+/*
  * Asks. `serial` names a looker that must be asked; 0: any, and its number goes to *serial. Returns
  * the result of the answer; -EBUSY: there is none. The caller frees ret_answer in any case.
  */

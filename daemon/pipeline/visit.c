@@ -158,6 +158,21 @@ static void swap_due(struct opd_visits *visits)
 			op_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
 }
 
+/*
+ * While the frozen rings are read, the others fill. Answers of lookers are waited for until half of
+ * them is full; files that are found later are known by their records.
+ */
+static void limit_waits(const struct opd_visits *visits, bool limit)
+{
+	const struct opd_capture *capture = &visits->pipeline->capture;
+	const struct opd_plan *plan = &capture->plan;
+	struct opd_lookers *lookers = visits->pipeline->resolver.processes.mount_views.lookers;
+
+	if (lookers && plan->need_bytes)
+		opd_lookers_wait_until(lookers,
+				       limit ? op_now_ns() + capture->ring_bytes / 2 * plan->fill_ns / plan->need_bytes : 0);
+}
+
 void opd_visits_run(struct opd_visits *visits)
 {
 	uint64_t begin_ns = op_now_ns();
@@ -168,6 +183,7 @@ void opd_visits_run(struct opd_visits *visits)
 	visits->counts.swapping_ns += op_now_ns() - begin_ns;
 	for (size_t i = 0; i < visits->nr_due; i++)
 		freeze(visits->due[i]);
+	limit_waits(visits, true);
 	opd_visit_sideband(visits);
 	for (size_t i = 0; i < visits->nr_due; i++) {
 		struct opd_cpu *cpu = visits->due[i];
@@ -175,6 +191,7 @@ void opd_visits_run(struct opd_visits *visits)
 		drain_frozen(visits, cpu);
 		cpu->due = false;
 	}
+	limit_waits(visits, false);
 	visits->nr_due = 0;
 	visits->counts.nr_visits++;
 	visits->counts.visits_ns += op_now_ns() - begin_ns;

@@ -68,6 +68,20 @@ static int look(uint32_t pid, uint64_t user_ns, char what)
 	return look_about(&(const struct opd_look_about){ .pid = pid, .user_ns = user_ns }, what);
 }
 
+/* The caller has something better to do than to wait. */
+static void nothing_is_asked_too_late(void **state OP_UNUSED)
+{
+	uint64_t nr_unanswered = opd_lookers_nr_unanswered(lookers);
+
+	opd_lookers_wait_until(lookers, op_now_ns() - 1);
+	assert_int_equal(look(1, 0, 'q'), -EBUSY);
+	assert_int_equal(opd_lookers_nr_unanswered(lookers), nr_unanswered + 1);
+	opd_lookers_wait_until(lookers, op_now_ns() + 1000 * (uint64_t)OP_NS_PER_S);
+	assert_int_equal(look(1, 0, 'q'), 0);
+	opd_lookers_wait_until(lookers, 0);
+	assert_int_equal(look(1, 0, 'q'), 0);
+}
+
 /* How many lookers have begun to wait since the last call. */
 static size_t nr_begun(void)
 {
@@ -222,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_hangs_is_not_asked_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_answer_frees_the_looker, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_asked_too_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waiting_has_a_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_pause_is_longer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(strangers_cannot_use_up_all_lookers, set_up, tear_down),
