@@ -109,7 +109,7 @@ static uint64_t with_spare(const struct opd_load *load, uint64_t ring_bytes)
 	return ring_bytes;
 }
 
-/* What goes into the rings of flat samples per second, by the events with stacks or by the others. */
+/* Bytes per second in the rings of flat samples, by the events with stacks or by the others. */
 static uint64_t bytes_per_second(const struct opd_load *load, bool with_stacks)
 {
 	uint64_t sum = 0;

