@@ -12,7 +12,8 @@
 /* more threads are planned until the swaps of a turn take no longer */
 #define SWAP_TIME_NS 25000000u
 #define MARGIN       2u
-#define SPARE        4u
+#define SPARE        16u
+#define STACK_SPARE  4u
 /* of all side-band rings together, where there are few CPUs */
 #define SIDEBAND_TOTAL  (4u * 1024 * 1024)
 #define WATERMARK_SHARE 4u /* an explicit watermark is at most this share of the ring */
@@ -99,10 +100,10 @@ static uint64_t largest_with_stacks(const struct opd_load *load, uint64_t ring_b
 	return ring_bytes;
 }
 
-/* A ring four times as large at most, while the rings of all CPUs take OPD_PLAN_SPARE_MAX. */
-static uint64_t with_spare(const struct opd_load *load, uint64_t ring_bytes)
+/* A ring so many times as large at most, while the rings of all CPUs take OPD_PLAN_SPARE_MAX. */
+static uint64_t with_spare(const struct opd_load *load, uint64_t ring_bytes, unsigned int times)
 {
-	uint64_t largest = op_min_u64(ring_bytes * SPARE, OPD_PLAN_RING_MAX);
+	uint64_t largest = op_min_u64(ring_bytes * times, OPD_PLAN_RING_MAX);
 
 	while (2 * ring_bytes <= largest && 2 * load->nr_cpus * 2 * ring_bytes <= OPD_PLAN_SPARE_MAX)
 		ring_bytes *= 2;
@@ -129,7 +130,7 @@ static void plan_ring(const struct opd_load *load, struct opd_plan *plan)
 	plan->need_bytes = flat_bytes + need_for(load, plan, stack_bytes);
 	plan->fill_ns = MARGIN * (plan->turn_ns + load->visit_ns);
 	plan->ring_bytes = op_min_u64(round_up_to_ring(plan->need_bytes), stack_bytes ? largest : flat_ring);
-	plan->spare_ring_bytes = with_spare(load, plan->ring_bytes);
+	plan->spare_ring_bytes = with_spare(load, plan->ring_bytes, SPARE);
 	if (load->ring_bytes)
 		plan->ring_bytes = plan->spare_ring_bytes = load->ring_bytes;
 }
@@ -141,7 +142,7 @@ static void plan_stack_ring(const struct opd_load *load, const struct op_event *
 	uint64_t largest = largest_with_stacks(load, OPD_PLAN_RING_MIN, 0);
 
 	plan->stack_ring_bytes = op_min_u64(round_up_to_ring(need_for(load, plan, hz * nr_bytes)), largest);
-	plan->spare_stack_ring_bytes = op_min_u64(with_spare(load, plan->stack_ring_bytes), largest);
+	plan->spare_stack_ring_bytes = op_min_u64(with_spare(load, plan->stack_ring_bytes, STACK_SPARE), largest);
 	if (load->stack_ring_bytes)
 		plan->stack_ring_bytes = plan->spare_stack_ring_bytes = load->stack_ring_bytes;
 	plan->stack_wanted_hz = (uint32_t)hz;

@@ -14,9 +14,9 @@
  *
  * The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
  * per second on each CPU. The factor of two covers what is not computed: the time of resolving, and
- * a late scheduler. On a host with many more busy threads than CPUs one swap can take half a second
- * and a turn more than one second. So few CPUs, whose rings take little memory, get up to four
- * times that.
+ * a late scheduler. On a host with many more busy threads than CPUs one swap can take half a second,
+ * a turn many seconds. So few CPUs, whose rings take little memory, get up to 16 times that, and
+ * four times for stacks.
  */
 #ifndef OPD_PLAN_H
 #define OPD_PLAN_H
@@ -30,7 +30,8 @@
 #define OPD_PLAN_SIDEBAND_MIN  (256u * 1024)
 #define OPD_PLAN_SIDEBAND_MAX  (1024u * 1024)
 #define OPD_STACK_RING_MAX_USE (64u * 1024 * 1024) /* StackRingMaxUse= where there is no opd.conf */
-#define OPD_PLAN_SPARE_MAX     (8u * 1024 * 1024) /* all rings, where they are larger than needed */
+/* all rings of flat samples, and all of stacks, where they are larger than needed */
+#define OPD_PLAN_SPARE_MAX     (8u * 1024 * 1024)
 #define OPD_PLAN_WAIT_NS       10000000u /* for one event, where it could not be measured */
 
 /* The machine and the configuration when opd starts. */

@@ -10,6 +10,7 @@
 /* visits after the end of sampling: late commits are in the rings by then */
 #define QUIET_VISITS       8
 #define RESCAN_INTERVAL_NS OP_NS_PER_S
+#define WAITS_MAX_NS       (5u * (uint64_t)OP_NS_PER_S)
 
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
 {
@@ -99,6 +100,24 @@ void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu)
 		opd_visits_add(visits, cpu);
 }
 
+/*
+ * The rings fill while opd waits for answers of lookers. In a visit it waits until half of a ring is
+ * full, and no longer than clients like. Files that are found later are known by their records.
+ */
+static void limit_waits(const struct opd_visits *visits)
+{
+	const struct opd_capture *capture = &visits->pipeline->capture;
+	const struct opd_plan *plan = &capture->plan;
+	struct opd_lookers *lookers = visits->pipeline->resolver.processes.mount_views.lookers;
+
+	uint64_t half_ns;
+
+	if (!lookers || !plan->need_bytes)
+		return;
+	half_ns = capture->ring_bytes / 2 * plan->fill_ns / plan->need_bytes;
+	opd_lookers_wait_until(lookers, op_now_ns() + op_min_u64(half_ns, WAITS_MAX_NS));
+}
+
 /* Before the side band is read: it has no mappings of later samples. */
 static void freeze(struct opd_cpu *cpu)
 {
@@ -158,21 +177,6 @@ static void swap_due(struct opd_visits *visits)
 			op_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
 }
 
-/*
- * While the frozen rings are read, the others fill. Answers of lookers are waited for until half of
- * them is full; files that are found later are known by their records.
- */
-static void limit_waits(const struct opd_visits *visits, bool limit)
-{
-	const struct opd_capture *capture = &visits->pipeline->capture;
-	const struct opd_plan *plan = &capture->plan;
-	struct opd_lookers *lookers = visits->pipeline->resolver.processes.mount_views.lookers;
-
-	if (lookers && plan->need_bytes)
-		opd_lookers_wait_until(lookers,
-				       limit ? op_now_ns() + capture->ring_bytes / 2 * plan->fill_ns / plan->need_bytes : 0);
-}
-
 void opd_visits_run(struct opd_visits *visits)
 {
 	uint64_t begin_ns = op_now_ns();
@@ -183,7 +187,7 @@ void opd_visits_run(struct opd_visits *visits)
 	visits->counts.swapping_ns += op_now_ns() - begin_ns;
 	for (size_t i = 0; i < visits->nr_due; i++)
 		freeze(visits->due[i]);
-	limit_waits(visits, true);
+	limit_waits(visits);
 	opd_visit_sideband(visits);
 	for (size_t i = 0; i < visits->nr_due; i++) {
 		struct opd_cpu *cpu = visits->due[i];
@@ -191,7 +195,6 @@ void opd_visits_run(struct opd_visits *visits)
 		drain_frozen(visits, cpu);
 		cpu->due = false;
 	}
-	limit_waits(visits, false);
 	visits->nr_due = 0;
 	visits->counts.nr_visits++;
 	visits->counts.visits_ns += op_now_ns() - begin_ns;
@@ -212,6 +215,7 @@ void opd_visit_all(struct opd_visits *visits)
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		opd_visits_add(visits, &capture->cpus[i]);
 	if (!visits->nr_due) {
+		limit_waits(visits);
 		opd_visit_sideband(visits);
 		return;
 	}

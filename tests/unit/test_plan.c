@@ -100,9 +100,10 @@ static void few_cpus_have_spare_rings(void **state OP_UNUSED)
 		size_t nr_cpus;
 		uint64_t given, ring_bytes, spare_bytes;
 	} wanted[] = {
-		/* four times that at most */
-		{ 1, 0, 128 * KIB, 512 * KIB },
-		{ 2, 0, 128 * KIB, 512 * KIB },
+		/* 16 times that at most */
+		{ 1, 0, 128 * KIB, 2 * MIB },
+		{ 2, 0, 128 * KIB, 2 * MIB },
+		{ 3, 0, 128 * KIB, 1 * MIB },
 		{ 8, 0, 128 * KIB, 512 * KIB },
 		{ 9, 0, 128 * KIB, 256 * KIB },
 		{ 16, 0, 128 * KIB, 256 * KIB },
