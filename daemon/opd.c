@@ -7,6 +7,7 @@
 #include <popt.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
@@ -219,6 +220,34 @@ static const struct op_helper_kind helper_kinds[] = {
 	[HELPER_TABLER] = { OPD_TABLER_NAME, opd_privileges_of_tabler, opd_tabler_answer },
 };
 
+#define NURSERY_WORD "--nursery" /* the only argument of a program that is a nursery */
+
+static _Noreturn void be_nursery(void)
+{
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	opd_host();
+	opd_tabler_find_program();
+	op_nursery_serve(helper_kinds, op_array_size(helper_kinds));
+}
+
+/* The memory of opd is not for helpers, so this program is executed anew. */
+static pid_t start_nursery_again(int fd)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		opd_privileges_pass_on();
+		if (dup2(fd, OP_HELPER_SOCKET_FD) >= 0) {
+			closefrom(OP_HELPER_SOCKET_FD + 1);
+			execl("/proc/self/exe", "opd", NURSERY_WORD, NULL);
+		}
+		_exit(1);
+	}
+	op_log(OP_LOG_WARNING, "all processes that start helpers were killed, or do not answer: until opd is started again, "
+	       "helpers have no other rights than opd, and may not find files of containers, or files that were removed");
+	return pid;
+}
+
 /*
  * Before there is a lock, a thread, or much memory: helpers inherit none of it. They inherit the
  * capabilities, which opd itself needs no longer.
@@ -229,9 +258,13 @@ static int init_lookers(struct opd *opd)
 
 	opd_host();
 	opd_tabler_find_program();
+	/* Helpers of a nursery that was killed are then children of opd, which waits for none. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	signal(SIGCHLD, SIG_IGN);
 	err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &opd->nursery);
 	if (err)
 		return opd_fail("cannot start a process: %s", strerror(-err));
+	op_nursery_set_last_resort(opd->nursery, start_nursery_again);
 	err = opd_privileges_leave_to_lookers();
 	if (!err)
 		err = opd_lookers_new(opd->nursery, HELPER_LOOKER, &opd->lookers);
@@ -541,6 +574,8 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	if (argc == 2 && !strcmp(argv[1], NURSERY_WORD))
+		be_nursery();
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the call, EFBIG */
 	op_sys_use_one_heap();
 	opd_journal_use();

@@ -243,6 +243,21 @@ int opd_privileges_leave_to_lookers(void)
 	return err == -EPERM ? 0 : err;
 }
 
+/* What fails is missing there. */
+void opd_privileges_pass_on(void)
+{
+	cap_t present = cap_get_proc();
+
+	for (size_t i = 0; i < op_array_size(used) && present; i++)
+		if (has(present, used[i].capability, CAP_PERMITTED))
+			(void)cap_set_flag(present, CAP_INHERITABLE, 1, &used[i].capability, CAP_SET);
+	if (present)
+		(void)cap_set_proc(present);
+	for (size_t i = 0; i < op_array_size(used); i++)
+		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, used[i].capability, 0, 0);
+	cap_free(present);
+}
+
 void opd_privileges_report(void)
 {
 	for (size_t i = 0; i < op_array_size(used); i++)

@@ -35,6 +35,9 @@ int opd_privileges_of_tabler(void) OP_MUST_CHECK;
  */
 int opd_privileges_leave_to_lookers(void) OP_MUST_CHECK;
 
+/* In a process that executes a program next: the program has the capabilities, too. */
+void opd_privileges_pass_on(void);
+
 /* Logs each capability that opd did not get and what fails without it. Nothing for root. */
 void opd_privileges_report(void);
 

@@ -8,10 +8,13 @@
 #include "daemon/capture/cpus.h"
 #include "daemon/capture/kernel_source.h"
 #include "daemon/count/jit_objects.h"
+#include "daemon/look/lookers.h"
+#include "daemon/pipeline/stack_state.h"
 #include "daemon/pipeline/stacks.h"
 #include "daemon/resolve/jit_lookup.h"
 #include "daemon/resolve/proc_scan.h"
 #include "daemon/resolve/resolver.h"
+#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
@@ -201,6 +204,31 @@ void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_la
 	}
 }
 
+/*
+ * A helper that was killed is missed at once, not at the next question: the kernel ends helpers
+ * first where memory is short.
+ */
+static void watch_helpers(struct opd_turns *turns, uint64_t now_ns)
+{
+	static struct op_rate rate;
+	const struct opd_pipeline *pipeline = turns->recording->pipeline;
+	struct opd_lookers *lookers = pipeline->resolver.processes.mount_views.lookers;
+	struct opd_tables_counts counts = { 0 };
+	uint64_t nr, suppressed;
+
+	if (!lookers)
+		return;
+	opd_lookers_watch(lookers);
+	if (pipeline->stacks && pipeline->stacks->tables)
+		opd_tables_get_counts(pipeline->stacks->tables, &counts);
+	nr = opd_lookers_nr_ended(lookers) + counts.nr_ended;
+	if (nr == turns->nr_helpers_ended || !op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		return;
+	op_log(OP_LOG_WARNING, "helper processes of opd that ended or were killed: %llu; others take their place",
+	       (unsigned long long)(nr - turns->nr_helpers_ended));
+	turns->nr_helpers_ended = nr;
+}
+
 /* ---- memory ---- */
 
 /* After a storm of processes the allocator and mapped sample files hold unused memory. */
@@ -258,6 +286,7 @@ void opd_turn(struct opd_turns *turns)
 	turns->begin_ns = now_ns;
 	opd_recording_forget_removed(recording);
 	check_hotplug(turns);
+	watch_helpers(turns, now_ns);
 	opd_visit_all(&recording->visits);
 	if (stacks)
 		opd_stacks_turn(recording->pipeline);

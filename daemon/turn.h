@@ -26,6 +26,7 @@ struct opd_turns {
 	uint64_t nr_freed;   /* freed address spaces when memory was trimmed last */
 	bool trim_again;
 	struct opd_losses reported; /* losses that the log has named */
+	uint64_t nr_helpers_ended;  /* that the log has named */
 	uint64_t nr_cookie_errors;  /* errors of the dcookie table that the log has named */
 	uint64_t max_sample_rate;   /* kernel.perf_event_max_sample_rate at the last look */
 };

@@ -38,8 +38,10 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
 	bounds[OP_BOUND_places_dropped] = processes->mount_views.nr_dropped;
-	if (processes->mount_views.lookers)
+	if (processes->mount_views.lookers) {
 		bounds[OP_BOUND_looks_unanswered] = opd_lookers_nr_unanswered(processes->mount_views.lookers);
+		bounds[OP_BOUND_helpers_ended] = opd_lookers_nr_ended(processes->mount_views.lookers);
+	}
 	bounds[OP_BOUND_memory_dropped] = pipeline->count.nr_memory_dropped;
 	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
 	bounds[OP_BOUND_programs_refused] = pipeline->count.nr_unnamed;
@@ -69,6 +71,7 @@ static void fill_tables(const struct opd_pipeline *pipeline, struct op_status *s
 	status->tables_from_cache = counts.from_cache;
 	status->tables_failed = counts.failed;
 	status->tables_waiting = counts.nr_waiting;
+	status->bounds[OP_BOUND_helpers_ended] += counts.nr_ended;
 	status->bounds[OP_BOUND_tables_crashed] = counts.crashed;
 	status->bounds[OP_BOUND_tables_timed_out] = counts.timed_out;
 	status->bounds[OP_BOUND_tables_uncached] = counts.uncached;

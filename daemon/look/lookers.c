@@ -2,6 +2,7 @@
 #include "daemon/look/lookers.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -22,6 +23,10 @@
 #define OWNER_GONE   UINT64_MAX /* the owner of all processes that are gone */
 #define FILES_OF     (UINT64_C(1) << 63) /* a key and an owner: files of a user, not processes */
 #define PARTS_MAX    6u
+/* after a looker has ended by itself: so often at once, and one in this time */
+#define RESTARTS_MAX 8u
+#define END_NS       ((uint64_t)OP_NS_PER_S)
+#define RESTART_NS   (OP_NS_PER_S / 10u)
 
 enum group { HOST, GUEST, NR_GROUPS };
 
@@ -48,8 +53,9 @@ struct opd_lookers {
 	struct op_nursery *nursery;
 	size_t kind;
 	uint32_t last_serial;
-	uint64_t nr_unanswered;
+	uint64_t nr_unanswered, nr_ended;
 	uint64_t until_ns; /* nothing is asked later; 0: no limit */
+	uint64_t restarts_ns; /* RESTART_NS for each looker that ended, from when it ended */
 	struct group_state groups[NR_GROUPS];
 	struct ban bans[BANS];
 };
@@ -66,11 +72,21 @@ int opd_lookers_new(struct op_nursery *nursery, size_t kind, struct opd_lookers 
 	return 0;
 }
 
+/* All are told to end before one is waited for. */
 void opd_lookers_free(struct opd_lookers *lookers)
 {
-	for (size_t i = 0; lookers && i < NR_GROUPS; i++)
-		for (size_t j = 0; j < lookers->groups[i].nr_lookers; j++)
-			op_helper_stop(lookers->groups[i].lookers[j].helper);
+	uint64_t until_ns = op_now_ns() + END_NS;
+
+	for (int wait = 0; wait < 2; wait++) {
+		for (size_t i = 0; lookers && i < NR_GROUPS; i++) {
+			for (size_t j = 0; j < lookers->groups[i].nr_lookers; j++) {
+				if (wait)
+					op_helper_stop(lookers->groups[i].lookers[j].helper, until_ns);
+				else
+					op_helper_end(lookers->groups[i].lookers[j].helper);
+			}
+		}
+	}
 	free(lookers);
 }
 
@@ -143,23 +159,49 @@ static bool has_its_share(const struct group_state *group, const struct opd_look
 
 /* ---- lookers ---- */
 
-static void remove_looker(struct group_state *group, struct looker *looker)
+/* It ended, was killed, or is no use: another one will take its place. */
+static void lose_looker(struct opd_lookers *lookers, struct group_state *group, struct looker *looker)
 {
+	lookers->nr_ended++;
+	lookers->restarts_ns = op_max_u64(lookers->restarts_ns, op_now_ns()) + RESTART_NS;
 	group->nr_hanging -= looker->hangs;
-	op_helper_stop(looker->helper);
+	op_helper_leave(looker->helper);
 	*looker = group->lookers[--group->nr_lookers];
 }
 
+void opd_lookers_watch(struct opd_lookers *lookers)
+{
+	op_nursery_watch(lookers->nursery);
+	for (size_t i = 0; i < NR_GROUPS; i++) {
+		struct group_state *group = &lookers->groups[i];
+
+		for (size_t j = group->nr_lookers; j--;)
+			if (op_helper_has_ended(group->lookers[j].helper))
+				lose_looker(lookers, group, &group->lookers[j]);
+	}
+}
+
+uint64_t opd_lookers_nr_ended(const struct opd_lookers *lookers)
+{
+	return lookers->nr_ended + op_nursery_nr_ended(lookers->nursery);
+}
+
+/* Waiting for a nursery that sleeps counts as waiting for a looker. */
 static struct looker *start_looker(struct opd_lookers *lookers, struct group_state *group)
 {
+	uint64_t begin_ns = op_now_ns();
 	static struct op_rate rate;
 	struct looker *looker = &group->lookers[group->nr_lookers];
 	uint64_t suppressed;
 	int err;
 
-	if (group->nr_lookers == OPD_LOOKERS_MAX)
+	if (group->nr_lookers == OPD_LOOKERS_MAX || lookers->restarts_ns > begin_ns + RESTARTS_MAX * RESTART_NS)
 		return NULL;
-	err = op_helper_start(lookers->nursery, lookers->kind, &looker->helper);
+	err = op_helper_start(lookers->nursery, lookers->kind, op_min_u64(group->credit_ns, WAIT_NS), &looker->helper);
+	if (err == -EAGAIN) {
+		group->credit_ns -= op_min_u64(group->credit_ns, op_now_ns() - begin_ns);
+		return NULL;
+	}
 	if (err) {
 		if (op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
 			op_log(OP_LOG_WARNING, "cannot start a looker: %s; files of processes stay unknown", strerror(-err));
@@ -186,8 +228,12 @@ static struct looker *find_looker(struct opd_lookers *lookers, struct group_stat
 	for (size_t i = 0; i < group->nr_lookers; i++) {
 		struct looker *looker = &group->lookers[i];
 
-		if ((!serial || looker->serial == serial) && is_idle(group, looker))
+		if ((serial && looker->serial != serial) || !is_idle(group, looker))
+			continue;
+		if (!op_helper_has_ended(looker->helper))
 			return looker;
+		lose_looker(lookers, group, looker);
+		i--;
 	}
 	return serial ? NULL : start_looker(lookers, group);
 }
@@ -218,6 +264,11 @@ static void abandon(struct opd_lookers *lookers, struct group_state *group, stru
 	static struct op_rate rate;
 	uint64_t suppressed;
 
+	if (op_helper_is_stopped(looker->helper)) { /* that is no file system's fault */
+		kill(op_helper_pid(looker->helper), SIGKILL);
+		lose_looker(lookers, group, looker);
+		return;
+	}
 	looker->hangs = true;
 	looker->owner = opd_look_owner(about);
 	group->nr_hanging++;
@@ -249,7 +300,7 @@ static int ask_one(struct opd_lookers *lookers, struct group_state *group, struc
 	if (err == -ETIMEDOUT)
 		abandon(lookers, group, looker, about);
 	else if (err)
-		remove_looker(group, looker);
+		lose_looker(lookers, group, looker);
 	return err;
 }
 

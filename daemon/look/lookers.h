@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 
 #include "libop/base/compiler.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 #include "libop/base/text.h"
 
 enum opd_look {
@@ -57,6 +57,13 @@ int opd_lookers_new(struct op_nursery *nursery, size_t kind, struct opd_lookers 
 
 /* Does not wait for a looker that hangs. NULL is allowed. */
 void opd_lookers_free(struct opd_lookers *lookers);
+
+/*
+ * Replaces helper processes that have ended by themselves, or were killed, so that a question finds
+ * one. Does not wait. The nursery's counts are a part of opd_lookers_nr_ended.
+ */
+void opd_lookers_watch(struct opd_lookers *lookers) OP_NONNULL;
+uint64_t opd_lookers_nr_ended(const struct opd_lookers *lookers) OP_NONNULL;
 
 /* Questions that had no answer in time, or were not asked because of earlier ones. */
 uint64_t opd_lookers_nr_unanswered(const struct opd_lookers *lookers) OP_NONNULL;

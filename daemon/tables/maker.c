@@ -14,6 +14,11 @@
 #include "libop/process/pass.h"
 #include "libop/base/sys.h"
 
+/* for a helper that was just ordered; later it is only asked whether it is there */
+#define START_NS   (20u * OP_NS_PER_MS)
+#define STOPPED_NS (2u * (uint64_t)OP_NS_PER_S)
+#define NOBODY     UINT64_MAX /* is the owner of no file */
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers, uint64_t wait_ns,
@@ -46,7 +51,7 @@ static int start_helper(struct opd_maker *maker)
 
 	if (maker->helper)
 		return 0;
-	err = op_helper_start(maker->nursery, maker->kind, &maker->helper);
+	err = op_helper_start(maker->nursery, maker->kind, maker->is_awaited ? OP_NS_PER_S : START_NS, &maker->helper);
 	if (!err && epoll_ctl(maker->epoll_fd, EPOLL_CTL_ADD, op_helper_fd(maker->helper), &event) < 0) {
 		err = -errno;
 		op_helper_leave(maker->helper);
@@ -62,6 +67,13 @@ static void abandon(struct opd_maker *maker)
 	op_helper_end(maker->helper);
 	maker->hanging[maker->nr_hanging].helper = maker->helper;
 	maker->hanging[maker->nr_hanging++].owner = maker->owner;
+	maker->helper = NULL;
+}
+
+static void lose_helper(struct opd_maker *maker)
+{
+	maker->nr_ended++;
+	op_helper_leave(maker->helper);
 	maker->helper = NULL;
 }
 
@@ -85,6 +97,8 @@ static void forget_ended(struct opd_maker *maker)
 bool opd_maker_can(struct opd_maker *maker)
 {
 	forget_ended(maker);
+	if (maker->helper && !maker->is_making && op_helper_has_ended(maker->helper))
+		lose_helper(maker);
 	return maker->nursery && !maker->is_making && maker->nr_hanging < OPD_MAKER_HANGING_MAX &&
 	       (!maker->helper || op_helper_is_idle(maker->helper));
 }
@@ -210,6 +224,8 @@ static enum opd_make_result result_of(struct opd_maker *maker, const struct op_t
 		return OPD_MAKE_CHANGED;
 	if (answer.status < 0 || (WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == OPD_TABLER_NO_PROGRAM))
 		return OPD_MAKE_NOT_STARTED;
+	if (WIFSIGNALED(answer.status) && WTERMSIG(answer.status) == SIGKILL)
+		return OPD_MAKE_KILLED;
 	if (!WIFEXITED(answer.status))
 		return WIFSIGNALED(answer.status) && WTERMSIG(answer.status) == SIGXCPU ? OPD_MAKE_TIMED_OUT : OPD_MAKE_CRASHED;
 	return WEXITSTATUS(answer.status) ? OPD_MAKE_FAILED : OPD_MAKE_MADE;
@@ -217,17 +233,22 @@ static enum opd_make_result result_of(struct opd_maker *maker, const struct op_t
 
 int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, int *ret_fd, struct opd_file_identity *ret_image)
 {
-	enum opd_make_result result = OPD_MAKE_CRASHED;
+	enum opd_make_result result = OPD_MAKE_HELPER_ENDED;
 	struct op_text text = { 0 };
 	int ignored, err = op_helper_take(maker->helper, &ignored, &text);
+	uint64_t took_ns = op_now_ns() - maker->begin_ns;
 
-	if (err == -EAGAIN) {
-		if (op_now_ns() - maker->begin_ns < maker->wait_ns)
+	if (err == -EAGAIN && took_ns > STOPPED_NS && op_helper_is_stopped(maker->helper)) {
+		maker->owner = NOBODY; /* no file system is to blame */
+		maker->nr_ended++;
+		abandon(maker);
+	} else if (err == -EAGAIN) {
+		if (took_ns < maker->wait_ns)
 			return -EAGAIN;
 		result = OPD_MAKE_TIMED_OUT;
 		abandon(maker);
 	} else if (err) {
-		leave_helper(maker);
+		lose_helper(maker);
 	} else {
 		result = result_of(maker, &text, ret_image);
 	}

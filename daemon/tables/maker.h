@@ -11,7 +11,7 @@
 
 #include "daemon/look/pass_file.h"
 #include "libop/base/compiler.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 
 #define OPD_MAKER_HANGING_MAX 4u
 /* opd-tables ends itself after 10 s of CPU time */
@@ -30,6 +30,8 @@ enum opd_make_result {
 	OPD_MAKE_FAILED,    /* no table in this file */
 	OPD_MAKE_CHANGED,   /* it is another file, or somebody has written to it meanwhile */
 	OPD_MAKE_CRASHED,   /* by a signal */
+	OPD_MAKE_KILLED,    /* as where memory is short */
+	OPD_MAKE_HELPER_ENDED,
 	OPD_MAKE_TIMED_OUT,
 	OPD_MAKE_NOT_STARTED,
 };
@@ -49,6 +51,7 @@ struct opd_maker {
 	uint64_t credit_at_ns;
 	uint64_t normal_ns; /* of the credit, for the table that is made */
 	uint64_t owner; /* of the image: who would let it hang */
+	uint64_t nr_ended; /* helpers that ended by themselves, or were killed */
 	struct {
 		struct op_helper *helper;
 		uint64_t owner;
@@ -70,7 +73,8 @@ bool opd_maker_can(struct opd_maker *maker) OP_NONNULL;
 
 /*
  * Begins with a file of a process: makes its table, or only the header of it. 0; -EBUSY: a helper
- * hangs on another file of the same user; an -errno of opd_pass_file, or of starting the helper.
+ * hangs on another file of the same user; -EAGAIN: the helper is not there yet, nothing has begun;
+ * an -errno of opd_pass_file, or of starting the helper.
  */
 int opd_maker_start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, bool only_header) OP_NONNULL OP_MUST_CHECK;
 

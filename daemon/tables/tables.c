@@ -28,6 +28,7 @@
 #define STARTS_NS        (20u * OP_NS_PER_MS) /* and how long */
 #define DISK_NS          (5u * (uint64_t)OP_NS_PER_S) /* then images do not wait for the disk */
 #define RETRY_MIN_NS     ((uint64_t)OP_NS_PER_S)
+#define KILLED_NS        (60u * (uint64_t)OP_NS_PER_S) /* perhaps others use the memory now */
 #define RETRIES_MAX      8u /* each pause is twice as long as the one before */
 
 /* LOOKED_UP: the cache is looked at. CHECKED: it has no table. */
@@ -126,6 +127,7 @@ void opd_tables_get_counts(const struct opd_tables *tables, struct opd_tables_co
 {
 	*ret_counts = tables->counts;
 	ret_counts->nr_waiting = tables->nr_wanted;
+	ret_counts->nr_ended = tables->maker.nr_ended;
 }
 
 /* ---- images ---- */
@@ -355,11 +357,13 @@ static void forget_idle(struct op_hlink *link, void *arg)
 
 /* ---- what became of an image ---- */
 
-static void give_up(struct opd_tables *tables, struct image *image, bool for_good)
+/* retry_ns: until it is tried again, each time twice as long; 0: it is not. */
+static void give_up(struct opd_tables *tables, struct image *image, uint64_t retry_ns)
 {
+	bool for_good = !retry_ns || tables->config.is_recording || image->nr_tries >= RETRIES_MAX;
+
 	set_state(tables, image, NONE);
-	for_good |= tables->config.is_recording || image->nr_tries >= RETRIES_MAX;
-	image->retry_ns = for_good ? 0 : tables->now_ns + (RETRY_MIN_NS << image->nr_tries);
+	image->retry_ns = for_good ? 0 : tables->now_ns + (retry_ns << image->nr_tries);
 	image->nr_tries++;
 	if (!image->retry_ns) {
 		free(image->path);
@@ -566,28 +570,38 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 	switch (result) {
 	case OPD_MAKE_MADE:
 		if (err)
-			give_up(tables, image, false);
+			give_up(tables, image, RETRY_MIN_NS);
 		break;
 	case OPD_MAKE_CHANGED:
-		give_up(tables, image, false);
+		give_up(tables, image, RETRY_MIN_NS);
 		break;
 	case OPD_MAKE_FAILED:
-		give_up(tables, image, true);
+		give_up(tables, image, 0);
 		break;
 	case OPD_MAKE_CRASHED:
 		tables->counts.crashed++;
 		report("opd-tables", image, "crashed, or wrote what is no table");
-		give_up(tables, image, true);
+		give_up(tables, image, 0);
+		break;
+	case OPD_MAKE_KILLED:
+		tables->counts.crashed++;
+		report("opd-tables", image, "was killed");
+		give_up(tables, image, KILLED_NS);
+		break;
+	case OPD_MAKE_HELPER_ENDED:
+		tables->counts.crashed++;
+		report("the helper of opd-tables", image, "has ended");
+		give_up(tables, image, RETRY_MIN_NS);
 		break;
 	case OPD_MAKE_TIMED_OUT:
 		tables->counts.timed_out++;
 		report("opd-tables", image, "took too long");
-		give_up(tables, image, true);
+		give_up(tables, image, 0);
 		break;
 	case OPD_MAKE_NOT_STARTED:
 		report(opd_tabler_program(), image,
 		       "cannot be executed; 'make install' puts it there, and " OPD_TABLES_ENV "= names another");
-		give_up(tables, image, false);
+		give_up(tables, image, RETRY_MIN_NS);
 		break;
 	}
 }
@@ -712,8 +726,10 @@ static bool start_next(struct opd_tables *tables)
 			break;
 		}
 		err = start(tables, image);
+		if (err == -EAGAIN)
+			break;
 		if (err)
-			give_up(tables, image, err == -ENOEXEC);
+			give_up(tables, image, err == -ENOEXEC ? 0 : RETRY_MIN_NS);
 		is_known |= err < 0;
 	}
 	make_room(tables);

@@ -15,7 +15,7 @@
 
 #include "daemon/unwind/walk.h"
 #include "libop/base/compiler.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 #include "libop/session/dcookie.h"
 
 struct opd_tables;
@@ -53,6 +53,7 @@ struct opd_tables_counts {
 	uint64_t made, from_cache;
 	uint64_t failed;    /* no file, or no table in it */
 	uint64_t crashed;   /* opd-tables ended by a signal, or wrote what is no table */
+	uint64_t nr_ended;  /* helper processes that ended by themselves, or were killed */
 	uint64_t timed_out; /* it did not end in time */
 	uint64_t dropped;   /* tables that left the memory */
 	uint64_t uncached;  /* tables that the disk did not take */

@@ -4,12 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -21,33 +18,14 @@
 #define PARTS_MAX          8
 #define QUESTION_MAX_BYTES (1u << 20)
 #define ANSWER_MAX_BYTES   (16u << 20)
-#define START_NS           ((uint64_t)OP_NS_PER_S) /* a fork takes less, also on a busy machine */
 #define CHUNK_BYTES        65536u
 #define USUAL_BYTES        16384u /* of most questions and answers: paths, and some numbers */
-#define PATIENCE           10u /* times that a helper which is not blocked gets the time again */
-
-struct op_nursery {
-	int fd;
-	pid_t pid;
-	uint32_t serial; /* of the last order */
-};
-
-/* What the nursery is told. */
-struct order {
-	uint32_t serial, kind;
-};
 
 /* Goes ahead of a question, with its length, and of an answer. */
 struct header {
 	uint32_t nr_bytes;
 	int32_t result;
 	uint64_t slept_ns; /* see op_helper_slept_ns */
-};
-
-/* What the nursery answers, with a socket when pid is positive. */
-struct started {
-	uint32_t serial; /* of the order */
-	int32_t pid;     /* or -errno */
 };
 
 struct op_helper {
@@ -135,8 +113,7 @@ static int serve_one(const struct op_helper_kind *kind, const char *question, si
 	return send_answer(result, took_ns >= OP_HELPER_QUICK_NS && nr_sleeps() > sleeps ? took_ns : 0, answer);
 }
 
-/* Answers questions until the program closes its end. */
-static void serve(const struct op_helper_kind *kind)
+void op_helper_serve(const struct op_helper_kind *kind)
 {
 	struct op_text answer = { 0 };
 	struct inbox inbox = { 0 };
@@ -157,112 +134,7 @@ static void serve(const struct op_helper_kind *kind)
 	}
 }
 
-/* ---- the nursery ---- */
-
-/* Does not return in the helper. */
-static void start_one(const struct op_helper_kind *kind, uint32_t serial)
-{
-	int ends[2], err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
-	struct started started = { .serial = serial, .pid = err };
-	struct iovec part = { &started, sizeof(started) };
-
-	if (!err)
-		started.pid = fork();
-	if (!err && !started.pid) {
-		if (dup2(ends[1], SOCKET_FD) == SOCKET_FD) {
-			closefrom(SOCKET_FD + 1);
-			prctl(PR_SET_NAME, kind->name);
-			serve(kind);
-		}
-		_exit(0);
-	}
-	if (started.pid < 0)
-		started.pid = -EAGAIN;
-	if (op_pass_send(SOCKET_FD, &part, 1, started.pid > 0 ? ends[0] : -1, 0) < 0)
-		_exit(1);
-	if (!err) {
-		close(ends[0]);
-		close(ends[1]);
-	}
-}
-
-static void keep_no_descriptors(int fd)
-{
-	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int standard = 0; standard < SOCKET_FD; standard++)
-		if (null_fd < 0 || dup2(null_fd, standard) < 0)
-			close(standard);
-	if (fd != SOCKET_FD && dup2(fd, SOCKET_FD) < 0)
-		_exit(1);
-	closefrom(SOCKET_FD + 1);
-}
-
-/*
- * Signals to the whole group or service are for the program. The nursery ends when the program
- * does.
- */
-static void run_nursery(int fd, const struct op_helper_kind *kinds, size_t nr_kinds)
-{
-	static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD };
-	struct order order;
-	sigset_t none;
-
-	for (size_t i = 0; i < op_array_size(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	keep_no_descriptors(fd);
-	if (chdir("/") < 0)
-		_exit(1);
-	prctl(PR_SET_NAME, "opd-nursery");
-	while (op_sys_read(SOCKET_FD, &order, sizeof(order)) == sizeof(order) && order.kind < nr_kinds)
-		start_one(&kinds[order.kind], order.serial);
-	_exit(0);
-}
-
 /* ---- the program ---- */
-
-int op_nursery_start(const struct op_helper_kind *kinds, size_t nr_kinds, struct op_nursery **ret_nursery)
-{
-	struct op_nursery *nursery = malloc(sizeof(*nursery));
-	int ends[2];
-	pid_t pid;
-
-	if (!nursery)
-		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
-		free(nursery);
-		return -errno;
-	}
-	pid = fork();
-	if (!pid)
-		run_nursery(ends[1], kinds, nr_kinds);
-	close(ends[1]);
-	if (pid < 0) {
-		int err = -errno;
-
-		close(ends[0]);
-		free(nursery);
-		return err;
-	}
-	nursery->fd = ends[0];
-	nursery->pid = pid;
-	*ret_nursery = nursery;
-	return 0;
-}
-
-/* It makes no call that could hang, so it ends at once. */
-void op_nursery_stop(struct op_nursery *nursery)
-{
-	if (!nursery)
-		return;
-	close(nursery->fd);
-	kill(nursery->pid, SIGKILL);
-	while (waitpid(nursery->pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
-	free(nursery);
-}
 
 /* 0, or -ETIMEDOUT. until_ns: OP_CLOCK. */
 static int wait_until(int fd, uint64_t until_ns)
@@ -274,41 +146,15 @@ static int wait_until(int fd, uint64_t until_ns)
 	return ppoll(&poll_fd, 1, &left, NULL) > 0 || op_now_ns() < until_ns ? 0 : -ETIMEDOUT;
 }
 
-/* The answer to an earlier order may come first, when that had been given up. */
-static int receive_started(struct op_nursery *nursery, struct started *ret_started, int *ret_fd)
-{
-	uint64_t until_ns = op_now_ns() + START_NS;
-	int err;
-
-	do {
-		err = wait_until(nursery->fd, until_ns);
-		if (!err && op_pass_receive(nursery->fd, ret_started, sizeof(*ret_started), ret_fd) != sizeof(*ret_started))
-			err = -EPIPE;
-	} while (!err && ret_started->serial != nursery->serial);
-	return err;
-}
-
-int op_helper_start(struct op_nursery *nursery, size_t kind, struct op_helper **ret_helper)
+struct op_helper *op_helper_new(int fd, pid_t pid)
 {
 	struct op_helper *helper = calloc(1, sizeof(*helper));
-	struct order order = { .serial = ++nursery->serial, .kind = (uint32_t)kind };
-	struct iovec part = { &order, sizeof(order) };
-	struct started started = { 0 };
-	ssize_t nr = helper ? op_pass_send(nursery->fd, &part, 1, -1, MSG_DONTWAIT) : -ENOMEM;
-	int fd = -1, err = nr < 0 ? (int)nr : receive_started(nursery, &started, &fd);
 
-	if (!err && (started.pid < 0 || fd < 0))
-		err = started.pid < 0 ? started.pid : -EMFILE;
-	if (err) {
-		if (fd >= 0)
-			close(fd);
-		free(helper);
-		return err;
+	if (helper) {
+		helper->fd = fd;
+		helper->pid = pid;
 	}
-	helper->fd = fd;
-	helper->pid = started.pid;
-	*ret_helper = helper;
-	return 0;
+	return helper;
 }
 
 static void forget_answer(struct op_helper *helper)
@@ -376,24 +222,40 @@ static int send_question(struct op_helper *helper, const struct iovec *parts, si
 	return nr == (ssize_t)(sizeof(header) + header.nr_bytes) ? 0 : -EPIPE;
 }
 
-/* The state is the letter behind the name in /proc/PID/stat. R: it runs or waits for a CPU. */
-bool op_helper_is_blocked(const struct op_helper *helper)
+char op_process_state(pid_t pid)
 {
 	char path[64], text[256];
-	const char *state;
+	const char *end;
 	ssize_t nr;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)helper->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	nr = fd < 0 ? fd : op_sys_read(fd, text, sizeof(text) - 1);
 	if (fd >= 0)
 		close(fd);
 	if (nr <= 0)
-		return true;
+		return '?';
 	text[nr] = '\0';
-	state = strrchr(text, ')');
-	return !state || strncmp(state, ") R", 3) != 0;
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' ? end[2] : '?';
+}
+
+bool op_helper_is_blocked(const struct op_helper *helper)
+{
+	return op_process_state(helper->pid) != 'R';
+}
+
+bool op_helper_is_stopped(const struct op_helper *helper)
+{
+	return op_process_state(helper->pid) == 'T';
+}
+
+bool op_helper_has_ended(const struct op_helper *helper)
+{
+	char byte;
+
+	return !recv(helper->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 }
 
 /* How long receiving waits. Mostly it waits as long as for the last question. */
@@ -461,7 +323,7 @@ int op_helper_ask(struct op_helper *helper, const struct iovec *parts, size_t nr
 
 	if (err)
 		return err;
-	for (unsigned int i = 0; i < PATIENCE; i++) {
+	for (unsigned int i = 0; i < OP_HELPER_PATIENCE; i++) {
 		err = await_answer(helper, wait_ns);
 		if (err != -ETIMEDOUT || op_helper_is_blocked(helper))
 			break;
@@ -501,11 +363,11 @@ void op_helper_leave(struct op_helper *helper)
 	free(helper);
 }
 
-void op_helper_stop(struct op_helper *helper)
+void op_helper_stop(struct op_helper *helper, uint64_t until_ns)
 {
 	if (!helper)
 		return;
 	if (op_helper_is_idle(helper) && !shutdown(helper->fd, SHUT_WR))
-		(void)wait_until(helper->fd, op_now_ns() + START_NS);
+		(void)wait_until(helper->fd, until_ns);
 	op_helper_leave(helper);
 }

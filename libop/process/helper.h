@@ -4,11 +4,7 @@
  * never. Helpers make the system calls that may hang for as long as somebody likes, and that
  * nothing can end, not even SIGKILL.
  *
- * A nursery starts them. It is a process that is forked while the program has one thread and little
- * memory, and it closes all descriptors. So a helper that hangs keeps nothing of the program: no
- * lock, no socket, no memory.
- *
- * One thread at a time uses a nursery and its helpers.
+ * A nursery starts them (nursery.h). One thread at a time uses a helper.
  */
 #ifndef OP_HELPER_H
 #define OP_HELPER_H
@@ -20,8 +16,10 @@
 #include "libop/base/text.h"
 
 #define OP_HELPER_NAME_BYTES  16 /* with the NUL */
-/* of a helper and of the nursery: the only descriptor above the first three */
+/* of a helper and of a nursery: the only descriptor above the first three */
 #define OP_HELPER_SOCKET_FD   3
+/* times that a process which is not blocked gets the time to answer again */
+#define OP_HELPER_PATIENCE    10u
 
 /* What helpers of one kind do. The functions run in the helper. */
 struct op_helper_kind {
@@ -35,20 +33,16 @@ struct op_helper_kind {
 	int (*answer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
 };
 
-struct op_nursery;
 struct op_helper;
 
-/*
- * Starts the process. Call it before there are threads; signals that end programs do not end it.
- * `kinds` must stay. 0 or -errno.
- */
-int op_nursery_start(const struct op_helper_kind *kinds, size_t nr_kinds, struct op_nursery **ret_nursery) OP_NONNULL OP_MUST_CHECK;
+/* For the nursery: a helper that runs, with its socket. NULL: no memory. */
+struct op_helper *op_helper_new(int fd, pid_t pid) OP_MUST_CHECK;
 
-/* Ends the nursery; helpers live on. NULL is allowed. */
-void op_nursery_stop(struct op_nursery *nursery);
+/* In the helper: answers questions until the program closes its end. */
+void op_helper_serve(const struct op_helper_kind *kind) OP_NONNULL;
 
-/* Starts a helper of kinds[kind]. 0; -ETIMEDOUT; -EPIPE: the nursery has ended; another -errno. */
-int op_helper_start(struct op_nursery *nursery, size_t kind, struct op_helper **ret_helper) OP_NONNULL OP_MUST_CHECK;
+/* The letter in /proc/PID/stat: R runs or waits for a CPU, T is stopped; ?: it is gone. */
+char op_process_state(pid_t pid);
 
 /*
  * Asks and waits for the answer. A helper that runs, or waits for a CPU, has up to ten times
@@ -77,8 +71,14 @@ void op_helper_end(struct op_helper *helper) OP_NONNULL;
  */
 bool op_helper_is_idle(struct op_helper *helper) OP_NONNULL;
 
-/* False: it has work, and runs or waits for a CPU. True: it waits in the kernel. */
+/* False: it has work, and runs or waits for a CPU. True: it waits in the kernel, or is gone. */
 bool op_helper_is_blocked(const struct op_helper *helper) OP_NONNULL;
+
+/* A signal has stopped it: it waits for no file system. */
+bool op_helper_is_stopped(const struct op_helper *helper) OP_NONNULL OP_MUST_CHECK;
+
+/* It has ended, and all its answers were taken. */
+bool op_helper_has_ended(const struct op_helper *helper) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * How long the last answer took when the helper had to sleep for it. 0: it did not, or it took less
@@ -90,10 +90,10 @@ uint64_t op_helper_slept_ns(const struct op_helper *helper) OP_NONNULL;
 pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
 
 /*
- * Ends the helper, and waits until it has ended. One that still works on a question ends when it
- * comes back from the kernel, and nobody waits for it. NULL is allowed.
+ * Ends the helper, and waits until it has ended, or until until_ns (OP_CLOCK). One that still works
+ * on a question ends when it comes back from the kernel, and nobody waits for it. NULL is allowed.
  */
-void op_helper_stop(struct op_helper *helper);
+void op_helper_stop(struct op_helper *helper, uint64_t until_ns);
 
 /* The same without waiting. */
 void op_helper_leave(struct op_helper *helper) OP_NONNULL;

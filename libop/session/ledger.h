@@ -63,6 +63,7 @@ const char *op_loss_meaning(enum op_loss reason);
 	  "containers and chroots without room in memory: their mounts are read again, or paths stay those of the process") \
 	X(looks_unanswered, \
 	  "questions about files of processes without an answer, because a file system hung; the files stay unknown") \
+	X(helpers_ended, "helper processes that ended by themselves, or were killed; others take their place") \
 	X(memory_dropped, "facts for opreport --mem without room, or whose file failed") \
 	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that still exist are found again") \
 	X(cgroup_slots_taken_back, "cgroups without recent samples that were forgotten; their files are found by name") \

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 
 #define LONG_NS  (600 * (uint64_t)OP_NS_PER_S) /* ends a test that would hang */
 #define SHORT_NS (20 * (uint64_t)OP_NS_PER_MS)
@@ -34,6 +34,18 @@ static size_t count_fds(void)
 	return nr - 3; /* ".", ".." and the directory itself */
 }
 
+static int number_in(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int number = 0;
+
+	if (file && fscanf(file, "%d", &number) != 1)
+		number = 0;
+	if (file)
+		fclose(file);
+	return number;
+}
+
 /* A question is a word. */
 static int answer(const char *question, size_t nr_bytes, int fd, struct op_text *text)
 {
@@ -55,6 +67,10 @@ static int answer(const char *question, size_t nr_bytes, int fd, struct op_text 
 			continue;
 	if (!strcmp(question, "signals"))
 		return raise(SIGTERM) || raise(SIGHUP) || raise(SIGINT);
+	if (!strcmp(question, "parent"))
+		return getppid();
+	if (!strcmp(question, "oom"))
+		return number_in("/proc/self/oom_score_adj");
 	/* Says that it has begun, and waits for a byte. */
 	if (!strcmp(question, "wait"))
 		return write(fd, &c, 1) == 1 && read(fd, &c, 1) == 1 ? c : -EIO;
@@ -86,7 +102,7 @@ static struct op_helper *new_helper(enum kind kind)
 {
 	struct op_helper *helper = NULL;
 
-	assert_int_equal(op_helper_start(nursery, kind, &helper), 0);
+	assert_int_equal(op_helper_start(nursery, kind, LONG_NS, &helper), 0);
 	assert_non_null(helper);
 	return helper;
 }
@@ -128,7 +144,7 @@ static void answers_are_those_of_the_helper(void **state OP_UNUSED)
 	for (size_t i = 0; i < LARGE; i++)
 		assert_int_equal(text.data[i], 'a' + i % 26);
 	op_text_free(&text);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 }
 
 /* It has its socket, and /dev/null three times. Signals that end the program are not for it. */
@@ -143,8 +159,8 @@ static void a_helper_inherits_nothing(void **state OP_UNUSED)
 	assert_int_equal(result_of(second, "signals"), 0);
 	assert_int_equal(result_of(second, "echo"), 7);
 	close(mine);
-	op_helper_stop(first);
-	op_helper_stop(second);
+	op_helper_stop(first, op_now_ns() + OP_NS_PER_S);
+	op_helper_stop(second, op_now_ns() + OP_NS_PER_S);
 }
 
 /* Of any length, and with descriptors: these are closed after the answer. */
@@ -169,7 +185,7 @@ static void questions_leave_nothing(void **state OP_UNUSED)
 	op_text_free(&text);
 	free(bytes);
 	close(mine);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 }
 
 /* A helper that computes, or waits for a CPU, does not hang, and that is no sleep. */
@@ -188,7 +204,7 @@ static void a_helper_that_runs_has_time(void **state OP_UNUSED)
 		assert_false(op_helper_is_blocked(helper));
 	}
 	op_text_free(&text);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 }
 
 /* Who stops a helper has waited for its end, as far as it ends. */
@@ -201,7 +217,7 @@ static void the_end_is_awaited(void **state OP_UNUSED)
 	assert_int_equal(result_of(helper, "echo"), 7);
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	begin_ns = op_now_ns();
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 	assert_true(op_now_ns() - begin_ns >= LESS_NS);
 	assert_int_equal(kill(pid, SIGCONT), 0);
 }
@@ -230,8 +246,8 @@ static void a_helper_that_hangs_is_left_alone(void **state OP_UNUSED)
 	assert_int_equal(result_of(helper, "echo"), 7);
 	close(ends[0]);
 	close(ends[1]);
-	op_helper_stop(helper);
-	op_helper_stop(other);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+	op_helper_stop(other, op_now_ns() + OP_NS_PER_S);
 }
 
 static void a_helper_that_ended_tells_so(void **state OP_UNUSED)
@@ -242,32 +258,128 @@ static void a_helper_that_ended_tells_so(void **state OP_UNUSED)
 
 	assert_int_equal(ask(helper, "end", -1, LONG_NS, &result, &text), -EPIPE);
 	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 	helper = new_helper(REFUSES);
 	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 	helper = new_helper(ANSWERS);
 	kill(op_helper_pid(helper), SIGKILL);
 	assert_int_equal(ask(helper, "echo", -1, LONG_NS, &result, &text), -EPIPE);
-	op_helper_stop(helper);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 }
 
-/* Helpers outlive their nursery; without it there are no more. */
-static void without_a_nursery(void **state OP_UNUSED)
-{
-	struct op_nursery *dead = NULL;
-	struct op_helper *helper = NULL, *late = NULL;
+/* ---- nurseries that end ---- */
 
-	assert_int_equal(op_nursery_start(kinds, op_array_size(kinds), &dead), 0);
-	assert_int_equal(op_helper_start(dead, ANSWERS, &helper), 0);
-	/* it ends at nonsense */
-	assert_int_equal(op_helper_start(dead, op_array_size(kinds), &late), -EPIPE);
-	assert_true(op_helper_start(dead, ANSWERS, &late) < 0);
-	assert_null(late);
+static int spare_of(int pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	return number_in(path); /* the first child */
+}
+
+/* A helper of the nursery that takes the place of another one. */
+static struct op_helper *next_helper(void)
+{
+	struct op_helper *helper = NULL;
+
+	while (op_helper_start(nursery, ANSWERS, SHORT_NS, &helper))
+		usleep(1000);
 	assert_int_equal(result_of(helper, "echo"), 7);
-	op_nursery_stop(dead);
-	assert_int_equal(result_of(helper, "echo"), 7);
-	op_helper_stop(helper);
+	return helper;
+}
+
+/* Helpers outlive their nursery, and another one takes its place. */
+static void a_nursery_that_ended_is_replaced(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS), *next;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		int pid = result_of(helper, "parent");
+
+		while (!spare_of(pid))
+			usleep(1000);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		while (op_nursery_nr_ended(nursery) == i)
+			op_nursery_watch(nursery);
+		next = next_helper();
+		assert_int_not_equal(result_of(next, "parent"), pid);
+		assert_int_equal(result_of(next, "oom"), 1000);
+		assert_int_equal(result_of(helper, "echo"), 7);
+		op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+		helper = next;
+	}
+	assert_int_equal(op_nursery_nr_ended(nursery), 3);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+}
+
+/* An order that it does not understand ends a nursery. */
+static void a_nursery_that_ends_is_missed(void **state OP_UNUSED)
+{
+	struct op_helper *none = NULL;
+
+	assert_int_equal(op_helper_start(nursery, op_array_size(kinds), LONG_NS, &none), -EPIPE);
+	assert_null(none);
+	op_helper_stop(next_helper(), op_now_ns() + OP_NS_PER_S);
+	assert_int_equal(op_nursery_nr_ended(nursery), 1);
+}
+
+/* Nobody waits for it a second time, and after a while the spare takes its place. */
+static void a_nursery_that_is_stopped_is_not_awaited(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS), *none = NULL;
+	int pid = result_of(helper, "parent");
+
+	op_nursery_watch(nursery);
+	while (!spare_of(pid))
+		usleep(1000);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	while (op_process_state(pid) != 'T')
+		usleep(1000);
+	assert_int_equal(op_helper_start(nursery, ANSWERS, SHORT_NS, &none), -EAGAIN);
+	for (size_t i = 0; i < 100; i++)
+		assert_int_equal(op_helper_start(nursery, ANSWERS, LONG_NS, &none), -EAGAIN);
+	assert_null(none);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+	helper = next_helper();
+	assert_int_not_equal(result_of(helper, "parent"), pid);
+	assert_int_equal(op_nursery_nr_ended(nursery), 1);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+}
+
+static size_t nr_resorts;
+
+static pid_t start_again(int fd)
+{
+	pid_t pid = fork();
+
+	nr_resorts++;
+	if (!pid) {
+		assert_int_equal(dup2(fd, OP_HELPER_SOCKET_FD), OP_HELPER_SOCKET_FD);
+		op_nursery_serve(kinds, op_array_size(kinds));
+	}
+	return pid;
+}
+
+static void without_a_spare_the_program_starts_another(void **state OP_UNUSED)
+{
+	struct op_helper *helper = new_helper(ANSWERS);
+	int pid = result_of(helper, "parent"), spare;
+
+	op_nursery_set_last_resort(nursery, start_again);
+	while (!(spare = spare_of(pid)))
+		usleep(1000);
+	op_nursery_watch(nursery);
+	assert_int_equal(kill(pid, SIGSTOP), 0); /* it makes no other spare */
+	assert_int_equal(kill(spare, SIGKILL), 0);
+	while (!op_nursery_nr_ended(nursery))
+		op_nursery_watch(nursery);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
+	helper = next_helper();
+	assert_int_equal(op_nursery_nr_ended(nursery), 2);
+	assert_int_equal(nr_resorts, 1);
+	op_helper_stop(helper, op_now_ns() + OP_NS_PER_S);
 }
 
 int main(void)
@@ -280,7 +392,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_end_is_awaited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_helper_that_hangs_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_helper_that_ended_tells_so, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_a_nursery, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_nursery_that_ended_is_replaced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_nursery_that_ends_is_missed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_nursery_that_is_stopped_is_not_awaited, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_a_spare_the_program_starts_another, set_up, tear_down),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -21,13 +21,18 @@ static struct op_nursery *nursery;
 static struct opd_lookers *lookers;
 static int ends[2]; /* the test, and the lookers */
 
-/* 'q': answers. 'h': says so on the descriptor, and waits there for a byte. 'e': ends. */
+/*
+ * 'q': answers. 'p' and 'n': its pid, and that of the nursery. 'h': says so on the descriptor, and
+ * waits there for a byte. 'e': ends.
+ */
 static int answer(const char *question, size_t nr_bytes, int fd, struct op_text *text)
 {
 	char c = question[sizeof(uint32_t)];
 
 	if (c == 'e')
 		_exit(0);
+	if (c == 'p' || c == 'n')
+		return c == 'p' ? getpid() : getppid();
 	if (c == 'h' && (write(fd, &c, 1) != 1 || read(fd, &c, 1) != 1))
 		return -EIO;
 	op_text_add_bytes(text, question, nr_bytes);
@@ -231,6 +236,53 @@ static void a_looker_that_ended_is_replaced(void **state OP_UNUSED)
 	}
 }
 
+/* The process that it looked at is not to blame, nor is its user. */
+static void a_looker_that_is_stopped_is_replaced(void **state OP_UNUSED)
+{
+	for (uint64_t i = 0; i < 5; i++) {
+		int pid;
+
+		while ((pid = look((uint32_t)getpid(), 0, 'p')) < 0)
+			usleep(1000);
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		while (op_process_state(pid) != 'T')
+			usleep(1000);
+		while (opd_lookers_nr_ended(lookers) == i)
+			assert_int_equal(look((uint32_t)getpid(), 0, 'q'), -EBUSY);
+	}
+	await_answer((uint32_t)getpid(), 0);
+}
+
+/* One that was killed while it had no work costs no answer. */
+static void a_looker_that_was_killed_is_missed(void **state OP_UNUSED)
+{
+	for (uint64_t i = 0; i < 5; i++) {
+		int pid;
+
+		while ((pid = look((uint32_t)getpid(), 0, 'p')) < 0)
+			usleep(1000);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		while (opd_lookers_nr_ended(lookers) == i)
+			opd_lookers_watch(lookers);
+		await_answer((uint32_t)getpid(), 0);
+	}
+	assert_int_equal(opd_lookers_nr_ended(lookers), 5);
+}
+
+/* Starting a looker has the same limit of waiting as an answer. */
+static void a_nursery_that_is_stopped_is_not_awaited(void **state OP_UNUSED)
+{
+	int pid;
+
+	while ((pid = look((uint32_t)getpid(), 0, 'n')) < 0)
+		usleep(1000);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(look((uint32_t)getpid(), 0, 'e'), -EBUSY);
+	for (size_t i = 0; i < 10000; i++) /* each would be a second */
+		assert_int_equal(look((uint32_t)getpid(), 0, 'q'), -EBUSY);
+	await_answer((uint32_t)getpid(), 0); /* of the spare's looker */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +295,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_owner_cannot_use_up_all_lookers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_owns_files_that_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_looker_that_ended_is_replaced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_looker_that_is_stopped_is_replaced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_looker_that_was_killed_is_missed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_nursery_that_is_stopped_is_not_awaited, set_up, tear_down),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -14,6 +14,16 @@
 #include "tests/unit/passing_clock.h"
 #include "tests/unit/table_box.h"
 
+bool __real_op_helper_is_stopped(const struct op_helper *helper);
+bool __wrap_op_helper_is_stopped(const struct op_helper *helper);
+
+static bool is_as_hanging; /* a helper that is stopped stands for one that a file system blocks */
+
+bool __wrap_op_helper_is_stopped(const struct op_helper *helper)
+{
+	return !is_as_hanging && __real_op_helper_is_stopped(helper);
+}
+
 /* Where this program has its code. */
 static int find_self(struct dl_phdr_info *info, size_t size OP_UNUSED, void *arg)
 {
@@ -193,16 +203,10 @@ static void a_bad_helper_costs_one_table(void **state)
 	wait_ns = 0;
 }
 
-/*
- * As one that reads from a file system that does not answer: nothing ends it. Files of its user
- * wait then, those of others do not.
- */
-static void a_helper_that_hangs_stops_one_user(void **state)
+/* The pid of the helper, which is stopped when it makes the first table. */
+static int stop_helper(const struct box *box, const struct opd_table_source *source)
 {
-	struct opd_table_source own = { .pid = (uint32_t)getpid() }, other = { .pid = 1, .user_ns = 12345 };
 	const struct op_row_table *table = NULL;
-	struct box *box = *state;
-	struct opd_tables_counts counts;
 	char program[PATH_MAX], pid_path[PATH_MAX], body[4 * PATH_MAX];
 	FILE *file;
 	int pid;
@@ -214,13 +218,29 @@ static void a_helper_that_hangs_stops_one_user(void **state)
 	write_script(program, body);
 	wait_ns = HOUR_NS;
 	start(program, true);
-	assert_int_equal(opd_tables_find(tables, cookie_of(OP_IMAGE_FILE, "/bin/sh", 0), &own, &table), OPD_CODE_PENDING);
+	wait_ns = 0;
+	assert_int_equal(opd_tables_find(tables, cookie_of(OP_IMAGE_FILE, "/bin/sh", 0), source, &table), OPD_CODE_PENDING);
 	while (!(file = fopen(pid_path, "re")) || (fscanf(file, "%d", &pid) != 1 && !fclose(file)))
 		turn();
 	fclose(file);
+	return pid;
+}
+
+/*
+ * As one that reads from a file system that does not answer: nothing ends it. Files of its user
+ * wait then, those of others do not.
+ */
+static void a_helper_that_hangs_stops_one_user(void **state)
+{
+	struct opd_table_source own = { .pid = (uint32_t)getpid() }, other = { .pid = 1, .user_ns = 12345 };
+	const struct op_row_table *table = NULL;
+	struct opd_tables_counts counts;
+	int pid;
+
+	is_as_hanging = true;
+	pid = stop_helper(*state, &own);
 	passed_s += HOUR_NS / OP_NS_PER_S;
 	assert_int_equal(await(cookie_of(OP_IMAGE_FILE, "/bin/sh", 0), &own, &table), OPD_CODE_NO_TABLE);
-	wait_ns = 0;
 	assert_int_equal(await(cookie_of(OP_IMAGE_FILE, "/bin/ls", 0), &own, &table), OPD_CODE_NO_TABLE);
 	opd_tables_get_counts(tables, &counts);
 	assert_int_equal(counts.timed_out, 1);
@@ -229,6 +249,63 @@ static void a_helper_that_hangs_stops_one_user(void **state)
 		usleep(1000);
 	await_table(cookie_of(OP_IMAGE_FILE, "/bin/cp", 0), &own, &table);
 	stop();
+	is_as_hanging = false;
+}
+
+/* Somebody has stopped it: another one takes its place soon, and no user waits for it. */
+static void a_helper_that_is_stopped_stops_nobody(void **state)
+{
+	struct opd_table_source own = { .pid = (uint32_t)getpid() };
+	const struct op_row_table *table = NULL;
+	struct opd_tables_counts counts;
+	int pid = stop_helper(*state, &own);
+
+	passed_s += 10;
+	assert_int_equal(await(cookie_of(OP_IMAGE_FILE, "/bin/sh", 0), &own, &table), OPD_CODE_NO_TABLE);
+	await_table(cookie_of(OP_IMAGE_FILE, "/bin/ls", 0), &own, &table);
+	passed_s += 10;
+	turn();
+	await_table(cookie_of(OP_IMAGE_FILE, "/bin/sh", 0), &own, &table);
+	opd_tables_get_counts(tables, &counts);
+	assert_int_equal(counts.nr_ended, 1);
+	assert_int_equal(counts.timed_out, 0);
+	while (!kill(pid, SIGCONT))
+		usleep(1000);
+	stop();
+}
+
+/* Where memory is short the kernel kills opd-tables or its helper. The image is tried again. */
+static void an_image_is_tried_again_after_a_kill(void **state)
+{
+	static const struct {
+		const char *kill;
+		uint64_t seconds;
+	} kills[] = { { "kill -9 $$", 61 }, { "kill -9 $PPID", 2 } };
+	struct box *box = *state;
+	char program[PATH_MAX], body[4 * PATH_MAX];
+
+	snprintf(program, sizeof(program), "%s/program", box->path);
+	for (size_t i = 0; i < op_array_size(kills); i++) {
+		const struct op_row_table *table = NULL;
+		struct opd_tables_counts counts;
+		uint64_t cookie;
+
+		snprintf(body, sizeof(body), "cd %s; [ -d done ] && exec %s; mkdir done; %s; sleep 1000",
+			 box->path, built_program, kills[i].kill);
+		write_script(program, body);
+		start(program, true);
+		cookie = cookie_of(OP_IMAGE_FILE, "/bin/sh", 0);
+		assert_int_equal(await(cookie, &nowhere, &table), OPD_CODE_NO_TABLE);
+		passed_s += kills[i].seconds;
+		turn();
+		await_table(cookie, &nowhere, &table);
+		opd_tables_get_counts(tables, &counts);
+		assert_int_equal(counts.crashed, 1);
+		assert_int_equal(counts.nr_ended, i);
+		stop();
+		snprintf(body, sizeof(body), "rmdir %s/done", box->path);
+		assert_int_equal(system(body), 0);
+	}
 }
 
 /* ---- images that change ---- */
@@ -619,6 +696,8 @@ int main(void)
 		box_test(a_bad_helper_costs_one_table),
 		box_test(a_busy_host_has_tables),
 		box_test(a_helper_that_hangs_stops_one_user),
+		box_test(a_helper_that_is_stopped_stops_nobody),
+		box_test(an_image_is_tried_again_after_a_kill),
 		cache_test(a_file_that_changes_has_no_table),
 		cache_test(a_file_that_is_replaced_keeps_its_table),
 		cache_test(a_table_is_kept),

@@ -19,7 +19,7 @@
 #include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/process/guard.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 #include "libop/base/sys.h"
 #include "libop/control/config.h"
 #include "libop/events/ibs_host.h"

@@ -10,7 +10,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "libop/base/compiler.h"
 #include "libop/perf/data_feature.h"
-#include "libop/process/helper.h"
+#include "libop/process/nursery.h"
 #include "libop/process/stop.h"
 #include "tools/opimport/witness.h"
 
