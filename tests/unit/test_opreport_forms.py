@@ -184,6 +184,61 @@ class Forms(unittest.TestCase):
                          "75       75.0000       +0   hot\n25       25.0000       +0   warm\n")
         self.assertEqual(self.run_tool("-n", "{}", "{}"), self.run_tool("-n"))
 
+    def test_difference_of_a_rebuilt_program(self):
+        """Functions moved and have other lengths, and the image has another build-id: they are the same.
+        An archive has each program beside its session.
+        """
+        others = PROGRAM.split("\n", 1)[1]
+        parts = {"old": "void hot(void) { }\n" + others,
+                 "new": "int more(int a) { return a * 3; }\nvoid hot(void) { more(4); more(5); }\n" + others}
+        words = []
+        for name, text in parts.items():
+            top = os.path.join(self.dir, name)
+            program = top + "/opt/prog"
+            os.makedirs(os.path.dirname(program))
+            with open(program + ".c", "w", encoding="utf-8") as stream:
+                stream.write(text)
+            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie",
+                            "-no-pie", "-Wl,--build-id", "-o", program, program + ".c"], check=True)
+            os.utime(program, (1, 1))
+            ranges = elfsyms.symbol_ranges(program, ("hot", "warm", "_start"))
+            below = top + "/var/lib/oprofile/samples/current/{root}/opt/prog/{dep}/{root}/opt/prog/TIMER.0.0." + ALL
+            counts = (50, 50) if name == "old" else (75, 25)
+            write_samples(below, [(ranges["hot"][0], counts[0]), (ranges["warm"][0], counts[1])])
+            words += ["{", "archive:" + top, "}"]
+        self.assertNotEqual(*[elfsyms.symbol_ranges(os.path.join(self.dir, name, "opt/prog"), ("warm",)) for name in parts])
+        done = subprocess.run([OPREPORT, "-l", "-n", *words], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "75       75.0000  +50.0000  hot\n25       25.0000  -50.0000  warm\n", done.stderr)
+
+    def test_difference_of_functions_of_one_name(self):
+        """Two static functions of one name stay two; each is compared with the one of its length."""
+        sizes = {"old": (1, 9), "new": (1, 4, 9)}
+        for name, lengths in sizes.items():
+            top = os.path.join(self.dir, name)
+            os.makedirs(top + "/opt")
+            for i, length in enumerate(lengths):
+                with open("%s/%d.c" % (top, i), "w", encoding="utf-8") as stream:
+                    stream.write("static int same(int a) { %s return a; }\nint f%d(void) { return same(1); }\n%s" %
+                                 ("a *= 3; " * length, i, "void _start(void) { f0(); }\n" if not i else ""))
+            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie",
+                            "-no-pie", "-Wl,--build-id", "-w", "-o", top + "/opt/prog",
+                            *["%s/%d.c" % (top, i) for i in range(len(lengths))]], check=True)
+            os.utime(top + "/opt/prog", (1, 1))
+            listed = subprocess.run(["nm", "-S", top + "/opt/prog"], capture_output=True, text=True, check=True).stdout
+            same = sorted(line.split() for line in listed.split("\n") if line.endswith(" same"))
+            self.assertEqual(len(same), len(lengths))
+            with open(top + "/opt/prog", "rb") as stream:
+                data = stream.read()
+            start, = struct.unpack_from("<Q", data, 24)  # e_entry
+            code = elfsyms.symbol_ranges(top + "/opt/prog", ("_start",))["_start"][0] - start  # address to position
+            below = top + "/var/lib/oprofile/samples/current/{root}/opt/prog/{dep}/{root}/opt/prog/TIMER.0.0." + ALL
+            write_samples(below, [(int(line[0], 16) + code, 10 * length) for line, length in zip(same, lengths)])
+        words = ["{", "archive:%s/old" % self.dir, "}", "{", "archive:%s/new" % self.dir, "}"]
+        done = subprocess.run([OPREPORT, "-l", "-n", *words], capture_output=True, text=True, check=True)
+        self.assertEqual([line.split() for line in done.stdout.splitlines()],
+                         [["90", "64.2857", "-28.5714", "same"], ["40", "28.5714", "+++", "same"],
+                          ["10", "7.1429", "-28.5714", "same"]], done.stderr)
+
     def test_difference_of_classes(self):
         hot, warm = self.at["hot"], self.at["warm"]
         for session, other in (("old", [(warm, 1)]), ("current", [(hot, 3), (warm, 1)])):

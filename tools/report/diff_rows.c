@@ -6,6 +6,7 @@
 
 #include "tools/common/log.h"
 #include "tools/report/inlined.h"
+#include "tools/symbols/image_identity.h"
 
 /* ---- may they be compared? ---- */
 
@@ -31,19 +32,66 @@ static int compare_values(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+/* After a change an image may have another build-id or inode in its name: it is one program. */
+static int compare_paths(const char *a, const char *b)
 {
-	int order = strcmp(a->image, b->image);
+	struct opr_identity x, y;
+	int order;
+
+	if (!strcmp(a, b))
+		return 0;
+	x = opr_identity_of(a);
+	y = opr_identity_of(b);
+	order = memcmp(x.path, y.path, op_min_u64(x.path_length, y.path_length));
+	return order ? order : compare_values(x.path_length, y.path_length);
+}
+
+static int compare_frames(const struct opr_frame *a, const struct opr_frame *b)
+{
+	int order = 0;
+
+	for (; a && b && !order; a = a->outer, b = b->outer)
+		order = strcmp(a->name, b->name);
+	return order ? order : !b - !a;
+}
+
+/* Equal rows are of functions of one name. */
+static int compare_names(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	int order = compare_paths(a->image, b->image);
 
 	if (!order)
-		order = strcmp(a->app, b->app);
+		order = compare_paths(a->app, b->app);
 	if (!order)
-		order = strcmp(a->name, b->name);
-	if (!order)
-		order = compare_values(a->vma, b->vma);
+		order = strcmp(a->symbol ? a->name : "", b->symbol ? b->name : "");
+	return order ? order : compare_frames(a->inlined, b->inlined);
+}
+
+static int compare_places(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	int order = compare_values(a->vma, b->vma);
+
 	if (!order)
 		order = compare_values(size_of(a), size_of(b));
 	return order ? order : opr_inlined_compare(a->inlined, b->inlined);
+}
+
+static int compare_rows(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	int order = compare_names(a, b);
+
+	return order ? order : compare_places(a, b);
+}
+
+static const char *build_id_of(const struct opr_symbol_row *row)
+{
+	return row->symbols && row->symbols->build_id ? row->symbols->build_id : "";
+}
+
+/* Places in a program that was built again say nothing. */
+static bool may_be_one_build(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	return !strcmp(build_id_of(a), build_id_of(b));
 }
 
 static int compare_pointers(const void *left, const void *right)
@@ -62,6 +110,7 @@ static const struct opr_symbol_row **sorted_rows(const struct opr_symbol_report 
 	return rows;
 }
 
+#define PAIRS_MAX    64 /* of functions of one name, so many are compared with one */
 #define NOISE_ERRORS 2.0 /* standard errors; 95 of 100 differences by chance are within them */
 #define ROUNDED	     1e-9 /* more than machines differ when they round */
 
@@ -134,17 +183,89 @@ static int add_row(struct join *join, const struct opr_symbol_row *before, const
 	return 0;
 }
 
+/* Pairs rows of two lists that `is_pair` takes, in their order. Rows of pairs become NULL. */
+static int join_pairs(struct join *join, const struct opr_symbol_row **before, size_t nr_before,
+		      const struct opr_symbol_row **after, size_t nr_after,
+		      bool (*is_pair)(const struct opr_symbol_row *a, const struct opr_symbol_row *b))
+{
+	size_t first = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_before && !err; i++) {
+		for (; first < nr_after && !after[first]; first++)
+			;
+		for (size_t j = first; before[i] && j < nr_after && j < first + PAIRS_MAX && !err; j++) {
+			if (!after[j] || !is_pair(before[i], after[j]))
+				continue;
+			err = add_row(join, before[i], after[j]);
+			before[i] = after[j] = NULL;
+		}
+	}
+	return err;
+}
+
+static bool is_same(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	return may_be_one_build(a, b) && !compare_places(a, b);
+}
+
+static bool is_as_long(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	return !may_be_one_build(a, b) && size_of(a) == size_of(b);
+}
+
+static bool is_of_other_build(const struct opr_symbol_row *a, const struct opr_symbol_row *b)
+{
+	return !may_be_one_build(a, b);
+}
+
+/*
+ * Joins the functions of one name: the same ones, then those of one length, then the others.
+ * Without build-ids it is not known whether this is one build; then only a function that is the
+ * only one of its name is compared with one at another place.
+ */
+static int join_group(struct join *join, const struct opr_symbol_row **before, size_t nr_before,
+		      const struct opr_symbol_row **after, size_t nr_after)
+{
+	static bool (*const rules[])(const struct opr_symbol_row *a, const struct opr_symbol_row *b) = {
+		is_same, is_as_long, is_of_other_build
+	};
+	int err = 0;
+
+	if (nr_before == 1 && nr_after == 1 && !*build_id_of(*before) && !*build_id_of(*after))
+		return add_row(join, *before, *after);
+	for (size_t i = 0; i < op_array_size(rules) && !err; i++)
+		err = join_pairs(join, before, nr_before, after, nr_after, rules[i]);
+	for (size_t i = 0; i < nr_before && !err; i++)
+		err = before[i] ? add_row(join, before[i], NULL) : 0;
+	for (size_t i = 0; i < nr_after && !err; i++)
+		err = after[i] ? add_row(join, NULL, after[i]) : 0;
+	return err;
+}
+
+/* How many rows at the begin have the name of a row. */
+static size_t nr_of_name(const struct opr_symbol_row *const *rows, size_t nr_rows, const struct opr_symbol_row *row)
+{
+	size_t nr = 0;
+
+	while (nr < nr_rows && !compare_names(rows[nr], row))
+		nr++;
+	return nr;
+}
+
 static int join_rows(struct join *join, const struct opr_symbol_row **before, const struct opr_symbol_row **after)
 {
 	size_t nr_before = join->first->nr_rows, nr_after = join->second->nr_rows, i = 0, j = 0;
 	int err = 0;
 
 	while (!err && (i < nr_before || j < nr_after)) {
-		int order = i == nr_before ? 1 : j == nr_after ? -1 : compare_rows(before[i], after[j]);
+		int order = i == nr_before ? 1 : j == nr_after ? -1 : compare_names(before[i], after[j]);
+		const struct opr_symbol_row *row = order <= 0 ? before[i] : after[j];
+		size_t nr_first = nr_of_name(before + i, nr_before - i, row), nr_second = nr_of_name(after + j, nr_after - j, row);
 
-		err = add_row(join, order <= 0 ? before[i] : NULL, order >= 0 ? after[j] : NULL);
-		i += order <= 0;
-		j += order >= 0;
+		err = join_group(join, before + i, nr_first, after + j, nr_second);
+		i += nr_first;
+		j += nr_second;
 	}
 	return err;
 }

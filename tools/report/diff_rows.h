@@ -16,7 +16,8 @@ struct opr_diff {
 int opr_diff_check(const struct opr_classes *first, const struct opr_classes *second) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Joins two reports, which must outlive the difference. A row has the samples of the second report
+ * Joins two reports, which must outlive the difference, by the names of functions and the paths of
+ * images: a program may have been built again. A row has the samples of the second report
  * and the change of its percentage. The row of a symbol that only the first has has the samples of
  * the first. Only classes that count samples have noise: a sum of cycles is no number of events.
  * Freed with opr_diff_free in any case. 0 or -errno.
