@@ -339,6 +339,20 @@ def check_difference(look):
     look.is_true("changeText(10, 51).includes('(noise)') && !changeText(0, 400).includes('(noise)')", "noise is told")
 
 
+def check_flat(look):
+    """The change of a function is that of flat samples where they say more, but not of a part of the
+    profiles.
+    """
+    look.open("")
+    cells = "[...$('table').tBodies[0].rows].map(r => [r.cells[3].textContent, r.cells[2].textContent, r.cells[2].title])"
+    rows = {name: (text, title) for name, text, title in look.run(cells)}
+    require(rows["hot"] == ("+10.0 ± 0.77, ×1.14", "70,000 → 80,000 flat samples of TIMER"), "hot: %s" % (rows,))
+    require(rows["cold"][1] == "0 → 20,000 flat samples of TIMER" and ", new" in rows["cold"][0], "cold: %s" % (rows,))
+    look.run("S.comm = 'prog'; changed()")
+    rows = {name: (text, title) for name, text, title in look.run(cells)}
+    require(rows["hot"][1].endswith(" stack samples"), "a part: %s" % (rows,))
+
+
 def check_where(look, before):
     """Callers and callees tell in which cgroup and process a function ran; a click there selects."""
     before.open()
@@ -514,6 +528,12 @@ def made_pages(box):
         pages[name] = os.path.join(box.dir, name + ".html")
         done = sessions.opreport("--html=" + pages[name], *words)
         require(not done.returncode, done.stderr)
+    clock = "TIMER.1000000.0.all.all.all"
+    for name, counts in (("flat-before", {"hot": 70000, "warm": 30000}), ("flat-after", {"hot": 80000, "cold": 20000})):
+        sessions.write(before, name, flat=counts, event=clock)
+    pages["flat"] = os.path.join(box.dir, "flat.html")
+    done = sessions.opreport("--html=" + pages["flat"], "{", "session:flat-before", "}", "{", "session:flat-after", "}")
+    require(not done.returncode, done.stderr)
     return page_data, pages
 
 
@@ -524,6 +544,7 @@ def test(box):
         check_real(Look(tab, page), totals, listed)
         check_hostile(Look(tab, pages["hostile"]), page_data)
         check_difference(Look(tab, pages["after"]))
+        check_flat(Look(tab, pages["flat"]))
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
         check_states(Look(tab, pages["before"]))

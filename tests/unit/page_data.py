@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 import elfsyms  # noqa: E402
 import stack_session as reports  # noqa: E402
-from sample_files import put_image, write_ledger  # noqa: E402
+from sample_files import ALL, put_image, write_ledger  # noqa: E402
 from stack_session import CUT, FRAME, FUNCTIONS, PROG, Store  # noqa: E402
 
 DIGITS = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
@@ -77,12 +77,18 @@ class Sessions:
         names = FUNCTIONS + tuple("f%d" % i for i in range(MANY))
         positions.update((name, span[0]) for name, span in elfsyms.symbol_ranges(self.program, names).items())
 
-    def write(self, store, session="current", begin=None, flat=1, other=None):
-        """`flat`: samples of hot in the sample file. `other`: a second program, which is USERS then."""
+    def write(self, store, session="current", begin=None, flat=1, other=None, event="TIMER.0.0." + ALL, apart=False):
+        """`flat`: samples of hot in the sample file, or of functions by their names. `other`: a second
+        program, which is USERS then. `apart`: the name of the program has the inode, too.
+        """
+        st = os.stat(self.program)
+        shown = self.program + " (inode %d)" % st.st_ino if apart else self.program
+        identity = ("%d:%d" % (os.major(st.st_dev), os.minor(st.st_dev)), st.st_ino) if apart else ("0:0", 0)
         place = os.path.join(self.dir, "samples", session)
         os.makedirs(place, exist_ok=True)
         count = sum(node[4] for node in store.nodes)
-        put_image(self.dir, self.program, [(positions["hot"], flat)], session=session)
+        flat = flat if isinstance(flat, dict) else {"hot": flat}
+        put_image(self.dir, shown, [(positions[name], nr) for name, nr in flat.items()], session=session, event=event)
         write_ledger(place, count, event="STACKS", count=99, end_complete=count)
         path = os.path.join(place, "ledger")
         with open(path, encoding="ascii") as stream:
@@ -94,9 +100,10 @@ class Sessions:
         with open(os.path.join(place, "dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t3\n")
             user = (USERS, "program", self.program + " (user 4242)", (PROG, "-", 4242))
-            for cookie, kind, name, more in ((PROG, "file", self.program, ()), (USERS, "file", other, ()) if other else user):
-                stream.write("\t".join(map(str, (cookie, kind, name, name, "-", "-", "-", "0:0", 0, 0, "0.000000000", 0, 0, 1,
-                                                 1, *more))) + "\n")
+            for cookie, kind, name, more in ((PROG, "file", shown, ()), (USERS, "file", other, ()) if other else user):
+                path, (device, inode) = (self.program, identity) if cookie == PROG else (name, ("0:0", 0))
+                stream.write("\t".join(map(str, (cookie, kind, name, path, "-", "-", "-", device, inode, 0, "0.000000000", 0, 0,
+                                                 1, 1, *more))) + "\n")
         store.write(os.path.join(place, "stacks"))
 
     def opreport(self, *words):

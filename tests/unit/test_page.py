@@ -265,6 +265,33 @@ class Page(unittest.TestCase):
             sources = {page.string(f[3]) for f in page.functions if page.string(f[1]) == "hot"}
             self.assertEqual({os.path.basename(source) for source in sources}, {"prog.c:1"})
 
+    def test_difference_of_an_image_told_apart(self):
+        """A program that replaced another one while opd ran has its inode or build-id in its name."""
+        for session in ("before", "after"):
+            store = self.store(session)
+            page_data.fill(store)
+            self.sessions.write(store, session, apart=session == "after")
+        page = self.page("{", "session:before", "}", "{", "session:after", "}")
+        self.assertEqual({page.string(image) for _, _, image, _ in page.functions}, {"prog"})
+        self.assertEqual(page.folded("app", 0), page.folded("app", 1))
+        self.assertIn(("prog", "_start", "cold", "warm", "hot"), page.folded("app", 1))
+
+    def test_difference_has_flat_samples(self):
+        """Of events that count time, and of a comparison only; not with --inline."""
+        words = ["{", "session:before", "}", "{", "session:after", "}"]
+        for event, with_flat in (("TIMER.1000000.0.all.all.all", True), ("page-faults.100.0.all.all.all", False)):
+            for session, counts in (("before", {"hot": 700, "warm": 300}), ("after", {"hot": 800, "cold": 200})):
+                store = self.store(session)
+                page_data.fill(store)
+                shutil.rmtree(os.path.join(self.sessions.dir, "samples", session), ignore_errors=True)
+                self.sessions.write(store, session, flat=counts, event=event)
+            flat = [side["flat"] for side in self.page(*words).data["sides"]]
+            rows = ["hot", "prog", 700, "warm", "prog", 300], ["hot", "prog", 800, "cold", "prog", 200]
+            wanted = [{"event": "TIMER", "total": 1000, "whole": True, "rows": row} for row in rows]
+            self.assertEqual(flat, wanted if with_flat else [None, None])
+            self.assertEqual([side["flat"] for side in self.page("--inline", *words).data["sides"]], [None, None])
+            self.assertEqual([side["flat"] for side in self.page("session:before").data["sides"]], [None])
+
     def test_images_of_one_name(self):
         """Two programs of one name are two; a name that each side has once is one, wherever it is."""
         second = os.path.join(self.dir, "second")

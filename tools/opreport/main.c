@@ -519,13 +519,15 @@ static int read_side(struct run *run, struct opr_page_side *side)
 }
 
 /* `names`: NULL for long ones. */
-static int read_code(const struct run *run, const struct opr_short_names *names, struct op_text *code, size_t max_bytes)
+static int read_code(const struct run *run, const struct opr_short_names *names, struct opr_page_side *side, size_t nr_sides)
 {
 	const struct opr_symbol_options symbol_options = symbol_options_of(run);
 	struct opr_selection_options flat = run->selection.options;
 
 	flat.session_dir = run->selection.session_dir; /* the user was told which */
-	return opr_page_add_code(code, &flat, run->words, &symbol_options, names, max_bytes);
+	/* With --inline, inlined functions have stack samples, but no flat ones. */
+	return opr_page_add_code(&side->code, nr_sides > 1 && !run->options->inlined ? &side->flat : NULL, &flat, run->words,
+				 &symbol_options, names, OPR_PAGE_CODE_BYTES / nr_sides);
 }
 
 /* Of one profile, or of two that are compared. */
@@ -545,7 +547,7 @@ static int report_page(struct run *runs, size_t nr_runs)
 	for (size_t i = 0; i < nr_runs && !err && names; i++)
 		opr_short_images_set(names, &page.sides[i].tree, &page.sides[i].contexts);
 	for (size_t i = 0; i < nr_runs && !err; i++)
-		err = read_code(&runs[i], names, &page.sides[i].code, OPR_PAGE_CODE_BYTES / nr_runs);
+		err = read_code(&runs[i], names, &page.sides[i], nr_runs);
 	if (!err)
 		err = opr_page_collect(&page);
 	opr_progress("writing the page");

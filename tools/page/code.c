@@ -15,6 +15,7 @@
 #include "tools/stacks/short_images.h"
 
 #define FUNCTIONS_MAX 20u
+#define FLAT_MAX      500u
 #define LINES_MAX     80u /* of a function */
 #define LINE_BYTES    160u
 #define TAB_COLUMNS   8u
@@ -250,8 +251,38 @@ static int add_code(struct listing *listing, const struct opr_symbol_row *row, b
 
 /* ---- all ---- */
 
-/* Reads the samples and makes the rows, the hottest first. */
-static int read_rows(struct listing *listing, const struct opr_symbol_options *options)
+static const char *image_of(const struct listing *listing, const struct opr_symbol_row *row)
+{
+	return listing->names ? opr_short_image(listing->names, row->image) : row->image;
+}
+
+static void add_flat(const struct listing *listing, struct op_text *json)
+{
+	const struct opr_classes *classes = &listing->selection.classes;
+	const struct opr_symbol_report *report = &listing->report;
+	bool is_about;
+
+	if (opr_seconds_of_sample(classes, &classes->classes[0], &is_about) <= 0)
+		return;
+	op_text_add(json, "{\"event\":");
+	opr_page_add_string(json, classes->classes[0].event);
+	op_text_printf(json, ",\"total\":%" PRIu64 ",\"whole\":%s,\"rows\":[", count_of(listing, report->totals),
+		       report->nr_rows <= FLAT_MAX ? "true" : "false");
+	for (size_t i = 0; i < report->nr_rows && i < FLAT_MAX; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		op_text_add(json, i ? "," : "");
+		/* as stacks name it */
+		opr_page_add_string(json, row->symbol ? row->name : "(no symbols)");
+		op_text_add_char(json, ',');
+		opr_page_add_string(json, image_of(listing, row));
+		op_text_printf(json, ",%" PRIu64, count_of(listing, &report->counts.values[row->counts]));
+	}
+	op_text_add(json, "]}");
+}
+
+/* Reads the samples and makes the rows, the hottest first. `flat`: see opr_page_add_code. */
+static int read_rows(struct listing *listing, const struct opr_symbol_options *options, struct op_text *flat)
 {
 	const struct opr_symbol_choice choice = { .include = &(struct opr_words){ 0 },
 						  .exclude = &(struct opr_words){ 0 },
@@ -273,6 +304,8 @@ static int read_rows(struct listing *listing, const struct opr_symbol_options *o
 		err = opr_sort_order_make(&order, &(struct opr_words){ 0 }, &bad_key);
 	if (!err)
 		err = opr_symbol_sort(report, &order);
+	if (!err && flat)
+		add_flat(listing, flat);
 	/* Lines are searched for what is shown only. */
 	report->nr_rows = (size_t)op_min_u64(report->nr_rows, FUNCTIONS_MAX);
 	if (!err)
@@ -292,7 +325,7 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 	op_text_add(json, listing->any ? ",{\"name\":" : "{\"name\":");
 	opr_page_add_string(json, row->name);
 	op_text_add(json, ",\"image\":");
-	opr_page_add_string(json, listing->names ? opr_short_image(listing->names, row->image) : row->image);
+	opr_page_add_string(json, image_of(listing, row));
 	op_text_add(json, ",\"event\":");
 	opr_page_add_string(json, listing->selection.classes.classes[0].event);
 	op_text_printf(json, ",\"line\":%u,\"samples\":%" PRIu64 ",\"blocks\":[", (unsigned int)row->line,
@@ -307,23 +340,24 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 	return err;
 }
 
-int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, const struct opr_short_names *names, size_t max_bytes)
+int opr_page_add_code(struct op_text *json, struct op_text *flat, const struct opr_selection_options *options,
+		      const struct opr_words *words, const struct opr_symbol_options *symbol_options,
+		      const struct opr_short_names *names, size_t max_bytes)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_source_dirs dirs = { &none, &none };
-	struct opr_selection_options flat = *options;
+	struct opr_selection_options selection = *options;
 	struct listing listing = { .json = json, .sources = { .dirs = &dirs }, .names = names };
 	size_t start = json->length;
 	int err;
 
-	flat.sessions_only = flat.totals_only = false;
-	flat.merge = (struct opr_merge){ .lib = true };
-	flat.optional = true;
-	err = opr_selection_open(&listing.selection, &flat, words);
+	selection.sessions_only = selection.totals_only = false;
+	selection.merge = (struct opr_merge){ .lib = true };
+	selection.optional = true;
+	err = opr_selection_open(&listing.selection, &selection, words);
 	op_text_add_char(json, '[');
 	if (!err && listing.selection.profile.nr_files)
-		err = read_rows(&listing, symbol_options);
+		err = read_rows(&listing, symbol_options, flat);
 	for (size_t i = 0; i < listing.report.nr_rows && !err && json->length - start < max_bytes; i++) {
 		const struct opr_symbol_row *row = &listing.report.rows[i];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The source or the machine code of the hottest functions, with the flat samples of each line. */
+/* Flat samples: of functions, and of lines of the source or machine code of the hottest ones. */
 #ifndef OPR_PAGE_CODE_H
 #define OPR_PAGE_CODE_H
 
@@ -17,9 +17,13 @@
  * `options` and `words` select the sessions, as for stacks. `names`: short_images.h; NULL: images
  * have their full names. Without sample files the list is empty. 0 or -errno after a message;
  * -ESTALE as in read_samples.h.
+ *
+ * `flat` (NULL: not wanted) gets a JSON object: the event, its samples, and of up to FLAT_MAX
+ * functions name, image and samples; `whole`: there are no more. Nothing is added where the first
+ * event does not count time, as stacks do.
  */
-int opr_page_add_code(struct op_text *json, const struct opr_selection_options *options, const struct opr_words *words,
-		      const struct opr_symbol_options *symbol_options, const struct opr_short_names *names,
-		      size_t max_bytes) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
+int opr_page_add_code(struct op_text *json, struct op_text *flat, const struct opr_selection_options *options,
+		      const struct opr_words *words, const struct opr_symbol_options *symbol_options,
+		      const struct opr_short_names *names, size_t max_bytes) OP_NONNULL_ARGS(1, 3, 4, 5) OP_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #include "tools/common/progress.h"
 #include "tools/profile/image_name.h"
 #include "tools/stacks/arrange.h"
+#include "tools/symbols/image_identity.h"
 
 #define CONTEXT_BYTES      40u /* of the numbers of a context, at most */
 #define CONTEXTS_BYTES_MAX 500000u /* of a side, about */
@@ -106,14 +107,19 @@ static int merge_contexts(struct opr_stack_contexts *contexts, const bool *is_ke
 
 /* ---- nodes ---- */
 
-/* After a change a function may begin at another line, in another directory: it is the same one. */
+/*
+ * After a change a function may begin at another line, in another directory, and its image may have
+ * another build-id or inode in its name: it is the same one.
+ */
 static const struct opr_call_function *copy_function(struct opr_page *page, const struct opr_call_function *function)
 {
 	const char *source = function->place.source;
 	const struct opr_call_place place = { .source = source ? opr_base_name(source) : NULL };
+	char *image = page->nr_sides == 2 ? opr_identity_path(function->image) : strdup(function->image);
 	const struct opr_call_function *copy =
-		opr_call_function_at(&page->tree, function->kind, function->name, function->image, &place);
+		image ? opr_call_function_at(&page->tree, function->kind, function->name, image, &place) : NULL;
 
+	free(image);
 	if (!copy || !op_grow(&page->places, &page->places_capacity, copy->index + 1))
 		return NULL;
 	page->places[copy->index] = &function->place;
@@ -127,9 +133,15 @@ static const struct opr_call_function *copy_function(struct opr_page *page, cons
 static const struct opr_call_function *copy_of(struct opr_page *page, const struct opr_call_function *function)
 {
 	const struct opr_call_function *other = NULL;
+	char *image;
 
-	if (page->nr_sides == 2 && !function->place.source)
-		other = opr_call_function_with_source(&page->tree, function->kind, function->name, function->image);
+	if (page->nr_sides == 2 && !function->place.source) {
+		image = opr_identity_path(function->image);
+		if (!image)
+			return NULL;
+		other = opr_call_function_with_source(&page->tree, function->kind, function->name, image);
+		free(image);
+	}
 	return other ? other : copy_function(page, function);
 }
 
@@ -199,6 +211,15 @@ static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr
 	size_t *numbers = calloc(nr_rows + 1, sizeof(*numbers));
 	int err = copies && weighed && is_kept && numbers ? opr_call_tree_sum(&side->tree) : -ENOMEM;
 
+	for (size_t i = 0; page->nr_sides == 2 && i < nr_rows && !err; i++) {
+		char *app = opr_identity_path(side->contexts.rows[i].app);
+
+		err = app ? 0 : -ENOMEM;
+		if (app) {
+			free(side->contexts.rows[i].app);
+			side->contexts.rows[i].app = app;
+		}
+	}
 	if (!err) {
 		keep_contexts(side, weighed, is_kept);
 		err = merge_contexts(&side->contexts, is_kept, numbers);
@@ -252,6 +273,7 @@ void opr_page_free(struct opr_page *page)
 		opr_stack_contexts_free(&page->sides[i].contexts);
 		opr_stack_sums_free(&page->sides[i].sums);
 		op_text_free(&page->sides[i].code);
+		op_text_free(&page->sides[i].flat);
 	}
 	opr_call_tree_free(&page->tree);
 	free(page->counts);

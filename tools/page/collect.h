@@ -17,7 +17,7 @@ struct opr_page_side {
 	struct opr_call_tree tree; /* a group for each context */
 	struct opr_stack_contexts contexts;
 	struct opr_stack_sums sums;
-	struct op_text code; /* JSON of opr_page_add_code; empty: none */
+	struct op_text code, flat; /* JSON of opr_page_add_code; empty: none */
 };
 
 struct opr_page_count {

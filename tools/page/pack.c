@@ -378,7 +378,8 @@ static void add_side(struct op_text *json, const struct opr_page_side *side)
 		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
 		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);
 	add_sessions(json, &side->selection->profile);
-	op_text_printf(json, "],\"code\":%s}", side->code.length ? op_text_get(&side->code) : "[]");
+	op_text_printf(json, "],\"flat\":%s,\"code\":%s}", side->flat.length ? op_text_get(&side->flat) : "null",
+		       side->code.length ? op_text_get(&side->code) : "[]");
 }
 
 /* ---- all ---- */
@@ -419,7 +420,8 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	op_text_add(json, op_text_get(&packing->nodes));
 	op_text_add(json, "\"}");
 	failed = json->failed || packing->strings.failed || packing->strings.json.failed || packing->nodes.failed ||
-		 packing->functions.failed || page->sides[0].code.failed || page->sides[1].code.failed;
+		 packing->functions.failed || page->sides[0].code.failed || page->sides[1].code.failed ||
+		 page->sides[0].flat.failed || page->sides[1].flat.failed;
 	free_strings(packing);
 	return failed ? -ENOMEM : 0;
 }

@@ -4,7 +4,8 @@
 //   sides      one profile, or the one before and the one after: host, times, the words that
 //              selected it, sessions with ledgers, and code: for some functions name, image, line
 //              where it begins, flat samples, and blocks of lines: number or address, samples,
-//              text; 0: lines are left out
+//              text; 0: lines are left out; flat: of a comparison the flat samples of functions,
+//              an event, the sum, and name, image, samples of each; whole: of all
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
@@ -297,23 +298,52 @@ const percentText = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2)
 const percent = (part, of) => percentText(of ? 100 * part / of : 0);
 const shares = (a, b, of) => (of.a || !two ? percent(a, of.a) : '–') + (two ? ' → ' + (of.b ? percent(b, of.b) : '–') : '');
 // The change in points of percent, and twice its standard deviation from counting.
-function change(a, b) {
-  const A = all.a || 1, C = all.b || 1;
+function change(a, b, of = all) {
+  const A = of.a || 1, C = of.b || 1;
   return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(Math.max(a, 1) / A / A + Math.max(b, 1) / C / C) };
 }
 // 1: twice as much, -1: half.
-const ratioOf = (a, b) => Math.log2((b / (all.b || 1) + 1e-9) / (a / (all.a || 1) + 1e-9));
+const ratioOf = (a, b, of = all) => Math.log2((b / (of.b || 1) + 1e-9) / (a / (of.a || 1) + 1e-9));
 // To sort by: what is no more than noise is less than all else.
-function beyondNoise(a, b) {
-  const { by, noise } = change(a, b), size = S.diff === 'rel' ? Math.abs(ratioOf(a, b)) : Math.abs(by);
+function beyondNoise(a, b, of = all) {
+  const { by, noise } = change(a, b, of), size = S.diff === 'rel' ? Math.abs(ratioOf(a, b, of)) : Math.abs(by);
   return Math.abs(by) > noise ? size : size - 1000;
 }
 const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
-function changeText(a, b) {
-  const { by, noise } = change(a, b);
-  const times = b / (all.b || 1) / (a / (all.a || 1)), ratio = !a ? ', new' : !b ? ', gone'
+function changeText(a, b, of = all) {
+  const { by, noise } = change(a, b, of);
+  const times = b / (of.b || 1) / (a / (of.a || 1)), ratio = !a ? ', new' : !b ? ', gone'
     : times < 1 ? ', ÷' + (1 / times).toPrecision(3) : ', ×' + times.toPrecision(3);
   return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
+}
+// An image without what tells its build: a comparison has it once.
+const plain = image => two ? image.replace(/ \((build-id [0-9a-f]+|inode \d+)( #\d+)?\)$/, '') : image;
+// Flat samples of a function on both sides, by name and image.
+const flatKey = f => names[f] + '\n' + images[f];
+const flats = two && D.sides.every(side => side.flat && side.flat.total && side.flat.event === D.sides[0].flat.event)
+  ? D.sides.map(({ flat: { rows } }) => {
+    const sums = new Map();
+    for (let i = 0; i < rows.length; i += 3) {
+      const key = rows[i] + '\n' + plain(rows[i + 1]);
+      sums.set(key, (sums.get(key) || 0) + rows[i + 2]);
+    }
+    return sums;
+  }) : null;
+const nrOfKey = new Map();
+for (let f = 1; f < names.length; f++) nrOfKey.set(flatKey(f), (nrOfKey.get(flatKey(f)) || 0) + 1);
+// Flat samples are of whole profiles, and belong to stacks of the clock or of their own event.
+function mayBeFlat() {
+  const event = shownEvent();
+  return flats && DIMS.every(([key]) => key === 'event' || S[key] === '') && span().join() === [0, sessions.length - 1].join() &&
+    (event.startsWith('STACKS:') || event.startsWith(D.sides[0].flat.event + ':'));
+}
+// The samples that tell most of the change of a function: [before, after, of how many].
+function selfOf(f, t) {
+  const own = [t.s0[f], t.s1[f], all], key = flatKey(f);
+  if (!mayBeFlat() || nrOfKey.get(key) !== 1 || kinds[f] === INLINED) return own;
+  const [a, b] = flats.map((sums, side) => sums.has(key) ? sums.get(key) : D.sides[side].flat.whole ? 0 : NaN);
+  const flat = [a, b, { a: D.sides[0].flat.total, b: D.sides[1].flat.total, isFlat: true }];
+  return a + b > 0 && change(...flat).noise < change(...own).noise ? flat : own;
 }
 const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
 const NARROW = -2;
@@ -680,7 +710,7 @@ function drawLegend() {
 
 let shownRows = 50;
 const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
-  ['change', 'Change of self', (f, t) => beyondNoise(t.s0[f], t.s1[f])], ['name', 'Function'], ['image', 'Image']];
+  ['change', 'Change of self', (f, t) => beyondNoise(...selfOf(f, t))], ['name', 'Function'], ['image', 'Image']];
 // Each click takes the next order of a column. By change: the greatest, growth, loss.
 const ORDERS = { change: ['change', 'growth', 'loss'] };
 const ordersOf = key => ORDERS[key] || [key, '-' + key];
@@ -688,7 +718,7 @@ const ARROWS = { growth: ' ▴', loss: ' ▾', change: ' ±' };
 function drawTable() {
   const t = table, list = [], wanted = COLUMNS.find(c => ordersOf(c[0]).includes(S.sort)) || COLUMNS[0];
   const orders = ordersOf(wanted[0]), order = orders.includes(S.sort) ? S.sort : orders[0], turned = order[0] === '-' ? -1 : 1;
-  const points = f => change(t.s0[f], t.s1[f]).by;
+  const points = f => change(...selfOf(f, t)).by;
   const by = order === 'growth' ? points : order === 'loss' ? f => -points(f) : wanted[2];
   for (let f = 0; f < names.length; f++)
     if (isFunction(f) && (two && S.diff === 'new' ? !t.t0[f] && t.t1[f] : t.t0[f] + t.t1[f]) && (!matched || matched.is[f]))
@@ -713,7 +743,11 @@ function drawTable() {
     for (const [a, b] of [[t.s0[f], t.s1[f]], [t.t0[f], t.t1[f]]])
       row.append(element('td', shares(a, b, all),
         { className: 'n', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' }));
-    if (two) row.append(element('td', changeText(t.s0[f], t.s1[f]).replace(' points', ''), { className: 'n' }));
+    if (two) {
+      const [a, b, of] = selfOf(f, t), what = of.isFlat ? ' flat samples of ' + D.sides[0].flat.event : ' stack samples';
+      row.append(element('td', changeText(a, b, of).replace(' points', ''),
+        { className: 'n', title: number(a) + ' → ' + number(b) + what }));
+    }
     row.append(name, element('td', images[f], { className: 'image', title: images[f] }));
     if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
     body.append(row);
@@ -731,7 +765,7 @@ $('more').onclick = () => { shownRows += 500; drawTable(); };
 
 // The one of the function that begins at its line; before a change it may have begun elsewhere.
 const codeOf = (side, f) => {
-  const same = side.code.filter(c => c.name === names[f] && c.image === images[f]);
+  const same = side.code.filter(c => c.name === names[f] && plain(c.image) === images[f]);
   return same.find(c => !c.line || sources[f].endsWith(':' + c.line)) || (two && same.length === 1 ? same[0] : null);
 };
 // By file, and in it by number and text: the lines of all sides.
