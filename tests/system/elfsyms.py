@@ -41,11 +41,14 @@ def all_ranges(path, by_address=False):
         data = stream.read()
     sections = sections_of(data)
     symbols = function_symbols(data, sections)
-    ranges = []
+    ranges, starts = [], {}
+    for address, index, _ in symbols:
+        starts.setdefault(index, set()).add(address)
+    starts = {index: sorted(addresses) for index, addresses in starts.items()}
     for address, index, name in symbols:
         _, _, _, base, offset, size, _, _, _, _ = sections[index]
-        following = [a for a, i, _ in symbols if i == index and a > address]
-        end = min(following) if following else base + size
+        after = bisect.bisect_right(starts[index], address)
+        end = starts[index][after] if after < len(starts[index]) else base + size
         if by_address:
             offset = base
         ranges.append((name, address - base + offset, end - base + offset))

@@ -72,6 +72,42 @@ int main(int argc, char **argv)
 	std::cout << spread(v) << area << count_words<std::string>(text) << std::endl;
 }
 """
+RUST = """use std::collections::HashMap;
+fn twice(x: u64) -> u64 { x.wrapping_mul(2) }
+fn main() {
+    let mut found: HashMap<String, u64> = HashMap::new();
+    for word in std::env::args().flat_map(|a| a.split('/').map(str::to_owned).collect::<Vec<_>>()) {
+        *found.entry(word).or_insert(0) += twice(1);
+    }
+    let mut all: Vec<_> = found.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    println!("{:?} {}", all, all.iter().map(|x| twice(x.1)).sum::<u64>());
+}
+"""
+GO = """package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+)
+
+func twice(n int) int { return 2 * n }
+
+func main() {
+	found := map[string]int{}
+	for _, word := range strings.Fields(strings.Join(os.Args, " ")) {
+		found[word] += twice(len(word))
+	}
+	words := []string{}
+	for word := range found {
+		words = append(words, word)
+	}
+	sort.Slice(words, func(i, j int) bool { return found[words[i]] < found[words[j]] })
+	fmt.Println(words, twice(len(words)))
+}
+"""
 # Line 2 is in line 3 of `sum`, which is in lines 4 and 5; its other copy is in line 4 directly.
 SMALL = """volatile int sink;
 static inline __attribute__((always_inline)) int square(int a) { sink = a; return a * a; }
@@ -135,7 +171,7 @@ def build(directory, name, text, language, *options, by=None):
     source, program = os.path.join(directory, name + (".cc" if language == "c++" else ".c")), os.path.join(directory, name)
     with open(source, "w", encoding="utf-8") as stream:
         stream.write(text)
-    subprocess.run([by or compiler(language), *options, "-o", program, source], check=True)
+    subprocess.run([by or compiler(language), *options, "-o", program, source], check=True, cwd=directory)
     return program
 
 
@@ -154,8 +190,8 @@ def symbolizer(program, addresses):
 
 
 def normal(frames):
-    """The same with paths that are spelled in one way."""
-    return [(function, file and os.path.normpath(file), line) for function, file, line in frames]
+    """The same with paths that are spelled in one way, and no file without a line."""
+    return [(function, os.path.normpath(file) if line and file else None, line) for function, file, line in frames]
 
 
 class Session(unittest.TestCase):
@@ -279,6 +315,112 @@ class BesideLlvm(Session):
     @unittest.skipUnless(shutil.which("clang++"), "no clang++")
     def test_clang(self):
         self.check_program("-O2", by="clang++", count=NR_ADDRESSES // 4)
+
+    @unittest.skipUnless(compiler("c++"), "no C++ compiler")
+    def test_split(self):
+        """The parts of the units are in .dwo files, for DWARF 4 and 5; when they are gone, a warning names one."""
+        for options in (("-gdwarf-5",), ("-gdwarf-4",)):
+            for by in filter(shutil.which, ("g++", "clang++")):
+                with self.subTest(options=options, by=by):
+                    shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+                    self.check_program("-O2", "-gsplit-dwarf", *options, by=by, count=NR_ADDRESSES // 4)
+                    self.assertNotIn("missing", self.errors)
+                    dwo, = (name for name in os.listdir(self.dir) if name.endswith(".dwo"))
+                    os.remove(os.path.join(self.dir, dwo))
+                    rows = self.rows("-g", "-d", "--inline", "-D", "none")
+                    self.assertEqual(self.errors.count(dwo + " is missing"), 1, self.errors)
+                    self.assertFalse(any("inlined by" in row for row in rows))
+                    self.assertGreater(sum("line" in detail for row in rows for detail in row["details"]), len(self.addresses) // 2)
+
+    @unittest.skipUnless(compiler("c++"), "no C++ compiler")
+    def test_fifo_for_a_file(self):
+        """What hostile debugging information names is not opened unless it is a regular file."""
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf")
+        dwo, = (name for name in os.listdir(self.dir) if name.endswith(".dwo"))
+        os.remove(os.path.join(self.dir, dwo))
+        os.mkfifo(os.path.join(self.dir, dwo))
+        self.choose(program, 50)
+        put_image(self.dir, program, sorted(self.samples.items()))
+        self.rows("--inline")
+        self.assertIn(dwo + " is missing", self.errors)
+
+    @unittest.skipUnless(shutil.which("dwz") and compiler("c++"), "no dwz")
+    def test_dwz(self):
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gdwarf-4")
+        whole, other, alternate = (os.path.join(self.dir, name) for name in ("whole", "other", "alternate"))
+        shutil.copy(program, whole)
+        subprocess.run(["dwz", program], check=True)
+        self.choose(program, NR_ADDRESSES // 4)
+        self.assertTrue(self.compare(program))
+        for name in (program, other):
+            shutil.copy(whole, name)
+        subprocess.run(["dwz", "-m", alternate, program, other], check=True)
+        shutil.rmtree(os.path.join(self.dir, "samples"))
+        self.assertTrue(self.compare(program, whole=whole))
+        self.assertNotIn("missing", self.errors)
+        os.remove(alternate)
+        self.rows("--inline")
+        self.assertIn("alternate is missing", self.errors)
+
+    @unittest.skipUnless(compiler("c++"), "no C++ compiler")
+    def test_packed(self):
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2")
+        whole = os.path.join(self.dir, "whole")
+        shutil.copy(program, whole)
+        self.choose(program, NR_ADDRESSES // 4)
+        for how in ("zlib", "zlib-gnu", "zstd"):
+            done = subprocess.run(["objcopy", "--compress-debug-sections=" + how, whole, program], stderr=subprocess.DEVNULL,
+                                  check=False)
+            if done.returncode:
+                continue
+            with self.subTest(how=how):
+                shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+                self.assertTrue(self.compare(program, whole=whole))
+
+    def test_relocatable(self):
+        """A file as a kernel module is: its debugging information has relocations. Other code comes before .text."""
+        for options in (("-gdwarf-5",), ("-gdwarf-4", "-gz")):
+            text = "void before(void) __attribute__((section(\".init.text\")));\n" \
+                "volatile int n; void before(void) { n = 1; n = 2; }\n" + SMALL
+            program = build(self.dir, "module", text, "c", "-O1", "-c", *options)
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(at, 1) for name, first, end in elfsyms.all_ranges(program) if name != "before"
+                                          for at in range(first, end)])
+            addresses = sorted(at for name, first, end in elfsyms.all_ranges(program, True) if name != "before"
+                               for at in range(first, end))
+            ours, _ = self.frames()
+            theirs = symbolizer(program, addresses)
+            self.assertEqual(sorted(ours), addresses)
+            for at in addresses:  # all sections of such a file begin at 0, so it has several symbols at an address
+                wanted, frames = normal(theirs[at]), normal(ours[at])
+                self.assertEqual((wanted[:-1], wanted[-1][1:]), (frames[:-1], frames[-1][1:]))
+
+    @unittest.skipUnless(shutil.which("clang++"), "no clang++")
+    def test_embedded_source(self):
+        self.check_program("-O2", "-gdwarf-5", "-gembed-source", by="clang++", count=NR_ADDRESSES // 4)
+
+    @unittest.skipUnless(shutil.which("rustc"), "no rustc")
+    def test_rust(self):
+        for options in ((), ("-Z", "dwarf-version=5")):
+            program = os.path.join(self.dir, "prog")
+            with open(program + ".rs", "w", encoding="utf-8") as stream:
+                stream.write(RUST)
+            done = subprocess.run(["rustc", "-g", "-O", *options, "-o", program, program + ".rs"], stderr=subprocess.PIPE,
+                                  check=False, env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            self.choose(program, NR_ADDRESSES // 4)
+            self.assertTrue(self.compare(program))
+
+    @unittest.skipUnless(shutil.which("go"), "no go")
+    def test_go(self):
+        program = os.path.join(self.dir, "prog")
+        with open(program + ".go", "w", encoding="utf-8") as stream:
+            stream.write(GO)
+        subprocess.run(["go", "build", "-o", program, program + ".go"], check=True, cwd=self.dir,
+                       env=dict(os.environ, HOME=self.dir, GOFLAGS="-mod=mod", GO111MODULE="off"))
+        self.choose(program, NR_ADDRESSES // 4)
+        self.assertTrue(self.compare(program))
 
     def test_c(self):
         program = build(self.dir, "small", SMALL, "c", "-O1", "-g", "-nostdlib", "-static")

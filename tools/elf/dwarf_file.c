@@ -8,14 +8,20 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/debug_path.h"
 #include "tools/elf/module_file.h"
 
-#define DEBUG_DIR "/usr/lib/debug"
+#define DEBUG_DIR          "/usr/lib/debug"
+#define UNPACKED_BYTES_MAX (2ull << 30)
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
 
 void opr_dwarf_note(struct opr_dwarf *file)
 {
@@ -118,6 +124,53 @@ static void find_alt(struct opr_dwarf *file, const char *root)
 	op_text_free(&digits);
 }
 
+/* ---- sections that are packed with zstd, which libelf unpacks from version 0.189 on ---- */
+
+static bool keep_buffer(struct opr_dwarf *file, void *buffer)
+{
+	if (!buffer || !op_grow(&file->buffers, &file->capacity, file->nr_buffers + 1)) {
+		free(buffer);
+		return false;
+	}
+	file->buffers[file->nr_buffers++] = buffer;
+	return true;
+}
+
+static void unpack_section(struct opr_dwarf *file, Elf_Scn *section, GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t head = gelf_getclass(file->elf) == ELFCLASS64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr), nr_bytes;
+	GElf_Chdr packed;
+	void *bytes;
+
+	if (!gelf_getchdr(section, &packed) || packed.ch_type != ELFCOMPRESS_ZSTD || !data || data->d_size < head ||
+	    packed.ch_size > UNPACKED_BYTES_MAX)
+		return;
+	bytes = malloc(packed.ch_size + 1);
+	if (!keep_buffer(file, bytes))
+		return;
+	nr_bytes = ZSTD_decompress(bytes, packed.ch_size, (const char *)data->d_buf + head, data->d_size - head);
+	if (ZSTD_isError(nr_bytes) || nr_bytes != packed.ch_size) {
+		snprintf(file->fault, sizeof(file->fault), "a section is packed with zstd, and damaged");
+		return;
+	}
+	header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+	header->sh_size = nr_bytes;
+	if (!gelf_update_shdr(section, header))
+		return;
+	data->d_buf = bytes;
+	data->d_size = nr_bytes;
+}
+
+static void unpack_sections(struct opr_dwarf *file)
+{
+	GElf_Shdr header;
+
+	for (Elf_Scn *section = elf_nextscn(file->elf, NULL); section; section = elf_nextscn(file->elf, section))
+		if (gelf_getshdr(section, &header) && header.sh_flags & SHF_COMPRESSED)
+			unpack_section(file, section, &header);
+}
+
 /* ---- opening ---- */
 
 static int find_no_debuginfo(Dwfl_Module *module OP_UNUSED, void **data OP_UNUSED, const char *name OP_UNUSED,
@@ -191,6 +244,7 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 		file->elf = NULL;
 		open_relocatable(file);
 	} else {
+		unpack_sections(file);
 		file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 		if (!file->dwarf)
 			opr_dwarf_note(file);
@@ -239,6 +293,9 @@ void opr_dwarf_close(struct opr_dwarf *file)
 		close(file->alt_fd);
 	if (file->fd >= 0)
 		close(file->fd);
+	for (size_t i = 0; i < file->nr_buffers; i++)
+		free(file->buffers[i]);
+	free(file->buffers);
 	free(file->path);
 	free(file);
 }
@@ -313,7 +370,7 @@ static Elf_Data *section_data(Elf *elf, const char *name, const char *packed_nam
 		const char *found = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
 
 		if (found && (!strcmp(found, name) || !strcmp(found, packed_name)))
-			return elf_rawdata(section, NULL);
+			return elf_getdata(section, NULL);
 	}
 	return NULL;
 }

@@ -19,7 +19,9 @@ struct opr_dwarf {
 	int fd, alt_fd;
 	Elf *elf;
 	Dwarf *alt;
-	Dwfl *dwfl;      /* of a relocatable file; it owns `elf` and `dwarf` */
+	Dwfl *dwfl;     /* of a relocatable file; it owns `elf` and `dwarf` */
+	void **buffers; /* sections that were unpacked here */
+	size_t nr_buffers, capacity;
 	char fault[256]; /* the first error of libdw; "": none */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
+#include "libop/base/htable.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
@@ -38,6 +39,7 @@ struct scope {
 struct unit {
 	Dwarf_Die die;              /* of a split unit: its skeleton, which has the lines */
 	Dwarf_Die files;            /* the names of call sites are numbers of its list of files */
+	const char *dir;            /* relative paths of source files begin there; or NULL */
 	bool has_lines, has_scopes; /* they were read */
 	Dwarf_Lines *lines;
 	size_t nr_lines;
@@ -46,8 +48,16 @@ struct unit {
 	struct spans spans; /* of the scopes */
 };
 
+/* The whole path of a source file, by the pointer that libdw has for its relative path. */
+struct path {
+	struct op_hlink link;
+	const char *relative;
+	char whole[];
+};
+
 struct opr_lines {
 	struct opr_dwarf *file;
+	struct op_htable paths;
 	struct unit *units;
 	size_t nr_units, capacity;
 	struct spans spans; /* of the units */
@@ -225,12 +235,15 @@ static void read_scopes(struct opr_lines *lines, struct unit *unit)
 static bool add_unit(struct opr_lines *lines, Dwarf_Die *die)
 {
 	size_t nr_spans = lines->spans.nr;
+	Dwarf_Attribute dir;
 	struct unit *unit;
 
 	if (!op_grow(&lines->units, &lines->capacity, lines->nr_units + 1))
 		return false;
 	unit = &lines->units[lines->nr_units];
 	*unit = (struct unit){ .die = *die, .files = *die };
+	if (dwarf_attr(die, DW_AT_comp_dir, &dir))
+		unit->dir = dwarf_formstring(&dir);
 	if (!add_ranges(lines, &lines->spans, die, (uint32_t)lines->nr_units))
 		return false;
 	if (lines->spans.nr == nr_spans && dwarf_hasattr(die, DW_AT_stmt_list) && dwarf_tag(die) == DW_TAG_compile_unit) {
@@ -291,6 +304,12 @@ int opr_lines_open(const char *path, const char *name, const char *root, struct 
 	return err || !file ? err : open_units(file, ret_lines);
 }
 
+static void free_path(struct op_hlink *link, void *arg)
+{
+	op_htable_remove(arg, link);
+	free(op_container_of(link, struct path, link));
+}
+
 void opr_lines_close(struct opr_lines *lines)
 {
 	if (!lines)
@@ -300,6 +319,8 @@ void opr_lines_close(struct opr_lines *lines)
 		free(lines->units[i].spans.spans);
 	}
 	free(lines->units);
+	op_htable_visit(&lines->paths, free_path, &lines->paths);
+	op_htable_free(&lines->paths);
 	free(lines->spans.spans);
 	free(lines->missing);
 	opr_dwarf_close(lines->file);
@@ -307,6 +328,31 @@ void opr_lines_close(struct opr_lines *lines)
 }
 
 /* ---- lookup ---- */
+
+/* libdw leaves some paths relative to the directory of the compiler. */
+static const char *whole_path(struct opr_lines *lines, const struct unit *unit, const char *relative)
+{
+	uint64_t hash = op_hash_u64((uintptr_t)relative);
+	size_t nr_bytes;
+	struct path *path;
+
+	if (!relative || relative[0] == '/' || !unit->dir)
+		return relative;
+	for (struct op_hlink *link = op_htable_first(&lines->paths, hash); link; link = op_htable_next(link)) {
+		path = op_container_of(link, struct path, link);
+		if (path->relative == relative)
+			return path->whole;
+	}
+	nr_bytes = strlen(unit->dir) + strlen(relative) + 2;
+	path = malloc(sizeof(*path) + nr_bytes);
+	if (!path || op_htable_insert(&lines->paths, &path->link, hash)) {
+		free(path);
+		return relative;
+	}
+	path->relative = relative;
+	snprintf(path->whole, nr_bytes, "%s/%s", unit->dir, relative);
+	return path->whole;
+}
 
 /* The row of the line table for an address: the last one at or before it. */
 static bool find_line(struct opr_lines *lines, struct unit *unit, uint64_t address, struct opr_place *place)
@@ -333,7 +379,7 @@ static bool find_line(struct opr_lines *lines, struct unit *unit, uint64_t addre
 	row = low ? dwarf_onesrcline(unit->lines, low - 1) : NULL;
 	if (!row || dwarf_lineendsequence(row, &is_end) || is_end || dwarf_lineno(row, &line) || line <= 0)
 		return false;
-	place->file = dwarf_linesrc(row, NULL, NULL);
+	place->file = whole_path(lines, unit, dwarf_linesrc(row, NULL, NULL));
 	place->line = (unsigned int)line;
 	return place->file;
 }
@@ -419,7 +465,7 @@ static void set_call(struct opr_lines *lines, struct unit *unit, Dwarf_Die *inli
 	if (dwarf_getsrcfiles(&unit->files, &files, &nr_files))
 		opr_dwarf_note(lines->file);
 	else if (file < nr_files)
-		place->file = dwarf_filesrc(files, file, NULL, NULL);
+		place->file = whole_path(lines, unit, dwarf_filesrc(files, file, NULL, NULL));
 }
 
 size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX])
