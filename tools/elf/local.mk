@@ -8,6 +8,8 @@ tools_libreport_a_SOURCES += \
 	tools/elf/elf_file.c tools/elf/elf_file.h \
 	tools/elf/frame_entries.c tools/elf/frame_entries.h \
 	tools/elf/frame_ranges.c tools/elf/frame_ranges.h \
+	tools/elf/go_file.c tools/elf/go_file.h \
+	tools/elf/go_table.c tools/elf/go_table.h \
 	tools/elf/line_table.c tools/elf/line_table.h \
 	tools/elf/lines.c tools/elf/lines.h \
 	tools/elf/module_file.c tools/elf/module_file.h \

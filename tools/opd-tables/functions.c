@@ -13,7 +13,7 @@
 #define DEBUGDATA_MAX  (256u << 20)
 
 /* Which of several names of an address is shown: as opreport has it. Ranges come last. */
-enum { RANK_LOCAL = 2, RANK_UNDERSCORE = 1, RANK_RANGE = 8 };
+enum { RANK_LOCAL = 2, RANK_UNDERSCORE = 1, RANK_GO = 4, RANK_RANGE = 8 };
 
 static uint32_t rank_of(const char *name, unsigned char info)
 {
@@ -138,6 +138,18 @@ static int read_debugdata(struct opt_functions *functions, const struct opt_imag
 	return err;
 }
 
+/* The names of Go come behind those of symbols, which are the same where there are some. */
+static int read_go(struct opt_functions *functions, const struct opt_image *image, const struct opt_rows *rows)
+{
+	struct opr_go_function function;
+	int err = 0;
+
+	for (uint64_t i = 0; image->has_go && i < image->go.nr_functions && !functions->is_part && !err; i++)
+		if (opr_go_function(&image->go, i, &function))
+			err = add(functions, rows, function.start, function.end - function.start, function.name, RANK_GO);
+	return err;
+}
+
 static int add_ranges(struct opt_functions *functions, const struct opt_rows *rows)
 {
 	for (size_t i = 0; i < rows->nr_ranges; i++) {
@@ -217,6 +229,8 @@ int opt_functions_read(struct opt_functions *functions, const struct opt_image *
 
 	if (!err)
 		err = read_debugdata(functions, image, rows);
+	if (!err)
+		err = read_go(functions, image, rows);
 	if (!err)
 		err = add_ranges(functions, rows);
 	if (err)

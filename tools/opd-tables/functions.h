@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The functions of an image and their names, from .symtab, .dynsym and .gnu_debugdata, and the
- * functions of .eh_frame that have no name. One thread.
+ * The functions of an image and their names, from .symtab, .dynsym, .gnu_debugdata and
+ * .gopclntab, and the functions of .eh_frame that have no name. One thread.
  */
 #ifndef OPT_FUNCTIONS_H
 #define OPT_FUNCTIONS_H

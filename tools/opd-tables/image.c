@@ -9,6 +9,7 @@
 
 #include "libop/base/grow.h"
 #include "tools/opd-tables/cfi.h"
+#include "tools/opd-tables/go.h"
 
 #define SEGMENTS_MAX 64u
 
@@ -409,6 +410,8 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 	has_frames = find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames);
 	if (!err && has_frames)
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
+	if (!err && image->has_go)
+		err = opt_go_read_rows(&image->go, image->machine, rows, ret_is_whole);
 	frames.is_eh_frame = false;
 	if (!err && find_frame_section(image, ".debug_frame", &frames))
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);

@@ -9,6 +9,7 @@
 #include <libelf.h>
 
 #include "libop/base/build_id.h"
+#include "tools/elf/go_table.h"
 #include "tools/opd-tables/rows.h"
 
 struct opt_image {
@@ -19,6 +20,8 @@ struct opt_image {
 	uint64_t entry;  /* address where it begins to run */
 	bool is_program; /* ET_EXEC, or it names a dynamic linker */
 	struct op_build_id build_id;
+	struct opr_go_table go;
+	bool has_go;
 	struct opt_segment *segments; /* of code */
 	size_t nr_segments;
 };

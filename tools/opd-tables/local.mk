@@ -7,6 +7,7 @@ tools_opd_tables_libtables_a_SOURCES = \
 	tools/opd-tables/frame_state.c tools/opd-tables/frame_state.h \
 	tools/opd-tables/filter.h \
 	tools/opd-tables/functions.c tools/opd-tables/functions.h \
+	tools/opd-tables/go.c tools/opd-tables/go.h \
 	tools/opd-tables/image.c tools/opd-tables/image.h \
 	tools/opd-tables/rows.c tools/opd-tables/rows.h \
 	tools/opd-tables/sandbox.c tools/opd-tables/sandbox.h \

@@ -131,8 +131,10 @@ static int write_functions(const struct opt_functions *functions, int fd)
 
 static int read_image(struct table *table)
 {
-	int err = opt_image_read_rows(&table->image, &table->rows, &table->is_whole);
+	int err;
 
+	table->image.has_go = opr_go_find((const uint8_t *)table->image.bytes, table->image.nr_bytes, &table->image.go);
+	err = opt_image_read_rows(&table->image, &table->rows, &table->is_whole);
 	if (!err)
 		err = opt_functions_read(&table->functions, &table->image, &table->rows);
 	if (!err)

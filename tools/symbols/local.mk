@@ -8,7 +8,7 @@ tools_libreport_a_SOURCES += \
 	tools/symbols/object_look.c tools/symbols/object_look.h \
 	tools/symbols/pack.c tools/symbols/pack.h \
 	tools/symbols/parallel_read.c tools/symbols/parallel_read.h \
-	tools/symbols/symbol_sources.h tools/symbols/read_kallsyms.c tools/symbols/read_object.c \
+	tools/symbols/symbol_sources.h tools/symbols/read_go.c tools/symbols/read_kallsyms.c tools/symbols/read_object.c \
 	tools/symbols/read_plt.c tools/symbols/read_ranges.c tools/symbols/read_sized.c \
 	tools/symbols/read_table.c \
 	tools/symbols/source_set.c tools/symbols/source_set.h \

@@ -124,6 +124,8 @@ static int add_tables(struct opr_symbols *symbols, const struct opr_elf *elf, bo
 		err = opr_symbols_add_exported(symbols, elf, ranges);
 	if (!err && is_wanted(options, OPR_FROM_DEBUGDATA) && !has_symtab)
 		err = opr_symbols_add_debugdata(symbols, elf, ranges);
+	if (!err && is_wanted(options, OPR_FROM_GO) && !has_symtab)
+		err = opr_symbols_add_go(symbols, elf);
 	return err;
 }
 

@@ -15,7 +15,7 @@ static const struct {
 	{ "symtab", OPR_FROM_SYMTAB }, { "dynsym", OPR_FROM_DYNSYM }, { "debugdata", OPR_FROM_DEBUGDATA },
 	{ "plt", OPR_FROM_PLT },       { "ranges", OPR_FROM_RANGES },
 	{ "debuginfod", OPR_FROM_SYMTAB | OPR_FROM_DEBUGINFOD },
-	{ "table", OPR_FROM_TABLE },
+	{ "table", OPR_FROM_TABLE },   { "gopclntab", OPR_FROM_GO },
 };
 
 static uint32_t source_of(const char *name)

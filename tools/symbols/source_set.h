@@ -20,11 +20,12 @@ enum opr_symbol_source {
 	OPR_FROM_RANGES = 1u << 4,    /* functions in .eh_frame, which have no name: [0xSTART] */
 	OPR_FROM_DEBUGINFOD = 1u << 5, /* .symtab of a downloaded debug file */
 	OPR_FROM_TABLE = 1u << 6, /* functions in opd's row table, of an image that is gone */
-	OPR_FROM_ALL = (1u << 7) - 1,
+	OPR_FROM_GO = 1u << 7, /* functions that a Go program keeps for its runtime: .gopclntab */
+	OPR_FROM_ALL = (1u << 8) - 1,
 };
 
 /* as the value_help of the option */
-#define OPR_SOURCE_NAMES "symtab,dynsym,debugdata,plt,ranges,debuginfod,table"
+#define OPR_SOURCE_NAMES "symtab,dynsym,debugdata,plt,ranges,debuginfod,table,gopclntab"
 
 /*
  * True for .symtab alone: then reports are those of oprofile, whose symbols reach to the next one,

@@ -5,8 +5,8 @@
  * An object file has several, and opr_symbols_read_bfd merges them:
  *   1 symbols of .symtab, of the debug file or of the image. Each reaches to the next symbol or to
  *     the end of its section, as in oprofile.
- *   2 symbols with a size, of .dynsym and .gnu_debugdata, then entries of the PLT. Each ends at its
- *     size or at the next symbol, whichever comes first.
+ *   2 symbols with a size, of .dynsym, .gnu_debugdata and .gopclntab, then entries of the PLT. Each
+ *     ends at its size or at the next symbol, whichever comes first.
  *   Of two symbols at one address the one that comes first in this list is kept; within a source
  *   the one with the smaller rank (opr_symbol_rank).
  *   3 function ranges of .eh_frame. They have only what no symbol has.
@@ -65,6 +65,9 @@ int opr_symbols_add_exported(struct opr_symbols *symbols, const struct opr_elf *
 			     const struct opr_ranges *ranges) OP_NONNULL OP_MUST_CHECK;
 int opr_symbols_add_debugdata(struct opr_symbols *symbols, const struct opr_elf *elf,
 			      const struct opr_ranges *ranges) OP_NONNULL OP_MUST_CHECK;
+
+/* Functions of a Go program without .symtab, which has their names for its runtime. */
+int opr_symbols_add_go(struct opr_symbols *symbols, const struct opr_elf *elf) OP_NONNULL OP_MUST_CHECK;
 
 /* Entries of the PLT. `table`: .symtab with its nr_symbols; NULL: none. */
 struct bfd;
