@@ -30,6 +30,8 @@ int opd_recording_switch(struct opd_recording *recording, bool on)
 		recording->running_since_ns = now_ns;
 	else if (!on)
 		recording->running_ns += now_ns - recording->running_since_ns;
+	if (!capture->enabled)
+		opd_ledger_stop(&recording->pipeline->ledger);
 	return err;
 }
 

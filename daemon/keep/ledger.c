@@ -65,13 +65,37 @@ uint64_t opd_ledger_begin_ns(const struct opd_ledger *ledger)
 	return begin_seen_at(ledger, &now);
 }
 
+static void end_pause(struct opd_ledger *ledger)
+{
+	struct moment now = this_moment();
+	uint64_t since_ns = ledger->base.end_ns;
+
+	if (ledger->is_stopped)
+		ledger->paused_ns += (uint64_t)(now.boot_ns - ledger->stopped_boot_ns);
+	else if (!ledger->sampled && ledger->base.ended == OP_SESSION_stopped && since_ns && since_ns < now.wall_ns)
+		ledger->paused_ns += now.wall_ns - since_ns; /* since an earlier daemon */
+	ledger->is_stopped = false;
+}
+
 void opd_ledger_begin(struct opd_ledger *ledger)
 {
-	ledger->sampled = true;
 	if (ledger->begun)
-		return;
-	ledger->begun = true;
-	ledger->begin_boot_ns = boot_ns();
+		end_pause(ledger);
+	else
+		ledger->begin_boot_ns = boot_ns();
+	ledger->begun = ledger->sampled = true;
+}
+
+static void stop_at(struct opd_ledger *ledger, int64_t at_boot_ns)
+{
+	ledger->is_stopped = true;
+	ledger->stopped_boot_ns = at_boot_ns;
+}
+
+void opd_ledger_stop(struct opd_ledger *ledger)
+{
+	if (ledger->sampled && !ledger->is_stopped)
+		stop_at(ledger, boot_ns());
 }
 
 /* begin_ns is a time of the wall clock. One in the future is taken as now. */
@@ -249,6 +273,13 @@ static void name_host(const struct opd_ledger *ledger, struct op_session_ledger 
 	op_session_ledger_set_cpu(sums, is_foreign ? NULL : ledger->cpu_type);
 }
 
+static uint64_t end_seen_at(const struct opd_ledger *ledger, const struct moment *moment)
+{
+	uint64_t ago_ns = ledger->is_stopped ? (uint64_t)(moment->boot_ns - ledger->stopped_boot_ns) : 0;
+
+	return ledger->sampled ? moment->wall_ns - op_min_u64(ago_ns, moment->wall_ns) : ledger->base.end_ns;
+}
+
 int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)
 {
 	struct moment now = this_moment();
@@ -258,7 +289,9 @@ int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct 
 	name_host(ledger, &sums);
 
 	ledger->latest_boot_ns = now.boot_ns;
-	sums.end_ns = op_max_u64(ledger->sampled ? now.wall_ns : ledger->base.end_ns, sums.begin_ns);
+	sums.end_ns = op_max_u64(end_seen_at(ledger, &now), sums.begin_ns);
+	sums.paused_ns = op_min_u64(ledger->base.paused_ns + ledger->paused_ns, sums.end_ns - sums.begin_ns);
+	sums.is_stopped = ledger->is_stopped || !ledger->sampled;
 	for (size_t i = 0; i < ledger->base.nr_events && !err; i++) {
 		struct op_ledger_event *row = op_session_ledger_row(&sums, &ledger->base.events[i]);
 
@@ -458,14 +491,20 @@ static void forget_base(struct opd_ledger *ledger)
 	memset(ledger->stats_base, 0, sizeof(ledger->stats_base));
 	ledger->begun = false;
 	ledger->sampled = false;
+	ledger->is_stopped = false;
+	ledger->paused_ns = 0;
 }
 
 void opd_ledger_begin_next(struct opd_ledger *ledger)
 {
+	bool was_stopped = ledger->is_stopped;
+
 	memcpy(ledger->before, ledger->latest, ledger->capture->nr_events * sizeof(*ledger->before));
 	forget_base(ledger);
 	opd_ledger_begin(ledger);
 	ledger->begin_boot_ns = ledger->latest_boot_ns;
+	if (was_stopped)
+		stop_at(ledger, ledger->latest_boot_ns);
 }
 
 void opd_ledger_reset(struct opd_ledger *ledger)

@@ -41,6 +41,9 @@ struct opd_ledger {
 	bool is_mended;
 	/* by op_sys_boot_ns; negative: before the machine started */
 	int64_t begin_boot_ns;
+	bool is_stopped;         /* this daemon has sampled, and does not since */
+	int64_t stopped_boot_ns;
+	uint64_t paused_ns;      /* earlier pauses in this session, since this daemon began */
 };
 
 /*
@@ -53,8 +56,11 @@ int opd_ledger_open(struct opd_ledger *ledger, int session_fd, const struct opd_
 	OP_NONNULL OP_MUST_CHECK;
 void opd_ledger_close(struct opd_ledger *ledger) OP_NONNULL;
 
-/* Sampling is about to start: the session begins now unless it has begun. */
+/* Sampling is about to start: the session begins now unless it has begun; a pause ends. */
 void opd_ledger_begin(struct opd_ledger *ledger) OP_NONNULL;
+
+/* Sampling has stopped: the session ends here until it goes on. */
+void opd_ledger_stop(struct opd_ledger *ledger) OP_NONNULL;
 
 /* The begin of the session by the present wall clock, ns since 1970. */
 uint64_t opd_ledger_begin_ns(const struct opd_ledger *ledger) OP_NONNULL;

@@ -130,6 +130,10 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 	op_text_printf(text, "ended\t%s\n", ends[ledger->ended]);
 	add_time(text, "begin", ledger->begin_ns);
 	add_time(text, "end", ledger->end_ns);
+	if (ledger->paused_ns)
+		add_time(text, "paused", ledger->paused_ns);
+	if (ledger->is_stopped && ledger->ended == OP_SESSION_open)
+		op_text_add(text, "stopped\tyes\n");
 	if (*ledger->host)
 		op_text_printf(text, "host\t%s\n", ledger->host);
 	if (*ledger->kernel)
@@ -176,6 +180,17 @@ static int read_begin(struct op_session_ledger *ledger, char *rest)
 static int read_end(struct op_session_ledger *ledger, char *rest)
 {
 	return op_parse_time_ns(rest, &ledger->end_ns);
+}
+
+static int read_paused(struct op_session_ledger *ledger, char *rest)
+{
+	return op_parse_time_ns(rest, &ledger->paused_ns);
+}
+
+static int read_stopped(struct op_session_ledger *ledger, char *rest)
+{
+	ledger->is_stopped = !strcmp(rest, "yes");
+	return 0;
 }
 
 /* A name that cannot be shown is no damage. */
@@ -307,6 +322,7 @@ static const struct {
 	int (*read)(struct op_session_ledger *ledger, char *rest);
 } readers[] = {
 	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
+	{ "paused", read_paused }, { "stopped", read_stopped },
 	{ "host", read_host },   { "kernel", read_kernel }, { "cpu", read_cpu },
 	{ "imported", read_imported }, { "files", read_files },
 	{ "event", read_event }, { "sampler", read_sampler }, { "stacks", read_stacks },

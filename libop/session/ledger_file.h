@@ -52,6 +52,9 @@ struct op_session_ledger {
 	 * is that time.
 	 */
 	uint64_t begin_ns, end_ns;
+	uint64_t paused_ns; /* between them, when nothing was sampled */
+	/* a daemon writes the session, and samples nothing since the end */
+	bool is_stopped;
 
 	/*
 	 * Where the samples were taken, the release of that kernel, and oprofile's name for that

@@ -20,6 +20,7 @@ from test_sessions import reported
 REPORTS, CLOSINGS = (20, 4) if opdtest.is_emulated() else (60, 12)
 REPORTS_FOR_ARCHIVE = 3
 OLD_SESSIONS, ROUNDS_OF_REMOVAL, PAUSE_S = 40, 20, 0.05
+PAUSED_S = 2.5
 
 
 class Saver(threading.Thread):
@@ -180,7 +181,27 @@ def check_beside_removal(box, app):
     require(nr_read_again, "no session was removed while it was read")
 
 
+def time_line(box):
+    return next(line for line in box.opreport().splitlines() if line.startswith("Time: "))
+
+
+def check_stopped(box):
+    """A session ends where sampling was stopped, until it goes on; the pause is not profiled."""
+    box.start_daemon()
+    box.good(box.work, "spin", 300)
+    box.opcontrol("--stop")
+    first, stopped = time_line(box), time.monotonic()
+    opdtest.wait_until(lambda: time.monotonic() > stopped + PAUSED_S, opdtest.HANG_SECONDS, "the clock stands still")
+    require(time_line(box) == first, "the session goes on while nothing is sampled: %s, then %s" % (first, time_line(box)))
+    box.opcontrol("--start")
+    box.opcontrol("--stop")
+    require(", profiled " in time_line(box), "the pause is in the time: %s" % time_line(box))
+    box.shutdown()
+    shutil.rmtree(box.session)
+
+
 def test(box):
+    check_stopped(box)
     check_beside_closing(box)
     app = check_killed(box)
     check_left_out(box, app)

@@ -265,6 +265,62 @@ static void test_in_the_way(void **state OP_UNUSED)
 	end_with(3, 0);
 }
 
+/* The span, the pauses in it, and whether nothing is sampled since the end, in seconds. */
+static void assert_times(uint64_t span_s, uint64_t paused_s, bool is_stopped)
+{
+	struct op_session_ledger ledger;
+
+	assert_int_equal(opd_recording_write_ledger(&recording, OP_SESSION_open, false), 0);
+	ledger = read_current();
+	assert_int_equal(ledger.end_ns - ledger.begin_ns, span_s * SECOND);
+	assert_int_equal(ledger.paused_ns, paused_s * SECOND);
+	assert_int_equal(ledger.is_stopped, is_stopped);
+	op_session_ledger_free(&ledger);
+}
+
+static void test_pauses(void **state OP_UNUSED)
+{
+	take(3);
+	pass(10 * SECOND);
+	assert_times(10, 0, false);
+	opd_ledger_stop(&pipeline.ledger);
+	pass(100 * SECOND);
+	assert_times(10, 0, true);
+	opd_ledger_stop(&pipeline.ledger);
+	assert_times(10, 0, true);
+	opd_ledger_begin(&pipeline.ledger);
+	opd_ledger_begin(&pipeline.ledger);
+	pass(5 * SECOND);
+	assert_times(115, 100, false);
+	opd_ledger_stop(&pipeline.ledger);
+	pass(7 * SECOND);
+	end(true);
+	pass(30 * SECOND);
+	start();
+	assert_times(152, 137, false);
+	opd_ledger_stop(&pipeline.ledger);
+	pass(2 * SECOND);
+	opd_ledger_begin(&pipeline.ledger);
+	assert_times(154, 139, false);
+}
+
+/* A session that begins while nothing is sampled has no length. */
+static void test_rotation_in_a_pause(void **state OP_UNUSED)
+{
+	take(3);
+	pass(10 * SECOND);
+	opd_ledger_stop(&pipeline.ledger);
+	pass(HOUR);
+	turn();
+	pass(100 * SECOND);
+	assert_times(0, 0, true);
+	opd_ledger_begin(&pipeline.ledger);
+	pass(4 * SECOND);
+	opd_recording_write_ledger(&recording, OP_SESSION_open, false);
+	take(2);
+	end_with(2, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +335,8 @@ int main(void)
 		rotate_test(test_files_line),
 		rotate_test(test_rest_of_a_reset),
 		rotate_test(test_in_the_way),
+		rotate_test(test_pauses),
+		rotate_test(test_rotation_in_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

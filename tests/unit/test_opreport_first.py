@@ -98,6 +98,11 @@ class First(unittest.TestCase):
         self.assertEqual(head[2:5], ["Host: db1", "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, 30 min",
                                      "Samples: 100 of TIMER:1000000, 0.10 CPU seconds, 20 % lost"])
         self.assertEqual(self.run_tool().splitlines()[2:5], head[2:5])
+        self.ledger(("TIMER", 1000000, 100, 25), more="paused\t1764.250000000\nstopped\tyes\n")
+        self.assertEqual(self.run_tool().splitlines()[3], "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 36 s")
+        self.ledger(("TIMER", 1000000, 100, 25), more="paused\t99999.000000000\n")  # nonsense is no long time
+        self.assertEqual(self.run_tool().splitlines()[3], "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 0 s")
+        self.ledger(("TIMER", 1000000, 100, 25))
         self.assertEqual(self.run_tool("--images").splitlines()[2:5], head[2:5])
         self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool(zone="CET-1"))
         self.assertNotIn("Host", self.run_tool("-l", "-n"))

@@ -18,12 +18,12 @@
 
 /* ---- the sessions ---- */
 
-/* A session that is being written has samples until now. */
+/* A session that is being written has samples until now, or until sampling was stopped. */
 static uint64_t end_of(const struct opr_session *session)
 {
 	const struct op_session_ledger *ledger = &session->ledger;
 
-	if (ledger->ended == OP_SESSION_open && opr_session_has_daemon(session))
+	if (ledger->ended == OP_SESSION_open && !ledger->is_stopped && opr_session_has_daemon(session))
 		return op_max_u64(ledger->end_ns, op_sys_wall_ns());
 	return ledger->end_ns;
 }
@@ -41,7 +41,8 @@ static int add_session(struct opr_recorded *recorded, const struct opr_session *
 		return 0;
 	recorded->begin_ns = recorded->begin_ns ? op_min_u64(recorded->begin_ns, ledger->begin_ns) : ledger->begin_ns;
 	recorded->end_ns = op_max_u64(recorded->end_ns, end_ns);
-	recorded->recorded_ns += end_ns - ledger->begin_ns;
+	recorded->recorded_ns += end_ns - ledger->begin_ns - op_min_u64(ledger->paused_ns, end_ns - ledger->begin_ns);
+	recorded->has_pauses |= ledger->paused_ns >= OP_NS_PER_S;
 	return 0;
 }
 
@@ -154,7 +155,7 @@ void opr_recorded_describe(const struct opr_recorded *recorded, struct op_text *
 		return;
 	op_text_add(text, "Time: ");
 	add_times(text, recorded);
-	op_text_add(text, ", ");
+	op_text_add(text, recorded->has_pauses ? ", profiled " : ", ");
 	opr_add_span(text, recorded->recorded_ns);
 	if (recorded->nr_sessions > 1)
 		op_text_printf(text, " in %zu sessions", recorded->nr_sessions);

@@ -11,7 +11,8 @@ struct opr_recorded {
 	struct opr_words hosts; /* each once; empty: not known */
 	/* of all sessions together, since 1970; 0: not known, as in an import */
 	uint64_t begin_ns, end_ns;
-	uint64_t recorded_ns; /* the lengths of the sessions, added up */
+	uint64_t recorded_ns; /* the lengths of the sessions without pauses, added up */
+	bool has_pauses;
 	size_t nr_sessions;
 };
 

@@ -87,20 +87,20 @@ static int note_newest(const char *path, unsigned char type OP_UNUSED, void *arg
 }
 
 /*
- * The end of a session that was not closed: now while a daemon writes it; the last change of a file
- * when the daemon was killed.
+ * The end of a session that was not closed: now while a daemon writes it, or when that stopped; the
+ * last change of a file when the daemon was killed.
  */
-static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, uint64_t ledger_end_ns)
+static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, const struct op_session_ledger *ledger)
 {
 	static const char *const tops[] = { "{root}", "{kern}" };
 	struct newest newest = { .dir_fd = dir_fd };
 
 	if (!strcmp(name, CURRENT) && op_session_is_locked(search->session_dir))
-		return op_max_u64(ledger_end_ns, op_sys_wall_ns());
+		return ledger->is_stopped ? ledger->end_ns : op_max_u64(ledger->end_ns, op_sys_wall_ns());
 	for (size_t i = 0; i < op_array_size(tops); i++)
 		if (op_session_walk(dir_fd, tops[i], note_newest, &newest))
 			opr_verbose(OPR_TOPIC_debug, "session %s: not all files say when they were changed", name);
-	return op_max_u64(ledger_end_ns, newest.changed_ns);
+	return op_max_u64(ledger->end_ns, newest.changed_ns);
 }
 
 static int read_span(const struct search *search, struct found *found)
@@ -111,7 +111,7 @@ static int read_span(const struct search *search, struct found *found)
 	if (err)
 		return err;
 	if (ledger.ended == OP_SESSION_open)
-		ledger.end_ns = end_of_open(search, found->name, found->fd, ledger.end_ns);
+		ledger.end_ns = end_of_open(search, found->name, found->fd, &ledger);
 	found->begin_us = ledger.begin_ns / NS_PER_US;
 	found->end_us = ledger.end_ns / NS_PER_US;
 	op_session_ledger_free(&ledger);
