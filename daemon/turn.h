@@ -2,7 +2,8 @@
 /*
  * A turn of the sync thread, every 250 ms. It visits all CPUs. Then it does the periodic work: it
  * opens CPUs that came online and closes those that went offline, forgets old processes and kernel
- * code, rotates and removes sessions, and logs losses. Sync thread only.
+ * code, rotates and removes sessions, and logs losses. While no process does anything that opd must
+ * know, a turn comes every two seconds. Sync thread only.
  */
 #ifndef OPD_TURN_H
 #define OPD_TURN_H

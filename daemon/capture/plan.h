@@ -14,9 +14,9 @@
  *
  * The rate of a timer is known from its period. Any other event is assumed to happen 10,000 times
  * per second on each CPU. The factor of two covers what is not computed: the time of resolving, and
- * a late scheduler. On a host with many more busy threads than CPUs one swap can take half a second,
- * a turn many seconds. So few CPUs, whose rings take little memory, get up to 16 times that, and
- * four times for stacks.
+ * a late scheduler. On a host with many more busy threads than CPUs one swap can take half a
+ * second, a turn many seconds. So few CPUs, whose rings take little memory, get up to 16 times
+ * that, and four times for stacks.
  */
 #ifndef OPD_PLAN_H
 #define OPD_PLAN_H

@@ -101,8 +101,8 @@ void opd_visits_add_woken(struct opd_visits *visits, struct opd_cpu *cpu)
 }
 
 /*
- * The rings fill while opd waits for answers of lookers. In a visit it waits until half of a ring is
- * full, and no longer than clients like. Files that are found later are known by their records.
+ * The rings fill while opd waits for answers of lookers. In a visit it waits until half of a ring
+ * is full, and no longer than clients like. Files that are found later are known by their records.
  */
 static void limit_waits(const struct opd_visits *visits)
 {

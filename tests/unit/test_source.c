@@ -383,6 +383,20 @@ static void the_thread_keeps_the_ledger_when_it_is_slow(void **state OP_UNUSED)
 	assert_int_equal(load_samples(sim.load) + sim_dropped(&sim), NR_SAMPLES + NR_CPUS);
 }
 
+/* Without records of processes there is a turn every two seconds, not every 10 ms. */
+static void turns_are_rare_when_nothing_happens(void **state OP_UNUSED)
+{
+	uint64_t start_ns = op_now_ns(), end_ns;
+
+	start(10);
+	usleep(1000000);
+	end_ns = op_now_ns();
+	do_job(OPD_JOB_QUIT, NULL);
+	opd_sync_stop(&sync_thread);
+	assert_true(end_ns - sync_thread.turns.begin_ns > 100 * OP_NS_PER_MS ||
+		    sync_thread.turns.begin_ns - start_ns > 2 * (uint64_t)OP_NS_PER_S);
+}
+
 static void expect_lost(uint64_t wanted)
 {
 	struct opd_counts counts;
@@ -418,6 +432,7 @@ int main(void)
 		T(a_writer_inside_is_waited_for),         T(what_is_written_after_the_side_band_waits),
 		T(events_that_are_counted_elsewhere_are_refused),
 		T(no_memory_is_said_when_a_cpu_opens),    T(a_pair_has_lost_what_records_tell),
+		T(turns_are_rare_when_nothing_happens),
 		T(the_thread_is_woken_and_loses_nothing), T(the_thread_keeps_the_ledger_when_it_is_slow),
 	};
 
