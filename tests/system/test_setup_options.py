@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opd lives and counts with each option of opcontrol --setup, alone and in all pairs: idle CPUs,
-kernel threads and programs that begin and end give samples of every kind.
+"""opd lives and counts with each option of opcontrol --setup, alone and in all pairs, while programs
+begin and end. Where a CPU gets idle, context switches give stacks without a process;
+test_stack_samples makes such stacks on any machine.
 """
 import itertools
 import os
@@ -13,6 +14,7 @@ from opdtest import require
 ENOUGH = 30
 INERT = ("--kernel-range=1000,2000", "--buffer-size=100", "--buffer-watershed=50", "--cpu-buffer-size=7", "--xen=/no/such",
          "--active-domains=1,2", "--s390hwsampbufsize=4")
+SWITCHES = "--event=context-switches:15"
 STACKS = ("--stacks=on", "--stacks=off", "--stacks=event", "--stacks=997:1K")
 
 
@@ -20,7 +22,7 @@ def values_of(box, program):
     """For each option its values, the preset first."""
     return {"stacks": STACKS,
             "event": ("--event=TIMER:497000", "--event=page-faults:15",
-                      "--event=TIMER:497000 --event=page-faults:16"),
+                      "--event=TIMER:497000 --event=page-faults:16", SWITCHES),
             "image": ("--image=all", "--image=" + program, "--image=no-vmlinux", "--image=%s/never-run" % box.dir),
             "separate": ("--separate=none", "--separate=library", "--separate=kernel,process-name,user",
                          "--separate=cgroup,thread,cpu", "--separate=all"),
@@ -37,6 +39,7 @@ def setups_of(values):
     """Each value beside the presets; then setups until each pair was in one."""
     preset = {option: words[0] for option, words in values.items()}
     setups = [{**preset, option: word} for option, words in values.items() for word in words[1:]]
+    setups += [{**preset, "stacks": "--stacks=event", "event": SWITCHES, "image": word} for word in values["image"]]
     left = set().union(*(pairs_of(dict(zip(values, words))) for words in itertools.product(*values.values())))
     for setup in setups:
         left -= pairs_of(setup)
@@ -51,10 +54,10 @@ def setups_of(values):
     return setups
 
 
-def has_counted(box, with_stacks):
+def has_counted(box, with_stacks, enough):
     events = [event for event in box.status()["events"] if event["role"] in (0, opdtest.STACKS)]
     wanted = [event for event in events if event["role"] == 0 or with_stacks]
-    return wanted and all(event["received"] >= ENOUGH for event in wanted)
+    return wanted and all(event["received"] >= enough for event in wanted)
 
 
 def run_one(box, program, setup):
@@ -62,8 +65,11 @@ def run_one(box, program, setup):
     print(" ".join(words), flush=True)
     box.start_daemon(*words)
     work = "for i in 1 2 3; do %s spin 10; %s library 10; (ls / | sort) >/dev/null; done" % (program, box.work)
+    if setup["event"] == SWITCHES:
+        work += "; for i in 1 2 3 4 5 6 7 8; do sleep 0.002 & sleep 0.003; done"
     with_stacks = setup["stacks"] not in ("--stacks=off", "--stacks=event")
-    box.work_until(lambda: has_counted(box, with_stacks), "no samples with %s" % words, "sh", "-c", work)
+    enough = 4 * ENOUGH if setup["event"] == SWITCHES else ENOUGH
+    box.work_until(lambda: has_counted(box, with_stacks, enough), "no samples with %s" % words, "sh", "-c", work)
     box.require_alive()
     box.opcontrol("--stop")
     box.opcontrol("--dump")
