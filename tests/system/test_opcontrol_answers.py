@@ -4,7 +4,10 @@
 protocol, or not at all.
 """
 import errno
+import json
 import os
+import re
+import struct
 
 import opdtest
 from opcontroltest import DUMP, SHUTDOWN, STATUS, STOP, FakeDaemon, opcontrol, status_payload
@@ -24,6 +27,25 @@ def told_by_the_daemon(box):
                         "%s: %s" % (request, result))
     line = box.refused(opcontrol(box), "--dump")
     require("is the oprofile daemon running?" in line, line)
+
+
+def names_of_images(box):
+    """Any user names the images in which walks of stacks end."""
+    name = b"/tmp/a\x9b31m\xc2\x9b\x1b[2J\xe2\x80\xae\xe2\x80\xa8"
+    shown = "/tmp/a\\x9b31m\\xc2\\x9b\\x1b[2J\\xe2\\x80\\xae\\xe2\\x80\\xa8"
+
+    def answer():
+        payload = bytearray(status_payload())
+        at = len(payload) - 3 * 4096 - 256 - 4 * 8 - 8 * 256  # struct op_status: stack_stops
+        payload[at:at + 256] = struct.pack("<240sQQ", name, 1, 7)
+        return bytes(payload)
+
+    with FakeDaemon(box, {STATUS: (0, answer)}):
+        out = box.good(opcontrol(box), "--status")
+        require("Walks that are not complete end in: %s\n" % shown in out and "(7 cut)" in out, out)
+        require(not re.search("[\x1b\x80-\x9f\u2028\u202e]", out), "raw: %r" % out)
+        out = box.good(opcontrol(box), "--status", "--json")
+        require(json.loads(out)["stack_stops"][0]["image"] == shown, out)
 
 
 def asked_twice_to_end(box):
@@ -114,6 +136,7 @@ def mute_daemon(box):
 def test(box):
     box.opcontrol("--setup", "--event=TIMER:300000")
     told_by_the_daemon(box)
+    names_of_images(box)
     asked_twice_to_end(box)
     another_version(box)
     ended_as_another_version(box)

@@ -80,9 +80,15 @@ static int write_sessions(const struct opr_command *command, void *options)
 	err = opr_session_dir_choose(dir_option, &dir);
 	if (!err)
 		err = opr_session_names(dir, &names);
-	for (size_t i = 0; i < names.nr_words; i++)
-		if (!strchr(names.words[i], '\n'))
+	for (size_t i = 0; i < names.nr_words; i++) {
+		struct op_text escaped = { 0 };
+
+		/* a name that must be escaped could not be completed */
+		op_text_add_escaped(&escaped, names.words[i]);
+		if (!strcmp(op_text_get(&escaped), names.words[i]))
 			puts(names.words[i]);
+		op_text_free(&escaped);
+	}
 	opr_words_free(&names);
 	free(dir);
 	return err;

@@ -13,6 +13,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/walk.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 
@@ -244,6 +245,15 @@ static int add_common(struct opa_run *run)
 	return err;
 }
 
+static void note_home(const char *home, const char *output_dir)
+{
+	fputs("NOTE: the samples were in ", stderr);
+	opr_write_escaped(stderr, home);
+	fputs("; in the archive they are in ", stderr);
+	opr_write_escaped(stderr, output_dir);
+	fputs(STANDARD_DIR ".\n", stderr);
+}
+
 int opa_add_sessions(struct opa_run *run)
 {
 	const struct opr_profile *profile = &run->selection.profile;
@@ -255,8 +265,7 @@ int opa_add_sessions(struct opa_run *run)
 	for (size_t i = 0; i < profile->nr_sessions && !err; i++)
 		err = add_session(run, i);
 	if (!err && home && run->options->output_dir && strcmp(home, STANDARD_DIR))
-		fprintf(stderr, "NOTE: the samples were in %s; in the archive they are in %s" STANDARD_DIR ".\n", home,
-			run->options->output_dir);
+		note_home(home, run->options->output_dir);
 	free(home);
 	return err;
 }

@@ -114,7 +114,9 @@ static void show_stops(const struct op_status *status)
 	for (size_t i = 0; i < STOPS_SHOWN && status->stack_stops[i].nr; i++) {
 		const struct op_stack_stop *stop = &status->stack_stops[i];
 
-		op_text_printf(&text, "%s%s (%" PRIu64 " %s)", i ? ", " : "", stop->image, stop->nr,
+		op_text_add(&text, i ? ", " : "");
+		op_text_add_escaped(&text, stop->image);
+		op_text_printf(&text, " (%" PRIu64 " %s)", stop->nr,
 			       stop->end < OP_NR_STACK_ENDS ? op_stack_end_name((enum op_stack_end)stop->end) : "?");
 	}
 	if (text.length)

@@ -7,6 +7,7 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 #include "libop/odb/abi.h"
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/output.h"
 #include "tools/opimport/opimport.h"
@@ -119,9 +120,11 @@ int opi_import_foreign(const struct opi_options *options)
 	err = read_abi(options, &abi);
 	if (!err)
 		err = read_samples(options, &abi, &samples);
-	if (!err && options->verbose)
-		printf("%s: %u nodes, %s bytes first, header of %u bytes\n", options->file, samples.nr_nodes,
+	if (!err && options->verbose) {
+		opr_write_escaped(stdout, options->file);
+		printf(": %u nodes, %s bytes first, header of %u bytes\n", samples.nr_nodes,
 		       abi.little_endian ? "low" : "high", abi.sizeof_struct_opd_header);
+	}
 	if (!err)
 		err = write_samples(options, &samples);
 	op_odb_samples_free(&samples);

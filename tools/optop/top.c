@@ -255,7 +255,9 @@ static void add_samples(const struct top *top, struct op_text *text)
 		op_text_add(text, found->err ? "no samples" : "collecting samples ...");
 		return;
 	}
-	op_text_printf(text, "%" PRIu64 " samples of %s in %.1f s", table->total, table->event, found->seconds);
+	op_text_printf(text, "%" PRIu64 " samples of ", table->total);
+	op_text_add_escaped(text, table->event);
+	op_text_printf(text, " in %.1f s", found->seconds);
 	if (!display->has_daemon)
 		return;
 	op_text_printf(text, ", %" PRIu64 " lost", display->lost);
