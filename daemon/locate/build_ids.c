@@ -81,12 +81,16 @@ int opd_build_ids_answer(const char *question, size_t nr_bytes, struct op_text *
 	return err;
 }
 
-/* On an overlay, device and inode of a file depend on the interface and on the kernel version. */
-static bool is_answer_for(const struct opd_mapped *mapped, uint64_t seen_inode, const struct answer *answer)
+/*
+ * On an overlay, device and inode of a file depend on the interface and on the kernel version. An
+ * inode without its device says nothing: any user can have a file system with chosen inodes.
+ */
+static bool is_answer_for(const struct opd_mapped *mapped, const struct opd_located *located, const struct answer *answer)
 {
 	bool is_recorded = answer->inode == mapped->inode && answer->device == mapped->device;
+	bool is_located = located && answer->inode == located->mapped_inode && answer->device == located->mapped_device;
 
-	return answer->inode && (is_recorded || answer->inode == seen_inode);
+	return answer->inode && (is_recorded || is_located);
 }
 
 static int ask_looker(const struct opd_mapped *mapped, struct question *question, struct answer *ret_answer)
@@ -108,7 +112,8 @@ static int ask_looker(const struct opd_mapped *mapped, struct question *question
 	return err;
 }
 
-int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
+int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, const struct opd_located *located,
+		      struct op_build_id *ret_id)
 {
 	struct question question = { .pid = mapped->pid, .address = mapped->start };
 	struct answer answer;
@@ -124,7 +129,7 @@ int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped
 		ids->is_unknown = true;
 	if (err < 0)
 		return err;
-	if (!is_answer_for(mapped, seen_inode, &answer) || answer.id.nr_bytes > sizeof(answer.id.bytes))
+	if (!is_answer_for(mapped, located, &answer) || answer.id.nr_bytes > sizeof(answer.id.bytes))
 		return -ESTALE;
 	*ret_id = answer.id;
 	return 0;

@@ -22,14 +22,15 @@ struct opd_build_ids {
 };
 
 /*
- * Gets the build-id of a mapped file. seen_inode is the inode that stat reports, which differs from
- * the recorded one on an overlay; 0: unknown. 0: this is the build-id, or the file has none
- * (nr_bytes 0). Else it is unknown: -ENOENT, -ESRCH: the process is gone; -ESTALE: it has another
- * file there; -EACCES: it may not be read; -ENOTTY: the kernel has no PROCMAP_QUERY; -EBUSY: there
- * is no answer.
+ * Gets the build-id of a mapped file. The process may have mapped another file there meanwhile. So
+ * the answer counts only with the recorded device and inode, or with those that the mapping led to
+ * when it was located, which differ on an overlay; NULL: it was not located now. 0: this is the
+ * build-id, or the file has none (nr_bytes 0). Else it is unknown: -ENOENT, -ESRCH: the process is
+ * gone; -ESTALE: it has another file there; -EACCES: it may not be read; -ENOTTY: the kernel has no
+ * PROCMAP_QUERY; -EBUSY: there is no answer.
  */
-int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, uint64_t seen_inode,
-		      struct op_build_id *ret_id) OP_NONNULL OP_MUST_CHECK;
+int opd_build_ids_ask(struct opd_build_ids *ids, const struct opd_mapped *mapped, const struct opd_located *located,
+		      struct op_build_id *ret_id) OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
 /* The answer of a looker to OPD_LOOK_BUILD_ID. */
 int opd_build_ids_answer(const char *question, size_t nr_bytes, struct op_text *answer) OP_NONNULL OP_MUST_CHECK;

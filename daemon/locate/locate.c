@@ -264,8 +264,10 @@ static bool cut_deleted(struct op_text *path)
 static bool is_there(const struct opd_located *located, const char *prefix)
 {
 	struct statx st;
+	uint64_t generation;
 
-	return located->seen && !stat_below(prefix, op_text_get(&located->path), &st, NULL) && same_inode(&st, &located->stat);
+	return located->seen && !stat_below(prefix, op_text_get(&located->path), &st, &generation) &&
+	       same_inode(&st, &located->stat) && same_generation(generation, located->inode_generation);
 }
 
 /* For a mapping that exists. `path` is its name, seen from opd's root. */
@@ -478,6 +480,10 @@ static ssize_t look_at_mapping(const struct opd_mapped *mapped, char name[PATH_M
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	length = op_sys_readlinkat(AT_FDCWD, path, name, PATH_MAX - 1);
 	located->seen = !stat_regular(fd, &located->stat, &located->inode_generation);
+	if (located->seen) {
+		located->mapped_device = makedev(located->stat.stx_dev_major, located->stat.stx_dev_minor);
+		located->mapped_inode = located->stat.stx_ino;
+	}
 	close(fd);
 	return length;
 }
@@ -508,6 +514,7 @@ int opd_locate(const struct opd_mapped *mapped, struct opd_located *ret_located)
 		path[length] = '\0';
 	if ((length >= 0 || ret_located->seen) && !is_same_mapping(&search, length >= 0 ? path : NULL)) {
 		ret_located->seen = false;
+		ret_located->mapped_device = ret_located->mapped_inode = 0;
 		length = -1;
 	}
 	if (length >= 0) {

@@ -46,6 +46,8 @@ struct opd_located {
 	bool seen;             /* stat is of this file */
 	struct statx stat;
 	uint64_t inode_generation; /* of stat's inode; 0: unknown */
+	/* of what is mapped, also where stat is of a file in a layer of its overlay; 0: unknown */
+	uint64_t mapped_device, mapped_inode;
 };
 
 /*

@@ -139,7 +139,7 @@ static uint64_t stat_cookie(struct op_dcookie_table *table, const struct opd_map
 	int err;
 
 	if (!needs_query(table, mapped, cookie) ||
-	    opd_build_ids_ask(mapped->build_ids, mapped, located->stat.stx_ino, &build_id) < 0)
+	    opd_build_ids_ask(mapped->build_ids, mapped, located, &build_id) < 0)
 		return op_dcookie_get_seen(table, &seen);
 	has_copies = copy_id(mapped, &build_id, located, &copy);
 	if (cookie == OP_DCOOKIE_NONE && has_copies)
@@ -245,7 +245,7 @@ static uint64_t query_again(struct op_dcookie_table *table, const struct opd_map
 {
 	struct op_build_id build_id;
 
-	if (op_likely(!needs_query(table, mapped, cookie)) || opd_build_ids_ask(mapped->build_ids, mapped, 0, &build_id) < 0)
+	if (op_likely(!needs_query(table, mapped, cookie)) || opd_build_ids_ask(mapped->build_ids, mapped, NULL, &build_id) < 0)
 		return cookie;
 	return note_build_id(table, cookie, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
 }

@@ -113,7 +113,7 @@ static void what_the_real_kernel_says(void **state OP_UNUSED)
 	assert_int_equal(stat("/proc/self/exe", &st), 0);
 	file.device = st.st_dev;
 	file.inode = st.st_ino;
-	err = opd_build_ids_ask(ids, &file, st.st_ino, &id);
+	err = opd_build_ids_ask(ids, &file, NULL, &id);
 	if (err == -ENOTTY)
 		skip(); /* before Linux 6.11 */
 	assert_int_equal(err, 0);
@@ -131,26 +131,30 @@ static void what_the_real_kernel_says(void **state OP_UNUSED)
 static void answers(void **state OP_UNUSED)
 {
 	struct opd_mapped file = file_on(DISK);
+	const struct opd_located located = { .mapped_device = DISK, .mapped_inode = 8 };
 	struct op_build_id id = { .nr_bytes = 99 };
 
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), 0);
 	assert_int_equal(id.nr_bytes, 20);
 	assert_int_equal(id.bytes[0], 0xab);
 	kernel.id.nr_bytes = 0;
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), 0);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), 0);
 	assert_int_equal(id.nr_bytes, 0);
 	kernel.inode = 8; /* by now another program runs there */
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
-	assert_int_equal(opd_build_ids_ask(ids, &file, 8, &id), 0); /* the same by another number */
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ESTALE);
+	/* the same by another number */
+	assert_int_equal(opd_build_ids_ask(ids, &file, &located, &id), 0);
+	kernel.device = makedev(0, 99); /* of a user's file system, which has any inodes */
+	assert_int_equal(opd_build_ids_ask(ids, &file, &located, &id), -ESTALE);
 	kernel.inode = 7;
 	kernel.device = makedev(8, 2);
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ESTALE);
 	kernel.inode = 0; /* memory */
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESTALE);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ESTALE);
 	kernel.err = -ESRCH;
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ESRCH);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ESRCH);
 	file.pid = NO_PID;
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOENT);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ENOENT);
 }
 
 /* A kernel that does not know the request is asked once. */
@@ -160,9 +164,9 @@ static void an_older_kernel(void **state OP_UNUSED)
 	struct op_build_id id;
 
 	kernel.err = -ENOTTY;
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOTTY);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ENOTTY);
 	kernel.err = 0;
-	assert_int_equal(opd_build_ids_ask(ids, &file, 0, &id), -ENOTTY);
+	assert_int_equal(opd_build_ids_ask(ids, &file, NULL, &id), -ENOTTY);
 	assert_int_equal(kernel.nr_asked, 1);
 }
 
