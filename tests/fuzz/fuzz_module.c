@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	fuzz_check(fuzz_dir_write(name, bytes + 1, nr_bytes - 1));
 	fuzz_dir_path(path, name);
 	fuzz_check(opr_module_is_packed(path));
-	fd = opr_module_unpack(path);
+	fd = opr_module_unpack(path, NULL);
 	if (fd < 0)
 		return 0;
 	fuzz_check(!fstat(fd, &st) && st.st_size <= OPR_MODULE_BYTES_MAX && !lseek(fd, 0, SEEK_CUR));

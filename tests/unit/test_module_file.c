@@ -67,7 +67,7 @@ static int unpack(const char *name, const uint8_t *bytes, size_t nr_bytes)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, bytes, nr_bytes), nr_bytes);
 	close(fd);
-	fd = opr_module_unpack(path);
+	fd = opr_module_unpack(path, NULL);
 	unlink(path);
 	free(path);
 	return fd;
@@ -255,8 +255,8 @@ static void test_names(void **state OP_UNUSED)
 		assert_int_equal(opr_is_module_suffix(names[i].name), names[i].is_suffix);
 		assert_int_equal(opr_module_is_packed(names[i].name), names[i].is_packed);
 	}
-	assert_int_equal(opr_module_unpack("/nothing.ko.xz"), -ENOENT);
-	assert_int_equal(opr_module_unpack("/proc/version"), -EINVAL);
+	assert_int_equal(opr_module_unpack("/nothing.ko.xz", NULL), -ENOENT);
+	assert_int_equal(opr_module_unpack("/proc/version", NULL), -EINVAL);
 }
 
 static void test_no_file(void **state OP_UNUSED)
@@ -265,7 +265,7 @@ static void test_no_file(void **state OP_UNUSED)
 
 	assert_true(asprintf(&path, "%s/fifo.ko.gz", directory) > 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(opr_module_unpack(path), -EINVAL);
+	assert_int_equal(opr_module_unpack(path, NULL), -EINVAL);
 	unlink(path);
 	free(path);
 }

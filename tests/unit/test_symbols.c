@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 #include "tools/elf/bfd_file.h"
+#include "tools/symbols/cache.h"
 #include "tools/symbols/kept.h"
+#include "tools/symbols/serialize.h"
 #include "tools/symbols/symbol_sources.h"
 #include "tests/unit/test_box.h"
 
@@ -309,6 +311,44 @@ static void test_weak_name(void **state OP_UNUSED)
 	opr_symbols_free(&symbols);
 }
 
+/*
+ * A user's path led to a file of the user when it was read, and leads to root's file with the same
+ * build-id when the symbols are kept: they get no key of root's file.
+ */
+static void test_symbols_of_another_file_are_not_kept(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+	struct opr_symbols_bytes bytes = { 0 };
+	struct op_text all = { 0 };
+	char command[sizeof(directory) + 16];
+
+	setenv("OPD_CACHE_DIR", directory, 1);
+	assert_int_equal(opr_symbols_read_bfd(&symbols, SELF, SELF, &options), 0);
+	assert_int_equal(opr_symbols_serialize(&bytes, &symbols), 0);
+	op_text_add_bytes(&all, bytes.head, bytes.nr_head_bytes);
+	op_text_add_bytes(&all, bytes.strings.data, bytes.strings.length);
+	for (int is_same = 0; is_same < 2; is_same++) {
+		struct opr_symbols kept = { 0 };
+		struct opr_symbol_cache cache;
+		struct opr_file_read file = symbols.file;
+
+		file.inode += !is_same;
+		opr_symbol_cache_open(&cache);
+		opr_symbol_cache_put(&cache, SELF, &options, &file, all.data, all.length);
+		opr_symbol_cache_close(&cache);
+		opr_symbol_cache_open(&cache);
+		assert_int_equal(opr_symbol_cache_get(&cache, SELF, SELF, &options, &kept), is_same ? 0 : -ENOENT);
+		opr_symbols_free(&kept);
+		opr_symbol_cache_close(&cache);
+	}
+	opr_symbols_free(&symbols);
+	opr_symbols_bytes_free(&bytes);
+	op_text_free(&all);
+	snprintf(command, sizeof(command), "rm -r %s/*", directory);
+	assert_int_equal(system(command), 0);
+	unsetenv("OPD_CACHE_DIR");
+}
+
 static void test_no_object_file(void **state OP_UNUSED)
 {
 	static const char *const others[] = { "/proc/version", "/dev/null", "/proc/self", "/nothing" };
@@ -547,7 +587,7 @@ int main(void)
 		cmocka_unit_test(test_demangling),
 		cmocka_unit_test(test_own_program),
 		cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_symbols_of_another_file_are_not_kept),
 		cmocka_unit_test(test_no_object_file),
 		cmocka_unit_test(test_damaged_object_files),
 		cmocka_unit_test(test_debug_link),

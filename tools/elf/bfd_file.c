@@ -50,7 +50,7 @@ const char *opr_bfd_message(void)
 
 /* ---- a file ---- */
 
-bfd *opr_bfd_open(const char *path)
+bfd *opr_bfd_open_with(const char *path, struct stat *ret_st)
 {
 	struct stat st;
 	bfd *abfd;
@@ -63,10 +63,14 @@ bfd *opr_bfd_open(const char *path)
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
 	if (opr_module_is_packed(path)) {
-		fd = opr_module_unpack(path);
+		fd = opr_module_unpack(path, ret_st);
 		abfd = fd < 0 ? NULL : bfd_fopen(path, NULL, "rb", fd);
 	} else {
 		abfd = bfd_openr(path, NULL);
+		if (abfd && bfd_stat(abfd, ret_st) < 0) {
+			bfd_close(abfd);
+			abfd = NULL;
+		}
 	}
 	if (!abfd)
 		return NULL;
@@ -76,6 +80,13 @@ bfd *opr_bfd_open(const char *path)
 		return NULL;
 	}
 	return abfd;
+}
+
+bfd *opr_bfd_open(const char *path)
+{
+	struct stat st;
+
+	return opr_bfd_open_with(path, &st);
 }
 
 bool opr_bfd_has_debug_info(bfd *abfd)

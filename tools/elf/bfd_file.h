@@ -8,6 +8,7 @@
 #define OPR_BFD_FILE_H
 
 #include <bfd.h>
+#include <sys/stat.h>
 
 #include "libop/base/compiler.h"
 
@@ -16,6 +17,9 @@
  * or is no object file. The caller closes it with bfd_close.
  */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
+
+/* The same, and *ret_st is that of the descriptor that is read. */
+bfd *opr_bfd_open_with(const char *path, struct stat *ret_st) OP_NONNULL;
 
 /*
  * Opens the separate debug file of `image` (debug_path.h): the first with its build-id, or with the

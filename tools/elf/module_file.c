@@ -296,7 +296,7 @@ int opr_xz_unpack(int from)
 	return unpack(&formats[XZ], from);
 }
 
-int opr_module_unpack(const char *path)
+int opr_module_unpack(const char *path, struct stat *ret_st)
 {
 	const struct format *format = format_of(path);
 	int from = format ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;
@@ -308,5 +308,7 @@ int opr_module_unpack(const char *path)
 		return -errno;
 	result = fstat(from, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? unpack(format, from) : -EINVAL;
 	close(from);
+	if (result >= 0 && ret_st)
+		*ret_st = st;
 	return result;
 }

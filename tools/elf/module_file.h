@@ -6,6 +6,8 @@
 #ifndef OPR_MODULE_FILE_H
 #define OPR_MODULE_FILE_H
 
+#include <sys/stat.h>
+
 #include "libop/base/compiler.h"
 
 #define OPR_MODULE_BYTES_MAX (256u << 20) /* of an unpacked module */
@@ -22,7 +24,7 @@ bool opr_module_is_packed(const char *path) OP_NONNULL;
  * damaged or cut off; -EFBIG: larger than OPR_MODULE_BYTES_MAX; -ENOMEM, also when the format needs
  * too much memory; another -errno.
  */
-int opr_module_unpack(const char *path) OP_NONNULL OP_MUST_CHECK;
+int opr_module_unpack(const char *path, struct stat *ret_st) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* The same for xz streams from the position of the descriptor on. */
 int opr_xz_unpack(int from) OP_MUST_CHECK;

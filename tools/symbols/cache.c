@@ -129,13 +129,16 @@ static bool make_kernel_key(const struct opr_symbol_options *options, char key[K
 
 /*
  * Makes the key of an image. The size is part of it because a stripped image has the same build-id.
- * False: the image has no key.
+ * *ret_file is the file that has this key. False: the image has no key.
  */
-static bool make_key(const char *path, const struct opr_symbol_options *options, char key[KEY_BYTES])
+static bool make_key(const char *path, const struct opr_symbol_options *options, char key[KEY_BYTES],
+		     struct opr_file_read *ret_file)
 {
 	char digits[OP_BUILD_ID_DIGITS];
 	struct stat st;
 	int err;
+
+	*ret_file = (struct opr_file_read){ 0 };
 
 	if (options->is_kallsyms && !strcmp(path, OPR_KALLSYMS))
 		return make_kernel_key(options, key);
@@ -143,6 +146,10 @@ static bool make_key(const char *path, const struct opr_symbol_options *options,
 	if (options->by_address || opr_living_is_copy(path))
 		return false;
 	err = opr_elf_build_id(path, digits, &st);
+	if (!err || err == -ENODATA)
+		*ret_file = (struct opr_file_read){
+			st.st_dev, st.st_ino, (uint64_t)st.st_size, to_ns(st.st_mtim), to_ns(st.st_ctim)
+		};
 	if (!err && is_trusted(&st)) {
 		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d-%" PRIx32, digits, (uint64_t)st.st_size, (int)options->demangle,
 			 options->sources);
@@ -212,10 +219,11 @@ static int read_kept(const struct opr_pack *pack, const char *key, const char *p
 int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const char *name,
 			 const struct opr_symbol_options *options, struct opr_symbols *symbols)
 {
+	struct opr_file_read ignored;
 	char key[KEY_BYTES];
 	int err = -ENOENT;
 
-	if (!cache->nr_packs || !make_key(path, options, key))
+	if (!cache->nr_packs || !make_key(path, options, key, &ignored))
 		return -ENOENT;
 	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
 		err = read_kept(&cache->packs[i].pack, key, path, name, options, symbols);
@@ -243,11 +251,12 @@ static bool begin_writing(struct opr_symbol_cache *cache)
 }
 
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			  const char *bytes, size_t nr_bytes)
+			  const struct opr_file_read *file, const char *bytes, size_t nr_bytes)
 {
+	struct opr_file_read now;
 	char key[KEY_BYTES];
 
-	if (cache->dir_fd < 0 || cache->write_err || !make_key(path, options, key))
+	if (cache->dir_fd < 0 || cache->write_err || !make_key(path, options, key, &now) || memcmp(&now, file, sizeof(now)) != 0)
 		return;
 	if (!cache->is_writing && !begin_writing(cache))
 		return;

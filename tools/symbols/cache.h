@@ -50,11 +50,12 @@ int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const
 			 const struct opr_symbol_options *options, struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds the serialized symbols (serialize.h) of the image at `path`. They are in the cache after it
- * was closed. Errors are ignored.
+ * Adds the serialized symbols (serialize.h) of the image at `path`, unless the path now leads to
+ * another file than `file`, which was read: symbols have the key of their own file. They are in the
+ * cache after it was closed. Errors are ignored.
  */
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			  const char *bytes, size_t nr_bytes) OP_NONNULL;
+			  const struct opr_file_read *file, const char *bytes, size_t nr_bytes) OP_NONNULL;
 
 /* Writes the new symbols, removes the oldest files, and closes the cache. */
 void opr_symbol_cache_close(struct opr_symbol_cache *cache) OP_NONNULL;

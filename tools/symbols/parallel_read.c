@@ -22,6 +22,7 @@ struct record {
 	uint64_t job;
 	int64_t err;
 	uint64_t nr_bytes;
+	struct opr_file_read file;
 };
 
 /* A child and the thread that reads from it. The children share `next`. */
@@ -39,9 +40,9 @@ struct share {
 
 /* ---- in the child ---- */
 
-static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes)
+static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes, const struct opr_file_read *file)
 {
-	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0 };
+	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0, *file };
 
 	fwrite(&record, sizeof(record), 1, out);
 	if (bytes) {
@@ -59,7 +60,7 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct 
 
 	if (!err)
 		err = opr_symbols_serialize(bytes, &symbols);
-	err = write_record(out, index, err, err ? NULL : bytes);
+	err = write_record(out, index, err, err ? NULL : bytes, &symbols.file);
 	opr_symbols_free(&symbols);
 	return err;
 }
@@ -67,6 +68,7 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct 
 static int read_jobs(FILE *out, void *arg)
 {
 	struct share *share = arg;
+	const struct opr_file_read none = { 0 };
 	struct opr_symbols_bytes bytes = { 0 };
 	size_t i;
 	int err = 0;
@@ -75,7 +77,7 @@ static int read_jobs(FILE *out, void *arg)
 		if (share->jobs[i].done)
 			continue;
 		opr_child_begin_step();
-		err = write_record(out, i, BEGUN, NULL);
+		err = write_record(out, i, BEGUN, NULL, &none);
 		if (!err)
 			err = read_one(out, &share->jobs[i], i, &bytes);
 	}
@@ -96,7 +98,7 @@ static int take_result(const struct share *share, struct opr_symbol_job *job, co
 		opr_symbols_free(job->symbols);
 	} else if (!job->symbols->is_damaged) { /* the undamaged file may have the same key */
 		pthread_mutex_lock(share->lock);
-		opr_symbol_cache_put(share->cache, job->path, &job->options, bytes, record->nr_bytes);
+		opr_symbol_cache_put(share->cache, job->path, &job->options, &record->file, bytes, record->nr_bytes);
 		pthread_mutex_unlock(share->lock);
 	}
 	return job->err == -ENOMEM ? -ENOMEM : 0;

@@ -129,6 +129,24 @@ static int add_tables(struct opr_symbols *symbols, const struct opr_elf *elf, bo
 	return err;
 }
 
+static struct opr_file_read file_of(const struct stat *st)
+{
+	return (struct opr_file_read){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.nr_bytes = (uint64_t)st->st_size,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * NS_PER_S + (uint64_t)st->st_ctim.tv_nsec,
+	};
+}
+
+static bool is_file_of(const struct opr_symbols *symbols, const struct opr_elf *elf)
+{
+	struct stat st;
+
+	return fstat(elf->fd, &st) == 0 && st.st_dev == symbols->file.device && st.st_ino == symbols->file.inode;
+}
+
 /*
  * What the file has beside .symtab. In a relocatable file these tables have no addresses, and an
  * object of JIT code has none of them.
@@ -142,7 +160,9 @@ static int add_others(struct opr_symbols *symbols, bfd *image, asymbol **table, 
 	if (opr_sources_are_genuine(options->sources) || options->by_address || !(bfd_get_file_flags(image) & (EXEC_P | DYNAMIC)))
 		return 0;
 	err = opr_elf_open(&elf, op_sys_openat(AT_FDCWD, bfd_get_filename(image), O_RDONLY | O_CLOEXEC, 0));
-	if (!err)
+	if (!err && !is_file_of(symbols, &elf))
+		symbols->is_damaged = true; /* another file has the path now */
+	else if (!err)
 		err = add_tables(symbols, &elf, nr_symbols, options, ranges);
 	opr_elf_close(&elf);
 	if (err == -ENOEXEC)
@@ -269,11 +289,13 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 
 int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name, const struct opr_symbol_options *options)
 {
-	bfd *image = opr_bfd_open(path);
+	struct stat st;
+	bfd *image = opr_bfd_open_with(path, &st);
 	int err;
 
 	if (!image)
 		return -ENOEXEC;
+	symbols->file = file_of(&st);
 	err = read_image(symbols, image, path, name, options);
 	bfd_close(image);
 	return err;

@@ -283,7 +283,7 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
 static int read_unpacked(const char *path, struct opr_unpacked *unpacked, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
 	if (!unpacked->is_tried)
-		unpacked->fd = opr_module_unpack(path);
+		unpacked->fd = opr_module_unpack(path, NULL);
 	unpacked->is_tried = true;
 	return unpacked->fd < 0 ? unpacked->fd : op_file_read_at(unpacked->fd, bytes, *nr_bytes, (off_t)position, nr_bytes);
 }

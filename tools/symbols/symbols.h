@@ -38,6 +38,11 @@ struct opr_section {
 	uint64_t vma; /* of start; OPR_NO_VMA: samples are not at addresses of this section */
 };
 
+/* Which file the descriptor led to that was read. All 0: no regular file, or unknown. */
+struct opr_file_read {
+	uint64_t device, inode, nr_bytes, mtime_ns, ctime_ns;
+};
+
 /*
  * Zeroed at first; opr_symbols_free in any case. One thread at a time; lookups without
  * opr_symbols_code may run in many.
@@ -59,6 +64,7 @@ struct opr_symbols {
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself has it */
 	bool has_table;		 /* .symtab of the image or its debug file was read */
+	struct opr_file_read file; /* the file that was read; not serialized */
 	bool is_damaged;	 /* the symbol table is damaged: symbols or names are missing */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name in .gnu_debuglink; NULL: none */
