@@ -333,6 +333,39 @@ class BesideLlvm(Session):
                     self.assertGreater(sum("line" in detail for row in rows for detail in row["details"]), len(self.addresses) // 2)
 
     @unittest.skipUnless(compiler("c++"), "no C++ compiler")
+    def test_package(self):
+        """The .dwo files are in a package beside the program, for DWARF 4 and 5; a damaged one is as none."""
+        for packer, options, by in (("llvm-dwp", "-gdwarf-5", "g++"), ("dwp", "-gdwarf-4", "g++"),
+                                    ("llvm-dwp", "-gdwarf-5", "clang++"), ("llvm-dwp", "-gdwarf-4", "clang++")):
+            if not shutil.which(packer) or not shutil.which(by):
+                continue
+            with self.subTest(packer=packer, options=options, by=by):
+                shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+                program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf", options, by=by)
+                dwo, = (name for name in os.listdir(self.dir) if name.endswith(".dwo"))
+                dwo, package = os.path.join(self.dir, dwo), program + ".dwp"
+                subprocess.run([packer, dwo, "-o", package], check=True)
+                self.choose(program, NR_ADDRESSES // 4)
+                put_image(self.dir, program, sorted(self.samples.items()))
+                beside = self.rows("-g", "-d", "--inline", "-D", "none")
+                os.remove(dwo)
+                self.assertEqual(self.rows("-g", "-d", "--inline", "-D", "none"), beside)
+                self.assertNotIn("missing", self.errors)
+                self.assertTrue(any("inlined by" in row for row in beside))
+                with open(package, "rb") as stream:
+                    whole = stream.read()
+                place, size = section_place(whole, ".debug_cu_index")
+                chance = random.Random(SEED)
+                for _ in range(4):
+                    data = bytearray(whole)
+                    for _ in range(4):
+                        data[place + chance.randrange(size)] = chance.choice((0, 1, 0x7f, 0xff, chance.randrange(256)))
+                    with open(package, "wb") as stream:
+                        stream.write(data)
+                    self.rows("-g", "-d", "--inline")
+                os.remove(package)
+
+    @unittest.skipUnless(compiler("c++"), "no C++ compiler")
     def test_fifo_for_a_file(self):
         """What hostile debugging information names is not opened unless it is a regular file."""
         program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf")

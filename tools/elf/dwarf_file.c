@@ -171,6 +171,117 @@ static void unpack_sections(struct opr_dwarf *file)
 			unpack_section(file, section, &header);
 }
 
+/* ---- packages ---- */
+
+static Elf_Data *section_data(Elf *elf, const char *name, const char *packed_name)
+{
+	size_t names;
+	GElf_Shdr header;
+
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return NULL;
+	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
+		const char *found = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (!found || (strcmp(found, name) != 0 && strcmp(found, packed_name) != 0))
+			continue;
+		if (header.sh_flags & SHF_COMPRESSED)
+			(void)!elf_compress(section, 0, 0);
+		return elf_getdata(section, NULL);
+	}
+	return NULL;
+}
+
+/*
+ * libdw finds the .dwo file of a unit by its path only. So .debug_str in memory gets one string
+ * more, the path of a descriptor, and the units of a package get it as the name of their file.
+ */
+static void open_package(struct opr_dwarf *file)
+{
+	struct op_text path = { 0 };
+	Elf_Data *strings;
+	char *longer;
+	int fd;
+
+	op_text_printf(&path, "%s.dwp", file->path);
+	fd = path.failed ? -1 : open_regular(path.data);
+	file->dwp = fd < 0 ? NULL : opr_dwp_open(fd);
+	strings = file->dwp ? section_data(file->elf, ".debug_str", ".debug_str") : NULL;
+	if (strings && strings->d_buf)
+		file->unit_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	op_text_truncate(&path, 0);
+	op_text_printf(&path, "/proc/self/fd/%d", file->unit_fd);
+	longer = file->unit_fd < 0 || path.failed ? NULL : malloc(strings->d_size + path.length + 2);
+	if (longer && keep_buffer(file, longer)) {
+		memcpy(longer, strings->d_buf, strings->d_size);
+		longer[strings->d_size] = '\0';
+		memcpy(longer + strings->d_size + 1, path.data, path.length + 1);
+		file->dwp_name = strings->d_size + 1;
+		strings->d_buf = longer;
+		strings->d_size += path.length + 2;
+	}
+	op_text_free(&path);
+}
+
+static uint64_t number_at(const struct opr_dwarf *file, const uint8_t *at, size_t nr_bytes)
+{
+	bool is_big = elf_getident(file->elf, NULL)[EI_DATA] == ELFDATA2MSB;
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < nr_bytes; i++)
+		number |= (uint64_t)at[i] << 8 * (is_big ? nr_bytes - 1 - i : i);
+	return number;
+}
+
+static void set_number(const struct opr_dwarf *file, uint8_t *at, uint64_t number, size_t nr_bytes)
+{
+	bool is_big = elf_getident(file->elf, NULL)[EI_DATA] == ELFDATA2MSB;
+
+	for (size_t i = 0; i < nr_bytes; i++)
+		at[i] = (uint8_t)(number >> 8 * (is_big ? nr_bytes - 1 - i : i));
+}
+
+/* Where the place of a string in .debug_str is written. NULL: the form has none. */
+static uint8_t *find_offset(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Attribute *name, size_t nr_bytes)
+{
+	Elf_Data *offsets = section_data(file->elf, ".debug_str_offsets", ".debug_str_offsets");
+	unsigned int form = dwarf_whatform(name);
+	Dwarf_Word base = 2 * nr_bytes, index;
+	Dwarf_Attribute start;
+
+	if (form == DW_FORM_strp)
+		return name->valp;
+	if (form < DW_FORM_strx1 || form > DW_FORM_strx4 || !offsets || !offsets->d_buf)
+		return NULL;
+	if (dwarf_attr(unit, DW_AT_str_offsets_base, &start) && dwarf_formudata(&start, &base))
+		return NULL;
+	index = number_at(file, name->valp, form - DW_FORM_strx1 + 1);
+	if (base > offsets->d_size || index >= (offsets->d_size - base) / nr_bytes)
+		return NULL;
+	return (uint8_t *)offsets->d_buf + base + index * nr_bytes;
+}
+
+/* Lets the unit's name of its .dwo file be that of its part of the package. False: it has none. */
+static bool take_from_package(struct opr_dwarf *file, Dwarf_Die *unit)
+{
+	uint8_t *at = NULL, offset_bytes;
+	Dwarf_Attribute name;
+	uint64_t id;
+	int fd;
+
+	if (!file->dwp_name || dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_bytes))
+		return false;
+	if (dwarf_attr(unit, DW_AT_dwo_name, &name) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &name))
+		at = find_offset(file, unit, &name, offset_bytes);
+	fd = at ? opr_dwp_unit(file->dwp, id) : -1;
+	if (fd < 0)
+		return false;
+	dup3(fd, file->unit_fd, O_CLOEXEC);
+	close(fd);
+	set_number(file, at, file->dwp_name, offset_bytes);
+	return true;
+}
+
 /* ---- opening ---- */
 
 static int find_no_debuginfo(Dwfl_Module *module OP_UNUSED, void **data OP_UNUSED, const char *name OP_UNUSED,
@@ -226,7 +337,7 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 
 	if (!file)
 		return -ENOMEM;
-	*file = (struct opr_dwarf){ .path = strdup(path), .fd = -1, .alt_fd = -1 };
+	*file = (struct opr_dwarf){ .path = strdup(path), .fd = -1, .alt_fd = -1, .unit_fd = -1 };
 	if (!file->path) {
 		opr_dwarf_close(file);
 		return -ENOMEM;
@@ -245,6 +356,7 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 		open_relocatable(file);
 	} else {
 		unpack_sections(file);
+		open_package(file);
 		file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 		if (!file->dwarf)
 			opr_dwarf_note(file);
@@ -293,6 +405,9 @@ void opr_dwarf_close(struct opr_dwarf *file)
 		close(file->alt_fd);
 	if (file->fd >= 0)
 		close(file->fd);
+	opr_dwp_close(file->dwp);
+	if (file->unit_fd >= 0)
+		close(file->unit_fd);
 	for (size_t i = 0; i < file->nr_buffers; i++)
 		free(file->buffers[i]);
 	free(file->buffers);
@@ -347,8 +462,8 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	*ret_split = (Dwarf_Die){ 0 };
 	if (!name)
 		return false;
-	if (places_are_harmless(file, dir, name) && !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) &&
-	    ret_split->addr)
+	if ((take_from_package(file, unit) || places_are_harmless(file, dir, name)) &&
+	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) && ret_split->addr)
 		return true;
 	if (name[0] != '/' && dir)
 		op_text_printf(&path, "%s/", dir);
@@ -359,29 +474,13 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 
 /* ---- the headers of the units (DWARF 5, section 7.5.1) ---- */
 
-static Elf_Data *section_data(Elf *elf, const char *name, const char *packed_name)
-{
-	size_t names;
-	GElf_Shdr header;
-
-	if (elf_getshdrstrndx(elf, &names) < 0)
-		return NULL;
-	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
-		const char *found = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
-
-		if (found && (!strcmp(found, name) || !strcmp(found, packed_name)))
-			return elf_getdata(section, NULL);
-	}
-	return NULL;
-}
-
 struct units {
 	const uint8_t *bytes;
 	uint64_t nr_bytes, nr_abbrev_bytes;
 	bool is_big;
 };
 
-static uint64_t number_at(const struct units *units, const uint8_t *at, size_t nr_bytes)
+static uint64_t unit_number(const struct units *units, const uint8_t *at, size_t nr_bytes)
 {
 	uint64_t number = 0;
 
@@ -399,9 +498,9 @@ static const char *check_unit(const struct units *units, uint64_t *at)
 
 	if (left < length_bytes)
 		return "is cut";
-	length = number_at(units, unit, 4);
+	length = unit_number(units, unit, 4);
 	if (length == UINT32_MAX && left >= 12) {
-		length = number_at(units, unit + 4, 8);
+		length = unit_number(units, unit + 4, 8);
 		length_bytes = 12;
 		offset_bytes = 8;
 	}
@@ -410,13 +509,13 @@ static const char *check_unit(const struct units *units, uint64_t *at)
 	*at += length_bytes + length;
 	if (length < 4u + offset_bytes)
 		return "is too short";
-	version = (unsigned int)number_at(units, unit + length_bytes, 2);
+	version = (unsigned int)unit_number(units, unit + length_bytes, 2);
 	if (version < 2 || version > 5)
 		return "has a version that is not known";
 	kind = version == 5 ? unit[length_bytes + 2] : 1;
 	abbrev = length_bytes + (version == 5 ? 4 : 2);
 	first = length_bytes + (version == 5 ? 4 : 3) + offset_bytes;
-	abbrev = number_at(units, unit + abbrev, offset_bytes);
+	abbrev = unit_number(units, unit + abbrev, offset_bytes);
 	if (abbrev >= units->nr_abbrev_bytes)
 		return "has no abbreviations";
 	if (kind == 1 && (first >= length_bytes + length || !unit[first]))

@@ -10,6 +10,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "libop/base/compiler.h"
+#include "tools/elf/dwp_file.h"
 
 struct opr_dwarf {
 	char *path; /* of the file with debugging information: the image, or its debug file */
@@ -19,6 +20,9 @@ struct opr_dwarf {
 	int fd, alt_fd;
 	Elf *elf;
 	Dwarf *alt;
+	struct opr_dwp *dwp; /* NULL: there is none */
+	uint64_t dwp_name;   /* offset in .debug_str: a path of unit_fd; 0: none */
+	int unit_fd;         /* the unit of the package that libdw reads */
 	Dwfl *dwfl;     /* of a relocatable file; it owns `elf` and `dwarf` */
 	void **buffers; /* sections that were unpacked here */
 	size_t nr_buffers, capacity;

@@ -5,6 +5,7 @@ tools_libreport_a_SOURCES += \
 	tools/elf/debug_path.c tools/elf/debug_path.h \
 	tools/elf/demangle.c tools/elf/demangle.h \
 	tools/elf/dwarf_file.c tools/elf/dwarf_file.h \
+	tools/elf/dwp_file.c tools/elf/dwp_file.h \
 	tools/elf/elf_file.c tools/elf/elf_file.h \
 	tools/elf/frame_entries.c tools/elf/frame_entries.h \
 	tools/elf/frame_ranges.c tools/elf/frame_ranges.h \
