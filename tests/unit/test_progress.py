@@ -16,6 +16,7 @@ import unittest
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
+from sample_files import put_image, write_ledger  # noqa: E402
 from stack_session import TOOLS, StackCase  # noqa: E402
 
 ERASE = "\r\x1b[K"
@@ -86,6 +87,14 @@ class Progress(StackCase):
     def test_inlined(self):
         lines = self.lines(self.run_on("opreport", "--stacks", "--inline", "--output-file=" + self.out))
         self.assertIn("reading the source lines of " + self.program, lines)
+
+    def test_inlined_of_many(self):
+        """Several images: the share that is done."""
+        for i in range(5):
+            put_image(self.dir, shutil.copy2(self.program, "%s%d" % (self.program, i)), [(self.start["hot"], 1)])
+        write_ledger(self.session, 55)
+        lines = self.lines(self.run_on("opreport", "--inline", "--output-file=" + self.out))
+        self.assertIn("reading the source lines of images: 100 %", lines)
 
     def test_samples(self):
         lines = self.run_on("opreport", "-l", "--output-file=" + self.out, step_ms=1000).split(ERASE)

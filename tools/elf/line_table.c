@@ -3,25 +3,37 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
+#include "libop/process/threads.h"
 #include "tools/common/child.h"
+#include "tools/common/progress.h"
 #include "tools/elf/go_file.h"
 #include "tools/elf/lines.h"
 
-#define NO_NAME       "??"	   /* of a function, as addr2line shows it */
+#define NO_NAME       "??"         /* of a function, as addr2line shows it */
 #define DEMANGLED_MAX (256u << 20) /* bytes of all strings; then names stay mangled */
 
-struct request {
-	const struct opr_line_search *search;
-	const uint64_t *vmas;
-	size_t nr_vmas;
+#define BATCH_JOBS 16u /* of one child */
+
+/* A child does the jobs in their order. For each it writes a record, and the table behind it. */
+struct batch {
+	struct opr_line_job *jobs;
+	size_t nr_jobs;
+	struct opr_child child;
 };
 
-/* The child writes rows, frames, strings, and this. */
+struct record {
+	uint64_t job;
+	int64_t err;
+	uint64_t nr_bytes;
+};
+
+/* A table is rows, frames, strings, and this. */
 struct foot {
 	uint64_t nr_rows, nr_frames, nr_string_bytes;
 	uint32_t has_debug_info;
@@ -156,7 +168,7 @@ static void write_row(struct writer *writer, struct opr_lines *lines, uint64_t v
 }
 
 /* A Go program without debugging information has the lines for its runtime. */
-static void write_go_rows(struct writer *writer, const struct request *request)
+static void write_go_rows(struct writer *writer, const struct opr_line_job *job)
 {
 	int fd = op_sys_openat(AT_FDCWD, writer->search->path, O_RDONLY | O_CLOEXEC, 0);
 	uint64_t steps = OPR_GO_STEPS_MAX;
@@ -164,16 +176,19 @@ static void write_go_rows(struct writer *writer, const struct request *request)
 
 	if (fd >= 0)
 		opr_go_file_open(&go, fd);
-	for (size_t i = 0; i < request->nr_vmas && go.bytes && !writer->err; i++) {
-		struct opr_line_row row = { .vma = request->vmas[i] };
+	for (size_t i = 0; i < job->nr_vmas && go.bytes && !writer->err; i++) {
+		struct opr_line_row row = { .vma = job->vmas[i] };
 		const char *file;
 
-		if ((i && row.vma == request->vmas[i - 1]) || !opr_go_line(&go.table, row.vma, &steps, &file, &row.line))
+		if ((i && row.vma == job->vmas[i - 1]) || !opr_go_line(&go.table, row.vma, &steps, &file, &row.line))
 			continue;
 		row.file = add_string(writer, file);
 		fwrite(&row, sizeof(row), 1, writer->out);
 		writer->foot.nr_rows++;
 	}
+	opr_go_file_close(&go);
+	if (fd >= 0)
+		close(fd);
 	writer->foot.has_debug_info = writer->foot.nr_rows;
 }
 
@@ -192,29 +207,76 @@ static void add_damage(struct writer *writer, struct opr_lines *lines)
 	writer->foot.damage = 1 + (uint32_t)offset;
 }
 
-/* The process ends behind it: nothing is freed. */
-static int write_table(FILE *out, void *arg)
+static void free_kept(struct op_hlink *link, void *arg)
 {
-	const struct request *request = arg;
-	const struct opr_line_search *search = request->search;
+	op_htable_remove(arg, link);
+	free(op_container_of(link, struct kept, link));
+}
+
+static void free_writer(struct writer *writer)
+{
+	op_htable_visit(&writer->kept_strings, free_kept, &writer->kept_strings);
+	op_htable_visit(&writer->kept_frames, free_kept, &writer->kept_frames);
+	op_htable_free(&writer->kept_strings);
+	op_htable_free(&writer->kept_frames);
+	op_text_free(&writer->strings);
+	op_text_free(&writer->demangled);
+	free(writer->frames);
+}
+
+static int write_table(FILE *out, const struct opr_line_job *job)
+{
+	const struct opr_line_search *search = &job->search;
 	struct writer writer = { .out = out, .search = search };
 	struct opr_lines *lines = NULL;
+	int err;
 
 	writer.err = opr_lines_open(search->path, search->name, search->root, &lines);
-	for (size_t i = 0; i < request->nr_vmas && lines && !writer.err; i++)
-		if (!i || request->vmas[i - 1] != request->vmas[i])
-			write_row(&writer, lines, request->vmas[i]);
+	for (size_t i = 0; i < job->nr_vmas && lines && !writer.err; i++)
+		if (!i || job->vmas[i - 1] != job->vmas[i])
+			write_row(&writer, lines, job->vmas[i]);
 	if (!writer.err && lines)
 		add_damage(&writer, lines);
 	else if (!writer.err)
-		write_go_rows(&writer, request);
+		write_go_rows(&writer, job);
 	writer.foot.nr_frames = writer.nr_frames;
 	writer.foot.nr_string_bytes = writer.strings.length;
 	if (writer.nr_frames)
 		fwrite(writer.frames, sizeof(*writer.frames), writer.nr_frames, out);
 	fwrite(op_text_get(&writer.strings), 1, writer.strings.length, out);
 	fwrite(&writer.foot, sizeof(writer.foot), 1, out);
-	return writer.err;
+	err = writer.err;
+	free_writer(&writer);
+	opr_lines_close(lines);
+	return err;
+}
+
+static int write_batch(FILE *out, void *arg)
+{
+	const struct batch *batch = arg;
+	int err = 0;
+
+	for (size_t i = 0; i < batch->nr_jobs && !err; i++) {
+		struct record record = { .job = i };
+		char *bytes = NULL;
+		size_t nr_bytes = 0;
+		FILE *table;
+
+		if (batch->jobs[i].done)
+			continue;
+		opr_child_begin_step();
+		table = open_memstream(&bytes, &nr_bytes);
+		record.err = table ? write_table(table, &batch->jobs[i]) : -ENOMEM;
+		if (table && fclose(table) == EOF)
+			record.err = -ENOMEM;
+		record.nr_bytes = record.err ? 0 : nr_bytes;
+		fwrite(&record, sizeof(record), 1, out);
+		if (record.nr_bytes)
+			fwrite(bytes, 1, nr_bytes, out);
+		free(bytes);
+		err = fflush(out) == EOF ? -EIO : 0;
+	}
+	return err;
 }
 
 /* ---- in the parent ---- */
@@ -276,15 +338,15 @@ static int read_rows(struct opr_line_table *table, const char *bytes, const stru
 	return 0;
 }
 
-static int read_table(const struct opr_child_result *result, struct opr_line_table *table)
+static int read_table(const char *bytes, size_t nr_bytes, struct opr_line_table *table)
 {
-	size_t nr_left = result->nr_bytes - sizeof(struct foot), frames_at, strings_at;
+	size_t nr_left = nr_bytes - sizeof(struct foot), frames_at, strings_at;
 	struct foot foot;
 	int err;
 
-	if (result->nr_bytes < sizeof(foot))
+	if (nr_bytes < sizeof(foot))
 		return -EBADMSG;
-	memcpy(&foot, result->bytes + nr_left, sizeof(foot));
+	memcpy(&foot, bytes + nr_left, sizeof(foot));
 	if (foot.nr_rows > nr_left / sizeof(*table->rows) || foot.nr_frames > nr_left / sizeof(struct packed_frame))
 		return -EBADMSG;
 	frames_at = foot.nr_rows * sizeof(*table->rows);
@@ -294,11 +356,11 @@ static int read_table(const struct opr_child_result *result, struct opr_line_tab
 	table->strings = malloc(foot.nr_string_bytes + 1);
 	if (!table->strings)
 		return -ENOMEM;
-	memcpy(table->strings, result->bytes + strings_at, foot.nr_string_bytes);
+	memcpy(table->strings, bytes + strings_at, foot.nr_string_bytes);
 	table->strings[foot.nr_string_bytes] = '\0';
-	err = read_frames(table, result->bytes + frames_at, &foot);
+	err = read_frames(table, bytes + frames_at, &foot);
 	if (!err)
-		err = read_rows(table, result->bytes, &foot);
+		err = read_rows(table, bytes, &foot);
 	return err ? err : read_damage(table, &foot);
 }
 
@@ -309,27 +371,92 @@ static int compare_vmas(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-int opr_line_table_make(const struct opr_line_search *search, uint64_t *vmas, size_t nr_vmas, struct opr_line_table **ret_table)
+static void take_table(struct opr_line_job *job, const struct record *record, const char *bytes)
 {
-	struct request request = { search, vmas, nr_vmas };
-	struct opr_line_table *table = calloc(1, sizeof(*table));
-	struct opr_child_result result = { 0 };
-	struct opr_child child;
-	int err = table ? 0 : -ENOMEM;
+	job->done = true;
+	job->err = (int)record->err;
+	job->table = job->err ? NULL : calloc(1, sizeof(*job->table));
+	if (!job->err)
+		job->err = job->table ? read_table(bytes, record->nr_bytes, job->table) : -ENOMEM;
+	if (!job->err)
+		return;
+	opr_line_table_free(job->table);
+	job->table = NULL;
+}
 
-	if (nr_vmas)
-		qsort(vmas, nr_vmas, sizeof(*vmas), compare_vmas);
-	if (!err)
-		err = opr_child_start(&child, write_table, &request);
-	if (!err)
-		err = opr_child_wait(&child, &result);
-	if (!err)
-		err = result.err ? result.err : read_table(&result, table);
-	opr_child_result_free(&result);
-	if (err)
-		opr_line_table_free(table);
-	else
-		*ret_table = table;
+/* When a child failed, the first job without a result did it. Returns whether jobs are left. */
+static bool take_batch(struct batch *batch, const struct opr_child_result *result)
+{
+	struct record record;
+	size_t next = 0;
+
+	for (size_t at = 0; result->nr_bytes - at >= sizeof(record); at += record.nr_bytes) {
+		memcpy(&record, result->bytes + at, sizeof(record));
+		at += sizeof(record);
+		if (record.job >= batch->nr_jobs || record.nr_bytes > result->nr_bytes - at)
+			break;
+		if (!batch->jobs[record.job].done)
+			take_table(&batch->jobs[record.job], &record, result->bytes + at);
+	}
+	while (next < batch->nr_jobs && batch->jobs[next].done)
+		next++;
+	if (next == batch->nr_jobs)
+		return false;
+	batch->jobs[next].done = true;
+	batch->jobs[next].err = result->err ? result->err : -EBADMSG;
+	return next + 1 < batch->nr_jobs;
+}
+
+static int finish_batch(struct batch *batch)
+{
+	struct opr_child_result result = { 0 };
+	bool is_left = true;
+	int err = 0;
+
+	while (!err && is_left) {
+		err = opr_child_wait(&batch->child, &result);
+		is_left = !err && take_batch(batch, &result);
+		if (!err && result.err == -EINTR)
+			err = -EINTR;
+		opr_child_result_free(&result);
+		if (!err && is_left)
+			err = opr_child_start(&batch->child, write_batch, batch);
+	}
+	return err;
+}
+
+int opr_line_tables_make(struct opr_line_job *jobs, size_t nr_jobs)
+{
+	struct batch batches[OP_THREADS_MAX];
+	size_t nr_cpus = op_nr_cpus(), nr_done = 0, nr_batches, next = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_jobs; i++)
+		if (jobs[i].nr_vmas)
+			qsort(jobs[i].vmas, jobs[i].nr_vmas, sizeof(*jobs[i].vmas), compare_vmas);
+	while (!err && next < nr_jobs) {
+		size_t nr_each = op_min_u64(BATCH_JOBS, (nr_jobs - next + nr_cpus - 1) / nr_cpus);
+
+		for (nr_batches = 0; nr_batches < nr_cpus && next < nr_jobs && !err; nr_batches += !err) {
+			struct batch *batch = &batches[nr_batches];
+
+			*batch = (struct batch){ .jobs = jobs + next, .nr_jobs = op_min_u64(nr_each, nr_jobs - next) };
+			err = opr_child_start(&batch->child, write_batch, batch);
+			next += batch->nr_jobs;
+		}
+		for (size_t i = 0; i < nr_batches; i++) {
+			int batch_err = finish_batch(&batches[i]);
+
+			err = err ? err : batch_err;
+			nr_done += batches[i].nr_jobs;
+			if (nr_jobs > 1)
+				opr_progress_count("reading the source lines of images", nr_done, nr_jobs);
+		}
+	}
+	for (size_t i = 0; err && i < nr_jobs; i++) {
+		opr_line_table_free(jobs[i].table);
+		jobs[i].table = NULL;
+	}
 	return err;
 }
 

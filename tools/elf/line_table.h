@@ -42,12 +42,19 @@ struct opr_line_search {
 	enum opr_demangle demangle;     /* of their names */
 };
 
-/*
- * Looks up the addresses, which are sorted here, in an image or its debug file. 0 with *ret_table,
- * freed with opr_line_table_free; another result is for opr_child_reason.
- */
-int opr_line_table_make(const struct opr_line_search *search, uint64_t *vmas, size_t nr_vmas,
-			struct opr_line_table **ret_table) OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
+/* The lookup of the addresses of one image, in its file or its debug file. */
+struct opr_line_job {
+	struct opr_line_search search;
+	uint64_t *vmas; /* are sorted */
+	size_t nr_vmas;
+	/* the results: freed with opr_line_table_free, NULL after an error; for opr_child_reason */
+	struct opr_line_table *table;
+	int err;
+	bool done;
+};
+
+/* Does all jobs, several at a time, and shows its progress. 0 with the results, or -errno. */
+int opr_line_tables_make(struct opr_line_job *jobs, size_t nr_jobs) OP_MUST_CHECK;
 
 /* False: the line is not known. *ret_file is valid as long as the table. */
 bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file,

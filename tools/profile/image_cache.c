@@ -241,8 +241,7 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 		if (image->is_read || image->loaded || !image->path)
 			continue;
 		image->is_read = true;
-		if (cache->options.kept &&
-		    opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
+		if (cache->options.kept && opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
 			continue;
 		read[nr_jobs] = image;
 		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
@@ -367,26 +366,58 @@ int opr_image_cache_read(struct opr_image_cache *cache)
 	return err;
 }
 
+int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines *list, size_t nr_list, bool with_frames)
+{
+	struct opr_line_job *jobs = calloc(nr_list + 1, sizeof(*jobs));
+	struct opr_image **images = calloc(nr_list + 1, sizeof(struct opr_image *));
+	size_t nr_jobs = 0;
+	int err = jobs && images ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < nr_list && !err; i++) {
+		struct opr_image *image = list[i].image;
+
+		if (!image->is_object || !list[i].nr_vmas || image->has_lines)
+			continue;
+		image->has_lines = true;
+		opr_line_table_free(image->symbols.table);
+		image->symbols.table = NULL;
+		images[nr_jobs] = image;
+		jobs[nr_jobs++] = (struct opr_line_job){ .search = { .path = image->path,
+								     .name = image->name,
+								     .root = opr_image_options(cache, image).root,
+								     .with_frames = with_frames,
+								     .demangle = cache->options.demangle },
+							 .vmas = list[i].vmas,
+							 .nr_vmas = list[i].nr_vmas };
+	}
+	if (!err) {
+		if (nr_jobs == 1)
+			opr_progress("reading the source lines of %s", shown_path(cache, images[0]));
+		err = opr_line_tables_make(jobs, nr_jobs);
+	}
+	if (err && err != -ENOMEM) {
+		opr_warn("the source lines of images cannot be read: %s", opr_child_reason(err));
+		nr_jobs = 0;
+		err = 0;
+	}
+	for (size_t i = 0; i < nr_jobs && !err; i++) {
+		images[i]->symbols.table = jobs[i].table;
+		if (jobs[i].err)
+			opr_warn("the source lines of %s cannot be read: %s", shown_path(cache, images[i]),
+				 opr_child_reason(jobs[i].err));
+		else if (jobs[i].table->damage)
+			opr_lines_warn_damage(opr_finder_shown(cache->finder, jobs[i].table->damaged), jobs[i].table->damage);
+	}
+	free(images);
+	free(jobs);
+	return err;
+}
+
 int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas, bool with_frames)
 {
-	struct opr_line_search search = { .path = image->path, .name = image->name, .with_frames = with_frames };
-	int err;
+	struct opr_image_lines one = { image, vmas, nr_vmas };
 
-	if (!image->is_object || !nr_vmas || image->has_lines)
-		return 0;
-	image->has_lines = true;
-	opr_line_table_free(image->symbols.table);
-	image->symbols.table = NULL;
-	search.root = opr_image_options(cache, image).root;
-	search.demangle = cache->options.demangle;
-	opr_progress("reading the source lines of %s", shown_path(cache, image));
-	err = opr_line_table_make(&search, vmas, nr_vmas, &image->symbols.table);
-	if (err)
-		opr_warn("the source lines of %s cannot be read: %s", shown_path(cache, image), opr_child_reason(err));
-	else if (image->symbols.table->damage)
-		opr_lines_warn_damage(opr_finder_shown(cache->finder, image->symbols.table->damaged),
-				      image->symbols.table->damage);
-	return 0;
+	return opr_images_find_lines(cache, &one, 1, with_frames);
 }
 
 static int load_object(const struct opr_image_cache *cache, struct opr_image *image)

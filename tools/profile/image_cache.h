@@ -112,6 +112,16 @@ int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK
 int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas,
 			 bool with_frames) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
+/* The same for many images, several at a time. */
+struct opr_image_lines {
+	struct opr_image *image;
+	uint64_t *vmas;
+	size_t nr_vmas;
+};
+
+int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines *list, size_t nr_list,
+			  bool with_frames) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
 /* Reads the symbols of an image, unless they are read. Failure is a warning. 0 or -ENOMEM. */
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;
 

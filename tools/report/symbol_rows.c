@@ -320,59 +320,43 @@ static int find_line(const struct opr_symbol_report *report, struct opr_symbol_r
 	return row->file ? 0 : opr_no_memory();
 }
 
-/*
- * Collects the addresses of all rows and details of one image. Returns their number; vmas NULL:
- * only that.
- */
-static size_t collect_vmas(const struct opr_symbol_report *report, const struct opr_symbols *symbols, uint64_t *vmas)
+/* Adds the addresses of a row and its details to those of its image. */
+static int add_vmas(const struct opr_symbol_report *report, const struct opr_symbol_row *row, struct opr_image_lines *lines,
+		    size_t *capacity)
 {
-	size_t nr_vmas = 0;
-
-	for (size_t i = 0; i < report->nr_rows; i++) {
-		const struct opr_symbol_row *row = &report->rows[i];
-
-		if (row->symbols != symbols)
-			continue;
-		for (size_t j = 0; vmas && j < row->nr_details; j++)
-			vmas[nr_vmas + j] = report->details[row->first_detail + j].vma;
-		nr_vmas += row->nr_details;
-		if (vmas)
-			vmas[nr_vmas] = row->vma;
-		nr_vmas++;
-	}
-	return nr_vmas;
-}
-
-static int find_lines_of(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct opr_symbol_row *row,
-			 bool with_frames)
-{
-	struct opr_image *image = opr_image_cache_find(cache, row->image);
-	size_t nr_vmas;
-	uint64_t *vmas;
-	int err;
-
-	if (!image)
-		return -ENOMEM;
-	if (image->has_lines)
-		return 0;
-	nr_vmas = collect_vmas(report, &image->symbols, NULL);
-	vmas = calloc(nr_vmas + 1, sizeof(*vmas));
-	if (!vmas)
+	if (!op_grow(&lines->vmas, capacity, lines->nr_vmas + row->nr_details + 1))
 		return opr_no_memory();
-	collect_vmas(report, &image->symbols, vmas);
-	err = opr_image_find_lines(cache, image, vmas, nr_vmas, with_frames);
-	free(vmas);
-	return err;
+	for (size_t i = 0; i < row->nr_details; i++)
+		lines->vmas[lines->nr_vmas++] = report->details[row->first_detail + i].vma;
+	lines->vmas[lines->nr_vmas++] = row->vma;
+	return 0;
 }
 
 int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache, bool with_frames)
 {
-	int err = 0;
+	struct opr_image_lines *list = calloc(cache->nr_images + 1, sizeof(*list));
+	size_t *capacities = calloc(cache->nr_images + 1, sizeof(*capacities));
+	int err = list && capacities ? 0 : opr_no_memory();
 
-	for (size_t i = 0; i < cache->nr_images; i++)
+	for (size_t i = 0; i < cache->nr_images && !err; i++) {
 		cache->images[i].has_lines = false;
-	for (size_t i = 0; i < report->nr_rows && !err; i++)
-		err = find_lines_of(report, cache, &report->rows[i], with_frames);
+		list[i].image = &cache->images[i];
+	}
+	for (size_t i = 0; i < report->nr_rows && !err; i++) {
+		const struct opr_image *image = opr_image_cache_find(cache, report->rows[i].image);
+		size_t index = image ? (size_t)(image - cache->images) : 0;
+
+		if (!image)
+			err = -ENOMEM;
+		else if (report->rows[i].symbols == &image->symbols)
+			err = add_vmas(report, &report->rows[i], &list[index], &capacities[index]);
+	}
+	if (!err)
+		err = opr_images_find_lines(cache, list, cache->nr_images, with_frames);
+	for (size_t i = 0; list && i < cache->nr_images; i++)
+		free(list[i].vmas);
+	free(list);
+	free(capacities);
 	return err;
 }
 
