@@ -2,17 +2,13 @@
 #include "tools/elf/line_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
-#include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "libop/process/threads.h"
 #include "tools/common/child.h"
 #include "tools/common/progress.h"
-#include "tools/elf/go_file.h"
 #include "tools/elf/lines.h"
 
 #define NO_NAME       "??"         /* of a function, as addr2line shows it */
@@ -167,31 +163,6 @@ static void write_row(struct writer *writer, struct opr_lines *lines, uint64_t v
 	writer->foot.nr_rows++;
 }
 
-/* A Go program without debugging information has the lines for its runtime. */
-static void write_go_rows(struct writer *writer, const struct opr_line_job *job)
-{
-	int fd = op_sys_openat(AT_FDCWD, writer->search->path, O_RDONLY | O_CLOEXEC, 0);
-	uint64_t steps = OPR_GO_STEPS_MAX;
-	struct opr_go_file go = { 0 };
-
-	if (fd >= 0)
-		opr_go_file_open(&go, fd);
-	for (size_t i = 0; i < job->nr_vmas && go.bytes && !writer->err; i++) {
-		struct opr_line_row row = { .vma = job->vmas[i] };
-		const char *file;
-
-		if ((i && row.vma == job->vmas[i - 1]) || !opr_go_line(&go.table, row.vma, &steps, &file, &row.line))
-			continue;
-		row.file = add_string(writer, file);
-		fwrite(&row, sizeof(row), 1, writer->out);
-		writer->foot.nr_rows++;
-	}
-	opr_go_file_close(&go);
-	if (fd >= 0)
-		close(fd);
-	writer->foot.has_debug_info = writer->foot.nr_rows;
-}
-
 static void add_damage(struct writer *writer, struct opr_lines *lines)
 {
 	const char *path, *damage = opr_lines_damage(lines, writer->foot.nr_rows, &path);
@@ -237,8 +208,6 @@ static int write_table(FILE *out, const struct opr_line_job *job)
 			write_row(&writer, lines, job->vmas[i]);
 	if (!writer.err && lines)
 		add_damage(&writer, lines);
-	else if (!writer.err)
-		write_go_rows(&writer, job);
 	writer.foot.nr_frames = writer.nr_frames;
 	writer.foot.nr_string_bytes = writer.strings.length;
 	if (writer.nr_frames)

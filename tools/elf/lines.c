@@ -3,13 +3,17 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
+#include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/dwarf_file.h"
+#include "tools/elf/go_file.h"
 
 #define NR_PROBES       8
 #define DEPTH_MAX       1024u /* of entries in each other; what is deeper is left out */
@@ -56,6 +60,8 @@ struct path {
 };
 
 struct opr_lines {
+	struct opr_go_file go; /* without debugging information; then `file` is NULL */
+	uint64_t go_steps;
 	struct opr_dwarf *file;
 	struct op_htable paths;
 	struct unit *units;
@@ -295,13 +301,38 @@ static int open_units(struct opr_dwarf *file, struct opr_lines **ret_lines)
 	return err;
 }
 
+static int open_go(const char *path, struct opr_lines **ret_lines)
+{
+	int fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	struct opr_go_file go = { 0 };
+	struct opr_lines *lines;
+
+	if (fd >= 0) {
+		opr_go_file_open(&go, fd);
+		close(fd);
+	}
+	if (!go.bytes)
+		return 0;
+	lines = calloc(1, sizeof(*lines));
+	if (!lines) {
+		opr_go_file_close(&go);
+		return -ENOMEM;
+	}
+	lines->go = go;
+	lines->go_steps = OPR_GO_STEPS_MAX;
+	*ret_lines = lines;
+	return 0;
+}
+
 int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
 	struct opr_dwarf *file;
 	int err = opr_dwarf_open(path, name, root, &file);
 
 	*ret_lines = NULL;
-	return err || !file ? err : open_units(file, ret_lines);
+	if (err)
+		return err;
+	return file ? open_units(file, ret_lines) : open_go(path, ret_lines);
 }
 
 static void free_path(struct op_hlink *link, void *arg)
@@ -324,6 +355,7 @@ void opr_lines_close(struct opr_lines *lines)
 	free(lines->spans.spans);
 	free(lines->missing);
 	opr_dwarf_close(lines->file);
+	opr_go_file_close(&lines->go);
 	free(lines);
 }
 
@@ -411,6 +443,8 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 {
 	struct opr_place place;
 
+	if (lines->go.bytes)
+		return opr_go_line(&lines->go.table, vma, &lines->go_steps, ret_file, ret_line);
 	if (!find_unit(lines, address_of(lines, vma), &place) || !place.file)
 		return false;
 	*ret_file = place.file;
@@ -470,11 +504,18 @@ static void set_call(struct opr_lines *lines, struct unit *unit, Dwarf_Die *inli
 
 size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place places[OPR_PLACES_MAX])
 {
-	uint64_t address = address_of(lines, vma);
-	struct unit *unit = find_unit(lines, address, &places[0]);
-	const struct scope *scope = unit ? find_scope(lines, unit, address) : NULL;
+	const struct scope *scope;
 	size_t nr_places = 1;
+	struct unit *unit;
+	uint64_t address;
 
+	if (lines->go.bytes) {
+		places[0] = (struct opr_place){ NULL, NULL, 0 };
+		return opr_lines_find(lines, vma, &places[0].file, &places[0].line);
+	}
+	address = address_of(lines, vma);
+	unit = find_unit(lines, address, &places[0]);
+	scope = unit ? find_scope(lines, unit, address) : NULL;
 	while (scope) {
 		Dwarf_Die die = scope->die;
 
@@ -492,8 +533,12 @@ size_t opr_lines_places(struct opr_lines *lines, uint64_t vma, struct opr_place 
 
 const char *opr_lines_damage(struct opr_lines *lines, bool found, const char **ret_path)
 {
-	const char *fault = lines->file->fault[0] ? lines->file->fault : NULL, *units = NULL;
+	const char *fault, *units = NULL;
 
+	*ret_path = "";
+	if (lines->go.bytes)
+		return NULL;
+	fault = lines->file->fault[0] ? lines->file->fault : NULL;
 	*ret_path = lines->file->path;
 	if (!found || fault)
 		units = opr_dwarf_check_units(lines->file);

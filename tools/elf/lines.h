@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Source lines of addresses, through libdw. This belongs in a child process (dwarf_file.h);
- * line_table.h starts one.
+ * Source lines of addresses, through libdw, or from the table of a Go program. This belongs in a
+ * child process (dwarf_file.h); line_table.h starts one.
  */
 #ifndef OPR_LINES_H
 #define OPR_LINES_H
@@ -12,8 +12,8 @@ struct opr_lines;
 
 /*
  * Opens the debugging information of the image at `path`, else of its debug file; the arguments are
- * those of struct opr_debug_search. 0 with *ret_lines, which is NULL when there is no debugging
- * information; -ENOEXEC: no object file; -ENOMEM.
+ * those of struct opr_debug_search. A Go program without it has lines without inlined functions.
+ * 0 with *ret_lines, which is NULL when nothing has lines; -ENOEXEC: no object file; -ENOMEM.
  */
 int opr_lines_open(const char *path, const char *name, const char *root,
 		   struct opr_lines **ret_lines) OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
