@@ -232,6 +232,12 @@ class GoTables(Box):
         self.assertEqual(functions[-1], (0x1100, 0x10))
         self.assertEqual(rows[-2], (0x1100, (1, 7, 5, 0, 6, 0, 0, 6, 0, 0, 0, 0, 0)))
 
+    def test_a_handler_is_no_start(self):
+        """It has the flag of a start, but the kernel put the address behind its frame."""
+        functions = FUNCTIONS + (("runtime.sigtramp", 0x20, ((0, 0), (4, 48)), ((0, 1, 8),), 1),)
+        rows, _ = self.rows(self.image(elf_file(go_table("1.20", functions))))
+        self.assertIn((0x1104, (1, 7, 1, 0, 6, 0, 0, 6, 56, 0, -8, 0, 0)), rows)
+
     def test_arm64(self):
         """The return address is in lr until the function has a frame, and then at its bottom."""
         rows, _ = self.rows(self.image(elf_file(go_table("1.20"), machine=183)))

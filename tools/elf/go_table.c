@@ -73,6 +73,12 @@ static bool is_known_start(const char *name)
 	return !strncmp(name, "_rt0_", 5) && (length < 4 || strcmp(name + length - 4, "_lib") != 0);
 }
 
+/* Go ends its own stacks in a signal handler, too. But the kernel says what was interrupted. */
+static bool is_handler(const char *name)
+{
+	return strstr(name, ".sigtramp") || strstr(name, ".cgoSigtramp");
+}
+
 static bool is_known_switch(const char *name)
 {
 	static const char *const names[] = { "runtime.mcall", "runtime.systemstack", "runtime.morestack", "runtime.gogo",
@@ -111,7 +117,7 @@ bool opr_go_function(const struct opr_go_table *table, uint64_t index, struct op
 	function.name = string_at(table, table->names, name);
 	if (bytes.is_bad || !function.name)
 		return false;
-	function.is_start = flags & FLAG_TOP_FRAME || is_known_start(function.name);
+	function.is_start = (flags & FLAG_TOP_FRAME && !is_handler(function.name)) || is_known_start(function.name);
 	function.moves_stack = flags & FLAG_WRITES_SP || is_known_switch(function.name);
 	*ret_function = function;
 	return true;
