@@ -165,6 +165,12 @@ class Stacks(StackCase):
             lines = self.report(*options).splitlines()
             self.assertEqual([line for line in lines if line.startswith("Stacks:")], [wanted], options)
         self.assertNotIn("Stacks:", self.report("-l", "-n"))
+        self.store.add([(FRAME, OTHER, 16)], 7, app=OTHER)
+        for options in ((self.program,), ("-l", self.program), ("-c", os.path.basename(self.program)),
+                        ("--images", "image:" + self.program), ("-l", "image-exclude:/bin/other")):
+            lines = self.report(*options).splitlines()
+            self.assertEqual([line for line in lines if line.startswith("Stacks:")],
+                             ["Stacks: 100 of STACKS:99, 94 % complete, 6 % cut"], options)
         put_image(self.dir, self.program, [(self.start["hot"], 50)], session="old")
         self.assertIn("Stacks: 2000 of STACKS:10101010, 95 % complete, 4.75 % cut, 0.25 % no_room",
                       self.report("session:current,old", "--merge=lib").splitlines())

@@ -30,6 +30,7 @@
 #include "tools/report/image_rows.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
+#include "tools/stacks/count_stacks.h"
 #include "tools/stacks/inclusive.h"
 #include "tools/stacks/short_images.h"
 #include "tools/stacks/write_stacks.h"
@@ -43,6 +44,8 @@ struct run {
 	struct opr_output output;
 	struct opr_origin before; /* of the profile that this one is compared to */
 	struct opr_words bases;   /* names of options that no symbol has */
+	struct op_text stacks;    /* the lines of those that were selected */
+	bool is_filtered;
 };
 
 /* Step 1: selects the sample files. */
@@ -156,7 +159,8 @@ static struct opr_origin origin_of(const struct run *run, const uint64_t *totals
 {
 	const struct opr_selection *selection = &run->selection;
 
-	return (struct opr_origin){ &selection->profile, &selection->classes, &selection->recorded, totals };
+	return (struct opr_origin){ &selection->profile, &selection->classes, &selection->recorded, totals,
+				    run->is_filtered ? op_text_get(&run->stacks) : NULL };
 }
 
 static struct opr_layout layout_of(const struct run *run, const uint64_t *totals)
@@ -594,6 +598,19 @@ static int compare_symbols(struct run runs[2])
 	return err;
 }
 
+/* The header of a text report says how many stacks there are of what it shows. */
+static int describe_stacks(struct run *run)
+{
+	const struct opr_spec *spec = &run->selection.spec;
+	const struct opr_options *options = run->options;
+
+	run->is_filtered = opr_spec_has_images(spec) || spec->cgroup.nr_words || spec->tgid.nr_words || spec->tid.nr_words ||
+			   spec->cpu.nr_words;
+	if (!run->is_filtered || options->format != OPR_FORMAT_TEXT || options->stacks || options->html)
+		return 0;
+	return opr_selected_stacks_describe(&run->selection, &run->stacks);
+}
+
 static int report_change(struct opr_options *options, const struct opr_spec_words *words)
 {
 	struct run runs[2] = { { .options = options }, { .options = options } };
@@ -607,6 +624,8 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 		err = select_files(&runs[i], &words->sides[i]);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_selection_read(&runs[i].selection);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = describe_stacks(&runs[i]);
 	if (!err && options->html)
 		err = report_page(runs, 2);
 	else if (!err)
@@ -634,6 +653,8 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 	if (!err)
 		err = opr_selection_read(&run.selection); /* step 2: reads the samples */
 	if (!err)
+		err = describe_stacks(&run);
+	if (!err)
 		err = options->html      ? report_page(&run, 1)
 		      : options->stacks  ? report_stacks(&run)
 		      : options->images  ? report_images(&run)
@@ -642,6 +663,7 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 	if (!err)
 		err = opr_profile_end(&run.selection.profile);
 	opr_words_free(&run.bases);
+	op_text_free(&run.stacks);
 	opr_selection_free(&run.selection);
 	return err;
 }

@@ -89,7 +89,10 @@ static void write_origin(struct opr_writer *writer, const struct opr_origin *ori
 	op_text_add(&text, title);
 	opr_recorded_describe(origin->recorded, &text);
 	opr_samples_describe(origin->profile, origin->classes, origin->totals, &text);
-	opr_ledger_stacks_describe(origin->profile, &text);
+	if (origin->stacks)
+		op_text_add(&text, origin->stacks);
+	else
+		opr_ledger_stacks_describe(origin->profile, &text);
 	fputs(op_text_get(&text), writer->out);
 	op_text_free(&text);
 }

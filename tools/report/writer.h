@@ -24,6 +24,8 @@ struct opr_origin {
 	const struct opr_classes *classes;
 	const struct opr_recorded *recorded;
 	const uint64_t *totals; /* for each class */
+	/* lines of the stacks that were selected; NULL: all of them, which the ledgers count */
+	const char *stacks;
 };
 
 struct opr_layout {

@@ -3,6 +3,7 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/arrange.c tools/stacks/arrange.h \
 	tools/stacks/call_tree.c tools/stacks/call_tree.h \
 	tools/stacks/contexts.c tools/stacks/contexts.h \
+	tools/stacks/count_stacks.c tools/stacks/count_stacks.h \
 	tools/stacks/inclusive.c tools/stacks/inclusive.h \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
 	tools/stacks/select_stacks.c tools/stacks/select_stacks.h \
