@@ -40,7 +40,8 @@ bool opd_image_may_be_text_copy(const char *name)
 	const char *last = strrchr(name, '/');
 
 	return !*name || !strcmp(name, "//anon") || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)) ||
-	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) || (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
+	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) || !strncmp(name, "/memfd:", strlen("/memfd:")) ||
+	       (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
 }
 
 /*

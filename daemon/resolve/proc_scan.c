@@ -23,6 +23,8 @@ struct segment {
 /* Executable memory whose image is known only after the next segment of a file. */
 struct pending {
 	uint64_t start, end;
+	bool is_memfd; /* it has a name of its own */
+	struct opd_mapped mapped;
 };
 
 struct scan {
@@ -144,6 +146,21 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	return add(scan, &mapping);
 }
 
+static const struct opd_mapping *known_file(const struct scan *scan, const struct pending *pending, const struct segment *above)
+{
+	const struct opd_mapping *known = opd_mapset_find(scan->process->mm->maps, pending->start, UINT64_MAX);
+
+	return known && !known->region_end && op_dcookie_row(scan->table, known->cookie)->id.inode == above->inode ? known : NULL;
+}
+
+/* Text from the first page of a file on: nothing of the file is below. */
+static bool is_first_of(const struct scan *scan, const struct pending *pending, const struct segment *above)
+{
+	const struct opd_mapping *known = above->inode ? known_file(scan, pending, above) : NULL;
+
+	return known && known->key + pending->start - known->start <= above->offset;
+}
+
 /*
  * Finds the file offset of memory that replaced a part of a file's text. It follows from what was
  * mapped there before, or from an executable segment beside it, or from both segments when they
@@ -151,11 +168,11 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
  */
 static bool find_key(const struct scan *scan, const struct pending *pending, const struct segment *above, uint64_t *ret_key)
 {
-	const struct opd_mapping *known = opd_mapset_find(scan->process->mm->maps, pending->start, UINT64_MAX);
+	const struct opd_mapping *known = known_file(scan, pending, above);
 	const struct segment *below = &scan->below;
 	uint64_t bias_below = below->start - below->offset, bias_above = above->start - above->offset, bias;
 
-	if (known && !known->region_end && op_dcookie_row(scan->table, known->cookie)->id.inode == above->inode)
+	if (known)
 		bias = known->start - known->key;
 	else if (below->is_exec || bias_below == bias_above)
 		bias = bias_below;
@@ -176,22 +193,34 @@ static int add_pending(struct scan *scan, const struct segment *above, struct op
 	int err = 0;
 
 	for (size_t i = 0; i < scan->nr_pending && !err; i++) {
-		const struct pending *pending = &scan->pending[i];
+		struct pending *pending = &scan->pending[i];
 		struct opd_mapping mapping = { .start = pending->start, .end = pending->end };
 		bool is_file;
 
-		if (enclose(&scan->below, above) && find_key(scan, pending, above, &mapping.key)) {
+		if ((enclose(&scan->below, above) || is_first_of(scan, pending, above)) &&
+		    find_key(scan, pending, above, &mapping.key)) {
 			err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
 			if (!err)
 				note_application(scan, mapped, mapping.cookie);
 			if (!err)
 				err = add(scan, &mapping);
 		} else {
-			err = add_memory(scan, pending);
+			err = pending->is_memfd ? add_mapping(scan, &pending->mapped) : add_memory(scan, pending);
 		}
 	}
 	scan->nr_pending = 0;
 	return err;
+}
+
+/* A segment of a file is below, or a file was mapped there before. */
+static bool may_cover(const struct scan *scan, uint64_t start)
+{
+	const struct opd_mapping *known;
+
+	if (scan->below.inode)
+		return true;
+	known = opd_mapset_find(scan->process->mm->maps, start, UINT64_MAX);
+	return known && !known->region_end;
 }
 
 static int take_line(void *arg, struct opd_mapped *mapped, bool is_exec)
@@ -200,8 +229,14 @@ static int take_line(void *arg, struct opd_mapped *mapped, bool is_exec)
 	struct segment segment = segment_of(mapped, is_exec);
 	int err = 0;
 
-	if (is_exec && opd_image_may_be_text_copy(mapped->name) && scan->below.inode && scan->nr_pending < MAX_PENDING) {
-		scan->pending[scan->nr_pending++] = (struct pending){ .start = mapped->start, .end = mapped->end };
+	if (is_exec && opd_image_may_be_text_copy(mapped->name) && may_cover(scan, mapped->start) &&
+	    scan->nr_pending < MAX_PENDING) {
+		scan->pending[scan->nr_pending++] = (struct pending){
+			.start = mapped->start,
+			.end = mapped->end,
+			.is_memfd = !strncmp(mapped->name, "/memfd:", strlen("/memfd:")),
+			.mapped = *mapped,
+		};
 		return 0;
 	}
 	if (mapped->inode && mapped->name[0] == '/') {
@@ -337,7 +372,7 @@ int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_ta
 }
 
 struct around {
-	uint64_t start, end;
+	const struct opd_proc_covered *covered;
 	struct segment below;
 	uint64_t inode; /* of the file below and above; 0: not the same file */
 };
@@ -347,22 +382,27 @@ static int take_around(void *arg, struct opd_mapped *mapped, bool is_exec)
 	struct segment segment = segment_of(mapped, is_exec);
 	struct around *around = arg;
 
-	if (!mapped->inode || mapped->name[0] != '/')
+	const struct opd_proc_covered *covered = around->covered;
+	bool is_copy = opd_image_may_be_text_copy(mapped->name) && mapped->start >= covered->start;
+
+	if (!mapped->inode || mapped->name[0] != '/' || (mapped->start < covered->end && is_copy))
 		return 0;
-	if (mapped->start < around->end) {
+	if (mapped->start < covered->end) {
 		around->below = segment;
 		return 0;
 	}
-	if (around->below.end <= around->start && enclose(&around->below, &segment))
+	if (around->below.end <= covered->start && enclose(&around->below, &segment))
+		around->inode = segment.inode;
+	if (covered->inode == segment.inode && covered->offset <= segment.offset)
 		around->inode = segment.inode;
 	return 1;
 }
 
-bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid, uint64_t start,
-			      uint64_t end, uint64_t *ret_inode)
+bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid,
+			      const struct opd_proc_covered *covered, uint64_t *ret_inode)
 {
-	const struct opd_proc_wanted wanted = { .pid = tid, .until = end };
-	struct around around = { .start = start, .end = end };
+	const struct opd_proc_wanted wanted = { .pid = tid, .until = covered->end };
+	struct around around = { .covered = covered };
 	struct opd_proc_maps maps;
 
 	if (opd_proc_maps_get(lookers, view, &wanted, &maps) < 0)

@@ -33,12 +33,19 @@ int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table
 int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
 			   uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
+/* Addresses, and the file that was mapped there: its inode, 0 if it is unknown, and the offset. */
+struct opd_proc_covered {
+	uint64_t start, end, inode, offset;
+};
+
 /*
  * True when the process has mapped segments of one file directly below and above these addresses,
- * in the order of the file. What lies between belongs to that file, whose inode is *ret_inode.
+ * in the order of the file. What lies between belongs to that file, whose inode is *ret_inode. Text
+ * from the first page of a file on has none below: then the file above must be the one that was
+ * there.
  */
-bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid, uint64_t start,
-			      uint64_t end, uint64_t *ret_inode) OP_NONNULL_ARGS(6) OP_MUST_CHECK;
+bool opd_proc_is_inside_image(struct opd_lookers *lookers, const struct opd_mount_view *view, uint32_t tid,
+			      const struct opd_proc_covered *covered, uint64_t *ret_inode) OP_NONNULL_ARGS(4, 5) OP_MUST_CHECK;
 
 struct opd_proc_expected {
 	uint64_t address;

@@ -424,19 +424,19 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 {
 	const struct opd_mapping *covered = covered_file(mm, mapped);
 	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
-	uint64_t begin_ns, inode = 0, known_inode;
+	struct opd_proc_covered wanted = { .start = mapped->start, .end = mapped->end };
+	uint64_t begin_ns, inode = 0;
 	bool inside;
 
 	if (resolver->is_foreign || !covered || mm != process->mm || !may_reread(resolver, &begin_ns))
 		return false;
-	inside = opd_proc_is_inside_image(resolver->processes.mount_views.lookers, mm->mount_view, mapped->pid, mapped->start,
-					  mapped->end, &inode);
+	wanted.inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
+	wanted.offset = mapping.key = covered->key + mapped->start - covered->start;
+	inside = opd_proc_is_inside_image(resolver->processes.mount_views.lookers, mm->mount_view, mapped->pid, &wanted, &inode);
 	account_reread(resolver, begin_ns);
-	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
-	if (!inside || (known_inode && known_inode != inode))
+	if (!inside || (wanted.inode && wanted.inode != inode))
 		return false;
 	mapping.cookie = covered->cookie;
-	mapping.key = covered->key + mapped->start - covered->start;
 	return !opd_process_map(&resolver->processes, process->pid, mm, &mapping);
 }
 
