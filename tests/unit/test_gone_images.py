@@ -58,6 +58,8 @@ class GoneImages(unittest.TestCase):
         with open(os.path.join(self.session, "samples", "current", "dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
         with open(self.program, "rb") as image:
+            self.image = image.read()
+        with open(self.program, "rb") as image:
             self.table = subprocess.run([TABLES], stdin=image, stdout=subprocess.PIPE, check=True).stdout
         os.unlink(self.program)
 
@@ -93,6 +95,22 @@ class GoneImages(unittest.TestCase):
             self.keep(seal(self.table), name)
             self.assertEqual(self.report(), {"hidden": 30, "shown": 10})
             self.assertIn("is not there any more: its functions are those that opd kept", self.errors)
+
+    def test_a_file_without_section_headers(self):
+        """Its build-id is in PT_NOTE, so it is the file that ran; it has no names of its own."""
+        image = bytearray(self.image)
+        struct.pack_into("<Q", image, 40, 0)  # e_shoff
+        struct.pack_into("<HH", image, 60, 0, 0)  # e_shnum, e_shstrndx
+        with open(self.program, "wb") as stream:
+            stream.write(image)
+        self.assertEqual(list(self.report().values()), [40])
+        self.assertNotIn("another file", self.errors)
+        images = self.opreport("--images", "--session-dir=" + self.session).stdout.decode()
+        self.assertNotIn("replaced", images)
+        self.assertIn(BUILD_ID, images)
+        self.keep(seal(self.table))
+        self.assertEqual(self.report(), {"hidden": 30, "shown": 10})
+        self.assertNotIn("no symbols", self.errors)
 
     def test_sources_without_tables(self):
         self.keep(seal(self.table))

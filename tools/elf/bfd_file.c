@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/elf/bfd_file.h"
 
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "libop/base/build_id.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/debug_path.h"
@@ -50,6 +54,29 @@ const char *opr_bfd_message(void)
 
 /* ---- a file ---- */
 
+/* libbfd finds the build-id by the section headers, which a file may lack. */
+static void note_build_id(bfd *abfd, const char *path, const struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat now;
+	bool is_same = fd >= 0 && !fstat(fd, &now) && now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+	Elf *elf = is_same && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	const void *bytes;
+	ssize_t nr_bytes = elf ? dwelf_elf_gnu_build_id(elf, &bytes) : -1;
+	struct bfd_build_id *build_id = NULL;
+
+	if (nr_bytes > 0 && nr_bytes <= (ssize_t)OP_BUILD_ID_BYTES_MAX)
+		build_id = bfd_alloc(abfd, sizeof(*build_id) + (size_t)nr_bytes);
+	if (build_id) {
+		build_id->size = (bfd_size_type)nr_bytes;
+		memcpy(build_id->data, bytes, (size_t)nr_bytes);
+		abfd->build_id = build_id;
+	}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
 bfd *opr_bfd_open_with(const char *path, struct stat *ret_st)
 {
 	struct stat st;
@@ -79,6 +106,8 @@ bfd *opr_bfd_open_with(const char *path, struct stat *ret_st)
 		bfd_close(abfd);
 		return NULL;
 	}
+	if (!abfd->build_id && !opr_module_is_packed(path))
+		note_build_id(abfd, path, ret_st);
 	return abfd;
 }
 

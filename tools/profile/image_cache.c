@@ -456,13 +456,13 @@ static bool read_table(const struct opr_image_cache *cache, const struct opr_arc
 	return !err;
 }
 
-/* opd walked stacks through the image while it was there. */
+/* opd walked stacks through the image while it ran. */
 static bool load_table(const struct opr_image_cache *cache, struct opr_image *image)
 {
 	const struct opr_archive *archive = cache->finder->archive;
 	bool is_read;
 
-	if (image->path || image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
+	if (image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
 	    !(cache->options.sources & OPR_FROM_TABLE))
 		return false;
 	is_read = read_table(cache, archive, image);
@@ -473,14 +473,31 @@ static bool load_table(const struct opr_image_cache *cache, struct opr_image *im
 	return is_read;
 }
 
+/* A file without symbols, as one without section headers, has the functions that opd kept. */
+static void load_kept(const struct opr_image_cache *cache, struct opr_image *image)
+{
+	struct opr_symbols own = image->symbols;
+
+	if (!image->is_object || own.nr_symbols)
+		return;
+	image->symbols = (struct opr_symbols){ 0 };
+	if (load_table(cache, image) && image->symbols.nr_symbols) {
+		opr_symbols_free(&own);
+		return;
+	}
+	opr_symbols_free(&image->symbols);
+	image->symbols = own;
+}
+
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
 	struct stat st;
+	int err;
 
 	if (image->loaded)
 		return 0;
 	image->loaded = true;
-	image->is_table = load_table(cache, image);
+	image->is_table = !image->path && load_table(cache, image);
 	if (image->is_table)
 		opr_warn("%s is not there any more: its functions are those that opd kept.", image->name);
 	else
@@ -489,7 +506,10 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
 	image->has_other_files = has_other_files(cache, image->name);
-	return load_object(cache, image);
+	err = load_object(cache, image);
+	if (!err)
+		load_kept(cache, image);
+	return err;
 }
 
 static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)

@@ -19,7 +19,7 @@ enum opr_symbol_source {
 	OPR_FROM_PLT = 1u << 3,       /* entries of the procedure linkage table, NAME@plt */
 	OPR_FROM_RANGES = 1u << 4,    /* functions in .eh_frame, which have no name: [0xSTART] */
 	OPR_FROM_DEBUGINFOD = 1u << 5, /* .symtab of a downloaded debug file */
-	OPR_FROM_TABLE = 1u << 6, /* functions in opd's row table, of an image that is gone */
+	OPR_FROM_TABLE = 1u << 6, /* opd's row table: the image is gone, or has no symbols */
 	OPR_FROM_GO = 1u << 7, /* functions that a Go program keeps for its runtime: .gopclntab */
 	OPR_FROM_ALL = (1u << 8) - 1,
 };
