@@ -343,7 +343,7 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 		return -ENOMEM;
 	}
 	elf_version(EV_CURRENT);
-	file->fd = opr_module_is_packed(path) ? opr_module_unpack(path) : open_regular(path);
+	file->fd = opr_module_is_packed(path) ? opr_module_unpack(path, NULL) : open_regular(path);
 	file->elf = file->fd < 0 ? NULL : elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!file->elf || !gelf_getehdr(file->elf, &header)) {
 		opr_dwarf_close(file);

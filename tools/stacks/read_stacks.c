@@ -278,41 +278,63 @@ static uint64_t vma_of(const struct opr_symbol *symbol, uint64_t position)
 	return symbol->vma + (position - symbol->start);
 }
 
-/* Finds the inlined functions at all frames of an image, and the lines where functions begin. */
-static int find_lines(struct reading *reading, struct opr_image *image)
+struct vmas {
+	uint64_t *vmas;
+	size_t nr_vmas, capacity;
+};
+
+static int note_vmas(const struct opr_stack_choice *choice, const struct opr_symbol *symbol, uint64_t position, struct vmas *to)
 {
-	const struct opr_stack_choice *choice = reading->choice;
-	uint64_t *vmas = NULL;
-	size_t nr_vmas = 0, capacity = 0;
-	int err = 0;
+	if (!op_grow(&to->vmas, &to->capacity, to->nr_vmas + 2))
+		return opr_no_memory();
+	if (choice->inlined)
+		to->vmas[to->nr_vmas++] = vma_of(symbol, position);
+	if (choice->lines)
+		to->vmas[to->nr_vmas++] = symbol->vma;
+	return 0;
+}
 
-	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
-		const struct store *store = &reading->stores[i];
-		uint8_t *roles = find_roles(&store->tree);
+/* Notes the places of the frames of a store, each with its image. */
+static int note_frames(const struct reading *reading, const struct store *store, struct vmas *by_image)
+{
+	uint8_t *roles = find_roles(&store->tree);
+	int err = roles ? 0 : opr_no_memory();
 
-		err = roles ? 0 : opr_no_memory();
-		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
-			const struct op_stack_node *node = &store->tree.nodes[n];
-			const struct named *named = is_frame(node) ? find_named(store, node->image) : NULL;
+	for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
+		const struct op_stack_node *node = &store->tree.nodes[n];
+		bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
+		const struct named *named = is_shown ? find_named(store, node->image) : NULL;
 
-			for (enum role role = CALLER; role <= LEAF && named && named->image == image && !err; role++) {
-				uint64_t position = position_of(named, node, role == CALLER);
-				const struct opr_symbol *symbol = opr_symbols_find(&image->symbols, position);
+		for (enum role role = CALLER; role <= LEAF && named && named->image && !err; role++) {
+			uint64_t position = position_of(named, node, role == CALLER);
+			const struct opr_symbol *symbol = opr_symbols_find(&named->image->symbols, position);
 
-				if (!symbol || !(roles[n] & role))
-					continue;
-				err = op_grow(&vmas, &capacity, nr_vmas + 2) ? 0 : opr_no_memory();
-				if (!err && choice->inlined)
-					vmas[nr_vmas++] = vma_of(symbol, position);
-				if (!err && choice->lines)
-					vmas[nr_vmas++] = symbol->vma;
-			}
+			if (symbol && roles[n] & role)
+				err = note_vmas(reading->choice, symbol, position, &by_image[named->image - reading->cache.images]);
 		}
-		free(roles);
 	}
+	free(roles);
+	return err;
+}
+
+/* Finds the inlined functions at all frames, and the lines where functions begin. */
+static int find_lines(struct reading *reading)
+{
+	struct opr_image_cache *cache = &reading->cache;
+	struct vmas *by_image = calloc(cache->nr_images + 1, sizeof(*by_image));
+	struct opr_image_lines *list = calloc(cache->nr_images + 1, sizeof(*list));
+	int err = by_image && list ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < reading->nr_stores && !err; i++)
+		err = note_frames(reading, &reading->stores[i], by_image);
+	for (size_t i = 0; i < cache->nr_images && !err; i++)
+		list[i] = (struct opr_image_lines){ &cache->images[i], by_image[i].vmas, by_image[i].nr_vmas };
 	if (!err)
-		err = opr_image_find_lines(&reading->cache, image, vmas, nr_vmas, choice->inlined);
-	free(vmas);
+		err = opr_images_find_lines(cache, list, cache->nr_images, reading->choice->inlined);
+	for (size_t i = 0; by_image && i < cache->nr_images; i++)
+		free(by_image[i].vmas);
+	free(by_image);
+	free(list);
 	return err;
 }
 
@@ -744,8 +766,8 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	}
 	if (!err)
 		err = read_images(&reading, options);
-	for (size_t i = 0; (choice->inlined || choice->lines) && i < reading.cache.nr_images && !err; i++)
-		err = find_lines(&reading, &reading.cache.images[i]);
+	if (!err && (choice->inlined || choice->lines))
+		err = find_lines(&reading);
 	if (!err)
 		err = find_events(&reading);
 	for (size_t i = 0; i < reading.nr_stores && !err; i++)
