@@ -65,7 +65,7 @@ static void closely(void **state OP_UNUSED)
 	expect(true, "it says so");
 	expect(false, NULL);
 	probe = CRASHES;
-	expect(true, "it is damaged, and libbfd crashed on it");
+	expect(true, "it is damaged, and libbfd or libdw crashed on it");
 	expect(false, NULL);
 }
 

@@ -309,7 +309,7 @@ const char *opr_child_reason(int err)
 	case -ENOMEM:
 		return "it takes too much memory";
 	case -EFAULT:
-		return "it is damaged, and libbfd crashed on it";
+		return "it is damaged, and libbfd or libdw crashed on it";
 	default:
 		return strerror(-err);
 	}

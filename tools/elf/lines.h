@@ -31,7 +31,7 @@ struct opr_place {
 #define OPR_PLACES_MAX 128 /* of one address; what is further out is left out */
 
 /*
- * The places of an address as `addr2line -f -i` shows them: the innermost inlined function with the
+ * The places of an address as llvm-symbolizer shows them: the innermost inlined function with the
  * line of the address, then each function into which the one before was inlined, with the line of
  * the call. Returns their number: 0: nothing is known; 1: no inlined function. The strings are
  * valid until the lines are closed.
