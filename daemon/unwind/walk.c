@@ -288,10 +288,6 @@ size_t opd_walk(const struct opd_walk_start *start, opd_walk_find find, void *ar
 		if (!step(&walk, code, rule, ret_end))
 			break;
 		walk.pc &= walk.address_mask;
-		*ret_end = OPD_WALK_complete;
-		/* a row says that nothing called it: how Go begins */
-		if (!walk.pc && !walk.is_guess && !walk.is_exact)
-			break;
 		*ret_end = OPD_WALK_too_deep;
 		if (nr == OPD_WALK_FRAMES_MAX)
 			break;

@@ -21,7 +21,7 @@
 /* How a walk ends. The names are those of the ledger. */
 /* clang-format off */
 #define OPD_WALK_ENDS(X) \
-	X(complete)     /* at the start of the program or thread */ \
+	X(complete)     /* at the start of the program or thread: a row says so */ \
 	X(cut)          /* the caller is beyond the copy */ \
 	X(no_row)       /* nothing says how to find the caller */ \
 	X(left_code)    /* the return address is not in code */ \

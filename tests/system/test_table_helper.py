@@ -127,8 +127,6 @@ def check_fault(box, how):
     require(total >= RATE * MS / 1000 / 10, "%s: only %d stacks" % (how, total))
     if wanted:
         require(ends[wanted, True] >= 0.8 * (total - ends["no_table_yet", True]), "%s: %s" % (how, dict(ends)))
-    if how == "loops":  # `deep` and `sorted` never write the top word. If it is 0, nobody called them.
-        whole = [names for names in whole if names not in (["deep"], ["sorted"])]
     # Before main a stack is in the loader alone or in _start, whose row says so, and whole.
     require(how in ANY_END or not whole, "%s: whole stacks without a table: %s of %s" % (how, whole, dict(ends)))
 

@@ -296,8 +296,8 @@ static void each_end_has_its_name(void **state)
 	expect(box, code(RULE_PUSHED), 1, OPD_WALK_left_code);
 	box->stack[1] = PENDED + 8;
 	expect(box, code(RULE_PUSHED), 2, OPD_WALK_no_table_yet);
-	box->stack[1] = 0; /* nothing called it */
-	expect(box, code(RULE_PUSHED), 1, OPD_WALK_complete);
+	box->stack[1] = 0; /* a row may be wrong, and the word a register that was pushed */
+	expect(box, code(RULE_PUSHED), 1, OPD_WALK_left_code);
 	box->start.registers[RBP] = STACK + (WORDS - 1) * 8;
 	expect(box, code(RULE_FRAME), 1, OPD_WALK_cut);
 	box->start.nr_stack_bytes = 8;
