@@ -26,7 +26,6 @@
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
 /* between turns when nothing happens, at most */
 #define QUIET_NS               (2u * (uint64_t)OP_NS_PER_S)
-#define QUIET_SHARE            16u /* of a ring: samples that can wait */
 #define TRIM_SPACES            256 /* address spaces that were freed since the last time */
 #define RING_REMEDY            "a larger RingSize= or a longer period, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
 #define STACKS_REMEDY          "a lower StackRate= or StackBytes=, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
@@ -276,29 +275,6 @@ static void prune(struct opd_turns *turns, uint64_t now_ns)
 }
 
 /*
- * True when there is nothing that cannot wait: no process did anything that the side band tells,
- * nothing waits for an answer or a table, and the rings are nearly empty.
- */
-static bool is_quiet(const struct opd_turns *turns)
-{
-	const struct opd_visits *visits = &turns->recording->visits;
-	const struct opd_capture *capture = &visits->pipeline->capture;
-	struct opd_stacks *stacks = visits->pipeline->stacks;
-
-	if (opd_rescan_left(&visits->rescan) || (stacks && opd_stack_queue_oldest_ns(&stacks->queue) != UINT64_MAX))
-		return false;
-	for (size_t i = 0; i < capture->nr_cpus; i++) {
-		const struct opd_cpu *cpu = &capture->cpus[i];
-
-		if (!cpu->online)
-			continue;
-		if (op_ring_pending(&cpu->sideband) || cpu->source->pending(cpu) > capture->ring_bytes / QUIET_SHARE)
-			return false;
-	}
-	return true;
-}
-
-/*
  * After a turn, all samples from before the last turn have been read, late commits included. The
  * time when the last turn began is therefore the horizon of the resolver, unless an older sample
  * waits for a row table.
@@ -309,7 +285,7 @@ void opd_turn(struct opd_turns *turns)
 	uint64_t now_ns = op_now_ns(), last_begin_ns = turns->begin_ns;
 	struct opd_stacks *stacks = recording->pipeline->stacks;
 
-	if (now_ns - turns->begin_ns < QUIET_NS && is_quiet(turns)) {
+	if (now_ns - turns->begin_ns < QUIET_NS && opd_visits_can_wait(&recording->visits)) {
 		turns->next_ns = now_ns + 2 * turns->config->visit_ms * OP_NS_PER_MS;
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/log.h"
+#include "daemon/pipeline/stacks.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/base/clock.h"
 
@@ -11,6 +12,7 @@
 #define QUIET_VISITS       8
 #define RESCAN_INTERVAL_NS OP_NS_PER_S
 #define WAITS_MAX_NS       (5u * (uint64_t)OP_NS_PER_S)
+#define QUIET_SHARE        16u /* of a ring: samples that can wait */
 
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
 {
@@ -221,6 +223,24 @@ void opd_visit_all(struct opd_visits *visits)
 	}
 	opd_visits_run(visits);
 	count_turn(&visits->counts, visits->counts.visits_ns - before_ns);
+}
+
+bool opd_visits_can_wait(const struct opd_visits *visits)
+{
+	const struct opd_capture *capture = &visits->pipeline->capture;
+	struct opd_stacks *stacks = visits->pipeline->stacks;
+
+	if (opd_rescan_left(&visits->rescan) || (stacks && opd_stack_queue_oldest_ns(&stacks->queue) != UINT64_MAX))
+		return false;
+	for (size_t i = 0; i < capture->nr_cpus; i++) {
+		const struct opd_cpu *cpu = &capture->cpus[i];
+
+		if (!cpu->online)
+			continue;
+		if (op_ring_pending(&cpu->sideband) || cpu->source->pending(cpu) > capture->ring_bytes / QUIET_SHARE)
+			return false;
+	}
+	return true;
 }
 
 void opd_visit_until_quiet(struct opd_visits *visits)

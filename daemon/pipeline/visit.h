@@ -49,6 +49,12 @@ void opd_visits_run(struct opd_visits *visits) OP_NONNULL;
 /* Visits all CPUs that are not idle, and reads the side band in any case. */
 void opd_visit_all(struct opd_visits *visits) OP_NONNULL;
 
+/*
+ * True when a visit finds nothing that is urgent: no process did anything that the side band tells,
+ * no stack waits for a table, nothing in /proc has to be read again, and rings are nearly empty.
+ */
+bool opd_visits_can_wait(const struct opd_visits *visits) OP_NONNULL;
+
 /* After sampling was switched off: visits until both rings of every CPU stay empty. */
 void opd_visit_until_quiet(struct opd_visits *visits) OP_NONNULL;
 
