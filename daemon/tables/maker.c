@@ -245,7 +245,7 @@ int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, in
 	} else if (err == -EAGAIN) {
 		if (took_ns < maker->wait_ns)
 			return -EAGAIN;
-		result = OPD_MAKE_TIMED_OUT;
+		result = OPD_MAKE_NO_ANSWER;
 		abandon(maker);
 	} else if (err) {
 		lose_helper(maker);

@@ -32,7 +32,8 @@ enum opd_make_result {
 	OPD_MAKE_CRASHED,   /* by a signal */
 	OPD_MAKE_KILLED,    /* as where memory is short */
 	OPD_MAKE_HELPER_ENDED,
-	OPD_MAKE_TIMED_OUT,
+	OPD_MAKE_TIMED_OUT, /* it had its CPU time */
+	OPD_MAKE_NO_ANSWER, /* it got no CPU, or a file system does not answer */
 	OPD_MAKE_NOT_STARTED,
 };
 

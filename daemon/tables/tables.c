@@ -28,7 +28,7 @@
 #define STARTS_NS        (20u * OP_NS_PER_MS) /* and how long */
 #define DISK_NS          (5u * (uint64_t)OP_NS_PER_S) /* then images do not wait for the disk */
 #define RETRY_MIN_NS     ((uint64_t)OP_NS_PER_S)
-#define KILLED_NS        (60u * (uint64_t)OP_NS_PER_S) /* perhaps others use the memory now */
+#define LATER_NS         (60u * (uint64_t)OP_NS_PER_S) /* perhaps others use memory or CPUs now */
 #define RETRIES_MAX      8u /* each pause is twice as long as the one before */
 
 /* LOOKED_UP: the cache is looked at. CHECKED: it has no table. */
@@ -586,7 +586,7 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 	case OPD_MAKE_KILLED:
 		tables->counts.crashed++;
 		report("opd-tables", image, "was killed");
-		give_up(tables, image, KILLED_NS);
+		give_up(tables, image, LATER_NS);
 		break;
 	case OPD_MAKE_HELPER_ENDED:
 		tables->counts.crashed++;
@@ -597,6 +597,11 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 		tables->counts.timed_out++;
 		report("opd-tables", image, "took too long");
 		give_up(tables, image, 0);
+		break;
+	case OPD_MAKE_NO_ANSWER:
+		tables->counts.timed_out++;
+		report("opd-tables", image, "does not answer");
+		give_up(tables, image, LATER_NS);
 		break;
 	case OPD_MAKE_NOT_STARTED:
 		report(opd_tabler_program(), image,

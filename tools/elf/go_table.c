@@ -400,12 +400,14 @@ static bool find_in(const struct search *search, const Elf64_Phdr *segment, stru
 bool opr_go_find(const uint8_t *file, uint64_t nr_bytes, struct opr_go_table *ret_table)
 {
 	struct search search = { .file = file, .nr_bytes = nr_bytes };
+	unsigned int nr_kinds;
 	Elf64_Phdr segment;
 
 	if (!read_at(&search, 0, &search.header, sizeof(search.header)) || memcmp(file, ELFMAG, SELFMAG) != 0 ||
 	    file[EI_CLASS] != ELFCLASS64 || file[EI_DATA] != ELFDATA2LSB || search.header.e_phentsize != sizeof(segment))
 		return false;
-	for (unsigned int in_code = 0; in_code <= has_note(&search); in_code++)
+	nr_kinds = has_note(&search) ? 2 : 1;
+	for (unsigned int in_code = 0; in_code < nr_kinds; in_code++)
 		for (unsigned int i = 0; segment_at(&search, i, &segment); i++)
 			if (segment.p_type == PT_LOAD && !(segment.p_flags & PF_X) == !in_code && segment.p_offset <= nr_bytes &&
 			    find_in(&search, &segment, ret_table))

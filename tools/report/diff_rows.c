@@ -157,8 +157,9 @@ static struct part part_of(const struct opr_symbol_report *report, const uint64_
 	return (struct part){ counts ? (double)counts[class_index] : 0, (double)report->totals[class_index] };
 }
 
-/* Adds a row; one of both sides may be NULL. */
-static int add_row(struct join *join, const struct opr_symbol_row *before, const struct opr_symbol_row *after)
+/* Adds a row like `shown`, which is one of both sides; the other one may be NULL. */
+static int add_row(struct join *join, const struct opr_symbol_row *shown, const struct opr_symbol_row *before,
+		   const struct opr_symbol_row *after)
 {
 	struct opr_symbol_report *report = &join->diff->report;
 	struct opr_change *changes = join->diff->changes + report->nr_rows * report->nr_classes;
@@ -166,7 +167,7 @@ static int add_row(struct join *join, const struct opr_symbol_row *before, const
 	const uint64_t *old_counts = before ? &join->first->counts.values[before->counts] : NULL;
 	const uint64_t *new_counts = after ? &join->second->counts.values[after->counts] : NULL;
 
-	*row = after ? *after : *before;
+	*row = *shown;
 	row->order = report->nr_rows;
 	row->changes = changes;
 	if (!opr_counts_add(&report->counts, report->nr_classes, &row->counts))
@@ -197,7 +198,7 @@ static int join_pairs(struct join *join, const struct opr_symbol_row **before, s
 		for (size_t j = first; before[i] && j < nr_after && j < first + PAIRS_MAX && !err; j++) {
 			if (!after[j] || !is_pair(before[i], after[j]))
 				continue;
-			err = add_row(join, before[i], after[j]);
+			err = add_row(join, after[j], before[i], after[j]);
 			before[i] = after[j] = NULL;
 		}
 	}
@@ -233,13 +234,13 @@ static int join_group(struct join *join, const struct opr_symbol_row **before, s
 	int err = 0;
 
 	if (nr_before == 1 && nr_after == 1 && !*build_id_of(*before) && !*build_id_of(*after))
-		return add_row(join, *before, *after);
+		return add_row(join, *after, *before, *after);
 	for (size_t i = 0; i < op_array_size(rules) && !err; i++)
 		err = join_pairs(join, before, nr_before, after, nr_after, rules[i]);
 	for (size_t i = 0; i < nr_before && !err; i++)
-		err = before[i] ? add_row(join, before[i], NULL) : 0;
+		err = before[i] ? add_row(join, before[i], before[i], NULL) : 0;
 	for (size_t i = 0; i < nr_after && !err; i++)
-		err = after[i] ? add_row(join, NULL, after[i]) : 0;
+		err = after[i] ? add_row(join, after[i], NULL, after[i]) : 0;
 	return err;
 }
 

@@ -37,8 +37,9 @@ void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *
 void opr_stacks_describe_line(const struct opr_stack_report *report, struct op_text *text)
 {
 	opr_stacks_describe(report, text);
-	for (char *c = text->data; c && (c = strchr(c, '\n'));)
-		*c = c[1] ? ';' : '\0';
+	for (size_t i = 0; i < text->length; i++)
+		if (text->data[i] == '\n')
+			text->data[i] = i + 1 < text->length ? ';' : '\0';
 }
 
 static void write_header(const struct opr_stack_report *report, FILE *out)
@@ -85,8 +86,9 @@ static void write_folded_name(const struct opr_call_function *function, FILE *ou
 	struct op_text name = { 0 };
 
 	op_text_add_escaped(&name, function->name);
-	for (char *c = name.data; c && (c = strchr(c, ';'));)
-		*c = ':';
+	for (size_t i = 0; i < name.length; i++)
+		if (name.data[i] == ';')
+			name.data[i] = ':';
 	fputs(op_text_get(&name), out);
 	op_text_free(&name);
 	fputs(function->kind == OPR_CALL_KERNEL ? "_[k]" : function->kind == OPR_CALL_INLINED ? "_[i]" : "", out);
