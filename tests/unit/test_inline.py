@@ -29,7 +29,8 @@ BIN = os.path.abspath(os.path.dirname(os.environ.get("OPREPORT", "bin/opreport")
 SCHEMA = os.path.join(SOURCE, "doc", "opreport.xsd")
 SEED = 20261123
 SYMBOLIZER = shutil.which("llvm-symbolizer")
-NR_ADDRESSES = 100 if "OPD_QUICK" in os.environ else 1000
+QUICK = "OPD_QUICK" in os.environ
+NR_ADDRESSES = 100 if QUICK else 1000
 # Much that is inlined into each other: templates, lambdas, constructors, functions of C headers.
 PROGRAM = """#include <algorithm>
 #include <cstdlib>
@@ -69,9 +70,11 @@ int main(int argc, char **argv)
 	double area = 0; for (const auto &s : all) area += s->area();
 	std::regex pattern("([a-z]+)=([0-9]+)"); std::smatch match; std::string text = argv[0];
 	if (std::regex_search(text, match, pattern)) std::cout << match[1] << match[2];
-	std::cout << spread(v) << area << count_words<std::string>(text) << std::endl;
+	std::cout << spread(v) << area << count_words<std::string>(argv[0]) << std::endl;
 }
 """
+if QUICK:  # a compiler needs seconds for <regex>
+    PROGRAM = "".join(line for line in PROGRAM.splitlines(True) if "regex" not in line)
 RUST = """use std::collections::HashMap;
 fn twice(x: u64) -> u64 { x.wrapping_mul(2) }
 fn main() {
@@ -440,6 +443,9 @@ class BesideLlvm(Session):
                 stream.write(RUST)
             done = subprocess.run(["rustc", "-g", "-O", *options, "-o", program, program + ".rs"], stderr=subprocess.PIPE,
                                   check=False, env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
+            if options and b"unknown debugging option" in done.stderr:
+                print("this rustc writes DWARF 4 only")
+                continue
             self.assertEqual(done.returncode, 0, done.stderr.decode())
             shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
             self.choose(program, NR_ADDRESSES // 4)
