@@ -16,6 +16,8 @@
 #include "tools/report/make_rows.h"
 #include "tools/stacks/select_stacks.h"
 
+#define PADDING "__pfx_"
+
 /* An image of a session that stacks refer to. */
 struct named {
 	uint64_t cookie;
@@ -268,9 +270,19 @@ static uint8_t *find_roles(const struct op_stack_tree *tree)
 	return roles;
 }
 
+/*
+ * The kernel has padding before each function, __pfx_NAME. No call is there: what an interrupt found
+ * at the first instruction of a function is no return address.
+ */
 static uint64_t position_of(const struct named *named, const struct op_stack_node *node, bool is_caller)
 {
-	return node->value + named->offset - (is_caller && node->value ? 1 : 0);
+	uint64_t position = node->value + named->offset;
+	const struct opr_symbol *symbol;
+
+	if (!is_caller || !node->value)
+		return position;
+	symbol = node->kind == OP_STACK_KERNEL_FRAME && named->image ? opr_symbols_find(&named->image->symbols, position - 1) : NULL;
+	return symbol && !strncmp(symbol->name, PADDING, strlen(PADDING)) ? position : position - 1;
 }
 
 static uint64_t vma_of(const struct opr_symbol *symbol, uint64_t position)
@@ -282,17 +294,6 @@ struct vmas {
 	uint64_t *vmas;
 	size_t nr_vmas, capacity;
 };
-
-static int note_vmas(const struct opr_stack_choice *choice, const struct opr_symbol *symbol, uint64_t position, struct vmas *to)
-{
-	if (!op_grow(&to->vmas, &to->capacity, to->nr_vmas + 2))
-		return opr_no_memory();
-	if (choice->inlined)
-		to->vmas[to->nr_vmas++] = vma_of(symbol, position);
-	if (choice->lines)
-		to->vmas[to->nr_vmas++] = symbol->vma;
-	return 0;
-}
 
 /* Notes the places of the frames of a store, each with its image. */
 static int note_frames(const struct reading *reading, const struct store *store, struct vmas *by_image)
@@ -308,9 +309,15 @@ static int note_frames(const struct reading *reading, const struct store *store,
 		for (enum role role = CALLER; role <= LEAF && named && named->image && !err; role++) {
 			uint64_t position = position_of(named, node, role == CALLER);
 			const struct opr_symbol *symbol = opr_symbols_find(&named->image->symbols, position);
+			struct vmas *to = &by_image[named->image - reading->cache.images];
 
-			if (symbol && roles[n] & role)
-				err = note_vmas(reading->choice, symbol, position, &by_image[named->image - reading->cache.images]);
+			if (!symbol || !(roles[n] & role))
+				continue;
+			err = op_grow(&to->vmas, &to->capacity, to->nr_vmas + 2) ? 0 : opr_no_memory();
+			if (!err && reading->choice->inlined)
+				to->vmas[to->nr_vmas++] = vma_of(symbol, position);
+			if (!err && reading->choice->lines)
+				to->vmas[to->nr_vmas++] = symbol->vma;
 		}
 	}
 	free(roles);
