@@ -60,8 +60,10 @@ def daemon(box):
     box.opcontrol("--dump")
     for kind, (app, spent) in works.items():
         check_shares(kind, leaves(box, app), spent, (ALPHA, BETA) if kind != "dump" else ("jit_alpha", "jit_beta"))
+    opdtest.wait_until(lambda: box.opcontrol("--dump") is not None and has_unnamed(leaves(box, silent[0])), opdtest.HANG_SECONDS,
+                       "the stacks of a process without a map do not come")
     found = leaves(box, silent[0])
-    require(not set(found) & {ALPHA, BETA} and has_unnamed(found), "a process without a map: %s" % found)
+    require(not set(found) & {ALPHA, BETA}, "a process without a map: %s" % found)
     status = box.status()
     require(not status["jit_refused_waiting"], "%d waits were refused" % status["jit_refused_waiting"])
     app, spent = works["after"]

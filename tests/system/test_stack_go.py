@@ -14,22 +14,23 @@ from opdtest import require
 from test_stack_shares import check_ledger, make_tables
 
 RATE = 997
-MS = 1000
+MS = 1000     # of CPU time
 LEAST = 100   # samples in the two functions of each program
 NEEDED = 0.97  # of those: complete ones
 PROGRAM = """
 package main
-import ("os"; "runtime"; "strconv"; "time")
+import ("os"; "runtime"; "strconv"; "syscall")
 type S struct{ x uint64 }
 //go:noinline
 func (s *S) Method(n int) { for i := 0; i < n; i++ { s.x = s.x*2862933555777941757 + uint64(i) } }
 //go:noinline
 func work(s *S, f func(int)) { s.Method(1000000); f(1000000) }
+func spent() int64 { var usage syscall.Rusage; syscall.Getrusage(0, &usage); return usage.Utime.Nano() }
 func main() {
     runtime.LockOSThread()
-    ms, _ := strconv.Atoi(os.Args[1])
-    s, end := &S{}, time.Now().Add(time.Duration(ms) * time.Millisecond)
-    for time.Now().Before(end) { work(s, func(k int) { for i := 0; i < k; i++ { s.x ^= uint64(i)*7 + s.x>>2 } }) }
+    ms, _ := strconv.ParseInt(os.Args[1], 10, 64)
+    s := &S{}
+    for spent() < ms * 1000000 { work(s, func(k int) { for i := 0; i < k; i++ { s.x ^= uint64(i)*7 + s.x>>2 } }) }
 }
 """
 WANTED = (["main.work", "main.(*S).Method"], ["main.work", "main.main.func1"])
