@@ -270,10 +270,7 @@ static uint8_t *find_roles(const struct op_stack_tree *tree)
 	return roles;
 }
 
-/*
- * The kernel has padding before each function, __pfx_NAME. No call is there: what an interrupt found
- * at the first instruction of a function is no return address.
- */
+/* No call is in the padding that the kernel has before functions: an interrupt was behind it. */
 static uint64_t position_of(const struct named *named, const struct op_stack_node *node, bool is_caller)
 {
 	uint64_t position = node->value + named->offset;
@@ -281,7 +278,7 @@ static uint64_t position_of(const struct named *named, const struct op_stack_nod
 
 	if (!is_caller || !node->value)
 		return position;
-	symbol = node->kind == OP_STACK_KERNEL_FRAME && named->image ? opr_symbols_find(&named->image->symbols, position - 1) : NULL;
+	symbol = named->image ? opr_symbols_find(&named->image->symbols, position - 1) : NULL;
 	return symbol && !strncmp(symbol->name, PADDING, strlen(PADDING)) ? position : position - 1;
 }
 
