@@ -54,12 +54,17 @@ jobs_of() {
 
 # The programs of a build beside those of `make all`. The core runs only some unit tests under ASan.
 programs_of() {
-	if [ "$mode:$1" = core:asan ]; then
+	case $mode:$1 in
+	core:asan)
 		printf '%s\n' "${ASAN_CORE[@]}" | sed -n 's,^test_[a-z0-9_]*$,tests/unit/&,p'
 		echo fuzz-programs
-	else
-		echo check-programs
-	fi
+		;;
+	*:tsan)
+		printf 'tests/unit/%s\n' $THREADS
+		echo tests/ring/torture tests/ring/litmus fuzz-programs system-programs
+		;;
+	*) echo check-programs ;;
+	esac
 }
 
 build_once() {
@@ -122,25 +127,49 @@ unit_tests() {
 	echo tests/unwind/test_mutants.sh
 }
 
-# Long ones in which nothing has threads: ThreadSanitizer has nothing to say of them.
-NO_THREADS="test_bad_images test_inline test_jit test_mapset test_oparchive"
-NO_THREADS+=" test_ring_differential test_ring_killed test_ring_killed_aux test_row_tables test_mutants test_libdwfl"
-# Its file server forks with threads, which ThreadSanitizer does not follow.
-NO_THREADS+=" test_living"
-# A timer ends a demangler that does not come back; ThreadSanitizer keeps signals until it does.
-NO_THREADS+=" test_demangle"
+# The unit tests of C that start threads; ThreadSanitizer has nothing to say of others. The case
+# threads holds this list against the programs.
+THREADS="test_arcs test_capture_loss test_child test_cookie_file test_drain test_file test_file_limit
+	test_ibs_pipeline test_image_filter test_import test_jit_object test_ledger
+	test_memory_limit test_opd_exit test_perf_stacks test_report test_retain test_ring_loss
+	test_rotate test_session test_session_close test_session_sizes test_source
+	test_stack_samples test_stack_session test_symbols test_syncer test_table_files test_tables
+	test_threads test_unwritten test_visit"
 
-# Builds with sanitizers have no filter of system calls, and scripts are the same in each build.
-NO_SANITIZERS=" test_call_filter test_build_deb.py test_runner.py "
+# Those that ThreadSanitizer does not run. Of what they run nothing that matters has threads: the
+# mapping of row tables, files of other tools, lists of names. The file server of test_living forks
+# with threads, which ThreadSanitizer does not follow.
+NO_THREADS=" test_bad_images.py test_completion.py test_inline.py test_libdwfl.py test_living.py "
+NO_THREADS+=" test_mutants.sh test_oparchive.py test_row_tables.py "
+
+# Builds with sanitizers have no filter of system calls. The others are of scripts and sources,
+# which are the same in each build.
+NO_SANITIZERS=" test_call_filter test_build_deb.py test_layers.py test_minify.py test_postrm.py "
+NO_SANITIZERS+=" test_runner.py "
 
 is_for() {
 	local name=${2##*/}
-	case $1:" $NO_THREADS " in
-	tsan:*" ${name%.*} "*) return 1 ;;
+	case $1:$name in
+	gcc:* | clang:*) return 0 ;;
+	tsan:*.*) [[ $NO_THREADS != *" $name "* && $NO_SANITIZERS != *" $name "* ]] ;;
+	tsan:test_*) [[ " ${THREADS//[$'\n\t']/ } " == *" $name "* ]] ;;
+	*) [[ $NO_SANITIZERS != *" $name "* ]] ;;
 	esac
-	case $1:$NO_SANITIZERS in
-	[at]san:*" $name "*) return 1 ;;
-	esac
+}
+
+threads_listed() {
+	local program bad=0
+	need_build gcc || return 1
+	for program in "$build"/gcc/tests/unit/test_*; do
+		[[ -x $program && $program != *.* ]] || continue
+		if nm "$program" | grep -q ' pthread_create'; then
+			is_for tsan "$program" || { echo "starts threads and is not in THREADS: ${program##*/}"; bad=1; }
+		elif is_for tsan "$program"; then
+			echo "starts no threads and is in THREADS: ${program##*/}"
+			bad=1
+		fi
+	done
+	return $bad
 }
 
 # A million records with gcc in --all; what a sanitizer sees needs fewer. ThreadSanitizer
@@ -368,6 +397,7 @@ check_static() {
 	check compute - style house_style
 	check compute - shellcheck scripts_sane
 	check compute gcc dist/clean dist_clean
+	check compute gcc threads threads_listed
 }
 
 # Last, so that they hold up nobody.

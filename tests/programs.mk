@@ -82,8 +82,9 @@ CLEANFILES += $(check_programs) $(wildcard tests/*/*.[od])
 # One after the other: two makes at once would both build the libraries.
 check-programs: all
 	@$(MAKE) --no-print-directory all-check-programs
-.PHONY: all-check-programs fuzz-programs
+.PHONY: all-check-programs fuzz-programs system-programs
 fuzz-programs: $(fuzz_programs)
+system-programs: $(filter tests/system/%,$(check_programs))
 all-check-programs check-TESTS: $(check_programs)
 
 # What `make check` runs, the longest first. Its harness is automake's, which has a rule for a log
