@@ -2,8 +2,8 @@
 #include "tools/optop/reading.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
 #include "tools/common/log.h"
@@ -16,84 +16,16 @@
 #define PATH_PERCENT 1.0 /* paths with less are added up */
 #define RETRIES      3   /* a file was removed while it was read */
 
+static uint64_t names_end_ns(const struct top_wish *wish)
+{
+	return wish->names_ns ? op_now_ns() + wish->names_ns : 0;
+}
+
 static struct opr_symbol_options symbol_options(const struct top_wish *wish)
 {
 	return (struct opr_symbol_options){ .demangle = OPR_DEMANGLE_NORMAL,
 					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
 					    .kept = wish->kept };
-}
-
-/* ---- bases ---- */
-
-static int compare_keys(const void *left, const void *right)
-{
-	const struct top_base_count *a = left, *b = right;
-
-	return a->key < b->key ? -1 : a->key > b->key;
-}
-
-static uint64_t base_of(const struct top_base *base, uint64_t key)
-{
-	const struct top_base_count wanted = { .key = key };
-	const struct top_base_count *found =
-		base->nr_counts ? bsearch(&wanted, base->counts, base->nr_counts, sizeof(wanted), compare_keys) : NULL;
-
-	return found ? found->count : 0;
-}
-
-static int base_add(struct top_base *base, uint64_t key, uint64_t count)
-{
-	if (!op_grow(&base->counts, &base->capacity, base->nr_counts + 1))
-		return opr_no_memory();
-	base->counts[base->nr_counts++] = (struct top_base_count){ key, count };
-	return 0;
-}
-
-/* Sorts the counts; counts of one key become one. */
-static void base_finish(struct top_base *base)
-{
-	size_t nr = 0;
-
-	if (base->nr_counts)
-		qsort(base->counts, base->nr_counts, sizeof(*base->counts), compare_keys);
-	for (size_t i = 0; i < base->nr_counts; i++) {
-		if (nr && base->counts[nr - 1].key == base->counts[i].key)
-			base->counts[nr - 1].count += base->counts[i].count;
-		else
-			base->counts[nr++] = base->counts[i];
-	}
-	base->nr_counts = nr;
-}
-
-void top_base_free(struct top_base *base)
-{
-	free(base->counts);
-	*base = (struct top_base){ 0 };
-}
-
-/* A session that began after the base has none of its counts. */
-static void begin_base(struct top_base *now, struct top_base *base, const struct opr_profile *profile)
-{
-	struct stat st;
-
-	if (profile->nr_sessions && !fstat(profile->sessions[0].dir_fd, &st))
-		now->session = st.st_ino;
-	if (base->is_set && base->session != now->session) {
-		top_base_free(base);
-		base->session = now->session;
-		base->is_set = true;
-	}
-}
-
-static void end_base(struct top_base *now, struct top_base *base, bool keep)
-{
-	if (base->is_set && keep) {
-		top_base_free(now);
-		return;
-	}
-	top_base_free(base);
-	*base = *now;
-	base->is_set = true;
 }
 
 /* ---- rows ---- */
@@ -160,31 +92,14 @@ static void merge_rows(struct top_table *table)
 	table->nr_rows = nr;
 }
 
-/* Of all counts so far, leaves those since the base. Rows without any go. */
-static int subtract_base(struct top_table *table, struct top_base *now, const struct top_base *base)
+/* Rows with one key become one; the rows with most samples come first. */
+static void finish_rows(struct top_table *table)
 {
-	size_t nr = 0;
-	int err = 0;
-
 	merge_rows(table);
-	for (size_t i = 0; i < table->nr_rows && !err; i++)
-		err = base_add(now, table->rows[i].key, table->rows[i].count);
-	for (size_t i = 0; i < table->nr_rows; i++) {
-		struct top_row *row = &table->rows[i];
-		uint64_t before = base->is_set ? base_of(base, row->key) : row->count;
-
-		if (row->count > before && !err) {
-			row->count -= before;
-			table->total += row->count;
-			table->rows[nr++] = *row;
-		} else {
-			free_row(row);
-		}
-	}
-	table->nr_rows = nr;
-	if (nr)
-		qsort(table->rows, nr, sizeof(*table->rows), compare_rows);
-	return err;
+	for (size_t i = 0; i < table->nr_rows; i++)
+		table->total += table->rows[i].count;
+	if (table->nr_rows)
+		qsort(table->rows, table->nr_rows, sizeof(*table->rows), compare_rows);
 }
 
 /* ---- tables ---- */
@@ -262,18 +177,21 @@ static int add_images(struct top_table *table, const struct opr_profile *profile
 	return err;
 }
 
-static int add_functions(struct top_table *table, const struct opr_symbol_report *report, size_t class)
+static int add_functions(struct top_table *table, const struct opr_symbol_report *report, struct opr_image_cache *cache,
+			 size_t class)
 {
 	uint64_t seed = key_of(table->view, table->event);
 	int err = 0;
 
 	for (size_t i = 0; i < report->nr_rows && !err; i++) {
 		const struct opr_symbol_row *row = &report->rows[i];
+		const struct opr_image *image = opr_image_cache_find(cache, row->image);
 		uint64_t key = op_hash_add(key_of(key_of(seed, row->name), row->image), row->vma);
 		uint64_t count = report->counts.values[row->counts + class];
 
 		if (count)
-			err = add_row(table, row->name, opr_base_name(row->image_shown), key, count);
+			err = add_row(table, image && image->is_put_off ? OPR_PUT_OFF : row->name, opr_base_name(row->image_shown),
+				      key, count);
 	}
 	return err;
 }
@@ -286,13 +204,14 @@ static int make_report(struct opr_symbol_report *report, struct opr_image_cache 
 	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none };
 	int err = opr_image_cache_init(cache, &selection->profile, &selection->finder, &options);
 
+	cache->names_end_ns = names_end_ns(wish);
 	if (!err)
 		err = opr_image_cache_read(cache);
 	return err ? err : opr_symbol_report_make(report, &selection->profile, selection->classes.nr_classes, cache, &choice);
 }
 
-static int add_class(struct top_reading *reading, struct top_base *now, const struct top_base *base, enum top_view view,
-		     const struct opr_selection *selection, const struct opr_symbol_report *report, size_t index)
+static int add_class(struct top_reading *reading, enum top_view view, const struct opr_selection *selection,
+		     const struct opr_symbol_report *report, struct opr_image_cache *cache, size_t index)
 {
 	const struct opr_class *class = &selection->classes.classes[index];
 	struct top_table *table;
@@ -303,50 +222,31 @@ static int add_class(struct top_reading *reading, struct top_base *now, const st
 	table = add_table(reading, view, event);
 	if (!table)
 		return -ENOMEM;
-	err = view == TOP_IMAGES ? add_images(table, &selection->profile, index) : add_functions(table, report, index);
-	return err ? err : subtract_base(table, now, base);
+	err = view == TOP_IMAGES ? add_images(table, &selection->profile, index) : add_functions(table, report, cache, index);
+	finish_rows(table);
+	return err;
 }
 
-static int read_samples(struct top_reading *reading, struct top_base *now, struct top_base *base, const struct top_wish *wish,
-			struct opr_selection *selection)
+static int read_samples(struct top_reading *reading, const struct top_wish *wish, struct opr_selection *selection)
 {
 	struct opr_symbol_report report = { 0 };
 	struct opr_image_cache cache = { 0 };
 	int err = opr_selection_read(selection);
 
-	if (err)
+	if (err || !selection->profile.earlier->is_set)
 		return err;
-	begin_base(now, base, &selection->profile);
 	if (wants(wish, TOP_FUNCTIONS))
 		err = make_report(&report, &cache, wish, selection);
 	for (enum top_view view = TOP_FUNCTIONS; view <= TOP_IMAGES; view++)
 		for (size_t class = 0; wants(wish, view) && class < selection->classes.nr_classes && !err; class++)
-			err = add_class(reading, now, base, view, selection, &report, class);
+			err = add_class(reading, view, selection, &report, &cache, class);
+	reading->nr_put_off = cache.nr_put_off;
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);
 	return err;
 }
 
 /* ---- from the stacks ---- */
-
-/* Leaves the samples of each node since the base. A node is known by the names on the way to it. */
-static int subtract_tree(struct opr_call_tree *tree, enum top_view view, struct top_base *now, const struct top_base *base)
-{
-	uint64_t keys[OPR_CALL_DEPTH_MAX + 2] = { [0] = view };
-	int err = 0;
-
-	for (struct opr_call_node *node = opr_call_next(&tree->root); node && !err; node = opr_call_next(node)) {
-		size_t depth = opr_call_depth(node);
-		uint64_t before;
-
-		keys[depth] = key_of(key_of(op_hash_add(keys[depth - 1], node->function->kind), node->function->name),
-				     node->function->image);
-		before = base->is_set ? base_of(base, keys[depth]) : node->self;
-		err = node->self ? base_add(now, keys[depth], node->self) : 0;
-		node->self -= before < node->self ? before : node->self;
-	}
-	return err;
-}
 
 static int add_groups(struct top_table *table, const struct opr_call_tree *tree)
 {
@@ -460,17 +360,15 @@ static int make_tree(struct opr_call_tree *tree, enum top_view view, const struc
 	return 0;
 }
 
-static int add_stack_view(struct top_table *table, struct opr_call_tree *all, struct top_base *now, const struct top_base *base)
+static int add_stack_view(struct top_table *table, struct opr_call_tree *all)
 {
 	const struct opr_arranging arranging = {
 		.threshold = table->view == TOP_PATHS ? PATH_PERCENT : 0, .depth = SIZE_MAX, .top = SIZE_MAX
 	};
 	struct opr_call_tree tree = { 0 };
 	uint64_t nr_left_out;
-	int err = subtract_tree(all, table->view, now, base);
+	int err = opr_call_tree_arrange(&tree, all, &arranging, &nr_left_out) ? opr_no_memory() : 0;
 
-	if (!err)
-		err = opr_call_tree_arrange(&tree, all, &arranging, &nr_left_out) ? opr_no_memory() : 0;
 	if (!err && tree.root.total)
 		err = table->view == TOP_PATHS ? add_paths(table, &tree) : add_groups(table, &tree);
 	table->total = tree.root.total;
@@ -478,11 +376,10 @@ static int add_stack_view(struct top_table *table, struct opr_call_tree *all, st
 	return err;
 }
 
-static int read_stacks(struct top_reading *reading, struct top_base *now, struct top_base *base, const struct top_wish *wish,
-		       struct opr_selection *selection)
+static int read_stacks(struct top_reading *reading, const struct top_wish *wish, struct opr_selection *selection)
 {
 	struct opr_stack_contexts contexts = { 0 };
-	const struct opr_stack_choice choice = { .contexts = &contexts };
+	const struct opr_stack_choice choice = { .contexts = &contexts, .names_end_ns = names_end_ns(wish) };
 	const struct opr_symbol_options options = symbol_options(wish);
 	struct opr_call_tree all = { 0 };
 	struct opr_stack_sums sums = { 0 };
@@ -490,9 +387,8 @@ static int read_stacks(struct top_reading *reading, struct top_base *now, struct
 
 	if (!err)
 		err = opr_stacks_read(&all, &sums, selection, &options, &choice);
-	if (!err)
-		begin_base(now, base, &selection->profile);
-	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err; view++) {
+	reading->nr_put_off = sums.nr_put_off;
+	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && selection->profile.earlier->is_set; view++) {
 		struct opr_call_tree tree = { 0 };
 		struct top_table *table;
 
@@ -502,7 +398,7 @@ static int read_stacks(struct top_reading *reading, struct top_base *now, struct
 		if (!err) {
 			sums.events.words[0][strcspn(sums.events.words[0], ":")] = '\0';
 			table = add_table(reading, view, sums.events.words[0]);
-			err = table ? add_stack_view(table, &tree, now, base) : -ENOMEM;
+			err = table ? add_stack_view(table, &tree) : -ENOMEM;
 		}
 		opr_call_tree_free(&tree);
 	}
@@ -519,7 +415,7 @@ enum top_source top_source_of(enum top_view view)
 	return view == TOP_FUNCTIONS || view == TOP_IMAGES ? TOP_SAMPLES : TOP_STACKS;
 }
 
-static int read_once(struct top_reading *reading, struct top_base *base, const struct top_wish *wish)
+static int read_once(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish)
 {
 	const struct opr_words no_path = { 0 };
 	bool of_stacks = wish->source == TOP_STACKS;
@@ -527,26 +423,21 @@ static int read_once(struct top_reading *reading, struct top_base *base, const s
 						       .image_path = &no_path,
 						       .merge = { .lib = true, .cpu = true, .tid = true, .tgid = true },
 						       .totals_only = !wants(wish, TOP_FUNCTIONS),
-						       .sessions_only = of_stacks };
+						       .sessions_only = of_stacks,
+						       .earlier = base };
 	struct opr_selection selection = { 0 };
-	struct top_base now = { 0 };
 	int err = opr_selection_open(&selection, &options, wish->words);
 
 	if (!err)
-		err = of_stacks ? read_stacks(reading, &now, base, wish, &selection) :
-				  read_samples(reading, &now, base, wish, &selection);
+		err = of_stacks ? read_stacks(reading, wish, &selection) : read_samples(reading, wish, &selection);
 	opr_selection_free(&selection);
-	if (err) {
-		top_base_free(&now);
+	opr_before_end(base, !err && !(base->is_set && wish->keep_base));
+	if (err)
 		top_reading_free(reading);
-	} else {
-		base_finish(&now);
-		end_base(&now, base, wish->keep_base);
-	}
 	return err;
 }
 
-int top_read(struct top_reading *reading, struct top_base *base, const struct top_wish *wish)
+int top_read(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish)
 {
 	int err = read_once(reading, base, wish);
 

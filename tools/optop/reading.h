@@ -8,9 +8,8 @@
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
-#include <sys/types.h>
-
 #include "tools/common/words.h"
+#include "tools/profile/before.h"
 #include "tools/symbols/kept.h"
 
 /* id, key, word of --by, title of the rows */
@@ -35,7 +34,7 @@ struct top_row {
 	char *name;
 	char *image; /* "": none, or that of the row above */
 	uint64_t count;
-	uint64_t key;       /* of the same row in the next reading */
+	uint64_t key;       /* rows with one key are one */
 	unsigned int depth; /* of a path: lines above it that it belongs to */
 };
 
@@ -52,22 +51,13 @@ struct top_table {
 struct top_reading {
 	struct top_table *tables; /* of a view: in the order of the events */
 	size_t nr_tables, capacity;
+	size_t nr_put_off; /* images whose symbols there was no time to read */
 };
 
 enum top_source { TOP_SAMPLES, TOP_STACKS, TOP_NR_SOURCES };
 
 /* Where the rows of a view come from. */
 enum top_source top_source_of(enum top_view view);
-
-/* The counts of all rows at a reading. Zeroed at first; top_base_free in any case. */
-struct top_base {
-	struct top_base_count {
-		uint64_t key, count;
-	} *counts; /* by key */
-	size_t nr_counts, capacity;
-	ino_t session; /* its directory: a session that is closed takes its counts along */
-	bool is_set;               /* else a reading begins a new base, and has no rows */
-};
 
 struct top_wish {
 	enum top_source source;
@@ -76,14 +66,16 @@ struct top_wish {
 	const char *session_dir;
 	const struct opr_words *words; /* profile specification */
 	struct opr_kept_symbols *kept; /* the caller's: symbols for the next reading */
+	uint64_t names_ns; /* the time for symbols that are not kept; 0: as long as it takes */
 };
 
 /*
  * Reads the current session and counts from `base`, which becomes this reading, unless it is to be
- * kept. 0; -ENOENT after a message: the session has no samples yet, or no stacks; another -errno
- * after a message. After an error the reading is empty.
+ * kept. The first reading sets the base and has no rows. 0; -ENOENT after a message: the session
+ * has no samples yet, or no stacks; another -errno after a message. After an error the reading is
+ * empty.
  */
-int top_read(struct top_reading *reading, struct top_base *base, const struct top_wish *wish) OP_NONNULL OP_MUST_CHECK;
+int top_read(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish) OP_NONNULL OP_MUST_CHECK;
 
 /* `event`: an index, modulo the number of events. NULL: the reading has no such table. */
 const struct top_table *top_reading_find(const struct top_reading *reading, enum top_view view, size_t event) OP_NONNULL;
@@ -92,6 +84,5 @@ const struct top_table *top_reading_find(const struct top_reading *reading, enum
 size_t top_reading_nr_events(const struct top_reading *reading, enum top_view view) OP_NONNULL;
 
 void top_reading_free(struct top_reading *reading) OP_NONNULL;
-void top_base_free(struct top_base *base) OP_NONNULL;
 
 #endif

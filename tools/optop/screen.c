@@ -108,7 +108,7 @@ static int begin_step(struct step *step)
 	sigset_t set, before;
 	int err;
 
-	step->keep_base = step->top->accumulates;
+	step->keep_base = top_keeps_base(step->top);
 	sigemptyset(&set);
 	for (size_t i = 0; i < op_array_size(signals); i++)
 		sigaddset(&set, signals[i]);

@@ -11,7 +11,8 @@
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 
-#define NEW_MS     1000 /* the first rows come soon */
+#define NEW_MS     500 /* the first rows come soon */
+#define NAMES_NS   (300u * (uint64_t)OP_NS_PER_MS) /* for symbols; the rest comes with next steps */
 #define COST_SHARE 4    /* at most one part in 4 of a CPU is spent on reading */
 
 /* ---- steps ---- */
@@ -55,6 +56,8 @@ int top_open(struct top *top, const struct top_options *options)
 	top->view = options->view;
 	top->delay = options->delay;
 	top->accumulates = options->accumulate;
+	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
+		opr_before_init(&top->bases[source]);
 	if (!err)
 		err = find_session(top, options->session_dir);
 	return err;
@@ -121,7 +124,8 @@ static int read_source(struct top *top, enum top_source source, uint32_t views, 
 				       .keep_base = keep_base,
 				       .session_dir = top->session_dir,
 				       .words = &top->options->words,
-				       .kept = &top->kept };
+				       .kept = &top->kept,
+				       .names_ns = top->options->batch ? 0 : NAMES_NS };
 	uint64_t begin_ns = op_now_ns(); /* names are found after the files are read */
 
 	found->is_new = !top->base_ns[source];
@@ -214,11 +218,25 @@ const struct top_table *top_table(const struct top *top)
 	return top_reading_find(&top_found(top)->reading, top->view, top->event);
 }
 
+static size_t nr_put_off(const struct top *top)
+{
+	size_t nr = 0;
+
+	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
+		nr += top->display.of[source].reading.nr_put_off;
+	return nr;
+}
+
+bool top_keeps_base(const struct top *top)
+{
+	return top->accumulates || (nr_put_off(top) && top_found(top)->seconds < top->delay);
+}
+
 int top_wait_ms(const struct top *top)
 {
 	double wanted_ms = top->delay * 1000, cost_ms = (double)top->display.cost_ns / OP_NS_PER_MS;
 
-	if (top_found(top)->is_new && wanted_ms > NEW_MS)
+	if ((top_found(top)->is_new || nr_put_off(top)) && wanted_ms > NEW_MS)
 		wanted_ms = NEW_MS;
 	if (wanted_ms < cost_ms * (COST_SHARE - 1))
 		wanted_ms = cost_ms * (COST_SHARE - 1);
@@ -228,7 +246,7 @@ int top_wait_ms(const struct top *top)
 void top_free(struct top *top)
 {
 	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
-		top_base_free(&top->bases[source]);
+		opr_before_free(&top->bases[source]);
 	top_display_free(&top->display);
 	top_daemon_free(&top->before);
 	opr_kept_free(&top->kept);
@@ -258,6 +276,8 @@ static void add_samples(const struct top *top, struct op_text *text)
 	op_text_printf(text, "%" PRIu64 " samples of ", table->total);
 	op_text_add_escaped(text, table->event);
 	op_text_printf(text, " in %.1f s", found->seconds);
+	if (found->reading.nr_put_off)
+		op_text_printf(text, ", the symbols of %zu images are being read", found->reading.nr_put_off);
 	if (!display->has_daemon)
 		return;
 	op_text_printf(text, ", %" PRIu64 " lost", display->lost);

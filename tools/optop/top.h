@@ -58,7 +58,7 @@ struct top {
 
 	/* for steps */
 	char *socket, *session_dir;
-	struct top_base bases[TOP_NR_SOURCES];
+	struct opr_before bases[TOP_NR_SOURCES];
 	struct opr_kept_symbols kept;
 	uint64_t base_ns[TOP_NR_SOURCES]; /* CLOCK_MONOTONIC; 0: there is no base */
 	struct top_daemon before;         /* when the bases were read */
@@ -77,6 +77,12 @@ int top_open(struct top *top, const struct top_options *options) OP_NONNULL OP_M
  * there is nothing to show now.
  */
 int top_step(struct top *top, bool keep_base, struct top_display *display) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Whether the next step goes on with the same base: counts are to be added up, or names are missing
+ * and the display is not old.
+ */
+bool top_keeps_base(const struct top *top) OP_NONNULL;
 
 /* The display of a step, which becomes that of `top`. */
 void top_take(struct top *top, struct top_display *display) OP_NONNULL;

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/grow.h"
+#include "libop/process/threads.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
@@ -129,7 +131,8 @@ static void keep_each_once(struct opr_image_cache *cache, size_t nr_images)
 {
 	size_t nr_kept = 0;
 
-	qsort(cache->images, nr_images, sizeof(*cache->images), compare_to_keep);
+	if (nr_images)
+		qsort(cache->images, nr_images, sizeof(*cache->images), compare_to_keep);
 	for (size_t i = 0; i < nr_images; i++)
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
@@ -160,7 +163,7 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 	cache->finder = finder;
 	cache->profile = profile;
 	cache->options = *options;
-	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts, sizeof(*cache->images));
+	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts + 1, sizeof(*cache->images));
 	if (!cache->images)
 		return opr_no_memory();
 	for (size_t i = 0; i < profile->nr_parts; i++) {
@@ -224,6 +227,15 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
 	return options;
 }
 
+/* Whether the symbols of the last report can be used again. */
+static bool take_kept(const struct opr_image_cache *cache, struct opr_image *image)
+{
+	if (!cache->options.kept || !opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
+		return false;
+	image->is_read = true;
+	return true;
+}
+
 /*
  * Reads the symbols of images by several processes. Warnings come when each image is loaded. 0 or
  * -errno.
@@ -238,11 +250,9 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 	for (size_t i = 0; i < nr_images && !err; i++) {
 		struct opr_image *image = images[i];
 
-		if (image->is_read || image->loaded || !image->path)
+		if (image->is_read || image->loaded || !image->path || take_kept(cache, image))
 			continue;
 		image->is_read = true;
-		if (cache->options.kept && opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
-			continue;
 		read[nr_jobs] = image;
 		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
 							   .name = image->name,
@@ -338,6 +348,26 @@ static int read_images(const struct opr_image_cache *cache, struct opr_image *co
 	return err || !opr_debuginfod_dir() ? err : read_downloaded(cache, images, nr_images);
 }
 
+/* More at a time as long as there is time: the last ones may take as long as all before. */
+static int read_until_end(struct opr_image_cache *cache, struct opr_image **images, size_t nr_images)
+{
+	size_t nr_open = 0, nr_at_once = op_nr_cpus(), i = 0;
+	int err = 0;
+
+	for (; i < nr_images; i++)
+		if (images[i]->path && !images[i]->is_read && !take_kept(cache, images[i]))
+			images[nr_open++] = images[i];
+	if (nr_open)
+		qsort(images, nr_open, sizeof(struct opr_image *), compare_samples);
+	for (i = 0; i < nr_open && !err && op_now_ns() < cache->names_end_ns; i += nr_at_once, nr_at_once *= 2)
+		err = read_images(cache, images + i, op_min_u64(nr_at_once, nr_open - i));
+	for (; i < nr_open; i++) {
+		cache->nr_put_off += !images[i]->is_read && !images[i]->is_put_off;
+		images[i]->is_put_off = !images[i]->is_read;
+	}
+	return err;
+}
+
 int opr_image_cache_read(struct opr_image_cache *cache)
 {
 	const struct opr_profile *profile = cache->profile;
@@ -361,7 +391,7 @@ int opr_image_cache_read(struct opr_image_cache *cache)
 		err = images[nr_images++] ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = read_images(cache, images, nr_images);
+		err = cache->names_end_ns ? read_until_end(cache, images, nr_images) : read_images(cache, images, nr_images);
 	free(images);
 	return err;
 }
@@ -494,7 +524,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	struct stat st;
 	int err;
 
-	if (image->loaded)
+	if (image->loaded || image->is_put_off)
 		return 0;
 	image->loaded = true;
 	image->is_table = !image->path && load_table(cache, image);

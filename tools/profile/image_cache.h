@@ -14,6 +14,9 @@
 #include "tools/symbols/kept.h"
 #include "tools/symbols/symbols.h"
 
+/* The name of functions of an image that was put off. */
+#define OPR_PUT_OFF "(symbols are being read)"
+
 struct opr_image {
 	const char *name; /* full */
 	const struct op_image_name *image_name;
@@ -33,6 +36,7 @@ struct opr_image {
 	enum opr_image_state state;
 	struct opr_symbols symbols;
 	bool is_read;   /* symbols or read_err are set */
+	bool is_put_off; /* there was no time to read its symbols: it has none in this report */
 	struct opr_file_state file_state; /* when they were read; set with options.kept */
 	bool has_lines; /* source lines were searched */
 	int read_err;
@@ -63,6 +67,12 @@ struct opr_image_cache {
 	const struct opr_profile *profile;
 	struct opr_symbol_options options;
 	struct opr_debug_wish wish; /* set by the caller */
+	/*
+	 * CLOCK_MONOTONIC: images whose symbols are not read by then are put off; 0: all are read.
+	 * Set by the caller
+	 */
+	uint64_t names_end_ns;
+	size_t nr_put_off;
 	uint64_t nr_samples;
 	bool is_list; /* of opr_image_cache_init_list */
 	struct opr_other_file *other_files; /* in all sample files, selected or not */
@@ -100,7 +110,8 @@ struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache,
 /*
  * Reads the symbols of all images that have samples or are in the list, by several processes;
  * downloads debug files that are missing, if the tool uses those. opr_image_load reads an image
- * that was not read, and warns of what went wrong. 0 or -errno.
+ * that was not read, and warns of what went wrong. With names_end_ns the images with most samples
+ * come first. 0 or -errno.
  */
 int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 tools_libreport_a_SOURCES += \
 	tools/profile/archive_sums.c tools/profile/archive_sums.h \
 	tools/profile/archives.c tools/profile/archives.h \
+	tools/profile/before.c tools/profile/before.h \
 	tools/profile/classes.c tools/profile/classes.h \
 	tools/profile/groups.c tools/profile/groups.h \
 	tools/profile/image_cache.c tools/profile/image_cache.h \

@@ -169,7 +169,7 @@ static int sum_samples(const struct opr_profile *profile, size_t session, struct
 		row = op_session_ledger_row(sums, &event);
 		if (!row)
 			return -ENOMEM;
-		row->stored += file->total;
+		row->stored += file->stored;
 	}
 	return 0;
 }

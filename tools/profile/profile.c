@@ -47,6 +47,19 @@ void opr_file_free(struct opr_file *file)
 	op_odb_samples_free(&file->kept);
 }
 
+void opr_profile_drop_empty(struct opr_profile *profile)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		if (profile->files[i].total)
+			profile->files[nr_kept++] = profile->files[i];
+		else
+			opr_file_free(&profile->files[i]);
+	}
+	profile->nr_files = nr_kept;
+}
+
 static void free_session(struct opr_session *session, bool is_parent)
 {
 	if (session->dir_fd >= 0)
@@ -144,11 +157,12 @@ int opr_profile_arrange(struct opr_profile *profile, bool add_sessions)
 	struct opr_part *part = NULL;
 	int err;
 
-	qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
+	if (profile->nr_files)
+		qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
 	err = add_sessions ? 0 : check_sessions(profile);
 	if (err < 0)
 		return err;
-	profile->parts = calloc(profile->nr_files, sizeof(*profile->parts));
+	profile->parts = calloc(profile->nr_files + 1, sizeof(*profile->parts));
 	if (!profile->parts)
 		return opr_no_memory();
 	for (size_t i = 0; i < profile->nr_files; i++) {

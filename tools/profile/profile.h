@@ -13,6 +13,7 @@
 #include "libop/session/list.h"
 #include "tools/common/archive.h"
 #include "tools/common/words.h"
+#include "tools/profile/before.h"
 
 /*
  * A session; or one cgroup of a session, or its memory view: both follow their session in the
@@ -53,7 +54,8 @@ struct opr_file {
 	bool is_group; /* app and image are the group (groups.h) */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was read */
-	uint64_t total;              /* sum of its samples at that time */
+	uint64_t stored;             /* sum of its samples at that time */
+	uint64_t total;              /* those that are counted: of newer ones, else all */
 	bool is_kept;                /* its samples of that time are kept: memory allows it */
 	struct op_odb_samples kept;
 };
@@ -80,6 +82,11 @@ struct opr_profile {
 	size_t nr_session_fds;
 	/* only the sums of files are needed, not their samples. Set by the caller */
 	bool totals_only;
+	/*
+	 * only samples that are newer are counted, and files without any are dropped; NULL: all
+	 * are counted. Set by the caller
+	 */
+	struct opr_before *earlier;
 
 	struct opr_session *sessions;
 	size_t nr_sessions;
@@ -102,6 +109,9 @@ int opr_profile_end(const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
  * look as theirs.
  */
 bool opr_profile_is_ours(const struct opr_profile *profile) OP_NONNULL;
+
+/* Drops the files without counted samples, when classes and losses are known. */
+void opr_profile_drop_empty(struct opr_profile *profile) OP_NONNULL;
 
 void opr_file_free(struct opr_file *file) OP_NONNULL;
 

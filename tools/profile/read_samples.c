@@ -32,7 +32,9 @@ static void keep_samples(struct reading *reading, struct opr_file *file, struct 
 	uint64_t nr_bytes = samples->nr_nodes * sizeof(*samples->nodes);
 
 	if (!reading->profile->totals_only) {
-		if (op_fetch_add_relaxed(&reading->nr_kept_bytes, nr_bytes) + nr_bytes <= KEPT_BYTES_MAX) {
+		/* What is newer is not in the file. */
+		if (op_fetch_add_relaxed(&reading->nr_kept_bytes, nr_bytes) + nr_bytes <= KEPT_BYTES_MAX ||
+		    reading->profile->earlier) {
 			file->kept = *samples;
 			file->is_kept = true;
 			return;
@@ -43,6 +45,26 @@ static void keep_samples(struct reading *reading, struct opr_file *file, struct 
 	op_odb_samples_free(samples);
 }
 
+/* Leaves the samples that are newer. */
+static int subtract_earlier(struct opr_before *earlier, int dir_fd, const char *path, struct op_odb_samples *samples)
+{
+	struct opr_count *counts = calloc(samples->nr_nodes + 1u, sizeof(*counts));
+	uint32_t nr = 0;
+	int err;
+
+	if (!counts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		counts[i] = (struct opr_count){ samples->nodes[i].key, samples->nodes[i].value };
+	err = opr_before_subtract(earlier, dir_fd, path, counts, samples->nr_nodes);
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		if (counts[i].count)
+			samples->nodes[nr++] = (struct op_odb_node){ .key = counts[i].key, .value = (uint32_t)counts[i].count };
+	samples->nr_nodes = nr;
+	free(counts);
+	return err;
+}
+
 static int read_file(struct reading *reading, struct opr_file *file, struct op_odb_fault *ret_fault)
 {
 	struct op_odb_samples samples;
@@ -50,6 +72,16 @@ static int read_file(struct reading *reading, struct opr_file *file, struct op_o
 
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		file->stored += samples.nodes[i].value;
+	if (reading->profile->earlier) {
+		err = subtract_earlier(reading->profile->earlier, reading->profile->sessions[file->session].dir_fd, file->path,
+				       &samples);
+		if (err) {
+			op_odb_samples_free(&samples);
+			return err;
+		}
+	}
 	file->header = samples.header;
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		file->total += samples.nodes[i].value;

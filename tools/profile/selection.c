@@ -129,6 +129,7 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 
 	raise_descriptor_limit();
 	selection->options = *options;
+	selection->profile.earlier = options->earlier;
 	err = parse_words(selection, words);
 	if (!err)
 		err = selection->spec.archive.nr_words ? open_archives(selection) :
@@ -247,11 +248,13 @@ int opr_selection_read(struct opr_selection *selection)
 	if (!err)
 		err = opr_classes_find(&selection->classes, profile, merge);
 	if (!err)
+		opr_losses_check(profile);
+	if (!err && profile->earlier)
+		opr_profile_drop_empty(profile);
+	if (!err)
 		err = opr_profile_arrange(profile, merge->lib || selection->spec.add_sessions);
 	if (!err)
 		err = opr_recorded_make(&selection->recorded, profile);
-	if (!err)
-		opr_losses_check(profile);
 	return err;
 }
 

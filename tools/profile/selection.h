@@ -23,6 +23,7 @@ struct opr_selection_options {
 	bool callgraph;            /* callgraph files, too */
 	bool memory;               /* the memory view instead of samples */
 	bool totals_only;          /* only the sums of files are needed */
+	struct opr_before *earlier; /* only newer samples are counted; NULL: all */
 	/* the sessions alone: their sample files are neither selected nor read */
 	bool sessions_only;
 	bool optional;             /* beside another report: no sample files are no error */

@@ -381,8 +381,8 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 				 .profile = profile,
 				 .choice = choice,
 				 .drops_rest = opr_sources_are_genuine(cache->options.sources),
-				 .images = calloc(profile->nr_parts, sizeof(*making.images)),
-				 .own = calloc(profile->nr_files, sizeof(*making.own)),
+				 .images = calloc(profile->nr_parts + 1, sizeof(*making.images)),
+				 .own = calloc(profile->nr_files + 1, sizeof(*making.own)),
 				 .lock = PTHREAD_MUTEX_INITIALIZER,
 				 .advanced = PTHREAD_COND_INITIALIZER };
 	int err = 0;

@@ -129,6 +129,7 @@ static int add_store(struct reading *reading, size_t session_index)
 	if (!store->nodes || !store->ends || !store->flags)
 		return opr_no_memory();
 	naming.store = store;
+	naming.err = opr_stacks_subtract(&store->tree, reading->selection->profile.earlier, session->dir_fd);
 	if (session->images)
 		op_dcookie_visit(session->images, name_row, &naming);
 	if (store->nr_images)
@@ -231,6 +232,7 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 	reading->cache.wish.lines = reading->choice->inlined || reading->choice->lines;
 	if (!err)
 		err = opr_image_cache_read(&reading->cache);
+	reading->sums->nr_put_off = reading->cache.nr_put_off;
 	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
 		for (size_t n = 0; n < reading->stores[i].nr_images && !err; n++) {
 			struct named *named = &reading->stores[i].images[n];
@@ -412,7 +414,7 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 		find_line(reading, named, &place);
 	}
 	if (!symbol)
-		return add_child_at(reading, parent, kind, "(no symbols)", image, &place);
+		return add_child_at(reading, parent, kind, named->image->is_put_off ? OPR_PUT_OFF : "(no symbols)", image, &place);
 	if (reading->choice->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
 		place = (struct opr_call_place){ 0 };
 	/* Some files say only where the function of the sample starts. */
@@ -702,6 +704,8 @@ static int find_events(struct reading *reading)
 				continue;
 			text = op_stack_text(tree, event->value);
 			err = !text || (!opr_words_have(&words, text) && opr_words_add(&words, text) < 0) ? opr_no_memory() : 0;
+			if (!err && reading->selection->profile.earlier)
+				err = note_event(reading, text);
 			free(text);
 		}
 	}
@@ -741,22 +745,20 @@ static void free_stores(struct reading *reading)
 	free(reading->stores);
 }
 
-static bool is_kept_apart(const struct opr_spec *spec)
-{
-	return !spec->count.nr_words && !spec->unit_mask.nr_words;
-}
-
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
 		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice)
 {
-	struct reading reading = { .selection = selection, .choice = choice, .tree = tree, .sums = sums };
+	struct reading reading = {
+		.selection = selection, .choice = choice, .tree = tree, .sums = sums, .cache.names_end_ns = choice->names_end_ns
+	};
 	struct op_text unmatched = { 0 };
+	bool is_kept_apart = !selection->spec.count.nr_words && !selection->spec.unit_mask.nr_words;
 	int err = 0;
 
 	/* Beside another report each CPU may have a column. */
-	if (choice->optional && (!is_kept_apart(&selection->spec) || selection->spec.cpu.nr_words))
+	if (choice->optional && (!is_kept_apart || selection->spec.cpu.nr_words))
 		return 0;
-	if (!is_kept_apart(&selection->spec))
+	if (!is_kept_apart)
 		err = opr_error(-EINVAL, "stacks are not kept apart by count: and unit-mask:");
 	if (!err)
 		err = open_stores(&reading);
@@ -778,7 +780,7 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = add_nodes(&reading, &reading.stores[i]);
 	if (!err)
 		err = note_images(&reading);
-	if (!err && !sums->nr_samples && !choice->optional)
+	if (!err && !sums->nr_samples && !choice->optional && !(selection->profile.earlier && sums->events.nr_words))
 		err = opr_error(-ENOENT, "%s%s%s", sums->nr_unselected ? "no stack matches the profile specification"
 								      : "the sessions have no stack samples yet",
 				unmatched.length ? ": " : "", op_text_get(&unmatched));

@@ -27,6 +27,7 @@ struct opr_stack_choice {
 	 * its index, and there are no nodes for events and ends
 	 */
 	struct opr_stack_contexts *contexts;
+	uint64_t names_end_ns; /* as in image_cache.h */
 	/* beside another report: no stacks are no error, and event: selects none */
 	bool optional;
 };
@@ -40,12 +41,14 @@ struct opr_stack_sums {
 	uint64_t nr_unselected;  /* in the stores, but not in the tree */
 	struct opr_words events; /* in the tree, "STACKS:99:0" */
 	struct opr_words images; /* names of those in the tree, some more than once */
+	size_t nr_put_off;       /* images whose symbols there was no time to read */
 };
 
 /*
  * Reads the stores of the selected sessions. 0; -ENOENT with a message: they have no stacks, or the
  * specification selects none, unless they are optional; another -errno after a message. The sums
- * are freed with opr_stack_sums_free in any case.
+ * are freed with opr_stack_sums_free in any case. Where the profile has earlier counts, only newer
+ * samples are in the tree, and none is no error; the sums have all events, also those without.
  */
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
 		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice) OP_NONNULL OP_MUST_CHECK;

@@ -3,7 +3,23 @@
 
 #include <errno.h>
 
+#include "libop/session/layout.h"
 #include "tools/common/log.h"
+
+int opr_stacks_subtract(struct op_stack_tree *tree, struct opr_before *earlier, int dir_fd)
+{
+	struct opr_count *counts = earlier ? calloc(tree->nr_nodes, sizeof(*counts)) : NULL;
+	int err = earlier && !counts ? -ENOMEM : 0;
+
+	for (uint32_t i = 0; counts && i < tree->nr_nodes; i++)
+		counts[i] = (struct opr_count){ i, tree->nodes[i].count };
+	if (counts)
+		err = opr_before_subtract(earlier, dir_fd, OP_SESSION_STACKS, counts, tree->nr_nodes);
+	for (uint32_t i = 0; counts && !err && i < tree->nr_nodes; i++)
+		tree->nodes[i].count = counts[i].count;
+	free(counts);
+	return err ? opr_error(err, "cannot compare the stacks: %s", strerror(-err)) : 0;
+}
 
 static bool is_frame(const struct op_stack_node *node)
 {

@@ -4,7 +4,14 @@
 #define OPR_SELECT_STACKS_H
 
 #include "libop/stacks/read.h"
+#include "tools/profile/before.h"
 #include "tools/profile/spec.h"
+
+/*
+ * Leaves the samples that are newer than an earlier reading of the store below dir_fd; NULL: all. 0
+ * or -errno after a message.
+ */
+int opr_stacks_subtract(struct op_stack_tree *tree, struct opr_before *earlier, int dir_fd) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* What is known of a node. */
 enum {

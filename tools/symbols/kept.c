@@ -4,7 +4,13 @@
 #include <sys/stat.h>
 
 #include "libop/base/grow.h"
+#include "libop/base/htable.h"
 #include "tools/elf/line_table.h"
+
+static uint64_t hash_of(const char *path)
+{
+	return op_hash_bytes(0, path, strlen(path));
+}
 
 static void read_state(const char *path, struct opr_file_state *ret_state)
 {
@@ -42,12 +48,14 @@ static bool is_same(const struct opr_file_state *a, const struct opr_file_state 
 
 bool opr_kept_take(struct opr_kept_symbols *kept, const char *path, struct opr_symbols *symbols, struct opr_file_state *state)
 {
+	uint64_t hash = hash_of(path);
+
 	read_state(path, state);
 	forget_old(kept, state->read_ns);
 	for (size_t i = 0; i < kept->nr_rows; i++) {
 		struct opr_kept *row = &kept->rows[i];
 
-		if (strcmp(row->path, path) != 0 || !is_same(&row->state, state))
+		if (row->hash != hash || strcmp(row->path, path) != 0 || !is_same(&row->state, state))
 			continue;
 		*state = row->state;
 		*symbols = row->symbols;
@@ -60,7 +68,7 @@ bool opr_kept_take(struct opr_kept_symbols *kept, const char *path, struct opr_s
 void opr_kept_give(struct opr_kept_symbols *kept, const char *path, struct opr_symbols *symbols,
 		   const struct opr_file_state *state)
 {
-	struct opr_kept row = { .path = strdup(path), .state = *state };
+	struct opr_kept row = { .path = strdup(path), .hash = hash_of(path), .state = *state };
 
 	opr_line_table_free(symbols->table);
 	symbols->table = NULL;

@@ -22,6 +22,7 @@ struct opr_file_state {
 struct opr_kept_symbols {
 	struct opr_kept {
 		char *path;
+		uint64_t hash; /* of the path */
 		struct opr_file_state state;
 		struct opr_symbols symbols;
 	} *rows;
