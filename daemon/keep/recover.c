@@ -124,7 +124,7 @@ static void recover_directory(struct recovery *recovery, const char *directory)
 	if (list_files(recovery, directory, &list))
 		return;
 	for (size_t i = 0; i < list.nr_files; i++) {
-		char *path = join(directory, list.files[i].path);
+		char *path = list.files[i].is_packed ? NULL : join(directory, list.files[i].path);
 
 		if (path)
 			recover_file(recovery, path);

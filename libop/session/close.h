@@ -45,9 +45,10 @@ int op_session_close(int session_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Frees the space that the sample files of a closed session have for growth (op_odb_compact). Files
- * that cannot shrink stay as they are. Comes before op_session_mark_whole: after a power cut in
- * between, the next daemon repairs the marked session. dir_fd is the session's directory.
+ * Packs the sample files of a large closed session (op_session_pack), and frees the space that the
+ * others have for growth (op_odb_compact). Files that cannot shrink stay as they are. Comes before
+ * op_session_mark_whole: after a power cut in between, the next daemon repairs the marked session.
+ * dir_fd is the session's directory.
  */
 void op_session_compact(int dir_fd);
 

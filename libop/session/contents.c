@@ -19,6 +19,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/memory_view.h"
+#include "libop/session/pack.h"
 #include "libop/session/walk.h"
 
 #define ENTRIES_BYTES    8192
@@ -27,6 +28,7 @@
 static const char *const session_parts[] = {
 	"{root}",   "{kern}",	       "stats",		OP_SESSION_LEDGER,  OP_CGROUP_DIR,
 	OP_MEM_DIR, OP_SESSION_STACKS, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
+	OP_SESSION_PACKED, OP_SESSION_PACK_NEW,
 };
 
 /* ---- remove ---- */

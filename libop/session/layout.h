@@ -12,6 +12,7 @@
  *                                          ledger for the genuine tools in stats/, the table
  *                                          of images in dcookies
  *   SESSION-DIR/samples/current/           the session that is being written
+ *   SESSION-DIR/samples/<session>/packed   many sample files in one (pack.h)
  *   SESSION-DIR/samples/<session>/ledger   its time span and its losses (ledger_file.h)
  *   SESSION-DIR/samples/<session>/stacks   its call stacks (libop/stacks)
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/odb/mangle.h)

@@ -8,6 +8,7 @@
 
 #include "libop/base/grow.h"
 #include "libop/process/threads.h"
+#include "libop/session/pack.h"
 
 struct bad_path {
 	char *path;
@@ -130,11 +131,13 @@ static void find_empty_dirs(struct listing *listing)
 	}
 }
 
+/* A file comes before what the pack has at its path. */
 static int compare_files(const void *a, const void *b)
 {
 	const struct op_session_file *left = a, *right = b;
+	int order = strcmp(left->path, right->path);
 
-	return strcmp(left->path, right->path);
+	return order ? order : left->is_packed - right->is_packed;
 }
 
 static int compare_bad_paths(const void *a, const void *b)
@@ -144,6 +147,61 @@ static int compare_bad_paths(const void *a, const void *b)
 
 	return order ? order : left->why - right->why;
 }
+
+/* ---- the pack ---- */
+
+static int add_packed(struct listing *listing, const char *path)
+{
+	struct op_session_list *list = &listing->list;
+	struct op_session_file file = { .path = strdup(path), .is_packed = true };
+	int err = file.path ? op_unmangle(path, &file.name, &file.storage, NULL) : -ENOMEM;
+
+	if (!err && !op_grow(&list->files, &listing->capacity, list->nr_files + 1))
+		err = -ENOMEM;
+	if (!err) {
+		list->files[list->nr_files++] = file;
+		return 0;
+	}
+	free(file.path);
+	free(file.storage);
+	return err == -EINVAL ? -EBADMSG : err;
+}
+
+static int add_all_packed(struct listing *listing, const struct op_pack *pack)
+{
+	char path[PATH_MAX];
+	int err = op_pack_check(pack);
+
+	for (uint32_t i = 0; i < pack->nr_files && !err; i++) {
+		err = op_pack_path(pack, i, path);
+		if (!err)
+			err = add_packed(listing, path);
+	}
+	return err;
+}
+
+/* After the walk: what is packed meanwhile is in the pack before its file is gone. */
+static int list_pack(struct listing *listing, int dir_fd)
+{
+	struct op_pack pack;
+	int err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+
+	if (!err) {
+		err = add_all_packed(listing, &pack);
+		op_pack_close(&pack);
+	}
+	if (err == -ENOENT)
+		return 0;
+	if (err && err != -ENOMEM && listing->skips_bad_paths) {
+		add_bad_path(listing, OP_SESSION_PACKED, err == -EBADMSG ? -EUCLEAN : err);
+		return 0;
+	}
+	if (!listing->skips_bad_paths)
+		op_walk_note_error(&listing->walk, OP_SESSION_PACKED, err);
+	return err;
+}
+
+/* ---- both ---- */
 
 static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
 {
@@ -157,6 +215,8 @@ static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
 		err = op_walk_tree(&listing->walk, op_walk_sample_dirs[i]);
 	if (!err && listing->skips_bad_paths)
 		find_empty_dirs(listing);
+	if (!err)
+		err = list_pack(listing, dir_fd);
 	return err ? err : listing->failed ? -ENOMEM : 0;
 }
 
@@ -169,10 +229,23 @@ static void free_listing(struct listing *listing)
 	op_walk_free(&listing->walk);
 }
 
+/* A file hides what the pack has at its path. */
 static void give_list(struct listing *listing, struct op_session_list *ret_list)
 {
+	struct op_session_file *files = listing->list.files;
+	size_t nr_kept = 0;
+
 	if (listing->list.nr_files)
-		qsort(listing->list.files, listing->list.nr_files, sizeof(*listing->list.files), compare_files);
+		qsort(files, listing->list.nr_files, sizeof(*files), compare_files);
+	for (size_t i = 0; i < listing->list.nr_files; i++) {
+		if (nr_kept && files[i].is_packed && !strcmp(files[nr_kept - 1].path, files[i].path)) {
+			free(files[i].path);
+			free(files[i].storage);
+		} else {
+			files[nr_kept++] = files[i];
+		}
+	}
+	listing->list.nr_files = nr_kept;
 	*ret_list = listing->list;
 	listing->list = (struct op_session_list){ 0 };
 }

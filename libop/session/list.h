@@ -12,6 +12,7 @@ struct op_session_file {
 	char *path;
 	struct op_sample_name name; /* strings lie in storage */
 	char *storage;
+	bool is_packed; /* it is in the pack of the session (libop/session/pack.h) and no file */
 };
 
 struct op_session_list {
@@ -21,9 +22,10 @@ struct op_session_list {
 
 /*
  * Lists the sample files of a session, dir_fd being samples/<session>: the files in {root}/ and
- * {kern}/ without *.jo files, links that lead nowhere and empty directories. 0 and a list for
- * op_session_list_free; -EBADMSG: a file has no name of a sample file; another -errno. After an
- * error *ret_bad_path, when given, is the path of the error, freed by the caller, or NULL.
+ * {kern}/ without *.jo files, links that lead nowhere and empty directories, and those of the pack.
+ * op_session_read_samples reads them. 0 and a list for op_session_list_free; -EBADMSG: a file has
+ * no name of a sample file, or the pack is damaged; another -errno. After an error *ret_bad_path,
+ * when given, is the path of the error, freed by the caller, or NULL.
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 

@@ -4,6 +4,7 @@ libop_libop_a_SOURCES += \
 	libop/session/directory.c libop/session/directory.h \
 	libop/session/walk.c libop/session/walk.h \
 	libop/session/list.c libop/session/list.h \
+	libop/session/pack.c libop/session/pack.h \
 	libop/session/contents.c libop/session/contents.h \
 	libop/session/close.c libop/session/close.h \
 	libop/session/leftovers.c libop/session/leftovers.h \

@@ -10,6 +10,7 @@
 #include "libop/odb/read.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
+#include "libop/session/pack.h"
 #include "libop/base/sys.h"
 
 static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
@@ -31,7 +32,8 @@ static int sum_file(int dir_fd, const char *path, uint64_t *ret_total)
 {
 	struct op_odb_samples samples;
 	uint64_t total = 0;
-	int err = op_odb_read(dir_fd, path, &samples, NULL);
+	struct op_odb_fault fault;
+	int err = op_session_read_samples(dir_fd, path, &samples, &fault);
 
 	if (err)
 		return err;
@@ -235,6 +237,8 @@ int op_session_files_look(int dir_fd, struct op_session_files *ret_files)
 
 	if (!err)
 		err = op_session_walk(dir_fd, "{kern}", add_sample_file, &scan);
+	if (!err)
+		err = op_session_files_add(dir_fd, OP_SESSION_PACKED, &scan.files);
 	if (!err)
 		*ret_files = scan.files;
 	return err;

@@ -14,8 +14,8 @@
  * Called for what cannot be read: `path` below the session's directory, and why. -EBADMSG: a
  * file has no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link
  * in the place of a directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that
- * leads nowhere; -EISDIR: a directory without files has the name of a sample file; another -errno:
- * a directory cannot be read.
+ * leads nowhere; -EISDIR: a directory without files has the name of a sample file; -EUCLEAN: a
+ * damaged pack (libop/session/pack.h); another -errno: a directory cannot be read.
  */
 struct op_session_bad_paths {
 	void (*report)(const char *path, int why, void *arg);

@@ -23,6 +23,9 @@ ORDER = {"little": "<", "big": ">"}[os.environ.get("OPD_BYTE_ORDER", sys.byteord
 HEADER = struct.Struct(ORDER + "4s6I4xdQI4xQQ")
 DESCRIPTOR = struct.Struct(ORDER + "II24s")
 NODE = struct.Struct(ORDER + "QII")
+PACK_HEAD = struct.Struct(ORDER + "8sIIQ")
+PACK_ROW = struct.Struct(ORDER + "QII")
+SEAL_BYTES = 16
 NODES_OFFSET = 104
 BYTES_PER_NODE = 20
 CALLER_SEPARATORS = ("{dep}", "{cg}")
@@ -192,6 +195,33 @@ def list_files(session):
     return sorted(found)
 
 
+def packed_files(session):
+    """{path: (header, {key: count}, number of nodes)} of the file `packed` of a samples/<session> directory."""
+    try:
+        with open(os.path.join(session, "packed"), "rb") as stream:
+            data = stream.read()
+    except FileNotFoundError:
+        return {}
+    magic, version, nr_files, index = PACK_HEAD.unpack_from(data)
+    require(magic == b"opd-pack" and version == 1, "packed", "not a pack")
+    require(index + PACK_ROW.size * nr_files + SEAL_BYTES == len(data), "packed", "another length")
+    found, before = {}, b""
+    for at in range(nr_files):
+        offset, path_bytes, nr_nodes = PACK_ROW.unpack_from(data, index + PACK_ROW.size * at)
+        path = data[offset:offset + path_bytes]
+        require(before < path, "packed", "paths are not sorted")
+        before = path
+        offset += (path_bytes + 7) // 8 * 8
+        header = parse_header(os.fsdecode(path), data[offset:offset + HEADER.size])
+        keys = collections.Counter()
+        for i in range(nr_nodes):
+            key, value, unused = NODE.unpack_from(data, offset + HEADER.size + NODE.size * i)
+            require(value and not unused, "packed", "node %d of %s" % (i, os.fsdecode(path)))
+            keys[key] += value
+        found[os.fsdecode(path)] = header, dict(keys), nr_nodes
+    return found
+
+
 def jit_object(base, path, name):
     """The object that names the JIT code of an anonymous region: {anon:LABEL}/TGID.jo beside the
     region's directory. None without one.
@@ -211,10 +241,15 @@ def read_session(session_dir, session="current", live=False, strict=False):
     """
     base = os.path.join(session_dir, "samples", session)
     files, mtimes = [], {}
-    for path in list_files(base):
+    in_tree = list_files(base)
+    packed = packed_files(base)  # after the tree: what is packed meanwhile is there before its file is gone
+    for path in sorted(set(in_tree) | set(packed)):
         name = parse_name(path)
-        with open(os.path.join(base, path), "rb") as stream:
-            header, keys, nr_nodes = parse_samples(path, stream.read(), not live, session != "current")
+        try:
+            with open(os.path.join(base, path), "rb") as stream:
+                header, keys, nr_nodes = parse_samples(path, stream.read(), not live, session != "current")
+        except FileNotFoundError:
+            header, keys, nr_nodes = (packed if path in packed else packed_files(base))[path]
         if strict:
             check_header_against_name(path, header, name)
             first = mtimes.setdefault(name.image, header.mtime)

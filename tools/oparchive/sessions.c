@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
+#include "libop/session/pack.h"
 #include "libop/session/walk.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
@@ -127,6 +129,7 @@ static int add_entry(const char *path, unsigned char type, void *arg)
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
 	if ((type != DT_REG && type != DT_LNK) || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) ||
+	    !strcmp(path, OP_SESSION_PACKED) || !strcmp(path, OP_SESSION_PACK_NEW) ||
 	    !is_selected(&copying->selected, copying->whole, path) || !has_good_name(path))
 		return 0;
 	return type == DT_LNK ? leave_link(copying, path) : add_path(copying, path);
@@ -152,6 +155,56 @@ static int add_part(const struct copying *copying, const char *name)
 	return faccessat(copying->from->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 0 : add_path(copying, name);
 }
 
+static int add_packed(const struct copying *copying, const struct op_pack *pack, uint32_t index, const char *path)
+{
+	struct op_odb_samples samples = { 0 };
+	char *archived = NULL, *shown = NULL;
+	int fd = memfd_create("sample-file", MFD_CLOEXEC), err = fd < 0 ? -errno : op_pack_read(pack, index, &samples);
+
+	if (!err)
+		err = op_session_write_sample_file(fd, &samples);
+	if (!err && lseek(fd, 0, SEEK_SET) < 0)
+		err = -errno;
+	op_odb_samples_free(&samples);
+	if (asprintf(&archived, OPR_ARCHIVE_SAMPLES "/%s/%s", copying->name, path) < 0 ||
+	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(archived);
+		return opr_no_memory();
+	}
+	if (!err)
+		err = opr_archive_add_open(&copying->run->writer, fd, shown, archived);
+	else if (fd >= 0)
+		close(fd);
+	err = opa_warn_left_out(copying->run, err, shown);
+	free(shown);
+	free(archived);
+	return err;
+}
+
+/* In an archive each is a file of its own, for the genuine tools. One that was added stays. */
+static int add_pack(const struct copying *copying)
+{
+	char path[PATH_MAX];
+	struct op_pack pack;
+	int err = op_pack_open(copying->from->dir_fd, OP_SESSION_PACKED, &pack);
+
+	if (err == -ENOENT)
+		return 0;
+	if (!err) {
+		for (uint32_t i = 0; i < pack.nr_files && !err; i++) {
+			err = op_pack_path(&pack, i, path);
+			if (!err && is_selected(&copying->selected, copying->whole, path) && has_good_name(path))
+				err = add_packed(copying, &pack, i, path);
+		}
+		op_pack_close(&pack);
+	}
+	if (err == -EBADMSG && opr_words_have(&copying->from->bad_paths, OP_SESSION_PACKED))
+		return 0; /* it was reported when the session was listed */
+	return err;
+}
+
 /*
  * A daemon may write the session, and close it meanwhile: files are opened below its descriptor.
  * The ledger comes first: the files have at least the samples that it counts. The table of images
@@ -164,6 +217,8 @@ static int copy_session(struct copying *copying)
 
 	if (!err)
 		err = op_session_walk_skip_bad(copying->from->dir_fd, ".", add_entry, copying, &bad_paths);
+	if (!err)
+		err = add_pack(copying);
 	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 

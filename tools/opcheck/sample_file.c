@@ -11,6 +11,7 @@
 #include "libop/odb/odb.h"
 #include "libop/odb/read.h"
 #include "libop/base/sys.h"
+#include "libop/session/pack.h"
 
 #define MAX_BYTES (4ull << 30)
 
@@ -375,7 +376,7 @@ static int check_readable(int dir_fd, const char *path, struct opk_file *file)
 {
 	struct op_odb_samples samples = { 0 };
 	struct op_odb_fault fault;
-	int err = op_odb_read(dir_fd, path, &samples, &fault);
+	int err = op_session_read_samples(dir_fd, path, &samples, &fault);
 
 	if (err == -EBADMSG) {
 		note(file, !strcmp(fault.why, OP_ODB_OTHER_ORDER) ? OPK_FOREIGN : OPK_LOST, fault.why, fault.offset);

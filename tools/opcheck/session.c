@@ -17,6 +17,7 @@
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
 #include "libop/session/memory_view.h"
+#include "libop/session/pack.h"
 #include "libop/stacks/store.h"
 #include "tools/opcheck/sample_file.h"
 #include "tools/opcheck/misplaced.h"
@@ -321,6 +322,47 @@ static int move_unnamed(struct run *run)
 	return err;
 }
 
+static int check_packed_file(struct run *run, const struct op_pack *pack, uint32_t index)
+{
+	struct op_sample_name name;
+	struct opk_file file;
+	char path[PATH_MAX], *storage;
+	int err = op_pack_path(pack, index, path);
+
+	/* A file hides what the pack has at its path. */
+	if (err || !faccessat(run->check->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW))
+		return err;
+	err = op_unmangle(path, &name, &storage, NULL);
+	if (err)
+		return err == -EINVAL ? -EBADMSG : err;
+	err = opk_file_check(run->check->dir_fd, path, OPK_WRITTEN, &file);
+	if (!err) {
+		err = file.verdict == OPK_SOUND ? count_file(run, &name, &file) : -EBADMSG;
+		opk_file_free(&file);
+		run->check->nr_files++;
+		run->check->progress(run->check->nr_files, run->check->arg);
+	}
+	free(storage);
+	return err == -ENOENT && run->check->live ? 0 : err;
+}
+
+static int check_pack(struct run *run)
+{
+	struct op_pack pack;
+	int err = op_pack_open(run->check->dir_fd, OP_SESSION_PACKED, &pack);
+
+	run->is_beside = false;
+	if (!err) {
+		err = op_pack_check(&pack);
+		for (uint32_t i = 0; i < pack.nr_files && !err; i++)
+			err = check_packed_file(run, &pack, i);
+		op_pack_close(&pack);
+	}
+	if (err == -EBADMSG)
+		put_aside(run, OP_SESSION_PACKED, "a damaged pack of sample files", 0);
+	return err == -ENOENT || err == -EBADMSG ? 0 : err;
+}
+
 static int check_files(struct run *run)
 {
 	const struct op_session_bad_paths bad_paths = { skip_dir, run };
@@ -336,6 +378,8 @@ static int check_files(struct run *run)
 		if (!err)
 			err = run->unread;
 	}
+	if (!err)
+		err = check_pack(run);
 	if (!err)
 		err = move_unnamed(run);
 	return err ? err : check_misplaced(run);

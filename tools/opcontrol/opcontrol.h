@@ -61,7 +61,7 @@ struct ctl_option {
 
 /* ---- requests.c, save.c ---- */
 
-ctl_run_fn ctl_run_init, ctl_run_start_daemon, ctl_run_start, ctl_run_dump, ctl_run_list_events;
+ctl_run_fn ctl_run_init, ctl_run_start_daemon, ctl_run_start, ctl_run_dump, ctl_run_unpack, ctl_run_list_events;
 ctl_act_fn ctl_stop, ctl_shutdown, ctl_deinit, ctl_reset, ctl_save;
 
 /*

@@ -23,6 +23,8 @@ static const struct ctl_option options[] = {
 	{ { "shutdown", 'h', 0, NULL, "stop profiling and end the daemon", NULL }, .act = ctl_shutdown, .without_setup = true },
 	{ { "reset", 0, 0, NULL, "remove the samples of the current session", NULL }, .act = ctl_reset },
 	{ { "save", 0, 0, NULL, "close the current session and keep its samples as session NAME", "NAME" }, .act = ctl_save },
+	{ { "unpack", 0, 0, NULL, "make the sample files of a packed session anew, for the tools of oprofile", "NAME" },
+	  .run = ctl_run_unpack },
 	{ { "deinit", 0, 0, NULL, "for oprofile's scripts: as --shutdown, there is nothing to unload", NULL },
 	  .act = ctl_deinit,
 	  .without_setup = true },

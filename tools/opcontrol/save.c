@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * --save: the daemon closes its session. If none runs, opcontrol does it, under the daemon's lock.
+ * --unpack: opcontrol makes the sample files of a closed session anew.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
@@ -13,6 +15,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
+#include "libop/session/pack.h"
 #include "libop/session/leftovers.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
@@ -182,4 +185,52 @@ int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	if (daemon->presence == CTL_NO_ANSWER)
 		return ctl_fail_no_answer(ctl, daemon);
 	return daemon->presence == CTL_PRESENT ? ask_daemon(ctl, name) : save_without_daemon(ctl, name);
+}
+
+/* ---- --unpack ---- */
+
+/* The daemon must be able to remove the session, so its user makes the files. */
+static int become_owner(int session_fd)
+{
+	struct stat st;
+	int err = op_sys_fstat(session_fd, &st);
+
+	if (err || geteuid() != 0)
+		return err;
+	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
+}
+
+static int unpack(int session_fd, const char *name)
+{
+	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES], closing[sizeof(path) + sizeof(OP_SESSION_CLOSING)];
+
+	snprintf(path, sizeof(path), "samples/%s", name);
+	snprintf(closing, sizeof(closing), "%s/" OP_SESSION_CLOSING, path);
+	if (!faccessat(session_fd, closing, F_OK, AT_SYMLINK_NOFOLLOW))
+		return -EBUSY;
+	return op_session_unpack(session_fd, path, OP_SESSION_TMP "/unpack");
+}
+
+int ctl_run_unpack(struct opcontrol *ctl)
+{
+	const char *name = ctl->request_arg, *fault = op_session_name_fault(name);
+	int fd, err;
+
+	if (!strcmp(name, "current"))
+		return opr_error(1, "--unpack: the daemon writes this session: use --save=NAME, then --unpack=NAME");
+	if (fault)
+		return opr_error(1, "--unpack=%s: a session cannot have that name: %s", name, fault);
+	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = fd < 0 ? -errno : become_owner(fd);
+	if (!err)
+		err = unpack(fd, name);
+	if (fd >= 0)
+		close(fd);
+	if (err == -ENOENT) {
+		printf("There is no packed session %s in %s: nothing was unpacked.\n", name, ctl->session_dir);
+		return 0;
+	}
+	if (err == -EBUSY)
+		return opr_error(1, "--unpack=%s: the session is not on the disk yet: try again", name);
+	return err ? ctl_fail_session(ctl, "unpack the session in", ctl->session_dir, NULL, err) : 0;
 }

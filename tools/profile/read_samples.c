@@ -5,6 +5,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/process/threads.h"
+#include "libop/session/pack.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
 #include "tools/events/cpu_types.h"
@@ -68,7 +69,7 @@ static int subtract_earlier(struct opr_before *earlier, int dir_fd, const char *
 static int read_file(struct reading *reading, struct opr_file *file, struct op_odb_fault *ret_fault)
 {
 	struct op_odb_samples samples;
-	int err = op_odb_read(reading->profile->sessions[file->session].dir_fd, file->path, &samples, ret_fault);
+	int err = op_session_read_samples(reading->profile->sessions[file->session].dir_fd, file->path, &samples, ret_fault);
 
 	if (err)
 		return err;
@@ -184,7 +185,7 @@ int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, s
 		file->is_kept = false;
 		return 0;
 	}
-	err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
+	err = op_session_read_samples(session->dir_fd, file->path, ret_samples, &fault);
 	if (err == -ENOENT)
 		return opr_session_warn_removed(session, file->path);
 	if (err == -EBADMSG)

@@ -88,6 +88,8 @@ static const char *bad_path_words(int why)
 		return "a symbolic link to a directory, or to itself";
 	case ENOENT:
 		return "a symbolic link that leads nowhere";
+	case EUCLEAN:
+		return "a damaged pack of sample files";
 	case EISDIR:
 		return "a directory with the name of a sample file, without a sample file in it";
 	default:
@@ -100,7 +102,7 @@ void opr_session_leave_out(const char *path, int why, void *arg)
 	struct opr_session *session = arg;
 
 	opr_warn("%s/%s: %s: it is left out%s", session->path, path, bad_path_words(why),
-		 why == -EBADMSG || why == -ENOTDIR ? OPR_REPAIR_HINT : "");
+		 why == -EBADMSG || why == -ENOTDIR || why == -EUCLEAN ? OPR_REPAIR_HINT : "");
 	/*
 	 * The genuine tools skip a link that leads nowhere, so it does not make the report
 	 * incomplete.

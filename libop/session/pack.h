@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The file `packed` of a session: many sample files in one, without their directories. A small
+ * sample file takes a block, and each directory above it another one. In the pack it takes some
+ * hundred bytes. doc/format.md describes the format.
+ *
+ * A sample file in {root} or {kern} hides the file of the same path in the pack. A pack is whole
+ * and on the disk before the files that it replaces are removed. So readers find each sample once,
+ * whatever is interrupted. A pack is never changed: a new one takes its place. Any thread.
+ */
+#ifndef OP_SESSION_PACK_H
+#define OP_SESSION_PACK_H
+
+#include <limits.h>
+
+#include "libop/base/compiler.h"
+#include "libop/odb/read.h"
+
+#define OP_SESSION_PACKED   "packed"     /* in a session */
+#define OP_SESSION_PACK_NEW "packed.new" /* the same, being made for a closed session */
+#define OP_SESSION_PACK_MIN 1024u        /* sessions with fewer sample files are not packed */
+
+/* A pack that is open. */
+struct op_pack {
+	int fd;
+	uint32_t nr_files;
+	uint64_t index_offset;
+};
+
+/*
+ * Opens the pack at a path below dir_fd. 0 and *ret_pack for op_pack_close; -ENOENT; -EBADMSG: it
+ * is no whole pack; another -errno. Reads the head only.
+ */
+int op_pack_open(int dir_fd, const char *path, struct op_pack *ret_pack) OP_NONNULL OP_MUST_CHECK;
+void op_pack_close(const struct op_pack *pack) OP_NONNULL;
+
+/* Reads the whole pack. 0; -EBADMSG when it is damaged; another -errno. */
+int op_pack_check(const struct op_pack *pack) OP_NONNULL OP_MUST_CHECK;
+
+/* The path of a file in the pack, below the session; in the order of strcmp. 0 or -errno. */
+int op_pack_path(const struct op_pack *pack, uint32_t index, char ret_path[PATH_MAX]) OP_NONNULL OP_MUST_CHECK;
+
+/* Its samples, for op_odb_samples_free. 0, -EBADMSG, another -errno. */
+int op_pack_read(const struct op_pack *pack, uint32_t index, struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;
+
+/* Finds a path. 0, -ENOENT, another -errno. */
+int op_pack_find(const struct op_pack *pack, const char *path, uint32_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Reads the samples of a path of a session, from the sample file or else from the pack. As
+ * op_odb_read.
+ */
+int op_session_read_samples(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
+	OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Writes a pack to fd, an empty file: the sample files of a session at `paths`, which are sorted,
+ * and what its pack has beside them. A file that cannot be read stays as it is: it is not in the
+ * new pack, unless the old one has it. The new pack is on the disk then. 0 or -errno.
+ */
+int op_session_write_pack(int dir_fd, char *const *paths, size_t nr_paths, int fd) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+
+/*
+ * Removes a sample file and the directories that are empty then, but not {root} and {kern}. 0 or
+ * -errno.
+ */
+int op_session_remove_file(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Packs all sample files of a closed session, if they are many. 0 or -errno; no sample is lost. */
+int op_session_pack(int dir_fd) OP_MUST_CHECK;
+
+/* Writes samples to fd, an empty file, as a sample file. 0 or -errno. */
+int op_session_write_sample_file(int fd, const struct op_odb_samples *samples) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Makes one sample file of the pack anew, at samples/current/PATH or the like: `directory` is the
+ * session's below top_fd, tmp_path as for op_odb_open. 0; -ENOENT: the pack does not have it.
+ */
+int op_session_unpack_file(int top_fd, const char *directory, const struct op_pack *pack, const char *path,
+			   const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Makes all sample files anew and removes the pack, for the genuine tools. The caller sees to it
+ * that nobody writes the session. 0; -ENOENT: there is no pack; another -errno.
+ */
+int op_session_unpack(int top_fd, const char *directory, const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The pack of a session: its size, that no sample is lost or doubled, damage, files again. */
+#include "tests/unit/test_box.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "libop/base/seal.h"
+#include "libop/session/close.h"
+#include "libop/session/contents.h"
+#include "libop/session/list.h"
+#include "libop/session/pack.h"
+#include "libop/session/sum.h"
+#include "tests/unit/sample_writer.h"
+
+#define NR_FILES 1500u
+#define SESSION	 "samples/one"
+#define TMP_PATH "tmp/unpack"
+#define KEYS_MAX 40u
+#define KILLS	 12
+/* what a file in a pack takes: its path, the header, 16 bytes for each of its nodes, its row */
+#define FILE_BYTES_MAX 1024u
+
+/* Temporary files of a compiler, as a build host has them. */
+static char *path_of(uint32_t index, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX,
+		 "{root}/home/build/jobs/work-%u/tests/conftest.%u/{dep}/{root}/usr/lib/x86_64-linux-gnu/"
+		 "lib%s.so.6/TIMER.1000000.0.all.all.all",
+		 index / 40, index / 2, index % 2 ? "c" : "m");
+	return path;
+}
+
+/* Key 0 is among them; the last key of some files has a full count and goes on in another node. */
+static uint32_t samples_of(uint32_t index, struct sample samples[KEYS_MAX + 1])
+{
+	uint32_t nr = index % KEYS_MAX + 1;
+
+	for (uint32_t i = 0; i < nr; i++)
+		samples[i] = (struct sample){ i * (uint64_t)0x10, index + i + 1 };
+	if (index % 3)
+		return nr;
+	samples[nr] = samples[nr - 1];
+	samples[nr - 1].value = UINT32_MAX;
+	return nr + 1;
+}
+
+static struct op_odb_header header_of(uint32_t index)
+{
+	struct op_odb_header header = sample_header();
+
+	header.mtime = 1700000000 + index;
+	header.ctr_count = 1000000;
+	return header;
+}
+
+static void write_file(int dir_fd, uint32_t index)
+{
+	struct sample samples[KEYS_MAX + 1];
+	uint32_t nr = samples_of(index, samples);
+	struct op_odb_header header = header_of(index);
+	char path[PATH_MAX];
+
+	sample_write(dir_fd, path_of(index, path), &header, samples, nr);
+}
+
+static int make_session(const struct box *box)
+{
+	int fd;
+
+	sample_make_dirs(box->fd, "tmp/x");
+	sample_make_dirs(box->fd, SESSION "/x");
+	fd = openat(box->fd, SESSION, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	for (uint32_t i = 0; i < NR_FILES; i++)
+		write_file(fd, i);
+	return fd;
+}
+
+static void end_session(const struct box *box, int fd)
+{
+	close(fd);
+	assert_int_equal(op_session_remove(box->fd, "samples"), 0);
+}
+
+static bool has(int fd, const char *path)
+{
+	return !faccessat(fd, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static uint64_t disk_bytes(const struct box *box)
+{
+	uint64_t nr_bytes = 0;
+
+	assert_int_equal(op_session_disk_bytes(box->fd, SESSION, &nr_bytes), 0);
+	return nr_bytes;
+}
+
+static void check_file(int fd, uint32_t index)
+{
+	struct op_odb_header header = header_of(index);
+	struct sample samples[KEYS_MAX + 1];
+	uint32_t nr = samples_of(index, samples), at = 0;
+	struct op_odb_samples found = { 0 };
+	struct op_odb_fault fault;
+	char path[PATH_MAX];
+
+	assert_int_equal(op_session_read_samples(fd, path_of(index, path), &found, &fault), 0);
+	assert_memory_equal(&found.header, &header, sizeof(header));
+	for (uint32_t i = 0; i < found.nr_nodes; i++) {
+		if (!found.nodes[i].value)
+			continue;
+		assert_true(at < nr);
+		assert_int_equal(found.nodes[i].key, samples[at].key);
+		assert_int_equal(found.nodes[i].value, samples[at++].value);
+	}
+	assert_int_equal(at, nr);
+	op_odb_samples_free(&found);
+}
+
+/* Each file once, in the order of paths, with its samples. */
+static void check_all(int fd, size_t nr_packed)
+{
+	struct op_session_list list;
+	size_t nr = 0;
+
+	assert_int_equal(op_session_list(fd, &list, NULL), 0);
+	assert_int_equal(list.nr_files, NR_FILES);
+	for (size_t i = 0; i < list.nr_files; i++) {
+		nr += list.files[i].is_packed;
+		assert_true(!i || strcmp(list.files[i - 1].path, list.files[i].path) < 0);
+	}
+	op_session_list_free(&list);
+	if (nr_packed != SIZE_MAX)
+		assert_int_equal(nr, nr_packed);
+	for (uint32_t i = 0; i < NR_FILES; i++)
+		check_file(fd, i);
+}
+
+/* The old code kept a block for each file and each directory: 18 KiB for a file of this session. */
+static void a_closed_session_is_small(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+	uint64_t before = disk_bytes(box), after;
+
+	op_session_compact(fd);
+	after = disk_bytes(box);
+	print_message("%llu bytes a file before, %llu after\n", (unsigned long long)(before / NR_FILES),
+		      (unsigned long long)(after / NR_FILES));
+	assert_true(after <= (uint64_t)NR_FILES * FILE_BYTES_MAX);
+	assert_true(has(fd, OP_SESSION_PACKED));
+	assert_false(has(fd, OP_SESSION_PACK_NEW));
+	assert_false(has(fd, "{root}/home"));
+	check_all(fd, NR_FILES);
+	/* Once more changes nothing. */
+	op_session_compact(fd);
+	check_all(fd, NR_FILES);
+	end_session(box, fd);
+}
+
+/* The genuine tools read a session of this size as it is. */
+static void a_small_session_stays(void **state)
+{
+	const struct box *box = *state;
+	int fd;
+
+	sample_make_dirs(box->fd, SESSION "/x");
+	fd = openat(box->fd, SESSION, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (uint32_t i = 0; i < OP_SESSION_PACK_MIN - 1; i++)
+		write_file(fd, i);
+	op_session_compact(fd);
+	assert_false(has(fd, OP_SESSION_PACKED));
+	end_session(box, fd);
+}
+
+static uint64_t nr_nodes_of(int fd, uint32_t index)
+{
+	char path[PATH_MAX];
+	uint32_t nr = 0;
+
+	assert_int_equal(op_odb_read_nr_nodes(fd, path_of(index, path), &nr), 0);
+	return nr;
+}
+
+static void sample_files_again(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+
+	op_session_compact(fd);
+	assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), 0);
+	assert_false(has(fd, OP_SESSION_PACKED));
+	check_all(fd, 0);
+	assert_true(nr_nodes_of(fd, 7) == 8);
+	assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), -ENOENT);
+	end_session(box, fd);
+}
+
+/* A file hides what the pack has at its path; the next pack has the file's. */
+static void a_file_hides_the_pack(void **state)
+{
+	const struct box *box = *state;
+	struct op_odb_header header = header_of(5);
+	struct sample more = { 0x50, 12345 };
+	struct op_session_ledger ledger = { 0 };
+	struct op_odb_samples found;
+	struct op_odb_fault fault;
+	int fd = make_session(box);
+	char path[PATH_MAX];
+
+	op_session_compact(fd);
+	assert_int_equal(op_session_ledger_recount(&ledger, fd), 0);
+	sample_write(fd, path_of(5, path), &header, &more, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(op_session_read_samples(fd, path, &found, &fault), 0);
+		assert_int_equal(found.nodes[0].value, 12345);
+		assert_int_equal(found.nr_nodes, 1);
+		op_odb_samples_free(&found);
+		op_session_compact(fd);
+		assert_false(has(fd, path));
+	}
+	op_session_ledger_free(&ledger);
+	end_session(box, fd);
+}
+
+/* A daemon is killed while it packs, many times: each file is there once, at any moment. */
+static void killed_while_it_packs(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box), nr_interrupted = 0;
+
+	for (int i = 0; i < KILLS; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			op_session_compact(fd);
+			_exit(0);
+		}
+		usleep((useconds_t)(i * 6000));
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		nr_interrupted += has(fd, OP_SESSION_PACK_NEW) || (has(fd, OP_SESSION_PACKED) && has(fd, "{root}/home"));
+		check_all(fd, SIZE_MAX);
+		if (has(fd, OP_SESSION_PACKED))
+			assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), 0);
+	}
+	print_message("%d of %d kills were in the middle\n", nr_interrupted, KILLS);
+	end_session(box, fd);
+}
+
+static void put_pack(int fd, const uint8_t *bytes, size_t nr_bytes)
+{
+	int pack_fd;
+
+	sample_write_bytes(fd, OP_SESSION_PACKED, bytes, nr_bytes);
+	pack_fd = openat(fd, OP_SESSION_PACKED, O_RDWR | O_CLOEXEC);
+	assert_int_equal(op_seal_append(pack_fd), 0);
+	close(pack_fd);
+}
+
+/* Whoever may write the file may say anything in it; its seal is right. */
+static void hostile_packs(void **state)
+{
+	static const uint8_t values[] = { 0x00, 0x01, 0x7f, 0x80, 0xff };
+	const struct box *box = *state;
+	int fd = make_session(box), pack_fd;
+	uint8_t *bytes;
+	size_t nr_bytes, nr_lists = 0;
+
+	op_session_compact(fd);
+	pack_fd = openat(fd, OP_SESSION_PACKED, O_RDONLY | O_CLOEXEC);
+	nr_bytes = (size_t)lseek(pack_fd, 0, SEEK_END) - 16; /* without the seal */
+	bytes = test_malloc(nr_bytes);
+	assert_int_equal(pread(pack_fd, bytes, nr_bytes, 0), nr_bytes);
+	close(pack_fd);
+	/* the head, the first path and the last rows of the index */
+	for (size_t i = 0; i < 120; i++) {
+		size_t at = i < 80 ? i : nr_bytes - (i - 79);
+
+		for (size_t j = 0; j < op_array_size(values); j++) {
+			uint8_t before = bytes[at];
+			struct op_session_list list;
+			struct op_pack pack;
+			int err;
+
+			bytes[at] = values[j];
+			put_pack(fd, bytes, nr_bytes);
+			bytes[at] = before;
+			err = op_session_list(fd, &list, NULL);
+			assert_true(!err || err == -EBADMSG);
+			if (!err)
+				op_session_list_free(&list);
+			nr_lists += !err;
+			if (op_pack_open(fd, OP_SESSION_PACKED, &pack))
+				continue;
+			for (uint32_t k = 0; k < 2; k++) {
+				struct op_odb_samples samples;
+				uint32_t index = k ? pack.nr_files - 1 : 0;
+
+				err = op_pack_read(&pack, index, &samples);
+				assert_true(!err || err == -EBADMSG);
+				if (!err)
+					op_odb_samples_free(&samples);
+			}
+			op_pack_close(&pack);
+		}
+	}
+	assert_true(nr_lists > 0);
+	/* A cut, a byte that the seal does not agree with, another file, a link. */
+	for (size_t cut = 0; cut < nr_bytes; cut += nr_bytes / 7) {
+		struct op_session_list list;
+		char *bad_path = NULL;
+
+		sample_write_bytes(fd, OP_SESSION_PACKED, bytes, cut);
+		assert_int_equal(op_session_list(fd, &list, &bad_path), -EBADMSG);
+		assert_string_equal(bad_path, OP_SESSION_PACKED);
+		free(bad_path);
+	}
+	test_free(bytes);
+	end_session(box, fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_closed_session_is_small, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(a_small_session_stays, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(sample_files_again, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(a_file_hides_the_pack, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(killed_while_it_packs, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(hostile_packs, box_setup, box_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
