@@ -512,31 +512,31 @@ static void close_cpus(struct opd_capture *capture)
 }
 
 /*
- * What is needed may fit where the spare does not. Else the largest rings become smaller than
- * needed, and the rate of STACKS falls to what fits. False: nothing can be smaller.
+ * The spare of STACKS goes first: flat samples keep as much of theirs as fits. When a ring gets
+ * smaller than needed, the plan is made anew, and the rate of STACKS falls to what fits. False:
+ * nothing can be smaller.
  */
 static bool shrink_rings(struct opd_capture *capture, const struct op_config *config, struct op_event *events,
 			 struct opd_load *load, int err)
 {
 	struct opd_plan *plan = &capture->plan;
 	uint32_t stack_wanted_hz = plan->stack_wanted_hz;
-	size_t *sizes[] = {
-		config->ring_bytes ? NULL : &capture->ring_bytes,
-		&capture->stack_ring_bytes,
-		config->sideband_bytes ? NULL : &capture->sideband_bytes,
+	const struct opd_ring_sizes sizes = {
+		.flat = config->ring_bytes ? NULL : &capture->ring_bytes,
+		.stacks = &capture->stack_ring_bytes,
+		.sideband = config->sideband_bytes ? NULL : &capture->sideband_bytes,
 	};
 
-	if (capture->ring_bytes > plan->ring_bytes || capture->stack_ring_bytes > plan->stack_ring_bytes) {
-		capture->ring_bytes = plan->ring_bytes;
+	if (capture->stack_ring_bytes > plan->stack_ring_bytes) {
 		capture->stack_ring_bytes = plan->stack_ring_bytes;
 		return true;
 	}
-	if (!opd_ring_memory_shrink(sizes, op_array_size(sizes)))
+	if (!opd_ring_memory_shrink(&sizes))
 		return false;
-	if (capture->ring_bytes == plan->ring_bytes && capture->stack_ring_bytes == plan->stack_ring_bytes)
+	if (capture->ring_bytes >= plan->ring_bytes && capture->stack_ring_bytes >= plan->stack_ring_bytes)
 		return true;
 	capture->is_shrunk = err == -EPERM;
-	load->ring_bytes = capture->ring_bytes;
+	load->ring_bytes = op_min_u64(capture->ring_bytes, plan->ring_bytes);
 	load->stack_ring_bytes = capture->stack_ring_bytes;
 	opd_plan_make(load, plan);
 	opd_plan_apply(plan, events, capture->nr_opened);

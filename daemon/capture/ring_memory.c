@@ -22,17 +22,25 @@ void opd_ring_memory_raise(void)
 	}
 }
 
-bool opd_ring_memory_shrink(size_t *const *sizes, size_t nr_sizes)
+/* Of equals, the first is halved. */
+bool opd_ring_memory_shrink(const struct opd_ring_sizes *sizes)
 {
-	size_t *largest = NULL;
+	const struct {
+		size_t *bytes;
+		size_t weight;
+	} kinds[] = { { sizes->stacks, 2 }, { sizes->sideband, 1 }, { sizes->flat, 1 } };
+	size_t smallest = op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)), most = 0;
+	size_t *chosen = NULL;
 
-	for (size_t i = 0; i < nr_sizes; i++)
-		if (sizes[i] && (!largest || *sizes[i] > *largest))
-			largest = sizes[i];
-	if (!largest || *largest / 2 < op_max_u64(RING_BYTES_MIN, (uint64_t)sysconf(_SC_PAGESIZE)))
-		return false;
-	*largest /= 2;
-	return true;
+	for (size_t i = 0; i < op_array_size(kinds); i++) {
+		if (!kinds[i].bytes || *kinds[i].bytes / 2 < smallest || *kinds[i].bytes * kinds[i].weight <= most)
+			continue;
+		most = *kinds[i].bytes * kinds[i].weight;
+		chosen = kinds[i].bytes;
+	}
+	if (chosen)
+		*chosen /= 2;
+	return chosen;
 }
 
 char *opd_ring_memory_explain(void)

@@ -15,10 +15,19 @@
 /* Raises RLIMIT_MEMLOCK as far as this process may. */
 void opd_ring_memory_raise(void);
 
+/* Bytes of one ring, for each kind of rings; NULL: that one stays. */
+struct opd_ring_sizes {
+	size_t *flat;
+	size_t *stacks; /* 0 bytes: there are no such rings */
+	size_t *sideband;
+};
+
 /*
- * Halves the largest of the sizes; NULL: that one stays. False: they are as small as they may be.
+ * Halves the rings that take the most. A CPU has two rings for flat samples, as for stacks, but
+ * they count as one: a stack takes the room of 200 flat samples, and fewer stacks are better than
+ * lost samples. False: all are as small as they may be.
  */
-bool opd_ring_memory_shrink(size_t *const *sizes, size_t nr_sizes) OP_NONNULL;
+bool opd_ring_memory_shrink(const struct opd_ring_sizes *sizes) OP_NONNULL;
 
 /* What is too small and how to raise it, in one line that the caller frees; NULL: no memory. */
 char *opd_ring_memory_explain(void) OP_MUST_CHECK;

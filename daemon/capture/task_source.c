@@ -124,13 +124,13 @@ static int open_rings(struct opd_capture *capture)
 /* Rings as large as the memory allows that this user may still lock. */
 static int open_rings_that_fit(struct opd_capture *capture, char **ret_why)
 {
-	size_t *sizes[] = { &capture->ring_bytes, &capture->stack_ring_bytes, &capture->sideband_bytes };
+	const struct opd_ring_sizes sizes = { &capture->ring_bytes, &capture->stack_ring_bytes, &capture->sideband_bytes };
 	int err;
 
 	opd_ring_memory_raise();
 	do
 		err = open_rings(capture);
-	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(sizes, op_array_size(sizes)));
+	while ((err == -EPERM || err == -ENOMEM) && opd_ring_memory_shrink(&sizes));
 	if (err == -EPERM)
 		*ret_why = opd_ring_memory_explain();
 	return err;

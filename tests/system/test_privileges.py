@@ -17,6 +17,7 @@ from test_jit import jit_functions
 PERIOD_NS = 497000
 SHORT_NS = 20000  # needs rings of a megabyte
 JIT_MS, WORK_MS = 2000, 300  # several visits of opd, on an emulated machine too
+SOME_STACKS = 100
 RING = "16M"  # two for each CPU are more than kernel.perf_event_mlock_kb allows anybody
 IN_CONTAINER = "/mnt/jit"
 OLD = {"open file", "closed directory", "removed file"}  # programs from before opd
@@ -45,7 +46,7 @@ def maps_are_open(box):
                    "head", "-c1", "/proc/%d/maps" % os.getpid()).rc == 0
 
 
-def use_capabilities(box, left_out):
+def use_capabilities(box, left_out, locked_kib=64):
     """The daemon is a user of its own with the capabilities of the unit but one, and with a limit
     on locked memory.
     """
@@ -53,7 +54,7 @@ def use_capabilities(box, left_out):
     caps = ",".join("+" + name for name in CAPABILITIES if name != left_out)
     with open(path, "w", encoding="ascii") as stream:
         stream.write(opdtest.AS_USER.format(uid=DAEMON_UID, caps=caps, program=box.program).replace("exec setpriv",
-                "ulimit -l 64\nexec setpriv"))
+                "ulimit -l %d\nexec setpriv" % locked_kib))
     os.chmod(path, 0o755)
     box.env["OPD_DAEMON"] = path
     shutil.rmtree(box.session, ignore_errors=True)
@@ -209,6 +210,33 @@ def smaller_rings(box):
     use_capabilities(box, None)
 
 
+def stacks_leave_room(box):
+    """The limits of containers, before Linux 5.16 and since. Flat samples keep the room that they
+    have without stacks and more than stacks where all memory is taken; none is lost, and the rate of
+    stacks is what their ring holds.
+    """
+    for locked_kib in (64, 8192):
+        use_capabilities(box, "ipc_lock", locked_kib)
+        box.configure(Stacks="yes")
+        box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+        status = box.status()
+        nr_cpus = sum(cpu["online"] for cpu in status["cpus"])
+        share = (sysctl("perf_event_mlock_kb") * nr_cpus + locked_kib) * 1024 // nr_cpus
+        print("%d KiB for a CPU: rings of %d bytes, of %d for stacks at %d Hz" % (share // 1024, status["ring_bytes"],
+              status["stack_ring_bytes"], status["stack_rate_hz"]))
+        require(2 * status["ring_bytes"] >= min(share // 6, 16 * status["ring_need_bytes"]),
+                "flat samples have a ring of %(ring_bytes)d bytes, stacks %(stack_ring_bytes)d" % status)
+        require(status["stack_rate_hz"] <= status["stack_wanted_hz"], status)
+        box.work_until(lambda: sum(e["stored"] for e in box.status()["events"] if e["name"] == "STACKS") >= SOME_STACKS,
+                       "no stacks", box.work, "kernel", WORK_MS)
+        box.opcontrol("--stop")
+        lost = {event["name"]: event["lost_kernel"] for event in box.check_ledger()["events"]}
+        require(not lost.pop("TIMER"), "flat samples are lost")
+        box.shutdown()
+    box.configure()
+    use_capabilities(box, None)
+
+
 def status_of(pid):
     with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as stream:
         return dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
@@ -328,6 +356,7 @@ def test(box):
     left_out(box)
     refused_without(box)
     smaller_rings(box)
+    stacks_leave_room(box)
     shared_rights(box)
     os.chown(box.dir, 0, 0)
     owner_of_the_session(box)

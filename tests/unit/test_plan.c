@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "daemon/capture/plan.h"
+#include "daemon/capture/ring_memory.h"
 #include "daemon/capture/swappers.h"
 #include "libop/base/clock.h"
 
@@ -291,6 +292,31 @@ static void holds_for_every_machine(void **state OP_UNUSED)
 				check_sane(&(struct opd_load){ cpus, eight, events, waits_ns[i], 250 * MS, 0, 0, 0, 0, 0 });
 }
 
+/* Halves rings until they take `bytes`, and says how large they are then, in KiB. */
+static void fits(size_t bytes, size_t flat, size_t stacks, size_t sideband, const size_t expected[3])
+{
+	size_t sizes[] = { flat * KIB, stacks * KIB, sideband * KIB };
+	const struct opd_ring_sizes rings = { &sizes[0], &sizes[1], sideband ? &sizes[2] : NULL };
+
+	while (2 * (sizes[0] + sizes[1]) + sizes[2] > bytes)
+		assert_true(opd_ring_memory_shrink(&rings));
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(sizes[i] / KIB, expected[i]);
+}
+
+/* On each of 2 CPUs: 8 MiB, 64 KiB and kernel.perf_event_mlock_kb; and less and less. */
+static void flat_samples_have_most(void **state OP_UNUSED)
+{
+	size_t tiny[] = { 16 * KIB, 16 * KIB, 16 * KIB };
+
+	fits(4612 * KIB, 2048, 512, 1024, (const size_t[]){ 1024, 512, 1024 });
+	fits(548 * KIB, 2048, 512, 1024, (const size_t[]){ 128, 64, 128 });
+	fits(2048 * KIB, 2048, 512, 0, (const size_t[]){ 512, 256, 0 });
+	fits(548 * KIB, 2048, 0, 1024, (const size_t[]){ 128, 0, 128 });
+	fits(80 * KIB, 2048, 512, 1024, (const size_t[]){ 16, 16, 16 });
+	assert_false(opd_ring_memory_shrink(&(struct opd_ring_sizes){ &tiny[0], &tiny[1], &tiny[2] }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +327,7 @@ int main(void)
 		cmocka_unit_test(stacks_by_frequency),
 		cmocka_unit_test(stacks_keep_their_bound),
 		cmocka_unit_test(holds_for_every_machine),
+		cmocka_unit_test(flat_samples_have_most),
 	};
 
 	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
