@@ -380,6 +380,35 @@ class BesideLlvm(Session):
         self.rows("--inline")
         self.assertIn(dwo + " is missing", self.errors)
 
+    @unittest.skipIf(os.geteuid() or not compiler("c++"), "not root, or no C++ compiler")
+    def test_files_of_strangers(self):
+        """A .dwo file, a package or an alternate file counts if root, the caller or the owner of the program owns it."""
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf")
+        dwo, = (os.path.join(self.dir, name) for name in os.listdir(self.dir) if name.endswith(".dwo"))
+        named = [(dwo, os.path.basename(dwo) + " is missing")]
+        packer = shutil.which("llvm-dwp") or shutil.which("dwp")
+        if packer:
+            subprocess.run([packer, dwo, "-o", program + ".dwp"], check=True)
+            named.append((program + ".dwp", None))
+        self.choose(program, 50)
+        put_image(self.dir, program, sorted(self.samples.items()))
+        for name, message in named:
+            if message is None:
+                os.remove(dwo)
+                message = os.path.basename(dwo) + " is missing"
+            elif packer:
+                os.rename(program + ".dwp", program + ".away")
+            for owner, is_believed in ((0, True), (65534, False)):
+                os.chown(name, owner, 0)
+                self.rows("--inline")
+                self.assertEqual(message not in self.errors, is_believed, (name, self.errors))
+            os.chown(program, 65534, 0)
+            self.rows("--inline")
+            self.assertNotIn(message, self.errors)
+            os.chown(program, 0, 0)
+            if packer and name == dwo:
+                os.rename(program + ".away", program + ".dwp")
+
     @unittest.skipUnless(shutil.which("dwz") and compiler("c++"), "no dwz")
     def test_dwz(self):
         program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gdwarf-4")
@@ -394,6 +423,10 @@ class BesideLlvm(Session):
         shutil.rmtree(os.path.join(self.dir, "samples"))
         self.assertTrue(self.compare(program, whole=whole))
         self.assertNotIn("missing", self.errors)
+        if not os.geteuid():
+            os.chown(alternate, 65534, 0)
+            self.rows("--inline")
+            self.assertIn("alternate is missing", self.errors)
         os.remove(alternate)
         self.rows("--inline")
         self.assertIn("alternate is missing", self.errors)

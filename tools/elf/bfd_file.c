@@ -2,16 +2,15 @@
 #include "tools/elf/bfd_file.h"
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "libop/base/build_id.h"
+#include "libop/base/file.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
 #include "tools/elf/debug_path.h"
 #include "tools/elf/module_file.h"
+#include "tools/elf/open_file.h"
 
 #define MESSAGE_BYTES   512
 #define LIBBFD_PREFIX   "BFD: " /* what libbfd's own handler writes before a message */
@@ -54,13 +53,16 @@ const char *opr_bfd_message(void)
 
 /* ---- a file ---- */
 
+/* The application's data of a bfd. */
+struct opened {
+	int fd; /* libbfd owns it, and does not open the path again */
+	struct stat st;
+};
+
 /* libbfd finds the build-id by the section headers, which a file may lack. */
-static void note_build_id(bfd *abfd, const char *path, const struct stat *st)
+static void note_build_id(bfd *abfd)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat now;
-	bool is_same = fd >= 0 && !fstat(fd, &now) && now.st_dev == st->st_dev && now.st_ino == st->st_ino;
-	Elf *elf = is_same && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	Elf *elf = elf_version(EV_CURRENT) != EV_NONE ? elf_begin(opr_bfd_fd(abfd), ELF_C_READ, NULL) : NULL;
 	const void *bytes;
 	ssize_t nr_bytes = elf ? dwelf_elf_gnu_build_id(elf, &bytes) : -1;
 	struct bfd_build_id *build_id = NULL;
@@ -73,49 +75,50 @@ static void note_build_id(bfd *abfd, const char *path, const struct stat *st)
 		abfd->build_id = build_id;
 	}
 	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
 }
 
-bfd *opr_bfd_open_with(const char *path, struct stat *ret_st)
+/* libbfd closes the descriptor, also when it fails. */
+static bfd *open_descriptor(const char *path, int fd, const struct stat *st)
 {
-	struct stat st;
-	bfd *abfd;
-	int fd;
+	bfd *abfd = bfd_fopen(path, NULL, "rb", fd);
+	struct opened *opened = abfd ? bfd_alloc(abfd, sizeof(*opened)) : NULL;
 
-	if (!libbfd_handler) {
-		bfd_init();
-		libbfd_handler = bfd_set_error_handler(keep_message);
+	if (opened) {
+		*opened = (struct opened){ fd, *st };
+		abfd->usrdata = opened;
+		abfd->flags |= BFD_DECOMPRESS;
 	}
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return NULL;
-	if (opr_module_is_packed(path)) {
-		fd = opr_module_unpack(path, ret_st);
-		abfd = fd < 0 ? NULL : bfd_fopen(path, NULL, "rb", fd);
-	} else {
-		abfd = bfd_openr(path, NULL);
-		if (abfd && bfd_stat(abfd, ret_st) < 0) {
+	if (!opened || !bfd_check_format(abfd, bfd_object)) {
+		if (abfd)
 			bfd_close(abfd);
-			abfd = NULL;
-		}
-	}
-	if (!abfd)
-		return NULL;
-	abfd->flags |= BFD_DECOMPRESS;
-	if (!bfd_check_format(abfd, bfd_object)) {
-		bfd_close(abfd);
 		return NULL;
 	}
-	if (!abfd->build_id && !opr_module_is_packed(path))
-		note_build_id(abfd, path, ret_st);
+	if (!abfd->build_id)
+		note_build_id(abfd);
 	return abfd;
 }
 
 bfd *opr_bfd_open(const char *path)
 {
 	struct stat st;
+	int fd;
 
-	return opr_bfd_open_with(path, &st);
+	if (!libbfd_handler) {
+		bfd_init();
+		libbfd_handler = bfd_set_error_handler(keep_message);
+	}
+	fd = opr_module_is_packed(path) ? opr_module_unpack(path, &st) : opr_open_regular(path, &st);
+	return fd < 0 ? NULL : open_descriptor(path, fd, &st);
+}
+
+int opr_bfd_fd(const bfd *abfd)
+{
+	return ((const struct opened *)abfd->usrdata)->fd;
+}
+
+const struct stat *opr_bfd_stat(const bfd *abfd)
+{
+	return &((const struct opened *)abfd->usrdata)->st;
 }
 
 bool opr_bfd_has_debug_info(bfd *abfd)
@@ -197,21 +200,28 @@ bool opr_bfd_is_of_build_id(const char *path, const char *build_id)
 	return is_it;
 }
 
-static bool has_crc(const char *path, unsigned long wanted)
+static bool has_crc(const bfd *abfd, unsigned long wanted)
 {
 	unsigned char buffer[65536];
 	unsigned long crc = 0;
-	FILE *file = fopen(path, "re");
 	size_t got;
-	bool sound;
+	int err;
 
-	if (!file)
-		return false;
-	while ((got = fread(buffer, 1, sizeof(buffer), file)) > 0)
+	for (off_t at = 0; !(err = op_file_read_at(opr_bfd_fd(abfd), buffer, sizeof(buffer), at, &got)) && got; at += (off_t)got)
 		crc = bfd_calc_gnu_debuglink_crc32(crc, buffer, got);
-	sound = !ferror(file) && crc == wanted;
-	fclose(file);
-	return sound;
+	return !err && crc == wanted;
+}
+
+/* Downloaded files lie in a directory that the caller chose. */
+static bool is_debug_file_of(const bfd *debug, const bfd *image, enum opr_debug_place place, unsigned long crc)
+{
+	if (place == OPR_DEBUG_DOWNLOADED)
+		return same_build_id(debug, image, place);
+	if (!opr_may_speak_for(opr_bfd_stat(debug), opr_bfd_stat(image))) {
+		opr_verbose(OPR_TOPIC_bfd, "debug file %s is of another user", bfd_get_filename(debug));
+		return false;
+	}
+	return place == OPR_DEBUG_BY_BUILD_ID ? same_build_id(debug, image, place) : has_crc(debug, crc);
 }
 
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root)
@@ -231,8 +241,7 @@ bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, con
 		if (!debug)
 			continue;
 		opr_verbose(OPR_TOPIC_bfd, "debug file %s", file.data);
-		if (place == OPR_DEBUG_BY_BUILD_ID || place == OPR_DEBUG_DOWNLOADED ? same_build_id(debug, image, place) :
-										      has_crc(file.data, crc))
+		if (is_debug_file_of(debug, image, place, crc))
 			break;
 		bfd_close(debug);
 		debug = NULL;

@@ -18,12 +18,19 @@
  */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
-/* The same, and *ret_st is that of the descriptor that is read. */
-bfd *opr_bfd_open_with(const char *path, struct stat *ret_st) OP_NONNULL;
+/*
+ * The descriptor that libbfd reads, valid until bfd_close; of a compressed module that of a file in
+ * memory. Others read at offsets only: libbfd uses its position.
+ */
+int opr_bfd_fd(const bfd *abfd) OP_NONNULL;
+
+/* What fstat said of the file that was opened. Nothing else says which file was read. */
+const struct stat *opr_bfd_stat(const bfd *abfd) OP_NONNULL;
 
 /*
  * Opens the separate debug file of `image` (debug_path.h): the first with its build-id, or with the
- * CRC that .gnu_debuglink says. NULL: there is none.
+ * CRC that .gnu_debuglink says, whose owner may speak for the image (open_file.h). NULL: there is
+ * none.
  */
 bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
 

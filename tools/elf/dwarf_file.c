@@ -6,16 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "libop/base/grow.h"
+#include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "tools/common/log.h"
-#include "tools/elf/bfd_file.h"
-#include "tools/elf/debug_path.h"
-#include "tools/elf/module_file.h"
+#include "tools/elf/open_file.h"
 
 #define DEBUG_DIR          "/usr/lib/debug"
 #define UNPACKED_BYTES_MAX (2ull << 30)
@@ -33,26 +31,17 @@ void opr_dwarf_note(struct opr_dwarf *file)
 
 /* ---- files ---- */
 
-/* A FIFO or a device that a hostile file names must not keep the reader waiting. */
-static int open_regular(const char *path)
+/* A file that this one names. A descriptor or -errno; -EPERM: it may not speak for this one. */
+static int open_named(const struct opr_dwarf *file, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
+	int fd = opr_open_regular(path, &st);
 
-	if (fd < 0)
-		return -errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+	if (fd < 0 || opr_may_speak_for(&st, &file->st))
 		return fd;
 	close(fd);
-	return -EINVAL;
-}
-
-/* Whether a path is that of a regular file, or of none. */
-static bool is_harmless(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+	opr_verbose(OPR_TOPIC_bfd, "%s is of another user", path);
+	return -EPERM;
 }
 
 static void add_dir_of(struct op_text *text, const char *path)
@@ -77,7 +66,7 @@ static Dwarf *open_alt(struct opr_dwarf *file, const char *path, const void *bui
 {
 	Dwarf *alt = NULL;
 
-	file->alt_fd = open_regular(path);
+	file->alt_fd = open_named(file, path);
 	if (file->alt_fd < 0)
 		return NULL;
 	alt = dwarf_begin(file->alt_fd, DWARF_C_READ);
@@ -194,32 +183,40 @@ static Elf_Data *section_data(Elf *elf, const char *name, const char *packed_nam
 
 /*
  * libdw finds the .dwo file of a unit by its path only. So .debug_str in memory gets one string
- * more, the path of a descriptor, and the units of a package get it as the name of their file.
+ * more, the path of a descriptor, and units get it as the name of their file. That is the part of
+ * a package, or the .dwo file that was opened and checked here. Units with a .dwo file need
+ * .debug_addr; the file has more strings before libdw looks at it.
  */
-static void open_package(struct opr_dwarf *file)
+static void add_unit_path(struct opr_dwarf *file)
 {
+	Elf_Data *strings = section_data(file->elf, ".debug_str", ".debug_str");
 	struct op_text path = { 0 };
-	Elf_Data *strings;
 	char *longer;
-	int fd;
 
-	op_text_printf(&path, "%s.dwp", file->path);
-	fd = path.failed ? -1 : open_regular(path.data);
-	file->dwp = fd < 0 ? NULL : opr_dwp_open(fd);
-	strings = file->dwp ? section_data(file->elf, ".debug_str", ".debug_str") : NULL;
-	if (strings && strings->d_buf)
-		file->unit_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	op_text_truncate(&path, 0);
+	if (!section_data(file->elf, ".debug_addr", ".debug_addr") || !strings || !strings->d_buf)
+		return;
+	file->unit_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	op_text_printf(&path, "/proc/self/fd/%d", file->unit_fd);
 	longer = file->unit_fd < 0 || path.failed ? NULL : malloc(strings->d_size + path.length + 2);
 	if (longer && keep_buffer(file, longer)) {
 		memcpy(longer, strings->d_buf, strings->d_size);
 		longer[strings->d_size] = '\0';
 		memcpy(longer + strings->d_size + 1, path.data, path.length + 1);
-		file->dwp_name = strings->d_size + 1;
+		file->unit_name = strings->d_size + 1;
 		strings->d_buf = longer;
 		strings->d_size += path.length + 2;
 	}
+	op_text_free(&path);
+}
+
+static void open_package(struct opr_dwarf *file)
+{
+	struct op_text path = { 0 };
+	int fd;
+
+	op_text_printf(&path, "%s.dwp", file->path);
+	fd = path.failed ? -1 : open_named(file, path.data);
+	file->dwp = fd < 0 ? NULL : opr_dwp_open(fd);
 	op_text_free(&path);
 }
 
@@ -259,27 +256,6 @@ static uint8_t *find_offset(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Attri
 	if (base > offsets->d_size || index >= (offsets->d_size - base) / nr_bytes)
 		return NULL;
 	return (uint8_t *)offsets->d_buf + base + index * nr_bytes;
-}
-
-/* Lets the unit's name of its .dwo file be that of its part of the package. False: it has none. */
-static bool take_from_package(struct opr_dwarf *file, Dwarf_Die *unit)
-{
-	uint8_t *at = NULL, offset_bytes;
-	Dwarf_Attribute name;
-	uint64_t id;
-	int fd;
-
-	if (!file->dwp_name || dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_bytes))
-		return false;
-	if (dwarf_attr(unit, DW_AT_dwo_name, &name) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &name))
-		at = find_offset(file, unit, &name, offset_bytes);
-	fd = at ? opr_dwp_unit(file->dwp, id) : -1;
-	if (fd < 0)
-		return false;
-	dup3(fd, file->unit_fd, O_CLOEXEC);
-	close(fd);
-	set_number(file, at, file->dwp_name, offset_bytes);
-	return true;
 }
 
 /* ---- opening ---- */
@@ -330,20 +306,22 @@ static void open_relocatable(struct opr_dwarf *file)
 		snprintf(file->fault, sizeof(file->fault), "%s", dwfl_errmsg(-1));
 }
 
-int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **ret_file)
+int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file)
 {
 	struct opr_dwarf *file = calloc(1, sizeof(*file));
 	GElf_Ehdr header;
 
 	if (!file)
 		return -ENOMEM;
-	*file = (struct opr_dwarf){ .path = strdup(path), .fd = -1, .alt_fd = -1, .unit_fd = -1 };
+	*file = (struct opr_dwarf){
+		.path = strdup(bfd_get_filename(abfd)), .st = *opr_bfd_stat(abfd), .fd = -1, .alt_fd = -1, .unit_fd = -1
+	};
 	if (!file->path) {
 		opr_dwarf_close(file);
 		return -ENOMEM;
 	}
 	elf_version(EV_CURRENT);
-	file->fd = opr_module_is_packed(path) ? opr_module_unpack(path, NULL) : open_regular(path);
+	file->fd = op_sys_fcntl(opr_bfd_fd(abfd), F_DUPFD_CLOEXEC, 0);
 	file->elf = file->fd < 0 ? NULL : elf_begin(file->fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	if (!file->elf || !gelf_getehdr(file->elf, &header)) {
 		opr_dwarf_close(file);
@@ -357,6 +335,7 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 	} else {
 		unpack_sections(file);
 		open_package(file);
+		add_unit_path(file);
 		file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 		if (!file->dwarf)
 			opr_dwarf_note(file);
@@ -365,29 +344,6 @@ int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **r
 		find_alt(file, root);
 	*ret_file = file;
 	return 0;
-}
-
-int opr_dwarf_open(const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
-{
-	bfd *image = opr_bfd_open(path), *debug = NULL;
-	const char *chosen = NULL;
-	int err = 0;
-
-	*ret_file = NULL;
-	if (!image)
-		return -ENOEXEC;
-	if (opr_bfd_has_debug_info(image))
-		chosen = path;
-	else
-		debug = opr_bfd_open_debug_file(image, path, name, root);
-	if (debug && opr_bfd_has_debug_info(debug))
-		chosen = bfd_get_filename(debug);
-	if (chosen)
-		err = opr_dwarf_open_file(chosen, root, ret_file);
-	if (debug)
-		bfd_close(debug);
-	bfd_close(image);
-	return err;
 }
 
 void opr_dwarf_close(struct opr_dwarf *file)
@@ -426,30 +382,48 @@ static const char *string_of(Dwarf_Die *die, unsigned int name, unsigned int old
 	return dwarf_formstring(&attribute);
 }
 
-/* libdw opens the two places where the file may be, also when these are no files. */
-static bool places_are_harmless(const struct opr_dwarf *file, const char *dir, const char *name)
+/* In the directory of the file, else in that of the compilation. */
+static int open_dwo(const struct opr_dwarf *file, const char *dir, const char *name)
 {
 	struct op_text path = { 0 };
-	bool sound = true;
+	int fd = -ENOENT;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2 && fd < 0; i++) {
+		bool in_dir = i && dir && name[0] != '/';
+
 		op_text_truncate(&path, 0);
-		if (name[0] != '/' && i && dir)
+		if (name[0] != '/' && !(in_dir && dir[0] == '/'))
+			add_dir_of(&path, file->path);
+		if (in_dir)
 			op_text_printf(&path, "%s/", dir);
-		if (name[0] != '/' && (!i || !dir || dir[0] != '/')) {
-			struct op_text whole = { 0 };
-
-			add_dir_of(&whole, file->path);
-			op_text_add(&whole, op_text_get(&path));
-			op_text_truncate(&path, 0);
-			op_text_add(&path, op_text_get(&whole));
-			op_text_free(&whole);
-		}
 		op_text_add(&path, name);
-		sound &= !path.failed && is_harmless(op_text_get(&path));
+		fd = path.failed ? -ENOMEM : open_named(file, path.data);
 	}
 	op_text_free(&path);
-	return sound;
+	return fd;
+}
+
+/*
+ * Makes the file that libdw opens for the unit that of the descriptor, which is closed. In a
+ * relocatable file libdw opens the path: libdwfl has read its strings already.
+ */
+static bool set_unit_file(struct opr_dwarf *file, Dwarf_Die *unit, int fd, uint8_t offset_bytes)
+{
+	Dwarf_Attribute name;
+	uint8_t *at = NULL;
+
+	if (file->is_relocatable) {
+		close(fd);
+		return true;
+	}
+	if (dwarf_attr(unit, DW_AT_dwo_name, &name) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &name))
+		at = find_offset(file, unit, &name, offset_bytes);
+	if (at) {
+		dup3(fd, file->unit_fd, O_CLOEXEC);
+		set_number(file, at, file->unit_name, offset_bytes);
+	}
+	close(fd);
+	return at;
 }
 
 bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_split, char **ret_missing)
@@ -457,17 +431,26 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	const char *name = string_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name),
 		   *dir = string_of(unit, DW_AT_comp_dir, DW_AT_comp_dir);
 	struct op_text path = { 0 };
+	uint8_t offset_bytes = 0;
+	uint64_t id;
+	int fd = -1;
 
 	*ret_missing = NULL;
 	*ret_split = (Dwarf_Die){ 0 };
 	if (!name)
 		return false;
-	if ((take_from_package(file, unit) || places_are_harmless(file, dir, name)) &&
-	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) && ret_split->addr)
-		return true;
 	if (name[0] != '/' && dir)
 		op_text_printf(&path, "%s/", dir);
 	op_text_add(&path, name);
+	if (file->unit_name && !dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_bytes) && file->dwp)
+		fd = opr_dwp_unit(file->dwp, id);
+	if (fd < 0 && (offset_bytes || file->is_relocatable))
+		fd = open_dwo(file, dir, name);
+	if (fd >= 0 && set_unit_file(file, unit, fd, offset_bytes) &&
+	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) && ret_split->addr) {
+		op_text_free(&path);
+		return true;
+	}
 	*ret_missing = op_text_steal(&path);
 	return false;
 }

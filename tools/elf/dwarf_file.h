@@ -10,10 +10,12 @@
 #include <elfutils/libdwfl.h>
 
 #include "libop/base/compiler.h"
+#include "tools/elf/bfd_file.h"
 #include "tools/elf/dwp_file.h"
 
 struct opr_dwarf {
 	char *path; /* of the file with debugging information: the image, or its debug file */
+	struct stat st;
 	Dwarf *dwarf;
 	uint64_t text; /* of a relocatable file: where .text is for `dwarf`; else 0 */
 	bool is_relocatable;
@@ -21,8 +23,8 @@ struct opr_dwarf {
 	Elf *elf;
 	Dwarf *alt;
 	struct opr_dwp *dwp; /* NULL: there is none */
-	uint64_t dwp_name;   /* offset in .debug_str: a path of unit_fd; 0: none */
-	int unit_fd;         /* the unit of the package that libdw reads */
+	uint64_t unit_name;  /* offset in .debug_str: a path of unit_fd; 0: none */
+	int unit_fd;         /* the .dwo file of a unit, or its part of the package, for libdw */
 	Dwfl *dwfl;     /* of a relocatable file; it owns `elf` and `dwarf` */
 	void **buffers; /* sections that were unpacked here */
 	size_t nr_buffers, capacity;
@@ -30,15 +32,11 @@ struct opr_dwarf {
 };
 
 /*
- * Opens the debugging information of the image at `path`, else of its debug file; the arguments are
- * those of struct opr_debug_search. 0 with *ret_file, which is NULL when there is no debugging
- * information; -ENOEXEC: no object file; -ENOMEM.
+ * Opens the debugging information of a file from its descriptor, and the files that it names if
+ * their owners may speak for it (open_file.h). `root`: that of struct opr_debug_search. 0;
+ * -ENOEXEC: no ELF file; -ENOMEM.
  */
-int opr_dwarf_open(const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
-	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
-
-/* The same for a file with debugging information. */
-int opr_dwarf_open_file(const char *path, const char *root, struct opr_dwarf **ret_file) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /* Notes the last error of libdw, unless there was one before. */
 void opr_dwarf_note(struct opr_dwarf *file) OP_NONNULL;

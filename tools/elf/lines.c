@@ -301,16 +301,12 @@ static int open_units(struct opr_dwarf *file, struct opr_lines **ret_lines)
 	return err;
 }
 
-static int open_go(const char *path, struct opr_lines **ret_lines)
+static int open_go(const bfd *image, struct opr_lines **ret_lines)
 {
-	int fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	struct opr_go_file go = { 0 };
 	struct opr_lines *lines;
 
-	if (fd >= 0) {
-		opr_go_file_open(&go, fd);
-		close(fd);
-	}
+	opr_go_file_open(&go, opr_bfd_fd(image));
 	if (!go.bytes)
 		return 0;
 	lines = calloc(1, sizeof(*lines));
@@ -324,15 +320,30 @@ static int open_go(const char *path, struct opr_lines **ret_lines)
 	return 0;
 }
 
+/* The lines are in the image, in its debug file, or in a table of Go. */
 int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
-	struct opr_dwarf *file;
-	int err = opr_dwarf_open(path, name, root, &file);
+	bfd *image = opr_bfd_open(path), *debug = NULL, *chosen = NULL;
+	struct opr_dwarf *file = NULL;
+	int err = 0;
 
 	*ret_lines = NULL;
-	if (err)
-		return err;
-	return file ? open_units(file, ret_lines) : open_go(path, ret_lines);
+	if (!image)
+		return -ENOEXEC;
+	if (opr_bfd_has_debug_info(image))
+		chosen = image;
+	else
+		debug = opr_bfd_open_debug_file(image, path, name, root);
+	if (debug && opr_bfd_has_debug_info(debug))
+		chosen = debug;
+	if (chosen)
+		err = opr_dwarf_open(chosen, root, &file);
+	if (!err)
+		err = file ? open_units(file, ret_lines) : open_go(image, ret_lines);
+	if (debug)
+		bfd_close(debug);
+	bfd_close(image);
+	return err;
 }
 
 static void free_path(struct op_hlink *link, void *arg)
@@ -577,7 +588,7 @@ const char *opr_lines_probe(bfd *abfd)
 
 	if (!code || bfd_get_file_size(abfd) > PROBE_BYTES_MAX)
 		return NULL;
-	if (opr_dwarf_open_file(bfd_get_filename(abfd), NULL, &file) || open_units(file, &lines))
+	if (opr_dwarf_open(abfd, NULL, &file) || open_units(file, &lines))
 		return NULL;
 	for (uint64_t i = 0; i < NR_PROBES; i++)
 		found |= opr_lines_find(lines, bfd_section_vma(code) + bfd_section_size(code) / NR_PROBES * i, &path, &line);

@@ -14,5 +14,6 @@ tools_libreport_a_SOURCES += \
 	tools/elf/line_table.c tools/elf/line_table.h \
 	tools/elf/lines.c tools/elf/lines.h \
 	tools/elf/module_file.c tools/elf/module_file.h \
+	tools/elf/open_file.c tools/elf/open_file.h \
 	tools/elf/symbol_table.c tools/elf/symbol_table.h
 EXTRA_DIST += tools/elf/README.md

@@ -2,15 +2,14 @@
 #include "tools/elf/module_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <lzma.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "libop/base/sys.h"
+#include "tools/elf/open_file.h"
 
 #define SUFFIX              ".ko"
 #define CHUNK_BYTES         65536
@@ -299,16 +298,11 @@ int opr_xz_unpack(int from)
 int opr_module_unpack(const char *path, struct stat *ret_st)
 {
 	const struct format *format = format_of(path);
-	int from = format ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;
-	struct stat st;
+	int from = format ? opr_open_regular(path, ret_st) : -EINVAL, result;
 
-	if (!format)
-		return -EINVAL;
 	if (from < 0)
-		return -errno;
-	result = fstat(from, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? unpack(format, from) : -EINVAL;
+		return from;
+	result = unpack(format, from);
 	close(from);
-	if (result >= 0 && ret_st)
-		*ret_st = st;
 	return result;
 }

@@ -14,6 +14,7 @@
 #include "tools/common/cache_dir.h"
 #include "tools/common/log.h"
 #include "tools/elf/debug_path.h"
+#include "tools/elf/open_file.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/fetch/living.h"
 #include "tools/symbols/image_identity.h"
@@ -105,12 +106,6 @@ static uint64_t to_ns(struct timespec time)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* Other users could make a file with the same build-id and size and other symbols. */
-static bool is_trusted(const struct stat *st)
-{
-	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* The list of the running kernel: its addresses are the same until the next boot. */
 static bool make_kernel_key(const struct opr_symbol_options *options, char key[KEY_BYTES])
 {
@@ -150,13 +145,13 @@ static bool make_key(const char *path, const struct opr_symbol_options *options,
 		*ret_file = (struct opr_file_read){
 			st.st_dev, st.st_ino, (uint64_t)st.st_size, to_ns(st.st_mtim), to_ns(st.st_ctim)
 		};
-	if (!err && is_trusted(&st)) {
+	/* Other users could make a file with the same build-id and size and other symbols. */
+	if (!err && opr_is_safe_file(&st)) {
 		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d-%" PRIx32, digits, (uint64_t)st.st_size, (int)options->demangle,
 			 options->sources);
 		return true;
 	}
-	if ((err && err != -ENODATA) || !S_ISREG(st.st_mode) ||
-	    time(NULL) < st.st_ctim.tv_sec + SAME_TIME_S)
+	if ((err && err != -ENODATA) || time(NULL) < st.st_ctim.tv_sec + SAME_TIME_S)
 		return false;
 	snprintf(key, KEY_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d-%" PRIx32,
 		 (uint64_t)st.st_dev, (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size,

@@ -3,12 +3,12 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "libop/base/parse.h"
 #include "libop/base/text.h"
+#include "tools/elf/open_file.h"
 #include "tools/symbols/object_look.h"
 
 #define BUILD_ID_PREFIX " (build-id "
@@ -179,12 +179,12 @@ static int find_in_object(int fd, struct op_build_id *ret_id)
 
 int opr_elf_build_id(const char *path, char digits[OP_BUILD_ID_DIGITS], struct stat *ret_st)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	int fd = opr_open_regular(path, ret_st), err;
 	struct op_build_id id;
 
 	if (fd < 0)
-		return -errno;
-	err = fstat(fd, ret_st) < 0 ? -errno : S_ISREG(ret_st->st_mode) ? find_in_object(fd, &id) : -ENODATA;
+		return fd;
+	err = find_in_object(fd, &id);
 	close(fd);
 	if (!err)
 		op_build_id_format(id.bytes, id.nr_bytes, digits);

@@ -11,6 +11,7 @@
 #include "libop/base/sys.h"
 #include "tools/common/log.h"
 #include "tools/elf/bfd_file.h"
+#include "tools/elf/open_file.h"
 #include "tools/symbols/symbol_sources.h"
 
 #define NS_PER_S 1000000000u
@@ -140,13 +141,6 @@ static struct opr_file_read file_of(const struct stat *st)
 	};
 }
 
-static bool is_file_of(const struct opr_symbols *symbols, const struct opr_elf *elf)
-{
-	struct stat st;
-
-	return fstat(elf->fd, &st) == 0 && st.st_dev == symbols->file.device && st.st_ino == symbols->file.inode;
-}
-
 /*
  * What the file has beside .symtab. In a relocatable file these tables have no addresses, and an
  * object of JIT code has none of them.
@@ -159,10 +153,8 @@ static int add_others(struct opr_symbols *symbols, bfd *image, asymbol **table, 
 
 	if (opr_sources_are_genuine(options->sources) || options->by_address || !(bfd_get_file_flags(image) & (EXEC_P | DYNAMIC)))
 		return 0;
-	err = opr_elf_open(&elf, op_sys_openat(AT_FDCWD, bfd_get_filename(image), O_RDONLY | O_CLOEXEC, 0));
-	if (!err && !is_file_of(symbols, &elf))
-		symbols->is_damaged = true; /* another file has the path now */
-	else if (!err)
+	err = opr_elf_open(&elf, op_sys_fcntl(opr_bfd_fd(image), F_DUPFD_CLOEXEC, 0));
+	if (!err)
 		err = add_tables(symbols, &elf, nr_symbols, options, ranges);
 	opr_elf_close(&elf);
 	if (err == -ENOEXEC)
@@ -210,15 +202,16 @@ static int make_table(struct opr_symbols *symbols, bfd *image, asymbol **table, 
 
 /* ---- what tells the cache whether the symbols are still valid ---- */
 
-static int note_debug_file(struct opr_symbols *symbols, bfd *debug)
+/* A safe image has a shared key: symbols of a file that others may write are not cached. */
+static int note_debug_file(struct opr_symbols *symbols, bfd *image, bfd *debug)
 {
-	struct stat st;
+	const struct stat *st = opr_bfd_stat(debug);
 
-	if (stat(bfd_get_filename(debug), &st) < 0)
-		return 0;
+	if (opr_is_safe_file(opr_bfd_stat(image)) && !opr_is_safe_file(st))
+		symbols->file = (struct opr_file_read){ 0 };
 	symbols->debug_path = opr_symbols_keep_string(symbols, bfd_get_filename(debug));
-	symbols->debug_size = (uint64_t)st.st_size;
-	symbols->debug_mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+	symbols->debug_size = (uint64_t)st->st_size;
+	symbols->debug_mtime_ns = (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
 	return symbols->debug_path ? 0 : -ENOMEM;
 }
 
@@ -273,7 +266,7 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 	symbols->has_table = table;
 	err = make_table(symbols, image, table, nr_symbols, options);
 	if (!err && debug)
-		err = note_debug_file(symbols, debug);
+		err = note_debug_file(symbols, image, debug);
 	if (!err)
 		err = note_debug_link(symbols, image);
 	if (!err)
@@ -289,13 +282,12 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 
 int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name, const struct opr_symbol_options *options)
 {
-	struct stat st;
-	bfd *image = opr_bfd_open_with(path, &st);
+	bfd *image = opr_bfd_open(path);
 	int err;
 
 	if (!image)
 		return -ENOEXEC;
-	symbols->file = file_of(&st);
+	symbols->file = file_of(opr_bfd_stat(image));
 	err = read_image(symbols, image, path, name, options);
 	bfd_close(image);
 	return err;

@@ -11,6 +11,7 @@
 #include "libop/base/grow.h"
 #include "tools/elf/line_table.h"
 #include "tools/elf/module_file.h"
+#include "tools/elf/open_file.h"
 
 #define PIECE_BYTES     256 /* the first; each is twice as long as the one before */
 #define PIECE_DOUBLINGS 8
@@ -290,7 +291,7 @@ static int read_unpacked(const char *path, struct opr_unpacked *unpacked, uint64
 
 static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
-	int fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = opr_open_regular(path, NULL);
 	ssize_t got = fd < 0 ? fd : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
 	int err = got < 0 ? (int)got : 0;
 

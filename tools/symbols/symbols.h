@@ -64,7 +64,8 @@ struct opr_symbols {
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself has it */
 	bool has_table;		 /* .symtab of the image or its debug file was read */
-	struct opr_file_read file; /* the file that was read; not serialized */
+	/* the file that was read, not serialized; all 0: the cache must not keep the symbols */
+	struct opr_file_read file;
 	bool is_damaged;	 /* the symbol table is damaged: symbols or names are missing */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name in .gnu_debuglink; NULL: none */

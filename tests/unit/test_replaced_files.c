@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A file that is replaced between two looks at its path: every answer is that of one file. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+#include "tools/elf/bfd_file.h"
+#include "tools/elf/lines.h"
+#include "tools/elf/module_file.h"
+#include "tools/symbols/parallel_read.h"
+#include "tools/symbols/symbol_sources.h"
+#include "tests/unit/test_box.h"
+
+#define PATH_BYTES (BOX_PATH_BYTES + 16)
+
+/* What the test looks for in its own program. */
+int test_replaced_landmark(void);
+
+int __attribute__((noinline)) test_replaced_landmark(void)
+{
+	return 1;
+}
+
+static void change_file(const char *dir, const char *command)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "cd %s && %s", dir, command);
+	assert_int_equal(system(line), 0);
+}
+
+static const char *replaced; /* the path, and another file that takes it */
+static char replacement[PATH_BYTES];
+static bool is_early; /* before the file is opened, else once it was opened */
+
+static void replace_now(void)
+{
+	if (replaced)
+		assert_int_equal(rename(replacement, replaced), 0);
+	replaced = NULL;
+}
+
+bool __real_opr_module_is_packed(const char *path);
+bool __wrap_opr_module_is_packed(const char *path);
+
+bool __wrap_opr_module_is_packed(const char *path)
+{
+	if (replaced && is_early && !strcmp(path, replaced))
+		replace_now();
+	return __real_opr_module_is_packed(path);
+}
+
+bool __real_opr_bfd_has_debug_info(bfd *abfd);
+bool __wrap_opr_bfd_has_debug_info(bfd *abfd);
+
+bool __wrap_opr_bfd_has_debug_info(bfd *abfd)
+{
+	if (replaced && !is_early && !strcmp(bfd_get_filename(abfd), replaced))
+		replace_now();
+	return __real_opr_bfd_has_debug_info(abfd);
+}
+
+asymbol **__real_opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged);
+asymbol **__wrap_opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged);
+
+asymbol **__wrap_opr_bfd_read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged)
+{
+	if (replaced && !is_early && !strcmp(bfd_get_filename(abfd), replaced))
+		replace_now();
+	return __real_opr_bfd_read_table(abfd, ret_nr_symbols, is_damaged);
+}
+
+static void make_image(char dir[BOX_PATH_BYTES], char image[PATH_BYTES])
+{
+	char command[64];
+
+	assert_int_equal(box_make(dir), 0);
+	snprintf(image, PATH_BYTES, "%s/image", dir);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe image", (int)getpid());
+	change_file(dir, command);
+}
+
+/* A FIFO that takes the place of an image in the last moment keeps nobody waiting. */
+static void test_fifo_in_last_moment(void **state)
+{
+	char dir[BOX_PATH_BYTES], image[PATH_BYTES];
+
+	(void)state;
+	make_image(dir, image);
+	snprintf(replacement, sizeof(replacement), "%s/fifo", dir);
+	assert_int_equal(mkfifo(replacement, 0644), 0);
+	replaced = image;
+	is_early = true;
+	alarm(60);
+	assert_null(opr_bfd_open(image));
+	alarm(0);
+	assert_null(replaced);
+	change_file(dir, "rm -r ./*");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/*
+ * The debug file is replaced as soon as it was opened: its symbols, its lines, and what the cache
+ * keeps of it are those of the file that was opened.
+ */
+static void test_debug_file_that_is_replaced(void **state)
+{
+	char dir[BOX_PATH_BYTES], image[PATH_BYTES], debug[PATH_BYTES];
+	struct opr_symbols symbols = { 0 };
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
+	struct opr_lines *lines = NULL;
+	const char *file;
+	unsigned int line;
+	uint64_t vma = 0;
+	struct stat st;
+
+	(void)state;
+	make_image(dir, image);
+	change_file(dir, "objcopy --only-keep-debug image debug && strip image && objcopy --add-gnu-debuglink=debug image");
+	snprintf(debug, sizeof(debug), "%s/debug", dir);
+	snprintf(replacement, sizeof(replacement), "%s/other", dir);
+	is_early = false;
+
+	change_file(dir, "cp debug whole && echo none >other");
+	assert_int_equal(stat(debug, &st), 0);
+	replaced = debug;
+	assert_int_equal(opr_symbols_read_bfd(&symbols, image, image, &options), 0);
+	assert_null(replaced);
+	assert_string_equal(symbols.debug_path, debug);
+	assert_int_equal(symbols.debug_size, st.st_size);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (!strcmp(symbols.symbols[i].name, "test_replaced_landmark"))
+			vma = symbols.symbols[i].vma;
+	assert_int_not_equal(vma, 0);
+	opr_symbols_free(&symbols);
+
+	change_file(dir, "cp whole debug && echo none >other");
+	replaced = debug;
+	assert_int_equal(opr_lines_open(image, image, NULL, &lines), 0);
+	assert_null(replaced);
+	assert_true(opr_lines_find(lines, vma, &file, &line));
+	assert_non_null(strstr(file, "test_replaced_files.c"));
+	opr_lines_close(lines);
+	change_file(dir, "rm -r ./*");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* ---- the cache ---- */
+
+static bool has_symbol(const char *image, const char *name)
+{
+	struct opr_symbols symbols = { 0 };
+	struct opr_symbol_job job = { .path = image,
+				      .name = image,
+				      .options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL },
+				      .symbols = &symbols };
+	bool has_it = false;
+
+	assert_int_equal(opr_symbol_jobs_run(&job, 1), 0);
+	assert_int_equal(job.err, 0);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		has_it |= !strcmp(symbols.symbols[i].name, name);
+	opr_symbols_free(&symbols);
+	return has_it;
+}
+
+/*
+ * A user's path leads to a program of root's, and beside that path lies a debug file of the user's,
+ * or one that others may write. Its names are not kept for the program.
+ */
+static void test_cache_of_strangers_debug_file(void **state)
+{
+	static const struct {
+		uid_t owner;
+		mode_t mode;
+		bool is_believed;
+	} strangers[] = { { 65534, 0644, false }, { 0, 0664, true }, { 0, 0646, true } };
+	char dir[BOX_PATH_BYTES], image[PATH_BYTES], path[PATH_BYTES], debug[PATH_BYTES];
+
+	(void)state;
+	if (geteuid())
+		skip();
+	make_image(dir, image);
+	change_file(dir, "chmod 755 image && mkdir evil && objcopy --only-keep-debug image d");
+	change_file(dir, "sed s/test_replaced_landmark/test_replaced_lordship/g d >evil/d");
+	change_file(dir, "strip image && objcopy --add-gnu-debuglink=evil/d image && ln -s ../image evil/image");
+	snprintf(path, sizeof(path), "%s/evil/image", dir);
+	snprintf(debug, sizeof(debug), "%s/evil/d", dir);
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	for (size_t i = 0; i < op_array_size(strangers); i++) {
+		assert_int_equal(chown(debug, strangers[i].owner, 0), 0);
+		assert_int_equal(chmod(debug, strangers[i].mode), 0);
+		assert_int_equal(has_symbol(path, "test_replaced_lordship"), strangers[i].is_believed);
+		assert_false(has_symbol(image, "test_replaced_lordship"));
+	}
+	setenv("OPD_CACHE_DIR", "", 1);
+	change_file(dir, "rm -r ./*");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fifo_in_last_moment),
+		cmocka_unit_test(test_debug_file_that_is_replaced),
+		cmocka_unit_test(test_cache_of_strangers_debug_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
