@@ -89,12 +89,13 @@ class Progress(StackCase):
         self.assertIn("reading the source lines of " + self.program, lines)
 
     def test_inlined_of_many(self):
-        """Several images: the share that is done."""
+        """Several images: how many there are from the start, then the share that is done."""
         for i in range(5):
             put_image(self.dir, shutil.copy2(self.program, "%s%d" % (self.program, i)), [(self.start["hot"], 1)])
         write_ledger(self.session, 55)
         lines = self.lines(self.run_on("opreport", "--inline", "--output-file=" + self.out))
-        self.assertIn("reading the source lines of images: 100 %", lines)
+        at = lines.index("reading the source lines of images: 100 %")
+        self.assertIn("reading the source lines of 6 images", lines[:at])
 
     def test_samples(self):
         lines = self.run_on("opreport", "-l", "--output-file=" + self.out, step_ms=1000).split(ERASE)

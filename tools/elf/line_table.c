@@ -14,7 +14,7 @@
 #define NO_NAME       "??"         /* of a function, as addr2line shows it */
 #define DEMANGLED_MAX (256u << 20) /* bytes of all strings; then names stay mangled */
 
-#define BATCH_JOBS 16u /* of one child */
+#define BATCH_JOBS 64u /* of one child: enough to pay for its fork */
 
 /* A child does the jobs in their order. For each it writes a record, and the table behind it. */
 struct batch {

@@ -423,6 +423,8 @@ int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines 
 	if (!err) {
 		if (nr_jobs == 1)
 			opr_progress("reading the source lines of %s", shown_path(cache, images[0]));
+		else if (nr_jobs)
+			opr_progress("reading the source lines of %zu images", nr_jobs);
 		err = opr_line_tables_make(jobs, nr_jobs);
 	}
 	if (err && err != -ENOMEM) {
