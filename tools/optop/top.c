@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,10 +153,22 @@ static uint32_t views_of(const struct top *top, enum top_source source)
 	return views;
 }
 
+/* Of this process, and of its children that read symbols and have ended. */
+static uint64_t cpu_time_ns(void)
+{
+	struct rusage usage;
+	uint64_t ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
+		return ns;
+	return ns + (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * OP_NS_PER_S +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
 static void end_step(struct top *top, bool keep_base, struct top_daemon *daemon, uint64_t begin_ns, uint64_t begin_cpu_ns,
 		     struct top_display *display)
 {
-	uint64_t cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t cpu_ns = cpu_time_ns();
 
 	display->cost_ns = cpu_ns - begin_cpu_ns;
 	if (top->before_ns && begin_ns > top->before_ns)
@@ -175,7 +188,7 @@ static void end_step(struct top *top, bool keep_base, struct top_daemon *daemon,
 
 int top_step(struct top *top, bool keep_base, struct top_display *display)
 {
-	uint64_t begin_ns = op_now_ns(), begin_cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t begin_ns = op_now_ns(), begin_cpu_ns = cpu_time_ns();
 	struct top_daemon daemon = { 0 };
 	int err = top_daemon_ask(&daemon, top->socket);
 
@@ -236,8 +249,8 @@ int top_wait_ms(const struct top *top)
 {
 	double wanted_ms = top->delay * 1000, cost_ms = (double)top->display.cost_ns / OP_NS_PER_MS;
 
-	if ((top_found(top)->is_new || nr_put_off(top)) && wanted_ms > NEW_MS)
-		wanted_ms = NEW_MS;
+	if (top_found(top)->is_new || nr_put_off(top)) /* the user waits for rows, or for names */
+		return (int)(wanted_ms < NEW_MS ? wanted_ms : NEW_MS);
 	if (wanted_ms < cost_ms * (COST_SHARE - 1))
 		wanted_ms = cost_ms * (COST_SHARE - 1);
 	return (int)wanted_ms;

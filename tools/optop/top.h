@@ -91,7 +91,10 @@ void top_take(struct top *top, struct top_display *display) OP_NONNULL;
 const struct top_found *top_found(const struct top *top) OP_NONNULL;
 const struct top_table *top_table(const struct top *top) OP_NONNULL;
 
-/* How long to wait for the next step: less after the first, more where steps take much CPU time. */
+/*
+ * How long to wait for the next step: less after the first and while names are missing, more where
+ * steps take much CPU time.
+ */
 int top_wait_ms(const struct top *top) OP_NONNULL;
 
 void top_display_free(struct top_display *display) OP_NONNULL;

@@ -348,7 +348,10 @@ static int read_images(const struct opr_image_cache *cache, struct opr_image *co
 	return err || !opr_debuginfod_dir() ? err : read_downloaded(cache, images, nr_images);
 }
 
-/* More at a time as long as there is time: the last ones may take as long as all before. */
+/*
+ * The first ones are read in any case, so that each report has more names. More are read at a time
+ * as long as there is time: the last ones may take as long as all before.
+ */
 static int read_until_end(struct opr_image_cache *cache, struct opr_image **images, size_t nr_images)
 {
 	size_t nr_open = 0, nr_at_once = op_nr_cpus(), i = 0;
@@ -359,7 +362,7 @@ static int read_until_end(struct opr_image_cache *cache, struct opr_image **imag
 			images[nr_open++] = images[i];
 	if (nr_open)
 		qsort(images, nr_open, sizeof(struct opr_image *), compare_samples);
-	for (i = 0; i < nr_open && !err && op_now_ns() < cache->names_end_ns; i += nr_at_once, nr_at_once *= 2)
+	for (i = 0; i < nr_open && !err && (!i || op_now_ns() < cache->names_end_ns); i += nr_at_once, nr_at_once *= 2)
 		err = read_images(cache, images + i, op_min_u64(nr_at_once, nr_open - i));
 	for (; i < nr_open; i++) {
 		cache->nr_put_off += !images[i]->is_read && !images[i]->is_put_off;
