@@ -29,7 +29,7 @@ struct opd {
 	const char *session_dir;
 	int session_fd;
 	int lock_fd;
-	sd_event_source *lock_watch;
+	sd_event_source *lock_watch, *lock_changes, *dir_changes;
 	bool has_lost_lock; /* somebody removed or replaced the session directory */
 	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int socket_lock_fd; /* -1: systemd made the socket, and there is no lock */

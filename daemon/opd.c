@@ -7,6 +7,7 @@
 #include <popt.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-event.h>
@@ -29,7 +30,9 @@
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 
-#define LOCK_WATCH_USEC        1000000
+#define LOCK_WATCH_USEC        5000000
+/* IN_ATTRIB: a link is removed */
+#define LOCK_CHANGES           (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 #define MAX_CLOSED_FILES       16384 /* closed files that are remembered, some hundred bytes each */
 
 /* The processes that the nursery can start. */
@@ -433,34 +436,55 @@ static void fini_service(struct opd *opd)
  * The directory stays locked until opd has ended, and what is removed takes no new files. So the
  * end of opd writes nothing where another daemon has begun.
  */
-static int on_lock_watch(sd_event_source *source, uint64_t usec OP_UNUSED, void *arg)
+static void check_lock(struct opd *opd)
 {
-	struct opd *opd = arg;
-
-	if (!op_session_has_lost_lock(opd->session_dir, opd->session_fd, opd->lock_fd)) {
-		sd_event_source_set_time_relative(source, LOCK_WATCH_USEC);
-		sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-		return 0;
-	}
+	if (opd->has_lost_lock || !op_session_has_lost_lock(opd->session_dir, opd->session_fd, opd->lock_fd))
+		return;
 	opd->has_lost_lock = true;
 	opd_fail("somebody has removed or replaced %s/" OP_SESSION_LOCK ", or the directory itself, while opd used it: opd ends. "
 		 "What was removed is gone, and samples without a place since then are lost_io_error. Start opd again",
 		 opd->session_dir);
 	opd_quit(opd);
+}
+
+static int on_lock_time(sd_event_source *source, uint64_t usec OP_UNUSED, void *arg)
+{
+	check_lock(arg);
+	sd_event_source_set_time_relative(source, LOCK_WATCH_USEC);
+	sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	return 0;
 }
 
+static int on_lock_change(sd_event_source *source OP_UNUSED, const struct inotify_event *change OP_UNUSED, void *arg)
+{
+	check_lock(arg);
+	return 0;
+}
+
+/*
+ * The kernel tells of most changes at once. A directory above that is renamed, and a file system
+ * that does not tell, wait for the timer.
+ */
 static int init_lock_watch(struct opd *opd)
 {
+	char path[PATH_MAX];
 	int err = sd_event_add_time_relative(opd->loop, &opd->lock_watch, CLOCK_MONOTONIC, LOCK_WATCH_USEC, LOCK_WATCH_USEC / 10,
-					     on_lock_watch, opd);
+					     on_lock_time, opd);
 
-	return err < 0 ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
+	if (err < 0)
+		return opd_fail("cannot watch the time: %s", strerror(-err));
+	snprintf(path, sizeof(path), "%s/" OP_SESSION_LOCK, opd->session_dir);
+	/* Users have few watches. Without them the timer is enough. */
+	(void)sd_event_add_inotify(opd->loop, &opd->lock_changes, path, LOCK_CHANGES, on_lock_change, opd);
+	(void)sd_event_add_inotify(opd->loop, &opd->dir_changes, opd->session_dir, IN_MOVE_SELF, on_lock_change, opd);
+	return 0;
 }
 
 static void fini_lock_watch(struct opd *opd)
 {
 	opd->lock_watch = sd_event_source_disable_unref(opd->lock_watch);
+	opd->lock_changes = sd_event_source_disable_unref(opd->lock_changes);
+	opd->dir_changes = sd_event_source_disable_unref(opd->dir_changes);
 }
 
 /* ---- the list ---- */

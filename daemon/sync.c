@@ -167,6 +167,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 
 	switch (job->kind) {
 	case OPD_JOB_STATUS:
+		sync->turns.is_watched = true;
 		fail(job, opd_status_make(&sync->recording, sync->config, sync->status, job), "cannot make the status");
 		break;
 	case OPD_JOB_PULSE:

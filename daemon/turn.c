@@ -24,8 +24,9 @@
 #define LEDGER_INTERVAL_NS     (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-/* between turns when nothing happens, at most */
-#define QUIET_NS               (2u * (uint64_t)OP_NS_PER_S)
+/* between turns when nothing happens, at most, and between looks whether something does */
+#define QUIET_NS               (5u * (uint64_t)OP_NS_PER_S)
+#define QUIET_LOOK_NS          OP_NS_PER_S
 #define TRIM_SPACES            256 /* address spaces that were freed since the last time */
 #define RING_REMEDY            "a larger RingSize= or a longer period, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
 #define STACKS_REMEDY          "a lower StackRate= or StackBytes=, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
@@ -285,13 +286,14 @@ void opd_turn(struct opd_turns *turns)
 	uint64_t now_ns = op_now_ns(), last_begin_ns = turns->begin_ns;
 	struct opd_stacks *stacks = recording->pipeline->stacks;
 
-	if (now_ns - turns->begin_ns < QUIET_NS && opd_visits_can_wait(&recording->visits)) {
-		turns->next_ns = now_ns + 2 * turns->config->visit_ms * OP_NS_PER_MS;
+	check_hotplug(turns);
+	if (!turns->is_watched && now_ns - turns->begin_ns < QUIET_NS && opd_visits_can_wait(&recording->visits)) {
+		turns->next_ns = now_ns + op_max_u64(turns->config->visit_ms * OP_NS_PER_MS, QUIET_LOOK_NS);
 		return;
 	}
 	turns->begin_ns = now_ns;
+	turns->is_watched = false;
 	opd_recording_forget_removed(recording);
-	check_hotplug(turns);
 	watch_helpers(turns, now_ns);
 	opd_visit_all(&recording->visits);
 	if (stacks)

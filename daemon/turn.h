@@ -3,7 +3,7 @@
  * A turn of the sync thread, every 250 ms. It visits all CPUs. Then it does the periodic work: it
  * opens CPUs that came online and closes those that went offline, forgets old processes and kernel
  * code, rotates and removes sessions, and logs losses. While no process does anything that opd must
- * know, a turn comes every two seconds. Sync thread only.
+ * know, and no client asks for the status, a turn comes every five seconds. Sync thread only.
  */
 #ifndef OPD_TURN_H
 #define OPD_TURN_H
@@ -23,6 +23,7 @@ struct opd_turns {
 	/* op_now_ns() */
 	uint64_t next_ns, next_prune_ns, next_rate_check_ns, next_trim_ns, next_ledger_ns;
 	uint64_t begin_ns;   /* of the last turn */
+	bool is_watched;     /* a client has asked for the status since then */
 	uint64_t horizon_ns; /* samples from before it have been read */
 	uint64_t nr_freed;   /* freed address spaces when memory was trimmed last */
 	bool trim_again;
