@@ -186,6 +186,21 @@ static const struct signal_code {
 #undef RULE
 };
 
+/* memchr for the last byte of the code takes a third of the time of memmem. */
+static const uint8_t *find_code(const uint8_t *bytes, const uint8_t *end, const struct signal_code *code)
+{
+	size_t last = code->nr_bytes - 1u;
+	const uint8_t *at = bytes;
+
+	while ((size_t)(end - at) > last && (at = memchr(at + last, code->code[last], (size_t)(end - at) - last))) {
+		at -= last;
+		if (at[last - 1] == code->code[last - 1] && !memcmp(at, code->code, last))
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
 /* 0 or -ENOMEM. */
 static int add_signal_rows(const struct opt_segment *segment, const uint8_t *bytes, uint64_t nr_bytes,
 			   const struct signal_code *code, struct opt_rows *rows)
@@ -194,7 +209,7 @@ static int add_signal_rows(const struct opt_segment *segment, const uint8_t *byt
 	bool is_code;
 	int err = 0;
 
-	while (!err && (found = memmem(at, nr_bytes - (uint64_t)(at - bytes), code->code, code->nr_bytes))) {
+	while (!err && (found = find_code(at, bytes + nr_bytes, code))) {
 		uint64_t offset = (uint64_t)(found - bytes), start = segment->address + offset;
 		uint64_t end = segment->address + op_min_u64(offset + code->nr_bytes + code->step, nr_bytes);
 
