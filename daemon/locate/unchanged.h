@@ -18,7 +18,7 @@ struct opd_known_file {
 	uint64_t mtime_ns, nr_bytes;
 };
 
-#define OPD_UNCHANGED_MAX 32u /* files of a question */
+#define OPD_UNCHANGED_MAX 128u /* files of a question, whose paths fit into its 1 MiB */
 
 /*
  * Asks about files of a user, at most OPD_UNCHANGED_MAX. 0, and a file is unchanged when its path
