@@ -532,6 +532,33 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 	opd_jitdump_close(&dump);
 }
 
+/* A record of more than 256 MiB ends a dump, and so does its length of 4 GiB. */
+static void a_dump_has_limits(void **state)
+{
+	struct box *box = *state;
+	struct opd_jitdump dump = { .file = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) } };
+	const uint64_t longest = 256u << 20, passed_over[] = { PAIR(9, longest), 1 }, too_long[] = { PAIR(9, longest + 1), 1 };
+	struct opd_jit_map map = new_map();
+
+	put_dump_header(dump.file.fd);
+	for (off_t i = 0; i < 16; i++)
+		assert_int_equal(pwrite(dump.file.fd, passed_over, sizeof(passed_over), 40 + i * (off_t)longest), 16);
+	assert_int_equal(lseek(dump.file.fd, 40 + 16 * (off_t)longest, SEEK_SET), 40 + 16 * (off_t)longest);
+	put_load(dump.file.fd, BASE, "behind.", 20);
+	read_dump(&dump, &map, 100);
+	assert_true(dump.ended);
+	assert_int_equal(counters[OP_JIT_refused_size], 1);
+	assert_int_equal(ftruncate(dump.file.fd, 40), 0);
+	assert_int_equal(pwrite(dump.file.fd, too_long, sizeof(too_long), 40), 16);
+	dump = (struct opd_jitdump){ .file = dump.file };
+	read_dump(&dump, &map, 100);
+	assert_true(dump.ended);
+	assert_int_equal(counters[OP_JIT_refused_records], 1);
+	assert_int_equal(opd_jit_map_count(&map), 0);
+	opd_jit_map_free(&map);
+	opd_jitdump_close(&dump);
+}
+
 static void what_is_no_dump_is_refused(void **state)
 {
 	struct box *box = *state;
@@ -746,6 +773,7 @@ int main(void)
 		box_test(a_map_is_read_bit_by_bit),
 		box_test(a_dump_grows),
 		box_test(a_dump_that_makes_no_sense_ends),
+		box_test(a_dump_has_limits),
 		box_test(what_is_no_dump_is_refused),
 		box_test(files_of_the_process_are_read),
 		box_test(files_are_read_without_openat2),

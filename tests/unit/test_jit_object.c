@@ -366,6 +366,26 @@ static void what_cannot_be_looked_at_is_not_replaced(void **state)
 	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0);
 }
 
+/* Beyond a limit, for one process or for all, functions go into the object without their code. */
+static void code_has_limits(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = { .counters = counters };
+	struct opd_jit_code code = { .bytes = 1 << 20, .name = "f", .from_ns = 1, .code_at = 4096 };
+	uint64_t offset;
+
+	memset(counters, 0, sizeof(counters));
+	counters[OP_JIT_code_bytes] = OPD_JIT_CODE_ALL_MAX_BYTES - OPD_JIT_CODE_MAX_BYTES + code.bytes;
+	for (uint64_t i = 0; i < 20; i++) {
+		code.start = BASE + i * code.bytes;
+		if (i == 16) /* less of others: only the limit of the process is left */
+			counters[OP_JIT_code_bytes] = OPD_JIT_CODE_MAX_BYTES;
+		assert_int_equal(opd_jit_map_add(&map, &code, 0), 0);
+		assert_int_equal(opd_jit_map_find(&map, code.start, 1, &offset), OPD_JIT_IN_RANGE);
+		assert_int_equal(counters[OP_JIT_refused_size], i < 15 ? 0 : i < 17 ? 1 : i - 15);
+	}
+	opd_jit_map_free(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +395,7 @@ int main(void)
 		box_test(what_is_on_the_disk_is_kept_by_no_link),
 		box_test(a_new_object_that_is_not_whole_is_known),
 		box_test(what_cannot_be_looked_at_is_not_replaced),
+		cmocka_unit_test(code_has_limits),
 	};
 
 	return cmocka_run_group_tests_name("jit_object", tests, NULL, NULL);

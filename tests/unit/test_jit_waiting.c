@@ -183,6 +183,25 @@ static void a_process_and_a_user_have_limits(void **state OP_UNUSED)
 	assert_int_equal(world.counters[OP_JIT_waiting], 0);
 }
 
+/* Four users with all that they may have leave nothing for a fifth. */
+static void all_have_a_limit(void **state OP_UNUSED)
+{
+	struct opd_jit_waiting *others[OPD_JIT_LINES_ALL_MAX / OPD_JIT_LINES_MAX];
+	size_t nr_of_user = OPD_JIT_LINES_USER_MAX / OPD_JIT_LINES_MAX;
+
+	for (size_t k = 0; k < op_array_size(others); k++) {
+		others[k] = opd_jit_waiting_new(&world.waits, 2, (uint32_t)(2000 + k / nr_of_user), "jit-2");
+		assert_non_null(others[k]);
+		for (uint64_t i = 0; i < OPD_JIT_LINES_MAX; i++)
+			assert_true(opd_jit_waiting_add(others[k], BASE + i * OPD_JIT_LINE_BYTES, S, false));
+	}
+	assert_false(opd_jit_waiting_add(world.waiting, BASE, S, false));
+	assert_int_equal(world.counters[OP_JIT_refused_waiting], 1);
+	for (size_t k = 0; k < op_array_size(others); k++)
+		opd_jit_waiting_free(others[k]);
+	sample(0, S);
+}
+
 /* Of the user's processes, three never describe their code. They make room, the oldest first. */
 static void processes_without_a_file_make_room(void **state OP_UNUSED)
 {
@@ -235,6 +254,7 @@ int main(void)
 		TEST(neighbours_in_a_line_have_their_own_names),
 		TEST(what_has_no_name_at_the_end_is_counted),
 		TEST(a_process_and_a_user_have_limits),
+		TEST(all_have_a_limit),
 		TEST(processes_without_a_file_make_room),
 		TEST(naming_goes_on_in_the_next_visit),
 	};

@@ -109,6 +109,17 @@ static void functions_where_memory_goes_away(void **state)
 	assert_null(opd_kernel_map_memory_end(&map, 0xffffffff81000400));
 	assert_null(opd_kernel_map_memory_end(&map, 0xffffffffc0200000));
 	opd_kernel_map_free(&map);
+	/* each function, also of older kernels */
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff81000100 t begin_new_exec\nffffffff81000200 t flush_old_exec\n"
+			       "ffffffff81000300 t do_exit\nffffffff81000400 t exit_mmap\nffffffff82000000 T _etext\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	for (uint64_t i = 1; i <= 4; i++) {
+		const struct opd_memory_end *end = opd_kernel_map_memory_end(&map, 0xffffffff81000000 + i * 0x100);
+
+		assert_non_null(end);
+		assert_int_equal(end->is_exec, i <= 2);
+	}
+	opd_kernel_map_free(&map);
 	/* hidden addresses */
 	write_file("kallsyms", "0000000000000000 T _text\n0000000000000000 t do_exit\n0000000000000000 t other\n");
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
