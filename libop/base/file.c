@@ -215,20 +215,38 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
-/* ".." is the directory above, whatever the links in the path point to now. */
-int op_file_inherit_parent_owner(const char *path)
+/* ".." is the directory above, whatever the links in its path point to now. */
+int op_file_inherit_parent_owner(int fd)
 {
-	int fd, parent, err;
+	int parent, err;
 
 	if (geteuid())
 		return 0;
-	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd < 0)
-		return fd;
 	parent = op_sys_openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	err = parent < 0 ? parent : op_file_inherit_owner(parent, fd);
 	if (parent >= 0)
 		close(parent);
+	return err;
+}
+
+int op_file_set_dir_mode(int dir_fd, const char *path, mode_t mode)
+{
+	int fd = op_file_open_below(dir_fd, path, O_RDONLY | O_DIRECTORY, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = fchmod(fd, mode) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static int inherit_new(const char *path)
+{
+	int fd = geteuid() ? -1 : op_sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+
+	if (geteuid() || fd < 0)
+		return geteuid() ? 0 : fd;
+	err = op_file_inherit_parent_owner(fd);
 	close(fd);
 	return err;
 }
@@ -247,7 +265,7 @@ int op_file_make_dirs(const char *path)
 		if (*copy)
 			err = op_sys_mkdirat(AT_FDCWD, copy, 0755);
 		if (*copy && !err)
-			err = op_file_inherit_parent_owner(copy);
+			err = inherit_new(copy);
 		if (slash)
 			*slash = '/';
 	}

@@ -63,8 +63,8 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 /* Gives a new file, open as fd, to the owner of dir_fd. */
 int op_file_inherit_owner(int dir_fd, int fd) OP_MUST_CHECK;
 
-/* Gives a new directory to the owner of the directory above it. */
-int op_file_inherit_parent_owner(const char *path) OP_NONNULL OP_MUST_CHECK;
+/* Gives a new directory, open as fd, to the owner of the directory above it. */
+int op_file_inherit_parent_owner(int fd) OP_MUST_CHECK;
 
 /*
  * Makes a directory below dir_fd, through no symbolic link; root gives it to the owner of dir_fd. 0
@@ -93,6 +93,9 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 
 /* Opens a file; O_CREAT creates missing directories too. A descriptor or -errno. */
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
+/* Sets the mode of a directory that was made below dir_fd. 0 or -errno. */
+int op_file_set_dir_mode(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
 /* 0 or -errno. */
 int op_file_rename_below(int dir_fd, const char *path, const char *new_path) OP_NONNULL OP_MUST_CHECK;

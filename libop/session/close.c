@@ -86,7 +86,7 @@ static int make_new_current(int session_fd)
 		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
 		return check_new_current(session_fd);
-	return err ? err : fchmodat(session_fd, NEW_CURRENT, op_session_dir_mode(session_fd), 0) < 0 ? -errno : 0;
+	return err ? err : op_file_set_dir_mode(session_fd, NEW_CURRENT, op_session_dir_mode(session_fd));
 }
 
 static int mark_closing(int session_fd)

@@ -51,34 +51,55 @@ static int set_mode_if_new(int dir_fd, const char *path, mode_t mode, int err)
 {
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
-	return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
+	return op_file_set_dir_mode(dir_fd, path, mode);
 }
 
 /* What root makes in a directory of root's is the daemon's, where its user and group exist. */
-static int give_to_daemon(const char *path)
+static int give_to_daemon(int fd)
 {
 	const struct passwd *user = geteuid() ? NULL : getpwnam(OP_SESSION_OWNER);
 	const struct group *group = geteuid() ? NULL : getgrnam(OP_SESSION_OWNER);
 	struct stat st;
 
-	if (!group || stat(path, &st) < 0 || st.st_uid)
+	if (!group || op_sys_fstat(fd, &st) < 0 || st.st_uid)
 		return 0;
-	return lchown(path, user ? user->pw_uid : (uid_t)-1, group->gr_gid) < 0 ? -errno : 0;
+	return fchown(fd, user ? user->pw_uid : (uid_t)-1, group->gr_gid) < 0 ? -errno : 0;
+}
+
+/*
+ * Mode and owner are set through a descriptor: the owner of the directory above may put a link to
+ * any file at the path. O_NOFOLLOW follows a link before a slash, so `path` ends without one.
+ */
+static int make_dir(const char *path)
+{
+	int err = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE), fd;
+
+	if (err)
+		return err == -EEXIST ? 0 : err;
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	err = fchmod(fd, DIR_MODE) < 0 ? -errno : 0;
+	if (!err)
+		err = op_file_inherit_parent_owner(fd);
+	if (!err)
+		err = give_to_daemon(fd);
+	close(fd);
+	return err;
 }
 
 int op_session_make(const char *path)
 {
-	char *copy = strdup(path);
-	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM, made;
+	char *copy = strdup(path), *plain = strdup(path);
+	int err = copy && plain ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
 
+	for (size_t length = plain ? strlen(plain) : 0; length > 1 && plain[length - 1] == '/'; length--)
+		plain[length - 1] = '\0';
+	if (!err)
+		err = make_dir(plain);
+	free(plain);
 	free(copy);
-	if (err)
-		return err;
-	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
-	err = set_mode_if_new(AT_FDCWD, path, DIR_MODE, made);
-	if (!err && !made)
-		err = op_file_inherit_parent_owner(path);
-	return err || made ? err : give_to_daemon(path);
+	return err;
 }
 
 mode_t op_session_dir_mode(int session_fd)

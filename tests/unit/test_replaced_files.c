@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A file that is replaced between two looks at its path: every answer is that of one file. */
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
 
+#include "libop/base/sys.h"
+#include "libop/session/directory.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/lines.h"
 #include "tools/elf/module_file.h"
@@ -146,6 +149,52 @@ static void test_debug_file_that_is_replaced(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- a new directory ---- */
+
+/* A new directory of this name is replaced by a link at once; NULL: none. */
+static const char *replaced_dir;
+static char link_target[PATH_BYTES];
+
+int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	int err = __real_op_sys_mkdirat(dir_fd, path, mode);
+	const char *slash = strrchr(path, '/');
+
+	if (!err && replaced_dir && !strcmp(slash ? slash + 1 : path, replaced_dir)) {
+		assert_int_equal(unlinkat(dir_fd, path, AT_REMOVEDIR), 0);
+		assert_int_equal(symlinkat(link_target, dir_fd, path), 0);
+	}
+	return err;
+}
+
+/* The owner of a directory puts a link to another file where a directory has just been made. */
+static void test_new_directory_that_is_replaced(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "session", "samples", "current" };
+	char directory[BOX_PATH_BYTES], session_dir[PATH_BYTES], command[2 * PATH_BYTES + 32];
+	struct stat st;
+	int opened;
+
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		assert_int_equal(box_make(directory), 0);
+		snprintf(session_dir, sizeof(session_dir), "%s/session", directory);
+		snprintf(link_target, sizeof(link_target), "%s/secret", directory);
+		snprintf(command, sizeof(command), "touch %s && chmod 600 %s", link_target, link_target);
+		assert_int_equal(system(command), 0);
+		replaced_dir = names[i];
+		opened = op_session_open(session_dir);
+		replaced_dir = NULL;
+		assert_true(opened < 0);
+		assert_int_equal(stat(link_target, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0600);
+		assert_int_equal(st.st_uid, geteuid());
+		assert_int_equal(box_remove(directory), 0);
+	}
+}
+
 /* ---- the cache ---- */
 
 static bool has_symbol(const char *image, const char *name)
@@ -204,6 +253,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fifo_in_last_moment),
 		cmocka_unit_test(test_debug_file_that_is_replaced),
+		cmocka_unit_test(test_new_directory_that_is_replaced),
 		cmocka_unit_test(test_cache_of_strangers_debug_file),
 	};
 
