@@ -193,6 +193,8 @@ def check_stopped(box):
     first, stopped = time_line(box), time.monotonic()
     opdtest.wait_until(lambda: time.monotonic() > stopped + PAUSED_S, opdtest.HANG_SECONDS, "the clock stands still")
     require(time_line(box) == first, "the session goes on while nothing is sampled: %s, then %s" % (first, time_line(box)))
+    result = since(box, time.time() - 0.1)
+    require("no session was taken in that time" in result.err, "a stopped session is of now: %s%s" % (result.out, result.err))
     box.opcontrol("--start")
     box.opcontrol("--stop")
     require(", profiled " in time_line(box), "the pause is in the time: %s" % time_line(box))
