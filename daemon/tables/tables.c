@@ -382,7 +382,7 @@ static bool is_of(const struct op_row_table *table, const struct op_build_id *id
 	return !id->nr_bytes || (header->build_id_bytes == id->nr_bytes && !memcmp(header->build_id, id->bytes, id->nr_bytes));
 }
 
-/* 0; -EBADMSG: it is no table; -ESTALE: of another image. */
+/* 0; -EBADMSG: it is no table; -ESTALE: of another image, or in the cache from an older maker. */
 static int map_table(struct opd_tables *tables, struct image *image, int fd, uint64_t nr_bytes, bool is_on_disk)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -398,7 +398,8 @@ static int map_table(struct opd_tables *tables, struct image *image, int fd, uin
 		err = op_guard_new(map, (nr_bytes + page - 1) / page * page, &guard);
 	if (!err)
 		err = op_row_table_open(&image->table, map, nr_bytes);
-	if (!err && !is_of(&image->table, &image->build_id, tables->config.machine))
+	if (!err && (!is_of(&image->table, &image->build_id, tables->config.machine) ||
+		     (image->state == LOOKED_UP && image->table.header->flags >> OP_ROW_TABLE_MAKER_SHIFT < OP_ROW_TABLE_MAKER)))
 		err = -ESTALE;
 	if (err) {
 		op_guard_free(guard);

@@ -78,13 +78,21 @@ struct op_row_table_header {
 	uint32_t nr_bytes; /* of the whole file */
 	uint16_t machine;  /* e_machine of elf(5) */
 	uint8_t build_id_bytes;
-	uint8_t flags; /* OP_ROW_TABLE_IS_PART */
+	uint8_t flags; /* OP_ROW_TABLE_IS_PART, and the maker in the upper bits */
 	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
 	uint32_t nr_rows, nr_rules, nr_functions;
 	uint32_t nr_packed_bytes, nr_name_bytes; /* of the names, packed by zstd and unpacked */
 };
 
 #define OP_ROW_TABLE_IS_PART 1u /* rows are missing: a limit was reached, or .eh_frame is damaged */
+
+/*
+ * Which rows and functions the maker of a table knows. It goes up, to 15 at most, when opd-tables
+ * finds more of them in the same image: opd makes tables of an older maker again. 1: Go programs
+ * without .eh_frame, entries of programs, signal handlers.
+ */
+#define OP_ROW_TABLE_MAKER       1u
+#define OP_ROW_TABLE_MAKER_SHIFT 4
 
 struct op_row_table {
 	const struct op_row_table_header *header; /* the file; the rest points into it */

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 The directory of row tables in a running opd: it is full, read-only, of another user, or writable for
-others; and a table in it is of another user, writable for others, a link, or damaged. The stacks
-are right each time, no file is changed that is not opd's own, and the log names the directory.
+others; and a table in it is of another user, writable for others, a link, damaged, or of an older
+opd. The stacks are right each time, no file is changed that is not opd's own, and the log names the
+directory.
 """
 import collections
 import os
 import shutil
 import stat
+import sys
 
 import elfsyms
 import opdtest
@@ -17,10 +19,15 @@ from opdtest import require, wait_until
 from test_fault_space import empty, full
 from test_stack_shares import FLAGS, NEEDED, functions_of, stacks_of
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
+from test_gone_images import seal  # noqa: E402
+
 RATE = 997
 MS = 500
 MIN_STACKS = 50
 STRANGER = 12345
+SEAL_BYTES = 16
+FLAGS_AT = 15  # in the table
 KEPT_IN_MEMORY = "tables of images are kept in memory only"
 SYMBOLS = ("_start", "main", "leaf", "direct", "compare", "sorted", "deep")
 
@@ -169,6 +176,16 @@ def damage(path):
         stream.write(bytes([byte[0] ^ 0x55]))
 
 
+def make_older(path):
+    """The table as an opd kept it that knew fewer rows: the maker is 0 (opd-table(5))."""
+    with open(path, "rb") as stream:
+        table = bytearray(stream.read()[:-SEAL_BYTES])
+    require(table[FLAGS_AT] >> 4 >= 1, "a new table has the maker %d" % (table[FLAGS_AT] >> 4))
+    table[FLAGS_AT] &= 0xf
+    with open(path, "wb") as stream:
+        stream.write(seal(table))
+
+
 def link_to(target):
     def change(path):
         os.replace(path, target)
@@ -198,6 +215,7 @@ def check_files(box):
     check_strange_file(box, directory, "of another user", lambda path: os.chown(path, STRANGER, STRANGER))
     check_strange_file(box, directory, "writable for all", lambda path: os.chmod(path, 0o666))
     check_strange_file(box, directory, "damaged", damage)
+    check_strange_file(box, directory, "older", make_older)
     check_strange_file(box, directory, "a link", link_to(target))
     require(os.path.getsize(target) > 0 and not os.path.islink(target), "the target of the link was changed")
 

@@ -41,10 +41,11 @@ static int pack_names(struct table *table)
 static int write_header(const struct table *table, int fd)
 {
 	const struct opt_rows *rows = &table->rows;
+	bool is_part = !table->is_whole || rows->is_part || table->functions.is_part;
 	struct op_row_table_header header = {
 		.machine = htole16(table->image.machine),
 		.build_id_bytes = table->image.build_id.nr_bytes,
-		.flags = table->is_whole && !rows->is_part && !table->functions.is_part ? 0 : OP_ROW_TABLE_IS_PART,
+		.flags = OP_ROW_TABLE_MAKER << OP_ROW_TABLE_MAKER_SHIFT | (is_part ? OP_ROW_TABLE_IS_PART : 0),
 		.nr_rows = htole32((uint32_t)rows->nr_rows),
 		.nr_rules = htole32((uint32_t)rows->nr_rules + 1),
 		.nr_functions = htole32((uint32_t)table->functions.nr_functions),
