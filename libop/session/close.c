@@ -14,7 +14,7 @@
 #include "libop/odb/file_image.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/session/pack.h"
+#include "libop/session/pack_all.h"
 #include "libop/session/walk.h"
 #include "libop/base/sys.h"
 
@@ -114,10 +114,8 @@ static int compact(const char *path, unsigned char type, void *arg)
 
 void op_session_compact(int dir_fd)
 {
-	int err = op_session_pack(dir_fd);
-
-	err = op_session_walk(dir_fd, ".", compact, &dir_fd);
-	(void)err;
+	(void)!op_session_pack(dir_fd);
+	(void)!op_session_walk(dir_fd, ".", compact, &dir_fd);
 }
 
 void op_session_mark_whole(int dir_fd)

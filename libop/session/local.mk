@@ -5,6 +5,7 @@ libop_libop_a_SOURCES += \
 	libop/session/walk.c libop/session/walk.h \
 	libop/session/list.c libop/session/list.h \
 	libop/session/pack.c libop/session/pack.h \
+	libop/session/pack_all.c libop/session/pack_all.h \
 	libop/session/contents.c libop/session/contents.h \
 	libop/session/close.c libop/session/close.h \
 	libop/session/leftovers.c libop/session/leftovers.h \

@@ -66,9 +66,6 @@ int op_session_write_pack(int dir_fd, char *const *paths, size_t nr_paths, int f
  */
 int op_session_remove_file(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 
-/* Packs all sample files of a closed session, if they are many. 0 or -errno; no sample is lost. */
-int op_session_pack(int dir_fd) OP_MUST_CHECK;
-
 /* Writes samples to fd, an empty file, as a sample file. 0 or -errno. */
 int op_session_write_sample_file(int fd, const struct op_odb_samples *samples) OP_NONNULL OP_MUST_CHECK;
 
@@ -78,11 +75,5 @@ int op_session_write_sample_file(int fd, const struct op_odb_samples *samples) O
  */
 int op_session_unpack_file(int top_fd, const char *directory, const struct op_pack *pack, const char *path,
 			   const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
-
-/*
- * Makes all sample files anew and removes the pack, for the genuine tools. The caller sees to it
- * that nobody writes the session. 0; -ENOENT: there is no pack; another -errno.
- */
-int op_session_unpack(int top_fd, const char *directory, const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include "libop/session/contents.h"
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
+#include "libop/session/pack_all.h"
 #include "libop/session/sum.h"
 #include "tests/unit/sample_writer.h"
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session/pack_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/base/sys.h"
+#include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/pack.h"
+
+static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
+{
+	int fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_RDWR | O_CREAT | O_TRUNC, 0644), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_session_write_pack(dir_fd, paths, nr_paths, fd);
+	close(fd);
+	if (!err)
+		err = op_sys_renameat(dir_fd, OP_SESSION_PACK_NEW, dir_fd, OP_SESSION_PACKED);
+	if (!err)
+		err = op_sys_fsync(dir_fd);
+	if (err)
+		op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
+	return err;
+}
+
+/* A file that the pack does not have stays. */
+static int remove_packed(int dir_fd, char *const *paths, size_t nr_paths)
+{
+	struct op_pack pack;
+	uint32_t index;
+	int err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr_paths && !err; i++)
+		if (!op_pack_find(&pack, paths[i], &index))
+			err = op_session_remove_file(dir_fd, paths[i]);
+	op_pack_close(&pack);
+	return err;
+}
+
+int op_session_pack(int dir_fd)
+{
+	struct op_session_list list;
+	char **paths;
+	size_t nr = 0;
+	int err = op_session_list(dir_fd, &list, NULL);
+
+	if (err)
+		return err;
+	paths = calloc(list.nr_files + 1, sizeof(*paths));
+	for (size_t i = 0; paths && i < list.nr_files; i++)
+		if (!list.files[i].is_packed)
+			paths[nr++] = list.files[i].path;
+	err = paths ? 0 : -ENOMEM;
+	if (!err && nr && list.nr_files >= OP_SESSION_PACK_MIN) {
+		err = write_new(dir_fd, paths, nr);
+		if (!err)
+			err = remove_packed(dir_fd, paths, nr);
+	}
+	free(paths);
+	op_session_list_free(&list);
+	return err;
+}
+
+/* ---- sample files again ---- */
+
+/* Files that are there have more than the pack. */
+static int unpack_all(int top_fd, int dir_fd, const char *directory, const struct op_pack *pack, const char *tmp_path)
+{
+	struct op_session_list list;
+	int err = op_session_list(dir_fd, &list, NULL);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < list.nr_files && !err; i++)
+		if (list.files[i].is_packed)
+			err = op_session_unpack_file(top_fd, directory, pack, list.files[i].path, tmp_path);
+	op_session_list_free(&list);
+	return err ? err : op_sys_syncfs(dir_fd);
+}
+
+int op_session_unpack(int top_fd, const char *directory, const char *tmp_path)
+{
+	int dir_fd = op_file_open_below(top_fd, directory, O_RDONLY | O_DIRECTORY, 0), err;
+	struct op_pack pack;
+
+	if (dir_fd < 0)
+		return dir_fd;
+	err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+	if (!err) {
+		err = unpack_all(top_fd, dir_fd, directory, &pack, tmp_path);
+		op_pack_close(&pack);
+		if (!err)
+			err = op_file_remove_below(dir_fd, OP_SESSION_PACKED, 0);
+	}
+	close(dir_fd);
+	return err;
+}
