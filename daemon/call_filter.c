@@ -6,7 +6,7 @@
 #include <seccomp.h>
 #include <sys/mman.h>
 
-#include "daemon/look/pass_file.h"
+#include "pipeline/files/pass_file.h"
 
 /* Calls of lookers, and of the C library in them. A call that this architecture has not is none. */
 static const int allowed[] = {

@@ -2,7 +2,7 @@
 /*
  * The system calls of a looker (seccomp(2)). A looker has rights over all processes, and it does
  * nothing but look: it opens files for reading, writes to its socket, and sends over OPD_PASS_FD
- * (look/pass_file.h). Everything else fails with ENOSYS, whoever has taken it over.
+ * (pipeline/files/pass_file.h). Everything else fails with ENOSYS, whoever has taken it over.
  *
  * call_filter_none.c takes the place of call_filter.c where libseccomp is missing, and in builds
  * with sanitizers, which make calls of their own.

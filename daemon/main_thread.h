@@ -10,15 +10,15 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/look/lookers.h"
+#include "daemon/jobs/syncer.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
-#include "daemon/keep/syncer.h"
 #include "daemon/sync.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
 #include "libop/control/daemonrc.h"
 #include "libop/events/event_list.h"
+#include "pipeline/files/lookers.h"
 
 struct opd {
 	/* command line */

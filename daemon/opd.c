@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/opd.h"
-#include "daemon/capture/kernel_source.h"
-#include "daemon/capture/stack_event.h"
+#include "pipeline/capture/kernel_source.h"
+#include "pipeline/capture/stack_event.h"
 
 #include <errno.h>
 #include <popt.h>
@@ -13,22 +13,22 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/count/image_filter.h"
-#include "daemon/jit/space.h"
 #include "daemon/journal.h"
-#include "libop/base/log.h"
 #include "daemon/main_thread.h"
 #include "daemon/privileges.h"
-#include "daemon/locate/looker.h"
-#include "daemon/resolve/proc_scan.h"
-#include "daemon/tables/tabler.h"
-#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
-#include "libop/process/guard.h"
+#include "libop/base/log.h"
+#include "libop/base/sys.h"
 #include "libop/events/ibs_host.h"
+#include "libop/process/guard.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/base/sys.h"
+#include "pipeline/count/image_filter.h"
+#include "pipeline/files/looker.h"
+#include "pipeline/jit/space.h"
+#include "pipeline/resolve/proc_scan.h"
+#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/tables.h"
 
 #define LOCK_WATCH_USEC        5000000
 /* IN_ATTRIB: a link is removed */

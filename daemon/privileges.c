@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "daemon/call_filter.h"
-#include "daemon/tables/tabler.h"
-#include "libop/process/helper.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
+#include "libop/process/helper.h"
+#include "pipeline/stacks/tabler.h"
 
 #ifndef PR_SET_MDWE /* Linux 6.3 */
 #define PR_SET_MDWE		   65

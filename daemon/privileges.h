@@ -24,8 +24,8 @@ int opd_privileges_drop(int dir_fd) OP_MUST_CHECK;
 int opd_privileges_of_looker(void) OP_MUST_CHECK;
 
 /*
- * The same for the process that runs opd-tables (tables/tabler.h), which keeps nothing. Where opd
- * was started by root, the process gets the user 65534 (nobody). 0 or -errno.
+ * The same for the process that runs opd-tables (pipeline/stacks/tabler.h), which keeps nothing.
+ * Where opd was started by root, the process gets the user 65534 (nobody). 0 or -errno.
  */
 int opd_privileges_of_tabler(void) OP_MUST_CHECK;
 

@@ -8,14 +8,14 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "libop/base/log.h"
 #include "daemon/main_thread.h"
-#include "daemon/keep/recover.h"
 #include "libop/base/file.h"
+#include "libop/base/log.h"
+#include "libop/base/sys.h"
 #include "libop/process/lock.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/base/sys.h"
+#include "pipeline/ledger/recover.h"
 
 int opd_fail(const char *format, ...)
 {

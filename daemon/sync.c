@@ -6,13 +6,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "daemon/count/jit_objects.h"
 #include "daemon/jobs/status.h"
-#include "daemon/pipeline/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "pipeline/count/jit_objects.h"
+#include "pipeline/drive/stacks.h"
 
 #define WAKE_TAG        UINT64_MAX
 #define TABLES_TAG      (UINT64_MAX - 1)

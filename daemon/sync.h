@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The sync thread runs the pipeline from the rings to the sample files. It visits all CPUs on a
- * timer, and one CPU when its write ring passes the watermark (daemon/pipeline/visit.h). Between
+ * timer, and one CPU when its write ring passes the watermark (pipeline/drive/visit.h). Between
  * visits it does the jobs of the main thread (daemon/jobs/queue.h), one at a time. Only the main
  * thread calls these functions.
  */

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "daemon/capture/cpus.h"
-#include "daemon/capture/kernel_source.h"
-#include "daemon/count/jit_objects.h"
-#include "daemon/look/lookers.h"
-#include "daemon/pipeline/stack_state.h"
-#include "daemon/pipeline/stacks.h"
-#include "daemon/resolve/jit_lookup.h"
-#include "daemon/resolve/proc_scan.h"
-#include "daemon/resolve/resolver.h"
-#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
 #include "libop/session/layout.h"
+#include "pipeline/capture/cpus.h"
+#include "pipeline/capture/kernel_source.h"
+#include "pipeline/count/jit_objects.h"
+#include "pipeline/drive/stacks.h"
+#include "pipeline/files/lookers.h"
+#include "pipeline/resolve/jit_lookup.h"
+#include "pipeline/resolve/proc_scan.h"
+#include "pipeline/resolve/resolver.h"
+#include "pipeline/stacks/state.h"
+#include "pipeline/stacks/tables.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
 #define LEDGER_INTERVAL_NS     (10u * (uint64_t)OP_NS_PER_S)

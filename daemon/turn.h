@@ -8,11 +8,11 @@
 #ifndef OPD_TURN_H
 #define OPD_TURN_H
 
-#include "daemon/keep/event_sums.h"
 #include "daemon/jobs/recording.h"
 #include "daemon/jobs/rotate.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
+#include "pipeline/ledger/event_sums.h"
 
 struct opd_turns {
 	struct opd_recording *recording;

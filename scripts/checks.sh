@@ -296,7 +296,7 @@ static_analysis() {
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
 		--suppressions-list="$top/tests/cppcheck.txt" --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
 		"${DIRECTORIES[@]}" \
-		"$top/libop" "$top/daemon" "$top/tools"
+		"$top/libop" "$top/pipeline" "$top/daemon" "$top/tools"
 }
 
 # SPDX line, length of files and functions, marks of unfinished work and of merges, and scripts that

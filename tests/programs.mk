@@ -42,7 +42,7 @@ $(bench_memory_objects): AM_CFLAGS += -falign-functions=64 -falign-loops=32
 
 # A function __wrap_NAME in an object takes the calls of NAME.
 test_libs = tools/libcode.a tools/opd-tables/libtables.a tools/libimport.a tools/libreport.a \
-	daemon/libopd.a daemon/libpipeline.a libop/libop.a
+	daemon/libopd.a pipeline/libpipeline.a libop/libop.a
 $(test_programs): %: %.o
 $(test_programs) tests/system/fed_opcontrol: $(test_libs)
 	$(AM_V_CCLD)wraps=`$(NM) $(filter %.o,$^) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p'` && \

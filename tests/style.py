@@ -15,7 +15,7 @@ MAX_CODE_COLUMNS = 132
 MAX_TEXT_COLUMNS = 100  # comments and documents
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Files of this tree that a text names; tools/perf and others are the kernel's.
-NAMED_FILE = re.compile(r"(?<![\w/.-])(?:libop|daemon|tools(?!/(?:perf|lib|include)/)|tests|scripts|doc)"
+NAMED_FILE = re.compile(r"(?<![\w/.-])(?:libop|pipeline|daemon|tools(?!/(?:perf|lib|include)/)|tests|scripts|doc)"
                         r"/[\w/]+\.(?:[ch]|py|sh|md|mk)\b")
 UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
 RECORDED = "/golden/src/"  # sources whose lines the recorded outputs quote

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/count/jit_objects.h"
-#include "daemon/keep/syncer.h"
+#include "daemon/jobs/syncer.h"
 #include "daemon/jobs/write_out.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
+#include "pipeline/count/jit_objects.h"
 
 struct opd_dump {
 	struct opd_dumps *dumps;

@@ -15,9 +15,9 @@
 
 #include "daemon/jobs/background.h"
 #include "daemon/jobs/queue.h"
-#include "daemon/pipeline/pipeline.h"
 #include "daemon/jobs/unwritten.h"
 #include "libop/base/compiler.h"
+#include "pipeline/drive/pipeline.h"
 
 struct opd_dump;
 

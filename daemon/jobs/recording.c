@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
-#include "daemon/capture/kernel_source.h"
-#include "daemon/count/jit_objects.h"
-#include "daemon/pipeline/stacks.h"
-#include "daemon/resolve/jit_lookup.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
+#include "pipeline/capture/kernel_source.h"
+#include "pipeline/count/jit_objects.h"
+#include "pipeline/drive/stacks.h"
+#include "pipeline/resolve/jit_lookup.h"
 
 /* after the end of sampling: for row tables that are being made */
 #define TABLES_WAIT_NS ((uint64_t)OP_NS_PER_S)

@@ -7,8 +7,8 @@
 #define OPD_RECORDING_H
 
 #include "daemon/jobs/dump.h"
-#include "daemon/pipeline/visit.h"
 #include "libop/base/compiler.h"
+#include "pipeline/drive/visit.h"
 
 struct opd_recording {
 	struct opd_pipeline *pipeline;

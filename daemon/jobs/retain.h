@@ -3,15 +3,16 @@
  * Retention: removes old sessions, by SessionKeep=, SessionMaxUse= and SessionKeepFree=. It removes
  * only sessions that SessionInterval= has closed, the oldest first; never the current one, nor one
  * that a user saved, nor one of another program. A thread in the background does it, since it may
- * take long. The age goes by a clock that no step can fool (daemon/keep/trusted_clock.h).
+ * take long. The age goes by a clock that no step can fool (daemon/jobs/trusted_clock.h).
  *
  * Retention also limits the current session. A session above a quarter of SessionMaxUse is closed
  * early, so that it can be removed in its turn. But closing may be faster than removing, or
  * removing may fail. While all sessions together take more than SessionMaxUse, none is closed for
  * its size. The current session then goes on within what the others leave of SessionMaxUse, and at
- * least within half of it; near that limit it gets no new files (daemon/count/file_limit.h). So all
- * sessions together take at most half as much again, unless boundaries come faster than sessions
- * can be removed. Without SessionInterval= the current session may take all of SessionMaxUse.
+ * least within half of it; near that limit it gets no new files (pipeline/count/file_limit.h). So
+ * all sessions together take at most half as much again, unless boundaries come faster than
+ * sessions can be removed. Without SessionInterval= the current session may take all of
+ * SessionMaxUse.
  *
  *   call                                                         sync thread   background
  *   opd_retain_if_due, _note_closed, _may_close, opd_retention_*      x
@@ -24,10 +25,10 @@
 
 #include "daemon/jobs/background.h"
 #include "daemon/jobs/session_sizes.h"
-#include "daemon/count/file_limit.h"
-#include "daemon/keep/trusted_clock.h"
+#include "daemon/jobs/trusted_clock.h"
 #include "libop/base/compiler.h"
 #include "libop/control/config.h"
+#include "pipeline/count/file_limit.h"
 
 struct opd_retention {
 	/* sync thread only */

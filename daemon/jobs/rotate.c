@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "daemon/count/jit_objects.h"
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "libop/base/sys.h"
-#include "daemon/pipeline/stack_state.h"
 #include "libop/session/close.h"
+#include "pipeline/count/jit_objects.h"
+#include "pipeline/stacks/state.h"
 
 #define NS_PER_US       1000u
 #define NS_PER_MIN      (60 * (uint64_t)OP_NS_PER_S)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The sizes of all sessions, known without a walk over all files. The current session counts its
- * own bytes (daemon/count/file_limit.h), and is weighed when it has grown by much. A closed session
- * is weighed when it is new, until it is written completely, and when its directory changes.
+ * own bytes (pipeline/count/file_limit.h), and is weighed when it has grown by much. A closed
+ * session is weighed when it is new, until it is written completely, and when its directory
+ * changes.
  *
  * Files deeper in a session may come and go without the daemon. A check finds that: each look
  * weighs OPD_SIZES_ENTRIES directory entries again. The next look goes on where this one ended.

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/jit/space.h"
-#include "daemon/keep/event_sums.h"
-#include "daemon/pipeline/stack_state.h"
-#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/events/event_list.h"
+#include "pipeline/jit/space.h"
+#include "pipeline/ledger/event_sums.h"
+#include "pipeline/stacks/state.h"
+#include "pipeline/stacks/tables.h"
 
 static uint64_t rss_bytes(void)
 {

@@ -8,17 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/keep/recover.h"
-#include "daemon/keep/stats_dir.h"
-#include "libop/session/dcookie.h"
 #include "libop/base/file.h"
-#include "libop/session/layout.h"
-#include "libop/session/list.h"
-#include "libop/session/close.h"
-#include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "libop/odb/format.h"
 #include "libop/odb/replace.h"
+#include "libop/session/close.h"
+#include "libop/session/dcookie.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+#include "libop/session/list.h"
+#include "pipeline/ledger/recover.h"
+#include "pipeline/ledger/stats_dir.h"
 
 #define CLOSED_COOKIES_BYTES (sizeof(OP_SESSION_CLOSED_COOKIES "-") + 20)
 

@@ -7,10 +7,10 @@
 #ifndef OPD_WRITE_OUT_H
 #define OPD_WRITE_OUT_H
 
-#include "daemon/keep/cookie_file.h"
-#include "daemon/keep/syncer.h"
+#include "daemon/jobs/syncer.h"
 #include "libop/base/compiler.h"
 #include "libop/base/text.h"
+#include "pipeline/ledger/cookie_file.h"
 
 /* The directory stays open: a session that is renamed meanwhile is written where it is. */
 struct opd_write_out {

@@ -13,8 +13,8 @@
  * The structs cross the control socket: fixed width, no pointers.
  *
  * A new loss reason is a line in OP_LOSS_REASONS, and a case in arc_stat_of of
- * daemon/count/count.c. A new limit that drops data is a line in OP_BOUNDS. Both change the status,
- * so OP_CONTROL_VERSION (libop/control/protocol.h) goes up by one.
+ * pipeline/count/count.c. A new limit that drops data is a line in OP_BOUNDS. Both change the
+ * status, so OP_CONTROL_VERSION (libop/control/protocol.h) goes up by one.
  */
 #ifndef OP_LEDGER_H
 #define OP_LEDGER_H

@@ -8,7 +8,7 @@
 
 #include "libop/base/compiler.h"
 
-/* Name and meaning. All but no_room are those of the walk (daemon/unwind/walk.h). */
+/* Name and meaning. All but no_room are those of the walk (pipeline/stacks/walk.h). */
 #define OP_STACK_ENDS(X) \
 	X(complete, "the outermost caller is the start of the program or thread, or the kernel's entry") \
 	X(cut, "the caller is beyond the copy of the stack: raise StackBytes=") \

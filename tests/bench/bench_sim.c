@@ -21,9 +21,9 @@
 #include <stdlib.h>
 
 #include "libop/base/clock.h"
-#include "daemon/resolve/sideband.h"
 #include "libop/base/parse.h"
 #include "libop/session/contents.h"
+#include "pipeline/resolve/sideband.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 #include "tests/bench/sim_stacks.h"

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/capture/swappers.h"
+#include "libop/base/sys.h"
 #include "libop/perf/record.h"
 #include "libop/ring/kernel_pair.h"
-#include "libop/base/sys.h"
+#include "pipeline/capture/swappers.h"
 #include "tests/bench/bench.h"
 
 /* as in opd: a CPU is visited on this timer, or when its write ring passes the watermark */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/capture/memory_source.h"
+#include "pipeline/capture/memory_source.h"
 #include "tests/bench/sim.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/resolve/sideband.h"
+#include "libop/base/sys.h"
 #include "libop/odb/read.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/base/sys.h"
+#include "pipeline/resolve/sideband.h"
 
 #define MAX_IMAGES	 20000
 #define MAX_CLOSED_FILES 16384

@@ -6,10 +6,10 @@
 #ifndef BENCH_SIM_H
 #define BENCH_SIM_H
 
-#include "daemon/pipeline/drain.h"
 #include "daemon/sync.h"
 #include "libop/base/compiler.h"
 #include "libop/ring/memory_pair.h"
+#include "pipeline/drive/drain.h"
 #include "tests/bench/load.h"
 
 struct sim_cpu {

@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/capture/memory_source.h"
-#include "daemon/count/stacks.h"
 #include "daemon/jobs/status.h"
-#include "daemon/pipeline/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/events/event.h"
 #include "libop/ring/memory_pair.h"
 #include "libop/session/directory.h"
 #include "libop/stacks/read.h"
+#include "pipeline/capture/memory_source.h"
+#include "pipeline/count/stacks.h"
+#include "pipeline/drive/stacks.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 

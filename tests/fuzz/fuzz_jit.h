@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/jit/address_map.h"
-#include "daemon/jit/object.h"
-#include "daemon/jit/perf_map.h"
+#include "pipeline/jit/address_map.h"
+#include "pipeline/jit/object.h"
+#include "pipeline/jit/perf_map.h"
 
 static inline void check(bool holds)
 {

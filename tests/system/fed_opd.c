@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/capture/cpu_rings.h"
-#include "daemon/capture/kernel_source.h"
-#include "daemon/capture/memory_source.h"
 #include "daemon/opd.h"
 #include "libop/base/clock.h"
+#include "pipeline/capture/cpu_rings.h"
+#include "pipeline/capture/kernel_source.h"
+#include "pipeline/capture/memory_source.h"
 
 #define CPU            4000u
 #define RING_BYTES     (64u * 1024)

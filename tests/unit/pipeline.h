@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/drain.h"
+#include "pipeline/drive/drain.h"
 #include "tests/unit/test_box.h"
 
 /* Opens everything but the capture, whose events are set already. 0 or not. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "daemon/capture/kernel_source.h"
+#include "pipeline/capture/kernel_source.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 

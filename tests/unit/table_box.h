@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/locate/looker.h"
-#include "daemon/look/lookers.h"
-#include "daemon/look/pass_file.h"
-#include "daemon/tables/tabler.h"
-#include "daemon/tables/tables.h"
 #include "libop/base/clock.h"
 #include "libop/process/pass.h"
+#include "pipeline/files/looker.h"
+#include "pipeline/files/lookers.h"
+#include "pipeline/files/pass_file.h"
+#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/tables.h"
 #include "tests/unit/test_box.h"
 
 /* In the looker: what happens before the question number `swap_at` for a file, from 1. */

@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-#include "daemon/count/image_filter.h"
-#include "daemon/jit/space.h"
-#include "daemon/count/jit_objects.h"
-#include "daemon/resolve/sideband.h"
 #include "libop/odb/read.h"
+#include "pipeline/count/image_filter.h"
+#include "pipeline/count/jit_objects.h"
+#include "pipeline/jit/space.h"
+#include "pipeline/resolve/sideband.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

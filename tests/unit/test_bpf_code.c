@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/resolve/kernel_code.h"
 #include "libop/base/sys.h"
+#include "pipeline/resolve/kernel_code.h"
 
 #define FUNCTIONS_MAX 100u
 #define NONE          UINT32_MAX

@@ -13,10 +13,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/locate/build_ids.h"
-#include "daemon/resolve/image.h"
-#include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
+#include "pipeline/files/build_ids.h"
+#include "pipeline/resolve/image.h"
+#include "pipeline/resolve/stat_cache.h"
 #include "tests/unit/test_box.h"
 
 #define BYTES    4096

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/call_filter.h"
-#include "daemon/look/pass_file.h"
+#include "pipeline/files/pass_file.h"
 
 #define SOCKET 3
 #define OTHER  4 /* another end of a socket, which is not for it */

@@ -7,10 +7,10 @@
  */
 #include <sys/wait.h>
 
-#include "daemon/capture/kernel_source.h"
-#include "daemon/resolve/sideband.h"
-#include "daemon/keep/event_sums.h"
 #include "libop/base/clock.h"
+#include "pipeline/capture/kernel_source.h"
+#include "pipeline/ledger/event_sums.h"
+#include "pipeline/resolve/sideband.h"
 #include "tests/unit/kernel_events.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"

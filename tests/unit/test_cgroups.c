@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/resolve/cgroups.h"
 #include "libop/base/clock.h"
-#include "libop/odb/mangle.h"
 #include "libop/base/text.h"
+#include "libop/odb/mangle.h"
+#include "pipeline/resolve/cgroups.h"
 #include "tests/unit/test_box.h"
 
 static char dir[BOX_PATH_BYTES];

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/keep/cookie_file.h"
 #include "libop/base/sys.h"
+#include "pipeline/ledger/cookie_file.h"
 #include "tests/unit/disk.h"
 #include "tests/unit/test_box.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/capture/cpus.h"
+#include "pipeline/capture/cpus.h"
 
 static int read_list(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 {

@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/drain.h"
-#include "daemon/resolve/resolver.h"
-#include "daemon/resolve/sideband.h"
-#include "libop/odb/read.h"
 #include "libop/base/sys.h"
+#include "libop/odb/read.h"
+#include "pipeline/drive/drain.h"
+#include "pipeline/resolve/resolver.h"
+#include "pipeline/resolve/sideband.h"
+#include "tests/unit/disk.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
-#include "tests/unit/disk.h"
 
 #define PID 4000000u /* above any pid_max, so /proc does not have it */
 #define EVENT_ID 17

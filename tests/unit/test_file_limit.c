@@ -5,12 +5,12 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/capture/cpu_rings.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/read.h"
 #include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
+#include "pipeline/capture/cpu_rings.h"
 #include "tests/unit/pipeline.h"
 
 #define MAX        80u

@@ -3,7 +3,7 @@
  * IBS from a request to the sample files: which IBS a host has, the list of events, records of a
  * sampler in a ring, each counted at its own address or lost under a name, and the memory view.
  */
-#include "daemon/capture/kernel_source.h"
+#include "pipeline/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <endian.h>
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/count/image_filter.h"
-#include "daemon/count/memory_limit.h"
 #include "libop/events/event_list.h"
 #include "libop/events/ibs_host.h"
-#include "libop/session/memory_view.h"
 #include "libop/odb/odb.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/memory_view.h"
 #include "libop/session/sum.h"
+#include "pipeline/count/image_filter.h"
+#include "pipeline/count/memory_limit.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 

@@ -5,10 +5,10 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/count/image_filter.h"
-#include "daemon/resolve/sideband.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/sum.h"
+#include "pipeline/count/image_filter.h"
+#include "pipeline/resolve/sideband.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

@@ -14,15 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/jit/space.h"
-#include "daemon/resolve/jit_lookup.h"
-#include "daemon/jit/address_map.h"
-#include "daemon/jit/object.h"
-#include "daemon/jit/owner.h"
-#include "daemon/jit/jitdump.h"
-#include "daemon/jit/perf_map.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/files/owner.h"
+#include "pipeline/jit/address_map.h"
+#include "pipeline/jit/jitdump.h"
+#include "pipeline/jit/object.h"
+#include "pipeline/jit/perf_map.h"
+#include "pipeline/jit/space.h"
+#include "pipeline/resolve/jit_lookup.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 

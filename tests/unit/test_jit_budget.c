@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "daemon/jit/budget.h"
+#include "pipeline/jit/budget.h"
 
 static uint64_t passed_ns, waited_ns; /* the time that the test lets pass, with and without work */
 

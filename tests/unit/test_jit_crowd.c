@@ -3,7 +3,7 @@
  * Many processes with memory for JIT code, most of them without any code: which of them costs a
  * slot or a descriptor, and which one is dropped.
  */
-#include "daemon/capture/kernel_source.h"
+#include "pipeline/capture/kernel_source.h"
 #include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/capture/cpu_rings.h"
-#include "daemon/jit/space.h"
-#include "daemon/resolve/jit_lookup.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/capture/cpu_rings.h"
+#include "pipeline/jit/space.h"
+#include "pipeline/resolve/jit_lookup.h"
 
 #define BASE        UINT64_C(0x7f0000000000)
 #define NR_CHILDREN 4

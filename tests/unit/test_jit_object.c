@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/jit/object.h"
 #include "libop/base/file.h"
-#include "libop/session/leftovers.h"
-#include "libop/session/list.h"
 #include "libop/base/sys.h"
 #include "libop/odb/recover.h"
 #include "libop/odb/replace.h"
+#include "libop/session/leftovers.h"
+#include "libop/session/list.h"
+#include "pipeline/jit/object.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/lines.h"
 #include "tools/symbols/symbol_sources.h"

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "daemon/jit/pieces.h"
 #include "libop/base/compiler.h"
+#include "pipeline/jit/pieces.h"
 
 #define WIDE  (64u << 20)
 #define FIRST UINT64_C(0x7f0000000000)

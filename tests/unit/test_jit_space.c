@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/jit/space.h"
-#include "daemon/locate/looker.h"
 #include "libop/base/clock.h"
-#include "libop/process/helper.h"
 #include "libop/base/sys.h"
+#include "libop/process/helper.h"
+#include "pipeline/files/looker.h"
+#include "pipeline/jit/space.h"
 
 #define BASE     UINT64_C(0x7f0000000000)
 #define NR_TRIES 20000

@@ -2,8 +2,8 @@
 /* Samples that wait for a name: which name they get, when they get none, and how many may wait. */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/jit/waiting.h"
 #include "libop/base/clock.h"
+#include "pipeline/jit/waiting.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 #define S    ((uint64_t)OP_NS_PER_S)

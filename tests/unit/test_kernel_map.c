@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/resolve/kernel_code.h"
-#include "daemon/resolve/kernel_map.h"
+#include "pipeline/resolve/kernel_code.h"
+#include "pipeline/resolve/kernel_map.h"
 #include "tests/unit/test_box.h"
 
 static char dir[BOX_PATH_BYTES];

@@ -6,8 +6,8 @@
  */
 #include "tests/unit/rotation.h"
 
-#include "daemon/keep/stats_dir.h"
 #include "libop/base/file.h"
+#include "pipeline/ledger/stats_dir.h"
 
 #define LEDGER OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 

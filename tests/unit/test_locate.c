@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "daemon/locate/locate.h"
-#include "daemon/resolve/image.h"
-#include "daemon/resolve/stat_cache.h"
+#include "pipeline/files/locate.h"
+#include "pipeline/resolve/image.h"
+#include "pipeline/resolve/stat_cache.h"
 #include "tests/unit/test_box.h"
 
 #define BYTES	 4096

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/look/lookers.h"
 #include "libop/base/clock.h"
+#include "pipeline/files/lookers.h"
 
 #define GUEST_NS 4026532001u
 

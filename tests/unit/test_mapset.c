@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "daemon/jit/mapset.h"
 #include "libop/base/compiler.h"
+#include "pipeline/jit/mapset.h"
 
 static void add(struct opd_mapset **set, uint64_t start, uint64_t end, uint64_t key, uint64_t cookie, uint64_t from_ns)
 {

@@ -5,9 +5,9 @@
  */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/count/memory_limit.h"
-#include "libop/session/memory_view.h"
 #include "libop/session/layout.h"
+#include "libop/session/memory_view.h"
+#include "pipeline/count/memory_limit.h"
 #include "tests/unit/pipeline.h"
 
 #define NR_IMAGES  12u

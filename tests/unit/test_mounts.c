@@ -8,7 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/locate/mounts.h"
+#include "pipeline/files/mounts.h"
 
 #define MOUNTINFO                                                                                                                  \
 	"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n"                                                                  \

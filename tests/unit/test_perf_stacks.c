@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/capture/cpu_rings.h"
 #include "libop/perf/stack_record.h"
 #include "libop/session/directory.h"
 #include "libop/unwind/row_table.h"
+#include "pipeline/capture/cpu_rings.h"
+#include "tests/unit/test_box.h"
 #include "tools/opimport/event_match.h"
 #include "tools/opimport/import.h"
-#include "tests/unit/test_box.h"
 
 #define PID         4711u
 #define IMAGE       0x400000u

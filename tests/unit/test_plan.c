@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-#include "daemon/capture/plan.h"
-#include "daemon/capture/ring_memory.h"
-#include "daemon/capture/swappers.h"
 #include "libop/base/clock.h"
+#include "pipeline/capture/plan.h"
+#include "pipeline/capture/ring_memory.h"
+#include "pipeline/capture/swappers.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "daemon/resolve/process.h"
 #include "libop/base/compiler.h"
+#include "pipeline/resolve/process.h"
 
 static struct opd_processes processes;
 static uint64_t ended_ns; /* by this time every process that opd asks for has ended; 0: none has */

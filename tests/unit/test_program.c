@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "daemon/resolve/program.h"
 #include "libop/base/compiler.h"
+#include "pipeline/resolve/program.h"
 
 #define KTHREADD 2
 #define MS       1000000u

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/resolve/proc_scan.h"
-#include "daemon/resolve/rescan.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/resolve/proc_scan.h"
+#include "pipeline/resolve/rescan.h"
 
 #define NO_PID      4000001u /* above every pid_max */
 #define OLD_CODE    0x10000u

@@ -8,10 +8,10 @@
 
 #include <sys/wait.h>
 
-#include "daemon/count/stacks.h"
-#include "daemon/keep/recover.h"
 #include "libop/base/file.h"
 #include "libop/stacks/read.h"
+#include "pipeline/count/stacks.h"
+#include "pipeline/ledger/recover.h"
 
 /* ---- time ---- */
 

@@ -3,7 +3,7 @@
  * Memory pairs in place of the kernel's: a generated load with a known result goes through the code
  * of the sync thread, and each sample is filed where it belongs or is lost under a name.
  */
-#include "daemon/capture/memory_source.h"
+#include "pipeline/capture/memory_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>

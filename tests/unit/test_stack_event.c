@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "daemon/capture/stack_event.h"
 #include "libop/events/event_list.h"
+#include "pipeline/capture/stack_event.h"
 
 #define FLAGS_OFFSET (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
 /* bit fields 38 and 39 */

@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/count/image_filter.h"
-#include "daemon/pipeline/stacks.h"
-#include "daemon/resolve/sideband.h"
 #include "libop/base/text.h"
 #include "libop/odb/read.h"
 #include "libop/stacks/read.h"
+#include "pipeline/count/image_filter.h"
+#include "pipeline/drive/stacks.h"
+#include "pipeline/resolve/sideband.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

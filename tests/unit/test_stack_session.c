@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The stacks of the current session (daemon/count/stacks.h): dumped, renewed, removed, closed. */
+/* The stacks of the current session (pipeline/count/stacks.h): dumped, renewed, removed, closed. */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/count/session_files.h"
-#include "daemon/count/stacks.h"
-#include "daemon/keep/recover.h"
 #include "libop/session/contents.h"
 #include "libop/session/stack_ends.h"
 #include "libop/session/sum.h"
 #include "libop/stacks/read.h"
+#include "pipeline/count/session_files.h"
+#include "pipeline/count/stacks.h"
+#include "pipeline/ledger/recover.h"
 #include "tests/unit/pipeline.h"
 
 #define APP   "/bin/a"

@@ -12,9 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/resolve/stat_cache.h"
 #include "libop/base/clock.h"
 #include "libop/session/dcookie.h"
+#include "pipeline/resolve/stat_cache.h"
 #include "tests/unit/test_box.h"
 
 #define FILES    6u

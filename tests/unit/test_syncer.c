@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "daemon/keep/syncer.h"
+#include "daemon/jobs/syncer.h"
 #include "tests/unit/sample_writer.h"
 #include "libop/odb/odb.h"
 #include "libop/odb/replace.h"

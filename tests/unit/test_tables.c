@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/tables/cache.h"
+#include "pipeline/stacks/cache.h"
 #include "tests/unit/passing_clock.h"
 #include "tests/unit/table_box.h"
 

@@ -6,7 +6,7 @@
  * it. A visit that reads the side band before the end of the last swap, or a frozen ring before the
  * side band, files the sample wrong.
  */
-#include "daemon/capture/kernel_source.h"
+#include "pipeline/capture/kernel_source.h"
 #include "tests/unit/cmocka_all.h"
 
 #include <dirent.h>
@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/visit.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/drive/visit.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 #include "tests/unit/sideband_records.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/unwind/walk.h"
+#include "pipeline/stacks/walk.h"
 #include "tests/unit/cmocka_all.h"
 
 #define STACK  0x7ffc00000000ull

@@ -9,7 +9,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#include "daemon/unwind/walk.h"
+#include "pipeline/stacks/walk.h"
 
 #define HOSTILE_CODE  0x400000ull
 #define HOSTILE_STACK 0x7ffc00000000ull

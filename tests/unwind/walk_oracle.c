@@ -24,11 +24,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/tables/vdso.h"
-#include "daemon/unwind/walk.h"
+#include "pipeline/stacks/vdso.h"
+#include "pipeline/stacks/walk.h"
 #include "tests/bench/bench.h"
-#include "tests/unwind/recording.h"
 #include "tests/die.h"
+#include "tests/unwind/recording.h"
 
 #define PAGE_BYTES   4096u
 #define SEGMENTS_MAX 16u

@@ -7,11 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/capture/cpus.h"
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
 #include "libop/base/parse.h"
 #include "libop/base/sys.h"
+#include "pipeline/capture/cpus.h"
 #include "tools/common/log.h"
 #include "tools/events/user_events.h"
 

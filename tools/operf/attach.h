@@ -3,7 +3,7 @@
 #ifndef OPF_ATTACH_H
 #define OPF_ATTACH_H
 
-#include "daemon/capture/task_source.h"
+#include "pipeline/capture/task_source.h"
 
 /* The number of threads of a process. 0: there is no such process. */
 size_t opf_count_threads(pid_t pid);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "daemon/capture/stack_event.h"
 #include "libop/base/file.h"
+#include "pipeline/capture/stack_event.h"
 #include "tools/common/log.h"
 #include "tools/events/user_events.h"
 

@@ -10,7 +10,7 @@ bin_operf_SOURCES = \
 	tools/operf/profile.c tools/operf/profile.h \
 	tools/operf/report.c tools/operf/report.h \
 	tools/operf/session.c tools/operf/session.h
-bin_operf_LDADD = tools/libreport.a daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(PFM_LIBS) $(POPT_LIBS)
+bin_operf_LDADD = tools/libreport.a pipeline/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(PFM_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/operf.1
 EXTRA_DIST += tools/operf/README.md

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A profile that is being taken: the pipeline of the daemon (daemon/pipeline/pipeline.h) in this
+ * A profile that is being taken: the pipeline of the daemon (pipeline/drive/pipeline.h) in this
  * process, and the loop that drives it. One thread, beside those that swap.
  */
 #ifndef OPF_PROFILE_H
 #define OPF_PROFILE_H
 
-#include "daemon/pipeline/visit.h"
 #include "libop/events/event_list.h"
+#include "pipeline/drive/visit.h"
 #include "tools/common/workload.h"
 #include "tools/operf/options.h"
 #include "tools/operf/session.h"

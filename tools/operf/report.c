@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "daemon/keep/event_sums.h"
 #include "libop/base/text.h"
+#include "pipeline/ledger/event_sums.h"
 #include "tools/common/log.h"
 
 /* A loss of the kernel has a remedy that depends on who may lock memory. */

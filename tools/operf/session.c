@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/keep/recover.h"
-#include "libop/process/lock.h"
 #include "libop/base/sys.h"
+#include "libop/process/lock.h"
 #include "libop/session/close.h"
 #include "libop/session/contents.h"
 #include "libop/session/directory.h"
@@ -17,6 +16,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
+#include "pipeline/ledger/recover.h"
 #include "tools/common/log.h"
 
 #define PREVIOUS "samples/previous"

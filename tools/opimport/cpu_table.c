@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/capture/memory_source.h"
-#include "daemon/resolve/sideband.h"
 #include "libop/base/clock.h"
+#include "pipeline/capture/memory_source.h"
+#include "pipeline/resolve/sideband.h"
 
 #define RING_BYTES     (64u * 1024)
 #define SIDEBAND_BYTES (1024u * 1024)

@@ -11,8 +11,8 @@
 #ifndef OPI_CPU_TABLE_H
 #define OPI_CPU_TABLE_H
 
-#include "daemon/pipeline/drain.h"
 #include "libop/base/compiler.h"
+#include "pipeline/drive/drain.h"
 
 #define OPI_CPU_TABLE_MAX 4096u
 

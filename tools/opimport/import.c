@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "daemon/keep/event_sums.h"
-#include "daemon/pipeline/stacks.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/drive/stacks.h"
+#include "pipeline/ledger/event_sums.h"
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/cpu_table.h"
 #include "tools/opimport/event_match.h"

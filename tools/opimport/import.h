@@ -14,13 +14,13 @@
 #ifndef OPI_IMPORT_H
 #define OPI_IMPORT_H
 
-#include "daemon/pipeline/drain.h"
 #include "libop/base/compiler.h"
-#include "libop/events/event_list.h"
 #include "libop/control/ibs_stats.h"
-#include "libop/session/ledger.h"
+#include "libop/events/event_list.h"
 #include "libop/perf/data.h"
 #include "libop/process/stop.h"
+#include "libop/session/ledger.h"
+#include "pipeline/drive/drain.h"
 #include "tools/opimport/stacks.h"
 
 struct opi_import;
@@ -40,7 +40,7 @@ struct opi_import_config {
 	struct opi_stacks_config stacks; /* its stop is the one above */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_name;
 	size_t max_open, max_images;
-	uint64_t max_files;       /* of sample files (daemon/count/file_limit.h); 0: no limit */
+	uint64_t max_files;       /* of sample files (pipeline/count/file_limit.h); 0: no limit */
 	uint64_t keep_free_bytes; /* of the file system; 0: none */
 	uint64_t max_stack_bytes; /* of the stacks; 0: no limit */
 	size_t round_records;     /* for rings; they end a round. 0: the file marks the ends */

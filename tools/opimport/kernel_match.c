@@ -4,9 +4,9 @@
  */
 #include <sys/utsname.h>
 
-#include "daemon/resolve/kernel_code.h"
 #include "libop/base/build_id.h"
 #include "libop/perf/record.h"
+#include "pipeline/resolve/kernel_code.h"
 #include "tools/opimport/opimport.h"
 
 #define PERF_NAME   "[kernel.kallsyms]"

@@ -19,7 +19,7 @@ bin_opimport_SOURCES = \
 	tools/opimport/report.c \
 	tools/opimport/session.c \
 	tools/opimport/warn.c
-bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a libop/libop.a \
+bin_opimport_LDADD = tools/libimport.a tools/libreport.a pipeline/libpipeline.a libop/libop.a \
 	$(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opimport.1

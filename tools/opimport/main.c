@@ -7,17 +7,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/tables/tabler.h"
-#include "libop/control/config.h"
-#include "libop/process/guard.h"
 #include "libop/base/sys.h"
+#include "libop/control/config.h"
 #include "libop/perf/data_open.h"
-#include "tools/opimport/opimport.h"
-#include "tools/opimport/witness.h"
+#include "libop/process/guard.h"
+#include "pipeline/stacks/tabler.h"
 #include "tools/common/log.h"
+#include "tools/common/output.h"
 #include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
-#include "tools/common/output.h"
+#include "tools/opimport/opimport.h"
+#include "tools/opimport/witness.h"
 
 #define MAX_OPEN_FILES   1024u
 #define FILES_RESERVED   64u /* descriptors for everything but sample files and rings */

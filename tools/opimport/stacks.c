@@ -4,8 +4,8 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "daemon/pipeline/stack_state.h"
-#include "daemon/tables/tables.h"
+#include "pipeline/stacks/state.h"
+#include "pipeline/stacks/tables.h"
 
 /* kernel.perf_event_max_stack where nobody has changed it; the file does not say it. */
 #define MAX_STACK      127u

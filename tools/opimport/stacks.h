@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Whole stacks of a recording: perf record --call-graph dwarf and fp. The pipeline walks them as in
- * the daemon (daemon/pipeline/stacks.h), with row tables of the files of this host that are the
+ * the daemon (pipeline/drive/stacks.h), with row tables of the files of this host that are the
  * recorded ones. One thread.
  */
 #ifndef OPI_STACKS_H
 #define OPI_STACKS_H
 
-#include "daemon/pipeline/pipeline.h"
 #include "libop/base/compiler.h"
 #include "libop/perf/data_feature.h"
 #include "libop/process/nursery.h"
 #include "libop/process/stop.h"
+#include "pipeline/drive/pipeline.h"
 #include "tools/opimport/witness.h"
 
 /*

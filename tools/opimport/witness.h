@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What this machine knows about the executables of a recording (daemon/resolve/application.h): the
- * processes of the recording that still run here, and the program headers of its files. It counts
- * only where it is proved that this is the process, or the file, of the recording. One thread.
+ * What this machine knows about the executables of a recording (pipeline/resolve/application.h):
+ * the processes of the recording that still run here, and the program headers of its files. It
+ * counts only where it is proved that this is the process, or the file, of the recording. One
+ * thread.
  */
 #ifndef OPI_WITNESS_H
 #define OPI_WITNESS_H
 
 #include <sys/types.h>
 
-#include "daemon/resolve/application.h"
 #include "libop/perf/data_feature.h"
+#include "pipeline/resolve/application.h"
 
 struct opi_witness {
 	struct opd_app_witness witness;

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "pipeline/count/stacks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/base/grow.h"
+#include "libop/base/log.h"
+#include "libop/base/text.h"
+#include "pipeline/count/count.h"
+#include "pipeline/ledger/ledger.h"
+#include "pipeline/ledger/recover.h"
+
+#define RETRY_NS      100000000u /* a file that could not be opened is tried again after 100 ms */
+#define SESSION_SHARE 4          /* of the bytes of a session stacks may take one part in so many */
+
+/* ---- opening and closing ---- */
+
+/* Without memory the code has no names in this session. */
+static void note_jit_image(struct opd_stack_file *file, uint64_t image)
+{
+	size_t at = op_nr_leading(file->jit_images, file->nr_jit_images, known, *known < image);
+
+	if ((at < file->nr_jit_images && file->jit_images[at] == image) ||
+	    !op_grow(&file->jit_images, &file->jit_capacity, file->nr_jit_images + 1))
+		return;
+	memmove(&file->jit_images[at + 1], &file->jit_images[at], (file->nr_jit_images - at) * sizeof(*file->jit_images));
+	file->jit_images[at] = image;
+	file->nr_jit_images++;
+}
+
+/* The store calls it before each new node with an image. */
+static uint64_t count_image(void *arg, uint64_t image)
+{
+	struct opd_count *count = arg;
+	const struct op_dcookie_row *row;
+
+	if (image == OP_DCOOKIE_NONE)
+		return image;
+	if (!op_dcookie_row(count->table, image)->name) {
+		if (opd_count_in(count, &image))
+			return OP_DCOOKIE_NONE;
+		/* The row is in the table before the node is in the file. */
+		if (count->cookie_file)
+			opd_cookie_file_flush(count->cookie_file, count->now_ns);
+	}
+	row = op_dcookie_row(count->table, image);
+	if (row->id.name.kind == OP_IMAGE_ANON && !strncmp(row->id.name.name, OP_JIT_LABEL, strlen(OP_JIT_LABEL)))
+		note_jit_image(&count->stacks, image);
+	return image;
+}
+
+static uint64_t max_bytes(const struct opd_count *count)
+{
+	uint64_t most = count->stacks.max_bytes ? count->stacks.max_bytes : op_stacks_file_bytes(OP_STACKS_NODES_MAX);
+
+	return count->limit.space.max_bytes ? op_min_u64(most, count->limit.space.max_bytes / SESSION_SHARE) : most;
+}
+
+static int open_with(struct opd_count *count, const char *const *names, struct op_stacks **ret_store)
+{
+	const struct op_stacks_setup setup = {
+		.events = names,
+		.nr_events = count->nr_events,
+		.max_bytes = max_bytes(count),
+		.space = &count->limit.space,
+		.count_image = count_image,
+		.arg = count,
+	};
+	int err = op_stacks_open(count->session_fd, OPD_STACKS_PATH, OP_SESSION_TMP_STACKS, &setup, ret_store);
+
+	if (!opd_is_damage(err) || opd_put_aside(count->session_fd, OPD_STACKS_PATH, "is no file of stacks"))
+		return err;
+	count->nr_damaged++;
+	return op_stacks_open(count->session_fd, OPD_STACKS_PATH, OP_SESSION_TMP_STACKS, &setup, ret_store);
+}
+
+/* With the names of the events, as in the ledger. */
+static int open_named(struct opd_count *count, struct op_stacks **ret_store)
+{
+	char **names = calloc(count->nr_events + 1, sizeof(*names));
+	int err = names ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < count->nr_events; i++) {
+		const struct op_event *event = &count->events[i];
+		struct op_text name = { 0 };
+
+		op_text_printf(&name, "%s:%llu:0x%x", event->name, (unsigned long long)event->count, event->unit_mask);
+		names[i] = op_text_steal(&name);
+		err = names[i] ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = open_with(count, (const char *const *)names, ret_store);
+	for (size_t i = 0; names && i < count->nr_events; i++)
+		free(names[i]);
+	free(names);
+	return err;
+}
+
+/* What the file must have had and has not. */
+static void book_lost(struct opd_count *count, uint64_t nr_gone, const char *why)
+{
+	static struct op_rate rate;
+	uint64_t suppressed;
+
+	if (op_rate_allows(&rate, count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "%llu stacks are gone from " OPD_STACKS_PATH ": %s", (unsigned long long)nr_gone, why);
+	/* Other events have stored their samples in sample files. */
+	for (size_t i = 0; count->ledger && i < count->nr_events; i++)
+		if (count->events[i].role == OP_EVENT_STACKS)
+			opd_ledger_lose(count->ledger, (uint32_t)i, nr_gone);
+}
+
+static void report_error(const struct opd_count *count, int err)
+{
+	static struct op_rate rate;
+	uint64_t suppressed;
+
+	if (op_rate_allows(&rate, count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "cannot keep stacks in " OPD_STACKS_PATH ": %s", strerror(-err));
+}
+
+static int open_store(struct opd_count *count)
+{
+	struct opd_stack_file *file = &count->stacks;
+
+	if (file->error && count->now_ns < file->retry_ns)
+		return file->error;
+	file->error = open_named(count, &file->store);
+	if (file->error) {
+		file->retry_ns = count->now_ns + RETRY_NS;
+		report_error(count, file->error);
+		return file->error;
+	}
+	count->dropped_nodes += op_stacks_nr_cut(file->store);
+	if (op_stacks_total(file->store) < file->total)
+		book_lost(count, file->total - op_stacks_total(file->store), "another program wrote to it, or the disk failed");
+	file->total = op_stacks_total(file->store);
+	return 0;
+}
+
+void opd_stacks_close(struct opd_count *count)
+{
+	struct opd_stack_file *file = &count->stacks;
+
+	if (!file->store)
+		return;
+	file->total = op_stacks_total(file->store);
+	op_stacks_close(file->store);
+	file->store = NULL;
+}
+
+void opd_stacks_forget(struct opd_count *count)
+{
+	opd_stacks_close(count);
+	free(count->stacks.jit_images);
+	count->stacks = (struct opd_stack_file){ .max_bytes = count->stacks.max_bytes };
+}
+
+/* ---- counting ---- */
+
+static int add(struct opd_count *count, const struct op_stack_path *path, const struct op_stack_frame *frames, size_t nr_frames,
+	       uint64_t amount)
+{
+	int err = count->stacks.store ? 0 : open_store(count);
+
+	return err ? err : op_stacks_add(count->stacks.store, path, frames, nr_frames, amount);
+}
+
+int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, const struct op_stack_frame *frames,
+		    size_t nr_frames, uint64_t amount, bool *ret_has_room)
+{
+	struct opd_stack_file *file = &count->stacks;
+	int err = add(count, path, frames, nr_frames, amount);
+
+	/* Somebody has removed or overwritten it. */
+	if (op_unlikely(err == -EIO && file->store)) {
+		opd_stacks_close(count);
+		err = add(count, path, frames, nr_frames, amount);
+	}
+	if (op_unlikely(err == -EIO || !file->store))
+		return err;
+	file->changed = true;
+	file->last_ns = op_max_u64(count->now_ns, 1);
+	*ret_has_room = !err;
+	return 0;
+}
+
+/* ---- the life of the file ---- */
+
+static bool is_there(const struct opd_count *count)
+{
+	int fd = op_file_open_below(count->session_fd, OPD_STACKS_PATH, O_PATH, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+bool opd_stacks_check(struct opd_count *count)
+{
+	struct opd_stack_file *file = &count->stacks;
+
+	if (file->store ? !op_stacks_is_broken(file->store) : !file->total || is_there(count))
+		return false;
+	opd_stacks_close(count);
+	if (!is_there(count)) {
+		book_lost(count, file->total, "it was removed; use opcontrol --reset to empty a session, --save=NAME to keep it");
+		file->total = 0;
+	} else {
+		(void)!open_store(count); /* after an error the next stack tries again */
+	}
+	return true;
+}
+
+void opd_stacks_forget_missing(struct opd_count *count)
+{
+	if (!is_there(count))
+		opd_stacks_forget(count);
+}
+
+int opd_stacks_renew(struct opd_count *count)
+{
+	uint64_t dir_bytes;
+	int err;
+
+	opd_stacks_close(count);
+	err = op_file_copy_below(count->session_fd, OPD_STACKS_PATH, OP_SESSION_TMP_STACKS);
+	if (err)
+		return err == -ENOENT || err == -EBADMSG ? 0 : err;
+	err = op_file_publish_below(count->session_fd, OP_SESSION_TMP_STACKS, OPD_STACKS_PATH, &dir_bytes);
+	if (err)
+		op_file_unlink_below(count->session_fd, OP_SESSION_TMP_STACKS);
+	else
+		count->stacks.changed = true;
+	return err;
+}
+
+void opd_stacks_drop_pages(struct opd_count *count)
+{
+	struct opd_stack_file *file = &count->stacks;
+
+	if (file->store && file->last_ns)
+		op_stacks_drop_pages(file->store);
+	file->last_ns = 0;
+}

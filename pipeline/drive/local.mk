@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+pipeline_libpipeline_a_SOURCES += \
+	pipeline/drive/arcs.c pipeline/drive/arcs.h \
+	pipeline/drive/attribute.h \
+	pipeline/drive/drain.c pipeline/drive/drain.h \
+	pipeline/drive/ibs_sample.c pipeline/drive/ibs_sample.h \
+	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
+	pipeline/drive/stacks.c pipeline/drive/stacks.h \
+	pipeline/drive/visit.c pipeline/drive/visit.h
+EXTRA_DIST += pipeline/drive/README.md
