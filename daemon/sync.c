@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "daemon/jobs/status.h"
@@ -13,10 +12,6 @@
 #include "libop/session/layout.h"
 #include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/stacks.h"
-
-#define WAKE_TAG        UINT64_MAX
-#define TABLES_TAG      (UINT64_MAX - 1)
-#define EVENTS_PER_WAIT 64
 
 /* ---- jobs ---- */
 
@@ -146,7 +141,7 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 	else
 		opd_visit_all(&recording->visits);
 	opd_recording_write_objects(recording);
-	sync->quit = is_last;
+	sync->loop.quit = is_last;
 	opd_recording_check_files(recording, is_last);
 	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);
 	if (err) {
@@ -167,7 +162,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 
 	switch (job->kind) {
 	case OPD_JOB_STATUS:
-		sync->turns.is_watched = true;
+		sync->loop.is_watched = true;
 		fail(job, opd_status_make(&sync->recording, sync->config, sync->status, job), "cannot make the status");
 		break;
 	case OPD_JOB_PULSE:
@@ -197,77 +192,74 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 
 /* ---- the thread ---- */
 
-static int wait_ms(const struct opd_sync *sync)
-{
-	uint64_t now_ns = op_now_ns();
-
-	return now_ns >= sync->turns.next_ns ? 0 : (int)((sync->turns.next_ns - now_ns) / OP_NS_PER_MS + 1);
-}
-
 /* One job only: the rings are looked at before the next one. */
-static void do_next_job(struct opd_sync *sync)
+static void do_next_job(void *host, uint64_t tag)
 {
+	struct opd_sync *sync = host;
 	struct opd_job *job = opd_job_queue_next(&sync->queue);
 
+	(void)tag;
 	if (job)
 		do_job(sync, job);
 }
 
+static void look(void *host, uint64_t now_ns)
+{
+	struct opd_sync *sync = host;
+
+	(void)now_ns;
+	opd_turn_check_cpus(&sync->turns);
+}
+
+static void begin_turn(void *host, uint64_t now_ns)
+{
+	struct opd_sync *sync = host;
+
+	(void)now_ns;
+	opd_recording_forget_removed(&sync->recording);
+}
+
+static void prune(void *host, uint64_t now_ns)
+{
+	struct opd_sync *sync = host;
+
+	opd_turn_report_losses(&sync->turns, now_ns, false);
+}
+
+static void end_turn(void *host, uint64_t now_ns)
+{
+	struct opd_sync *sync = host;
+
+	opd_turn_end(&sync->turns, now_ns);
+	sync->loop.visit_ns = sync->config->visit_ms * OP_NS_PER_MS; /* it may have been read again */
+}
+
+static void write_ledger(void *host)
+{
+	struct opd_recording *recording = &((struct opd_sync *)host)->recording;
+
+	if (recording->pipeline->capture.enabled)
+		opd_recording_write_ledger(recording, OP_SESSION_open, false);
+}
+
+static const struct opd_chores chores = {
+	.look = look, .begin = begin_turn, .prune = prune, .end = end_turn, .ledger = write_ledger, .event = do_next_job,
+};
+
 static void *run(void *arg)
 {
 	struct opd_sync *sync = arg;
-	struct opd_capture *capture = &sync->recording.pipeline->capture;
-	struct opd_visits *visits = &sync->recording.visits;
 
 	pthread_setname_np(pthread_self(), "opd-sync");
-	while (!sync->quit) {
-		struct epoll_event events[EVENTS_PER_WAIT];
-		int nr = epoll_wait(sync->epoll_fd, events, EVENTS_PER_WAIT, wait_ms(sync));
-		bool sideband = false;
-
-		for (int i = 0; i < nr && !sync->quit; i++) {
-			if (events[i].data.u64 == WAKE_TAG)
-				do_next_job(sync);
-			else if (events[i].data.u64 == TABLES_TAG)
-				opd_stacks_turn(sync->recording.pipeline);
-			else if (events[i].data.u64 < capture->nr_cpus)
-				opd_visits_add_woken(visits, &capture->cpus[events[i].data.u64]);
-			else
-				sideband = true;
-		}
-		if (sync->quit)
-			break;
-		if (sideband && !visits->nr_due)
-			opd_visit_sideband(visits);
-		opd_visits_run(visits);
-		if (op_now_ns() >= sync->turns.next_ns)
-			opd_turn(&sync->turns);
-	}
+	opd_loop_run(&sync->loop);
 	return NULL;
-}
-
-static int watch_all(const struct opd_sync *sync)
-{
-	const struct opd_capture *capture = &sync->recording.pipeline->capture;
-	const struct opd_stacks *stacks = sync->recording.pipeline->stacks;
-	struct epoll_event wake = { .events = EPOLLIN, .data.u64 = WAKE_TAG };
-	struct epoll_event tables = { .events = EPOLLIN, .data.u64 = TABLES_TAG };
-	int err = epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, sync->queue.wake_fd, &wake) < 0 ? -errno : 0;
-
-	if (!err && stacks && opd_stacks_fd(stacks) >= 0)
-		err = epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, opd_stacks_fd(stacks), &tables) < 0 ? -errno : 0;
-
-	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
-		if (capture->cpus[i].online)
-			err = opd_turn_watch_cpu(&sync->turns, i);
-	return err;
 }
 
 static void release(struct opd_sync *sync)
 {
 	struct opd_pipeline *pipeline = sync->recording.pipeline;
 
-	close(sync->epoll_fd);
+	opd_loop_close(&sync->loop);
 	opd_job_queue_close(&sync->queue);
 	opd_visits_free(&sync->recording.visits);
 	pipeline->count.ledger = NULL;
@@ -294,7 +286,14 @@ static void connect_parts(struct opd_sync *sync, struct opd_pipeline *pipeline)
 		.rotation = &sync->rotation,
 		.config = sync->config,
 		.session_dir = sync->status->session_dir,
-		.epoll_fd = sync->epoll_fd,
+		.loop = &sync->loop,
+	};
+	sync->loop = (struct opd_loop){
+		.chores = &chores,
+		.host = sync,
+		.pipeline = pipeline,
+		.visits = &sync->recording.visits,
+		.visit_ns = sync->config->visit_ms * OP_NS_PER_MS,
 	};
 	opd_resume_init(&sync->resume, session_fd, sync->status->session_dir, &sync->background, &sync->queue);
 }
@@ -309,7 +308,9 @@ static int start_thread(struct opd_sync *sync, struct opd_pipeline *pipeline, bo
 	if (!err && pipeline->ledger.is_mended)
 		opd_recording_write_ledger(&sync->recording, OP_SESSION_stopped, true);
 	if (!err)
-		err = watch_all(sync);
+		err = opd_loop_open(&sync->loop);
+	if (!err)
+		err = opd_loop_watch(&sync->loop, sync->queue.wake_fd, OPD_LOOP_HOST_TAG);
 	return err ? err : -pthread_create(&sync->thread, NULL, run, sync);
 }
 
@@ -318,14 +319,10 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 {
 	int err;
 
-	*sync = (struct opd_sync){ .config = config, .status = status, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
-	if (sync->epoll_fd < 0)
-		return -EMFILE;
+	*sync = (struct opd_sync){ .config = config, .status = status };
 	err = opd_job_queue_open(&sync->queue);
-	if (err) {
-		close(sync->epoll_fd);
+	if (err)
 		return err;
-	}
 	connect_parts(sync, pipeline);
 	err = start_thread(sync, pipeline, was_unclean);
 	if (err)

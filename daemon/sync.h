@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The sync thread runs the pipeline from the rings to the sample files. It visits all CPUs on a
- * timer, and one CPU when its write ring passes the watermark (pipeline/drive/visit.h). Between
- * visits it does the jobs of the main thread (daemon/jobs/queue.h), one at a time. Only the main
- * thread calls these functions.
+ * The sync thread runs the loop that drives the pipeline (pipeline/drive/loop.h). Between visits it
+ * does the jobs of the main thread (daemon/jobs/queue.h), one at a time. Only the main thread calls
+ * these functions.
  */
 #ifndef OPD_SYNC_H
 #define OPD_SYNC_H
@@ -19,6 +18,7 @@
 #include "daemon/turn.h"
 #include "libop/base/compiler.h"
 #include "libop/control/protocol.h"
+#include "pipeline/drive/loop.h"
 
 struct opd_sync {
 	struct opd_job_queue queue;
@@ -28,14 +28,13 @@ struct opd_sync {
 	struct op_config *config;       /* the caller's; OPD_JOB_RELOAD changes it */
 	/* the fields of the status that do not change; the caller's */
 	const struct op_status *status;
-	int epoll_fd;
+	struct opd_loop loop;
 	struct opd_background background;
 	struct opd_recording recording;
 	struct opd_retention retention;
 	struct opd_rotation rotation;
 	struct opd_turns turns;
 	struct opd_resume resume;
-	bool quit;
 };
 
 /*

@@ -3,62 +3,22 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
-#include "libop/base/sys.h"
 #include "libop/session/layout.h"
 #include "pipeline/capture/cpus.h"
 #include "pipeline/capture/kernel_source.h"
-#include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stacks.h"
 #include "pipeline/files/lookers.h"
-#include "pipeline/resolve/jit_lookup.h"
-#include "pipeline/resolve/proc_scan.h"
-#include "pipeline/resolve/resolver.h"
 #include "pipeline/stacks/state.h"
 #include "pipeline/stacks/tables.h"
 
-#define PRUNE_INTERVAL_NS      OP_NS_PER_S
-#define LEDGER_INTERVAL_NS     (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
-#define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-/* between turns when nothing happens, at most, and between looks whether something does */
-#define QUIET_NS               (5u * (uint64_t)OP_NS_PER_S)
-#define QUIET_LOOK_NS          OP_NS_PER_S
-#define TRIM_SPACES            256 /* address spaces that were freed since the last time */
 #define RING_REMEDY            "a larger RingSize= or a longer period, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
 #define STACKS_REMEDY          "a lower StackRate= or StackBytes=, or more CPU time for opd (Nice=, CPUWeight= of opd.service)"
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
-
-static int watch(int epoll_fd, int fd, uint32_t events, uint64_t tag)
-{
-	struct epoll_event event = { .events = events, .data.u64 = tag };
-
-	if (fd < 0)
-		return 0;
-	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-int opd_turn_watch_cpu(const struct opd_turns *turns, size_t index)
-{
-	const struct opd_capture *capture = &turns->recording->pipeline->capture;
-	const struct opd_cpu *cpu = &capture->cpus[index];
-	uint32_t events = cpu->source->epoll_events;
-	struct opd_source_fds fds;
-	int err;
-
-	cpu->source->fds(cpu, &fds);
-	err = watch(turns->epoll_fd, fds.samples[0], events, index);
-	if (!err)
-		err = watch(turns->epoll_fd, fds.samples[1], events, index);
-	for (size_t i = 0; !err && i < op_array_size(fds.stacks); i++)
-		err = watch(turns->epoll_fd, fds.stacks[i], events, index);
-	return err ? err : watch(turns->epoll_fd, fds.sideband, events, capture->nr_cpus + index);
-}
 
 static void close_cpu(struct opd_recording *recording, struct opd_cpu *cpu)
 {
@@ -81,9 +41,9 @@ static void open_cpu(struct opd_turns *turns, size_t index)
 	if (!err && !cpu->online)
 		return; /* it went offline again */
 	if (!err)
-		err = opd_turn_watch_cpu(turns, index);
+		err = opd_loop_watch_cpu(turns->loop, index);
 	if (!err)
-		opd_visits_missed(&turns->recording->visits, turns->horizon_ns);
+		opd_visits_missed(&turns->recording->visits, turns->loop->horizon_ns);
 	if (!err)
 		op_log_with(OP_LOG_NOTICE, &(struct op_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
 			    cpu->cpu);
@@ -103,7 +63,7 @@ static bool was_offline(const struct opd_cpu *cpu)
 	return online_id && online_id != cpu->online_id;
 }
 
-static void check_hotplug(struct opd_turns *turns)
+void opd_turn_check_cpus(struct opd_turns *turns)
 {
 	struct opd_capture *capture = &turns->recording->pipeline->capture;
 	uint32_t *online;
@@ -146,8 +106,8 @@ static void check_sample_rate(struct opd_turns *turns)
 	fclose(file);
 }
 
-/* Writes rows of the dcookie table that failed before, and logs failures once a minute. */
-static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
+/* Rows that cannot be written, once a minute. */
+static void report_cookies(struct opd_turns *turns, uint64_t now_ns)
 {
 	static struct op_rate rate;
 	struct opd_cookie_file *file = turns->recording->pipeline->count.cookie_file;
@@ -156,7 +116,6 @@ static void flush_cookies(struct opd_turns *turns, uint64_t now_ns)
 
 	if (!file)
 		return;
-	opd_cookie_file_flush(file, now_ns);
 	nr_errors = opd_cookie_file_errors(file, &err);
 	if (nr_errors == turns->nr_cookie_errors || !op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
 		return;
@@ -207,11 +166,8 @@ void opd_turn_report_losses(struct opd_turns *turns, uint64_t now_ns, bool is_la
 	}
 }
 
-/*
- * A helper that was killed is missed at once, not at the next question: the kernel ends helpers
- * first where memory is short.
- */
-static void watch_helpers(struct opd_turns *turns, uint64_t now_ns)
+/* The kernel ends helpers first where memory is short. */
+static void report_helpers(struct opd_turns *turns, uint64_t now_ns)
 {
 	static struct op_rate rate;
 	const struct opd_pipeline *pipeline = turns->recording->pipeline;
@@ -221,7 +177,6 @@ static void watch_helpers(struct opd_turns *turns, uint64_t now_ns)
 
 	if (!lookers)
 		return;
-	opd_lookers_watch(lookers);
 	if (pipeline->stacks && pipeline->stacks->tables)
 		opd_tables_get_counts(pipeline->stacks->tables, &counts);
 	nr = opd_lookers_nr_ended(lookers) + counts.nr_ended;
@@ -232,91 +187,17 @@ static void watch_helpers(struct opd_turns *turns, uint64_t now_ns)
 	turns->nr_helpers_ended = nr;
 }
 
-/* ---- memory ---- */
+/* ---- the turn ---- */
 
-/* After a storm of processes the allocator and mapped sample files hold unused memory. */
-static void give_memory_back(struct opd_turns *turns, uint64_t now_ns)
+void opd_turn_end(struct opd_turns *turns, uint64_t now_ns)
 {
-	struct opd_pipeline *pipeline = turns->recording->pipeline;
-	uint64_t nr_freed = pipeline->resolver.processes.nr_freed;
-	bool many = nr_freed - turns->nr_freed >= TRIM_SPACES;
-
-	if ((!many && !turns->trim_again) || now_ns < turns->next_trim_ns)
-		return;
-	turns->trim_again = many; /* the last of a storm are freed later */
-	op_sys_trim_memory();
-	opd_count_drop_idle_pages(&pipeline->count);
-	turns->nr_freed = nr_freed;
-	turns->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
-}
-
-/* A module may take the place of another one before any address lies outside all modules. */
-static void refresh_modules(struct opd_kernel_map *map, uint64_t now_ns)
-{
-	static struct op_rate rate;
-
-	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
-		op_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
-}
-
-/* What the resolver may forget: samples from before the horizon have been read. */
-static void prune(struct opd_turns *turns, uint64_t now_ns)
-{
-	struct opd_pipeline *pipeline = turns->recording->pipeline;
-	struct opd_resolver *resolver = &pipeline->resolver;
-
-	opd_jit_look_at_ended(&resolver->processes, resolver->now_ns, opd_proc_gone_ns);
-	opd_processes_prune(&resolver->processes, turns->horizon_ns, opd_proc_gone_ns);
-	give_memory_back(turns, now_ns);
-	refresh_modules(&resolver->kernel, now_ns);
-	opd_kernel_map_prune(&resolver->kernel, turns->horizon_ns);
-	opd_forget_refused(resolver);
-	opd_jit_look_at_waiting(&resolver->processes, resolver->now_ns, op_now_ns() - OPD_JIT_LOOK_NS);
-	opd_jit_write_if_due(resolver->jit, &pipeline->count, now_ns);
-}
-
-/*
- * After a turn, all samples from before the last turn have been read, late commits included. The
- * time when the last turn began is therefore the horizon of the resolver, unless an older sample
- * waits for a row table.
- */
-void opd_turn(struct opd_turns *turns)
-{
-	struct opd_recording *recording = turns->recording;
-	uint64_t now_ns = op_now_ns(), last_begin_ns = turns->begin_ns;
-	struct opd_stacks *stacks = recording->pipeline->stacks;
-
-	check_hotplug(turns);
-	if (!turns->is_watched && now_ns - turns->begin_ns < QUIET_NS && opd_visits_can_wait(&recording->visits)) {
-		turns->next_ns = now_ns + op_max_u64(turns->config->visit_ms * OP_NS_PER_MS, QUIET_LOOK_NS);
-		return;
-	}
-	turns->begin_ns = now_ns;
-	turns->is_watched = false;
-	opd_recording_forget_removed(recording);
-	watch_helpers(turns, now_ns);
-	opd_visit_all(&recording->visits);
-	if (stacks)
-		opd_stacks_turn(recording->pipeline);
-	flush_cookies(turns, now_ns);
-	if (now_ns >= turns->next_prune_ns) {
-		prune(turns, now_ns);
-		opd_turn_report_losses(turns, now_ns, false);
-		turns->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
-	}
-	turns->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stack_queue_oldest_ns(&stacks->queue)) : last_begin_ns;
-	/* In each turn: a set of mappings then remembers only what a process maps in this time. */
-	recording->pipeline->resolver.processes.horizon_ns = turns->horizon_ns;
+	report_helpers(turns, now_ns);
+	report_cookies(turns, now_ns);
 	if (now_ns >= turns->next_rate_check_ns) {
 		check_sample_rate(turns);
 		turns->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;
 	}
 	opd_rotate_if_due(turns->rotation, now_ns);
-	if (recording->pipeline->capture.enabled && now_ns >= turns->next_ledger_ns) {
-		opd_recording_write_ledger(recording, OP_SESSION_open, false);
-		turns->next_ledger_ns = now_ns + LEDGER_INTERVAL_NS;
-	}
 	opd_retain_if_due(turns->rotation->retention, now_ns);
-	opd_unwritten_retry(&recording->dumps.unwritten, now_ns);
-	turns->next_ns = now_ns + turns->config->visit_ms * OP_NS_PER_MS;
+	opd_unwritten_retry(&turns->recording->dumps.unwritten, now_ns);
 }

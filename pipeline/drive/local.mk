@@ -4,6 +4,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/attribute.h \
 	pipeline/drive/drain.c pipeline/drive/drain.h \
 	pipeline/drive/ibs_sample.c pipeline/drive/ibs_sample.h \
+	pipeline/drive/loop.c pipeline/drive/loop.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
 	pipeline/drive/stacks.c pipeline/drive/stacks.h \
 	pipeline/drive/visit.c pipeline/drive/visit.h

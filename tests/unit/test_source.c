@@ -393,8 +393,8 @@ static void turns_are_rare_when_nothing_happens(void **state OP_UNUSED)
 	end_ns = op_now_ns();
 	do_job(OPD_JOB_QUIT, NULL);
 	opd_sync_stop(&sync_thread);
-	assert_true(end_ns - sync_thread.turns.begin_ns > 100 * OP_NS_PER_MS ||
-		    sync_thread.turns.begin_ns - start_ns > 2 * (uint64_t)OP_NS_PER_S);
+	assert_true(end_ns - sync_thread.loop.begin_ns > 100 * OP_NS_PER_MS ||
+		    sync_thread.loop.begin_ns - start_ns > 2 * (uint64_t)OP_NS_PER_S);
 }
 
 static void expect_lost(uint64_t wanted)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
@@ -30,17 +29,13 @@
 #include "tools/operf/events.h"
 
 #define VISIT_NS           (250u * (uint64_t)OP_NS_PER_MS)
-#define PRUNE_INTERVAL_NS  OP_NS_PER_S
-#define LEDGER_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define MAX_IMAGES         100000u
 #define MAX_CLOSED_FILES   16384u
 #define SPARE_THREADS      16u /* that may begin while the others are attached */
-#define SIGNAL_TAG         UINT64_MAX
-#define PID_TAG            (UINT64_MAX - 1)
-#define TABLES_TAG         (UINT64_MAX - 2)
+#define SIGNAL_TAG         OPD_LOOP_HOST_TAG
+#define PID_TAG            (OPD_LOOP_HOST_TAG + 1)
 /* at the end, for row tables that are being made */
 #define TABLES_WAIT_NS (30u * (uint64_t)OP_NS_PER_S)
-#define EVENTS_PER_WAIT    64
 
 /* ---- opening ---- */
 
@@ -121,15 +116,12 @@ static int open_signals(struct opf_profile *profile)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	profile->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	profile->epoll_fd = profile->signal_fd < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
-	err = profile->epoll_fd < 0 ? -errno : op_guard_install();
+	err = profile->signal_fd < 0 ? -errno : op_guard_install();
 	return err ? opr_error(err, "cannot wait for signals: %s", strerror(-err)) : 0;
 }
 
 static void close_signals(struct opf_profile *profile)
 {
-	if (profile->epoll_fd >= 0)
-		close(profile->epoll_fd);
 	if (profile->signal_fd >= 0)
 		close(profile->signal_fd);
 }
@@ -283,38 +275,13 @@ static int scan_processes(struct opf_profile *profile)
 	return err && err != -ENOENT ? opr_error(err, "cannot read /proc: %s", strerror(-err)) : 0;
 }
 
-static int watch(const struct opf_profile *profile, int fd, uint64_t tag)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
-
-	return fd >= 0 && epoll_ctl(profile->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/* The tag of a ring pair is the index of its CPU, that of its side band is that + nr_cpus. */
 static int watch_all(struct opf_profile *profile)
 {
-	const struct opd_capture *capture = &profile->pipeline.capture;
-	int err = watch(profile, profile->signal_fd, SIGNAL_TAG);
+	int err = opd_loop_open(&profile->loop);
 
 	if (!err)
-		err = watch(profile, profile->pid_fd, PID_TAG);
-	if (!err && profile->tables)
-		err = watch(profile, opd_tables_fd(profile->tables), TABLES_TAG);
-	for (size_t i = 0; i < capture->nr_cpus && !err; i++) {
-		struct opd_source_fds fds;
-
-		if (!capture->cpus[i].online)
-			continue;
-		capture->cpus[i].source->fds(&capture->cpus[i], &fds);
-		err = watch(profile, fds.samples[0], i);
-		if (!err)
-			err = watch(profile, fds.samples[1], i);
-		for (size_t s = 0; !err && s < op_array_size(fds.stacks); s++)
-			err = watch(profile, fds.stacks[s], i);
-		if (!err)
-			err = watch(profile, fds.sideband, capture->nr_cpus + i);
-	}
-	return err;
+		err = opd_loop_watch(&profile->loop, profile->signal_fd, SIGNAL_TAG);
+	return err ? err : opd_loop_watch(&profile->loop, profile->pid_fd, PID_TAG);
 }
 
 static int write_ledger(struct opf_profile *profile, enum op_session_end ended)
@@ -342,7 +309,7 @@ static int open_pid(struct opf_profile *profile)
 		return 0;
 	profile->pid_fd = op_sys_pidfd_open(pid);
 	if (profile->pid_fd == -ESRCH) {
-		profile->quit = true;
+		profile->loop.quit = true;
 		return 0;
 	}
 	return profile->pid_fd < 0
@@ -388,45 +355,11 @@ static int begin(struct opf_profile *profile)
 	return 0;
 }
 
-static void close_pid(struct opf_profile *profile)
+static void close_loop(struct opf_profile *profile)
 {
+	opd_loop_close(&profile->loop);
 	if (profile->pid_fd >= 0)
 		close(profile->pid_fd);
-}
-
-/* The command waits from the first step on; it finds the process as operf's caller left it. */
-static const struct {
-	int (*open)(struct opf_profile *profile);
-	void (*close)(struct opf_profile *profile);
-} steps[] = {
-	{ open_command, close_command },   { open_lookers, close_lookers },
-	{ open_signals, close_signals },   { open_events, close_events },
-	{ open_capture, close_capture },   { open_session, close_session },
-	{ open_tables, close_tables },     { open_pipeline, close_pipeline },
-	{ begin, close_pid },
-};
-
-int opf_profile_open(struct opf_profile *profile, const struct opf_options *options)
-{
-	int err = 0;
-
-	*profile = (struct opf_profile){
-		.options = options,
-		.command = { .go_fd = -1, .error_fd = -1 },
-		.session = { .fd = -1, .lock_fd = -1 },
-		.epoll_fd = -1,
-		.signal_fd = -1,
-		.pid_fd = -1,
-	};
-	for (size_t i = 0; i < op_array_size(steps) && !err; i++)
-		err = steps[i].open(profile);
-	return err;
-}
-
-void opf_profile_close(struct opf_profile *profile)
-{
-	for (size_t i = op_array_size(steps); i; i--)
-		steps[i - 1].close(profile);
 }
 
 /* ---- the loop ---- */
@@ -445,9 +378,9 @@ static void take_signals(struct opf_profile *profile)
 		else if (profile->command.pid)
 			opr_workload_pass(&profile->command, &info);
 		else
-			profile->quit = true;
+			profile->loop.quit = true;
 	}
-	profile->quit |= profile->command.ended;
+	profile->loop.quit |= profile->command.ended;
 }
 
 /*
@@ -487,81 +420,82 @@ static void check_cpus(struct opf_profile *profile)
 		opr_warn("a CPU came online: what runs on it is not sampled by this run of operf");
 }
 
-/* What the resolver may forget: samples from before the horizon have been read. */
-static void prune(struct opf_profile *profile, uint64_t now_ns)
+static void take_event(void *host, uint64_t tag)
 {
-	struct opd_pipeline *pipeline = &profile->pipeline;
-	struct opd_resolver *resolver = &pipeline->resolver;
+	struct opf_profile *profile = host;
 
-	opd_processes_prune(&resolver->processes, profile->horizon_ns, opd_proc_gone_ns);
-	if (resolver->kernel.text_start && opd_kernel_map_refresh(&resolver->kernel, now_ns) < 0)
-		opr_warn("no memory for the list of modules");
-	opd_kernel_map_prune(&resolver->kernel, profile->horizon_ns);
-	opd_forget_refused(resolver);
-	opd_jit_write_if_due(resolver->jit, &pipeline->count, now_ns);
-	opd_cookie_file_flush(&pipeline->cookie_file, now_ns);
+	if (tag == SIGNAL_TAG)
+		take_signals(profile);
+	else
+		profile->loop.quit = true; /* the process of --pid has ended */
 }
 
-/* As in the daemon: after a turn, all samples from before the last turn have been read. */
-static void turn(struct opf_profile *profile)
+static void begin_turn(void *host, uint64_t now_ns)
 {
-	uint64_t now_ns = op_now_ns(), last_begin_ns = profile->begin_ns;
-	struct opd_stacks *stacks = profile->pipeline.stacks;
-
-	profile->begin_ns = now_ns;
-	opd_visit_all(&profile->visits);
-	if (stacks)
-		opd_stacks_turn(&profile->pipeline);
-	check_refusal(profile);
-	if (now_ns >= profile->next_prune_ns) {
-		prune(profile, now_ns);
-		check_cpus(profile);
-		profile->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
-	}
-	profile->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stack_queue_oldest_ns(&stacks->queue)) : last_begin_ns;
-	profile->pipeline.resolver.processes.horizon_ns = profile->horizon_ns;
-	if (now_ns >= profile->next_ledger_ns) {
-		(void)!write_ledger(profile, OP_SESSION_open); /* the last one reports a failure */
-		profile->next_ledger_ns = now_ns + LEDGER_INTERVAL_NS;
-	}
-	profile->next_ns = now_ns + VISIT_NS;
+	(void)now_ns;
+	check_refusal(host);
 }
 
-static int wait_ms(const struct opf_profile *profile)
+static void prune(void *host, uint64_t now_ns)
 {
-	uint64_t now_ns = op_now_ns();
+	(void)now_ns;
+	check_cpus(host);
+}
 
-	return now_ns >= profile->next_ns ? 0 : (int)((profile->next_ns - now_ns) / OP_NS_PER_MS + 1);
+/* The last one reports a failure. */
+static void keep_ledger(void *host)
+{
+	(void)!write_ledger(host, OP_SESSION_open);
+}
+
+static const struct opd_chores chores = {
+	.begin = begin_turn, .prune = prune, .ledger = keep_ledger, .event = take_event,
+};
+
+/* The command waits from the first step on; it finds the process as operf's caller left it. */
+static const struct {
+	int (*open)(struct opf_profile *profile);
+	void (*close)(struct opf_profile *profile);
+} steps[] = {
+	{ open_command, close_command },   { open_lookers, close_lookers },
+	{ open_signals, close_signals },   { open_events, close_events },
+	{ open_capture, close_capture },   { open_session, close_session },
+	{ open_tables, close_tables },     { open_pipeline, close_pipeline },
+	{ begin, close_loop },
+};
+
+int opf_profile_open(struct opf_profile *profile, const struct opf_options *options)
+{
+	int err = 0;
+
+	*profile = (struct opf_profile){
+		.options = options,
+		.command = { .go_fd = -1, .error_fd = -1 },
+		.session = { .fd = -1, .lock_fd = -1 },
+		.signal_fd = -1,
+		.pid_fd = -1,
+		.loop = {
+			.chores = &chores,
+			.host = profile,
+			.pipeline = &profile->pipeline,
+			.visits = &profile->visits,
+			.visit_ns = VISIT_NS,
+		},
+	};
+	for (size_t i = 0; i < op_array_size(steps) && !err; i++)
+		err = steps[i].open(profile);
+	return err;
+}
+
+void opf_profile_close(struct opf_profile *profile)
+{
+	for (size_t i = op_array_size(steps); i; i--)
+		steps[i - 1].close(profile);
 }
 
 void opf_profile_run(struct opf_profile *profile)
 {
-	struct opd_capture *capture = &profile->pipeline.capture;
-	struct opd_visits *visits = &profile->visits;
-
-	while (!profile->quit) {
-		struct epoll_event events[EVENTS_PER_WAIT];
-		int nr = epoll_wait(profile->epoll_fd, events, EVENTS_PER_WAIT, wait_ms(profile));
-		bool sideband = false;
-
-		for (int i = 0; i < nr; i++) {
-			if (events[i].data.u64 == SIGNAL_TAG)
-				take_signals(profile);
-			else if (events[i].data.u64 == PID_TAG)
-				profile->quit = true;
-			else if (events[i].data.u64 == TABLES_TAG)
-				opd_stacks_turn(&profile->pipeline);
-			else if (events[i].data.u64 < capture->nr_cpus)
-				opd_visits_add(visits, &capture->cpus[events[i].data.u64]);
-			else
-				sideband = true;
-		}
-		if (sideband && !visits->nr_due)
-			opd_visit_sideband(visits);
-		opd_visits_run(visits);
-		if (op_now_ns() >= profile->next_ns)
-			turn(profile);
-	}
+	opd_loop_run(&profile->loop);
 }
 
 /* ---- the end ---- */

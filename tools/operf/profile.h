@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A profile that is being taken: the pipeline of the daemon (pipeline/drive/pipeline.h) in this
- * process, and the loop that drives it. One thread, beside those that swap.
+ * A profile that is being taken: the pipeline and its loop (pipeline/drive/loop.h) in this
+ * process. One thread, beside those that swap.
  */
 #ifndef OPF_PROFILE_H
 #define OPF_PROFILE_H
 
 #include "libop/events/event_list.h"
-#include "pipeline/drive/visit.h"
+#include "pipeline/drive/loop.h"
 #include "tools/common/workload.h"
 #include "tools/operf/options.h"
 #include "tools/operf/session.h"
@@ -25,13 +25,11 @@ struct opf_profile {
 	struct opd_pipeline pipeline;
 	bool is_counting; /* the pipeline is open */
 	struct opd_visits visits;
-	int epoll_fd, signal_fd;
+	struct opd_loop loop;
+	int signal_fd;
 	int pid_fd; /* of options->pid; -1: none */
-	bool quit;
 	bool is_refused;
-	bool missed_cpus;                                /* a CPU came online that has no events */
-	uint64_t next_ns, next_prune_ns, next_ledger_ns; /* op_now_ns() */
-	uint64_t begin_ns, horizon_ns;                   /* as struct opd_turns */
+	bool missed_cpus; /* a CPU came online that has no events */
 	/* at the end, of the ledger or of the table of images */
 	int write_error;
 };
