@@ -122,7 +122,7 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 		fail(job, opd_recording_switch(recording, true), "cannot enable sampling");
 	} else {
 		fail(job, opd_recording_stop(recording), "cannot disable sampling");
-		opd_recording_write_objects(recording);
+		opd_visits_write_objects(&recording->visits);
 	}
 	opd_recording_write_ledger(recording, OP_SESSION_open, false);
 	return job->error || !job->keep || opd_resume_keep(&sync->resume, job) < 0;
@@ -140,7 +140,7 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 		fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	else
 		opd_visit_all(&recording->visits);
-	opd_recording_write_objects(recording);
+	opd_visits_write_objects(&recording->visits);
 	sync->loop.quit = is_last;
 	opd_recording_check_files(recording, is_last);
 	err = opd_recording_write_ledger(recording, is_last ? OP_SESSION_stopped : OP_SESSION_open, false);

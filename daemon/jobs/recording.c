@@ -60,17 +60,6 @@ int opd_recording_stop(struct opd_recording *recording)
 	return err;
 }
 
-void opd_recording_write_objects(struct opd_recording *recording)
-{
-	struct opd_pipeline *pipeline = recording->pipeline;
-	uint64_t begin_ns = op_now_ns();
-
-	while (!opd_jit_look_at_waiting(&pipeline->resolver.processes, pipeline->resolver.now_ns, begin_ns))
-		opd_visit_all(&recording->visits);
-	while (!opd_jit_write(pipeline->resolver.jit, &pipeline->count, begin_ns))
-		opd_visit_all(&recording->visits);
-}
-
 /* ---- the ledger ---- */
 
 void opd_recording_explain_ledger(const struct opd_recording *recording, char text[256])

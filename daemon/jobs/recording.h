@@ -25,12 +25,6 @@ int opd_recording_switch(struct opd_recording *recording, bool on) OP_NONNULL OP
 /* Ends to sample, and counts everything that was taken. 0 or the first -errno. */
 int opd_recording_stop(struct opd_recording *recording) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * Writes the objects of JIT code that lack functions. Takes its time, and visits the CPUs in
- * between.
- */
-void opd_recording_write_objects(struct opd_recording *recording) OP_NONNULL;
-
 /* Writes ledger and stats/ if this daemon has sampled, or `always`. 0, or -errno after a log. */
 int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_end ended, bool always) OP_NONNULL;
 

@@ -86,7 +86,7 @@ int opd_rotate_save(struct opd_rotation *rotation, struct opd_job *job)
 	int err;
 
 	opd_visit_all(&recording->visits);
-	opd_recording_write_objects(recording);
+	opd_visits_write_objects(&recording->visits);
 	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_saved, &ledger);
 	if (err)
@@ -121,7 +121,7 @@ static void rotate(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t int
 	char name[OP_SESSION_NAME_BYTES];
 	int err;
 
-	opd_recording_write_objects(recording);
+	opd_visits_write_objects(&recording->visits);
 	opd_recording_check_files(recording, true);
 	err = opd_ledger_sum(&recording->pipeline->ledger, OP_SESSION_rotated, &ledger);
 	if (err)

@@ -5,7 +5,9 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
+#include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/stacks.h"
+#include "pipeline/resolve/jit_lookup.h"
 #include "pipeline/resolve/sideband.h"
 
 /* visits after the end of sampling: late commits are in the rings by then */
@@ -30,6 +32,17 @@ int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, un
 	}
 	*visits = fresh;
 	return 0;
+}
+
+void opd_visits_write_objects(struct opd_visits *visits)
+{
+	struct opd_pipeline *pipeline = visits->pipeline;
+	uint64_t begin_ns = op_now_ns();
+
+	while (!opd_jit_look_at_waiting(&pipeline->resolver.processes, pipeline->resolver.now_ns, begin_ns))
+		opd_visit_all(visits);
+	while (!opd_jit_write(pipeline->resolver.jit, &pipeline->count, begin_ns))
+		opd_visit_all(visits);
 }
 
 void opd_visits_free(struct opd_visits *visits)

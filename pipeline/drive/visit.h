@@ -67,6 +67,12 @@ void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns) OP_NONNULL;
 /* Reads the side band alone, up to now. */
 void opd_visit_sideband(struct opd_visits *visits) OP_NONNULL;
 
+/*
+ * Looks at the files of all processes whose JIT code has samples without a name, and writes the
+ * objects of JIT code that lack functions. Takes its time, and visits the CPUs in between.
+ */
+void opd_visits_write_objects(struct opd_visits *visits) OP_NONNULL;
+
 /* Ends the swapping threads. Allowed on zeroed visits. */
 void opd_visits_free(struct opd_visits *visits) OP_NONNULL;
 

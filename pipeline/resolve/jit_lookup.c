@@ -364,7 +364,7 @@ static void look_at_waiting(struct opd_processes *processes, struct opd_jit_wait
 		return;
 	if (mm->jit)
 		opd_jit_space_refresh(mm->jit, times);
-	else if (times->now_ns >= mm->jit_retry_ns)
+	else
 		look_for_files(processes, process, mm, times);
 }
 

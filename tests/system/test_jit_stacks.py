@@ -86,6 +86,14 @@ def operf(box):
             path, count = line.rsplit(" ", 1)
             found[[f for f in path.split(";") if not f.endswith("_[k]")][-1]] += int(count)
         check_shares("operf " + kind, found, spent, (ALPHA, BETA))
+    # The map comes when the child ends. operf forgets the child long before its own end.
+    result = home.profile("sh", "-c", '"$1" after %d && sleep 4' % MS, "sh", program)
+    spent = [int(n) for n in result.out.split()]
+    lines = home.opreport("-l").splitlines()
+    found = collections.Counter({name: sum(int(line.split()[0]) for line in lines if line.endswith(" " + name))
+                                 for name in (ALPHA, BETA)})
+    require(all(found.values()), "operf of a child: %s" % "\n".join(lines))
+    check_shares("operf of a child", found, spent, (ALPHA, BETA))
 
 
 def test(box):

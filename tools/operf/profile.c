@@ -16,10 +16,10 @@
 #include "libop/process/nursery.h"
 #include "pipeline/capture/cpus.h"
 #include "pipeline/capture/kernel_source.h"
-#include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/stacks.h"
 #include "pipeline/files/looker.h"
 #include "pipeline/files/lookers.h"
+#include "pipeline/jit/space.h"
 #include "pipeline/resolve/proc_scan.h"
 #include "pipeline/stacks/tabler.h"
 #include "pipeline/stacks/tables.h"
@@ -509,7 +509,6 @@ void opf_profile_finish(struct opf_profile *profile)
 {
 	struct opd_pipeline *pipeline = &profile->pipeline;
 	struct op_session_files files;
-	uint64_t begin_ns = op_now_ns();
 	int err = opd_capture_enable(&pipeline->capture, false), cookie_err;
 
 	if (err)
@@ -517,8 +516,7 @@ void opf_profile_finish(struct opf_profile *profile)
 	opd_visit_until_quiet(&profile->visits);
 	if (pipeline->stacks)
 		opd_stacks_finish(pipeline, TABLES_WAIT_NS);
-	while (!opd_jit_write(pipeline->resolver.jit, &pipeline->count, begin_ns))
-		opd_visit_sideband(&profile->visits);
+	opd_visits_write_objects(&profile->visits);
 	opd_count_flush(&pipeline->count);
 	if (!opd_count_note_files(&pipeline->count, &files))
 		pipeline->ledger.files = &files;
