@@ -231,7 +231,8 @@ static void end_turn(void *host, uint64_t now_ns)
 	struct opd_sync *sync = host;
 
 	opd_turn_end(&sync->turns, now_ns);
-	sync->loop.visit_ns = sync->config->visit_ms * OP_NS_PER_MS; /* it may have been read again */
+	/* the configuration may have been read again */
+	sync->loop.visit_ns = sync->config->visit_ms * OP_NS_PER_MS;
 }
 
 static void write_ledger(void *host)

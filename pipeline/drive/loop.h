@@ -17,14 +17,19 @@
 /* The tags of the program's own descriptors begin here; the loop has those below. */
 #define OPD_LOOP_HOST_TAG ((uint64_t)1 << 32)
 
-/* The times are op_now_ns(). NULL: the program does nothing then. */
+/* NULL: the program does nothing then. The times are op_now_ns(). */
 struct opd_chores {
-	void (*look)(void *host, uint64_t now_ns);   /* whenever a turn is due, even if it can wait */
-	void (*begin)(void *host, uint64_t now_ns);  /* of each turn, before rings are read */
-	void (*prune)(void *host, uint64_t now_ns);  /* each second, after the resolver forgot */
-	void (*end)(void *host, uint64_t now_ns);    /* of each turn */
-	void (*ledger)(void *host);                  /* every ten seconds: writes it */
-	void (*event)(void *host, uint64_t tag);     /* a descriptor of opd_loop_watch is readable */
+	/* whenever a turn is due, even if it can wait */
+	void (*look)(void *host, uint64_t now_ns);
+	/* in each turn, before rings are read and at the end */
+	void (*begin)(void *host, uint64_t now_ns);
+	void (*end)(void *host, uint64_t now_ns);
+	/* each second, after the resolver forgot what is over */
+	void (*prune)(void *host, uint64_t now_ns);
+	/* every ten seconds: writes it; there must be one, as for descriptors of opd_loop_watch */
+	void (*ledger)(void *host);
+	/* a descriptor of opd_loop_watch is readable */
+	void (*event)(void *host, uint64_t tag);
 };
 
 struct opd_loop {
