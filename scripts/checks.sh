@@ -60,6 +60,7 @@ programs_of() {
 		echo fuzz-programs
 		;;
 	*:tsan)
+		# shellcheck disable=SC2086
 		printf 'tests/unit/%s\n' $THREADS
 		echo tests/ring/torture tests/ring/litmus fuzz-programs system-programs
 		;;
