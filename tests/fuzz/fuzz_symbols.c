@@ -88,7 +88,7 @@ static void check_damage(struct opr_lines *lines, const char *image)
 	fuzz_check(path && (!damage || (*damage && !strchr(damage, '\n'))));
 	abfd = opr_bfd_open(image);
 	fuzz_check(abfd);
-	damage = opr_lines_probe(abfd);
+	damage = opr_lines_probe(abfd, NULL);
 	fuzz_check(!damage || *damage);
 	bfd_close(abfd);
 }

@@ -17,8 +17,8 @@
 
 static enum { AS_IT_IS, SAYS, CRASHES } probe;
 
-const char *__real_opr_lines_probe(bfd *abfd);
-const char *__wrap_opr_lines_probe(bfd *abfd);
+const char *__real_opr_lines_probe(bfd *abfd, const char *root);
+const char *__wrap_opr_lines_probe(bfd *abfd, const char *root);
 
 /* Turns off what sanitizers do at a crash. */
 static void crash(void)
@@ -27,11 +27,11 @@ static void crash(void)
 	raise(SIGSEGV);
 }
 
-const char *__wrap_opr_lines_probe(bfd *abfd)
+const char *__wrap_opr_lines_probe(bfd *abfd, const char *root)
 {
 	if (probe == CRASHES)
 		crash();
-	return probe == SAYS ? "it says so" : __real_opr_lines_probe(abfd);
+	return probe == SAYS ? "it says so" : __real_opr_lines_probe(abfd, root);
 }
 
 static void expect(bool with_probe, const char *damage)

@@ -12,7 +12,6 @@ import struct
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -20,86 +19,25 @@ sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
+from archive_case import FUNCTIONS, TOOLS, ArchiveCase  # noqa: E402
 from sample_files import ALL, PACKERS, put_image, write_ledger, write_samples  # noqa: E402
 
-TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
-PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
-FUNCTIONS = ("hot", "warm")
-REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"),
-           ("--format=json", "-d", "-g", "-f"))
 KERNEL, BUILD_ID = 0xffffffff81000000, bytes(range(20))
 KERNEL_CODE = bytes.fromhex("90 90 31 c0 c3 90 90 90")  # nop, nop, xor %eax,%eax; ret, nop, nop, nop
 OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--images"), ("opreport", "-l", "-g"),
               ("opannotate", "-a"))
-LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 HOLES = 1 << 30  # OPR_HOLE_BYTES_MAX
 KERNEL_SAMPLES = "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL
 HANG_SECONDS = 120
 NOBODY = 65534
 
 
-class Archive(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.dir = os.path.realpath(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.dir)
-        self.home, self.away = os.path.join(self.dir, "home"), os.path.join(self.dir, "archive")
-        self.session = os.path.join(self.home, "session")
-        os.makedirs(self.home)
-        self.program = self.build("prog", "-g")
-
-    def build(self, name, *options):
-        source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.home, name)
-        with open(source, "w", encoding="utf-8") as stream:
-            stream.write(PROGRAM)
-        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static",
-                        "-fno-pie", "-no-pie", "-o", program, source,
-                        *options], check=True)
-        os.utime(program, (1, 1))
-        return program
-
-    def put(self, program, samples, **kwargs):
-        ranges = elfsyms.symbol_ranges(program, FUNCTIONS)
-        put_image(self.session, program, [(ranges[name][0], count) for name, count in samples.items()], **kwargs)
-
+class Archive(ArchiveCase):
     def put_jit(self):
         start = 0x401000
         label = os.path.join(self.session, "samples", "current", "{root}%s/{dep}/{anon:jit-1}" % self.program)
         write_samples(os.path.join(label, "7.0x%x.0x%x" % (start, start + 64), "TIMER.0.0." + ALL), [(0, 5)], anon_start=start)
         shutil.copy(self.program, os.path.join(label, "7.jo"))
-
-    def strip_to_debug_file(self, program):
-        debug = program + ".debug"
-        for arguments in (["--only-keep-debug", program, debug], ["--strip-all", "--add-gnu-debuglink=" + debug, program]):
-            subprocess.run(["objcopy", *arguments], check=True)
-        os.utime(program, (1, 1))
-
-    def run_tool(self, tool, *arguments, rc=0, user=None):
-        done = subprocess.run([os.path.join(TOOLS, tool), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              **({} if user is None else {"user": user, "group": user, "extra_groups": []}))
-        self.assertEqual(done.returncode, rc, done.stderr.decode())
-        self.errors = done.stderr.decode()
-        return done.stdout.decode()
-
-    def archive(self, *arguments):
-        return self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, *arguments)
-
-    def reports(self, *where):
-        made = {("opreport", *arguments): self.run_tool("opreport", *arguments, *where) for arguments in REPORTS}
-        for arguments in LISTINGS:
-            made[("opannotate", *arguments)] = self.run_tool("opannotate", *arguments, *where).split("*/\n", 1)[1]
-        return made
-
-    def check_same(self):
-        before = self.reports("--session-dir=" + self.session)
-        self.archive()
-        os.rename(self.home, self.home + ".gone")
-        after = self.reports("archive:" + self.away)
-        for what, text in before.items():
-            self.assertEqual(after[what], text, what)
-        os.rename(self.home + ".gone", self.home)
-        return before
 
     def test_same_reports(self):
         self.put(self.program, {"hot": 60, "warm": 30})

@@ -314,7 +314,8 @@ int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file)
 	if (!file)
 		return -ENOMEM;
 	*file = (struct opr_dwarf){
-		.path = strdup(bfd_get_filename(abfd)), .st = *opr_bfd_stat(abfd), .fd = -1, .alt_fd = -1, .unit_fd = -1
+		.path = strdup(bfd_get_filename(abfd)), .root = root, .st = *opr_bfd_stat(abfd),
+		.fd = -1, .alt_fd = -1, .unit_fd = -1
 	};
 	if (!file->path) {
 		opr_dwarf_close(file);
@@ -344,6 +345,25 @@ int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file)
 		find_alt(file, root);
 	*ret_file = file;
 	return 0;
+}
+
+int opr_dwarf_open_image(bfd *image, const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
+{
+	bfd *debug = NULL, *chosen = NULL;
+	int err = 0;
+
+	*ret_file = NULL;
+	if (opr_bfd_has_debug_info(image))
+		chosen = image;
+	else
+		debug = opr_bfd_open_debug_file(image, path, name, root);
+	if (debug && opr_bfd_has_debug_info(debug))
+		chosen = debug;
+	if (chosen)
+		err = opr_dwarf_open(chosen, root, ret_file);
+	if (debug)
+		bfd_close(debug);
+	return err;
 }
 
 void opr_dwarf_close(struct opr_dwarf *file)
@@ -382,24 +402,65 @@ static const char *string_of(Dwarf_Die *die, unsigned int name, unsigned int old
 	return dwarf_formstring(&attribute);
 }
 
-/* In the directory of the file, else in that of the compilation. */
-static int open_dwo(const struct opr_dwarf *file, const char *dir, const char *name)
+static bool unit_id(Dwarf_Die *unit, uint64_t *ret_id, uint8_t *ret_offset_bytes)
 {
-	struct op_text path = { 0 };
+	return !dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, ret_id, NULL, ret_offset_bytes);
+}
+
+/* The places of a .dwo file: at its recorded path below the root, beside the file, at that path. */
+enum dwo_place { DWO_BELOW_ROOT, DWO_BESIDE, DWO_RECORDED, NR_DWO_PLACES };
+
+static void add_recorded(struct op_text *text, const char *dir, const char *name)
+{
+	if (name[0] != '/' && dir)
+		op_text_printf(text, "%s/", dir);
+	op_text_add(text, name);
+}
+
+/* Adds an absolute path without "." and "..". */
+static void add_plain(struct op_text *text, const char *path)
+{
+	size_t begin = text->length;
+
+	for (size_t length; *path; path += length) {
+		path += strspn(path, "/");
+		length = strcspn(path, "/");
+		if (!length || (length == 1 && path[0] == '.'))
+			continue;
+		if (length == 2 && path[0] == '.' && path[1] == '.') {
+			const char *last = text->length > begin ? strrchr(text->data + begin, '/') : NULL;
+
+			op_text_truncate(text, last ? (size_t)(last - text->data) : begin);
+			continue;
+		}
+		op_text_add_char(text, '/');
+		op_text_add_bytes(text, path, length);
+	}
+}
+
+/* For a relocatable file libdw itself opens the path, which is not below the root. */
+static int open_dwo_at(const struct opr_dwarf *file, const char *dir, const char *name, enum dwo_place place)
+{
+	struct op_text path = { 0 }, recorded = { 0 };
+	bool is_whole;
 	int fd = -ENOENT;
 
-	for (size_t i = 0; i < 2 && fd < 0; i++) {
-		bool in_dir = i && dir && name[0] != '/';
-
-		op_text_truncate(&path, 0);
-		if (name[0] != '/' && !(in_dir && dir[0] == '/'))
+	add_recorded(&recorded, place == DWO_BESIDE ? NULL : dir, name);
+	is_whole = op_text_get(&recorded)[0] == '/';
+	if (place != DWO_BELOW_ROOT) {
+		if (!is_whole)
 			add_dir_of(&path, file->path);
-		if (in_dir)
-			op_text_printf(&path, "%s/", dir);
-		op_text_add(&path, name);
-		fd = path.failed ? -ENOMEM : open_named(file, path.data);
+		op_text_add(&path, op_text_get(&recorded));
+	} else if (file->root && is_whole && !file->is_relocatable) {
+		op_text_add(&path, file->root);
+		add_plain(&path, recorded.data);
 	}
+	if (path.failed || recorded.failed)
+		fd = -ENOMEM;
+	else if (path.length)
+		fd = open_named(file, path.data);
 	op_text_free(&path);
+	op_text_free(&recorded);
 	return fd;
 }
 
@@ -439,13 +500,12 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	*ret_split = (Dwarf_Die){ 0 };
 	if (!name)
 		return false;
-	if (name[0] != '/' && dir)
-		op_text_printf(&path, "%s/", dir);
-	op_text_add(&path, name);
-	if (file->unit_name && !dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, &id, NULL, &offset_bytes) && file->dwp)
+	add_recorded(&path, dir, name);
+	if (file->unit_name && unit_id(unit, &id, &offset_bytes) && file->dwp)
 		fd = opr_dwp_unit(file->dwp, id);
-	if (fd < 0 && (offset_bytes || file->is_relocatable))
-		fd = open_dwo(file, dir, name);
+	if (offset_bytes || file->is_relocatable)
+		for (enum dwo_place place = 0; place < NR_DWO_PLACES && fd < 0; place++)
+			fd = open_dwo_at(file, dir, name, place);
 	if (fd >= 0 && set_unit_file(file, unit, fd, offset_bytes) &&
 	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) && ret_split->addr) {
 		op_text_free(&path);
@@ -453,6 +513,77 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	}
 	*ret_missing = op_text_steal(&path);
 	return false;
+}
+
+/* ---- the files that it refers to ---- */
+
+/* Whether a file has the unit with that number: libdw proves it, too, when it opens the file. */
+static bool has_unit(int fd, uint64_t wanted)
+{
+	Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t offset_bytes;
+	uint64_t id;
+	bool is_there = false;
+
+	while (dwarf && !is_there && !dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL))
+		is_there = die.cu && unit_id(&die, &id, &offset_bytes) && id == wanted;
+	dwarf_end(dwarf);
+	return is_there;
+}
+
+static void visit_dwo(struct opr_dwarf *file, Dwarf_Die *unit, opr_dwarf_file_fn *visit, void *arg)
+{
+	const char *name = string_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name),
+		   *dir = string_of(unit, DW_AT_comp_dir, DW_AT_comp_dir);
+	struct op_text recorded = { 0 }, plain = { 0 };
+	uint8_t offset_bytes;
+	bool is_there = false;
+	uint64_t id;
+
+	if (!name || !unit_id(unit, &id, &offset_bytes))
+		return;
+	add_recorded(&recorded, dir, name);
+	add_plain(&plain, op_text_get(&recorded));
+	for (enum dwo_place place = 0; place < NR_DWO_PLACES && !is_there && !recorded.failed && !plain.failed; place++) {
+		int fd = open_dwo_at(file, dir, name, place);
+
+		is_there = fd >= 0 && has_unit(fd, id);
+		/* In a copy it is at its recorded path, or beside the file that names it. */
+		if (is_there && recorded.data[0] == '/')
+			visit(fd, OPR_DWARF_AT_PATH, op_text_get(&plain), arg);
+		else if (is_there)
+			visit(fd, OPR_DWARF_BESIDE, place == DWO_BESIDE ? name : recorded.data, arg);
+		if (fd >= 0)
+			close(fd);
+	}
+	op_text_free(&recorded);
+	op_text_free(&plain);
+}
+
+void opr_dwarf_visit_files(struct opr_dwarf *file, opr_dwarf_file_fn *visit, void *arg)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+
+	if (file->alt) {
+		struct op_text path = { 0 };
+		const void *build_id;
+		ssize_t nr_bytes = dwelf_elf_gnu_build_id(dwarf_getelf(file->alt), &build_id);
+
+		op_text_add(&path, DEBUG_DIR "/.build-id/");
+		for (ssize_t i = 0; i < nr_bytes; i++)
+			op_text_printf(&path, i == 1 ? "/%02x" : "%02x", ((const unsigned char *)build_id)[i]);
+		op_text_add(&path, ".debug");
+		visit(file->alt_fd, OPR_DWARF_AT_PATH, op_text_get(&path), arg);
+		op_text_free(&path);
+	}
+	if (file->dwp)
+		visit(opr_dwp_fd(file->dwp), OPR_DWARF_WITH_SUFFIX, ".dwp", arg);
+	while (file->dwarf && !dwarf_get_units(file->dwarf, cu, &cu, NULL, NULL, &die, NULL))
+		if (die.cu)
+			visit_dwo(file, &die, visit, arg);
 }
 
 /* ---- the headers of the units (DWARF 5, section 7.5.1) ---- */

@@ -15,6 +15,7 @@
 
 struct opr_dwarf {
 	char *path; /* of the file with debugging information: the image, or its debug file */
+	const char *root; /* the caller's; NULL: none */
 	struct stat st;
 	Dwarf *dwarf;
 	uint64_t text; /* of a relocatable file: where .text is for `dwarf`; else 0 */
@@ -38,6 +39,13 @@ struct opr_dwarf {
  */
 int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
+/*
+ * The same for an image, else for its debug file; the arguments are those of struct
+ * opr_debug_search. *ret_file is NULL when there is no debugging information.
+ */
+int opr_dwarf_open_image(bfd *image, const char *path, const char *name, const char *root, struct opr_dwarf **ret_file)
+	OP_NONNULL_ARGS(1, 2, 3, 5) OP_MUST_CHECK;
+
 /* Notes the last error of libdw, unless there was one before. */
 void opr_dwarf_note(struct opr_dwarf *file) OP_NONNULL;
 
@@ -46,6 +54,21 @@ void opr_dwarf_note(struct opr_dwarf *file) OP_NONNULL;
  * then *ret_missing is its name, freed by the caller.
  */
 bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_split, char **ret_missing) OP_NONNULL;
+
+/* Where a copy of a file belongs so that it is found. */
+enum opr_dwarf_place {
+	OPR_DWARF_AT_PATH,     /* at the path `name` below the root */
+	OPR_DWARF_BESIDE,      /* at `name` in the directory of the file that refers to it */
+	OPR_DWARF_WITH_SUFFIX, /* at the path of that file with the suffix `name` */
+};
+
+typedef void opr_dwarf_file_fn(int fd, enum opr_dwarf_place place, const char *name, void *arg);
+
+/*
+ * Visits the files that the debugging information refers to and that are there: the alternate file,
+ * the package, the .dwo files. `fd` is valid during the call.
+ */
+void opr_dwarf_visit_files(struct opr_dwarf *file, opr_dwarf_file_fn *visit, void *arg) OP_NONNULL_ARGS(1, 2);
 
 /* What is wrong with the headers of the units of .debug_info, in words; NULL: nothing. */
 const char *opr_dwarf_check_units(struct opr_dwarf *file) OP_NONNULL;

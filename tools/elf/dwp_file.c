@@ -100,6 +100,11 @@ struct opr_dwp *opr_dwp_open(int fd)
 	return NULL;
 }
 
+int opr_dwp_fd(const struct opr_dwp *dwp)
+{
+	return dwp->fd;
+}
+
 void opr_dwp_close(struct opr_dwp *dwp)
 {
 	if (!dwp)

@@ -18,6 +18,9 @@ struct opr_dwp *opr_dwp_open(int fd) OP_MUST_CHECK;
 /* Returns the descriptor of a file in memory, the .dwo file of a unit; -ENOENT; another -errno. */
 int opr_dwp_unit(struct opr_dwp *dwp, uint64_t dwo_id) OP_NONNULL OP_MUST_CHECK;
 
+/* Its descriptor. */
+int opr_dwp_fd(const struct opr_dwp *dwp) OP_NONNULL;
+
 /* NULL is allowed. */
 void opr_dwp_close(struct opr_dwp *dwp);
 

@@ -323,25 +323,16 @@ static int open_go(const bfd *image, struct opr_lines **ret_lines)
 /* The lines are in the image, in its debug file, or in a table of Go. */
 int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
 {
-	bfd *image = opr_bfd_open(path), *debug = NULL, *chosen = NULL;
-	struct opr_dwarf *file = NULL;
-	int err = 0;
+	bfd *image = opr_bfd_open(path);
+	struct opr_dwarf *file;
+	int err;
 
 	*ret_lines = NULL;
 	if (!image)
 		return -ENOEXEC;
-	if (opr_bfd_has_debug_info(image))
-		chosen = image;
-	else
-		debug = opr_bfd_open_debug_file(image, path, name, root);
-	if (debug && opr_bfd_has_debug_info(debug))
-		chosen = debug;
-	if (chosen)
-		err = opr_dwarf_open(chosen, root, &file);
+	err = opr_dwarf_open_image(image, path, name, root, &file);
 	if (!err)
 		err = file ? open_units(file, ret_lines) : open_go(image, ret_lines);
-	if (debug)
-		bfd_close(debug);
 	bfd_close(image);
 	return err;
 }
@@ -576,7 +567,7 @@ static asection *largest_code(bfd *abfd)
 	return largest;
 }
 
-const char *opr_lines_probe(bfd *abfd)
+const char *opr_lines_probe(bfd *abfd, const char *root)
 {
 	static char text[512];
 	asection *code = largest_code(abfd);
@@ -588,7 +579,7 @@ const char *opr_lines_probe(bfd *abfd)
 
 	if (!code || bfd_get_file_size(abfd) > PROBE_BYTES_MAX)
 		return NULL;
-	if (opr_dwarf_open(abfd, NULL, &file) || open_units(file, &lines))
+	if (opr_dwarf_open(abfd, root, &file) || open_units(file, &lines))
 		return NULL;
 	for (uint64_t i = 0; i < NR_PROBES; i++)
 		found |= opr_lines_find(lines, bfd_section_vma(code) + bfd_section_size(code) / NR_PROBES * i, &path, &line);

@@ -48,7 +48,7 @@ const char *opr_lines_damage(struct opr_lines *lines, bool found, const char **r
 
 /* The damage after a lookup of some addresses. Large debugging information is not checked. */
 struct bfd;
-const char *opr_lines_probe(struct bfd *abfd) OP_NONNULL OP_MUST_CHECK;
+const char *opr_lines_probe(struct bfd *abfd, const char *root) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* NULL is allowed. */
 void opr_lines_close(struct opr_lines *lines);

@@ -24,12 +24,13 @@ static int add_file(struct opa_run *run, const char *path, const char *name)
 /* ---- one image ---- */
 
 /*
- * In the two places where gdb(1) looks: at its own path, and beside the image. A downloaded file is
- * archived at the path that it has in a package.
+ * In the two places where gdb(1) looks: at its own path, and beside the image; then the files that
+ * it refers to. A downloaded file is archived at the path that it has in a package.
  */
-static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *name)
+static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *image, const char *name)
 {
 	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
+	const char *names[] = { NULL, NULL, NULL };
 	const struct opr_debug_search search = { .path = "", .name = "", .build_id = object->build_id };
 	const char *path = object->debug_file, *link = object->debug_link;
 	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
@@ -38,15 +39,21 @@ static int add_debug_file(struct opa_run *run, const struct opr_object *object, 
 	int err;
 
 	if (opr_debug_is_downloaded(path, object->build_id) && opr_debug_path(&search, OPR_DEBUG_BY_BUILD_ID, &by_build_id))
-		err = add_file(run, path, by_build_id.data);
+		names[0] = by_build_id.data;
 	else
-		err = add_file(run, path, path + skipped);
-	op_text_free(&by_build_id);
-	if (err || !link || !*link || strchr(link, '/') || !slash)
-		return err;
-	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
+		names[0] = path + skipped;
+	if (link && *link && !strchr(link, '/') && slash &&
+	    asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0) {
+		op_text_free(&by_build_id);
 		return opr_no_memory();
-	err = add_file(run, path, beside);
+	}
+	names[1] = beside;
+	err = add_file(run, path, names[0]);
+	if (!err && beside)
+		err = add_file(run, path, beside);
+	if (!err)
+		err = opa_add_debug_files(run, image, name, run->options->root, names);
+	op_text_free(&by_build_id);
 	free(beside);
 	return err;
 }
@@ -70,9 +77,11 @@ static int add_debug_file_of(struct opa_run *run, const char *path, const char *
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
+	if (!err && object.symbols == OPR_OBJECT_DEBUG)
+		err = opa_add_debug_files(run, path, name, run->options->root, (const char *[]){ name, NULL });
 	if (!err && object.debug_file) {
 		note_debug_file(run, path, name, object.debug_file);
-		err = add_debug_file(run, &object, name);
+		err = add_debug_file(run, &object, path, name);
 	}
 	opr_object_free(&object);
 	return err;

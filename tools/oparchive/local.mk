@@ -5,6 +5,7 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/check.c tools/oparchive/check.h \
 	tools/oparchive/copy.c tools/oparchive/copy.h \
 	tools/oparchive/earlier.c tools/oparchive/earlier.h \
+	tools/oparchive/debug_files.c \
 	tools/oparchive/elf_extent.c tools/oparchive/elf_extent.h \
 	tools/oparchive/images.c \
 	tools/oparchive/kernel.c tools/oparchive/kernel.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The state of a run, and its parts: images.c, sessions.c, left_out.c. */
+/* The state of a run, and its parts: images.c, debug_files.c, sessions.c, left_out.c. */
 #ifndef OPARCHIVE_RUN_H
 #define OPARCHIVE_RUN_H
 
@@ -37,6 +37,16 @@ int opa_add_stack_images(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
  * -ENOMEM.
  */
 int opa_note_packages(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
+
+/* ---- debug_files.c ---- */
+
+/*
+ * Adds the .dwo files, the package and the alternate file that the debugging information of the
+ * image at `path` refers to. `name` and `root` are those of struct opr_debug_search. `names`, the
+ * last one NULL: where the archive has the file with the debugging information. 0 or -errno.
+ */
+int opa_add_debug_files(struct opa_run *run, const char *path, const char *name, const char *root, const char *const *names)
+	OP_NONNULL_ARGS(1, 2, 3, 5) OP_MUST_CHECK;
 
 /* ---- sessions.c ---- */
 

@@ -71,7 +71,7 @@ static int write_answer(FILE *out, bfd *object, const struct request *request)
 	probed = answer.symbols == OPR_OBJECT_DEBUG ? object : debug;
 	/* libbfd may crash from here on: the answer is flushed first. */
 	if (fflush(out) != EOF && request->probe && probed && opr_bfd_has_debug_info(probed))
-		damage = opr_lines_probe(probed);
+		damage = opr_lines_probe(probed, request->root);
 	if (damage)
 		fwrite(damage, 1, strlen(damage), out);
 	if (debug)

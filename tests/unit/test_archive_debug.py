@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that debugging information refers to are in an archive: .dwo files, packages, and the
+alternate files of dwz. Run from the build directory by `make check`.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
+import elfsyms  # noqa: E402
+from archive_case import FUNCTIONS, ArchiveCase  # noqa: E402
+from sample_files import put_image  # noqa: E402
+
+INLINING = """static inline __attribute__((always_inline)) int step(volatile int *x) { return *x * 7 + 1; }
+int hot(volatile int *x) { return step(x) + 3 * step(x + 1); }
+int warm(volatile int *x) { return hot(x) + step(x); }
+void _start(void) { int x[2] = { 1, 2 }; warm(x); }
+"""
+
+
+class DebugFiles(ArchiveCase):
+    def check_inlined(self, program):
+        """The archive has the inlined functions, and nobody misses a file."""
+        os.utime(program, (1, 1))
+        start, end = elfsyms.symbol_ranges(self.whole, FUNCTIONS)["hot"]
+        shutil.rmtree(self.session, ignore_errors=True)
+        shutil.rmtree(self.away, ignore_errors=True)
+        put_image(self.session, program, [(place, 1) for place in range(start, end)])
+        reports = self.check_same()
+        self.assertIn("step (inlined by ", reports[("opreport", "-l", "-d", "-g", "--inline")])
+        self.assertIn("debug info", reports[("opreport", "--images")])
+        self.assertNotIn("missing", self.errors)
+
+    def build_inlining(self, *options, output=None):
+        """Builds it in a folder beside that of the program."""
+        self.whole = os.path.join(self.dir, "whole")
+        source, program = os.path.join(self.dir, "inlining.c"), os.path.join(self.home, "out", "inlining")
+        for folder in ("out", "work"):
+            shutil.rmtree(os.path.join(self.home, folder), ignore_errors=True)
+            os.makedirs(os.path.join(self.home, folder))
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(INLINING)
+        compiler, common = shutil.which("gcc") or "clang", ("-O2", "-g", "-nostdlib", "-static", "-fno-pie", "-no-pie", *options)
+        for command in ([*common, "-c", "-o", output or "../out/inlining.o", source],
+                        [*common, "-o", program, output or "../out/inlining.o"]):
+            subprocess.run([compiler, *command], cwd=os.path.join(self.home, "work"), check=True)
+        shutil.copy(program, self.whole)
+        return program
+
+    def dwo_files(self):
+        return [os.path.join(folder, name) for folder, _, names in os.walk(self.home) for name in names if name.endswith(".dwo")]
+
+    def test_split(self):
+        """The .dwo files are at a path with "..", beside the program, or in a relative directory."""
+        for version in ("-gdwarf-4", "-gdwarf-5"):
+            with self.subTest(version=version):
+                self.check_inlined(self.build_inlining("-gsplit-dwarf", version))
+                for options, name in ((("-fdebug-prefix-map=%s/home/work=." % self.dir,), "inlining.o"),
+                                      ((), os.path.join(self.home, "work", "whole.o"))):
+                    program = self.build_inlining("-gsplit-dwarf", version, *options, output=name)
+                    if options:  # the relative path begins at the program
+                        for dwo in self.dwo_files():
+                            shutil.move(dwo, os.path.dirname(program))
+                    self.check_inlined(program)
+
+    def test_split_of_another(self):
+        """A file that is not the part of the program is not copied, whatever its name is."""
+        program = self.build_inlining("-gsplit-dwarf")
+        dwo, = self.dwo_files()
+        shutil.copy("/etc/passwd", dwo)
+        put_image(self.session, program, [(elfsyms.symbol_ranges(program, FUNCTIONS)["hot"][0], 1)])
+        self.archive()
+        self.assertFalse(os.path.exists(self.away + dwo))
+        self.assertTrue(os.path.exists(self.away + program))
+
+    @unittest.skipUnless(shutil.which("dwp"), "no dwp")
+    def test_package(self):
+        """The package lies beside the program, or beside its debug file."""
+        program = self.build_inlining("-gsplit-dwarf", "-gdwarf-4")
+        for dwo in self.dwo_files():
+            subprocess.run(["dwp", dwo, "-o", program + ".dwp"], check=True)
+            os.remove(dwo)
+        self.check_inlined(program)
+        self.strip_to_debug_file(program)
+        os.rename(program + ".dwp", program + ".debug.dwp")
+        self.check_inlined(program)
+
+    @unittest.skipUnless(shutil.which("dwz"), "no dwz")
+    def test_alternate(self):
+        """The alternate debug file, of the program and of its debug file, by a relative path."""
+        program = self.build_inlining("-gdwarf-4")
+        shutil.copy(program, program + "2")
+        subprocess.run(["dwz", "-m", "../alternate", "-M", "../alternate", "inlining", "inlining2"],
+                       cwd=os.path.dirname(program), check=True)
+        self.check_inlined(program)
+        self.strip_to_debug_file(program)
+        self.check_inlined(program)
+
+
+if __name__ == "__main__":
+    unittest.main()
