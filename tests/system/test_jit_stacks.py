@@ -47,8 +47,10 @@ def check_shares(what, found, spent, names):
 
 
 def unnamed(box, works):
+    """The applications whose stacks wait for row tables, or have no names yet."""
     box.opcontrol("--dump")
-    return [app for app, _ in works if jit_functions(box, app, live=True)[1] or has_unnamed(leaves(box, app))]
+    found = {app: leaves(box, app) for app, _ in works}
+    return [app for app in found if jit_functions(box, app, live=True)[1] or not found[app] or has_unnamed(found[app])]
 
 
 def daemon(box):
