@@ -163,7 +163,7 @@ threads_listed() {
 	need_build gcc || return 1
 	for program in "$build"/gcc/tests/unit/test_*; do
 		[[ -x $program && $program != *.* ]] || continue
-		if nm "$program" | grep -q ' pthread_create'; then
+		if nm "$program" | grep " pthread_create" >/dev/null; then
 			is_for tsan "$program" || { echo "starts threads and is not in THREADS: ${program##*/}"; bad=1; }
 		elif is_for tsan "$program"; then
 			echo "starts no threads and is in THREADS: ${program##*/}"

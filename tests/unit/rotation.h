@@ -172,7 +172,7 @@ static inline void start_after(bool was_unclean)
 {
 	assert_int_equal(opd_job_queue_open(&queue), 0);
 	opd_background_init(&background);
-	recording = (struct opd_recording){ .pipeline = &pipeline, .running_since_ns = 1 };
+	recording = (struct opd_recording){ .pipeline = &pipeline, .visits = { .pipeline = &pipeline }, .running_since_ns = 1 };
 	opd_dumps_init(&recording.dumps, &pipeline, &background, &queue);
 	opd_retention_init(&retention, session_fd, &config, &pipeline.count.limit, &background);
 	rotation = (struct opd_rotation){ .recording = &recording, .retention = &retention, .config = &config };
