@@ -63,6 +63,7 @@ programs_of() {
 		# shellcheck disable=SC2086
 		printf 'tests/unit/%s\n' $THREADS
 		echo tests/ring/torture tests/ring/litmus fuzz-programs system-programs
+		echo tests/unit/test_stacks tests/unit/print_when # scripts use them
 		;;
 	*) echo check-programs ;;
 	esac
