@@ -430,15 +430,10 @@ static void take_event(void *host, uint64_t tag)
 		profile->loop.quit = true; /* the process of --pid has ended */
 }
 
-static void begin_turn(void *host, uint64_t now_ns)
+static void look(void *host, uint64_t now_ns)
 {
 	(void)now_ns;
 	check_refusal(host);
-}
-
-static void prune(void *host, uint64_t now_ns)
-{
-	(void)now_ns;
 	check_cpus(host);
 }
 
@@ -449,7 +444,7 @@ static void keep_ledger(void *host)
 }
 
 static const struct opd_chores chores = {
-	.begin = begin_turn, .prune = prune, .ledger = keep_ledger, .event = take_event,
+	.look = look, .ledger = keep_ledger, .event = take_event,
 };
 
 /* The command waits from the first step on; it finds the process as operf's caller left it. */
