@@ -141,8 +141,8 @@ THREADS="test_arcs test_capture_loss test_child test_cookie_file test_drain test
 # Those that ThreadSanitizer does not run. Of what they run nothing that matters has threads: the
 # mapping of row tables, files of other tools, lists of names. The file server of test_living forks
 # with threads, which ThreadSanitizer does not follow.
-NO_THREADS=" test_bad_images.py test_completion.py test_inline.py test_libdwfl.py test_living.py "
-NO_THREADS+=" test_mutants.sh test_oparchive.py test_row_tables.py "
+NO_THREADS=" test_bad_images.py test_completion.py test_go_table.py test_inline.py test_libdwfl.py "
+NO_THREADS+=" test_living.py test_mutants.sh test_oparchive.py test_row_tables.py "
 
 # Builds with sanitizers have no filter of system calls. The others are of scripts and sources,
 # which are the same in each build.
