@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Call stacks: a sample with a copy of its stack is walked (stack_walk.h), its end is booked, and
- * the stack goes to the store of the session (libop/stacks). A sample that comes before the row
- * table of one of its images waits (stack_queue.h), and so does one whose chain is deferred. After
- * OPD_STACKS_WAIT_NS it is walked with what there is.
+ * Call stacks: a sample with a copy of its stack is walked (pipeline/stacks/frames.h), its end is
+ * booked, and the stack goes to the store of the session (libop/stacks). A sample that comes before
+ * the row table of one of its images waits (pipeline/stacks/queue.h), and so does one whose chain
+ * is deferred. After OPD_STACKS_WAIT_NS it is walked with what there is.
  *
  * A waiting sample of STACKS is booked as received when it is walked, as if it were in its ring
  * until then. Other events with stacks count their samples as always, and the stack beside it.

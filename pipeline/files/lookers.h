@@ -24,16 +24,16 @@
 #include "libop/base/text.h"
 
 enum opd_look {
-	OPD_LOOK_VIEW,     /* mount namespace and root of a process (locate/looker.c, and so on) */
+	OPD_LOOK_VIEW,     /* mount namespace and root of a process (mount_view.c) */
 	OPD_LOOK_MAPS,     /* its mappings */
 	OPD_LOOK_LOCATE,   /* the file of a mapping */
 	OPD_LOOK_BUILD_ID, /* of that file */
-	OPD_LOOK_UNCHANGED, /* whether files are as they were (locate/unchanged.c) */
-	OPD_LOOK_OWNER,    /* who the process is (jit/owner.c, and so on) */
+	OPD_LOOK_UNCHANGED, /* whether files are as they were (unchanged.c) */
+	OPD_LOOK_OWNER,    /* who the process is (owner.c) */
 	OPD_LOOK_OPEN,     /* opens one of its files that describe JIT code */
-	OPD_LOOK_READ,     /* reads from such a file (look/far_file.c, and so on) */
+	OPD_LOOK_READ,     /* reads from such a file (far_file.c) */
 	OPD_LOOK_CLOSE,
-	OPD_LOOK_PASS,     /* opens the file of an image and passes it on (look/pass_file.c) */
+	OPD_LOOK_PASS,     /* opens the file of an image and passes it on (pass_file.c) */
 	OPD_NR_LOOKS,
 };
 

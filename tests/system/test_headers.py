@@ -142,7 +142,8 @@ def check_import(box):
     check(box.session, "made-up", found.get("/ext4"), expected(event, is_kernel=1), "a module")
     check(box.session, "made-up", found.get("/[kernel.kallsyms]"), expected(event, is_kernel=1), "the kernel")
     require(sum(f.total for f in files) == 5, "%d samples" % sum(f.total for f in files))
-    # The kernel interrupted anon: its instruction goes on behind the first byte (stack_walk.c).
+    # The kernel interrupted anon: its instruction goes on behind the first byte
+    # (pipeline/stacks/frames.c).
     for ends, key, header in ((("/[kernel.kallsyms]", "/ext4"), 0x60 << 32 | 0x50, expected(event, is_kernel=1, to_kernel=1)),
                               (("anon", "/[kernel.kallsyms]"), 0x71 << 32 | 0x60,
                                expected(event, anon_start=ANON_START, to_kernel=1)),
