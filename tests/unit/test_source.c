@@ -16,6 +16,7 @@
 #include "libop/base/clock.h"
 #include "daemon/sync.h"
 #include "tests/bench/sim.h"
+#include "tests/unit/passing_clock.h"
 
 #define NR_CPUS      4u
 #define NR_SAMPLES   40000u
@@ -23,6 +24,8 @@
 #define SAMPLE_BYTES 40u
 #define NEVER_MS     1000000u
 #define PATIENCE_NS  (60u * (uint64_t)OP_NS_PER_S)
+/* a turn comes at least as often: QUIET_NS of pipeline/drive/loop.c */
+#define QUIET_SECONDS 5
 
 static const struct sim_config small = {
 	.load = {
@@ -383,7 +386,7 @@ static void the_thread_keeps_the_ledger_when_it_is_slow(void **state OP_UNUSED)
 	assert_int_equal(load_samples(sim.load) + sim_dropped(&sim), NR_SAMPLES + NR_CPUS);
 }
 
-/* Without records of processes there is a turn every two seconds, not every 10 ms. */
+/* Without records of processes there is a turn every five seconds, not every 10 ms. */
 static void turns_are_rare_when_nothing_happens(void **state OP_UNUSED)
 {
 	uint64_t start_ns = op_now_ns(), end_ns;
@@ -394,7 +397,71 @@ static void turns_are_rare_when_nothing_happens(void **state OP_UNUSED)
 	do_job(OPD_JOB_QUIT, NULL);
 	opd_sync_stop(&sync_thread);
 	assert_true(end_ns - sync_thread.loop.begin_ns > 100 * OP_NS_PER_MS ||
-		    sync_thread.loop.begin_ns - start_ns > 2 * (uint64_t)OP_NS_PER_S);
+		    sync_thread.loop.begin_ns - start_ns > QUIET_SECONDS * (uint64_t)OP_NS_PER_S);
+}
+
+/* ---- the loop alone; a second passes with each look ---- */
+
+static unsigned int nr_looks;
+
+static void look(void *host OP_UNUSED, uint64_t now_ns OP_UNUSED)
+{
+	nr_looks++;
+	passed_s++;
+}
+
+static void quit_in_turn(void *host, uint64_t now_ns OP_UNUSED)
+{
+	struct opd_loop *loop = host;
+
+	loop->quit = true;
+}
+
+static void write_no_ledger(void *host OP_UNUSED)
+{
+}
+
+/* Runs it until the next full turn. Returns when that began, after the last one. */
+static uint64_t run_to_turn(bool is_watched)
+{
+	static const struct opd_chores chores = { .look = look, .end = quit_in_turn, .ledger = write_no_ledger };
+	uint64_t last_ns = op_now_ns();
+	struct opd_loop loop = { .chores = &chores,
+				 .host = &loop,
+				 .pipeline = &sim.pipeline,
+				 .visits = &visits,
+				 .visit_ns = 10 * OP_NS_PER_MS,
+				 .is_watched = is_watched,
+				 .begin_ns = last_ns };
+
+	nr_looks = 0;
+	assert_int_equal(opd_visits_init(&visits, &sim.pipeline, 1), 0);
+	assert_int_equal(opd_loop_open(&loop), 0);
+	opd_loop_run(&loop);
+	opd_loop_close(&loop);
+	opd_visits_free(&visits);
+	assert_false(loop.is_watched);
+	return loop.begin_ns - last_ns;
+}
+
+static void a_turn_can_wait_for_five_seconds(void **state OP_UNUSED)
+{
+	assert_true(run_to_turn(false) >= QUIET_SECONDS * (uint64_t)OP_NS_PER_S);
+	assert_in_range(nr_looks, 2, 1 + QUIET_SECONDS);
+}
+
+/* Figures are as of the last turn, so who asks again soon gets new ones. */
+static void the_turn_after_a_question_is_a_full_one(void **state OP_UNUSED)
+{
+	run_to_turn(true);
+	assert_int_equal(nr_looks, 1);
+	start(NEVER_MS);
+	do_job(OPD_JOB_PULSE, NULL);
+	do_job(OPD_JOB_PULSE, NULL); /* the first turn is over */
+	do_job(OPD_JOB_STATUS, NULL);
+	do_job(OPD_JOB_QUIT, NULL);
+	opd_sync_stop(&sync_thread);
+	assert_true(sync_thread.loop.is_watched);
 }
 
 static void expect_lost(uint64_t wanted)
@@ -432,7 +499,8 @@ int main(void)
 		T(a_writer_inside_is_waited_for),         T(what_is_written_after_the_side_band_waits),
 		T(events_that_are_counted_elsewhere_are_refused),
 		T(no_memory_is_said_when_a_cpu_opens),    T(a_pair_has_lost_what_records_tell),
-		T(turns_are_rare_when_nothing_happens),
+		T(turns_are_rare_when_nothing_happens),   T(a_turn_can_wait_for_five_seconds),
+		T(the_turn_after_a_question_is_a_full_one),
 		T(the_thread_is_woken_and_loses_nothing), T(the_thread_keeps_the_ledger_when_it_is_slow),
 	};
 
