@@ -52,6 +52,10 @@ class Displays:
             pass
         return rows
 
+    def has_said(self, text):
+        size = os.fstat(self.errors.fileno()).st_size
+        return text in os.pread(self.errors.fileno(), size, 0).decode()
+
     def end(self):
         """What optop wrote to standard error."""
         self.process.terminate()
@@ -117,6 +121,21 @@ class TestNew(unittest.TestCase):
 
     def test_count_that_is_full_goes_on_in_a_second_node(self):
         self.check([(0x30, 10), (0x20, 100), (0x10, 900), (0x10, 109)], 9)
+
+    def test_file_that_could_not_be_read_once(self):
+        """What is known of it stays, as long as it is there."""
+        path = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0.all.all.all" % ((self.images[3],) * 2))
+        displays = self.start()
+        try:
+            with open(path + ".new", "wb") as stream:
+                stream.write(bytes(4096))
+            os.replace(path + ".new", path)
+            while not displays.has_said("it is left out"):
+                self.assertEqual(displays.next(), {})
+            self.put(self.images[3], [(0x10, 1007), (0x20, 100), (0x30, 10)])
+            self.assertEqual(list(displays.await_rows().values()), [7])
+        finally:
+            displays.end()
 
     def test_displays_add_up(self):
         displays, seen = self.start(), 0

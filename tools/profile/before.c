@@ -136,6 +136,23 @@ int opr_before_subtract(struct opr_before *earlier, int dir_fd, const char *path
 	return 0;
 }
 
+int opr_before_keep(struct opr_before *earlier, int dir_fd, const char *path)
+{
+	struct stat dir;
+	struct file *file;
+
+	if (!earlier)
+		return 0;
+	if (fstat(dir_fd, &dir) < 0)
+		return -errno;
+	pthread_mutex_lock(&earlier->lock);
+	file = find_file(earlier, &dir, path);
+	if (file)
+		file->is_there = true;
+	pthread_mutex_unlock(&earlier->lock);
+	return file ? 0 : -ENOMEM;
+}
+
 static void free_file(struct op_htable *files, struct file *file)
 {
 	op_htable_remove(files, &file->link);

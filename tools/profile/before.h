@@ -6,7 +6,7 @@
  * counts. A writer maps its files, so their times do not tell whether they changed.
  *
  *   call                                   several threads at once
- *   opr_before_subtract                              x
+ *   opr_before_subtract, opr_before_keep             x
  *   everything else
  */
 #ifndef OPR_BEFORE_H
@@ -36,6 +36,12 @@ void opr_before_init(struct opr_before *earlier) OP_NONNULL;
  */
 int opr_before_subtract(struct opr_before *earlier, int dir_fd, const char *path, struct opr_count *counts, size_t nr_counts)
 	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+
+/*
+ * Notes that the file is there, but cannot be read now: what is known of it stays. earlier: NULL is
+ * allowed. 0 or -ENOMEM.
+ */
+int opr_before_keep(struct opr_before *earlier, int dir_fd, const char *path) OP_NONNULL_ARGS(3) OP_MUST_CHECK;
 
 /* Ends a reading. moves: its counts replace the earlier ones; else those stay. */
 void opr_before_end(struct opr_before *earlier, bool moves) OP_NONNULL;

@@ -71,6 +71,9 @@ static int read_file(struct reading *reading, struct opr_file *file, struct op_o
 	struct op_odb_samples samples;
 	int err = op_session_read_samples(reading->profile->sessions[file->session].dir_fd, file->path, &samples, ret_fault);
 
+	if (err && err != -ENOENT &&
+	    opr_before_keep(reading->profile->earlier, reading->profile->sessions[file->session].dir_fd, file->path) < 0)
+		return -ENOMEM;
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)

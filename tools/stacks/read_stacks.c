@@ -114,7 +114,7 @@ static int add_store(struct reading *reading, size_t session_index)
 		return 0;
 	if (err == -EBADMSG) {
 		opr_warn("%s/" OP_SESSION_STACKS " is damaged or of a later version and is left out", session->path);
-		return 0;
+		return opr_stacks_keep(reading->selection->profile.earlier, session->dir_fd);
 	}
 	if (err)
 		return opr_error(err, "%s/" OP_SESSION_STACKS ": %s", session->path, strerror(-err));

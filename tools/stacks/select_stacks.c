@@ -21,6 +21,13 @@ int opr_stacks_subtract(struct op_stack_tree *tree, struct opr_before *earlier, 
 	return err ? opr_error(err, "cannot compare the stacks: %s", strerror(-err)) : 0;
 }
 
+int opr_stacks_keep(struct opr_before *earlier, int dir_fd)
+{
+	int err = opr_before_keep(earlier, dir_fd, OP_SESSION_STACKS);
+
+	return err ? opr_error(err, "cannot compare the stacks: %s", strerror(-err)) : 0;
+}
+
 static bool is_frame(const struct op_stack_node *node)
 {
 	return node->kind == OP_STACK_FRAME || node->kind == OP_STACK_KERNEL_FRAME;

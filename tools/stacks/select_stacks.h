@@ -13,6 +13,9 @@
  */
 int opr_stacks_subtract(struct op_stack_tree *tree, struct opr_before *earlier, int dir_fd) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
+/* The store cannot be read now: what an earlier reading found stays. As above. */
+int opr_stacks_keep(struct opr_before *earlier, int dir_fd) OP_MUST_CHECK;
+
 /* What is known of a node. */
 enum {
 	OPR_STACK_DECIDED = 1, /* of a node above frames: the next flag holds */
