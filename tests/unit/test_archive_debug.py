@@ -68,6 +68,54 @@ class DebugFiles(ArchiveCase):
                             shutil.move(dwo, os.path.dirname(program))
                     self.check_inlined(program)
 
+    def build_relative(self, begin, output):
+        """Its .dwo file has a relative path, which begins with `begin`."""
+        return self.build_inlining("-gsplit-dwarf", "-fdebug-prefix-map=%s/home/work=%s" % (self.dir, begin), output=output)
+
+    def check_left_out(self, program):
+        dwo, = self.dwo_files()
+        shutil.rmtree(self.session, ignore_errors=True)
+        put_image(self.session, program, [(elfsyms.symbol_ranges(self.whole, FUNCTIONS)["hot"][0], 1)])
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
+        self.assertIn(os.path.basename(dwo) + ": reports would look for it at ", self.errors)
+        self.assertTrue(os.path.exists(self.away + program))
+        with open(os.path.join(self.away, "opd-archive"), encoding="utf-8") as stream:
+            self.assertIn("left-out\t%s\n" % os.path.realpath(dwo), stream.read())
+
+    def test_relative_split(self):
+        """A relative path with "..", also through a folder that the archive does not have."""
+        self.check_inlined(self.build_relative(".", "../out/inlining.o"))
+        program = self.build_relative("source", "../out/inlining.o")
+        dwo, = self.dwo_files()
+        for folder in ("source", "out"):
+            os.mkdir(os.path.join(self.home, "out", folder))
+        shutil.move(dwo, os.path.join(self.home, "out", "out"))
+        self.check_inlined(program)
+
+    def test_split_outside(self):
+        """A path that leads out of the archive: the file is left out, and the archive is made."""
+        self.check_left_out(self.build_relative(".", "../" * 30 + self.home[1:] + "/out/inlining.o"))
+
+    def test_split_behind_a_link(self):
+        """A link comes before "..", so the plain path is another one: the file does not get that."""
+        os.makedirs(self.home + "/whole")
+        program = self.build_relative("link", "../whole/inlining.o")
+        os.makedirs(self.home + "/other/deep")
+        os.rename(self.home + "/whole", self.home + "/other/whole")
+        os.symlink("../other/deep", self.home + "/out/link")
+        self.check_left_out(program)
+        self.assertFalse(os.path.exists(self.away + self.home + "/out/whole/inlining.dwo"))
+
+    def test_wrong_split_before_the_right_one(self):
+        """A .dwo file of another build beside the program does not hide the one at the recorded path."""
+        self.build_inlining("-gsplit-dwarf", "-gdwarf-4", output="inlining.o")
+        wrong = os.path.join(self.dir, "wrong.dwo")
+        shutil.copy(self.dwo_files()[0], wrong)
+        program = self.build_inlining("-gsplit-dwarf", "-gdwarf-5", output="inlining.o")
+        dwo, = self.dwo_files()
+        shutil.copy(wrong, os.path.join(os.path.dirname(program), os.path.basename(dwo)))
+        self.check_inlined(program)
+
     def test_split_of_another(self):
         """A file that is not the part of the program is not copied, whatever its name is."""
         program = self.build_inlining("-gsplit-dwarf")

@@ -464,6 +464,28 @@ class BesideLlvm(Session):
                 wanted, frames = normal(theirs[at]), normal(ours[at])
                 self.assertEqual((wanted[:-1], wanted[-1][1:]), (frames[:-1], frames[-1][1:]))
 
+    def test_relocatable_split(self):
+        """Its .dwo file, behind one of another build and before a FIFO: libdw opens neither."""
+        work, out = os.path.join(self.dir, "work"), os.path.join(self.dir, "out")
+        for folder in (work, out):
+            os.mkdir(folder)
+        with open(os.path.join(work, "small.c"), "w", encoding="utf-8") as stream:
+            stream.write(SMALL)
+        module, dwo = os.path.join(out, "module.o"), os.path.join(work, "module.dwo")
+        for version in ("-gdwarf-4", "-gdwarf-5"):
+            subprocess.run([compiler("c"), "-O1", "-c", "-gsplit-dwarf", version, "-o", "module.o", "small.c"], check=True,
+                           cwd=work)
+            os.replace(os.path.join(work, "module.o"), module)
+            if version == "-gdwarf-4":
+                os.replace(dwo, os.path.join(out, "module.dwo"))
+        put_image(self.dir, module, [(at, 1) for _, first, end in elfsyms.all_ranges(module) for at in range(first, end)])
+        self.assertTrue(any("inlined by" in row for row in self.rows("--inline")))
+        self.assertNotIn("missing", self.errors)
+        os.remove(dwo)
+        os.mkfifo(dwo)
+        self.assertFalse(any("inlined by" in row for row in self.rows("--inline")))
+        self.assertIn("module.dwo is missing", self.errors)
+
     @unittest.skipUnless(shutil.which("clang++"), "no clang++")
     def test_embedded_source(self):
         self.check_program("-O2", "-gdwarf-5", "-gembed-source", by="clang++", count=NR_ADDRESSES // 4)

@@ -284,7 +284,10 @@ static uint64_t address_of_text(Elf *elf)
 	return 0;
 }
 
-/* The debugging information of a relocatable file has relocations, which libdwfl applies. */
+/*
+ * The debugging information of a relocatable file has relocations, which libdwfl applies to the
+ * sections in memory. Its own Dwarf has read the strings, to which add_unit_path adds one.
+ */
 static void open_relocatable(struct opr_dwarf *file)
 {
 	static const Dwfl_Callbacks callbacks = { .find_debuginfo = find_no_debuginfo,
@@ -298,12 +301,12 @@ static void open_relocatable(struct opr_dwarf *file)
 		return;
 	file->fd = -1; /* libdwfl has it */
 	dwfl_report_end(file->dwfl, NULL, NULL);
-	file->dwarf = dwfl_module_getdwarf(module, &bias);
-	file->elf = dwfl_module_getelf(module, &bias);
+	if (dwfl_module_getdwarf(module, &bias))
+		file->elf = dwfl_module_getelf(module, &bias);
+	else
+		snprintf(file->fault, sizeof(file->fault), "%s", dwfl_errmsg(-1));
 	if (file->elf)
 		file->text = address_of_text(file->elf);
-	if (!file->dwarf)
-		snprintf(file->fault, sizeof(file->fault), "%s", dwfl_errmsg(-1));
 }
 
 int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file)
@@ -328,13 +331,14 @@ int opr_dwarf_open(bfd *abfd, const char *root, struct opr_dwarf **ret_file)
 		opr_dwarf_close(file);
 		return -ENOEXEC;
 	}
-	file->is_relocatable = header.e_type == ET_REL;
-	if (file->is_relocatable) {
+	if (header.e_type == ET_REL) {
 		elf_end(file->elf);
 		file->elf = NULL;
 		open_relocatable(file);
 	} else {
 		unpack_sections(file);
+	}
+	if (file->elf) {
 		open_package(file);
 		add_unit_path(file);
 		file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
@@ -370,12 +374,11 @@ void opr_dwarf_close(struct opr_dwarf *file)
 {
 	if (!file)
 		return;
-	if (file->dwfl) {
+	dwarf_end(file->dwarf);
+	if (file->dwfl)
 		dwfl_end(file->dwfl);
-	} else {
-		dwarf_end(file->dwarf);
+	else
 		elf_end(file->elf);
-	}
 	dwarf_end(file->alt);
 	if (file->alt_fd >= 0)
 		close(file->alt_fd);
@@ -407,7 +410,10 @@ static bool unit_id(Dwarf_Die *unit, uint64_t *ret_id, uint8_t *ret_offset_bytes
 	return !dwarf_cu_info(unit->cu, NULL, NULL, NULL, NULL, ret_id, NULL, ret_offset_bytes);
 }
 
-/* The places of a .dwo file: at its recorded path below the root, beside the file, at that path. */
+/*
+ * The places of a .dwo file: below the root without its "." and "..", beside the file, at its
+ * recorded path.
+ */
 enum dwo_place { DWO_BELOW_ROOT, DWO_BESIDE, DWO_RECORDED, NR_DWO_PLACES };
 
 static void add_recorded(struct op_text *text, const char *dir, const char *name)
@@ -417,10 +423,10 @@ static void add_recorded(struct op_text *text, const char *dir, const char *name
 	op_text_add(text, name);
 }
 
-/* Adds an absolute path without "." and "..". */
-static void add_plain(struct op_text *text, const char *path)
+bool opr_add_plain_path(struct op_text *text, const char *path)
 {
 	size_t begin = text->length;
+	bool is_below = true;
 
 	for (size_t length; *path; path += length) {
 		path += strspn(path, "/");
@@ -430,53 +436,81 @@ static void add_plain(struct op_text *text, const char *path)
 		if (length == 2 && path[0] == '.' && path[1] == '.') {
 			const char *last = text->length > begin ? strrchr(text->data + begin, '/') : NULL;
 
+			is_below &= last != NULL;
 			op_text_truncate(text, last ? (size_t)(last - text->data) : begin);
 			continue;
 		}
 		op_text_add_char(text, '/');
 		op_text_add_bytes(text, path, length);
 	}
+	return is_below;
 }
 
-/* For a relocatable file libdw itself opens the path, which is not below the root. */
 static int open_dwo_at(const struct opr_dwarf *file, const char *dir, const char *name, enum dwo_place place)
 {
 	struct op_text path = { 0 }, recorded = { 0 };
-	bool is_whole;
+	size_t nr_root = file->root ? strlen(file->root) : 0;
+	bool is_below = file->root && !strncmp(file->path, file->root, nr_root);
 	int fd = -ENOENT;
 
 	add_recorded(&recorded, place == DWO_BESIDE ? NULL : dir, name);
-	is_whole = op_text_get(&recorded)[0] == '/';
-	if (place != DWO_BELOW_ROOT) {
-		if (!is_whole)
-			add_dir_of(&path, file->path);
-		op_text_add(&path, op_text_get(&recorded));
-	} else if (file->root && is_whole && !file->is_relocatable) {
-		op_text_add(&path, file->root);
-		add_plain(&path, recorded.data);
-	}
-	if (path.failed || recorded.failed)
+	if (op_text_get(&recorded)[0] != '/')
+		add_dir_of(&path, file->path + (place == DWO_BELOW_ROOT && is_below ? nr_root : 0));
+	op_text_add(&path, op_text_get(&recorded));
+	if (path.failed || recorded.failed) {
 		fd = -ENOMEM;
-	else if (path.length)
+	} else if (place != DWO_BELOW_ROOT) {
 		fd = open_named(file, path.data);
+	} else if (file->root && (is_below || recorded.data[0] == '/')) {
+		op_text_truncate(&recorded, 0);
+		op_text_add(&recorded, file->root);
+		opr_add_plain_path(&recorded, path.data);
+		fd = recorded.failed ? -ENOMEM : open_named(file, recorded.data);
+	}
 	op_text_free(&path);
 	op_text_free(&recorded);
 	return fd;
 }
 
-/*
- * Makes the file that libdw opens for the unit that of the descriptor, which is closed. In a
- * relocatable file libdw opens the path: libdwfl has read its strings already.
- */
+/* Whether a .dwo file has the unit with that number: libdw gives no second chance. */
+static bool has_unit(int fd, uint64_t wanted)
+{
+	Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t offset_bytes, type;
+	uint64_t id;
+	bool is_there = false;
+
+	while (dwarf && !is_there && !dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die, NULL))
+		is_there = die.cu && type == DW_UT_split_compile && unit_id(&die, &id, &offset_bytes) && id == wanted;
+	dwarf_end(dwarf);
+	dwarf_errno(); /* an error is of that file */
+	return is_there;
+}
+
+/* The first of its places that has the unit. A descriptor with *ret_place, or -errno. */
+static int open_dwo(const struct opr_dwarf *file, const char *dir, const char *name, uint64_t id, enum dwo_place *ret_place)
+{
+	for (enum dwo_place place = 0; place < NR_DWO_PLACES; place++) {
+		int fd = open_dwo_at(file, dir, name, place);
+
+		if (fd >= 0 && has_unit(fd, id)) {
+			*ret_place = place;
+			return fd;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	return -ENOENT;
+}
+
+/* Makes the file that libdw opens for the unit that of the descriptor, which is closed. */
 static bool set_unit_file(struct opr_dwarf *file, Dwarf_Die *unit, int fd, uint8_t offset_bytes)
 {
 	Dwarf_Attribute name;
 	uint8_t *at = NULL;
 
-	if (file->is_relocatable) {
-		close(fd);
-		return true;
-	}
 	if (dwarf_attr(unit, DW_AT_dwo_name, &name) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &name))
 		at = find_offset(file, unit, &name, offset_bytes);
 	if (at) {
@@ -492,7 +526,8 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	const char *name = string_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name),
 		   *dir = string_of(unit, DW_AT_comp_dir, DW_AT_comp_dir);
 	struct op_text path = { 0 };
-	uint8_t offset_bytes = 0;
+	enum dwo_place place;
+	uint8_t offset_bytes;
 	uint64_t id;
 	int fd = -1;
 
@@ -501,11 +536,11 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 	if (!name)
 		return false;
 	add_recorded(&path, dir, name);
-	if (file->unit_name && unit_id(unit, &id, &offset_bytes) && file->dwp)
-		fd = opr_dwp_unit(file->dwp, id);
-	if (offset_bytes || file->is_relocatable)
-		for (enum dwo_place place = 0; place < NR_DWO_PLACES && fd < 0; place++)
-			fd = open_dwo_at(file, dir, name, place);
+	if (file->unit_name && unit_id(unit, &id, &offset_bytes)) {
+		fd = file->dwp ? opr_dwp_unit(file->dwp, id) : -ENOENT;
+		if (fd < 0)
+			fd = open_dwo(file, dir, name, id, &place);
+	}
 	if (fd >= 0 && set_unit_file(file, unit, fd, offset_bytes) &&
 	    !dwarf_cu_info(unit->cu, NULL, NULL, NULL, ret_split, NULL, NULL, NULL) && ret_split->addr) {
 		op_text_free(&path);
@@ -517,49 +552,23 @@ bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_spl
 
 /* ---- the files that it refers to ---- */
 
-/* Whether a file has the unit with that number: libdw proves it, too, when it opens the file. */
-static bool has_unit(int fd, uint64_t wanted)
-{
-	Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
-	uint8_t offset_bytes;
-	uint64_t id;
-	bool is_there = false;
-
-	while (dwarf && !is_there && !dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL))
-		is_there = die.cu && unit_id(&die, &id, &offset_bytes) && id == wanted;
-	dwarf_end(dwarf);
-	return is_there;
-}
-
 static void visit_dwo(struct opr_dwarf *file, Dwarf_Die *unit, opr_dwarf_file_fn *visit, void *arg)
 {
 	const char *name = string_of(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name),
 		   *dir = string_of(unit, DW_AT_comp_dir, DW_AT_comp_dir);
-	struct op_text recorded = { 0 }, plain = { 0 };
+	struct op_text recorded = { 0 };
+	enum dwo_place place;
 	uint8_t offset_bytes;
-	bool is_there = false;
 	uint64_t id;
+	int fd = name && unit_id(unit, &id, &offset_bytes) ? open_dwo(file, dir, name, id, &place) : -ENOENT;
 
-	if (!name || !unit_id(unit, &id, &offset_bytes))
+	if (fd < 0)
 		return;
-	add_recorded(&recorded, dir, name);
-	add_plain(&plain, op_text_get(&recorded));
-	for (enum dwo_place place = 0; place < NR_DWO_PLACES && !is_there && !recorded.failed && !plain.failed; place++) {
-		int fd = open_dwo_at(file, dir, name, place);
-
-		is_there = fd >= 0 && has_unit(fd, id);
-		/* In a copy it is at its recorded path, or beside the file that names it. */
-		if (is_there && recorded.data[0] == '/')
-			visit(fd, OPR_DWARF_AT_PATH, op_text_get(&plain), arg);
-		else if (is_there)
-			visit(fd, OPR_DWARF_BESIDE, place == DWO_BESIDE ? name : recorded.data, arg);
-		if (fd >= 0)
-			close(fd);
-	}
+	add_recorded(&recorded, place == DWO_BESIDE ? NULL : dir, name);
+	if (!recorded.failed)
+		visit(fd, recorded.data[0] == '/' ? OPR_DWARF_AT_PATH : OPR_DWARF_BESIDE, recorded.data, arg);
 	op_text_free(&recorded);
-	op_text_free(&plain);
+	close(fd);
 }
 
 void opr_dwarf_visit_files(struct opr_dwarf *file, opr_dwarf_file_fn *visit, void *arg)

@@ -10,6 +10,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "libop/base/compiler.h"
+#include "libop/base/text.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/dwp_file.h"
 
@@ -19,7 +20,6 @@ struct opr_dwarf {
 	struct stat st;
 	Dwarf *dwarf;
 	uint64_t text; /* of a relocatable file: where .text is for `dwarf`; else 0 */
-	bool is_relocatable;
 	int fd, alt_fd;
 	Elf *elf;
 	Dwarf *alt;
@@ -55,7 +55,13 @@ void opr_dwarf_note(struct opr_dwarf *file) OP_NONNULL;
  */
 bool opr_dwarf_split(struct opr_dwarf *file, Dwarf_Die *unit, Dwarf_Die *ret_split, char **ret_missing) OP_NONNULL;
 
-/* Where a copy of a file belongs so that it is found. */
+/*
+ * Adds an absolute path without "." and "..", which stay below the root: so is a .dwo file found
+ * below a root. False: "..", where there is nothing above.
+ */
+bool opr_add_plain_path(struct op_text *text, const char *path) OP_NONNULL;
+
+/* Where a copy of a file belongs so that it is found. Names may have "..". */
 enum opr_dwarf_place {
 	OPR_DWARF_AT_PATH,     /* at the path `name` below the root */
 	OPR_DWARF_BESIDE,      /* at `name` in the directory of the file that refers to it */

@@ -77,23 +77,75 @@ static int add_file(struct opa_run *run, const struct record *record, const char
 	return opa_warn_left_out(run, err, path);
 }
 
+static bool is_the_file(const char *path, const struct record *record)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_dev == record->dev && st.st_ino == record->ino;
+}
+
+/*
+ * Whether the file has this path here, too, below the root or else without it. A stranger's link
+ * before a ".." leads to another file than the plain path, which may be that of an image.
+ */
+static bool is_its_path(const struct opa_run *run, const struct record *record, const char *place)
+{
+	const struct opr_archive *archive = run->selection.finder.archive;
+	const char *root = run->options->root ? run->options->root : archive ? archive->dir : "";
+	struct op_text path = { 0 };
+	struct stat st;
+	bool is;
+
+	op_text_printf(&path, "%s%s", root, place);
+	is = !path.failed && (is_the_file(path.data, record) || (lstat(path.data, &st) < 0 && is_the_file(place, record)));
+	op_text_free(&path);
+	return is;
+}
+
+static bool has_dots(const char *name)
+{
+	for (; (name = strstr(name, "..")); name++)
+		if (name[2] == '/')
+			return true;
+	return false;
+}
+
+static int add_to_place(struct opa_run *run, const struct record *record, const char *path, const struct op_text *named,
+			bool has_to_be_there)
+{
+	struct op_text plain = { 0 };
+	bool is_below = opr_add_plain_path(&plain, op_text_get(named));
+	int err = 0;
+
+	if (named->failed || plain.failed) {
+		err = opr_no_memory();
+	} else if (!is_below || (has_to_be_there && !is_its_path(run, record, op_text_get(&plain)))) {
+		opr_warn("%s: reports would look for it at %s, which is not its place in an archive: it is left out", path,
+			 op_text_get(named));
+		opa_note_left_out(run, path);
+	} else {
+		err = add_file(run, record, path, plain.data);
+	}
+	op_text_free(&plain);
+	return err;
+}
+
 /* Copies a file to its place beside each file in the archive that refers to it. */
 static int add_to_places(struct opa_run *run, const struct record *record, const char *path, const char *name,
 			 const char *const *names)
 {
+	static const char *const nothing[] = { "", NULL };
 	int err = 0;
 
-	if (record->place == OPR_DWARF_AT_PATH)
-		return add_file(run, record, path, name);
-	for (; *names && !err; names++) {
+	for (names = record->place == OPR_DWARF_AT_PATH ? nothing : names; *names && !err; names++) {
 		const char *slash = strrchr(*names, '/');
-		int length = record->place == OPR_DWARF_WITH_SUFFIX || !slash ? (int)strlen(*names) : (int)(slash + 1 - *names);
-		char *place = NULL;
+		struct op_text named = { 0 };
 
-		if (asprintf(&place, "%.*s%s", length, *names, name) < 0)
-			return opr_no_memory();
-		err = add_file(run, record, path, place);
-		free(place);
+		op_text_add_bytes(&named, *names,
+				  record->place == OPR_DWARF_WITH_SUFFIX || !slash ? strlen(*names) : (size_t)(slash + 1 - *names));
+		op_text_add(&named, name);
+		err = add_to_place(run, record, path, &named, has_dots(name));
+		op_text_free(&named);
 	}
 	return err;
 }
