@@ -39,6 +39,13 @@ class Archive(ArchiveCase):
         write_samples(os.path.join(label, "7.0x%x.0x%x" % (start, start + 64), "TIMER.0.0." + ALL), [(0, 5)], anon_start=start)
         shutil.copy(self.program, os.path.join(label, "7.jo"))
 
+    def test_longest_name(self):
+        program = os.path.join(self.home, "p" * 255)
+        os.rename(self.program, program)
+        self.put(program, {"hot": 1})
+        self.archive()
+        self.assertTrue(os.path.exists(self.away + program))
+
     def test_same_reports(self):
         self.put(self.program, {"hot": 60, "warm": 30})
         self.put(self.program, {"hot": 3}, app=self.build("other"))

@@ -20,7 +20,8 @@
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
 
-#define BLOCK_BYTES 512u /* of st_blocks */
+#define BLOCK_BYTES         512u /* of st_blocks */
+#define TEMPORARY_BYTES_MAX 200u /* of the name of a file in its temporary name */
 
 struct opr_archive_name {
 	struct op_hlink link;
@@ -135,10 +136,13 @@ static void note_path_there(const struct opr_archive_writer *writer, struct opr_
 static int copy_to(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st, struct opr_archive_name *entry)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+	const char *slash = strrchr(entry->name, '/'), *last = slash ? slash + 1 : entry->name;
+	/* The name of a file may be as long as a name can be. */
+	size_t nr_bytes = (size_t)(last - entry->name) + op_min_u64(strlen(last), TEMPORARY_BYTES_MAX);
 	char *temporary = NULL;
 	int fd, err;
 
-	if (asprintf(&temporary, "%s.oparchive.%d", entry->name, (int)getpid()) < 0)
+	if (asprintf(&temporary, "%.*s.oparchive.%d", (int)nr_bytes, entry->name, (int)getpid()) < 0)
 		return -ENOMEM;
 	note_path_there(writer, entry);
 	fd = op_file_open_below(writer->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
