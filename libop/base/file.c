@@ -335,6 +335,16 @@ int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
+int op_file_create_below(int dir_fd, const char *path, mode_t mode)
+{
+	int fd = op_file_open_below(dir_fd, path, O_RDWR | O_CREAT | O_EXCL, mode), err;
+
+	if (fd != -EEXIST)
+		return fd;
+	err = op_file_remove_below(dir_fd, path, 0);
+	return err && err != -ENOENT ? err : op_file_open_below(dir_fd, path, O_RDWR | O_CREAT | O_EXCL, mode);
+}
+
 int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
 {
 	const char *name, *new_name;
@@ -394,7 +404,7 @@ int op_file_copy_below(int dir_fd, const char *path, const char *tmp_path)
 	if (!err && !S_ISREG(st.st_mode))
 		err = -EBADMSG;
 	if (!err)
-		err = to_fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, st.st_mode & 0777);
+		err = to_fd = op_file_create_below(dir_fd, tmp_path, st.st_mode & 0777);
 	if (err >= 0)
 		err = copy_all(from_fd, to_fd);
 	if (to_fd >= 0)

@@ -94,6 +94,12 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 /* Opens a file; O_CREAT creates missing directories too. A descriptor or -errno. */
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Makes a file in the making, open for reading and writing. One that is there is removed and not
+ * written to: it may be a link to another user's file. A descriptor or -errno.
+ */
+int op_file_create_below(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
 /* Sets the mode of a directory that was made below dir_fd. 0 or -errno. */
 int op_file_set_dir_mode(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 

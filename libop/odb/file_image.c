@@ -10,7 +10,6 @@
 #include "libop/base/sys.h"
 
 #define FILE_MODE 0644
-#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC)
 #define AHEAD     8 /* one node in so many has its block before it is needed */
 
 /* ---- one file ---- */
@@ -169,7 +168,7 @@ static int fill(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *ret
 
 int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t nr_nodes, struct op_odb_map *ret_map)
 {
-	int fd = op_file_open_below(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE), err;
+	int fd = op_file_create_below(dir_fd, tmp_path, FILE_MODE), err;
 
 	if (fd < 0)
 		return fd;

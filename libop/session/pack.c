@@ -396,7 +396,7 @@ int op_session_write_sample_file(int fd, const struct op_odb_samples *samples)
 
 static int make_file(int top_fd, const char *path, const char *tmp_path, const struct op_odb_samples *samples)
 {
-	int fd = op_file_open_below(top_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE), err;
+	int fd = op_file_create_below(top_fd, tmp_path, FILE_MODE), err;
 	uint64_t dir_bytes;
 
 	if (fd < 0)

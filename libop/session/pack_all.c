@@ -13,11 +13,13 @@
 
 static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
 {
-	int fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_RDWR | O_CREAT | O_TRUNC, 0644), err;
+	int fd = op_file_create_below(dir_fd, OP_SESSION_PACK_NEW, 0644), err;
 
 	if (fd < 0)
 		return fd;
-	err = op_session_write_pack(dir_fd, paths, nr_paths, fd);
+	err = op_file_inherit_owner(dir_fd, fd);
+	if (!err)
+		err = op_session_write_pack(dir_fd, paths, nr_paths, fd);
 	close(fd);
 	if (!err)
 		err = op_sys_renameat(dir_fd, OP_SESSION_PACK_NEW, dir_fd, OP_SESSION_PACKED);

@@ -328,7 +328,7 @@ static int create(int dir_fd, const char *path, const char *tmp_path, struct op_
 {
 	static const struct op_stack_node root = { .kind = OP_STACK_ROOT };
 	struct op_stacks_header header = { .node_bytes = htole32(sizeof(struct op_stack_node)), .nr_nodes = htole32(1) };
-	int fd = op_file_open_below(dir_fd, tmp_path, O_RDWR | O_CREAT | O_TRUNC, FILE_MODE), err;
+	int fd = op_file_create_below(dir_fd, tmp_path, FILE_MODE), err;
 	uint64_t dir_bytes;
 
 	if (fd < 0)

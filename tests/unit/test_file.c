@@ -337,6 +337,31 @@ static void test_copied_file_is_another_with_the_same_bytes(void **state)
 	free(bytes);
 }
 
+/* The name of a file in the making may be a link to another file: that file stays as it is. */
+static void test_file_in_the_making_is_new(void **state)
+{
+	struct box *box = *state;
+	char *bytes = malloc(LONG_BYTES);
+	int fd;
+
+	make_long(box, "old", bytes);
+	assert_int_equal(linkat(box->fd, "old", box->fd, "new", 0), 0);
+	fd = op_file_create_below(box->fd, "new", 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	require_same(box, "old", bytes);
+	assert_int_equal(unlinkat(box->fd, "new", 0), 0);
+	make_file(box, "short");
+	assert_int_equal(linkat(box->fd, "old", box->fd, "new", 0), 0);
+	assert_int_equal(op_file_copy_below(box->fd, "short", "new"), 0);
+	require_same(box, "old", bytes);
+	assert_int_equal(unlinkat(box->fd, "new", 0), 0);
+	assert_int_equal(mkdirat(box->fd, "new", 0755), 0);
+	assert_int_equal(op_file_create_below(box->fd, "new", 0600), -EISDIR);
+	free(bytes);
+}
+
 /*
  * Files that root makes get the owner of their directory. The owner of the top directory owns all
  * of them.
@@ -377,6 +402,7 @@ int main(void)
 		box_test(test_open_parent_in_one_step),
 		box_test(test_place_with_somebody_beside),
 		box_test(test_copied_file_is_another_with_the_same_bytes),
+		box_test(test_file_in_the_making_is_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
