@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -334,7 +335,7 @@ int opr_output_open(struct opr_output *output, const char *file, bool no_pager, 
 {
 	int err = 0;
 
-	*output = (struct opr_output){ .out = stdout, .file = file };
+	*output = (struct opr_output){ .out = stdout, .file = file, .dir_fd = -1 };
 	if (!file && !is_regular(STDOUT_FILENO))
 		opr_progress_stop(); /* who reads it may be on the same terminal */
 	if (file) {
@@ -360,14 +361,33 @@ static bool is_standard_output(const struct stat *st)
 	return !fstat(STDOUT_FILENO, &out) && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
 }
 
-/* 0: the file may be replaced. */
-static int check_replaced(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
+/* Opens nothing but the path: what is checked through the descriptor is what is used. */
+static int open_path(const char *file, struct stat *ret_st)
 {
-	int fd = st->st_size ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	int fd = op_sys_openat(AT_FDCWD, file, O_PATH | O_CLOEXEC, 0), err = fd < 0 ? fd : op_sys_fstat(fd, ret_st);
+
+	if (fd >= 0 && err)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* Opens a file again that is open with O_PATH. */
+static int open_again(int path_fd, int flags)
+{
+	char same[sizeof("/proc/self/fd/") + 10];
+
+	snprintf(same, sizeof(same), "/proc/self/fd/%d", path_fd);
+	return op_sys_openat(AT_FDCWD, same, flags | O_CLOEXEC, 0);
+}
+
+/* 0: the file may be replaced. path_fd: opened with O_PATH. */
+static int check_replaced(const char *file, int path_fd, const struct stat *st, bool (*is_own)(int fd), const char *what)
+{
+	int fd = st->st_size ? open_again(path_fd, O_RDONLY | O_NONBLOCK) : -1;
 	bool may_be = !st->st_size;
 
 	if (st->st_size && fd < 0)
-		return opr_error(-errno, "%s: %s", file, strerror(errno));
+		return opr_error(fd, "%s: %s", file, strerror(-fd));
 	if (fd >= 0) {
 		may_be = is_own(fd);
 		close(fd);
@@ -385,7 +405,7 @@ static int check_directory_of(const char *path, const char *file)
 	return err ? opr_error(err, "%s: %s", file, strerror(-err)) : 0;
 }
 
-static int check_existing(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
+static int check_existing(const char *file, int path_fd, const struct stat *st, bool (*is_own)(int fd), const char *what)
 {
 	char *target;
 	int err;
@@ -394,7 +414,7 @@ static int check_existing(const char *file, const struct stat *st, bool (*is_own
 		return opr_error(-EISDIR, "%s: %s", file, strerror(EISDIR));
 	if (!is_own || !S_ISREG(st->st_mode) || is_standard_output(st))
 		return access(file, W_OK) < 0 ? opr_error(-errno, "%s: %s", file, strerror(errno)) : 0;
-	err = check_replaced(file, st, is_own, what);
+	err = check_replaced(file, path_fd, st, is_own, what);
 	if (err)
 		return err;
 	target = realpath(file, NULL);
@@ -406,11 +426,16 @@ static int check_existing(const char *file, const struct stat *st, bool (*is_own
 int opr_output_check(const char *file, bool (*is_own)(int fd), const char *what)
 {
 	struct stat st;
+	int path_fd, err;
 
 	if (is_own && !strcmp(file, STANDARD_OUTPUT))
 		return 0;
-	if (!stat(file, &st))
-		return check_existing(file, &st, is_own, what);
+	path_fd = open_path(file, &st);
+	if (path_fd >= 0) {
+		err = check_existing(file, path_fd, &st, is_own, what);
+		close(path_fd);
+		return err;
+	}
 	if (lstat(file, &st) < 0)
 		return check_directory_of(file, file);
 	return is_own ? opr_error(-ENOENT, LEADS_NOWHERE, file) : 0;
@@ -425,19 +450,58 @@ static mode_t mode_of(const struct opr_output *output, const struct stat *st)
 	return output->replaces ? st->st_mode & 0777 : 0666 & ~mask;
 }
 
+/* Whether the name in the directory leads to the file that was checked. */
+static bool is_checked(const struct opr_output *output, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(output->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == output->device &&
+	       st.st_ino == output->inode;
+}
+
+/*
+ * Finds the directory of a path, and the name in it. Both stay: who may change links on the way
+ * there leads the report nowhere else.
+ */
+static int find_target(struct opr_output *output, const char *path)
+{
+	char *dir = strdup(path), *name = strdup(path);
+	int err = !dir || !name ? -ENOMEM : *path && path[strlen(path) - 1] == '/' ? -ENOTDIR : 0;
+
+	if (!err)
+		err = output->dir_fd = op_sys_openat(AT_FDCWD, dirname(dir), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	output->target = err < 0 ? NULL : strdup(basename(name));
+	free(dir);
+	free(name);
+	return err < 0 ? err : output->target ? 0 : -ENOMEM;
+}
+
+/* Where the file is that was checked, behind all links. */
+static int find_checked(struct opr_output *output, int path_fd)
+{
+	char same[sizeof("/proc/self/fd/") + 10], path[PATH_MAX];
+	ssize_t length;
+	int err;
+
+	snprintf(same, sizeof(same), "/proc/self/fd/%d", path_fd);
+	length = op_sys_readlinkat(AT_FDCWD, same, path, sizeof(path) - 1);
+	if (length < 0)
+		return (int)length;
+	path[length] = '\0';
+	err = find_target(output, path);
+	return err ? err : is_checked(output, output->target) ? 0 : -ESTALE;
+}
+
 static int open_beside(struct opr_output *output, const struct stat *st)
 {
-	char *copy = strdup(output->target);
+	char path[sizeof("/proc/self/fd//.opd-XXXXXX") + 10];
 	int fd, err;
 
-	if (!copy || asprintf(&output->temporary, "%s/.opd-XXXXXX", dirname(copy)) < 0)
-		output->temporary = NULL;
-	free(copy);
-	if (!output->temporary)
-		return -ENOMEM;
-	fd = mkostemp(output->temporary, O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.opd-XXXXXX", output->dir_fd);
+	fd = mkostemp(path, O_CLOEXEC);
 	err = fd < 0 ? -errno : 0;
-	if (fd >= 0 && fchmod(fd, mode_of(output, st)) < 0)
+	output->temporary = err ? NULL : strdup(strrchr(path, '/') + 1);
+	if (fd >= 0 && (!output->temporary || fchmod(fd, mode_of(output, st)) < 0))
 		err = -errno;
 	output->out = err ? NULL : fdopen(fd, "w");
 	if (output->out)
@@ -446,16 +510,17 @@ static int open_beside(struct opr_output *output, const struct stat *st)
 		err = -errno;
 	if (fd >= 0) {
 		close(fd);
-		unlink(output->temporary);
+		unlink(path);
 	}
 	return err;
 }
 
 /* For no regular file, and for the file that standard output is. */
-static int open_at_once(struct opr_output *output, bool is_stdout)
+static int open_at_once(struct opr_output *output, int path_fd, bool is_stdout)
 {
-	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open(output->file, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = is_stdout ? op_sys_fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open_again(path_fd, O_WRONLY | O_NOCTTY);
 
+	errno = fd < 0 ? -fd : 0;
 	output->out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (output->out)
 		return 0;
@@ -464,43 +529,82 @@ static int open_at_once(struct opr_output *output, bool is_stdout)
 	return opr_error(-errno, "%s: %s", output->file, strerror(errno));
 }
 
+static void forget_target(struct opr_output *output)
+{
+	if (output->dir_fd >= 0)
+		close(output->dir_fd);
+	free(output->temporary);
+	free(output->target);
+	output->temporary = output->target = NULL;
+	output->dir_fd = -1;
+}
+
+/* path_fd: of the file that is replaced; negative: there is none. */
+static int begin_replacing(struct opr_output *output, int path_fd, const struct stat *st)
+{
+	int err = output->replaces ? find_checked(output, path_fd) : find_target(output, output->file);
+
+	if (!err)
+		err = open_beside(output, st);
+	if (!err)
+		return 0;
+	forget_target(output);
+	return opr_error(err, "%s: %s", output->file, strerror(-err));
+}
+
 int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd), const char *what)
 {
 	struct stat st = { 0 }, link;
-	int err = 0;
+	int path_fd, err;
 
 	if (!strcmp(file, STANDARD_OUTPUT))
 		return opr_output_open(output, NULL, true, "never");
-	*output = (struct opr_output){ .file = file, .replaces = !stat(file, &st) };
+	path_fd = open_path(file, &st);
+	*output = (struct opr_output){
+		.file = file, .replaces = path_fd >= 0, .dir_fd = -1, .device = st.st_dev, .inode = st.st_ino
+	};
 	if (!output->replaces && !lstat(file, &link))
 		return opr_error(-ENOENT, LEADS_NOWHERE, file);
-	if (output->replaces && (!S_ISREG(st.st_mode) || is_standard_output(&st)))
-		return open_at_once(output, S_ISREG(st.st_mode));
-	if (output->replaces)
-		err = check_replaced(file, &st, is_own, what);
+	if (output->replaces && (!S_ISREG(st.st_mode) || is_standard_output(&st))) {
+		err = open_at_once(output, path_fd, S_ISREG(st.st_mode));
+	} else {
+		err = output->replaces ? check_replaced(file, path_fd, &st, is_own, what) : 0;
+		if (!err)
+			err = begin_replacing(output, path_fd, &st);
+	}
+	if (path_fd >= 0)
+		close(path_fd);
+	return err;
+}
+
+/*
+ * Exchanges the two files and looks at what was there. Another file than the one that was checked
+ * goes back to its place.
+ */
+static int exchange(const struct opr_output *output)
+{
+	int dir_fd = output->dir_fd, err = op_sys_rename_exchange(dir_fd, output->temporary, dir_fd, output->target);
+
+	if (err == -ENOENT)
+		return op_sys_rename_new(dir_fd, output->temporary, dir_fd, output->target);
+	if (err == -EINVAL || err == -ENOSYS)
+		return is_checked(output, output->target) ?
+			       op_sys_renameat(dir_fd, output->temporary, dir_fd, output->target) :
+			       -EEXIST;
 	if (err)
 		return err;
-	output->target = output->replaces ? realpath(file, NULL) : strdup(file);
-	err = output->target ? open_beside(output, &st) : -errno;
-	if (!err)
-		return 0;
-	free(output->target);
-	free(output->temporary);
-	return opr_error(err, "%s: %s", file, strerror(-err));
+	if (is_checked(output, output->temporary))
+		return op_sys_unlinkat(dir_fd, output->temporary, 0);
+	err = op_sys_renameat(dir_fd, output->temporary, dir_fd, output->target);
+	return err ? err : -EEXIST;
 }
 
 /* Does not replace a file that was made meanwhile, if the file system supports that. */
 static int put_in_place(const struct opr_output *output)
 {
-	int err = -EINVAL;
-
-	if (!output->replaces && !renameat2(AT_FDCWD, output->temporary, AT_FDCWD, output->target, RENAME_NOREPLACE))
-		return 0;
-	if (!output->replaces)
-		err = -errno;
-	if (err == -EINVAL)
-		err = rename(output->temporary, output->target) < 0 ? -errno : 0;
-	return err;
+	if (output->replaces)
+		return exchange(output);
+	return op_sys_rename_new(output->dir_fd, output->temporary, output->dir_fd, output->target);
 }
 
 static int end_replacing(struct opr_output *output, int err)
@@ -513,10 +617,8 @@ static int end_replacing(struct opr_output *output, int err)
 			opr_error(err, "%s: %s", output->file, strerror(-err));
 	}
 	if (err)
-		unlink(output->temporary);
-	free(output->temporary);
-	free(output->target);
-	output->temporary = output->target = NULL;
+		op_sys_unlinkat(output->dir_fd, output->temporary, 0);
+	forget_target(output);
 	return err;
 }
 

@@ -11,8 +11,11 @@ struct opr_output {
 	FILE *out;
 	const char *file;         /* NULL: standard output */
 	struct opr_pager *pager;  /* NULL: none */
-	char *temporary, *target; /* of opr_output_replace; NULL: written at once */
+	/* of opr_output_replace, names in dir_fd; NULL: written at once */
+	char *temporary, *target;
+	int dir_fd;
 	bool replaces;            /* the target exists, and may be replaced */
+	uint64_t device, inode;   /* of that file, which was checked */
 	bool colour;              /* a terminal that shows colours */
 	size_t nr_columns;        /* of the terminal; 0: no terminal */
 };
