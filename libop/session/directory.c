@@ -129,9 +129,20 @@ const char *op_session_in_the_way(const char *session_dir)
 	return found;
 }
 
-int op_session_open(const char *session_dir)
+int op_session_prepare(int session_fd)
 {
 	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
+	int err = 0;
+
+	op_session_adopt_mode(session_fd);
+	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
+		err = set_mode_if_new(session_fd, dirs[i], op_session_dir_mode(session_fd),
+				      op_file_make_dir_below(session_fd, dirs[i], DIR_MODE));
+	return err ? err : write_abi(session_fd);
+}
+
+int op_session_open(const char *session_dir)
+{
 	int err, fd;
 
 	if (!*session_dir)
@@ -142,11 +153,7 @@ int op_session_open(const char *session_dir)
 	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
-	op_session_adopt_mode(fd);
-	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = set_mode_if_new(fd, dirs[i], op_session_dir_mode(fd), op_file_make_dir_below(fd, dirs[i], DIR_MODE));
-	if (!err)
-		err = write_abi(fd);
+	err = op_session_prepare(fd);
 	if (err < 0) {
 		close(fd);
 		return err;

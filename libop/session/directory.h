@@ -34,6 +34,9 @@ void op_session_adopt_mode(int session_fd);
  */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
+/* The same with an open directory, whatever its path leads to by now. 0 or -errno. */
+int op_session_prepare(int session_fd) OP_MUST_CHECK;
+
 /*
  * Why op_session_open failed: the name in SESSION-DIR of a directory that stands where a file is
  * written. NULL: the reason is another one.

@@ -37,15 +37,18 @@ static int lock_dir(int dir_fd, const char *path)
 	return err;
 }
 
-/* -EAGAIN: a sweep removed it before it was locked. */
-static int make_once(char *path)
+/* mkdtemp(3) below a directory that is open. -EAGAIN: a sweep removed it before it was locked. */
+static int make_once(int tmp_fd, char name[OP_SESSION_IMPORT_BYTES])
 {
+	char path[sizeof("/proc/self/fd//") + 10 + OP_SESSION_IMPORT_BYTES];
 	struct stat st;
 	int fd;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/" OP_SESSION_IMPORT ANY_SUFFIX, tmp_fd);
 	if (!mkdtemp(path))
 		return -errno;
-	fd = lock_dir(AT_FDCWD, path);
+	snprintf(name, OP_SESSION_IMPORT_BYTES, "%s", strrchr(path, '/') + 1);
+	fd = lock_dir(tmp_fd, name);
 	if (fd == -ENOENT)
 		return -EAGAIN;
 	if (fd >= 0 && (op_sys_fstat(fd, &st) < 0 || !st.st_nlink)) {
@@ -55,20 +58,17 @@ static int make_once(char *path)
 	return fd;
 }
 
-int op_session_import_begin(const char *session_dir, char **ret_path)
+int op_session_import_begin(int session_fd, char name[OP_SESSION_IMPORT_BYTES])
 {
-	int fd;
+	int tmp_fd = op_sys_openat(session_fd, OP_SESSION_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), fd;
 
 	static_assert(sizeof(ANY_SUFFIX) == OP_SESSION_IMPORT_SUFFIX_BYTES + 1, "a suffix of mkdtemp(3)");
-	do {
-		if (asprintf(ret_path, "%s/" OP_SESSION_TMP "/" OP_SESSION_IMPORT ANY_SUFFIX, session_dir) < 0) {
-			*ret_path = NULL;
-			return -ENOMEM;
-		}
-		fd = make_once(*ret_path);
-		if (fd == -EAGAIN)
-			free(*ret_path);
-	} while (fd == -EAGAIN); /* -EWOULDBLOCK is the same number */
+	if (tmp_fd < 0)
+		return tmp_fd;
+	do
+		fd = make_once(tmp_fd, name);
+	while (fd == -EAGAIN); /* -EWOULDBLOCK is the same number */
+	close(tmp_fd);
 	return fd;
 }
 

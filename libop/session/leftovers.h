@@ -15,12 +15,13 @@
  */
 #define OP_SESSION_IMPORT_SUFFIX_BYTES 6 /* of mkdtemp(3) */
 #define OP_SESSION_IMPORT	       "import."
+#define OP_SESSION_IMPORT_BYTES	       (sizeof(OP_SESSION_IMPORT) + OP_SESSION_IMPORT_SUFFIX_BYTES)
 
 /*
- * Makes one below session_dir, mode 0700. *ret_path is its path, freed by the caller. Returns a
- * descriptor that holds the lock, or -errno; then *ret_path is the path that failed, or NULL.
+ * Makes one, mode 0700. `name` is its name in tmp/. Returns a descriptor of it that holds the lock,
+ * or -errno.
  */
-int op_session_import_begin(const char *session_dir, char **ret_path) OP_NONNULL OP_MUST_CHECK;
+int op_session_import_begin(int session_fd, char name[OP_SESSION_IMPORT_BYTES]) OP_NONNULL OP_MUST_CHECK;
 
 /* Removes those without a lock, as far as the caller may, and returns their number. */
 uint64_t op_session_import_sweep(int session_fd);

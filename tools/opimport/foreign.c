@@ -12,6 +12,8 @@
 #include "tools/common/output.h"
 #include "tools/opimport/opimport.h"
 
+#define MADE_NAME "file" /* in a directory of its own */
+
 static int read_abi(const struct opi_options *options, struct op_abi *ret_abi)
 {
 	const char *name = NULL;
@@ -69,17 +71,26 @@ static int fill_file(int dir_fd, const char *name, const struct op_odb_samples *
 	return err;
 }
 
+/* In a directory of its own: in a shared one, a file of another user may have the name already. */
 static int write_below(int dir_fd, const char *name, const struct op_odb_samples *samples)
 {
-	char tmp[32];
-	int err;
+	char path[sizeof("/proc/self/fd//.opimport-XXXXXX") + 10];
+	const char *tmp;
+	int tmp_fd, err;
 
-	snprintf(tmp, sizeof(tmp), ".opimport-%d", (int)getpid());
-	err = fill_file(dir_fd, tmp, samples);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.opimport-XXXXXX", dir_fd);
+	if (!mkdtemp(path))
+		return -errno;
+	tmp = strrchr(path, '/') + 1;
+	tmp_fd = op_sys_openat(dir_fd, tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	err = tmp_fd < 0 ? tmp_fd : fill_file(tmp_fd, MADE_NAME, samples);
 	if (!err)
-		err = op_sys_rename_new(dir_fd, tmp, dir_fd, name);
-	if (err < 0)
-		op_sys_unlinkat(dir_fd, tmp, 0);
+		err = op_sys_rename_new(tmp_fd, MADE_NAME, dir_fd, name);
+	if (err && tmp_fd >= 0)
+		op_sys_unlinkat(tmp_fd, MADE_NAME, 0);
+	if (tmp_fd >= 0)
+		close(tmp_fd);
+	op_sys_unlinkat(dir_fd, tmp, AT_REMOVEDIR);
 	return err;
 }
 

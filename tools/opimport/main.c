@@ -219,7 +219,7 @@ static int import_data(const struct opi_options *options, int fd, struct op_perf
 
 static int run(const struct opi_options *options)
 {
-	struct opi_session session = { .work_fd = -1, .lock_fd = -1 };
+	struct opi_session session = { .dir_fd = -1, .work_fd = -1 };
 	struct op_perf_data *data = NULL;
 	size_t max_open = raise_files();
 	char *dir = NULL;

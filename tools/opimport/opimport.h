@@ -7,6 +7,7 @@
 #include "libop/base/compiler.h"
 #include "libop/control/daemonrc.h"
 #include "libop/perf/data.h"
+#include "libop/session/leftovers.h"
 #include "tools/common/program.h"
 
 struct opi_options {
@@ -41,12 +42,14 @@ const char *opi_kernel_of_record(const struct op_perf_features *features,
 
 /* A new session. Until it is complete, it is below SESSION-DIR/tmp, where nobody reads it. */
 struct opi_session {
-	char *dir, *work_dir, *target;
-	int work_fd; /* of work_dir; -1: none */
+	char *dir, *target; /* target: dir/samples/NAME */
+	int dir_fd;
 	/*
-	 * protects work_dir from opi_session_begin of another opimport (libop/session/leftovers.h)
+	 * of the directory in tmp/ where it is made; -1: none. It also holds the lock that keeps
+	 * other imports from removing it (libop/session/leftovers.h).
 	 */
-	int lock_fd;
+	int work_fd;
+	char work_name[OP_SESSION_IMPORT_BYTES];
 	bool is_current;
 };
 
@@ -55,7 +58,7 @@ int opi_session_begin(struct opi_session *session, const char *dir, const char *
 /* Renames it to samples/NAME. */
 int opi_session_publish(struct opi_session *session) OP_NONNULL OP_MUST_CHECK;
 
-/* Removes work_dir. */
+/* Removes what is in the making. */
 void opi_session_end(struct opi_session *session) OP_NONNULL;
 
 /* Shows the progress (tools/common/progress.h). To be called after every few thousand records. */

@@ -2,17 +2,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <unistd.h>
 
+#include "libop/base/file.h"
+#include "libop/session/contents.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/leftovers.h"
 #include "libop/base/sys.h"
 #include "tools/opimport/opimport.h"
 #include "tools/common/log.h"
-
-#define OPEN_AT_ONCE 16
 
 static int check_name(const char *name)
 {
@@ -22,14 +21,23 @@ static int check_name(const char *name)
 			 name);
 }
 
-static bool has_something(const char *path)
+/* The place of the session in the session directory. */
+static const char *target_of(const struct opi_session *session)
 {
-	DIR *dir = opendir(path);
+	return session->target + strlen(session->dir) + 1;
+}
+
+static bool has_something(const struct opi_session *session)
+{
+	int fd = op_file_open_below(session->dir_fd, target_of(session), O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	bool found = false;
 
+	if (fd >= 0 && !dir)
+		close(fd);
 	if (!dir)
-		return errno != ENOENT;
+		return fd != -ENOENT;
 	while (!found && (entry = readdir(dir)))
 		found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	closedir(dir);
@@ -43,59 +51,60 @@ static int explain_taken(const struct opi_session *session)
 
 static int check_free(const struct opi_session *session)
 {
-	if (session->is_current && op_session_is_locked(session->dir))
+	if (session->is_current && op_session_is_locked_at(session->dir_fd))
 		return opr_error(-EBUSY,
 				 "a daemon samples into %s: name another session with --output, or another directory with "
 				 "--session-dir",
 				 session->target);
-	return has_something(session->target) ? explain_taken(session) : 0;
+	return has_something(session) ? explain_taken(session) : 0;
 }
 
 /* Makes the session directory if needed, and removes what other imports left. */
-static int make_dirs(const struct opi_session *session)
+static int open_dir(struct opi_session *session)
 {
-	int fd = op_session_open(session->dir);
 	uint64_t nr_left;
 
-	if (fd < 0)
-		return opr_error(fd, "cannot use the session directory %s: %s", session->dir, strerror(-fd));
-	nr_left = op_session_import_sweep(fd);
+	session->dir_fd = op_session_open(session->dir);
+	if (session->dir_fd < 0)
+		return opr_error(session->dir_fd, "cannot use the session directory %s: %s", session->dir,
+				 strerror(-session->dir_fd));
+	nr_left = op_session_import_sweep(session->dir_fd);
 	if (nr_left)
 		opr_warn("removed from %s/" OP_SESSION_TMP " the files of %llu opimport that did not end in order", session->dir,
 			 (unsigned long long)nr_left);
-	close(fd);
 	return 0;
 }
 
+/*
+ * The session directory may belong to another user, who may put links there at any time. All is
+ * done below the descriptors.
+ */
 static int open_work(struct opi_session *session)
 {
-	session->lock_fd = op_session_import_begin(session->dir, &session->work_dir);
-	if (session->lock_fd < 0) {
-		opr_error(session->lock_fd, "cannot make %s: %s", session->work_dir ? session->work_dir : session->dir,
-			  strerror(-session->lock_fd));
-		free(session->work_dir);
-		session->work_dir = NULL;
-		return session->lock_fd;
-	}
-	session->work_fd = op_session_open(session->work_dir);
-	return session->work_fd < 0
-		       ? opr_error(session->work_fd, "cannot use %s: %s", session->work_dir, strerror(-session->work_fd))
-		       : 0;
+	int err;
+
+	session->work_fd = op_session_import_begin(session->dir_fd, session->work_name);
+	if (session->work_fd < 0)
+		return opr_error(session->work_fd, "cannot make a directory in %s/" OP_SESSION_TMP ": %s", session->dir,
+				 strerror(-session->work_fd));
+	err = op_session_prepare(session->work_fd);
+	return err ? opr_error(err, "cannot use %s/" OP_SESSION_TMP "/%s: %s", session->dir, session->work_name, strerror(-err)) :
+		     0;
 }
 
 int opi_session_begin(struct opi_session *session, const char *dir, const char *name)
 {
 	int err = check_name(name);
 
-	*session = (struct opi_session){ .work_fd = -1,
-					 .lock_fd = -1,
+	*session = (struct opi_session){ .dir_fd = -1,
+					 .work_fd = -1,
 					 .is_current = !strcmp(name, strrchr(OP_SESSION_CURRENT, '/') + 1) };
 	if (err)
 		return err;
 	session->dir = strdup(dir);
 	if (!session->dir || asprintf(&session->target, "%s/samples/%s", dir, name) < 0)
 		return opr_no_memory();
-	err = make_dirs(session);
+	err = open_dir(session);
 	if (!err)
 		err = check_free(session);
 	return err ? err : open_work(session);
@@ -104,31 +113,33 @@ int opi_session_begin(struct opi_session *session, const char *dir, const char *
 /* rename(2) replaces only an empty directory, so a session that appeared meanwhile stays. */
 int opi_session_publish(struct opi_session *session)
 {
-	int err = session->is_current && op_session_is_locked(session->dir) ? check_free(session) : 0;
+	int parent_fd, err = session->is_current && op_session_is_locked_at(session->dir_fd) ? check_free(session) : 0;
+	const char *name;
 
 	if (err)
 		return err;
-	err = op_sys_renameat(session->work_fd, OP_SESSION_CURRENT, AT_FDCWD, session->target);
+	parent_fd = op_file_open_parent(session->dir_fd, target_of(session), false, &name);
+	err = parent_fd < 0 ? parent_fd : op_sys_renameat(session->work_fd, OP_SESSION_CURRENT, parent_fd, name);
+	if (parent_fd >= 0)
+		close(parent_fd);
 	if (err == -EEXIST || err == -ENOTEMPTY)
 		return explain_taken(session);
 	return err ? opr_error(err, "cannot make %s: %s", session->target, strerror(-err)) : 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st OP_UNUSED, int type OP_UNUSED, struct FTW *ftw OP_UNUSED)
-{
-	return remove(path);
-}
-
+/* Whoever sweeps removes it after an error. */
 void opi_session_end(struct opi_session *session)
 {
-	if (session->work_fd >= 0)
+	char path[sizeof(OP_SESSION_TMP "/") + OP_SESSION_IMPORT_BYTES];
+
+	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", session->work_name);
+	if (session->work_fd >= 0) {
+		(void)!op_session_remove(session->dir_fd, path);
 		close(session->work_fd);
-	if (session->work_dir)
-		nftw(session->work_dir, remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
-	if (session->lock_fd >= 0)
-		close(session->lock_fd);
+	}
+	if (session->dir_fd >= 0)
+		close(session->dir_fd);
 	free(session->dir);
-	free(session->work_dir);
 	free(session->target);
-	*session = (struct opi_session){ .work_fd = -1, .lock_fd = -1 };
+	*session = (struct opi_session){ .dir_fd = -1, .work_fd = -1 };
 }
