@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -183,27 +184,63 @@ static int begin_anew(const struct opf_session *session)
 	return 0;
 }
 
-/* The caller's umask holds for the directory, whose mode op_session_open adopts. */
-static int open_dir(struct opf_session *session)
+/* The directory behind an entry that is open with O_PATH: itself, or what the link leads to. */
+static int open_behind(int parent_fd, int entry_fd, const struct stat *st)
+{
+	char target[PATH_MAX];
+	ssize_t length;
+
+	if (!S_ISLNK(st->st_mode))
+		return op_sys_openat(entry_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	length = op_sys_readlinkat(entry_fd, "", target, sizeof(target) - 1);
+	if (length < 0)
+		return (int)length;
+	target[length] = '\0';
+	return op_sys_openat(parent_fd, target, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+/* Nothing is made in a directory before its owner is known. */
+static int open_entry(struct opf_session *session, int parent_fd, const char *name)
 {
 	const char *dir = session->dir;
-	struct stat st;
-	int err;
+	struct stat st = { 0 };
+	int fd, err = op_sys_mkdirat(parent_fd, name, 0755);
 
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return explain_open(dir, -errno);
-	if (lstat(dir, &st) < 0)
-		return explain_open(dir, -errno);
-	err = check_owner(dir, &st);
+	fd = err && err != -EEXIST ? err : op_sys_openat(parent_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	err = fd < 0 ? fd : op_sys_fstat(fd, &st);
+	if (err) {
+		err = explain_open(dir, err);
+	} else {
+		err = check_owner(dir, &st);
+		if (!err && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+			err = opr_error(-ENOTDIR, "%s is not a directory: remove it, or name another place with --session-dir",
+					dir);
+	}
+	if (!err) {
+		session->fd = open_behind(parent_fd, fd, &st);
+		err = session->fd < 0 ? session->fd : op_sys_fstat(session->fd, &st);
+		err = err ? explain_open(dir, err) : check_owner(dir, &st);
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* The caller's umask holds for the directory, whose mode op_session_prepare adopts. */
+static int open_dir(struct opf_session *session)
+{
+	char *dir = strdup(session->dir), *name = strdup(session->dir);
+	int parent_fd = dir && name ? op_sys_openat(AT_FDCWD, dirname(dir), O_PATH | O_DIRECTORY | O_CLOEXEC, 0) : -ENOMEM;
+	int err = parent_fd < 0 ? explain_open(session->dir, parent_fd) : open_entry(session, parent_fd, basename(name));
+
+	if (parent_fd >= 0)
+		close(parent_fd);
+	free(dir);
+	free(name);
 	if (err)
 		return err;
-	if (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
-		return opr_error(-ENOTDIR, "%s is not a directory: remove it, or name another place with --session-dir", dir);
-	session->fd = op_session_open(dir);
-	if (session->fd < 0)
-		return explain_open(dir, session->fd);
-	err = op_sys_fstat(session->fd, &st);
-	return err ? explain_open(dir, err) : check_owner(dir, &st);
+	err = op_session_prepare(session->fd);
+	return err ? explain_open(session->dir, err) : 0;
 }
 
 int opf_session_open(struct opf_session *session, const char *dir, bool append)
