@@ -80,6 +80,19 @@ int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
 	return fd;
 }
 
+int op_lock_take_stale(int dir_fd, const char *name)
+{
+	int fd = op_sys_openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : is_removed(fd) ? -ENOENT : 0;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
 int op_lock_write_pid(int lock_fd)
 {
 	char pid[PID_BYTES];

@@ -18,6 +18,12 @@
  */
 int op_lock_take(int dir_fd, const char *name, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Takes the lock of a file that an owner has left, to remove the file. A descriptor; -ENOENT: there
+ * is no such file, or another one took its place; -EWOULDBLOCK: an owner holds it; another -errno.
+ */
+int op_lock_take_stale(int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
+
 /* Writes the pid into the file, for messages of processes that do not get the lock. 0 or -errno. */
 int op_lock_write_pid(int lock_fd) OP_MUST_CHECK;
 

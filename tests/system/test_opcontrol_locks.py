@@ -42,6 +42,32 @@ def held_by_a_tool(box):
     os.unlink(path)
 
 
+def held_without_a_number(box):
+    """A daemon that has just begun holds the lock, and does not answer yet: its files stay."""
+    current = os.path.join(box.session, "samples", "current", "stats")
+    path = os.path.join(box.session, "lock")
+    os.makedirs(current, exist_ok=True)
+    with open(path, "w", encoding="ascii") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        result = box.run(opcontrol(box), "--reset")
+        require(result.rc == 1 and "uses " + box.session in result.err, "--reset beside a daemon: %s" % (result,))
+    require(os.path.isdir(current), "--reset has removed what a daemon writes")
+    os.unlink(path)
+    require(box.run(opcontrol(box), "--reset").rc == 0 and not os.path.exists(current), "--reset without a daemon")
+
+
+def unpacked_twice(box):
+    """Two --unpack would write to one file in the making."""
+    tmp = os.path.join(box.session, "tmp")
+    os.makedirs(tmp, exist_ok=True)
+    fd = os.open(tmp, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    result = box.run(opcontrol(box), "--unpack=some")
+    require(result.rc == 1 and "another opcontrol --unpack" in result.err, "--unpack beside another: %s" % (result,))
+    os.close(fd)
+    require(box.run(opcontrol(box), "--unpack=some").rc == 0, "--unpack alone")
+
+
 def copied_lock(box):
     """The lock of a daemon that runs, in a copy of its session directory: nobody holds that one,
     and the daemon is not that session's.
@@ -92,6 +118,8 @@ def test(box):
     box.opcontrol("--setup", "--event=TIMER:300000")
     stale_locks(box)
     held_by_a_tool(box)
+    held_without_a_number(box)
+    unpacked_twice(box)
     copied_lock(box)
     under_another_name(box)
 

@@ -54,34 +54,26 @@ static pid_t find_holder(const char *session_dir)
 	return holder_of(lock_path(session_dir));
 }
 
-/* Without the lock file, this mark tells the next daemon that the last one was killed. */
-static int leave_unclean(const struct opcontrol *ctl)
+/*
+ * A daemon holds its lock with flock(2). If we get the lock, no daemon has it. Without the lock
+ * file, a mark tells the next daemon that the last one was killed.
+ */
+static void remove_stale_lock(const struct opcontrol *ctl)
 {
-	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	int dir_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	int fd = dir_fd < 0 ? -errno : op_lock_take_stale(dir_fd, OP_SESSION_LOCK);
 
-	if (fd < 0)
-		return -errno;
-	err = op_session_leave_unclean(fd);
-	close(fd);
-	return err;
-}
-
-/* A daemon holds its lock with flock(2). If we get the lock, no daemon has it. */
-static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err;
-
-	if (fd < 0)
-		return;
-	if (!flock(fd, LOCK_EX | LOCK_NB)) {
+	if (fd >= 0) {
 		puts("Detected stale lock file. Removing.");
-		err = leave_unclean(ctl);
-		if (!err && unlink(path) < 0)
-			err = -errno;
+		err = op_session_leave_unclean(dir_fd);
+		if (!err)
+			err = op_sys_unlinkat(dir_fd, OP_SESSION_LOCK, 0);
 		if (err)
-			opr_error(1, "cannot remove %s: %s", path, strerror(-err));
+			opr_error(1, "cannot remove %s/" OP_SESSION_LOCK ": %s", ctl->session_dir, strerror(-err));
+		close(fd);
 	}
-	close(fd);
+	if (dir_fd >= 0)
+		close(dir_fd);
 }
 
 /*
@@ -90,8 +82,6 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
  */
 static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, bool has_listener, struct ctl_daemon *daemon)
 {
-	struct op_text path;
-
 	daemon->pid = find_holder(ctl->session_dir);
 	if (!daemon->pid)
 		daemon->pid = unit_pid;
@@ -101,10 +91,8 @@ static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, bool has_list
 		daemon->presence = CTL_NO_ANSWER;
 		return;
 	}
-	path = lock_path(ctl->session_dir);
 	if (geteuid() == 0 && !ctl->json)
-		remove_stale_lock(ctl, op_text_get(&path));
-	op_text_free(&path);
+		remove_stale_lock(ctl);
 }
 
 /* Only its owner may read the lock. For other users the reply at the socket must be enough. */
@@ -376,7 +364,7 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 	if (*ret_ended)
 		puts("Daemon stopped.");
 	if (*ret_ended && op_lock_owner(AT_FDCWD, op_text_get(&path)) == daemon->pid)
-		remove_stale_lock(ctl, op_text_get(&path));
+		remove_stale_lock(ctl);
 	op_text_free(&path);
 	return rc;
 }

@@ -272,10 +272,9 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 }
 
 /* The session directory may belong to another user: a link in it must not lead root elsewhere. */
-static int clear_session(const struct opcontrol *ctl)
+static int clear_locked(const struct opcontrol *ctl, int session_fd)
 {
-	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = session_fd < 0 ? -errno : op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
+	int fd = op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
 	char *path = NULL;
 	int err = fd < 0 ? fd : op_session_clear(fd, &path);
 
@@ -287,9 +286,28 @@ static int clear_session(const struct opcontrol *ctl)
 	free(path);
 	if (fd >= 0)
 		close(fd);
+	return err < 0;
+}
+
+/* Under the daemon's lock: one that has begun meanwhile counts in these files. */
+static int clear_session(const struct opcontrol *ctl)
+{
+	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
+
+	if (session_fd < 0 && errno == ENOENT)
+		return 0;
+	lock_fd = session_fd < 0 ? -errno : op_session_lock(session_fd);
+	if (lock_fd == -EBUSY)
+		rc = opr_error(1, "--reset: a daemon that does not answer uses %s", ctl->session_dir);
+	else if (lock_fd < 0)
+		rc = ctl_fail_session(ctl, "lock", ctl->session_dir, OP_SESSION_LOCK, lock_fd);
+	else
+		rc = clear_locked(ctl, session_fd);
+	if (lock_fd >= 0)
+		op_session_unlock(session_fd, lock_fd);
 	if (session_fd >= 0)
 		close(session_fd);
-	return err < 0;
+	return rc;
 }
 
 int ctl_reset(struct opcontrol *ctl, const struct ctl_daemon *daemon)
