@@ -79,6 +79,20 @@ static int remove_all(int session_fd, const char *path)
 	return err;
 }
 
+/* Somebody may have put another session in its place since it was looked at: that one goes back. */
+static int take_away(int session_fd, const struct opd_sized_session *session, const char *from, const char *to)
+{
+	int err = op_file_rename_below(session_fd, from, to);
+	struct stat st;
+
+	if (err || !session->inode)
+		return err;
+	if (!fstatat(session_fd, to, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == session->inode)
+		return 0;
+	err = op_file_rename_below(session_fd, to, from);
+	return err ? err : -ESTALE;
+}
+
 static int remove_session(struct opd_retention *retention, int session_fd, struct opd_sized_session *session, const char *why)
 {
 	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
@@ -87,7 +101,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
 	snprintf(to, sizeof(to), OP_SESSION_TMP "/" OP_SESSION_REMOVED "%s", session->name);
-	err = op_file_rename_below(session_fd, from, to);
+	err = take_away(session_fd, session, from, to);
 	if (!err) {
 		err = remove_all(session_fd, to);
 		session->disk_bytes = err ? bytes_that_stay(session_fd, session, from, to) : 0;

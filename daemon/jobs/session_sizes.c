@@ -35,9 +35,15 @@ static void read_ledger(int session_fd, const char *path, struct opd_sized_sessi
 {
 	struct op_session_ledger ledger;
 	int fd = op_file_open_below(session_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	struct stat st;
 
 	if (fd < 0)
 		return;
+	/* The ledger of another session would say when to remove this one. */
+	if (fstat(fd, &st) < 0 || st.st_ino != session->inode) {
+		close(fd);
+		return;
+	}
 	session->is_whole = faccessat(fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 	if (!op_session_ledger_read(fd, &ledger, NULL)) {
 		session->is_timed = ledger.ended == OP_SESSION_rotated && op_session_is_time_name(session->name);

@@ -90,6 +90,22 @@ int __wrap_op_session_remove(int dir_fd, const char *path)
 	return remove_err && (!remove_err_of || strstr(path, remove_err_of)) ? remove_err : __real_op_session_remove(dir_fd, path);
 }
 
+/* This session is replaced by another one when the daemon comes to remove it; NULL: none. */
+static const char *replaced;
+
+int __real_op_file_rename_below(int dir_fd, const char *path, const char *new_path);
+int __wrap_op_file_rename_below(int dir_fd, const char *path, const char *new_path);
+
+int __wrap_op_file_rename_below(int dir_fd, const char *path, const char *new_path)
+{
+	if (replaced && !strcmp(path, replaced)) {
+		replaced = NULL;
+		assert_int_equal(__real_op_file_rename_below(dir_fd, path, "elsewhere/old"), 0);
+		assert_int_equal(__real_op_file_rename_below(dir_fd, "samples/mine", path), 0);
+	}
+	return __real_op_file_rename_below(dir_fd, path, new_path);
+}
+
 static const char *const days[] = { "2026-11-17T00:00Z", "2026-11-18T00:00Z", "2026-11-19T00:00Z", "2026-11-19T00:00Z-02" };
 
 static bool is_there(const char *name)
@@ -438,6 +454,17 @@ static void test_clock_cannot_be_kept(void **state OP_UNUSED)
 	check(&keep_3_days, op_array_size(days));
 }
 
+/* What the user puts in the place of a session that is too old stays. */
+static void test_session_that_is_replaced(void **state OP_UNUSED)
+{
+	replaced = "samples/2026-11-17T00:00Z";
+	assert_int_equal(retain(&(struct op_config){ .session_keep_us = 3 * DAY / 1000 }), -ESTALE);
+	assert_null(replaced);
+	assert_int_equal(faccessat(session_fd, "samples/2026-11-17T00:00Z/{root}/bin/a/{dep}/{root}/bin/a/file", F_OK, 0), 0);
+	assert_int_equal(faccessat(session_fd, "elsewhere/old/ledger", F_OK, 0), 0);
+	assert_int_equal(unlinkat(session_fd, "tmp", AT_REMOVEDIR), 0); /* it is empty */
+}
+
 #define retain_test(name) cmocka_unit_test_setup_teardown(name, sessions_setup, sessions_teardown)
 
 int main(void)
@@ -456,6 +483,7 @@ int main(void)
 		retain_test(test_clock_short_at_the_start),
 		retain_test(test_clock_without_a_file),
 		retain_test(test_clock_cannot_be_kept),
+		retain_test(test_session_that_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
