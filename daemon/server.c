@@ -180,22 +180,46 @@ static int remove_stale(const char *path, const struct sockaddr_un *address)
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* Who may write to the directory may have put another file there since it was made. */
+static int open_own(const char *path)
+{
+	int fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd < 0 || (!fstat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_uid == geteuid()))
+		return fd;
+	close(fd);
+	return -EADDRINUSE;
+}
+
+static int give_to_group(const char *path, const struct group *group)
+{
+	char same[sizeof("/proc/self/fd/") + 10];
+	int fd = open_own(path), err = 0;
+
+	if (fd < 0)
+		return fd;
+	snprintf(same, sizeof(same), "/proc/self/fd/%d", fd);
+	if ((group && geteuid() == 0 && fchownat(fd, "", (uid_t)-1, group->gr_gid, AT_EMPTY_PATH) < 0) || chmod(same, 0660) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
 /* The file never has more permissions than at the end. Without the group only root can use it. */
 static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *address)
 {
 	mode_t mask = umask(0177);
 	int err = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
-	const struct group *group;
 
 	umask(mask);
 	if (err)
 		return err;
-	group = getgrnam(OPD_SERVER_GROUP);
-	if ((group && geteuid() == 0 && lchown(path, (uid_t)-1, group->gr_gid) < 0) || chmod(path, 0660) < 0 ||
-	    listen(fd, LISTEN_BACKLOG) < 0) {
+	err = give_to_group(path, getgrnam(OPD_SERVER_GROUP));
+	if (!err && listen(fd, LISTEN_BACKLOG) < 0)
 		err = -errno;
+	if (err)
 		unlink(path);
-	}
 	return err;
 }
 

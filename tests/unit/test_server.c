@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,6 +42,10 @@ int __wrap_sd_event_source_set_time_relative(sd_event_source *source, uint64_t u
 /* Whether the host has a group opd. */
 static bool has_group;
 
+/* The path of a socket, in whose place a link to another file is put; NULL: none. */
+static const char *replaced;
+static char secret[64];
+
 struct group *__wrap_getgrnam(const char *name);
 
 struct group *__wrap_getgrnam(const char *name)
@@ -48,6 +53,11 @@ struct group *__wrap_getgrnam(const char *name)
 	static struct group group = { .gr_gid = GROUP };
 
 	assert_string_equal(name, OPD_SERVER_GROUP);
+	if (replaced) {
+		assert_int_equal(unlink(replaced), 0);
+		assert_int_equal(symlink(secret, replaced), 0);
+		replaced = NULL;
+	}
 	return has_group ? &group : NULL;
 }
 
@@ -598,6 +608,30 @@ static void test_close_removes_its_own(void **state)
 	assert_int_equal(lstat(h->path, &st), -1);
 }
 
+/* Before the file gets its mode, the owner of its directory puts a link to another file there. */
+static void test_socket_that_is_replaced(void **state OP_UNUSED)
+{
+	char directory[BOX_PATH_BYTES], path[64];
+	struct stat st;
+	int fd;
+
+	assert_int_equal(box_make(directory), 0);
+	snprintf(path, sizeof(path), "%s/control", directory);
+	snprintf(secret, sizeof(secret), "%s/secret", directory);
+	fd = open(secret, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	replaced = path;
+	has_group = true;
+	assert_true(opd_server_listen(path, &fd) < 0);
+	has_group = false;
+	assert_null(replaced);
+	assert_int_equal(stat(secret, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(st.st_gid, getegid());
+	assert_int_equal(box_remove(directory), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -615,6 +649,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_access, server_setup, server_teardown),
 		cmocka_unit_test_setup_teardown(test_socket_file, server_setup, server_teardown),
 		cmocka_unit_test_setup_teardown(test_close_removes_its_own, server_setup, server_teardown),
+		cmocka_unit_test(test_socket_that_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
