@@ -26,13 +26,18 @@ static void proc_path(char *path, size_t path_bytes, uint32_t pid, const char *n
 		snprintf(path, path_bytes, "/proc/%u/%s", pid, name);
 }
 
-static bool read_link(uint32_t pid, const char *name, char *target, size_t target_bytes)
+int opd_proc_open(uint32_t pid)
 {
 	char path[64];
-	ssize_t length;
 
-	proc_path(path, sizeof(path), pid, name);
-	length = readlink(path, target, target_bytes);
+	proc_path(path, sizeof(path), pid, "");
+	return op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+static bool read_link(int proc_fd, const char *name, char *target, size_t target_bytes)
+{
+	ssize_t length = op_sys_readlinkat(proc_fd, name, target, target_bytes);
+
 	if (length < 0 || (size_t)length >= target_bytes)
 		return false;
 	target[length] = '\0';
@@ -40,31 +45,47 @@ static bool read_link(uint32_t pid, const char *name, char *target, size_t targe
 }
 
 /* The link says "mnt:[4026531841]". */
-static bool read_ns(uint32_t pid, const char *kind, uint64_t *ret_ns)
+static bool read_ns(int proc_fd, const char *kind, uint64_t *ret_ns)
 {
 	char link[16], target[64];
 	const char *digits;
 
 	snprintf(link, sizeof(link), "ns/%s", kind);
-	digits = read_link(pid, link, target, sizeof(target)) ? strchr(target, '[') : NULL;
+	digits = read_link(proc_fd, link, target, sizeof(target)) ? strchr(target, '[') : NULL;
 	if (!digits)
 		return false;
 	*ret_ns = strtoull(digits + 1, NULL, 10);
 	return true;
 }
 
-static bool read_mnt_ns(uint32_t pid, uint64_t *ret_ns)
+bool opd_place_read_at(int proc_fd, struct opd_place *ret_place)
 {
-	return read_ns(pid, "mnt", ret_ns);
+	if (!read_ns(proc_fd, "mnt", &ret_place->mnt_ns) ||
+	    !read_link(proc_fd, "root", ret_place->root, sizeof(ret_place->root)))
+		return false;
+	if (!read_ns(proc_fd, "user", &ret_place->user_ns))
+		ret_place->user_ns = 0;
+	return true;
 }
 
 bool opd_place_read(uint32_t pid, struct opd_place *ret_place)
 {
-	if (!read_mnt_ns(pid, &ret_place->mnt_ns) || !read_link(pid, "root", ret_place->root, sizeof(ret_place->root)))
-		return false;
-	if (!read_ns(pid, "user", &ret_place->user_ns))
-		ret_place->user_ns = 0;
-	return true;
+	int proc_fd = opd_proc_open(pid);
+	bool is_known = proc_fd >= 0 && opd_place_read_at(proc_fd, ret_place);
+
+	if (proc_fd >= 0)
+		close(proc_fd);
+	return is_known;
+}
+
+static bool read_ns_of(uint32_t pid, const char *kind, uint64_t *ret_ns)
+{
+	int proc_fd = opd_proc_open(pid);
+	bool is_known = proc_fd >= 0 && read_ns(proc_fd, kind, ret_ns);
+
+	if (proc_fd >= 0)
+		close(proc_fd);
+	return is_known;
 }
 
 /* opd itself and process 1 are no strangers. */
@@ -73,11 +94,11 @@ static struct opd_host find_host(void)
 	struct opd_host host = { .prefix = "" };
 	uint64_t own_ns = 0;
 
-	if (!read_ns(HOST_PID, "user", &host.user_ns) && !read_ns(SELF, "user", &host.user_ns))
+	if (!read_ns_of(HOST_PID, "user", &host.user_ns) && !read_ns_of(SELF, "user", &host.user_ns))
 		host.user_ns = 0;
-	if (!read_mnt_ns(SELF, &own_ns))
+	if (!read_ns_of(SELF, "mnt", &own_ns))
 		return host;
-	if (!read_mnt_ns(HOST_PID, &host.mnt_ns))
+	if (!read_ns_of(HOST_PID, "mnt", &host.mnt_ns))
 		host.mnt_ns = own_ns;
 	if (host.mnt_ns != own_ns)
 		host.prefix = HOST_PREFIX;
@@ -257,11 +278,9 @@ static int move_to(struct opd_mount_views *views, uint64_t mnt_ns, uint64_t user
 
 static bool lives_there(const struct opd_mount_view *view, uint32_t pid)
 {
-	char root[PATH_MAX];
-	uint64_t mnt_ns;
+	struct opd_place place;
 
-	return pid && read_mnt_ns(pid, &mnt_ns) && read_link(pid, "root", root, sizeof(root)) &&
-	       is_at(view, mnt_ns, root);
+	return pid && opd_place_read(pid, &place) && is_at(view, place.mnt_ns, place.root);
 }
 
 uint32_t opd_mount_view_pid(const struct opd_mount_view *view)

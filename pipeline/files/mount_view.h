@@ -37,6 +37,13 @@ struct opd_place {
 /* Reads it in this process, which may hang. False: the process is gone, or may not be read. */
 bool opd_place_read(uint32_t pid, struct opd_place *ret_place) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Opens /proc/PID. The descriptor stays that of this process: it has no files any more when
+ * another process gets the number. An O_PATH descriptor or -errno.
+ */
+int opd_proc_open(uint32_t pid) OP_MUST_CHECK;
+bool opd_place_read_at(int proc_fd, struct opd_place *ret_place) OP_NONNULL OP_MUST_CHECK;
+
 /* Address spaces share a view. It is freed with the last reference. */
 struct opd_mount_view {
 	struct op_hlink link;

@@ -17,17 +17,22 @@
 
 /* ---- in the looker ---- */
 
-static int open_maps(uint32_t tid, FILE **ret_file)
-{
-	char path[64];
-	FILE *file;
+/* All files of an answer are those of one process, whoever gets its number meanwhile. */
+struct proc {
+	int fd;     /* of /proc/PID */
+	int tid_fd; /* of the thread whose maps these are; fd when that is the main thread */
+	uint32_t tid;
+	FILE *maps; /* NULL: none */
+};
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", tid);
-	file = fopen(path, "re");
-	if (!file)
-		return errno == ENOMEM ? -ENOMEM : -ENOENT;
-	*ret_file = file;
-	return 0;
+static FILE *open_file(int dir_fd, const char *name)
+{
+	int fd = op_sys_openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
 }
 
 static bool has_line(FILE *maps)
@@ -37,51 +42,72 @@ static bool has_line(FILE *maps)
 	return first != EOF && ungetc(first, maps) != EOF;
 }
 
-/* A thread other than the main thread that has maps; 0: none. */
-static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
+static void close_proc(const struct proc *proc)
 {
-	char path[64];
-	struct dirent *entry;
-	uint32_t found = 0;
-	DIR *tasks;
+	if (proc->maps)
+		fclose(proc->maps);
+	if (proc->tid_fd != proc->fd)
+		close(proc->tid_fd);
+	close(proc->fd);
+}
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	while (tasks && !found && (entry = readdir(tasks))) {
-		uint32_t tid = isdigit((unsigned char)entry->d_name[0]) ? (uint32_t)strtoul(entry->d_name, NULL, 10) : pid;
+/* Takes the maps of a thread, if it has any. */
+static bool take_thread(struct proc *proc, int tasks_fd, const char *name)
+{
+	int fd = op_sys_openat(tasks_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	FILE *maps = fd < 0 ? NULL : open_file(fd, "maps");
 
-		if (tid == pid || open_maps(tid, ret_file) < 0)
-			continue;
-		if (has_line(*ret_file))
-			found = tid;
-		else
-			fclose(*ret_file);
+	if (!maps || !has_line(maps)) {
+		if (maps)
+			fclose(maps);
+		if (fd >= 0)
+			close(fd);
+		return false;
 	}
-	if (tasks)
-		closedir(tasks);
-	return found;
+	if (proc->maps)
+		fclose(proc->maps);
+	proc->maps = maps;
+	proc->tid_fd = fd;
+	proc->tid = (uint32_t)strtoul(name, NULL, 10);
+	return true;
 }
 
 /*
  * The maps of a process are empty or missing once its main thread has ended; another thread has
- * them. The file is opened once, because opening costs most of a look at a few lines.
+ * them.
  */
-static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file)
+static void seek_thread(struct proc *proc)
 {
-	FILE *of_thread;
-	uint32_t tid;
-	int err = open_maps(pid, ret_file);
+	int fd = op_sys_openat(proc->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	bool found = false;
 
-	*ret_tid = pid;
-	if (!err && has_line(*ret_file))
-		return 0;
-	tid = open_maps_of_thread(pid, &of_thread);
-	if (!tid)
-		return err;
-	if (!err)
-		fclose(*ret_file);
-	*ret_file = of_thread;
-	*ret_tid = tid;
+	if (fd >= 0 && !tasks)
+		close(fd);
+	while (tasks && !found && (entry = readdir(tasks)))
+		found = isdigit((unsigned char)entry->d_name[0]) && strtoul(entry->d_name, NULL, 10) != proc->tid &&
+			take_thread(proc, fd, entry->d_name);
+	if (tasks)
+		closedir(tasks);
+}
+
+/* The maps are opened once, because opening costs most of a look at a few lines. */
+static int open_proc(const struct opd_proc_wanted *wanted, struct proc *ret_proc)
+{
+	struct proc proc = { .tid = wanted->pid };
+
+	proc.fd = proc.tid_fd = opd_proc_open(wanted->pid);
+	if (proc.fd < 0)
+		return proc.fd == -ENOMEM ? -ENOMEM : -ENOENT;
+	proc.maps = open_file(proc.fd, "maps");
+	if (wanted->any_thread && (!proc.maps || !has_line(proc.maps)))
+		seek_thread(&proc);
+	if (!proc.maps) {
+		close_proc(&proc);
+		return -ENOENT;
+	}
+	*ret_proc = proc;
 	return 0;
 }
 
@@ -115,15 +141,11 @@ static void add_lines(FILE *maps, uint64_t until, struct op_text *text)
 	free(line);
 }
 
-static ssize_t read_proc(uint32_t pid, const char *name, char *text, size_t nr_bytes)
+static ssize_t read_proc(int proc_fd, const char *name, char *text, size_t nr_bytes)
 {
-	char path[64];
-	int fd;
-	ssize_t nr;
+	int fd = op_sys_openat(proc_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	ssize_t nr = fd < 0 ? fd : op_sys_read(fd, text, nr_bytes - 1);
 
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	nr = fd < 0 ? fd : op_sys_read(fd, text, nr_bytes - 1);
 	if (fd >= 0)
 		close(fd);
 	text[nr > 0 ? nr : 0] = '\0';
@@ -131,10 +153,10 @@ static ssize_t read_proc(uint32_t pid, const char *name, char *text, size_t nr_b
 }
 
 /* The name may have any byte, also newlines; the kernel adds one. */
-static void read_comm(uint32_t pid, char comm[OPD_COMM_BYTES])
+static void read_comm(int proc_fd, char comm[OPD_COMM_BYTES])
 {
 	char text[PROC_BYTES];
-	ssize_t nr = read_proc(pid, "comm", text, sizeof(text));
+	ssize_t nr = read_proc(proc_fd, "comm", text, sizeof(text));
 
 	if (nr > 0 && text[nr - 1] == '\n')
 		text[nr - 1] = '\0';
@@ -146,23 +168,23 @@ static void read_comm(uint32_t pid, char comm[OPD_COMM_BYTES])
  * anything; the last bracket ends it. Threads that the kernel runs for a process (io_uring, vhost)
  * do not have the flag.
  */
-static bool is_kernel_thread(uint32_t pid)
+static bool is_kernel_thread(int proc_fd)
 {
 	char text[PROC_BYTES];
-	const char *at = read_proc(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+	const char *at = read_proc(proc_fd, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
 
 	for (int field = 2; field < 9 && at; field++)
 		at = strchr(at + 1, ' ');
 	return at && strtoul(at + 1, NULL, 10) & PF_KTHREAD;
 }
 
-static void add_place(struct opd_proc_maps *maps, uint32_t pid)
+static void add_place(struct opd_proc_maps *maps, const struct proc *proc)
 {
 	struct opd_place place;
-	char path[64], exe[PATH_MAX];
+	char exe[PATH_MAX];
 	ssize_t length;
 
-	maps->has_place = opd_place_read(maps->tid, &place);
+	maps->has_place = opd_place_read_at(proc->tid_fd, &place);
 	if (maps->has_place) {
 		maps->mnt_ns = place.mnt_ns;
 		maps->user_ns = place.user_ns;
@@ -170,29 +192,29 @@ static void add_place(struct opd_proc_maps *maps, uint32_t pid)
 	}
 	op_text_add_char(&maps->text, '\0');
 	maps->exe_at = (uint32_t)maps->text.length;
-	snprintf(path, sizeof(path), "/proc/%u/exe", maps->tid);
-	length = readlink(path, exe, sizeof(exe) - 1);
+	length = op_sys_readlinkat(proc->tid_fd, "exe", exe, sizeof(exe) - 1);
 	if (length > 0)
 		op_text_add_bytes(&maps->text, exe, (size_t)length);
 	op_text_add_char(&maps->text, '\0');
-	read_comm(pid, maps->comm);
-	maps->is_kernel_thread = length <= 0 && is_kernel_thread(pid);
+	read_comm(proc->fd, maps->comm);
+	maps->is_kernel_thread = length <= 0 && is_kernel_thread(proc->fd);
 }
 
 int opd_proc_maps_read(const struct opd_proc_wanted *wanted, struct opd_proc_maps *ret_maps)
 {
-	struct opd_proc_maps maps = { .tid = wanted->pid };
-	FILE *file;
-	int err = wanted->any_thread ? open_maps_of_process(wanted->pid, &maps.tid, &file) : open_maps(wanted->pid, &file);
+	struct opd_proc_maps maps = { 0 };
+	struct proc proc;
+	int err = open_proc(wanted, &proc);
 
 	if (err)
 		return err;
+	maps.tid = proc.tid;
 	if (wanted->with_place)
-		add_place(&maps, wanted->pid);
+		add_place(&maps, &proc);
 	maps.maps_at = (uint32_t)maps.text.length;
-	add_lines(file, wanted->until, &maps.text);
+	add_lines(proc.maps, wanted->until, &maps.text);
 	op_text_add_char(&maps.text, '\0');
-	fclose(file);
+	close_proc(&proc);
 	if (maps.text.failed) {
 		op_text_free(&maps.text);
 		return -ENOMEM;

@@ -2,14 +2,19 @@
 /* After a loss in the side band: what /proc says of real processes and of ended ones. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/files/proc_maps.h"
 #include "pipeline/resolve/proc_scan.h"
 #include "pipeline/resolve/rescan.h"
 
@@ -492,6 +497,78 @@ static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
 	assert_false(has_other(NO_PID, at + 8, UINT64_MAX, NULL, 8));
 }
 
+/* ---- a number that another process gets between two looks at /proc/PID ---- */
+
+#define IMPOSTOR "impostor"
+
+/* ends when its name is looked at, and another process gets its number; 0: none */
+static pid_t ended;
+static bool has_number;
+
+int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+
+static void give_number(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
+	int ready[2];
+	char byte;
+	long got;
+
+	assert_int_equal(pipe(ready), 0);
+	got = syscall(SYS_clone3, &args, sizeof(args));
+	if (!got) {
+		prctl(PR_SET_NAME, IMPOSTOR);
+		(void)!write(ready[1], "", 1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	has_number = got == pid && read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+}
+
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	const char *slash = strrchr(path, '/');
+	pid_t pid = ended;
+
+	if (pid && !strcmp(slash ? slash + 1 : path, "comm")) {
+		ended = 0;
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		give_number(pid);
+	}
+	return __real_op_sys_openat(dir_fd, path, flags, mode);
+}
+
+static void all_of_an_answer_is_of_one_process(void **state OP_UNUSED)
+{
+	struct opd_proc_wanted wanted = { .any_thread = true, .with_place = true, .until = OPD_PROC_MAPS_ALL };
+	struct opd_proc_maps maps;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	wanted.pid = (uint32_t)pid;
+	ended = pid;
+	has_number = false;
+	assert_int_equal(opd_proc_maps_read(&wanted, &maps), 0);
+	assert_int_equal(ended, 0);
+	if (has_number) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	assert_string_not_equal(maps.comm, IMPOSTOR);
+	assert_true(*opd_proc_maps_exe(&maps)); /* it was read before */
+	opd_proc_maps_free(&maps);
+	if (!has_number)
+		skip(); /* only root of the host chooses the number of a process */
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rescan_setup, rescan_teardown)
@@ -499,6 +576,7 @@ int main(void)
 		T(an_exec_that_was_not_told_is_found),
 		T(one_that_nobody_told_of_is_taken_in),
 		cmocka_unit_test(a_number_is_taken_until_it_was_waited_for),
+		cmocka_unit_test(all_of_an_answer_is_of_one_process),
 		T(one_that_is_gone_has_ended), T(one_that_ends_meanwhile_has_its_samples),
 		T(a_number_that_was_given_again_lives),
 		T(a_sample_asks_at_once),
