@@ -138,12 +138,12 @@ def nothing_half_written(box):
 
 
 def check_page():
-    """The man page names every key of --status --json; lost_REASON stands for the reasons."""
-    with open(os.path.join(os.environ["OPD_SOURCE"], "doc", "opcontrol.1"), encoding="utf-8") as stream:
-        page = stream.read().replace("\\-", "-").split("\n.SH STATUS\n", 1)[1].split("\n.SH ", 1)[0]
+    """opd-status(5) names every key of --status --json; lost_REASON stands for the reasons."""
+    with open(os.path.join(os.environ["OPD_SOURCE"], "doc", "opd-status.5"), encoding="utf-8") as stream:
+        page = stream.read().replace("\\-", "-").split("\n.SH KEYS\n", 1)[1].split("\n.SH ", 1)[0]
     words = set(re.findall(r"[a-z][a-z_]*", "\n".join(line for line in page.splitlines() if re.match(r"\.(B|BR|RB) ", line))))
     missing = (STATUS_KEYS | EVENT_KEYS | CPU_KEYS) - LOSSES - words
-    require(not missing, "opcontrol(1) does not name %s" % sorted(missing))
+    require(not missing, "opd-status(5) does not name %s" % sorted(missing))
 
 
 def setup_while_it_runs(box):
