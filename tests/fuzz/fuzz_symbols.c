@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	fuzz_check(fuzz_dir_write(IMAGE_NAME, bytes, nr_bytes));
 	fuzz_dir_path(path, IMAGE_NAME);
 	if (!opr_symbols_read_bfd(&symbols, path, path, &options)) {
-		fuzz_check(!opr_lines_open(path, path, NULL, &lines));
+		fuzz_check(!opr_lines_open(path, path, NULL, NULL, &lines));
 		for (size_t i = 0; i < symbols.nr_symbols; i++) {
 			fuzz_check(!i || symbols.symbols[i - 1].start < symbols.symbols[i].start);
 			if (i < CHECKED_MAX)

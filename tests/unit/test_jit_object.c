@@ -175,7 +175,7 @@ static void an_object_is_read_again(void **state)
 	assert_string_equal(symbol_at(&symbols, plain + 7), "plain");
 	assert_string_equal(symbol_at(&symbols, coded), "with code");
 	assert_string_equal(symbol_at(&symbols, lined + 7), "with lines");
-	assert_int_equal(opr_lines_open(path, path, NULL, &lines), 0);
+	assert_int_equal(opr_lines_open(path, path, NULL, NULL, &lines), 0);
 	assert_non_null(lines);
 	check_line(lines, lined, "/a/b.js", 7);
 	check_line(lines, lined + 5, "/a/b.js", 3);

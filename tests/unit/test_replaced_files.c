@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A file that is replaced between two looks at its path: every answer is that of one file. */
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
 
 #include "libop/base/sys.h"
+#include "libop/process/lock.h"
 #include "libop/session/directory.h"
+#include "libop/session/layout.h"
+#include "libop/session/leftovers.h"
+#include "tools/common/output.h"
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/lines.h"
 #include "tools/elf/module_file.h"
+#include "tools/profile/image_cache.h"
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/symbol_sources.h"
 #include "tests/unit/test_box.h"
@@ -140,7 +147,7 @@ static void test_debug_file_that_is_replaced(void **state)
 
 	change_file(dir, "cp whole debug && echo none >other");
 	replaced = debug;
-	assert_int_equal(opr_lines_open(image, image, NULL, &lines), 0);
+	assert_int_equal(opr_lines_open(image, image, NULL, NULL, &lines), 0);
 	assert_null(replaced);
 	assert_true(opr_lines_find(lines, vma, &file, &line));
 	assert_non_null(strstr(file, "test_replaced_files.c"));
@@ -248,6 +255,220 @@ static void test_cache_of_strangers_debug_file(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- an image that is replaced during a report ---- */
+
+/* `other` has the same code, and another build-id, in digits[12]. */
+static void make_other(const char *dir, const char *image, char digits[OP_BUILD_ID_DIGITS])
+{
+	struct stat st;
+
+	assert_int_equal(opr_elf_build_id(image, digits, &st), 0);
+	change_file(dir, "readelf -S -W image | sed -n 's/.*note.gnu.build-id *NOTE *[0-9a-f]* \\([0-9a-f]*\\).*/\\1/p' >at && "
+			 "cp image other && printf OTHER | dd of=other bs=1 seek=$((0x$(cat at) + 16)) conv=notrunc status=none");
+}
+
+static struct opr_image *load_image(struct opr_image_cache *cache, struct opr_finder *finder, const char *name,
+				    const struct op_image_name *image_name)
+{
+	static const struct opr_profile profile;
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
+	const struct opr_words nowhere = { 0 };
+	const struct opr_named_image list = { name, image_name };
+	struct opr_image *image;
+
+	assert_int_equal(opr_finder_init(finder, NULL, &nowhere), 0);
+	assert_int_equal(opr_image_cache_init_list(cache, &profile, finder, &options, &list, 1), 0);
+	image = opr_image_cache_find(cache, name);
+	assert_non_null(image);
+	assert_int_equal(image->state, OPR_IMAGE_FOUND);
+	replace_now();
+	assert_int_equal(opr_image_cache_read(cache), 0);
+	assert_int_equal(opr_image_load(cache, image), 0);
+	return image;
+}
+
+/* Its build-id was the one of the samples when it was found: the names are of another file. */
+static void test_image_of_another_build_id(void **state OP_UNUSED)
+{
+	char dir[BOX_PATH_BYTES], path[PATH_BYTES], digits[OP_BUILD_ID_DIGITS], name[PATH_BYTES + 32];
+
+	make_image(dir, path);
+	make_other(dir, path, digits);
+	snprintf(name, sizeof(name), "%s (build-id %.12s)", path, digits);
+	snprintf(replacement, sizeof(replacement), "%s/other", dir);
+	for (int is_replaced = 0; is_replaced <= 1; is_replaced++) {
+		const struct op_image_name image_name = { .kind = OP_IMAGE_FILE, .name = name };
+		struct opr_image_cache cache = { 0 };
+		struct opr_finder finder = { 0 };
+		const struct opr_image *image;
+
+		replaced = is_replaced ? path : NULL;
+		image = load_image(&cache, &finder, name, &image_name);
+		assert_int_equal(image->is_object, !is_replaced);
+		assert_int_equal(image->symbols.nr_symbols > 0, !is_replaced);
+		assert_int_equal(image->state, is_replaced ? OPR_IMAGE_REPLACED : OPR_IMAGE_FOUND);
+		opr_image_cache_free(&cache);
+		opr_finder_free(&finder);
+	}
+	change_file(dir, "rm -r ./*");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* Lines and code are of the file whose symbols were read, or there are none. */
+static void test_lines_and_code_of_another_file(void **state OP_UNUSED)
+{
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
+	char dir[BOX_PATH_BYTES], image[PATH_BYTES];
+	const struct opr_symbol *landmark = NULL;
+	struct opr_symbols symbols = { 0 };
+	struct opr_lines *lines = NULL;
+	uint8_t *code = NULL;
+	size_t nr_bytes;
+
+	make_image(dir, image);
+	change_file(dir, "cp image other");
+	assert_int_equal(opr_symbols_read_bfd(&symbols, image, image, &options), 0);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (!strcmp(symbols.symbols[i].name, "test_replaced_landmark"))
+			landmark = &symbols.symbols[i];
+	assert_non_null(landmark);
+	assert_int_equal(opr_lines_open(image, image, NULL, &symbols.file, &lines), 0);
+	opr_lines_close(lines);
+	assert_int_equal(opr_symbols_code(&symbols, landmark, &code, &nr_bytes), 0);
+	free(code);
+	change_file(dir, "mv other image");
+	assert_int_equal(opr_lines_open(image, image, NULL, &symbols.file, &lines), -ESTALE);
+	assert_int_equal(opr_symbols_code(&symbols, landmark, &code, &nr_bytes), -ESTALE);
+	opr_symbols_free(&symbols);
+	change_file(dir, "rm -r ./*");
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* ---- a report in the place of an older one ---- */
+
+static char page[PATH_BYTES], secret[PATH_BYTES];
+
+static bool is_page(int fd OP_UNUSED)
+{
+	return true;
+}
+
+/* The owner of the directory puts a link to another file there after the look at the page. */
+static bool is_page_no_more(int fd OP_UNUSED)
+{
+	assert_int_equal(unlink(page), 0);
+	assert_int_equal(symlink(secret, page), 0);
+	return true;
+}
+
+static void make_page(char dir[BOX_PATH_BYTES])
+{
+	assert_int_equal(box_make(dir), 0);
+	snprintf(page, sizeof(page), "%s/page", dir);
+	snprintf(secret, sizeof(secret), "%s/secret", dir);
+	change_file(dir, "echo old >page && chmod 640 page && echo mine >secret");
+}
+
+static void test_page_in_whose_place_a_link_is(void **state OP_UNUSED)
+{
+	struct opr_output output;
+	char dir[BOX_PATH_BYTES];
+	int err;
+
+	make_page(dir);
+	err = opr_output_replace(&output, page, is_page_no_more, "page");
+	if (!err) {
+		fputs("report\n", output.out);
+		err = opr_output_close(&output);
+	}
+	change_file(dir, "test \"$(cat secret)\" = mine && test \"$(ls -A | xargs)\" = 'page secret'");
+	assert_true(err < 0);
+	assert_int_equal(box_remove(dir), 0);
+}
+
+/* A file that takes the place of the page while the report is made is the user's. */
+static void test_page_that_is_replaced(void **state OP_UNUSED)
+{
+	struct opr_output output;
+	char dir[BOX_PATH_BYTES];
+
+	for (int is_replaced = 0; is_replaced <= 1; is_replaced++) {
+		make_page(dir);
+		assert_int_equal(opr_output_replace(&output, page, is_page, "page"), 0);
+		fputs("report\n", output.out);
+		if (is_replaced)
+			change_file(dir, "mv secret page");
+		assert_int_equal(opr_output_close(&output), is_replaced ? -EEXIST : 0);
+		change_file(dir, is_replaced ? "test \"$(cat page)\" = mine && test \"$(ls -A)\" = page"
+					     : "test \"$(cat page)\" = report && test \"$(stat -c %a page)\" = 640 && "
+					       "test \"$(ls -A | xargs)\" = 'page secret'");
+		assert_int_equal(box_remove(dir), 0);
+	}
+}
+
+/* ---- locks and directories of a session directory ---- */
+
+int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+
+/* Where another daemon begins once the stale lock is open; NULL: none. */
+static const char *lock_dir;
+
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	int fd = __real_op_sys_openat(dir_fd, path, flags, mode);
+
+	if (lock_dir && !strcmp(path, OP_SESSION_LOCK)) {
+		change_file(lock_dir, "rm " OP_SESSION_LOCK " && echo 1 >" OP_SESSION_LOCK);
+		lock_dir = NULL;
+	}
+	return fd;
+}
+
+static void test_stale_lock_that_is_replaced(void **state OP_UNUSED)
+{
+	char dir[BOX_PATH_BYTES];
+	int dir_fd, fd;
+
+	assert_int_equal(box_make(dir), 0);
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(op_lock_take_stale(dir_fd, OP_SESSION_LOCK), -ENOENT);
+	change_file(dir, "echo 2 >" OP_SESSION_LOCK);
+	lock_dir = dir;
+	assert_int_equal(op_lock_take_stale(dir_fd, OP_SESSION_LOCK), -ENOENT);
+	assert_null(lock_dir);
+	fd = op_lock_take_stale(dir_fd, OP_SESSION_LOCK);
+	assert_true(fd >= 0);
+	assert_int_equal(op_lock_take_stale(dir_fd, OP_SESSION_LOCK), -EWOULDBLOCK);
+	close(fd);
+	close(dir_fd);
+	assert_int_equal(box_remove(dir), 0);
+}
+
+/* An import makes nothing behind a link that the owner of the session directory puts there. */
+static void test_import_behind_a_link(void **state OP_UNUSED)
+{
+	char dir[BOX_PATH_BYTES], session_dir[PATH_BYTES], name[OP_SESSION_IMPORT_BYTES], line[160];
+	int session_fd, fd;
+
+	assert_int_equal(box_make(dir), 0);
+	snprintf(session_dir, sizeof(session_dir), "%s/session", dir);
+	session_fd = op_session_open(session_dir);
+	assert_true(session_fd >= 0);
+	fd = op_session_import_begin(session_fd, name);
+	assert_true(fd >= 0);
+	snprintf(line, sizeof(line), "mkdir outside && mv session/tmp/%s moved && ln -s ../../outside session/tmp/%s", name, name);
+	change_file(dir, line);
+	assert_int_equal(op_session_prepare(fd), 0);
+	close(fd);
+	change_file(dir, "test -z \"$(ls -A outside)\" && test -d moved/samples/current");
+	change_file(dir, "rm -r session/tmp && ln -s ../outside session/tmp");
+	assert_true(op_session_import_begin(session_fd, name) < 0);
+	change_file(dir, "test -z \"$(ls -A outside)\"");
+	close(session_fd);
+	assert_int_equal(box_remove(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +476,12 @@ int main(void)
 		cmocka_unit_test(test_debug_file_that_is_replaced),
 		cmocka_unit_test(test_new_directory_that_is_replaced),
 		cmocka_unit_test(test_cache_of_strangers_debug_file),
+		cmocka_unit_test(test_image_of_another_build_id),
+		cmocka_unit_test(test_lines_and_code_of_another_file),
+		cmocka_unit_test(test_page_in_whose_place_a_link_is),
+		cmocka_unit_test(test_page_that_is_replaced),
+		cmocka_unit_test(test_stale_lock_that_is_replaced),
+		cmocka_unit_test(test_import_behind_a_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

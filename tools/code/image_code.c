@@ -17,7 +17,7 @@
 
 struct request {
 	const char *path, *name, *root;
-	const struct opr_symbols *symbols; /* of the kernel, for names of a core file */
+	const struct opr_symbols *symbols; /* of the file; of the kernel for names of a core file */
 	const struct opr_code_style *style;
 	const struct opr_symbol_report *report;
 	bool is_core, with_lines;
@@ -185,9 +185,9 @@ static int list_rows(FILE *out, void *arg)
 		err = opr_code_open_core(request->path, request->symbols, request->style, &reader);
 	} else {
 		if (request->with_lines)
-			err = opr_lines_open(request->path, request->name, request->root, &lines);
+			err = opr_lines_open(request->path, request->name, request->root, &request->symbols->file, &lines);
 		if (!err)
-			err = opr_code_open(request->path, lines, request->style, &reader);
+			err = opr_code_open(request->path, &request->symbols->file, lines, request->style, &reader);
 	}
 	if (!err)
 		err = opr_code_sections(reader, &list, &sections.nr_sections);
@@ -496,7 +496,7 @@ static int warn_unlisted(const struct opr_image_code *listing, const struct opr_
 	if (samples)
 		opr_warn("no code is shown for %s of %s: %s", samples, image->shown,
 			 listing->reason ? listing->reason
-			 : !image->path  ? reason_of_search(image)
+			 : image->state != OPR_IMAGE_FOUND ? reason_of_search(image)
 					 : reason_of_rows(listing, image, rows, nr_rows));
 	free(samples);
 	free(counts);

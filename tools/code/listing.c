@@ -13,6 +13,7 @@
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/demangle.h"
 #include "tools/elf/lines.h"
+#include "tools/elf/open_file.h"
 
 #define OWN_PROGRAM    "/proc/self/exe" /* has the machine of the running kernel */
 #define ZEROS_MIN      8                /* so many zero bytes are left out */
@@ -568,8 +569,8 @@ static int init_reader(struct opr_code_reader *reader, const char *path, const s
 	return kernel ? add_kernel_names(&reader->names, kernel) : opr_code_names_read(&reader->names, reader->abfd);
 }
 
-int opr_code_open(const char *path, struct opr_lines *lines, const struct opr_code_style *style,
-		  struct opr_code_reader **ret_reader)
+int opr_code_open(const char *path, const struct opr_file_read *file, struct opr_lines *lines,
+		  const struct opr_code_style *style, struct opr_code_reader **ret_reader)
 {
 	struct opr_code_reader *reader = calloc(1, sizeof(*reader));
 	int err;
@@ -579,6 +580,8 @@ int opr_code_open(const char *path, struct opr_lines *lines, const struct opr_co
 	reader->core.fd = -1;
 	reader->lines = lines;
 	err = init_reader(reader, path, NULL, style);
+	if (!err && !opr_is_file_read(opr_bfd_stat(reader->abfd), file))
+		err = -ESTALE;
 	if (err)
 		opr_code_close(reader);
 	else

@@ -53,13 +53,15 @@ struct opr_code_style {
 };
 
 /*
- * Opens an object file. `lines` gives its source lines and must stay open as long as the reader;
- * NULL: they are not asked for. `style` NULL: as opannotate shows code by default. 0; -ENOEXEC: no
- * object file, or a machine that libopcodes does not know; another -errno. Prints nothing.
+ * Opens an object file. `file`: the one that its symbols are of. `lines` gives its source lines and
+ * must stay open as long as the reader; NULL: they are not asked for. `style` NULL: as opannotate
+ * shows code by default. 0; -ENOEXEC: no object file, or a machine that libopcodes does not know;
+ * -ESTALE: another file is at the path by now; another -errno. Prints nothing.
  */
 struct opr_lines;
-int opr_code_open(const char *path, struct opr_lines *lines, const struct opr_code_style *style,
-		  struct opr_code_reader **ret_reader) OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
+int opr_code_open(const char *path, const struct opr_file_read *file, struct opr_lines *lines,
+		  const struct opr_code_style *style,
+		  struct opr_code_reader **ret_reader) OP_NONNULL_ARGS(1, 2, 5) OP_MUST_CHECK;
 
 /*
  * The same for the memory of the running kernel: a core file such as /proc/kcore, and the symbols

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "libop/base/file.h"
 #include "libop/base/parse.h"
@@ -143,12 +142,11 @@ char *opr_archive_from_home(const struct opr_archive *archives, const char *path
 uint64_t opr_archive_inode_of(const struct opr_archive *archives, const char *path)
 {
 	const struct opr_archive *archive = opr_archive_of(archives, path);
-	struct stat st;
 
 	for (size_t i = 0; archive && i < archive->nr_inodes; i++)
 		if (!strcmp(archive->inodes[i].path, below(path, archive->dir)))
 			return archive->inodes[i].inode;
-	return !archive && !stat(path, &st) ? st.st_ino : 0;
+	return 0;
 }
 
 bool opr_archive_is_whole(const struct opr_archive *archives, const char *path)

@@ -67,7 +67,7 @@ const char *opr_archive_strip(const struct opr_archive *archives, const char *pa
 char *opr_archive_to_home(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 char *opr_archive_from_home(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/* The inode of a file, in an archive that of the original; 0: none. */
+/* The inode that the original of a file in an archive had; 0: none. */
 uint64_t opr_archive_inode_of(const struct opr_archive *archives, const char *path) OP_NONNULL_ARGS(2);
 
 /* True when the session with the directory `path` has all its files. */

@@ -310,6 +310,8 @@ const char *opr_child_reason(int err)
 		return "it takes too much memory";
 	case -EFAULT:
 		return "it is damaged, and libbfd or libdw crashed on it";
+	case -ESTALE:
+		return "another file has taken its place since its symbols were read";
 	default:
 		return strerror(-err);
 	}

@@ -202,7 +202,7 @@ static int write_table(FILE *out, const struct opr_line_job *job)
 	struct opr_lines *lines = NULL;
 	int err;
 
-	writer.err = opr_lines_open(search->path, search->name, search->root, &lines);
+	writer.err = opr_lines_open(search->path, search->name, search->root, search->file, &lines);
 	for (size_t i = 0; i < job->nr_vmas && lines && !writer.err; i++)
 		if (!i || job->vmas[i - 1] != job->vmas[i])
 			write_row(&writer, lines, job->vmas[i]);

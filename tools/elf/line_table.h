@@ -38,6 +38,7 @@ struct opr_line_table {
 
 struct opr_line_search {
 	const char *path, *name, *root; /* those of struct opr_debug_search */
+	const struct opr_file_read *file; /* that of opr_lines_open */
 	bool with_frames;               /* else there are no frames */
 	enum opr_demangle demangle;     /* of their names */
 };

@@ -14,6 +14,7 @@
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/dwarf_file.h"
 #include "tools/elf/go_file.h"
+#include "tools/elf/open_file.h"
 
 #define NR_PROBES       8
 #define DEPTH_MAX       1024u /* of entries in each other; what is deeper is left out */
@@ -321,7 +322,8 @@ static int open_go(const bfd *image, struct opr_lines **ret_lines)
 }
 
 /* The lines are in the image, in its debug file, or in a table of Go. */
-int opr_lines_open(const char *path, const char *name, const char *root, struct opr_lines **ret_lines)
+int opr_lines_open(const char *path, const char *name, const char *root, const struct opr_file_read *file_read,
+		   struct opr_lines **ret_lines)
 {
 	bfd *image = opr_bfd_open(path);
 	struct opr_dwarf *file;
@@ -330,6 +332,10 @@ int opr_lines_open(const char *path, const char *name, const char *root, struct 
 	*ret_lines = NULL;
 	if (!image)
 		return -ENOEXEC;
+	if (file_read && !opr_is_file_read(opr_bfd_stat(image), file_read)) {
+		bfd_close(image);
+		return -ESTALE;
+	}
 	err = opr_dwarf_open_image(image, path, name, root, &file);
 	if (!err)
 		err = file ? open_units(file, ret_lines) : open_go(image, ret_lines);

@@ -8,15 +8,17 @@
 
 #include "libop/base/compiler.h"
 
+struct opr_file_read;
 struct opr_lines;
 
 /*
  * Opens the debugging information of the image at `path`, else of its debug file; the arguments are
  * those of struct opr_debug_search. A Go program without it has lines without inlined functions.
- * 0 with *ret_lines, which is NULL when nothing has lines; -ENOEXEC: no object file; -ENOMEM.
+ * `file`: the one that the addresses are of; NULL: the one at the path. 0 with *ret_lines, which is
+ * NULL when nothing has lines; -ENOEXEC: no object file; -ESTALE: another file; -ENOMEM.
  */
-int opr_lines_open(const char *path, const char *name, const char *root,
-		   struct opr_lines **ret_lines) OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+int opr_lines_open(const char *path, const char *name, const char *root, const struct opr_file_read *file,
+		   struct opr_lines **ret_lines) OP_NONNULL_ARGS(1, 2, 5) OP_MUST_CHECK;
 
 /* False: the line is not known. *ret_file is valid until the lines are closed. */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
 /* The path leads to the file once. What is checked through O_PATH is what is opened. */
@@ -24,6 +25,24 @@ int opr_open_regular(const char *path, struct stat *ret_st)
 	if (fd >= 0 && ret_st)
 		*ret_st = st;
 	return fd;
+}
+
+struct opr_file_read opr_file_read_of(const struct stat *st)
+{
+	return (struct opr_file_read){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.nr_bytes = (uint64_t)st->st_size,
+		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * OP_NS_PER_S + (uint64_t)st->st_ctim.tv_nsec,
+	};
+}
+
+bool opr_is_file_read(const struct stat *st, const struct opr_file_read *file)
+{
+	const struct opr_file_read now = opr_file_read_of(st);
+
+	return !file->inode || !memcmp(&now, file, sizeof(now));
 }
 
 bool opr_may_speak_for(const struct stat *file, const struct stat *other)

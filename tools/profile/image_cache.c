@@ -418,6 +418,7 @@ int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines 
 		jobs[nr_jobs++] = (struct opr_line_job){ .search = { .path = image->path,
 								     .name = image->name,
 								     .root = opr_image_options(cache, image).root,
+								     .file = &image->symbols.file,
 								     .with_frames = with_frames,
 								     .demangle = cache->options.demangle },
 							 .vmas = list[i].vmas,
@@ -524,9 +525,43 @@ static void load_kept(const struct opr_image_cache *cache, struct opr_image *ima
 	image->symbols = own;
 }
 
-int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
+/*
+ * The file was found by its build-id or inode. Between that and the reading of its symbols another
+ * one may have taken its place, as when a package is upgraded during a long report.
+ */
+static bool is_the_one_found(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	const struct opr_identity *identity = &image->identity;
+	const struct opr_symbols *symbols = &image->symbols;
+
+	if (!image->is_object || !image->is_read)
+		return true;
+	if (identity->kind == OPR_IDENTITY_BUILD_ID)
+		return symbols->build_id && !strncmp(symbols->build_id, identity->build_id, strlen(identity->build_id));
+	/* An archive says which inode its copy had. */
+	return identity->kind != OPR_IDENTITY_INODE || opr_archive_of(cache->finder->archive, image->path) ||
+	       !symbols->file.inode || symbols->file.inode == identity->inode;
+}
+
+/* Of the file that was read. */
+static uint64_t mtime_of(const struct opr_image *image)
 {
 	struct stat st;
+
+	if (image->symbols.file.inode)
+		return image->symbols.file.mtime_ns / OP_NS_PER_S;
+	return stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
+}
+
+/* It is not given back to those that are kept: the next report looks at the path again. */
+static void forget_symbols(struct opr_image *image)
+{
+	opr_symbols_free(&image->symbols);
+	image->is_object = image->is_read = false;
+}
+
+int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
+{
 	int err;
 
 	if (image->loaded || image->is_put_off)
@@ -539,12 +574,20 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 		opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	if (!image->path)
 		return 0;
-	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
 	image->has_other_files = has_other_files(cache, image->name);
 	err = load_object(cache, image);
-	if (!err)
+	if (err)
+		return err;
+	image->mtime = mtime_of(image);
+	if (is_the_one_found(cache, image)) {
 		load_kept(cache, image);
-	return err;
+		return 0;
+	}
+	forget_symbols(image);
+	image->state = image->identity.is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
+	image->is_table = load_table(cache, image);
+	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+	return 0;
 }
 
 static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)

@@ -142,9 +142,7 @@ static bool make_key(const char *path, const struct opr_symbol_options *options,
 		return false;
 	err = opr_elf_build_id(path, digits, &st);
 	if (!err || err == -ENODATA)
-		*ret_file = (struct opr_file_read){
-			st.st_dev, st.st_ino, (uint64_t)st.st_size, to_ns(st.st_mtim), to_ns(st.st_ctim)
-		};
+		*ret_file = opr_file_read_of(&st);
 	/* Other users could make a file with the same build-id and size and other symbols. */
 	if (!err && opr_is_safe_file(&st)) {
 		snprintf(key, KEY_BYTES, "%s-%" PRIx64 "-%d-%" PRIx32, digits, (uint64_t)st.st_size, (int)options->demangle,
@@ -214,16 +212,18 @@ static int read_kept(const struct opr_pack *pack, const char *key, const char *p
 int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const char *name,
 			 const struct opr_symbol_options *options, struct opr_symbols *symbols)
 {
-	struct opr_file_read ignored;
+	struct opr_file_read file;
 	char key[KEY_BYTES];
 	int err = -ENOENT;
 
-	if (!cache->nr_packs || !make_key(path, options, key, &ignored))
+	if (!cache->nr_packs || !make_key(path, options, key, &file))
 		return -ENOENT;
 	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
 		err = read_kept(&cache->packs[i].pack, key, path, name, options, symbols);
-		if (!err)
-			op_store_relaxed(&cache->packs[i].is_used, 1);
+		if (err)
+			continue;
+		symbols->file = file;
+		op_store_relaxed(&cache->packs[i].is_used, 1);
 	}
 	opr_verbose(OPR_TOPIC_bfd, "%s: symbols %s kept", path, err ? "are not" : "were");
 	return err && err != -ENOMEM ? -ENOENT : err;

@@ -2,7 +2,6 @@
 #include "tools/symbols/image_debug.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "tools/common/log.h"
 #include "tools/elf/debug_path.h"
@@ -50,19 +49,17 @@ static enum opr_symbol_state state_of_search(enum opr_image_state found)
 }
 
 /* True when the file that ran has the same build-id, else the same mtime. */
-static bool is_same_file(const struct op_dcookie_row *row, const char *build_id, const char *path)
+static bool is_same_file(const struct op_dcookie_row *row, const struct opr_object *object)
 {
-	struct stat st;
-
 	if (!row)
 		return true;
 	if (row->id.build_id_bytes) {
 		char digits[OP_BUILD_ID_DIGITS];
 
 		op_build_id_format(row->id.build_id, row->id.build_id_bytes, digits);
-		return !strcmp(digits, build_id);
+		return !strcmp(digits, object->build_id);
 	}
-	return !op_dcookie_mtime(row) || stat(path, &st) < 0 || (uint64_t)st.st_mtime == op_dcookie_mtime(row);
+	return !op_dcookie_mtime(row) || !object->is_object || object->mtime == op_dcookie_mtime(row);
 }
 
 static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
@@ -111,7 +108,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 	struct opr_object object = { 0 };
 	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path), sources, true);
 
-	if (!err && !is_same_file(row, object.build_id, debug->path)) {
+	if (!err && !is_same_file(row, &object)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
 		free(debug->path);
 		debug->path = NULL;

@@ -228,9 +228,10 @@ static bool has_inode(const struct opr_identity *identity, const struct opr_arch
 {
 	struct stat st;
 
-	if (opr_archive_inode_of(archive, path) != identity->inode)
-		return false;
-	return archive || !identity->device || major(identity->device) || (!stat(path, &st) && st.st_dev == identity->device);
+	if (opr_archive_of(archive, path))
+		return opr_archive_inode_of(archive, path) == identity->inode;
+	return !stat(path, &st) && st.st_ino == identity->inode &&
+	       (!identity->device || major(identity->device) || st.st_dev == identity->device);
 }
 
 bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)

@@ -23,6 +23,7 @@ static void read_state(const char *path, struct opr_file_state *ret_state)
 	ret_state->inode = st.st_ino;
 	ret_state->size = (uint64_t)st.st_size;
 	ret_state->mtime_ns = (uint64_t)st.st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+	ret_state->ctime_ns = (uint64_t)st.st_ctim.tv_sec * OP_NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
 }
 
 static void remove_row(struct opr_kept_symbols *kept, size_t i)
@@ -43,7 +44,8 @@ static void forget_old(struct opr_kept_symbols *kept, uint64_t now_ns)
 
 static bool is_same(const struct opr_file_state *a, const struct opr_file_state *b)
 {
-	return a->device == b->device && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns;
+	return a->device == b->device && a->inode == b->inode && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
 }
 
 bool opr_kept_take(struct opr_kept_symbols *kept, const char *path, struct opr_symbols *symbols, struct opr_file_state *state)

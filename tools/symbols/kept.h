@@ -14,7 +14,7 @@
 #define OPR_KEPT_NS (30u * (uint64_t)OP_NS_PER_S)
 
 struct opr_file_state {
-	uint64_t device, inode, size, mtime_ns;
+	uint64_t device, inode, size, mtime_ns, ctime_ns;
 	uint64_t read_ns; /* when the symbols were read, CLOCK_MONOTONIC */
 };
 

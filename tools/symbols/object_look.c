@@ -19,6 +19,7 @@ struct request {
 struct answer {
 	uint32_t symbols, debug_symbols;
 	char build_id[OP_BUILD_ID_DIGITS];
+	uint64_t mtime, debug_device, debug_inode;
 	uint64_t file_bytes, link_bytes; /* of debug_file and debug_link; 0: there is none */
 };
 
@@ -55,11 +56,15 @@ static int write_answer(FILE *out, bfd *object, const struct request *request)
 	unsigned long crc;
 	char *link = bfd_get_debug_link_info(object, &crc);
 	struct answer answer = { .symbols = symbols_of(object, request->sources),
+				 .mtime = (uint64_t)opr_bfd_stat(object)->st_mtime,
 				 .file_bytes = bytes_of(file),
 				 .link_bytes = bytes_of(link) };
 
-	if (debug)
+	if (debug) {
 		answer.debug_symbols = symbols_of(debug, OPR_FROM_SYMTAB);
+		answer.debug_device = opr_bfd_stat(debug)->st_dev;
+		answer.debug_inode = opr_bfd_stat(debug)->st_ino;
+	}
 	if (object->build_id)
 		op_build_id_format(object->build_id->data, object->build_id->size, answer.build_id);
 	fwrite(&answer, sizeof(answer), 1, out);
@@ -131,6 +136,9 @@ static int read_answer(struct opr_object *object, const struct opr_child_result 
 	object->symbols = (enum opr_object_symbols)answer.symbols;
 	object->debug_symbols = (enum opr_object_symbols)answer.debug_symbols;
 	memcpy(object->build_id, answer.build_id, sizeof(answer.build_id));
+	object->mtime = answer.mtime;
+	object->debug_device = answer.debug_device;
+	object->debug_inode = answer.debug_inode;
 	err = copy_string(strings, answer.file_bytes, &object->debug_file);
 	if (!err)
 		err = copy_string(strings + answer.file_bytes, answer.link_bytes, &object->debug_link);

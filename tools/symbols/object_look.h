@@ -20,8 +20,10 @@ struct opr_object {
 	bool is_object; /* false: no object file, or the child failed; nothing else is set */
 	enum opr_object_symbols symbols, debug_symbols; /* its own; of its debug file */
 	char build_id[OP_BUILD_ID_DIGITS];              /* "": none */
+	uint64_t mtime;                                 /* of the file that was looked at */
 	/* the separate debug file; NULL: not found, or not looked for */
 	char *debug_file;
+	uint64_t debug_device, debug_inode; /* of that file, which was opened */
 	char *debug_link;                               /* the name in .gnu_debuglink; NULL: none */
 	/* of the debugging information, in words; NULL: none known */
 	char *damage;

@@ -23,6 +23,7 @@ struct record {
 	int64_t err;
 	uint64_t nr_bytes;
 	struct opr_file_read file;
+	uint64_t is_uncertain;
 };
 
 /* A child and the thread that reads from it. The children share `next`. */
@@ -40,9 +41,10 @@ struct share {
 
 /* ---- in the child ---- */
 
-static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes, const struct opr_file_read *file)
+static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes, const struct opr_symbols *symbols)
 {
-	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0, *file };
+	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0, symbols->file,
+				       symbols->is_uncertain };
 
 	fwrite(&record, sizeof(record), 1, out);
 	if (bytes) {
@@ -60,7 +62,7 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct 
 
 	if (!err)
 		err = opr_symbols_serialize(bytes, &symbols);
-	err = write_record(out, index, err, err ? NULL : bytes, &symbols.file);
+	err = write_record(out, index, err, err ? NULL : bytes, &symbols);
 	opr_symbols_free(&symbols);
 	return err;
 }
@@ -68,7 +70,7 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct 
 static int read_jobs(FILE *out, void *arg)
 {
 	struct share *share = arg;
-	const struct opr_file_read none = { 0 };
+	const struct opr_symbols none = { 0 };
 	struct opr_symbols_bytes bytes = { 0 };
 	size_t i;
 	int err = 0;
@@ -96,12 +98,16 @@ static int take_result(const struct share *share, struct opr_symbol_job *job, co
 	job->err = opr_symbols_deserialize(job->symbols, bytes, record->nr_bytes, job->path, true);
 	if (job->err) {
 		opr_symbols_free(job->symbols);
-	} else if (!job->symbols->is_damaged) { /* the undamaged file may have the same key */
+		return job->err == -ENOMEM ? -ENOMEM : 0;
+	}
+	job->symbols->file = record->file;
+	/* the undamaged file may have the same key */
+	if (!job->symbols->is_damaged && !record->is_uncertain) {
 		pthread_mutex_lock(share->lock);
 		opr_symbol_cache_put(share->cache, job->path, &job->options, &record->file, bytes, record->nr_bytes);
 		pthread_mutex_unlock(share->lock);
 	}
-	return job->err == -ENOMEM ? -ENOMEM : 0;
+	return 0;
 }
 
 /* When a child failed, the job that it began last failed. */

@@ -130,17 +130,6 @@ static int add_tables(struct opr_symbols *symbols, const struct opr_elf *elf, bo
 	return err;
 }
 
-static struct opr_file_read file_of(const struct stat *st)
-{
-	return (struct opr_file_read){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.nr_bytes = (uint64_t)st->st_size,
-		.mtime_ns = (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec,
-		.ctime_ns = (uint64_t)st->st_ctim.tv_sec * NS_PER_S + (uint64_t)st->st_ctim.tv_nsec,
-	};
-}
-
 /*
  * What the file has beside .symtab. In a relocatable file these tables have no addresses, and an
  * object of JIT code has none of them.
@@ -207,8 +196,7 @@ static int note_debug_file(struct opr_symbols *symbols, bfd *image, bfd *debug)
 {
 	const struct stat *st = opr_bfd_stat(debug);
 
-	if (opr_is_safe_file(opr_bfd_stat(image)) && !opr_is_safe_file(st))
-		symbols->file = (struct opr_file_read){ 0 };
+	symbols->is_uncertain = opr_is_safe_file(opr_bfd_stat(image)) && !opr_is_safe_file(st);
 	symbols->debug_path = opr_symbols_keep_string(symbols, bfd_get_filename(debug));
 	symbols->debug_size = (uint64_t)st->st_size;
 	symbols->debug_mtime_ns = (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
@@ -287,7 +275,7 @@ int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const ch
 
 	if (!image)
 		return -ENOEXEC;
-	symbols->file = file_of(opr_bfd_stat(image));
+	symbols->file = opr_file_read_of(opr_bfd_stat(image));
 	err = read_image(symbols, image, path, name, options);
 	bfd_close(image);
 	return err;

@@ -281,19 +281,29 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
 	return last && position - last->start < last->size ? last : NULL;
 }
 
-static int read_unpacked(const char *path, struct opr_unpacked *unpacked, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+static int read_unpacked(const struct opr_symbols *symbols, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
+	struct opr_unpacked *unpacked = symbols->unpacked;
+	struct stat st;
+
 	if (!unpacked->is_tried)
-		unpacked->fd = opr_module_unpack(path, NULL);
+		unpacked->fd = opr_module_unpack(symbols->code_path, &st);
+	if (!unpacked->is_tried && unpacked->fd >= 0 && !opr_is_file_read(&st, &symbols->file)) {
+		close(unpacked->fd);
+		unpacked->fd = -ESTALE;
+	}
 	unpacked->is_tried = true;
 	return unpacked->fd < 0 ? unpacked->fd : op_file_read_at(unpacked->fd, bytes, *nr_bytes, (off_t)position, nr_bytes);
 }
 
-static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+static int read_at(const struct opr_symbols *symbols, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
-	int fd = opr_open_regular(path, NULL);
-	ssize_t got = fd < 0 ? fd : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
-	int err = got < 0 ? (int)got : 0;
+	struct stat st;
+	int fd = opr_open_regular(symbols->code_path, &st), err = fd < 0 ? fd : opr_is_file_read(&st, &symbols->file) ? 0 : -ESTALE;
+	ssize_t got = err ? err : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
+
+	if (got < 0)
+		err = (int)got;
 
 	if (fd >= 0)
 		close(fd);
@@ -316,8 +326,8 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 	code = malloc(nr_bytes);
 	if (!code)
 		return -ENOMEM;
-	err = symbols->unpacked ? read_unpacked(symbols->code_path, symbols->unpacked, symbol->start, code, &nr_bytes)
-				: read_at(symbols->code_path, symbol->start, code, &nr_bytes);
+	err = symbols->unpacked ? read_unpacked(symbols, symbol->start, code, &nr_bytes)
+				: read_at(symbols, symbol->start, code, &nr_bytes);
 	if (err < 0) {
 		free(code);
 		return err;

@@ -9,6 +9,7 @@
 #define OPR_SYMBOLS_H
 
 #include "tools/elf/demangle.h"
+#include "tools/elf/open_file.h"
 #include "tools/symbols/source_set.h"
 
 struct opr_symbol {
@@ -38,11 +39,6 @@ struct opr_section {
 	uint64_t vma; /* of start; OPR_NO_VMA: samples are not at addresses of this section */
 };
 
-/* Which file the descriptor led to that was read. All 0: no regular file, or unknown. */
-struct opr_file_read {
-	uint64_t device, inode, nr_bytes, mtime_ns, ctime_ns;
-};
-
 /*
  * Zeroed at first; opr_symbols_free in any case. One thread at a time; lookups without
  * opr_symbols_code may run in many.
@@ -64,8 +60,8 @@ struct opr_symbols {
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself has it */
 	bool has_table;		 /* .symtab of the image or its debug file was read */
-	/* the file that was read, not serialized; all 0: the cache must not keep the symbols */
-	struct opr_file_read file;
+	struct opr_file_read file; /* the one that was read; not serialized */
+	bool is_uncertain;	 /* the cache must not keep the symbols */
 	bool is_damaged;	 /* the symbol table is damaged: symbols or names are missing */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name in .gnu_debuglink; NULL: none */
@@ -110,7 +106,10 @@ bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const cha
 /* The innermost inlined function at an address, from the line table. NULL: there is none. */
 const struct opr_frame *opr_symbols_frame(const struct opr_symbols *symbols, uint64_t vma) OP_NONNULL;
 
-/* The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file; another -errno. */
+/*
+ * The bytes of a symbol, freed by the caller. 0; -ENODATA: there is no file; -ESTALE: another file
+ * is at its path by now; another -errno.
+ */
 int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code,
 		     size_t *ret_nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
