@@ -62,13 +62,12 @@ static int write_files(FILE *out, void *arg)
 
 /* ---- in the parent ---- */
 
-/* The path may be another file by now: only the file that the child has seen is copied. */
-static int add_file(struct opa_run *run, const struct record *record, const char *path, const char *name)
+int opa_add_seen(struct opa_run *run, uint64_t device, uint64_t inode, const char *path, const char *name)
 {
 	struct stat st;
 	int fd = opr_open_regular(path, &st), err = fd < 0 ? fd : 0;
 
-	if (!err && (st.st_dev != record->dev || st.st_ino != record->ino))
+	if (!err && (st.st_dev != device || st.st_ino != inode))
 		err = -ESTALE;
 	if (!err)
 		err = opr_archive_add_open(&run->writer, fd, path, name);
@@ -124,7 +123,7 @@ static int add_to_place(struct opa_run *run, const struct record *record, const 
 			 op_text_get(named));
 		opa_note_left_out(run, path);
 	} else {
-		err = add_file(run, record, path, plain.data);
+		err = opa_add_seen(run, record->dev, record->ino, path, plain.data);
 	}
 	op_text_free(&plain);
 	return err;

@@ -48,9 +48,9 @@ static int add_debug_file(struct opa_run *run, const struct opr_object *object, 
 		return opr_no_memory();
 	}
 	names[1] = beside;
-	err = add_file(run, path, names[0]);
+	err = opa_add_seen(run, object->debug_device, object->debug_inode, path, names[0]);
 	if (!err && beside)
-		err = add_file(run, path, beside);
+		err = opa_add_seen(run, object->debug_device, object->debug_inode, path, beside);
 	if (!err)
 		err = opa_add_debug_files(run, image, name, run->options->root, names);
 	op_text_free(&by_build_id);
@@ -87,12 +87,12 @@ static int add_debug_file_of(struct opa_run *run, const char *path, const char *
 	return err;
 }
 
-static void note_inode(struct opa_run *run, const char *path, const char *name)
+static void note_inode(struct opa_run *run, const char *name)
 {
-	struct stat st;
+	uint64_t inode = opr_archive_copied_inode(&run->writer, name);
 	char *value = NULL;
 
-	if (!stat(path, &st) && asprintf(&value, "%ju %s", (uintmax_t)st.st_ino, name) >= 0)
+	if (inode && asprintf(&value, "%" PRIu64 " %s", inode, name) >= 0)
 		opr_archive_note(&run->writer, "inode", value);
 	free(value);
 }
@@ -118,7 +118,7 @@ static int add_symbols(struct opa_run *run, const char *path, const char *name)
 	if (!opr_earlier_has(&run->writer.earlier, name)) {
 		err = add_file(run, path, name);
 		if (!err)
-			note_inode(run, path, name);
+			note_inode(run, name);
 		return err ? err : opr_archive_add_kernel(&run->writer, path);
 	}
 	if (asprintf(&there, "%s%s", run->options->output_dir, name) < 0)
@@ -159,7 +159,7 @@ static int add_object(struct opa_run *run, const struct opr_image *image, const 
 	if (err || is_other)
 		return err;
 	if (!opr_living_is_copy(image->path))
-		note_inode(run, image->path, name);
+		note_inode(run, name);
 	return add_debug_file_of(run, image->path, name);
 }
 

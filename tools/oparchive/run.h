@@ -41,6 +41,12 @@ int opa_note_packages(struct opa_run *run) OP_NONNULL OP_MUST_CHECK;
 /* ---- debug_files.c ---- */
 
 /*
+ * Adds a file that a child process has opened and judged. Another file that is at the path by now
+ * is left out. 0 or -errno.
+ */
+int opa_add_seen(struct opa_run *run, uint64_t device, uint64_t inode, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/*
  * Adds the .dwo files, the package and the alternate file that the debugging information of the
  * image at `path` refers to. `name` and `root` are those of struct opr_debug_search. `names`, the
  * last one NULL: where the archive has the file with the debugging information. 0 or -errno.

@@ -28,6 +28,7 @@ struct opr_archive_name {
 	char *name;
 	struct opr_archive_name *before; /* the one that was added before it */
 	size_t nr_bytes_there;           /* of the name, that existed before */
+	uint64_t inode;                  /* of the file that was copied or compared; 0: none was */
 	bool is_new;                     /* the file is new */
 };
 
@@ -90,12 +91,15 @@ static void unlock(struct opr_archive_writer *writer)
 
 /* ---- one file ---- */
 
-static bool is_known(const struct opr_archive_writer *writer, const char *name, uint64_t hash)
+static const struct opr_archive_name *find_name(const struct opr_archive_writer *writer, const char *name, uint64_t hash)
 {
-	for (struct op_hlink *link = op_htable_first(&writer->names, hash); link; link = op_htable_next(link))
-		if (!strcmp(op_container_of(link, struct opr_archive_name, link)->name, name))
-			return true;
-	return false;
+	for (struct op_hlink *link = op_htable_first(&writer->names, hash); link; link = op_htable_next(link)) {
+		const struct opr_archive_name *entry = op_container_of(link, struct opr_archive_name, link);
+
+		if (!strcmp(entry->name, name))
+			return entry;
+	}
+	return NULL;
 }
 
 /* 0 with *ret_entry; NULL: the name was added before. */
@@ -105,7 +109,7 @@ static int note_name(struct opr_archive_writer *writer, const char *name, struct
 	struct opr_archive_name *entry;
 
 	*ret_entry = NULL;
-	if (is_known(writer, name, hash))
+	if (find_name(writer, name, hash))
 		return 0;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
@@ -274,6 +278,7 @@ static int copy_open(struct opr_archive_writer *writer, int fd, const char *path
 	if (err)
 		return err == -EINTR ? opr_error(err, "interrupted: nothing was kept") : err;
 	err = was_there ? compare(writer, &copy, &st, entry) : copy_to(writer, &copy, &st, entry);
+	entry->inode = err ? 0 : st.st_ino;
 	err = report_error(writer, &copy, err, path, entry->name);
 	writer->nr_bytes += copy.nr_bytes;
 	if (err)
@@ -332,6 +337,15 @@ int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const c
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name)
 {
 	return opr_archive_add_below(writer, AT_FDCWD, path, path, name);
+}
+
+uint64_t opr_archive_copied_inode(const struct opr_archive_writer *writer, const char *name)
+{
+	const struct opr_archive_name *entry;
+
+	name += strspn(name, "/");
+	entry = find_name(writer, name, op_hash_bytes(0, name, strlen(name)));
+	return entry ? entry->inode : 0;
 }
 
 bool opr_archive_is_fatal(int err)

@@ -55,6 +55,12 @@ int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const c
 int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The inode of the file whose bytes are at `name`, by the descriptor that they were read from. 0:
+ * no file was added there.
+ */
+uint64_t opr_archive_copied_inode(const struct opr_archive_writer *writer, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/*
  * Adds a line "WORD<TAB>VALUE" to the facts, unless the value has a newline or the archive has such
  * a line (opr_earlier_has_line).
  */
