@@ -11,6 +11,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/grow.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/walk.h"
 

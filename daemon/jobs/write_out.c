@@ -17,6 +17,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
+#include "libop/session/pack.h"
 #include "pipeline/ledger/recover.h"
 #include "pipeline/ledger/stats_dir.h"
 
@@ -108,24 +109,29 @@ static int sync_directories(int current_fd, const char *path, const char *previo
 	return err;
 }
 
+static const char *below_current(const char *path)
+{
+	return path + strlen(OP_SESSION_CURRENT "/");
+}
+
 struct failure {
 	int err; /* the first one */
 	const char *path;
 	bool closing, missing;
 };
 
-/* A missing file of a closed session does not come back. The ledger is corrected instead. */
-static void note_failure(struct failure *failure, int err, const char *path)
+/*
+ * A later dump that closes the session may pack the file meanwhile: the pack is on the disk then. A
+ * missing file of a closed session does not come back: the ledger is corrected instead.
+ */
+static void note_failure(struct failure *failure, int current_fd, int err, const char *path)
 {
+	if (err == -ENOENT && op_session_has_packed(current_fd, below_current(path)))
+		return;
 	if (err == -ENOENT && failure->closing)
 		failure->missing = true;
 	else if (err && !failure->err)
 		*failure = (struct failure){ .err = err, .path = path, .closing = failure->closing, .missing = failure->missing };
-}
-
-static const char *below_current(const char *path)
-{
-	return path + strlen(OP_SESSION_CURRENT "/");
 }
 
 /* Goes on after a failure. */
@@ -141,7 +147,7 @@ static void write_each(const struct opd_write_out *out, struct failure *failure)
 			err = sync_directories(out->current_fd, path, previous);
 		if (!err)
 			previous = path;
-		note_failure(failure, err, out->paths[i]);
+		note_failure(failure, out->current_fd, err, out->paths[i]);
 	}
 }
 
@@ -154,9 +160,9 @@ static void write_together(const struct opd_write_out *out, struct failure *fail
 		if (fd >= 0)
 			close(fd);
 		else
-			note_failure(failure, fd, out->paths[i]);
+			note_failure(failure, out->current_fd, fd, out->paths[i]);
 	}
-	note_failure(failure, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT);
+	note_failure(failure, out->current_fd, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT "/");
 }
 
 static int write_paths(struct opd_write_out *out, const char **ret_failed)

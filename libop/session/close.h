@@ -16,9 +16,6 @@
 #define OP_SESSION_NAME_MAX   200 /* bytes, without the NUL */
 #define OP_SESSION_NAME_BYTES (OP_SESSION_NAME_MAX + 1)
 
-/* An empty file in a closed session: it may not be on the disk yet. */
-#define OP_SESSION_CLOSING "closing"
-
 /*
  * Why a name is no name of a session, a constant text, or NULL. A name is one component of letters,
  * digits and - _ : , . that does not begin with a dot or a dash and is not "current".

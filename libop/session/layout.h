@@ -48,4 +48,7 @@
 /* A tool removed the lock of a killed daemon: the next daemon still checks the session. */
 #define OP_SESSION_UNCLEAN "unclean"
 
+/* An empty file in a closed session: it may not be on the disk yet. */
+#define OP_SESSION_CLOSING "closing"
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "libop/base/grow.h"
 #include "libop/process/threads.h"
@@ -180,8 +181,11 @@ static int add_all_packed(struct listing *listing, const struct op_pack *pack)
 	return err;
 }
 
-/* After the walk: what is packed meanwhile is in the pack before its file is gone. */
-static int list_pack(struct listing *listing, int dir_fd)
+/*
+ * After the walk: what is packed meanwhile is in the pack before its file is gone. -EAGAIN: the
+ * pack is gone that was there before the walk, and the walk may lack files that were made of it.
+ */
+static int list_pack(struct listing *listing, int dir_fd, bool was_there)
 {
 	struct op_pack pack;
 	int err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
@@ -191,7 +195,7 @@ static int list_pack(struct listing *listing, int dir_fd)
 		op_pack_close(&pack);
 	}
 	if (err == -ENOENT)
-		return 0;
+		return was_there ? -EAGAIN : 0;
 	if (err && err != -ENOMEM && listing->skips_bad_paths) {
 		add_bad_path(listing, OP_SESSION_PACKED, err == -EBADMSG ? -EUCLEAN : err);
 		return 0;
@@ -203,8 +207,9 @@ static int list_pack(struct listing *listing, int dir_fd)
 
 /* ---- both ---- */
 
-static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
+static int list_once(struct listing *listing, int dir_fd, size_t nr_threads)
 {
+	bool has_pack = !faccessat(dir_fd, OP_SESSION_PACKED, F_OK, AT_SYMLINK_NOFOLLOW);
 	int err = 0;
 
 	listing->walk = (struct op_walk){ .dir_fd = dir_fd, .nr_threads = nr_threads, .visit = list_entry, .arg = listing };
@@ -216,7 +221,7 @@ static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
 	if (!err && listing->skips_bad_paths)
 		find_empty_dirs(listing);
 	if (!err)
-		err = list_pack(listing, dir_fd);
+		err = list_pack(listing, dir_fd, has_pack);
 	return err ? err : listing->failed ? -ENOMEM : 0;
 }
 
@@ -227,6 +232,18 @@ static void free_listing(struct listing *listing)
 	free(listing->bad_paths);
 	op_session_list_free(&listing->list);
 	op_walk_free(&listing->walk);
+}
+
+static int list_files(struct listing *listing, int dir_fd, size_t nr_threads)
+{
+	bool skips_bad_paths = listing->skips_bad_paths;
+	int err;
+
+	while ((err = list_once(listing, dir_fd, nr_threads)) == -EAGAIN) {
+		free_listing(listing);
+		*listing = (struct listing){ .skips_bad_paths = skips_bad_paths };
+	}
+	return err;
 }
 
 /* A file hides what the pack has at its path. */

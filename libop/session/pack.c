@@ -68,7 +68,7 @@ int op_pack_open(int dir_fd, const char *path, struct op_pack *ret_pack)
 	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY | O_NONBLOCK, &st), err;
 
 	if (fd < 0)
-		return fd;
+		return fd == -ELOOP || fd == -ENXIO ? -EBADMSG : fd; /* a link, a socket */
 	err = read_head(fd, (uint64_t)st.st_size, ret_pack);
 	if (err)
 		close(fd);
@@ -173,20 +173,38 @@ static int read_path(const struct op_pack *pack, const char *path, struct op_odb
 	return err ? err : op_pack_read(pack, index, ret_samples);
 }
 
-/* The file first: what is packed meanwhile is in the pack before its file is gone. */
+/*
+ * The file first: what is packed meanwhile is in the pack before its file is gone. Then the file
+ * again: what is unpacked meanwhile is a file before the pack is gone.
+ */
 int op_session_read_samples(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 {
-	int err = op_odb_read(dir_fd, path, ret_samples, ret_fault), pack_err;
+	int err = op_odb_read(dir_fd, path, ret_samples, ret_fault);
 	struct op_pack pack;
 
 	if (err != -ENOENT)
 		return err;
-	pack_err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
-	if (pack_err)
-		return pack_err == -EBADMSG ? op_odb_fault(ret_fault, "a damaged pack", 0) : pack_err;
-	err = read_path(&pack, path, ret_samples);
-	op_pack_close(&pack);
+	err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+	if (!err) {
+		err = read_path(&pack, path, ret_samples);
+		op_pack_close(&pack);
+	}
+	if (err == -ENOENT)
+		return op_odb_read(dir_fd, path, ret_samples, ret_fault);
 	return err == -EBADMSG ? op_odb_fault(ret_fault, "a damaged pack", 0) : err;
+}
+
+bool op_session_has_packed(int dir_fd, const char *path)
+{
+	struct op_pack pack;
+	uint32_t index;
+	bool has;
+
+	if (op_pack_open(dir_fd, OP_SESSION_PACKED, &pack))
+		return false;
+	has = !op_pack_find(&pack, path, &index);
+	op_pack_close(&pack);
+	return has;
 }
 
 /* ---- writing ---- */
@@ -394,33 +412,23 @@ int op_session_write_sample_file(int fd, const struct op_odb_samples *samples)
 	return err;
 }
 
-static int make_file(int top_fd, const char *path, const char *tmp_path, const struct op_odb_samples *samples)
-{
-	int fd = op_file_create_below(top_fd, tmp_path, FILE_MODE), err;
-	uint64_t dir_bytes;
-
-	if (fd < 0)
-		return fd;
-	err = op_session_write_sample_file(fd, samples);
-	close(fd);
-	if (!err)
-		err = op_file_publish_below(top_fd, tmp_path, path, &dir_bytes);
-	if (err)
-		op_file_unlink_below(top_fd, tmp_path);
-	return err;
-}
-
-int op_session_unpack_file(int top_fd, const char *directory, const struct op_pack *pack, const char *path, const char *tmp_path)
+int op_session_unpack_file(int dir_fd, const struct op_pack *pack, const char *path)
 {
 	struct op_odb_samples samples;
-	struct op_text whole = { 0 };
-	int err = read_path(pack, path, &samples);
+	uint64_t dir_bytes;
+	int err = read_path(pack, path, &samples), fd;
 
 	if (err)
 		return err;
-	op_text_printf(&whole, "%s/%s", directory, path);
-	err = whole.failed ? -ENOMEM : make_file(top_fd, whole.data, tmp_path, &samples);
-	op_text_free(&whole);
+	op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
+	fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
+	err = fd < 0 ? fd : op_session_write_sample_file(fd, &samples);
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		err = op_file_publish_below(dir_fd, OP_SESSION_PACK_NEW, path, &dir_bytes);
+	if (err && fd >= 0)
+		op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
 	op_odb_samples_free(&samples);
 	return err;
 }

@@ -17,7 +17,7 @@
 #include "libop/odb/read.h"
 
 #define OP_SESSION_PACKED   "packed"     /* in a session */
-#define OP_SESSION_PACK_NEW "packed.new" /* the same, being made for a closed session */
+#define OP_SESSION_PACK_NEW "packed.new" /* the same, or a file of it, in the making */
 #define OP_SESSION_PACK_MIN 1024u        /* sessions with fewer sample files are not packed */
 
 /* A pack that is open. */
@@ -53,6 +53,9 @@ int op_pack_find(const struct op_pack *pack, const char *path, uint32_t *ret_ind
 int op_session_read_samples(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 	OP_NONNULL OP_MUST_CHECK;
 
+/* Whether the pack of a session has the path: a sample file that is gone was packed then. */
+bool op_session_has_packed(int dir_fd, const char *path) OP_NONNULL;
+
 /*
  * Writes a pack to fd, an empty file: the sample files of a session at `paths`, which are sorted,
  * and what its pack has beside them. A file that cannot be read stays as it is: it is not in the
@@ -70,10 +73,10 @@ int op_session_remove_file(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHEC
 int op_session_write_sample_file(int fd, const struct op_odb_samples *samples) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Makes one sample file of the pack anew, at samples/current/PATH or the like: `directory` is the
- * session's below top_fd, tmp_path as for op_odb_open. 0; -ENOENT: the pack does not have it.
+ * Makes one sample file of the pack anew, for a caller who has the session for itself: it is
+ * OP_SESSION_PACK_NEW at first. 0; -ENOENT: the pack does not have it, or the session was removed;
+ * another -errno.
  */
-int op_session_unpack_file(int top_fd, const char *directory, const struct op_pack *pack, const char *path,
-			   const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
+int op_session_unpack_file(int dir_fd, const struct op_pack *pack, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 #endif

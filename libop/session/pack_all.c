@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
@@ -11,10 +12,13 @@
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
 
+/* A file of that name may be a link to another user's file: it is removed, not written to. */
 static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
 {
-	int fd = op_file_create_below(dir_fd, OP_SESSION_PACK_NEW, 0644), err;
+	int fd, err;
 
+	op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
+	fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_RDWR | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
 		return fd;
 	err = op_file_inherit_owner(dir_fd, fd);
@@ -30,22 +34,31 @@ static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
 	return err;
 }
 
-/* A file that the pack does not have stays. */
+/* A file that the pack does not have stays. Goes on after an error, and returns the first one. */
 static int remove_packed(int dir_fd, char *const *paths, size_t nr_paths)
 {
 	struct op_pack pack;
 	uint32_t index;
-	int err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+	int first_err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
 
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr_paths && !err; i++)
-		if (!op_pack_find(&pack, paths[i], &index))
+	if (first_err)
+		return first_err;
+	for (size_t i = 0; i < nr_paths; i++) {
+		int err = op_pack_find(&pack, paths[i], &index);
+
+		if (!err)
 			err = op_session_remove_file(dir_fd, paths[i]);
+		if (err != -ENOENT && !first_err)
+			first_err = err;
+	}
 	op_pack_close(&pack);
-	return err;
+	return first_err;
 }
 
+/*
+ * The files are on the disk first: after a power cut, one whose removal was not there yet must not
+ * come back torn and hide what the pack has.
+ */
 int op_session_pack(int dir_fd)
 {
 	struct op_session_list list;
@@ -61,7 +74,9 @@ int op_session_pack(int dir_fd)
 			paths[nr++] = list.files[i].path;
 	err = paths ? 0 : -ENOMEM;
 	if (!err && nr && list.nr_files >= OP_SESSION_PACK_MIN) {
-		err = write_new(dir_fd, paths, nr);
+		err = op_sys_syncfs(dir_fd);
+		if (!err)
+			err = write_new(dir_fd, paths, nr);
 		if (!err)
 			err = remove_packed(dir_fd, paths, nr);
 	}
@@ -73,7 +88,7 @@ int op_session_pack(int dir_fd)
 /* ---- sample files again ---- */
 
 /* Files that are there have more than the pack. */
-static int unpack_all(int top_fd, int dir_fd, const char *directory, const struct op_pack *pack, const char *tmp_path)
+static int unpack_all(int dir_fd, const struct op_pack *pack)
 {
 	struct op_session_list list;
 	int err = op_session_list(dir_fd, &list, NULL);
@@ -82,25 +97,34 @@ static int unpack_all(int top_fd, int dir_fd, const char *directory, const struc
 		return err;
 	for (size_t i = 0; i < list.nr_files && !err; i++)
 		if (list.files[i].is_packed)
-			err = op_session_unpack_file(top_fd, directory, pack, list.files[i].path, tmp_path);
+			err = op_session_unpack_file(dir_fd, pack, list.files[i].path);
 	op_session_list_free(&list);
 	return err ? err : op_sys_syncfs(dir_fd);
 }
 
-int op_session_unpack(int top_fd, const char *directory, const char *tmp_path)
+static int unpack_locked(int dir_fd)
+{
+	struct op_pack pack;
+	int err;
+
+	/* Whoever closes the session may pack it. Nobody packs it later. */
+	if (!faccessat(dir_fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW))
+		return -EBUSY;
+	err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
+	if (err)
+		return err;
+	err = unpack_all(dir_fd, &pack);
+	op_pack_close(&pack);
+	return err ? err : op_file_remove_below(dir_fd, OP_SESSION_PACKED, 0);
+}
+
+int op_session_unpack(int top_fd, const char *directory)
 {
 	int dir_fd = op_file_open_below(top_fd, directory, O_RDONLY | O_DIRECTORY, 0), err;
-	struct op_pack pack;
 
 	if (dir_fd < 0)
 		return dir_fd;
-	err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);
-	if (!err) {
-		err = unpack_all(top_fd, dir_fd, directory, &pack, tmp_path);
-		op_pack_close(&pack);
-		if (!err)
-			err = op_file_remove_below(dir_fd, OP_SESSION_PACKED, 0);
-	}
+	err = flock(dir_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : unpack_locked(dir_fd);
 	close(dir_fd);
-	return err;
+	return err == -EWOULDBLOCK ? -EBUSY : err;
 }

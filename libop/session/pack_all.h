@@ -9,9 +9,10 @@
 int op_session_pack(int dir_fd) OP_MUST_CHECK;
 
 /*
- * Makes all sample files anew and removes the pack, for the genuine tools. The caller sees to it
- * that nobody writes the session. 0; -ENOENT: there is no pack; another -errno.
+ * Makes all sample files anew and removes the pack, for the genuine tools; locks the directory of
+ * the session meanwhile (flock). 0; -ENOENT: there is no pack; -EBUSY: the session is not on the
+ * disk yet, or another call unpacks it; another -errno.
  */
-int op_session_unpack(int top_fd, const char *directory, const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
+int op_session_unpack(int top_fd, const char *directory) OP_NONNULL OP_MUST_CHECK;
 
 #endif

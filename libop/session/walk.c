@@ -134,7 +134,8 @@ static int read_entries(struct walker *walker, struct op_walk_dir *dir, int fd)
 			at += entry->d_reclen;
 		}
 	}
-	return nr_bytes < 0 ? skip_dir(walker->walk, dir->path, (int)nr_bytes) : err;
+	/* A directory that was removed meanwhile has no more entries. */
+	return nr_bytes < 0 && nr_bytes != -ENOENT ? skip_dir(walker->walk, dir->path, (int)nr_bytes) : err;
 }
 
 /* The descriptor of a directory that stays open no longer, or -1. */

@@ -262,6 +262,8 @@ static void recover_closed(struct recovery *recovery, const char *session)
 		recover_session(recovery, session);
 		err = correct_ledger(recovery->session_fd, session, fd);
 		if (!err)
+			err = op_sys_syncfs(fd); /* op_session_compact drops errors */
+		if (!err)
 			op_session_compact(fd);
 		if (!err)
 			err = op_sys_syncfs(fd);

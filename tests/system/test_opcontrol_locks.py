@@ -57,13 +57,11 @@ def held_without_a_number(box):
 
 
 def unpacked_twice(box):
-    """Two --unpack would write to one file in the making."""
-    tmp = os.path.join(box.session, "tmp")
-    os.makedirs(tmp, exist_ok=True)
-    fd = os.open(tmp, os.O_RDONLY | os.O_DIRECTORY)
+    """Two --unpack of one session."""
+    fd = os.open(os.path.join(box.session, "samples", "some"), os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     result = box.run(opcontrol(box), "--unpack=some")
-    require(result.rc == 1 and "another opcontrol --unpack" in result.err, "--unpack beside another: %s" % (result,))
+    require(result.rc == 1 and "another opcontrol unpacks it" in result.err, "--unpack beside another: %s" % (result,))
     os.close(fd)
     require(box.run(opcontrol(box), "--unpack=some").rc == 0, "--unpack alone")
 

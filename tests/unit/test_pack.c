@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 
+#include "daemon/jobs/write_out.h"
 #include "libop/base/seal.h"
+#include "libop/base/sys.h"
 #include "libop/session/close.h"
 #include "libop/session/contents.h"
 #include "libop/session/list.h"
@@ -17,11 +20,79 @@
 
 #define NR_FILES 1500u
 #define SESSION	 "samples/one"
-#define TMP_PATH "tmp/unpack"
 #define KEYS_MAX 40u
 #define KILLS	 12
 /* what a file in a pack takes: its path, the header, 16 bytes for each of its nodes, its row */
 #define FILE_BYTES_MAX 1024u
+
+/* ---- what happens between two system calls ---- */
+
+static struct {
+	/* calls since packed.new was made; the process is killed at the call kill_at, 0: never */
+	uint64_t nr_calls, kill_at;
+	int nr_getdents_left;       /* `act` runs before the call that makes it 0 */
+	const char *before_open;    /* and before this path is opened */
+	void (*act)(void);
+	int nr_unlinks_left, unlink_err, syncfs_err;
+} seam;
+
+static struct {
+	const struct box *box;
+	int fd;
+} beside;
+
+static void count_call(void)
+{
+	if (++seam.nr_calls == seam.kill_at)
+		kill(getpid(), SIGKILL);
+}
+
+static void act(void)
+{
+	void (*what)(void) = seam.act;
+
+	seam.act = NULL;
+	if (what)
+		what();
+}
+
+int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	if (!strcmp(path, OP_SESSION_PACK_NEW))
+		seam.nr_calls = 0;
+	count_call();
+	if (seam.before_open && !strcmp(path, seam.before_open))
+		act();
+	return __real_op_sys_openat(dir_fd, path, flags, mode);
+}
+
+ssize_t __real_op_sys_getdents(int fd, void *buffer, size_t nr_bytes);
+ssize_t __wrap_op_sys_getdents(int fd, void *buffer, size_t nr_bytes);
+ssize_t __wrap_op_sys_getdents(int fd, void *buffer, size_t nr_bytes)
+{
+	if (seam.nr_getdents_left && !--seam.nr_getdents_left)
+		act();
+	return __real_op_sys_getdents(fd, buffer, nr_bytes);
+}
+
+int __real_op_sys_unlinkat(int dir_fd, const char *path, int flags);
+int __wrap_op_sys_unlinkat(int dir_fd, const char *path, int flags);
+int __wrap_op_sys_unlinkat(int dir_fd, const char *path, int flags)
+{
+	count_call();
+	if (seam.nr_unlinks_left && !--seam.nr_unlinks_left)
+		return seam.unlink_err;
+	return __real_op_sys_unlinkat(dir_fd, path, flags);
+}
+
+/* It would wait for what all other programs write. */
+int __wrap_op_sys_syncfs(int fd);
+int __wrap_op_sys_syncfs(int fd OP_UNUSED)
+{
+	return seam.syncfs_err;
+}
 
 /* Temporary files of a compiler, as a build host has them. */
 static char *path_of(uint32_t index, char path[PATH_MAX])
@@ -191,12 +262,26 @@ static void sample_files_again(void **state)
 	int fd = make_session(box);
 
 	op_session_compact(fd);
-	assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), 0);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
 	assert_false(has(fd, OP_SESSION_PACKED));
 	check_all(fd, 0);
 	assert_true(nr_nodes_of(fd, 7) == 8);
-	assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), -ENOENT);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), -ENOENT);
 	end_session(box, fd);
+}
+
+/* By all files of the session. */
+static uint64_t stored(int fd)
+{
+	struct op_session_ledger ledger = { 0 };
+	uint64_t nr_bad, nr;
+
+	assert_int_equal(op_session_ledger_add_files(&ledger, fd, &nr_bad), 0);
+	assert_int_equal(nr_bad, 0);
+	assert_int_equal(ledger.nr_events, 1);
+	nr = ledger.events[0].stored;
+	op_session_ledger_free(&ledger);
+	return nr;
 }
 
 /* A file hides what the pack has at its path; the next pack has the file's. */
@@ -205,24 +290,28 @@ static void a_file_hides_the_pack(void **state)
 	const struct box *box = *state;
 	struct op_odb_header header = header_of(5);
 	struct sample more = { 0x50, 12345 };
-	struct op_session_ledger ledger = { 0 };
 	struct op_odb_samples found;
 	struct op_odb_fault fault;
 	int fd = make_session(box);
+	uint64_t before = stored(fd), expected = before + 12345;
+	struct sample hidden[KEYS_MAX + 1];
+	uint32_t nr_hidden = samples_of(5, hidden);
 	char path[PATH_MAX];
 
 	op_session_compact(fd);
-	assert_int_equal(op_session_ledger_recount(&ledger, fd), 0);
+	assert_int_equal(stored(fd), before);
+	for (uint32_t i = 0; i < nr_hidden; i++)
+		expected -= hidden[i].value;
 	sample_write(fd, path_of(5, path), &header, &more, 1);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(op_session_read_samples(fd, path, &found, &fault), 0);
 		assert_int_equal(found.nodes[0].value, 12345);
 		assert_int_equal(found.nr_nodes, 1);
 		op_odb_samples_free(&found);
+		assert_int_equal(stored(fd), expected);
 		op_session_compact(fd);
 		assert_false(has(fd, path));
 	}
-	op_session_ledger_free(&ledger);
 	end_session(box, fd);
 }
 
@@ -231,24 +320,30 @@ static void killed_while_it_packs(void **state)
 {
 	const struct box *box = *state;
 	int fd = make_session(box), nr_interrupted = 0;
+	uint64_t nr_calls;
 
-	for (int i = 0; i < KILLS; i++) {
-		pid_t pid = fork();
+	assert_int_equal(op_session_pack(fd), 0);
+	nr_calls = seam.nr_calls;
+	assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
+	for (unsigned int i = 0; i < KILLS; i++) {
+		pid_t pid;
+
+		pid = fork();
 
 		assert_true(pid >= 0);
 		if (!pid) {
-			op_session_compact(fd);
-			_exit(0);
+			seam.nr_calls = nr_calls; /* it counts from packed.new on */
+			seam.kill_at = (i + 1) * nr_calls / (KILLS + 1);
+			_exit(op_session_pack(fd));
 		}
-		usleep((useconds_t)(i * 6000));
-		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		nr_interrupted += has(fd, OP_SESSION_PACK_NEW) || (has(fd, OP_SESSION_PACKED) && has(fd, "{root}/home"));
 		check_all(fd, SIZE_MAX);
 		if (has(fd, OP_SESSION_PACKED))
-			assert_int_equal(op_session_unpack(box->fd, SESSION, TMP_PATH), 0);
+			assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
 	}
 	print_message("%d of %d kills were in the middle\n", nr_interrupted, KILLS);
+	assert_true(nr_interrupted == KILLS);
 	end_session(box, fd);
 }
 
@@ -310,7 +405,7 @@ static void hostile_packs(void **state)
 		}
 	}
 	assert_true(nr_lists > 0);
-	/* A cut, a byte that the seal does not agree with, another file, a link. */
+	/* A cut. */
 	for (size_t cut = 0; cut < nr_bytes; cut += nr_bytes / 7) {
 		struct op_session_list list;
 		char *bad_path = NULL;
@@ -324,6 +419,232 @@ static void hostile_packs(void **state)
 	end_session(box, fd);
 }
 
+static void check_damage(int fd)
+{
+	struct op_session_list list;
+	char *bad_path = NULL;
+
+	assert_int_equal(op_session_list(fd, &list, &bad_path), -EBADMSG);
+	assert_string_equal(bad_path, OP_SESSION_PACKED);
+	free(bad_path);
+}
+
+/* A link and a FIFO are damage, which --repair and the next daemon put aside, as a bad seal is. */
+static void no_packs(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box), pack_fd;
+	struct op_pack pack;
+	char byte;
+
+	op_session_compact(fd);
+	pack_fd = openat(fd, OP_SESSION_PACKED, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(pack_fd, &byte, 1, 5000), 1);
+	byte = (char)(byte ^ 4);
+	assert_int_equal(pwrite(pack_fd, &byte, 1, 5000), 1);
+	close(pack_fd);
+	assert_int_equal(op_pack_open(fd, OP_SESSION_PACKED, &pack), 0);
+	assert_int_equal(op_pack_check(&pack), -EBADMSG);
+	op_pack_close(&pack);
+	check_damage(fd);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), -EBADMSG);
+	assert_false(has(fd, "{root}/home"));
+	assert_int_equal(renameat(fd, OP_SESSION_PACKED, fd, "other"), 0);
+	assert_int_equal(symlinkat("other", fd, OP_SESSION_PACKED), 0);
+	check_damage(fd);
+	assert_int_equal(unlinkat(fd, OP_SESSION_PACKED, 0), 0);
+	assert_int_equal(mkfifoat(fd, OP_SESSION_PACKED, 0644), 0);
+	check_damage(fd);
+	end_session(box, fd);
+}
+
+/* The file that is made is that of the session's owner, and no file of somebody else. */
+static void owner_and_links(void **state)
+{
+	static const uid_t owner = 65534;
+	const struct box *box = *state;
+	int fd = make_session(box);
+	struct stat st;
+
+	sample_write_bytes(box->fd, "victim", "secret", 6);
+	assert_int_equal(linkat(box->fd, "victim", fd, OP_SESSION_PACK_NEW, 0), 0);
+	if (!geteuid())
+		assert_int_equal(fchown(fd, owner, owner), 0);
+	op_session_compact(fd);
+	assert_int_equal(fstatat(fd, OP_SESSION_PACKED, &st, 0), 0);
+	if (!geteuid())
+		assert_int_equal(st.st_uid, owner);
+	assert_int_equal(linkat(box->fd, "victim", fd, OP_SESSION_PACK_NEW, 0), 0);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
+	check_all(fd, 0);
+	assert_int_equal(fstatat(box->fd, "victim", &st, 0), 0);
+	assert_int_equal(st.st_size, 6);
+	end_session(box, fd);
+}
+
+/* One --unpack at a time, and none beside the packer. */
+static void unpack_is_alone(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+
+	op_session_compact(fd);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), -EBUSY);
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	sample_write_bytes(fd, "closing", "", 0);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), -EBUSY);
+	assert_int_equal(unlinkat(fd, "closing", 0), 0);
+	assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
+	end_session(box, fd);
+}
+
+static void pack_it(void)
+{
+	assert_int_equal(op_session_pack(beside.fd), 0);
+}
+
+static void unpack_it(void)
+{
+	assert_int_equal(op_session_unpack(beside.box->fd, SESSION), 0);
+}
+
+static void remove_it(void)
+{
+	assert_int_equal(renameat(beside.box->fd, SESSION, beside.box->fd, "tmp/removed"), 0);
+}
+
+/* The packer removes the directory that is being listed, wherever the list is. */
+static void list_beside_the_packer(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+
+	beside.fd = fd;
+	beside.box = box;
+	for (int i = 1; i < 200; i += 50) {
+		struct op_session_list list;
+
+		seam.nr_getdents_left = 2 * i; /* the packer's own list comes later */
+		seam.act = pack_it;
+		assert_int_equal(op_session_list(fd, &list, NULL), 0);
+		assert_int_equal(list.nr_files, NR_FILES);
+		op_session_list_free(&list);
+		seam.nr_getdents_left = 0;
+		assert_int_equal(op_session_unpack(box->fd, SESSION), 0);
+	}
+	end_session(box, fd);
+}
+
+static void readers_beside_unpack(void **state)
+{
+	const struct box *box = *state;
+	struct op_session_list list;
+	int fd = make_session(box);
+
+	beside.fd = fd;
+	beside.box = box;
+	seam.before_open = OP_SESSION_PACKED;
+	for (int i = 0; i < 2; i++) {
+		op_session_compact(fd);
+		seam.act = unpack_it;
+		if (i) {
+			check_file(fd, 7);
+			continue;
+		}
+		assert_int_equal(op_session_list(fd, &list, NULL), 0);
+		assert_int_equal(list.nr_files, NR_FILES);
+		op_session_list_free(&list);
+	}
+	seam.before_open = NULL;
+	end_session(box, fd);
+}
+
+/* Retention removes the session meanwhile: nobody makes it anew. */
+static void unpack_of_a_removed_session(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+
+	beside.box = box;
+	op_session_compact(fd);
+	seam.before_open = OP_SESSION_PACK_NEW;
+	seam.act = remove_it;
+	(void)!op_session_unpack(box->fd, SESSION);
+	seam.before_open = NULL;
+	assert_false(has(box->fd, SESSION));
+	assert_int_equal(op_session_remove(box->fd, "tmp"), 0);
+	end_session(box, fd);
+}
+
+/* What cannot be removed stays, and only that. A file that is gone is no error. */
+static void files_that_stay(void **state)
+{
+	static const int errors[] = { -EIO, -ENOENT };
+	const struct box *box = *state;
+
+	for (size_t i = 0; i < op_array_size(errors); i++) {
+		struct op_session_list list;
+		int fd = make_session(box);
+		size_t nr_left = 0;
+
+		seam.unlink_err = errors[i];
+		seam.nr_unlinks_left = 2; /* after packed.new: the first file */
+		assert_int_equal(op_session_pack(fd), errors[i] == -ENOENT ? 0 : errors[i]);
+		seam.nr_unlinks_left = 0;
+		assert_int_equal(op_session_list(fd, &list, NULL), 0);
+		assert_int_equal(list.nr_files, NR_FILES);
+		for (size_t j = 0; j < list.nr_files; j++)
+			nr_left += !list.files[j].is_packed;
+		assert_true(nr_left <= 1);
+		op_session_list_free(&list);
+		end_session(box, fd);
+	}
+}
+
+/* A file that may not be on the disk is not packed: it could come back torn, and hide the pack. */
+static void only_what_is_on_the_disk(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+
+	seam.syncfs_err = -EIO;
+	assert_int_equal(op_session_pack(fd), -EIO);
+	seam.syncfs_err = 0;
+	assert_false(has(fd, OP_SESSION_PACKED));
+	check_all(fd, 0);
+	end_session(box, fd);
+}
+
+/* A dump took the files before the session was closed and packed. Nothing is missing. */
+static void a_dump_beside_the_packer(void **state)
+{
+	static const uint32_t numbers[] = { 10, 100 }; /* files one by one, and together */
+	const struct box *box = *state;
+
+	for (size_t i = 0; i < op_array_size(numbers); i++) {
+		struct opd_write_out *out;
+		const char *failed = "";
+		char path[PATH_MAX];
+		int fd = make_session(box);
+
+		assert_int_equal(renameat(box->fd, SESSION, box->fd, "samples/current"), 0);
+		out = opd_write_out_new(box->fd, false);
+		assert_non_null(out);
+		out->paths = calloc(numbers[i], sizeof(*out->paths));
+		out->nr_paths = numbers[i];
+		for (uint32_t j = 0; j < numbers[i]; j++)
+			assert_true(asprintf(&out->paths[j], "samples/current/%s", path_of(j, path)) > 0);
+		assert_int_equal(op_session_pack(fd), 0);
+		assert_int_equal(opd_write_out_write(out, &failed), 0);
+		/* What the pack has not is missing. */
+		assert_int_equal(unlinkat(fd, OP_SESSION_PACKED, 0), 0);
+		assert_int_equal(opd_write_out_write(out, &failed), -ENOENT);
+		opd_write_out_free(out);
+		end_session(box, fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +654,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_hides_the_pack, box_setup, box_teardown),
 		cmocka_unit_test_setup_teardown(killed_while_it_packs, box_setup, box_teardown),
 		cmocka_unit_test_setup_teardown(hostile_packs, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(no_packs, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(owner_and_links, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(unpack_is_alone, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(list_beside_the_packer, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(readers_beside_unpack, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(unpack_of_a_removed_session, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(files_that_stay, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(only_what_is_on_the_disk, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(a_dump_beside_the_packer, box_setup, box_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

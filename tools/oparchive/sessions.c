@@ -82,9 +82,12 @@ static int add_path(const struct copying *copying, const char *path)
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)
-		err = opa_warn_left_out(copying->run,
-					opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
-					shown);
+		err = opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived);
+	/* It was packed meanwhile: add_pack follows. */
+	if (err == -ENOENT && is_below_samples(path) && op_session_has_packed(copying->from->dir_fd, path))
+		err = 0;
+	else if (archived && shown)
+		err = opa_warn_left_out(copying->run, err, shown);
 	free(shown);
 	free(archived);
 	return err;
@@ -193,6 +196,7 @@ static int add_pack(const struct copying *copying)
 	if (err == -ENOENT)
 		return 0;
 	if (!err) {
+		err = op_pack_check(&pack);
 		for (uint32_t i = 0; i < pack.nr_files && !err; i++) {
 			err = op_pack_path(&pack, i, path);
 			if (!err && is_selected(&copying->selected, copying->whole, path) && has_good_name(path))

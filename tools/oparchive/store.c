@@ -309,29 +309,22 @@ int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *
 		list_file(writer, path);
 	else if (entry)
 		err = copy_open(writer, fd, path, entry);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return err;
 }
 
+/* The name is noted when the file is open: one that is packed meanwhile is added from the pack. */
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path, const char *name)
 {
-	struct opr_archive_name *entry;
-	int err = note_name(writer, name + strspn(name, "/"), &entry), fd;
+	int fd;
 
-	if (!entry)
-		return err;
-	if (!writer->dir) {
-		if (faccessat(dir_fd, below, R_OK, 0))
-			return -errno;
-		list_file(writer, path);
-		return 0;
-	}
-	fd = open_source(dir_fd, below);
-	if (fd < 0)
+	if (!writer->dir && faccessat(dir_fd, below, R_OK, 0))
+		return -errno;
+	fd = writer->dir ? open_source(dir_fd, below) : -1;
+	if (writer->dir && fd < 0)
 		return fd == -ENOMEM ? opr_no_memory() : fd;
-	err = copy_open(writer, fd, path, entry);
-	close(fd);
-	return err;
+	return opr_archive_add_open(writer, fd, path, name);
 }
 
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name)

@@ -10,6 +10,7 @@
 
 #include "libop/session/dcookie.h"
 #include "libop/base/file.h"
+#include "libop/base/htable.h"
 #include "libop/events/ibs_derived.h"
 #include "libop/session/layout.h"
 #include "libop/session/leftovers.h"
@@ -38,6 +39,7 @@ struct run {
 	int unread;     /* why a directory could not be read; 0: all were */
 	struct opk_misplaced_list misplaced;
 	struct opk_unnamed unnamed;
+	struct op_htable counted; /* files of a closed session, which may be packed meanwhile */
 };
 
 /* ---- sample files ---- */
@@ -128,7 +130,7 @@ static int open_sample_file(struct run *run, const char *path, struct opk_file *
 	int err = opk_file_check(check->dir_fd, path, check->live ? OPK_WRITTEN : at_rest, ret_file);
 
 	*ret_is_there = !err;
-	if (err == -ENOENT && check->live)
+	if (err == -ENOENT && (check->live || op_session_has_packed(check->dir_fd, path)))
 		return 0;
 	if (err && err != -ENOMEM) {
 		struct opk_problem problem = { .path = path, .fault = strerror(-err), .detail = "", .outcome = OPK_NOT_REPAIRED };
@@ -138,6 +140,43 @@ static int open_sample_file(struct run *run, const char *path, struct opk_file *
 		return 0;
 	}
 	return err;
+}
+
+/* A path that was counted as a file. */
+struct counted {
+	struct op_hlink link;
+	char path[];
+};
+
+static bool is_counted(const struct run *run, const char *path)
+{
+	for (struct op_hlink *link = op_htable_first(&run->counted, op_hash_bytes(0, path, strlen(path))); link;
+	     link = op_htable_next(link))
+		if (!strcmp(op_container_of(link, struct counted, link)->path, path))
+			return true;
+	return false;
+}
+
+static int note_counted(struct run *run, const char *path)
+{
+	size_t nr_bytes = strlen(path) + 1;
+	struct counted *counted;
+
+	if (!run->check->closed || run->is_beside || is_counted(run, path))
+		return 0;
+	counted = malloc(sizeof(*counted) + nr_bytes);
+	if (!counted)
+		return -ENOMEM;
+	memcpy(counted->path, path, nr_bytes);
+	if (!op_htable_insert(&run->counted, &counted->link, op_hash_bytes(0, path, nr_bytes - 1)))
+		return 0;
+	free(counted);
+	return -ENOMEM;
+}
+
+static void free_counted(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct counted, link));
 }
 
 /* `is_in_place`: the file is not that of another name, whatever its header says. */
@@ -150,6 +189,11 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 
 	if (err || !is_there)
 		return err;
+	err = file.verdict < OPK_LOST ? note_counted(run, path) : 0;
+	if (err) {
+		opk_file_free(&file);
+		return err;
+	}
 	is_opds = file.verdict < OPK_LOST && file.header.version == OP_ODB_VERSION;
 	if (is_opds)
 		opk_header_compare(run->images, name, &file.header, &header);
@@ -329,8 +373,8 @@ static int check_packed_file(struct run *run, const struct op_pack *pack, uint32
 	char path[PATH_MAX], *storage;
 	int err = op_pack_path(pack, index, path);
 
-	/* A file hides what the pack has at its path. */
-	if (err || !faccessat(run->check->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW))
+	/* A file hides what the pack has, also one that was packed since it was counted. */
+	if (err || is_counted(run, path) || !faccessat(run->check->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW))
 		return err;
 	err = op_unmangle(path, &name, &storage, NULL);
 	if (err)
@@ -550,6 +594,8 @@ int opk_session_check(struct opk_check *check)
 		err = opk_ledger_check(check, &run.found);
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.found.sums);
+	op_htable_visit(&run.counted, free_counted, NULL);
+	op_htable_free(&run.counted);
 	opk_misplaced_free(&run.misplaced);
 	opk_unnamed_free(&run.unnamed);
 	return err;

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,34 +200,16 @@ static int become_owner(int session_fd)
 	return setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0 ? -errno : 0;
 }
 
-/* Two callers would write to the same file in the making. A descriptor, or -EAGAIN. */
-static int lock_tmp(int session_fd)
-{
-	int err = op_file_make_dir_below(session_fd, OP_SESSION_TMP, 0755);
-	int fd = err && err != -EEXIST ? err : op_file_open_below(session_fd, OP_SESSION_TMP, O_RDONLY | O_DIRECTORY, 0);
-
-	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
 static int unpack(int session_fd, const char *name)
 {
-	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES], closing[sizeof(path) + sizeof(OP_SESSION_CLOSING)];
-	int tmp_fd, err;
+	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES];
+	int err = become_owner(session_fd);
 
+	if (err)
+		return err;
+	op_session_adopt_mode(session_fd);
 	snprintf(path, sizeof(path), "samples/%s", name);
-	snprintf(closing, sizeof(closing), "%s/" OP_SESSION_CLOSING, path);
-	if (!faccessat(session_fd, closing, F_OK, AT_SYMLINK_NOFOLLOW))
-		return -EBUSY;
-	tmp_fd = lock_tmp(session_fd);
-	if (tmp_fd < 0)
-		return tmp_fd;
-	err = op_session_unpack(session_fd, path, OP_SESSION_TMP "/unpack");
-	close(tmp_fd);
-	return err;
+	return op_session_unpack(session_fd, path);
 }
 
 int ctl_run_unpack(struct opcontrol *ctl)
@@ -241,9 +222,7 @@ int ctl_run_unpack(struct opcontrol *ctl)
 	if (fault)
 		return opr_error(1, "--unpack=%s: a session cannot have that name: %s", name, fault);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = fd < 0 ? -errno : become_owner(fd);
-	if (!err)
-		err = unpack(fd, name);
+	err = fd < 0 ? -errno : unpack(fd, name);
 	if (fd >= 0)
 		close(fd);
 	if (err == -ENOENT) {
@@ -251,8 +230,7 @@ int ctl_run_unpack(struct opcontrol *ctl)
 		return 0;
 	}
 	if (err == -EBUSY)
-		return opr_error(1, "--unpack=%s: the session is not on the disk yet: try again", name);
-	if (err == -EAGAIN)
-		return opr_error(1, "--unpack=%s: another opcontrol --unpack is at work in %s: try again", name, ctl->session_dir);
+		return opr_error(1, "--unpack=%s: the session is not on the disk yet, or another opcontrol unpacks it: try again",
+				 name);
 	return err ? ctl_fail_session(ctl, "unpack the session in", ctl->session_dir, NULL, err) : 0;
 }
