@@ -58,12 +58,15 @@ def held_without_a_number(box):
 
 def unpacked_twice(box):
     """Two --unpack of one session."""
-    fd = os.open(os.path.join(box.session, "samples", "some"), os.O_RDONLY | os.O_DIRECTORY)
+    some = os.path.join(box.session, "samples", "some")
+    os.makedirs(some)
+    fd = os.open(some, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     result = box.run(opcontrol(box), "--unpack=some")
     require(result.rc == 1 and "another opcontrol unpacks it" in result.err, "--unpack beside another: %s" % (result,))
     os.close(fd)
     require(box.run(opcontrol(box), "--unpack=some").rc == 0, "--unpack alone")
+    os.rmdir(some)
 
 
 def copied_lock(box):
