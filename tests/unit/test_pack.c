@@ -17,6 +17,8 @@
 #include "libop/session/pack_all.h"
 #include "libop/session/sum.h"
 #include "tests/unit/sample_writer.h"
+#include "tools/opcheck/session.h"
+#include "tools/oparchive/store.h"
 
 #define NR_FILES 1500u
 #define SESSION	 "samples/one"
@@ -645,6 +647,53 @@ static void a_dump_beside_the_packer(void **state)
 	}
 }
 
+static void pack_at_the_fifth(uint64_t nr_files, void *arg OP_UNUSED)
+{
+	if (nr_files == 5)
+		act();
+}
+
+static void ignore_problem(const struct opk_problem *problem OP_UNUSED, void *arg OP_UNUSED)
+{
+}
+
+/* A file is counted once, before it is packed or after. */
+static void opcheck_beside_the_packer(void **state)
+{
+	const struct box *box = *state;
+	int fd = make_session(box);
+	struct opk_check check = {
+		.dir_fd = fd, .top_fd = -1, .closed = true, .report = ignore_problem, .progress = pack_at_the_fifth
+	};
+	uint64_t nr = stored(fd);
+
+	beside.fd = fd;
+	seam.act = pack_it;
+	assert_int_equal(opk_session_check(&check), 0);
+	assert_true(has(fd, OP_SESSION_PACKED));
+	assert_int_equal(check.nr_files, NR_FILES);
+	assert_int_equal(check.nr_samples, nr);
+	end_session(box, fd);
+}
+
+/* A file that is packed before it is open comes from the pack under the same name. */
+static void an_archive_beside_the_packer(void **state)
+{
+	const struct box *box = *state;
+	struct opr_archive_writer writer;
+	char dir[PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%s/archive", box->path);
+	sample_write_bytes(box->fd, "from-the-pack", "packed", 6);
+	assert_int_equal(opr_archive_writer_init(&writer, dir, stdout), 0);
+	assert_int_equal(opr_archive_add_below(&writer, box->fd, "gone", "gone", "/file"), -ENOENT);
+	assert_int_equal(opr_archive_add_below(&writer, box->fd, "from-the-pack", "pack", "/file"), 0);
+	assert_true(has(box->fd, "archive/file"));
+	opr_archive_undo(&writer);
+	opr_archive_writer_free(&writer);
+	assert_false(has(box->fd, "archive/file"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -663,6 +712,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_that_stay, box_setup, box_teardown),
 		cmocka_unit_test_setup_teardown(only_what_is_on_the_disk, box_setup, box_teardown),
 		cmocka_unit_test_setup_teardown(a_dump_beside_the_packer, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(opcheck_beside_the_packer, box_setup, box_teardown),
+		cmocka_unit_test_setup_teardown(an_archive_beside_the_packer, box_setup, box_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
