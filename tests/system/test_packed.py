@@ -64,7 +64,10 @@ def test(box):
     box.good(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session, "-o", archive, "session:build")
     require(contents_of_archive(archive) == expected, "the archive has other samples")
     shutil.rmtree(archive)
-    box.opcontrol("--unpack=build")
+    os.chmod(box.session, 0o700)
+    box.good("/bin/sh", "-c", 'umask 0; exec "$@"', "sh", os.path.join(box.bin, "opcontrol"), "--unpack=build")
+    modes = {os.stat(os.path.join(session, path)).st_mode & 0o7077 for path in reader.list_files(session)}
+    require(modes == {0}, "files made anew that others may read: modes %s" % modes)
     require(not os.path.exists(os.path.join(session, "packed")), "the pack is still there")
     require(sorted(reader.list_files(session)) == sorted(expected), "other files than before")
     require(contents(box, "build") == expected, "the files that were made anew have other samples")
