@@ -4,31 +4,46 @@
 # 'skip: ...') or something else.
 # shellcheck disable=SC2154 # top, build, jobs, temporary and mode are the caller's
 
-# The builds, each in build-test/NAME. gcc has no sanitizer, is configured as a distribution would,
-# and is built from the files of `make dist` alone; --quick optimizes less. clang has a prefix of
-# its own and builds the fuzz targets as they are used. asan (with UBSan) and tsan are gcc with a
-# sanitizer.
-configure_options() {
-	case $mode:$1 in quick:gcc) echo "CFLAGS=-O1" ;; esac
+# The builds. gcc has no sanitizer, has the flags and directories of the package, and is built from
+# the files of `make dist` alone; --quick optimizes less. clang has a prefix of its own and builds
+# the fuzz targets as they are used. asan (with UBSan) and tsan are gcc with a sanitizer.
+set_options() {
 	case $1 in
-	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
-	clang) echo "CC=clang CFLAGS=-O1 --enable-werror --enable-fuzzing --prefix=/opt/opd" ;;
-	asan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-sanitizers" ;;
-	tsan) echo "CC=gcc CFLAGS=-O1 --enable-werror --enable-tsan" ;;
+	gcc)
+		options=(CC=gcc --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run)
+		if [ "$mode" = quick ]; then options+=(CFLAGS=-O1); else options+=("${package_flags[@]}"); fi
+		;;
+	clang) options=(CC=clang CFLAGS=-O1 --enable-werror --enable-fuzzing --prefix=/opt/opd) ;;
+	asan) options=(CC=gcc CFLAGS=-O1 --enable-werror --enable-sanitizers) ;;
+	tsan) options=(CC=gcc CFLAGS=-O1 --enable-werror --enable-tsan) ;;
 	esac
 }
+
+# The gcc build, the demo and the package have the same flags and lie one directory below their
+# source. Then ccache compiles each file once for all three. A file that has a warning fails the gcc
+# build by its log, since -Werror would be another flag.
+package_flags=()
+! command -v dpkg-buildflags >/dev/null 2>&1 || for flags in CFLAGS CPPFLAGS LDFLAGS; do
+	package_flags+=("$flags=$(DEB_BUILD_MAINT_OPTIONS="hardening=+all reproducible=-fixfilepath" dpkg-buildflags --get $flags)")
+done
 
 # What each build is built from, and its tests run from.
 source_of() {
 	if [ "$1" = gcc ]; then echo "$build/dist"; else echo "$top"; fi
 }
 
+# The directory of each build.
+dir_of() {
+	if [ "$1" = gcc ]; then echo "$build/dist/build"; else echo "$build/$1"; fi
+}
+
 # The files of `make dist`, in build-test/dist.
 make_dist() {
+	local options
+	set_options gcc
 	make_configure || return 1
 	as_owner mkdir -p "$build/make-dist" || return 1
-	# shellcheck disable=SC2046
-	(cd "$build/make-dist" && as_owner "$top/configure" --quiet --cache-file="$build/gcc.cache" $(configure_options gcc) &&
+	(cd "$build/make-dist" && as_owner "$top/configure" --quiet --cache-file="$build/gcc.cache" "${options[@]}" &&
 		as_owner make --no-print-directory distdir distdir="$build/dist") || return 1
 }
 
@@ -75,11 +90,7 @@ build_once() {
 		echo "there is no $1 build, see the case $1/build"
 		return 1
 	fi
-	# shellcheck disable=SC2046
-	if { [ "$1" != gcc ] || make_dist; } &&
-		build_tree "$(source_of "$1")" "$build/$1" "$(jobs_of "$1")" --cache-file="$build/$1.cache" \
-			$(configure_options "$1") &&
-		as_owner make -C "$build/$1" -j"$(jobs_of "$1")" --no-print-directory $(programs_of "$1"); then
+	if make_variant "$1" 2>&1 | tee "$temporary/$1.log" && ! warns "$1"; then
 		touch "$temporary/built-$1"
 	else
 		touch "$temporary/broken-$1"
@@ -87,17 +98,33 @@ build_once() {
 	fi
 }
 
+make_variant() {
+	local dir options
+	dir=$(dir_of "$1")
+	set_options "$1"
+	[ "$1" != gcc ] || make_dist || return 1
+	build_tree "$(source_of "$1")" "$dir" "$(jobs_of "$1")" --cache-file="$build/$1.cache" "${options[@]}" || return 1
+	# shellcheck disable=SC2046
+	as_owner make -C "$dir" -j"$(jobs_of "$1")" --no-print-directory $(programs_of "$1")
+}
+
+# The compilers of the other builds have -Werror.
+warns() {
+	[ "$1" = gcc ] && grep -E '^[^ ]+:[0-9]+:[0-9]+: warning: ' "$temporary/$1.log"
+}
+
 # Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that
 # new kernels randomize to; and where threads still run at the end it watches them for a second, of
 # each child, too: a tenth is enough for a race at exit.
 run_built() {
-	local variant=$1 prefix=() source
+	local variant=$1 prefix=() source dir
 	shift
 	source=$(source_of "$variant")
+	dir=$(dir_of "$variant")
 	need_build "$variant" || return 1
 	[ "$variant" != tsan ] || prefix=(setarch "$(uname -m)" -R)
-	cd "$build/$variant" || return 1
-	env OPD_BUILD="$build/$variant" OPD_SOURCE="$source" OPD_VARIANT="$variant" srcdir="$source" \
+	cd "$dir" || return 1
+	env OPD_BUILD="$dir" OPD_SOURCE="$source" OPD_VARIANT="$variant" srcdir="$source" \
 		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
@@ -163,7 +190,7 @@ is_for() {
 threads_listed() {
 	local program bad=0
 	need_build gcc || return 1
-	for program in "$build"/gcc/tests/unit/test_*; do
+	for program in "$(dir_of gcc)"/tests/unit/test_*; do
 		[[ -x $program && $program != *.* ]] || continue
 		if nm "$program" | grep " pthread_create" >/dev/null; then
 			is_for tsan "$program" || { echo "starts threads and is not in THREADS: ${program##*/}"; bad=1; }
@@ -288,7 +315,7 @@ headers_alone() {
 	pkg-config --exists lttng-ust || without=lttng_events.h
 	while IFS= read -r header; do
 		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
-			-include "$top/libop/base/banned.h" -I"$build/gcc" -I"$top" "${DIRECTORIES[@]}" \
+			-include "$top/libop/base/banned.h" -I"$(dir_of gcc)" -I"$top" "${DIRECTORIES[@]}" \
 			-x c - || bad=1
 	done < <(sources -name '*.h' -not -name config.h -not -name "$without")
 	return $bad
@@ -297,7 +324,7 @@ headers_alone() {
 static_analysis() {
 	need_build gcc || return 1
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
-		--suppressions-list="$top/tests/cppcheck.txt" --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
+		--suppressions-list="$top/tests/cppcheck.txt" --include="$(dir_of gcc)/config.h" -I"$top" -I"$(dir_of gcc)" \
 		"${DIRECTORIES[@]}" \
 		"$top/libop" "$top/pipeline" "$top/daemon" "$top/tools"
 }
@@ -330,7 +357,7 @@ dist_clean() {
 	local left
 	need_build gcc || return 1
 	rm -rf "$temporary/distclean"
-	cp -a "$build/gcc" "$temporary/distclean" && make -C "$temporary/distclean" --no-print-directory distclean || return 1
+	cp -a "$(dir_of gcc)" "$temporary/distclean" && make -C "$temporary/distclean" --no-print-directory distclean || return 1
 	left=$(find "$temporary/distclean" -type f)
 	[ -z "$left" ] || { echo "distclean leaves: $left"; return 1; }
 }
@@ -356,7 +383,7 @@ left_by() {
 }
 
 demo_works() {
-	flock -o "$temporary/lock-demo" "$top/scripts/demo" "$@" && left_by "$top/build-demo/"
+	flock -o "$temporary/lock-demo" "$top/scripts/demo" "${package_flags[@]/#/--configure=}" "$@" && left_by "$top/build-demo/"
 }
 
 demo_works_twice() {
@@ -368,9 +395,10 @@ demo_without_root() {
 	local tree=$temporary/demo-tree rc=0
 	need_build gcc && flock "$temporary/lock-demo" true || return 1
 	rm -rf "$tree"
-	cp -a "$build/dist" "$tree" && chown -hR nobody:nogroup "$tree" && chmod 755 "$temporary" || return 1
+	mkdir "$tree" && tar -C "$build/dist" --exclude=./build -cf - . | tar -C "$tree" -xf - || return 1
+	chown -hR nobody:nogroup "$tree" && chmod 755 "$temporary" || return 1
 	setpriv --reuid=nobody --regid=nogroup --clear-groups env CCACHE_BASEDIR="$tree" CCACHE_READONLY=1 \
-		CCACHE_TEMPDIR="$tree" HOME=/nonexistent "$tree/scripts/demo" |
+		CCACHE_TEMPDIR="$tree" HOME=/nonexistent "$tree/scripts/demo" "${package_flags[@]/#/--configure=}" |
 		tee "$temporary/demo-out" || rc=1
 	grep -q 'checksum_block' "$temporary/demo-out" || { echo "no functions"; rc=1; }
 	rm -rf "$tree"
@@ -380,7 +408,7 @@ demo_without_root() {
 # A machine with another kernel, under emulation.
 other_machine() {
 	need_build gcc || return 1
-	"$(source_of gcc)/scripts/machines" --build="$build/gcc" --logs="$logs/machine" "$1"
+	"$(source_of gcc)/scripts/machines" --build="$(dir_of gcc)" --logs="$logs/machine" "$1"
 }
 
 # Without spin nothing is proved. It is skipped only where need_packages could not see to it that

@@ -28,6 +28,7 @@ BOOT_SECONDS = 600
 BUILD_SECONDS = 1800
 PERIOD_NS = 500000
 PROBE_MS = 2000
+COMPILER = ["PATH=/usr/lib/ccache:" + os.environ["PATH"]] if "CCACHE_DIR" in os.environ else []
 DROP_IN = "run/systemd/system/opd.service.d"
 
 
@@ -37,13 +38,14 @@ def build_deb():
 
 class LaterVersion:
     """The package once more under a later version, from the source by dpkg-buildpackage alone; it
-    is built beside the first checks.
+    is built beside the first checks. ccache, where scripts/test has it, knows what the gcc build
+    compiled with the same flags.
     """
 
     def __init__(self, box):
         self.directory, self.log = os.path.join(box.dir, "later"), os.path.join(box.dir, "later.log")
         with open(self.log, "wb") as log:
-            self.child = box.start("env", "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)),
+            self.child = box.start("env", *COMPILER, "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)),
                                    build_deb(), "--version", unit_checks.LATER_VERSION, self.directory, stdout=log,
                                    stderr=log, start_new_session=True)
 
