@@ -420,8 +420,7 @@ int op_session_unpack_file(int dir_fd, const struct op_pack *pack, const char *p
 
 	if (err)
 		return err;
-	op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
-	fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
+	fd = op_file_create_below(dir_fd, OP_SESSION_PACK_NEW, FILE_MODE);
 	err = fd < 0 ? fd : op_session_write_sample_file(fd, &samples);
 	if (fd >= 0)
 		close(fd);

@@ -12,13 +12,10 @@
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
 
-/* A file of that name may be a link to another user's file: it is removed, not written to. */
 static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
 {
-	int fd, err;
+	int fd = op_file_create_below(dir_fd, OP_SESSION_PACK_NEW, 0644), err;
 
-	op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
-	fd = op_file_open_below(dir_fd, OP_SESSION_PACK_NEW, O_RDWR | O_CREAT | O_EXCL, 0644);
 	if (fd < 0)
 		return fd;
 	err = op_file_inherit_owner(dir_fd, fd);
