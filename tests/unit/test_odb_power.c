@@ -6,6 +6,7 @@
  * must accept the file; no count may be larger than what was counted, or smaller than at the last
  * dump.
  */
+#define BOX_IN_MEMORY
 #include "tests/unit/cmocka_all.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Names of sessions, closing one, and the ledger beside its samples. */
+#define BOX_IN_MEMORY
 #include "tests/unit/test_box.h"
 
 #include <errno.h>
