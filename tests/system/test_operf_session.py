@@ -69,11 +69,11 @@ def elsewhere(home):
 
 def killed(home):
     """The samples until the kill can be read, the command goes on, and the next run has no trouble."""
-    before = os.stat(os.path.join(home.session, "samples", "current", "ledger")).st_ino
+    before = os.stat(os.path.join(home.session, "samples", "current")).st_ino
     ready = os.path.join(home.path, "ready")
     child = home.start("sh", "-c", ": > %s; while [ -e %s ]; do :; done; : > %s.done" % (ready, ready, ready))
     opdtest.wait_until(lambda: os.path.exists(ready), opdtest.HANG_SECONDS, "the command does not run")
-    require(os.stat(os.path.join(home.session, "samples", "current", "ledger")).st_ino != before, "no new session")
+    require(os.stat(os.path.join(home.session, "samples", "previous")).st_ino == before, "no new session")
     opdtest.wait_until(lambda: is_counted(home), opdtest.HANG_SECONDS, "no samples")
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
