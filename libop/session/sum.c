@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include "libop/base/htable.h"
-#include "libop/base/parse.h"
 #include "libop/odb/read.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
+#include "libop/session/stack_part.h"
 #include "libop/base/sys.h"
 
 static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
@@ -42,81 +42,6 @@ static int sum_file(int dir_fd, const char *path, uint64_t *ret_total)
 	op_odb_samples_free(&samples);
 	*ret_total = total;
 	return 0;
-}
-
-static_assert(OP_STACK_NR_ENDS == OP_NR_STACK_ENDS, "opd-stacks(5)");
-
-/* "STACKS:COUNT:UNIT-MASK"; false: another event. Takes `text` apart. */
-static bool parse_event(char *text, struct op_ledger_event *ret_event)
-{
-	struct op_ledger_event event = { .name = OP_STACKS_NAME, .role = OP_EVENT_STACKS };
-	char *count = strchr(text, ':'), *mask = count ? strchr(count + 1, ':') : NULL;
-	uint64_t unit_mask;
-
-	if (!mask)
-		return false;
-	*count++ = *mask++ = '\0';
-	if (strcmp(text, OP_STACKS_NAME) || op_parse_u64(count, 0, UINT64_MAX, &event.count) ||
-	    op_parse_u64(mask, 0, UINT32_MAX, &unit_mask))
-		return false;
-	event.unit_mask = (uint32_t)unit_mask;
-	*ret_event = event;
-	return true;
-}
-
-static int add_tree(struct op_session_ledger *ledger, const struct op_stack_tree *tree, const uint64_t ends[OP_NR_STACK_ENDS],
-		    const struct op_stack_node *node)
-{
-	char *text = op_stack_text(tree, node->value);
-	struct op_ledger_event event, *row;
-	uint64_t no_room = op_min_u64(tree->no_room, ends[OP_STACK_END_complete]);
-	bool is_ours = text && parse_event(text, &event);
-
-	free(text);
-	if (!is_ours)
-		return text ? 0 : -ENOMEM;
-	row = op_session_ledger_row(ledger, &event);
-	if (!row)
-		return -ENOMEM;
-	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++) {
-		row->ends[i] += ends[i];
-		row->stored += ends[i];
-	}
-	row->ends[OP_STACK_END_complete] -= no_room;
-	row->ends[OP_STACK_END_no_room] += no_room;
-	return 0;
-}
-
-int op_session_ledger_add_stacks(struct op_session_ledger *ledger, const struct op_stack_tree *tree)
-{
-	struct place {
-		uint32_t event, end;
-	} *places = calloc(tree->nr_nodes, sizeof(*places)); /* of the nodes; parents come first */
-	uint64_t(*sums)[OP_NR_STACK_ENDS] = NULL;
-	uint32_t nr_events = 0;
-	int err = 0;
-
-	if (!places)
-		return -ENOMEM;
-	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
-		const struct op_stack_node *node = &tree->nodes[i];
-
-		places[i] = places[node->parent];
-		if (node->kind == OP_STACK_EVENT)
-			places[i].event = ++nr_events;
-		else if (node->kind == OP_STACK_END)
-			places[i].end = (uint32_t)node->value;
-	}
-	sums = calloc(nr_events + 1, sizeof(*sums));
-	for (uint32_t i = 0; sums && i < tree->nr_nodes; i++)
-		sums[places[i].event][places[i].end] += tree->nodes[i].count;
-	err = sums ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !err && i < tree->nr_nodes; i++)
-		if (tree->nodes[i].kind == OP_STACK_EVENT)
-			err = add_tree(ledger, tree, sums[places[i].event], &tree->nodes[i]);
-	free(sums);
-	free(places);
-	return err;
 }
 
 static int add_stacks(struct op_session_ledger *ledger, int dir_fd)

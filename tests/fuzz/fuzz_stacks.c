@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "libop/session/sum.h"
+#include "libop/session/stack_part.h"
 #include "libop/stacks/read.h"
 #include "libop/stacks/store.h"
 

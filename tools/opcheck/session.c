@@ -15,7 +15,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/leftovers.h"
 #include "libop/session/list.h"
-#include "libop/session/sum.h"
+#include "libop/session/stack_part.h"
 #include "libop/session/walk.h"
 #include "libop/session/memory_view.h"
 #include "libop/session/pack.h"
