@@ -18,6 +18,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
+#include "libop/session/parts.h"
 #include "pipeline/ledger/recover.h"
 #include "pipeline/ledger/stats_dir.h"
 
@@ -42,10 +43,12 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
-/* Whether the file is as long as its kind may be. */
+/* Whether the file is as long as its kind may be. Only sample files have lengths of their own. */
 static bool has_good_length(const char *path, const struct stat *st)
 {
-	return op_session_is_jit_object(path) || !strcmp(path, OP_SESSION_STACKS) || op_odb_is_length((uint64_t)st->st_size);
+	const struct op_session_part *part = op_session_part_of(path);
+
+	return op_session_is_jit_object(path) || (part && part->kind == OP_PART_FILE) || op_odb_is_length((uint64_t)st->st_size);
 }
 
 /* -ENOENT also when the file was cut short or something else is in its place. */
@@ -181,14 +184,16 @@ static int write_paths(struct opd_write_out *out, const char **ret_failed)
 }
 
 /* What lies beside the sample files, and the directories above them. */
-static int write_rest(const struct opd_write_out *out, const char **ret_failed)
+static int write_rest(struct opd_write_out *out, const char **ret_failed)
 {
-	static const char *const paths[] = { OP_SESSION_CURRENT "/" OP_SESSION_LEDGER, OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE };
 	int err = 0;
 
-	for (size_t i = 0; i < op_array_size(paths) && out->current_fd >= 0; i++) {
-		*ret_failed = paths[i];
-		err = sync_path(out->current_fd, below_current(paths[i]), O_RDONLY | O_NONBLOCK);
+	for (const struct op_session_part *part = op_session_parts; part->name && out->current_fd >= 0; part++) {
+		if (!part->is_dumped)
+			continue;
+		snprintf(out->part_path, sizeof(out->part_path), OP_SESSION_CURRENT "/%s", part->name);
+		*ret_failed = out->part_path;
+		err = sync_path(out->current_fd, part->name, O_RDONLY | O_NONBLOCK);
 		if (err && err != -ENOENT)
 			return err;
 	}

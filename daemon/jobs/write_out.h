@@ -34,6 +34,7 @@ struct opd_write_out {
 	bool dropped; /* the kernel may have dropped data that it could not write */
 	/* closing: files may be missing, so the ledger must be corrected by the files that exist */
 	bool missing;
+	char part_path[64]; /* of the part of the session that is written; for messages */
 	/* closing, and it could not be written (unwritten.h) */
 	uint64_t retry_ns; /* op_now_ns(); 0: not set yet */
 	unsigned int nr_tries;

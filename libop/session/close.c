@@ -2,7 +2,6 @@
 #include "libop/session/close.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,11 +10,8 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
-#include "libop/odb/file_image.h"
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
-#include "libop/session/pack_all.h"
-#include "libop/session/walk.h"
 #include "libop/base/sys.h"
 
 #define NEW_CURRENT     OP_SESSION_TMP "/current"
@@ -102,20 +98,6 @@ static int mark_closing(int session_fd)
 		return fd;
 	close(fd);
 	return 0;
-}
-
-/* Only an error that all files would have ends the walk. */
-static int compact(const char *path, unsigned char type, void *arg)
-{
-	int err = type != DT_REG ? 0 : op_odb_compact(*(int *)arg, path);
-
-	return err == -ENOSYS || err == -EOPNOTSUPP ? err : 0;
-}
-
-void op_session_compact(int dir_fd)
-{
-	(void)!op_session_pack(dir_fd);
-	(void)!op_session_walk(dir_fd, ".", compact, &dir_fd);
 }
 
 void op_session_mark_whole(int dir_fd)

@@ -42,14 +42,6 @@ int op_session_close(int session_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Packs the sample files of a large closed session (op_session_pack), and frees the space that the
- * others have for growth (op_odb_compact). Files that cannot shrink stay as they are. Comes before
- * op_session_mark_whole: after a power cut in between, the next daemon repairs the marked session.
- * dir_fd is the session's directory.
- */
-void op_session_compact(int dir_fd);
-
-/*
  * Removes OP_SESSION_CLOSING: the closed session is on the disk, and a new daemon need not check
  * its files.
  */

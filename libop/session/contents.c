@@ -12,24 +12,12 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
-#include "libop/odb/mangle.h"
-#include "libop/session/close.h"
-#include "libop/session/dcookie.h"
-#include "libop/session/layout.h"
-#include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
-#include "libop/session/memory_view.h"
-#include "libop/session/pack.h"
+#include "libop/session/parts.h"
 #include "libop/session/walk.h"
 
 #define ENTRIES_BYTES    8192
 #define DISK_BLOCK_BYTES 512 /* unit of st_blocks */
-
-static const char *const session_parts[] = {
-	"{root}",   "{kern}",	       "stats",		OP_SESSION_LEDGER,  OP_CGROUP_DIR,
-	OP_MEM_DIR, OP_SESSION_STACKS, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
-	OP_SESSION_PACKED, OP_SESSION_PACK_NEW,
-};
 
 /* ---- remove ---- */
 
@@ -128,8 +116,8 @@ int op_session_clear(int dir_fd, char **ret_path)
 	struct removal removal = begin_removal(dir_fd);
 	int err;
 
-	for (size_t i = 0; i < op_array_size(session_parts); i++)
-		remove_tree(&removal, session_parts[i]);
+	for (const struct op_session_part *part = op_session_parts; part->name; part++)
+		remove_tree(&removal, part->name);
 	remove_dirs(&removal.walk);
 	err = removal.walk.first_error;
 	if (err && ret_path) {
@@ -142,8 +130,8 @@ int op_session_clear(int dir_fd, char **ret_path)
 
 bool op_session_has_parts(int dir_fd)
 {
-	for (size_t i = 0; i < op_array_size(session_parts); i++)
-		if (!faccessat(dir_fd, session_parts[i], F_OK, AT_SYMLINK_NOFOLLOW))
+	for (const struct op_session_part *part = op_session_parts; part->name; part++)
+		if (!faccessat(dir_fd, part->name, F_OK, AT_SYMLINK_NOFOLLOW))
 			return true;
 	return false;
 }
@@ -298,12 +286,12 @@ static int count_file(const char *path, unsigned char type, void *arg)
 
 int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
 {
-	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
 	uint64_t nr_files = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < op_array_size(tops) && !err; i++)
-		err = op_session_walk(dir_fd, tops[i], count_file, &nr_files);
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++)
+		if (part->kind == OP_PART_SAMPLES)
+			err = op_session_walk(dir_fd, part->name, count_file, &nr_files);
 	if (!err)
 		*ret_nr_files = nr_files;
 	return err;

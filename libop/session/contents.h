@@ -6,11 +6,10 @@
 #include "libop/base/compiler.h"
 
 /*
- * Removes what opd and the genuine tools put into a session: {root}, {kern}, stats, ledger, cgroup,
- * mem, stacks, dcookies and closing. dir_fd is samples/<session>; other files stay. Links are
- * removed, never followed. 0, also when nothing is there. Otherwise the rest is removed
- * nevertheless, and the first -errno is returned; *ret_path, when given, is its path below dir_fd,
- * freed by the caller, or NULL.
+ * Removes what opd and the genuine tools put into a session: the parts that parts.h lists. dir_fd
+ * is samples/<session>; other files stay. Links are removed, never followed. 0, also when nothing
+ * is there. Otherwise the rest is removed nevertheless, and the first -errno is returned;
+ * *ret_path, when given, is its path below dir_fd, freed by the caller, or NULL.
  */
 int op_session_clear(int dir_fd, char **ret_path) OP_MUST_CHECK;
 

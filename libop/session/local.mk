@@ -17,6 +17,8 @@ libop_libop_a_SOURCES += \
 	libop/session/ledger.c libop/session/ledger.h \
 	libop/session/ledger_file.c libop/session/ledger_file.h \
 	libop/session/sum.c libop/session/sum.h \
+	libop/session/part.h \
+	libop/session/parts.c libop/session/parts.h \
 	libop/session/stack_part.c libop/session/stack_part.h \
 	libop/session/stack_ends.c libop/session/stack_ends.h \
 	libop/session/stats_files.c libop/session/stats_files.h \

@@ -2,8 +2,11 @@
 #include "libop/session/stack_part.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "libop/base/parse.h"
+#include "libop/stacks/store.h"
 
 static_assert(OP_STACK_NR_ENDS == OP_NR_STACK_ENDS, "opd-stacks(5)");
 
@@ -78,4 +81,39 @@ int op_session_ledger_add_stacks(struct op_session_ledger *ledger, const struct 
 	free(sums);
 	free(places);
 	return err;
+}
+
+int op_stack_part_read(int dir_fd, const char *path, struct op_part_reading *reading)
+{
+	struct op_stack_tree tree;
+	int err = op_stacks_read(dir_fd, path, &tree);
+
+	if (err)
+		return err;
+	reading->nr_whole = tree.nr_nodes;
+	reading->nr_damaged = tree.nr_damaged;
+	reading->damaged_offset = op_stacks_file_bytes(tree.nr_nodes);
+	for (uint32_t i = 0; reading->see_image && i < tree.nr_nodes; i++)
+		if (op_stack_has_image(&tree.nodes[i]))
+			reading->see_image(tree.nodes[i].image, reading->arg);
+	err = reading->sums ? op_session_ledger_add_stacks(reading->sums, &tree) : 0;
+	op_stack_tree_free(&tree);
+	return err;
+}
+
+/* The writer drops what is damaged when it opens the file. It makes a missing file, too. */
+int op_stack_part_recover(int dir_fd, const char *path, const char *tmp_path, uint64_t *ret_nr_dropped)
+{
+	const struct op_stacks_setup setup = { .max_bytes = 0 };
+	struct op_stacks *stacks;
+	struct stat st;
+	int err = fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+
+	if (!err)
+		err = op_stacks_open(dir_fd, path, tmp_path, &setup, &stacks);
+	if (err)
+		return err;
+	*ret_nr_dropped = op_stacks_nr_cut(stacks);
+	op_stacks_close(stacks);
+	return 0;
 }

@@ -4,7 +4,12 @@
 #define OP_SESSION_STACK_PART_H
 
 #include "libop/session/ledger_file.h"
+#include "libop/session/part.h"
 #include "libop/stacks/read.h"
+
+/* The functions of its row in op_session_parts. A record is a node of the tree. */
+int op_stack_part_read(int dir_fd, const char *path, struct op_part_reading *reading) OP_NONNULL OP_MUST_CHECK;
+int op_stack_part_recover(int dir_fd, const char *path, const char *tmp_path, uint64_t *ret_nr_dropped) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Adds the stacks of a session to `stored` and `ends` of the event OP_STACKS_NAME. The samples of

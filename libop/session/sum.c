@@ -10,7 +10,7 @@
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
-#include "libop/session/stack_part.h"
+#include "libop/session/parts.h"
 #include "libop/base/sys.h"
 
 static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
@@ -44,16 +44,18 @@ static int sum_file(int dir_fd, const char *path, uint64_t *ret_total)
 	return 0;
 }
 
-static int add_stacks(struct op_session_ledger *ledger, int dir_fd)
+/* Adds the files that are no sample files. One that cannot be read is counted in *nr_bad. */
+static int add_parts(struct op_session_ledger *ledger, int dir_fd, uint64_t *nr_bad)
 {
-	struct op_stack_tree tree;
-	int err = op_stacks_read(dir_fd, OP_SESSION_STACKS, &tree);
+	for (const struct op_session_part *part = op_session_parts; part->name; part++) {
+		struct op_part_reading reading = { .sums = ledger };
+		int err = part->read ? part->read(dir_fd, part->name, &reading) : 0;
 
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	err = op_session_ledger_add_stacks(ledger, &tree);
-	op_stack_tree_free(&tree);
-	return err;
+		if (err == -ENOMEM)
+			return err;
+		*nr_bad += err && err != -ENOENT;
+	}
+	return 0;
 }
 
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad)
@@ -79,11 +81,7 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 	}
 	op_session_list_free(&list);
 	if (!err)
-		err = add_stacks(ledger, dir_fd);
-	if (err && err != -ENOMEM) {
-		nr_bad++;
-		err = 0;
-	}
+		err = add_parts(ledger, dir_fd, &nr_bad);
 	if (!err)
 		*ret_nr_bad = nr_bad;
 	return err;
@@ -158,12 +156,14 @@ static int add_sample_file(const char *path, unsigned char type OP_UNUSED, void 
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files)
 {
 	struct scan scan = { .dir_fd = dir_fd };
-	int err = op_session_walk(dir_fd, "{root}", add_sample_file, &scan);
+	int err = 0;
 
-	if (!err)
-		err = op_session_walk(dir_fd, "{kern}", add_sample_file, &scan);
-	if (!err)
-		err = op_session_files_add(dir_fd, OP_SESSION_PACKED, &scan.files);
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++) {
+		if (!part->is_in_ledger)
+			continue;
+		err = part->kind == OP_PART_SAMPLES ? op_session_walk(dir_fd, part->name, add_sample_file, &scan)
+						    : op_session_files_add(dir_fd, part->name, &scan.files);
+	}
 	if (!err)
 		*ret_files = scan.files;
 	return err;

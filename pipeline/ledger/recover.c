@@ -16,10 +16,10 @@
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
+#include "libop/session/parts.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
 #include "libop/session/walk.h"
-#include "libop/stacks/store.h"
 
 bool opd_is_damage(int err)
 {
@@ -149,30 +149,22 @@ static int recover_object(const char *path, unsigned char type OP_UNUSED, void *
 	return 0;
 }
 
-/* Opening it drops what is damaged. */
-static void recover_stacks(struct recovery *recovery, const char *session)
+static void recover_part(struct recovery *recovery, const char *session, const struct op_session_part *part)
 {
-	const struct op_stacks_setup setup = { .max_bytes = 0 };
-	char *path = join(session, OP_SESSION_STACKS);
-	struct op_stacks *stacks;
-	struct stat st;
-	int err = path ? 0 : -ENOMEM;
+	char *path = join(session, part->name), *tmp_path = join(OP_SESSION_TMP, part->name);
+	uint64_t nr_dropped = 0;
+	int err = path && tmp_path ? part->recover(recovery->session_fd, path, tmp_path, &nr_dropped) : -ENOMEM;
+	struct op_text fault = { 0 };
 
-	if (!err && fstatat(recovery->session_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		free(path);
-		return;
-	}
-	if (!err)
-		err = op_stacks_open(recovery->session_fd, path, OP_SESSION_TMP_STACKS, &setup, &stacks);
-	if (!err) {
-		recovery->dropped_nodes += op_stacks_nr_cut(stacks);
-		op_stacks_close(stacks);
-	} else if (path && opd_is_damage(err)) {
-		put_aside(recovery, path, "is no file of stacks");
-	} else {
+	recovery->dropped_nodes += nr_dropped;
+	op_text_printf(&fault, "is no %s", part->noun);
+	if (opd_is_damage(err))
+		put_aside(recovery, path, op_text_get(&fault));
+	else if (err && err != -ENOENT)
 		log_failure(session, err);
-	}
+	op_text_free(&fault);
 	free(path);
+	free(tmp_path);
 }
 
 static void recover_session(struct recovery *recovery, const char *session)
@@ -184,7 +176,9 @@ static void recover_session(struct recovery *recovery, const char *session)
 	if (fd < 0)
 		return;
 	recover_directory(recovery, session);
-	recover_stacks(recovery, session);
+	for (const struct op_session_part *part = op_session_parts; part->name; part++)
+		if (part->recover)
+			recover_part(recovery, session, part);
 	if (op_session_list_cgroups(fd, &list) < 0)
 		list = (struct op_session_cgroups){ 0 };
 	close(fd);

@@ -9,11 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/session/dcookie.h"
-#include "libop/session/layout.h"
-#include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/pack.h"
+#include "libop/session/parts.h"
 #include "libop/session/walk.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
@@ -44,18 +42,16 @@ static bool is_below_samples(const char *path)
 	return !strncmp(path, "{root}/", 7) || !strncmp(path, "{kern}/", 7);
 }
 
-/*
- * Whether a file belongs to the profile. Samples by cgroup, stacks and new files belong to a whole
- * session only.
- */
+/* Whether a file belongs to the profile. */
 static bool is_selected(const struct opr_words *selected, bool whole, const char *path)
 {
+	const struct op_session_part *part = op_session_part_of(path);
 	const char *slash = strrchr(path, '/');
 
-	if (whole)
+	if (whole || !part)
 		return true;
-	if (!is_below_samples(path))
-		return strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0 && strcmp(path, OP_SESSION_STACKS) != 0;
+	if (part->archiving != OP_ARCHIVE_SELECTED)
+		return part->archiving != OP_ARCHIVE_WHOLE;
 	if (bsearch(&path, selected->words, selected->nr_words, sizeof(*selected->words), compare_words))
 		return true;
 	for (size_t i = 0; i < selected->nr_words && op_session_is_jit_object(path); i++)
@@ -126,14 +122,21 @@ static int leave_link(const struct copying *copying, const char *path)
 	return err;
 }
 
+/* Whether the walk leaves it to others. */
+static bool is_left_out(const char *path)
+{
+	const struct op_session_part *part = op_session_part_of(path);
+
+	return part && (part->archiving == OP_ARCHIVE_FIRST || part->archiving == OP_ARCHIVE_LAST || part->archiving == OP_ARCHIVE_NEVER);
+}
+
 static int add_entry(const char *path, unsigned char type, void *arg)
 {
 	const struct copying *copying = arg;
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
-	if ((type != DT_REG && type != DT_LNK) || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) ||
-	    !strcmp(path, OP_SESSION_PACKED) || !strcmp(path, OP_SESSION_PACK_NEW) ||
-	    !is_selected(&copying->selected, copying->whole, path) || !has_good_name(path))
+	if ((type != DT_REG && type != DT_LNK) || is_left_out(path) || !is_selected(&copying->selected, copying->whole, path) ||
+	    !has_good_name(path))
 		return 0;
 	return type == DT_LNK ? leave_link(copying, path) : add_path(copying, path);
 }
@@ -152,10 +155,15 @@ static void leave_out_dir(const char *path, int why, void *arg)
 	free(shown);
 }
 
-/* Adds a file that not every session has. */
-static int add_part(const struct copying *copying, const char *name)
+/* Adds the files that have this place in the order. Not every session has them. */
+static int add_parts(const struct copying *copying, enum op_part_archiving archiving)
 {
-	return faccessat(copying->from->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 0 : add_path(copying, name);
+	int err = 0;
+
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++)
+		if (part->archiving == archiving && !faccessat(copying->from->dir_fd, part->name, F_OK, AT_SYMLINK_NOFOLLOW))
+			err = add_path(copying, part->name);
+	return err;
 }
 
 static int add_packed(const struct copying *copying, const struct op_pack *pack, uint32_t index, const char *path)
@@ -217,13 +225,13 @@ static int add_pack(const struct copying *copying)
 static int copy_session(struct copying *copying)
 {
 	const struct op_session_bad_paths bad_paths = { leave_out_dir, copying };
-	int err = add_part(copying, OP_SESSION_LEDGER);
+	int err = add_parts(copying, OP_ARCHIVE_FIRST);
 
 	if (!err)
 		err = op_session_walk_skip_bad(copying->from->dir_fd, ".", add_entry, copying, &bad_paths);
 	if (!err)
 		err = add_pack(copying);
-	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
+	return err ? err : add_parts(copying, OP_ARCHIVE_LAST);
 }
 
 bool opa_is_whole(const struct opr_profile *profile, size_t session)

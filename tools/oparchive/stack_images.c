@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Images that only stacks name: callers in which no sample is. */
+/* Images that only stacks, or other records of a session, name: callers in which no sample is. */
 #include "tools/oparchive/run.h"
 
 #include <errno.h>
@@ -7,9 +7,7 @@
 
 #include "libop/base/grow.h"
 #include "libop/session/dcookie.h"
-#include "libop/session/layout.h"
-#include "libop/stacks/format.h"
-#include "libop/stacks/read.h"
+#include "libop/session/parts.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
 
@@ -30,23 +28,40 @@ static int compare_cookies(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The cookies of a tree, each once. Freed by the caller; NULL: no memory. */
-static uint64_t *cookies_of(const struct op_stack_tree *tree, size_t *ret_nr)
-{
-	uint64_t *cookies = calloc(tree->nr_nodes, sizeof(*cookies));
-	size_t nr = 0, nr_kept = 0;
+struct cookies {
+	uint64_t *values;
+	size_t nr, capacity;
+	bool failed; /* no memory */
+};
 
-	if (!cookies)
-		return NULL;
-	for (uint32_t i = 0; i < tree->nr_nodes; i++)
-		if (op_stack_has_image(&tree->nodes[i]))
-			cookies[nr++] = tree->nodes[i].image;
-	qsort(cookies, nr, sizeof(*cookies), compare_cookies);
-	for (size_t i = 0; i < nr; i++)
-		if (!nr_kept || cookies[nr_kept - 1] != cookies[i])
-			cookies[nr_kept++] = cookies[i];
-	*ret_nr = nr_kept;
-	return cookies;
+static void add_cookie(uint64_t cookie, void *arg)
+{
+	struct cookies *cookies = arg;
+
+	if (op_grow(&cookies->values, &cookies->capacity, cookies->nr + 1))
+		cookies->values[cookies->nr++] = cookie;
+	else
+		cookies->failed = true;
+}
+
+/* The images that the records of a session name, each once. */
+static int read_cookies(int dir_fd, struct cookies *cookies)
+{
+	struct op_part_reading reading = { .see_image = add_cookie, .arg = cookies };
+	size_t nr_kept = 0;
+
+	for (const struct op_session_part *part = op_session_parts; part->name; part++)
+		if (part->read && part->read(dir_fd, part->name, &reading) == -ENOMEM)
+			cookies->failed = true;
+	if (cookies->failed)
+		return opr_no_memory();
+	if (cookies->nr)
+		qsort(cookies->values, cookies->nr, sizeof(*cookies->values), compare_cookies);
+	for (size_t i = 0; i < cookies->nr; i++)
+		if (!nr_kept || cookies->values[nr_kept - 1] != cookies->values[i])
+			cookies->values[nr_kept++] = cookies->values[i];
+	cookies->nr = nr_kept;
+	return 0;
 }
 
 static bool is_of_profile(const struct opr_image_cache *images, const char *name)
@@ -79,21 +94,13 @@ static int add_row(const struct opa_run *run, struct found *found, size_t sessio
 static int add_session(const struct opa_run *run, struct found *found, size_t session)
 {
 	const struct opr_session *from = &run->selection.profile.sessions[session];
-	struct op_stack_tree tree;
-	uint64_t *cookies;
-	size_t nr_cookies = 0;
-	int err = from->images ? op_stacks_read(from->dir_fd, OP_SESSION_STACKS, &tree) : -ENOENT;
+	struct cookies cookies = { 0 };
+	int err = from->images ? read_cookies(from->dir_fd, &cookies) : 0;
 
-	if (err)
-		return err == -ENOMEM ? opr_no_memory() : 0;
-	cookies = cookies_of(&tree, &nr_cookies);
-	err = cookies ? 0 : opr_no_memory();
-	for (size_t i = 0; i < nr_cookies && !err; i++) {
-		if (op_dcookie_has(from->images, cookies[i]) && op_dcookie_row(from->images, cookies[i])->name)
-			err = add_row(run, found, session, op_dcookie_row(from->images, cookies[i]));
-	}
-	free(cookies);
-	op_stack_tree_free(&tree);
+	for (size_t i = 0; i < cookies.nr && !err; i++)
+		if (op_dcookie_has(from->images, cookies.values[i]) && op_dcookie_row(from->images, cookies.values[i])->name)
+			err = add_row(run, found, session, op_dcookie_row(from->images, cookies.values[i]));
+	free(cookies.values);
 	return err;
 }
 

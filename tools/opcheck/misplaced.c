@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "libop/base/grow.h"
+#include "libop/session/parts.h"
 #include "libop/session/walk.h"
 
 const char *opk_sample_path(const char *path)
@@ -85,14 +86,14 @@ static int visit(const char *path, unsigned char type, void *arg)
 	return err;
 }
 
-int opk_misplaced_find(struct opk_misplaced_list *list, const struct op_dcookie_table *images, int dir_fd, const char *const tops[],
-		     size_t nr_tops)
+int opk_misplaced_find(struct opk_misplaced_list *list, const struct op_dcookie_table *images, int dir_fd)
 {
 	struct search search = { .list = list, .images = images };
 	int err = 0;
 
-	for (size_t i = 0; i < nr_tops && !err; i++)
-		err = op_session_walk(dir_fd, tops[i], visit, &search);
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++)
+		if (part->kind == OP_PART_SAMPLES)
+			err = op_session_walk(dir_fd, part->name, visit, &search);
 	for (size_t i = 0; i < list->nr; i++)
 		if (list->files[i].nr_partners != 1)
 			list->files[i].partner = NULL;

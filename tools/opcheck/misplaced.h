@@ -37,11 +37,10 @@ int opk_misplaced_add(struct opk_misplaced_list *list, const char *path, const s
 		      const struct opk_header *header) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Finds owner and partner of each file among all files below the directories `tops` of a session.
- * 0 or -errno.
+ * Finds owner and partner of each file among all sample files of a session. 0 or -errno.
  */
-int opk_misplaced_find(struct opk_misplaced_list *list, const struct op_dcookie_table *images, int dir_fd,
-		       const char *const tops[], size_t nr_tops) OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
+int opk_misplaced_find(struct opk_misplaced_list *list, const struct op_dcookie_table *images, int dir_fd)
+	OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 void opk_misplaced_free(struct opk_misplaced_list *list) OP_NONNULL;
 

@@ -6,9 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/session/dcookie.h"
 #include "libop/base/file.h"
-#include "libop/session/ledger_file.h"
+#include "libop/session/parts.h"
 #include "libop/session/stats_files.h"
 #include "libop/base/sys.h"
 #include "tools/opcheck/sample_file.h"
@@ -114,18 +113,19 @@ static void check_stats_paths(struct opk_check *check)
 
 void opk_check_leftovers(struct opk_check *check)
 {
-	static const char *const names[] = {
-		OPK_FILE_NEW,
-		OPK_FILE_TMP,
-		OP_SESSION_LEDGER OP_FILE_TEMPORARY_SUFFIX,
-		OP_DCOOKIE_FILE OP_FILE_TEMPORARY_SUFFIX,
-	};
+	char path[64];
 
 	opk_check_dir(check, ".");
 	opk_check_dir(check, "stats");
 	if (check->live)
 		return;
-	for (size_t i = 0; i < op_array_size(names); i++)
-		check_leftover(check, names[i]);
+	check_leftover(check, OPK_FILE_NEW);
+	check_leftover(check, OPK_FILE_TMP);
+	for (const struct op_session_part *part = op_session_parts; part->name; part++) {
+		if (!part->is_published)
+			continue;
+		snprintf(path, sizeof(path), "%s" OP_FILE_TEMPORARY_SUFFIX, part->name);
+		check_leftover(check, path);
+	}
 	check_stats_paths(check);
 }

@@ -12,14 +12,11 @@
 #include "libop/base/file.h"
 #include "libop/base/htable.h"
 #include "libop/events/ibs_derived.h"
-#include "libop/session/layout.h"
 #include "libop/session/leftovers.h"
 #include "libop/session/list.h"
-#include "libop/session/stack_part.h"
 #include "libop/session/walk.h"
-#include "libop/session/memory_view.h"
 #include "libop/session/pack.h"
-#include "libop/stacks/store.h"
+#include "libop/session/parts.h"
 #include "tools/opcheck/sample_file.h"
 #include "tools/opcheck/misplaced.h"
 #include "tools/opcheck/findings.h"
@@ -27,7 +24,7 @@
 #include "tools/opcheck/ownership.h"
 #include "tools/opcheck/unnamed.h"
 
-#define STACKS_MODE 0644
+#define PART_MODE 0644
 
 struct run {
 	struct opk_check *check;
@@ -217,8 +214,6 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 
 /* ---- files at the paths of others ---- */
 
-static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
-
 #define NOT_ITS_PLACE "the header is that of another file"
 
 /* Below cgroup/ or mem/: in no ledger. */
@@ -270,7 +265,7 @@ static int check_misplaced(struct run *run)
 	int err = 0;
 
 	if (run->misplaced.nr)
-		err = opk_misplaced_find(&run->misplaced, run->images, run->check->dir_fd, tops, op_array_size(tops));
+		err = opk_misplaced_find(&run->misplaced, run->images, run->check->dir_fd);
 	for (size_t i = 0; i < run->misplaced.nr && !err; i++) {
 		struct opk_misplaced *file = &run->misplaced.files[i];
 
@@ -412,13 +407,15 @@ static int check_files(struct run *run)
 	const struct op_session_bad_paths bad_paths = { skip_dir, run };
 	int err = 0;
 
-	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
-		if (opk_is_other(run->check, tops[i], S_IFDIR)) {
-			put_aside(run, tops[i], "not a directory", 0);
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++) {
+		if (part->kind != OP_PART_SAMPLES)
+			continue;
+		if (opk_is_other(run->check, part->name, S_IFDIR)) {
+			put_aside(run, part->name, "not a directory", 0);
 			continue;
 		}
-		run->is_beside = is_beside(tops[i]);
-		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run, &bad_paths);
+		run->is_beside = is_beside(part->name);
+		err = op_session_walk_all(run->check->dir_fd, part->name, visit, run, &bad_paths);
 		if (!err)
 			err = run->unread;
 	}
@@ -429,92 +426,109 @@ static int check_files(struct run *run)
 	return err ? err : check_misplaced(run);
 }
 
-/* ---- stacks ---- */
-
-/* The writer drops what is damaged when it opens the file. */
-static int cut_stacks(struct run *run)
-{
-	const struct op_stacks_setup setup = { .max_bytes = 0 };
-	struct op_stacks *stacks;
-	int err = op_stacks_open(run->check->dir_fd, OP_SESSION_STACKS, OPK_FILE_TMP, &setup, &stacks);
-
-	if (!err)
-		op_stacks_close(stacks);
-	run->found.changed |= !err;
-	return err;
-}
+/* ---- files with records ---- */
 
 /* A copy takes its place: the file may have another name, which somebody else needs. */
-static int give_stacks_back(const struct run *run)
+static int give_part_back(const struct run *run, const struct op_session_part *part)
 {
-	int dir_fd = run->check->dir_fd, fd, err = op_file_copy_below(dir_fd, OP_SESSION_STACKS, OPK_FILE_NEW);
+	int dir_fd = run->check->dir_fd, fd, err = op_file_copy_below(dir_fd, part->name, OPK_FILE_NEW);
 	uint64_t dir_bytes;
 
 	if (err)
 		return err;
 	fd = op_file_open_below(dir_fd, OPK_FILE_NEW, O_RDONLY, 0);
 	err = fd < 0 ? fd : op_file_inherit_owner(dir_fd, fd);
-	if (!err && fchmod(fd, STACKS_MODE) < 0)
+	if (!err && fchmod(fd, PART_MODE) < 0)
 		err = -errno;
 	if (fd >= 0)
 		close(fd);
 	if (!err)
-		err = op_file_publish_below(dir_fd, OPK_FILE_NEW, OP_SESSION_STACKS, &dir_bytes);
+		err = op_file_publish_below(dir_fd, OPK_FILE_NEW, part->name, &dir_bytes);
 	if (err)
 		op_file_unlink_below(dir_fd, OPK_FILE_NEW);
 	return err;
 }
 
-static void check_stacks_access(struct run *run)
+static void check_part_access(const struct run *run, const struct op_session_part *part)
 {
-	struct opk_problem problem = { .path = OP_SESSION_STACKS, .detail = "" };
+	struct opk_problem problem = { .path = part->name, .detail = "" };
 
-	problem.fault = opk_access_fault(run->check, OP_SESSION_STACKS);
+	problem.fault = opk_access_fault(run->check, part->name);
 	if (problem.fault)
-		opk_report(run->check, &problem, run->check->repair ? give_stacks_back(run) : 0);
+		opk_report(run->check, &problem, run->check->repair ? give_part_back(run, part) : 0);
 }
 
-static void check_tree(struct run *run, const struct op_stack_tree *tree)
+static int recover_part(struct run *run, const struct op_session_part *part)
 {
+	uint64_t nr_dropped;
+	int err = part->recover ? part->recover(run->check->dir_fd, part->name, OPK_FILE_TMP, &nr_dropped) : -ENOTSUP;
+
+	run->found.changed |= !err;
+	return err;
+}
+
+static void report_records(struct run *run, const struct op_session_part *part, const struct op_part_reading *reading)
+{
+	char fault[96], detail[96];
 	struct opk_problem problem = {
-		.path = OP_SESSION_STACKS,
-		.fault = "a node is damaged",
-		.offset = op_stacks_file_bytes(tree->nr_nodes),
-		.has_offset = true,
+		.path = part->name, .fault = fault, .offset = reading->damaged_offset, .has_offset = true, .detail = detail
 	};
-	uint64_t nr_without_row = 0;
-	char text[96];
 
-	run->check->nr_dropped += tree->nr_damaged;
-	snprintf(text, sizeof(text), "%" PRIu32 " nodes are whole, %" PRIu32 " are not", tree->nr_nodes, tree->nr_damaged);
-	problem.detail = text;
-	if (tree->nr_damaged)
-		opk_report(run->check, &problem, run->check->repair ? cut_stacks(run) : 0);
-	for (uint32_t i = 0; run->images && i < tree->nr_nodes; i++)
-		nr_without_row += op_stack_has_image(&tree->nodes[i]) && !op_dcookie_has(run->images, tree->nodes[i].image);
-	snprintf(text, sizeof(text), "the table of images has no rows for %" PRIu64 " of its nodes", nr_without_row);
-	if (nr_without_row && !run->check->live)
-		opk_note(run->check, OP_SESSION_STACKS, text);
+	run->check->nr_dropped += reading->nr_damaged;
+	if (!reading->nr_damaged)
+		return;
+	snprintf(fault, sizeof(fault), "a %s is damaged", part->record);
+	snprintf(detail, sizeof(detail), "%" PRIu64 " %ss are whole, %" PRIu64 " are not", reading->nr_whole, part->record,
+		 reading->nr_damaged);
+	opk_report(run->check, &problem, run->check->repair ? recover_part(run, part) : 0);
 }
 
-static int check_stacks(struct run *run)
+/* The images that records name. */
+struct named_images {
+	const struct op_dcookie_table *images;
+	uint64_t nr_without_row;
+};
+
+static void see_image(uint64_t cookie, void *arg)
 {
-	struct op_stack_tree tree;
+	struct named_images *named = arg;
+
+	named->nr_without_row += named->images && !op_dcookie_has(named->images, cookie);
+}
+
+static int check_part(struct run *run, const struct op_session_part *part)
+{
+	struct named_images named = { .images = run->images };
+	struct op_part_reading reading = { .sums = &run->found.sums, .see_image = see_image, .arg = &named };
+	char text[96];
 	int err;
 
-	if (opk_is_other(run->check, OP_SESSION_STACKS, S_IFREG)) {
-		put_aside(run, OP_SESSION_STACKS, "not a regular file", 0);
+	if (opk_is_other(run->check, part->name, S_IFREG)) {
+		put_aside(run, part->name, "not a regular file", 0);
 		return 0;
 	}
-	err = op_stacks_read(run->check->dir_fd, OP_SESSION_STACKS, &tree);
-	if (err == -EBADMSG)
-		put_aside(run, OP_SESSION_STACKS, "not a file of stacks", 0);
+	err = part->read(run->check->dir_fd, part->name, &reading);
+	if (err == -EBADMSG) {
+		snprintf(text, sizeof(text), "not a %s", part->noun);
+		put_aside(run, part->name, text, 0);
+	}
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
-	check_stacks_access(run);
-	check_tree(run, &tree);
-	err = op_session_ledger_add_stacks(&run->found.sums, &tree);
-	op_stack_tree_free(&tree);
+	check_part_access(run, part);
+	report_records(run, part, &reading);
+	snprintf(text, sizeof(text), "the table of images has no rows for %" PRIu64 " of its %ss", named.nr_without_row, part->record);
+	if (named.nr_without_row && !run->check->live)
+		opk_note(run->check, part->name, text);
+	return 0;
+}
+
+static int check_parts(struct run *run)
+{
+	int err = 0;
+
+	for (const struct op_session_part *part = op_session_parts; part->name && !err; part++)
+		if (part->read)
+			err = check_part(run, part);
 	return err;
 }
 
@@ -584,7 +598,7 @@ int opk_session_check(struct opk_check *check)
 	if (!err)
 		err = check_files(&run);
 	if (!err)
-		err = check_stacks(&run);
+		err = check_parts(&run);
 	if (!err && run.nr_without_row && !check->live) {
 		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
 		opk_note(check, OP_DCOOKIE_FILE, text);

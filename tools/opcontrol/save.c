@@ -16,6 +16,7 @@
 #include "libop/session/ledger_file.h"
 #include "libop/session/list.h"
 #include "libop/session/pack_all.h"
+#include "libop/session/parts.h"
 #include "libop/session/leftovers.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"

@@ -15,6 +15,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/parts.h"
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
 #include "pipeline/ledger/recover.h"
