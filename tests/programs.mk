@@ -43,7 +43,7 @@ tests/bench/bench_memory: $(bench_memory_objects)
 $(bench_memory_objects): AM_CFLAGS += -falign-functions=64 -falign-loops=32
 
 # A function __wrap_NAME in an object takes the calls of NAME.
-test_libs = tools/libcode.a tools/opd-tables/libtables.a tools/libimport.a tools/libreport.a \
+test_libs = tools/libcode.a tools/opd-tables/libtables.a tools/opd-events/libevents.a tools/libimport.a tools/libreport.a \
 	daemon/libopd.a pipeline/libpipeline.a libop/libop.a
 $(test_programs): %: %.o
 $(test_programs) tests/system/fed_opcontrol: $(test_libs)
