@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/opd.h"
 #include "pipeline/capture/kernel_source.h"
+#include "pipeline/capture/opener.h"
 #include "pipeline/capture/stack_event.h"
 
 #include <errno.h>
@@ -69,6 +70,12 @@ static int add_stacks(struct opd *opd, struct op_event *events, size_t *nr_event
 	op_log(OP_LOG_WARNING, "no stacks are taken: %s", *ret_why ? *ret_why : strerror(-err));
 	free(*ret_why);
 	*ret_why = NULL;
+	return 0;
+}
+
+static int init_opener(struct opd *opd)
+{
+	opd_opener_use(opd->config.control_socket);
 	return 0;
 }
 
@@ -496,6 +503,7 @@ static const struct {
 } steps[] = {
 	{ "config", opd_init_config, opd_fini_config },
 	{ "setup", opd_init_setup, opd_fini_setup },
+	{ "opener", init_opener, NULL }, /* before events are opened */
 	{ "events", init_events, fini_events },
 	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },

@@ -19,10 +19,14 @@
 
 #define LARGE_BYTES (128 * 1024)
 
+int (*op_sys_event_opener)(const struct perf_event_attr *attr, pid_t pid, int cpu);
+
 int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
 	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
 
+	if (fd < 0 && errno == EACCES && op_sys_event_opener && group_fd < 0)
+		return op_sys_event_opener(attr, pid, cpu);
 	return fd < 0 ? -errno : (int)fd;
 }
 

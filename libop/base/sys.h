@@ -14,6 +14,13 @@
 #include "libop/base/compiler.h"
 
 int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags) OP_MUST_CHECK;
+
+/*
+ * Who is asked when the kernel refuses an event with EACCES: a descriptor or -errno. NULL: nobody.
+ * Set before there are threads.
+ */
+extern int (*op_sys_event_opener)(const struct perf_event_attr *attr, pid_t pid, int cpu);
+
 int op_sys_ioctl(int fd, unsigned long request, void *arg);
 int op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd, off_t offset, void **ret_map) OP_MUST_CHECK;
 int op_sys_munmap(void *map, size_t nr_bytes);

@@ -475,7 +475,8 @@ struct explanation {
 #define NO_PMU                                                                                                                     \
 	"this host has no hardware counter for it (in a virtual machine the hypervisor may hide the PMU); TIMER works everywhere"
 #define NO_PERMISSION                                                                                                              \
-	"not permitted: be root, or have CAP_PERFMON, or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
+	"not permitted: be root, or have CAP_PERFMON (above kernel.perf_event_paranoid=2 opd needs opd-events.socket, too), "      \
+	"or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
 
 #define NO_IBS "the kernel does not offer the IBS of this CPU (look for IBS in dmesg); TIMER works everywhere"
 

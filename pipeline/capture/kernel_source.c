@@ -12,22 +12,13 @@
 
 #include "libop/base/sys.h"
 #include "libop/events/event_list.h"
+#include "libop/events/event_request.h"
 #include "libop/perf/chain.h"
 #include "libop/perf/record.h"
 #include "libop/perf/stack_record.h"
 #include "pipeline/capture/cpus.h"
+#include "pipeline/capture/opener.h"
 #include "pipeline/capture/ring_memory.h"
-
-/*
- * Bit fields of perf_event_attr, which <linux/perf_event.h> may not name yet (Linux 6.19). The
- * first bit field is the lowest bit on a little-endian machine, else the highest.
- */
-#define FLAG(nr)        (UINT64_C(1) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (nr) : 63 - (nr)))
-#define DEFER_CALLCHAIN FLAG(38)
-#define DEFER_OUTPUT    FLAG(39)
-#define FLAGS_OFFSET    (offsetof(struct perf_event_attr, read_format) + sizeof(uint64_t))
-
-#define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
 #define SPARE_DESCRIPTORS 64 /* for the log, sockets, epoll, a new sample file ... */
 
@@ -197,9 +188,9 @@ static void set_flags(struct perf_event_attr *attr, uint64_t wanted)
 {
 	uint64_t flags;
 
-	memcpy(&flags, (const char *)attr + FLAGS_OFFSET, sizeof(flags));
+	memcpy(&flags, (const char *)attr + OP_ATTR_FLAGS_OFFSET, sizeof(flags));
 	flags |= wanted;
-	memcpy((char *)attr + FLAGS_OFFSET, &flags, sizeof(flags));
+	memcpy((char *)attr + OP_ATTR_FLAGS_OFFSET, &flags, sizeof(flags));
 }
 
 /*
@@ -215,7 +206,7 @@ static void ask_for_stack(const struct opd_capture *capture, const struct op_eve
 		attr->sample_regs_user = op_stack_registers(op_stack_machine());
 		attr->sample_stack_user = event->stack_bytes;
 	} else if (capture->defers_chains) {
-		set_flags(attr, DEFER_CALLCHAIN | DEFER_OUTPUT);
+		set_flags(attr, OP_ATTR_DEFER_CHAIN | OP_ATTR_DEFER_OUTPUT);
 		/*
 		 * The kernel hands the later part to events of the side band only
 		 * (is_sb_event() in kernel/events/core.c). This makes it one. A few records
@@ -295,25 +286,12 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 	return err;
 }
 
-/* Debian's kernels have a level 3: then they want CAP_SYS_ADMIN, which opd gives up. */
-static bool is_paranoid(void)
-{
-	FILE *file = fopen(PARANOID_PATH, "re");
-	int level = 0;
-
-	if (!file)
-		return false;
-	if (fscanf(file, "%d", &level) != 1)
-		level = 0;
-	fclose(file);
-	return level > 2;
-}
-
 static const char *ring_remedy(int err)
 {
-	if (err == -EACCES && is_paranoid())
-		return ": kernel.perf_event_paranoid is above 2, and CAP_PERFMON is not enough: "
-		       "'sysctl kernel.perf_event_paranoid=2' (as root) allows it";
+	if (err == -EACCES && opd_opener_is_needed())
+		return ": kernel.perf_event_paranoid is above 2, CAP_PERFMON is not enough, and opd-events does not open the "
+		       "events: 'systemctl start opd-events.socket' or, where no systemd is, 'sysctl kernel.perf_event_paranoid=2' "
+		       "(as root) allows it";
 	if (err == -EPERM || err == -EACCES)
 		return ": run as root or with CAP_PERFMON and CAP_IPC_LOCK";
 	return err == -ENOMEM ? ": no memory, try a smaller RingSize=" : err == -EMFILE ? ": raise LimitNOFILE=" : "";
