@@ -55,24 +55,15 @@ class Purge(unittest.TestCase):
 
 
 class Install(unittest.TestCase):
-    def install(self, level):
-        """What the script says on a host of this level; None: the kernel has no perf events."""
+    def install(self):
+        """What the script says: nothing, whatever the kernel allows, since opd works with all."""
         script = text_of("packaging", "debian", "opd.postinst").replace("systemd-sysusers", "true")
-        with tempfile.TemporaryDirectory() as root:
-            if level is not None:
-                with open(root + "/perf_event_paranoid", "w", encoding="ascii") as stream:
-                    stream.write("%d\n" % level)
-            script = script.replace("/proc/sys/kernel", root)
-            self.assertNotIn("/proc", script)
-            done = subprocess.run(["sh", "-uc", script, "opd.postinst", "configure"], check=True, capture_output=True, text=True)
-        self.assertEqual(done.stdout, "")
-        return done.stderr
+        self.assertNotIn("/proc", script)
+        done = subprocess.run(["sh", "-uc", script, "opd.postinst", "configure"], check=True, capture_output=True, text=True)
+        return done.stdout + done.stderr
 
     def test_quiet(self):
-        self.assertEqual([self.install(level) for level in (None, -1, 2)], [""] * 3)
-
-    def test_forbidden(self):
-        self.assertRegex(self.install(3), "perf_event_paranoid is 3(.|\n)*sysctl --system")
+        self.assertEqual(self.install(), "")
 
 
 if __name__ == "__main__":
