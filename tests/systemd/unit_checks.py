@@ -18,7 +18,7 @@ from opdtest import HANG_SECONDS, require, wait_until
 CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2, "cap_syslog": 34}
 MAX_EXPOSURE = 2.0
 WAYS = {"process_vm_writev", "process_vm_readv", "/proc/PID/mem", "pidfd_getfd", "ptrace"}
-UNITS = ("opd.service", "opd.socket")
+UNITS = ("opd.service", "opd.socket", "opd-events.socket")
 LATER_VERSION = "99.0-1"
 TOOLS = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
 STOP_SECONDS = 2.0 # more than another unit needs at the same time
@@ -116,10 +116,48 @@ def check_confinement(container):
         check_capabilities("a looker", looker, ("cap_sys_ptrace", "cap_checkpoint_restore", "cap_dac_read_search"))
         require(int(looker["Seccomp_filters"]) == int(fields["Seccomp_filters"]) + 1, "a looker has no filter of its own")
     require(fields["NoNewPrivs"].strip() == "1" and fields["Seccomp"].strip() == "2", "no_new_privs or seccomp: %s" % fields)
-    out = container.good("systemd-analyze", "--no-pager", "security", "opd.service")
-    exposure = float(re.search(r"Overall exposure level for opd.service: ([0-9.]+)", out).group(1))
-    print("exposure %.1f" % exposure)
-    require(exposure <= MAX_EXPOSURE, "systemd-analyze security says %.1f:\n%s" % (exposure, out))
+    for unit in ("opd.service", "opd-events.service"):
+        out = container.good("systemd-analyze", "--no-pager", "security", unit)
+        exposure = float(re.search(r"Overall exposure level for %s: ([0-9.]+)" % unit, out).group(1))
+        print("%s: exposure %.1f" % (unit, exposure))
+        require(exposure <= MAX_EXPOSURE, "systemd-analyze security says %.1f of %s:\n%s" % (exposure, unit, out))
+    require(container.run("systemctl", "is-active", "opd-events.service").out.strip() == "inactive",
+            "opd-events runs where the kernel lets opd open events")
+
+
+def check_opener(container):
+    """A kernel that refuses opd all events, as Debian's does (tests/system/event_opener.py): the
+    units sample all the same, and opd keeps its rights. opd-events has CAP_SYS_ADMIN, a user of its
+    own and no other rights, and ends with opd.
+    """
+    bound = "BindReadOnlyPaths=/run/paranoid:/proc/sys/kernel/perf_event_paranoid\n"
+    caps = " ".join(name.upper() for name in CAPABILITIES if name != "cap_perfmon")
+    container.good("sh", "-c", "echo 3 >/run/paranoid; mkdir -p /run/systemd/system/opd-events.service.d")
+    container.good("sh", "-c", 'printf "[Service]\n%s" "$1" >/run/systemd/system/opd-events.service.d/test.conf', "sh", bound)
+    container.drop_in("[Service]\nAmbientCapabilities=\nAmbientCapabilities=%s\nCapabilityBoundingSet=\n"
+                      "CapabilityBoundingSet=%s\n%s" % (caps, caps, bound))
+    container.good("systemctl", "restart", "opd")
+    before = samples_of(container)
+    container.good("work", "shares", "1000")
+    container.good("opcontrol", "--dump")
+    require(status(container)["state"] == "running" and samples_of(container) > before, "no samples: %s" % journal(container))
+    openers = list(in_container("opd-events"))
+    require(len(openers) == 1, "%d processes opd-events" % len(openers))
+    pid, fields = openers[0]
+    for name in ("CapPrm", "CapEff", "CapBnd"):
+        require(int(fields[name], 16) == 1 << 21, "opd-events: %s is %s" % (name, fields[name]))
+    require(int(fields["CapAmb"], 16) == 0 and fields["NoNewPrivs"].strip() == "1" and int(fields["Seccomp_filters"]) > 1,
+            "opd-events: %s" % fields)
+    user = container.good("id", "-u", "opd").strip()
+    require(not {user, "0"} & set(fields["Uid"].split()), "opd-events is the user %s" % fields["Uid"])
+    require(int(host_pid(container)[1]["CapBnd"], 16) & 1 << 21 == 0, "opd got CAP_SYS_ADMIN")
+    access = container.good("stat", "-c", "%U %a", "/run/opd/events").strip()
+    require(access == "opd 600", "the socket of opd-events is of %s" % access)
+    container.good("systemctl", "stop", "opd")
+    wait_until(lambda: not os.path.exists("/proc/%d" % pid), HANG_SECONDS, "opd-events does not end with opd")
+    container.good("rm", "-r", "/run/systemd/system/opd-events.service.d", "/run/paranoid")
+    container.remove_drop_in()
+    container.good("systemctl", "start", "opd")
 
 
 def check_reach(container):
@@ -619,6 +657,7 @@ def check_purge(container):
 
 def check_all(container):
     container.good("systemctl", "start", "opd")
+    check_opener(container)
     check_sandbox(container)
     check_reach(container)
     check_group(container)
