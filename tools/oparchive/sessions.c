@@ -127,7 +127,8 @@ static bool is_left_out(const char *path)
 {
 	const struct op_session_part *part = op_session_part_of(path);
 
-	return part && (part->archiving == OP_ARCHIVE_FIRST || part->archiving == OP_ARCHIVE_LAST || part->archiving == OP_ARCHIVE_NEVER);
+	return part && (part->archiving == OP_ARCHIVE_FIRST || part->archiving == OP_ARCHIVE_LAST ||
+			part->archiving == OP_ARCHIVE_NEVER);
 }
 
 static int add_entry(const char *path, unsigned char type, void *arg)

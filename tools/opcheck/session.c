@@ -516,7 +516,8 @@ static int check_part(struct run *run, const struct op_session_part *part)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	check_part_access(run, part);
 	report_records(run, part, &reading);
-	snprintf(text, sizeof(text), "the table of images has no rows for %" PRIu64 " of its %ss", named.nr_without_row, part->record);
+	snprintf(text, sizeof(text), "the table of images has no rows for %" PRIu64 " of its %ss", named.nr_without_row,
+		 part->record);
 	if (named.nr_without_row && !run->check->live)
 		opk_note(run->check, part->name, text);
 	return 0;
