@@ -35,8 +35,11 @@ def sleeps(pids):
     counts = {}
     for pid in pids:
         for thread in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8", errors="replace") as stream:
-                fields = dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
+            try:
+                with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8", errors="replace") as stream:
+                    fields = dict(line.split(":", 1) for line in stream.read().splitlines() if ":" in line)
+            except FileNotFoundError:  # it has ended
+                continue
             counts[pid, thread, fields["Name"].strip()] = int(fields["voluntary_ctxt_switches"])
     return counts
 
