@@ -52,9 +52,10 @@ static void check_images(struct opr_image_cache *cache, size_t nr_images)
 
 static void test_images_are_put_off(void **state OP_UNUSED)
 {
-	const struct opr_symbol_options symbol_options = { .demangle = true, .sources = OPR_FROM_ALL };
 	const struct opr_words none = { 0 };
-	const struct opr_selection_options options = { .session_dir = directory, .image_path = &none, .merge.lib = true };
+	const struct opr_query query = { .session_dir = directory,
+					 .merge.merge.lib = true,
+					 .naming = { .demangle = true, .sources = OPR_FROM_ALL } };
 	size_t nr_images = op_nr_cpus() + NR_PUT_OFF;
 	struct opr_selection selection = { 0 };
 	struct opr_image_cache cache = { 0 };
@@ -67,9 +68,9 @@ static void test_images_are_put_off(void **state OP_UNUSED)
 		assert_int_equal(symlink("/proc/self/exe", name), 0);
 		put(session_fd, name, (uint32_t)(nr_images - i));
 	}
-	assert_int_equal(opr_selection_open(&selection, &options, &none), 0);
+	assert_int_equal(opr_selection_open(&selection, &query, &none), 0);
 	assert_int_equal(opr_selection_read(&selection), 0);
-	assert_int_equal(opr_image_cache_init(&cache, &selection.profile, &selection.finder, &symbol_options), 0);
+	assert_int_equal(opr_image_cache_init(&cache, &selection.profile, &selection.finder, &query.naming), 0);
 	cache.names_end_ns = 1; /* long ago */
 	assert_int_equal(opr_image_cache_read(&cache), 0);
 	check_images(&cache, nr_images);

@@ -271,13 +271,13 @@ static struct opr_image *load_image(struct opr_image_cache *cache, struct opr_fi
 				    const struct op_image_name *image_name)
 {
 	static const struct opr_profile profile;
-	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
+	static const struct opr_naming naming = { .demangle = OPR_DEMANGLE_NORMAL, .sources = OPR_FROM_ALL };
 	const struct opr_words nowhere = { 0 };
 	const struct opr_named_image list = { name, image_name };
 	struct opr_image *image;
 
 	assert_int_equal(opr_finder_init(finder, NULL, &nowhere), 0);
-	assert_int_equal(opr_image_cache_init_list(cache, &profile, finder, &options, &list, 1), 0);
+	assert_int_equal(opr_image_cache_init_list(cache, &profile, finder, &naming, &list, 1), 0);
 	image = opr_image_cache_find(cache, name);
 	assert_non_null(image);
 	assert_int_equal(image->state, OPR_IMAGE_FOUND);

@@ -78,11 +78,8 @@ static void put(const char *path, uint64_t key, uint32_t value)
 
 struct request {
 	const char *words[4];
-	struct opr_merge merge;
+	struct opr_query query;
 	struct opr_layout layout;
-	struct opr_words exclude;
-	bool exclude_dependent, details;
-	double threshold;
 };
 
 struct stages {
@@ -94,9 +91,6 @@ struct stages {
 
 static int open_stages(struct stages *stages, const struct request *request)
 {
-	const struct opr_file_choice choice = { .spec = &stages->spec,
-						.merge = &request->merge,
-						.exclude_dependent = request->exclude_dependent };
 	size_t nr_words = 0;
 	int err;
 
@@ -108,12 +102,12 @@ static int open_stages(struct stages *stages, const struct request *request)
 	if (!err)
 		err = opr_sessions_open(&stages->profile, directory, &stages->spec);
 	if (!err)
-		err = opr_files_select(&stages->profile, &choice, directory);
+		err = opr_files_select(&stages->profile, &request->query, &stages->spec, directory);
 	if (!err)
 		err = opr_samples_read(&stages->profile);
 	if (!err)
-		err = opr_classes_find(&stages->classes, &stages->profile, &request->merge);
-	return err ? err : opr_profile_arrange(&stages->profile, request->merge.lib);
+		err = opr_classes_find(&stages->classes, &stages->profile, &request->query.merge.merge);
+	return err ? err : opr_profile_arrange(&stages->profile, request->query.merge.merge.lib);
 }
 
 static void close_stages(struct stages *stages)
@@ -134,7 +128,7 @@ static int write_summary(struct stages *stages, const struct request *request, s
 	if (!err)
 		err = opr_writer_init(&writer, &opr_text_writer, layout, out);
 	if (!err)
-		opr_report_summary(&writer, &summary, request->threshold);
+		opr_report_summary(&writer, &summary, request->query.threshold);
 	opr_writer_free(&writer);
 	opr_summary_free(&summary);
 	return err;
@@ -143,8 +137,7 @@ static int write_summary(struct stages *stages, const struct request *request, s
 static int write_symbols(struct stages *stages, const struct request *request, struct opr_layout *layout, FILE *out)
 {
 	static const struct opr_words no_words;
-	const struct opr_symbol_choice choice = { .include = &no_words, .exclude = &request->exclude, .details = request->details };
-	const struct opr_symbol_options options = { .demangle = true, .sources = OPR_FROM_SYMTAB };
+	const struct opr_naming naming = { .demangle = true, .sources = OPR_FROM_SYMTAB };
 	struct opr_symbol_report report = { 0 };
 	struct opr_image_cache cache = { 0 };
 	struct opr_writer writer = { 0 };
@@ -153,16 +146,17 @@ static int write_symbols(struct stages *stages, const struct request *request, s
 	int err = opr_sort_order_make(&order, &no_words, &bad_key);
 
 	if (!err)
-		err = opr_image_cache_init(&cache, &stages->profile, &stages->finder, &options);
+		err = opr_image_cache_init(&cache, &stages->profile, &stages->finder, &naming);
 	if (!err)
 		err = opr_image_cache_read(&cache);
 	if (!err)
-		err = opr_symbol_report_make(&report, &stages->profile, stages->classes.nr_classes, &cache, &choice);
+		err = opr_symbol_report_make(&report, &stages->profile, stages->classes.nr_classes, &cache, &request->query,
+					     &no_words);
 	layout->totals = report.totals;
 	if (!err)
 		err = opr_writer_init(&writer, &opr_text_writer, layout, out);
 	if (!err) {
-		opr_symbol_report_limit(&report, request->threshold);
+		opr_symbol_report_limit(&report, request->query.threshold);
 		err = opr_symbol_sort(&report, &order);
 	}
 	if (!err)
@@ -227,9 +221,10 @@ static void test_summary(void **state OP_UNUSED)
 		      "\t        3 15.0000 /lib/c.so\n"
 		      "        1  5.0000 /bin/a\n"
 		      "\t        1  5.0000 /no-mapping\n");
-	assert_report(&(struct request){ .layout = { .no_header = true }, .threshold = 45.0, .exclude_dependent = true },
-		      "       10 62.5000 no-vmlinux\n");
-	assert_report(&(struct request){ .layout = { .no_header = true }, .merge = { .lib = true }, .words = { "*.so" } },
+	assert_report(
+		&(struct request){ .layout = { .no_header = true }, .query = { .threshold = 45.0, .exclude_dependent = true } },
+		"       10 62.5000 no-vmlinux\n");
+	assert_report(&(struct request){ .layout = { .no_header = true }, .query.merge.merge.lib = true, .words = { "*.so" } },
 		      "        3 100.000 c.so\n        0       0 empty.so\n");
 }
 
@@ -243,7 +238,7 @@ static void test_symbols(void **state OP_UNUSED)
 				"3        15.0000  c.so                     /lib/c.so\n"
 				"1         5.0000  no-mapping               /no-mapping\n");
 	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true, .app_column = true, .accumulated = true },
-					 .threshold = 15.0 },
+					 .query.threshold = 15.0 },
 		      "10       10            50.0000  50.0000    no-vmlinux               no-vmlinux               /no-vmlinux\n"
 		      "6        16            30.0000  80.0000    b                        b                        /bin/b\n"
 		      "3        19            15.0000  95.0000    c.so                     b                        /lib/c.so\n");
@@ -256,7 +251,7 @@ static void test_excluded_symbols_leave_the_total(void **state OP_UNUSED)
 
 	put_two_applications();
 	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true },
-					 .exclude = { .words = words, .nr_words = 1 } },
+					 .query.exclude_symbols = { .words = words, .nr_words = 1 } },
 		      "6        60.0000  b                        /bin/b\n"
 		      "3        30.0000  c.so                     /lib/c.so\n"
 		      "1        10.0000  no-mapping               /no-mapping\n");
@@ -268,7 +263,7 @@ static void test_details(void **state OP_UNUSED)
 	struct op_odb_header header = sample_header();
 
 	sample_write(session_fd, "{root}/x/{dep}/{root}/x" TIMER, &header, samples, op_array_size(samples));
-	assert_report(&(struct request){ .layout = { .symbols = true, .show_address = true }, .details = true },
+	assert_report(&(struct request){ .layout = { .symbols = true, .show_address = true }, .query.details = true },
 		      CPU_LINES "vma      samples  %        symbol name\n"
 				"00000000 4294967298 100.000  /x\n"
 				"  00000010 4294967297 100.000\n"
@@ -338,14 +333,14 @@ static void test_threads(void **state OP_UNUSED)
 	put("{root}/x/{dep}/{root}/x/TIMER.0.0.100.101.all", 0x10, 5);
 	put("{root}/x/{dep}/{root}/x/TIMER.0.0.200.200.all", 0x10, 6);
 	assert_refused(&(struct request){ 0 });
-	assert_report(&(struct request){ .merge = { .tid = true } },
+	assert_report(&(struct request){ .query.merge.merge = { .tid = true } },
 		      CPU_LINES "Processes with a thread group ID of 100\nProcesses with a thread group ID of 200\n"
 				"         tgid:100|         tgid:200|\n  samples|      %|  samples|      %|\n"
 				"------------------------------------\n"
 				"        9 100.000         6 100.000 x\n");
 	assert_report(&(struct request){ .words = { "tid:100,200" }, .layout = { .no_header = true } },
 		      "        4 100.000         6 100.000 x\n");
-	assert_report(&(struct request){ .merge = { .tgid = true }, .layout = { .no_header = true } }, "       15 100.000 x\n");
+	assert_report(&(struct request){ .query.merge.merge.tgid = true, .layout.no_header = true }, "       15 100.000 x\n");
 	assert_refused(&(struct request){ .words = { "tid:5" } });
 	assert_refused(&(struct request){ .words = { "cpu:0" } });
 }
@@ -355,7 +350,7 @@ static void test_merged_files_must_agree(void **state OP_UNUSED)
 	const struct sample sample = { 0x10, 2 };
 	struct op_odb_header header = sample_header();
 	struct stages stages = { 0 };
-	struct request request = { .merge = { .tgid = true },
+	struct request request = { .query.merge.merge = { .tgid = true },
 				   .layout = { .symbols = true, .no_header = true, .classes = &stages.classes } };
 
 	header.mtime = 1;
@@ -364,7 +359,7 @@ static void test_merged_files_must_agree(void **state OP_UNUSED)
 	sample_write(session_fd, "{root}/x/{dep}/{root}/x/TIMER.0.0.2.2.all", &header, &sample, 1);
 	assert_int_equal(open_stages(&stages, &request), 0);
 	assert_int_equal(write_symbols(&stages, &request, &request.layout, stdout), -EINVAL);
-	assert_int_equal(write_summary(&stages, &(struct request){ .threshold = 200 },
+	assert_int_equal(write_summary(&stages, &(struct request){ .query.threshold = 200 },
 				       &(struct opr_layout){ .classes = &stages.classes, .no_header = true }, stdout),
 			 0);
 	close_stages(&stages);

@@ -269,7 +269,7 @@ int opr_annotate_assembly(const struct opr_annotate *annotate, FILE *out)
 	listing.counts = calloc(report->nr_classes, sizeof(*listing.counts));
 	if (!listing.counts)
 		return opr_no_memory();
-	opr_symbol_report_limit(report, annotate->options->threshold);
+	opr_symbol_report_limit(report, annotate->options->query.threshold);
 	if (report->nr_rows)
 		qsort_r(report->rows, report->nr_rows, sizeof(*report->rows), compare_rows, report);
 	opr_annotate_description(annotate, out);

@@ -50,8 +50,8 @@ static void write_interpretation(const struct opr_annotate_options *options, FIL
 		return;
 	}
 	write_comment(out, "Output annotated source file with samples");
-	if (options->threshold > 0)
-		fprintf(out, " * Output files where samples count reach %g%% of the samples\n", options->threshold);
+	if (options->query.threshold > 0)
+		fprintf(out, " * Output files where samples count reach %g%% of the samples\n", options->query.threshold);
 	else
 		write_comment(out, "Output all files");
 }
@@ -113,7 +113,7 @@ bool opr_annotate_wants(const struct opr_annotate *annotate, const struct opr_so
 	if (opr_words_match(&options->exclude_files, source->name))
 		return false;
 	for (size_t i = 0; i < annotate->report->nr_classes; i++)
-		if (counts[i] && opr_percent(counts[i], annotate->report->totals[i]) >= options->threshold)
+		if (counts[i] && opr_percent(counts[i], annotate->report->totals[i]) >= options->query.threshold)
 			return true;
 	return false;
 }

@@ -154,7 +154,7 @@ static bool is_rest(const struct page *page, size_t row)
 	const struct opr_symbol_report *report = page->annotate->report;
 	uint64_t count = report->counts.values[report->rows[row].counts];
 
-	return !report->rows[row].file && opr_percent(count, report->totals[0]) >= page->annotate->options->threshold;
+	return !report->rows[row].file && opr_percent(count, report->totals[0]) >= page->annotate->options->query.threshold;
 }
 
 /* Sets page->counts to the samples of an instruction. False: it has none. */

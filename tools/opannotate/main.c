@@ -7,68 +7,30 @@
 #include "tools/common/output.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/common/log.h"
-#include "tools/report/make_rows.h"
-#include "tools/profile/selection.h"
+#include "tools/report/run.h"
 #include "tools/profile/spec.h"
 
 #define PAGE_NAME "page of opannotate"
 
-struct run {
+struct annotating {
 	const struct opr_annotate_options *options;
-	struct opr_selection selection;
-	struct opr_image_cache images;
-	struct opr_symbol_report report;
+	struct opr_run run;
 	struct opr_annotation annotation;
 	struct opr_inlines inlines;
-	struct opr_words bases; /* names of options that no symbol has */
 };
 
-static int open_profile(struct run *run)
+static int read_report(struct annotating *annotating)
 {
-	const struct opr_annotate_options *options = run->options;
-	const struct opr_selection_options selection_options = {
-		.session_dir = options->session_dir,
-		.root = options->root,
-		.image_path = &options->image_path,
-		.merge = options->merge.merge,
-		.exclude_dependent = options->exclude_dependent,
-		.since = options->since,
-		.until = options->until,
-	};
-	int err = opr_selection_open(&run->selection, &selection_options, &options->words);
+	const struct opr_annotate_options *options = annotating->options;
+	struct opr_run *run = &annotating->run;
+	int err = opr_run_to(run, OPR_STEP_ROWS);
 
-	return err ? err : opr_selection_read(&run->selection);
-}
-
-static int read_report(struct run *run)
-{
-	const struct opr_annotate_options *options = run->options;
-	const struct opr_profile *profile = &run->selection.profile;
-	const bool lines = options->source || options->html;
-	const struct opr_symbol_choice choice = {
-		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .bases = &run->bases,
-		.details = true, .lines = lines, .frames = lines && options->inlined
-	};
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
-							   .sources = options->sources,
-							   .root = options->root };
-	int err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
-
-	run->images.wish = (struct opr_debug_wish){ .lines = lines };
 	if (!err)
-		err = opr_image_cache_read(&run->images);
-	if (!err)
-		err = opr_symbol_names_find_bases(&options->include_symbols, &run->images, &run->bases);
-	if (!err)
-		err = opr_symbol_names_find_bases(&options->exclude_symbols, &run->images, &run->bases);
-	if (!err)
-		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
-	if (!err)
-		err = opr_symbol_report_check_names(&run->report, &run->images, &options->include_symbols, &run->bases);
+		err = opr_symbol_report_check_names(&run->rows, &run->images, &run->query->include_symbols, &run->bases);
 	if (!err && (options->html || !options->assembly))
-		err = opr_annotation_make(&run->annotation, &run->report);
+		err = opr_annotation_make(&annotating->annotation, &run->rows);
 	if (!err && options->inlined)
-		err = opr_inlines_make(&run->inlines, &run->report);
+		err = opr_inlines_make(&annotating->inlines, &run->rows);
 	return err;
 }
 
@@ -79,17 +41,18 @@ static int write_annotated(const struct opr_annotate *annotate, FILE *out)
 	return annotate->options->assembly ? opr_annotate_assembly(annotate, out) : opr_annotate_sources(annotate, out);
 }
 
-static int write_report(struct run *run)
+static int write_report(struct annotating *annotating)
 {
-	const struct opr_annotate_options *options = run->options;
+	const struct opr_annotate_options *options = annotating->options;
+	struct opr_run *run = &annotating->run;
 	const struct opr_annotate annotate = {
 		.options = options,
 		.profile = &run->selection.profile,
 		.classes = &run->selection.classes,
 		.images = &run->images,
-		.report = &run->report,
-		.annotation = &run->annotation,
-		.inlines = &run->inlines,
+		.report = &run->rows,
+		.annotation = &annotating->annotation,
+		.inlines = &annotating->inlines,
 		.dirs = { &options->base_dirs, &options->search_dirs },
 	};
 	struct opr_output output;
@@ -112,22 +75,14 @@ static int write_report(struct run *run)
 
 static int annotate_profile(const struct opr_annotate_options *options)
 {
-	struct run run = { .options = options };
-	int err = open_profile(&run);
+	struct annotating annotating = { .options = options, .run = { .query = &options->query, .words = &options->query.words } };
+	int err = read_report(&annotating);
 
 	if (!err)
-		err = read_report(&run);
-	if (!err)
-		err = write_report(&run);
-	if (!err)
-		err = opr_profile_end(&run.selection.profile);
-	opr_words_free(&run.bases);
-	opr_inlines_free(&run.inlines);
-	opr_annotation_free(&run.annotation);
-	opr_symbol_report_free(&run.report);
-	opr_image_cache_free(&run.images);
-	opr_selection_free(&run.selection);
-	return err;
+		err = write_report(&annotating);
+	opr_inlines_free(&annotating.inlines);
+	opr_annotation_free(&annotating.annotation);
+	return opr_run_end(&annotating.run, err);
 }
 
 int main(int argc, const char **argv)
@@ -138,7 +93,7 @@ int main(int argc, const char **argv)
 
 	opr_log_init("opannotate");
 	err = opr_annotate_options_parse(&options, argc, argv, &request);
-	if (!err && options.sources & OPR_FROM_DEBUGINFOD)
+	if (!err && options.query.naming.sources & OPR_FROM_DEBUGINFOD)
 		opr_debuginfod_use(&options.debuginfod_time);
 	if (!err && request == OPR_RUN && options.html)
 		err = opr_spec_check_file("html", options.html) ?:

@@ -8,44 +8,46 @@
 #include "tools/profile/spec.h"
 
 #define FIELD(name) offsetof(struct opr_annotate_options, name)
+#define QUERY(name) FIELD(query.name)
 
 static const struct opr_option rows[] = {
 	{ "assembly", 'a', FIELD(assembly), NULL, "output annotated assembly; with --source mixed with the source", NULL },
 	{ "base-dirs", 'b', FIELD(base_dirs), opr_take_words, "comma separated prefixes to cut from names of source files",
 	  "path" },
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
-	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
+	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
 	  "none|normal|smart" },
-	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
+	{ "exclude-dependent", 'x', QUERY(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
 	{ "exclude-file", 0, FIELD(exclude_files), opr_take_words, "exclude these comma separated patterns of source files",
 	  "patterns" },
-	{ "exclude-symbols", 'e', FIELD(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
+	{ "exclude-symbols", 'e', QUERY(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
 	{ "html", 0, FIELD(html), opr_take_string, "write one page with source and assembly side by side", "file" },
-	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "image-path", 'p', QUERY(naming.image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
 	{ "include-file", 0, FIELD(include_files), opr_take_words, "include these comma separated patterns of source files",
 	  "patterns" },
-	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
+	{ "include-symbols", 'i', QUERY(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
 	{ "inline", 0, FIELD(inlined), NULL, "show what inlined functions were inlined into, and where", NULL },
-	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "merge", 'm', QUERY(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
 	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
 	{ "objdump-params", 0, FIELD(params), opr_take_string,
 	  "options of objdump that change how code is shown: -M, -C, -S, -z, --show-raw-insn", "parameters" },
 	{ "output-dir", 'o', FIELD(output_dir), opr_take_string, "write a file for each source file below this directory",
 	  "directory" },
-	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "root", 'R', QUERY(naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
 	{ "search-dirs", 'd', FIELD(search_dirs), opr_take_words, "comma separated directories to search for source files",
 	  "path" },
-	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
+	{ "session-dir", 0, QUERY(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "since", 0, QUERY(since), opr_take_string, "sessions taken then or later", "time" },
 	{ "source", 's', FIELD(source), NULL, "output annotated source", NULL },
-	{ "symbols-from", 0, FIELD(sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
-	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
+	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
+	{ "until", 0, QUERY(until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
+#undef QUERY
 #undef FIELD
 
 static const struct opr_command command = {
@@ -169,33 +171,45 @@ static int take_params(struct opr_annotate_options *options)
 	return err;
 }
 
+/* Inlined functions are no rows of their own: the lines of a function have them. */
+static void finish_query(struct opr_annotate_options *options)
+{
+	struct opr_query *query = &options->query;
+
+	query->details = 1;
+	query->lines = options->source || options->html;
+	query->frames = query->lines && options->inlined;
+	query->naming.fetch_lines = query->lines;
+}
+
 int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, const char **argv, enum opr_request *ret_request)
 {
 	int err;
 
-	options->demangle = OPR_DEMANGLE_NORMAL;
+	options->query.naming.demangle = OPR_DEMANGLE_NORMAL;
 	options->command_line = opr_command_line(command.program, argc, argv);
 	if (!options->command_line)
 		return opr_no_memory();
-	err = opr_command_read(&command, argc, argv, options, &options->words, ret_request);
+	err = opr_command_read(&command, argc, argv, options, &options->query.words, ret_request);
 	if (err < 0 || *ret_request == OPR_DONE)
 		return err;
-	options->merge.merge.lib = true;
+	options->query.merge.merge.lib = true;
 	options->code_style.inlined = options->inlined;
-	options->code_style.inlined_names = options->demangle;
-	err = opr_sources_complete(&options->sources);
+	options->code_style.inlined_names = options->query.naming.demangle;
+	err = opr_sources_complete(&options->query.naming.sources);
 	if (options->no_debuginfod)
-		options->sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
+		options->query.naming.sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
 	if (!err)
 		err = check(options);
+	finish_query(options);
 	return !err && options->params ? take_params(options) : err;
 }
 
 void opr_annotate_options_free(struct opr_annotate_options *options)
 {
 	opr_command_free(&command, options);
-	opr_words_free(&options->merge.words);
-	opr_words_free(&options->words);
+	opr_words_free(&options->query.merge.words);
+	opr_words_free(&options->query.words);
 	free(options->command_line);
 	free(options->disassembler_options);
 }

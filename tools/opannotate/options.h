@@ -6,25 +6,18 @@
 #include "tools/code/listing.h"
 #include "tools/common/program.h"
 #include "tools/fetch/debuginfod.h"
-#include "tools/profile/classes.h"
-#include "tools/symbols/symbols.h"
+#include "tools/profile/query.h"
 
 struct opr_annotate_options {
+	struct opr_query query; /* which samples are annotated */
 	/* set by popt: 0 or 1 */
-	int source, assembly, inlined, exclude_dependent, no_pager, no_debuginfod;
-	char *session_dir, *root, *output_dir, *html, *params; /* NULL: not given */
-	char *since, *until;
+	int source, assembly, inlined, no_pager, no_debuginfod;
+	char *output_dir, *html, *params; /* NULL: not given */
 	struct opr_words base_dirs, search_dirs, include_files, exclude_files;
-	struct opr_words include_symbols, exclude_symbols, image_path;
-	struct opr_merge_option merge;
-	enum opr_demangle demangle;
-	uint32_t sources;                 /* of symbols: tools/symbols/source_set.h */
-	double threshold;                 /* percent */
 	struct opr_debuginfod_time debuginfod_time;
 	char *disassembler_options;       /* of params; NULL: none */
 	struct opr_code_style code_style; /* what params say */
 	char *command_line;
-	struct opr_words words; /* the profile specification */
 };
 
 /*

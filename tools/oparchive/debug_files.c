@@ -89,8 +89,8 @@ static bool is_the_file(const char *path, const struct record *record)
  */
 static bool is_its_path(const struct opa_run *run, const struct record *record, const char *place)
 {
-	const struct opr_archive *archive = run->selection.finder.archive;
-	const char *root = run->options->root ? run->options->root : archive ? archive->dir : "";
+	const struct opr_archive *archive = run->report.selection.finder.archive;
+	const char *root = run->options->query.naming.root ? run->options->query.naming.root : archive ? archive->dir : "";
 	struct op_text path = { 0 };
 	struct stat st;
 	bool is;

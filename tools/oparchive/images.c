@@ -29,7 +29,7 @@ static int add_file(struct opa_run *run, const char *path, const char *name)
  */
 static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *image, const char *name)
 {
-	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
+	const char *root = run->options->query.naming.root ? run->options->query.naming.root : "", *slash = strrchr(name, '/');
 	const char *names[] = { NULL, NULL, NULL };
 	const struct opr_debug_search search = { .path = "", .name = "", .build_id = object->build_id };
 	const char *path = object->debug_file, *link = object->debug_link;
@@ -52,7 +52,7 @@ static int add_debug_file(struct opa_run *run, const struct opr_object *object, 
 	if (!err && beside)
 		err = opa_add_seen(run, object->debug_device, object->debug_inode, path, beside);
 	if (!err)
-		err = opa_add_debug_files(run, image, name, run->options->root, names);
+		err = opa_add_debug_files(run, image, name, run->options->query.naming.root, names);
 	op_text_free(&by_build_id);
 	free(beside);
 	return err;
@@ -61,8 +61,8 @@ static int add_debug_file(struct opa_run *run, const struct opr_object *object, 
 /* Notes the path of the debug file on its own machine. */
 static void note_debug_file(struct opa_run *run, const char *path, const char *name, const char *debug_file)
 {
-	const char *root = run->options->root ? run->options->root : "";
-	const struct opr_archive *archive = run->selection.finder.archive;
+	const char *root = run->options->query.naming.root ? run->options->query.naming.root : "";
+	const struct opr_archive *archive = run->report.selection.finder.archive;
 	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, path)) : NULL;
 
 	if (!home)
@@ -73,12 +73,12 @@ static void note_debug_file(struct opa_run *run, const char *path, const char *n
 static int add_debug_file_of(struct opa_run *run, const char *path, const char *name)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, path, name, run->options->root, OPR_FROM_ALL, false);
+	int err = opr_object_look(&object, path, name, run->options->query.naming.root, OPR_FROM_ALL, false);
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
 	if (!err && object.symbols == OPR_OBJECT_DEBUG)
-		err = opa_add_debug_files(run, path, name, run->options->root, (const char *[]){ name, NULL });
+		err = opa_add_debug_files(run, path, name, run->options->query.naming.root, (const char *[]){ name, NULL });
 	if (!err && object.debug_file) {
 		note_debug_file(run, path, name, object.debug_file);
 		err = add_debug_file(run, &object, path, name);
@@ -100,7 +100,7 @@ static void note_inode(struct opa_run *run, const char *name)
 /* The name in the archive: the path of a file; of a module, the path at which it was found. */
 static char *archived_name(const struct opa_run *run, const struct opr_image *image)
 {
-	const char *root = run->options->root ? run->options->root : "";
+	const char *root = run->options->query.naming.root ? run->options->query.naming.root : "";
 
 	if (image->image_name->kind == OP_IMAGE_KERNEL)
 		return strdup(strncmp(image->path, root, strlen(root)) ? image->path : image->path + strlen(root));
@@ -155,7 +155,7 @@ static int add_object(struct opa_run *run, const struct opr_image *image, const 
 	int err = is_other ? -EEXIST : opr_archive_add(&run->writer, image->path, name);
 
 	is_other = err == -EEXIST;
-	err = opa_warn_left_out(run, err, opr_finder_shown(&run->selection.finder, image->path));
+	err = opa_warn_left_out(run, err, opr_finder_shown(&run->report.selection.finder, image->path));
 	if (err || is_other)
 		return err;
 	if (!opr_living_is_copy(image->path))
@@ -171,7 +171,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 	if (!name)
 		return opr_no_memory();
 	if (opr_earlier_has_line(&run->writer.earlier, "absent", image->name))
-		opa_warn_other(run, opr_finder_shown(&run->selection.finder, image->path), "it is said to be absent");
+		opa_warn_other(run, opr_finder_shown(&run->report.selection.finder, image->path), "it is said to be absent");
 	else if (opr_identity_is_kallsyms(&image->identity))
 		err = add_kernel(run, image->path, name);
 	else
@@ -197,8 +197,8 @@ static bool is_of_earlier(const struct opa_run *run, const struct opr_image *ima
  */
 static int find_packages(const struct opa_run *run, char **names, const char **paths, char **packages)
 {
-	const struct opr_image_cache *images = &run->images;
-	const struct opr_archive *archive = run->selection.finder.archive;
+	const struct opr_image_cache *images = &run->report.images;
+	const struct opr_archive *archive = run->report.selection.finder.archive;
 
 	for (size_t i = 0; i < images->nr_images; i++) {
 		const struct opr_image *image = &images->images[i];
@@ -209,7 +209,7 @@ static int find_packages(const struct opa_run *run, char **names, const char **p
 		names[i] = archived_name(run, image);
 		if (!names[i])
 			return -ENOMEM;
-		if (!archive && !run->options->root)
+		if (!archive && !run->options->query.naming.root)
 			paths[i] = image->path && !opr_living_is_copy(image->path) ? image->path : names[i];
 		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
 		packages[i] = fact ? strdup(fact) : NULL;
@@ -221,13 +221,13 @@ static int find_packages(const struct opa_run *run, char **names, const char **p
 
 int opa_note_packages(struct opa_run *run)
 {
-	size_t nr_images = run->images.nr_images;
+	size_t nr_images = run->report.images.nr_images;
 	char **names = calloc(nr_images + 1, sizeof(*names)), **packages = calloc(nr_images + 1, sizeof(*packages));
 	const char **paths = calloc(nr_images + 1, sizeof(*paths));
 	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
 
 	for (size_t i = 0; names && packages && i < nr_images; i++) {
-		if (!err && names[i] && packages[i] && !is_of_earlier(run, &run->images.images[i], names[i]))
+		if (!err && names[i] && packages[i] && !is_of_earlier(run, &run->report.images.images[i], names[i]))
 			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
 		free(names[i]);
 		free(packages[i]);
@@ -247,14 +247,14 @@ static int warn_absent(struct opa_run *run, const struct opr_image *image)
 	char *path = NULL;
 	int err;
 
-	if (!unreadable || run->selection.finder.archive) {
-		opr_finder_warn(&run->selection.finder, image->state, image->name, &image->identity);
+	if (!unreadable || run->report.selection.finder.archive) {
+		opr_finder_warn(&run->report.selection.finder, image->state, image->name, &image->identity);
 		if (unreadable)
 			opa_note_left_out(run, image->name);
 		return 0;
 	}
-	if (asprintf(&path, "%s%.*s", run->options->root ? run->options->root : "", (int)image->identity.path_length,
-		     image->identity.path) < 0)
+	if (asprintf(&path, "%s%.*s", run->options->query.naming.root ? run->options->query.naming.root : "",
+		     (int)image->identity.path_length, image->identity.path) < 0)
 		return opr_no_memory();
 	err = opa_warn_left_out(run, -EACCES, path);
 	free(path);
@@ -269,7 +269,7 @@ static int add_table(struct opa_run *run, const struct opr_image *image)
 	int fd, err;
 
 	if (image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
-	    opr_table_dir(run->selection.finder.archive, &dir) < 0)
+	    opr_table_dir(run->report.selection.finder.archive, &dir) < 0)
 		return 0;
 	fd = opr_table_open(dir, build_id);
 	err = fd >= 0 && asprintf(&name, "/" OPR_ARCHIVE_TABLES "/%.2s/%s", build_id, build_id) < 0 ? opr_no_memory() : 0;
@@ -290,7 +290,7 @@ static int note_absent(struct opa_run *run, const struct opr_image *image)
 	if (opr_earlier_has(&run->writer.earlier, image->name))
 		return warn_absent(run, image);
 	if (image->state == OPR_IMAGE_OTHER_KERNEL)
-		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
+		other = opr_finder_other_kernel(&run->report.selection.finder, image->name, &image->identity);
 	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
 		opr_archive_note_image(&run->writer, "absent", image->name, value);
 	free(value);
@@ -302,8 +302,8 @@ int opa_add_images(struct opa_run *run)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < run->images.nr_images && !err; i++) {
-		struct opr_image *image = opr_image_cache_find(&run->images, run->images.images[i].name);
+	for (size_t i = 0; i < run->report.images.nr_images && !err; i++) {
+		struct opr_image *image = opr_image_cache_find(&run->report.images, run->report.images.images[i].name);
 
 		if (!image)
 			return -ENOMEM;

@@ -18,15 +18,16 @@
 static const struct opr_option rows[] = {
 	{ "check", 0, FIELD(check), opr_take_string, "read the files of an archive again and compare their checksums",
 	  "directory" },
-	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
-	  NULL },
-	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "exclude-dependent", 'x', FIELD(query.exclude_dependent), NULL,
+	  "exclude libs, kernel, and module samples for applications", NULL },
+	{ "image-path", 'p', FIELD(query.naming.image_path), opr_take_words, "comma-separated path to search missing binaries",
+	  "path" },
 	{ "list-files", 'l', FIELD(list_files), NULL, "list the files that would be archived", NULL },
 	{ "output-directory", 'o', FIELD(output_dir), opr_take_string, "the directory of the archive", "directory" },
-	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
-	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
-	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "root", 'R', FIELD(query.naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "since", 0, FIELD(query.since), opr_take_string, "sessions taken then or later", "time" },
+	{ "until", 0, FIELD(query.until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
@@ -45,7 +46,7 @@ static const struct opr_command command = {
 /* Names of JIT objects are paths in the session directory: an archive can have only one. */
 static int check_home(const struct opa_run *run)
 {
-	char *home = realpath(run->selection.session_dir, NULL);
+	char *home = realpath(run->report.selection.session_dir, NULL);
 	const char *earlier = run->writer.earlier.facts.origin_dir;
 	int err = 0;
 
@@ -59,7 +60,7 @@ static int check_home(const struct opa_run *run)
 /* A session is archived once: an earlier copy is not mixed with a later one. */
 static int check_session(const struct opa_run *run, size_t session, struct opr_words *names)
 {
-	const struct opr_profile *profile = &run->selection.profile;
+	const struct opr_profile *profile = &run->report.selection.profile;
 	char *name = opa_session_name(profile, session);
 	int err = name ? 0 : opr_no_memory();
 
@@ -81,7 +82,7 @@ static int check_earlier(const struct opa_run *run)
 	struct opr_words names = { 0 };
 	int err = check_home(run);
 
-	for (size_t i = 0; i < run->selection.profile.nr_sessions && !err; i++)
+	for (size_t i = 0; i < run->report.selection.profile.nr_sessions && !err; i++)
 		err = check_session(run, i, &names);
 	opr_words_free(&names);
 	return err;
@@ -89,8 +90,7 @@ static int check_earlier(const struct opa_run *run)
 
 static int fill(struct opa_run *run)
 {
-	const struct opr_symbol_options none = { .root = run->options->root };
-	int err = opr_image_cache_init(&run->images, &run->selection.profile, &run->selection.finder, &none);
+	int err = opr_run_to(&run->report, OPR_STEP_IMAGES);
 
 	if (!err)
 		err = opa_add_images(run);
@@ -110,7 +110,7 @@ static int fill(struct opa_run *run)
 /* Damaged sample files are in the archive, too: somebody may repair them. */
 static int report_faults(const struct opa_run *run)
 {
-	size_t nr_faults = run->nr_left_out + run->writer.nr_cut + opr_profile_nr_left_out(&run->selection.profile);
+	size_t nr_faults = run->nr_left_out + run->writer.nr_cut + opr_profile_nr_left_out(&run->report.selection.profile);
 
 	if (!nr_faults)
 		return 0;
@@ -120,28 +120,21 @@ static int report_faults(const struct opa_run *run)
 
 static int make_archive(const struct opa_options *options)
 {
-	const struct opr_selection_options selection_options = {
-		.session_dir = options->session_dir,
-		.root = options->root,
-		.image_path = &options->image_path,
-		.exclude_dependent = options->exclude_dependent,
-		.callgraph = true,
-		.any_axes = true,
-		.since = options->since,
-		.until = options->until,
-	};
-	struct opa_run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
+	struct opa_run run = { .options = options,
+			       .report = { .query = &options->query, .words = &options->query.words },
+			       .writer = { .dir_fd = -1, .lock_fd = -1 } };
+	const struct opr_selection *selection = &run.report.selection;
 	int err;
 
 	/* Files that were downloaded are archived; none is downloaded here. */
 	opr_debuginfod_use(&(struct opr_debuginfod_time){ 0 });
 	umask(077); /* a copy may not open what the directories of the original close */
-	err = opr_selection_open(&run.selection, &selection_options, &options->words);
-	if (!err && run.selection.archives && run.selection.archives->next)
+	err = opr_run_to(&run.report, OPR_STEP_SELECT);
+	if (!err && selection->archives && selection->archives->next)
 		err = opr_error(-EINVAL, "archive: names several: archive each into a directory of its own");
 	if (!err)
-		err = opr_selection_read(&run.selection);
-	if (!err && run.selection.spec.cgroup.nr_words)
+		err = opr_run_to(&run.report, OPR_STEP_READ);
+	if (!err && selection->spec.cgroup.nr_words)
 		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
 	if (!err)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
@@ -160,8 +153,7 @@ static int make_archive(const struct opa_options *options)
 	else
 		err = report_faults(&run);
 	opr_archive_writer_free(&run.writer);
-	opr_image_cache_free(&run.images);
-	opr_selection_free(&run.selection);
+	opr_run_free(&run.report);
 	return err;
 }
 
@@ -188,7 +180,7 @@ static int run(const void *arg)
 
 int main(int argc, const char **argv)
 {
-	struct opa_options options = { 0 };
+	struct opa_options options = { .query = { .callgraph = 1, .any_axes = 1 } };
 
-	return opr_command_run(&command, argc, argv, &options, &options.words, run);
+	return opr_command_run(&command, argc, argv, &options, &options.query.words, run);
 }

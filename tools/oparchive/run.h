@@ -4,19 +4,17 @@
 #define OPARCHIVE_RUN_H
 
 #include "tools/oparchive/store.h"
-#include "tools/profile/image_cache.h"
-#include "tools/profile/selection.h"
+#include "tools/report/run.h"
 
 struct opa_options {
-	int list_files, exclude_dependent;
-	char *session_dir, *root, *output_dir, *check, *since, *until; /* NULL: not given */
-	struct opr_words image_path, words;
+	struct opr_query query;
+	int list_files;
+	char *output_dir, *check; /* NULL: not given */
 };
 
 struct opa_run {
 	const struct opa_options *options;
-	struct opr_selection selection;
-	struct opr_image_cache images;
+	struct opr_run report; /* its images; those of stacks for a time */
 	struct opr_archive_writer writer;
 	size_t nr_left_out;
 };

@@ -27,7 +27,7 @@ static int compare_words(const void *left, const void *right)
 /* The selected files of a session, sorted. A JIT object belongs to those below its directory. */
 static int collect_paths(const struct opa_run *run, size_t session, struct opr_words *paths)
 {
-	const struct opr_profile *profile = &run->selection.profile;
+	const struct opr_profile *profile = &run->report.selection.profile;
 
 	for (size_t i = 0; i < profile->nr_files; i++)
 		if (profile->files[i].session == session && opr_words_add(paths, profile->files[i].path) < 0)
@@ -277,7 +277,7 @@ static int note_faults(struct opa_run *run, const struct opr_session *session)
  */
 static int add_session(struct opa_run *run, size_t session)
 {
-	const struct opr_profile *profile = &run->selection.profile;
+	const struct opr_profile *profile = &run->report.selection.profile;
 	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = opa_session_name(profile, session) };
 	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
@@ -302,7 +302,7 @@ static int add_common(struct opa_run *run)
 	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
 		char *from = NULL, *to = NULL;
 
-		if (asprintf(&from, "%s/%s", run->selection.session_dir, names[i]) < 0 ||
+		if (asprintf(&from, "%s/%s", run->report.selection.session_dir, names[i]) < 0 ||
 		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
 			return opr_no_memory();
 		err = opr_archive_add(&run->writer, from, to);
@@ -324,9 +324,9 @@ static void note_home(const char *home, const char *output_dir)
 
 int opa_add_sessions(struct opa_run *run)
 {
-	const struct opr_profile *profile = &run->selection.profile;
-	char *home = realpath(run->selection.session_dir, NULL);
-	int err = home ? add_common(run) : opr_fail_open(-errno, run->selection.session_dir);
+	const struct opr_profile *profile = &run->report.selection.profile;
+	char *home = realpath(run->report.selection.session_dir, NULL);
+	int err = home ? add_common(run) : opr_fail_open(-errno, run->report.selection.session_dir);
 
 	if (home)
 		opr_archive_note(&run->writer, "session-dir", home);

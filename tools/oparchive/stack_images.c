@@ -75,10 +75,10 @@ static int add_row(const struct opa_run *run, struct found *found, size_t sessio
 {
 	struct named named = { .image_name = op_dcookie_name(row) };
 
-	named.name = opr_session_image_name(&run->selection.profile, session, &named.image_name);
+	named.name = opr_session_image_name(&run->report.selection.profile, session, &named.image_name);
 	if (!named.name)
 		return opr_no_memory();
-	if (is_of_profile(&run->images, named.name)) {
+	if (is_of_profile(&run->report.images, named.name)) {
 		free(named.name);
 		return 0;
 	}
@@ -93,7 +93,7 @@ static int add_row(const struct opa_run *run, struct found *found, size_t sessio
 /* A damaged file is in the archive as it is: opcheck tells of it. */
 static int add_session(const struct opa_run *run, struct found *found, size_t session)
 {
-	const struct opr_session *from = &run->selection.profile.sessions[session];
+	const struct opr_session *from = &run->report.selection.profile.sessions[session];
 	struct cookies cookies = { 0 };
 	int err = from->images ? read_cookies(from->dir_fd, &cookies) : 0;
 
@@ -107,31 +107,30 @@ static int add_session(const struct opa_run *run, struct found *found, size_t se
 /* As the images of the profile. */
 static int add_found(struct opa_run *run, const struct found *found)
 {
-	const struct opr_symbol_options none = { .root = run->options->root };
 	struct opr_named_image *list = calloc(found->nr_images, sizeof(*list));
-	struct opr_image_cache of_profile = run->images;
+	struct opr_image_cache of_profile = run->report.images;
 	int err;
 
 	if (!list)
 		return opr_no_memory();
 	for (size_t i = 0; i < found->nr_images; i++)
 		list[i] = (struct opr_named_image){ found->images[i].name, &found->images[i].image_name };
-	run->images = (struct opr_image_cache){ 0 };
-	err = opr_image_cache_init_list(&run->images, &run->selection.profile, &run->selection.finder, &none, list,
-					found->nr_images);
+	run->report.images = (struct opr_image_cache){ 0 };
+	err = opr_image_cache_init_list(&run->report.images, &run->report.selection.profile, &run->report.selection.finder,
+					&run->options->query.naming, list, found->nr_images);
 	if (!err)
 		err = opa_add_images(run);
 	if (!err && run->options->output_dir)
 		err = opa_note_packages(run);
-	opr_image_cache_free(&run->images);
-	run->images = of_profile;
+	opr_image_cache_free(&run->report.images);
+	run->report.images = of_profile;
 	free(list);
 	return err;
 }
 
 int opa_add_stack_images(struct opa_run *run)
 {
-	const struct opr_profile *profile = &run->selection.profile;
+	const struct opr_profile *profile = &run->report.selection.profile;
 	struct found found = { 0 };
 	int err = 0;
 

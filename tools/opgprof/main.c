@@ -2,34 +2,31 @@
 /* opgprof: the samples of one image as a gmon.out, for gprof. */
 #include <errno.h>
 
-#include "tools/report/callgraph.h"
-#include "tools/report/make_rows.h"
+#include "tools/report/run.h"
 #include "tools/opgprof/gmon.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
 #include "tools/common/program.h"
 #include "tools/common/log.h"
-#include "tools/profile/selection.h"
 
 #define DEFAULT_OUTPUT "gmon.out"
 
 struct options {
-	char *session_dir, *root, *output, *since, *until; /* NULL: not given */
-	struct opr_words image_path;
-	double threshold;
-	struct opr_words words;
+	struct opr_query query;
+	char *output; /* NULL: not given */
 };
 
 #define FIELD(name) offsetof(struct options, name)
 
 static const struct opr_option rows[] = {
-	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "image-path", 'p', FIELD(query.naming.image_path), opr_take_words, "comma-separated path to search missing binaries",
+	  "path" },
 	{ "output-filename", 'o', FIELD(output), opr_take_string, "output filename (default " DEFAULT_OUTPUT ")", "file" },
-	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
-	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
-	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "root", 'R', FIELD(query.naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "since", 0, FIELD(query.since), opr_take_string, "sessions taken then or later", "time" },
+	{ "threshold", 't', FIELD(query.threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
+	{ "until", 0, FIELD(query.until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
@@ -43,12 +40,9 @@ static const struct opr_command command = {
 	.tag = opr_spec_tag,
 };
 
-struct run {
+struct making {
 	const struct options *options;
-	struct opr_selection selection;
-	struct opr_image_cache images;
-	struct opr_symbol_report report;
-	struct opr_callgraph graph;
+	struct opr_run run;
 	struct opr_gmon gmon;
 };
 
@@ -110,12 +104,12 @@ static int keep_one_image(struct opr_selection *selection)
 
 /* ---- samples and arcs ---- */
 
-static int add_samples(struct run *run)
+static int add_samples(struct making *making)
 {
-	const struct opr_symbol_report *report = &run->report;
+	const struct opr_symbol_report *report = &making->run.rows;
 
-	run->gmon.samples = calloc(report->nr_details + 1, sizeof(*run->gmon.samples));
-	if (!run->gmon.samples)
+	making->gmon.samples = calloc(report->nr_details + 1, sizeof(*making->gmon.samples));
+	if (!making->gmon.samples)
 		return opr_no_memory();
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		const struct opr_symbol_row *row = &report->rows[i];
@@ -123,32 +117,32 @@ static int add_samples(struct run *run)
 		for (size_t j = 0; j < row->nr_details; j++) {
 			const struct opr_detail *detail = &report->details[row->first_detail + j];
 
-			run->gmon.samples[run->gmon.nr_samples++] =
+			making->gmon.samples[making->gmon.nr_samples++] =
 				(struct opr_gmon_sample){ detail->vma, report->detail_counts.values[detail->counts] };
 		}
 	}
 	return 0;
 }
 
-static int add_arcs(struct run *run)
+static int add_arcs(struct making *making)
 {
-	const struct opr_callgraph *graph = &run->graph;
+	const struct opr_callgraph *graph = &making->run.graph;
 
-	run->gmon.arcs = calloc(graph->nr_arcs + 1, sizeof(*run->gmon.arcs));
-	if (!run->gmon.arcs)
+	making->gmon.arcs = calloc(graph->nr_arcs + 1, sizeof(*making->gmon.arcs));
+	if (!making->gmon.arcs)
 		return opr_no_memory();
 	for (size_t i = 0; i < graph->nr_arcs; i++) {
 		const struct opr_arc *arc = &graph->by_caller[i];
 
-		run->gmon.arcs[run->gmon.nr_arcs++] =
+		making->gmon.arcs[making->gmon.nr_arcs++] =
 			(struct opr_gmon_arc){ graph->nodes[arc->caller].vma, graph->nodes[arc->callee].vma,
-					       run->report.counts.values[arc->counts] };
+					       making->run.rows.counts.values[arc->counts] };
 	}
 	return 0;
 }
 
 /* gprof takes the names of functions from the image. */
-static int check_image(struct run *run)
+static int check_image(struct opr_run *run)
 {
 	const struct opr_image *image = opr_image_cache_find(&run->images, run->selection.profile.parts[0].image);
 
@@ -161,44 +155,38 @@ static int check_image(struct run *run)
 	return 0;
 }
 
-static int read_profile(struct run *run)
+static int read_profile(struct making *making)
 {
-	static const struct opr_words none;
-	const struct opr_profile *profile = &run->selection.profile;
-	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none, .details = true };
-	/* gprof names functions by .symtab alone. */
-	const struct opr_symbol_options symbol_options = { .sources = OPR_FROM_SYMTAB, .root = run->options->root };
-	int err = keep_one_image(&run->selection);
+	struct opr_run *run = &making->run;
+	int err = opr_run_to(run, OPR_STEP_READ);
 
 	if (!err)
-		err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
+		err = keep_one_image(&run->selection);
 	if (!err)
-		err = opr_image_cache_read(&run->images);
-	if (!err)
-		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
+		err = opr_run_to(run, OPR_STEP_ROWS);
 	if (!err)
 		err = check_image(run);
 	if (!err)
-		err = opr_callgraph_make(&run->graph, &run->report, profile, &run->images, &choice);
+		err = opr_run_to(run, OPR_STEP_CALLS);
 	if (!err) {
-		opr_symbol_report_limit(&run->report, run->options->threshold);
-		err = add_samples(run);
+		opr_symbol_report_limit(&run->rows, run->query->threshold);
+		err = add_samples(making);
 	}
-	return err ? err : add_arcs(run);
+	return err ? err : add_arcs(making);
 }
 
 /* ---- the file ---- */
 
-static int write_file(const struct run *run)
+static int write_file(const struct making *making)
 {
-	const char *name = run->options->output ? run->options->output : DEFAULT_OUTPUT;
+	const char *name = making->options->output ? making->options->output : DEFAULT_OUTPUT;
 	struct opr_output output;
 	size_t nr_full = 0;
 	int err = opr_output_replace(&output, name, opr_gmon_is, "profile for gprof");
 
 	if (err)
 		return err;
-	err = opr_gmon_write(output.out, &run->gmon, &nr_full);
+	err = opr_gmon_write(output.out, &making->gmon, &nr_full);
 	if (err == -EFBIG)
 		opr_error(err, "the addresses of the samples are too far apart for a histogram");
 	else if (err)
@@ -214,38 +202,23 @@ static int write_file(const struct run *run)
 static int make_gmon(const void *arg)
 {
 	const struct options *options = arg;
-	const struct opr_selection_options selection_options = {
-		.session_dir = options->session_dir,
-		.root = options->root,
-		.image_path = &options->image_path,
-		.merge = { .cpu = true, .tid = true, .tgid = true, .unit_mask = true },
-		.callgraph = true,
-		.since = options->since,
-		.until = options->until,
-	};
-	struct run run = { .options = options };
-	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
+	struct making making = { .options = options, .run = { .query = &options->query, .words = &options->query.words } };
+	int err = read_profile(&making);
 
 	if (!err)
-		err = opr_selection_read(&run.selection);
-	if (!err)
-		err = read_profile(&run);
-	if (!err)
-		err = write_file(&run);
-	if (!err)
-		err = opr_profile_end(&run.selection.profile);
-	free(run.gmon.samples);
-	free(run.gmon.arcs);
-	opr_callgraph_free(&run.graph);
-	opr_symbol_report_free(&run.report);
-	opr_image_cache_free(&run.images);
-	opr_selection_free(&run.selection);
-	return err;
+		err = write_file(&making);
+	free(making.gmon.samples);
+	free(making.gmon.arcs);
+	return opr_run_end(&making.run, err);
 }
 
 int main(int argc, const char **argv)
 {
-	struct options options = { 0 };
+	/* gprof names functions by .symtab alone. */
+	struct options options = { .query = { .merge.merge = { .cpu = true, .tid = true, .tgid = true, .unit_mask = true },
+					      .naming.sources = OPR_FROM_SYMTAB,
+					      .callgraph = 1,
+					      .details = 1 } };
 
-	return opr_command_run(&command, argc, argv, &options, &options.words, make_gmon);
+	return opr_command_run(&command, argc, argv, &options, &options.query.words, make_gmon);
 }

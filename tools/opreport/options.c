@@ -63,55 +63,57 @@ static int take_colour(void *field, const char *value)
 }
 
 #define FIELD(name) offsetof(struct opr_options, name)
+#define QUERY(name) FIELD(query.name)
 
 static const struct opr_option rows[] = {
-	{ "accumulated", 'a', FIELD(accumulated), NULL, "accumulate percentage of symbols", NULL },
-	{ "callgraph", 'c', FIELD(callgraph), NULL, "show callers and callees of each symbol", NULL },
-	{ "by", 0, FIELD(by), opr_take_by, "groups instead of applications (opcontrol --separate)", "comm,cgroup,user,thread" },
+	{ "accumulated", 'a', QUERY(accumulated), NULL, "accumulate percentage of symbols", NULL },
+	{ "callgraph", 'c', QUERY(callgraph), NULL, "show callers and callees of each symbol", NULL },
+	{ "by", 0, QUERY(by), opr_take_by, "groups instead of applications (opcontrol --separate)", "comm,cgroup,user,thread" },
 	{ "cgroups", 0, FIELD(cgroups), NULL, "as --by=cgroup, without symbols", NULL },
 	{ "color", 0, FIELD(colour), take_colour, "colours in the report (default auto: on a terminal)", "auto|always|never" },
-	{ "debug-info", 'g', FIELD(debug_info), NULL, "add source file and line number", NULL },
+	{ "debug-info", 'g', QUERY(lines), NULL, "add source file and line number", NULL },
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
-	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
+	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
 	  "none|normal|smart" },
-	{ "depth", 0, FIELD(depth), opr_take_number, "show so many levels of --stacks", "number" },
-	{ "details", 'd', FIELD(details), NULL, "output detailed samples for each symbol", NULL },
-	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
+	{ "depth", 0, QUERY(depth), opr_take_number, "show so many levels of --stacks", "number" },
+	{ "details", 'd', QUERY(details), NULL, "output detailed samples for each symbol", NULL },
+	{ "exclude-dependent", 'x', QUERY(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
-	{ "exclude-symbols", 'e', FIELD(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
+	{ "exclude-symbols", 'e', QUERY(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
 	{ "format", 0, FIELD(format), take_format, "form of the report (default text)", FORMATS },
-	{ "focus", 0, FIELD(focus), opr_take_string, "only stacks with a name that matches (--stacks)", "regex" },
-	{ "global-percent", '%', FIELD(global_percent), NULL, "make percentage relative to total samples", NULL },
+	{ "focus", 0, QUERY(focus), opr_take_string, "only stacks with a name that matches (--stacks)", "regex" },
+	{ "global-percent", '%', QUERY(global_percent), NULL, "make percentage relative to total samples", NULL },
 	{ "html", 0, FIELD(html), opr_take_string, "write stacks as a page for a browser", "file" },
-	{ "ignore", 0, FIELD(ignore), opr_take_string, "no stacks with a name that matches (--stacks)", "regex" },
-	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
-	{ "images", 0, FIELD(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
-	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
-	{ "inline", 0, FIELD(inlined), NULL, "a line for each inlined function, with where it was inlined", NULL },
-	{ "invert", 0, FIELD(invert), NULL, "begin stacks where samples are, and follow callers", NULL },
-	{ "long-filenames", 'f', FIELD(long_names), NULL, "show the full path of filenames", NULL },
-	{ "mem", 0, FIELD(mem), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
-	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "ignore", 0, QUERY(ignore), opr_take_string, "no stacks with a name that matches (--stacks)", "regex" },
+	{ "image-path", 'p', QUERY(naming.image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "images", 0, QUERY(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
+	{ "include-symbols", 'i', QUERY(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
+	{ "inline", 0, QUERY(inlined), NULL, "a line for each inlined function, with where it was inlined", NULL },
+	{ "invert", 0, QUERY(invert), NULL, "begin stacks where samples are, and follow callers", NULL },
+	{ "long-filenames", 'f', QUERY(long_names), NULL, "show the full path of filenames", NULL },
+	{ "mem", 0, QUERY(memory), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
+	{ "merge", 'm', QUERY(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
 	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
-	{ "no-header", 'n', FIELD(no_header), NULL, "remove all headers from output", NULL },
+	{ "no-header", 'n', QUERY(no_header), NULL, "remove all headers from output", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
 	{ "output-file", 'o', FIELD(output_file), opr_take_string, "output to the given filename", "file" },
-	{ "reverse-sort", 'r', FIELD(reverse_sort), NULL, "use reverse sort", NULL },
-	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
-	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "show-address", 'w', FIELD(show_address), NULL, "show VMA address of each symbol", NULL },
-	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
+	{ "reverse-sort", 'r', QUERY(reverse_sort), NULL, "use reverse sort", NULL },
+	{ "root", 'R', QUERY(naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, QUERY(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "show-address", 'w', QUERY(show_address), NULL, "show VMA address of each symbol", NULL },
+	{ "since", 0, QUERY(since), opr_take_string, "sessions taken then or later", "time" },
 	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma,change" },
-	{ "stacks", 0, FIELD(stacks), NULL, "show a tree of calls, from the root (opcontrol --stacks)", NULL },
-	{ "symbols", 'l', FIELD(symbols), NULL, "list all the symbols", NULL },
-	{ "symbols-from", 0, FIELD(sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
-	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "top", 0, FIELD(top), opr_take_number, "show the first lines only", "number" },
-	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "stacks", 0, QUERY(stacks), NULL, "show a tree of calls, from the root (opcontrol --stacks)", NULL },
+	{ "symbols", 'l', QUERY(symbols), NULL, "list all the symbols", NULL },
+	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
+	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
+	{ "top", 0, QUERY(top), opr_take_number, "show the first lines only", "number" },
+	{ "until", 0, QUERY(until), opr_take_string, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
 
+#undef QUERY
 #undef FIELD
 
 static const struct opr_command command = {
@@ -126,30 +128,31 @@ static const struct opr_command command = {
 
 static bool merges_libs(const struct opr_options *options)
 {
-	return opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library");
+	return opr_words_have(&options->query.merge.words, "lib") || opr_words_have(&options->query.merge.words, "library");
 }
 
 /* Options for other forms than the page. Those that imply others come before them. */
 static int check_html(const struct opr_options *options)
 {
+	const struct opr_query *query = &options->query;
 	const struct {
 		bool given;
 		const char *name;
 	} others[] = {
 		{ options->xml, "xml" },
 		{ options->format != OPR_FORMAT_TEXT, "format" },
-		{ options->invert, "invert" },
-		{ options->focus, "focus" },
-		{ options->ignore, "ignore" },
-		{ options->depth != SIZE_MAX, "depth" },
-		{ options->by, "by" },
+		{ query->invert, "invert" },
+		{ query->focus, "focus" },
+		{ query->ignore, "ignore" },
+		{ query->depth != SIZE_MAX, "depth" },
+		{ query->by, "by" },
 		{ options->cgroups, "cgroups" },
 		{ options->output_file, "output-file" },
-		{ options->images, "images" },
-		{ options->details, "details" },
-		{ options->callgraph, "callgraph" },
-		{ options->mem, "mem" },
-		{ options->symbols, "symbols" },
+		{ query->images, "images" },
+		{ query->details, "details" },
+		{ query->callgraph, "callgraph" },
+		{ query->memory, "mem" },
+		{ query->symbols, "symbols" },
 	};
 
 	for (size_t i = 0; options->html && i < op_array_size(others); i++)
@@ -160,53 +163,52 @@ static int check_html(const struct opr_options *options)
 
 static int check(const struct opr_options *options)
 {
+	const struct opr_query *query = &options->query;
 	bool xml = options->format == OPR_FORMAT_XML;
 	const struct {
 		bool wrong;
 		const char *message;
 	} rules[] = {
-		{ options->show_address && !options->symbols, "--show-address is meaningless without --symbols" },
-		{ options->debug_info && !options->symbols, "--debug-info is meaningless without --symbols" },
-		{ options->accumulated && !options->symbols, "--accumulated is meaningless without --symbols" },
-		{ options->exclude_symbols.nr_words && !options->symbols, "--exclude-symbols is meaningless without --symbols" },
-		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
-		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
-		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
-				   options->show_address || options->global_percent || options->images || options->cgroups ||
-				   options->by),
+		{ query->show_address && !query->symbols, "--show-address is meaningless without --symbols" },
+		{ query->lines && !query->symbols, "--debug-info is meaningless without --symbols" },
+		{ query->accumulated && !query->symbols, "--accumulated is meaningless without --symbols" },
+		{ query->exclude_symbols.nr_words && !query->symbols, "--exclude-symbols is meaningless without --symbols" },
+		{ query->include_symbols.nr_words && !query->symbols, "--include-symbols is meaningless without --symbols" },
+		{ opr_words_have(&options->sort, "vma") && !query->symbols, "--sort=vma is meaningless without --symbols" },
+		{ query->memory && (query->callgraph || query->details || query->accumulated || query->lines ||
+				    query->show_address || query->global_percent || query->images || options->cgroups || query->by),
 		  "--mem does not go together with options that are about samples" },
-		{ options->mem && xml, "--mem is incompatible with --xml" },
-		{ options->callgraph && options->inlined,
+		{ query->memory && xml, "--mem is incompatible with --xml" },
+		{ query->callgraph && query->inlined,
 		  "--callgraph is incompatible with --inline: calls are between symbols, and an inlined function is not called" },
-		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
-		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
-		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
+		{ query->callgraph && query->details, "--callgraph is incompatible with --details" },
+		{ xml && query->accumulated, "--accumulated is incompatible with --xml" },
+		{ xml && query->global_percent, "--global-percent is incompatible with --xml" },
 		{ xml && options->cgroups, "--cgroups is incompatible with --xml" },
-		{ xml && options->images, "--images is incompatible with --xml" },
-		{ options->global_percent && options->symbols && !options->details && !options->callgraph,
+		{ xml && query->images, "--images is incompatible with --xml" },
+		{ query->global_percent && query->symbols && !query->details && !query->callgraph,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
-		{ (options->invert || options->focus || options->ignore || options->depth != SIZE_MAX) && !options->stacks,
+		{ (query->invert || query->focus || query->ignore || query->depth != SIZE_MAX) && !query->stacks,
 		  "--invert, --focus, --ignore and --depth are meaningless without --stacks" },
-		{ options->stacks && !options->html && (options->symbols || options->images || options->cgroups || xml),
+		{ query->stacks && !options->html && (query->symbols || query->images || options->cgroups || xml),
 		  "--stacks does not go together with --symbols, --images, --cgroups, --xml and what implies them" },
-		{ options->invert && options->format > OPR_FORMAT_FOLDED,
+		{ query->invert && options->format > OPR_FORMAT_FOLDED,
 		  "--invert does not go together with a file for another tool: that tool shows both directions" },
-		{ options->by && opr_format_has_places(options->format),
+		{ query->by && opr_format_has_places(options->format),
 		  "--by does not go together with --format=pprof and perf, which have all groups as labels" },
 		{ opr_format_has_places(options->format) && !options->output_file && isatty(STDOUT_FILENO),
 		  "--format=pprof and --format=perf write bytes that a terminal cannot show: add --output-file=FILE" },
 		{ options->format == OPR_FORMAT_BOLT &&
-			  (options->stacks || options->images || options->callgraph || options->mem || options->by ||
-			   options->inlined || options->cgroups || options->details || options->accumulated || options->debug_info),
+			  (query->stacks || query->images || query->callgraph || query->memory || query->by || query->inlined ||
+			   options->cgroups || query->details || query->accumulated || query->lines),
 		  "--format=bolt goes together with options that select samples only" },
-		{ options->images && options->cgroups,
+		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
-		{ options->images && options->by, "--images and --by do not go together" },
-		{ options->cgroups && options->by, "--cgroups is --by=cgroup: leave out one of them" },
-		{ options->images && options->symbols, "--images and --symbols do not go together" },
-		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
-		{ options->exclude_dependent && merges_libs(options),
-		  "--exclude-dependent and --merge=lib do not go together" },
+		{ query->images && query->by, "--images and --by do not go together" },
+		{ options->cgroups && query->by, "--cgroups is --by=cgroup: leave out one of them" },
+		{ query->images && query->symbols, "--images and --symbols do not go together" },
+		{ options->cgroups && query->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
+		{ query->exclude_dependent && merges_libs(options), "--exclude-dependent and --merge=lib do not go together" },
 	};
 
 	for (size_t i = 0; i < op_array_size(rules); i++)
@@ -234,29 +236,33 @@ static int check_files(const struct opr_options *options)
 /* One image: a program without its libraries, or a library in all programs. */
 static void imply_bolt(struct opr_options *options)
 {
-	options->symbols = 1;
-	options->exclude_dependent = !merges_libs(options);
-	options->merge.merge.cpu = options->merge.merge.tid = options->merge.merge.tgid = true;
+	struct opr_query *query = &options->query;
+
+	query->symbols = 1;
+	query->exclude_dependent = !merges_libs(options);
+	query->merge.merge.cpu = query->merge.merge.tid = query->merge.merge.tgid = true;
 }
 
 /* Sets options that follow from others. */
 static void imply(struct opr_options *options)
 {
-	if (options->details)
-		options->symbols = options->show_address = 1;
+	struct opr_query *query = &options->query;
+
+	if (query->details)
+		query->symbols = query->show_address = 1;
 	if (options->format >= OPR_FORMAT_FOLDED || options->html)
-		options->stacks = 1;
+		query->stacks = 1;
 	if (options->format == OPR_FORMAT_BOLT)
 		imply_bolt(options);
-	if (options->callgraph || options->mem || (options->inlined && !options->stacks))
-		options->symbols = 1;
+	if (query->callgraph || query->memory || (query->inlined && !query->stacks))
+		query->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
 	/* One line for each image or group, or no columns, so all classes are merged by default. */
-	if ((options->images || options->cgroups || options->by || options->html) && !options->merge.words.nr_words)
-		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
-	options->order.reverse = options->reverse_sort;
-	options->order.long_names = options->long_names;
+	if ((query->images || options->cgroups || query->by || options->html) && !query->merge.words.nr_words)
+		query->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
+	options->order.reverse = query->reverse_sort;
+	options->order.long_names = query->long_names;
 }
 
 static int set_order(struct opr_options *options, const char *keys)
@@ -268,16 +274,34 @@ static int set_order(struct opr_options *options, const char *keys)
 	return opr_sort_order_make(&options->order, &options->sort, &bad_key);
 }
 
-/* XML is always of symbols, in its own order. The symbols of a group stand together. */
+/* What the steps of the report are to do, when the options are known to go together. */
+static void finish_query(struct opr_options *options)
+{
+	struct opr_query *query = &options->query;
+
+	if (options->cgroups)
+		query->by = OPR_BY_CGROUP;
+	query->symbols |= options->format == OPR_FORMAT_XML; /* XML is always of symbols */
+	query->details |= options->format == OPR_FORMAT_BOLT;
+	query->lines |= options->html != NULL;
+	query->places = opr_format_has_places(options->format);
+	query->any_axes = options->format == OPR_FORMAT_XML;
+	query->totals_only = query->images || !query->symbols;
+	query->sessions_only = query->stacks;
+	query->naming.fetch_lines = query->lines || query->inlined;
+	/* A caller below the threshold stands beside a callee above it. */
+	query->naming.fetch_percent = query->callgraph || query->stacks ? 0 : query->threshold;
+}
+
+/* XML has its own order. The symbols of a group stand together. */
 static int imply_order(struct opr_options *options)
 {
-	if (options->cgroups)
-		options->by = OPR_BY_CGROUP;
 	if (options->format != OPR_FORMAT_XML)
-		return options->by && options->symbols && !options->sort.nr_words ? set_order(options, "app-name,sample") : 0;
+		return options->query.by && options->query.symbols && !options->sort.nr_words
+			       ? set_order(options, "app-name,sample")
+			       : 0;
 	if (options->sort.nr_words)
 		opr_warn("--sort has no effect on XML");
-	options->symbols = 1;
 	return set_order(options, "app-name,image");
 }
 
@@ -286,26 +310,29 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	const char *bad_key;
 	int err;
 
-	options->demangle = OPR_DEMANGLE_NORMAL;
+	options->query.naming.demangle = OPR_DEMANGLE_NORMAL;
 	options->colour = colour_words[0];
-	options->top = options->depth = SIZE_MAX;
+	options->query.top = options->query.depth = SIZE_MAX;
 	options->title = opr_command_line(command.program, argc, argv);
 	if (!options->title)
 		return opr_no_memory();
-	err = opr_command_read(&command, argc, argv, options, &options->words, ret_request);
+	err = opr_command_read(&command, argc, argv, options, &options->query.words, ret_request);
 	if (err < 0 || *ret_request == OPR_DONE)
 		return err;
 	err = opr_sort_order_make(&options->order, &options->sort, &bad_key);
 	imply(options);
 	if (!err)
-		err = opr_sources_complete(&options->sources);
+		err = opr_sources_complete(&options->query.naming.sources);
 	if (options->no_debuginfod)
-		options->sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
+		options->query.naming.sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
 	if (!err)
 		err = check(options);
 	if (!err)
 		err = check_files(options);
-	return err ? err : imply_order(options);
+	if (err)
+		return err;
+	finish_query(options);
+	return imply_order(options);
 }
 
 void opr_options_free(struct opr_options *options)
@@ -313,9 +340,9 @@ void opr_options_free(struct opr_options *options)
 	if (!options)
 		return;
 	opr_command_free(&command, options);
-	opr_words_free(&options->merge.words);
+	opr_words_free(&options->query.merge.words);
 	opr_words_free(&options->sort);
-	opr_words_free(&options->words);
+	opr_words_free(&options->query.words);
 	free(options->title);
 }
 
@@ -337,6 +364,7 @@ static const char *join_words(struct opr_xml_values *values, const struct opr_wo
 int opr_xml_options(const struct opr_options *options, const struct opr_spec *spec, struct opr_xml_values *values,
 		    struct opr_xml_attribute *ret_attributes, size_t *ret_nr_attributes)
 {
+	const struct opr_query *query = &options->query;
 	static const struct opr_words none;
 	const struct {
 		const char *name;
@@ -344,14 +372,14 @@ int opr_xml_options(const struct opr_options *options, const struct opr_spec *sp
 		const struct opr_words *words;
 	} attributes[OPR_NR_XML_OPTIONS] = {
 		{ "session", false, spec->sessions_given ? &spec->sessions : &none },
-		{ "debuginfo", options->debug_info, NULL },
-		{ "details", options->details, NULL },
-		{ "inline", options->inlined, NULL },
-		{ "imagepath", false, &options->image_path },
-		{ "merge", false, &options->merge.words },
-		{ "excludedependent", options->exclude_dependent, NULL },
-		{ "excludesymbols", false, &options->exclude_symbols },
-		{ "includesymbols", false, &options->include_symbols },
+		{ "debuginfo", query->lines, NULL },
+		{ "details", query->details, NULL },
+		{ "inline", query->inlined, NULL },
+		{ "imagepath", false, &query->naming.image_path },
+		{ "merge", false, &query->merge.words },
+		{ "excludedependent", query->exclude_dependent, NULL },
+		{ "excludesymbols", false, &query->exclude_symbols },
+		{ "includesymbols", false, &query->include_symbols },
 	};
 
 	*ret_nr_attributes = 0;

@@ -5,12 +5,10 @@
 
 #include "tools/common/program.h"
 #include "tools/fetch/debuginfod.h"
-#include "tools/profile/classes.h"
-#include "tools/profile/groups.h"
+#include "tools/profile/query.h"
 #include "tools/profile/spec.h"
 #include "tools/report/symbol_sort.h"
 #include "tools/report/write_xml.h"
-#include "tools/symbols/source_set.h"
 
 enum opr_format {
 	OPR_FORMAT_TEXT,
@@ -35,30 +33,16 @@ static inline bool opr_format_has_places(enum opr_format format)
 }
 
 struct opr_options {
-	int callgraph, xml, no_pager; /* flags: 0 or 1 */
-	int symbols, details, inlined, debug_info, show_address, accumulated, global_percent;
-	int no_debuginfod;
-	int stacks, invert;
-	char *focus, *ignore; /* regular expressions; NULL: not given */
-	size_t depth;         /* levels of stacks; SIZE_MAX: all */
-	int mem, images, long_names, no_header, reverse_sort, exclude_dependent, cgroups;
-	char *session_dir; /* NULL: not given */
-	char *root, *output_file;
+	struct opr_query query;                    /* the rest says how it is written */
+	int xml, cgroups, no_debuginfod, no_pager; /* flags: 0 or 1 */
+	char *output_file;
 	char *html; /* the file of the page; NULL: not given */
-	char *since, *until; /* NULL: not given */
-	struct opr_words sort, exclude_symbols, include_symbols, image_path;
-	struct opr_merge_option merge;
-	enum opr_by by;         /* also for --cgroups */
+	struct opr_words sort;
 	struct opr_sort_order order;
-	enum opr_demangle demangle;
-	uint32_t sources;       /* of symbols: tools/symbols/source_set.h */
-	double threshold;       /* percent */
 	struct opr_debuginfod_time debuginfod_time;
 	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
-	size_t top;             /* rows; SIZE_MAX: all */
 	const char *colour;     /* "auto", "always" or "never" */
 	char *title;            /* the command line */
-	struct opr_words words; /* the profile specification */
 };
 
 /*

@@ -46,7 +46,7 @@ static const struct opr_option rows[] = {
 	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path" },
 	{ "delay", 'd', FIELD(delay), take_delay, "time from one display to the next (default 2)", "seconds" },
 	{ "iterations", 'n', FIELD(iterations), opr_take_number, "end after so many displays", "number" },
-	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "top", 0, FIELD(top), opr_take_number, "rows of --batch (default 20)", "number" },
 };
 
@@ -146,5 +146,5 @@ int main(int argc, const char **argv)
 {
 	struct top_options options = { .delay = 2, .top = 20 };
 
-	return opr_command_run(&command, argc, argv, &options, &options.words, run);
+	return opr_command_run(&command, argc, argv, &options, &options.query.words, run);
 }

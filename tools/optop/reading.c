@@ -3,30 +3,16 @@
 
 #include <errno.h>
 
-#include "libop/base/clock.h"
 #include "libop/base/grow.h"
 #include "libop/base/htable.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
-#include "tools/profile/selection.h"
-#include "tools/report/make_rows.h"
+#include "tools/report/run.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/read_stacks.h"
 
 #define PATH_PERCENT 1.0 /* paths with less are added up */
 #define RETRIES      3   /* a file was removed while it was read */
-
-static uint64_t names_end_ns(const struct top_wish *wish)
-{
-	return wish->names_ns ? op_now_ns() + wish->names_ns : 0;
-}
-
-static struct opr_symbol_options symbol_options(const struct top_wish *wish)
-{
-	return (struct opr_symbol_options){ .demangle = OPR_DEMANGLE_NORMAL,
-					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
-					    .kept = wish->kept };
-}
 
 /* ---- rows ---- */
 
@@ -158,9 +144,9 @@ void top_reading_free(struct top_reading *reading)
 
 /* ---- from the sample files ---- */
 
-static bool wants(const struct top_wish *wish, enum top_view view)
+static bool wants(const struct top_query *query, enum top_view view)
 {
-	return wish->views & 1u << view;
+	return query->views & 1u << view;
 }
 
 static int add_images(struct top_table *table, const struct opr_profile *profile, size_t class)
@@ -196,24 +182,9 @@ static int add_functions(struct top_table *table, const struct opr_symbol_report
 	return err;
 }
 
-static int make_report(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct top_wish *wish,
-		       struct opr_selection *selection)
+static int add_class(struct top_reading *reading, enum top_view view, struct opr_run *run, size_t index)
 {
-	const struct opr_symbol_options options = symbol_options(wish);
-	const struct opr_words none = { 0 };
-	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none };
-	int err = opr_image_cache_init(cache, &selection->profile, &selection->finder, &options);
-
-	cache->names_end_ns = names_end_ns(wish);
-	if (!err)
-		err = opr_image_cache_read(cache);
-	return err ? err : opr_symbol_report_make(report, &selection->profile, selection->classes.nr_classes, cache, &choice);
-}
-
-static int add_class(struct top_reading *reading, enum top_view view, const struct opr_selection *selection,
-		     const struct opr_symbol_report *report, struct opr_image_cache *cache, size_t index)
-{
-	const struct opr_class *class = &selection->classes.classes[index];
+	const struct opr_class *class = &run->selection.classes.classes[index];
 	struct top_table *table;
 	char event[256];
 	int err;
@@ -222,27 +193,24 @@ static int add_class(struct top_reading *reading, enum top_view view, const stru
 	table = add_table(reading, view, event);
 	if (!table)
 		return -ENOMEM;
-	err = view == TOP_IMAGES ? add_images(table, &selection->profile, index) : add_functions(table, report, cache, index);
+	err = view == TOP_IMAGES ? add_images(table, &run->selection.profile, index)
+				 : add_functions(table, &run->rows, &run->images, index);
 	finish_rows(table);
 	return err;
 }
 
-static int read_samples(struct top_reading *reading, const struct top_wish *wish, struct opr_selection *selection)
+static int read_samples(struct top_reading *reading, const struct top_query *query, struct opr_run *run)
 {
-	struct opr_symbol_report report = { 0 };
-	struct opr_image_cache cache = { 0 };
-	int err = opr_selection_read(selection);
+	int err = opr_run_to(run, OPR_STEP_READ);
 
-	if (err || !selection->profile.earlier->is_set)
+	if (err || !run->selection.profile.earlier->is_set)
 		return err;
-	if (wants(wish, TOP_FUNCTIONS))
-		err = make_report(&report, &cache, wish, selection);
+	if (wants(query, TOP_FUNCTIONS))
+		err = opr_run_to(run, OPR_STEP_ROWS);
 	for (enum top_view view = TOP_FUNCTIONS; view <= TOP_IMAGES; view++)
-		for (size_t class = 0; wants(wish, view) && class < selection->classes.nr_classes && !err; class++)
-			err = add_class(reading, view, selection, &report, &cache, class);
-	reading->nr_put_off = cache.nr_put_off;
-	opr_symbol_report_free(&report);
-	opr_image_cache_free(&cache);
+		for (size_t class = 0; wants(query, view) && class < run->selection.classes.nr_classes && !err; class ++)
+			err = add_class(reading, view, run, class);
+	reading->nr_put_off = run->images.nr_put_off;
 	return err;
 }
 
@@ -362,12 +330,13 @@ static int make_tree(struct opr_call_tree *tree, enum top_view view, const struc
 
 static int add_stack_view(struct top_table *table, struct opr_call_tree *all)
 {
-	const struct opr_arranging arranging = {
-		.threshold = table->view == TOP_PATHS ? PATH_PERCENT : 0, .depth = SIZE_MAX, .top = SIZE_MAX
-	};
+	const struct opr_query query = { .threshold = table->view == TOP_PATHS ? PATH_PERCENT : 0,
+					 .depth = SIZE_MAX,
+					 .top = SIZE_MAX };
+	const struct opr_stack_patterns none = { 0 };
 	struct opr_call_tree tree = { 0 };
 	uint64_t nr_left_out;
-	int err = opr_call_tree_arrange(&tree, all, &arranging, &nr_left_out) ? opr_no_memory() : 0;
+	int err = opr_call_tree_arrange(&tree, all, &query, &none, &nr_left_out) ? opr_no_memory() : 0;
 
 	if (!err && tree.root.total)
 		err = table->view == TOP_PATHS ? add_paths(table, &tree) : add_groups(table, &tree);
@@ -376,23 +345,21 @@ static int add_stack_view(struct top_table *table, struct opr_call_tree *all)
 	return err;
 }
 
-static int read_stacks(struct top_reading *reading, const struct top_wish *wish, struct opr_selection *selection)
+static int read_stacks(struct top_reading *reading, const struct top_query *query, struct opr_run *run)
 {
 	struct opr_stack_contexts contexts = { 0 };
-	const struct opr_stack_choice choice = { .contexts = &contexts, .names_end_ns = names_end_ns(wish) };
-	const struct opr_symbol_options options = symbol_options(wish);
 	struct opr_call_tree all = { 0 };
 	struct opr_stack_sums sums = { 0 };
-	int err = opr_selection_read(selection);
+	int err = opr_run_to(run, OPR_STEP_READ);
 
 	if (!err)
-		err = opr_stacks_read(&all, &sums, selection, &options, &choice);
+		err = opr_stacks_read(&all, &sums, &run->selection, run->query, &contexts);
 	reading->nr_put_off = sums.nr_put_off;
-	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && selection->profile.earlier->is_set; view++) {
+	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && run->selection.profile.earlier->is_set; view++) {
 		struct opr_call_tree tree = { 0 };
 		struct top_table *table;
 
-		if (!wants(wish, view))
+		if (!wants(query, view))
 			continue;
 		err = make_tree(&tree, view, &all, &contexts, sums.events.nr_words > 1);
 		if (!err) {
@@ -415,33 +382,26 @@ enum top_source top_source_of(enum top_view view)
 	return view == TOP_FUNCTIONS || view == TOP_IMAGES ? TOP_SAMPLES : TOP_STACKS;
 }
 
-static int read_once(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish)
+static int read_once(struct top_reading *reading, const struct top_query *query)
 {
-	const struct opr_words no_path = { 0 };
-	bool of_stacks = wish->source == TOP_STACKS;
-	const struct opr_selection_options options = { .session_dir = wish->session_dir,
-						       .image_path = &no_path,
-						       .merge = { .lib = true, .cpu = true, .tid = true, .tgid = true },
-						       .totals_only = !wants(wish, TOP_FUNCTIONS),
-						       .sessions_only = of_stacks,
-						       .earlier = base };
-	struct opr_selection selection = { 0 };
-	int err = opr_selection_open(&selection, &options, wish->words);
+	struct opr_run run = { .query = &query->report, .words = &query->report.words };
+	struct opr_before *base = query->report.earlier;
+	int err = opr_run_to(&run, OPR_STEP_SELECT);
 
 	if (!err)
-		err = of_stacks ? read_stacks(reading, wish, &selection) : read_samples(reading, wish, &selection);
-	opr_selection_free(&selection);
-	opr_before_end(base, !err && !(base->is_set && wish->keep_base));
+		err = run.query->stacks ? read_stacks(reading, query, &run) : read_samples(reading, query, &run);
+	opr_run_free(&run);
+	opr_before_end(base, !err && !(base->is_set && query->keep_base));
 	if (err)
 		top_reading_free(reading);
 	return err;
 }
 
-int top_read(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish)
+int top_read(struct top_reading *reading, const struct top_query *query)
 {
-	int err = read_once(reading, base, wish);
+	int err = read_once(reading, query);
 
 	for (int i = 0; i < RETRIES && err == -ESTALE; i++)
-		err = read_once(reading, base, wish);
+		err = read_once(reading, query);
 	return err;
 }

@@ -8,9 +8,7 @@
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
-#include "tools/common/words.h"
-#include "tools/profile/before.h"
-#include "tools/symbols/kept.h"
+#include "tools/profile/query.h"
 
 /* id, key, word of --by, title of the rows */
 #define TOP_VIEWS(X)                                                                                                               \
@@ -59,23 +57,19 @@ enum top_source { TOP_SAMPLES, TOP_STACKS, TOP_NR_SOURCES };
 /* Where the rows of a view come from. */
 enum top_source top_source_of(enum top_view view);
 
-struct top_wish {
-	enum top_source source;
+struct top_query {
+	struct opr_query report; /* of samples, or of stacks; `earlier`: the base */
 	uint32_t views; /* bit v: view v is wanted; those of the source are read */
 	bool keep_base; /* counts go on from the same base */
-	const char *session_dir;
-	const struct opr_words *words; /* profile specification */
-	struct opr_kept_symbols *kept; /* the caller's: symbols for the next reading */
-	uint64_t names_ns; /* the time for symbols that are not kept; 0: as long as it takes */
 };
 
 /*
- * Reads the current session and counts from `base`, which becomes this reading, unless it is to be
- * kept. The first reading sets the base and has no rows. 0; -ENOENT after a message: the session
+ * Reads the current session and counts from the base, which becomes this reading, unless it is to
+ * be kept. The first reading sets the base and has no rows. 0; -ENOENT after a message: the session
  * has no samples yet, or no stacks; another -errno after a message. After an error the reading is
  * empty.
  */
-int top_read(struct top_reading *reading, struct opr_before *base, const struct top_wish *wish) OP_NONNULL OP_MUST_CHECK;
+int top_read(struct top_reading *reading, const struct top_query *query) OP_NONNULL OP_MUST_CHECK;
 
 /* `event`: an index, modulo the number of events. NULL: the reading has no such table. */
 const struct top_table *top_reading_find(const struct top_reading *reading, enum top_view view, size_t event) OP_NONNULL;

@@ -60,7 +60,7 @@ int top_open(struct top *top, const struct top_options *options)
 	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++)
 		opr_before_init(&top->bases[source]);
 	if (!err)
-		err = find_session(top, options->session_dir);
+		err = find_session(top, options->query.session_dir);
 	return err;
 }
 
@@ -118,19 +118,29 @@ static void compare_daemon(const struct top *top, const struct top_daemon *now, 
 	display->daemon_rss_bytes = now->rss_bytes;
 }
 
+static struct opr_query query_of(struct top *top, enum top_source source, uint32_t views)
+{
+	struct opr_query query = top->options->query;
+
+	query.session_dir = top->session_dir;
+	query.merge.merge = (struct opr_merge){ .lib = true, .cpu = true, .tid = true, .tgid = true };
+	query.stacks = query.sessions_only = source == TOP_STACKS;
+	query.totals_only = !(views & 1u << TOP_FUNCTIONS);
+	query.earlier = &top->bases[source];
+	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_NORMAL,
+					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
+					    .kept = &top->kept,
+					    .time_ns = top->options->batch ? 0 : NAMES_NS };
+	return query;
+}
+
 static int read_source(struct top *top, enum top_source source, uint32_t views, bool keep_base, struct top_found *found)
 {
-	const struct top_wish wish = { .source = source,
-				       .views = views,
-				       .keep_base = keep_base,
-				       .session_dir = top->session_dir,
-				       .words = &top->options->words,
-				       .kept = &top->kept,
-				       .names_ns = top->options->batch ? 0 : NAMES_NS };
+	const struct top_query query = { .report = query_of(top, source, views), .views = views, .keep_base = keep_base };
 	uint64_t begin_ns = op_now_ns(); /* names are found after the files are read */
 
 	found->is_new = !top->base_ns[source];
-	found->err = top_read(&found->reading, &top->bases[source], &wish);
+	found->err = top_read(&found->reading, &query);
 	if (top->take_message)
 		top->take_message(top->take_message_arg, source);
 	if (found->err)

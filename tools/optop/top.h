@@ -13,6 +13,7 @@
 #include "libop/process/stop.h"
 #include "tools/optop/daemon.h"
 #include "tools/optop/reading.h"
+#include "tools/symbols/kept.h"
 
 struct top_options {
 	int batch, accumulate;
@@ -20,8 +21,7 @@ struct top_options {
 	size_t iterations;   /* 0: no end */
 	size_t top;          /* rows of --batch */
 	enum top_view view;
-	char *session_dir;
-	struct opr_words words;
+	struct opr_query query; /* the session and the specification */
 };
 
 #define TOP_DELAY_MIN 0.1

@@ -10,7 +10,6 @@
 #include "tools/common/log.h"
 #include "tools/page/pack.h"
 #include "tools/profile/image_name.h"
-#include "tools/report/make_rows.h"
 #include "tools/report/symbol_sort.h"
 #include "tools/stacks/short_images.h"
 
@@ -37,9 +36,7 @@ struct lines {
 
 struct listing {
 	struct op_text *json;
-	struct opr_selection selection;
-	struct opr_image_cache images;
-	struct opr_symbol_report report;
+	struct opr_run run; /* of flat samples */
 	struct opr_source_cache sources;
 	size_t nr_left; /* lines that the function may have on the page */
 	const struct opr_short_names *names; /* NULL: full ones */
@@ -49,7 +46,7 @@ struct listing {
 /* The samples of the event of the first class, whatever else classes differ in. */
 static uint64_t count_of(const struct listing *listing, const uint64_t *counts)
 {
-	const struct opr_classes *classes = &listing->selection.classes;
+	const struct opr_classes *classes = &listing->run.selection.classes;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < classes->nr_classes; i++)
@@ -144,7 +141,7 @@ static int compare_lines(const void *left, const void *right)
 /* The source lines with samples of a row, sorted, and the one where it begins. */
 static int find_lines(const struct listing *listing, const struct opr_symbol_row *row, struct lines *found)
 {
-	const struct opr_symbol_report *report = &listing->report;
+	const struct opr_symbol_report *report = &listing->run.rows;
 	size_t nr = 0;
 	int err = row->file ? add_line(found, &(struct line){ .file = row->file, .number = row->line, .is_begin = true }) : 0;
 
@@ -223,8 +220,8 @@ static int add_source(struct listing *listing, const struct opr_symbol_row *row,
 static int add_code(struct listing *listing, const struct opr_symbol_row *row, bool *any)
 {
 	const struct opr_code_style style = { 0 };
-	const struct opr_code_wish wish = { &listing->images, &listing->report, &style, false, true };
-	uint64_t *counts = calloc(listing->report.nr_classes, sizeof(*counts));
+	const struct opr_code_wish wish = { &listing->run.images, &listing->run.rows, &style, false, true };
+	uint64_t *counts = calloc(listing->run.rows.nr_classes, sizeof(*counts));
 	struct opr_image_code image_code = { 0 };
 	struct lines lines = { 0 };
 	size_t detail = 0;
@@ -258,8 +255,8 @@ static const char *image_of(const struct listing *listing, const struct opr_symb
 
 static void add_flat(const struct listing *listing, struct op_text *json)
 {
-	const struct opr_classes *classes = &listing->selection.classes;
-	const struct opr_symbol_report *report = &listing->report;
+	const struct opr_classes *classes = &listing->run.selection.classes;
+	const struct opr_symbol_report *report = &listing->run.rows;
 	bool is_about;
 
 	if (opr_seconds_of_sample(classes, &classes->classes[0], &is_about) <= 0)
@@ -281,36 +278,25 @@ static void add_flat(const struct listing *listing, struct op_text *json)
 	op_text_add(json, "]}");
 }
 
-/* Reads the samples and makes the rows, the hottest first. `flat`: see opr_page_add_code. */
-static int read_rows(struct listing *listing, const struct opr_symbol_options *options, struct op_text *flat)
+/* Reads the samples and makes the rows, the hottest first. `flat`: NULL, not wanted. */
+static int read_rows(struct listing *listing, struct op_text *flat)
 {
-	const struct opr_symbol_choice choice = { .include = &(struct opr_words){ 0 },
-						  .exclude = &(struct opr_words){ 0 },
-						  .details = true };
-	struct opr_selection *selection = &listing->selection;
-	struct opr_symbol_report *report = &listing->report;
+	struct opr_symbol_report *rows = &listing->run.rows;
 	struct opr_sort_order order = { 0 };
 	const char *bad_key;
-	int err = opr_selection_read(selection);
+	int err = opr_run_to(&listing->run, OPR_STEP_ROWS);
 
-	if (!err)
-		err = opr_image_cache_init(&listing->images, &selection->profile, &selection->finder, options);
-	listing->images.wish = (struct opr_debug_wish){ .lines = true, .percent = 1 };
-	if (!err)
-		err = opr_image_cache_read(&listing->images);
-	if (!err)
-		err = opr_symbol_report_make(report, &selection->profile, selection->classes.nr_classes, &listing->images, &choice);
 	if (!err)
 		err = opr_sort_order_make(&order, &(struct opr_words){ 0 }, &bad_key);
 	if (!err)
-		err = opr_symbol_sort(report, &order);
+		err = opr_symbol_sort(rows, &order);
 	if (!err && flat)
 		add_flat(listing, flat);
 	/* Lines are searched for what is shown only. */
-	report->nr_rows = (size_t)op_min_u64(report->nr_rows, FUNCTIONS_MAX);
+	rows->nr_rows = (size_t)op_min_u64(rows->nr_rows, FUNCTIONS_MAX);
 	if (!err)
-		err = opr_symbol_report_find_lines(report, &listing->images, false);
-	return err ? err : opr_symbol_report_set_lines(report);
+		err = opr_symbol_report_find_lines(rows, &listing->run.images, false);
+	return err ? err : opr_symbol_report_set_lines(rows);
 }
 
 /* Adds nothing when neither source nor code is found. */
@@ -327,9 +313,9 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 	op_text_add(json, ",\"image\":");
 	opr_page_add_string(json, image_of(listing, row));
 	op_text_add(json, ",\"event\":");
-	opr_page_add_string(json, listing->selection.classes.classes[0].event);
+	opr_page_add_string(json, listing->run.selection.classes.classes[0].event);
 	op_text_printf(json, ",\"line\":%u,\"samples\":%" PRIu64 ",\"blocks\":[", (unsigned int)row->line,
-		       count_of(listing, &listing->report.counts.values[row->counts]));
+		       count_of(listing, &listing->run.rows.counts.values[row->counts]));
 	err = add_source(listing, row, &any);
 	if (!err && !any)
 		err = add_code(listing, row, &any);
@@ -340,34 +326,40 @@ static int add_function(struct listing *listing, const struct opr_symbol_row *ro
 	return err;
 }
 
-int opr_page_add_code(struct op_text *json, struct op_text *flat, const struct opr_selection_options *options,
-		      const struct opr_words *words, const struct opr_symbol_options *symbol_options,
-		      const struct opr_short_names *names, size_t max_bytes)
+/* The same samples as those of the stacks, but flat, and of all processes and CPUs together. */
+static struct opr_query flat_query(const struct opr_run *of_stacks)
+{
+	struct opr_query query = *of_stacks->query;
+
+	query.session_dir = of_stacks->selection.session_dir; /* the user was told which */
+	query.sessions_only = query.totals_only = query.lines = query.inlined = 0;
+	query.optional = query.details = 1;
+	query.merge.merge = (struct opr_merge){ .lib = true };
+	query.naming.fetch_lines = 1;
+	query.naming.fetch_percent = 1;
+	return query;
+}
+
+int opr_page_add_code(struct opr_page_side *side, bool has_flat, const struct opr_short_names *names, size_t max_bytes)
 {
 	const struct opr_words none = { 0 };
 	const struct opr_source_dirs dirs = { &none, &none };
-	struct opr_selection_options selection = *options;
-	struct listing listing = { .json = json, .sources = { .dirs = &dirs }, .names = names };
-	size_t start = json->length;
-	int err;
+	const struct opr_query query = flat_query(side->run);
+	struct op_text *json = &side->code;
+	struct listing listing = {
+		.json = json, .run = { .query = &query, .words = side->run->words }, .sources = { .dirs = &dirs }, .names = names
+	};
+	struct opr_symbol_report *rows = &listing.run.rows;
+	int err = opr_run_to(&listing.run, OPR_STEP_SELECT);
 
-	selection.sessions_only = selection.totals_only = false;
-	selection.merge = (struct opr_merge){ .lib = true };
-	selection.optional = true;
-	err = opr_selection_open(&listing.selection, &selection, words);
 	op_text_add_char(json, '[');
-	if (!err && listing.selection.profile.nr_files)
-		err = read_rows(&listing, symbol_options, flat);
-	for (size_t i = 0; i < listing.report.nr_rows && !err && json->length - start < max_bytes; i++) {
-		const struct opr_symbol_row *row = &listing.report.rows[i];
-
-		if (row->symbol && count_of(&listing, &listing.report.counts.values[row->counts]))
-			err = add_function(&listing, row);
-	}
+	if (!err && listing.run.selection.profile.nr_files)
+		err = read_rows(&listing, has_flat ? &side->flat : NULL);
+	for (size_t i = 0; i < rows->nr_rows && !err && json->length < max_bytes; i++)
+		if (rows->rows[i].symbol && count_of(&listing, &rows->counts.values[rows->rows[i].counts]))
+			err = add_function(&listing, &rows->rows[i]);
 	op_text_add_char(json, ']');
 	opr_source_cache_free(&listing.sources);
-	opr_symbol_report_free(&listing.report);
-	opr_image_cache_free(&listing.images);
-	opr_selection_free(&listing.selection);
+	opr_run_free(&listing.run);
 	return err;
 }

@@ -3,27 +3,23 @@
 #ifndef OPR_PAGE_CODE_H
 #define OPR_PAGE_CODE_H
 
-#include "libop/base/text.h"
+#include "tools/page/collect.h"
 #include "tools/profile/image_name.h"
-#include "tools/profile/selection.h"
-#include "tools/symbols/symbols.h"
 
 /* Of a page. One function has about 15,000 bytes at most. */
 #define OPR_PAGE_CODE_BYTES 100000u
 
 /*
- * Adds a JSON list: for each of the hottest functions its source lines with samples and those
- * around; its instructions where no source is found. No function is added behind max_bytes.
- * `options` and `words` select the sessions, as for stacks. `names`: short_images.h; NULL: images
- * have their full names. Without sample files the list is empty. 0 or -errno after a message;
- * -ESTALE as in read_samples.h.
+ * Sets `code` of a side to a JSON list: for each of the hottest functions its source lines with
+ * samples and those around; its instructions where no source is found. No function is added behind
+ * max_bytes. `names`: short_images.h; NULL: images have their full names. Without sample files the
+ * list is empty. 0 or -errno after a message; -ESTALE as in read_samples.h.
  *
- * `flat` (NULL: not wanted) gets a JSON object: the event, its samples, and of up to FLAT_MAX
- * functions name, image and samples; `whole`: there are no more. Nothing is added where the first
- * event does not count time, as stacks do.
+ * has_flat: `flat` gets a JSON object: the event, its samples, and of up to FLAT_MAX functions
+ * name, image and samples; `whole`: there are no more. Nothing is added where the first event does
+ * not count time, as stacks do.
  */
-int opr_page_add_code(struct op_text *json, struct op_text *flat, const struct opr_selection_options *options,
-		      const struct opr_words *words, const struct opr_symbol_options *symbol_options,
-		      const struct opr_short_names *names, size_t max_bytes) OP_NONNULL_ARGS(1, 3, 4, 5) OP_MUST_CHECK;
+int opr_page_add_code(struct opr_page_side *side, bool has_flat, const struct opr_short_names *names, size_t max_bytes)
+	OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 #endif

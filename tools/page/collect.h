@@ -8,12 +8,12 @@
 
 #include "libop/base/text.h"
 #include "tools/common/words.h"
+#include "tools/report/run.h"
 #include "tools/stacks/read_stacks.h"
 
 /* A profile of the page: the only one, or the one before and the one after. */
 struct opr_page_side {
-	struct opr_selection *selection;
-	const struct opr_words *words; /* what selected it */
+	struct opr_run *run;       /* its samples are read */
 	struct opr_call_tree tree; /* a group for each context */
 	struct opr_stack_contexts contexts;
 	struct opr_stack_sums sums;

@@ -367,17 +367,17 @@ static void add_words(struct op_text *json, const struct opr_words *words)
 
 static void add_side(struct op_text *json, const struct opr_page_side *side)
 {
-	const struct opr_recorded *recorded = &side->selection->recorded;
+	const struct opr_recorded *recorded = &side->run->selection.recorded;
 
 	op_text_add(json, "{\"hosts\":");
 	add_words(json, &recorded->hosts);
 	op_text_add(json, ",\"words\":");
-	add_words(json, side->words);
+	add_words(json, side->run->words);
 	op_text_printf(json, ",\"begin\":%.3f,\"end\":%.3f,\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64
 			     ",\"sessions\":[",
 		       (double)recorded->begin_ns / OP_NS_PER_S, (double)recorded->end_ns / OP_NS_PER_S,
 		       (double)recorded->recorded_ns / OP_NS_PER_S, side->sums.nr_samples, side->sums.nr_unselected);
-	add_sessions(json, &side->selection->profile);
+	add_sessions(json, &side->run->selection.profile);
 	op_text_printf(json, "],\"flat\":%s,\"code\":%s}", side->flat.length ? op_text_get(&side->flat) : "null",
 		       side->code.length ? op_text_get(&side->code) : "[]");
 }

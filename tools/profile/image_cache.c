@@ -140,11 +140,12 @@ static void keep_each_once(struct opr_image_cache *cache, size_t nr_images)
 }
 
 int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			      const struct opr_symbol_options *options, const struct opr_named_image *list, size_t nr_list)
+			      const struct opr_naming *naming, const struct opr_named_image *list, size_t nr_list)
 {
 	cache->finder = finder;
 	cache->profile = profile;
-	cache->options = *options;
+	cache->naming = naming;
+	cache->names_end_ns = naming->time_ns ? op_now_ns() + naming->time_ns : 0;
 	cache->is_list = true;
 	cache->images = calloc(nr_list + 1, sizeof(*cache->images));
 	if (!cache->images)
@@ -156,13 +157,14 @@ int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_pr
 }
 
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			 const struct opr_symbol_options *options)
+			 const struct opr_naming *naming)
 {
 	size_t nr_images = 0;
 
 	cache->finder = finder;
 	cache->profile = profile;
-	cache->options = *options;
+	cache->naming = naming;
+	cache->names_end_ns = naming->time_ns ? op_now_ns() + naming->time_ns : 0;
 	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts + 1, sizeof(*cache->images));
 	if (!cache->images)
 		return opr_no_memory();
@@ -218,19 +220,18 @@ static bool is_kallsyms(const struct opr_image *image)
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image)
 {
 	const struct opr_archive *archive = opr_archive_of(cache->finder->archive, image->path);
-	struct opr_symbol_options options = cache->options;
 
-	options.by_address = opr_is_jit_object(image->image_name, image->name);
-	options.is_kallsyms = is_kallsyms(image);
-	if (archive)
-		options.root = archive->dir;
-	return options;
+	return (struct opr_symbol_options){ .demangle = cache->naming->demangle,
+					    .sources = cache->naming->sources,
+					    .root = archive ? archive->dir : cache->naming->root,
+					    .by_address = opr_is_jit_object(image->image_name, image->name),
+					    .is_kallsyms = is_kallsyms(image) };
 }
 
 /* Whether the symbols of the last report can be used again. */
 static bool take_kept(const struct opr_image_cache *cache, struct opr_image *image)
 {
-	if (!cache->options.kept || !opr_kept_take(cache->options.kept, image->path, &image->symbols, &image->file_state))
+	if (!cache->naming->kept || !opr_kept_take(cache->naming->kept, image->path, &image->symbols, &image->file_state))
 		return false;
 	image->is_read = true;
 	return true;
@@ -283,9 +284,9 @@ static bool lacks_debug_file(const struct opr_image_cache *cache, const struct o
 	const struct opr_symbols *symbols = &image->symbols;
 
 	if (image->is_asked_for || !image->is_read || image->read_err || !symbols->build_id || symbols->has_debug_info ||
-	    symbols->debug_path || (symbols->has_table && !cache->wish.lines))
+	    symbols->debug_path || (symbols->has_table && !cache->naming->fetch_lines))
 		return false;
-	return (double)image->nr_samples * 100 >= cache->wish.percent * (double)cache->nr_samples;
+	return (double)image->nr_samples * 100 >= cache->naming->fetch_percent * (double)cache->nr_samples;
 }
 
 static int compare_samples(const void *left, const void *right)
@@ -420,7 +421,7 @@ int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines 
 								     .root = opr_image_options(cache, image).root,
 								     .file = &image->symbols.file,
 								     .with_frames = with_frames,
-								     .demangle = cache->options.demangle },
+								     .demangle = cache->naming->demangle },
 							 .vmas = list[i].vmas,
 							 .nr_vmas = list[i].nr_vmas };
 	}
@@ -484,7 +485,7 @@ static bool read_table(const struct opr_image_cache *cache, const struct opr_arc
 
 	if (opr_table_dir(archive, &dir) < 0)
 		return false;
-	err = opr_symbols_read_table(&image->symbols, dir, image->identity.build_id, cache->options.demangle);
+	err = opr_symbols_read_table(&image->symbols, dir, image->identity.build_id, cache->naming->demangle);
 	opr_verbose(OPR_TOPIC_debug, "the row table of %s: %s", image->name, err ? strerror(-err) : dir);
 	free(dir);
 	if (err)
@@ -499,7 +500,7 @@ static bool load_table(const struct opr_image_cache *cache, struct opr_image *im
 	bool is_read;
 
 	if (image->identity.kind != OPR_IDENTITY_BUILD_ID || image->identity.is_kernel ||
-	    !(cache->options.sources & OPR_FROM_TABLE))
+	    !(cache->naming->sources & OPR_FROM_TABLE))
 		return false;
 	is_read = read_table(cache, archive, image);
 	while (!is_read && archive && archive->next) {
@@ -647,8 +648,8 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 
 static void free_image(const struct opr_image_cache *cache, struct opr_image *image)
 {
-	if (cache->options.kept && image->is_read && !image->read_err)
-		opr_kept_give(cache->options.kept, image->path, &image->symbols, &image->file_state);
+	if (cache->naming->kept && image->is_read && !image->read_err)
+		opr_kept_give(cache->naming->kept, image->path, &image->symbols, &image->file_state);
 	else
 		opr_symbols_free(&image->symbols);
 	free(image->path);

@@ -37,17 +37,11 @@ struct opr_image {
 	struct opr_symbols symbols;
 	bool is_read;   /* symbols or read_err are set */
 	bool is_put_off; /* there was no time to read its symbols: it has none in this report */
-	struct opr_file_state file_state; /* when they were read; set with options.kept */
+	struct opr_file_state file_state; /* when they were read; set with naming->kept */
 	bool has_lines; /* source lines were searched */
 	int read_err;
 	uint64_t nr_samples;
 	bool is_asked_for; /* its debug file, from servers */
-};
-
-/* Which debug files are worth a download (tools/fetch/debuginfod.h). */
-struct opr_debug_wish {
-	bool lines;     /* for source lines, too, and not for names only */
-	double percent; /* images with fewer of the samples are not shown */
 };
 
 /*
@@ -65,12 +59,8 @@ struct opr_image_cache {
 	size_t nr_images;
 	struct opr_finder *finder;
 	const struct opr_profile *profile;
-	struct opr_symbol_options options;
-	struct opr_debug_wish wish; /* set by the caller */
-	/*
-	 * CLOCK_MONOTONIC: images whose symbols are not read by then are put off; 0: all are read.
-	 * Set by the caller
-	 */
+	const struct opr_naming *naming;
+	/* CLOCK_MONOTONIC: images that are not read by then are put off; 0: none is */
 	uint64_t names_end_ns;
 	size_t nr_put_off;
 	uint64_t nr_samples;
@@ -85,7 +75,7 @@ struct opr_image_cache {
  * opr_image_cache_free in any case. 0 or -errno.
  */
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
+			 const struct opr_naming *naming) OP_NONNULL OP_MUST_CHECK;
 
 /* An image by its full name (image_name.h). Both stay the caller's. */
 struct opr_named_image {
@@ -95,8 +85,8 @@ struct opr_named_image {
 
 /* The same for a list of images, whatever samples the profile has. A name may come twice. */
 int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			      const struct opr_symbol_options *options, const struct opr_named_image *list,
-			      size_t nr_list) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
+			      const struct opr_naming *naming, const struct opr_named_image *list, size_t nr_list)
+	OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
 
 /*
  * The image with that name, which the cache has; searches its file. NULL: no memory, which was

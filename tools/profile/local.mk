@@ -10,6 +10,7 @@ tools_libreport_a_SOURCES += \
 	tools/profile/losses.c tools/profile/losses.h \
 	tools/profile/open_sessions.c tools/profile/open_sessions.h \
 	tools/profile/profile.c tools/profile/profile.h \
+	tools/profile/query.h \
 	tools/profile/read_samples.c tools/profile/read_samples.h \
 	tools/profile/recorded.c tools/profile/recorded.h \
 	tools/profile/select_files.c tools/profile/select_files.h \

@@ -138,29 +138,29 @@ static int make_names(struct opr_profile *profile, struct opr_file *file)
 
 /* ---- the choice ---- */
 
-static bool is_selected(const struct opr_file *file, const struct opr_file_choice *choice)
+static bool is_selected(const struct opr_file *file, const struct opr_query *query, const struct opr_spec *spec)
 {
 	const char *app = file->application ? file->application : file->app;
 	bool is_dependent = strcmp(app, file->image) || (file->callee && strcmp(app, file->callee));
 
-	return !(choice->exclude_dependent && is_dependent) && opr_spec_match(choice->spec, file->name) &&
-	       opr_spec_match_images(choice->spec, file->app, file->application, file->image);
+	return !(query->exclude_dependent && is_dependent) && opr_spec_match(spec, file->name) &&
+	       opr_spec_match_images(spec, file->app, file->application, file->image);
 }
 
 /*
  * Replaces the names of a selected file where a report is of groups, or adds up what an image has
  * in all applications.
  */
-static int merge_names(const struct opr_profile *profile, struct opr_file *file, const struct opr_file_choice *choice)
+static int merge_names(const struct opr_profile *profile, struct opr_file *file, const struct opr_query *query)
 {
 	char *app, *image = NULL;
 
-	if (choice->by != OPR_BY_NONE) {
-		app = opr_group_of(profile, file, choice->by);
-		image = app && choice->whole_groups ? strdup(app) : NULL;
-		file->is_group = choice->whole_groups;
+	if (query->by != OPR_BY_NONE) {
+		app = opr_group_of(profile, file, query->by);
+		image = app && query->totals_only ? strdup(app) : NULL;
+		file->is_group = query->totals_only;
 		file->app_name = &opr_no_file;
-	} else if (choice->merge->lib && strcmp(file->app, file->image)) {
+	} else if (query->merge.merge.lib && strcmp(file->app, file->image)) {
 		app = strdup(file->image);
 		file->app_name = &file->name->image;
 	} else {
@@ -176,7 +176,7 @@ static int merge_names(const struct opr_profile *profile, struct opr_file *file,
 }
 
 /* Keeps the selected files. */
-static int keep_selected(struct opr_profile *profile, const struct opr_file_choice *choice)
+static int keep_selected(struct opr_profile *profile, const struct opr_query *query, const struct opr_spec *spec)
 {
 	size_t nr_kept = 0;
 	int err = 0;
@@ -185,8 +185,8 @@ static int keep_selected(struct opr_profile *profile, const struct opr_file_choi
 		struct opr_file file = profile->files[i];
 		struct opr_session *session = &profile->sessions[file.session];
 
-		if (!err && is_selected(&file, choice)) {
-			err = merge_names(profile, &file, choice);
+		if (!err && is_selected(&file, query, spec)) {
+			err = merge_names(profile, &file, query);
 			profile->files[nr_kept++] = file;
 		} else {
 			session->nr_unselected += !file.name->has_callee;
@@ -358,16 +358,16 @@ static void suggest_event(const struct opr_profile *profile, const struct opr_wo
 }
 
 /* A word without a tag names an image, but the user may have meant an archive or a session. */
-static int report_none_selected(const struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir,
+static int report_none_selected(const struct opr_profile *profile, const struct opr_spec *spec, const char *session_dir,
 				const struct op_text *unmatched)
 {
-	const struct opr_words *names = &choice->spec->names;
+	const struct opr_words *names = &spec->names;
 	struct op_text hint = { 0 };
 
 	for (size_t i = 0; i < names->nr_words && !hint.length; i++)
 		opr_hint_at_name(&hint, session_dir, names->words[i], false);
 	if (!hint.length)
-		suggest_event(profile, &choice->spec->event, &hint);
+		suggest_event(profile, &spec->event, &hint);
 	if (!hint.length)
 		op_text_add(&hint, op_text_get(unmatched));
 	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s",
@@ -407,21 +407,21 @@ static int list_files(struct opr_profile *profile, const struct opr_spec *spec)
 	return err;
 }
 
-int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice, const char *session_dir)
+int opr_files_select(struct opr_profile *profile, const struct opr_query *query, struct opr_spec *spec, const char *session_dir)
 {
 	struct op_text unmatched = { 0 };
 	int err;
 
-	profile->merges_libs = choice->merge->lib;
-	err = list_files(profile, choice->spec);
+	profile->merges_libs = query->merge.merge.lib;
+	err = list_files(profile, spec);
 	if (!err)
-		err = resolve_spec(profile, choice->spec, &unmatched);
+		err = resolve_spec(profile, spec, &unmatched);
 	if (!err)
-		err = keep_selected(profile, choice);
-	if (!err && !profile->nr_files && !choice->optional)
-		err = report_none_selected(profile, choice, session_dir, &unmatched);
-	else if (!err && unmatched.length && !choice->optional)
+		err = keep_selected(profile, query, spec);
+	if (!err && !profile->nr_files && !query->optional)
+		err = report_none_selected(profile, spec, session_dir, &unmatched);
+	else if (!err && unmatched.length && !query->optional)
 		opr_warn("%s", op_text_get(&unmatched));
 	op_text_free(&unmatched);
-	return err ? err : opr_groups_check(profile, choice->by);
+	return err ? err : opr_groups_check(profile, query->by);
 }

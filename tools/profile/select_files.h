@@ -3,27 +3,17 @@
 #ifndef OPR_SELECT_FILES_H
 #define OPR_SELECT_FILES_H
 
-#include "tools/profile/classes.h"
-#include "tools/profile/groups.h"
 #include "tools/profile/profile.h"
+#include "tools/profile/query.h"
 #include "tools/profile/spec.h"
-
-struct opr_file_choice {
-	struct opr_spec *spec; /* a bare word becomes a pattern of base names */
-	const struct opr_merge *merge;
-	bool exclude_dependent; /* only images that are their own application */
-	enum opr_by by;         /* groups instead of applications */
-	bool whole_groups;      /* and instead of images */
-	bool optional;          /* to select no file is no error */
-};
 
 /*
  * Sets the files of the profile, with their names. 0 or -errno. A word without a slash that is no
  * name selects the images with that base name, in sessions of opd. A word that matches nothing is a
  * warning; a choice that selects no file is an error. Both say which name comes near. The error
- * looks for a hint in session_dir, too.
+ * looks for a hint in session_dir, too. A bare word of `spec` may become a pattern of base names.
  */
-int opr_files_select(struct opr_profile *profile, const struct opr_file_choice *choice,
+int opr_files_select(struct opr_profile *profile, const struct opr_query *query, struct opr_spec *spec,
 		     const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
 /* Names of images, as reports have them. */

@@ -54,10 +54,10 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 	struct opr_spec *spec = &selection->spec;
 	int err = opr_spec_parse(spec, (const char *const *)words->words, words->nr_words);
 
-	spec->by_cgroup = selection->options.by == OPR_BY_CGROUP && !selection->options.sessions_only;
-	spec->optional = selection->options.optional;
-	spec->arcs = selection->options.callgraph;
-	spec->memory = selection->options.memory;
+	spec->by_cgroup = selection->query->by == OPR_BY_CGROUP && !selection->query->sessions_only;
+	spec->optional = selection->query->optional;
+	spec->arcs = selection->query->callgraph;
+	spec->memory = selection->query->memory;
 	return err ? err : check_memory(spec);
 }
 
@@ -70,9 +70,9 @@ static int choose_sessions(struct opr_selection *selection)
 	struct opr_spec *spec = &selection->spec;
 	bool has_several = selection->archives && selection->archives->next;
 	struct opr_span span;
-	int err = opr_span_parse(&span, selection->options.since, selection->options.until);
+	int err = opr_span_parse(&span, selection->query->since, selection->query->until);
 
-	span.is_told = selection->options.optional;
+	span.is_told = selection->query->optional;
 	spec->add_sessions |= has_several;
 	if (!err && !span.since && !span.until && has_several)
 		return opr_archives_name_sessions(selection->archives, spec);
@@ -117,34 +117,28 @@ static void raise_descriptor_limit(void)
 		opr_verbose(OPR_TOPIC_level1, "the limit of open files stays: %s", strerror(errno));
 }
 
-int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
+int opr_selection_open(struct opr_selection *selection, const struct opr_query *query, const struct opr_words *words)
 {
-	const struct opr_file_choice choice = { .spec = &selection->spec,
-						.merge = &selection->options.merge,
-						.exclude_dependent = options->exclude_dependent,
-						.by = options->by,
-						.whole_groups = options->totals_only,
-						.optional = options->optional };
 	int err;
 
 	raise_descriptor_limit();
-	selection->options = *options;
-	selection->profile.earlier = options->earlier;
+	selection->query = query;
+	selection->profile.earlier = query->earlier;
 	err = parse_words(selection, words);
 	if (!err)
-		err = selection->spec.archive.nr_words ? open_archives(selection) :
-							 opr_session_dir_choose(options->session_dir, &selection->session_dir);
+		err = selection->spec.archive.nr_words ? open_archives(selection)
+						       : opr_session_dir_choose(query->session_dir, &selection->session_dir);
 	if (!err)
-		err = opr_finder_init(&selection->finder, options->root, options->image_path);
+		err = opr_finder_init(&selection->finder, query->naming.root, &query->naming.image_path);
 	if (!err)
 		err = choose_sessions(selection);
 	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
-	if (options->sessions_only)
+	if (query->sessions_only)
 		return open_whole_sessions(selection);
 	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
-	return err ? err : opr_files_select(&selection->profile, &choice, selection->session_dir);
+	return err ? err : opr_files_select(&selection->profile, query, &selection->spec, selection->session_dir);
 }
 
 /* ---- step 2, read ---- */
@@ -221,7 +215,7 @@ static void check_sums(const struct opr_profile *profile, const struct opr_archi
 static struct opr_may_merge may_merge(const struct opr_selection *selection)
 {
 	const struct opr_spec *spec = &selection->spec;
-	bool may = opr_profile_is_ours(&selection->profile) && !selection->options.merge.is_chosen;
+	bool may = opr_profile_is_ours(&selection->profile) && !selection->query->merge.merge.is_chosen;
 
 	return (struct opr_may_merge){ .threads = may && !spec->tid.nr_words,
 				       .cpus = may && !spec->cpu.nr_words,
@@ -231,14 +225,14 @@ static struct opr_may_merge may_merge(const struct opr_selection *selection)
 
 int opr_selection_read(struct opr_selection *selection)
 {
-	const struct opr_merge *merge = &selection->options.merge;
+	const struct opr_merge *merge = &selection->query->merge.merge;
 	struct opr_profile *profile = &selection->profile;
 	int err;
 
-	if (selection->options.sessions_only)
+	if (selection->query->sessions_only)
 		return opr_recorded_make(&selection->recorded, profile);
-	profile->totals_only = selection->options.totals_only;
-	selection->classes.any_axes = selection->options.any_axes;
+	profile->totals_only = selection->query->totals_only;
+	selection->classes.any_axes = selection->query->any_axes;
 	selection->classes.may = may_merge(selection);
 	err = opr_samples_read(profile);
 	for (const struct opr_archive *archive = selection->archives; archive && !err; archive = archive->next)

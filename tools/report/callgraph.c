@@ -28,7 +28,8 @@ struct builder {
 	struct opr_callgraph *graph;
 	struct opr_symbol_report *report;
 	struct opr_image_cache *cache;
-	const struct opr_symbol_choice *choice;
+	const struct opr_query *query;
+	const struct opr_words *bases;
 	const struct opr_part *part;
 	/* NULL: libraries are merged, each image is its own application */
 	const struct opr_image *app;
@@ -89,7 +90,7 @@ static int get_end(struct builder *builder, const struct opr_image *image, const
 		.symbols = &image->symbols,
 		.symbol = symbol,
 		.vma = symbol ? symbol->vma : 0,
-		.hidden = !opr_symbol_is_wanted(builder->choice, symbol, image->name),
+		.hidden = !opr_symbol_is_wanted(builder->query, builder->bases, symbol, image->name),
 	};
 	int err;
 
@@ -122,7 +123,7 @@ struct side {
 static bool find_symbol(const struct builder *builder, const struct side *side, uint64_t key, const struct opr_symbol **ret_symbol)
 {
 	*ret_symbol = opr_symbols_find(&side->image->symbols, key + side->offset);
-	return *ret_symbol || !side->image->symbols.nr_symbols || !opr_sources_are_genuine(builder->cache->options.sources);
+	return *ret_symbol || !side->image->symbols.nr_symbols || !opr_sources_are_genuine(builder->cache->naming->sources);
 }
 
 static void warn_of_hyperspace(const struct side *callee, uint64_t key)
@@ -267,9 +268,9 @@ static void free_end(struct op_hlink *link, void *arg OP_UNUSED)
 }
 
 int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *report, const struct opr_profile *profile,
-		       struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
+		       struct opr_image_cache *cache, const struct opr_query *query, const struct opr_words *bases)
 {
-	struct builder builder = { .graph = graph, .report = report, .cache = cache, .choice = choice };
+	struct builder builder = { .graph = graph, .report = report, .cache = cache, .query = query, .bases = bases };
 	int err = 0;
 
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
@@ -282,9 +283,9 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 	}
 	if (!err)
 		err = add_up(&builder);
-	if (!err && choice->lines)
+	if (!err && query->lines)
 		err = opr_symbol_report_find_lines(report, cache, false);
-	if (!err && choice->lines)
+	if (!err && query->lines)
 		err = opr_symbol_report_set_lines(report);
 	if (!err)
 		err = keep_nodes(graph, report);

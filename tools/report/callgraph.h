@@ -7,6 +7,7 @@
 #define OPR_CALLGRAPH_H
 
 #include "tools/profile/image_cache.h"
+#include "tools/profile/query.h"
 #include "tools/report/symbol_rows.h"
 
 struct opr_arc {
@@ -31,7 +32,8 @@ struct opr_callgraph {
  * and before the report. 0 or -errno.
  */
 int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *report, const struct opr_profile *profile,
-		       struct opr_image_cache *cache, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
+		       struct opr_image_cache *cache, const struct opr_query *query,
+		       const struct opr_words *bases) OP_NONNULL OP_MUST_CHECK;
 
 void opr_callgraph_free(struct opr_callgraph *graph);
 

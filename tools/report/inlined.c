@@ -14,7 +14,8 @@ struct item {
 
 struct splitting {
 	struct opr_symbol_report *report;
-	const struct opr_symbol_choice *choice;
+	const struct opr_query *query;
+	const struct opr_words *bases;
 	struct opr_symbol_row *rows; /* the new ones */
 	size_t nr_rows, rows_capacity;
 	struct item *items; /* of one row */
@@ -31,15 +32,15 @@ static int compare_items(const void *left, const void *right)
 	return a->detail.vma < b->detail.vma ? -1 : a->detail.vma > b->detail.vma;
 }
 
-static bool is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol_row *row, const struct opr_frame *frame)
+static bool is_wanted(const struct splitting *splitting, const struct opr_symbol_row *row, const struct opr_frame *frame)
 {
-	static const struct opr_words none;
-	struct opr_symbol_choice of_symbol = *choice;
+	const struct opr_words *include = &splitting->query->include_symbols, *exclude = &splitting->query->exclude_symbols;
+	const struct opr_words *bases = splitting->bases;
 
-	if (opr_frame_is_named(choice->include, choice->bases, frame))
-		of_symbol.include = &none;
-	return !opr_frame_is_named(choice->exclude, choice->bases, frame) &&
-	       opr_symbol_is_wanted(&of_symbol, row->symbol, row->image);
+	if (opr_frame_is_named(exclude, bases, frame) || opr_symbol_is_named(exclude, bases, row->symbol, row->image))
+		return false;
+	return !include->nr_words || opr_frame_is_named(include, bases, frame) ||
+	       opr_symbol_is_named(include, bases, row->symbol, row->image);
 }
 
 /* Adds a row for neighbouring items of one chain, which are the details from first_detail on. */
@@ -48,7 +49,7 @@ static int add_row(struct splitting *splitting, const struct opr_symbol_row *row
 {
 	struct opr_symbol_report *report = splitting->report;
 	const struct opr_frame *frame = items ? items->frame : NULL;
-	bool wanted = is_wanted(splitting->choice, row, frame);
+	bool wanted = is_wanted(splitting, row, frame);
 	struct opr_symbol_row *added;
 	size_t counts = row->counts;
 
@@ -100,9 +101,9 @@ static int split_row(struct splitting *splitting, const struct opr_symbol_row *r
 	return err;
 }
 
-int opr_split_inlined(struct opr_symbol_report *report, const struct opr_symbol_choice *choice)
+int opr_split_inlined(struct opr_symbol_report *report, const struct opr_query *query, const struct opr_words *bases)
 {
-	struct splitting splitting = { .report = report, .choice = choice };
+	struct splitting splitting = { .report = report, .query = query, .bases = bases };
 	int err = 0;
 
 	for (size_t i = 0; i < report->nr_rows && !err; i++)

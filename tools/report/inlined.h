@@ -9,9 +9,10 @@
 /*
  * Splits each row that has details: one row for each chain of inlined functions, and one for the
  * code of the symbol itself. Each detail is in one of them, so the sums stay. Drops rows of which
- * no function is wanted, and their samples. 0 or -errno.
+ * no function is wanted, and their samples. `bases`: of opr_symbol_names_find_bases. 0 or -errno.
  */
-int opr_split_inlined(struct opr_symbol_report *report, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
+int opr_split_inlined(struct opr_symbol_report *report, const struct opr_query *query,
+		      const struct opr_words *bases) OP_NONNULL OP_MUST_CHECK;
 
 /* The name of the function that `frame`, in the chain of a row, was inlined into. */
 static inline const char *opr_inliner(const struct opr_symbol_row *row, const struct opr_frame *frame)

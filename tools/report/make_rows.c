@@ -19,7 +19,8 @@
 struct making {
 	struct opr_symbol_report *report;
 	const struct opr_profile *profile;
-	const struct opr_symbol_choice *choice;
+	const struct opr_query *query;
+	const struct opr_words *bases;
 	bool drops_rest; /* samples outside of all symbols are in no row, as in oprofile */
 	struct part_images *images; /* of each part */
 	bool *own; /* of each file: its samples are of the image file that was found */
@@ -179,7 +180,7 @@ static int add_row(struct builder *builder, const struct opr_symbols *symbols, c
 		report->counts.values[report->rows[index].counts + points[i].class_index] += points[i].count;
 		report->totals[points[i].class_index] += points[i].count;
 	}
-	if (builder->making->choice->details || builder->making->choice->inlined)
+	if (builder->making->query->details || builder->making->query->inlined)
 		err = add_details(report, symbols, symbol, points, nr_points);
 	report->rows[index].nr_details = report->nr_details - report->rows[index].first_detail;
 	return err;
@@ -197,9 +198,10 @@ static bool any_count(const struct point *points, size_t nr_points)
 static int add_wanted_row(struct builder *builder, const struct opr_symbols *symbols, const struct opr_symbol *symbol,
 			  const struct point *points, size_t nr_points)
 {
-	const struct opr_symbol_choice *choice = builder->making->choice;
+	const struct making *making = builder->making;
 
-	if (!any_count(points, nr_points) || (!choice->inlined && !opr_symbol_is_wanted(choice, symbol, builder->part->image)))
+	if (!any_count(points, nr_points) ||
+	    (!making->query->inlined && !opr_symbol_is_wanted(making->query, making->bases, symbol, builder->part->image)))
 		return 0;
 	return add_row(builder, symbols, symbol, points, nr_points);
 }
@@ -253,7 +255,7 @@ static int make_part(struct builder *builder, size_t index)
 		if (making->own[i])
 			offset = opr_position_offset(builder->image, samples.header.is_kernel, samples.header.anon_start);
 		err = add_points(making->own[i] ? &builder->own : &builder->foreign, &samples, file->class_index,
-				 making->choice->facts, offset);
+				 making->query->memory, offset);
 		op_odb_samples_free(&samples);
 	}
 	if (!err)
@@ -375,12 +377,13 @@ static void drop_details(struct opr_symbol_report *report)
 }
 
 int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
-			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
+			   struct opr_image_cache *cache, const struct opr_query *query, const struct opr_words *bases)
 {
 	struct making making = { .report = report,
 				 .profile = profile,
-				 .choice = choice,
-				 .drops_rest = opr_sources_are_genuine(cache->options.sources),
+				 .query = query,
+				 .bases = bases,
+				 .drops_rest = opr_sources_are_genuine(cache->naming->sources),
 				 .images = calloc(profile->nr_parts + 1, sizeof(*making.images)),
 				 .own = calloc(profile->nr_files + 1, sizeof(*making.own)),
 				 .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -398,13 +401,13 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 		op_run_threads(choose_nr_threads(profile), make_batches, &making);
 		err = making.err ? making.err : making.nr_parts == profile->nr_parts ? 0 : opr_no_memory();
 	}
-	if (!err && (choice->lines || choice->frames || choice->inlined))
-		err = opr_symbol_report_find_lines(report, cache, choice->frames || choice->inlined);
-	if (!err && choice->inlined)
-		err = opr_split_inlined(report, choice);
-	if (!err && choice->lines)
+	if (!err && (query->lines || query->frames || query->inlined))
+		err = opr_symbol_report_find_lines(report, cache, query->frames || query->inlined);
+	if (!err && query->inlined)
+		err = opr_split_inlined(report, query, bases);
+	if (!err && query->lines)
 		err = opr_symbol_report_set_lines(report);
-	if (choice->inlined && !choice->details)
+	if (query->inlined && !query->details)
 		drop_details(report);
 	free(making.images);
 	free(making.own);

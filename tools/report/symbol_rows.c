@@ -46,8 +46,8 @@ static bool has_base_of(const struct opr_words *names, const struct opr_words *b
 	return false;
 }
 
-static bool is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_symbol *symbol,
-		     const char *image)
+bool opr_symbol_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_symbol *symbol,
+			 const char *image)
 {
 	if (!names->nr_words || !symbol)
 		return opr_words_have(names, image);
@@ -70,7 +70,7 @@ static bool is_in_cache(const struct opr_image_cache *cache, const struct opr_wo
 {
 	for (size_t i = 0; i < cache->nr_images; i++)
 		for (size_t j = 0; j < cache->images[i].symbols.nr_symbols; j++)
-			if (is_named(one, NULL, &cache->images[i].symbols.symbols[j], ""))
+			if (opr_symbol_is_named(one, NULL, &cache->images[i].symbols.symbols[j], ""))
 				return true;
 	return false;
 }
@@ -93,11 +93,12 @@ int opr_symbol_names_find_bases(const struct opr_words *names, struct opr_image_
 	return err;
 }
 
-bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol, const char *image)
+bool opr_symbol_is_wanted(const struct opr_query *query, const struct opr_words *bases, const struct opr_symbol *symbol,
+			  const char *image)
 {
-	if (choice->include->nr_words && !is_named(choice->include, choice->bases, symbol, image))
+	if (query->include_symbols.nr_words && !opr_symbol_is_named(&query->include_symbols, bases, symbol, image))
 		return false;
-	return !is_named(choice->exclude, choice->bases, symbol, image);
+	return !opr_symbol_is_named(&query->exclude_symbols, bases, symbol, image);
 }
 
 /* ---- names that no row has ---- */
@@ -105,7 +106,7 @@ bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct o
 static bool is_in_rows(const struct opr_symbol_report *report, const struct opr_words *one, const struct opr_words *bases)
 {
 	for (size_t i = 0; i < op_max_u64(report->nr_made, report->nr_rows); i++)
-		if (is_named(one, bases, report->rows[i].symbol, report->rows[i].image) ||
+		if (opr_symbol_is_named(one, bases, report->rows[i].symbol, report->rows[i].image) ||
 		    opr_frame_is_named(one, bases, report->rows[i].inlined))
 			return true;
 	return false;
@@ -142,7 +143,7 @@ static void explain_name(const struct opr_image_cache *cache, const struct opr_w
 		const struct opr_symbols *symbols = &cache->images[i].symbols;
 
 		for (size_t j = 0; j < symbols->nr_symbols; j++) {
-			if (is_named(one, bases, &symbols->symbols[j], "")) {
+			if (opr_symbol_is_named(one, bases, &symbols->symbols[j], "")) {
 				op_text_printf(text, "%s has no samples: it is a symbol of %s", name, cache->images[i].name);
 				return;
 			}

@@ -8,6 +8,7 @@
 #include "libop/session/memory_view.h"
 #include "tools/common/words.h"
 #include "tools/profile/image_cache.h"
+#include "tools/profile/query.h"
 #include "tools/symbols/symbols.h"
 
 /* Counts stand in one array for all rows: `counts` is the index of the first of nr_classes. */
@@ -65,18 +66,6 @@ struct opr_symbol_report {
 
 #define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)
 
-struct opr_symbol_choice {
-	/* names of symbols, also aliases and demangled names; empty: no filter */
-	const struct opr_words *include, *exclude;
-	/* those of them that also stand for functions of that base name; NULL: none */
-	const struct opr_words *bases;
-	bool details, lines;
-	/* inlined functions are looked up, for opr_symbols_frame; and they are rows of their own */
-	bool frames, inlined;
-	/* the files are of the memory view: each of OPR_NR_FACTS combinations is a class */
-	bool facts;
-};
-
 /* Adds a copy of a row, with counts of 0 and its order. 0 and the index of the row, or -errno. */
 int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row,
 			  size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
@@ -95,9 +84,13 @@ int opr_symbol_names_find_bases(const struct opr_words *names, struct opr_image_
 bool opr_frame_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_frame *frame)
 	OP_NONNULL_ARGS(1);
 
-/* Whether include and exclude select a symbol; `symbol` NULL: the image as a whole. */
-bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol,
-			  const char *image) OP_NONNULL_ARGS(1, 3);
+/* Whether one of the names is that of a symbol; `symbol` NULL: of the image as a whole. */
+bool opr_symbol_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_symbol *symbol,
+			 const char *image) OP_NONNULL_ARGS(1, 4);
+
+/* Whether the query selects a symbol; the arguments are those of opr_symbol_is_named. */
+bool opr_symbol_is_wanted(const struct opr_query *query, const struct opr_words *bases, const struct opr_symbol *symbol,
+			  const char *image) OP_NONNULL_ARGS(1, 4);
 
 /*
  * Looks for names of `include` that no row has. Each is a warning, with the symbol of the cache's

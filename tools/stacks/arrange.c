@@ -20,11 +20,11 @@ static bool matches(const regex_t *regex, const struct opr_call_node *node)
 }
 
 /* Parents come first, so they know already. */
-static bool is_wanted(const struct opr_arranging *arranging, struct opr_call_node *node)
+static bool is_wanted(const struct opr_stack_patterns *patterns, struct opr_call_node *node)
 {
-	node->is_focused = (node->parent && node->parent->is_focused) || matches(arranging->focus, node);
-	node->is_ignored = (node->parent && node->parent->is_ignored) || matches(arranging->ignore, node);
-	return (node->is_focused || !arranging->focus) && !node->is_ignored;
+	node->is_focused = (node->parent && node->parent->is_focused) || matches(patterns->focus, node);
+	node->is_ignored = (node->parent && node->parent->is_ignored) || matches(patterns->ignore, node);
+	return (node->is_focused || !patterns->focus) && !node->is_ignored;
 }
 
 /* The node of the new tree for the same stack. Stacks are as deep as the store allows. */
@@ -57,11 +57,11 @@ static size_t nr_levels(const struct opr_call_node *node, bool invert)
 }
 
 /* Adds up those children that are not shown. The children are sorted. */
-static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const struct opr_arranging *arranging,
+static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const struct opr_query *query,
 		 const struct opr_call_function *less)
 {
-	double least = arranging->threshold / 100 * (double)tree->root.total;
-	bool is_last = arranging->depth != SIZE_MAX && nr_levels(node, arranging->invert) >= arranging->depth;
+	double least = query->threshold / 100 * (double)tree->root.total;
+	bool is_last = query->depth != SIZE_MAX && nr_levels(node, query->invert) >= query->depth;
 	struct opr_call_node **next = &node->children, *rest;
 	uint64_t nr_less = 0;
 	size_t nr = 0;
@@ -69,7 +69,7 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 	while (*next) {
 		struct opr_call_node *child = *next;
 
-		if (nr < arranging->top && (double)child->total >= least && !(is_last && is_level(child, arranging->invert))) {
+		if (nr < query->top && (double)child->total >= least && !(is_last && is_level(child, query->invert))) {
 			nr++;
 			next = &child->next;
 			continue;
@@ -91,8 +91,8 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 	return 0;
 }
 
-int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, const struct opr_arranging *arranging,
-			  uint64_t *ret_nr_left_out)
+int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, const struct opr_query *query,
+			  const struct opr_stack_patterns *patterns, uint64_t *ret_nr_left_out)
 {
 	const struct opr_call_function *less = opr_call_function(to, OPR_CALL_LESS, "(other)", "");
 	size_t nr_done = 0;
@@ -100,7 +100,7 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 
 	*ret_nr_left_out = 0;
 	for (struct opr_call_node *node = &from->root; node && !err; node = opr_call_next(node)) {
-		bool wanted = is_wanted(arranging, node);
+		bool wanted = is_wanted(patterns, node);
 		struct opr_call_node *copy;
 
 		opr_progress_count("arranging stacks", nr_done++, from->nr_nodes);
@@ -110,7 +110,7 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 			*ret_nr_left_out += node->self;
 			continue;
 		}
-		copy = copy_path(to, node, arranging->invert);
+		copy = copy_path(to, node, query->invert);
 		if (!copy)
 			err = -ENOMEM;
 		else
@@ -119,6 +119,6 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 	if (!err)
 		err = opr_call_tree_sum(to);
 	for (struct opr_call_node *node = &to->root; node && !err; node = opr_call_next(node))
-		err = node->function == less ? 0 : prune(to, node, arranging, less);
+		err = node->function == less ? 0 : prune(to, node, query, less);
 	return err;
 }

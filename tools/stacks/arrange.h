@@ -5,24 +5,22 @@
 
 #include <regex.h>
 
+#include "tools/profile/query.h"
 #include "tools/stacks/call_tree.h"
 
-struct opr_arranging {
-	bool invert;           /* the function where samples are comes first, its group last */
+/* The regular expressions of a query. */
+struct opr_stack_patterns {
 	const regex_t *focus;  /* only stacks with a function or group that matches; NULL: all */
 	const regex_t *ignore; /* none of those; NULL: all */
-	double threshold;      /* percent of all: nodes with less are added up */
-	size_t depth;          /* levels below the groups, or below the leaves; SIZE_MAX: all */
-	size_t top;            /* children of a node; SIZE_MAX: all */
 };
 
 /*
  * Makes `to`, a new tree, from `from`, which must outlive it, and sums it. What is not shown is
  * added up in a node of kind LESS beside its siblings. *ret_nr_left_out: samples of stacks that
- * `focus` and `ignore` leave out. 0 or -ENOMEM.
+ * the patterns leave out. 0 or -ENOMEM.
  */
-int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, const struct opr_arranging *arranging,
-			  uint64_t *ret_nr_left_out) OP_NONNULL OP_MUST_CHECK;
+int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, const struct opr_query *query,
+			  const struct opr_stack_patterns *patterns, uint64_t *ret_nr_left_out) OP_NONNULL OP_MUST_CHECK;
 
 /* The node after `node` when parents come before their children; NULL: it is the last one. */
 struct opr_call_node *opr_call_next(const struct opr_call_node *node) OP_NONNULL;

@@ -143,15 +143,18 @@ static int count_all(struct opr_callgraph *graph, struct opr_symbol_report *repo
 }
 
 int opr_inclusive_count(struct opr_callgraph *graph, struct opr_symbol_report *report, struct opr_selection *selection,
-			const struct opr_symbol_options *options)
+			const struct opr_query *query)
 {
-	/* Names alone do not tell functions apart, so each address is a node, with its place. */
-	static const struct opr_stack_choice choice = { .places = true, .optional = true };
+	struct opr_query of_stacks = *query;
 	struct opr_call_tree tree = { 0 };
 	struct opr_stack_sums sums = { 0 };
 	const char *event = NULL;
-	int err = opr_stacks_read(&tree, &sums, selection, options, &choice);
+	int err;
 
+	/* Names alone do not tell functions apart, so each address is a node, with its place. */
+	of_stacks.places = of_stacks.optional = 1;
+	of_stacks.lines = of_stacks.naming.fetch_lines = 0;
+	err = opr_stacks_read(&tree, &sums, selection, &of_stacks, NULL);
 	if (!err && sums.nr_samples)
 		event = choose_event(&sums.events, &selection->classes);
 	if (event) {

@@ -17,6 +17,6 @@
  * -errno after a message.
  */
 int opr_inclusive_count(struct opr_callgraph *graph, struct opr_symbol_report *report, struct opr_selection *selection,
-			const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
+			const struct opr_query *query) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -43,7 +43,8 @@ struct store {
 
 struct reading {
 	struct opr_selection *selection;
-	const struct opr_stack_choice *choice;
+	const struct opr_query *query;
+	struct opr_stack_contexts *contexts; /* NULL: not wanted */
 	struct opr_call_tree *tree;
 	struct opr_stack_sums *sums;
 	struct opr_image_cache cache;
@@ -166,7 +167,7 @@ static int open_stores(struct reading *reading)
 		if (profile->sessions[i].has_ledger)
 			add_ledger(reading->sums, &profile->sessions[i].ledger);
 	}
-	if (!err && !reading->nr_stores && !reading->choice->optional)
+	if (!err && !reading->nr_stores && !reading->query->optional)
 		err = opr_error(-ENOENT, "there are no stacks: opcontrol --setup --stacks=on and operf --stacks take them");
 	return err;
 }
@@ -203,7 +204,7 @@ static int add_call_image(struct reading *reading, struct named *named)
 }
 
 /* Reads the symbols of the images of frames in selected stacks. */
-static int read_images(struct reading *reading, const struct opr_symbol_options *options)
+static int read_images(struct reading *reading)
 {
 	struct opr_named_image *list = NULL;
 	size_t nr_list = 0, capacity = 0;
@@ -227,9 +228,8 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 		}
 	}
 	if (!err)
-		err = opr_image_cache_init_list(&reading->cache, &reading->selection->profile, &reading->selection->finder, options,
-						list, nr_list);
-	reading->cache.wish.lines = reading->choice->inlined || reading->choice->lines;
+		err = opr_image_cache_init_list(&reading->cache, &reading->selection->profile, &reading->selection->finder,
+						&reading->query->naming, list, nr_list);
 	if (!err)
 		err = opr_image_cache_read(&reading->cache);
 	reading->sums->nr_put_off = reading->cache.nr_put_off;
@@ -244,7 +244,7 @@ static int read_images(struct reading *reading, const struct opr_symbol_options 
 			if (!err)
 				named->offset =
 					opr_position_offset(named->image, named->row->id.is_kernel, named->image_name.start);
-			if (!err && reading->choice->places)
+			if (!err && reading->query->places)
 				err = add_call_image(reading, named);
 		}
 	}
@@ -313,9 +313,9 @@ static int note_frames(const struct reading *reading, const struct store *store,
 			if (!symbol || !(roles[n] & role))
 				continue;
 			err = op_grow(&to->vmas, &to->capacity, to->nr_vmas + 2) ? 0 : opr_no_memory();
-			if (!err && reading->choice->inlined)
+			if (!err && reading->query->inlined)
 				to->vmas[to->nr_vmas++] = vma_of(symbol, position);
-			if (!err && reading->choice->lines)
+			if (!err && reading->query->lines)
 				to->vmas[to->nr_vmas++] = symbol->vma;
 		}
 	}
@@ -336,7 +336,7 @@ static int find_lines(struct reading *reading)
 	for (size_t i = 0; i < cache->nr_images && !err; i++)
 		list[i] = (struct opr_image_lines){ &cache->images[i], by_image[i].vmas, by_image[i].nr_vmas };
 	if (!err)
-		err = opr_images_find_lines(cache, list, cache->nr_images, reading->choice->inlined);
+		err = opr_images_find_lines(cache, list, cache->nr_images, reading->query->inlined);
 	for (size_t i = 0; by_image && i < cache->nr_images; i++)
 		free(by_image[i].vmas);
 	free(by_image);
@@ -363,14 +363,14 @@ static struct opr_call_node *add_child(struct reading *reading, struct opr_call_
 /* Where an address is in its innermost function. */
 static void find_line(const struct reading *reading, const struct named *named, struct opr_call_place *place)
 {
-	if (reading->choice->places && !opr_symbols_line(&named->image->symbols, place->vma, &place->source, &place->line))
+	if (reading->query->places && !opr_symbols_line(&named->image->symbols, place->vma, &place->source, &place->line))
 		place->source = NULL;
 }
 
 /* Where the function around an inlined one has the call of it. */
 static void find_call(const struct reading *reading, const struct opr_frame *frame, struct opr_call_place *place)
 {
-	if (!reading->choice->places)
+	if (!reading->query->places)
 		return;
 	place->source = frame->file[0] ? frame->file : NULL;
 	place->line = frame->line;
@@ -406,7 +406,7 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 	image = named->name;
 	position = position_of(named, node, is_caller);
 	symbol = opr_symbols_find(&named->image->symbols, position);
-	if (reading->choice->places) {
+	if (reading->query->places) {
 		place = (struct opr_call_place){ .image = named->call_image,
 						 .position = position,
 						 .vma = symbol ? vma_of(symbol, position)
@@ -415,10 +415,10 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 	}
 	if (!symbol)
 		return add_child_at(reading, parent, kind, named->image->is_put_off ? OPR_PUT_OFF : "(no symbols)", image, &place);
-	if (reading->choice->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
+	if (reading->query->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
 		place = (struct opr_call_place){ 0 };
 	/* Some files say only where the function of the sample starts. */
-	if (reading->choice->inlined && (is_caller || position > symbol->start))
+	if (reading->query->inlined && (is_caller || position > symbol->start))
 		frame = opr_symbols_frame(&named->image->symbols, vma_of(symbol, position));
 	outer = place;
 	for (outermost = frame; outermost && outermost->outer; outermost = outermost->outer)
@@ -535,10 +535,10 @@ static int note_event(struct reading *reading, const char *event)
 	return opr_words_add(&reading->sums->events, event) < 0 ? opr_no_memory() : 0;
 }
 
-/* The group for a context that was selected, which becomes one of the choice. NULL: no memory. */
+/* The group for a context that was selected, which becomes one of the list. NULL: no memory. */
 static struct opr_call_node *add_context(struct reading *reading, const struct store *store, const struct context *context)
 {
-	struct opr_stack_contexts *contexts = reading->choice->contexts;
+	struct opr_stack_contexts *contexts = reading->contexts;
 	const struct op_stack_node *end = context->of[OP_STACK_END];
 	struct opr_stack_context *row;
 	char number[32];
@@ -566,7 +566,7 @@ static struct opr_call_node *add_context(struct reading *reading, const struct s
 /* The node of the group. NULL: no memory. */
 static struct opr_call_node *add_names(struct reading *reading, const char *event, const char *group)
 {
-	const struct opr_call_place place = { .label = reading->choice->by == OPR_BY_NONE ? OP_STACK_APP : OP_STACK_ROOT };
+	const struct opr_call_place place = { .label = reading->query->by == OPR_BY_NONE ? OP_STACK_APP : OP_STACK_ROOT };
 	struct opr_call_node *node = &reading->tree->root;
 
 	if (reading->has_events)
@@ -612,20 +612,20 @@ static int add_group(struct reading *reading, const struct store *store, uint32_
 	const struct op_stack_node *end = context.of[OP_STACK_END], *app = context.of[OP_STACK_APP];
 	struct named *program = app ? find_named(store, app->image) : NULL;
 	struct opr_call_node *node = &reading->tree->root;
-	char *name = name_of_group(reading, store, &context, reading->choice->by);
+	char *name = name_of_group(reading, store, &context, reading->query->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
 	char text[64];
 	int err = name && event ? note_event(reading, event) : opr_no_memory();
 
 	if (program)
 		program->is_in_tree = true;
-	if (!err && reading->choice->contexts)
+	if (!err && reading->contexts)
 		node = add_context(reading, store, &context);
-	else if (!err && reading->choice->places)
+	else if (!err && reading->query->places)
 		node = add_labels(reading, store, &context);
 	else if (!err)
 		node = add_names(reading, event, name);
-	if (!err && node && end && !reading->choice->contexts) {
+	if (!err && node && end && !reading->contexts) {
 		snprintf(text, sizeof(text), "[%s]", op_stack_end_name((enum op_stack_end)end->value));
 		node = add_child(reading, node, OPR_CALL_END, text, "");
 	}
@@ -746,17 +746,15 @@ static void free_stores(struct reading *reading)
 }
 
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
-		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice)
+		    const struct opr_query *query, struct opr_stack_contexts *contexts)
 {
-	struct reading reading = {
-		.selection = selection, .choice = choice, .tree = tree, .sums = sums, .cache.names_end_ns = choice->names_end_ns
-	};
+	struct reading reading = { .selection = selection, .query = query, .contexts = contexts, .tree = tree, .sums = sums };
 	struct op_text unmatched = { 0 };
 	bool is_kept_apart = !selection->spec.count.nr_words && !selection->spec.unit_mask.nr_words;
 	int err = 0;
 
 	/* Beside another report each CPU may have a column. */
-	if (choice->optional && (!is_kept_apart || selection->spec.cpu.nr_words))
+	if (query->optional && (!is_kept_apart || selection->spec.cpu.nr_words))
 		return 0;
 	if (!is_kept_apart)
 		err = opr_error(-EINVAL, "stacks are not kept apart by count: and unit-mask:");
@@ -767,12 +765,12 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	for (size_t i = 0; i < reading.nr_stores && !err; i++) {
 		const struct opr_stack_names names = { name_of, &reading.stores[i] };
 
-		err = opr_stacks_select(&reading.stores[i].tree, &selection->spec, choice->optional, &names,
+		err = opr_stacks_select(&reading.stores[i].tree, &selection->spec, query->optional, &names,
 					reading.stores[i].flags);
 	}
 	if (!err)
-		err = read_images(&reading, options);
-	if (!err && (choice->inlined || choice->lines))
+		err = read_images(&reading);
+	if (!err && (query->inlined || query->lines))
 		err = find_lines(&reading);
 	if (!err)
 		err = find_events(&reading);
@@ -780,11 +778,11 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = add_nodes(&reading, &reading.stores[i]);
 	if (!err)
 		err = note_images(&reading);
-	if (!err && !sums->nr_samples && !choice->optional && !(selection->profile.earlier && sums->events.nr_words))
+	if (!err && !sums->nr_samples && !query->optional && !(selection->profile.earlier && sums->events.nr_words))
 		err = opr_error(-ENOENT, "%s%s%s", sums->nr_unselected ? "no stack matches the profile specification"
 								      : "the sessions have no stack samples yet",
 				unmatched.length ? ": " : "", op_text_get(&unmatched));
-	else if (!err && unmatched.length && !choice->optional)
+	else if (!err && unmatched.length && !query->optional)
 		opr_warn("%s", op_text_get(&unmatched));
 	op_text_free(&unmatched);
 	opr_image_cache_free(&reading.cache);

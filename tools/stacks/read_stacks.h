@@ -13,25 +13,6 @@
 #include "tools/stacks/contexts.h"
 #include "tools/symbols/symbols.h"
 
-struct opr_stack_choice {
-	enum opr_by by;  /* what groups are; OPR_BY_NONE: applications */
-	bool inlined;    /* inlined functions are nodes of their own */
-	/*
-	 * For programs: a function for each address, with its place, and below the root a group
-	 * each for event, application, process name, cgroup and thread; `by` has no effect
-	 */
-	bool places;
-	bool lines; /* places say where functions begin; not with `places` */
-	/*
-	 * NULL, or the list that gets all contexts. Each is a group below the root then, named by
-	 * its index, and there are no nodes for events and ends
-	 */
-	struct opr_stack_contexts *contexts;
-	uint64_t names_end_ns; /* as in image_cache.h */
-	/* beside another report: no stacks are no error, and event: selects none */
-	bool optional;
-};
-
 /* What became of the stack samples that are in the tree. */
 struct opr_stack_sums {
 	uint64_t nr_samples; /* in the tree */
@@ -49,9 +30,12 @@ struct opr_stack_sums {
  * specification selects none, unless they are optional; another -errno after a message. The sums
  * are freed with opr_stack_sums_free in any case. Where the profile has earlier counts, only newer
  * samples are in the tree, and none is no error; the sums have all events, also those without.
+ *
+ * `contexts`: NULL, or the list that gets all contexts. Each is a group below the root then, named
+ * by its index, and there are no nodes for events and ends.
  */
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
-		    const struct opr_symbol_options *options, const struct opr_stack_choice *choice) OP_NONNULL OP_MUST_CHECK;
+		    const struct opr_query *query, struct opr_stack_contexts *contexts) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
 
 void opr_stack_sums_free(struct opr_stack_sums *sums) OP_NONNULL;
 

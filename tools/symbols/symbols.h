@@ -8,6 +8,7 @@
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
 
+#include "tools/common/words.h"
 #include "tools/elf/demangle.h"
 #include "tools/elf/open_file.h"
 #include "tools/symbols/source_set.h"
@@ -69,13 +70,26 @@ struct opr_symbols {
 	uint64_t debug_size, debug_mtime_ns;
 };
 
+/* What a report asks of the images and their functions. */
+struct opr_naming {
+	char *root;                  /* of the file system that the images are in; NULL: none */
+	struct opr_words image_path; /* directories with images */
+	enum opr_demangle demangle;
+	uint32_t sources;              /* of symbols: source_set.h */
+	struct opr_kept_symbols *kept; /* symbols that outlive the report; NULL: none do */
+	uint64_t time_ns;              /* images not read by then are put off; 0: none is */
+	/* which debug files are worth a download (tools/fetch/debuginfod.h): */
+	int fetch_lines;      /* for source lines, too, and not for names only */
+	double fetch_percent; /* images with fewer of the samples are not shown */
+};
+
+/* The same of one image. */
 struct opr_symbol_options {
 	enum opr_demangle demangle;
 	uint32_t sources; /* source_set.h */
 	bool by_address;  /* positions are addresses: an object of JIT code */
 	bool is_kallsyms; /* the file is a list of the kernel's symbols */
 	const char *root; /* --root, for separate debug files; NULL: none */
-	struct opr_kept_symbols *kept; /* symbols that outlive the report; NULL: none do */
 };
 
 /* ---- lookup ---- */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What a report is asked for. The option table of a tool fills one query, and all steps of the
+ * report (tools/report/run.h) read it. A step that needs another query makes a copy, which owns
+ * nothing. Flags are 0 or 1: option tables set an int.
+ */
+#ifndef OPR_QUERY_H
+#define OPR_QUERY_H
+
+#include "tools/profile/before.h"
+#include "tools/profile/classes.h"
+#include "tools/profile/groups.h"
+#include "tools/symbols/symbols.h"
+
+struct opr_query {
+	/* ---- which samples ---- */
+
+	struct opr_words words; /* the profile specification; of two profiles both */
+	char *session_dir;      /* NULL: as opr_session_dir_choose */
+	char *since, *until;    /* NULL: not given */
+	struct opr_merge_option merge;
+	enum opr_by by; /* groups instead of applications */
+	int exclude_dependent;
+	int callgraph;              /* callgraph files, too; and rows have callers and callees */
+	int memory;                 /* the memory view instead of samples */
+	int totals_only;            /* only the sums of files are needed */
+	int sessions_only;          /* the sample files are neither selected nor read */
+	int optional;               /* beside another report: no samples are no error */
+	int any_axes;               /* classes may differ in more than one way */
+	struct opr_before *earlier; /* only newer samples are counted; NULL: all */
+
+	struct opr_naming naming; /* where images are found, and how their functions are named */
+
+	/* ---- rows ---- */
+
+	/* names of symbols, also aliases and demangled names; empty: no filter */
+	struct opr_words include_symbols, exclude_symbols;
+	int symbols, images, stacks; /* what the rows are; none: applications */
+	int details;                 /* addresses of symbols */
+	int lines;                   /* source lines; of stacks: where functions begin */
+	int inlined;                 /* inlined functions are rows of their own */
+	int frames;                  /* they are not, but opr_symbols_frame finds them */
+	/*
+	 * Of stacks, for programs: a function for each address, with its place, and below the root
+	 * a group each for event, application, process name, cgroup and thread; `by` has no effect
+	 */
+	int places;
+
+	/* ---- what is shown of them ---- */
+
+	double threshold;     /* percent */
+	size_t top;           /* rows, or children of a node; SIZE_MAX: all */
+	size_t depth;         /* levels of stacks; SIZE_MAX: all */
+	int invert;           /* the function where samples are comes first, its group last */
+	char *focus, *ignore; /* regular expressions for stacks; NULL: not given */
+	int show_address, accumulated, global_percent, long_names, no_header, reverse_sort;
+};
+
+#endif
