@@ -46,8 +46,9 @@ class LaterVersion:
         self.directory, self.log = os.path.join(box.dir, "later"), os.path.join(box.dir, "later.log")
         with open(self.log, "wb") as log:
             self.child = box.start("env", *COMPILER,
-                                   "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)), build_deb(), "--version", unit_checks.LATER_VERSION, self.directory, stdout=log,
-                                   stderr=log, start_new_session=True)
+                                   "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)), build_deb(),
+                                   "--version", unit_checks.LATER_VERSION, self.directory, stdout=log, stderr=log,
+                                   start_new_session=True)
 
     def end(self):
         if self.child.poll() is None:
