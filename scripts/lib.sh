@@ -161,6 +161,29 @@ tell_packages() {
 		"$(grep -c '^Setting up ' "$1")"
 }
 
+# with_progress DIR LOG COMMAND...: runs a build of opd in DIR, and says every 10 s how far it is.
+with_progress() {
+	local dir=$1 log=$2 pid since=$SECONDS waited=0
+	shift 2
+	"$@" >"$log" 2>&1 </dev/null &
+	pid=$!
+	children+=("$pid")
+	while is_alive "$pid"; do
+		sleep 1
+		[ $((++waited % 10)) -ne 0 ] || tell_build "$dir" $((SECONDS - since))
+	done
+	wait "$pid"
+}
+
+# tell_build DIR SECONDS: one line from the objects that are there.
+tell_build() {
+	local made all
+	made=$(cd "$1" && find libop pipeline daemon tools -name '*.o' 2>/dev/null | wc -l)
+	all=$(cd "$top" && find libop pipeline daemon tools -name '*.c' | wc -l)
+	[ "$made" -gt 0 ] || { echo "     ... $2 s: making and running ./configure" && return; }
+	echo "     ... $2 s: $made of about $all files compiled"
+}
+
 # Root runs a command as the owner of the source tree, so that no file of root is left in a user's
 # clone. Others run it as they are.
 as_owner() {

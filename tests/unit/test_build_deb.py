@@ -68,7 +68,8 @@ class BuildDeb(unittest.TestCase):
         self.assertEqual((rc, err), (0, ""))
         self.assertIn("configure --quiet --disable-tests\n", called)
         self.assertIn("-Pnocheck, options nocheck parallel=", called)
-        self.assertEqual([line.split()[1] for line in out.splitlines()], ["collecting", "building", "done:"])
+        self.assertEqual([line.split()[1] for line in out.splitlines()], ["building", "collecting", "building", "done:"])
+        self.assertIn("nothing is installed", out)
         self.assertTrue(os.path.exists(os.path.join(self.dir, "out", "opd_1_all.deb")))
 
     def test_check(self):
@@ -83,6 +84,23 @@ class BuildDeb(unittest.TestCase):
         rc, _out, err, _called = self.run_it()
         self.assertEqual(rc, 1)
         self.assertEqual(err, "the compiler says no\nbuild-deb: failed: building the package\n")
+
+    def test_progress(self):
+        """While the compiler works it says how many files there are, until this test has read it."""
+        go = os.path.join(self.dir, "go")
+        self.program("bin/dpkg-buildpackage", "#!/bin/sh\nmkdir libop tools && touch libop/a.c libop/b.c tools/c.c libop/a.o\n"
+                     "while [ ! -e '%s' ]; do sleep 0.1; done\ntouch ../opd_1_all.deb\n" % go)
+        environment = dict(os.environ, PATH=os.path.join(self.dir, "bin") + ":" + os.environ["PATH"], CALLS=self.calls)
+        with subprocess.Popen([os.path.join(self.dir, "packaging", "build-deb"), os.path.join(self.dir, "out")], env=environment,
+                              stdout=subprocess.PIPE, text=True) as child:
+            lines = []
+            for line in child.stdout:
+                lines.append(line)
+                if line.startswith("     ..."):
+                    with open(go, "wb"):
+                        pass
+            self.assertEqual(child.wait(), 0)
+        self.assertTrue([line for line in lines if line.endswith(" s: 1 of about 3 files compiled\n")], lines)
 
     def test_version(self):
         rc, out, _err, _called = self.run_it("--verbose", "--version", "7.0-1")
