@@ -58,8 +58,19 @@ def check_install(container):
         require(container.good("systemctl", "is-enabled", unit).strip() == "enabled", "%s is not enabled" % unit)
     require(status(container)["state"] == "running", "the unit does not profile after the installation")
     check_confinement(container)
+    check_dependencies(container)
     check_completion(container)
     container.good("systemctl", "stop", "opd")
+
+
+def check_dependencies(container):
+    """What apt-get installs with the package by default has no libcurl, LDAP and SASL: libdebuginfod,
+    which brings them, is loaded where it is there (tools/fetch/download.c).
+    """
+    fields = container.good("dpkg-query", "-W", "-f", "${Depends} ${Recommends}", "opd")
+    require("libdw1" in fields and not re.search("debuginfod|curl|ldap|sasl", fields), "the package wants: %s" % fields)
+    wanted = container.good("dpkg-query", "-W", "-f", "${Suggests}", "opd")
+    require("libdebuginfod1" in wanted, "the package does not suggest libdebuginfod1: %s" % wanted)
 
 
 def check_completion(container):
