@@ -224,6 +224,21 @@ class Debuginfod(unittest.TestCase):
         self.assertTrue(self.has_name("-g", servers=[server], name="hot_in_whole"))
         self.assertEqual(len(server.asked), 2, "its own debugging information is enough")
 
+    def test_without_the_library(self):
+        """The package only suggests it. The report is made, one line names the remedy, and nobody
+        is asked. Without servers there is no line."""
+        server, place = self.serve(has_files, files=self.debug), os.path.join(self.dir, "library")
+        os.mkdir(place)
+        with open(os.path.join(place, "libdebuginfod.so.1"), "wb"):
+            pass  # what dlopen finds is no library
+        self.assertFalse(self.has_name(servers=[server], LD_LIBRARY_PATH=place))
+        self.assertRegex(self.errors, "^warning: debuginfod: .*install the Debian package libdebuginfod1.*\n")
+        self.assertEqual(self.errors.count("warning: debuginfod:"), 1)
+        self.assertFalse(self.has_name(LD_LIBRARY_PATH=place))
+        self.assertNotIn("warning: debuginfod:", self.errors)
+        self.assertEqual(server.asked, [])
+        self.assertTrue(self.has_name(servers=[server]), self.errors)
+
     def test_archive(self):
         """oparchive takes downloaded files along; the archive needs no server."""
         server, away = self.serve(has_files, files=self.debug), os.path.join(self.dir, "away")
