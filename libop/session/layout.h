@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The names in a session directory. Source: doc/format.md.
+ * The names in a session directory. Source: doc/format.md. parts.h lists the files of a session.
  *
  *   SESSION-DIR/abi                        layout of the sample files, for opimport
  *   SESSION-DIR/daemonrc, daemonrc_new     the setup (libop/control/daemonrc.h)
