@@ -9,6 +9,7 @@ tools_libreport_a_SOURCES += \
 	tools/report/make_rows.c tools/report/make_rows.h \
 	tools/report/memory_rows.c tools/report/memory_rows.h \
 	tools/report/run.c tools/report/run.h \
+	tools/report/quote.c tools/report/quote.h \
 	tools/report/summary_rows.c tools/report/summary_rows.h \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \

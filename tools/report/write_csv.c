@@ -4,36 +4,12 @@
 #include <math.h>
 
 #include "libop/base/clock.h"
-#include "tools/report/inlined.h"
 #include "tools/report/writer.h"
 
 #define SUMMARY_TEXTS 3 /* columns before the counts */
 #define SYMBOL_TEXTS  8
 #define IMAGE_TEXTS   5
 #define INLINED_TEXTS 4 /* more of them, after those of symbols */
-
-void opr_write_csv(FILE *out, const char *text)
-{
-	char escaped[OP_ESCAPED_BYTES];
-
-	fputc('"', out);
-	while (*text) {
-		if (*text == '"')
-			fputc('"', out);
-		text += op_escape(text, escaped);
-		fputs(escaped, out);
-	}
-	fputc('"', out);
-}
-
-static void write_texts(FILE *out, const char *const *texts, size_t nr_texts)
-{
-	for (size_t i = 0; i < nr_texts; i++) {
-		if (i)
-			fputc(',', out);
-		opr_write_csv(out, texts[i]);
-	}
-}
 
 static void end_line(FILE *out)
 {
@@ -66,7 +42,7 @@ static void write_fact(struct opr_writer *writer, const char *kind, const char *
 	struct op_text name = { 0 };
 
 	op_text_printf(&name, "%s%s%s", what, *class_title ? " " : "", class_title);
-	write_texts(writer->out, (const char *const[]){ kind, op_text_get(&name), value }, 3);
+	opr_write_csv_texts(writer->out, (const char *const[]){ kind, op_text_get(&name), value }, 3);
 	op_text_free(&name);
 	for (size_t i = 3; i < nr_columns; i++)
 		fputc(',', writer->out);
@@ -113,25 +89,6 @@ static void write_origin(struct opr_writer *writer, const struct opr_origin *ori
 	}
 }
 
-void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row)
-{
-	const struct opr_frame *frame = row->inlined;
-	struct op_text all = { 0 };
-	char line[16] = "";
-	const char *texts[] = { "", "", line, "" };
-
-	if (frame) {
-		opr_inliners_add(&all, frame, row->symbol->shown, true);
-		snprintf(line, sizeof(line), "%u", frame->line);
-		texts[0] = opr_inliner(row, frame);
-		texts[1] = frame->file;
-		texts[3] = op_text_get(&all);
-	}
-	fputc(',', out);
-	write_texts(out, texts, op_array_size(texts));
-	op_text_free(&all);
-}
-
 static void write_begin(struct opr_writer *writer)
 {
 	static const char *const summary[SUMMARY_TEXTS] = { "kind", "application", "image" };
@@ -144,14 +101,14 @@ static void write_begin(struct opr_writer *writer)
 	if (layout->no_header)
 		return;
 	if (layout->symbols)
-		write_texts(writer->out, symbols, op_array_size(symbols));
+		opr_write_csv_texts(writer->out, symbols, op_array_size(symbols));
 	else if (layout->images)
-		write_texts(writer->out, images, op_array_size(images));
+		opr_write_csv_texts(writer->out, images, op_array_size(images));
 	else
-		write_texts(writer->out, summary, op_array_size(summary));
+		opr_write_csv_texts(writer->out, summary, op_array_size(summary));
 	if (layout->inlined) {
 		fputc(',', writer->out);
-		write_texts(writer->out, inlined, op_array_size(inlined));
+		opr_write_csv_texts(writer->out, inlined, op_array_size(inlined));
 	}
 	fputs(layout->nr_stacks ? ",inclusive,inclusive %" : "", writer->out);
 	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
@@ -203,12 +160,12 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	const uint64_t *totals = writer->layout.totals;
 	const char *texts[] = { "application", application->row.name, "" };
 
-	write_texts(writer->out, texts, op_array_size(texts));
+	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
 	write_counts(writer, application->row.counts, totals, NULL, NULL);
 	texts[0] = "image";
 	for (size_t i = 0; i < application->nr_shown; i++) {
 		texts[2] = application->images[i].name;
-		write_texts(writer->out, texts, op_array_size(texts));
+		opr_write_csv_texts(writer->out, texts, op_array_size(texts));
 		write_counts(writer, application->images[i].counts,
 			     writer->layout.global_percent ? totals : application->row.counts, NULL, NULL);
 	}
@@ -224,7 +181,7 @@ static void write_row_fields(struct opr_writer *writer, const char *kind, const 
 	snprintf(address, sizeof(address), "0x%" PRIx64, vma);
 	if (file)
 		snprintf(line, sizeof(line), "%u", line_number);
-	write_texts(writer->out, texts, op_array_size(texts));
+	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
 	if (writer->layout.inlined)
 		opr_write_csv_inliners(writer->out, row);
 	if (writer->layout.nr_stacks)
@@ -275,7 +232,7 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 {
 	const char *const texts[] = { "image", row->name, row->identity, opr_symbol_state_word(row->debug.state), hint };
 
-	write_texts(writer->out, texts, op_array_size(texts));
+	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
 	write_counts(writer, row->counts, writer->layout.totals, NULL, NULL);
 }
 

@@ -6,17 +6,7 @@
 #include <math.h>
 
 #include "libop/base/clock.h"
-#include "tools/report/inlined.h"
 #include "tools/report/writer.h"
-
-void opr_write_json(FILE *out, const char *string)
-{
-	struct op_text text = { 0 };
-
-	op_text_add_json(&text, string);
-	fprintf(out, "\"%s\"", op_text_get(&text));
-	op_text_free(&text);
-}
 
 static void write_member(FILE *out, const char *name, const char *value)
 {
@@ -186,23 +176,6 @@ static void write_location(FILE *out, uint64_t vma, const char *file, unsigned i
 		write_member(out, "file", file);
 		fprintf(out, "\"line\": %u, ", line);
 	}
-}
-
-void opr_write_json_inliners(FILE *out, const struct opr_symbol_row *row)
-{
-	fputs("\"inlined by\": [", out);
-	for (const struct opr_frame *frame = row->inlined; frame; frame = frame->outer) {
-		fputs(frame == row->inlined ? "{ \"symbol\": " : ", { \"symbol\": ", out);
-		opr_write_json(out, opr_inliner(row, frame));
-		if (*frame->file) {
-			fputs(", \"file\": ", out);
-			opr_write_json(out, frame->file);
-		}
-		if (frame->line)
-			fprintf(out, ", \"line\": %u", frame->line);
-		fputs(" }", out);
-	}
-	fputs("], ", out);
 }
 
 /* Writes a row, without the end of its object. */

@@ -11,6 +11,7 @@
 
 #include "tools/report/call_block.h"
 #include "tools/report/image_rows.h"
+#include "tools/report/quote.h"
 #include "tools/common/formatting.h"
 #include "tools/profile/groups.h"
 #include "tools/profile/image_name.h"
@@ -99,17 +100,6 @@ extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_wri
 const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name) OP_NONNULL;
 const char *opr_show_app(const struct opr_writer *writer, const struct opr_symbol_row *row) OP_NONNULL;
-
-/* Writes a JSON string or a CSV field, with quotes. */
-void opr_write_json(FILE *out, const char *string) OP_NONNULL;
-void opr_write_csv(FILE *out, const char *text) OP_NONNULL;
-
-/*
- * Writes what an inlined function was inlined into: an array of JSON, and the last columns of a CSV
- * line, which are empty for other rows.
- */
-void opr_write_json_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;
-void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;
 
 /* Makes a writer to a stream. opr_writer_free does not close the stream. 0 or -errno. */
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
