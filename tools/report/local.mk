@@ -8,8 +8,8 @@ tools_libreport_a_SOURCES += \
 	tools/report/inlined.c tools/report/inlined.h \
 	tools/report/make_rows.c tools/report/make_rows.h \
 	tools/report/memory_rows.c tools/report/memory_rows.h \
-	tools/report/run.c tools/report/run.h \
 	tools/report/quote.c tools/report/quote.h \
+	tools/report/run.c tools/report/run.h \
 	tools/report/summary_rows.c tools/report/summary_rows.h \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \
