@@ -137,7 +137,7 @@ static bool read_stacks(const struct row *row, const char *value, struct reading
 	if (!*value)
 		reading->setup.stacks = (struct op_stack_setup){ 0 };
 	else if (!op_stack_setup_parse(value, &reading->setup.stacks))
-		op_text_printf(why, "'%s' is none of on, off, event, RATE[:BYTES]", value);
+		op_text_printf(why, "unknown word '%s'; allowed: on, off, event, RATE[:BYTES]", value);
 	return !why->length;
 }
 

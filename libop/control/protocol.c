@@ -227,9 +227,9 @@ static const struct {
 	{ ENAMETOOLONG, "the path is too long for a socket", true },
 	{ ECONNRESET, "opd closed the connection without an answer", true },
 	{ EPIPE, "opd closed the connection without an answer", true },
-	{ EPROTO, "what answers is not opd", true },
-	{ EPROTONOSUPPORT, "what answers is an opd of another version", true },
-	{ EPROTOTYPE, "what answers is not opd", true },
+	{ EPROTO, "the program at the socket is not opd", true },
+	{ EPROTONOSUPPORT, "the running opd has another version", true },
+	{ EPROTOTYPE, "the program at the socket is not opd", true },
 	{ ETIMEDOUT, "opd does not answer", true },
 	{ EAGAIN, "opd has too many requests waiting", true },
 };
@@ -263,8 +263,8 @@ static int fail_version(const char *socket_path, unsigned int version, char **re
 	struct op_text text = { 0 };
 
 	op_text_printf(&text,
-		       "%s: an opd of another version answers: it speaks version %u of the control protocol, and this program %u; "
-		       "systemctl restart opd, or opcontrol --shutdown and --start, puts the installed one in its place",
+		       "%s: the running opd speaks version %u of the control protocol, but this program speaks version %u: "
+		       "start the installed opd with 'systemctl restart opd', or with opcontrol --shutdown and --start",
 		       socket_path, version, OP_CONTROL_VERSION);
 	return give_message(&text, -EPROTONOSUPPORT, ret_message);
 }

@@ -101,7 +101,7 @@ static void read_number(const char *field, struct reading *reading)
 	int err;
 
 	if (reading->nr_values == NR_NUMBERS) {
-		op_text_printf(&reading->why, "too many numbers, '%s' is the first one without a meaning", field);
+		op_text_printf(&reading->why, "too many numbers: remove '%s' and what follows it", field);
 		return;
 	}
 	number = &numbers[reading->nr_values];
@@ -347,8 +347,10 @@ int op_ibs_plan(const struct op_ibs_request *requests, size_t nr_requests, struc
 		char why[256];
 
 		if (what) {
-			snprintf(why, sizeof(why), "its %s is not that of %s, but both use the same samples", what,
-				 (*of_kind)->event->name);
+			snprintf(why, sizeof(why),
+				 "its %s differs from that of %s, but both events use the same samples: make "
+				 "the two equal",
+				 what, (*of_kind)->event->name);
 			return op_event_refuse(request->event->name, why, ret_why);
 		}
 		if (!*of_kind) {

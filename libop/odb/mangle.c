@@ -269,7 +269,9 @@ static const char *parse_image(char *part, bool is_app, struct op_image_name *im
 	}
 	if (!is_app && !strncmp(part, ANON, strlen(ANON)))
 		return parse_anon(part, image);
-	return is_app ? "the name does not start with {root}/ or {kern}/" : "the image is none of {root}, {kern} and {anon:}";
+	return is_app ? "the name does not start with {root}/ or {kern}/"
+		      : "the image does not begin with {root}, {kern} or "
+			"{anon:}";
 }
 
 static const char *parse_event(char *text, struct op_sample_name *name)
@@ -281,9 +283,9 @@ static const char *parse_event(char *text, struct op_sample_name *name)
 		return "bad event specification: not EVENT.COUNT.UNITMASK.TGID.TID.CPU";
 	name->event = parts[0];
 	if (!parse_number(parts[1], 10, UINT64_MAX, &name->count))
-		return "bad event specification: the count is no number";
+		return "bad event specification: the count is not a number";
 	if (!parse_number(parts[2], 0, UINT32_MAX, &unit_mask))
-		return "bad event specification: the unit mask is no number";
+		return "bad event specification: the unit mask is not a number";
 	name->unit_mask = (uint32_t)unit_mask;
 	if (!parse_class(parts[3], &name->tgid) || !parse_class(parts[4], &name->tid) || !parse_class(parts[5], &name->cpu))
 		return "bad event specification: tgid, tid and cpu are numbers or `all'";

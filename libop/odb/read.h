@@ -20,7 +20,7 @@ struct op_odb_fault {
 #define OP_ODB_NO_HEADER   "Can't read sample file header"
 #define OP_ODB_BAD_MAGIC   "Invalid sample file, bad magic number"
 #define OP_ODB_BAD_VERSION "samples files version mismatch"
-#define OP_ODB_OTHER_ORDER "of a machine of the other byte order, opimport --abi converts it"
+#define OP_ODB_OTHER_ORDER "the file has the other byte order: convert it with opimport --abi"
 #define OP_ODB_BAD_NODES   "Invalid argument"
 
 /*

@@ -81,7 +81,7 @@ static int take_attr(struct op_perf_data *data, const struct raw *raw, struct op
 	if (!err)
 		err = op_perf_events_add(&data->events, &attr, &event);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		return give_up(data, "there are several events, and nothing that tells their samples apart", 0);
+		return give_up(data, "the file has several events, but its samples do not say to which event they belong", 0);
 	for (; !err && raw->nr_bytes - size >= sizeof(uint64_t); size += sizeof(uint64_t))
 		err = op_perf_events_add_id(&data->events, op_perf_u64(raw->body + size, data->swapped), event);
 	return err;
@@ -128,8 +128,8 @@ static int skip_trailing(struct op_perf_data *data, const struct raw *raw, uint6
 	int err = raw->was_compressed ? -EBADMSG : op_perf_input_skip(&data->part->input, nr_bytes);
 
 	if (err == -EBADMSG)
-		return give_up(data, "a compressed record has one that more bytes follow", 0);
-	return err ? give_up(data, "the file ends within what follows a record", err == -ENODATA ? 0 : err) : 0;
+		return give_up(data, "a compressed record contains a record that is followed by more data", 0);
+	return err ? give_up(data, "the file ends inside the data after a record", err == -ENODATA ? 0 : err) : 0;
 }
 
 static int take_auxtrace(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record OP_UNUSED)
@@ -177,7 +177,7 @@ static int take_compressed2(struct op_perf_data *data, const struct raw *raw, st
 	uint64_t nr_bytes = raw->nr_bytes < sizeof(nr_bytes) ? UINT64_MAX : op_perf_u64(raw->body, data->swapped);
 
 	if (nr_bytes > raw->nr_bytes - op_min_u64(raw->nr_bytes, sizeof(nr_bytes)))
-		return give_up(data, "a compressed record is shorter than what it should hold", 0);
+		return give_up(data, "a compressed record is shorter than its content", 0);
 	return feed(data, raw, raw->body + sizeof(nr_bytes), (size_t)nr_bytes);
 }
 
@@ -220,8 +220,8 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;
-		op_perf_trouble_note(&data->trouble, data->part->name, data->part->record_offset,
-				     "a record does not hold what it should", 0);
+		op_perf_trouble_note(&data->trouble, data->part->name, data->part->record_offset, "a record has invalid content",
+				     0);
 	}
 	data->counts.nr_passed_over += record->kind == OP_PERF_PASSED_OVER;
 	data->part->newest_ns = op_max_u64(data->part->newest_ns, record->time_ns);
@@ -265,7 +265,7 @@ static int end(struct op_perf_data *data, size_t nr_left)
 	if (!data->events.nr_events)
 		return give_up(data, "it has no events", 0);
 	if (data->unfinished && part == data->parts.parts[0])
-		return give_up(data, "perf did not come to finish the file", 0);
+		return give_up(data, "perf did not finish writing the file", 0);
 	return 0;
 }
 

@@ -61,7 +61,7 @@ static int read_at(const struct opening *opening, void *bytes, size_t nr_bytes, 
 
 /* ---- a file through a pipe ---- */
 
-#define NO_COPY "it comes through a pipe, and no copy of it can be made in $TMPDIR, or " P_tmpdir " where that is not set"
+#define NO_COPY "it comes through a pipe, and it cannot be copied to $TMPDIR (" P_tmpdir " if TMPDIR is not set)"
 
 static int copy_rest(struct op_perf_input *from, int to, const char **ret_why)
 {
@@ -246,7 +246,7 @@ static int begin_records(struct opening *opening)
 	int err;
 
 	if (offset > opening->file_bytes || nr_bytes > INT64_MAX)
-		return refuse(opening, "its records are said to begin behind its end, or to have no end");
+		return refuse(opening, "its header places the records beyond the end of the file");
 	data->unfinished = !nr_bytes;
 	part->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
 	err = data->unfinished ? 0 : read_features(opening);
@@ -268,7 +268,7 @@ static int read_file_header(struct opening *opening)
 	opening->file_bytes = (uint64_t)end;
 	err = read_at(opening, bytes, sizeof(bytes), 0);
 	if (err == -ENODATA)
-		return refuse(opening, "its header is not whole");
+		return refuse(opening, "its header is incomplete");
 	for (size_t i = 0; !err && i < NR_WORDS; i++)
 		opening->words[i] = op_perf_u64(bytes + i * WORD, data->swapped);
 	choose_feature_bits(opening);
@@ -336,12 +336,12 @@ static int open_main_of_dir(struct opening *opening, int *ret_fd)
 	struct stat st;
 
 	if (fd == -ENOENT)
-		return refuse(opening, "it is a directory that perf has not made: it has no file " MAIN_NAME);
+		return refuse(opening, "it is not a directory of perf record: it has no file " MAIN_NAME);
 	if (fd < 0)
 		return fd;
 	err = op_sys_fstat(fd, &st);
 	if (!err && !S_ISREG(st.st_mode))
-		err = refuse(opening, "it is a directory that perf has not made: what is called " MAIN_NAME " is no file");
+		err = refuse(opening, "it is not a directory of perf record: " MAIN_NAME " is not a regular file");
 	if (err)
 		close(fd);
 	else
@@ -375,7 +375,7 @@ static int open_others(struct opening *opening, bool is_dir)
 	if (err == -E2BIG)
 		return refuse(opening, "the directory has too many files");
 	if (!err && data->is_pipe && data->parts.nr_parts > 1)
-		return refuse(opening, "the first file of the directory is none that perf record writes there");
+		return refuse(opening, "the first file of the directory was not written by perf record");
 	return err;
 }
 
@@ -393,7 +393,7 @@ static int open_all(struct opening *opening)
 	if (!err)
 		err = read_header(opening);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		err = refuse(opening, "it has several events, and nothing that tells their samples apart");
+		err = refuse(opening, "it has several events, but its samples do not say to which event they belong");
 	return err ? err : open_others(opening, is_dir);
 }
 

@@ -53,7 +53,7 @@ def check_requests(box, opcontrol):
         line = box.refused(opcontrol, "--setup", "--event=" + spec)
         require(re.search(pattern, line), "--event=%s: %r" % (spec, line))
     line = box.refused(opcontrol, "--setup", "--event=IBS_OP_LOAD:100000", "--event=IBS_OP_STORE:200000")
-    require("its count is not that of IBS_OP_LOAD" in line, line)
+    require("its count differs from that of IBS_OP_LOAD" in line, line)
     events = box.good(opcontrol, "--list-events")
     require("IBS_OP_DC_LOAD_LAT: (min count: 144)" in events and "(cycles, not samples)" in events, events)
     box.good(opcontrol, "--setup", "--event=IBS_FETCH_ALL:100000:rand:l3miss")

@@ -109,12 +109,12 @@ def check_no_identifiers(box):
     sample = made.put(perf_swap.SAMPLE, made.USER, struct.pack("<QIIQ", made.IMAGE + 0x100, made.PID, made.PID, 10))
     for name, second in (("none", put_attr(FAULTS, 0, 0, without)), ("some", put_attr(FAULTS, FAULTS_ID, 0))):
         result = made.import_stream(box, "two-" + name, put_attr(CLOCK, 0, 0, without) + second + sample)
-        require(result.rc == 1 and "nothing that tells their samples apart" in result.err,
+        require(result.rc == 1 and "do not say to which event they belong" in result.err,
                 "%s: %d: %s" % (name, result.rc, result.err))
         require(not made.totals(box, "two-" + name)[0], "samples of either event are counted as the first's")
     elsewhere = put_attr(CLOCK, CLOCK_ID, 0) + put_attr(FAULTS, FAULTS_ID, 0, made.SAMPLE_TYPE | 128)
     result = made.import_stream(box, "two-trailers", elsewhere + made.put_sample(CLOCK_ID, 10))
-    require(result.rc == 1 and "nothing that tells their samples apart" in result.err, "%d: %s" % (result.rc, result.err))
+    require(result.rc == 1 and "do not say to which event they belong" in result.err, "%d: %s" % (result.rc, result.err))
     result = made.import_stream(box, "one", put_attr(CLOCK, 0, 0, without) + sample)
     require(result.rc == 0 and LEDGER.search(result.out)[3] == "1", result.out + result.err)
 

@@ -73,7 +73,7 @@ def test(box):
     os.mkdir(directory)
     os.mkfifo(os.path.join(directory, "data"))
     line = box.refused(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "directory", directory)
-    require("what is called data is no file" in line, line)
+    require("data is not a regular file" in line, line)
 
 
 if __name__ == "__main__":

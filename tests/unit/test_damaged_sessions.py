@@ -56,7 +56,7 @@ DAMAGES = {
     "cut later": (lambda path: os.truncate(path, 1000), ""),
     "magic": (lambda path: put_bytes(path, 0, b"X"), "bad magic number"),
     "version": (lambda path: put_bytes(path, 4, b"\x20"), "version"),
-    "other byte order": (lambda path: put_bytes(path, 4, struct.pack(OTHER_ORDER + "I", 0x13)), "opimport --abi converts it"),
+    "other byte order": (lambda path: put_bytes(path, 4, struct.pack(OTHER_ORDER + "I", 0x13)), "convert it with opimport --abi"),
     "cpu type": (lambda path: put_bytes(path, 8, b"\xff\xff"), "invalid cpu type"),
     "current_size": (lambda path: put_bytes(path, 76, b"\xff" * 4), ""),
     "current_size 0": (lambda path: put_bytes(path, 76, bytes(4)), ""),
@@ -128,7 +128,7 @@ class Damaged(unittest.TestCase):
         with open(self.bad, "rb") as stream:
             before = stream.read()
         out = self.run_tool("opcheck", "--session-dir=" + self.session, "--repair", rc=2)
-        self.assertRegex(out + self.errors, "bad.*opimport --abi converts it")
+        self.assertRegex(out + self.errors, "bad.*convert it with opimport --abi")
         with open(self.bad, "rb") as stream:
             self.assertEqual(stream.read(), before)
         self.assertFalse(os.path.exists(os.path.join(self.session, "damaged")))
@@ -232,7 +232,7 @@ class Damaged(unittest.TestCase):
                 away = self.archive(rc=1)
                 self.check_left_out(self.bad, words)
                 self.run_tool("oparchive", "--check=" + away, rc=1)
-                self.assertIn(self.bad + " could not be read when it was made", self.errors)
+                self.assertIn(self.bad + " could not be read when the archive was made", self.errors)
                 there = os.path.isfile(self.bad)
                 self.assertEqual(self.run_tool("opreport", "archive:" + away, rc=int(there)), good[("opreport",)])
 
