@@ -52,9 +52,9 @@ static void report_readers(const struct opd *opd)
 
 	if (!op_sys_fstat(opd->session_fd, &st) && !st.st_gid && !(st.st_mode & 0005))
 		op_log(OP_LOG_NOTICE,
-			"the group of %s is root's, so only root may read the sessions: where there is a group " OP_SESSION_OWNER
-			", chgrp -R " OP_SESSION_OWNER " gives them to its members",
-			opd->session_dir);
+		       "only root may read the sessions, because the group of %s is root: to let group " OP_SESSION_OWNER " "
+		       "read them, run chgrp -R " OP_SESSION_OWNER " on it",
+		       opd->session_dir);
 }
 
 /* Beyond the limit a file does not grow, with EFBIG: opd ignores the signal for that. */
@@ -67,9 +67,9 @@ static void report_file_limit(void)
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		op_log(OP_LOG_WARNING,
-			"no file may have more than %llu KiB, and samples that need more room are lost_file_limit: raise "
-			"LimitFSIZE= or ulimit -f",
-			(unsigned long long)limit.rlim_cur / 1024);
+		       "the limit of file size is %llu KiB, and samples that need larger files are lost_file_limit: raise "
+		       "LimitFSIZE= or ulimit -f",
+		       (unsigned long long)limit.rlim_cur / 1024);
 }
 
 /* Notes on this host. They come after the start, so that a failed start logs one line only. */
@@ -180,7 +180,7 @@ static bool check_name(struct opd *opd, struct opd_client client, enum op_contro
 
 	if (!fault)
 		return true;
-	snprintf(text, sizeof(text), "a session cannot have that name: %s", fault);
+	snprintf(text, sizeof(text), "invalid name of a session: %s", fault);
 	opd_server_reply_error(opd->server, client, -EINVAL, text);
 	return false;
 }
@@ -232,18 +232,18 @@ static const char *remedy_of(int session_fd, int err)
 	struct stat st;
 
 	if (!op_sys_fstat(session_fd, &st) && !st.st_nlink)
-		return "; somebody removed the session directory: opcontrol --shutdown and --start make another one";
+		return "; the session directory was removed: opcontrol --shutdown and --start make a new one";
 	switch (err) {
 	case -ENOSPC:
 	case -EDQUOT:
 		return "; make room: rm, or opcontrol --reset";
 	case -EFBIG:
-		return "; files may not become so large: raise LimitFSIZE= or ulimit -f";
+		return "; the file reached the limit of file size: raise LimitFSIZE= or ulimit -f";
 	case -EISDIR:
 	case -ENOTDIR:
 	case -ELOOP:
 	case -ENXIO: /* a pipe */
-		return "; something else is in its place: remove that";
+		return "; a file or directory of another kind has its name: remove that";
 	default:
 		return "";
 	}
@@ -354,7 +354,8 @@ static int take_activated(struct opd *opd)
 	if (nr <= 0)
 		return nr < 0 ? opd_fail("cannot take the socket of opd.socket: %s", strerror(-nr)) : 1;
 	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0 || !is_at(SD_LISTEN_FDS_START, path))
-		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=",
+		return opd_fail("opd.socket does not listen on ControlSocket=%s with ListenSequentialPacket=: correct "
+				"opd.socket or ControlSocket=",
 				path);
 	opd->listen_fd = SD_LISTEN_FDS_START;
 	opd->is_activated = true;

@@ -253,8 +253,8 @@ static pid_t start_nursery_again(int fd)
 		}
 		_exit(1);
 	}
-	op_log(OP_LOG_WARNING, "all processes that start helpers were killed, or do not answer: until opd is started again, "
-	       "helpers have no other rights than opd, and may not find files of containers, or files that were removed");
+	op_log(OP_LOG_WARNING, "all processes that start helpers were killed, or do not answer: helpers now have only the "
+			       "rights of opd, and may miss files of containers and removed files; restart opd");
 	return pid;
 }
 
@@ -448,8 +448,8 @@ static void check_lock(struct opd *opd)
 	if (opd->has_lost_lock || !op_session_has_lost_lock(opd->session_dir, opd->session_fd, opd->lock_fd))
 		return;
 	opd->has_lost_lock = true;
-	opd_fail("somebody has removed or replaced %s/" OP_SESSION_LOCK ", or the directory itself, while opd used it: opd ends. "
-		 "What was removed is gone, and samples without a place since then are lost_io_error. Start opd again",
+	opd_fail("session directory %s, or its file " OP_SESSION_LOCK ", was removed or replaced; exiting. Counts in removed "
+		 "files are lost, and later samples without a file are lost_io_error. Start opd again",
 		 opd->session_dir);
 	opd_quit(opd);
 }

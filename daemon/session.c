@@ -230,8 +230,8 @@ static int check_owner(const struct opd *opd)
 	err = op_sys_fstat(opd->session_fd, &st);
 	if (err)
 		return opd_fail("cannot look at %s: %s", opd->session_dir, strerror(-err));
-	return st.st_uid == owner ? 0 :
-				    opd_fail("%s, which %s/" OP_SETUP_NAME " names, is not of the same user, but of user %u",
+	return st.st_uid == owner ? 0
+				  : opd_fail("%s, named in %s/" OP_SETUP_NAME ", belongs to another user than that file: user %u",
 					     opd->session_dir, opd->config.session_dir, st.st_uid);
 }
 

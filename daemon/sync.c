@@ -34,9 +34,8 @@ static void report_incomplete_reset(struct opd_sync *sync, struct opd_job *job, 
 	opd_recording_write_ledger(&sync->recording, OP_SESSION_open, true);
 	job->error = err;
 	snprintf(job->message, sizeof(job->message),
-		 "cannot empty the current session: " OP_SESSION_CURRENT
-		 "/%s: %s; %llu sample files%s are left and go on to be counted in, all else is "
-		 "removed: remove them by hand (lsattr shows what is immutable), or try again",
+		 "cannot empty the current session: " OP_SESSION_CURRENT "/%s: %s; %llu sample files%s are left and still count "
+		 "samples, all other files are removed: remove them by hand (lsattr shows immutable files), or try again",
 		 path ? path : "", strerror(-err), (unsigned long long)count->limit.nr, limit_err ? " or more" : "");
 }
 

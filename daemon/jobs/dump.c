@@ -72,7 +72,7 @@ static void report(const struct opd_dump *dump, int err, const char *failed)
 	}
 	job->error = err == -ENOENT ? -ESTALE : err; /* -ENOENT means that there is no daemon */
 	snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
-		 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
+		 err == -ENOENT ? "the file was removed, and its counts are lost" : strerror(-err));
 }
 
 /* Under the lock. */
@@ -97,7 +97,7 @@ static int await_older(const struct opd_dump *dump, int err, const char **ret_fa
 		pthread_cond_wait(&dumps->ended, &dumps->lock);
 	if (err || dumps->nr_failures == dump->nr_failures)
 		return err;
-	*ret_failed = "what another dump had taken";
+	*ret_failed = "files of another dump";
 	return -EIO;
 }
 

@@ -53,7 +53,7 @@ static void fail(const struct opd_resume *resume, struct opd_job *job, int err)
 	job->error = err;
 	job->is_of_session = true;
 	snprintf(job->message, sizeof(job->message),
-		 "profiling has %s, but the next opd may begin %s it: cannot write %s/" OP_SESSION_PROFILING ": %s",
+		 "profiling has %s, but the next opd may start %s it, because opd cannot write %s/" OP_SESSION_PROFILING ": %s",
 		 on ? "begun" : "stopped", on ? "without" : "with", resume->session_dir, strerror(-err));
 }
 

@@ -254,7 +254,7 @@ static void run(void *context, void *arg OP_UNUSED)
 	int err = config->session_interval_us ? opd_retain(retention, config) : opd_sizes_look(&retention->sizes, false);
 
 	if (err && err != -ECANCELED)
-		op_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
+		op_log_failure(&rate, op_now_ns(), "cannot check the sessions for removal", err);
 	set_runs(retention, false);
 }
 

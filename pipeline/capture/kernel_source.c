@@ -566,8 +566,8 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 	};
 	if (!err && callgraph > capture->max_stack) {
 		explain(&why,
-			"--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32
-			" calls: raise kernel.perf_event_max_stack",
+			"--callgraph=%" PRIu32 ": this kernel records at most %" PRIu32 " callers: raise "
+			"kernel.perf_event_max_stack",
 			callgraph, capture->max_stack);
 		err = -EOVERFLOW;
 	}

@@ -117,7 +117,8 @@ static void put_aside(int session_fd)
 	if (err)
 		op_log(OP_LOG_WARNING, PATH " is no ledger: %s", strerror(-err));
 	else
-		op_log(OP_LOG_WARNING, PATH " is no ledger: moved to %s in the session directory; opd begins a new ledger", aside);
+		op_log(OP_LOG_WARNING, PATH " is not a ledger: moved to %s in the session directory; opd begins a new ledger",
+		       aside);
 }
 
 static int recount(struct op_session_ledger *base, int current_fd)

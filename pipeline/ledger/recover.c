@@ -143,7 +143,7 @@ static int recover_object(const char *path, unsigned char type OP_UNUSED, void *
 		return 0;
 	err = op_jit_object_check(recovery->session_fd, path);
 	if (opd_is_damage(err))
-		put_aside(recovery, path, "is not a whole file of symbols of JIT code");
+		put_aside(recovery, path, "is an incomplete file of symbols of JIT code");
 	else if (err)
 		log_failure(path, err);
 	return 0;
@@ -157,7 +157,7 @@ static void recover_part(struct recovery *recovery, const char *session, const s
 	struct op_text fault = { 0 };
 
 	recovery->dropped_nodes += nr_dropped;
-	op_text_printf(&fault, "is no %s", part->noun);
+	op_text_printf(&fault, "is not a %s", part->noun);
 	if (opd_is_damage(err))
 		put_aside(recovery, path, op_text_get(&fault));
 	else if (err && err != -ENOENT)
@@ -305,7 +305,7 @@ static bool has_no_ledger(int session_fd)
 
 static void log_summary(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
-	const char *why = was_unclean           ? "the last opd did not end in order"
+	const char *why = was_unclean           ? "the last opd did not shut down cleanly"
 			  : recovery->nr_closed ? "a closed session was not on the disk"
 						: OP_SESSION_CURRENT " has no ledger";
 
@@ -329,8 +329,8 @@ void opd_recover(int session_fd, bool was_unclean)
 		log_failure(OP_SESSION_TMP, err);
 	nr_imports = op_session_import_sweep(session_fd);
 	if (nr_imports)
-		op_log(OP_LOG_NOTICE, "removed from " OP_SESSION_TMP "/ the files of %llu opimport that did not end in order",
-			(unsigned long long)nr_imports);
+		op_log(OP_LOG_NOTICE, "removed from " OP_SESSION_TMP "/ the files of %llu interrupted runs of opimport",
+		       (unsigned long long)nr_imports);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)

@@ -512,7 +512,7 @@ class Box:
             is_kept = stream.read() == "off\n"
         require(self.status()["state"] == "paused", "--stop on a full disk does not stop: %s" % (result,))
         require(result.rc == (0 if is_kept else 1), "--stop on a full disk, %skept: %s" % ("" if is_kept else "not ", result))
-        words = ("profiling has stopped, but the next opd may begin with it", path, os.strerror(errno.ENOSPC))
+        words = ("profiling has stopped, but the next opd may start with it", path, os.strerror(errno.ENOSPC))
         require(is_kept or all(word in result.err for word in words), "--stop on a full disk says: %s" % result.err)
         return is_kept
 

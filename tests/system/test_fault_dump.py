@@ -254,7 +254,7 @@ def starts_after_the_cut(box, after, found):
     shutil.rmtree(box.session)
     shutil.copytree(after, box.session)
     box.start_daemon(start=False)
-    require("did not end in order" in box.log_text(), "the session was not looked at: %s" % box.log_text())
+    require("did not shut down cleanly" in box.log_text(), "the session was not looked at: %s" % box.log_text())
     have = counts_of(box.files())
     require(have == found, "the start changed what was there: %s" % sorted(set(have.items()) ^ set(found.items()))[:5])
     box.opreport("-n", "-f")
@@ -281,9 +281,10 @@ def stop_that_cannot_write(box, shim):
             require(not os.path.exists(os.path.join(box.session, "lock")), "opcontrol left the stale lock")
         with open(os.path.join(box.session, "tmp", "dcookies-closed-7"), "wb"):
             pass  # of a write-out that a kill has ended: the start removes it
-        looks = box.log_text().count("did not end in order")
+        looks = box.log_text().count("did not shut down cleanly")
         box.start_daemon(start=False)
-        require(box.log_text().count("did not end in order") == looks + 1, "the session was not looked at: %s" % box.log_text())
+        require(box.log_text().count("did not shut down cleanly") == looks + 1,
+                "the session was not looked at: %s" % box.log_text())
         box.shutdown()
 
 

@@ -270,7 +270,7 @@ def others_beside_the_files(box):
         else:
             os.mkdir(path)
         line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
-        require(name in line and "in its place: remove that" in line, "what stands at %s is not told: %s" % (name, line))
+        require(name in line and "has its name: remove that" in line, "what stands at %s is not told: %s" % (name, line))
         shutil.rmtree(path, ignore_errors=True)
         if os.path.exists(path):
             os.unlink(path)
@@ -287,7 +287,7 @@ def long_path(box):
     for path in own_files(box, app):
         os.unlink(current(box, path))
     line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
-    require(line.strip().endswith("what was counted in it"), "the end of the message is cut off: %s" % line)
+    require(line.strip().endswith("its counts are lost"), "the end of the message is cut off: %s" % line)
     box.opcontrol("--dump")
 
 

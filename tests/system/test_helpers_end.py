@@ -108,7 +108,7 @@ def test(box):
     helpers.send(signal.SIGKILL, [helpers.nursery()[1]], "the spare is killed")
     require("others take their place" in box.log_text(), "the log: " + box.log_text())
     helpers.send(signal.SIGKILL, descendants(box.daemon.pid), "all are killed")
-    require("helpers have no other rights than opd" in box.log_text(), "the log: " + box.log_text())
+    require("helpers now have only the rights of opd" in box.log_text(), "the log: " + box.log_text())
     helpers.send(signal.SIGSTOP, descendants(box.daemon.pid), "all are stopped")
     box.opcontrol("--stop")
     box.check_ledger()

@@ -62,7 +62,7 @@ def small_files(box):
     os.chmod(program, 0o755)
     box.env["OPD_DAEMON"], normal = program, box.env["OPD_DAEMON"]
     box.start_daemon("--event=page-faults:1")
-    require("no file may have more than %d KiB" % (FSIZE // 1024) in box.log_text(), "the log does not tell of the limit")
+    require("the limit of file size is %d KiB" % (FSIZE // 1024) in box.log_text(), "the log does not tell of the limit")
     require("lost_file_limit" in box.log_text(), "the log does not name the loss")
     box.work_until(lambda: sum(e["lost_file_limit"] for e in box.status()["events"]) > 0, "nothing is lost beyond the limit",
                    box.work, "sites", NR_SITES)
@@ -196,7 +196,7 @@ def holes_in_recordings(box):
              ("a feature", recording((0, 0), [(3, 4096, HOLE)], a_round), damaged),
              ("an AUX area", recording((0, 0), (), struct.pack("<IHHQ32x", 71, 0, 48, HOLE), HOLE), None),
              ("more than an AUX area", recording((0, 0), (), struct.pack("<IHHQ32x", 71, 0, 48, 2 * HOLE), 2 * HOLE),
-              "the file ends within what follows a record"))
+              "the file ends inside the data after a record"))
     path = os.path.join(box.dir, "holes.data")
     for name, data, words in cases:
         with open(path, "wb") as stream:

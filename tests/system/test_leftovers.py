@@ -94,7 +94,7 @@ def reset_in_part(box, app):
         return
     try:
         line = box.refused(os.path.join(box.bin, "opcontrol"), "--reset")
-        require("{root}" + app in line and "not permitted" in line and "all else is removed" in line
+        require("{root}" + app in line and "not permitted" in line and "all other files are removed" in line
                 and "lsattr" in line, "what stays is not told: %s" % line)
     finally:
         box.good("chattr", "-i", *directories)

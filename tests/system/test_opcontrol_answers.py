@@ -107,8 +107,8 @@ def not_kept(box):
     path = os.path.join(box.session, "profiling")
     os.unlink(path)
     os.mkdir(path)
-    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"),
-                                  ("--start", "running", "begun, but the next opd may begin without it")):
+    for request, state, words in (("--stop", "paused", "stopped, but the next opd may start with it"),
+                                  ("--start", "running", "begun, but the next opd may start without it")):
         result = box.run(opcontrol(box), request)
         require(result.rc == 1 and words in result.err and path in result.err, "%s: %s" % (request, result))
         require(box.status()["state"] == state, "%s: %s" % (request, box.status()["state"]))

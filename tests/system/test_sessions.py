@@ -37,7 +37,7 @@ def check_save(box, opcontrol):
     """
     work(box)
     for name in ("current", ".hidden", "a/b", "a b", "", "x" * 300):
-        require("cannot have that name" in box.refused(opcontrol, "--save=" + name), "--save=%s is not refused clearly" % name)
+        require("invalid name of a session" in box.refused(opcontrol, "--save=" + name), "--save=%s is not refused clearly" % name)
     box.refused(opcontrol, "--save=one", "--reset")
     box.refused(opcontrol, "--save")
     box.opcontrol("--save=one")
