@@ -77,7 +77,7 @@ class DebugFiles(ArchiveCase):
         shutil.rmtree(self.session, ignore_errors=True)
         put_image(self.session, program, [(elfsyms.symbol_ranges(self.whole, FUNCTIONS)["hot"][0], 1)])
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
-        self.assertIn(os.path.basename(dwo) + ": reports would look for it at ", self.errors)
+        self.assertIn(os.path.basename(dwo) + " is left out: reports would look for it at ", self.errors)
         self.assertTrue(os.path.exists(self.away + program))
         with open(os.path.join(self.away, "opd-archive"), encoding="utf-8") as stream:
             self.assertIn("left-out\t%s\n" % os.path.realpath(dwo), stream.read())

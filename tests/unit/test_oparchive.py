@@ -100,7 +100,7 @@ class Archive(ArchiveCase):
         self.assertIn("3 files are left out", self.errors)
         self.run_tool("oparchive", "--check=" + away, rc=1)
         for path in (closed, hidden + "/prog", other):
-            self.assertIn("%s could not be read when it was made" % path, self.errors)
+            self.assertIn("%s could not be read when the archive was made" % path, self.errors)
         self.assertEqual(self.run_tool("opreport", *where[:3], "archive:" + away), self.run_tool("opreport", *where, user=NOBODY))
         self.run_tool("oparchive", "archive:" + away, "-o", self.away, rc=1)
         self.assertIn("%s could not be read." % closed, self.errors)
@@ -145,7 +145,7 @@ class Archive(ArchiveCase):
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "--root=" + root, rc=1)
         self.assertIn("%s/proc/kallsyms hides the kernel's addresses" % root, self.errors)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
-        self.assertIn("%s/proc/kallsyms could not be read when it was made" % root, self.errors)
+        self.assertIn("%s/proc/kallsyms could not be read when the archive was made" % root, self.errors)
 
     def test_replaced_images(self):
         """Files that are gone for everybody: a warning, as the report gives it."""
@@ -483,9 +483,10 @@ class Archive(ArchiveCase):
         os.utime(self.home + "/debug", (2, 2))
         shutil.copy(self.program, self.home + "/later")
         self.archive_session("two", rc=1)
-        for path, why in ((self.program, "another file has its place"),
-                          (self.home + "/debug", "another file has its place"), (self.home + "/later", "it is said to be absent")):
-            self.assertIn("%s: %s in %s, from an earlier session, which is not replaced: this file is left out" % (path, why,
+        for path, why in ((self.program, "another file has its name"),
+                          (self.home + "/debug", "another file has its name"),
+                          (self.home + "/later", "this file is listed as absent")):
+            self.assertIn("%s is left out: %s in %s, from an earlier session, whose files are not replaced" % (path, why,
                     self.away), self.errors)
         self.assertIn("3 files are left out", self.errors)
         self.assertEqual(self.told_of("one", "archive:" + self.away), first)
@@ -534,7 +535,7 @@ class Archive(ArchiveCase):
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
             stream.write(text.replace("second", "other"))
         self.archive_session("three", 1, "--root=" + root)
-        self.assertIn("%s/proc/kallsyms: the symbols of another kernel are in %s" % (root, self.away), self.errors)
+        self.assertIn("%s/proc/kallsyms is left out: the symbols of another kernel are already in %s" % (root, self.away), self.errors)
         self.assertEqual({path: what for path, what in self.snapshot().items() if path in kept}, kept)
 
     def test_refused_sessions(self):
@@ -641,8 +642,8 @@ class Archive(ArchiveCase):
         self.assertEqual(self.run_tool("opreport", "-l", "-n", "archive:" + self.away, self.program), before)
         subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
-        self.assertIn("%s was cut off when it was made" % self.program, self.errors)
-        self.assertIn("%s could not be read when it was made" % other, self.errors)
+        self.assertIn("%s was cut off when the archive was made" % self.program, self.errors)
+        self.assertIn("%s could not be read when the archive was made" % other, self.errors)
         os.truncate(self.away + self.program, 1 << 40)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
         self.assertIn("%s: File too large" % self.program, self.errors)

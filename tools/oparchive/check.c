@@ -94,11 +94,11 @@ static void check_facts(struct checking *checking)
 	if (opr_archive_open(&archive, checking->dir))
 		checking->is_wrong = true;
 	for (size_t i = 0; i < archive.left_out.nr_words; i++)
-		checking->is_wrong =
-			opr_error(true, "%s: %s could not be read when it was made", checking->dir, archive.left_out.words[i]);
+		checking->is_wrong = opr_error(true, "%s: %s could not be read when the archive was made", checking->dir,
+					       archive.left_out.words[i]);
 	for (size_t i = 0; i < archive.cut.nr_words; i++)
-		checking->is_wrong = opr_error(true, "%s: %.*s was cut off when it was made: it had too many holes", checking->dir,
-					       (int)strcspn(archive.cut.words[i], "\t"), archive.cut.words[i]);
+		checking->is_wrong = opr_error(true, "%s: %.*s was cut off when the archive was made: it had too many holes",
+					       checking->dir, (int)strcspn(archive.cut.words[i], "\t"), archive.cut.words[i]);
 	for (size_t i = 0; i < archive.other.nr_words; i++)
 		checking->is_wrong = opr_error(
 			true, "%s: %s of a later session was left out, because an earlier session has another file there",

@@ -119,7 +119,7 @@ static int add_to_place(struct opa_run *run, const struct record *record, const 
 	if (named->failed || plain.failed) {
 		err = opr_no_memory();
 	} else if (!is_below || (has_to_be_there && !is_its_path(run, record, op_text_get(&plain)))) {
-		opr_warn("%s: reports would look for it at %s, which is not its place in an archive: it is left out", path,
+		opr_warn("%s is left out: reports would look for it at %s, which is not its place in an archive", path,
 			 op_text_get(named));
 		opa_note_left_out(run, path);
 	} else {

@@ -125,7 +125,7 @@ static int add_symbols(struct opa_run *run, const char *path, const char *name)
 		return opr_no_memory();
 	err = opr_archive_compare_kernels(there, path, &same);
 	if (!err && !same)
-		opa_warn_other(run, path, "the symbols of another kernel are");
+		opa_warn_other(run, path, "the symbols of another kernel are already");
 	free(there);
 	return err;
 }
@@ -171,7 +171,7 @@ static int add_image(struct opa_run *run, const struct opr_image *image)
 	if (!name)
 		return opr_no_memory();
 	if (opr_earlier_has_line(&run->writer.earlier, "absent", image->name))
-		opa_warn_other(run, opr_finder_shown(&run->report.selection.finder, image->path), "it is said to be absent");
+		opa_warn_other(run, opr_finder_shown(&run->report.selection.finder, image->path), "this file is listed as absent");
 	else if (opr_identity_is_kallsyms(&image->identity))
 		err = add_kernel(run, image->path, name);
 	else

@@ -17,8 +17,8 @@ void opa_note_left_out(struct opa_run *run, const char *path)
 
 void opa_warn_other(struct opa_run *run, const char *path, const char *why)
 {
-	opr_warn("%s: %s in %s, from an earlier session, which is not replaced: this file is left out; archive this session "
-		 "into another directory",
+	opr_warn("%s is left out: %s in %s, from an earlier session, whose files are not replaced; archive this session into "
+		 "another directory",
 		 path, why, run->options->output_dir);
 	opr_archive_note(&run->writer, "other", path);
 	run->nr_left_out++;
@@ -56,7 +56,7 @@ int opa_warn_left_out(struct opa_run *run, int err, const char *path)
 	if (!err || opr_archive_is_fatal(err))
 		return err;
 	if (err == -EEXIST)
-		opa_warn_other(run, path, "another file has its place");
+		opa_warn_other(run, path, "another file has its name");
 	else
 		opa_warn_unreadable(run, err, path);
 	return 0;

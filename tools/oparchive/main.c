@@ -131,11 +131,12 @@ static int make_archive(const struct opa_options *options)
 	umask(077); /* a copy may not open what the directories of the original close */
 	err = opr_run_to(&run.report, OPR_STEP_SELECT);
 	if (!err && selection->archives && selection->archives->next)
-		err = opr_error(-EINVAL, "archive: names several: archive each into a directory of its own");
+		err = opr_error(-EINVAL, "archive: names several archives: archive each into a directory of its own");
 	if (!err)
 		err = opr_run_to(&run.report, OPR_STEP_READ);
 	if (!err && selection->spec.cgroup.nr_words)
-		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
+		err = opr_error(-EINVAL, "cgroup: selects samples of reports only; an archive contains whole sessions: leave "
+					 "out cgroup:");
 	if (!err)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
 	if (!err)

@@ -371,7 +371,7 @@ void opr_archive_undo(struct opr_archive_writer *writer)
 	if (writer->has_own_facts)
 		op_file_unlink_below(writer->dir_fd, OPR_ARCHIVE_FACTS);
 	if (writer->has_new_facts && op_file_publish(writer->dir_fd, OPR_ARCHIVE_FACTS, writer->earlier.text, 0600) < 0)
-		opr_warn("%s/" OPR_ARCHIVE_FACTS " is no longer what it was", writer->dir);
+		opr_warn("%s/" OPR_ARCHIVE_FACTS " was changed by another program", writer->dir);
 	for (struct opr_archive_name *entry = writer->last_name; entry; entry = entry->before) {
 		if (entry->is_new)
 			op_file_unlink_below(writer->dir_fd, entry->name);
