@@ -89,7 +89,9 @@ static void compare_ledger(struct comparison *comparison)
 	if (!problem.fault)
 		return;
 	if (is_behind(comparison) && !check->repair)
-		opk_note(check, OP_SESSION_LEDGER, "it lacks the last samples: the daemon was killed, the next one enters them");
+		opk_note(check, OP_SESSION_LEDGER,
+			 "the last samples are missing, because the daemon was killed; the next "
+			 "daemon adds them");
 	else
 		opk_report(check, &problem, check->repair ? rewrite_ledger(comparison) : 0);
 }
@@ -140,16 +142,16 @@ static int make_ledger(struct comparison *comparison)
 static void report_missing(struct comparison *comparison)
 {
 	struct opk_check *check = comparison->check;
-	struct opk_problem problem = {
-		.path = OP_SESSION_LEDGER, .fault = "there is none, and opd made the session", .detail = ""
-	};
+	struct opk_problem problem = { .path = OP_SESSION_LEDGER,
+				       .fault = "the ledger is missing, but opd made this session",
+				       .detail = "" };
 
 	if (!check->nr_files || check->live)
 		return;
 	if (comparison->found->has_images)
 		opk_report(check, &problem, check->repair ? make_ledger(comparison) : 0);
 	else
-		opk_note(check, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
+		opk_note(check, OP_SESSION_LEDGER, "the ledger is missing: opd did not make this session");
 }
 
 int opk_ledger_check(struct opk_check *check, const struct opk_found *found)
@@ -162,7 +164,7 @@ int opk_ledger_check(struct opk_check *check, const struct opk_found *found)
 	int err = aside ? -ENOENT : op_session_ledger_read(check->dir_fd, ledger, &line);
 
 	if (err == -EBADMSG) {
-		snprintf(fault, sizeof(fault), "line %u makes no sense", line);
+		snprintf(fault, sizeof(fault), "line %u is invalid", line);
 		opk_put_aside(check, OP_SESSION_LEDGER, fault, 0, "");
 		aside = true;
 		err = -ENOENT;
@@ -174,7 +176,7 @@ int opk_ledger_check(struct opk_check *check, const struct opk_found *found)
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		check->nr_samples += ledger->events[i].role == OP_EVENT_SAMPLER ? ledger->events[i].stored : 0;
 	if (!found->has_images && check->nr_files)
-		opk_note(check, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
+		opk_note(check, OP_DCOOKIE_FILE, "the table of images is missing: images are known by their names only");
 	if (!check->live) {
 		compare_ledger(&comparison);
 		check_stats(&comparison);

@@ -185,10 +185,10 @@ static int begin_repair(struct program *program, struct opk_check *check, struct
 	if (err)
 		return opr_error(err, "%s: cannot lock the session, or finish the replacements in " OP_SESSION_TMP "/: %s", path,
 				 strerror(-err));
-	report_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk",
-		   "replaced by what was kept of them");
+	report_tmp(program, check, nr_put_back, "sample files were being replaced by larger ones that are not on the disk",
+		   "replaced by the copies that were kept");
 	if (location->lock_fd >= 0)
-		report_tmp(program, check, op_session_import_sweep(location->top_fd), "opimport did not end in order",
+		report_tmp(program, check, op_session_import_sweep(location->top_fd), "a run of opimport was interrupted",
 			   "directories removed");
 	return 0;
 }
@@ -228,9 +228,9 @@ static int refuse_no_session(const struct program *program, int dir_fd, const st
 	if (!program->is_named || location->is_current || op_session_has_parts(dir_fd))
 		return 0;
 	if (!faccessat(dir_fd, "samples", F_OK, 0))
-		return opr_error(-EINVAL, "%s is a session directory and no session: --session-dir=%s checks its sessions", path,
-				 path);
-	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
+		return opr_error(-EINVAL, "%s is a session directory, not a session: check its sessions with --session-dir=%s",
+				 path, path);
+	return opr_error(-EINVAL, "%s is not a session: it has neither {root} nor {kern}, and no ledger", path);
 }
 
 static int refuse_missing(const struct program *program, const char *name, const char *path, int err)

@@ -29,7 +29,7 @@ const char *opk_access_fault(const struct opk_check *check, const char *path)
 	if (check->closed || !find_owner(check, &owner) || fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return NULL;
 	if (st.st_uid != owner.st_uid)
-		return "it belongs to another than the session directory: the daemon cannot write to it";
+		return "its owner is not that of the session directory: the daemon cannot write to it";
 	return (st.st_mode & FILE_RIGHTS) == FILE_RIGHTS ? NULL : "its mode does not let the daemon write to it";
 }
 
@@ -64,7 +64,7 @@ void opk_check_dir(struct opk_check *check, const char *path)
 	    !S_ISDIR(st.st_mode))
 		return;
 	if (st.st_uid != owner.st_uid)
-		problem.fault = "it belongs to another than the session directory: the daemon can make and remove nothing in it";
+		problem.fault = "its owner is not that of the session directory: the daemon cannot make or remove files in it";
 	else if ((st.st_mode & DIR_RIGHTS) != DIR_RIGHTS)
 		problem.fault = "its mode does not let the daemon make or remove anything in it";
 	if (problem.fault)
@@ -73,9 +73,7 @@ void opk_check_dir(struct opk_check *check, const char *path)
 
 static void check_leftover(struct opk_check *check, const char *path)
 {
-	struct opk_problem problem = { .path = path,
-				       .fault = "a file in the making that somebody who was killed has left",
-				       .detail = "" };
+	struct opk_problem problem = { .path = path, .fault = "an unfinished file of a program that was killed", .detail = "" };
 	struct stat st;
 
 	if (fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -145,7 +145,7 @@ static bool has_head(struct opk_file *file, const struct image *image)
 	}
 	memcpy(&file->header, image->bytes, sizeof(file->header));
 	if (memcmp(file->header.magic, OP_ODB_MAGIC, sizeof(file->header.magic)))
-		note(file, OPK_LOST, "not a sample file: the first bytes are others", 0);
+		note(file, OPK_LOST, "not a sample file: the magic number is wrong", 0);
 	else if (file->header.version == OP_ODB_VERSION_0_9)
 		return false;
 	else if (op_odb_is_of_other_order(&file->header))
@@ -191,16 +191,16 @@ static uint32_t check_descr(struct opk_file *file, const struct image *image, bo
 
 	*ret_has_hash = false;
 	if (!is_power_of_two(size) || size < 2) {
-		note(file, OPK_REPARABLE, "the number of nodes is no power of two", at);
+		note(file, OPK_REPARABLE, "the number of nodes is not a power of two", at);
 		size = nr_nodes;
 	} else if (image->nr_bytes != op_odb_file_bytes(size)) {
-		note(file, OPK_REPARABLE, "the length is not that of the number of nodes", at);
+		note(file, OPK_REPARABLE, "the length does not match the number of nodes", at);
 	} else {
 		*ret_has_hash = true;
 	}
 	nr_nodes = (uint32_t)op_min_u64(nr_nodes, size);
 	if (!current_size || current_size > size) {
-		note(file, OPK_REPARABLE, "the number of nodes in use is larger than that of all",
+		note(file, OPK_REPARABLE, "the number of nodes in use is larger than the number of nodes",
 		     at + offsetof(struct op_odb_descr, current_size));
 		*ret_has_hash = false;
 		return nr_filled(image, nr_nodes);

@@ -560,7 +560,7 @@ static void report_images(struct run *run, const struct op_dcookie_reading *read
 
 	problem.fault = opk_access_fault(run->check, OP_DCOOKIE_FILE);
 	if (!run->check->live && (reading->nr_bad || reading->is_torn)) {
-		problem.fault = "lines of the table of images make no sense";
+		problem.fault = "the table of images has invalid lines";
 		problem.detail = reading->complaint ? reading->complaint : "the last line is torn";
 	}
 	if (problem.fault)
