@@ -59,7 +59,7 @@ def what_is_kept(box):
     shown = box.opcontrol("--status").splitlines()
     for name, title in (("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
                         ("cpu-buffer-size", "CPU buffer size")):
-        require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
+        require("--%s is kept in the setup, but opd ignores it.\n" % name in said, said)
         require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
     for name in ("xen", "active-domains", "s390hwsampbufsize"):
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))

@@ -109,7 +109,8 @@ static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes
 {
 	if (op_control_status_parts(payload, nr_bytes, &daemon->status, &daemon->events, &daemon->cpus) < 0) {
 		free(payload);
-		return opr_error(1, "opd is of another version than this opcontrol: its status has another form");
+		return opr_error(1, "opd and this opcontrol have different versions, and the status of opd has another form: "
+				    "restart opd");
 	}
 	daemon->presence = CTL_PRESENT;
 	daemon->pid = (pid_t)daemon->status->pid;

@@ -7,7 +7,7 @@
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 
-#define INERT         " (kept, but of no effect in opd)"
+#define INERT         " (kept in the setup, but opd ignores it)"
 #define IGNORED       " (ignored)"
 #define SETUP(name)   offsetof(struct op_setup, name)
 #define LINE(name)    offsetof(struct ctl_command_line, name)

@@ -182,7 +182,7 @@ int ctl_save(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	const char *name = ctl->request_arg, *fault = op_session_name_fault(name);
 
 	if (fault)
-		return opr_error(1, "--save=%s: a session cannot have that name: %s", name, fault);
+		return opr_error(1, "--save=%s: invalid name of a session: %s", name, fault);
 	if (daemon->presence == CTL_NO_ANSWER)
 		return ctl_fail_no_answer(ctl, daemon);
 	return daemon->presence == CTL_PRESENT ? ask_daemon(ctl, name) : save_without_daemon(ctl, name);
@@ -221,7 +221,7 @@ int ctl_run_unpack(struct opcontrol *ctl)
 	if (!strcmp(name, "current"))
 		return opr_error(1, "--unpack: the daemon writes this session: use --save=NAME, then --unpack=NAME");
 	if (fault)
-		return opr_error(1, "--unpack=%s: a session cannot have that name: %s", name, fault);
+		return opr_error(1, "--unpack=%s: invalid name of a session: %s", name, fault);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : unpack(fd, name);
 	if (fd >= 0)

@@ -68,8 +68,10 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 		return 0;
 	if (err == -ENOMEM)
 		return opr_no_memory();
-	opr_error(1, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, process-name, user, "
-			"all", arg, bad_word);
+	opr_error(1,
+		  "--separate=%s: unknown word '%s'; allowed: none, library, kernel, thread, cpu, cgroup, process-name, "
+		  "user, all",
+		  arg, bad_word);
 	free(bad_word);
 	return 1;
 }
@@ -147,7 +149,7 @@ int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *opt
 	if (parse_limited(option, arg, OP_CHAIN_DEPTH_MAX, &depth))
 		return 1;
 	if (depth > max_stack)
-		return opr_error(1, "--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack",
+		return opr_error(1, "--%s=%s: this kernel records at most %ju callers: raise kernel.perf_event_max_stack",
 				 option->row.name, arg, (uintmax_t)max_stack);
 	editing->setup->callgraph = depth;
 	return 0;
@@ -157,7 +159,9 @@ int ctl_edit_stacks(struct ctl_editing *editing, const struct ctl_option *option
 {
 	if (op_stack_setup_parse(arg, &editing->setup->stacks))
 		return 0;
-	return opr_error(1, "--%s=%s: none of on, off, event, RATE[:BYTES], with 1 to %u samples per second and %u bytes at most",
+	return opr_error(1,
+			 "--%s=%s: unknown value; allowed: on, off, event, RATE[:BYTES], with 1 to %u samples per second and "
+			 "%u bytes at most",
 			 option->row.name, arg, OP_STACK_RATE_MAX, OP_STACK_BYTES_MAX);
 }
 

@@ -147,7 +147,7 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 		rc = ctl_check_counts(setup);
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		if (edits[i].option->without_effect)
-			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->row.name);
+			printf("--%s is kept in the setup, but opd ignores it.\n", edits[i].option->row.name);
 		else if (edits[i].option->ignored)
 			printf("--%s is ignored: %s.\n", edits[i].option->row.name, edits[i].option->ignored);
 	return rc;
@@ -221,7 +221,7 @@ static void check_vmlinux(const char *path)
 	if (nr < 0)
 		opr_warn("--vmlinux=%s: cannot be read: %s", path, strerror(errno));
 	else if (nr != sizeof(magic) || memcmp(magic, ELF_MAGIC, sizeof(magic)))
-		opr_warn("--vmlinux=%s: no ELF file, so there are no symbols (give the uncompressed kernel, vmlinux)", path);
+		opr_warn("--vmlinux=%s: not an ELF file, so there are no symbols (give the uncompressed kernel, vmlinux)", path);
 	if (fd >= 0)
 		close(fd);
 }

@@ -122,7 +122,7 @@ static int open_log(const struct opcontrol *ctl, struct child *child)
 	child->log_fd = open_regular(dir_fd, LOG_NAME);
 	close(dir_fd);
 	if (child->log_fd == -EINVAL)
-		return opr_error(1, "cannot open the log %s/" LOG_NAME ": it is no regular file: remove it", ctl->session_dir);
+		return opr_error(1, "cannot open the log %s/" LOG_NAME ": it is not a regular file: remove it", ctl->session_dir);
 	if (child->log_fd < 0)
 		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, child->log_fd);
 	child->log_start = lseek(child->log_fd, 0, SEEK_END);

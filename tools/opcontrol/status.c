@@ -124,7 +124,7 @@ static void show_event(const struct op_ledger_event *event)
 		printf("    counted %.1f %% of the time: there are more events than counters\n",
 		       100 * op_ledger_counted_share(event));
 	if (event->filtered)
-		printf("    filtered: %" PRIu64 " (left out: of images that --image does not name)\n", event->filtered);
+		printf("    filtered: %" PRIu64 " (left out: --image does not name their images)\n", event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
