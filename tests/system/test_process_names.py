@@ -213,7 +213,7 @@ def check_others(box):
         line = box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "--by=" + by)
         require("--separate=" in line and separate in line, "--by=%s: %s" % (by, line))
     line = box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "--by=colour")
-    require("comm, cgroup, user or thread" in line, line)
+    require("comm, cgroup, user, thread" in line, line)
 
 
 def check_restart(box):

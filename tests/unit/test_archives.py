@@ -154,9 +154,9 @@ class Archives(unittest.TestCase):
                 for words in ((a, b), (b, a)):
                     self.run_tool("opreport", *words, rc=1)
                     self.assertEqual(self.errors.count("\n"), 1, self.errors)
-                    self.assertIn("another type of CPU" if name == "CPU" else "added up by events that all have", self.errors)
+                    self.assertIn("another type of CPU" if name == "CPU" else "select events that all archives have", self.errors)
                     self.run_tool("opannotate", "-a", *words, rc=1)
-                    self.assertIn("added up", self.errors)
+                    self.assertIn("archives", self.errors)
 
     def test_an_event_without_samples(self):
         """The ledger says that an event was counted."""
@@ -170,13 +170,13 @@ class Archives(unittest.TestCase):
         a, b = self.make(0, {"hot": 60}, session="monday"), self.make(1, {"hot": 5}, session="tuesday")
         self.assertEqual(self.rows(a, b, "session:monday,tuesday"), {"hot": 65})
         self.run_tool("opreport", a, b, "session:monday", rc=1)
-        self.assertIn("a1 has none of the sessions that are added up, as monday. The sessions there: tuesday.", self.errors)
+        self.assertIn("a1 has none of the summed sessions, for example monday. The sessions there: tuesday.", self.errors)
         self.run_tool("opreport", a, b, "session:monday,tuesday,friday", rc=1)
         self.assertIn("there is no session 'friday'", self.errors)
         self.run_tool("opreport", a, b, rc=1)
-        self.assertIn("has none of the sessions that are added up, as current", self.errors)
+        self.assertIn("has none of the summed sessions, for example current", self.errors)
         self.run_tool("opreport", a, b, "session:./monday", rc=1)
-        self.assertIn("named without /", self.errors)
+        self.assertIn("name of a session without /", self.errors)
         self.assertEqual(self.rows(a, b, "--since=2026-11-20"), {"hot": 65})
 
     def test_named_twice(self):
@@ -188,7 +188,7 @@ class Archives(unittest.TestCase):
     def test_no_archive_of_several(self):
         a, b = self.make(0, {"hot": 60}), self.make(1, {"hot": 5})
         self.run_tool("oparchive", a, b, "-o", self.dir + "/both", rc=1)
-        self.assertIn("names several", self.errors)
+        self.assertIn("names several archives", self.errors)
 
 
 if __name__ == "__main__":

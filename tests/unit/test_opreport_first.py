@@ -270,10 +270,10 @@ class First(unittest.TestCase):
         self.assertEqual(self.errors, "")
         self.assertEqual(self.columns_of("-m", "cpu", "tgid:9"), ["7"])
         self.assertEqual(self.columns_of(), ["10", "5"])
-        self.assertEqual(self.errors, "note: the samples of 2 processes, 3 threads are added up; "
-                         "columns of their own: tgid:all, tid:all\n")
+        self.assertEqual(self.errors, "note: the samples of 2 processes, 3 threads are summed; "
+                         "to have a column for each: tgid:all, tid:all\n")
         self.assertEqual(self.columns_of("tid:all"), ["3", "5", "7"])
-        self.assertIn("the samples of 2 CPUs are added up", self.errors)
+        self.assertIn("the samples of 2 CPUs are summed", self.errors)
         self.assertEqual(self.columns_of("tgid:all"), ["8", "7"])
         self.assertEqual(self.columns_of("tid:8"), ["5"])
 
@@ -282,7 +282,7 @@ class First(unittest.TestCase):
         self.put_threads()
         self.put(event="page-faults.1.0.7.7.0", number=0x202, hot=2)
         self.assertEqual(self.columns_of(), ["15", "2"])
-        self.assertIn("2 processes, 3 threads, 2 CPUs are added up", self.errors)
+        self.assertIn("2 processes, 3 threads, 2 CPUs are summed", self.errors)
 
     def test_since(self):
         self.put_threads(session="one")

@@ -79,8 +79,7 @@ static int report_none(const struct opr_archive *archive, const char *name)
 	struct op_text hint = { 0 };
 
 	opr_hint_at_sessions(&hint, archive->sessions_dir, name);
-	opr_error(-ENOENT, "archive:%s has none of the sessions that are added up, as %s.%s", archive->dir, name,
-		  op_text_get(&hint));
+	opr_error(-ENOENT, "archive:%s has none of the summed sessions, for example %s.%s", archive->dir, name, op_text_get(&hint));
 	op_text_free(&hint);
 	return -ENOENT;
 }
@@ -106,7 +105,10 @@ int opr_archives_name_sessions(const struct opr_archive *archives, struct opr_sp
 		for (size_t i = 0; i < spec->sessions.nr_words && !err; i++) {
 			name = spec->sessions.words[i];
 			if (strchr(name, '/'))
-				err = opr_error(-EINVAL, "session:%s: of several archives, sessions are named without /", name);
+				err = opr_error(-EINVAL,
+						"session:%s: with several archives, give the name of a session without "
+						"/",
+						name);
 			else if (!opr_words_have(&spec->session_exclude, name))
 				err = add_session(archive, name, &paths);
 		}
@@ -186,14 +188,16 @@ static int check_file(const struct opr_profile *profile, const struct opr_file *
 	const struct op_odb_header *first = &profile->files[0].header;
 
 	if (file->header.cpu_type != first->cpu_type)
-		return opr_error(-EINVAL, "archive:%s is of another type of CPU (%s) than archive:%s (%s): they are not added up",
+		return opr_error(-EINVAL,
+				 "archive:%s was made on another type of CPU (%s) than archive:%s (%s): give archives "
+				 "of one type",
 				 owner->dir, cpu_name(&file->header), archive_of(profile, profile->files[0].session)->dir,
 				 cpu_name(first));
 	for (const struct opr_archive *archive = profile->archive; archive; archive = archive->next)
 		if (!has_event(profile, archive, file->name))
 			return opr_error(-EINVAL,
-					 "archive:%s has %s:%" PRIu64 " with unit mask 0x%02" PRIx64 " and archive:%s has not: "
-					 "they are added up by events that all have (event:, count:, unit-mask:)",
+					 "archive:%s has %s:%" PRIu64 " with unit mask 0x%02" PRIx64 ", but archive:%s does "
+					 "not: select events that all archives have (event:, count:, unit-mask:)",
 					 owner->dir, file->name->event, file->name->count, (uint64_t)file->name->unit_mask,
 					 archive->dir);
 	return 0;

@@ -269,7 +269,7 @@ static void tell_merged(const struct opr_classes *classes, const struct opr_merg
 		op_text_printf(&remedy, "%s%s", remedy.length ? ", " : "", axes[i].remedy);
 	}
 	if (what.length)
-		opr_note("the samples of %s are added up; columns of their own: %s", op_text_get(&what), op_text_get(&remedy));
+		opr_note("the samples of %s are summed; to have a column for each: %s", op_text_get(&what), op_text_get(&remedy));
 	op_text_free(&what);
 	op_text_free(&remedy);
 }

@@ -35,7 +35,7 @@ int opr_take_by(void *field, const char *value)
 		*(enum opr_by *)field = by;
 		return 0;
 	}
-	return opr_error(-EINVAL, "--by=%s: comm, cgroup, user or thread", value);
+	return opr_error(-EINVAL, "--by=%s: unknown word; allowed: comm, cgroup, user, thread", value);
 }
 
 /* ---- what a file was kept apart by ---- */
@@ -77,10 +77,9 @@ int opr_groups_check(const struct opr_profile *profile, enum opr_by by)
 		if (is_apart(&profile->sessions[profile->files[i].session], &profile->files[i], by))
 			return 0;
 	return opr_error(-ENOENT,
-			 "--by=%s: these samples were not kept apart by it: opcontrol --setup --separate=kernel,%s%s keeps "
-			 "them from then on",
-			 groupings[by].word, groupings[by].separate,
-			 by == OPR_BY_THREAD ? ", or operf --separate-thread," : "");
+			 "--by=%s: these samples were not kept apart in this way: opcontrol --setup --separate=kernel,%s%s "
+			 "keeps later samples apart",
+			 groupings[by].word, groupings[by].separate, by == OPR_BY_THREAD ? ", or operf --separate-thread," : "");
 }
 
 /* ---- words ---- */

@@ -44,7 +44,7 @@ static int check_memory(const struct opr_spec *spec)
 
 	for (size_t i = 0; spec->memory && i < op_array_size(others); i++)
 		if (others[i].words->nr_words)
-			return opr_error(-EINVAL, "--mem adds up all events, processes, CPUs and cgroups: leave out %s",
+			return opr_error(-EINVAL, "--mem sums all events, processes, CPUs and cgroups: leave out %s",
 					 others[i].tag);
 	return 0;
 }

@@ -147,7 +147,8 @@ static int check_cgroups(struct opr_words *words, const char *word)
 		size_t length = strlen(path);
 
 		if (*path != '/' && *path != '*' && *path != '?' && *path != '[')
-			return opr_error(-EINVAL, "%s: '%s' is no path of a cgroup: it begins with a slash", word, path);
+			return opr_error(-EINVAL, "%s: '%s' is not a path of a cgroup: such a path begins with a slash", word,
+					 path);
 		while (length > 1 && path[length - 1] == '/')
 			path[--length] = '\0';
 	}
