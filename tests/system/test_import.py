@@ -119,7 +119,7 @@ def check_damaged_samples(box):
     longer = bytearray(put_sample(CHAINED, 12, chain))
     struct.pack_into("<Q", longer, 40, 1000)
     for name, records, rc, told in (("longer", bytes(longer), 1,
-                                     "at byte %d: a record does not hold what it should: " % (16 + len(begin))),
+                                     "at byte %d: a record has invalid content: " % (16 + len(begin))),
                                     ("short", put(perf_swap.SAMPLE, USER, bytes(16)), 1,
                                      "1 samples are of events that the file does not list"),
                                     ("foreign", put_sample(999, 13), 0, "1 samples are of events that the file does not list")):
@@ -232,7 +232,7 @@ def check_no_place(box):
         with open(path, "wb") as out:
             out.write(whole[:40] + struct.pack("<Q", offset) + whole[48:])
         result = opimport(box, "--session-dir=" + box.session, "-o", "placeless", path)
-        require(result.rc == 1 and result.err.startswith("opimport: %s: its records are said to begin behind its "
+        require(result.rc == 1 and result.err.startswith("opimport: %s: its header places the records beyond the "
                                                          "end" % path), result.err)
 
 
@@ -524,7 +524,7 @@ def check_left(box):
     stranger = os.path.join(box.session, "tmp", "import.not-one")
     os.mkdir(stranger)
     result = opimport(box, "--session-dir=" + box.session, "-o", "next", stream.save(box, "next"))
-    require(result.rc == 0 and "1 opimport that did not end in order" in result.err, "%d: %s" % (result.rc, result.err))
+    require(result.rc == 0 and "1 interrupted runs of opimport" in result.err, "%d: %s" % (result.rc, result.err))
     require(imports(box) == sorted((works, "import.not-one")), "%s" % imports(box))
     left = kill_import(box, stream)
     found = opcheck(box, "next", REPAIRED, "--repair")
@@ -638,7 +638,7 @@ def check_refusals(box, path):
     line = box.refused(tool, "--session-dir=" + box.session, "-o", "plain", path)
     require("has samples already" in line, line)
     line = box.refused(tool, "--session-dir=" + box.session, "-o", "../plain", path)
-    require("cannot be the name" in line, line)
+    require("is not a valid name" in line, line)
     line = box.refused(tool, "--session-dir=" + box.session, "-o", "none", tool)
     require("not a perf.data file" in line, line)
     require(not os.path.exists(os.path.join(box.session, "samples", "none")), "a refused file left a session")

@@ -22,8 +22,10 @@ static int take_separate(struct opi_options *options, const char *words)
 	if (!err && options->separation.separate_cgroup)
 		return opr_error(-EINVAL, "--separate=%s: the records do not say in which cgroup they were taken", words);
 	if (err)
-		opr_error(err, "--separate=%s: '%s' is none of none, library, kernel, thread, cpu, process-name, all", words,
-			  bad_word);
+		opr_error(err,
+			  "--separate=%s: unknown word '%s'; allowed: none, library, kernel, thread, cpu, process-name, "
+			  "all",
+			  words, bad_word);
 	free(bad_word);
 	return err;
 }
@@ -38,7 +40,7 @@ static int take_types(struct opi_options *options)
 		if (!text)
 			continue;
 		if (op_parse_u64(text, PERF_TYPE_MAX, UINT32_MAX, &type) < 0)
-			return opr_error(-EINVAL, "--%s=%s: the type of a PMU is a number from %d on",
+			return opr_error(-EINVAL, "--%s=%s: the type of a PMU is a number of %d or more",
 					 kind == OP_IBS_FETCH ? "ibs-fetch" : "ibs-op", text, PERF_TYPE_MAX);
 		options->assumed[kind] = (uint32_t)type;
 	}
@@ -51,9 +53,9 @@ static int take_file(struct opi_options *options, const struct opr_words *words)
 	const char *file = words->nr_words ? words->words[0] : NULL;
 
 	if (words->nr_words > 1)
-		return opr_error(-EINVAL, "one file at a time (see opimport --help)");
+		return opr_error(-EINVAL, "too many files: give one file (see opimport --help)");
 	if (!file && isatty(STDIN_FILENO))
-		return opr_error(-EINVAL, "which file? (see opimport --help)");
+		return opr_error(-EINVAL, "no file to import: give a file (see opimport --help)");
 	options->file = strdup(file ? file : "-");
 	return options->file ? 0 : opr_no_memory();
 }
@@ -67,7 +69,7 @@ static int finish_foreign(struct opi_options *options, const struct opr_words *w
 	if (!options->output)
 		return opr_error(-EINVAL, "--abi: name the new file with --output=FILE");
 	if (words->nr_words != 1)
-		return opr_error(-EINVAL, "--abi: one sample file at a time (see opimport --help)");
+		return opr_error(-EINVAL, "--abi: give one sample file (see opimport --help)");
 	options->file = strdup(words->words[0]);
 	return options->file ? 0 : opr_no_memory();
 }

@@ -17,7 +17,9 @@ static int check_name(const char *name)
 {
 	if (*name && *name != '.' && *name != '-' && !strchr(name, '/'))
 		return 0;
-	return opr_error(-EINVAL, "'%s' cannot be the name of a session: it has no slash and does not begin with a dot or a dash",
+	return opr_error(-EINVAL,
+			 "'%s' is not a valid name of a session: a name has no slash and does not begin with a dot or "
+			 "a dash",
 			 name);
 }
 
@@ -70,7 +72,7 @@ static int open_dir(struct opi_session *session)
 				 strerror(-session->dir_fd));
 	nr_left = op_session_import_sweep(session->dir_fd);
 	if (nr_left)
-		opr_warn("removed from %s/" OP_SESSION_TMP " the files of %llu opimport that did not end in order", session->dir,
+		opr_warn("removed from %s/" OP_SESSION_TMP " the files of %llu interrupted runs of opimport", session->dir,
 			 (unsigned long long)nr_left);
 	return 0;
 }

@@ -108,9 +108,8 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opi_import 
 	is_wrong |=
 		warn_of(counts.nr_unannounced, file,
 			"samples are of events that the file lists after other samples were counted, and are not in the session");
-	is_wrong |=
-		warn_of(opi_import_nr_outdated(import, op_perf_data_events(data)), file,
-			"events are not what they were counted as: the file describes them, or their CPU, behind their samples");
+	is_wrong |= warn_of(opi_import_nr_outdated(import, op_perf_data_events(data)), file,
+			    "events may be counted under wrong names: the file describes them, or their CPU, after their samples");
 	is_wrong |= warn_of(counts.nr_undivided, file,
 			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");
 	is_wrong |= warn_of(counts.nr_merged, file,
