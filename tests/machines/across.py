@@ -30,7 +30,7 @@ PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2
 FUNCTIONS = ("hot", "warm", "_start")
 HANG_SECONDS = 300
 NO_TABLES = "/no/opd-tables"  # opimport cannot start it under QEMU's user emulation, and nowhere here
-OTHER_ORDER = "of a machine of the other byte order, opimport --abi converts it"
+OTHER_ORDER = "the file has the other byte order: convert it with opimport --abi"
 FLAT = (("-l", "-n", "-f"), ("-d", "-g", "-n"), ("-c", "-n"), ("-l", "-g", "-X"), ("-l", "--format=json"), ("--format=csv",),
         ("--images",))
 STACKS = (("--stacks", "-n"), ("--stacks", "--format=json"), ("--format=folded",), ("--format=speedscope",),

@@ -233,7 +233,7 @@ def helps(counting):
 
 
 def refused(counting):
-    for words, text in (((), "what is to be counted"), (("-s", "true"), "do not go together"),
+    for words, text in (((), "nothing to count"), (("-s", "true"), "do not go together"),
                         (("-s", "-C", "0"), "do not go together"),
                         (("-c", "true"), "--separate-cpu needs"), (("-t", "-s"), "--separate-thread needs"),
                         (("-p", "1x"), "--process-list: '1x'"), (("-p", "0"), "--process-list: '0'"), (("-p", ""), "list is empty"),

@@ -203,7 +203,7 @@ def beside_perf(home):
 
 
 def command_line(home):
-    for words, text in (((), "what is to be profiled"), (("--pid=1", "true"), "do not go together"),
+    for words, text in (((), "nothing to profile"), (("--pid=1", "true"), "do not go together"),
                         (("--pid=x",), "not the number of a process"), (("--pid=999999999",), "there is no such process"),
                         (("--events=nothing:1", "true"), "there is no such event"),
                         (("--events=TIMER:1000000,TIMER:1000000", "true"), "given twice"),

@@ -210,8 +210,9 @@ def damage(path, name, skipped, byte):
 def warned(text, path, words):
     """There is one line about this file, and none about any other file."""
     lines = [line for line in text.decode().split("\n") if "the debugging information of" in line
-             and "cannot be read in whole" in line]
-    return len(lines) == 1 and "the debugging information of %s cannot be read in whole: " % path in lines[0] and words in lines[0]
+             and "cannot be read completely" in line]
+    return (len(lines) == 1 and words in lines[0]
+            and "the debugging information of %s cannot be read completely: " % path in lines[0])
 
 
 def check_debug_damage(program, hot):

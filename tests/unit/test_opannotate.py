@@ -300,7 +300,7 @@ class Annotate(unittest.TestCase):
                                        "--no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
         for word in ("-j", "-D", "-r", "--prefix-addresses", "--start-address=0x1000", "-dS"):
             self.run_tool("-a", "--objdump-params=-M intel %s .data" % word, rc=1)
-            self.assertIn("--objdump-params: %s has no meaning here" % word, self.errors)
+            self.assertIn("--objdump-params: %s is not supported" % word, self.errors)
         self.run_tool("-a", "--objdump-params=-C -M", rc=1)
         self.assertIn("--objdump-params: -M needs a value", self.errors)
         mixed = self.run_tool("-a", "--objdump-params=-S").split(" */\n", 1)[1]

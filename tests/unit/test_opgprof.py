@@ -120,7 +120,7 @@ class Gprof(unittest.TestCase):
         self.put({"hot": 9})
         put_image(self.dir, "/not/there", [(16, 5)])
         self.assertIn("more than one image", self.run_tool(rc=1))
-        self.assertIn("could not be read", self.run_tool("/not/there", rc=1))
+        self.assertIn("cannot be read", self.run_tool("/not/there", rc=1))
         self.put({"hot": 9}, event="OTHER.5.0." + ALL)
         self.assertIn("more than one event", self.run_tool(self.program, rc=1))
         self.run_tool(self.program, "event:OTHER")

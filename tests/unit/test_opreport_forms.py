@@ -670,7 +670,7 @@ class Forms(unittest.TestCase):
     def test_empty_session_dir(self):
         done = subprocess.run([OPREPORT, "--session-dir="], capture_output=True, check=False, text=True)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("--session-dir: an empty name", done.stderr)
+        self.assertIn("--session-dir: the name is empty", done.stderr)
 
     def test_verbose(self):
         """Each topic prints something, and `all` prints everything; the report stays the same."""

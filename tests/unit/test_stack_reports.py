@@ -241,7 +241,7 @@ class Stacks(StackCase):
         self.report("--stacks", "--focus=(", rc=1)
         self.assertIn("--focus=(", self.err)
         self.report("--stacks", "--focus=nothing", rc=1)
-        self.assertIn("no stack is left", self.err)
+        self.assertIn("no stack matches", self.err)
         self.report("--invert", rc=1)
         self.assertIn("--stacks", self.err)
         os.unlink(os.path.join(self.session, "stacks"))

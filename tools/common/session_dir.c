@@ -92,7 +92,7 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 	int err = 0;
 
 	if (option && !*option)
-		return opr_error(-EINVAL, "--session-dir: an empty name is that of no directory");
+		return opr_error(-EINVAL, "--session-dir: the name is empty; give a directory");
 	if (!option && (stat(LOCAL_DIR, &st) < 0 || !S_ISDIR(st.st_mode))) {
 		err = choose_configured(ret_dir);
 	} else {

@@ -218,7 +218,7 @@ static bool is_debug_file_of(const bfd *debug, const bfd *image, enum opr_debug_
 	if (place == OPR_DEBUG_DOWNLOADED)
 		return same_build_id(debug, image, place);
 	if (!opr_may_speak_for(opr_bfd_stat(debug), opr_bfd_stat(image))) {
-		opr_verbose(OPR_TOPIC_bfd, "debug file %s is of another user", bfd_get_filename(debug));
+		opr_verbose(OPR_TOPIC_bfd, "debug file %s belongs to another user and is not used", bfd_get_filename(debug));
 		return false;
 	}
 	return place == OPR_DEBUG_BY_BUILD_ID ? same_build_id(debug, image, place) : has_crc(debug, crc);

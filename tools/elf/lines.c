@@ -598,5 +598,5 @@ const char *opr_lines_probe(bfd *abfd, const char *root)
 
 void opr_lines_warn_damage(const char *path, const char *damage)
 {
-	opr_warn("the debugging information of %s cannot be read in whole: %s", path, damage);
+	opr_warn("the debugging information of %s cannot be read completely: %s", path, damage);
 }

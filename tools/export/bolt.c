@@ -65,7 +65,7 @@ int opr_export_bolt_check(const struct opr_symbol_report *report)
 	bool has_any = false;
 
 	if (report->nr_classes != 1)
-		return opr_error(-EINVAL, "--format=bolt is about one event: event:NAME selects it");
+		return opr_error(-EINVAL, "--format=bolt writes one event: select it with event:NAME");
 	for (size_t i = 1; i < report->nr_rows; i++)
 		if (strcmp(report->rows[i].image, report->rows[0].image) != 0)
 			return opr_error(-EINVAL, "--format=bolt writes one program, but %s and %s are selected: name one of them",

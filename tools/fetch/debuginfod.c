@@ -130,7 +130,7 @@ static void fail_server(uint32_t server, const char *name, const char *reason)
 
 	run.failed |= UINT64_C(1) << server;
 	name_server(run.servers.words[server], url, sizeof(url));
-	opr_warn("debuginfod: %s is asked no more, since it failed for %s: %s", url, name, reason);
+	opr_warn("debuginfod: server %s is not asked again, because it failed for %s: %s", url, name, reason);
 }
 
 static size_t nr_open(const struct files *files)
@@ -263,7 +263,7 @@ static void note_missing(const struct files *files)
 {
 	if (files->nr_still_missing)
 		opr_note("debuginfod: the servers did not have the debug files of %zu images when they were last asked, and are "
-			 "not asked again for a while: find %s -name debuginfo -empty -delete ends that",
+			 "not asked again for a while; to ask them now, first run: find %s -name debuginfo -empty -delete",
 			 files->nr_still_missing, run.dir);
 }
 

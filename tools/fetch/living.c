@@ -43,8 +43,7 @@ static void warn_hanging(int32_t pid)
 	static bool has_warned;
 
 	if (!has_warned)
-		opr_warn("process %d keeps everybody waiting who looks at its files: images that only it, or others like it, still "
-			 "have are not found",
+		opr_warn("process %d: its file system does not answer; images that only it, or processes like it, map are skipped",
 			 pid);
 	has_warned = true;
 }

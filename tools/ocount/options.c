@@ -46,7 +46,7 @@ static int take_numbers(struct ocn_numbers *list, const char *value, uint64_t mi
 		if (dash)
 			*dash = '-';
 		if (is_bad)
-			err = opr_error(-EINVAL, "%s: '%s' is no number from %ju on%s", what, word, (uintmax_t)min,
+			err = opr_error(-EINVAL, "%s: '%s' is not a number of %ju or more%s", what, word, (uintmax_t)min,
 					ranges ? ", and no range such as 4-11" : "");
 		for (uint64_t number = first; !err && number <= last; number++)
 			err = add_number(list, (int)number);
@@ -100,7 +100,7 @@ static const struct opr_option rows[] = {
 	{ "brief-format", 'b', FIELD(brief), NULL, "lines for programs: [CPU or task,]event,count,percent of the time", NULL },
 	{ "cpu-list", 'C', FIELD(cpus), take_cpus, "count on these CPUs, such as 0,2,4-11, until Ctrl-C", "cpus" },
 	{ "events", 'e', FIELD(events), opr_take_more_words,
-	  "what is counted, NAME[:UNITMASK[:KERNEL[:USER]]], with commas between (ophelp lists the names)", "event" },
+	  "the events to count, NAME[:UNITMASK[:KERNEL[:USER]]], with commas between (ophelp lists the names)", "event" },
 	{ "output-file", 'f', FIELD(output_file), opr_take_string, "write the counts to this file", "file" },
 	{ "process-list", 'p', FIELD(processes), take_processes, "count these processes and their later children, until they end",
 	  "pids" },
@@ -108,7 +108,7 @@ static const struct opr_option rows[] = {
 	{ "separate-thread", 't', FIELD(separate_thread), NULL, "one count for each thread", NULL },
 	{ "system-wide", 's', FIELD(system_wide), NULL, "count on all CPUs, until Ctrl-C (as root)", NULL },
 	{ "thread-list", 'r', FIELD(threads), take_threads, "count these threads, until they end", "tids" },
-	{ "time-interval", 'i', FIELD(interval), take_interval, "the counts of each interval; stop after so many of them",
+	{ "time-interval", 'i', FIELD(interval), take_interval, "print the counts of each interval; stop after NUMBER intervals",
 	  "milliseconds[:number]" },
 	{ "verbose", 'V', FIELD(verbose), NULL, "print details to stderr", NULL },
 };
@@ -143,9 +143,9 @@ static int choose_mode(struct ocn_options *options)
 		first = modes[i].name;
 		options->mode = (enum ocn_mode)i;
 	}
-	return first ? 0 :
-		       opr_error(-EINVAL, "what is to be counted: a command, --process-list, --thread-list, --cpu-list or "
-					  "--system-wide? (see ocount --help)");
+	return first ? 0
+		     : opr_error(-EINVAL, "nothing to count: give a command, --process-list, --thread-list, --cpu-list or "
+					  "--system-wide (see ocount --help)");
 }
 
 static int check(const struct ocn_options *options)

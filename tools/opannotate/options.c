@@ -143,9 +143,8 @@ static int take_word(struct opr_annotate_options *options, const char *word, cha
 	value = disassembler_value(word, rest);
 	if (!value)
 		return opr_error(-EINVAL,
-				 "--objdump-params: %s has no meaning here: -C, -d, -M, -S, -w, -z, --show-raw-insn and "
-				 "--no-show-raw-insn have, "
-				 "each as a word of its own",
+				 "--objdump-params: %s is not supported; use -C, -d, -M, -S, -w, -z, --show-raw-insn or "
+				 "--no-show-raw-insn (one word each)",
 				 word);
 	if (!*value)
 		return opr_error(-EINVAL, "--objdump-params: %s needs a value", word);

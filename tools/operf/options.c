@@ -43,7 +43,7 @@ static const struct opr_option rows[] = {
 	  NULL },
 	{ "callgraph", 'g', FIELD(callgraph), NULL, "record who calls whom, for opreport --callgraph", NULL },
 	{ "events", 'e', FIELD(events), opr_take_more_words,
-	  "what is sampled, NAME:COUNT[:UNITMASK[:KERNEL[:USER]]], with commas between (ophelp lists the names)", "event" },
+	  "the events to sample, NAME:COUNT[:UNITMASK[:KERNEL[:USER]]], with commas between (ophelp lists the names)", "event" },
 	{ "lazy-conversion", 'l', FIELD(lazy), NULL, "without effect: samples are counted while the command runs", NULL },
 	{ "pid", 'p', FIELD(pid), take_pid, "profile a process that runs, and its later children, until it ends", "PID" },
 	{ "separate-cpu", 'c', FIELD(separate_cpu), NULL, "keep the samples of each CPU apart", NULL },
@@ -68,11 +68,11 @@ static int check(const struct opf_options *options)
 	int nr_targets = !!options->command.nr_words + !!options->pid + options->system_wide;
 
 	if (!nr_targets)
-		return opr_error(-EINVAL, "what is to be profiled: a command, --pid=PID, or --system-wide? (see operf --help)");
+		return opr_error(-EINVAL, "nothing to profile: give a command, --pid=PID or --system-wide (see operf --help)");
 	if (nr_targets > 1)
 		return opr_error(-EINVAL, "a command, --pid and --system-wide do not go together");
 	if (options->session_dir && !*options->session_dir)
-		return opr_error(-EINVAL, "--session-dir: an empty name is that of no directory");
+		return opr_error(-EINVAL, "--session-dir: the name is empty; give a directory");
 	if (options->lazy)
 		opr_note("--lazy-conversion has no effect: samples are counted while the command runs");
 	return 0;

@@ -102,14 +102,17 @@ static int lock(struct opf_session *session)
 				 "--session-dir",
 				 (int)op_lock_owner(session->fd, OP_SESSION_LOCK), session->dir);
 	if (fd == -ELOOP || fd == -EISDIR)
-		return opr_error(fd, "%s/" OP_SESSION_LOCK " is no lock file: remove it", session->dir);
+		return opr_error(fd, "%s/" OP_SESSION_LOCK " is not a lock file: remove it", session->dir);
 	if (fd < 0)
 		return opr_error(fd, "cannot make %s/" OP_SESSION_LOCK ": %s", session->dir, strerror(-fd));
 	err = op_lock_write_pid(fd);
 	if (err) {
 		op_sys_unlinkat(session->fd, OP_SESSION_LOCK, 0);
 		close(fd);
-		return err == -EINVAL ? opr_error(err, "%s/" OP_SESSION_LOCK " was no lock file: call operf again", session->dir)
+		return err == -EINVAL ? opr_error(err,
+						  "%s/" OP_SESSION_LOCK " was not a lock file and was removed: run operf "
+						  "again",
+						  session->dir)
 				      : explain_open(session->dir, err);
 	}
 	session->lock_fd = fd;

@@ -76,11 +76,11 @@ static int choose_image(const struct opr_profile *profile, const char **ret_imag
 		if (*ret_image && strcmp(*ret_image, part->image))
 			return opr_error(
 				-EINVAL,
-				"the profile has more than one image, %s and %s among them: the specification must name one",
+				"the profile has more than one image, for example %s and %s: name one image in the specification",
 				*ret_image, part->image);
 		*ret_image = part->image;
 	}
-	return *ret_image ? 0 : opr_error(-ENOENT, "no samples of an image are in the profile, only calls");
+	return *ret_image ? 0 : opr_error(-ENOENT, "the profile has calls, but no samples");
 }
 
 static int keep_one_image(struct opr_selection *selection)
@@ -94,7 +94,7 @@ static int keep_one_image(struct opr_selection *selection)
 	if (err)
 		return err;
 	if (selection->classes.nr_classes > 1)
-		return opr_error(-EINVAL, "the profile has more than one event: event: or count: in the specification names one");
+		return opr_error(-EINVAL, "the profile has more than one event: select one with event: or count:");
 	for (size_t i = 0; i < profile->nr_parts; i++)
 		if (is_part_of(&profile->parts[i], image, own))
 			profile->parts[nr_kept++] = profile->parts[i];
@@ -149,7 +149,7 @@ static int check_image(struct opr_run *run)
 	if (!image)
 		return -ENOMEM;
 	if (!image->is_object)
-		return opr_error(-ENOENT, "%s is needed, for its addresses, and could not be read", image->name);
+		return opr_error(-ENOENT, "%s cannot be read, but gmon.out needs its addresses", image->name);
 	if (!image->symbols.nr_symbols)
 		return opr_error(-ENODATA, "%s has no symbols: gprof could show nothing", image->shown);
 	return 0;

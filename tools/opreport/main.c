@@ -389,7 +389,7 @@ static int write_stacks(struct report *report, struct opr_call_tree *all, const 
 	if (err)
 		opr_no_memory();
 	else if (!tree.root.total)
-		err = opr_error(-ENOENT, "no stack is left by --focus and --ignore");
+		err = opr_error(-ENOENT, "no stack matches --focus and --ignore");
 	if (!err)
 		err = open_output(report);
 	opr_progress("writing stacks");

@@ -30,7 +30,7 @@ static int take(struct top_daemon *daemon, const void *payload, size_t nr_bytes)
 	const struct op_status *status;
 
 	if (op_control_status_parts(payload, nr_bytes, &status, &events, &cpus) < 0) {
-		daemon->why = strdup("opd is of another version than this optop");
+		daemon->why = strdup("opd and this optop have different versions: restart opd");
 		return daemon->why ? 0 : opr_no_memory();
 	}
 	daemon->answers = true;

@@ -45,7 +45,7 @@ static const struct opr_option rows[] = {
 	{ "batch", 'b', FIELD(batch), NULL, "write text to standard output instead of a screen", NULL },
 	{ "by", 0, FIELD(view), take_view, "what to show first (default function)", "function|image|comm|cgroup|path" },
 	{ "delay", 'd', FIELD(delay), take_delay, "time from one display to the next (default 2)", "seconds" },
-	{ "iterations", 'n', FIELD(iterations), opr_take_number, "end after so many displays", "number" },
+	{ "iterations", 'n', FIELD(iterations), opr_take_number, "end after NUMBER displays", "number" },
 	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "top", 0, FIELD(top), opr_take_number, "rows of --batch (default 20)", "number" },
 };
@@ -132,7 +132,7 @@ static int run(const void *data)
 
 	setlocale(LC_CTYPE, "");
 	if (!options->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-		return opr_error(-ENOTTY, "this is no terminal: --batch writes text instead of a screen");
+		return opr_error(-ENOTTY, "the standard output is not a terminal: use --batch to write text");
 	err = opr_interrupt_catch(&top.stop);
 	if (!err)
 		err = top_open(&top, options);

@@ -29,7 +29,7 @@ static int check_directory(const char *path)
 
 	if (stat(path, &st) < 0)
 		return opr_error(-errno, "cannot open the session directory %s: %s", path, strerror(errno));
-	return S_ISDIR(st.st_mode) ? 0 : opr_error(-ENOTDIR, "%s is no session directory: it is no directory", path);
+	return S_ISDIR(st.st_mode) ? 0 : opr_error(-ENOTDIR, "%s is not a session directory: it is not a directory", path);
 }
 
 static int find_session(struct top *top, const char *given)

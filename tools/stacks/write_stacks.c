@@ -30,7 +30,7 @@ void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *
 	if (sums->nr_lost)
 		op_text_printf(text, "Lost:   %" PRIu64 " stack samples\n", sums->nr_lost);
 	if (sums->nr_unselected || report->nr_left_out)
-		op_text_printf(text, "Left out: %" PRIu64 " samples that were not asked for\n",
+		op_text_printf(text, "Left out: %" PRIu64 " samples that the selection excludes\n",
 			       sums->nr_unselected + report->nr_left_out);
 }
 
