@@ -535,7 +535,8 @@ class Archive(ArchiveCase):
         with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
             stream.write(text.replace("second", "other"))
         self.archive_session("three", 1, "--root=" + root)
-        self.assertIn("%s/proc/kallsyms is left out: the symbols of another kernel are already in %s" % (root, self.away), self.errors)
+        self.assertIn("%s/proc/kallsyms is left out: the symbols of another kernel are already in %s" % (root, self.away),
+                      self.errors)
         self.assertEqual({path: what for path, what in self.snapshot().items() if path in kept}, kept)
 
     def test_refused_sessions(self):

@@ -4,7 +4,7 @@
  * process downloads them into the directory that all clients of the user share; the readers find
  * them there (tools/elf/debug_path.h). The parent never loads libdebuginfod or libcurl.
  *
- * Time and bytes are bounded. A server that fails is named in one line and asked no more in this
+ * Time and bytes are bounded. A server that fails is named in one line and not asked again in this
  * run. The settings are those of the process. One thread.
  */
 #ifndef OPR_DEBUGINFOD_H
