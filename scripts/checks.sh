@@ -130,12 +130,12 @@ run_built() {
 }
 
 # System tests that want the machine for themselves: they compare rates and times, count what the
-# kernel counts in all, change a setting of the kernel, use up what any opd keeps (images, room for
-# JIT code, time for file systems that hang), leave no CPU to others (full_host), or have a limit of
-# sample files, which programs of other tests would take as well. And jit_runtimes: perf inject
-# gives up where the test jit has damaged a jitdump.
-ALONE_SYSTEM="callgraph full_host hanging hotplug jit_runtimes jit_storm kernel limits ocount operf operf_limits page_faults
-	processes"
+# kernel counts in all, change a setting of the kernel, take a CPU away, use up what any opd keeps
+# (images, room for JIT code, time for file systems that hang), leave no CPU to others (full_host),
+# or have a limit of sample files, which programs of other tests would take as well. And
+# jit_runtimes: perf inject gives up where the test jit has damaged a jitdump.
+ALONE_SYSTEM="callgraph full_host hanging hotplug jit_runtimes jit_storm kernel limits ocount opener operf operf_limits
+	page_faults processes"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once. And privileges, restart: all processes of the user that opd becomes there share the memory

@@ -54,7 +54,9 @@ static int connect_now(void)
 	    connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		err = -errno;
 	else if (!is_of_root(fd))
-		err = -EPERM;
+		err = -EACCES;
+	if (err == -EACCES)
+		op_log(OP_LOG_WARNING, "%s is not root's socket, or not for this user: opd asks it for no events", address.sun_path);
 	if (err) {
 		close(fd);
 		return err;

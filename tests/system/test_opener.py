@@ -15,7 +15,7 @@ import opdtest
 import test_hotplug
 from opdtest import require
 
-EVENTS = ("--event=TIMER:1000000", "--event=page-faults:1", "--stacks=99")
+EVENTS = ("--event=TIMER:1000000", "--stacks=99")
 WORK_MS = 500
 ANSWER = struct.Struct("=i")
 EPERM = 1
@@ -109,6 +109,8 @@ def attr_bytes(box):
             opener.close()
             return size
         asker.socket.close()
+    if "no filter of system calls" in opener.said():
+        raise opdtest.Skip("opd-events is built without libseccomp, or with sanitizers: it does not serve")
     raise opdtest.Failure("opd-events takes no request: %s" % opener.said())
 
 
@@ -189,20 +191,20 @@ def check_impostor(box):
     child.stdout.readline()
     check_refused(box)
     require(child.stdout.readline() == b"0\n", "opd asks a socket that is not root's")
+    require("is not root's socket" in box.log_text(), "opd does not say whom it does not ask")
     os.unlink(path)
 
 
 def samples(box):
-    return {name: sum(f.total for f in box.files(live=True) if f.name.app[1] == box.work and f.name.event == name)
-            for name in ("TIMER", "page-faults")}
+    return sum(f.total for f in box.files(live=True) if f.name.app[1] == box.work and f.name.event == "TIMER")
 
 
 def check_sampled(box):
     opener = event_opener.Opener(box, event_opener.refusing(box)[0])
     box.start_daemon(*EVENTS)
     before = samples(box)
-    box.work_until(lambda: box.opcontrol("--dump") is not None and all(n > before[name] + 100 for name, n in samples(box).items()),
-                   "the program has no samples", box.work, "shares", WORK_MS)
+    box.work_until(lambda: box.opcontrol("--dump") is not None and samples(box) > before + 100, "the program has no samples",
+                   box.work, "shares", WORK_MS)
     require(opener.nr_started == 1, "opd-events was started %d times" % opener.nr_started)
     check_rights(opener.child.pid)
     try:
@@ -212,6 +214,7 @@ def check_sampled(box):
     box.opcontrol("--stop")
     box.check_ledger()
     require("hot_a" in box.opreport("-l", box.work), "no symbols")
+    require(";hot_a" in box.opreport("--format=folded", box.work), "no stacks")
     box.shutdown()
     opdtest.wait_until(lambda: opener.child.poll() is not None, opdtest.HANG_SECONDS, "opd-events does not end with opd")
     opener.close()
