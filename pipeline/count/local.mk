@@ -8,6 +8,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/count/memory_limit.c pipeline/count/memory_limit.h \
 	pipeline/count/sample_file.c pipeline/count/sample_file.h \
 	pipeline/count/session_files.c pipeline/count/session_files.h \
-	pipeline/count/stacks.c pipeline/count/stacks.h \
+	pipeline/count/stack_file.c pipeline/count/stack_file.h \
 	pipeline/count/state.h
 EXTRA_DIST += pipeline/count/README.md

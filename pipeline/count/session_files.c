@@ -19,7 +19,7 @@
 #include "pipeline/count/file_name.h"
 #include "pipeline/count/memory_limit.h"
 #include "pipeline/count/sample_file.h"
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 
 #define IDLE_NS OP_NS_PER_S
 
@@ -94,7 +94,7 @@ bool opd_count_check_files(struct opd_count *count, bool thorough)
 
 	opd_count_flush(count);
 	op_htable_visit(&count->files, check_file, &check);
-	check.found |= opd_stacks_check(count);
+	check.found |= opd_stack_file_check(count);
 	return check.found;
 }
 
@@ -266,7 +266,7 @@ int opd_count_renew(struct opd_count *count)
 	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
 	renew_paths(&renewal);
 	if (!renewal.err)
-		renewal.err = opd_stacks_renew(count);
+		renewal.err = opd_stack_file_renew(count);
 	op_htable_visit(&count->files, open_known, &renewal);
 	return renewal.err;
 }
@@ -319,7 +319,7 @@ void opd_count_drop_idle_pages(struct opd_count *count)
 		file->pages_dropped = true;
 	}
 	if (count->now_ns >= count->stacks.last_ns + IDLE_NS)
-		opd_stacks_drop_pages(count);
+		opd_stack_file_drop_pages(count);
 }
 
 static void allow_again(struct op_hlink *link, void *arg OP_UNUSED)
@@ -333,7 +333,7 @@ void opd_count_release_files(struct opd_count *count)
 	op_htable_visit(&count->files, allow_again, NULL);
 	while (count->open.oldest)
 		opd_file_close(count, count->open.oldest);
-	opd_stacks_close(count);
+	opd_stack_file_close(count);
 }
 
 /* Forgets a file that is gone. The next sample makes it anew. */
@@ -360,7 +360,7 @@ bool opd_count_forget_missing(struct opd_count *count)
 
 	opd_count_release_files(count);
 	op_htable_visit(&count->files, forget_missing, &check);
-	opd_stacks_forget_missing(count);
+	opd_stack_file_forget_missing(count);
 	if (!err)
 		err = opd_memory_recount(count);
 	if (err)
@@ -407,7 +407,7 @@ void opd_count_close_files(struct opd_count *count)
 	opd_count_flush(count);
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
-	opd_stacks_forget(count);
+	opd_stack_file_forget(count);
 	count->nr_memory_nodes = 0;
 	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)

@@ -8,7 +8,7 @@
 #include "libop/base/clock.h"
 #include "libop/process/stop.h"
 #include "pipeline/count/image_filter.h"
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 #include "pipeline/drive/attribute.h"
 
 #define BLOCK_MS 100 /* in one wait for a table */

@@ -15,7 +15,7 @@
 #include "libop/session/directory.h"
 #include "libop/stacks/read.h"
 #include "pipeline/capture/memory_source.h"
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 #include "pipeline/drive/stacks.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"

@@ -10,7 +10,7 @@
 
 #include "libop/base/file.h"
 #include "libop/stacks/read.h"
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 #include "pipeline/ledger/recover.h"
 
 /* ---- time ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The stacks of the current session (pipeline/count/stacks.h): dumped, renewed, removed, closed. */
+/* The file of stacks (pipeline/count/stack_file.h): dumped, renewed, removed, closed. */
 #include "tests/unit/cmocka_all.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "libop/session/sum.h"
 #include "libop/stacks/read.h"
 #include "pipeline/count/session_files.h"
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 #include "pipeline/ledger/recover.h"
 #include "tests/unit/pipeline.h"
 

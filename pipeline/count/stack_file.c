@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "pipeline/count/stacks.h"
+#include "pipeline/count/stack_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ static int open_store(struct opd_count *count)
 	return 0;
 }
 
-void opd_stacks_close(struct opd_count *count)
+void opd_stack_file_close(struct opd_count *count)
 {
 	struct opd_stack_file *file = &count->stacks;
 
@@ -155,9 +155,9 @@ void opd_stacks_close(struct opd_count *count)
 	file->store = NULL;
 }
 
-void opd_stacks_forget(struct opd_count *count)
+void opd_stack_file_forget(struct opd_count *count)
 {
-	opd_stacks_close(count);
+	opd_stack_file_close(count);
 	free(count->stacks.jit_images);
 	count->stacks = (struct opd_stack_file){ .max_bytes = count->stacks.max_bytes };
 }
@@ -180,7 +180,7 @@ int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, c
 
 	/* Somebody has removed or overwritten it. */
 	if (op_unlikely(err == -EIO && file->store)) {
-		opd_stacks_close(count);
+		opd_stack_file_close(count);
 		err = add(count, path, frames, nr_frames, amount);
 	}
 	if (op_unlikely(err == -EIO || !file->store))
@@ -202,13 +202,13 @@ static bool is_there(const struct opd_count *count)
 	return fd >= 0;
 }
 
-bool opd_stacks_check(struct opd_count *count)
+bool opd_stack_file_check(struct opd_count *count)
 {
 	struct opd_stack_file *file = &count->stacks;
 
 	if (file->store ? !op_stacks_is_broken(file->store) : !file->total || is_there(count))
 		return false;
-	opd_stacks_close(count);
+	opd_stack_file_close(count);
 	if (!is_there(count)) {
 		book_lost(count, file->total, "it was removed; use opcontrol --reset to empty a session, --save=NAME to keep it");
 		file->total = 0;
@@ -218,18 +218,18 @@ bool opd_stacks_check(struct opd_count *count)
 	return true;
 }
 
-void opd_stacks_forget_missing(struct opd_count *count)
+void opd_stack_file_forget_missing(struct opd_count *count)
 {
 	if (!is_there(count))
-		opd_stacks_forget(count);
+		opd_stack_file_forget(count);
 }
 
-int opd_stacks_renew(struct opd_count *count)
+int opd_stack_file_renew(struct opd_count *count)
 {
 	uint64_t dir_bytes;
 	int err;
 
-	opd_stacks_close(count);
+	opd_stack_file_close(count);
 	err = op_file_copy_below(count->session_fd, OPD_STACKS_PATH, OP_SESSION_TMP_STACKS);
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
@@ -241,7 +241,7 @@ int opd_stacks_renew(struct opd_count *count)
 	return err;
 }
 
-void opd_stacks_drop_pages(struct opd_count *count)
+void opd_stack_file_drop_pages(struct opd_count *count)
 {
 	struct opd_stack_file *file = &count->stacks;
 
