@@ -56,7 +56,7 @@ static int connect_now(void)
 	else if (!is_of_root(fd))
 		err = -EACCES;
 	if (err == -EACCES)
-		op_log(OP_LOG_WARNING, "%s is not root's socket, or not for this user: opd asks it for no events", address.sun_path);
+		op_log(OP_LOG_WARNING, "%s is not root's socket, or not this user's: opd asks it for nothing", address.sun_path);
 	if (err) {
 		close(fd);
 		return err;

@@ -6,6 +6,7 @@ that comes later and when it was killed in between. Without opd-events opd says 
 has taken opd over gets no other events from it, and cannot make it do something else.
 """
 import array
+import contextlib
 import os
 import socket
 import struct
@@ -56,6 +57,7 @@ HOSTILE = {
     "branches": {SAMPLE_TYPE: IP | BRANCH_STACK, BRANCHES: 1},
     "registers of the kernel": {SAMPLE_TYPE: IP | INTR, REGS_INTR: 1},
     "physical addresses": {SAMPLE_TYPE: IP | PHYS_ADDR},
+    "raw data": {SAMPLE_TYPE: IP | RAW},
     "data of a tracepoint": {TYPE: TRACEPOINT, CONFIG: 1, SAMPLE_TYPE: IP | RAW},
     "a sample type that is not known": {SAMPLE_TYPE: 1 << 63},
     "a read format of groups": {READ_FORMAT: 8},
@@ -190,6 +192,8 @@ def check_impostor(box):
                       stdout=opdtest.subprocess.PIPE)
     child.stdout.readline()
     check_refused(box)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other, contextlib.suppress(ConnectionRefusedError):
+        other.connect(path)  # in the place of an opd that does not connect
     require(child.stdout.readline() == b"0\n", "opd asks a socket that is not root's")
     require("is not root's socket" in box.log_text(), "opd does not say whom it does not ask")
     os.unlink(path)
