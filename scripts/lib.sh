@@ -165,9 +165,8 @@ tell_packages() {
 with_progress() {
 	local dir=$1 log=$2 pid since=$SECONDS waited=0
 	shift 2
-	"$@" >"$log" 2>&1 </dev/null &
-	pid=$!
-	children+=("$pid")
+	start_group "$@" >"$log" 2>&1
+	pid=${groups[-1]}
 	while is_alive "$pid"; do
 		sleep 1
 		[ $((++waited % 10)) -ne 0 ] || tell_build "$dir" $((SECONDS - since))
