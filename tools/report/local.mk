@@ -2,6 +2,7 @@
 tools_libreport_a_SOURCES += \
 	tools/report/call_block.c tools/report/call_block.h \
 	tools/report/callgraph.c tools/report/callgraph.h \
+	tools/report/columns.c tools/report/columns.h \
 	tools/report/diff_rows.c tools/report/diff_rows.h \
 	tools/report/function_name.c tools/report/function_name.h \
 	tools/report/image_rows.c tools/report/image_rows.h \
@@ -13,6 +14,7 @@ tools_libreport_a_SOURCES += \
 	tools/report/summary_rows.c tools/report/summary_rows.h \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \
+	tools/report/text_line.c tools/report/text_line.h \
 	tools/report/write_csv.c \
 	tools/report/write_json.c \
 	tools/report/write_text.c \

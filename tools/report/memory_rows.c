@@ -224,8 +224,10 @@ static void write_csv_row(struct report *report, const struct opr_symbol_row *sy
 	fputc(',', report->out);
 	opr_write_csv(report->out, symbol->app);
 	fprintf(report->out, ",\"0x%" PRIx64 "\"", symbol->vma);
-	if (report->names.layout.inlined)
+	if (report->names.layout.inlined) {
+		fputc(',', report->out);
 		opr_write_csv_inliners(report->out, symbol);
+	}
 	for (size_t i = 0; i < op_array_size(columns); i++) {
 		fputc(',', report->out);
 		write_number(report->out, &columns[i], row);

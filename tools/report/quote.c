@@ -42,7 +42,6 @@ void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row)
 		texts[1] = frame->file;
 		texts[3] = op_text_get(&all);
 	}
-	fputc(',', out);
 	opr_write_csv_texts(out, texts, op_array_size(texts));
 	op_text_free(&all);
 }

@@ -13,8 +13,8 @@ void opr_write_csv(FILE *out, const char *text) OP_NONNULL;
 void opr_write_csv_texts(FILE *out, const char *const *texts, size_t nr_texts) OP_NONNULL;
 
 /*
- * Writes what an inlined function was inlined into: an array of JSON, and the last columns of a CSV
- * line, which are empty for other rows.
+ * Writes what an inlined function was inlined into: a member of JSON, with a comma behind it, and
+ * four fields of CSV, which are empty for other rows.
  */
 void opr_write_json_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;
 void opr_write_csv_inliners(FILE *out, const struct opr_symbol_row *row) OP_NONNULL;

@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* CSV by RFC 4180. The column `kind` tells what a line is. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "libop/base/clock.h"
-#include "tools/report/writer.h"
+#include "tools/report/columns.h"
 
 #define SUMMARY_TEXTS 3 /* columns before the counts */
-#define SYMBOL_TEXTS  8
 #define IMAGE_TEXTS   5
-#define INLINED_TEXTS 4 /* more of them, after those of symbols */
 
 static void end_line(FILE *out)
 {
 	fputs("\r\n", out);
 }
 
-static void write_title(struct opr_writer *writer, const struct opr_class *class, const char *what)
+/* A title of a column of a class: in it, "samples" stands for the unit of the class. */
+static void write_class_title(struct opr_writer *writer, const struct opr_class *class, const char *what)
 {
+	bool is_unit = !strcmp(what, "samples"), is_cut = !strcmp(what, "accumulated samples") && strcmp(class->unit, "samples");
 	struct op_text title = { 0 };
 
-	op_text_printf(&title, "%s %s", class->title, what);
+	op_text_printf(&title, "%s %s", class->title, is_unit ? class->unit : is_cut ? "accumulated" : what);
 	fputc(',', writer->out);
 	opr_write_csv(writer->out, op_text_get(&title));
 	op_text_free(&title);
 }
 
-static size_t nr_texts(const struct opr_layout *layout)
+/* The fields that all columns of a class, or all others, have in a line. */
+static size_t nr_fields(const struct opr_layout *layout, bool of_class)
 {
-	return layout->symbols  ? SYMBOL_TEXTS + (layout->inlined ? INLINED_TEXTS : 0)
-	       : layout->images ? IMAGE_TEXTS
-				: SUMMARY_TEXTS;
+	size_t nr = 0;
+
+	for OPR_EACH_COLUMN(column)
+		if (column->is_of_class == of_class && opr_column_is_in_csv(column, layout))
+			for (size_t i = 0; i < OPR_CSV_TITLES_MAX; i++)
+				nr += !!column->csv_titles[i];
+	return nr;
 }
 
 /* A line of the header: what it says and the value; the other columns are empty. */
 static void write_fact(struct opr_writer *writer, const char *kind, const char *what, const char *class_title, const char *value)
 {
 	const struct opr_layout *layout = &writer->layout;
-	size_t nr_of_class = 2u + layout->accumulated + layout->diff + (layout->diff && layout->is_ours);
-	size_t nr_columns = nr_texts(layout) + (layout->nr_stacks ? 2 : 0) + layout->classes->nr_classes * nr_of_class;
+	size_t nr_of_row = layout->symbols ? nr_fields(layout, false) : layout->images ? IMAGE_TEXTS : SUMMARY_TEXTS;
+	size_t nr_columns = nr_of_row + layout->classes->nr_classes * nr_fields(layout, true);
 	struct op_text name = { 0 };
 
 	op_text_printf(&name, "%s%s%s", what, *class_title ? " " : "", class_title);
@@ -89,40 +93,47 @@ static void write_origin(struct opr_writer *writer, const struct opr_origin *ori
 	}
 }
 
+static void write_row_titles(struct opr_writer *writer)
+{
+	const char *comma = "";
+
+	for OPR_EACH_COLUMN(column) {
+		if (column->is_of_class || !opr_column_is_in_csv(column, &writer->layout))
+			continue;
+		for (size_t i = 0; i < OPR_CSV_TITLES_MAX && column->csv_titles[i]; i++) {
+			fputs(comma, writer->out);
+			if (column->is_unquoted)
+				fputs(column->csv_titles[i], writer->out);
+			else
+				opr_write_csv(writer->out, column->csv_titles[i]);
+			comma = ",";
+		}
+	}
+}
+
+static void write_class_titles(struct opr_writer *writer, const struct opr_class *class)
+{
+	for OPR_EACH_COLUMN(column)
+		if (column->is_of_class && opr_column_is_in_csv(column, &writer->layout))
+			write_class_title(writer, class, column->csv_titles[0]);
+}
+
 static void write_begin(struct opr_writer *writer)
 {
 	static const char *const summary[SUMMARY_TEXTS] = { "kind", "application", "image" };
-	static const char *const symbols[SYMBOL_TEXTS] = { "kind",    "symbol", "image", "application",
-							   "address", "file",	"line",	 "around" };
 	static const char *const images[IMAGE_TEXTS] = { "kind", "image", "build-id", "symbols", "debug file" };
-	static const char *const inlined[INLINED_TEXTS] = { "inlined by", "call file", "call line", "inliners" };
 	const struct opr_layout *layout = &writer->layout;
 
 	if (layout->no_header)
 		return;
 	if (layout->symbols)
-		opr_write_csv_texts(writer->out, symbols, op_array_size(symbols));
+		write_row_titles(writer);
 	else if (layout->images)
 		opr_write_csv_texts(writer->out, images, op_array_size(images));
 	else
 		opr_write_csv_texts(writer->out, summary, op_array_size(summary));
-	if (layout->inlined) {
-		fputc(',', writer->out);
-		opr_write_csv_texts(writer->out, inlined, op_array_size(inlined));
-	}
-	fputs(layout->nr_stacks ? ",inclusive,inclusive %" : "", writer->out);
-	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
-		const struct opr_class *class = &layout->classes->classes[i];
-
-		write_title(writer, class, class->unit);
-		write_title(writer, class, "%");
-		if (layout->accumulated)
-			write_title(writer, class, strcmp(class->unit, "samples") ? "accumulated" : "accumulated samples");
-		if (layout->diff)
-			write_title(writer, class, "change %");
-		if (layout->diff && layout->is_ours)
-			write_title(writer, class, "noise");
-	}
+	for (size_t i = 0; i < layout->classes->nr_classes; i++)
+		write_class_titles(writer, &layout->classes->classes[i]);
 	end_line(writer->out);
 	write_origin(writer, &layout->before, "before");
 	write_origin(writer, &layout->origin, "profile");
@@ -130,29 +141,45 @@ static void write_begin(struct opr_writer *writer)
 		write_number(writer, "profile", "inclusive of", layout->stack_event, (double)layout->nr_stacks);
 }
 
-static void write_change(FILE *out, double change)
+/* The columns of the classes, which end a line. */
+static void write_counts(struct opr_cell *cell)
 {
-	if (isinf(change))
-		fputs(change > 0 ? ",new" : ",gone", out);
-	else
-		fprintf(out, ",%.6g", change);
-}
+	struct opr_writer *writer = cell->writer;
 
-static void write_counts(struct opr_writer *writer, const uint64_t *counts, const uint64_t *totals, const uint64_t *cumulated,
-			 const struct opr_change *changes)
-{
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
-		fprintf(writer->out, ",%" PRIu64 ",%.6g", counts[i], opr_percent(counts[i], totals[i]));
-		if (writer->layout.accumulated && cumulated)
-			fprintf(writer->out, ",%" PRIu64, cumulated[i]);
-		else if (writer->layout.accumulated)
+	for (cell->index = 0; cell->index < writer->layout.classes->nr_classes; cell->index++) {
+		for OPR_EACH_COLUMN(column) {
+			if (!column->is_of_class || (column->is_of_change && !cell->changes) ||
+			    !opr_column_is_in_csv(column, &writer->layout))
+				continue;
 			fputc(',', writer->out);
-		if (changes)
-			write_change(writer->out, changes[i].percent);
-		if (changes && writer->layout.is_ours)
-			fputs(changes[i].is_noise ? ",yes" : ",no", writer->out);
+			column->csv(cell, writer->out);
+		}
 	}
 	end_line(writer->out);
+}
+
+static void write_line(struct opr_cell *cell)
+{
+	FILE *out = cell->writer->out;
+	const char *comma = "";
+
+	for OPR_EACH_COLUMN(column) {
+		if (column->is_of_class || !opr_column_is_in_csv(column, &cell->writer->layout))
+			continue;
+		fputs(comma, out);
+		column->csv(cell, out);
+		comma = ",";
+	}
+	write_counts(cell);
+}
+
+static void write_count_row(struct opr_writer *writer, const char *const *texts, size_t nr_texts, const uint64_t *counts,
+			    const uint64_t *totals)
+{
+	struct opr_cell cell = { .writer = writer, .counts = counts, .totals = totals };
+
+	opr_write_csv_texts(writer->out, texts, nr_texts);
+	write_counts(&cell);
 }
 
 static void write_application(struct opr_writer *writer, const struct opr_application *application)
@@ -160,49 +187,33 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	const uint64_t *totals = writer->layout.totals;
 	const char *texts[] = { "application", application->row.name, "" };
 
-	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
-	write_counts(writer, application->row.counts, totals, NULL, NULL);
+	write_count_row(writer, texts, op_array_size(texts), application->row.counts, totals);
 	texts[0] = "image";
 	for (size_t i = 0; i < application->nr_shown; i++) {
 		texts[2] = application->images[i].name;
-		opr_write_csv_texts(writer->out, texts, op_array_size(texts));
-		write_counts(writer, application->images[i].counts,
-			     writer->layout.global_percent ? totals : application->row.counts, NULL, NULL);
+		write_count_row(writer, texts, op_array_size(texts), application->images[i].counts,
+				writer->layout.global_percent ? totals : application->row.counts);
 	}
-}
-
-/* Writes the columns before the counts. */
-static void write_row_fields(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *row, uint64_t vma,
-			const char *file, unsigned int line_number, const char *around)
-{
-	char address[24], line[16] = "";
-	const char *texts[] = { kind, row->name, row->image, row->app, address, file ? file : "", line, around };
-
-	snprintf(address, sizeof(address), "0x%" PRIx64, vma);
-	if (file)
-		snprintf(line, sizeof(line), "%u", line_number);
-	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
-	if (writer->layout.inlined)
-		opr_write_csv_inliners(writer->out, row);
-	if (writer->layout.nr_stacks)
-		fprintf(writer->out, ",%" PRIu64 ",%.6g", row->inclusive, opr_percent(row->inclusive, writer->layout.nr_stacks));
 }
 
 static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts)
 {
-	write_row_fields(writer, "symbol", row, row->vma, row->file, row->line, "");
-	write_counts(writer, counts, writer->layout.totals, writer->cumulated, row->changes);
+	struct opr_cell cell = { .writer = writer, .row = row, .kind = "symbol", .around = "", .vma = row->vma,
+				 .file = row->file, .line = row->line, .counts = counts, .totals = writer->layout.totals,
+				 .cumulated = writer->cumulated, .changes = row->changes };
+
+	write_line(&cell);
 }
 
 static void write_detail(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 			 const uint64_t *symbol_counts, const uint64_t *counts)
 {
-	unsigned int line;
-	const char *file = opr_detail_line(writer, row, detail, &line);
+	struct opr_cell cell = { .writer = writer, .row = row, .kind = "detail", .around = "", .vma = detail->vma,
+				 .counts = counts, .totals = writer->layout.global_percent ? writer->layout.totals : symbol_counts,
+				 .cumulated = writer->detail_cumulated };
 
-	write_row_fields(writer, "detail", row, detail->vma, file, line, "");
-	write_counts(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts,
-		     writer->detail_cumulated, NULL);
+	cell.file = opr_detail_line(writer, row, detail, &cell.line);
+	write_line(&cell);
 }
 
 static void write_calls(struct opr_writer *writer, const char *kind, const struct opr_symbol_row *rows, size_t nr_rows,
@@ -210,10 +221,12 @@ static void write_calls(struct opr_writer *writer, const char *kind, const struc
 {
 	for (size_t i = 0; i < nr_rows; i++) {
 		const struct opr_symbol_row *row = &rows[i];
+		struct opr_cell cell = { .writer = writer, .row = row, .kind = row->is_self ? "self" : kind, .around = around,
+					 .vma = row->vma, .file = row->file, .line = row->line,
+					 .counts = &report->counts.values[row->counts],
+					 .totals = writer->layout.global_percent ? writer->layout.totals : totals };
 
-		write_row_fields(writer, row->is_self ? "self" : kind, row, row->vma, row->file, row->line, around);
-		write_counts(writer, &report->counts.values[row->counts],
-			     writer->layout.global_percent ? writer->layout.totals : totals, NULL, NULL);
+		write_line(&cell);
 	}
 }
 
@@ -232,8 +245,7 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 {
 	const char *const texts[] = { "image", row->name, row->identity, opr_symbol_state_word(row->debug.state), hint };
 
-	opr_write_csv_texts(writer->out, texts, op_array_size(texts));
-	write_counts(writer, row->counts, writer->layout.totals, NULL, NULL);
+	write_count_row(writer, texts, op_array_size(texts), row->counts, writer->layout.totals);
 }
 
 const struct opr_writer_ops opr_csv_writer = {

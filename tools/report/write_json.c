@@ -3,10 +3,9 @@
  * JSON: one object. An array of numbers has one number for each class, in the order of "classes".
  */
 #include <inttypes.h>
-#include <math.h>
 
 #include "libop/base/clock.h"
-#include "tools/report/writer.h"
+#include "tools/report/columns.h"
 
 static void write_member(FILE *out, const char *name, const char *value)
 {
@@ -15,47 +14,41 @@ static void write_member(FILE *out, const char *name, const char *value)
 	fputs(", ", out);
 }
 
-static void write_counts(struct opr_writer *writer, const char *name, const uint64_t *counts)
+/* An array with a value for each class, for each of the columns that the cell has. */
+static void write_counts(struct opr_cell *cell)
 {
-	fprintf(writer->out, "\"%s\": [", name);
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
-		fprintf(writer->out, "%s%" PRIu64, i ? ", " : "", counts[i]);
-	fputc(']', writer->out);
+	FILE *out = cell->writer->out;
+	const char *comma = "";
+
+	for OPR_EACH_COLUMN(column) {
+		if (!column->is_of_class || (column->is_of_change && !cell->changes) ||
+		    (column->is_accumulated && !cell->cumulated) || !opr_column_is_in_json(column, &cell->writer->layout))
+			continue;
+		fprintf(out, "%s\"%s\": [", comma, column->json_name);
+		for (cell->index = 0; cell->index < cell->writer->layout.classes->nr_classes; cell->index++) {
+			fputs(cell->index ? ", " : "", out);
+			column->json(cell, out);
+		}
+		fputc(']', out);
+		comma = ", ";
+	}
 }
 
 static void write_samples(struct opr_writer *writer, const uint64_t *counts, const uint64_t *totals)
 {
-	write_counts(writer, "samples", counts);
-	fputs(", \"percent\": [", writer->out);
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
-		fprintf(writer->out, "%s%.6g", i ? ", " : "", opr_percent(counts[i], totals[i]));
-	fputc(']', writer->out);
+	struct opr_cell cell = { .writer = writer, .counts = counts, .totals = totals };
+
+	write_counts(&cell);
 }
 
-static void write_accumulated(struct opr_writer *writer, const uint64_t *cumulated)
+/* Writes a row or a detail, without the end of its object. */
+static void write_members(struct opr_cell *cell, bool is_detail)
 {
-	if (!writer->layout.accumulated)
-		return;
-	fputs(", ", writer->out);
-	write_counts(writer, "accumulated", cumulated);
-}
-
-static void write_changes(struct opr_writer *writer, const struct opr_change *changes)
-{
-	fputs(", \"change\": [", writer->out);
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
-		if (isinf(changes[i].percent))
-			fprintf(writer->out, "%s\"%s\"", i ? ", " : "", changes[i].percent > 0 ? "new" : "gone");
-		else
-			fprintf(writer->out, "%s%.6g", i ? ", " : "", changes[i].percent);
-	}
-	fputc(']', writer->out);
-	if (!writer->layout.is_ours)
-		return;
-	fputs(", \"noise\": [", writer->out);
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
-		fprintf(writer->out, "%s%s", i ? ", " : "", changes[i].is_noise ? "true" : "false");
-	fputc(']', writer->out);
+	for OPR_EACH_COLUMN(column)
+		if (!column->is_of_class && (!is_detail || column->is_of_detail) &&
+		    opr_column_is_in_json(column, &cell->writer->layout))
+			column->json(cell, cell->writer->out);
+	write_counts(cell);
 }
 
 /* Begins an item of a list, on a new line. */
@@ -169,52 +162,33 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 	fputs("\n    ] }", writer->out);
 }
 
-static void write_location(FILE *out, uint64_t vma, const char *file, unsigned int line)
-{
-	fprintf(out, "\"address\": \"0x%" PRIx64 "\", ", vma);
-	if (file) {
-		write_member(out, "file", file);
-		fprintf(out, "\"line\": %u, ", line);
-	}
-}
-
 /* Writes a row, without the end of its object. */
-static void write_row(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts, const uint64_t *totals)
+static void write_row(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts, const uint64_t *totals,
+		      const uint64_t *cumulated)
 {
-	write_member(writer->out, "symbol", row->name);
-	write_member(writer->out, "image", row->image);
-	write_member(writer->out, "application", row->app);
-	write_location(writer->out, row->vma, row->file, row->line);
-	if (row->is_self)
-		fputs("\"self\": true, ", writer->out);
-	if (row->inlined)
-		opr_write_json_inliners(writer->out, row);
-	if (writer->layout.nr_stacks)
-		fprintf(writer->out, "\"inclusive\": %" PRIu64 ", \"inclusive-percent\": %.6g, ", row->inclusive,
-			opr_percent(row->inclusive, writer->layout.nr_stacks));
-	write_samples(writer, counts, totals);
-	if (row->changes)
-		write_changes(writer, row->changes);
+	struct opr_cell cell = { .writer = writer, .row = row, .vma = row->vma, .file = row->file, .line = row->line,
+				 .counts = counts, .totals = totals, .cumulated = cumulated, .changes = row->changes };
+
+	write_members(&cell, false);
 }
 
 static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts)
 {
 	begin_item(writer, writer->nr_rows, "    ");
-	write_row(writer, row, counts, writer->layout.totals);
-	write_accumulated(writer, writer->cumulated);
+	write_row(writer, row, counts, writer->layout.totals, writer->cumulated);
 	fputs(row->nr_details ? ", \"details\": [" : " }", writer->out);
 }
 
 static void write_detail(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 			 const uint64_t *symbol_counts, const uint64_t *counts)
 {
-	unsigned int line;
-	const char *file = opr_detail_line(writer, row, detail, &line);
+	struct opr_cell cell = { .writer = writer, .row = row, .vma = detail->vma, .counts = counts,
+				 .totals = writer->layout.global_percent ? writer->layout.totals : symbol_counts,
+				 .cumulated = writer->detail_cumulated };
 
+	cell.file = opr_detail_line(writer, row, detail, &cell.line);
 	begin_item(writer, writer->nr_details, "      ");
-	write_location(writer->out, detail->vma, file, line);
-	write_samples(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts);
-	write_accumulated(writer, writer->detail_cumulated);
+	write_members(&cell, true);
 	fputs(writer->nr_details + 1 == row->nr_details ? " }\n    ] }" : " }", writer->out);
 }
 
@@ -225,7 +199,7 @@ static void write_calls(struct opr_writer *writer, const char *name, const struc
 	for (size_t i = 0; i < nr_rows; i++) {
 		begin_item(writer, i, "      ");
 		write_row(writer, &rows[i], &report->counts.values[rows[i].counts],
-			  writer->layout.global_percent ? writer->layout.totals : totals);
+			  writer->layout.global_percent ? writer->layout.totals : totals, NULL);
 		fputs(" }", writer->out);
 	}
 	fputs("\n    ]", writer->out);
@@ -234,7 +208,7 @@ static void write_calls(struct opr_writer *writer, const char *name, const struc
 static void write_block(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report)
 {
 	begin_item(writer, writer->nr_rows, "    ");
-	write_row(writer, block->row, &report->counts.values[block->row->counts], writer->layout.totals);
+	write_row(writer, block->row, &report->counts.values[block->row->counts], writer->layout.totals, NULL);
 	write_calls(writer, "callers", block->callers, block->nr_callers, block->caller_totals, report);
 	write_calls(writer, "callees", block->callees, block->nr_callees, block->callee_totals, report);
 	fputs(" }", writer->out);
