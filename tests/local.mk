@@ -16,6 +16,7 @@ BAD_IMAGES = 10000
 INLINE_ADDRESSES = 10000
 MUTANTS = 10000
 LONG_CUTS = 30
+LONG_PACKS = 100
 LONG_FILES = 20000
 LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
@@ -45,6 +46,7 @@ check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_rotate.py $(LONG_CUTS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_pack.py $(LONG_PACKS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_many_files.py $(LONG_FILES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
