@@ -140,8 +140,8 @@ ALONE_SYSTEM="callgraph full_host hanging hotplug jit_runtimes jit_storm kernel 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at
 # once. And privileges, restart: all processes of the user that opd becomes there share the memory
 # that a user may lock.
-FAULTS_SYSTEM="cgroup_storm clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space
-	fault_tree import leftovers many_files opcheck operf_session privileges restart rotation shares span storm turns"
+FAULTS_SYSTEM="cgroup_storm clock control dcookies errors fault_dump fault_kill fault_pack fault_pages fault_rotate fault_space
+	fault_tree import leftovers many_files opcheck operf_session packed privileges restart rotation shares span storm turns"
 
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
