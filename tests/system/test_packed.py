@@ -40,6 +40,38 @@ def contents(box, session):
     return {f.path: (f.header, f.keys) for f in reader.read_session(box.session, session, strict=True)}
 
 
+def check_damage(box):
+    """A pack whose seal is wrong, and a link in its place: oparchive says so and leaves it out, and
+    --repair puts it aside.
+    """
+    for kind in "seal", "link":
+        copy, archive = os.path.join(box.dir, "copy-" + kind), os.path.join(box.dir, "archive-" + kind)
+        shutil.copytree(box.session, copy)
+        os.unlink(os.path.join(copy, "lock"))
+        packed, elsewhere = os.path.join(copy, "samples", "build", "packed"), os.path.join(box.dir, "elsewhere")
+        with open(packed, "r+b") as stream:
+            stream.seek(5000)
+            byte = stream.read(1)[0]
+            if kind == "seal":
+                stream.seek(5000)
+                stream.write(bytes([byte ^ 4]))
+        if kind == "link":
+            os.rename(packed, elsewhere)
+            os.symlink(elsewhere, packed)
+        result = box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + copy, "-o", archive, "session:build")
+        require(result.rc == 1 and "build/packed" in result.err, "oparchive of a bad %s: %s" % (kind, result))
+        files = [name for _, _, names in os.walk(archive) for name in names if name.startswith("page-faults")]
+        require(not files, "%d sample files of a bad %s are in the archive" % (len(files), kind))
+        opcheck = (os.path.join(box.bin, "opcheck"), "--session-dir=" + copy)
+        result = box.run(*opcheck, "build")
+        require(result.rc and "packed" in result.out + result.err, "opcheck of a bad %s: %s" % (kind, result))
+        box.run(*opcheck, "--repair", "build")
+        require(not os.path.lexists(packed), "--repair leaves a bad %s" % kind)
+        box.good(*opcheck, "build")
+        shutil.rmtree(copy)
+    require(os.path.getsize(elsewhere) > 1024, "--repair changed what the link leads to")
+
+
 def test(box):
     box.configure()
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel")
@@ -64,6 +96,7 @@ def test(box):
     box.good(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session, "-o", archive, "session:build")
     require(contents_of_archive(archive) == expected, "the archive has other samples")
     shutil.rmtree(archive)
+    check_damage(box)
     os.chmod(box.session, 0o700)
     box.good("/bin/sh", "-c", 'umask 0; exec "$@"', "sh", os.path.join(box.bin, "opcontrol"), "--unpack=build")
     modes = {os.stat(os.path.join(session, path)).st_mode & 0o7077 for path in reader.list_files(session)}
