@@ -380,15 +380,18 @@ int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *
 		return recovery.tmp.fd == -ENOENT ? 0 : recovery.tmp.fd;
 	op_sys_unlinkat(recovery.tmp.fd, recovery.tmp.name, 0);
 	err = for_links(&recovery, OP_ODB_FOR, false, add_entry);
+	if (err)
+		goto out;
+	err = relocate(&recovery, moves);
+	if (err)
+		goto out;
+	err = recover_all(&recovery);
 	if (!err)
-		err = relocate(&recovery, moves);
-	if (!err)
-		err = recover_all(&recovery);
+		*ret_nr_put_back = recovery.nr_put_back;
+out:
 	for (size_t i = 0; i < recovery.nr; i++)
 		free(recovery.entries[i].path);
 	free(recovery.entries);
 	close(recovery.tmp.fd);
-	if (!err)
-		*ret_nr_put_back = recovery.nr_put_back;
 	return err;
 }

@@ -132,13 +132,15 @@ static int read_attr(struct opening *opening, uint64_t offset, size_t attr_size)
 	uint32_t event;
 	int err = read_at(opening, bytes, attr_size, offset);
 
-	if (!err)
-		err = op_perf_attr_read(bytes, attr_size - 2 * WORD, data->swapped, &attr, NULL);
-	if (!err)
-		err = op_perf_events_add(&data->events, &attr, &event);
-	if (!err)
-		err = read_ids(opening, event, op_perf_u64(ids, data->swapped), op_perf_u64(ids + WORD, data->swapped));
-	return err;
+	if (err)
+		return err;
+	err = op_perf_attr_read(bytes, attr_size - 2 * WORD, data->swapped, &attr, NULL);
+	if (err)
+		return err;
+	err = op_perf_events_add(&data->events, &attr, &event);
+	if (err)
+		return err;
+	return read_ids(opening, event, op_perf_u64(ids, data->swapped), op_perf_u64(ids + WORD, data->swapped));
 }
 
 static int read_attrs(struct opening *opening)

@@ -90,10 +90,11 @@ static bool fork_one(uint32_t kind, int type, int ends[2])
 	struct started started = { .kind = kind, .pid = err };
 	struct iovec part = { &started, sizeof(started) };
 
-	if (!err)
+	if (!err) {
 		started.pid = fork();
-	if (!err && !started.pid)
-		return true;
+		if (!started.pid)
+			return true;
+	}
 	if (started.pid < 0)
 		started.pid = -EAGAIN;
 	if (op_pass_send(SOCKET_FD, &part, 1, started.pid > 0 ? ends[0] : -1, 0) < 0)

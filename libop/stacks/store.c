@@ -273,17 +273,21 @@ static int step_path(struct op_stacks *stacks, uint32_t *node, const struct op_s
 	uint32_t cgroup = 0;
 	int err = step_image(stacks, node, OP_STACK_APP, 0, path->app);
 
-	if (!err)
-		err = step_bytes(stacks, node, OP_STACK_COMM, comm, strnlen(comm, OP_STACK_PIECE_BYTES - 1));
-	if (!err && path->cgroup)
-		err = step_text(stacks, path->cgroup, &cgroup);
-	if (!err)
-		err = step(stacks, node, OP_STACK_CGROUP, cgroup, 0);
-	if (!err)
-		err = step(stacks, node, OP_STACK_THREAD, thread, path->cpu);
-	if (!err && path->end)
-		err = step(stacks, node, OP_STACK_END, path->end, 0);
-	return err;
+	if (err)
+		return err;
+	err = step_bytes(stacks, node, OP_STACK_COMM, comm, strnlen(comm, OP_STACK_PIECE_BYTES - 1));
+	if (err)
+		return err;
+	err = path->cgroup ? step_text(stacks, path->cgroup, &cgroup) : 0;
+	if (err)
+		return err;
+	err = step(stacks, node, OP_STACK_CGROUP, cgroup, 0);
+	if (err)
+		return err;
+	err = step(stacks, node, OP_STACK_THREAD, thread, path->cpu);
+	if (err)
+		return err;
+	return path->end ? step(stacks, node, OP_STACK_END, path->end, 0) : 0;
 }
 
 static void add_u64(uint64_t *number, uint64_t amount)
@@ -449,12 +453,15 @@ static int load(struct op_stacks *stacks, const struct op_stacks_setup *setup)
 		stacks->seed = (uintptr_t)stacks;
 	/* A sparse copy lacks blocks; writing there would be SIGBUS on a full disk. */
 	err = op_file_allocate(stacks->fd, 0, (off_t)op_stacks_file_bytes(nr_nodes));
-	if (!err)
-		err = note_disk_bytes(stacks);
-	if (!err)
-		err = map_file(stacks);
-	if (!err)
-		err = take_nodes(stacks, nr_nodes);
+	if (err)
+		return err;
+	err = note_disk_bytes(stacks);
+	if (err)
+		return err;
+	err = map_file(stacks);
+	if (err)
+		return err;
+	err = take_nodes(stacks, nr_nodes);
 	return err ? err : make_events(stacks, setup);
 }
 
