@@ -92,16 +92,19 @@ static int add_rules(scmp_filter_ctx filter, int socket_fd)
 int opd_call_filter_apply(int socket_fd)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int err = filter ? 0 : -ENOMEM;
+	int err;
 
+	if (!filter)
+		return -ENOMEM;
 	/* no_new_privs is there; a sandbox need not allow to set it again */
-	if (!err)
-		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
-	if (!err)
-		err = add_rules(filter, socket_fd);
-	if (!err)
-		err = seccomp_load(filter);
-	if (filter)
-		seccomp_release(filter);
+	err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
+	if (err)
+		goto out;
+	err = add_rules(filter, socket_fd);
+	if (err)
+		goto out;
+	err = seccomp_load(filter);
+out:
+	seccomp_release(filter);
 	return err == -EINVAL || err == -ENOSYS || err == -ECANCELED ? 0 : err;
 }

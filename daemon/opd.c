@@ -85,18 +85,20 @@ static int init_events(struct opd *opd)
 	struct op_event *events = calloc(nr_events + 1, sizeof(*events));
 	char *why = NULL;
 	bool has_pmu;
-	int err = events ? 0 : -ENOMEM;
+	int err = -ENOMEM;
 
 	op_event_default(&opd->default_event, &has_pmu);
 	opd->status.has_pmu = has_pmu;
-	if (!err) {
-		memcpy(events, opd->setup.nr_events ? opd->setup.events : &opd->default_event, nr_events * sizeof(*events));
-		err = add_stacks(opd, events, &nr_events, has_pmu, &why);
-	}
-	if (!err && opd->setup.callgraph)
+	if (!events)
+		goto out;
+	memcpy(events, opd->setup.nr_events ? opd->setup.events : &opd->default_event, nr_events * sizeof(*events));
+	err = add_stacks(opd, events, &nr_events, has_pmu, &why);
+	if (err)
+		goto out;
+	if (opd->setup.callgraph)
 		op_event_take_calls_of_stacks(events, nr_events);
-	if (!err)
-		err = op_event_list_make(events, nr_events, &opd->events, &why);
+	err = op_event_list_make(events, nr_events, &opd->events, &why);
+out:
 	free(events);
 	if (!err)
 		return read_ibs_host(opd);

@@ -147,22 +147,23 @@ static void note_missing(void)
 int opd_privileges_drop(int dir_fd)
 {
 	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present, OPD | LOOKER | TABLER) : NULL;
-	int err = wanted ? 0 : -ENOMEM;
 	bool became = false;
+	int err = -ENOMEM;
 
-	if (!err) {
-		shrink_bounds();
-		err = become_owner(dir_fd, &became);
-	}
-	if (!err) {
-		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
-		/* A sandbox may refuse the call, which does no harm without capabilities. */
-		if ((became || is_more(present, wanted)) && cap_set_proc(wanted) < 0)
-			err = -errno;
-		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-			err = -errno;
-	}
+	if (!wanted)
+		goto out;
+	shrink_bounds();
+	err = become_owner(dir_fd, &became);
+	if (err)
+		goto out;
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
+	/* A sandbox may refuse the call, which does no harm without capabilities. */
+	if ((became || is_more(present, wanted)) && cap_set_proc(wanted) < 0)
+		err = -errno;
+	else if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		err = -errno;
+out:
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the stacks of others are in no core dump */
 	note_missing();
 	cap_free(wanted);

@@ -302,15 +302,18 @@ static int start_thread(struct opd_sync *sync, struct opd_pipeline *pipeline, bo
 {
 	int err = opd_visits_init(&sync->recording.visits, pipeline, pipeline->capture.plan.nr_threads);
 
-	if (!err)
-		err = opd_ledger_open(&pipeline->ledger, pipeline->count.session_fd, &pipeline->capture, was_unclean);
 	pipeline->count.ledger = &pipeline->ledger;
-	if (!err && pipeline->ledger.is_mended)
+	if (err)
+		return err;
+	err = opd_ledger_open(&pipeline->ledger, pipeline->count.session_fd, &pipeline->capture, was_unclean);
+	if (err)
+		return err;
+	if (pipeline->ledger.is_mended)
 		opd_recording_write_ledger(&sync->recording, OP_SESSION_stopped, true);
-	if (!err)
-		err = opd_loop_open(&sync->loop);
-	if (!err)
-		err = opd_loop_watch(&sync->loop, sync->queue.wake_fd, OPD_LOOP_HOST_TAG);
+	err = opd_loop_open(&sync->loop);
+	if (err)
+		return err;
+	err = opd_loop_watch(&sync->loop, sync->queue.wake_fd, OPD_LOOP_HOST_TAG);
 	return err ? err : -pthread_create(&sync->thread, NULL, run, sync);
 }
 

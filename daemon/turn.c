@@ -38,17 +38,18 @@ static void open_cpu(struct opd_turns *turns, size_t index)
 	char *why = NULL;
 	int err = opd_capture_cpu_open(capture, cpu, &why);
 
-	if (!err && !cpu->online)
-		return; /* it went offline again */
-	if (!err)
+	if (!err) {
+		if (!cpu->online)
+			return; /* it went offline again */
 		err = opd_loop_watch_cpu(turns->loop, index);
-	if (!err)
+	}
+	if (!err) {
 		opd_visits_missed(&turns->recording->visits, turns->loop->horizon_ns);
-	if (!err)
 		op_log_with(OP_LOG_NOTICE, &(struct op_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
 			    cpu->cpu);
-	else if (op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+	} else if (op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
 		op_log(OP_LOG_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
+	}
 	free(why);
 }
 

@@ -303,34 +303,47 @@ static bool may_have_dropped(int err)
 	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
 }
 
+/* The ledger, the other files, and the directory. */
+static int write_session(struct opd_write_out *out, const char **ret_failed)
+{
+	int err;
+
+	if (out->missing && out->current_fd >= 0) {
+		*ret_failed = OP_SESSION_LEDGER;
+		err = opd_correct_ledger(out->current_fd);
+		if (err)
+			return err;
+	}
+	err = write_rest(out, ret_failed);
+	if (err)
+		return err;
+	if (out->closing && out->current_fd >= 0)
+		op_session_compact(out->current_fd);
+	if (!out->whole && !out->closing)
+		return 0;
+	/* Another dump or the syncer may have unfinished files of a closed session. */
+	*ret_failed = "the session";
+	return op_sys_syncfs(out->session_fd);
+}
+
 /* Writes all but the sample files. After their error `err`, only what does not need them. */
 static int end(struct opd_write_out *out, int err, const char **ret_failed)
 {
 	int replaced_err = write_replaced(out), table_err = write_cookies(out);
 
-	if (!err && replaced_err) {
+	out->dropped = may_have_dropped(err ? err : replaced_err);
+	if (err)
+		return err;
+	if (replaced_err) {
 		*ret_failed = "a sample file that has grown";
-		err = replaced_err;
+		return replaced_err;
 	}
-	out->dropped = may_have_dropped(err);
-	if (!err && table_err) {
+	if (table_err) {
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
-		err = table_err;
+		return table_err;
 	}
-	if (!err && out->missing && out->current_fd >= 0) {
-		*ret_failed = OP_SESSION_LEDGER;
-		err = opd_correct_ledger(out->current_fd);
-	}
-	if (!err)
-		err = write_rest(out, ret_failed);
-	if (!err && out->closing && out->current_fd >= 0)
-		op_session_compact(out->current_fd);
-	/* Another dump or the syncer may have unfinished files of a closed session. */
-	if (!err && (out->whole || out->closing)) {
-		*ret_failed = "the session";
-		err = op_sys_syncfs(out->session_fd);
-	}
-	out->dropped |= !table_err && may_have_dropped(err);
+	err = write_session(out, ret_failed);
+	out->dropped |= may_have_dropped(err);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_mark_whole(out->current_fd);
 	return err;
