@@ -296,7 +296,8 @@ def ends_without_its_lock(box):
     code = box.daemon.wait(opdtest.START_SECONDS)
     require(code == 1, "opd has lost its session directory and ends with %s" % code)
     text = box.log_text()
-    require("removed or replaced %s/lock" % box.session in text, "opd does not say why it ends: %s" % text)
+    require("session directory %s, or its file lock, was removed or replaced" % box.session in text,
+            "opd does not say why it ends: %s" % text)
     require("samples lost (lost_io_error)" in text, "what had no place is not counted: %s" % text)
 
 
