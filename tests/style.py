@@ -19,6 +19,15 @@ NAMED_FILE = re.compile(r"(?<![\w/.-])(?:libop|pipeline|daemon|tools(?!/(?:perf|
                         r"/[\w/]+\.(?:[ch]|py|sh|md|mk)\b")
 UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
 RECORDED = "/golden/src/"  # sources whose lines the recorded outputs quote
+CHAINED = re.compile(r"\bif \(!err\b")
+MAX_CHAINED = 2
+# Rooms that still have functions with longer chains of `if (!err)`; all others are clean. This list
+# only becomes shorter.
+ROOMS_WITH_CHAINS = (
+    "libop/session", "pipeline/capture", "pipeline/drive", "pipeline/stacks",
+    *("tools/" + room for room in (
+        "code", "common", "events", "fetch", "ocount", "opannotate", "oparchive", "opcheck", "opcontrol", "opd-tables", "operf",
+        "opgprof", "ophelp", "opimport", "opreport", "page", "profile", "report", "stacks", "symbols")))
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 
 
@@ -34,6 +43,23 @@ def long_functions(lines):
             if number - start > MAX_FUNCTION_LINES:
                 yield start, number - start
             start = None
+
+
+def chains(path, lines):
+    """(line, number) of the functions of a clean room with too many `if (!err)`: they return early, or
+    go to one label.
+    """
+    room = os.path.dirname(os.path.relpath(os.path.abspath(path), TOP))
+    if not room.startswith(("libop/", "pipeline/", "daemon", "tools/")) or room in ROOMS_WITH_CHAINS:
+        return
+    start, found = 0, 0
+    for number, line in enumerate(lines, 1):
+        if line.startswith("{"):
+            start, found = number, 0
+        elif line.startswith("}") and found > MAX_CHAINED:
+            yield start, found
+        else:
+            found += len(CHAINED.findall(line))
 
 
 def commented(path, lines):
@@ -100,6 +126,8 @@ def findings(path):
     if path.endswith((".c", ".h")):
         for number, length in long_functions(lines):
             yield number, "function of %d lines" % length
+        for number, found in chains(path, lines):
+            yield number, "%d times 'if (!err' in a function, %d are the limit" % (found, MAX_CHAINED)
     if path.endswith(".py"):
         compile("\n".join(lines), path, "exec")
 
