@@ -2,7 +2,7 @@
 /*
  * A checksum in the last 16 bytes of a file. It detects what a power cut does to a file that was
  * not yet on the disk: the file is short, or has zeros in place of data. It does not protect from
- * somebody who changes the file on purpose. doc/format.md describes it.
+ * a program that changes the file on purpose. doc/format.md describes it.
  */
 #ifndef OP_SEAL_H
 #define OP_SEAL_H

@@ -190,7 +190,7 @@ static bool has_data2(uint32_t traits, const struct op_ibs_op *op)
 {
 	if (!op->ld_op || !op->dc_miss || (traits & OP_IBS_L2 && !op->l2_miss))
 		return false;
-	/* Of an unknown CPU we do not know whether it has L2Miss. */
+	/* An unknown CPU may have L2Miss or not. */
 	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2))
 		return false;
 	return !is_miss_lost(traits, op) && !(traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc);

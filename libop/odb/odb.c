@@ -25,7 +25,7 @@ struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
-	bool is_foreign;                /* somebody overwrote it */
+	bool is_foreign;                /* another program overwrote it */
 	uint32_t nr_nodes;              /* in use, with node 0; the descriptor must say the same */
 	uint64_t made_bytes;            /* of the disk, by op_odb_open */
 	struct op_odb_space *space;     /* the caller's; NULL: no limit */
@@ -350,7 +350,7 @@ static uint32_t node_or_none(const struct op_odb_map *map, uint32_t index)
 
 /*
  * The node of a key, which is no filler (op_odb_needs_filler). 0: there is none. Any other index
- * that is no node, such as NO_END: somebody overwrote the chain.
+ * that is no node, such as NO_END: the chain was overwritten.
  */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {

@@ -254,7 +254,7 @@ static int add_entry(struct recovery *recovery, uint64_t inode)
 }
 
 /*
- * Links whose file was not replaced before everything stopped, or was replaced by somebody else
+ * Links whose file was not replaced before everything stopped, or was replaced by another program
  * since.
  */
 static int remove_rest(struct recovery *recovery, uint64_t inode)

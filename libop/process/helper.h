@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Helper processes: a helper is asked over a socket and answers within a deadline, or later, or
- * never. Helpers make the system calls that may hang for as long as somebody likes, and that
+ * never. Helpers make the system calls that may hang for as long as a stranger likes, and that
  * nothing can end, not even SIGKILL.
  *
  * A nursery starts them (nursery.h). One thread at a time uses a helper.
@@ -62,7 +62,7 @@ int op_helper_send(struct op_helper *helper, const struct iovec *parts, size_t n
 int op_helper_take(struct op_helper *helper, int *ret_result, struct op_text *ret_answer) OP_NONNULL OP_MUST_CHECK;
 int op_helper_fd(const struct op_helper *helper) OP_NONNULL;
 
-/* Tells the helper that nobody waits for its answer any more. It sees the end of its socket. */
+/* Tells the helper that its answer is not awaited any more. It sees the end of its socket. */
 void op_helper_end(struct op_helper *helper) OP_NONNULL;
 
 /*
@@ -91,7 +91,7 @@ pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
 
 /*
  * Ends the helper, and waits until it has ended, or until until_ns (OP_CLOCK). One that still works
- * on a question ends when it comes back from the kernel, and nobody waits for it. NULL is allowed.
+ * on a question ends when it comes back from the kernel, and its answer is dropped. NULL is allowed.
  */
 void op_helper_stop(struct op_helper *helper, uint64_t until_ns);
 

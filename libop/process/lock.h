@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Lock files. The owner holds flock(2) as long as it lives and removes the file when it ends in
- * order. A file that nobody locks was left by an owner that did not. Any thread.
+ * order. An unlocked file was left by an owner that did not. Any thread.
  */
 #ifndef OP_LOCK_H
 #define OP_LOCK_H
@@ -41,7 +41,7 @@ pid_t op_lock_owner(int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 bool op_lock_is_listed(const struct stat *st) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Locks a directory beside its lock file, which somebody may remove. Any user who may read the
+ * Locks a directory beside its lock file, which may be removed. Any user who may read the
  * directory can lock it, too: only locks of root and of this user count. -EBUSY: such a process has
  * locked it; else 0, also where a directory cannot be locked. The lock belongs to the open
  * directory, and ends with it.

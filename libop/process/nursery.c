@@ -207,7 +207,7 @@ static void reap(struct op_nursery *nursery)
 		nursery->unreaped = 0;
 }
 
-/* It ends at once, or when somebody thaws it. */
+/* It ends at once, or when it is thawed. */
 static void give_up(struct op_nursery *nursery, struct process *process)
 {
 	nursery->nr_ended++;

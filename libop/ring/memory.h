@@ -143,7 +143,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 
 /*
  * Closes the descriptors of a ring that stays in this process, and whose reader never waits:
- * afterwards nobody can attach, map the AUX area, or be woken (op_mring_wake_every). To be called
+ * afterwards no process can attach, map the AUX area, or be woken (op_mring_wake_every). To be called
  * before reader and writer open.
  */
 void op_mring_close_fds(struct op_mring *ring) OP_NONNULL;
@@ -164,7 +164,7 @@ int op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_
 
 /*
  * Wakes the reader through wake_fd after each `every` committed bytes (or records), and when a
- * record finds no room; 0: never. Fewer bytes before a pause of the writer wake nobody, so use a
+ * record finds no room; 0: never. Fewer bytes before a pause of the writer wake no reader, so use a
  * timer too. The writer sees a change at one of its next commits.
  */
 void op_mring_wake_every(const struct op_mring *ring, uint64_t every, bool records) OP_NONNULL;
@@ -290,7 +290,7 @@ static inline void op_mring_commit(struct op_mring_writer *writer)
 		op_mring_wake(writer);
 }
 
-/* Cancels the reservation; nobody sees anything of it. */
+/* Cancels the reservation; no reader sees anything of it. */
 static inline void op_mring_abandon(struct op_mring_writer *writer)
 {
 	writer->limit = writer->head;

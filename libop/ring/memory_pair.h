@@ -173,7 +173,7 @@ int op_mring_pair_swap(struct op_mring_pair_reader *reader) OP_NONNULL OP_MUST_C
 /*
  * Lends the baton to the first swapping thread that opens it. Call it in place of
  * op_mring_pair_swap; it has the same errors. The baton is back when op_mring_pair_read_ring
- * returns a ring: the new frozen one, or the old one when nobody has swapped.
+ * returns a ring: the new frozen one, or the old one when there was no swap.
  */
 int op_mring_pair_lend(struct op_mring_pair_reader *reader) OP_NONNULL OP_MUST_CHECK;
 

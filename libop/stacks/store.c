@@ -24,10 +24,10 @@
 #define SLOTS_MIN      1024u
 #define RETRY_NS       100000000u /* what the disk refused is tried again after 100 ms */
 
-/* Of the index: a node by the hash of its parent, kind, value and image. Only in memory. */
+/* In-memory index: hash(parent, kind, value, image) to node. */
 struct slot {
 	uint32_t hash;
-	uint32_t node; /* 0: empty, since nobody looks for the root */
+	uint32_t node; /* 0: empty; the root is never looked up */
 };
 
 struct op_stacks {
