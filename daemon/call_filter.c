@@ -70,7 +70,7 @@ static const struct {
 	{ SCMP_SYS(mprotect), { .arg = 2, .op = SCMP_CMP_MASKED_EQ, .datum_a = PROT_EXEC, .datum_b = 0 } },
 };
 
-/* Of lookers, with the socket as their first argument. */
+/* Rules for lookers: their first argument is the socket. */
 static const int writing[] = { SCMP_SYS(sendmsg), SCMP_SYS(write) };
 
 static int add_rules(scmp_filter_ctx filter, int socket_fd)

@@ -30,7 +30,7 @@ struct opd {
 	int session_fd;
 	int lock_fd;
 	sd_event_source *lock_watch, *lock_changes, *dir_changes;
-	bool has_lost_lock; /* somebody removed or replaced the session directory */
+	bool has_lost_lock; /* the session directory was removed or replaced */
 	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int socket_lock_fd; /* -1: systemd made the socket, and there is no lock */
 	int listen_fd; /* -1 once the server owns it */

@@ -395,7 +395,7 @@ static void take_result(struct opd *opd)
 	}
 }
 
-/* After an error in the start-up list nobody has submitted OPD_JOB_QUIT yet. */
+/* After an error in the start-up list OPD_JOB_QUIT is not submitted yet. */
 static void fini_sync(struct opd *opd)
 {
 	opd_quit(opd);

@@ -162,7 +162,7 @@ pid_t opd_server_find_listener(const char *path)
 	return pid;
 }
 
-/* Removes a socket file that nobody listens on. 0 when the path is free now. */
+/* Removes a socket file without a listener. 0 when the path is free now. */
 static int remove_stale(const char *path, const struct sockaddr_un *address)
 {
 	struct stat st;

@@ -62,7 +62,7 @@ pid_t opd_server_lock_owner(const char *path) OP_NONNULL OP_MUST_CHECK;
 /*
  * Makes a listening socket at `path`, and its directory if needed, with mode 0660 and group "opd"
  * if there is one. A socket file without a listener is replaced. 0 and a descriptor that the caller
- * owns; -EADDRINUSE: somebody listens there; -ENOTSOCK: the path is something else than a socket;
+ * owns; -EADDRINUSE: a program listens there; -ENOTSOCK: the path is something else than a socket;
  * another -errno.
  */
 int opd_server_listen(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;

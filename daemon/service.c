@@ -40,7 +40,7 @@ void opd_service_close(struct opd_service *service)
 	service->timer = sd_event_source_disable_unref(service->timer);
 }
 
-/* opcontrol started opd and has gone after READY: nobody listens any more. */
+/* opcontrol started opd and has gone after READY: no program listens any more. */
 static void notify(struct opd_service *service, const char *state)
 {
 	if (sd_notify(0, state) < 0 && !service->has_watchdog)

@@ -12,7 +12,7 @@
 
 struct opd_dump {
 	struct opd_dumps *dumps;
-	struct opd_job *job; /* NULL: nobody waits for it */
+	struct opd_job *job; /* NULL: no client waits for it */
 	struct opd_write_out *out;
 	uint64_t nr_resets, nr_failures, nr_syncer_failures; /* when the dump began */
 	struct opd_dump *next;

@@ -36,7 +36,7 @@ struct opd_dumps {
 	bool write_failed;  /* a dump could not write: the next one writes everything */
 	/* the kernel may also have dropped data: the next dump replaces every file by a copy */
 	bool pages_dropped;
-	bool files_removed; /* somebody removed sample files */
+	bool files_removed; /* sample files were removed */
 };
 
 void opd_dumps_init(struct opd_dumps *dumps, struct opd_pipeline *pipeline, struct opd_background *background,

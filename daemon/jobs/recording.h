@@ -38,7 +38,7 @@ void opd_recording_explain_ledger(const struct opd_recording *recording, char te
  */
 void opd_recording_check_files(struct opd_recording *recording, bool thorough) OP_NONNULL;
 
-/* Forgets sample files that somebody removed. The next sample makes them anew. */
+/* Forgets removed sample files. The next sample makes them anew. */
 void opd_recording_forget_removed(struct opd_recording *recording) OP_NONNULL;
 
 #endif

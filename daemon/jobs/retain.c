@@ -143,7 +143,7 @@ static const char *reason(const struct opd_sized_session *session, const struct 
 	return NULL;
 }
 
-/* Of the sessions that were closed by time. */
+/* Only sessions that were closed by time count. */
 static uint64_t newest_end_ns(const struct opd_retention *retention)
 {
 	uint64_t newest_ns = 0;

@@ -24,7 +24,7 @@ struct opd_sized_session {
 	char name[OP_SESSION_NAME_BYTES];
 	uint64_t disk_bytes;
 	bool is_current;
-	bool is_timed;   /* SessionInterval= closed it, and nobody renamed it */
+	bool is_timed;   /* SessionInterval= closed it, and it was not renamed */
 	bool is_whole;   /* it is written completely, and does not become smaller any more */
 	uint64_t end_ns; /* 0: unknown */
 	/* of the directory (st_ctim) when the size was found; the time of the current one is 0 */

@@ -2,7 +2,7 @@
 /*
  * The time that counts as now when sessions are removed by their age. The wall clock alone is not
  * enough: a machine that starts with a clock far in the future would lose all its sessions before
- * somebody corrects the clock. So opd keeps the last trusted time in SESSION-DIR/clock, and
+ * the clock is corrected. So opd keeps the last trusted time in SESSION-DIR/clock, and
  * advances it by CLOCK_BOOTTIME, which never steps. A wall clock that is near this time is trusted;
  * "near" is half of SessionKeep=, a week at most. Any other wall clock is trusted after daemons
  * have seen it for a day, or for SessionKeep= if that is shorter; pauses between daemons do not

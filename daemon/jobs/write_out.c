@@ -377,7 +377,7 @@ static int write_entry_anew(const char *path, unsigned char type, void *arg)
 		return 0;
 	fd = op_sys_openat(out->current_fd, path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd; /* somebody removed it */
+		return fd == -ENOENT ? 0 : fd; /* it was removed */
 	err = rewrite(fd);
 	close(fd);
 	return err;
