@@ -31,7 +31,7 @@ int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *
 			    const struct opd_memory_cpu *cpus, size_t nr_cpus) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds one CPU behind the others. The CPUs may move in memory, so nobody may use the capture
+ * Adds one CPU behind the others. The CPUs may move in memory, so no thread may use the capture
  * meanwhile. 0; or -ENOMEM, and the capture is as it was.
  */
 int opd_capture_add_memory(struct opd_capture *capture, const struct opd_memory_cpu *cpu) OP_NONNULL OP_MUST_CHECK;

@@ -22,7 +22,7 @@ void opd_ring_memory_raise(void)
 	}
 }
 
-/* Of equals, the first is halved. */
+/* Among equal ones, the first is halved. */
 bool opd_ring_memory_shrink(const struct opd_ring_sizes *sizes)
 {
 	const struct {

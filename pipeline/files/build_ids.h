@@ -6,7 +6,7 @@
  * PERF_RECORD_MISC_MMAP_BUILD_ID in the records of other profilers as well, which break
  * (perf_event_mmap_output() in kernel/events/core.c, since Linux 5.12).
  *
- * The kernel reads the file to answer, which may wait for somebody's server. So a looker asks.
+ * The kernel reads the file to answer, which may wait for a user's server. So a looker asks.
  *
  * Sync thread only, except opd_build_ids_answer.
  */

@@ -32,8 +32,8 @@ int opd_file_identify(int fd, struct opd_file_identity *ret_identity) OP_NONNULL
 bool opd_file_is(const struct opd_file_identity *file, const struct opd_file_identity *recorded) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * True when nobody but the owner can have made the contents: no file server of a user has it, and
- * nobody else may write to it.
+ * True when only the owner can have made the contents: no file server of a user has it, and
+ * no other user may write to it.
  */
 bool opd_file_is_owners(const struct opd_file_identity *file) OP_NONNULL OP_MUST_CHECK;
 

@@ -41,7 +41,7 @@ struct opd_located {
 	/* on the host if it is there, else in the view of the process; without " (deleted)" */
 	struct op_text path;
 	bool on_host; /* path leads to this file on the host, which is proved */
-	bool host_has_another; /* another file has the path on the host, or nobody could look */
+	bool host_has_another; /* host path is another file, or was not checked */
 	bool knows_owner;      /* on_host, and no user's file server says whose file it is */
 	bool seen;             /* stat is of this file */
 	struct statx stat;

@@ -63,7 +63,7 @@ struct opd_jit_map {
 	uint32_t nr_sampled; /* functions that the object names: those with samples */
 	uint64_t nr_bytes;   /* memory of the functions and pieces */
 	uint64_t *counters;  /* OP_NR_JIT counters, shared by all maps */
-	struct opd_jit_use *user; /* a reference; NULL: nobody shares the memory */
+	struct opd_jit_use *user; /* a reference; NULL: no process shares the memory */
 };
 
 /* A function as a file of the process describes it. */

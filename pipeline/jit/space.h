@@ -26,7 +26,7 @@
 /* for this time the files of a process that has ended are read on, as far as the budget goes */
 #define OPD_JIT_ENDING_NS (10u * (uint64_t)OP_NS_PER_S)
 
-/* Of objects, below the session directory. */
+/* Paths of objects, below the session directory. */
 struct opd_jit_paths {
 	char **paths;
 	size_t nr;

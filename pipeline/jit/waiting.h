@@ -51,7 +51,7 @@ struct opd_jit_waits {
 	struct opd_jit_uses users; /* also of functions (space.c) */
 };
 
-/* Of one address space. */
+/* One for each address space. */
 struct opd_jit_waiting {
 	struct opd_jit_waits *waits;
 	struct opd_jit_waiting *next, **link;

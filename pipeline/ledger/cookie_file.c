@@ -141,7 +141,7 @@ static int append_text(struct opd_cookie_file *file, int fd, const struct op_tex
 
 /*
  * Opens the file. A longer one than expected ends with a part of a failed write, which is cut off.
- * Somebody else has changed a shorter one: it is written anew. *ret_is_new when the head must be
+ * Another program has changed a shorter one: it is written anew. *ret_is_new when the head must be
  * written. Under the lock.
  */
 static int make_sound(struct opd_cookie_file *file, int fd, bool *ret_is_new)

@@ -153,7 +153,7 @@ static int begin_without(struct opd_ledger *ledger, int current_fd)
 	return 0;
 }
 
-/* False when somebody removed, restored or overwrote files while no daemon ran. */
+/* False when files were removed, restored or overwritten while no daemon ran. */
 static bool is_as_left(const struct op_session_ledger *sums, int current_fd)
 {
 	struct op_session_files files;

@@ -108,7 +108,7 @@ struct choice {
 	bool has_others;
 };
 
-/* Of equal files the first one that was mapped. */
+/* Among equal files, the first mapped one wins. */
 static bool is_better(const struct choice *choice, const struct opd_mapping *mapping, unsigned int evidence)
 {
 	if (choice->best.cookie == OP_DCOOKIE_NONE || evidence != choice->evidence)

@@ -99,7 +99,7 @@ static bool needs_query(const struct op_dcookie_table *table, const struct opd_m
 
 /*
  * Files with one build-id, one owner and one name in the process's view are one image. Anybody can
- * give a file any build-id. So it says something only of files that nobody but the owner can write,
+ * give a file any build-id. So it says something only of files that only the owner can write,
  * and only among those of one owner.
  */
 static bool copy_id(const struct opd_mapped *mapped, const struct op_build_id *build_id, const struct opd_located *located,

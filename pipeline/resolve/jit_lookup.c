@@ -328,7 +328,7 @@ static void look_at_end(struct opd_processes *processes, const struct opd_proces
 		opd_jit_space_ends(mm->jit, &times);
 }
 
-/* Of a process that opd found in /proc, the number of threads is unknown. */
+/* The number of threads is unknown for a process that opd found in /proc. */
 static bool has_ended(const struct opd_processes *processes, const struct opd_process *process, opd_gone_check gone_ns)
 {
 	if (process->exit_ns != UINT64_MAX)
