@@ -41,8 +41,9 @@ int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *
 
 /*
  * Allocates the disk blocks of a range; the contents stay, and a shorter file grows to the end of
- * the range. Where the file system has no fallocate(2) the range is written: no other program may write
- * to it meanwhile. 0, -ENOSPC or another -errno, and then the length may be anything in between.
+ * the range. Where the file system has no fallocate(2) the range is written: no other program may
+ * write to it meanwhile. 0, -ENOSPC or another -errno, and then the length may be anything in
+ * between.
  */
 int op_file_allocate(int fd, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 
