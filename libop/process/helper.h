@@ -91,7 +91,7 @@ pid_t op_helper_pid(const struct op_helper *helper) OP_NONNULL;
 
 /*
  * Ends the helper, and waits until it has ended, or until until_ns (OP_CLOCK). One that still works
- * on a question ends when it comes back from the kernel, and its answer is dropped. NULL is allowed.
+ * on a question ends when it comes back from the kernel; its answer is dropped. NULL is allowed.
  */
 void op_helper_stop(struct op_helper *helper, uint64_t until_ns);
 

@@ -143,8 +143,8 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 
 /*
  * Closes the descriptors of a ring that stays in this process, and whose reader never waits:
- * afterwards no process can attach, map the AUX area, or be woken (op_mring_wake_every). To be called
- * before reader and writer open.
+ * afterwards no process can attach, map the AUX area, or be woken (op_mring_wake_every). To be
+ * called before reader and writer open.
  */
 void op_mring_close_fds(struct op_mring *ring) OP_NONNULL;
 
