@@ -35,8 +35,8 @@ static struct op_ring *memory_read_ring(struct opd_cpu *cpu)
 }
 
 /*
- * A wake-up is a write to an eventfd. With EPOLLET no thread has to read the eventfd, and no wake-up
- * is missed.
+ * A wake-up is a write to an eventfd. With EPOLLET no thread has to read the eventfd, and no
+ * wake-up is missed.
  */
 const struct opd_source opd_source_memory = {
 	.epoll_events = EPOLLIN | EPOLLET,
