@@ -207,7 +207,7 @@ def command_line(home):
                         (("--pid=x",), "not the number of a process"), (("--pid=999999999",), "there is no such process"),
                         (("--events=nothing:1", "true"), "there is no such event"),
                         (("--events=TIMER:1000000,TIMER:1000000", "true"), "given twice"),
-                        (("--vmlinux=/nothing", "true"), "No such file"), (("--session-dir=", "true"), "empty name")):
+                        (("--vmlinux=/nothing", "true"), "No such file"), (("--session-dir=", "true"), "the name is empty")):
         line = home.refused(*words)
         require(text in line, "operf %s says: %s" % (" ".join(words), line))
     result = home.profile("-l", "ls", "-d", "/")
