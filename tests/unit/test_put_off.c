@@ -7,7 +7,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
-#include "tools/profile/image_cache.h"
+#include "tools/profile/image_list.h"
 #include "tools/profile/selection.h"
 #include "tools/symbols/symbol_sources.h"
 

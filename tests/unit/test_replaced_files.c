@@ -17,7 +17,7 @@
 #include "tools/elf/bfd_file.h"
 #include "tools/elf/lines.h"
 #include "tools/elf/module_file.h"
-#include "tools/profile/image_cache.h"
+#include "tools/profile/image_list.h"
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/symbol_sources.h"
 #include "tests/unit/test_box.h"

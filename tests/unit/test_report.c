@@ -14,6 +14,7 @@
 #include "tests/unit/sample_writer.h"
 #include "tools/common/packages.h"
 #include "tools/profile/profile.h"
+#include "tools/profile/image_list.h"
 #include "tools/profile/image_name.h"
 #include "tools/profile/open_sessions.h"
 #include "tools/profile/read_samples.h"

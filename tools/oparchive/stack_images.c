@@ -9,6 +9,7 @@
 #include "libop/session/dcookie.h"
 #include "libop/session/parts.h"
 #include "tools/common/log.h"
+#include "tools/profile/image_list.h"
 #include "tools/profile/image_name.h"
 
 struct named {

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "libop/base/clock.h"
-#include "libop/base/grow.h"
 #include "libop/process/threads.h"
 #include "tools/common/child.h"
 #include "tools/common/log.h"
@@ -15,59 +14,10 @@
 #include "tools/elf/line_table.h"
 #include "tools/elf/lines.h"
 #include "tools/fetch/debuginfod.h"
-#include "tools/profile/image_name.h"
 #include "tools/symbols/parallel_read.h"
 #include "tools/symbols/symbol_sources.h"
 
-#define IMAGES_OF_PART 3 /* application, image, and the one that is called */
-
 /* ---- image files that took the place of another one ---- */
-
-/* The path that a sample file would have if application and image had their plain names. */
-static char *plain_path(const struct opr_session *session, const struct op_sample_name *name, const char *image)
-{
-	struct op_sample_name plain = *name;
-	struct opr_identity identity = opr_session_identity(session, &name->app, name->app.name);
-	bool has_path = name->app.kind == OP_IMAGE_FILE && !opr_session_program(session, &name->app);
-	char *app = has_path ? strndup(identity.path, identity.path_length) : NULL;
-	struct op_text path = { 0 };
-
-	plain.image.name = image;
-	if (app)
-		plain.app.name = app;
-	op_mangle(&plain, &path);
-	free(app);
-	return op_text_steal(&path);
-}
-
-static int add_other_file(struct opr_image_cache *cache, const struct opr_session *session, const struct op_sample_name *name)
-{
-	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
-	struct opr_other_file *other;
-
-	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
-		return 0;
-	if (!op_grow(&cache->other_files, &cache->other_files_capacity, cache->nr_other_files + 1))
-		return opr_no_memory();
-	other = &cache->other_files[cache->nr_other_files++];
-	*other = (struct opr_other_file){ .identity = identity, .image = strndup(identity.path, identity.path_length) };
-	other->sample_file = other->image ? plain_path(session, name, other->image) : NULL;
-	return other->sample_file ? 0 : opr_no_memory();
-}
-
-static int find_other_files(struct opr_image_cache *cache)
-{
-	const struct opr_profile *profile = cache->profile;
-	int err = 0;
-
-	for (size_t i = 0; i < profile->nr_sessions; i++) {
-		const struct op_session_list *list = &profile->sessions[i].list;
-
-		for (size_t j = 0; j < list->nr_files && !err; j++)
-			err = add_other_file(cache, &profile->sessions[i], &list->files[j].name);
-	}
-	return err;
-}
 
 static bool has_other_files(const struct opr_image_cache *cache, const char *image)
 {
@@ -96,89 +46,11 @@ static int compare_images(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* An application that is no image comes behind an image of its name. */
-static int compare_to_keep(const void *left, const void *right)
-{
-	const struct opr_image *a = left, *b = right;
-	int order = strcmp(a->name, b->name);
-
-	return order ? order : (a->image_name == &opr_no_file) - (b->image_name == &opr_no_file);
-}
-
 static struct opr_image *find_image(const struct opr_image_cache *cache, const char *name)
 {
 	const struct opr_image key = { .name = name };
 
 	return bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
-}
-
-static void count_samples(struct opr_image_cache *cache)
-{
-	const struct opr_profile *profile = cache->profile;
-
-	for (size_t i = 0; i < profile->nr_parts; i++) {
-		const struct opr_part *part = &profile->parts[i];
-		struct opr_image *image = find_image(cache, part->image);
-
-		for (size_t j = 0; j < part->nr_files && !part->callee; j++) {
-			image->nr_samples += profile->files[part->first_file + j].total;
-			cache->nr_samples += profile->files[part->first_file + j].total;
-		}
-	}
-}
-
-static void keep_each_once(struct opr_image_cache *cache, size_t nr_images)
-{
-	size_t nr_kept = 0;
-
-	if (nr_images)
-		qsort(cache->images, nr_images, sizeof(*cache->images), compare_to_keep);
-	for (size_t i = 0; i < nr_images; i++)
-		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
-			cache->images[nr_kept++] = cache->images[i];
-	cache->nr_images = nr_kept;
-}
-
-int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			      const struct opr_naming *naming, const struct opr_named_image *list, size_t nr_list)
-{
-	cache->finder = finder;
-	cache->profile = profile;
-	cache->naming = naming;
-	cache->names_end_ns = naming->time_ns ? op_now_ns() + naming->time_ns : 0;
-	cache->is_list = true;
-	cache->images = calloc(nr_list + 1, sizeof(*cache->images));
-	if (!cache->images)
-		return opr_no_memory();
-	for (size_t i = 0; i < nr_list; i++)
-		cache->images[i] = (struct opr_image){ .name = list[i].name, .image_name = list[i].image_name };
-	keep_each_once(cache, nr_list);
-	return find_other_files(cache);
-}
-
-int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			 const struct opr_naming *naming)
-{
-	size_t nr_images = 0;
-
-	cache->finder = finder;
-	cache->profile = profile;
-	cache->naming = naming;
-	cache->names_end_ns = naming->time_ns ? op_now_ns() + naming->time_ns : 0;
-	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts + 1, sizeof(*cache->images));
-	if (!cache->images)
-		return opr_no_memory();
-	for (size_t i = 0; i < profile->nr_parts; i++) {
-		const struct opr_part *part = &profile->parts[i];
-
-		cache->images[nr_images++] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
-		cache->images[nr_images++] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
-		if (part->callee)
-			cache->images[nr_images++] = (struct opr_image){ .name = part->callee, .image_name = part->callee_name };
-	}
-	keep_each_once(cache, nr_images);
-	count_samples(cache);
-	return find_other_files(cache);
 }
 
 static const char *shown_path(const struct opr_image_cache *cache, const struct opr_image *image)
@@ -196,7 +68,6 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	}
 	if (image->searched)
 		return image;
-	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
 	if (opr_finder_find(cache->finder, image->image_name, name, &image->identity, &image->state, &image->path) < 0) {
 		opr_no_memory();
 		return NULL;
@@ -374,24 +245,14 @@ static int read_until_end(struct opr_image_cache *cache, struct opr_image **imag
 
 int opr_image_cache_read(struct opr_image_cache *cache)
 {
-	const struct opr_profile *profile = cache->profile;
-	size_t nr_parts = cache->is_list ? 0 : profile->nr_parts, nr_listed = cache->is_list ? cache->nr_images : 0;
-	struct opr_image **images = calloc(2 * nr_parts + nr_listed + 1, sizeof(*images));
+	struct opr_image **images = calloc(cache->nr_images + 1, sizeof(*images));
 	size_t nr_images = 0;
 	int err = images ? 0 : opr_no_memory();
 
-	for (size_t i = 0; i < nr_listed && !err; i++) {
-		images[nr_images] = opr_image_cache_find(cache, cache->images[i].name);
-		err = images[nr_images++] ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; i < nr_parts && !err; i++) {
-		const struct opr_part *part = &profile->parts[i];
-
-		images[nr_images] = opr_image_cache_find(cache, part->image);
-		err = images[nr_images++] ? 0 : -ENOMEM;
-		if (err || !part->callee)
+	for (size_t i = 0; i < cache->nr_images && !err; i++) {
+		if (!cache->images[i].is_wanted)
 			continue;
-		images[nr_images] = opr_image_cache_find(cache, part->callee);
+		images[nr_images] = opr_image_cache_find(cache, cache->images[i].name);
 		err = images[nr_images++] ? 0 : -ENOMEM;
 	}
 	if (!err)
@@ -611,7 +472,7 @@ static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *ima
 	cache->hint_given = true;
 }
 
-static bool is_sampled_file(const struct opr_image_cache *cache, const struct opr_image *image, const struct opr_file *file,
+static bool is_sampled_file(const struct opr_image_cache *cache, const struct opr_image *image, const char *sample_file,
 			    const struct op_odb_header *header)
 {
 	bool same_time = header->mtime && header->mtime == image->mtime;
@@ -625,15 +486,15 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_other_files || (same_time && !is_counted_apart(cache, file->path, image->path));
+	return !image->has_other_files || (same_time && !is_counted_apart(cache, sample_file, image->path));
 }
 
-bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
+bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const char *sample_file,
 		     const struct op_odb_header *header)
 {
 	if (!image->is_object || opr_is_jit_object(image->image_name, image->name))
 		return true;
-	if (is_sampled_file(cache, image, file, header)) {
+	if (is_sampled_file(cache, image, sample_file, header)) {
 		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)
 			warn_of_changes(cache, image, header);
 		return true;

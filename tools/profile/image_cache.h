@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The images of a profile. Step 3 of a report: opr_image_cache_find finds the file of an image
- * (tools/symbols/image_path.h), opr_image_cache_read reads the symbols of all images
- * (tools/symbols/parallel_read.h), opr_image_load those of one. Each happens once for an image.
+ * The way from an address to a name. tools/profile/image_list.h fills it with the images of a
+ * report. opr_image_cache_find finds the file of an image (tools/symbols/image_path.h),
+ * opr_image_cache_read reads the symbols of all images (tools/symbols/parallel_read.h),
+ * opr_image_load those of one, opr_images_find_lines source lines. Each happens once for an image.
  */
 #ifndef OPR_IMAGE_CACHE_H
 #define OPR_IMAGE_CACHE_H
 
 #include "libop/odb/format.h"
-#include "tools/profile/profile.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/symbols/image_path.h"
 #include "tools/symbols/kept.h"
@@ -28,6 +28,7 @@ struct opr_image {
 	char *path; /* NULL: not found */
 	/* what is known of the image; empty when a file has the full name */
 	struct opr_identity identity;
+	bool is_wanted; /* by opr_image_cache_read */
 	uint64_t mtime; /* of the file that was found; 0: unknown */
 	bool searched, loaded, mtime_checked, foreign_warned;
 	bool is_object;    /* the file is an object: symbols.start_offset is set */
@@ -55,38 +56,18 @@ struct opr_other_file {
 };
 
 struct opr_image_cache {
-	struct opr_image *images; /* sorted by name */
+	struct opr_image *images; /* sorted by name, each once */
 	size_t nr_images;
 	struct opr_finder *finder;
-	const struct opr_profile *profile;
 	const struct opr_naming *naming;
 	/* CLOCK_MONOTONIC: images that are not read by then are put off; 0: none is */
 	uint64_t names_end_ns;
 	size_t nr_put_off;
 	uint64_t nr_samples;
-	bool is_list; /* of opr_image_cache_init_list */
 	struct opr_other_file *other_files; /* in all sample files, selected or not */
 	size_t nr_other_files, other_files_capacity;
 	bool hint_given; /* the hint about changed files was given */
 };
-
-/*
- * Fills the cache with the names of all images and applications of an arranged profile. Freed with
- * opr_image_cache_free in any case. 0 or -errno.
- */
-int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			 const struct opr_naming *naming) OP_NONNULL OP_MUST_CHECK;
-
-/* An image by its full name (image_name.h). Both stay the caller's. */
-struct opr_named_image {
-	const char *name;
-	const struct op_image_name *image_name;
-};
-
-/* The same for a list of images, whatever samples the profile has. A name may come twice. */
-int opr_image_cache_init_list(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
-			      const struct opr_naming *naming, const struct opr_named_image *list, size_t nr_list)
-	OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
 
 /*
  * The image with that name, which the cache has; searches its file. NULL: no memory, which was
@@ -98,10 +79,9 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image) OP_NONNULL;
 
 /*
- * Reads the symbols of all images that have samples or are in the list, by several processes;
- * downloads debug files that are missing, if the tool uses those. opr_image_load reads an image
- * that was not read, and warns of what went wrong. With names_end_ns the images with most samples
- * come first. 0 or -errno.
+ * Reads the symbols of all wanted images, by several processes; downloads debug files that are
+ * missing, if the tool uses those. opr_image_load reads an image that was not read, and warns of
+ * what went wrong. With names_end_ns the images with most samples come first. 0 or -errno.
  */
 int opr_image_cache_read(struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
@@ -127,11 +107,12 @@ int opr_images_find_lines(struct opr_image_cache *cache, struct opr_image_lines 
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Whether the samples of `file` are of the image file that was found; else its symbols do not apply
- * to them. Where several files were at the path, only the name or the mtime in the header is proof.
- * Warns once for each image of a file that is not, or may not be, the right one.
+ * Whether the samples of the file at the path `sample_file` are of the image file that was found;
+ * else its symbols do not apply to them. Where several files were at the path of the image, only
+ * the name or the mtime in the header is proof. Warns once for each image of a file that is not, or
+ * may not be, the right one.
  */
-bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
+bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const char *sample_file,
 		     const struct op_odb_header *header) OP_NONNULL OP_MUST_CHECK;
 
 void opr_image_cache_free(struct opr_image_cache *cache);

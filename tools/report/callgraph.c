@@ -173,7 +173,7 @@ static int read_file(struct builder *builder, const struct opr_profile *profile,
 
 	if (err < 0)
 		return err;
-	if (opr_image_check(builder->cache, caller, file, &samples.header) && (!samples.header.is_kernel || caller->path)) {
+	if (opr_image_check(builder->cache, caller, file->path, &samples.header) && (!samples.header.is_kernel || caller->path)) {
 		from.offset = opr_position_offset(caller, samples.header.is_kernel, samples.header.anon_start);
 		to.offset = opr_position_offset(callee, samples.header.cg_to_is_kernel, samples.header.cg_to_anon_start);
 		err = add_calls(builder, &samples, file->class_index, &from, &to);

@@ -66,7 +66,7 @@ static int find_images(const struct making *making, const struct opr_part *part,
 		if (file->class_index != first->class_index)
 			first = file;
 		err = check_header(making->profile, file, &first->header);
-		making->own[part->first_file + i] = opr_image_check(cache, images->image, file, &file->header);
+		making->own[part->first_file + i] = opr_image_check(cache, images->image, file->path, &file->header);
 	}
 	return err;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/report/run.h"
 
+#include "tools/profile/image_list.h"
 #include "tools/report/make_rows.h"
 
 static int select_files(struct opr_run *run)

@@ -10,7 +10,7 @@
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
 #include "tools/elf/line_table.h"
-#include "tools/profile/image_cache.h"
+#include "tools/profile/image_list.h"
 #include "tools/profile/image_name.h"
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
