@@ -9,7 +9,7 @@
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/elf/lines.h"
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 
 #define FORMAT_BYTES 64
 #define SECTIONS_MAX 65536

@@ -12,7 +12,7 @@
 #include "tools/code/image_code.h"
 #include "tools/code/source_file.h"
 #include "tools/profile/classes.h"
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 
 struct opr_annotate {
 	const struct opr_annotate_options *options;

@@ -3,7 +3,7 @@
 #ifndef OPR_IMAGE_LIST_H
 #define OPR_IMAGE_LIST_H
 
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 #include "tools/profile/profile.h"
 
 /*

@@ -5,7 +5,6 @@ tools_libreport_a_SOURCES += \
 	tools/profile/before.c tools/profile/before.h \
 	tools/profile/classes.c tools/profile/classes.h \
 	tools/profile/groups.c tools/profile/groups.h \
-	tools/profile/image_cache.c tools/profile/image_cache.h \
 	tools/profile/image_list.c tools/profile/image_list.h \
 	tools/profile/image_name.c tools/profile/image_name.h \
 	tools/profile/losses.c tools/profile/losses.h \

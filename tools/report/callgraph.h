@@ -6,7 +6,7 @@
 #ifndef OPR_CALLGRAPH_H
 #define OPR_CALLGRAPH_H
 
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 #include "tools/profile/query.h"
 #include "tools/report/symbol_rows.h"
 

@@ -3,7 +3,7 @@
 #ifndef OPR_MAKE_ROWS_H
 #define OPR_MAKE_ROWS_H
 
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 #include "tools/profile/query.h"
 #include "tools/report/symbol_rows.h"
 

@@ -7,7 +7,7 @@
 #ifndef OPR_RUN_H
 #define OPR_RUN_H
 
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 #include "tools/profile/query.h"
 #include "tools/profile/selection.h"
 #include "tools/report/callgraph.h"
@@ -16,7 +16,7 @@
 enum opr_step {
 	OPR_STEP_SELECT,  /* `selection` is open (tools/profile/selection.h) */
 	OPR_STEP_READ,    /* and has its samples */
-	OPR_STEP_IMAGES,  /* `images` has the names of all images (tools/profile/image_cache.h) */
+	OPR_STEP_IMAGES,  /* `images` has the names of all images (tools/symbols/image_cache.h) */
 	OPR_STEP_SYMBOLS, /* and their symbols, and `bases` is set */
 	OPR_STEP_ROWS,    /* `rows` is made (make_rows.h) */
 	OPR_STEP_CALLS,   /* and `graph`, if the query is of a call graph (callgraph.h) */

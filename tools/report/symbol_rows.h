@@ -7,7 +7,7 @@
 
 #include "libop/session/memory_view.h"
 #include "tools/common/words.h"
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 #include "tools/profile/query.h"
 #include "tools/symbols/symbols.h"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
 	tools/symbols/cache.c tools/symbols/cache.h \
+	tools/symbols/image_cache.c tools/symbols/image_cache.h \
 	tools/symbols/image_debug.c tools/symbols/image_debug.h \
 	tools/symbols/image_identity.c tools/symbols/image_identity.h \
 	tools/symbols/image_path.c tools/symbols/image_path.h \

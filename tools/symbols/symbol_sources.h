@@ -13,7 +13,7 @@
  *
  * A new source of an object file is a function opr_symbols_add_X, which add_others of read_object.c
  * calls before opr_symbols_finish. opr_symbols_read_table is a source for images
- * without an object file: opr_image_load of tools/profile/image_cache.c calls it.
+ * without an object file: opr_image_load of tools/symbols/image_cache.c calls it.
  */
 #ifndef OPR_SYMBOLS_READ_H
 #define OPR_SYMBOLS_READ_H

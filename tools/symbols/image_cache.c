@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/profile/image_cache.h"
+#include "tools/symbols/image_cache.h"
 
 #include <errno.h>
 #include <sys/stat.h>
