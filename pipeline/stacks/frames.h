@@ -6,8 +6,8 @@
  *
  * Sync thread only.
  */
-#ifndef OPD_STACK_WALK_H
-#define OPD_STACK_WALK_H
+#ifndef OPD_STACK_FRAMES_H
+#define OPD_STACK_FRAMES_H
 
 #include "libop/base/compiler.h"
 #include "libop/perf/stack_record.h"
