@@ -148,6 +148,12 @@ static void fini_filter(struct opd *opd)
 	opd_image_filter_free(opd->image_filter);
 }
 
+/* For struct opd_sync_hook. */
+static void sync_later(void *host, struct op_odb_pending *pending)
+{
+	opd_syncer_add(host, pending);
+}
+
 static int init_pipeline(struct opd *opd)
 {
 	const struct op_config *config = &opd->config;
@@ -170,8 +176,7 @@ static int init_pipeline(struct opd *opd)
 		.events = opd->events.events,
 		.nr_events = opd->events.nr_events,
 		.filter = opd->image_filter,
-		.syncer = opd->syncer,
-		.sync_later = opd_syncer_add,
+		.sync = { .later = sync_later, .host = opd->syncer },
 		.max_open = opd_count_max_open(config->max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
 		.max_files = config->max_sample_files,

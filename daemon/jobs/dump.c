@@ -258,7 +258,7 @@ static struct opd_dump *new_dump(struct opd_dumps *dumps, struct opd_job *job, b
 	}
 	out->number = dumps->nr_closings += closing;
 	out->cookie_file = count->cookie_file;
-	out->syncer = count->syncer;
+	out->syncer = count->sync.host; /* as init_pipeline of opd.c says */
 	*dump = (struct opd_dump){ .dumps = dumps, .job = job, .out = out };
 	return dump;
 }

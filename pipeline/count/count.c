@@ -247,7 +247,7 @@ static void check_batch(struct opd_count *count, struct batch *batch)
 	bool damaged = false;
 
 	for (size_t i = 0; i < batch->nr; i++) {
-		if (count->syncer)
+		if (count->sync.later)
 			opd_count_sync_later(count, op_odb_take_pending(batch->additions[i].odb));
 		batch->waiting[i]->error = batch->additions[i].error;
 		batch->failed |= batch->additions[i].error != 0;

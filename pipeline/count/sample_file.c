@@ -115,8 +115,8 @@ static void close_oldest(struct opd_count *count)
 
 void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending)
 {
-	if (pending && count->syncer)
-		count->sync_later(count->syncer, pending);
+	if (pending && count->sync.later)
+		count->sync.later(count->sync.host, pending);
 	else
 		op_odb_free_pending(pending);
 }
@@ -226,7 +226,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		free(path);
 		return err;
 	}
-	if (count->syncer)
+	if (count->sync.later)
 		opd_count_sync_later(count, op_odb_take_pending(odb)); /* of a repair */
 	op_odb_share(odb, &count->limit.space);
 	if (!file->path || op_odb_is_new(odb))

@@ -34,7 +34,7 @@ void opd_files_reopen_broken(struct opd_count *count) OP_NONNULL;
 /* Books nr_gone samples that were counted in a file as lost, and logs why. */
 void opd_file_book_lost(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
-/* Gives a replaced file, or NULL, to the syncer. Without a syncer the next start syncs the file. */
+/* Gives replaced files, or NULL, to the hook of the program; without one they are forgotten. */
 void opd_count_sync_later(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
 
 /* The kind of file that a key is for, for the limits of a session. */

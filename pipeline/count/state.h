@@ -17,7 +17,6 @@
 struct opd_event;
 struct opd_image_filter;
 struct opd_ledger;
-struct opd_syncer;
 struct op_stacks;
 
 #define OPD_RECENT_SLOTS 4096u
@@ -74,6 +73,16 @@ struct opd_stack_file {
 	size_t nr_jit_images, jit_capacity;
 };
 
+/*
+ * What the program does with files that were replaced: it writes them to the disk when it has time.
+ * The list is its own then.
+ */
+struct opd_sync_hook {
+	/* NULL: nothing. opd writes them when it starts next. */
+	void (*later)(void *host, struct op_odb_pending *pending);
+	void *host; /* the argument of `later` */
+};
+
 struct opd_count {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
@@ -86,10 +95,7 @@ struct opd_count {
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
 	/* stored samples that disappeared are booked as lost here; the caller's; NULL: nowhere */
 	struct opd_ledger *ledger;
-	/* writes replaced files to the disk; the caller's; NULL: opd syncs them when it starts */
-	struct opd_syncer *syncer;
-	/* opd_syncer_add. A pointer, so that an import does not link the syncer. */
-	void (*sync_later)(struct opd_syncer *syncer, struct op_odb_pending *pending);
+	struct opd_sync_hook sync;
 	double cpu_speed_mhz;
 	/* application of anonymous regions whose application is unknown */
 	uint64_t no_process_cookie;

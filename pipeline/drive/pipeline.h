@@ -76,10 +76,7 @@ struct opd_pipeline_config {
 	size_t nr_events;
 	/* stays the caller's; NULL: all images are wanted */
 	const struct opd_image_filter *filter;
-	/* stays the caller's; NULL: replaced files reach the disk at the next start */
-	struct opd_syncer *syncer;
-	/* opd_syncer_add, with a syncer */
-	void (*sync_later)(struct opd_syncer *syncer, struct op_odb_pending *pending);
+	struct opd_sync_hook sync; /* for replaced files; all zero: none */
 	/* sample files that are open, and closed ones that are remembered */
 	size_t max_open, max_closed;
 	uint64_t max_files, max_bytes;            /* of the session; 0: no limit */
