@@ -31,7 +31,7 @@ static int decode(struct opd_pipeline *pipeline, const struct opd_stack_sample *
 	return err ? err : opd_resolve(&pipeline->resolver, &taken->sample, ret_of);
 }
 
-/* Walks into stacks->stack. 0 or -ENOMEM. */
+/* Walks into stacks->walk. 0 or -ENOMEM. */
 static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_stack_record *record,
 		const struct opd_resolved *of, const struct op_chain *later_chain)
 {
@@ -44,11 +44,11 @@ static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 	};
 	uint64_t begin_ns = op_now_ns();
 
-	opd_stack_walk(&stacks->stack, &lookup, &taken->sample, of, record, later_chain);
+	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
-	stacks->counts.nr_frames += stacks->stack.nr_frames;
-	return stacks->stack.no_memory ? -ENOMEM : 0;
+	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;
+	return stacks->walk.no_memory ? -ENOMEM : 0;
 }
 
 static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
@@ -86,7 +86,7 @@ static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 		 bool *ret_has_room)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
-	const struct opd_stack *stack = &stacks->stack;
+	const struct opd_stack *stack = &stacks->walk.stack;
 	bool by_thread = pipeline->count.separate_thread;
 	const struct op_stack_path path = {
 		.event = taken->event,
@@ -109,13 +109,13 @@ static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 			.is_kernel = frame->is_kernel,
 		};
 	}
-	return opd_count_stack(&pipeline->count, &path, stacks->frames, stack->nr_frames, 1, ret_has_room);
+	return opd_count_stack(&pipeline->count, &path, stacks->frames, stack->nr_frames, stack->weight, ret_has_room);
 }
 
 /* Counts the image in which a walk stopped. The one with the fewest makes room. */
 static void note_stop(struct opd_stacks *stacks)
 {
-	const struct opd_stack *stack = &stacks->stack;
+	const struct opd_stack *stack = &stacks->walk.stack;
 	uint64_t cookie = stack->frames[stack->nr_frames - 1].location.cookie;
 	struct opd_stacks_stop *fewest = &stacks->stops[0];
 
@@ -147,7 +147,7 @@ static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 	struct opd_event *account = taken->account;
 	struct opd_stacks *stacks = pipeline->stacks;
 	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
-	enum op_stack_end end = stacks->stack.end;
+	enum op_stack_end end = stacks->walk.stack.end;
 	bool has_room = false;
 	int err = store(pipeline, taken, of, &has_room);
 
@@ -167,7 +167,7 @@ static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *t
 /* The calls of the last stack. */
 static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
 {
-	const struct opd_stack *stack = &pipeline->stacks->stack;
+	const struct opd_stack *stack = &pipeline->stacks->walk.stack;
 	size_t nr_callers = op_min_u64(stack->nr_frames - 1, pipeline->capture.callgraph);
 	const struct opd_resolved *callee = of;
 	struct opd_counted caller = {
@@ -203,7 +203,7 @@ static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 	needs_walk = wanted || taken->nr_calls; /* a call may have other images than the sample */
 	if (!err && needs_walk)
 		err = walk(pipeline, taken, &record, &of, later_chain);
-	if (!err && needs_walk && may_wait && (stacks->stack.end == OP_STACK_END_no_table_yet || stacks->stack.deferred))
+	if (!err && needs_walk && may_wait && (stacks->walk.stack.end == OP_STACK_END_no_table_yet || stacks->walk.deferred))
 		return false;
 	taken->account->received += is_only;
 	if (err) {
@@ -224,11 +224,11 @@ static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *ta
 
 /* ---- waiting ---- */
 
-static void fill(struct opd_stack_waiting *waiting, const struct opd_stack *stack)
+static void fill(struct opd_stack_waiting *waiting, const struct opd_stack_walk *walk)
 {
-	waiting->deferred = stack->deferred;
-	waiting->pending_cookie = stack->pending_cookie;
-	waiting->pending_source = stack->pending_source;
+	waiting->deferred = walk->deferred;
+	waiting->pending_cookie = walk->pending_cookie;
+	waiting->pending_source = walk->pending_source;
 }
 
 /* False: there is no room. */
@@ -238,7 +238,7 @@ static bool put_aside(struct opd_stacks *stacks, const struct opd_stack_sample *
 
 	if (opd_stack_queue_add(&stacks->queue, taken, &waiting) < 0)
 		return false;
-	fill(waiting, &stacks->stack);
+	fill(waiting, &stacks->walk);
 	waiting->since_ns = op_now_ns();
 	stacks->counts.nr_waited++;
 	return true;
@@ -270,7 +270,7 @@ static void again(struct opd_pipeline *pipeline, struct opd_stack_waiting *waiti
 	if (try(pipeline, &waiting->taken, later_chain, may_wait))
 		opd_stack_queue_done(&stacks->queue, waiting);
 	else
-		fill(waiting, &stacks->stack);
+		fill(waiting, &stacks->walk);
 }
 
 void opd_stacks_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header)

@@ -11,7 +11,8 @@ static const enum op_stack_end walk_ends[OPD_NR_WALK_ENDS] = {
 };
 
 struct finder {
-	struct opd_stack *stack;
+	struct opd_stack_walk *walk;
+	struct opd_stack *stack; /* walk->stack */
 	const struct opd_stack_lookup *lookup;
 	const struct op_sample *sample;
 	struct op_sample at; /* the sample, with the address that is looked up */
@@ -49,7 +50,6 @@ static enum opd_walk_code table_of(struct finder *finder, const struct opd_resol
 {
 	static const struct opd_table_source unknown;
 	struct opd_tables *tables = finder->lookup->tables;
-	struct opd_stack *stack = finder->stack;
 	enum opd_walk_code code;
 
 	if (!tables)
@@ -57,9 +57,9 @@ static enum opd_walk_code table_of(struct finder *finder, const struct opd_resol
 	code = opd_tables_find(tables, resolved->location.cookie, &unknown, ret_table);
 	if (op_likely(code != OPD_CODE_PENDING))
 		return code;
-	stack->pending_cookie = resolved->location.cookie;
-	stack->pending_source = source_of(finder->lookup->resolver, &finder->at);
-	return opd_tables_find(tables, stack->pending_cookie, &stack->pending_source, ret_table);
+	finder->walk->pending_cookie = resolved->location.cookie;
+	finder->walk->pending_source = source_of(finder->lookup->resolver, &finder->at);
+	return opd_tables_find(tables, finder->walk->pending_cookie, &finder->walk->pending_source, ret_table);
 }
 
 /* ---- frames ---- */
@@ -82,7 +82,7 @@ static bool add(struct finder *finder, uint64_t address, enum op_cpumode mode)
 		finder->at.ip = address;
 		finder->at.mode = mode;
 		if (opd_resolve_caller(finder->lookup->resolver, &finder->at, frame) < 0) {
-			stack->no_memory = true;
+			finder->walk->no_memory = true;
 			return false;
 		}
 	}
@@ -236,16 +236,15 @@ static enum op_stack_end add_walked(struct finder *finder, const struct op_stack
 	enum opd_walk_end end;
 
 	memcpy(start.registers, record->registers, sizeof(start.registers));
-	nr = opd_walk(&start, find, finder, stack->walked, &end);
+	nr = opd_walk(&start, find, finder, finder->walk->walked, &end);
 	for (size_t i = 0; i < nr; i++)
-		stack->frames[nr_before + i].location.offset = stack->walked[i].position;
+		stack->frames[nr_before + i].location.offset = finder->walk->walked[i].position;
 	return walk_ends[end];
 }
 
 static enum op_stack_end add_user(struct finder *finder, const struct op_stack_record *record, struct op_chain *chain,
 				  const struct op_chain_frame *user, const struct op_chain *later_chain)
 {
-	struct opd_stack *stack = finder->stack;
 	struct op_chain_frame first;
 	struct op_chain later;
 
@@ -262,10 +261,10 @@ static enum op_stack_end add_user(struct finder *finder, const struct op_stack_r
 	if (user)
 		return add_user_chain(finder, chain, user, finder->nr_in_chain);
 	if (chain->deferred) {
-		stack->deferred = chain->deferred;
+		finder->walk->deferred = chain->deferred;
 		if (!later_chain)
 			return OP_STACK_END_cut;
-		stack->deferred = 0;
+		finder->walk->deferred = 0;
 		later = *later_chain;
 		return op_chain_next(&later, &first) ? add_user_chain(finder, &later, &first, 0) : OP_STACK_END_cut;
 	}
@@ -278,17 +277,20 @@ static enum op_stack_end add_user(struct finder *finder, const struct op_stack_r
 	return record->is_user ? OP_STACK_END_no_row : OP_STACK_END_complete;
 }
 
-void opd_stack_walk(struct opd_stack *stack, const struct opd_stack_lookup *lookup, const struct op_sample *sample,
+void opd_stack_walk(struct opd_stack_walk *walk, const struct opd_stack_lookup *lookup, const struct op_sample *sample,
 		    const struct opd_resolved *of, const struct op_stack_record *record, const struct op_chain *later_chain)
 {
-	struct finder finder = { .stack = stack, .lookup = lookup, .sample = sample, .at = *sample, .of = of };
+	struct opd_stack *stack = &walk->stack;
+	struct finder finder = { .walk = walk, .stack = stack, .lookup = lookup, .sample = sample, .at = *sample, .of = of };
 	struct op_chain chain = record->chain;
 	struct op_chain_frame user;
 	bool has_user, is_whole = true;
 
 	stack->nr_frames = 0;
-	stack->no_memory = false;
-	stack->deferred = stack->pending_cookie = 0;
+	stack->sample = sample;
+	stack->weight = 1;
+	walk->no_memory = false;
+	walk->deferred = walk->pending_cookie = 0;
 	stack->leaf_start = 0;
 	stack->end = OP_STACK_END_no_row;
 	if (sample->mode == OP_CPUMODE_KERNEL || sample->mode == OP_CPUMODE_USER) {

@@ -11,22 +11,15 @@
 
 #include "libop/base/compiler.h"
 #include "libop/perf/stack_record.h"
-#include "libop/session/stack_ends.h"
-#include "pipeline/resolve/resolver.h"
+#include "pipeline/stacks/stack.h"
 #include "pipeline/stacks/tables.h"
 #include "pipeline/stacks/walk.h"
 
-#define OPD_STACK_KERNEL_MAX 256u /* frames of the kernel */
-#define OPD_STACK_FRAMES_MAX (OPD_STACK_KERNEL_MAX + OPD_WALK_FRAMES_MAX)
-
-struct opd_stack {
-	/* The leaf first. The offset of a caller is the one behind its call. */
-	struct opd_resolved frames[OPD_STACK_FRAMES_MAX];
-	size_t nr_frames;    /* at least 1: the sample itself */
-	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
-	enum op_stack_end end;
-	bool no_memory;      /* frames are missing */
-	uint64_t deferred;   /* the user part comes with this cookie; 0: it does not */
+/* Walks one stack at a time. */
+struct opd_stack_walk {
+	struct opd_stack stack; /* the last one */
+	bool no_memory;         /* its frames are missing */
+	uint64_t deferred;      /* its user part comes with this cookie; 0: it does not */
 	/* no_table_yet: of this image */
 	uint64_t pending_cookie;
 	struct opd_table_source pending_source;
@@ -42,10 +35,10 @@ struct opd_stack_lookup {
 };
 
 /*
- * Walks the stack of a sample, which was resolved to `of`. later_chain: the deferred user part;
- * NULL: none has come.
+ * Walks the stack of a sample, which was resolved to `of`, into walk->stack. later_chain: the
+ * deferred user part; NULL: none has come.
  */
-void opd_stack_walk(struct opd_stack *stack, const struct opd_stack_lookup *lookup, const struct op_sample *sample,
+void opd_stack_walk(struct opd_stack_walk *walk, const struct opd_stack_lookup *lookup, const struct op_sample *sample,
 		    const struct opd_resolved *of, const struct op_stack_record *record,
 		    const struct op_chain *later_chain) OP_NONNULL_ARGS(1, 2, 3, 4, 5);
 

@@ -32,7 +32,7 @@ struct opd_stacks {
 	struct opd_stack_queue queue;
 	struct opd_stacks_stop stops[OPD_STACKS_STOPS_MAX];
 	struct opd_stacks_counts counts;
-	struct opd_stack stack; /* the last one */
+	struct opd_stack_walk walk; /* of the last one */
 	struct op_stack_frame frames[OPD_STACK_FRAMES_MAX];
 };
 
