@@ -94,18 +94,19 @@ int opd_far_length(const struct opd_far_file *file, uint64_t *ret_nr_bytes)
 	struct stat st;
 	int err;
 
-	if (file->lookers) {
-		err = ask(file, OPD_LOOK_READ, &question, &answer);
-		if (!err && answer.length != sizeof(*ret_nr_bytes))
-			err = -EBUSY;
-		if (!err)
-			memcpy(ret_nr_bytes, answer.data, sizeof(*ret_nr_bytes));
-		op_text_free(&answer);
-		return err;
-	}
-	err = op_sys_fstat(file->fd, &st);
-	if (!err)
+	if (!file->lookers) {
+		err = op_sys_fstat(file->fd, &st);
+		if (err)
+			return err;
 		*ret_nr_bytes = (uint64_t)st.st_size;
+		return 0;
+	}
+	err = ask(file, OPD_LOOK_READ, &question, &answer);
+	if (!err && answer.length != sizeof(*ret_nr_bytes))
+		err = -EBUSY;
+	if (!err)
+		memcpy(ret_nr_bytes, answer.data, sizeof(*ret_nr_bytes));
+	op_text_free(&answer);
 	return err;
 }
 

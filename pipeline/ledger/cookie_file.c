@@ -149,9 +149,11 @@ static int make_sound(struct opd_cookie_file *file, int fd, bool *ret_is_new)
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
 
-	if (!err && !S_ISREG(st.st_mode))
-		err = -EINVAL;
-	if (!err && (uint64_t)st.st_size < file->nr_bytes) {
+	if (err)
+		return err;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size < file->nr_bytes) {
 		err = op_dcookie_none_written(file->table);
 		file->nr_bytes = 0;
 	}
@@ -276,12 +278,14 @@ static int take_place(struct opd_cookie_file *file, const struct opd_cookie_snap
 		err = -ESTALE;
 	else if (file->since.failed)
 		err = -ENOMEM;
-	if (!err && file->since.length)
+	else if (file->since.length)
 		err = op_sys_write_all(fd, file->since.data, file->since.length);
-	if (!err)
-		err = op_file_rename_below(file->session_fd, TMP_PATH, PATH);
+	if (err)
+		goto out;
+	err = op_file_rename_below(file->session_fd, TMP_PATH, PATH);
 	if (!err)
 		file->nr_bytes = snapshot->text.length + file->since.length;
+out:
 	pthread_mutex_unlock(&file->lock);
 	return err;
 }

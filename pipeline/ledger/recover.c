@@ -243,6 +243,19 @@ static int correct_ledger(int session_fd, const char *session, int dir_fd)
 	return err;
 }
 
+static int write_closed(struct recovery *recovery, const char *session, int fd)
+{
+	int err = correct_ledger(recovery->session_fd, session, fd);
+
+	if (err)
+		return err;
+	err = op_sys_syncfs(fd); /* op_session_compact drops errors */
+	if (err)
+		return err;
+	op_session_compact(fd);
+	return op_sys_syncfs(fd);
+}
+
 /*
  * Recovers a session that was closed and not completely written to the disk (OP_SESSION_CLOSING).
  */
@@ -254,13 +267,7 @@ static void recover_closed(struct recovery *recovery, const char *session)
 		return;
 	if (!faccessat(fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW)) {
 		recover_session(recovery, session);
-		err = correct_ledger(recovery->session_fd, session, fd);
-		if (!err)
-			err = op_sys_syncfs(fd); /* op_session_compact drops errors */
-		if (!err)
-			op_session_compact(fd);
-		if (!err)
-			err = op_sys_syncfs(fd);
+		err = write_closed(recovery, session, fd);
 		if (err)
 			log_failure(session, err);
 		else
