@@ -4,6 +4,7 @@ libop_libop_a_SOURCES += \
 	libop/events/event_def.h \
 	libop/events/event_ibs.c libop/events/event_ibs.h \
 	libop/events/event_list.c libop/events/event_list.h \
+	libop/events/event_request.h \
 	libop/events/host_cpu.c libop/events/host_cpu.h \
 	libop/events/ibs.c libop/events/ibs.h \
 	libop/events/ibs_cpu.c libop/events/ibs_cpu.h \
