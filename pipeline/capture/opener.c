@@ -76,7 +76,7 @@ static void disconnect(void)
 static int exchange(struct op_event_request *request)
 {
 	struct iovec part = { request, sizeof(*request) };
-	struct op_event_answer answer;
+	struct op_event_answer answer = { 0 };
 	int fd = -1;
 	ssize_t nr = op_pass_send(socket_fd, &part, 1, -1, 0);
 
