@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -339,6 +340,44 @@ class First(unittest.TestCase):
         self.assertEqual({row[2] for row in rows if row[:2] == ["before", "samples TIMER:1000000"]}, {"15100"})
         self.assertEqual(len({len(row) for row in rows}), 1)
         self.assertIn("needs two profiles", self.refused("-l", "--sort=change"))
+
+    def put_two_hours(self):
+        for number, (session, counts) in enumerate((("a", dict(hot=10000, warm=5000)), ("b", dict(hot=10000, warm=8000)))):
+            self.put(session=session, **counts)
+            self.ledger(("TIMER", 1000000, sum(counts.values()), 0), session=session, begin=BEGIN + 3600 * number)
+
+    def test_diff_of_spans(self):
+        """The earlier span is the base, whichever comes first. TZ is UTC in all calls."""
+        self.put_two_hours()
+        sides = self.run_tool("-l", "{", "session:a", "}", "{", "session:b", "}", "--sort=change")
+        first, second = "2026-11-21 03:00 UTC..2026-11-21 03:25 UTC", "2026-11-21 04:05 UTC..2026-11-21 04:20 UTC"
+        for pair in ((first, second), (second, first)):
+            self.assertEqual(self.run_tool("-l", "--diff", *pair, "--sort=change"), sides)
+        os.environ["TZ"] = "UTC"
+        self.addCleanup(os.environ.pop, "TZ")
+        self.assertEqual(self.run_tool("-l", "--diff=2026-11-21 03:00..03:25", "2026-11-21 04:05..04:20", "--sort=change"), sides)
+        self.assertEqual(self.run_tool("-l", "--diff=2026-11-20 23:50..03:25", "2026-11-21 04:05..", "--sort=change"), sides)
+        self.assertIn("needs a second span", self.refused("-l", "--diff", first))
+        self.assertIn("--diff=03:00 is not a span of time", self.refused("-l", "--diff", "03:00", second))
+        self.assertIn("ends before it begins", self.refused("-l", "--diff", "@9..@5", second))
+        self.assertIn("spans of time of its own", self.refused("-l", "--diff", first, second, "--last=1h"))
+        self.assertIn("use only one of them",
+                      self.refused("-l", "--diff", first, second, "{", "session:a", "}", "{", "session:b", "}"))
+
+    def test_words_of_time(self):
+        """--at and --last are other words for --since and --until."""
+        self.put_two_hours()
+        after = time.time() - BEGIN - 5400
+        for words, wanted in ((["--at=@%d" % (BEGIN + 60)], 15000), (["--at=@%d" % (BEGIN + 60), "--window=3h"], 33000),
+                              (["--at=@%d" % (BEGIN + 1890)], None), (["--at=@%d" % (BEGIN + 1890), "--window=4min"], 15000),
+                              (["--last=%dmin" % (after // 60 + 10)], 18000), (["--last=%dmin" % (after // 60 + 70)], 33000)):
+            if wanted is None:
+                self.assertIn("no session was taken in that time", self.refused("-n", *words))
+            else:
+                self.assertEqual(self.run_tool("-n", *words).split()[0], str(wanted), words)
+        for words in (["--window=1min"], ["--at=now", "--last=1h"], ["--since=now", "--last=1h"], ["--at=now", "--window=0"],
+                      ["--last=yesterday"], ["--at=nonsense"]):
+            self.assertIn(words[-1].split("=")[0], self.refused(*words), words)
 
     def test_limit_of_noise(self):
         """Equal totals: 100 and 129 differ by 29, the standard error is sqrt(229) = 15.13."""

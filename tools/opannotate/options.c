@@ -12,6 +12,7 @@
 
 static const struct opr_option rows[] = {
 	{ "assembly", 'a', FIELD(assembly), NULL, "output annotated assembly; with --source mixed with the source", NULL },
+	OPR_SPAN_AT(QUERY),
 	{ "base-dirs", 'b', FIELD(base_dirs), opr_take_words, "comma separated prefixes to cut from names of source files",
 	  "path" },
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
@@ -28,6 +29,7 @@ static const struct opr_option rows[] = {
 	  "patterns" },
 	{ "include-symbols", 'i', QUERY(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
 	{ "inline", 0, FIELD(inlined), NULL, "show what inlined functions were inlined into, and where", NULL },
+	OPR_SPAN_LAST(QUERY),
 	{ "merge", 'm', QUERY(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
 	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
@@ -39,12 +41,13 @@ static const struct opr_option rows[] = {
 	{ "search-dirs", 'd', FIELD(search_dirs), opr_take_words, "comma separated directories to search for source files",
 	  "path" },
 	{ "session-dir", 0, QUERY(session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, QUERY(since), opr_take_string, "sessions taken then or later", "time" },
+	OPR_SPAN_SINCE(QUERY),
 	{ "source", 's', FIELD(source), NULL, "output annotated source", NULL },
 	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "until", 0, QUERY(until), opr_take_string, "sessions taken then or earlier", "time" },
+	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	OPR_SPAN_WINDOW(QUERY),
 };
 
 #undef QUERY

@@ -14,23 +14,28 @@
 #include "tools/fetch/debuginfod.h"
 
 #define FIELD(name) offsetof(struct opa_options, name)
+#define QUERY(name) FIELD(query.name)
 
 static const struct opr_option rows[] = {
+	OPR_SPAN_AT(QUERY),
 	{ "check", 0, FIELD(check), opr_take_string, "read the files of an archive again and compare their checksums",
 	  "directory" },
 	{ "exclude-dependent", 'x', FIELD(query.exclude_dependent), NULL,
 	  "exclude libs, kernel, and module samples for applications", NULL },
 	{ "image-path", 'p', FIELD(query.naming.image_path), opr_take_words, "comma-separated path to search missing binaries",
 	  "path" },
+	OPR_SPAN_LAST(QUERY),
 	{ "list-files", 'l', FIELD(list_files), NULL, "list the files that would be archived", NULL },
 	{ "output-directory", 'o', FIELD(output_dir), opr_take_string, "the directory of the archive", "directory" },
 	{ "root", 'R', FIELD(query.naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
 	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, FIELD(query.since), opr_take_string, "sessions taken then or later", "time" },
-	{ "until", 0, FIELD(query.until), opr_take_string, "sessions taken then or earlier", "time" },
+	OPR_SPAN_SINCE(QUERY),
+	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	OPR_SPAN_WINDOW(QUERY),
 };
 
+#undef QUERY
 #undef FIELD
 
 static const struct opr_command command = {

@@ -17,19 +17,24 @@ struct options {
 };
 
 #define FIELD(name) offsetof(struct options, name)
+#define QUERY(name) FIELD(query.name)
 
 static const struct opr_option rows[] = {
+	OPR_SPAN_AT(QUERY),
 	{ "image-path", 'p', FIELD(query.naming.image_path), opr_take_words, "comma-separated path to search missing binaries",
 	  "path" },
+	OPR_SPAN_LAST(QUERY),
 	{ "output-filename", 'o', FIELD(output), opr_take_string, "output filename (default " DEFAULT_OUTPUT ")", "file" },
 	{ "root", 'R', FIELD(query.naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
 	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
-	{ "since", 0, FIELD(query.since), opr_take_string, "sessions taken then or later", "time" },
+	OPR_SPAN_SINCE(QUERY),
 	{ "threshold", 't', FIELD(query.threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
-	{ "until", 0, FIELD(query.until), opr_take_string, "sessions taken then or earlier", "time" },
+	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	OPR_SPAN_WINDOW(QUERY),
 };
 
+#undef QUERY
 #undef FIELD
 
 static const struct opr_command command = {

@@ -511,20 +511,44 @@ static int describe_stacks(struct report *report)
 	return opr_selected_stacks_describe(&report->run.selection, &report->stacks);
 }
 
-static struct report report_of(const struct opr_options *options, const struct opr_words *words)
+static struct report report_of(const struct opr_options *options, const struct opr_query *query, const struct opr_words *words)
 {
-	return (struct report){ .options = options, .run = { .query = &options->query, .words = words } };
+	return (struct report){ .options = options, .run = { .query = query, .words = words } };
 }
 
-static int report_change(const struct opr_options *options, const struct opr_spec_words *words)
+/* The queries of two profiles that are compared. Of two spans of time the earlier one is before. */
+static int split_query(const struct opr_options *options, struct opr_query queries[2])
 {
-	struct report reports[2] = { report_of(options, &words->sides[0]), report_of(options, &words->sides[1]) };
-	const struct opr_query *query = &options->query;
+	struct opr_span spans[2];
 	int err = 0;
+
+	queries[0] = queries[1] = options->query;
+	if (!options->diff)
+		return 0;
+	queries[0].span.range = options->diff;
+	queries[1].span.range = options->diff_with;
+	for (int i = 0; i < 2 && !err; i++)
+		err = opr_span_parse(&spans[i], &queries[i].span);
+	if (!err && spans[0].since_us > spans[1].since_us) {
+		queries[0].span.range = options->diff_with;
+		queries[1].span.range = options->diff;
+	}
+	return err;
+}
+
+/* `before`, `after`: the profile specifications. */
+static int report_change(const struct opr_options *options, const struct opr_words *before, const struct opr_words *after)
+{
+	struct opr_query queries[2];
+	struct report reports[2] = { report_of(options, &queries[0], before), report_of(options, &queries[1], after) };
+	const struct opr_query *query = &options->query;
+	int err = split_query(options, queries);
 
 	if (!options->html && (!query->symbols || query->details || query->callgraph || options->format == OPR_FORMAT_XML))
 		return opr_error(-EINVAL, "two profiles are compared by --html, or by --symbols as text, JSON or CSV without "
 					  "--details and --callgraph");
+	if (err)
+		return err;
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_run_to(&reports[i].run, OPR_STEP_SELECT);
 	for (size_t i = 0; i < 2 && !err; i++)
@@ -546,11 +570,11 @@ static int report_change(const struct opr_options *options, const struct opr_spe
 
 static int report_profile(const struct opr_options *options, const struct opr_words *words)
 {
-	struct report report = report_of(options, words);
+	struct report report = report_of(options, &options->query, words);
 	int err;
 
 	if (opr_words_have(&options->sort, opr_sort_words[OPR_SORT_change]))
-		return opr_error(-EINVAL, "--sort=change needs two profiles: { session:A } { session:B }");
+		return opr_error(-EINVAL, "--sort=change needs two profiles: { session:A } { session:B }, or --diff");
 	err = opr_run_to(&report.run, OPR_STEP_READ);
 	if (!err)
 		err = describe_stacks(&report);
@@ -570,8 +594,13 @@ static int report_once(const struct opr_options *options)
 	struct opr_spec_words words = { 0 };
 	int err = opr_spec_words_split(&words, &options->query.words);
 
-	if (!err)
-		err = words.differential ? report_change(options, &words) : report_profile(options, &words.sides[0]);
+	if (!err && words.differential && options->diff)
+		err = opr_error(-EINVAL, "--diff and { } { } both choose what is compared: use only one of them");
+	else if (!err && options->diff)
+		err = report_change(options, &words.sides[0], &words.sides[0]);
+	else if (!err)
+		err = words.differential ? report_change(options, &words.sides[0], &words.sides[1]) :
+					   report_profile(options, &words.sides[0]);
 	opr_spec_words_free(&words);
 	return err;
 }

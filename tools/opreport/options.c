@@ -67,6 +67,7 @@ static int take_colour(void *field, const char *value)
 
 static const struct opr_option rows[] = {
 	{ "accumulated", 'a', QUERY(accumulated), NULL, "accumulate percentage of symbols", NULL },
+	OPR_SPAN_AT(QUERY),
 	{ "callgraph", 'c', QUERY(callgraph), NULL, "show callers and callees of each symbol", NULL },
 	{ "by", 0, QUERY(by), opr_take_by, "groups instead of applications (opcontrol --separate)", "comm,cgroup,user,thread" },
 	{ "cgroups", 0, FIELD(cgroups), NULL, "as --by=cgroup, without symbols", NULL },
@@ -77,6 +78,7 @@ static const struct opr_option rows[] = {
 	  "none|normal|smart" },
 	{ "depth", 0, QUERY(depth), opr_take_number, "show so many levels of --stacks", "number" },
 	{ "details", 'd', QUERY(details), NULL, "output detailed samples for each symbol", NULL },
+	{ "diff", 0, FIELD(diff), opr_take_string, "compare two spans of time: the second one is an argument", "TIME..TIME" },
 	{ "exclude-dependent", 'x', QUERY(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
 	{ "exclude-symbols", 'e', QUERY(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
@@ -90,6 +92,7 @@ static const struct opr_option rows[] = {
 	{ "include-symbols", 'i', QUERY(include_symbols), opr_take_functions, "include these comma separated symbols", "symbols" },
 	{ "inline", 0, QUERY(inlined), NULL, "a line for each inlined function, with where it was inlined", NULL },
 	{ "invert", 0, QUERY(invert), NULL, "begin stacks where samples are, and follow callers", NULL },
+	OPR_SPAN_LAST(QUERY),
 	{ "long-filenames", 'f', QUERY(long_names), NULL, "show the full path of filenames", NULL },
 	{ "mem", 0, QUERY(memory), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
 	{ "merge", 'm', QUERY(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
@@ -101,15 +104,16 @@ static const struct opr_option rows[] = {
 	{ "root", 'R', QUERY(naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
 	{ "session-dir", 0, QUERY(session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	{ "show-address", 'w', QUERY(show_address), NULL, "show VMA address of each symbol", NULL },
-	{ "since", 0, QUERY(since), opr_take_string, "sessions taken then or later", "time" },
+	OPR_SPAN_SINCE(QUERY),
 	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma,change" },
 	{ "stacks", 0, QUERY(stacks), NULL, "show a tree of calls, from the root (opcontrol --stacks)", NULL },
 	{ "symbols", 'l', QUERY(symbols), NULL, "list all the symbols", NULL },
 	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "top", 0, QUERY(top), opr_take_number, "show the first lines only", "number" },
-	{ "until", 0, QUERY(until), opr_take_string, "sessions taken then or earlier", "time" },
+	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	OPR_SPAN_WINDOW(QUERY),
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
 
@@ -215,6 +219,28 @@ static int check(const struct opr_options *options)
 		if (rules[i].wrong)
 			return opr_error(-EINVAL, "%s", rules[i].message);
 	return check_html(options);
+}
+
+/* The first argument that is a span of time, since a profile specification has no dots in a row. */
+static int take_second_span(struct opr_options *options)
+{
+	struct opr_words *words = &options->query.words;
+	const struct opr_span_words *span = &options->query.span;
+
+	if (!options->diff)
+		return 0;
+	if (span->since || span->until || span->at || span->last)
+		return opr_error(-EINVAL, "--diff has two spans of time of its own: leave out --since, --until, --at and --last");
+	for (size_t i = 0; i < words->nr_words; i++) {
+		if (!strstr(words->words[i], OPR_SPAN_DOTS) || strchr(words->words[i], '/'))
+			continue;
+		options->diff_with = words->words[i];
+		memmove(words->words + i, words->words + i + 1, (--words->nr_words - i) * sizeof(*words->words));
+		return 0;
+	}
+	return opr_error(-EINVAL,
+			 "--diff=%s needs a second span of time: opreport -l --diff '03:10..03:20' 'yesterday 03:10..03:20'",
+			 options->diff);
 }
 
 /* The files that the report is written to: a report may take long before it opens them. */
@@ -326,6 +352,8 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	if (options->no_debuginfod)
 		options->query.naming.sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
 	if (!err)
+		err = take_second_span(options);
+	if (!err)
 		err = check(options);
 	if (!err)
 		err = check_files(options);
@@ -343,6 +371,7 @@ void opr_options_free(struct opr_options *options)
 	opr_words_free(&options->query.merge.words);
 	opr_words_free(&options->sort);
 	opr_words_free(&options->query.words);
+	free(options->diff_with);
 	free(options->title);
 }
 

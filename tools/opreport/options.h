@@ -37,6 +37,8 @@ struct opr_options {
 	int xml, cgroups, no_debuginfod, no_pager; /* flags: 0 or 1 */
 	char *output_file;
 	char *html; /* the file of the page; NULL: not given */
+	/* two spans of time that are compared (opr_span_words.range); NULL: not given */
+	char *diff, *diff_with;
 	struct opr_words sort;
 	struct opr_sort_order order;
 	struct opr_debuginfod_time debuginfod_time;

@@ -10,6 +10,7 @@
 #include "tools/profile/before.h"
 #include "tools/profile/classes.h"
 #include "tools/profile/groups.h"
+#include "tools/profile/session_span.h"
 #include "tools/symbols/symbols.h"
 
 struct opr_query {
@@ -17,7 +18,7 @@ struct opr_query {
 
 	struct opr_words words; /* the profile specification; of two profiles both */
 	char *session_dir;      /* NULL: as opr_session_dir_choose */
-	char *since, *until;    /* NULL: not given */
+	struct opr_span_words span;
 	struct opr_merge_option merge;
 	enum opr_by by; /* groups instead of applications */
 	int exclude_dependent;

@@ -62,7 +62,7 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 }
 
 /*
- * --since and --until replace the current session by those of that time; several archives have
+ * A span of time replaces the current session by those of that time; several archives have
  * sessions each.
  */
 static int choose_sessions(struct opr_selection *selection)
@@ -70,16 +70,16 @@ static int choose_sessions(struct opr_selection *selection)
 	struct opr_spec *spec = &selection->spec;
 	bool has_several = selection->archives && selection->archives->next;
 	struct opr_span span;
-	int err = opr_span_parse(&span, selection->query->since, selection->query->until);
+	int err = opr_span_parse(&span, &selection->query->span);
 
 	span.is_told = selection->query->optional;
 	spec->add_sessions |= has_several;
-	if (!err && !span.since && !span.until && has_several)
+	if (!err && !span.is_given && has_several)
 		return opr_archives_name_sessions(selection->archives, spec);
-	if (err || (!span.since && !span.until))
+	if (err || !span.is_given)
 		return err;
 	if (spec->sessions_given)
-		return opr_error(-EINVAL, "session: and --since or --until both choose sessions: use only one of them");
+		return opr_error(-EINVAL, "session: and a span of time both choose sessions: use only one of them");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
 	err = has_several ? opr_archives_span(selection->archives, &span, spec, &selection->profile.session_fds) :

@@ -9,6 +9,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
+#include "libop/base/parse.h"
 #include "libop/session/directory.h"
 #include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
@@ -18,6 +19,8 @@
 #include "tools/common/when.h"
 
 #define NS_PER_US 1000u
+#define DAY_US	  86400000000u
+#define WINDOW_US 120000000u /* of --at */
 #define CURRENT   "current"
 
 /* ---- the options ---- */
@@ -37,19 +40,97 @@ static int parse(const char *option, const char *text, uint64_t now_us, uint64_t
 	return 0;
 }
 
-int opr_span_parse(struct opr_span *span, const char *since, const char *until)
+static int parse_length(const char *option, const char *text, uint64_t *ret_us)
 {
-	uint64_t now_us = op_sys_wall_ns() / NS_PER_US;
+	if (!op_parse_span_us(text, ret_us) && *ret_us)
+		return 0;
+	return opr_error(-EINVAL, "--%s=%s is not a span of time: 10min, \"1h 30min\", 2days", option, text);
+}
+
+static int parse_around(struct opr_span *span, const struct opr_span_words *words, uint64_t now_us)
+{
+	uint64_t at_us, length_us = WINDOW_US;
+	int err = parse("at", words->at, now_us, &at_us);
+
+	if (!err && words->window)
+		err = parse_length("window", words->window, &length_us);
+	if (err)
+		return err;
+	span->since_us = at_us - op_min_u64(at_us, length_us / 2);
+	span->until_us = span->since_us + length_us;
+	return 0;
+}
+
+static int parse_last(struct opr_span *span, const struct opr_span_words *words, uint64_t now_us)
+{
+	uint64_t length_us;
+	int err = parse_length("last", words->last, &length_us);
+
+	if (!err)
+		span->since_us = now_us - op_min_u64(now_us, length_us);
+	return err;
+}
+
+/* Behind "yesterday 03:10.." a mere time of day is of the same day, or past midnight. */
+static int parse_range_end(const char *text, uint64_t now_us, struct opr_span *span)
+{
+	bool is_of_day = strspn(text, "0123456789:.") == strlen(text);
+	int err = parse("diff", text, is_of_day ? span->since_us : now_us, &span->until_us);
+
+	if (!err && is_of_day && span->until_us < span->since_us)
+		span->until_us += DAY_US;
+	return err;
+}
+
+static int parse_range(struct opr_span *span, const char *text, uint64_t now_us)
+{
+	const char *dots = strstr(text, OPR_SPAN_DOTS);
+	char *begin = dots ? strndup(text, (size_t)(dots - text)) : NULL;
 	int err = 0;
 
-	*span = (struct opr_span){ .since = since, .until = until, .until_us = UINT64_MAX };
-	if (since)
-		err = parse("since", since, now_us, &span->since_us);
-	if (!err && until)
-		err = parse("until", until, now_us, &span->until_us);
-	if (!err && span->since_us > span->until_us)
-		err = opr_error(-EINVAL, "--since=%s is later than --until=%s", since, until);
+	if (!dots)
+		return opr_error(-EINVAL,
+				 "--diff=%s is not a span of time: 03:10..03:20, \"yesterday 03:10..03:20\", -1h..-30min",
+				 text);
+	if (!begin)
+		return opr_no_memory();
+	dots += strlen(OPR_SPAN_DOTS);
+	if (*begin)
+		err = parse("diff", begin, now_us, &span->since_us);
+	if (!err && *dots)
+		err = parse_range_end(dots, now_us, span);
+	free(begin);
+	if (!err && span->since_us >= span->until_us)
+		err = opr_error(-EINVAL, "--diff=%s ends before it begins", text);
 	return err;
+}
+
+static int parse_ends(struct opr_span *span, const struct opr_span_words *words, uint64_t now_us)
+{
+	int err = words->since ? parse("since", words->since, now_us, &span->since_us) : 0;
+
+	if (!err && words->until)
+		err = parse("until", words->until, now_us, &span->until_us);
+	if (!err && span->since_us > span->until_us)
+		err = opr_error(-EINVAL, "--since=%s is later than --until=%s", words->since, words->until);
+	return err;
+}
+
+int opr_span_parse(struct opr_span *span, const struct opr_span_words *words)
+{
+	uint64_t now_us = op_sys_wall_ns() / NS_PER_US;
+	bool has_ends = words->since || words->until;
+
+	*span = (struct opr_span){ .is_given = has_ends || words->at || words->last || words->range, .until_us = UINT64_MAX };
+	if (words->window && !words->at)
+		return opr_error(-EINVAL, "--window is the length of --at: add --at=TIME, or use --last=%s", words->window);
+	if (has_ends + !!words->at + !!words->last > 1)
+		return opr_error(-EINVAL, "--since and --until, --at, and --last all choose a time: use only one of them");
+	if (words->range)
+		return parse_range(span, words->range, now_us);
+	if (words->at)
+		return parse_around(span, words, now_us);
+	return words->last ? parse_last(span, words, now_us) : parse_ends(span, words, now_us);
 }
 
 /* ---- the sessions ---- */
