@@ -364,6 +364,23 @@ class First(unittest.TestCase):
         self.assertIn("use only one of them",
                       self.refused("-l", "--diff", first, second, "{", "session:a", "}", "{", "session:b", "}"))
 
+    def test_top_changes(self):
+        """What grew beyond noise since the span before; two spans of one session are refused."""
+        for number, counts in enumerate((dict(hot=10000, warm=5000, cold=100), dict(hot=10000, warm=8000, cold=105))):
+            self.put(session="s%d" % number, **counts)
+            self.ledger(("TIMER", 1000000, sum(counts.values()), 0), session="s%d" % number, begin=BEGIN + 3600 * number,
+                        seconds=3600)
+        second = ["--since=@%d" % (BEGIN + 3600), "--until=@%d" % (BEGIN + 7200)]
+        rows = json.loads(self.run_tool("--top-changes", "--format=json", *second))
+        self.assertEqual([(row["symbol"], row["samples"]) for row in rows["symbols"]], [("warm", [8000])])
+        self.assertEqual(rows["before"]["classes"][0]["samples"], 15100)
+        part = ["--since=@%d" % (BEGIN + 5400), "--until=@%d" % (BEGIN + 7200)]
+        self.assertEqual(self.run_tool("--top-changes", *part, rc=1), "")
+        self.assertIn("nothing finer is kept", self.errors)
+        self.run_tool("-l", "--diff", "@%d..@%d" % (BEGIN + 5, BEGIN + 9), "@%d..@%d" % (BEGIN + 9, BEGIN + 12), rc=1)
+        self.assertIn("nothing finer is kept", self.errors)
+        self.assertIn("needs a span of time", self.refused("--top-changes"))
+
     def test_words_of_time(self):
         """--at and --last are other words for --since and --until."""
         self.put_two_hours()

@@ -9,12 +9,15 @@
  */
 #include <errno.h>
 
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
 #include "tools/common/log.h"
 #include "tools/common/output.h"
 #include "tools/common/progress.h"
 #include "tools/export/bolt.h"
 #include "tools/export/export.h"
 #include "tools/fetch/debuginfod.h"
+#include "tools/opreport/explain.h"
 #include "tools/opreport/options.h"
 #include "tools/page/code.h"
 #include "tools/page/pack.h"
@@ -31,7 +34,8 @@
 #include "tools/stacks/short_images.h"
 #include "tools/stacks/write_stacks.h"
 
-#define RETRIES 100 /* each time a session fewer is left */
+#define NS_PER_US 1000u
+#define RETRIES   100 /* each time a session fewer is left */
 
 /* A report of one profile. */
 struct report {
@@ -338,10 +342,8 @@ static int report_images(struct report *report)
 
 /* How a form for another tool is written; NULL: it is none. */
 static int (*const exports[])(const struct opr_stack_report *report, FILE *out) = {
-	[OPR_FORMAT_PPROF] = opr_export_pprof,
-	[OPR_FORMAT_PERF] = opr_export_perf,
-	[OPR_FORMAT_SPEEDSCOPE] = opr_export_speedscope,
-	[OPR_FORMAT_FIREFOX] = opr_export_firefox,
+	[OPR_FORMAT_PPROF] = opr_export_pprof,           [OPR_FORMAT_PERF] = opr_export_perf,
+	[OPR_FORMAT_SPEEDSCOPE] = opr_export_speedscope, [OPR_FORMAT_FIREFOX] = opr_export_firefox,
 	[OPR_FORMAT_CALLGRIND] = opr_export_callgrind,
 };
 
@@ -476,6 +478,17 @@ static int report_page(struct report *reports, size_t nr_reports)
 
 /* ---- one profile, or two ---- */
 
+/* Samples of two spans of one session cannot be told apart where nothing finer is kept. */
+static int check_apart(const struct report reports[2])
+{
+	const struct opr_recorded *before = &reports[0].run.selection.recorded, *after = &reports[1].run.selection.recorded;
+
+	if ((!reports[0].options->diff && !reports[0].options->top_changes) || before->end_ns <= after->begin_ns + OP_NS_PER_S)
+		return 0;
+	return opr_error(-EINVAL, "the two spans of time have samples in one session, of which nothing finer is kept: "
+				  "choose spans of different sessions, or set SessionInterval= in opd.conf");
+}
+
 static int compare_symbols(struct report reports[2])
 {
 	struct report *after = &reports[1];
@@ -491,6 +504,8 @@ static int compare_symbols(struct report reports[2])
 						    &after->run.bases);
 	if (!err) {
 		opr_diff_limit(&diff, after->run.query->threshold);
+		if (after->options->top_changes)
+			opr_diff_keep_grown(&diff);
 		after->before = origin_of(&reports[0], reports[0].run.rows.totals);
 		err = write_symbols(after, &diff.report);
 	}
@@ -516,13 +531,34 @@ static struct report report_of(const struct opr_options *options, const struct o
 	return (struct report){ .options = options, .run = { .query = query, .words = words } };
 }
 
-/* The queries of two profiles that are compared. Of two spans of time the earlier one is before. */
-static int split_query(const struct opr_options *options, struct opr_query queries[2])
+/* --top-changes: the span before is as long. */
+static int add_span_before(struct opr_query *query, char range[OPR_SPAN_BYTES])
+{
+	struct opr_span span;
+	int err = opr_span_parse(&span, &query->span);
+
+	if (err)
+		return err;
+	span.until_us = op_min_u64(span.until_us, op_sys_wall_ns() / NS_PER_US);
+	if (span.until_us <= span.since_us)
+		return opr_error(-EINVAL, "--top-changes: the span of time has not begun yet");
+	opr_span_move(&span, span.until_us - span.since_us, range);
+	query->span = (struct opr_span_words){ .range = range };
+	return 0;
+}
+
+/*
+ * The queries of two profiles that are compared. Of two spans of time the earlier one is before.
+ * `range` is used as long as the queries.
+ */
+static int split_query(const struct opr_options *options, struct opr_query queries[2], char range[OPR_SPAN_BYTES])
 {
 	struct opr_span spans[2];
 	int err = 0;
 
 	queries[0] = queries[1] = options->query;
+	if (options->top_changes)
+		return add_span_before(&queries[0], range);
 	if (!options->diff)
 		return 0;
 	queries[0].span.range = options->diff;
@@ -539,10 +575,11 @@ static int split_query(const struct opr_options *options, struct opr_query queri
 /* `before`, `after`: the profile specifications. */
 static int report_change(const struct opr_options *options, const struct opr_words *before, const struct opr_words *after)
 {
+	char range[OPR_SPAN_BYTES];
 	struct opr_query queries[2];
 	struct report reports[2] = { report_of(options, &queries[0], before), report_of(options, &queries[1], after) };
 	const struct opr_query *query = &options->query;
-	int err = split_query(options, queries);
+	int err = split_query(options, queries, range);
 
 	if (!options->html && (!query->symbols || query->details || query->callgraph || options->format == OPR_FORMAT_XML))
 		return opr_error(-EINVAL, "two profiles are compared by --html, or by --symbols as text, JSON or CSV without "
@@ -553,6 +590,8 @@ static int report_change(const struct opr_options *options, const struct opr_wor
 		err = opr_run_to(&reports[i].run, OPR_STEP_SELECT);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_run_to(&reports[i].run, OPR_STEP_READ);
+	if (!err)
+		err = check_apart(reports);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = describe_stacks(&reports[i]);
 	if (!err && options->html)
@@ -589,18 +628,46 @@ static int report_profile(const struct opr_options *options, const struct opr_wo
 	return err;
 }
 
+static int report_explanation(const struct opr_options *options, const struct opr_words *words)
+{
+	struct opr_facts facts = { 0 };
+	struct opr_output output = { 0 };
+	struct op_text page = { 0 };
+	int err = opr_facts_read(&facts, &options->query, words);
+
+	if (!err && options->format == OPR_FORMAT_JSON)
+		opr_explain_json(&facts, &page);
+	else if (!err)
+		opr_explain_text(&facts, &page);
+	if (!err && page.failed)
+		err = opr_no_memory();
+	if (!err)
+		err = opr_output_open(&output, options->output_file, options->no_pager, options->colour);
+	if (!err) {
+		fputs(op_text_get(&page), output.out);
+		err = opr_output_close(&output);
+	}
+	op_text_free(&page);
+	opr_facts_free(&facts);
+	return err;
+}
+
 static int report_once(const struct opr_options *options)
 {
 	struct opr_spec_words words = { 0 };
 	int err = opr_spec_words_split(&words, &options->query.words);
 
-	if (!err && words.differential && options->diff)
-		err = opr_error(-EINVAL, "--diff and { } { } both choose what is compared: use only one of them");
-	else if (!err && options->diff)
+	if (!err && words.differential && options->explain)
+		err = opr_error(-EINVAL, "--explain is of one profile: it finds what it compares with by itself");
+	else if (!err && options->explain)
+		err = report_explanation(options, &words.sides[0]);
+	else if (!err && words.differential && (options->diff || options->top_changes))
+		err = opr_error(-EINVAL, "--diff or --top-changes and { } { } both choose what is compared: use only one of them");
+	else if (!err && (options->diff || options->top_changes))
 		err = report_change(options, &words.sides[0], &words.sides[0]);
 	else if (!err)
-		err = words.differential ? report_change(options, &words.sides[0], &words.sides[1]) :
-					   report_profile(options, &words.sides[0]);
+		err = words.differential ? report_change(options, &words.sides[0], &words.sides[1])
+					 : report_profile(options, &words.sides[0]);
 	opr_spec_words_free(&words);
 	return err;
 }

@@ -82,6 +82,7 @@ static const struct opr_option rows[] = {
 	{ "exclude-dependent", 'x', QUERY(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
 	{ "exclude-symbols", 'e', QUERY(exclude_symbols), opr_take_functions, "exclude these comma separated symbols", "symbols" },
+	{ "explain", 0, FIELD(explain), NULL, "one page in plain words: what burned, what changed, what is missing", NULL },
 	{ "format", 0, FIELD(format), take_format, "form of the report (default text)", FORMATS },
 	{ "focus", 0, QUERY(focus), opr_take_string, "only stacks with a name that matches (--stacks)", "regex" },
 	{ "global-percent", '%', QUERY(global_percent), NULL, "make percentage relative to total samples", NULL },
@@ -111,6 +112,7 @@ static const struct opr_option rows[] = {
 	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	{ "top", 0, QUERY(top), opr_take_number, "show the first lines only", "number" },
+	{ "top-changes", 0, FIELD(top_changes), NULL, "functions that took more than in the span of time before", NULL },
 	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
@@ -162,6 +164,32 @@ static int check_html(const struct opr_options *options)
 	for (size_t i = 0; options->html && i < op_array_size(others); i++)
 		if (others[i].given)
 			return opr_error(-EINVAL, "--html does not go together with --%s", others[i].name);
+	return 0;
+}
+
+/* The page has a plan of its own. What selects samples and finds names goes together with it. */
+static int check_explain(const struct opr_options *options)
+{
+	const struct opr_query *query = &options->query;
+	const struct {
+		bool given;
+		const char *name;
+	} others[] = {
+		{ options->xml, "xml" },	   { options->html, "html" },	       { options->diff, "diff" },
+		{ options->top_changes, "top-changes" },
+		{ query->symbols, "symbols" },	   { query->images, "images" },	       { query->stacks, "stacks" },
+		{ query->callgraph, "callgraph" }, { query->memory, "mem" },	       { query->details, "details" },
+		{ query->inlined, "inline" },	   { query->by, "by" },		       { options->cgroups, "cgroups" },
+		{ query->invert, "invert" },	   { options->sort.nr_words, "sort" }, { query->top != SIZE_MAX, "top" },
+	};
+
+	if (!options->explain)
+		return 0;
+	for (size_t i = 0; i < op_array_size(others); i++)
+		if (others[i].given)
+			return opr_error(-EINVAL, "--explain does not go together with --%s", others[i].name);
+	if (options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON)
+		return opr_error(-EINVAL, "--explain is written as text or --format=json");
 	return 0;
 }
 
@@ -227,6 +255,11 @@ static int take_second_span(struct opr_options *options)
 	struct opr_words *words = &options->query.words;
 	const struct opr_span_words *span = &options->query.span;
 
+	if (options->top_changes && options->diff)
+		return opr_error(-EINVAL, "--top-changes compares with the span before: leave out --diff");
+	if (options->top_changes && !(span->since || span->at || span->last))
+		return opr_error(-EINVAL,
+				 "--top-changes needs a span of time: --last=10min, --at=TIME or --since=TIME --until=TIME");
 	if (!options->diff)
 		return 0;
 	if (span->since || span->until || span->at || span->last)
@@ -276,6 +309,8 @@ static void imply(struct opr_options *options)
 
 	if (query->details)
 		query->symbols = query->show_address = 1;
+	if (options->top_changes && !options->html)
+		query->symbols = 1;
 	if (options->format >= OPR_FORMAT_FOLDED || options->html)
 		query->stacks = 1;
 	if (options->format == OPR_FORMAT_BOLT)
@@ -322,6 +357,8 @@ static void finish_query(struct opr_options *options)
 /* XML has its own order. The symbols of a group stand together. */
 static int imply_order(struct opr_options *options)
 {
+	if (options->top_changes && !options->sort.nr_words)
+		return set_order(options, opr_sort_words[OPR_SORT_change]);
 	if (options->format != OPR_FORMAT_XML)
 		return options->query.by && options->query.symbols && !options->sort.nr_words
 			       ? set_order(options, "app-name,sample")
@@ -353,6 +390,8 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 		options->query.naming.sources &= ~(uint32_t)OPR_FROM_DEBUGINFOD;
 	if (!err)
 		err = take_second_span(options);
+	if (!err)
+		err = check_explain(options);
 	if (!err)
 		err = check(options);
 	if (!err)

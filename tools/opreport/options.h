@@ -39,10 +39,12 @@ struct opr_options {
 	char *html; /* the file of the page; NULL: not given */
 	/* two spans of time that are compared (opr_span_words.range); NULL: not given */
 	char *diff, *diff_with;
+	int top_changes; /* the span is compared with the one before it: 0 or 1 */
 	struct opr_words sort;
 	struct opr_sort_order order;
 	struct opr_debuginfod_time debuginfod_time;
 	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
+	int explain;            /* one page instead of a report: 0 or 1 */
 	const char *colour;     /* "auto", "always" or "never" */
 	char *title;            /* the command line */
 };

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@
 #include "tools/common/when.h"
 
 #define NS_PER_US 1000u
-#define DAY_US	  86400000000u
+#define US_PER_S  1000000u
+#define DAY_US    86400000000u
 #define WINDOW_US 120000000u /* of --at */
 #define CURRENT   "current"
 
@@ -89,8 +91,7 @@ static int parse_range(struct opr_span *span, const char *text, uint64_t now_us)
 	int err = 0;
 
 	if (!dots)
-		return opr_error(-EINVAL,
-				 "--diff=%s is not a span of time: 03:10..03:20, \"yesterday 03:10..03:20\", -1h..-30min",
+		return opr_error(-EINVAL, "--diff=%s is not a span of time: 03:10..03:20, \"yesterday 03:10..03:20\", -1h..-30min",
 				 text);
 	if (!begin)
 		return opr_no_memory();
@@ -131,6 +132,15 @@ int opr_span_parse(struct opr_span *span, const struct opr_span_words *words)
 	if (words->at)
 		return parse_around(span, words, now_us);
 	return words->last ? parse_last(span, words, now_us) : parse_ends(span, words, now_us);
+}
+
+void opr_span_move(const struct opr_span *span, uint64_t earlier_us, char range[OPR_SPAN_BYTES])
+{
+	uint64_t begin_us = span->since_us - op_min_u64(span->since_us, earlier_us);
+	uint64_t end_us = span->until_us - op_min_u64(span->until_us, earlier_us);
+
+	snprintf(range, OPR_SPAN_BYTES, "@%" PRIu64 ".%06" PRIu64 OPR_SPAN_DOTS "@%" PRIu64 ".%06" PRIu64, begin_us / US_PER_S,
+		 begin_us % US_PER_S, end_us / US_PER_S, end_us % US_PER_S);
 }
 
 /* ---- the sessions ---- */
@@ -206,10 +216,18 @@ static bool has_nothing(int dir_fd)
 	       faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
+/* A session that only touches an end of the span is not in it. */
+static bool overlaps(const struct found *session, const struct opr_span *span)
+{
+	if (session->begin_us == session->end_us || span->since_us == span->until_us)
+		return session->end_us >= span->since_us && session->begin_us <= span->until_us;
+	return session->end_us > span->since_us && session->begin_us < span->until_us;
+}
+
 /* Adds a session to the list. Takes the name over and, when it is in the span, the descriptor. */
 static int add_session(struct search *search, struct found *session)
 {
-	bool wanted = session->end_us >= search->span->since_us && session->begin_us <= search->span->until_us;
+	bool wanted = overlaps(session, search->span);
 
 	if (!op_grow(&search->found, &search->capacity, search->nr_found + 1))
 		return -ENOMEM;
@@ -394,13 +412,13 @@ static size_t exclude(struct search *search, const struct opr_words *excluded, s
 }
 
 static int choose(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
-		       int **fds_of_sessions)
+		  int **fds_of_sessions)
 {
 	size_t nr_before = sessions->nr_words, nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
 	int *fds, err;
 
 	if (!nr_wanted)
-		return report_none(search, path);
+		return search->span->is_told ? -ENOENT : report_none(search, path);
 	nr_wanted -= nr_excluded;
 	if (!nr_wanted)
 		return opr_error(-ENOENT, "session-exclude: leaves none of the %zu sessions of that time", nr_excluded);

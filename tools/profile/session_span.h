@@ -31,6 +31,11 @@ struct opr_span {
 /* Parses the words. 0 or -EINVAL after a message that names the option. */
 int opr_span_parse(struct opr_span *span, const struct opr_span_words *words) OP_NONNULL OP_MUST_CHECK;
 
+#define OPR_SPAN_BYTES 64
+
+/* The span as opr_span_words.range, moved to an earlier time. */
+void opr_span_move(const struct opr_span *span, uint64_t earlier_us, char range[OPR_SPAN_BYTES]) OP_NONNULL;
+
 /*
  * Finds the sessions below SESSION-DIR/samples that overlap the span and are not excluded. Adds
  * their names to `sessions`, oldest first, and tells the user which they are unless the span

@@ -306,6 +306,17 @@ void opr_diff_limit(struct opr_diff *diff, double percent)
 	report->nr_rows = nr_kept;
 }
 
+void opr_diff_keep_grown(struct opr_diff *diff)
+{
+	struct opr_symbol_report *report = &diff->report;
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < report->nr_rows; i++)
+		if (report->rows[i].changes[0].points > 0 && !report->rows[i].changes[0].is_noise)
+			report->rows[nr_kept++] = report->rows[i];
+	report->nr_rows = nr_kept;
+}
+
 void opr_diff_free(struct opr_diff *diff)
 {
 	if (!diff)

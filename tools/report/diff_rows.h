@@ -28,6 +28,9 @@ int opr_diff_make(struct opr_diff *diff, const struct opr_classes *classes, cons
 /* Drops rows that changed by less than `percent` in the first class. */
 void opr_diff_limit(struct opr_diff *diff, double percent) OP_NONNULL;
 
+/* Leaves the rows whose share of the first class grew by more than noise. */
+void opr_diff_keep_grown(struct opr_diff *diff) OP_NONNULL;
+
 void opr_diff_free(struct opr_diff *diff);
 
 #endif
