@@ -6,6 +6,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/ibs_sample.c pipeline/drive/ibs_sample.h \
 	pipeline/drive/loop.c pipeline/drive/loop.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
+	pipeline/drive/stack_booking.c pipeline/drive/stack_booking.h \
 	pipeline/drive/stacks.c pipeline/drive/stacks.h \
 	pipeline/drive/visit.c pipeline/drive/visit.h
 EXTRA_DIST += pipeline/drive/README.md

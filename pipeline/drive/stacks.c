@@ -1,228 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "pipeline/drive/stacks.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include "libop/base/clock.h"
 #include "libop/process/stop.h"
-#include "pipeline/count/image_filter.h"
-#include "pipeline/count/stack_file.h"
-#include "pipeline/drive/attribute.h"
+#include "pipeline/drive/stack_booking.h"
 
 #define BLOCK_MS 100 /* in one wait for a table */
-
-/* ---- one stack ---- */
-
-/* 0, -EBADMSG or -ENOMEM */
-static int decode(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, struct op_stack_record *ret_record,
-		  struct opd_resolved *ret_of)
-{
-	const struct opd_stacks *stacks = pipeline->stacks;
-	const struct op_event *event = &pipeline->capture.events[taken->event];
-	const struct op_stack_layout layout = {
-		.sample_type = opd_capture_sample_type(&pipeline->capture, event),
-		.registers = event->has_stack ? event->stack_registers : stacks->registers,
-		.machine = stacks->machine,
-	};
-	int err = op_stack_record(taken->header, taken->sample.mode, &layout, ret_record);
-
-	return err ? err : opd_resolve(&pipeline->resolver, &taken->sample, ret_of);
-}
-
-/* Walks into stacks->walk. 0 or -ENOMEM. */
-static int walk(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_stack_record *record,
-		const struct opd_resolved *of, const struct op_chain *later_chain)
-{
-	struct opd_stacks *stacks = pipeline->stacks;
-	const struct opd_stack_lookup lookup = {
-		.resolver = &pipeline->resolver,
-		.tables = stacks->tables,
-		.max_stack = pipeline->capture.max_stack,
-		.machine = stacks->machine,
-	};
-	uint64_t begin_ns = op_now_ns();
-
-	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
-	stacks->counts.walk_ns += op_now_ns() - begin_ns;
-	stacks->counts.nr_walks++;
-	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;
-	return stacks->walk.no_memory ? -ENOMEM : 0;
-}
-
-static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
-{
-	const struct opd_process *process = opd_process_of(pipeline, sample);
-	const struct opd_name *name = process ? opd_name_at(process->name, sample->time_ns) : NULL;
-	const char *comm = NULL;
-
-	if (name)
-		comm = name->comm;
-	else if (process)
-		comm = opd_process_mm_at(process, sample->time_ns)->comm;
-	return comm && *comm ? comm : NULL;
-}
-
-static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
-{
-	const struct opd_capture *capture = &pipeline->capture;
-	const struct opd_process *process;
-	const char *path;
-	uint64_t id;
-
-	if (!(opd_capture_sample_type(capture, &capture->events[taken->event]) & PERF_SAMPLE_CGROUP) ||
-	    opd_cgroup_of(pipeline, taken->header, &taken->sample, &id) < 0)
-		return NULL;
-	process = opd_process_of(pipeline, &taken->sample);
-	if (process)
-		opd_process_mm_at(process, taken->sample.time_ns)->cgroup_id = id;
-	path = opd_cgroups_find_path(&pipeline->resolver.cgroups, id, pipeline->resolver.now_ns);
-	return path ? path : OPD_CGROUP_UNKNOWN;
-}
-
-/* Adds the last stack to the store of the session. As opd_count_stack. */
-static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
-		 bool *ret_has_room)
-{
-	struct opd_stacks *stacks = pipeline->stacks;
-	const struct opd_stack *stack = &stacks->walk.stack;
-	bool by_thread = pipeline->count.separate_thread;
-	const struct op_stack_path path = {
-		.event = taken->event,
-		.app = of->app_cookie,
-		.comm = comm_of(pipeline, &taken->sample),
-		.cgroup = cgroup_of(pipeline, taken),
-		.tgid = by_thread ? taken->sample.pid : 0,
-		.tid = by_thread ? taken->sample.tid : 0,
-		.cpu = pipeline->count.separate_cpu ? taken->sample.cpu + 1ull : 0,
-		.end = stack->end,
-		.leaf_start = stack->leaf_start,
-	};
-
-	for (size_t i = 0; i < stack->nr_frames; i++) {
-		const struct opd_resolved *frame = &stack->frames[i];
-
-		stacks->frames[stack->nr_frames - 1 - i] = (struct op_stack_frame){
-			.image = frame->location.cookie,
-			.value = frame->location.offset,
-			.is_kernel = frame->is_kernel,
-		};
-	}
-	return opd_count_stack(&pipeline->count, &path, stacks->frames, stack->nr_frames, stack->weight, ret_has_room);
-}
-
-/* Counts the image in which a walk stopped. The one with the fewest makes room. */
-static void note_stop(struct opd_stacks *stacks)
-{
-	const struct opd_stack *stack = &stacks->walk.stack;
-	uint64_t cookie = stack->frames[stack->nr_frames - 1].location.cookie;
-	struct opd_stacks_stop *fewest = &stacks->stops[0];
-
-	for (size_t i = 0; i < OPD_STACKS_STOPS_MAX; i++) {
-		struct opd_stacks_stop *stop = &stacks->stops[i];
-
-		if (stop->nr && stop->cookie == cookie && stop->end == stack->end) {
-			stop->nr++;
-			return;
-		}
-		if (stop->nr < fewest->nr)
-			fewest = stop;
-	}
-	*fewest = (struct opd_stacks_stop){ .cookie = cookie, .end = stack->end, .nr = 1 };
-}
-
-/* Kernel threads and idle CPUs have no application. */
-static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_resolved *of)
-{
-	uint64_t image = of->location.cookie, app = of->app_cookie == OP_DCOOKIE_NONE ? image : of->app_cookie;
-	const struct opd_count *count = &pipeline->count;
-
-	return !count->filter || opd_image_filter_wants(count->filter, count->table, app, image);
-}
-
-/* Stores the last stack and books its end. */
-static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
-{
-	struct opd_event *account = taken->account;
-	struct opd_stacks *stacks = pipeline->stacks;
-	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
-	enum op_stack_end end = stacks->walk.stack.end;
-	bool has_room = false;
-	int err = store(pipeline, taken, of, &has_room);
-
-	if (err) {
-		stacks->counts.nr_not_stored++;
-		account->lost[opd_loss_of(err)] += is_only;
-		account->ends[OP_STACK_END_no_room] += !is_only;
-		return;
-	}
-	if (has_room && end != OP_STACK_END_complete)
-		note_stop(stacks);
-	account->ends[has_room ? end : OP_STACK_END_no_room]++;
-	account->stored += is_only;
-	account->unattributed += is_only && of->unattributed;
-}
-
-/* The calls of the last stack. */
-static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
-{
-	const struct opd_stack *stack = &pipeline->stacks->walk.stack;
-	size_t nr_callers = op_min_u64(stack->nr_frames - 1, pipeline->capture.callgraph);
-	const struct opd_resolved *callee = of;
-	struct opd_counted caller = {
-		.account = taken->calls_account,
-		.event = taken->calls_event,
-		.amount = taken->nr_calls,
-		.pid = taken->sample.pid,
-		.tid = taken->sample.tid,
-		.cpu = taken->sample.cpu,
-	};
-
-	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)
-		return;
-	for (size_t i = 1; i <= nr_callers; i++) {
-		caller.resolved = &stack->frames[i];
-		opd_count_call(&pipeline->count, &caller, callee);
-		callee = caller.resolved;
-	}
-}
-
-/* False: the sample should wait. */
-static bool try(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
-		bool may_wait)
-{
-	const struct op_event *kind = &pipeline->capture.events[taken->event];
-	struct opd_stacks *stacks = pipeline->stacks;
-	bool is_only = kind->role == OP_EVENT_STACKS, wanted, needs_walk;
-	struct op_stack_record record;
-	struct opd_resolved of;
-	int err = decode(pipeline, taken, &record, &of);
-
-	wanted = !err && is_wanted(pipeline, &of);
-	needs_walk = wanted || taken->nr_calls; /* a call may have other images than the sample */
-	if (!err && needs_walk)
-		err = walk(pipeline, taken, &record, &of, later_chain);
-	if (!err && needs_walk && may_wait && (stacks->walk.stack.end == OP_STACK_END_no_table_yet || stacks->walk.deferred))
-		return false;
-	taken->account->received += is_only;
-	if (err) {
-		if (is_only)
-			opd_lose_unattributed(taken->account, err);
-		else
-			taken->account->ends[OP_STACK_END_no_room]++;
-		return true;
-	}
-	if (wanted)
-		book(pipeline, taken, &of);
-	else
-		taken->account->filtered += is_only;
-	if (op_unlikely(taken->nr_calls))
-		count_calls(pipeline, taken, &of);
-	return true;
-}
-
-/* ---- waiting ---- */
 
 static void fill(struct opd_stack_waiting *waiting, const struct opd_stack_walk *walk)
 {
@@ -248,17 +33,17 @@ void opd_stacks_take(struct opd_pipeline *pipeline, const struct opd_stack_sampl
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 
-	if (op_likely(try(pipeline, taken, NULL, true)))
+	if (op_likely(opd_stack_try(pipeline, taken, NULL, true)))
 		return;
 	if (put_aside(stacks, taken))
 		return;
 	stacks->counts.nr_queue_full++;
 	if (stacks->block_ns) {
 		opd_stacks_block(pipeline);
-		if (try(pipeline, taken, NULL, true) || put_aside(stacks, taken))
+		if (opd_stack_try(pipeline, taken, NULL, true) || put_aside(stacks, taken))
 			return;
 	}
-	try(pipeline, taken, NULL, false);
+	(void)!opd_stack_try(pipeline, taken, NULL, false);
 }
 
 /* Walks a waiting sample again. */
@@ -267,7 +52,7 @@ static void again(struct opd_pipeline *pipeline, struct opd_stack_waiting *waiti
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 
-	if (try(pipeline, &waiting->taken, later_chain, may_wait))
+	if (opd_stack_try(pipeline, &waiting->taken, later_chain, may_wait))
 		opd_stack_queue_done(&stacks->queue, waiting);
 	else
 		fill(waiting, &stacks->walk);

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Call stacks: a sample with a copy of its stack is walked (pipeline/stacks/frames.h), its end is
- * booked, and the stack goes to the store of the session (libop/stacks). A sample that comes before
- * the row table of one of its images waits (pipeline/stacks/queue.h), and so does one whose chain
- * is deferred. After OPD_STACKS_WAIT_NS it is walked with what there is.
- *
- * A waiting sample of STACKS is booked as received when it is walked, as if it were in its ring
- * until then. Other events with stacks count their samples as always, and the stack beside it.
- *
- * The calls of --callgraph are those of the stack. STACKS has no files of calls: its calls are
- * counted for the event with calls_of_stacks (libop/events/event_def.h).
+ * Samples with stacks: each is made, stored and booked (stack_booking.h). One that comes before the
+ * row table of one of its images waits (pipeline/stacks/queue.h), and so does one whose chain is
+ * deferred. After OPD_STACKS_WAIT_NS it is made with what there is. A waiting sample of STACKS is
+ * not booked yet, as if it were in its ring.
  *
  * Sync thread only.
  */
