@@ -149,7 +149,7 @@ static void add_calls_of_stacks(const struct opd_pipeline *pipeline, struct opd_
 static void take_stack(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *event,
 		       const struct perf_event_header *header, uint32_t index, const struct op_sample *sample)
 {
-	struct opd_stack_sample taken = { .header = header, .sample = *sample, .account = event, .event = index };
+	struct opd_stack_sample taken = { .header = header, .sample = *sample, .account = event, .event = index, .weight = 1 };
 
 	if (op_unlikely(pipeline->capture.callgraph)) {
 		if (pipeline->capture.events[index].role == OP_EVENT_STACKS) {

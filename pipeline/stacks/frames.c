@@ -288,7 +288,6 @@ void opd_stack_walk(struct opd_stack_walk *walk, const struct opd_stack_lookup *
 
 	stack->nr_frames = 0;
 	stack->sample = sample;
-	stack->weight = 1;
 	walk->no_memory = false;
 	walk->deferred = walk->pending_cookie = 0;
 	stack->leaf_start = 0;

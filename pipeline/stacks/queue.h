@@ -25,6 +25,7 @@ struct opd_stack_sample {
 	struct op_sample sample;
 	struct opd_event *account;
 	uint32_t event;
+	uint64_t weight; /* of its stack, in the unit of the event */
 	/* For --callgraph: the calls are so many of this event. 0: there are none. */
 	uint32_t nr_calls, calls_event;
 	struct opd_event *calls_account;

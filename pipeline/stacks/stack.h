@@ -23,7 +23,7 @@ struct opd_stack {
 	size_t nr_frames;    /* at least 1: the sample itself */
 	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
 	enum op_stack_end end;
-	uint32_t weight;     /* in samples of the event */
+	uint64_t weight;     /* in the unit of its event: 1 where it counts samples */
 };
 
 #endif

@@ -339,6 +339,38 @@ static void a_reset_forgets_them(void **state OP_UNUSED)
 	expect_booked(0, 0, OP_STACK_END_complete, 0);
 }
 
+/* A stack in another unit, as a source of waits has them: one weighs more than 2^32, one waited. */
+static void a_stack_has_the_weight_of_its_source(void **state OP_UNUSED)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t words[60];
+	} record;
+	struct made made;
+	struct opd_stack_sample taken = {
+		.header = &record.header,
+		.sample = { .ip = LEAF, .pid = PID, .tid = PID, .time_ns = sampled_ns, .mode = OP_CPUMODE_USER },
+		.account = &event,
+		.weight = (1ull << 40) + 3,
+	};
+
+	drain(); /* of the side band */
+	put_sample(&made, LEAF);
+	put(&made, 0);
+	put_stack(&made, LEAF);
+	memcpy(record.words, made.words, made.nr * sizeof(*made.words));
+	record.header = (struct perf_event_header){ .type = PERF_RECORD_SAMPLE,
+						    .size = (uint16_t)(sizeof(record.header) + made.nr * sizeof(*made.words)) };
+	opd_stacks_take(&pipeline, &taken);
+	code = OPD_CODE_PENDING;
+	taken.weight = 5;
+	opd_stacks_take(&pipeline, &taken);
+	code = OPD_CODE_TABLE;
+	opd_stacks_turn(&pipeline);
+	expect_booked(2, 2, OP_STACK_END_complete, 2);
+	expect_stack("1240 1140 1040", (1ull << 40) + 8);
+}
+
 /* More samples than the queue has bytes: the last ones are walked with what there is. */
 static void waiting_has_a_limit(void **state OP_UNUSED)
 {
@@ -566,6 +598,7 @@ int main(void)
 		TEST(they_do_not_wait_for_ever),
 		TEST(the_end_of_a_session_waits_for_nothing),
 		TEST(a_reset_forgets_them),
+		TEST(a_stack_has_the_weight_of_its_source),
 		TEST(waiting_has_a_limit),
 		TEST(the_queue_goes_round),
 		TEST(a_deferred_chain_joins_its_samples),
