@@ -69,6 +69,33 @@ def what_is_kept(box):
     os.unlink(os.path.join(box.session, "daemonrc"))
 
 
+def added_events(box):
+    """--event=+X adds to the events of the setup, also to the default one, which then has its name; without the + it
+    replaces them, and says which.
+    """
+    names = lambda: [value.split(":")[0] for key, value in sorted(kept(box).items()) if key.startswith("CHOSEN_EVENTS_")]
+    require(box.opcontrol("--event=+page-faults:1") == "", "adding says something")
+    default = kept(box)["CHOSEN_EVENTS_0"]
+    require(names() == [default.split(":")[0], "page-faults"] and default.split(":")[0] in ("TIMER", "cycles"), kept(box))
+    require("already" in box.opcontrol("--event=+page-faults:1") and len(names()) == 2, "an event that is there: %s" % kept(box))
+    said = box.opcontrol("--event=context-switches:1")
+    require("context-switches:1 replaces " in said and "page-faults:1" in said and ":".join(default.split(":")[:2]) in said
+            and "--event=+context-switches:1" in said, "what is replaced is not said: %r" % said)
+    require(names() == ["context-switches"], kept(box))
+    require(box.opcontrol("--event=context-switches:5") == "", "another count of an event replaces none")
+    require("replaces context-switches:5" in box.opcontrol("--event=default") and kept(box)["NR_CHOSEN"] == "0", kept(box))
+    said = box.opcontrol("--event=page-faults:1")
+    require("replaces the default event " + default.split(":")[0] in said, said)
+    box.opcontrol("--event=+default")
+    require(names() == ["page-faults", default.split(":")[0]], kept(box))
+    box.opcontrol("--event=context-switches:1", "--event=+page-faults:1")
+    require(names() == ["context-switches", "page-faults"], kept(box))
+    for words, text in ((("--event=+nonsense:1",), "nonsense"), (("--event=+",), "event"),
+                        (("--event=+page-faults:7", "--event=context-switches:1"), "--event=context-switches:1")):
+        require(text in box.refused(opcontrol(box), *words), "refused without %s" % text)
+    os.unlink(os.path.join(box.session, "daemonrc"))
+
+
 def names_of_images(box):
     """What is there is kept by its path without links; what is not, with a warning; all is nothing
     to be kept.
@@ -223,6 +250,7 @@ def test(box):
     what_goes_with_what(box)
     what_is_kept(box)
     odd_vmlinux(box)
+    added_events(box)
     names_of_images(box)
     nothing_half_written(box)
     setup_while_it_runs(box)

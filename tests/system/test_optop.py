@@ -298,6 +298,16 @@ def check_hostile(box, load):
         screen.close()
 
 
+def check_event_with_samples(box, load):
+    """After a change of the events, the old one has samples in the session, but no new ones."""
+    box.opcontrol("--event=page-faults:1", "--apply")
+    load.children.append(subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"], cwd=box.dir))
+    out = batch(box, "--by=image", "-n2", "-d1")
+    load.children[-1].kill()
+    require("samples of page-faults:1" in out and rows(out), "not the event that has samples: " + out)
+    box.opcontrol("--event=TIMER:1000000", "--apply")
+
+
 def check_refusals(box):
     optop = os.path.join(box.bin, "optop")
     none = box.run(optop, "-b", "-n1", "-d0.1", "session:nosuch")
@@ -327,6 +337,7 @@ def test(box):
         check_screen(box)
         check_keys_in_step(box)
         check_hostile(box, load)
+        check_event_with_samples(box, load)
         check_refusals(box)
     finally:
         load.end()

@@ -40,6 +40,7 @@ struct ctl_edit {
 struct ctl_editing {
 	struct op_setup *setup;
 	bool has_events, has_default; /* --event was given in this call */
+	bool adds_events;             /* --event=+EVENT was given in this call */
 };
 
 typedef int ctl_run_fn(struct opcontrol *ctl);
@@ -195,6 +196,9 @@ ctl_edit_fn ctl_edit_nothing; /* for an option that is ignored */
 
 /* Checks the counts of the events, when all options are applied: stacks take longer. */
 int ctl_check_counts(const struct op_setup *setup);
+
+/* Says which events --event has replaced, and how to count both. */
+void ctl_tell_replaced(const struct op_setup *before, const struct op_setup *after);
 
 /* ---- status.c ---- */
 

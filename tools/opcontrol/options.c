@@ -31,7 +31,8 @@ static const struct ctl_option options[] = {
 	{ { "list-events", 'l', 0, NULL, "list the events", NULL }, .run = ctl_run_list_events, .any_user = true },
 
 	{ .row = { .help = "Setup, alone or with --start and --start-daemon:" } },
-	{ { "event", 'e', 0, NULL, "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated",
+	{ { "event", 'e', 0, NULL, "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated. "
+	    "+NAME... adds to the events of the setup, without + it replaces them",
 	    "EVENT" },
 	  .edit = ctl_edit_event },
 	{ { "separate", 'p', 0, NULL, "what opd keeps in separate sample files",

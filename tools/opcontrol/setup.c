@@ -14,6 +14,8 @@
 #include "tools/events/user_events.h"
 #include "tools/opcontrol/opcontrol.h"
 
+#define EVENT_DEFAULT "default"
+
 /* Derived events of IBS come from the same samples, so they must agree about them. */
 static int check_together(const struct op_setup *setup)
 {
@@ -43,12 +45,53 @@ static int add_event(struct op_setup *setup, const char *spec)
 	return check_together(setup);
 }
 
-/* The first --event of a call removes the events of the setup. */
+static bool has_event(const struct op_setup *setup, const struct op_event *event)
+{
+	for (size_t i = 0; i < setup->nr_events; i++)
+		if (!strcmp(setup->events[i].name, event->name) && setup->events[i].count == event->count &&
+		    setup->events[i].unit_mask == event->unit_mask)
+			return true;
+	return false;
+}
+
+/* --event=+EVENT: the events of the setup stay. The default one becomes an event by name. */
+static int add_to_events(struct op_setup *setup, const char *spec)
+{
+	struct op_event event;
+	char *why = NULL;
+	bool has_pmu;
+	int err;
+
+	op_event_default(&event, &has_pmu);
+	if (!setup->nr_events || !strcmp(spec, EVENT_DEFAULT)) {
+		if (setup->nr_events == OP_EVENTS_MAX)
+			return opr_error(1, "--event=+%s: no more than %d events", spec, OP_EVENTS_MAX);
+		if (!has_event(setup, &event))
+			setup->events[setup->nr_events++] = event;
+	}
+	if (!strcmp(spec, EVENT_DEFAULT))
+		return check_together(setup);
+	err = opr_event_parse(spec, &event, &why);
+	if (opr_error_why(err, why))
+		return 1;
+	if (!has_event(setup, &event))
+		return add_event(setup, spec);
+	printf("%s is in the setup already.\n", spec);
+	return 0;
+}
+
+/* The first --event of a call without a + removes the events of the setup. */
 int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
-	bool is_default = !strcmp(arg, "default");
+	bool is_default = !strcmp(arg, EVENT_DEFAULT);
 
 	(void)option;
+	if (*arg == '+') {
+		editing->adds_events = true;
+		return add_to_events(editing->setup, arg + 1);
+	}
+	if (editing->adds_events)
+		return opr_error(1, "--event=%s: replaces all events, and the option before it adds one: begin both with a +", arg);
 	if (editing->has_events && (is_default || editing->has_default))
 		return opr_error(1, "event %s: 'default' goes with no other event", arg);
 	if (!editing->has_events)
@@ -56,6 +99,42 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 	editing->has_events = true;
 	editing->has_default = is_default;
 	return is_default ? 0 : add_event(editing->setup, arg);
+}
+
+/* The default event is in no list of a setup. */
+static size_t list_events(const struct op_setup *setup, struct op_event *ret_default, const struct op_event **ret_events)
+{
+	bool has_pmu;
+
+	*ret_events = setup->nr_events ? setup->events : ret_default;
+	if (!setup->nr_events)
+		op_event_default(ret_default, &has_pmu);
+	return setup->nr_events ? setup->nr_events : 1;
+}
+
+void ctl_tell_replaced(const struct op_setup *before, const struct op_setup *after)
+{
+	const struct op_event *old, *new;
+	struct op_event old_default, new_default;
+	size_t nr_old = list_events(before, &old_default, &old), nr_new = list_events(after, &new_default, &new);
+	struct op_text gone = { 0 };
+
+	for (size_t i = 0; i < nr_old; i++) {
+		bool is_kept = false;
+
+		for (size_t j = 0; j < nr_new; j++)
+			is_kept |= !strcmp(old[i].name, new[j].name);
+		if (!is_kept)
+			op_text_printf(&gone, "%s%s:%ju", gone.length ? ", " : "", old[i].name, (uintmax_t)old[i].count);
+	}
+	if (gone.length) {
+		printf("%s:%ju%s replaces %s%s.", new->name, (uintmax_t)new->count, nr_new > 1 ? " and what follows" : "",
+		       before->nr_events ? "" : "the default event ", op_text_get(&gone));
+		if (after->nr_events)
+			printf(" To count both: --event=+%s:%ju", new->name, (uintmax_t)new->count);
+		putchar('\n');
+	}
+	op_text_free(&gone);
 }
 
 int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)

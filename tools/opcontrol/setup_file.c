@@ -139,7 +139,11 @@ static int load_base(const struct opcontrol *ctl, struct op_setup *base, char **
 static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr_edits)
 {
 	struct ctl_editing editing = { .setup = setup };
-	int rc = 0;
+	struct op_setup *before = malloc(sizeof(*before));
+	int rc = before ? 0 : opr_no_memory();
+
+	if (before)
+		*before = *setup; /* for its events; it owns nothing */
 
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		rc = edits[i].option->edit(&editing, edits[i].option, edits[i].arg);
@@ -150,6 +154,9 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 			printf("--%s is kept in the setup, but opd ignores it.\n", edits[i].option->row.name);
 		else if (edits[i].option->ignored)
 			printf("--%s is ignored: %s.\n", edits[i].option->row.name, edits[i].option->ignored);
+	if (!rc && editing.has_events)
+		ctl_tell_replaced(before, setup);
+	free(before);
 	return rc;
 }
 

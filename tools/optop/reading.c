@@ -128,6 +128,18 @@ size_t top_reading_nr_events(const struct top_reading *reading, enum top_view vi
 	return nr;
 }
 
+size_t top_reading_busy_event(const struct top_reading *reading, enum top_view view)
+{
+	for (size_t i = 0, index = 0; i < reading->nr_tables; i++) {
+		if (reading->tables[i].view != view)
+			continue;
+		if (reading->tables[i].total)
+			return index;
+		index++;
+	}
+	return 0;
+}
+
 void top_reading_free(struct top_reading *reading)
 {
 	for (size_t i = 0; i < reading->nr_tables; i++) {

@@ -77,6 +77,9 @@ const struct top_table *top_reading_find(const struct top_reading *reading, enum
 /* How many events the view can show one by one. */
 size_t top_reading_nr_events(const struct top_reading *reading, enum top_view view) OP_NONNULL;
 
+/* The index of the first event that has samples in this view; without one: 0. */
+size_t top_reading_busy_event(const struct top_reading *reading, enum top_view view) OP_NONNULL;
+
 void top_reading_free(struct top_reading *reading) OP_NONNULL;
 
 #endif

@@ -314,7 +314,7 @@ static void draw(struct screen *screen)
 static void change_view(struct screen *screen, enum top_view view)
 {
 	screen->top->view = view;
-	screen->top->event = 0;
+	screen->top->chose_event = false;
 	screen->first = 0;
 }
 
@@ -389,7 +389,7 @@ static void take_key(struct screen *screen, int key)
 		screen->helps = true;
 		break;
 	case 'e':
-		top->event++;
+		top_next_event(top);
 		screen->first = 0;
 		break;
 	case 'a':

@@ -236,9 +236,20 @@ const struct top_found *top_found(const struct top *top)
 	return &top->display.of[top_source_of(top->view)];
 }
 
+static size_t shown_event(const struct top *top)
+{
+	return top->chose_event ? top->event : top_reading_busy_event(&top_found(top)->reading, top->view);
+}
+
 const struct top_table *top_table(const struct top *top)
 {
-	return top_reading_find(&top_found(top)->reading, top->view, top->event);
+	return top_reading_find(&top_found(top)->reading, top->view, shown_event(top));
+}
+
+void top_next_event(struct top *top)
+{
+	top->event = shown_event(top) + 1;
+	top->chose_event = true;
 }
 
 static size_t nr_put_off(const struct top *top)

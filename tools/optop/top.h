@@ -51,8 +51,8 @@ struct top {
 	const struct top_options *options;
 	const struct op_stop *stop;
 	enum top_view view;
-	size_t event;
-	bool accumulates, is_paused;
+	size_t event; /* with chose_event; else the first one that has samples is shown */
+	bool chose_event, accumulates, is_paused;
 	double delay;
 	struct top_display display; /* of the last step that has ended */
 
@@ -90,6 +90,9 @@ void top_take(struct top *top, struct top_display *display) OP_NONNULL;
 /* What was found for the view that is shown, and its rows. NULL: there are none. */
 const struct top_found *top_found(const struct top *top) OP_NONNULL;
 const struct top_table *top_table(const struct top *top) OP_NONNULL;
+
+/* Shows the event after the one that is shown now. */
+void top_next_event(struct top *top) OP_NONNULL;
 
 /*
  * How long to wait for the next step: less after the first and while names are missing, more where
