@@ -177,6 +177,20 @@ class Page(unittest.TestCase):
             self.assertIn("%s 'sha256-%s'" % (source, digest), policy)
         self.assertNotRegex(self.html, r"(?i)https?:|//[a-z]+\.|<link|<img|\bsrc=|\bon[a-z]+=\"")
 
+    def test_code_of_the_page_is_small(self):
+        """All but the data. A function's own variables have short names, and nothing else has."""
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        self.page()
+        data = re.search(r'<script type="application/json" id="data">(.*)</script>\n<script>', self.html, re.S).group(1)
+        self.assertLessEqual(len(self.html.encode()) - len(data.encode()), 45000)
+        with open(os.path.join(SOURCE, "tools", "page", "web", "page.js"), encoding="utf-8") as stream:
+            outside = re.findall(r"^(?:const|let|function) (\w+)", stream.read(), re.M)
+        script = self.html[self.html.rindex("<script>"):]
+        for name in outside:
+            self.assertRegex(script, r"\b%s\b" % name)
+
     def test_hostile_names(self):
         store = self.store()
         for name in HOSTILE:

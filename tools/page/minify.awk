@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # usage: LC_ALL=C awk -v lang=js|css -f minify.awk FILE: the same script or style without comments
-# and without the blanks that separate nothing. Names stay.
+# and without the blanks that separate nothing. Names of a function's own variables become short.
+# What is declared outside of functions keeps its name, so that errors and tests name it.
 #
 # It knows strings, templates and regular expressions. A / behind a word, a number, ) or ] divides,
 # so a regular expression cannot be the body of an `if (...)`. A line that ends in what could end a
-# statement stays one, unless the next goes on with an operator.
+# statement stays one, unless the next goes on with an operator. No statement is empty, and no
+# object has methods in the short form.
 
 function char_at(at) { return substr(text, at, 1) }
-
-# Appends a token. What was blank before it stays where it separates.
-function put(token, first) {
-	first = substr(token, 1, 1)
-	if (blank && lang == "js") {
-		if (last ~ /[A-Za-z0-9_$]/ && first ~ /[A-Za-z0-9_$]/ || last first ~ /^(\+\+|--|\/\/|\/\*)$/ ||
-		    last ~ /[0-9]/ && first == ".")
-			out = out (has_newline ? "\n" : " ")
-		else if (has_newline && last ~ /[])}A-Za-z0-9_$"'`\/+-]/ && first !~ /[]),.;:?&|=*%<>}]/)
-			out = out "\n"
-	} else if (blank && lang == "css" && last !~ /[{};:,]/ && first !~ /[{};,]/ && last != "") {
-		out = out " "
-	}
-	blank = has_newline = 0
-	out = out token
-	last = substr(token, length(token))
-}
 
 # The end of a string or regular expression that begins at `at`.
 function end_of(at, quote, c, in_class) {
@@ -57,19 +42,17 @@ function end_of_template(at, c) {
 }
 
 function is_regex() {
-	return last == "" || last ~ /[(,=:[!&|?{};+*%<>~^-]/ || out ~ /(^|[^A-Za-z0-9_$.])(return|typeof|case|in|of|void|delete)$/
+	return !nr || token[nr] ~ /[(,=:[!&|?{};+*%<>~^-]$/ || token[nr] ~ /^(return|typeof|case|in|of|void|delete)$/
 }
 
-{ text = text $0 "\n" }
-
-END {
+# Splits the text: token[1] to token[nr]; gap[i] is 1 where a blank stands before one, 2 for a line.
+function split_text(at, next_at, c, two, blank, depth, braces) {
 	for (at = 1; !failed && at <= length(text); at = next_at) {
 		c = char_at(at)
 		two = substr(text, at, 2)
 		next_at = at + 1
 		if (c ~ /[ \t\n]/) {
-			blank = 1
-			has_newline = has_newline || c == "\n"
+			blank = c == "\n" || blank == 2 ? 2 : 1
 			continue
 		}
 		if (lang == "js" && two == "//") {
@@ -78,7 +61,7 @@ END {
 		}
 		if (two == "/*") {
 			next_at = at + index(substr(text, at), "*/") + 1
-			blank = 1
+			blank = blank ? blank : 1
 			continue
 		}
 		if (c == "\"" || c == "'" || lang == "js" && c == "/" && is_regex())
@@ -91,8 +74,121 @@ END {
 				braces[++depth] = 0
 		} else if (depth && c ~ /[{}]/)
 			braces[depth] += c == "{" ? 1 : -1
-		put(substr(text, at, next_at - at))
+		else if (lang == "js" && match(substr(text, at, 80), /^[A-Za-z0-9_$]+/))
+			next_at = at + RLENGTH
+		token[++nr] = substr(text, at, next_at - at)
+		gap[nr] = blank
+		blank = 0
 	}
+}
+
+function is_word(i) { return token[i] ~ /^[A-Za-z_$][A-Za-z0-9_$]*$/ }
+
+# The token that closes what token i opens.
+function close_of(i, depth) {
+	for (; i <= nr; i++) {
+		depth += token[i] ~ /^([({[]|`.*\$\{)$/ ? 1 : token[i] ~ /^([])}]|}.*`)$/ ? -1 : 0
+		if (!depth)
+			return i
+	}
+}
+
+# The words from token `from` to token `to` that a pattern or a list of parameters declares.
+function declare(from, to) {
+	for (; from < to; from++)
+		if (is_word(from) && token[from - 1] ~ /^[(,{:.[]$/ && token[from + 1] != ":")
+			declared[token[from]] = 1
+}
+
+# Finds which words are keys of objects, and which are variables of functions. is_key: 1, or 2 where
+# `{ word }` is both.
+function find_variables(i, depth, opened, last, next_one) {
+	for (i = 1; i <= nr; i++) {
+		last = token[i - 1]
+		next_one = token[i + 1]
+		if (token[i] ~ /^[])}]/)
+			depth--
+		if (token[i] ~ /^([({[]|.*\$\{)$/)
+			opened[++depth] = token[i] != "{" ? "(" : last ~ /^([(,=:?&|.[]|return|let|const)$/ ? "object" : "block"
+		if (token[i] == "(" && (token[close_of(i) + 1] token[close_of(i) + 2] == "=>" || token[i - 2] == "function"))
+			declare(i + 1, close_of(i))
+		if (last ~ /^(let|const)$/ && token[i] ~ /^[{[]$/)
+			declare(i + 1, close_of(i))
+		if (!is_word(i))
+			continue
+		used[token[i]]++
+		if (last == "." && token[i - 2] != ".")
+			is_key[i] = 1
+		else if (opened[depth] == "object" && last ~ /^[{,]$/)
+			is_key[i] = next_one == ":" ? 1 : 2
+		else if (!depth && last ~ /^(let|const|,)$/ || last == "function")
+			outside[token[i]] = 1
+		else if (last ~ /^(let|const)$/ || next_one token[i + 2] == "=>" ||
+			 opened[depth] == "block" && last == "," && next_one == "=" && token[i + 2] != "=")
+			declared[token[i]] = 1
+	}
+}
+
+# The most frequent variables get the shortest names.
+function shorten(i, word, best, weight, name, nr_names, letters) {
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	outside["of"] = 1 # a word of the language, too
+	for (i = 1; i <= nr; i++)
+		if (is_word(i) && is_key[i] != 1 && token[i] in declared && !(token[i] in outside) && length(token[i]) > 1)
+			weight[token[i]] += length(token[i]) - 1
+	for (;;) {
+		best = ""
+		for (word in weight)
+			if (best == "" || weight[word] > weight[best] || weight[word] == weight[best] && word < best)
+				best = word
+		if (best == "")
+			break
+		do {
+			name = substr(letters, nr_names % 52 + 1, 1)
+			if (nr_names >= 52)
+				name = name int(nr_names / 52)
+			nr_names++
+		} while (name in used)
+		if (length(name) < length(best))
+			short[best] = name
+		delete weight[best]
+	}
+	for (i = 1; i <= nr; i++)
+		if (is_key[i] != 1 && token[i] in short)
+			token[i] = (is_key[i] == 2 ? token[i] ":" : "") short[token[i]]
+		else if (token[i] == "const")
+			token[i] = "let"
+}
+
+# Appends token i. What was blank before it stays where it separates.
+function put(i, first) {
+	first = substr(token[i], 1, 1)
+	if (token[i] == "}" && last ~ /[;,]/)
+		out = substr(out, 1, length(out) - 1)
+	if (gap[i] && lang == "js") {
+		if (last ~ /[A-Za-z0-9_$]/ && first ~ /[A-Za-z0-9_$]/ || last first ~ /^(\+\+|--|\/\/|\/\*)$/ ||
+		    last ~ /[0-9]/ && first == ".")
+			out = out (gap[i] == 2 ? "\n" : " ")
+		else if (gap[i] == 2 && last ~ /[])}A-Za-z0-9_$"'`\/+-]/ && first !~ /[]),.;:?&|=*%<>}]/)
+			out = out "\n"
+	} else if (gap[i] && last !~ /[{};:,]/ && first !~ /[{};,]/ && last != "") {
+		out = out " "
+	}
+	out = out token[i]
+	last = substr(token[i], length(token[i]))
+}
+
+{ text = text $0 "\n" }
+
+END {
+	if (!failed)
+		split_text()
+	if (!failed && lang == "js") {
+		find_variables()
+		shorten()
+	}
+	for (i = 1; !failed && i <= nr; i++)
+		put(i)
 	if (!failed)
 		print out
 	exit failed
