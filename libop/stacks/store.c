@@ -43,6 +43,7 @@ struct op_stacks {
 	uint32_t *events;   /* their nodes */
 	size_t nr_events;
 	uint64_t total;
+	uint32_t last_node; /* to which was added last */
 	size_t map_bytes;
 	struct op_guard *guard;
 	int fd;
@@ -317,6 +318,7 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 	if (op_unlikely(err == -EIO))
 		return err;
 	add_u64(&stacks->nodes[node].count, amount);
+	stacks->last_node = node;
 	if (op_unlikely(err))
 		add_u64(&stacks->header->no_room, amount);
 	map_err = map_error(stacks);
@@ -490,6 +492,11 @@ int op_stacks_open(int dir_fd, const char *path, const char *tmp_path, const str
 }
 
 /* ---- the rest ---- */
+
+uint32_t op_stacks_last_node(const struct op_stacks *stacks)
+{
+	return stacks->last_node;
+}
 
 uint32_t op_stacks_nr_nodes(const struct op_stacks *stacks)
 {

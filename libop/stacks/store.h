@@ -66,6 +66,9 @@ int op_stacks_open(int dir_fd, const char *path, const char *tmp_path, const str
 int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, const struct op_stack_frame *frames, size_t nr_frames,
 		  uint64_t amount) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
+/* The node to which op_stacks_add added last. Nodes keep their numbers while the file is there. */
+uint32_t op_stacks_last_node(const struct op_stacks *stacks) OP_NONNULL;
+
 /* The number of nodes; those that op_stacks_open dropped. */
 uint32_t op_stacks_nr_nodes(const struct op_stacks *stacks) OP_NONNULL;
 uint32_t op_stacks_nr_cut(const struct op_stacks *stacks) OP_NONNULL;

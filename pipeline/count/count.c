@@ -15,7 +15,7 @@
 /* Samples on their way into files that are open. */
 struct batch {
 	struct op_odb_addition additions[OPD_WAITING_MAX];
-	struct opd_waiting *waiting[OPD_WAITING_MAX];
+	struct opd_keyed_sample *waiting[OPD_WAITING_MAX];
 	size_t nr;
 	struct opd_file *of_memory[OPD_WAITING_MAX]; /* those of the memory view */
 	size_t nr_of_memory, nr_new_facts;           /* new nodes in these */
@@ -194,7 +194,7 @@ static enum op_arc_stat arc_stat_of(int err)
 	return OP_ARC_undecodable;
 }
 
-static void book_special(struct opd_count *count, const struct opd_waiting *waiting)
+static void book_special(struct opd_count *count, struct opd_keyed_sample *waiting)
 {
 	struct opd_event *account = waiting->account;
 
@@ -215,6 +215,7 @@ static void book_special(struct opd_count *count, const struct opd_waiting *wait
 		return;
 	}
 	account->stored += waiting->amount;
+	waiting->is_stored = true;
 	if (waiting->refused_kind)
 		count->limit.nr_samples[waiting->refused_kind] += waiting->amount;
 	else if (opd_is_too_many(count, &waiting->key))
@@ -224,21 +225,21 @@ static void book_special(struct opd_count *count, const struct opd_waiting *wait
 }
 
 /* Adds up successive samples of one event before it touches the counter. */
-static void book(struct opd_count *count)
+static void book(struct opd_count *count, struct opd_keyed_sample *samples, size_t nr)
 {
 	uint64_t stored = 0;
 
-	for (size_t i = 0; i < count->nr_waiting; i++) {
-		const struct opd_waiting *waiting = &count->waiting[i];
-		bool is_plain = waiting->is_plain && !waiting->error && !waiting->unattributed;
+	for (size_t i = 0; i < nr; i++) {
+		struct opd_keyed_sample *sample = &samples[i];
 
-		stored += is_plain ? waiting->amount : 0;
-		if (i + 1 == count->nr_waiting || waiting[1].account != waiting->account) {
-			waiting->account->stored += stored;
+		sample->is_stored = sample->is_plain && !sample->error && !sample->unattributed;
+		stored += sample->is_stored ? sample->amount : 0;
+		if (i + 1 == nr || sample[1].account != sample->account) {
+			sample->account->stored += stored;
 			stored = 0;
 		}
-		if (op_unlikely(!is_plain))
-			book_special(count, waiting);
+		if (op_unlikely(!sample->is_stored))
+			book_special(count, sample);
 	}
 }
 
@@ -336,7 +337,8 @@ static int limit_calls(const struct opd_count *count, const struct opd_file *fil
 }
 
 /* Puts samples into the batch. */
-static void add_to_batch(const struct opd_count *count, struct batch *batch, struct opd_waiting *waiting, struct opd_file *file)
+static void add_to_batch(const struct opd_count *count, struct batch *batch, struct opd_keyed_sample *waiting,
+			 struct opd_file *file)
 {
 	op_prefetch(file->odb);
 	file->used = file->changed = true;
@@ -373,7 +375,7 @@ static int limit_addition(const struct opd_count *count, struct batch *batch, st
 	return opd_is_of_calls(&file->key) ? limit_calls(count, file, offset) : 0;
 }
 
-static void add_one(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
+static void add_one(struct opd_count *count, struct opd_keyed_sample *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	uint64_t program_cookie = key->app_cookie;
 	struct opd_file *file;
@@ -397,7 +399,7 @@ static void add_one(struct opd_count *count, struct opd_waiting *waiting, struct
 }
 
 /* The fast path for nearly all samples: the file is open and plain. False: it is not. */
-static bool add_plain(const struct opd_count *count, struct opd_waiting *waiting, struct batch *batch)
+static bool add_plain(const struct opd_count *count, struct opd_keyed_sample *waiting, struct batch *batch)
 {
 	struct opd_file *file = count->recent[waiting->recent];
 
@@ -408,10 +410,10 @@ static bool add_plain(const struct opd_count *count, struct opd_waiting *waiting
 }
 
 /* Counts stored samples again by cgroup. A failure there is counted as not split. */
-static void add_by_cgroup(struct opd_count *count, struct batch *batch)
+static void add_by_cgroup(struct opd_count *count, struct opd_keyed_sample *samples, size_t nr, struct batch *batch)
 {
-	for (size_t i = 0; i < count->nr_waiting; i++) {
-		struct opd_waiting *waiting = &count->waiting[i];
+	for (size_t i = 0; i < nr; i++) {
+		struct opd_keyed_sample *waiting = &samples[i];
 		struct opd_file_key key = waiting->key;
 
 		if (waiting->error)
@@ -421,8 +423,8 @@ static void add_by_cgroup(struct opd_count *count, struct batch *batch)
 			add_one(count, waiting, &key, batch);
 	}
 	add_batch(count, batch);
-	for (size_t i = 0; i < count->nr_waiting; i++) {
-		const struct opd_waiting *waiting = &count->waiting[i];
+	for (size_t i = 0; i < nr; i++) {
+		const struct opd_keyed_sample *waiting = &samples[i];
 
 		if (opd_is_of_memory(count, waiting->key.event))
 			continue;
@@ -439,14 +441,14 @@ static void add_by_cgroup(struct opd_count *count, struct batch *batch)
 }
 
 /* Samples whose file may not grow go to the file of a wider key. */
-static void merge_refused(struct opd_count *count, struct batch *batch)
+static void merge_refused(struct opd_count *count, struct opd_keyed_sample *samples, size_t nr, struct batch *batch)
 {
 	bool again;
 
 	do {
 		again = false;
-		for (size_t i = 0; i < count->nr_waiting; i++) {
-			struct opd_waiting *waiting = &count->waiting[i];
+		for (size_t i = 0; i < nr; i++) {
+			struct opd_keyed_sample *waiting = &samples[i];
 
 			if (op_likely(waiting->error != -EMLINK) || !report_and_widen(count, &waiting->key, &waiting->refused_kind))
 				continue;
@@ -458,24 +460,44 @@ static void merge_refused(struct opd_count *count, struct batch *batch)
 	} while (again);
 }
 
-void opd_count_flush(struct opd_count *count)
+void opd_files_take(void *host, struct opd_keyed_sample *samples, size_t nr)
 {
+	struct opd_count *count = host;
 	struct batch batch;
 
 	batch.nr = batch.nr_of_memory = batch.nr_new_facts = 0;
 	batch.failed = false;
-	for (size_t i = 0; i < count->nr_waiting; i++)
-		op_prefetch(count->recent[count->waiting[i].recent]);
-	for (size_t i = 0; i < count->nr_waiting; i++)
-		if (op_unlikely(!add_plain(count, &count->waiting[i], &batch)))
-			add_one(count, &count->waiting[i], &count->waiting[i].key, &batch);
+	for (size_t i = 0; i < nr; i++)
+		op_prefetch(count->recent[samples[i].recent]);
+	for (size_t i = 0; i < nr; i++)
+		if (op_unlikely(!add_plain(count, &samples[i], &batch)))
+			add_one(count, &samples[i], &samples[i].key, &batch);
 	add_batch(count, &batch);
 	if (op_unlikely(batch.failed))
-		merge_refused(count, &batch);
-	book(count);
+		merge_refused(count, samples, nr, &batch);
+	book(count, samples, nr);
 	if (op_unlikely(count->cgroups))
-		add_by_cgroup(count, &batch);
+		add_by_cgroup(count, samples, nr, &batch);
+}
+
+/* ---- waiting for the sinks ---- */
+
+void opd_count_flush(struct opd_count *count)
+{
+	if (!count->nr_waiting)
+		return;
+	for (size_t i = 0; i < count->sinks.nr; i++)
+		if (count->sinks.rows[i].sample)
+			count->sinks.rows[i].sample(count->sinks.rows[i].host, count->waiting, count->nr_waiting);
 	count->nr_waiting = 0;
+}
+
+void opd_count_end_turn(struct opd_count *count, uint64_t now_ns, uint64_t horizon_ns)
+{
+	opd_count_flush(count);
+	for (size_t i = 0; i < count->sinks.nr; i++)
+		if (count->sinks.rows[i].end_turn)
+			count->sinks.rows[i].end_turn(count->sinks.rows[i].host, now_ns, horizon_ns);
 }
 
 static void forget_chosen(struct op_hlink *link, void *arg)
@@ -502,11 +524,11 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 }
 
 /* Adds a sample or call to the waiting ones. */
-static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
-								const struct opd_file_key *key, uint64_t offset)
+static inline __attribute__((always_inline)) void wait_for_sinks(struct opd_count *count, const struct opd_counted *counted,
+								 const struct opd_file_key *key, uint64_t offset)
 {
 	uint16_t slot = OPD_CGROUP_NONE;
-	struct opd_waiting *last;
+	struct opd_keyed_sample *last;
 	uint32_t recent;
 
 	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
@@ -521,9 +543,10 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 	}
 	recent = opd_recent_index(key);
 	op_prefetch(&count->recent[recent]);
-	count->waiting[count->nr_waiting++] = (struct opd_waiting){
+	count->waiting[count->nr_waiting++] = (struct opd_keyed_sample){
 		.key = *key,
 		.offset = offset,
+		.time_ns = counted->time_ns,
 		.account = counted->account,
 		.amount = counted->amount,
 		.nr_calls = 1,
@@ -539,7 +562,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 {
 	struct opd_file_key key = key_of(count, counted);
 
-	wait_for_file(count, counted, &key, counted->resolved->location.offset);
+	wait_for_sinks(count, counted, &key, counted->resolved->location.offset);
 }
 
 /* Whether a sample at this end of the call would be filtered. */
@@ -567,5 +590,5 @@ void opd_count_call(struct opd_count *count, const struct opd_counted *counted, 
 		count->arcs[OP_ARC_lost_no_room]++;
 		return;
 	}
-	wait_for_file(count, counted, &key, caller->offset << 32 | (called->offset & UINT32_MAX));
+	wait_for_sinks(count, counted, &key, caller->offset << 32 | (called->offset & UINT32_MAX));
 }

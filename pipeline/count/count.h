@@ -47,6 +47,7 @@ struct opd_counted {
 	uint32_t event;            /* index of the event */
 	uint32_t amount;           /* 1 for a sample */
 	uint32_t pid, tid, cpu;
+	uint64_t time_ns;
 	uint64_t cgroup_id; /* used with count.cgroups only */
 };
 
@@ -68,11 +69,17 @@ static inline bool opd_count_again(struct opd_count *count)
 	return true;
 }
 
-/*
- * Brings all waiting samples into their files and books them. Many at once are cheaper: files and
- * their nodes are spread over the memory, and the waits for them overlap.
- */
+/* Hands all waiting samples to the sinks, first to the sample files, which book them. */
 void opd_count_flush(struct opd_count *count) OP_NONNULL;
+
+/* Tells the sinks that all rings were read (sink.h). Flushes first. */
+void opd_count_end_turn(struct opd_count *count, uint64_t now_ns, uint64_t horizon_ns) OP_NONNULL;
+
+/*
+ * The sample files as a sink: brings samples into their files and books them. Many at once are
+ * cheaper: files and their nodes are spread over the memory, and the waits for them overlap.
+ */
+void opd_files_take(void *host, struct opd_keyed_sample *samples, size_t nr) OP_NONNULL;
 
 /*
  * Names an image in the session, before a file has its dcookie. Beyond the limits *cookie becomes

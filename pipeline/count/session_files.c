@@ -402,14 +402,20 @@ static void free_visited(struct op_hlink *link, void *arg)
 	opd_file_free(arg, op_container_of(link, struct opd_file, link));
 }
 
-void opd_count_close_files(struct opd_count *count)
+void opd_files_close(void *host)
 {
-	opd_count_flush(count);
+	struct opd_count *count = host;
+
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
-	opd_stack_file_forget(count);
 	count->nr_memory_nodes = 0;
 	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);
+}
+
+void opd_count_close_files(struct opd_count *count)
+{
+	opd_count_flush(count);
+	opd_sinks_close(&count->sinks);
 }

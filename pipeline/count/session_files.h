@@ -61,7 +61,10 @@ bool opd_count_forget_missing(struct opd_count *count) OP_NONNULL;
  */
 int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 
-/* Closes and forgets every file. The next sample opens its file again. */
+/* The session ends: closes all sinks. The next sample and the next stack begin another one. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;
+
+/* The sample files as a sink: closes and forgets every one. */
+void opd_files_close(void *host) OP_NONNULL;
 
 #endif

@@ -15,6 +15,7 @@
 #include "pipeline/count/count.h"
 #include "pipeline/ledger/ledger.h"
 #include "pipeline/ledger/recover.h"
+#include "pipeline/stacks/stack.h"
 
 #define RETRY_NS      100000000u /* a file that could not be opened is tried again after 100 ms */
 #define SESSION_SHARE 4          /* of the bytes of a session stacks may take one part in so many */
@@ -189,6 +190,42 @@ int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, c
 	file->last_ns = op_max_u64(count->now_ns, 1);
 	*ret_has_room = !err;
 	return 0;
+}
+
+void opd_stack_file_take(void *host, struct opd_stack *stack)
+{
+	struct op_stack_frame frames[OPD_STACK_FRAMES_MAX];
+	struct opd_count *count = host;
+	const struct op_sample *sample = stack->sample;
+	const struct op_stack_path path = {
+		.event = stack->event,
+		.app = stack->app_cookie,
+		.comm = stack->comm,
+		.cgroup = stack->cgroup,
+		.tgid = count->separate_thread ? sample->pid : 0,
+		.tid = count->separate_thread ? sample->tid : 0,
+		.cpu = count->separate_cpu ? sample->cpu + 1ull : 0,
+		.end = stack->end,
+		.leaf_start = stack->leaf_start,
+	};
+
+	for (size_t i = 0; i < stack->nr_frames; i++) {
+		const struct opd_resolved *frame = &stack->frames[i];
+
+		frames[stack->nr_frames - 1 - i] = (struct op_stack_frame){
+			.image = frame->location.cookie,
+			.value = frame->location.offset,
+			.is_kernel = frame->is_kernel,
+		};
+	}
+	stack->error = opd_count_stack(count, &path, frames, stack->nr_frames, stack->weight, &stack->has_room);
+	if (!stack->error)
+		stack->node = op_stacks_last_node(count->stacks.store);
+}
+
+void opd_stack_file_end(void *host)
+{
+	opd_stack_file_forget(host);
 }
 
 /* ---- the life of the file ---- */

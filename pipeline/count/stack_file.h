@@ -21,6 +21,10 @@
 int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, const struct op_stack_frame *frames,
 		    size_t nr_frames, uint64_t amount, bool *ret_has_room) OP_NONNULL_ARGS(1, 2, 6) OP_MUST_CHECK;
 
+/* The file as a sink: adds a stack; closes the file for good. */
+void opd_stack_file_take(void *host, struct opd_stack *stack) OP_NONNULL;
+void opd_stack_file_end(void *host) OP_NONNULL;
+
 /* Closes the file but remembers it. The next stack opens it again. */
 void opd_stack_file_close(struct opd_count *count) OP_NONNULL;
 

@@ -11,6 +11,7 @@
 #include "libop/odb/odb.h"
 #include "libop/session/ledger.h"
 #include "pipeline/count/file_limit.h"
+#include "pipeline/count/sink.h"
 #include "pipeline/ledger/cookie_file.h"
 #include "pipeline/resolve/resolver.h"
 
@@ -35,12 +36,13 @@ struct opd_file_key {
 static_assert(sizeof(struct opd_file_key) == 40, "compared for each sample, as a whole");
 static_assert(OPD_CGROUP_SLOTS_MAX < UINT16_MAX && OP_EVENTS_MAX <= UINT16_MAX, "fields of the key");
 
-/* Equal samples that are counted but not in their file yet. */
-struct opd_waiting {
+/* Equal samples on their way to the sinks. */
+struct opd_keyed_sample {
 	struct opd_file_key key;
-	uint64_t offset;
+	uint64_t offset;  /* in the image, as in sample files */
+	uint64_t time_ns; /* of the first of them, in the clock of the samples: op_now_ns() */
 	struct opd_event *account;
-	uint32_t amount;
+	uint32_t amount;  /* samples; in the unit of the event where it has another one */
 	uint16_t cgroup_slot; /* the stored samples are counted again in the file of this cgroup */
 	uint16_t recent;      /* index of the first key in opd_count.recent */
 	int error;            /* -errno when they cannot be stored */
@@ -51,7 +53,8 @@ struct opd_waiting {
 	/* of a callgraph file. The amount is in the unit of the event, which may be cycles. */
 	uint32_t nr_calls;
 	bool unattributed;
-	bool is_plain; /* the file is plain (struct opd_file) */
+	bool is_stored; /* in its sample file; false: filtered or lost, or no sample (sink.h) */
+	bool is_plain;  /* the file is plain (struct opd_file) */
 };
 
 /* Files by last use. */
@@ -104,7 +107,8 @@ struct opd_count {
 	struct opd_file_list open, closed;
 	/* files of the last samples, by a part of their key */
 	struct opd_file *recent[OPD_RECENT_SLOTS];
-	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
+	struct opd_sinks sinks; /* opd_file_sinks_open begins it */
+	struct opd_keyed_sample waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
 	size_t nr_waiting;
 	struct opd_file_limit limit;
 	size_t max_open;

@@ -41,7 +41,8 @@ static inline int opd_attribute(struct opd_pipeline *pipeline, const struct op_e
 	const struct opd_capture *capture = &pipeline->capture;
 	int err = opd_resolve(&pipeline->resolver, sample, ret_resolved);
 
-	*ret_counted = (struct opd_counted){ .resolved = ret_resolved, .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu };
+	*ret_counted = (struct opd_counted){ .resolved = ret_resolved, .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu,
+					     .time_ns = sample->time_ns };
 	if (!err && op_unlikely(capture->with_cgroup))
 		err = opd_cgroup_of(pipeline, header, sample, &ret_counted->cgroup_id);
 	if (op_unlikely(capture->callgraph)) {

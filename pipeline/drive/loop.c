@@ -171,6 +171,7 @@ static void turn(struct opd_loop *loop)
 		loop->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
 	move_horizon(loop, last_begin_ns);
+	opd_count_end_turn(&pipeline->count, now_ns, loop->horizon_ns);
 	if (chores->end)
 		chores->end(loop->host, now_ns);
 	if (now_ns >= loop->next_ledger_ns) {

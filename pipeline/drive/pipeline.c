@@ -5,6 +5,7 @@
 
 #include "libop/events/event_list.h"
 #include "pipeline/capture/cpus.h"
+#include "pipeline/count/file_sinks.h"
 #include "pipeline/count/memory_limit.h"
 #include "pipeline/files/build_ids.h"
 #include "pipeline/jit/space.h"
@@ -81,6 +82,7 @@ static int open_count(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 			   .bytes_of = config->bytes_of,
 			   .space = { .max_bytes = config->max_bytes } },
 	};
+	opd_file_sinks_open(count);
 	err = opd_file_limit_recount(&count->limit, config->session_fd);
 	return err ? err : opd_memory_recount(count);
 }

@@ -2,11 +2,11 @@
 #include "pipeline/drive/stack_booking.h"
 
 #include "pipeline/count/image_filter.h"
-#include "pipeline/count/stack_file.h"
+#include "pipeline/count/sink.h"
 #include "pipeline/drive/attribute.h"
 #include "pipeline/stacks/source.h"
 
-/* ---- storing ---- */
+/* ---- whose it is ---- */
 
 static const char *comm_of(const struct opd_pipeline *pipeline, const struct op_sample *sample)
 {
@@ -36,37 +36,6 @@ static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_sta
 		opd_process_mm_at(process, taken->sample.time_ns)->cgroup_id = id;
 	path = opd_cgroups_find_path(&pipeline->resolver.cgroups, id, pipeline->resolver.now_ns);
 	return path ? path : OPD_CGROUP_UNKNOWN;
-}
-
-/* Adds the last stack to the store of the session. As opd_count_stack. */
-static int store(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
-		 bool *ret_has_room)
-{
-	struct opd_stacks *stacks = pipeline->stacks;
-	const struct opd_stack *stack = &stacks->walk.stack;
-	bool by_thread = pipeline->count.separate_thread;
-	const struct op_stack_path path = {
-		.event = taken->event,
-		.app = of->app_cookie,
-		.comm = comm_of(pipeline, &taken->sample),
-		.cgroup = cgroup_of(pipeline, taken),
-		.tgid = by_thread ? taken->sample.pid : 0,
-		.tid = by_thread ? taken->sample.tid : 0,
-		.cpu = pipeline->count.separate_cpu ? taken->sample.cpu + 1ull : 0,
-		.end = stack->end,
-		.leaf_start = stack->leaf_start,
-	};
-
-	for (size_t i = 0; i < stack->nr_frames; i++) {
-		const struct opd_resolved *frame = &stack->frames[i];
-
-		stacks->frames[stack->nr_frames - 1 - i] = (struct op_stack_frame){
-			.image = frame->location.cookie,
-			.value = frame->location.offset,
-			.is_kernel = frame->is_kernel,
-		};
-	}
-	return opd_count_stack(&pipeline->count, &path, stacks->frames, stack->nr_frames, stack->weight, ret_has_room);
 }
 
 /* ---- booking ---- */
@@ -100,25 +69,26 @@ static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_reso
 	return !count->filter || opd_image_filter_wants(count->filter, count->table, app, image);
 }
 
-/* Stores the last stack and books its end. */
+/* Hands the last stack to the sinks and books its end. */
 static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
 {
 	struct opd_event *account = taken->account;
 	struct opd_stacks *stacks = pipeline->stacks;
 	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
-	enum op_stack_end end = stacks->walk.stack.end;
-	bool has_room = false;
-	int err = store(pipeline, taken, of, &has_room);
+	struct opd_stack *stack = &stacks->walk.stack;
 
-	if (err) {
+	stack->comm = comm_of(pipeline, &taken->sample);
+	stack->cgroup = cgroup_of(pipeline, taken);
+	opd_sinks_stack(&pipeline->count.sinks, stack);
+	if (stack->error) {
 		stacks->counts.nr_not_stored++;
-		account->lost[opd_loss_of(err)] += is_only;
+		account->lost[opd_loss_of(stack->error)] += is_only;
 		account->ends[OP_STACK_END_no_room] += !is_only;
 		return;
 	}
-	if (has_room && end != OP_STACK_END_complete)
+	if (stack->has_room && stack->end != OP_STACK_END_complete)
 		note_stop(stacks);
-	account->ends[has_room ? end : OP_STACK_END_no_room]++;
+	account->ends[stack->has_room ? stack->end : OP_STACK_END_no_room]++;
 	account->stored += is_only;
 	account->unattributed += is_only && of->unattributed;
 }
@@ -136,6 +106,7 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 		.pid = taken->sample.pid,
 		.tid = taken->sample.tid,
 		.cpu = taken->sample.cpu,
+		.time_ns = taken->sample.time_ns,
 	};
 
 	if (pipeline->capture.with_cgroup && opd_cgroup_of(pipeline, taken->header, &taken->sample, &caller.cgroup_id) < 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "pipeline/stacks/source.h"
 
+#include <errno.h>
+
 #include "libop/base/clock.h"
 
 int opd_stack_decode(const struct opd_stacks *stacks, const struct opd_capture *capture, struct opd_resolver *resolver,
@@ -31,6 +33,8 @@ int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture,
 
 	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
 	stacks->walk.stack.weight = taken->weight;
+	stacks->walk.stack.event = taken->event;
+	stacks->walk.stack.app_cookie = of->app_cookie;
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
 	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A stack: a sample, its frames, how they end, and how much the stack weighs. frames.h
- * makes stacks, and pipeline/drive/stacks.h gives them to the store.
+ * A stack: a sample, its frames, how they end, how much the stack weighs, and whose it is. source.h
+ * makes stacks, and pipeline/drive/stack_booking.h hands them to the sinks (pipeline/count/sink.h).
  *
  * It is valid until the next one is made: who keeps something of it copies it.
  */
@@ -24,6 +24,14 @@ struct opd_stack {
 	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
 	enum op_stack_end end;
 	uint64_t weight;     /* in the unit of its event: 1 where it counts samples */
+	uint32_t event;      /* its index */
+	uint64_t app_cookie; /* of the application; OP_DCOOKIE_NONE: the kernel's */
+	const char *comm;    /* name of the process at that time; NULL: unknown */
+	const char *cgroup;  /* its path, OPD_CGROUP_UNKNOWN, or NULL: samples have none */
+	/* What became of it; the file of stacks sets this (pipeline/count/sink.h). */
+	uint32_t node;       /* to which the weight was added (libop/stacks/format.h) */
+	bool has_room;       /* false: the node is one of the callers */
+	int error;           /* -errno: it is not stored */
 };
 
 #endif

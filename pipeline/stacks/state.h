@@ -4,7 +4,6 @@
 #define OPD_STACK_STATE_H
 
 #include "libop/base/compiler.h"
-#include "libop/stacks/store.h"
 #include "pipeline/stacks/frames.h"
 #include "pipeline/stacks/queue.h"
 
@@ -33,7 +32,6 @@ struct opd_stacks {
 	struct opd_stacks_stop stops[OPD_STACKS_STOPS_MAX];
 	struct opd_stacks_counts counts;
 	struct opd_stack_walk walk; /* of the last one */
-	struct op_stack_frame frames[OPD_STACK_FRAMES_MAX];
 };
 
 /* The tables stay the caller's; NULL: there are none. 0 or -ENOMEM. */

@@ -21,6 +21,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/list.h"
+#include "pipeline/count/file_sinks.h"
 #include "tests/bench/bench.h"
 #include "tests/die.h"
 
@@ -212,6 +213,7 @@ static void set_up(void)
 		.events = &event,
 		.max_open = MAX_OPEN,
 	};
+	opd_file_sinks_open(&pipeline.count);
 	if (pipeline.count.session_fd < 0)
 		die(directory, pipeline.count.session_fd);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "pipeline/capture/memory_source.h"
+#include "pipeline/count/file_sinks.h"
 #include "tests/bench/sim.h"
 
 #include <errno.h>
@@ -95,6 +96,7 @@ static int open_pipeline(struct sim *sim, const struct sim_config *config)
 		.max_open = config->max_open_files,
 		.max_closed = MAX_CLOSED_FILES,
 	};
+	opd_file_sinks_open(&sim->pipeline.count);
 	return 0;
 }
 

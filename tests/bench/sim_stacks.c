@@ -15,6 +15,7 @@
 #include "libop/session/directory.h"
 #include "libop/stacks/read.h"
 #include "pipeline/capture/memory_source.h"
+#include "pipeline/count/file_sinks.h"
 #include "pipeline/count/stack_file.h"
 #include "pipeline/drive/stacks.h"
 #include "tests/bench/bench.h"
@@ -123,6 +124,7 @@ static void open_pipeline(void)
 		.max_open = MAX_FILES,
 		.max_closed = MAX_FILES,
 	};
+	opd_file_sinks_open(&sim.pipeline.count);
 	end_on(sim.pipeline.count.session_fd < 0 ? sim.pipeline.count.session_fd : 0, "the session");
 }
 

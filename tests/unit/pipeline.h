@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/count/file_sinks.h"
 #include "pipeline/drive/drain.h"
 #include "tests/unit/test_box.h"
 
@@ -26,6 +27,7 @@ static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[BOX
 	count->separate_lib = count->separate_kernel = true;
 	count->no_process_cookie = pipeline->resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
 	count->max_open = 100;
+	opd_file_sinks_open(count);
 	return mkdirat(count->session_fd, "tmp", 0755);
 }
 

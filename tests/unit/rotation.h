@@ -188,6 +188,7 @@ static inline void start_after(bool was_unclean)
 					     .separate_lib = true,
 					     .max_open = 100,
 					     .max_closed = 100 };
+	opd_file_sinks_open(&pipeline.count);
 	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
 	assert_int_equal(opd_ledger_open(&pipeline.ledger, session_fd, &pipeline.capture, was_unclean), 0);
 	opd_ledger_begin(&pipeline.ledger);

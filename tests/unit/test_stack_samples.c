@@ -482,16 +482,6 @@ static void a_deferred_chain_may_not_come(void **state OP_UNUSED)
 
 /* ---- calls ---- */
 
-#define FLAT_ID 18
-
-static void send_flat(int nr)
-{
-	const uint64_t words[] = { FLAT_ID, LEAF, PAIR(PID, PID), sampled_ns };
-
-	for (int i = 0; i < nr; i++)
-		assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
-}
-
 /* What the file of calls within the application has at this call. */
 static uint64_t calls_at(uint64_t key)
 {
@@ -506,21 +496,6 @@ static uint64_t calls_at(uint64_t key)
 			count = samples.nodes[i].value;
 	op_odb_samples_free(&samples);
 	return count;
-}
-
-static void add_flat_event(struct opd_event both[2])
-{
-	static struct op_event kinds[] = { { .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE, .user = true }, {} };
-
-	both[0] = (struct opd_event){ .id = FLAT_ID };
-	both[1] = (struct opd_event){ .id = EVENT_ID };
-	kinds[1] = kind;
-	kinds[1].user = true;
-	op_event_take_calls_of_stacks(kinds, 2);
-	pipeline.capture.events = pipeline.count.events = kinds;
-	pipeline.capture.nr_events = pipeline.capture.nr_opened = pipeline.count.nr_events = 2;
-	pipeline.capture.callgraph = 8;
-	cpu.events = both;
 }
 
 /* Stacks have a ring of their own. What counts is the order of time, not that of the rings. */

@@ -169,6 +169,16 @@ static void prune(struct opi_import *import)
 	opd_kernel_map_prune(&resolver->kernel, import->pruned_ns);
 }
 
+static void end_turn(struct opi_import *import)
+{
+	struct opd_stacks *stacks = import->pipeline.stacks;
+	uint64_t horizon_ns = import->counted_ns;
+
+	if (stacks)
+		horizon_ns = op_min_u64(horizon_ns, opd_stack_queue_oldest_ns(&stacks->queue));
+	opd_count_end_turn(&import->pipeline.count, import->counted_ns, horizon_ns);
+}
+
 static int count_slice(struct opi_import *import, uint64_t until_ns)
 {
 	int err;
@@ -183,6 +193,7 @@ static int count_slice(struct opi_import *import, uint64_t until_ns)
 	if (!err && import->pipeline.stacks)
 		opd_stacks_block(&import->pipeline);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
+	end_turn(import);
 	prune(import);
 	return err;
 }
