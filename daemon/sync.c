@@ -11,7 +11,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 
 /* ---- jobs ---- */
 

@@ -8,7 +8,7 @@
 #include "libop/session/layout.h"
 #include "pipeline/capture/kernel_source.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "pipeline/resolve/jit_lookup.h"
 
 /* after the end of sampling: for row tables that are being made */
@@ -55,7 +55,7 @@ int opd_recording_stop(struct opd_recording *recording)
 
 	opd_visit_until_quiet(&recording->visits);
 	if (recording->pipeline->stacks)
-		opd_stacks_finish(recording->pipeline, TABLES_WAIT_NS);
+		opd_stack_records_finish(recording->pipeline, TABLES_WAIT_NS);
 	end_throttling(&recording->pipeline->capture, op_now_ns());
 	return err;
 }

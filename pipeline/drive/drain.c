@@ -5,7 +5,7 @@
 
 #include "pipeline/drive/attribute.h"
 #include "pipeline/drive/ibs_sample.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 
 /* a sample that stands for more events is damaged: in ns or cycles this is a quarter of an hour */
 #define AMOUNT_MAX ((uint64_t)1 << 40)
@@ -160,13 +160,13 @@ static void take_stack(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struc
 			taken.calls_account = event;
 		}
 	}
-	opd_stacks_take(pipeline, &taken);
+	opd_stack_records_take(pipeline, &taken);
 }
 
 static void take_deferred(struct opd_pipeline *pipeline, struct opd_cpu *cpu OP_UNUSED, const struct perf_event_header *header)
 {
 	if (pipeline->stacks)
-		opd_stacks_take_deferred(pipeline, header);
+		opd_stack_records_take_deferred(pipeline, header);
 }
 
 /* A sample that stands for many events: one was received already. */

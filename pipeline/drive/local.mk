@@ -7,6 +7,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/loop.c pipeline/drive/loop.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
 	pipeline/drive/stack_booking.c pipeline/drive/stack_booking.h \
-	pipeline/drive/stacks.c pipeline/drive/stacks.h \
+	pipeline/drive/stack_records.c pipeline/drive/stack_records.h \
 	pipeline/drive/visit.c pipeline/drive/visit.h
 EXTRA_DIST += pipeline/drive/README.md

@@ -10,7 +10,7 @@
 #include "libop/base/sys.h"
 #include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/pipeline.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/resolve/jit_lookup.h"
 #include "pipeline/resolve/proc_scan.h"
@@ -161,7 +161,7 @@ static void turn(struct opd_loop *loop)
 		opd_lookers_watch(lookers);
 	opd_visit_all(loop->visits);
 	if (pipeline->stacks)
-		opd_stacks_turn(pipeline);
+		opd_stack_records_turn(pipeline);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_flush(pipeline->count.cookie_file, now_ns);
 	if (now_ns >= loop->next_prune_ns) {
@@ -204,7 +204,7 @@ void opd_loop_run(struct opd_loop *loop)
 			if (tag >= OPD_LOOP_HOST_TAG)
 				loop->chores->event(loop->host, tag);
 			else if (tag == TABLES_TAG)
-				opd_stacks_turn(loop->pipeline);
+				opd_stack_records_turn(loop->pipeline);
 			else if (tag < capture->nr_cpus)
 				opd_visits_add_woken(visits, &capture->cpus[tag]);
 			else

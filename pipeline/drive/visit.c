@@ -6,7 +6,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "pipeline/resolve/jit_lookup.h"
 #include "pipeline/resolve/sideband.h"
 

@@ -17,7 +17,7 @@
 #include "pipeline/capture/memory_source.h"
 #include "pipeline/count/file_sinks.h"
 #include "pipeline/count/stack_file.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 

@@ -10,7 +10,7 @@
 
 #include "libop/base/text.h"
 #include "libop/stacks/read.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "pipeline/resolve/sideband.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"

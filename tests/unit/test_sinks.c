@@ -203,7 +203,7 @@ static void stacks_equal_the_file_of_stacks(void **state OP_UNUSED)
 	send_leaf();
 	drain();
 	assert_int_equal(nr_stacks, 6);
-	opd_stacks_finish(&pipeline, 0);
+	opd_stack_records_finish(&pipeline, 0);
 	compare_stacks(7);
 	assert_int_equal(nr_without_room, 0);
 }

@@ -296,10 +296,10 @@ static void samples_wait_for_their_tables(void **state OP_UNUSED)
 	assert_int_equal(asked.start, APP);
 	assert_int_equal(asked.end, APP + 0x2000);
 	assert_int_equal(opd_stack_queue_oldest_ns(&pipeline.stacks->queue), 20);
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(0, 0, OP_STACK_END_complete, 0);
 	code = OPD_CODE_TABLE;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(2, 2, OP_STACK_END_complete, 2);
 	expect_stack("1240 1140 1040", 2);
 	assert_int_equal(opd_stack_queue_oldest_ns(&pipeline.stacks->queue), UINT64_MAX);
@@ -311,10 +311,10 @@ static void they_do_not_wait_for_ever(void **state OP_UNUSED)
 	send_leaf();
 	drain();
 	passed_ns = 9 * (uint64_t)OP_NS_PER_S;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(0, 0, OP_STACK_END_no_table_yet, 0);
 	passed_ns = 11 * (uint64_t)OP_NS_PER_S;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(1, 1, OP_STACK_END_no_table_yet, 1);
 	expect_stack("end:4 1040", 1);
 }
@@ -324,7 +324,7 @@ static void the_end_of_a_session_waits_for_nothing(void **state OP_UNUSED)
 	code = OPD_CODE_PENDING;
 	send_leaf();
 	drain();
-	opd_stacks_finish(&pipeline, 0);
+	opd_stack_records_finish(&pipeline, 0);
 	expect_booked(1, 1, OP_STACK_END_no_table_yet, 1);
 }
 
@@ -335,7 +335,7 @@ static void a_reset_forgets_them(void **state OP_UNUSED)
 	drain();
 	opd_stacks_reset(pipeline.stacks);
 	code = OPD_CODE_TABLE;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(0, 0, OP_STACK_END_complete, 0);
 }
 
@@ -361,12 +361,12 @@ static void a_stack_has_the_weight_of_its_source(void **state OP_UNUSED)
 	memcpy(record.words, made.words, made.nr * sizeof(*made.words));
 	record.header = (struct perf_event_header){ .type = PERF_RECORD_SAMPLE,
 						    .size = (uint16_t)(sizeof(record.header) + made.nr * sizeof(*made.words)) };
-	opd_stacks_take(&pipeline, &taken);
+	opd_stack_records_take(&pipeline, &taken);
 	code = OPD_CODE_PENDING;
 	taken.weight = 5;
-	opd_stacks_take(&pipeline, &taken);
+	opd_stack_records_take(&pipeline, &taken);
 	code = OPD_CODE_TABLE;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	expect_booked(2, 2, OP_STACK_END_complete, 2);
 	expect_stack("1240 1140 1040", (1ull << 40) + 8);
 }
@@ -385,7 +385,7 @@ static void waiting_has_a_limit(void **state OP_UNUSED)
 	assert_int_equal(event.ends[OP_STACK_END_no_table_yet], event.received);
 	assert_int_equal(pipeline.stacks->counts.nr_queue_full, event.received);
 	code = OPD_CODE_TABLE;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	assert_int_equal(event.received, nr_samples);
 	assert_int_equal(event.ends[OP_STACK_END_complete] + event.ends[OP_STACK_END_no_table_yet], nr_samples);
 	assert_int_equal(event.stored, nr_samples);
@@ -475,7 +475,7 @@ static void a_deferred_chain_may_not_come(void **state OP_UNUSED)
 {
 	send_to_be_continued(5);
 	drain();
-	opd_stacks_finish(&pipeline, 0);
+	opd_stack_records_finish(&pipeline, 0);
 	expect_booked(1, 1, OP_STACK_END_cut, 1);
 	expect_stack("end:1 k:100", 1);
 }
@@ -536,7 +536,7 @@ static void its_calls_count_the_samples_that_it_stands_for(void **state OP_UNUSE
 	send_flat(5); /* no stack after them */
 	drain();
 	code = OPD_CODE_TABLE;
-	opd_stacks_turn(&pipeline);
+	opd_stack_records_turn(&pipeline);
 	opd_count_flush(&pipeline.count);
 	assert_int_equal(calls_at((uint64_t)0x1140 << 32 | 0x1040), 13);
 	assert_int_equal(calls_at((uint64_t)0x1240 << 32 | 0x1140), 13);

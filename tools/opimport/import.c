@@ -5,7 +5,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 #include "pipeline/ledger/event_sums.h"
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/cpu_table.h"
@@ -191,7 +191,7 @@ static int count_slice(struct opi_import *import, uint64_t until_ns)
 	if (!err)
 		err = opi_cpu_table_visit_all(&import->cpus);
 	if (!err && import->pipeline.stacks)
-		opd_stacks_block(&import->pipeline);
+		opd_stack_records_block(&import->pipeline);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	end_turn(import);
 	prune(import);

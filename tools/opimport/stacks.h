@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Whole stacks of a recording: perf record --call-graph dwarf and fp. The pipeline walks them as in
- * the daemon (pipeline/drive/stacks.h), with row tables of the files of this host that are the
- * recorded ones. One thread.
+ * the daemon (pipeline/drive/stack_records.h), with row tables of the files of this host that are
+ * the recorded ones. One thread.
  */
 #ifndef OPI_STACKS_H
 #define OPI_STACKS_H

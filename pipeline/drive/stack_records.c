@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "pipeline/drive/stacks.h"
+#include "pipeline/drive/stack_records.h"
 
 #include <poll.h>
 
@@ -29,7 +29,7 @@ static bool put_aside(struct opd_stacks *stacks, const struct opd_stack_sample *
 	return true;
 }
 
-void opd_stacks_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
+void opd_stack_records_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 
@@ -39,7 +39,7 @@ void opd_stacks_take(struct opd_pipeline *pipeline, const struct opd_stack_sampl
 		return;
 	stacks->counts.nr_queue_full++;
 	if (stacks->block_ns) {
-		opd_stacks_block(pipeline);
+		opd_stack_records_block(pipeline);
 		if (opd_stack_try(pipeline, taken, NULL, true) || put_aside(stacks, taken))
 			return;
 	}
@@ -58,7 +58,7 @@ static void again(struct opd_pipeline *pipeline, struct opd_stack_waiting *waiti
 		fill(waiting, &stacks->walk);
 }
 
-void opd_stacks_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header)
+void opd_stack_records_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	struct op_deferred_record record;
@@ -98,17 +98,17 @@ static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns, bool 
 	opd_count_flush(&pipeline->count);
 }
 
-void opd_stacks_turn(struct opd_pipeline *pipeline)
+void opd_stack_records_turn(struct opd_pipeline *pipeline)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t now_ns = op_now_ns();
 	bool is_known = stacks->tables && opd_tables_turn(stacks->tables);
 
 	if (stacks->queue.nr)
-		walk_waiting(pipeline, now_ns > OPD_STACKS_WAIT_NS ? now_ns - OPD_STACKS_WAIT_NS : 0, is_known);
+		walk_waiting(pipeline, now_ns > OPD_STACK_RECORDS_WAIT_NS ? now_ns - OPD_STACK_RECORDS_WAIT_NS : 0, is_known);
 }
 
-void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
+void opd_stack_records_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t begin_ns = op_now_ns();
@@ -123,11 +123,11 @@ void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
 	walk_waiting(pipeline, UINT64_MAX, false);
 }
 
-void opd_stacks_block(struct opd_pipeline *pipeline)
+void opd_stack_records_block(struct opd_pipeline *pipeline)
 {
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t begin_ns = op_now_ns();
 
-	opd_stacks_finish(pipeline, stacks->block_ns);
+	opd_stack_records_finish(pipeline, stacks->block_ns);
 	stacks->block_ns -= op_min_u64(stacks->block_ns, op_now_ns() - begin_ns);
 }

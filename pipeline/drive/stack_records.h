@@ -2,39 +2,39 @@
 /*
  * Samples with stacks: each is made, stored and booked (stack_booking.h). One that comes before the
  * row table of one of its images waits (pipeline/stacks/queue.h), and so does one whose chain is
- * deferred. After OPD_STACKS_WAIT_NS it is made with what there is. A waiting sample of STACKS is
- * not booked yet, as if it were in its ring.
+ * deferred. After OPD_STACK_RECORDS_WAIT_NS it is made with what there is. A waiting sample of
+ * STACKS is not booked yet, as if it were in its ring.
  *
  * Sync thread only.
  */
-#ifndef OPD_STACK_SAMPLES_H
-#define OPD_STACK_SAMPLES_H
+#ifndef OPD_STACK_RECORDS_H
+#define OPD_STACK_RECORDS_H
 
 #include "libop/base/compiler.h"
 #include "pipeline/drive/pipeline.h"
 #include "pipeline/stacks/state.h"
 
-#define OPD_STACKS_WAIT_NS (10u * (uint64_t)OP_NS_PER_S)
+#define OPD_STACK_RECORDS_WAIT_NS (10u * (uint64_t)OP_NS_PER_S)
 
 /* Takes the stack of a sample. */
-void opd_stacks_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken) OP_NONNULL;
+void opd_stack_records_take(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken) OP_NONNULL;
 
 /* Takes a PERF_RECORD_CALLCHAIN_DEFERRED: the samples that waited for it go on. */
-void opd_stacks_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header) OP_NONNULL;
+void opd_stack_records_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header) OP_NONNULL;
 
 /*
  * Takes finished tables, and walks samples whose tables have come or that have waited for too long.
  * In each turn, and when opd_stacks_fd is readable.
  */
-void opd_stacks_turn(struct opd_pipeline *pipeline) OP_NONNULL;
+void opd_stack_records_turn(struct opd_pipeline *pipeline) OP_NONNULL;
 
 /*
  * The session ends: waiting samples are walked. It waits up to wait_ns for tables that are being
  * made.
  */
-void opd_stacks_finish(struct opd_pipeline *pipeline, uint64_t wait_ns) OP_NONNULL;
+void opd_stack_records_finish(struct opd_pipeline *pipeline, uint64_t wait_ns) OP_NONNULL;
 
 /* The same for records of a file, which come when they are wanted: waits within block_ns. */
-void opd_stacks_block(struct opd_pipeline *pipeline) OP_NONNULL;
+void opd_stack_records_block(struct opd_pipeline *pipeline) OP_NONNULL;
 
 #endif
