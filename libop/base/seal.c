@@ -50,6 +50,19 @@ static int sum_up(int fd, uint64_t nr_bytes, uint64_t *ret_sum)
 	return 0;
 }
 
+uint64_t op_seal_sum(const void *bytes, size_t nr_bytes)
+{
+	uint64_t sum = nr_bytes * weight(UINT64_MAX - 1);
+
+	for (size_t at = 0; at < nr_bytes; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, (const char *)bytes + at, op_min_u64(sizeof(word), nr_bytes - at));
+		sum += le64toh(word) * weight(at / sizeof(word));
+	}
+	return sum;
+}
+
 int op_seal_append(int fd)
 {
 	struct seal seal = { .magic = MAGIC };

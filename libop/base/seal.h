@@ -9,6 +9,9 @@
 
 #include "libop/base/compiler.h"
 
+/* The checksum of some bytes, for formats that store it elsewhere. */
+uint64_t op_seal_sum(const void *bytes, size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
+
 /* Reads the whole file, open for reading and writing, and appends the seal. 0 or -errno. */
 int op_seal_append(int fd) OP_MUST_CHECK;
 
