@@ -12,3 +12,4 @@ include $(srcdir)/libop/session/local.mk
 include $(srcdir)/libop/control/local.mk
 include $(srcdir)/libop/unwind/local.mk
 include $(srcdir)/libop/stacks/local.mk
+include $(srcdir)/libop/timeline/local.mk
