@@ -71,8 +71,53 @@ def box_of(name):
     return "Object.values(rows).flat().sort((x, y) => y.w - x.w).find(box => nameOf(box.node.f) === %s)" % json.dumps(name)
 
 
+def check_heading(look, samples):
+    """What used the machine, in words: CPU seconds, time, programs, whole stacks and losses."""
+    look.open()
+    period = int(re.match(r"STACKS:(\d+)", look.run("shownEvent()")).group(1))
+    whole, lost = look.run("(() => { const [{ ends, lost }] = D.sides[0].sessions[0].events.filter(e => e.event === 'STACKS');"
+                           " return [counts.reduce((n, x, i) => n + (context(countOf[i], 2) ? 0 : x), 0),"
+                           " Object.values(lost).reduce((x, y) => x + y, 0)]; })()")
+    title, seconds = look.run("$('title').textContent"), samples * period / 1e9
+    wanted = r"%s: %s CPU seconds in \d+ seconds? · (.*) · %.0f %% of stacks whole, %d lost$" % (
+        re.escape(os.uname().nodename), "%.1f" % seconds if seconds < 10 else "%.0f" % seconds, 100 * whole / samples, lost)
+    found = re.match(wanted, title)
+    require(found, "the heading is %r, not %s" % (title, wanted))
+    first = look.run("[...names.keys()].filter(isFunction).sort((x, y) => table.s0[y] - table.s0[x]).slice(0, 3)"
+                     ".map(f => [names[f], Math.round(100 * table.s0[f] / all.a)])")
+    require(found.group(1).startswith(", ".join("%s %d %%" % tuple(x) for x in first)), "%r does not have %s" % (title, first))
+    words = look.run("document.querySelector('header').innerText")
+    require("STACKS" not in words and "samples of CPU time, one each 2.00 ms" in words, "no jargon in the heading: %s" % words)
+
+
+def check_tools(look):
+    """One row of tools, and the others behind a button; on a phone the graph begins in the upper third."""
+    seen = "[...$('bar').querySelectorAll('select, input, button')].filter(x => x.getClientRects().length)"
+    row = "(tops => Math.max(...tops) - Math.min(...tops))(%s.map(x => x.getBoundingClientRect().top))" % seen
+    look.open()
+    look.is_true("%s.length >= 6 && %s < 12" % (seen, row), "one row: %s" % look.run(row))
+    nr = look.run(seen + ".length")
+    look.run("$('others').focus()")
+    look.tab.key("Enter", "\r")
+    look.is_true("%s.length > %d && $('others').getAttribute('aria-expanded') === 'true'" % (seen, nr), "a button shows the others")
+    look.tab.key("Enter", "\r")
+    look.is_true("%s.length === %d && $('others').getAttribute('aria-expanded') === 'false'" % (seen, nr), "and hides them")
+    look.open("#rec=all")
+    look.is_true("$('others').textContent === 'More (1)'", "the button says that a hidden choice is made")
+    look.tab.size(390, 844)
+    for fragment in ("", "#view=flame", "#zoom=" + look.run("String(kidsOf(root)[0].f)")):
+        look.open(fragment)
+        look.is_true("$('frame').getBoundingClientRect().top <= innerHeight / 3", "a phone shows the graph at %s" %
+                     look.run("$('frame').getBoundingClientRect().top"))
+    look.run("$('others').click()")
+    look.is_true("$('q').getClientRects().length && document.documentElement.scrollWidth <= innerWidth", "the search is there")
+    look.tab.size(1280, 900)
+
+
 def check_real(look, totals, listed):
     look.all_looks()
+    check_heading(look, totals["samples"])
+    check_tools(look)
     samples = totals["samples"]
     require(look.run("all.a") == samples, "all: %s, opreport has %d" % (look.run("all.a"), samples))
     require(look.run("table.s0.reduce((x, y) => x + y, 0)") == samples, "the functions do not add up")
@@ -95,11 +140,11 @@ def check_real(look, totals, listed):
     check_keys(look)
     check_copy(look)
     check_print(look)
-    check_contrast(look, ["", "#pal=image", "#q=leaf", "#zoom=" + look.run("(kidsOf(root)[0].f)+'.'+kidsOf(kidsOf(root)[0])[0].f"),
+    check_contrast(look, ["", "#q=leaf", "#zoom=" + look.run("(kidsOf(root)[0].f)+'.'+kidsOf(kidsOf(root)[0])[0].f"),
                           "#fn=%d" % look.run("names.indexOf('leaf')")])
     look.all_looks("#fn=" + str(look.run("names.indexOf('leaf')")), "-sandwich")
     look.all_looks("#view=flame&q=deep", "-search")
-    look.all_looks("#view=inverted&pal=image", "-inverted")
+    look.all_looks("#view=inverted", "-inverted")
     look.is_true("Math.abs(kidsOf(root).reduce((x, y) => x + y.a, root.sa) - all.a) < 1e-6", "inverted adds up")
 
 
@@ -312,7 +357,13 @@ def check_difference(look):
     look.is_true("two && all.a === 100 && all.b === 500", "both sides")
     heads = look.run("[...$('about').rows].map(r => r.textContent)")
     for head, words, count in zip(heads, ("Beforesession:before · 2026-11-", "Aftersession:after · 2026-11-"), (100, 500)):
-        require(head.startswith(words) and head.endswith(" UTC · %d stacks of STACKS:99" % count), "the heading: %s" % heads)
+        require(head.startswith(words) and head.endswith(" UTC · %d samples of STACKS:99" % count), "the heading: %s" % heads)
+    check_tools(look)
+    look.open()
+    title = look.run("$('title').textContent")
+    require(re.fullmatch(r"\w+: 100 → 500 samples of STACKS:99 in 30 minutes → 30 minutes · "
+                         r"hot −70.0, cold \+61.0, f0 \+4.00 points · "
+                         "94 % → 100 % of stacks whole, 0 → 0 lost", title), "the heading: " + title)
     texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
     changes = [("hot", "gone"), ("cold", "+61.0"), ("f0", "new"), ("warm", "+5.00 ± 11.3 (noise)"), ("_start", "(noise)")]
     require(len(texts) == 5 and all(name in text and how in text for (name, how), text in zip(changes, texts)),

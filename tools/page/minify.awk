@@ -156,8 +156,15 @@ function shorten(i, word, best, weight, name, nr_names, letters) {
 	for (i = 1; i <= nr; i++)
 		if (is_key[i] != 1 && token[i] in short)
 			token[i] = (is_key[i] == 2 ? token[i] ":" : "") short[token[i]]
-		else if (token[i] == "const")
-			token[i] = "let"
+		else if (token[i] in same)
+			token[i] = same[token[i]]
+}
+
+BEGIN {
+	same["const"] = "let"
+	same["true"] = "!0"
+	same["false"] = "!1"
+	same["undefined"] = "void 0"
 }
 
 # Appends token i. What was blank before it stays where it separates.

@@ -15,7 +15,11 @@
 //              from 1 (0: what was pruned), counts: how many, and for each context and samples
 // Names are text only: nothing here makes HTML of them.
 
+const { abs, max, min, round } = Math;
 const $ = id => document.getElementById(id);
+const say = (id, text) => { $(id).textContent = text; };
+const rectOf = x => x.getBoundingClientRect();
+const graph = $('graph'), frame = $('frame');
 const on = (target, events, act) => events.split(' ').forEach(event => target.addEventListener(event, act));
 const D = JSON.parse($('data').textContent);
 const two = D.sides.length > 1;
@@ -97,11 +101,11 @@ D.nodes = '';
 // ---- the state, in the hash ----
 
 const DEFAULTS = {
-  view: 'icicle', by: 'app', pal: 'kind', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '',
+  view: 'icicle', by: 'app', diff: 'abs', sort: two ? 'change' : 'self', event: '', app: '', comm: '', cgroup: '',
   user: '', thread: '', cpu: '', from: '', to: '', q: '', fn: '', zoom: '', rec: '',
 };
 const WORDS = {
-  view: ['icicle', 'flame', 'inverted'], by: [...DIMS.map(d => d[0]), 'none'], pal: ['kind', 'image'],
+  view: ['icicle', 'flame', 'inverted'], by: [...DIMS.map(d => d[0]), 'none'],
   diff: ['abs', 'rel', 'new'], rec: ['', 'all'],
 };
 let S = { ...DEFAULTS };
@@ -115,7 +119,7 @@ function readHash() {
     } catch { /* a bad escape is no state */ }
   }
 }
-function writeHash(push) {
+function save(push) {
   const hash = '#' + Object.keys(S).filter(k => S[k] !== DEFAULTS[k]).map(k => k + '=' + encodeURIComponent(S[k])).join('&');
   if (hash === (location.hash || '#')) return;
   history[push ? 'pushState' : 'replaceState'](null, '', hash);
@@ -150,11 +154,11 @@ function build() {
     return groups.get(key);
   });
   for (const x of sessions) x.sum = 0;
-  for (let i = 0; i < counts.length; i++) {
+  counts.forEach((n, i) => {
     const c = countOf[i];
-    if (accepted[c]) sessions[sessionOf[c]].sum += counts[i];
+    if (accepted[c]) sessions[sessionOf[c]].sum += n;
     if (groupOf[c] >= 0) byGroup[groupOf[c]].counts.push(i);
-  }
+  });
   const p = [-1], f = [-1], s0 = [0], s1 = [0], first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
     p.push(parent); f.push(fn); s0.push(0); s1.push(0); first.push(0); next.push(first[parent]);
@@ -278,7 +282,7 @@ function search() {
   if (S.q) {
     try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
   }
-  if (!regex) { $('matched').textContent = S.q ? 'not a valid expression: nothing is searched' : ''; return; }
+  if (!regex) { say('matched', S.q ? 'not a valid expression: nothing is searched' : ''); return; }
   const is = names.map((name, f) => isFunction(f) && (regex.test(name) || images[f] !== '' && regex.test(images[f])));
   const seen = new Set(), above = new Uint8Array(B.n);
   matched = { a: 0, b: 0, is };
@@ -288,33 +292,34 @@ function search() {
     if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
   }
   const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
-  $('matched').textContent = nr + (two ? '' : number(matched.a) + ' samples, ') + shares(matched.a, matched.b, all);
+  say('matched', nr + (two ? '' : number(matched.a) + ' samples, ') + shares(matched.a, matched.b, all));
 }
 
 // ---- words ----
 
-const number = n => Math.round(n).toLocaleString('en');
-const percentText = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
-const percent = (part, of) => percentText(of ? 100 * part / of : 0);
+const number = n => round(n).toLocaleString('en');
+const few = x => x < 10 ? x.toPrecision(2) : number(x);
+const inPercent = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
+const percent = (part, of) => inPercent(of ? 100 * part / of : 0);
 const shares = (a, b, of) => (of.a || !two ? percent(a, of.a) : '–') + (two ? ' → ' + (of.b ? percent(b, of.b) : '–') : '');
 // The change in points of percent, and twice its standard deviation from counting.
 function change(a, b, of = all) {
   const A = of.a || 1, C = of.b || 1;
-  return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(Math.max(a, 1) / A / A + Math.max(b, 1) / C / C) };
+  return { by: 100 * (b / C - a / A), noise: 200 * Math.sqrt(max(a, 1) / A / A + max(b, 1) / C / C) };
 }
 // 1: twice as much, -1: half.
 const ratioOf = (a, b, of = all) => Math.log2((b / (of.b || 1) + 1e-9) / (a / (of.a || 1) + 1e-9));
 // To sort by: what is no more than noise is less than all else.
-function beyondNoise(a, b, of = all) {
-  const { by, noise } = change(a, b, of), size = S.diff === 'rel' ? Math.abs(ratioOf(a, b, of)) : Math.abs(by);
-  return Math.abs(by) > noise ? size : size - 1000;
+function sureSize(a, b, of = all) {
+  const { by, noise } = change(a, b, of), size = S.diff === 'rel' ? abs(ratioOf(a, b, of)) : abs(by);
+  return abs(by) > noise ? size : size - 1000;
 }
-const signed = x => (x < 0 ? '−' : '+') + percentText(Math.abs(x)).replace(' %', '');
+const signed = x => (x < 0 ? '−' : '+') + inPercent(abs(x)).replace(' %', '');
 function changeText(a, b, of = all) {
   const { by, noise } = change(a, b, of);
   const times = b / (of.b || 1) / (a / (of.a || 1)), ratio = !a ? ', new' : !b ? ', gone'
     : times < 1 ? ', ÷' + (1 / times).toPrecision(3) : ', ×' + times.toPrecision(3);
-  return signed(by) + ' ± ' + percentText(noise).replace(' %', '') + ' points' + (Math.abs(by) <= noise ? ' (noise)' : ratio);
+  return signed(by) + ' ± ' + inPercent(noise).replace(' %', '') + ' points' + (abs(by) <= noise ? ' (noise)' : ratio);
 }
 // An image without what tells its build: a comparison has it once.
 const plain = image => two ? image.replace(/ \((build-id [0-9a-f]+|inode \d+)( #\d+)?\)$/, '') : image;
@@ -346,6 +351,7 @@ function selfOf(f, t) {
   return a + b > 0 && change(...flat).noise < change(...own).noise ? flat : own;
 }
 const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
+const groupName = name => /^(kallsyms|(no-)?vmlinux)\b/.test(name) ? 'kernel' : name;
 const NARROW = -2;
 const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all' : names[f] || '(no name)';
 function describe(node) {
@@ -358,7 +364,7 @@ function describe(node) {
     rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
       : 'calls that are too rare for this page: each has less than ' + D.threshold.toPrecision(2) + ' %');
   kidsOf(node);
-  const isWhole = S.fn !== '' && node === root; // each call of the function
+  const isWhole = S.fn && node === root; // each call of the function
   const [sa, sb] = isWhole ? [table.s0[f], table.s1[f]] : [node.sa, node.sb];
   if (two) {
     rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
@@ -380,26 +386,29 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 let printing = false;
 const isDark = () => dark.matches && !printing;
 const tone = (day, night) => isDark() ? night : day;
-const kindColour = (kind, shift) => {
+const kindColour = (kind, shift = 0, turn = 0) => {
   const [, hue, saturation, day, night] = KINDS[kind];
-  return `hsl(${hue} ${saturation * tone(1, 0.72)}% ${tone(day, night) + (saturation && shift)}%)`;
+  return `hsl(${hue + turn} ${saturation * tone(1, 0.72)}% ${tone(day, night) + (saturation && shift)}%)`;
 };
 // 0: no change. `size` is from 0 to 1.
-const changeColour = (by, size) => by ? `hsl(${by > 0 ? `24 ${60 + 35 * size}` : `212 ${50 + 30 * size}`}% ${
+const tint = (by, size) => by ? `hsl(${by > 0 ? `24 ${60 + 35 * size}` : `212 ${50 + 30 * size}`}% ${
   tone(84 - 22 * size, 54 + 12 * size)}%)` : tone('#d3d8de', '#4a525c');
-// Images, those with most samples first: their colours are the most different.
-const palette = new Map();
+// Images of a kind, those with most samples first, have colours around its own.
+const rankOf = new Map();
 {
-  const sums = new Map();
-  for (let i = 0; i < counts.length; i++) {
-    const image = images[functions[countAt[i]]];
-    if (image) sums.set(image, (sums.get(image) || 0) + counts[i]);
-  }
-  [...sums].sort((x, y) => y[1] - x[1]).forEach(([image], i) => palette.set(image, i));
-  images.forEach(image => { if (image && !palette.has(image)) palette.set(image, palette.size); });
+  const sums = new Map(), nr = {};
+  functions.forEach(f => sums.set(images[f], 0));
+  counts.forEach((n, i) => { const image = images[functions[countAt[i]]]; sums.set(image, sums.get(image) + n); });
+  const kindOf = new Map(images.map((image, f) => [image, kinds[f]]));
+  [...sums].sort((x, y) => y[1] - x[1]).forEach(([image]) => {
+    const kind = kindOf.get(image);
+    rankOf.set(image, nr[kind] = nr[kind] + 1 || 0);
+  });
 }
-const imageColour = (image, shift) =>
-  `hsl(${(palette.get(image) * 137.5 + 20) % 360} ${tone(62, 45)}% ${tone(76, 70) + shift}%)`;
+const imageColour = f => {
+  const rank = rankOf.get(images[f]) || 0;
+  return kindColour(kinds[f], f * 5 % 5 - rank * 4 % 9, (rank * 0.618 + 0.5) % 1 * 36 - 18);
+};
 const hues = new Map();
 function colourOf(node) {
   const f = node.f;
@@ -407,15 +416,12 @@ function colourOf(node) {
   if (f < 0) return tone('#c5ccd6', '#5a6472');
   if (two) {
     const { by, noise } = change(node.a, node.b);
-    const fresh = !node.a && by > noise, strong = Math.abs(by) > noise;
-    if (S.diff === 'new' ? !fresh : !strong) return changeColour(0);
-    return changeColour(by, Math.min(1, S.diff === 'rel' ? Math.abs(ratioOf(node.a, node.b)) / 2 : Math.abs(by) / 10));
+    const fresh = !node.a && by > noise, strong = abs(by) > noise;
+    if (S.diff === 'new' ? !fresh : !strong) return tint(0);
+    return tint(by, min(1, S.diff === 'rel' ? abs(ratioOf(node.a, node.b)) / 2 : abs(by) / 10));
   }
-  const key = S.pal + isDark() + f;
-  if (!hues.has(key)) {
-    const shift = f * 5 % 9 - 4; // neighbours differ
-    hues.set(key, S.pal === 'image' && images[f] ? imageColour(images[f], shift) : kindColour(kinds[f], shift));
-  }
+  const key = isDark() + f;
+  if (!hues.has(key)) hues.set(key, imageColour(f)); // neighbours differ
   return hues.get(key);
 }
 // Names are light on what is dark: greys at night.
@@ -424,7 +430,7 @@ const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '
 // ---- the graph ----
 
 let root, focus, zoomed, rows, boxes, height, graphWidth, ROW;
-const ctx = $('graph').getContext('2d');
+const ctx = graph.getContext('2d');
 
 function place(node, x, w, row, step, limit) {
   (rows[row] ||= []).push({ node, x, w, row });
@@ -447,27 +453,27 @@ function placeKids(node, of, x, w, row, step, limit) {
 function layout() {
   const found = [];
   rows = {};
-  if (S.fn !== '') {
+  if (S.fn) {
     place(root, 0, graphWidth, 0, 1, LEVELS);
     placeKids(root.twin, root.w, 0, graphWidth, -1, -1, LEVELS);
   } else {
     for (let node = zoomed.p; node; node = node.p) found.unshift(node);
-    found.splice(1, Math.max(0, found.length - 30));
+    found.splice(1, max(0, found.length - 30));
     found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: graphWidth, row: i, above: true }]; });
     place(zoomed, 0, graphWidth, found.length, 1, LEVELS);
   }
-  const numbers = Object.keys(rows).map(Number), least = Math.min(...numbers), most = Math.max(...numbers);
+  const numbers = Object.keys(rows).map(Number), least = min(...numbers), most = max(...numbers);
   height = (most - least + 1) * ROW;
   boxes = Object.values(rows).flat();
-  for (const box of boxes) box.y = (S.view === 'flame' && S.fn === '' ? most - box.row : box.row - least) * ROW;
+  for (const box of boxes) box.y = (S.view === 'flame' && !S.fn ? most - box.row : box.row - least) * ROW;
 }
 
 function paint() {
-  const ratio = Math.min(devicePixelRatio || 1, 2), canvas = $('graph');
-  if (canvas.width !== Math.round(graphWidth * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(graphWidth * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.height = height + 'px';
+  const ratio = min(devicePixelRatio || 1, 2);
+  if (graph.width !== round(graphWidth * ratio) || graph.height !== round(height * ratio)) {
+    graph.width = round(graphWidth * ratio);
+    graph.height = round(height * ratio);
+    graph.style.height = height + 'px';
   }
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.clearRect(0, 0, graphWidth, height);
@@ -475,7 +481,7 @@ function paint() {
   ctx.textBaseline = 'middle';
   ctx.direction = 'ltr';
   for (const box of boxes) {
-    const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.6), colour = colourOf(box.node);
+    const w = max(box.w - (box.w > 3 ? 1 : 0), 0.6), colour = colourOf(box.node);
     ctx.globalAlpha = box.above ? 0.62 : 1;
     ctx.fillStyle = colour;
     ctx.fillRect(box.x, box.y, w, ROW - 1);
@@ -489,7 +495,7 @@ function paint() {
   if (box && !printing) {
     ctx.lineWidth = 2;
     ctx.strokeStyle = tone('#0b3d91', '#ffd54a');
-    ctx.strokeRect(box.x + 1, box.y + 1, Math.max(box.w - 2, 2), ROW - 3);
+    ctx.strokeRect(box.x + 1, box.y + 1, max(box.w - 2, 2), ROW - 3);
   }
 }
 const widths = new Map();
@@ -504,7 +510,7 @@ function fit(name, w) {
 const boxOf = node => boxes.find(box => box.node === node);
 // The node below the mouse.
 function hit(event) {
-  const bounds = $('graph').getBoundingClientRect(), y = event.clientY - bounds.top;
+  const bounds = rectOf(graph), y = event.clientY - bounds.top;
   const x = (event.clientX - bounds.left) * graphWidth / bounds.width;
   return boxes.find(box => box.y <= y && y < box.y + ROW && box.x <= x && x < box.x + box.w)?.node;
 }
@@ -516,11 +522,11 @@ function tell(node, x, y) {
   tip.hidden = !node;
   if (!node) return;
   const [name, lines] = describe(node);
-  const head = element('b', name);
-  tip.replaceChildren(head, ...lines.map(line => element('span', line)));
-  const box = tip.getBoundingClientRect();
-  tip.style.left = Math.max(8, Math.min(x + 14, innerWidth - box.width - 8)) + 'px';
-  tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(8, y - box.height - 12) : y + 18) + 'px';
+  const head = el('b', name);
+  tip.replaceChildren(head, ...lines.map(line => el('span', line)));
+  const box = rectOf(tip);
+  tip.style.left = max(8, min(x + 14, innerWidth - box.width - 8)) + 'px';
+  tip.style.top = (y + 18 + box.height > innerHeight ? max(8, y - box.height - 12) : y + 18) + 'px';
 }
 function setFocus(node) {
   if (!node) return;
@@ -528,39 +534,38 @@ function setFocus(node) {
   paint();
   const box = boxOf(node);
   if (!box) return;
-  const frame = $('frame');
-  if (box.y < frame.scrollTop) frame.scrollTop = box.y;
+    if (box.y < frame.scrollTop) frame.scrollTop = box.y;
   if (box.y + ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = box.y + ROW - frame.clientHeight;
-  const bounds = $('graph').getBoundingClientRect();
+  const bounds = rectOf(graph);
   tell(node, bounds.left + box.x, bounds.top + box.y);
   const [name, lines] = describe(node);
-  $('live').textContent = name + ', ' + lines.join(', ');
+  say('live', name + ', ' + lines.join(', '));
 }
 function zoomTo(node) {
   if (node.f === NARROW) node = node.p;
-  if (S.fn !== '') return openFunction(node.f);
+  if (S.fn) return openFunction(node.f);
   const path = [];
   for (let n = node; n.p; n = n.p) path.unshift(n.f);
   S.zoom = path.join('.');
-  writeHash(true);
+  save(true);
   zoomed = focus = node;
   draw();
 }
 function openFunction(f) {
   if (f < 0 || !names[f]) return;
   S.fn = String(f);
-  writeHash(true);
-  rearrange();
+  save(true);
+  arrange();
   $('crumbs').scrollIntoView({ block: 'nearest' });
 }
 function copy(name) {
-  const say = words => {
-    $('live').textContent = words + ' ' + name;
-    $('said').textContent = words;
-    setTimeout(() => { $('said').textContent = ''; }, 2000);
+  const told = words => {
+    say('live', words + ' ' + name);
+    say('said', words);
+    setTimeout(() => { say('said', ''); }, 2000);
   };
-  if (navigator.clipboard) navigator.clipboard.writeText(name).then(() => say('copied'), () => say('the browser does not copy'));
-  else say('the browser does not copy');
+  if (navigator.clipboard) navigator.clipboard.writeText(name).then(() => told('copied'), () => told('the browser does not copy'));
+  else told('the browser does not copy');
 }
 const step = (node, by) => {
   const box = boxOf(node), row = box && rows[box.row];
@@ -570,9 +575,9 @@ function below(node, up) {
   const box = boxOf(node), row = box && rows[box.row + (up ? -1 : 1)];
   return row && row.find(b => b.x + b.w > box.x + 0.1)?.node;
 }
-on($('graph'), 'keydown', event => {
+on(graph, 'keydown', event => {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const node = focus || zoomed, up = S.view === 'flame' && S.fn === '';
+  const node = focus || zoomed, up = S.view === 'flame' && !S.fn;
   const acts = {
     ArrowDown: () => setFocus(below(node, up)), ArrowUp: () => setFocus(below(node, !up)),
     ArrowLeft: () => setFocus(step(node, -1)), ArrowRight: () => setFocus(step(node, 1)),
@@ -584,25 +589,25 @@ on($('graph'), 'keydown', event => {
 });
 on(document, 'keydown', event => {
   if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); $('q').focus(); }
-  if (event.key === 'Escape' && document.activeElement === $('q')) { S.q = $('q').value = ''; changed(); $('graph').focus(); }
+  if (event.key === 'Escape' && document.activeElement === $('q')) { S.q = $('q').value = ''; changed(); graph.focus(); }
 });
-function reset() { S.zoom = S.fn = ''; writeHash(true); rearrange(); }
+function reset() { S.zoom = S.fn = ''; save(true); arrange(); }
 function back() {
-  if (S.fn !== '') { S.fn = ''; writeHash(true); rearrange(); }
+  if (S.fn) { S.fn = ''; save(true); arrange(); }
   else if (zoomed.p) zoomTo(zoomed.p);
 }
-on($('graph'), 'pointermove', event => tell(hit(event), event.clientX, event.clientY));
-on($('graph'), 'pointerleave', () => tell());
-on($('graph'), 'blur', () => { tell(); focus = null; paint(); });
-on($('graph'), 'focus', () => { if ($('graph').matches(':focus-visible')) setFocus(zoomed); });
+on(graph, 'pointermove', event => tell(hit(event), event.clientX, event.clientY));
+on(graph, 'pointerleave', () => tell());
+on(graph, 'blur', () => { tell(); focus = null; paint(); });
+on(graph, 'focus', () => { if (graph.matches(':focus-visible')) setFocus(zoomed); });
 // A finger tells first, as a mouse does before its click.
-on($('graph'), 'click', event => {
+on(graph, 'click', event => {
   const node = hit(event);
   if (!node) return;
   if (event.pointerType === 'touch' && node !== focus) setFocus(node);
   else zoomTo(node);
 });
-on($('graph'), 'contextmenu', event => {
+on(graph, 'contextmenu', event => {
   const node = hit(event);
   if (!node || node.f <= 0) return;
   event.preventDefault();
@@ -611,7 +616,7 @@ on($('graph'), 'contextmenu', event => {
 
 // ---- around the graph ----
 
-const element = (tag, text, attributes) => {
+const el = (tag, text, attributes) => {
   const made = document.createElement(tag);
   if (text !== undefined) made.textContent = text;
   for (const key in attributes) made[key] = attributes[key];
@@ -621,61 +626,61 @@ const element = (tag, text, attributes) => {
 function refill(id, parts) {
   const buttons = () => [...$(id).querySelectorAll('button')], place = buttons().indexOf(document.activeElement);
   $(id).replaceChildren(...parts);
-  if (place >= 0) (buttons()[place] || $('graph')).focus({ preventScroll: true });
+  if (place >= 0) (buttons()[place] || graph).focus({ preventScroll: true });
 }
 const rowOf = (head, value) => {
-  const row = element('tr');
-  row.append(element('th', head, { scope: 'row' }), element('td', value));
+  const row = el('tr');
+  row.append(el('th', head, { scope: 'row' }), el('td', value));
   return row;
 };
-const button = (text, act, attributes) => element('button', text, { type: 'button', onclick: act, ...attributes });
+const button = (text, act, attributes) => el('button', text, { type: 'button', onclick: act, ...attributes });
 
 function drawCrumbs() {
   const parts = [], path = [];
-  if (S.fn !== '') {
-    if (S.zoom !== '') parts.push(button('Back', back), element('i', '·'));
-    parts.push(button('all', reset), element('i', '›'), element('b', nameOf(root.f)),
-      element('i', 'callers above, callees below'));
+  if (S.fn) {
+    if (S.zoom) parts.push(button('Back', back), el('i', '·'));
+    parts.push(button('all', reset), el('i', '›'), el('b', nameOf(root.f)),
+      el('i', 'callers above, callees below'));
   } else {
     for (let node = zoomed; node; node = node.p) path.unshift(node);
     path.forEach((node, i) => {
-      if (path.length > 9 && i > 2 && i < path.length - 5) { if (i === 3) parts.push(element('i', '… ›')); return; }
-      if (node === zoomed) parts.push(element('b', nameOf(node.f)));
-      else parts.push(button(nameOf(node.f), () => zoomTo(node)), element('i', '›'));
+      if (path.length > 9 && i > 2 && i < path.length - 5) { if (i === 3) parts.push(el('i', '… ›')); return; }
+      if (node === zoomed) parts.push(el('b', nameOf(node.f)));
+      else parts.push(button(nameOf(node.f), () => zoomTo(node)), el('i', '›'));
     });
     if (zoomed.p) parts.push(button('Reset', reset));
     if (zoomed.f > 0 && kinds[zoomed.f] !== GROUP) parts.push(button('Callers and callees', () => openFunction(zoomed.f)));
     if (zoomed.f > 0) parts.push(button('Copy name', () => copy(nameOf(zoomed.f))));
   }
-  if (missing) parts.unshift(element('i', missing));
-  if (!(all.a + all.b)) parts.push(element('i', 'No samples are selected.'));
+  if (missing) parts.unshift(el('i', missing));
+  if (!(all.a + all.b)) parts.push(el('i', 'No samples are selected.'));
   refill('crumbs', parts);
 }
 
 // The values of a dimension with the samples of each side, those with most first.
 function valuesOf(field, is) {
   const sums = new Map();
-  for (let i = 0; i < counts.length; i++) {
-    if (!is(i)) continue;
+  counts.forEach((n, i) => {
+    if (!is(i)) return;
     const key = context(countOf[i], field), sum = sums.get(key) || [0, 0];
-    sum[context(countOf[i], 0)] += counts[i];
+    sum[context(countOf[i], 0)] += n;
     sums.set(key, sum);
-  }
+  });
   return [...sums].map(([key, sum]) => [D.strings[key], ...sum]).sort((x, y) => y[1] + y[2] - x[1] - x[2]);
 }
 // Where a function ran: shares of its samples.
 function drawWhere() {
   const has = new Uint8Array(parents.length), rows = [];
-  for (let i = 1; i < has.length; i++) has[i] = S.fn !== '' && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
-  if (S.fn !== '') rows.push(rowOf('Samples', describe(root)[1].join(' · ')));
+  for (let i = 1; i < has.length; i++) has[i] = S.fn && (has[parents[i]] || functions[i] === +S.fn) ? 1 : 0;
+  if (S.fn) rows.push(rowOf('Samples', describe(root)[1].join(' · ')));
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, i => has[countAt[i]] && groupOf[countOf[i]] >= 0);
     if (key === 'event' || values.every(([value]) => value.startsWith('(no '))) continue;
     const row = rowOf(words), more = values.length - 5;
     for (const [value, a, b] of values.slice(0, 5)) {
-      const part = element('span', undefined, { title: value });
+      const part = el('span', undefined, { title: value });
       part.append(values.length > 1 ? button(brief(value), () => { S[key] = value; changed(true); }) : brief(value),
-        ' ', element('i', shares(a, b, root)));
+        ' ', el('i', shares(a, b, root)));
       row.lastChild.append(part);
     }
     if (more > 0) row.lastChild.append('and ' + number(more) + ' more');
@@ -686,31 +691,27 @@ function drawWhere() {
 
 function drawLegend() {
   const parts = [], swatch = (colour, words) => {
-    const box = element('canvas', undefined, { width: 1, height: 1 }), span = element('span');
-    const pen = box.getContext('2d');
-    pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    const span = el('span'), box = el('i');
+    box.style.background = colour;
     span.append(box, words);
     parts.push(span);
   };
   if (two) {
-    swatch(changeColour(1, 1), S.diff === 'new' ? 'new' : 'more than before');
-    if (S.diff !== 'new') swatch(changeColour(-1, 1), 'less than before');
-    swatch(changeColour(0), S.diff === 'new' ? 'known before, or no more than the noise' : 'no more than the noise of counting');
-    parts.push(element('span', 'A box is as wide as the mean of its two shares.'));
-  } else if (S.pal === 'kind') {
+    swatch(tint(1, 1), S.diff === 'new' ? 'new' : 'more than before');
+    if (S.diff !== 'new') swatch(tint(-1, 1), 'less than before');
+    swatch(tint(0), S.diff === 'new' ? 'known before, or no more than the noise' : 'no more than the noise of counting');
+    parts.push(el('span', 'A box is as wide as the mean of its two shares.'));
+  } else {
     const there = new Set();
     for (let i = 1; i < B.n; i++) there.add(kinds[B.f[i]]);
-    KINDS.forEach(([words], kind) => { if (there.has(kind)) swatch(kindColour(kind, 0), words); });
-  } else {
-    for (const image of [...palette.keys()].slice(0, 8)) swatch(imageColour(image, 0), brief(image));
-    if (palette.size > 8) parts.push(element('span', 'Other images have colours between these.'));
+    KINDS.forEach(([words], kind) => { if (there.has(kind)) swatch(kindColour(kind), words); });
   }
   $('legend').replaceChildren(...parts);
 }
 
 let shownRows = 50;
 const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
-  ['change', 'Change of self', (f, t) => beyondNoise(...selfOf(f, t))], ['name', 'Function'], ['image', 'Image']];
+  ['change', 'Change of self', (f, t) => sureSize(...selfOf(f, t))], ['name', 'Function'], ['image', 'Image']];
 // Each click takes the next order of a column. By change: the greatest, growth, loss.
 const ORDERS = { change: ['change', 'growth', 'loss'] };
 const ordersOf = key => ORDERS[key] || [key, '-' + key];
@@ -726,38 +727,38 @@ function drawTable() {
   const less = (x, y) => x < y ? -1 : x > y ? 1 : 0;
   const words = wanted[0] === 'image' ? images : names;
   list.sort((x, y) => turned * (by ? by(y, t) - by(x, t) : less(words[x], words[y])) || less(names[x], names[y]));
-  const head = element('tr');
+  const head = el('tr');
   for (const [key, words] of COLUMNS) {
     if (key === 'change' && !two) continue;
-    const cell = element('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n' });
+    const cell = el('th', undefined, { scope: 'col', className: key === 'name' || key === 'image' ? key : 'n' });
     const next = ordersOf(key), rises = by ? turned < 0 : turned > 0;
     if (key === wanted[0]) cell.setAttribute('aria-sort', rises ? 'ascending' : 'descending');
     cell.append(button(words + (key === wanted[0] ? ARROWS[order] || (rises ? ' ▴' : ' ▾') : ''),
-      () => { S.sort = next[(next.indexOf(order) + 1) % next.length]; writeHash(); drawTable(); }));
+      () => { S.sort = next[(next.indexOf(order) + 1) % next.length]; save(); drawTable(); }));
     head.append(cell);
   }
-  const body = element('tbody');
+  const body = el('tbody');
   for (const f of list.slice(0, shownRows)) {
-    const row = element('tr'), name = element('td', undefined, { className: 'name' });
+    const row = el('tr'), name = el('td', undefined, { className: 'name' });
     name.append(button(nameOf(f), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
     for (const [a, b] of [[t.s0[f], t.s1[f]], [t.t0[f], t.t1[f]]])
-      row.append(element('td', shares(a, b, all),
+      row.append(el('td', shares(a, b, all),
         { className: 'n', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' }));
     if (two) {
       const [a, b, of] = selfOf(f, t), what = of.isFlat ? ' flat samples of ' + D.sides[0].flat.event : ' stack samples';
-      row.append(element('td', changeText(a, b, of).replace(' points', ''),
+      row.append(el('td', changeText(a, b, of).replace(' points', ''),
         { className: 'n', title: number(a) + ' → ' + number(b) + what }));
     }
-    row.append(name, element('td', images[f], { className: 'image', title: images[f] }));
+    row.append(name, el('td', images[f], { className: 'image', title: images[f] }));
     if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
     body.append(row);
   }
-  const top = element('thead');
+  const top = el('thead');
   top.append(head);
   $('table').className = two ? 'two' : '';
   refill('table', [top, body]);
   $('more').hidden = list.length <= shownRows;
-  $('more').textContent = 'Show ' + Math.min(500, list.length - shownRows) + ' more of ' + number(list.length);
+  say('more', 'Show ' + min(500, list.length - shownRows) + ' more of ' + number(list.length));
 }
 $('more').onclick = () => { shownRows += 500; drawTable(); };
 
@@ -789,27 +790,27 @@ function linesOf(code) {
   return [...files].map(([file, lines]) => [file, [...lines.values()].sort((x, y) => x.key < y.key ? -1 : x.key > y.key ? 1 : 0)]);
 }
 function drawCode() {
-  const f = S.fn === '' ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
+  const f = !S.fn ? -1 : +S.fn, code = D.sides.map(side => codeOf(side, f)), known = code.filter(c => c);
   $('code').hidden = f <= 0 || !isFunction(f);
   if (!known.length) {
-    $('h-code').textContent = 'Source of ' + nameOf(f);
-    $('about-code').textContent = 'Not on this page: only the functions with most flat samples have it. opannotate shows all.';
+    say('h-code', 'Source of ' + nameOf(f));
+    say('about-code', 'Not on this page: only the functions with most flat samples have it. opannotate shows all.');
     return $('lines').replaceChildren();
   }
   const files = linesOf(code), part = (n, s) => n / code[s].samples || 0;
   const parts = line => line.counts.map((n, s) => code[s] ? part(n, s) : 0);
-  const most = Math.max(...files.flatMap(([, lines]) => lines.flatMap(parts)));
-  const body = element('tbody'), add = (look, nr, text, counts) => {
-    const row = element('tr');
-    row.append(...code.map((c, s) => element('td', counts[s] ? percent(counts[s], c.samples) : '',
+  const most = max(...files.flatMap(([, lines]) => lines.flatMap(parts)));
+  const body = el('tbody'), add = (look, nr, text, counts) => {
+    const row = el('tr');
+    row.append(...code.map((c, s) => el('td', counts[s] ? percent(counts[s], c.samples) : '',
       { className: 'n', title: counts[s] ? number(counts[s]) + ' samples' : '' })),
-      element('td', nr, { className: 'nr' }), element('td', text, { className: look }));
-    row.style.setProperty('--heat', 100 * Math.max(0, ...counts.map((n, s) => n && part(n, s))) / most + '%');
+      el('td', nr, { className: 'nr' }), el('td', text, { className: look }));
+    row.style.setProperty('--heat', 100 * max(0, ...counts.map((n, s) => n && part(n, s))) / most + '%');
     body.append(row);
   };
   if (two) {
-    const row = element('tr');
-    row.append(...SIDES.map(words => element('th', words, { className: 'n', scope: 'col' })));
+    const row = el('tr');
+    row.append(...SIDES.map(words => el('th', words, { className: 'n', scope: 'col' })));
     body.append(row);
   }
   for (const [file, lines] of files) {
@@ -825,16 +826,22 @@ function drawCode() {
     return (two ? s ? 'after: ' : 'before: ' : '') + (taken || 'not among the hottest') +
       (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in lines that are not shown' : '');
   });
-  $('h-code').textContent = (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f);
-  $('about-code').textContent = about.join('; ') + '. The choices above do not change these lines.';
+  say('h-code', (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f));
+  say('about-code', about.join('; ') + '. The choices above do not change these lines.');
   $('lines').replaceChildren(body);
 }
 
 // ---- the ledger ----
 
-// Stacks are taken by time.
-const eventWords = event => event.split(':', 2).join(':')
-  .replace(/^STACKS:(\d{4,})$/, (_, ns) => 'STACKS, ' + Math.round(1e9 / ns) + ' a second of a busy CPU');
+// Stacks of the clock have a number of nanoseconds.
+const nanoseconds = event => +/^STACKS:(\d{4,})\b/.exec(event)?.[1];
+const eventWords = event => nanoseconds(event) ? 'CPU time, one each ' + (nanoseconds(event) / 1e6).toPrecision(3) + ' ms'
+  : event.split(':', 2).join(':');
+const UNITS = [['second', 1], ['minute', 60], ['hour', 3600], ['day', 86400]];
+const duration = seconds => {
+  const [unit, length] = UNITS.findLast(([, length], i) => !i || seconds >= 1.5 * length), nr = round(seconds / length);
+  return number(nr) + ' ' + unit + (nr === 1 ? '' : 's');
+};
 const clock = seconds => new Date(1000 * seconds).toISOString().replace('T', ' ').slice(0, 19);
 // The day is told once.
 function timesOf({ begin, end, name }) {
@@ -859,9 +866,9 @@ function drawLedger() {
     rows.push(['Host', side.hosts.join(', ') || 'not known']);
     const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
     if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
-    const times = chosen.filter(secondsOf), part = times.length && chosen.length < side.sessions.length;
-    const when = part ? { begin: Math.min(...times.map(x => x.begin)), end: Math.max(...times.map(x => x.end)),
-      seconds: times.reduce((n, x) => n + secondsOf(x), 0) } : side;
+    const times = chosen.filter(lasted), part = times.length && chosen.length < side.sessions.length;
+    const when = part ? { begin: min(...times.map(x => x.begin)), end: max(...times.map(x => x.end)),
+      seconds: times.reduce((n, x) => n + lasted(x), 0) } : side;
     if (when.begin) rows.push(['Time', timesOf(when)], ['Recorded', number(when.seconds) + ' s']);
     rows.push(['Sessions', chosen.map(x => x.name).join(', ') || 'none']);
     if (chosen.some(x => x.open))
@@ -882,13 +889,13 @@ function drawLedger() {
           rows.push(['stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end)]);
     }
     let shown = 0;
-    for (let i = 0; i < counts.length; i++) if (context(countOf[i], 0) === s && is(sessionOf[countOf[i]])) shown += counts[i];
+    counts.forEach((n, i) => { if (context(countOf[i], 0) === s && is(sessionOf[countOf[i]])) shown += n; });
     rows.push(['Stacks on this page' + (events.length > 1 ? ', of all events' : ''),
       number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples))]);
     if (side.unselected) rows.push(['not selected', number(side.unselected)]);
     if (D.pruned) rows.push(['added up as “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
-    const grid = element('table');
-    if (two) grid.append(element('caption', SIDES[s]));
+    const grid = el('table');
+    if (two) grid.append(el('caption', SIDES[s]));
     grid.append(...rows.map(row => rowOf(...row)));
     return grid;
   }));
@@ -897,14 +904,14 @@ function drawLedger() {
 // ---- choices ----
 
 const OPTIONS = 500;
-function choose(key, words, options) {
-  const box = element('label', words + ' '), select = element('select', undefined, { name: key });
-  for (const [value, shown] of options.slice(0, OPTIONS)) select.append(element('option', brief(shown), { value }));
+function choose(place, key, words, options) {
+  const box = el('label', words + ' '), select = el('select', undefined, { name: key });
+  for (const [value, shown] of options.slice(0, OPTIONS)) select.append(el('option', brief(shown), { value }));
   if (options.length > OPTIONS)
-    select.append(element('option', 'and ' + number(options.length - OPTIONS) + ' with fewer samples', { disabled: true }));
+    select.append(el('option', 'and ' + number(options.length - OPTIONS) + ' with fewer samples', { disabled: true }));
   select.onchange = () => { S[key] = select.value; S.zoom = ''; changed(true); };
   box.append(select);
-  $('choices').append(box);
+  $(place).append(box);
 }
 // Cgroups with others below them, which can be chosen together.
 function parentsOf(cgroups) {
@@ -920,66 +927,71 @@ function drawChoices() {
   const groups = [];
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, () => true).map(([value]) => value);
-    if (key === 'event' && values.length > 1) choose(key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
+    if (key === 'event' && values.length > 1)
+      choose('choices', key, words, events.map((e, i) => [i ? D.strings[e] : '', D.strings[e]]));
     if (key === 'event') continue;
     if (values.length > 1)
-      choose(key, words, [['', 'all'], ...(key === 'cgroup' ? parentsOf(values) : []), ...values.map(v => [v, v])]);
+      choose(key === 'app' ? 'first' : 'choices', key, words,
+        [['', 'all'], ...(key === 'cgroup' ? parentsOf(values) : []), ...values.map(v => [v, v])]);
     if (values.length > 1 || key === 'app') groups.push([key, key === 'cpu' ? words : words.toLowerCase()]);
   }
-  choose('by', 'Group by', [...groups, ['none', 'nothing']]);
-  if (two) choose('diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
-  else choose('pal', 'Colours', [['kind', 'by kind'], ['image', 'by image']]);
-  choose('rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
-  $('q').oninput = () => { S.q = $('q').value; writeHash(); search(); paint(); drawTable(); };
+  if (two)
+    choose('first', 'diff', 'Show', [['abs', 'change in points'], ['rel', 'change as a ratio'], ['new', 'only what is new']]);
+  choose(two ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
+  choose('choices', 'rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
+  $('others').onclick = () => $('others').setAttribute('aria-expanded', String($('bar').classList.toggle('open')));
+  $('q').oninput = () => { S.q = $('q').value; save(); search(); paint(); drawTable(); };
 }
 function showChoices() {
-  for (const select of $('choices').querySelectorAll('select')) {
+  for (const select of $('bar').querySelectorAll('select')) {
     const value = S[select.name];
-    if (![...select.options].some(o => o.value === value)) select.append(element('option', brief(value), { value }));
+    if (![...select.options].some(o => o.value === value)) select.append(el('option', brief(value), { value }));
     select.value = value;
   }
-  for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && S.fn === ''));
+  const nr = [...$('choices').querySelectorAll('select')].filter(select => select.value !== DEFAULTS[select.name]).length;
+  say('others', 'More' + (nr ? ' (' + nr + ')' : ''));
+  for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && !S.fn));
   if (document.activeElement !== $('q')) $('q').value = S.q;
 }
 
 // ---- sessions by time ----
 
-const secondsOf = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
+const lasted = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
 // To the second where all sessions are of one hour.
-const fine = Math.max(...sessions.map(x => x.end || 0)) - Math.min(...sessions.map(x => x.begin || 0)) < 3600 ? 19 : 16;
+const fine = max(...sessions.map(x => x.end || 0)) - min(...sessions.map(x => x.begin || 0)) < 3600 ? 19 : 16;
 const shortTime = seconds => clock(seconds).slice(0, fine);
-const timed = sessions.every(secondsOf);
+const timed = sessions.every(lasted);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
 function drawTime() {
   if (sessions.length <= D.sides.length) return;
   const [from, to] = span(), chosen = sessions.slice(from, to + 1);
-  const heights = sessions.map(x => timed ? x.sum / secondsOf(x) : x.sum), most = Math.max(...heights) || 1;
-  const seconds = chosen.reduce((n, x) => n + secondsOf(x), 0), sum = chosen.reduce((n, x) => n + x.sum, 0);
+  const heights = sessions.map(x => timed ? x.sum / lasted(x) : x.sum), most = max(...heights) || 1;
+  const seconds = chosen.reduce((n, x) => n + lasted(x), 0), sum = chosen.reduce((n, x) => n + x.sum, 0);
   const ends = [chosen[0], chosen.reduce((x, y) => y.end > x.end ? y : x)];
   $('time').hidden = false;
   sessions.forEach((x, i) => {
-    const bar = $('bars').children[i] || $('bars').appendChild(element('div'));
+    const bar = $('bars').children[i] || $('bars').appendChild(el('div'));
     const words = x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name;
-    if (!bar.firstChild) bar.append(element('i'), element('small', words));
-    bar.style.flexGrow = timed ? secondsOf(x) : 1;
-    bar.firstChild.style.height = x.sum ? Math.max(4, 100 * heights[i] / most) + '%' : 0;
+    if (!bar.firstChild) bar.append(el('i'), el('small', words));
+    bar.style.flexGrow = timed ? lasted(x) : 1;
+    bar.firstChild.style.height = x.sum ? max(4, 100 * heights[i] / most) + '%' : 0;
     bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
     bar.title = (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + number(x.sum) + ' samples' +
-      rate(x.sum, secondsOf(x));
+      rate(x.sum, lasted(x));
   });
   [['from', from], ['to', to]].forEach(([id, value]) => {
     $(id).max = sessions.length - 1;
     $(id).value = value;
     $(id).setAttribute('aria-valuetext', timesOf(sessions[value]));
   });
-  $('span').textContent = (ends[0].begin ? shortTime(ends[0].begin) + ' to ' + shortTime(ends[1].end) + ' UTC, '
+  say('span', (ends[0].begin ? shortTime(ends[0].begin) + ' to ' + shortTime(ends[1].end) + ' UTC, '
     : '') + (chosen.length < sessions.length ? chosen.length + ' of ' : 'all ') + sessions.length + ' sessions, ' +
-    number(sum) + ' samples' + rate(sum, seconds);
+    number(sum) + ' samples' + rate(sum, seconds));
   $('whole').hidden = chosen.length === sessions.length;
 }
-function chooseTime(from, to) {
-  S.from = String(Math.min(from, to));
-  S.to = String(Math.max(from, to));
+function brush(from, to) {
+  S.from = String(min(from, to));
+  S.to = String(max(from, to));
   if (S.from === '0') S.from = '';
   if (+S.to === sessions.length - 1) S.to = '';
   changed();
@@ -987,44 +999,74 @@ function chooseTime(from, to) {
 {
   let anchor = -1;
   const at = event => {
-    const i = [...$('bars').children].findIndex(bar => event.clientX < bar.getBoundingClientRect().right);
+    const i = [...$('bars').children].findIndex(bar => event.clientX < rectOf(bar).right);
     return i < 0 ? sessions.length - 1 : i;
   };
   on($('bars'), 'pointerdown', event => {
     anchor = at(event);
     $('bars').setPointerCapture(event.pointerId);
-    chooseTime(anchor, anchor);
+    brush(anchor, anchor);
   });
   on($('bars'), 'pointermove', event => {
     const [from, to] = span(), i = at(event);
-    if (anchor >= 0 && (from !== Math.min(anchor, i) || to !== Math.max(anchor, i))) chooseTime(anchor, i);
+    if (anchor >= 0 && (from !== min(anchor, i) || to !== max(anchor, i))) brush(anchor, i);
   });
   on($('bars'), 'pointerup pointercancel', () => { anchor = -1; });
-  $('from').oninput = () => chooseTime(+$('from').value, Math.max(span()[1], +$('from').value));
-  $('to').oninput = () => chooseTime(Math.min(span()[0], +$('to').value), +$('to').value);
+  $('from').oninput = () => brush(+$('from').value, max(span()[1], +$('from').value));
+  $('to').oninput = () => brush(min(span()[0], +$('to').value), +$('to').value);
   $('whole').onclick = () => { S.from = S.to = ''; changed(true); $('from').focus(); };
+}
+
+// ---- the heading: what used the machine ----
+
+const hosts = D.sides.map(side => side.hosts.join(', ') || 'profile');
+const host = two && hosts[0] !== hosts[1] ? hosts.join(' → ') : hosts[hosts.length - 1];
+// In words: of each side, or of the only one.
+const eachSide = words => D.sides.map((_, s) => words(s)).join(' → ');
+function drawTitle() {
+  const ns = nanoseconds(shownEvent()), [first, last] = span(), sums = [all.a, all.b], chosen = sessions.slice(first, last + 1);
+  const seconds = s => chosen.reduce((n, x) => n + (x.s === s ? lasted(x) : 0), 0) || D.sides[s].seconds;
+  let rows = valuesOf(4, i => groupOf[countOf[i]] >= 0).map(([name, a, b]) => [groupName(name), a, b, all]);
+  if (rows.length < 2) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f, table)]] : []);
+  const size = ([, ...sum]) => two ? sureSize(...sum) : sum[0];
+  rows = rows.filter(row => two ? abs(change(...row.slice(1)).by) > change(...row.slice(1)).noise : row[1])
+    .sort((x, y) => size(y) - size(x));
+  const ends = [0, 0], lost = [0, 0];
+  counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[context(countOf[i], 0)] += n; });
+  for (const { s, events } of chosen)
+    for (const { event, count, lost: by } of events || [])
+      if (shownEvent().startsWith(event + ':' + count + ':')) for (const reason in by) lost[s] += by[reason];
+  const list = rows.slice(0, 3).map(([name, ...sum]) =>
+    brief(name) + ' ' + (two ? signed(change(...sum).by) : round(100 * sum[0] / all.a) + ' %'));
+  say('title', [
+    host + ': ' + eachSide(s => ns ? few(sums[s] * ns / 1e9) : number(sums[s])) +
+      (ns ? ' CPU seconds' : ' samples of ' + eventWords(shownEvent())) + ' in ' + eachSide(s => duration(seconds(s))),
+    list.join(', ') + (rows[3] ? ', …' : '') + (!two ? '' : list.length ? ' points' : 'no change beyond the noise'),
+    eachSide(s => round(100 * ends[s] / sums[s] || 0) + ' %') + ' of stacks whole, ' +
+      eachSide(s => number(lost[s])) + ' lost',
+  ].filter(x => x).join(' · '));
 }
 
 // ---- all of it ----
 
 function draw() {
-  graphWidth = printing ? 1000 : Math.max($('frame').clientWidth, 240);
+  graphWidth = printing ? 1000 : max(frame.clientWidth, 240);
   ROW = graphWidth < 600 ? 24 : 20; // fingers need more than a mouse
   layout();
   paint();
   tell();
-  if (S.fn !== '') $('frame').scrollTop = boxOf(root).y - $('frame').clientHeight / 3;
-  else if (S.view === 'flame') $('frame').scrollTop = height;
+  if (S.fn) frame.scrollTop = boxOf(root).y - frame.clientHeight / 3;
+  else if (S.view === 'flame') frame.scrollTop = height;
   drawCrumbs();
 }
 let missing = ''; // what was asked for and is not in the selection
-function rearrange() {
-  root = S.fn !== '' && names[+S.fn] !== undefined ? sandwich(+S.fn) : null;
-  missing = S.fn !== '' && !root?.its.length ? nameOf(+S.fn) + ' has no samples here.' : '';
+function arrange() {
+  root = S.fn && names[+S.fn] !== undefined ? sandwich(+S.fn) : null;
+  missing = S.fn && !root?.its.length ? nameOf(+S.fn) + ' has no samples here.' : '';
   if (!root || !root.its.length) { S.fn = ''; root = treeRoot(); }
-  if (missing) writeHash();
+  if (missing) save();
   zoomed = root; focus = null;
-  for (const f of S.zoom === '' || S.fn !== '' ? [] : S.zoom.split('.')) {
+  for (const f of !S.zoom || S.fn ? [] : S.zoom.split('.')) {
     const kid = kidsOf(zoomed).find(k => k.f === +f);
     if (!kid) break;
     zoomed = kid;
@@ -1036,32 +1078,30 @@ function rearrange() {
   drawTable();
 }
 function changed(push) {
-  writeHash(push);
+  save(push);
   build();
   search();
-  rearrange();
+  arrange();
   drawLegend();
   drawTime();
   drawLedger();
+  drawTitle();
 }
 function start() {
   readHash();
-  const shown = D.sides.map(s => s.hosts.join(', ') || 'profile');
-  const title = two && shown[0] !== shown[1] ? shown.join(' → ') : shown[shown.length - 1];
-  document.title = title + ' – opd';
-  $('title').textContent = title + (two ? ': what changed' : ': who calls what');
+  document.title = host + ' – opd';
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
     const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
     const stacks = events.map(e => number(counts.reduce((n, x, i) => context(countOf[i], 0) === s &&
-      context(countOf[i], 3) === e ? n + x : n, 0)) + ' stacks of ' + eventWords(D.strings[e])).join(', ');
+      context(countOf[i], 3) === e ? n + x : n, 0)) + ' samples of ' + eventWords(D.strings[e])).join(', ');
     const about = [words.join(' '), host, timesOf(side), stacks];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));
   }));
   drawChoices();
   changed();
 }
-on(window, 'resize', () => { if ($('frame').clientWidth !== graphWidth) draw(); });
+on(window, 'resize', () => { if (frame.clientWidth !== graphWidth) draw(); });
 on(window, 'hashchange popstate', () => { readHash(); changed(); });
 on(dark, 'change', () => { draw(); drawLegend(); });
 on(window, 'beforeprint afterprint', event => { printing = event.type === 'beforeprint'; draw(); drawLegend(); });
