@@ -108,6 +108,82 @@ class First(unittest.TestCase):
         self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool(zone="CET-1"))
         self.assertNotIn("Host", self.run_tool("-l", "-n"))
 
+    # ---- what is said at the end ----
+
+    def notes(self, *arguments):
+        """Of a report without and with symbols."""
+        self.run_tool(*arguments)
+        summary = self.errors
+        self.run_tool("-l", *arguments)
+        return [[line for line in errors.splitlines() if line.startswith("note: ")] for errors in (summary, self.errors)]
+
+    def put_memory(self, app, count, more=""):
+        below = "{root}%s/{dep}/{anon:anon}/7.0x1000.0x2000/" % app
+        write_samples(os.path.join(self.dir, "samples", "current", below, MS + ALL), [(16, count)], count=1000000,
+                      anon_start=0x1000)
+        for image in more.split():
+            self.put(app=app, image=image, hot=1)
+
+    def test_gone_images_are_one_line(self):
+        """A host with many short-lived programs has dozens of them."""
+        self.put(hot=60)
+        names = ["/gone/%d" % i for i in range(30)]
+        for i, name in enumerate(names):
+            self.put(image=name, hot=10 + i)
+        self.ledger(("TIMER", 1000000, 795, 0))
+        self.run_tool("-l")
+        lines = [line for line in self.errors.splitlines() if "/gone/" in line]
+        self.assertEqual(lines, ["warning: 30 images could not be found, most samples are of /gone/29: 0 have the functions that "
+                                 "opd kept, 30 are one symbol each. --verbose lists them."])
+        for verbose in ("--verbose", "--verbose=details", "-V"):
+            self.run_tool("-l", verbose)
+            self.assertEqual(self.errors.count("/gone/"), 30, self.errors)
+            self.assertIn("warning: /gone/7 could not be found.", self.errors)
+
+    def test_a_gone_image_has_its_line(self):
+        self.put(image="/gone/one", hot=10)
+        self.ledger(("TIMER", 1000000, 10, 0))
+        self.run_tool("-l")
+        self.assertIn("warning: /gone/one could not be found.\n", self.errors)
+
+    def test_code_of_runtimes(self):
+        """Samples in memory without a file are followed once by what they are and what helps, as the images of the
+        application say.
+        """
+        for app, images, wanted in (("/opt/shop", "/usr/lib/jvm/libjvm.so", "Java code without names: .*perfmap"),
+                                    ("/usr/bin/java", "", "Java code without names: .*PreserveFramePointer"),
+                                    ("/usr/bin/node", "", "JavaScript code without names: .*--perf-basic-prof"),
+                                    ("/srv/api", "/usr/share/dotnet/libcoreclr.so", ".NET code .*PerfMapEnabled=1"),
+                                    ("/usr/bin/nodeless", "", "code that nodeless made while it ran.*/tmp/perf-PID.map"),
+                                    ("/usr/bin/node", "/tmp/7.jo", "--perf-basic-prof; what has names")):
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            self.put(hot=60)
+            self.put_memory(app, 39, images)
+            self.ledger(("TIMER", 1000000, 99, 0))
+            for notes in self.notes():
+                self.assertEqual(len(notes), 1, self.errors)
+                self.assertRegex(notes[0], "^note: (39|40) % of the samples are " + wanted)
+        shutil.rmtree(os.path.join(self.dir, "samples"))
+        self.put(hot=6000)
+        self.put_memory("/usr/bin/node", 3)
+        self.ledger(("TIMER", 1000000, 6003, 0))
+        self.assertEqual(self.notes(), [[], []])
+
+    def test_loops_of_interpreters(self):
+        for name, function, wanted in (("python3.11", "_PyEval_EvalFrameDefault", "Python: .*from Python 3.12 on"),
+                                       ("python3.12", "_PyEval_EvalFrameDefault", "Python: python3 -X perf names"),
+                                       ("perl", "Perl_runops_standard", "Perl: opd has the functions of the interpreter")):
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            image = os.path.join(self.images, "run", name)
+            os.makedirs(os.path.dirname(image), exist_ok=True)
+            subprocess.run(["objcopy", "--redefine-sym", "hot=" + function, self.program, image], check=True)
+            os.utime(image, (1, 1))
+            self.put(image=image, hot=60, warm=40)
+            self.ledger(("TIMER", 1000000, 100, 0))
+            summary, symbols = self.notes()
+            self.assertEqual((summary, len(symbols)), ([], 1), self.errors)
+            self.assertRegex(symbols[0], "^note: 60 % of the samples are in the loop of the interpreter of " + wanted)
+
     def test_cpu(self):
         """The ledger has the CPU of a host with a PMU; sessions of two kinds of host have none."""
         self.put(hot=60)

@@ -36,6 +36,11 @@ bool opr_log_enable(const char *topic)
 	return found;
 }
 
+bool opr_log_shows(enum opr_topic topic)
+{
+	return enabled[topic];
+}
+
 /* The lines that were printed once. They live as long as the program. */
 struct printed {
 	struct op_hlink link;

@@ -10,6 +10,7 @@
 
 /* --verbose=: name and what it shows */
 #define OPR_TOPICS(X)                                                                                                              \
+	X(details, "the whole header of a report, and each image that is gone")                                                    \
 	X(debug, "what the tool decides")                                                                                          \
 	X(bfd, "images, debug files and their symbols")                                                                            \
 	X(level1, "the steps of the run")                                                                                          \
@@ -29,6 +30,8 @@ void opr_log_init(const char *program) OP_NONNULL;
 
 /* Turns a topic on, or `all`. False: there is no such topic. */
 bool opr_log_enable(const char *topic) OP_NONNULL;
+
+bool opr_log_shows(enum opr_topic topic);
 
 /* "PROGRAM: text". Returns err, so that a caller can write `return opr_error(-EINVAL, ...)`. */
 int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);

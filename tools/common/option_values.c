@@ -111,7 +111,7 @@ int opr_take_verbose(void *field OP_UNUSED, const char *value)
 #undef X
 	};
 	struct opr_words topics = { 0 };
-	int err = opr_take_words(&topics, value);
+	int err = opr_take_words(&topics, *value ? value : names[1 + OPR_TOPIC_details]);
 
 	for (size_t i = 0; i < topics.nr_words && !err; i++)
 		if (!opr_log_enable(topics.words[i]))

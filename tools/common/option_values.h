@@ -30,7 +30,10 @@ int opr_take_percent(void *field, const char *value);
 /* a size_t: 1 or more; SIZE_MAX, which means no limit, is not one of them */
 int opr_take_number(void *field, const char *value);
 
-/* no field: turns topics of log.h on */
+/*
+ * no field: turns topics of log.h on; without a value: `details`. The value may be left out where
+ * the command has no words of another command.
+ */
 int opr_take_verbose(void *field, const char *value);
 
 /* Frees a field that one of these functions filled. For other functions it does nothing. */

@@ -49,7 +49,9 @@ static struct poptOption *make_table(const struct opr_command *command)
 		nr_rows++;
 	table = next = calloc(nr_rows + 3, sizeof(*table));
 	for (size_t i = 0; table && (option = opr_command_row(command, i)); i++) {
-		unsigned int optional = option->value_help && *option->value_help == '[' ? POPT_ARGFLAG_OPTIONAL : 0;
+		bool may_lack = (option->value_help && *option->value_help == '[') ||
+				(option->take == opr_take_verbose && command->words != OPR_WORDS_COMMAND);
+		unsigned int optional = may_lack ? POPT_ARGFLAG_OPTIONAL : 0;
 
 		if (option->name)
 			*next++ = (struct poptOption){ .longName = option->name,

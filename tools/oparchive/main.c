@@ -31,7 +31,7 @@ static const struct opr_option rows[] = {
 	{ "session-dir", 0, FIELD(query.session_dir), opr_take_string, "directory that holds the samples", "directory" },
 	OPR_SPAN_SINCE(QUERY),
 	OPR_SPAN_UNTIL(QUERY),
-	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
 };
 

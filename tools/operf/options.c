@@ -51,7 +51,7 @@ static const struct opr_option rows[] = {
 	{ "session-dir", 'd', FIELD(session_dir), opr_take_string, "where the samples go (default ./oprofile_data)", "directory" },
 	{ "stacks", 0, FIELD(stacks), NULL, "take whole stacks, too, 99 times a second, for opreport --stacks", NULL },
 	{ "system-wide", 's', FIELD(system_wide), NULL, "profile all processes, until Ctrl-C (as root)", NULL },
-	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	{ "vmlinux", 'k', FIELD(vmlinux), take_vmlinux, "the image of the kernel", "file" },
 };
 

@@ -30,7 +30,7 @@ static const struct opr_option rows[] = {
 	OPR_SPAN_SINCE(QUERY),
 	{ "threshold", 't', FIELD(query.threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
 	OPR_SPAN_UNTIL(QUERY),
-	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
 };
 

@@ -27,6 +27,7 @@
 #include "tools/report/memory_rows.h"
 #include "tools/report/image_rows.h"
 #include "tools/report/run.h"
+#include "tools/report/unnamed_code.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/count_stacks.h"
@@ -144,6 +145,47 @@ static bool has_several_applications(const struct opr_profile *profile, size_t n
 	return several;
 }
 
+/* ---- what is said below a report of code without names ---- */
+
+static int note_unnamed_files(const struct opr_profile *profile)
+{
+	struct opr_unnamed_code code = { 0 };
+
+	for (size_t i = 0; i < profile->nr_files; i++)
+		if (!profile->files[i].class_index && !profile->files[i].callee && !profile->files[i].is_group)
+			opr_unnamed_add(&code, profile->files[i].app, profile->files[i].image, NULL, profile->files[i].total);
+	return opr_unnamed_tell(&code);
+}
+
+static int note_unnamed_rows(const struct opr_symbol_report *rows)
+{
+	struct opr_unnamed_code code = { 0 };
+
+	for (size_t i = 0; i < rows->nr_made; i++) {
+		const struct opr_symbol_row *row = &rows->rows[i];
+
+		opr_unnamed_add(&code, row->app, row->image, row->symbol ? row->name : NULL, rows->counts.values[row->counts]);
+	}
+	return opr_unnamed_tell(&code);
+}
+
+static int note_unnamed_calls(const struct opr_call_tree *tree)
+{
+	struct opr_unnamed_code code = { 0 };
+	const char *group = "";
+
+	for (const struct opr_call_node *node = opr_call_next(&tree->root); node; node = opr_call_next(node)) {
+		const struct opr_call_function *function = node->function;
+
+		if (function->kind == OPR_CALL_GROUP)
+			group = function->name;
+		else
+			opr_unnamed_add(&code, group, function->image,
+					strcmp(function->name, OPR_CALL_NO_SYMBOLS) ? function->name : NULL, node->self);
+	}
+	return opr_unnamed_tell(&code);
+}
+
 /* ---- the reports ---- */
 
 static int write_summary(struct report *report, const struct opr_summary *summary)
@@ -172,6 +214,8 @@ static int report_summary(struct report *report)
 		err = write_summary(report, &summary);
 	if (!err)
 		err = opr_output_close(&report->output);
+	if (!err)
+		err = note_unnamed_files(&selection->profile);
 	opr_summary_free(&summary);
 	return err;
 }
@@ -298,6 +342,8 @@ static int report_symbols(struct report *report)
 	if (!err && !query->memory)
 		err = opr_missing_symbols_warn(&selection->profile, &selection->classes, &selection->finder, &run->rows,
 					       query->naming.sources);
+	if (!err && !query->memory)
+		err = note_unnamed_rows(&run->rows);
 	return err;
 }
 
@@ -425,6 +471,8 @@ static int report_stacks(struct report *report)
 		opr_short_images_set(&names, &tree, NULL);
 	if (!err)
 		err = write_stacks(report, &tree, &sums, &patterns);
+	if (!err)
+		err = note_unnamed_calls(&tree);
 	if (patterns.focus)
 		regfree(&focus);
 	if (patterns.ignore)

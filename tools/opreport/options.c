@@ -114,7 +114,7 @@ static const struct opr_option rows[] = {
 	{ "top", 0, QUERY(top), opr_take_number, "show the first lines only", "number" },
 	{ "top-changes", 0, FIELD(top_changes), NULL, "functions that took more than in the span of time before", NULL },
 	OPR_SPAN_UNTIL(QUERY),
-	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };

@@ -15,6 +15,7 @@ tools_libreport_a_SOURCES += \
 	tools/report/symbol_rows.c tools/report/symbol_rows.h \
 	tools/report/symbol_sort.c tools/report/symbol_sort.h \
 	tools/report/text_line.c tools/report/text_line.h \
+	tools/report/unnamed_code.c tools/report/unnamed_code.h \
 	tools/report/write_csv.c \
 	tools/report/write_json.c \
 	tools/report/write_text.c \

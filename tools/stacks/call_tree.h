@@ -54,6 +54,9 @@ struct opr_call_place {
 	uint64_t thread; /* of OP_STACK_THREAD: process << 32 | thread */
 };
 
+/* The name of a function whose image has no symbols. */
+#define OPR_CALL_NO_SYMBOLS "(no symbols)"
+
 struct opr_call_function {
 	struct op_hlink link;
 	enum opr_call_kind kind;

@@ -414,7 +414,8 @@ static struct opr_call_node *add_frame(struct reading *reading, const struct sto
 		find_line(reading, named, &place);
 	}
 	if (!symbol)
-		return add_child_at(reading, parent, kind, named->image->is_put_off ? OPR_PUT_OFF : "(no symbols)", image, &place);
+		return add_child_at(reading, parent, kind, named->image->is_put_off ? OPR_PUT_OFF : OPR_CALL_NO_SYMBOLS, image,
+				    &place);
 	if (reading->query->lines && !opr_symbols_line(&named->image->symbols, symbol->vma, &place.source, &place.line))
 		place = (struct opr_call_place){ 0 };
 	/* Some files say only where the function of the sample starts. */

@@ -422,6 +422,40 @@ static void forget_symbols(struct opr_image *image)
 	image->is_object = image->is_read = false;
 }
 
+static void warn_gone(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	if (image->is_table)
+		opr_warn("%s is not there any more: its functions are those that opd kept.", image->name);
+	else
+		opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+}
+
+/* A host with many short-lived programs has dozens of them. */
+static void tell_gone(const struct opr_image_cache *cache)
+{
+	const struct opr_image *most = NULL;
+	size_t nr_gone = 0, nr_kept = 0;
+
+	for (size_t i = 0; i < cache->nr_images; i++) {
+		const struct opr_image *image = &cache->images[i];
+
+		if (!image->is_gone)
+			continue;
+		nr_gone++;
+		nr_kept += image->is_table;
+		if (!most || image->nr_samples > most->nr_samples)
+			most = image;
+	}
+	if (!most || opr_log_shows(OPR_TOPIC_details))
+		return;
+	if (nr_gone == 1)
+		warn_gone(cache, most);
+	else
+		opr_warn("%zu images could not be found, most samples are of %s: %zu have the functions that opd kept, %zu are one "
+			 "symbol each. --verbose lists them.",
+			 nr_gone, most->name, nr_kept, nr_gone - nr_kept);
+}
+
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
 	int err;
@@ -430,10 +464,11 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 		return 0;
 	image->loaded = true;
 	image->is_table = !image->path && load_table(cache, image);
-	if (image->is_table)
-		opr_warn("%s is not there any more: its functions are those that opd kept.", image->name);
-	else
+	image->is_gone = image->is_table || image->state == OPR_IMAGE_NOT_FOUND || image->state == OPR_IMAGE_REPLACED;
+	if (!image->is_gone)
 		opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+	else if (opr_log_shows(OPR_TOPIC_details))
+		warn_gone(cache, image);
 	if (!image->path)
 		return 0;
 	image->has_other_files = has_other_files(cache, image->name);
@@ -448,6 +483,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	forget_symbols(image);
 	image->state = image->identity.is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
 	image->is_table = load_table(cache, image);
+	image->is_gone = false;
 	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	return 0;
 }
@@ -520,6 +556,7 @@ void opr_image_cache_free(struct opr_image_cache *cache)
 {
 	if (!cache)
 		return;
+	tell_gone(cache);
 	for (size_t i = 0; i < cache->nr_images; i++)
 		free_image(cache, &cache->images[i]);
 	free(cache->images);

@@ -33,6 +33,7 @@ struct opr_image {
 	bool searched, loaded, mtime_checked, foreign_warned;
 	bool is_object;    /* the file is an object: symbols.start_offset is set */
 	bool is_table;     /* there is no file, but opd's row table has the functions */
+	bool is_gone;      /* the user is told in opr_image_cache_free: one line for all of them */
 	bool has_other_files; /* other files were at the path and are counted apart */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
@@ -115,6 +116,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NO
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const char *sample_file,
 		     const struct op_odb_header *header) OP_NONNULL OP_MUST_CHECK;
 
+/* Also tells the user which images are gone. */
 void opr_image_cache_free(struct opr_image_cache *cache);
 
 #endif
