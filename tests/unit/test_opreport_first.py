@@ -155,7 +155,7 @@ class First(unittest.TestCase):
                                     ("/usr/bin/node", "", "JavaScript code without names: .*--perf-basic-prof"),
                                     ("/srv/api", "/usr/share/dotnet/libcoreclr.so", ".NET code .*PerfMapEnabled=1"),
                                     ("/usr/bin/nodeless", "", "code that nodeless made while it ran.*/tmp/perf-PID.map"),
-                                    ("/usr/bin/node", "/tmp/7.jo", "--perf-basic-prof; what has names")):
+                                    ("/usr/bin/node", "/tmp/7.jo", "JavaScript .*--perf-basic-prof; what has names")):
             shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
             self.put(hot=60)
             self.put_memory(app, 39, images)
