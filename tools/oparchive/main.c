@@ -186,7 +186,7 @@ static int run(const void *arg)
 
 int main(int argc, const char **argv)
 {
-	struct opa_options options = { .query = { .callgraph = 1, .any_axes = 1 } };
+	struct opa_options options = { .query = { .callgraph = 1, .any_axes = 1, .whole_sessions = 1 } };
 
 	return opr_command_run(&command, argc, argv, &options, &options.query.words, run);
 }

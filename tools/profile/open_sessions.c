@@ -57,6 +57,7 @@ static int add_part(struct opr_profile *profile, size_t parent, const char *dire
 		return opr_no_memory();
 	part->parent = parent;
 	part->images = profile->sessions[parent].images;
+	part->window = profile->sessions[parent].window;
 	part->dir_fd = openat(profile->sessions[parent].dir_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*ret_part = part;
 	return 0;
@@ -224,6 +225,8 @@ static int open_session(struct opr_profile *profile, const char *session_dir, si
 	err = opr_session_read_images(session);
 	if (!err)
 		err = opr_session_read_ledger(session);
+	if (!err)
+		err = opr_session_read_window(session, profile->since_ns, profile->until_ns);
 	if (err)
 		return err;
 	if (spec->memory)

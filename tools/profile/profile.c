@@ -68,8 +68,10 @@ static void free_session(struct opr_session *session, bool is_parent)
 	op_session_ledger_free(&session->ledger);
 	opr_words_free(&session->bad_paths);
 	opr_words_free(&session->damaged);
-	if (is_parent)
+	if (is_parent) {
+		opr_window_free(session->window);
 		op_dcookie_table_free(session->images);
+	}
 	free(session->path);
 	free(session->real_path);
 	free(session->cgroup);

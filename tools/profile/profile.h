@@ -14,6 +14,7 @@
 #include "tools/common/archive.h"
 #include "tools/common/words.h"
 #include "tools/profile/before.h"
+#include "tools/profile/window.h"
 
 /*
  * A session; or one cgroup of a session, or its memory view: both follow their session in the
@@ -30,6 +31,8 @@ struct opr_session {
 	size_t parent; /* index of the session that this is a part of, else its own */
 	bool has_ledger;
 	struct op_session_ledger ledger; /* of a whole session, read before the files are listed */
+	/* only its samples count, and the ledger is of it; NULL: all do. A part has its parent's */
+	struct opr_window *window;
 	bool is_whole; /* the list has all files: the report is not of cgroups or memory */
 	/* paths that are not in the list because they are no sample files */
 	struct opr_words bad_paths;
@@ -80,6 +83,11 @@ struct opr_profile {
 	 */
 	int *session_fds;
 	size_t nr_session_fds;
+	/*
+	 * only samples of this time are counted where the timeline of a session tells it. Set by
+	 * the caller; 0 and UINT64_MAX: all
+	 */
+	uint64_t since_ns, until_ns;
 	/* only the sums of files are needed, not their samples. Set by the caller */
 	bool totals_only;
 	/*

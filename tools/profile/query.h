@@ -19,6 +19,7 @@ struct opr_query {
 	struct opr_words words; /* the profile specification; of two profiles both */
 	char *session_dir;      /* NULL: as opr_session_dir_choose */
 	struct opr_span_words span;
+	int whole_sessions; /* the span chooses sessions, and all samples of them count */
 	struct opr_merge_option merge;
 	enum opr_by by; /* groups instead of applications */
 	int exclude_dependent;

@@ -46,6 +46,21 @@ static void keep_samples(struct reading *reading, struct opr_file *file, struct 
 	op_odb_samples_free(samples);
 }
 
+/* Of a window: leaves its samples. */
+static int keep_window(const struct opr_profile *profile, const struct opr_file *file, struct op_odb_samples *samples)
+{
+	const struct opr_window *window = profile->sessions[file->session].window;
+	struct op_text below = { 0 };
+	int err;
+
+	if (!window)
+		return 0;
+	opr_session_path_below(profile, file->session, file->path, &below);
+	err = below.failed ? -ENOMEM : opr_window_samples(window, op_text_get(&below), samples);
+	op_text_free(&below);
+	return err;
+}
+
 /* Leaves the samples that are newer. */
 static int subtract_earlier(struct opr_before *earlier, int dir_fd, const char *path, struct op_odb_samples *samples)
 {
@@ -76,6 +91,11 @@ static int read_file(struct reading *reading, struct opr_file *file, struct op_o
 		return -ENOMEM;
 	if (err)
 		return err;
+	err = keep_window(reading->profile, file, &samples);
+	if (err) {
+		op_odb_samples_free(&samples);
+		return err;
+	}
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		file->stored += samples.nodes[i].value;
 	if (reading->profile->earlier) {
@@ -189,6 +209,10 @@ int opr_samples_take(const struct opr_profile *profile, struct opr_file *file, s
 		return 0;
 	}
 	err = op_session_read_samples(session->dir_fd, file->path, ret_samples, &fault);
+	if (!err && keep_window(profile, file, ret_samples)) {
+		op_odb_samples_free(ret_samples);
+		return opr_no_memory();
+	}
 	if (err == -ENOENT)
 		return opr_session_warn_removed(session, file->path);
 	if (err == -EBADMSG)

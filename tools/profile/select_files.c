@@ -9,6 +9,7 @@
 #include "libop/base/nearest.h"
 #include "tools/common/log.h"
 #include "tools/profile/image_name.h"
+#include "tools/profile/session_read.h"
 #include "tools/profile/losses.h"
 #include "tools/profile/session_hint.h"
 
@@ -377,6 +378,20 @@ static int report_none_selected(const struct opr_profile *profile, const struct 
 	return -ENOENT;
 }
 
+/* A part of a session lies in a directory of it. */
+static bool is_in_window(const struct opr_profile *profile, size_t index, const char *path)
+{
+	struct op_text below = { 0 };
+	bool is;
+
+	if (!profile->sessions[index].window)
+		return true;
+	opr_session_path_below(profile, index, path, &below);
+	is = opr_window_has(profile->sessions[index].window, op_text_get(&below));
+	op_text_free(&below);
+	return is;
+}
+
 /* Lists all files, with their names. */
 static int list_files(struct opr_profile *profile, const struct opr_spec *spec)
 {
@@ -396,6 +411,8 @@ static int list_files(struct opr_profile *profile, const struct opr_spec *spec)
 			struct opr_file *file = &profile->files[profile->nr_files];
 
 			if (entry->name.has_callee && !spec->arcs)
+				continue;
+			if (!is_in_window(profile, i, entry->path))
 				continue;
 			*file = (struct opr_file){
 				.name = &entry->name, .path = entry->path, .session = i, .app_name = &entry->name.app

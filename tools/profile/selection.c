@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
+#include "tools/common/when.h"
 #include "tools/profile/archive_sums.h"
 #include "tools/profile/archives.h"
 #include "tools/profile/profile.h"
@@ -17,6 +19,8 @@
 #include "tools/profile/read_samples.h"
 #include "tools/profile/select_files.h"
 #include "tools/profile/session_span.h"
+
+#define NS_PER_US 1000u
 
 /* ---- step 1, select ---- */
 
@@ -61,6 +65,11 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 	return err ? err : check_memory(spec);
 }
 
+static uint64_t ns_of_us(uint64_t us)
+{
+	return us > UINT64_MAX / NS_PER_US ? UINT64_MAX : us * NS_PER_US;
+}
+
 /*
  * A span of time replaces the current session by those of that time; several archives have
  * sessions each.
@@ -80,6 +89,10 @@ static int choose_sessions(struct opr_selection *selection)
 		return err;
 	if (spec->sessions_given)
 		return opr_error(-EINVAL, "session: and a span of time both choose sessions: use only one of them");
+	if (!selection->query->whole_sessions) {
+		selection->profile.since_ns = ns_of_us(span.since_us);
+		selection->profile.until_ns = ns_of_us(span.until_us);
+	}
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
 	err = has_several ? opr_archives_span(selection->archives, &span, spec, &selection->profile.session_fds) :
@@ -87,6 +100,50 @@ static int choose_sessions(struct opr_selection *selection)
 					  &selection->profile.session_fds);
 	if (!err)
 		selection->profile.nr_session_fds = spec->sessions.nr_words;
+	return err;
+}
+
+/* Says which time a chosen span of time has become, and in which grain it is kept. */
+static int report_span(const struct opr_selection *selection)
+{
+	const struct opr_profile *profile = &selection->profile;
+	struct opr_recorded recorded;
+	struct op_text text = { 0 };
+	char begin[OPR_WHEN_BYTES], end[OPR_WHEN_BYTES];
+	size_t nr_blocks = 0, nr_windows = 0;
+	uint64_t grain_ns = 0;
+	int err;
+
+	if (!profile->nr_session_fds || selection->query->optional)
+		return 0;
+	err = opr_recorded_make(&recorded, profile);
+	for (size_t i = 0; i < profile->nr_sessions && !err; i++) {
+		const struct opr_session *session = &profile->sessions[i];
+		const struct opr_window_span *span = session->window ? opr_window_span(session->window) : NULL;
+
+		if (session->parent != i || !span)
+			continue;
+		nr_windows++;
+		nr_blocks += span->nr_blocks;
+		grain_ns = op_max_u64(grain_ns, span->grain_ns);
+	}
+	if (!err && nr_windows && nr_windows == recorded.nr_sessions && !nr_blocks)
+		err = opr_error(-ENOENT, "nothing is kept of that time: opcontrol --history lists what is");
+	if (!err) {
+		opr_when_format(recorded.begin_ns / NS_PER_US, begin);
+		opr_when_format(recorded.end_ns / NS_PER_US, end);
+		op_text_printf(&text, "Using %zu %s, from %s to %s", recorded.nr_sessions,
+			       recorded.nr_sessions == 1 ? "session" : "sessions", begin, end);
+		if (grain_ns) {
+			op_text_add(&text, ", kept in grains of ");
+			opr_add_span(&text, grain_ns);
+		}
+		fprintf(stderr, "%s.\n", op_text_get(&text));
+		if (grain_ns && (selection->query->details || selection->query->inlined))
+			opr_warn("positions in a function are not kept by time: its samples stand at its begin");
+	}
+	op_text_free(&text);
+	opr_recorded_free(&recorded);
 	return err;
 }
 
@@ -135,9 +192,13 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_query *
 	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
-	if (query->sessions_only)
-		return open_whole_sessions(selection);
+	if (query->sessions_only) {
+		err = open_whole_sessions(selection);
+		return err ? err : report_span(selection);
+	}
 	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
+	if (!err)
+		err = report_span(selection);
 	return err ? err : opr_files_select(&selection->profile, query, &selection->spec, selection->session_dir);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,6 +74,47 @@ int opr_session_read_ledger(struct opr_session *session)
 	else if (err && session->images && !opr_session_has_daemon(session))
 		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_REPAIR_HINT, session->path);
 	return 0;
+}
+
+/* ---- the window ---- */
+
+static bool is_inside(const struct op_session_ledger *ledger, uint64_t since_ns, uint64_t until_ns)
+{
+	bool has_end = ledger->ended != OP_SESSION_open && ledger->ended != OP_SESSION_stopped;
+
+	return ledger->begin_ns >= since_ns && (until_ns == UINT64_MAX || (has_end && ledger->end_ns <= until_ns));
+}
+
+int opr_session_read_window(struct opr_session *session, uint64_t since_ns, uint64_t until_ns)
+{
+	int err;
+
+	if (!until_ns || !session->images || !session->has_ledger || is_inside(&session->ledger, since_ns, until_ns))
+		return 0;
+	err = opr_window_read(session->dir_fd, session->images, since_ns, until_ns, &session->window);
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err == -ENOENT)
+		opr_warn("%s keeps no minutes (TimelineInterval=0): all of it is counted", session->path);
+	else if (err)
+		opr_warn("%s/" OP_SESSION_TIMELINE ": %s: all of the session is counted" OPR_REPAIR_HINT, session->path,
+			 err == -EBADMSG ? "it is damaged, or of a later version" : strerror(-err));
+	if (err)
+		return 0;
+	if (opr_window_span(session->window)->nr_damaged)
+		opr_warn("%s/" OP_SESSION_TIMELINE ": %" PRIu64 " damaged places are left out" OPR_REPAIR_HINT, session->path,
+			 opr_window_span(session->window)->nr_damaged);
+	opr_window_set_ledger(session->window, &session->ledger);
+	return 0;
+}
+
+void opr_session_path_below(const struct opr_profile *profile, size_t index, const char *path, struct op_text *below)
+{
+	const struct opr_session *session = &profile->sessions[index], *parent = &profile->sessions[session->parent];
+
+	if (session != parent)
+		op_text_printf(below, "%s/", session->path + strlen(parent->path) + 1);
+	op_text_add(below, path);
 }
 
 /* ---- the list of sample files ---- */

@@ -18,8 +18,18 @@ int opr_session_read_images(struct opr_session *session) OP_NONNULL OP_MUST_CHEC
 /* Reads the ledger, after the images. A ledger that cannot be read is a warning. 0 or -ENOMEM. */
 int opr_session_read_ledger(struct opr_session *session) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * After the ledger: if the session is only in part in [since_ns, until_ns), reads that window of it
+ * and makes the ledger that of the window. Without a timeline the session is used as a whole, with
+ * a warning. until_ns 0: no span was chosen. 0, or -ENOMEM.
+ */
+int opr_session_read_window(struct opr_session *session, uint64_t since_ns, uint64_t until_ns) OP_NONNULL OP_MUST_CHECK;
+
 /* Whether a daemon runs in the session directory: it may write this session. */
 bool opr_session_has_daemon(const struct opr_session *session) OP_NONNULL;
+
+/* Adds the path of a sample file from the directory of the whole session on. */
+void opr_session_path_below(const struct opr_profile *profile, size_t index, const char *path, struct op_text *below) OP_NONNULL;
 
 /*
  * Lists the sample files. The paths of other files go to bad_paths. 0 or -errno; -ESTALE: the

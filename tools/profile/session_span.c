@@ -353,20 +353,8 @@ static int report_none(const struct search *search, const char *path)
 	return opr_error(-ENOENT, "no session was taken in that time: those in %s are from %s to %s", path, begin, end);
 }
 
-static void report_choice(const struct search *search, size_t nr_wanted)
+static void report_unknown(const struct search *search)
 {
-	char begin[OPR_WHEN_BYTES] = "", end[OPR_WHEN_BYTES];
-	uint64_t end_us = 0;
-
-	for (size_t i = 0; i < search->nr_found; i++) {
-		if (search->found[i].fd < 0)
-			continue;
-		if (!*begin)
-			opr_when_format(search->found[i].begin_us, begin);
-		end_us = op_max_u64(end_us, search->found[i].end_us);
-	}
-	opr_when_format(end_us, end);
-	fprintf(stderr, "Using %zu %s, from %s to %s.\n", nr_wanted, nr_wanted == 1 ? "session" : "sessions", begin, end);
 	if (search->nr_unknown)
 		opr_warn("%zu %s left out: when %s taken is not known (--verbose=debug names %s, session: takes them by name)",
 			 search->nr_unknown, search->nr_unknown == 1 ? "session is" : "sessions are",
@@ -430,7 +418,7 @@ static int choose(struct search *search, const struct opr_words *excluded, const
 	if (err)
 		return err;
 	if (!search->span->is_told)
-		report_choice(search, nr_wanted);
+		report_unknown(search);
 	for (size_t i = 0; i < search->nr_found; i++)
 		search->found[i].fd = -1;
 	return 0;

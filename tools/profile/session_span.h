@@ -38,11 +38,10 @@ void opr_span_move(const struct opr_span *span, uint64_t earlier_us, char range[
 
 /*
  * Finds the sessions below SESSION-DIR/samples that overlap the span and are not excluded. Adds
- * their names to `sessions`, oldest first, and tells the user which they are unless the span
- * `is_told`, because each is read as a whole. Sessions whose time is not known are left out with a
- * warning. *fds are the open directories of all `sessions`, in the same order: names may change
- * while sessions are closed. The caller closes and frees them. 0; -ENOENT: there are none; another
- * -errno.
+ * their names to `sessions`, oldest first. Sessions whose time is not known are left out with a
+ * warning. That there are none is a message unless the span `is_told`. *fds are the open
+ * directories of all `sessions`, in the same order: names may change while sessions are closed. The
+ * caller closes and frees them. 0; -ENOENT: there are none; another -errno.
  */
 int opr_span_find(const struct opr_span *span, const char *session_dir, const struct opr_words *excluded,
 		  struct opr_words *sessions, int **fds) OP_NONNULL OP_MUST_CHECK;

@@ -110,7 +110,8 @@ static int add_store(struct reading *reading, size_t session_index)
 		return opr_no_memory();
 	store = &reading->stores[reading->nr_stores];
 	*store = (struct store){ .session = session_index };
-	err = op_stacks_read(session->dir_fd, OP_SESSION_STACKS, &store->tree);
+	err = session->window ? opr_window_stacks(session->window, &store->tree) :
+				op_stacks_read(session->dir_fd, OP_SESSION_STACKS, &store->tree);
 	if (err == -ENOENT)
 		return 0;
 	if (err == -EBADMSG) {
