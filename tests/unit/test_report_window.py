@@ -5,6 +5,8 @@ difference of two spans, and --explain have the samples of the minutes that were
 others. A session without a timeline is used as a whole, and that is told. Run from the build
 directory.
 """
+import csv
+import io
 import json
 import os
 import shutil
@@ -146,6 +148,69 @@ class Window(StackCase):
         facts = json.loads(self.report("--explain", "--format=json", *self.span(3, 5)))
         self.assertEqual((facts["samples"], facts["stacks"]), (sum(self.sums(3, 5).values()), 20))
         self.assertEqual([row["state"] for row in facts["comparisons"]], ["compared", "not-kept"])
+
+    # ---- over time ----
+
+    def course(self, name=None, *options):
+        return json.loads(self.report("--over-time" + ("=" + name if name else ""), "--format=json", *options))
+
+    def test_course(self):
+        for name, kind, wanted in (("hot", "function", [minute["hot"] for minute in MINUTES]),
+                                   ("prog", "application", [sum(minute.values()) for minute in MINUTES]),
+                                   (self.program, "application", [sum(minute.values()) for minute in MINUTES])):
+            course = self.course(name)
+            self.assertEqual((course["kind"], course["names"]), (kind, [name]))
+            self.assertEqual([row["samples"][0] for row in course["course"]], wanted)
+            self.assertEqual([row["all"] for row in course["course"]], [sum(minute.values()) for minute in MINUTES])
+        course = self.course("hot", *self.span(2, 6))
+        self.assertEqual([row["samples"][0] for row in course["course"]], [10, 4000, 4000, 10])
+        self.assertEqual(course["course"][1]["begin"], "2026-11-21T03:03:00Z")
+        rows = list(csv.reader(io.StringIO(self.report("--over-time=warm", "--format=csv"), newline="")))
+        self.assertEqual(rows[0], ["begin", "end", "function", "samples", "all-samples"])
+        self.assertEqual([row[2:4] for row in rows[1:]], [["warm", "200"]] * 10)
+        self.report("--over-time=nonsense", rc=1)
+        self.assertIn("no application, image or function", self.err)
+
+    def test_course_in_a_terminal(self):
+        """A burst is found to the minute; the locale C has no Unicode."""
+        lines = self.report("--over-time=hot").splitlines()
+        bars = [line[38:] for line in lines if line.startswith("2026-11-21 03:0")]
+        self.assertEqual([bar for bar in bars if "#" in bar], [bars[3], bars[4]])
+        self.assertEqual(len(bars), 10)
+        self.assertTrue(all(ord(char) < 128 for line in lines for char in line))
+        self.store.write(os.path.join(self.session, "stacks"))
+        done = subprocess.run([os.path.join(TOOLS, "opreport"), "--session-dir=" + self.dir, "--over-time=hot"], check=True,
+                              capture_output=True, env=dict(os.environ, TZ="UTC", LC_ALL="C.UTF-8"))
+        self.assertIn("\u2588", done.stdout.decode())
+
+    def test_course_of_applications(self):
+        """Hours where the time is long; hostile names are escaped."""
+        os.unlink(os.path.join(self.session, "timeline"))
+        lines = []
+        for hour in range(6):
+            for number in range(3):
+                lines += ["event TIMER:1000000:0x0",
+                          "add %d %d 0 0 %d 0 %d %d %d %d" % (hour + 1, SAMPLES, APP, PROG, FUNCTION, self.start["hot"], PROG),
+                          "block %d %d" % ((BEGIN + 3600 * hour + 60 * number) * NS, (BEGIN + 3600 * hour + 60 * number + 60) * NS)]
+        subprocess.run([MAKER, self.session], input="\n".join(lines) + "\n", text=True, check=True)
+        course = self.course()
+        self.assertEqual((course["grain"], course["names"]), ("hour", [self.program]))
+        self.assertEqual([row["samples"] for row in course["course"]], [[3 * hour + 3] for hour in range(6)])
+        self.assertIn("prog", self.report("--over-time"))
+        with open(os.path.join(self.session, "timeline"), "r+b") as stream:
+            stream.seek(40)
+            stream.write(b"damage")
+        self.assertEqual([row["samples"] for row in self.course()["course"]][1:], [[3 * hour + 3] for hour in range(1, 6)])
+        self.assertIn("1 damaged place", self.err)
+
+    def test_course_is_refused(self):
+        for option in ("--stacks", "--explain", "--by=cgroup", "--html=x.html"):
+            self.report("--over-time", option, rc=1)
+            self.assertIn("does not go together with", self.err)
+        self.report("--over-time", "--format=xml", rc=1)
+        os.unlink(os.path.join(self.session, "timeline"))
+        self.report("--over-time", rc=1)
+        self.assertIn("no timeline has that time", self.err)
 
     def test_rest(self):
         """What the writer could not keep apart is there, without a name."""

@@ -8,6 +8,8 @@
  * of rows: tools/stacks/call_tree.h.
  */
 #include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
@@ -19,6 +21,7 @@
 #include "tools/fetch/debuginfod.h"
 #include "tools/opreport/explain.h"
 #include "tools/opreport/options.h"
+#include "tools/opreport/over_time.h"
 #include "tools/page/code.h"
 #include "tools/page/pack.h"
 #include "tools/page/write_page.h"
@@ -700,12 +703,49 @@ static int report_explanation(const struct opr_options *options, const struct op
 	return err;
 }
 
+static bool is_ascii(void)
+{
+	setlocale(LC_CTYPE, "");
+	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+}
+
+static int report_over_time(const struct opr_options *options, const struct opr_words *words)
+{
+	struct opr_query query = options->query;
+	struct report report = report_of(options, &query, words);
+	struct opr_course course = { 0 };
+	int err;
+
+	query.symbols = 1;
+	query.totals_only = 0;
+	err = opr_run_to(&report.run, OPR_STEP_READ);
+	if (!err)
+		err = opr_course_read(&course, &report.run, options->course_of);
+	if (!err)
+		err = open_output(&report);
+	if (!err) {
+		if (options->format == OPR_FORMAT_CSV)
+			opr_course_csv(&course, report.output.out);
+		else if (options->format == OPR_FORMAT_JSON)
+			opr_course_json(&course, report.output.out);
+		else
+			opr_course_text(&course, report.output.nr_columns, is_ascii(), report.output.out);
+		err = opr_output_close(&report.output);
+	}
+	opr_course_free(&course);
+	return opr_run_end(&report.run, err);
+}
+
 static int report_once(const struct opr_options *options)
 {
 	struct opr_spec_words words = { 0 };
 	int err = opr_spec_words_split(&words, &options->query.words);
 
-	if (!err && words.differential && options->explain)
+	if (!err && words.differential && options->over_time)
+		err = opr_error(-EINVAL, "--over-time is of one profile");
+	else if (!err && options->over_time)
+		err = report_over_time(options, &words.sides[0]);
+	else if (!err && words.differential && options->explain)
 		err = opr_error(-EINVAL, "--explain is of one profile: it finds what it compares with by itself");
 	else if (!err && options->explain)
 		err = report_explanation(options, &words.sides[0]);

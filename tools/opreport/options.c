@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "libop/base/htable.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 #include "tools/common/output.h"
@@ -62,6 +63,15 @@ static int take_colour(void *field, const char *value)
 	return 0;
 }
 
+/* `field` is over_time; the value, if there is one, goes to course_of behind it. */
+static int take_over_time(void *field, const char *value)
+{
+	struct opr_options *options = op_container_of(field, struct opr_options, over_time);
+
+	options->over_time = 1;
+	return value && *value ? opr_take_string(&options->course_of, value) : 0;
+}
+
 #define FIELD(name) offsetof(struct opr_options, name)
 #define QUERY(name) FIELD(query.name)
 
@@ -100,6 +110,8 @@ static const struct opr_option rows[] = {
 	{ "no-debuginfod", 0, FIELD(no_debuginfod), NULL, "download no debug files, and use none that were downloaded", NULL },
 	{ "no-header", 'n', QUERY(no_header), NULL, "remove all headers from output", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
+	{ "over-time", 0, FIELD(over_time), take_over_time, "what each application took by the minute, or one function or image",
+	  "[name]" },
 	{ "output-file", 'o', FIELD(output_file), opr_take_string, "output to the given filename", "file" },
 	{ "reverse-sort", 'r', QUERY(reverse_sort), NULL, "use reverse sort", NULL },
 	{ "root", 'R', QUERY(naming.root), opr_take_root, "path to the file system that the images are in", "directory" },
@@ -164,6 +176,30 @@ static int check_html(const struct opr_options *options)
 	for (size_t i = 0; options->html && i < op_array_size(others); i++)
 		if (others[i].given)
 			return opr_error(-EINVAL, "--html does not go together with --%s", others[i].name);
+	return 0;
+}
+
+/* A course is of what the words select, and has forms of its own. */
+static int check_over_time(const struct opr_options *options)
+{
+	const struct opr_query *query = &options->query;
+	const struct {
+		bool given;
+		const char *name;
+	} others[] = {
+		{ options->explain, "explain" },   { options->html, "html" },	  { options->diff, "diff" },
+		{ options->top_changes, "top-changes" }, { query->images, "images" }, { query->stacks, "stacks" },
+		{ query->callgraph, "callgraph" }, { query->memory, "mem" },	  { query->details, "details" },
+		{ query->inlined, "inline" },	   { query->by, "by" },		  { options->cgroups, "cgroups" },
+	};
+
+	if (!options->over_time)
+		return 0;
+	for (size_t i = 0; i < op_array_size(others); i++)
+		if (others[i].given)
+			return opr_error(-EINVAL, "--over-time does not go together with --%s", others[i].name);
+	if (options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON && options->format != OPR_FORMAT_CSV)
+		return opr_error(-EINVAL, "--over-time is written as text, --format=csv or --format=json");
 	return 0;
 }
 
@@ -391,6 +427,8 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	if (!err)
 		err = take_second_span(options);
 	if (!err)
+		err = check_over_time(options);
+	if (!err)
 		err = check_explain(options);
 	if (!err)
 		err = check(options);
@@ -411,6 +449,7 @@ void opr_options_free(struct opr_options *options)
 	opr_words_free(&options->sort);
 	opr_words_free(&options->query.words);
 	free(options->diff_with);
+	free(options->course_of);
 	free(options->title);
 }
 

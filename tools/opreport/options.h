@@ -39,6 +39,8 @@ struct opr_options {
 	char *html; /* the file of the page; NULL: not given */
 	/* two spans of time that are compared (opr_span_words.range); NULL: not given */
 	char *diff, *diff_with;
+	int over_time;        /* the course of `course_of`, NULL: of applications: 0 or 1 */
+	char *course_of;
 	int top_changes; /* the span is compared with the one before it: 0 or 1 */
 	struct opr_words sort;
 	struct opr_sort_order order;
