@@ -11,7 +11,7 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stack_records.h"
+#include "pipeline/drive/sources.h"
 
 /* ---- jobs ---- */
 
@@ -54,8 +54,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	opd_dump_note_reset(&recording->dumps);
 	opd_count_close_files(&pipeline->count);
-	if (pipeline->stacks)
-		opd_stacks_reset(pipeline->stacks);
+	opd_sources_begin_session(pipeline, true);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_jit_forget_changed(pipeline->resolver.jit);

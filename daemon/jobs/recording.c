@@ -8,7 +8,7 @@
 #include "libop/session/layout.h"
 #include "pipeline/capture/kernel_source.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stack_records.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/resolve/jit_lookup.h"
 
 /* after the end of sampling: for row tables that are being made */
@@ -54,8 +54,7 @@ int opd_recording_stop(struct opd_recording *recording)
 	int err = opd_recording_switch(recording, false);
 
 	opd_visit_until_quiet(&recording->visits);
-	if (recording->pipeline->stacks)
-		opd_stack_records_finish(recording->pipeline, TABLES_WAIT_NS);
+	opd_sources_finish(recording->pipeline, TABLES_WAIT_NS);
 	end_throttling(&recording->pipeline->capture, op_now_ns());
 	return err;
 }

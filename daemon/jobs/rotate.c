@@ -8,7 +8,7 @@
 #include "libop/base/sys.h"
 #include "libop/session/close.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/stacks/state.h"
+#include "pipeline/drive/sources.h"
 
 #define NS_PER_US       1000u
 #define NS_PER_MIN      (60 * (uint64_t)OP_NS_PER_S)
@@ -28,8 +28,7 @@ static void begin_next(struct opd_rotation *rotation)
 
 	opd_retain_note_closed(rotation->retention);
 	opd_count_close_files(&pipeline->count);
-	if (pipeline->stacks)
-		opd_stacks_begin_session(pipeline->stacks);
+	opd_sources_begin_session(pipeline, false);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_ledger_begin_next(&pipeline->ledger);

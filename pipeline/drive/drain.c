@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "pipeline/drive/attribute.h"
-#include "pipeline/drive/ibs_sample.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/drive/stack_records.h"
 
 /* a sample that stands for more events is damaged: in ns or cycles this is a quarter of an hour */
@@ -128,41 +128,6 @@ static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
 	cpu->reading_pair->counts.late += op_ring_pair_is_late(cpu->reading_pair, cpu->reading, sample->time_ns);
 }
 
-/*
- * The calls of STACKS are those of another event, which takes more samples: a stack stands for all
- * its samples on this CPU since the stack before. So calls and samples have one measure.
- */
-static void add_calls_of_stacks(const struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_stack_sample *taken)
-{
-	for (uint32_t i = 0; i < pipeline->capture.nr_opened; i++) {
-		struct opd_event *event = &cpu->events[i];
-
-		if (!pipeline->capture.events[i].calls_of_stacks)
-			continue;
-		taken->nr_calls = (uint32_t)op_min_u64(event->received - event->received_before, UINT32_MAX);
-		taken->calls_event = i;
-		taken->calls_account = event;
-		event->received_before = event->received;
-	}
-}
-
-static void take_stack(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_event *event,
-		       const struct perf_event_header *header, uint32_t index, const struct op_sample *sample)
-{
-	struct opd_stack_sample taken = { .header = header, .sample = *sample, .account = event, .event = index, .weight = 1 };
-
-	if (op_unlikely(pipeline->capture.callgraph)) {
-		if (pipeline->capture.events[index].role == OP_EVENT_STACKS) {
-			add_calls_of_stacks(pipeline, cpu, &taken);
-		} else {
-			taken.nr_calls = 1;
-			taken.calls_event = index;
-			taken.calls_account = event;
-		}
-	}
-	opd_stack_records_take(pipeline, &taken);
-}
-
 static void take_deferred(struct opd_pipeline *pipeline, struct opd_cpu *cpu OP_UNUSED, const struct perf_event_header *header)
 {
 	if (pipeline->stacks)
@@ -191,6 +156,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	uint32_t index;
 	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &index);
 	const struct op_event *kind = &pipeline->capture.events[index];
+	const struct opd_record record = { .header = header, .sample = sample, .cpu = cpu, .account = event, .event = index };
 	int err;
 
 	end_repeat(pipeline);
@@ -202,15 +168,12 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	if (op_unlikely(sample->id != event->id))
 		correct_time(pipeline, sample);
 	note_late(cpu, sample);
-	if (op_unlikely(kind->role == OP_EVENT_STACKS)) {
-		take_stack(pipeline, cpu, event, header, index, sample);
+	if (op_unlikely(kind->role != OP_EVENT_PLAIN)) {
+		if (!opd_sources_take(pipeline, &record))
+			lose_undecodable(pipeline, cpu, header);
 		return;
 	}
 	event->received++;
-	if (op_unlikely(kind->role == OP_EVENT_SAMPLER)) {
-		opd_ibs_take(pipeline, cpu, header, index, sample);
-		return;
-	}
 	err = opd_attribute(pipeline, kind, header, sample, &resolved, &counted);
 	if (op_unlikely(err)) {
 		opd_lose_unattributed(event, err);
@@ -225,7 +188,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	}
 	opd_count_attributed(pipeline, &counted);
 	if (op_unlikely(op_event_has_stack(kind))) {
-		take_stack(pipeline, cpu, event, header, index, sample);
+		opd_stack_records_take_record(pipeline, &record);
 		return;
 	}
 	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup &&

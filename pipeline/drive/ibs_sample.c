@@ -70,16 +70,24 @@ static void count_memory(struct opd_pipeline *pipeline, struct opd_cpu *cpu, con
 	}
 }
 
-void opd_ibs_take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header, uint32_t index,
-		  struct op_sample *sample)
+bool opd_ibs_is_of(const struct op_event *event)
 {
+	return event->role == OP_EVENT_SAMPLER;
+}
+
+void opd_ibs_take(void *host, const struct opd_record *record)
+{
+	struct opd_pipeline *pipeline = host;
 	const struct op_event *events = pipeline->capture.events;
-	struct opd_event *account = &cpu->events[index];
-	struct decoded decoded = { .sampler = &events[index] };
+	const struct perf_event_header *header = record->header;
+	struct op_sample *sample = record->sample;
+	struct opd_event *account = record->account;
+	struct decoded decoded = { .sampler = &events[record->event] };
 	struct opd_resolved resolved;
 	struct opd_counted counted;
 	int err;
 
+	account->received++;
 	if (!decode(pipeline, header, &decoded)) {
 		account->lost[OP_LOSS_undecodable]++;
 		return;
@@ -97,6 +105,6 @@ void opd_ibs_take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const stru
 	}
 	account->stored++;
 	account->unattributed += resolved.unattributed;
-	count_derived(pipeline, cpu, &decoded, &counted);
-	count_memory(pipeline, cpu, &decoded, &resolved, &counted);
+	count_derived(pipeline, record->cpu, &decoded, &counted);
+	count_memory(pipeline, record->cpu, &decoded, &resolved, &counted);
 }

@@ -10,8 +10,8 @@
 #include "libop/base/compiler.h"
 #include "pipeline/drive/pipeline.h"
 
-/* Takes a sample of the event `index`, a sampler, which has booked the sample as received. */
-void opd_ibs_take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header, uint32_t index,
-		  struct op_sample *sample) OP_NONNULL;
+/* The source of records (record_source.h) whose events are samplers. The host is the pipeline. */
+bool opd_ibs_is_of(const struct op_event *event) OP_NONNULL;
+void opd_ibs_take(void *host, const struct opd_record *record) OP_NONNULL;
 
 #endif

@@ -6,6 +6,8 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/drive/ibs_sample.c pipeline/drive/ibs_sample.h \
 	pipeline/drive/loop.c pipeline/drive/loop.h \
 	pipeline/drive/pipeline.c pipeline/drive/pipeline.h \
+	pipeline/drive/record_source.h \
+	pipeline/drive/sources.c pipeline/drive/sources.h \
 	pipeline/drive/stack_booking.c pipeline/drive/stack_booking.h \
 	pipeline/drive/stack_records.c pipeline/drive/stack_records.h \
 	pipeline/drive/visit.c pipeline/drive/visit.h

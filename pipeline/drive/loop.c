@@ -10,11 +10,10 @@
 #include "libop/base/sys.h"
 #include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/pipeline.h"
-#include "pipeline/drive/stack_records.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/resolve/jit_lookup.h"
 #include "pipeline/resolve/proc_scan.h"
-#include "pipeline/stacks/state.h"
 
 #define PRUNE_INTERVAL_NS  OP_NS_PER_S
 #define LEDGER_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
@@ -23,7 +22,8 @@
 #define QUIET_NS           (5u * (uint64_t)OP_NS_PER_S)
 #define QUIET_LOOK_NS      OP_NS_PER_S
 #define TRIM_SPACES        256 /* address spaces that were freed since the last time */
-#define TABLES_TAG         (OPD_LOOP_HOST_TAG - 1)
+/* of the sources of records, in front of those of the program */
+#define SOURCE_TAG(i)      (OPD_LOOP_HOST_TAG - 1 - (i))
 #define EVENTS_PER_WAIT    64
 
 /* ---- what it waits for ---- */
@@ -60,13 +60,13 @@ int opd_loop_watch_cpu(struct opd_loop *loop, size_t index)
 int opd_loop_open(struct opd_loop *loop)
 {
 	const struct opd_capture *capture = &loop->pipeline->capture;
-	const struct opd_stacks *stacks = loop->pipeline->stacks;
-	int err;
+	int err = 0;
 
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return -errno;
-	err = stacks ? opd_loop_watch(loop, opd_stacks_fd(stacks), TABLES_TAG) : 0;
+	for (size_t i = 0; i < opd_sources_nr(loop->pipeline) && !err; i++)
+		err = opd_loop_watch(loop, opd_source_fd(loop->pipeline, i), SOURCE_TAG(i));
 	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
 		if (capture->cpus[i].online)
 			err = opd_loop_watch_cpu(loop, i);
@@ -128,14 +128,13 @@ static void prune(struct opd_loop *loop, uint64_t now_ns)
 /*
  * After a turn, all samples from before the last turn have been read, late commits included. The
  * time when the last turn began is therefore the horizon of the resolver, unless an older sample
- * waits for a row table.
+ * waits in a source.
  */
 static void move_horizon(struct opd_loop *loop, uint64_t last_begin_ns)
 {
 	struct opd_pipeline *pipeline = loop->pipeline;
-	struct opd_stacks *stacks = pipeline->stacks;
 
-	loop->horizon_ns = stacks ? op_min_u64(last_begin_ns, opd_stack_queue_oldest_ns(&stacks->queue)) : last_begin_ns;
+	loop->horizon_ns = op_min_u64(last_begin_ns, opd_sources_oldest_ns(pipeline));
 	/* In each turn: a set of mappings then remembers only what a process maps in this time. */
 	pipeline->resolver.processes.horizon_ns = loop->horizon_ns;
 }
@@ -160,8 +159,7 @@ static void turn(struct opd_loop *loop)
 	if (lookers)
 		opd_lookers_watch(lookers);
 	opd_visit_all(loop->visits);
-	if (pipeline->stacks)
-		opd_stack_records_turn(pipeline);
+	opd_sources_turn(pipeline);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_flush(pipeline->count.cookie_file, now_ns);
 	if (now_ns >= loop->next_prune_ns) {
@@ -203,8 +201,8 @@ void opd_loop_run(struct opd_loop *loop)
 
 			if (tag >= OPD_LOOP_HOST_TAG)
 				loop->chores->event(loop->host, tag);
-			else if (tag == TABLES_TAG)
-				opd_stack_records_turn(loop->pipeline);
+			else if (tag > SOURCE_TAG(opd_sources_nr(loop->pipeline)))
+				opd_source_turn(loop->pipeline, SOURCE_TAG(0) - tag);
 			else if (tag < capture->nr_cpus)
 				opd_visits_add_woken(visits, &capture->cpus[tag]);
 			else

@@ -25,6 +25,7 @@
 #include "pipeline/count/count.h"
 #include "pipeline/count/session_files.h"
 #include "pipeline/drive/arcs.h"
+#include "pipeline/drive/record_source.h"
 #include "pipeline/files/build_ids.h"
 #include "pipeline/ledger/cookie_file.h"
 #include "pipeline/ledger/ledger.h"
@@ -56,6 +57,7 @@ struct opd_pipeline {
 	struct opd_ibs ibs;
 	struct opd_arcs arcs; /* callers of the last sample */
 	struct opd_stacks *stacks; /* NULL: no event has stacks */
+	struct opd_record_sources sources; /* beside those that every pipeline has */
 };
 
 struct opd_pipeline_config {

@@ -41,9 +41,8 @@ static const char *cgroup_of(struct opd_pipeline *pipeline, const struct opd_sta
 /* ---- booking ---- */
 
 /* Counts the image in which a walk stopped. The one with the fewest makes room. */
-static void note_stop(struct opd_stacks *stacks)
+static void note_stop(struct opd_stacks *stacks, const struct opd_stack *stack)
 {
-	const struct opd_stack *stack = &stacks->walk.stack;
 	uint64_t cookie = stack->frames[stack->nr_frames - 1].location.cookie;
 	struct opd_stacks_stop *fewest = &stacks->stops[0];
 
@@ -69,28 +68,52 @@ static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_reso
 	return !count->filter || opd_image_filter_wants(count->filter, count->table, app, image);
 }
 
-/* Hands the last stack to the sinks and books its end. */
-static void book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of)
+/* The samples of other events are booked without their stacks. */
+static bool is_only(const struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
+{
+	return pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
+}
+
+void opd_stack_lose(const struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, int err)
 {
 	struct opd_event *account = taken->account;
-	struct opd_stacks *stacks = pipeline->stacks;
-	bool is_only = pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
-	struct opd_stack *stack = &stacks->walk.stack;
 
+	if (!is_only(pipeline, taken)) {
+		account->ends[OP_STACK_END_no_room]++;
+		return;
+	}
+	account->received++;
+	opd_lose_unattributed(account, err);
+}
+
+void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
+		    struct opd_stack *stack)
+{
+	struct opd_event *account = taken->account;
+	bool only = is_only(pipeline, taken);
+
+	account->received += only;
+	if (!is_wanted(pipeline, of)) {
+		account->filtered += only;
+		return;
+	}
+	stack->event = taken->event;
+	stack->weight = taken->weight;
+	stack->app_cookie = of->app_cookie;
 	stack->comm = comm_of(pipeline, &taken->sample);
 	stack->cgroup = cgroup_of(pipeline, taken);
 	opd_sinks_stack(&pipeline->count.sinks, stack);
 	if (stack->error) {
-		stacks->counts.nr_not_stored++;
-		account->lost[opd_loss_of(stack->error)] += is_only;
-		account->ends[OP_STACK_END_no_room] += !is_only;
+		pipeline->stacks->counts.nr_not_stored++;
+		account->lost[opd_loss_of(stack->error)] += only;
+		account->ends[OP_STACK_END_no_room] += !only;
 		return;
 	}
 	if (stack->has_room && stack->end != OP_STACK_END_complete)
-		note_stop(stacks);
+		note_stop(pipeline->stacks, stack);
 	account->ends[stack->has_room ? stack->end : OP_STACK_END_no_room]++;
-	account->stored += is_only;
-	account->unattributed += is_only && of->unattributed;
+	account->stored += only;
+	account->unattributed += only && of->unattributed;
 }
 
 /* The calls of the last stack. */
@@ -121,31 +144,22 @@ static void count_calls(struct opd_pipeline *pipeline, const struct opd_stack_sa
 bool opd_stack_try(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct op_chain *later_chain,
 		   bool may_wait)
 {
-	const struct op_event *kind = &pipeline->capture.events[taken->event];
 	struct opd_stacks *stacks = pipeline->stacks;
-	bool is_only = kind->role == OP_EVENT_STACKS, wanted, needs_walk;
 	struct op_stack_record record;
 	struct opd_resolved of;
 	int err = opd_stack_decode(stacks, &pipeline->capture, &pipeline->resolver, taken, &record, &of);
 
-	wanted = !err && is_wanted(pipeline, &of);
-	needs_walk = wanted || taken->nr_calls; /* a call may have other images than the sample */
-	if (!err && needs_walk)
+	/* A call may have other images than the sample. */
+	if (!err && (is_wanted(pipeline, &of) || taken->nr_calls)) {
 		err = opd_stack_make(stacks, &pipeline->capture, &pipeline->resolver, taken, &record, &of, later_chain);
-	if (!err && needs_walk && may_wait && (stacks->walk.stack.end == OP_STACK_END_no_table_yet || stacks->walk.deferred))
-		return false;
-	taken->account->received += is_only;
+		if (!err && may_wait && (stacks->walk.stack.end == OP_STACK_END_no_table_yet || stacks->walk.deferred))
+			return false;
+	}
 	if (err) {
-		if (is_only)
-			opd_lose_unattributed(taken->account, err);
-		else
-			taken->account->ends[OP_STACK_END_no_room]++;
+		opd_stack_lose(pipeline, taken, err);
 		return true;
 	}
-	if (wanted)
-		book(pipeline, taken, &of);
-	else
-		taken->account->filtered += is_only;
+	opd_stack_book(pipeline, taken, &of, &stacks->walk.stack);
 	if (op_unlikely(taken->nr_calls))
 		count_calls(pipeline, taken, &of);
 	return true;

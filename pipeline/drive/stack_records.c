@@ -46,6 +46,47 @@ void opd_stack_records_take(struct opd_pipeline *pipeline, const struct opd_stac
 	(void)!opd_stack_try(pipeline, taken, NULL, false);
 }
 
+/*
+ * The calls of STACKS are those of another event, which takes more samples: a stack stands for all
+ * its samples on this CPU since the stack before. So calls and samples have one measure.
+ */
+static void add_calls_of_stacks(const struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct opd_stack_sample *taken)
+{
+	for (uint32_t i = 0; i < pipeline->capture.nr_opened; i++) {
+		struct opd_event *event = &cpu->events[i];
+
+		if (!pipeline->capture.events[i].calls_of_stacks)
+			continue;
+		taken->nr_calls = (uint32_t)op_min_u64(event->received - event->received_before, UINT32_MAX);
+		taken->calls_event = i;
+		taken->calls_account = event;
+		event->received_before = event->received;
+	}
+}
+
+void opd_stack_records_take_record(void *host, const struct opd_record *record)
+{
+	struct opd_pipeline *pipeline = host;
+	struct opd_stack_sample taken = {
+		.header = record->header,
+		.sample = *record->sample,
+		.account = record->account,
+		.event = record->event,
+		.weight = 1,
+	};
+
+	if (op_unlikely(pipeline->capture.callgraph)) {
+		if (pipeline->capture.events[record->event].role == OP_EVENT_STACKS) {
+			add_calls_of_stacks(pipeline, record->cpu, &taken);
+		} else {
+			taken.nr_calls = 1;
+			taken.calls_event = record->event;
+			taken.calls_account = record->account;
+		}
+	}
+	opd_stack_records_take(pipeline, &taken);
+}
+
 /* Walks a waiting sample again. */
 static void again(struct opd_pipeline *pipeline, struct opd_stack_waiting *waiting, const struct op_chain *later_chain,
 		  bool may_wait)
@@ -98,21 +139,25 @@ static void walk_waiting(struct opd_pipeline *pipeline, uint64_t since_ns, bool 
 	opd_count_flush(&pipeline->count);
 }
 
-void opd_stack_records_turn(struct opd_pipeline *pipeline)
+void opd_stack_records_turn(void *host)
 {
+	struct opd_pipeline *pipeline = host;
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t now_ns = op_now_ns();
-	bool is_known = stacks->tables && opd_tables_turn(stacks->tables);
+	bool is_known = stacks && stacks->tables && opd_tables_turn(stacks->tables);
 
-	if (stacks->queue.nr)
+	if (stacks && stacks->queue.nr)
 		walk_waiting(pipeline, now_ns > OPD_STACK_RECORDS_WAIT_NS ? now_ns - OPD_STACK_RECORDS_WAIT_NS : 0, is_known);
 }
 
-void opd_stack_records_finish(struct opd_pipeline *pipeline, uint64_t wait_ns)
+void opd_stack_records_finish(void *host, uint64_t wait_ns)
 {
+	struct opd_pipeline *pipeline = host;
 	struct opd_stacks *stacks = pipeline->stacks;
 	uint64_t begin_ns = op_now_ns();
 
+	if (!stacks)
+		return;
 	while (stacks->queue.nr && stacks->tables && opd_tables_is_busy(stacks->tables) && op_now_ns() - begin_ns < wait_ns &&
 	       !op_stop_is_set(stacks->stop)) {
 		struct pollfd fd = { .fd = opd_tables_fd(stacks->tables), .events = POLLIN };
@@ -130,4 +175,35 @@ void opd_stack_records_block(struct opd_pipeline *pipeline)
 
 	opd_stack_records_finish(pipeline, stacks->block_ns);
 	stacks->block_ns -= op_min_u64(stacks->block_ns, op_now_ns() - begin_ns);
+}
+
+/* ---- the rest of the source ---- */
+
+bool opd_stack_records_is_of(const struct op_event *event)
+{
+	return event->role == OP_EVENT_STACKS;
+}
+
+void opd_stack_records_begin_session(void *host, bool is_reset)
+{
+	struct opd_pipeline *pipeline = host;
+
+	if (pipeline->stacks && is_reset)
+		opd_stacks_reset(pipeline->stacks);
+	else if (pipeline->stacks)
+		opd_stacks_begin_session(pipeline->stacks);
+}
+
+uint64_t opd_stack_records_oldest_ns(void *host)
+{
+	struct opd_pipeline *pipeline = host;
+
+	return pipeline->stacks ? opd_stack_queue_oldest_ns(&pipeline->stacks->queue) : UINT64_MAX;
+}
+
+int opd_stack_records_fd(void *host)
+{
+	const struct opd_pipeline *pipeline = host;
+
+	return pipeline->stacks ? opd_stacks_fd(pipeline->stacks) : -1;
 }

@@ -23,18 +23,23 @@ void opd_stack_records_take(struct opd_pipeline *pipeline, const struct opd_stac
 void opd_stack_records_take_deferred(struct opd_pipeline *pipeline, const struct perf_event_header *header) OP_NONNULL;
 
 /*
- * Takes finished tables, and walks samples whose tables have come or that have waited for too long.
- * In each turn, and when opd_stacks_fd is readable.
+ * For records of a file, which come when they are wanted: as opd_stack_records_finish, within
+ * block_ns of struct opd_stacks.
  */
-void opd_stack_records_turn(struct opd_pipeline *pipeline) OP_NONNULL;
+void opd_stack_records_block(struct opd_pipeline *pipeline) OP_NONNULL;
 
 /*
- * The session ends: waiting samples are walked. It waits up to wait_ns for tables that are being
- * made.
+ * The source of records (record_source.h). The host is the pipeline; nothing happens without
+ * pipeline->stacks. take_record also takes the stack of a sample of a plain event, which is counted
+ * already. A turn takes finished tables, and walks samples whose tables have come or that have
+ * waited for too long. `finish` waits up to wait_ns for tables that are being made.
  */
-void opd_stack_records_finish(struct opd_pipeline *pipeline, uint64_t wait_ns) OP_NONNULL;
-
-/* The same for records of a file, which come when they are wanted: waits within block_ns. */
-void opd_stack_records_block(struct opd_pipeline *pipeline) OP_NONNULL;
+bool opd_stack_records_is_of(const struct op_event *event) OP_NONNULL;
+void opd_stack_records_take_record(void *host, const struct opd_record *record) OP_NONNULL;
+void opd_stack_records_turn(void *host) OP_NONNULL;
+void opd_stack_records_finish(void *host, uint64_t wait_ns) OP_NONNULL;
+void opd_stack_records_begin_session(void *host, bool is_reset) OP_NONNULL;
+uint64_t opd_stack_records_oldest_ns(void *host) OP_NONNULL;
+int opd_stack_records_fd(void *host) OP_NONNULL;
 
 #endif

@@ -6,7 +6,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/log.h"
 #include "pipeline/count/jit_objects.h"
-#include "pipeline/drive/stack_records.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/resolve/jit_lookup.h"
 #include "pipeline/resolve/sideband.h"
 
@@ -241,9 +241,8 @@ void opd_visit_all(struct opd_visits *visits)
 bool opd_visits_can_wait(const struct opd_visits *visits)
 {
 	const struct opd_capture *capture = &visits->pipeline->capture;
-	struct opd_stacks *stacks = visits->pipeline->stacks;
 
-	if (opd_rescan_left(&visits->rescan) || (stacks && opd_stack_queue_oldest_ns(&stacks->queue) != UINT64_MAX))
+	if (opd_rescan_left(&visits->rescan) || opd_sources_oldest_ns(visits->pipeline) != UINT64_MAX)
 		return false;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
 		const struct opd_cpu *cpu = &capture->cpus[i];

@@ -35,8 +35,8 @@ struct opd_stack_lookup {
 };
 
 /*
- * Walks the stack of a sample, which was resolved to `of`, into walk->stack, all but its weight.
- * later_chain: the deferred user part; NULL: none has come.
+ * Walks the stack of a sample, which was resolved to `of`, into walk->stack: frames, leaf_start
+ * and end. later_chain: the deferred user part; NULL: none has come.
  */
 void opd_stack_walk(struct opd_stack_walk *walk, const struct opd_stack_lookup *lookup, const struct op_sample *sample,
 		    const struct opd_resolved *of, const struct op_stack_record *record,

@@ -32,9 +32,6 @@ int opd_stack_make(struct opd_stacks *stacks, const struct opd_capture *capture,
 	uint64_t begin_ns = op_now_ns();
 
 	opd_stack_walk(&stacks->walk, &lookup, &taken->sample, of, record, later_chain);
-	stacks->walk.stack.weight = taken->weight;
-	stacks->walk.stack.event = taken->event;
-	stacks->walk.stack.app_cookie = of->app_cookie;
 	stacks->counts.walk_ns += op_now_ns() - begin_ns;
 	stacks->counts.nr_walks++;
 	stacks->counts.nr_frames += stacks->walk.stack.nr_frames;

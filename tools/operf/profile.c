@@ -16,7 +16,7 @@
 #include "libop/process/nursery.h"
 #include "pipeline/capture/cpus.h"
 #include "pipeline/capture/kernel_source.h"
-#include "pipeline/drive/stack_records.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/files/looker.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/jit/space.h"
@@ -509,8 +509,7 @@ void opf_profile_finish(struct opf_profile *profile)
 	if (err)
 		opr_warn("cannot end to sample: %s", strerror(-err));
 	opd_visit_until_quiet(&profile->visits);
-	if (pipeline->stacks)
-		opd_stack_records_finish(pipeline, TABLES_WAIT_NS);
+	opd_sources_finish(pipeline, TABLES_WAIT_NS);
 	opd_visits_write_objects(&profile->visits);
 	opd_count_flush(&pipeline->count);
 	if (!opd_count_note_files(&pipeline->count, &files))

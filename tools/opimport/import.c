@@ -5,6 +5,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
+#include "pipeline/drive/sources.h"
 #include "pipeline/drive/stack_records.h"
 #include "pipeline/ledger/event_sums.h"
 #include "tools/opimport/backlog.h"
@@ -171,11 +172,8 @@ static void prune(struct opi_import *import)
 
 static void end_turn(struct opi_import *import)
 {
-	struct opd_stacks *stacks = import->pipeline.stacks;
-	uint64_t horizon_ns = import->counted_ns;
+	uint64_t horizon_ns = op_min_u64(import->counted_ns, opd_sources_oldest_ns(&import->pipeline));
 
-	if (stacks)
-		horizon_ns = op_min_u64(horizon_ns, opd_stack_queue_oldest_ns(&stacks->queue));
 	opd_count_end_turn(&import->pipeline.count, import->counted_ns, horizon_ns);
 }
 
