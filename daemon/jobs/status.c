@@ -35,7 +35,7 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_images_refused] = op_dcookie_nr_refused(pipeline->resolver.table);
 	bounds[OP_BOUND_images_forgotten] = pipeline->resolver.forgetting.nr_forgotten;
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
-	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
+	bounds[OP_BOUND_mappings_dropped] = processes->account.mappings.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
 	bounds[OP_BOUND_places_dropped] = processes->mount_views.nr_dropped;
 	if (processes->mount_views.lookers) {

@@ -23,8 +23,8 @@ static bool has_room(const struct opd_jit_map *map, uint64_t cost)
 /* Counts what the map takes and what it has forgotten, after a change. */
 static void account(struct opd_jit_map *map, uint64_t nr_forgotten_before)
 {
-	uint64_t nr_bytes =
-		map->functions.nr_bytes + map->pieces.nr_bytes + map->late.nr_bytes + map->added_capacity * sizeof(*map->added);
+	uint64_t nr_bytes = map->functions.nr_bytes + opd_jit_pieces_bytes(&map->pieces) + opd_jit_pieces_bytes(&map->late) +
+			    map->added_capacity * sizeof(*map->added);
 
 	map->counters[OP_JIT_bytes] += nr_bytes - map->nr_bytes;
 	if (map->user)

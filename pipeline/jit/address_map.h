@@ -116,12 +116,12 @@ void opd_jit_map_forget_added(struct opd_jit_map *map, size_t nr) OP_NONNULL;
 /* The work that was done for the map so far; readers add a step for each line or record. */
 static inline uint64_t opd_jit_map_steps(const struct opd_jit_map *map)
 {
-	return map->pieces.nr_steps;
+	return map->pieces.account.nr_steps;
 }
 
 static inline void opd_jit_map_add_step(struct opd_jit_map *map)
 {
-	map->pieces.nr_steps++;
+	map->pieces.account.nr_steps++;
 }
 
 /* The number of functions that hold, had samples, or may still have some. */

@@ -11,5 +11,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/jit/perf_map.c pipeline/jit/perf_map.h \
 	pipeline/jit/pieces.c pipeline/jit/pieces.h \
 	pipeline/jit/space.c pipeline/jit/space.h \
+	pipeline/jit/spans.c pipeline/jit/spans.h \
 	pipeline/jit/waiting.c pipeline/jit/waiting.h
 EXTRA_DIST += pipeline/jit/README.md

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A mapset: ranges of addresses, each with the time from which it holds. The mappings of an address
- * space are one (pipeline/resolve/process.h). A later mapping cuts those that it overlaps. The cut
- * parts are kept as the past until no sample can lie in them. Parent and child share a set after a
- * fork; the first that changes it makes a copy.
+ * A mapset: the mappings of an address space (pipeline/resolve/process.h) over time. It is a map of
+ * spans (spans.h) that parent and child share after a fork; the first that changes it makes a copy.
+ * All sets together have limits.
  *
  * Sync thread only.
  */
@@ -11,17 +10,16 @@
 #define OPD_MAPSET_H
 
 #include "libop/base/compiler.h"
+#include "pipeline/jit/spans.h"
 
 struct opd_mapping {
-	uint64_t start, end; /* end exclusive */
-	/* offset of `start` in the image: file offset, or bytes from the start of the region */
-	uint64_t key;
+	/* key: offset of `start` in the file, or in the region */
+	OPD_SPAN_FIELDS(key);
 	/* of the image; of the label of the region (resolve/image.h) when region_end is not 0 */
 	uint64_t cookie;
 	/* of anonymous memory: end of the whole region, also when a part was cut off; 0: a file */
 	uint64_t region_end;
 	bool may_be_jit; /* may hold code made at run time (pipeline/resolve/jit_lookup.h) */
-	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
 };
 
 #define OPD_MAPSET_MAX   16384        /* mappings that hold, and as many past ones */
@@ -32,14 +30,13 @@ struct opd_mapset;
 /* What several sets share. All zero at first. */
 struct opd_mapset_account {
 	struct opd_mapset *sets;
-	uint64_t nr_mappings; /* rows with room in all sets, at most OPD_MAPPINGS_MAX */
-	uint64_t nr_dropped;  /* mappings that were dropped for want of room */
+	struct opd_span_account mappings; /* at most OPD_MAPPINGS_MAX with room */
 };
 
 /*
- * Makes an empty set with one reference. The account outlives it, and may be NULL. NULL: no memory.
+ * Makes an empty set with one reference. The account outlives it. NULL: no memory.
  */
-struct opd_mapset *opd_mapset_new(struct opd_mapset_account *account) OP_MUST_CHECK;
+struct opd_mapset *opd_mapset_new(struct opd_mapset_account *account) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds a reference, drops one. The last drop frees the set. opd_mapset_put accepts NULL. */
 struct opd_mapset *opd_mapset_get(struct opd_mapset *set) OP_NONNULL;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Which function of JIT code was at an address at which time. A piece is a function, or a part of
- * one, at a range of addresses. A piece that is added later cuts those that it overlaps. The cut
- * parts are kept as the past until no sample can lie in them.
+ * one, at a range of addresses.
  *
- * The pieces that hold are sorted in chunks of limited size. One addition moves the rows of two
- * chunks at most, however large the pieces are and however they overlap: whoever writes a hostile
- * file decides about both. Pieces that are covered in great number are freed bit by bit, with later
- * additions.
+ * The pieces are in chunks of limited size, each with a map of spans (spans.h). One addition moves
+ * the rows of two chunks at most, however large the pieces are and however they overlap: whoever
+ * writes a hostile file decides about both. Pieces that are covered in great number are freed bit
+ * by bit, with later additions.
  *
  * Sync thread only.
  */
@@ -16,12 +15,11 @@
 
 #include "libop/base/compiler.h"
 #include "pipeline/jit/functions.h"
+#include "pipeline/jit/spans.h"
 
 struct opd_jit_piece {
-	uint64_t start, end;     /* end exclusive */
-	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
-	uint32_t function;       /* its number */
-	uint32_t at;             /* offset of start in the function */
+	OPD_SPAN_FIELDS(at); /* at: offset of `start` in the function */
+	uint32_t function;   /* its number */
 };
 
 struct opd_jit_chunk;
@@ -38,9 +36,12 @@ struct opd_jit_pieces {
 	size_t nr_ranges, capacity;
 	struct opd_jit_chunk *covered; /* chunks that are freed with the next additions */
 	size_t next_swept;             /* range that is looked at with the next addition */
-	uint64_t nr_bytes;             /* memory of the pieces */
-	uint64_t nr_steps;             /* work that was done: rows moved, cut and freed */
+	size_t nr_chunks;              /* covered ones included */
+	struct opd_span_account account;
 };
+
+/* The memory of the pieces. */
+uint64_t opd_jit_pieces_bytes(const struct opd_jit_pieces *pieces) OP_NONNULL;
 
 /* The memory that an addition may take at most. */
 uint64_t opd_jit_pieces_growth(void);
@@ -80,7 +81,7 @@ bool opd_jit_pieces_overlap(const struct opd_jit_pieces *pieces, uint64_t start,
 void opd_jit_pieces_visit(const struct opd_jit_pieces *pieces, void (*visit)(const struct opd_jit_piece *piece, void *arg),
 			  void *arg) OP_NONNULL_ARGS(1, 2);
 
-/* Frees the pieces, and leaves the functions as they are. */
+/* Frees the pieces, and lets their functions go. */
 void opd_jit_pieces_free(struct opd_jit_pieces *pieces) OP_NONNULL;
 
 #endif

@@ -195,7 +195,7 @@ static void check_line(struct candidate *candidate, struct line *line)
 
 	if (!addresses)
 		return;
-	candidate->map->pieces.nr_steps++;
+	candidate->map->pieces.account.nr_steps++;
 	candidate->has_samples = true;
 	candidate->is_mixed |= !opd_jit_pieces_held(&map->pieces, &map->functions, &when);
 }
@@ -228,7 +228,7 @@ static void visit_lines(struct candidate *candidate, void (*visit)(struct candid
 	struct opd_jit_waiting *waiting = candidate->waiting;
 	struct visit visit_each = { candidate, visit };
 
-	candidate->map->pieces.nr_steps += op_min_u64(last - first + 1, waiting->lines.nr_entries) / LINES_IN_STEP;
+	candidate->map->pieces.account.nr_steps += op_min_u64(last - first + 1, waiting->lines.nr_entries) / LINES_IN_STEP;
 	if (last - first >= waiting->lines.nr_entries) {
 		op_htable_visit(&waiting->lines, visit_line, &visit_each);
 		return;

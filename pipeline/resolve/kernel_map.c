@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "libop/base/grow.h"
 #include "pipeline/resolve/image.h"
 
 #define KALLSYMS_IMAGE        "/proc/kallsyms"
@@ -18,26 +17,67 @@
 
 static const struct op_build_id no_build_id;
 
-static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *range)
+static const struct opd_span_kind kind = { .row_bytes = sizeof(struct opd_kernel_range), .past_max = OPD_KERNEL_RANGES_MAX };
+
+/* The range at an index among those that hold, by address. */
+static struct opd_kernel_range *range_at(const struct opd_kernel_map *map, size_t index)
 {
-	if (!op_grow(&map->ranges, &map->capacity, map->nr_ranges + 1))
+	return (struct opd_kernel_range *)map->ranges.now.rows + index;
+}
+
+/* Adds a range that begins to hold at range->from_ns. It cuts those that held there. */
+static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *wanted)
+{
+	struct opd_kernel_range range = *wanted;
+
+	range.bytes = range.end - range.start;
+	if (range.start >= range.end || map->ranges.now.nr >= OPD_KERNEL_RANGES_MAX)
+		return 0;
+	if (opd_spans_reserve(&map->ranges, &range) < 0)
 		return -ENOMEM;
-	map->ranges[map->nr_ranges++] = *range;
+	opd_spans_replace(&map->ranges, &range, &range, &map->ranges, 0);
 	return 0;
 }
 
-static void unlist(struct opd_kernel_map *map, bool modules)
+/* True for a module, or for other code, that the last reading did not find. */
+static bool is_unlisted(const void *row, void *arg)
 {
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		if (map->ranges[i].is_module == modules)
-			map->ranges[i].is_listed = false;
+	const struct opd_kernel_range *range = row, *last = arg;
+
+	return range->is_module == last->is_module && range->round != last->round;
 }
 
 static void end_unlisted(struct opd_kernel_map *map, bool modules, uint64_t now_ns)
 {
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		if (map->ranges[i].is_module == modules && !map->ranges[i].is_listed && map->ranges[i].to_ns == UINT64_MAX)
-			map->ranges[i].to_ns = now_ns;
+	struct opd_kernel_range last = { .is_module = modules, .round = map->round };
+
+	opd_spans_end(&map->ranges, is_unlisted, &last, now_ns);
+}
+
+static bool begins_at(const struct opd_kernel_range *range, uint64_t start)
+{
+	return range->start - range->offset == start;
+}
+
+/*
+ * Lists every part that still holds of a module or of code. False: there is none. A module can be
+ * replaced by another build at the same address. Then the inode of its directory is another one.
+ */
+static bool list(struct opd_kernel_map *map, const struct opd_kernel_range *whole, const char *name)
+{
+	bool is_known = false;
+
+	for (size_t i = 0; i < map->ranges.now.nr; i++) {
+		struct opd_kernel_range *range = range_at(map, i);
+
+		if (range->is_module != whole->is_module || !begins_at(range, whole->start) || range->inode != whole->inode ||
+		    (whole->is_module && range->bytes != whole->end - whole->start) ||
+		    strcmp(op_dcookie_row(map->table, range->cookie)->id.name.name, name))
+			continue;
+		range->round = map->round;
+		is_known = true;
+	}
+	return is_known;
 }
 
 /* ---- code that was made at run time ---- */
@@ -55,13 +95,22 @@ static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *sym
 /* The run-time code that begins there and still holds. */
 static struct opd_kernel_range *find_made(struct opd_kernel_map *map, uint64_t start)
 {
-	for (size_t i = map->nr_ranges; i > 0; i--) {
-		struct opd_kernel_range *range = &map->ranges[i - 1];
+	size_t index = opd_spans_first(&map->ranges, sizeof(struct opd_kernel_range), start);
+	struct opd_kernel_range *range = range_at(map, index);
 
-		if (range->start == start && range->to_ns == UINT64_MAX && !range->is_module)
-			return range;
-	}
-	return NULL;
+	return index < map->ranges.now.nr && range->start == start && !range->offset && !range->is_module ? range : NULL;
+}
+
+/* Changes the length of code for all the time that it has held. There are no more ranges then. */
+static void set_length(struct opd_kernel_map *map, const struct opd_kernel_range *known, uint64_t nr_bytes)
+{
+	struct opd_kernel_range range = *known;
+
+	opd_spans_replace(&map->ranges, &range, NULL, &map->ranges, 0);
+	range.end = range.start + nr_bytes;
+	range.bytes = nr_bytes;
+	if (range.start < range.end)
+		opd_spans_replace(&map->ranges, &range, &range, &map->ranges, 0);
 }
 
 /*
@@ -87,15 +136,12 @@ static int take_made(struct opd_kernel_map *map, const struct opd_kallsyms *kall
 			.cookie = runtime_cookie(map, kallsyms->made[i].name),
 			.from_ns = from_ns,
 			.to_ns = UINT64_MAX,
-			.is_listed = true,
+			.round = map->round,
 		};
-		struct opd_kernel_range *known = find_made(map, range.start);
 
 		if (range.cookie == OP_DCOOKIE_NONE)
 			return -ENOMEM;
-		if (known && known->cookie == range.cookie)
-			known->is_listed = true;
-		else
+		if (!list(map, &range, op_dcookie_row(map->table, range.cookie)->id.name.name))
 			err = add_range(map, &range);
 	}
 	return err;
@@ -130,7 +176,7 @@ void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code 
 		struct opd_kernel_range *known = find_made(map, code->functions[i].start);
 
 		if (known)
-			known->end = known->start + code->functions[i].nr_bytes;
+			set_length(map, known, code->functions[i].nr_bytes);
 	}
 }
 
@@ -142,7 +188,7 @@ int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t n
 	if (!map->text_start)
 		return 0;
 	err = opd_kallsyms_read(map->proc_path, &kallsyms);
-	unlist(map, false);
+	map->round++;
 	if (!err)
 		err = take_made(map, &kallsyms, from_ns);
 	if (!err && kallsyms.has_bpf)
@@ -152,22 +198,6 @@ int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t n
 }
 
 /* ---- modules ---- */
-
-/*
- * A module can be replaced by another build at the same address. Then the inode of its directory is
- * another one.
- */
-static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted, const char *name)
-{
-	for (size_t i = 0; i < map->nr_ranges; i++) {
-		struct opd_kernel_range *range = &map->ranges[i];
-
-		if (range->is_module && range->to_ns == UINT64_MAX && range->start == wanted->start && range->end == wanted->end &&
-		    range->inode == wanted->inode && !strcmp(op_dcookie_row(map->table, range->cookie)->id.name.name, name))
-			return range;
-	}
-	return NULL;
-}
 
 static uint64_t module_inode(const struct opd_kernel_map *map, const char *name)
 {
@@ -195,20 +225,16 @@ static int take_module(struct opd_kernel_map *map, const char *line)
 	unsigned long long bytes, address;
 	char name[256];
 	struct opd_kernel_range range = {
-		.from_ns = map->modules_read_ns, .to_ns = UINT64_MAX, .is_module = true, .is_listed = true
+		.from_ns = map->modules_read_ns, .to_ns = UINT64_MAX, .is_module = true, .round = map->round
 	};
-	struct opd_kernel_range *known;
 
 	if (sscanf(line, "%255s %llu %*s %*s %*s 0x%llx", name, &bytes, &address) != 3 || !address || strchr(name, '/'))
 		return 0;
 	range.start = address;
 	range.end = address + bytes;
 	range.inode = module_inode(map, name);
-	known = find_module(map, &range, name);
-	if (known) {
-		known->is_listed = true;
+	if (list(map, &range, name))
 		return 0;
-	}
 	range.cookie = module_cookie(map, name);
 	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 }
@@ -221,7 +247,7 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 	FILE *file;
 	int err = 0;
 
-	unlist(map, true);
+	map->round++;
 	snprintf(path, sizeof(path), "%s/modules", map->proc_path);
 	file = fopen(path, "re");
 	while (file && !err && getline(&line, &capacity, file) > 0)
@@ -242,7 +268,9 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 {
 	char notes[SYS_PATH_BYTES];
 
-	*map = (struct opd_kernel_map){ .table = table, .proc_path = proc_path, .sys_path = sys_path };
+	*map = (struct opd_kernel_map){
+		.table = table, .ranges = { .kind = &kind, .account = &map->account }, .proc_path = proc_path, .sys_path = sys_path
+	};
 	snprintf(notes, sizeof(notes), "%s/" OP_KERNEL_NOTES, sys_path);
 	if (read_kallsyms(map) < 0)
 		return -ENOMEM;
@@ -265,7 +293,11 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 {
 	*map = (struct opd_kernel_map){
-		.table = table, .proc_path = "", .sys_path = "", .note = "kernel samples are filed as the records name them"
+		.table = table,
+		.ranges = { .kind = &kind, .account = &map->account },
+		.proc_path = "",
+		.sys_path = "",
+		.note = "kernel samples are filed as the records name them",
 	};
 	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE, &no_build_id);
 	return map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM
@@ -296,9 +328,9 @@ static void name_module(const char *file_name, char name[NAME_BYTES])
 /* In records of old kernels the text reaches to the end of the address space, over the modules. */
 static void cut_text(struct opd_kernel_map *map)
 {
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		if (map->ranges[i].is_module && map->ranges[i].start > map->text_start)
-			map->text_end = op_min_u64(map->text_end, map->ranges[i].start);
+	for (size_t i = 0; i < map->ranges.now.nr; i++)
+		if (range_at(map, i)->is_module && range_at(map, i)->start > map->text_start)
+			map->text_end = op_min_u64(map->text_end, range_at(map, i)->start);
 }
 
 int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record *part)
@@ -330,12 +362,9 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
 
 /* ---- records ---- */
 
-static void end_made(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)
+static bool is_made_at(const void *range, void *start)
 {
-	struct opd_kernel_range *known;
-
-	while ((known = find_made(map, start)))
-		known->to_ns = time_ns;
+	return !((const struct opd_kernel_range *)range)->is_module && begins_at(range, *(uint64_t *)start);
 }
 
 int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol)
@@ -349,7 +378,7 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 	struct opd_kernel_range *known;
 
 	if (ksymbol->unregister) {
-		end_made(map, ksymbol->start, ksymbol->who.time_ns);
+		opd_spans_end(&map->ranges, is_made_at, &range.start, range.from_ns);
 		return 0;
 	}
 	if (!ksymbol->name[0])
@@ -357,23 +386,22 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 	range.cookie = runtime_cookie(map, ksymbol->name);
 	known = find_made(map, range.start);
 	if (known && known->cookie == range.cookie) {
-		known->end = range.end;
+		set_length(map, known, ksymbol->bytes);
 		return 0;
 	}
-	end_made(map, range.start, range.from_ns);
+	opd_spans_end(&map->ranges, is_made_at, &range.start, range.from_ns);
 	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 }
 
 struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns)
 {
+	const struct opd_kernel_range *range;
+
 	if (op_likely(map->text_start <= address && address < map->text_end))
 		return (struct op_location){ .cookie = map->text_cookie, .offset = address - map->text_start };
-	for (size_t i = map->nr_ranges; i > 0; i--) {
-		const struct opd_kernel_range *range = &map->ranges[i - 1];
-
-		if (range->start <= address && address < range->end && range->from_ns <= time_ns && time_ns < range->to_ns)
-			return (struct op_location){ .cookie = range->cookie, .offset = address - range->start };
-	}
+	range = opd_spans_find(&map->ranges, sizeof(*range), address, time_ns);
+	if (range && range->from_ns <= time_ns)
+		return (struct op_location){ .cookie = range->cookie, .offset = address - range->start + range->offset };
 	return (struct op_location){ .cookie = map->no_vmlinux_cookie, .offset = address };
 }
 
@@ -381,24 +409,21 @@ void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit
 {
 	visit(map->text_cookie, arg);
 	visit(map->no_vmlinux_cookie, arg);
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		visit(map->ranges[i].cookie, arg);
+	for (size_t i = 0; i < map->ranges.now.nr; i++)
+		visit(range_at(map, i)->cookie, arg);
+	for (size_t i = 0; i < map->ranges.past.nr; i++)
+		visit(((const struct opd_kernel_range *)map->ranges.past.rows)[i].cookie, arg);
 }
 
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns)
 {
-	size_t nr_left = 0;
-
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		if (map->ranges[i].to_ns >= horizon_ns)
-			map->ranges[nr_left++] = map->ranges[i];
-	map->nr_ranges = nr_left;
+	opd_spans_forget(&map->ranges, horizon_ns);
 }
 
 void opd_kernel_map_free(struct opd_kernel_map *map)
 {
-	if (!map)
+	if (!map || !map->ranges.kind)
 		return;
-	free(map->ranges);
+	opd_spans_free(&map->ranges);
 	*map = (struct opd_kernel_map){ 0 };
 }

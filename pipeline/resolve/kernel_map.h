@@ -21,20 +21,23 @@
 #include "libop/base/compiler.h"
 #include "libop/perf/record.h"
 #include "libop/session/dcookie.h"
+#include "pipeline/jit/spans.h"
 #include "pipeline/resolve/kernel_code.h"
 
+/* that hold, and as many past ones; what is beyond has no name */
+#define OPD_KERNEL_RANGES_MAX 32768u
+
 struct opd_kernel_range {
-	uint64_t start, end;
+	OPD_SPAN_FIELDS(offset); /* from_ns 0: always */
+	uint64_t bytes;          /* of the whole module or code */
 	uint64_t cookie;
-	uint64_t from_ns; /* when it began to hold; 0: always */
-	uint64_t to_ns;   /* when it ended; UINT64_MAX while it holds */
 	/*
 	 * of the module's directory in /sys, which is new when the module is loaded again; 0:
 	 * unknown
 	 */
 	uint64_t inode;
 	bool is_module; /* from /proc/modules */
-	bool is_listed; /* found in the last reading of /proc/modules or /proc/kallsyms */
+	uint32_t round; /* of the last reading that found it */
 };
 
 struct opd_kernel_map {
@@ -42,8 +45,9 @@ struct opd_kernel_map {
 	uint64_t text_start, text_end; /* 0, 0: hidden */
 	uint64_t text_cookie;
 	uint64_t no_vmlinux_cookie;
-	struct opd_kernel_range *ranges; /* modules and run-time code, newest last */
-	size_t nr_ranges, capacity;
+	struct opd_spans ranges; /* modules and run-time code */
+	struct opd_span_account account;
+	uint32_t round; /* of readings of /proc/modules or /proc/kallsyms */
 	struct opd_memory_end memory_ends[OPD_MEMORY_ENDS_MAX];
 	size_t nr_memory_ends;
 	const char *proc_path, *sys_path;

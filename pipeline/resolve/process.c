@@ -347,7 +347,7 @@ bool opd_process_may_map(struct opd_processes *processes, struct opd_process *pr
 	if (process->skipped_until_ns <= process->sure_ns)
 		process->skipped_from_ns = time_ns;
 	process->skipped_until_ns = time_ns;
-	processes->account.nr_dropped++;
+	processes->account.mappings.nr_dropped++;
 	note_change(processes, process->pid);
 	return false;
 }

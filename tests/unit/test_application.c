@@ -62,10 +62,11 @@ struct space {
 
 static int space_setup(void **state)
 {
+	static struct opd_mapset_account account;
 	struct space *space = calloc(1, sizeof(*space));
 
 	space->table = op_dcookie_table_new();
-	space->mm.maps = opd_mapset_new(NULL);
+	space->mm.maps = opd_mapset_new(&account);
 	*state = space;
 	return 0;
 }

@@ -135,15 +135,15 @@ static uint64_t steps_of(uint64_t nr, uint64_t bytes, start_of start)
 	uint64_t nr_steps, most = 0;
 
 	for (uint64_t i = 0; i < nr; i++) {
-		uint64_t before = table.pieces.nr_steps, nr_covered = table.pieces.nr_ranges;
+		uint64_t before = table.pieces.account.nr_steps, nr_covered = table.pieces.nr_ranges;
 
 		add(&table, start(i), bytes, bytes & 1 ? i + 1 : 0, 0);
 		nr_covered -= op_min_u64(nr_covered, table.pieces.nr_ranges);
-		most = op_max_u64(most, table.pieces.nr_steps - before - nr_covered);
+		most = op_max_u64(most, table.pieces.account.nr_steps - before - nr_covered);
 	}
-	nr_steps = table.pieces.nr_steps;
+	nr_steps = table.pieces.account.nr_steps;
 	assert_true(most <= STEPS_MOST);
-	assert_true(table.pieces.nr_bytes <= nr * 1000);
+	assert_true(opd_jit_pieces_bytes(&table.pieces) <= nr * 1000);
 	free_table(&table);
 	return nr_steps;
 }
@@ -195,15 +195,15 @@ static void covered_functions_go_bit_by_bit(void **state OP_UNUSED)
 	for (uint64_t round = 0; round < 5; round++) {
 		for (uint64_t i = 0; i < 20000; i++)
 			add(&table, FIRST + 16 * i, 16, 0, 0);
-		before = table.pieces.nr_steps;
-		bytes = table.pieces.nr_bytes;
+		before = table.pieces.account.nr_steps;
+		bytes = opd_jit_pieces_bytes(&table.pieces);
 		add(&table, FIRST, WIDE, 0, 0);
-		assert_in_range(table.pieces.nr_steps - before, 300, 1500);
+		assert_in_range(table.pieces.account.nr_steps - before, 300, 1500);
 		assert_true(nr_known(&table) > 19000);
 		for (uint64_t i = 0; i < 1000; i++)
 			add(&table, FIRST, WIDE, 0, 0);
 		assert_true(nr_known(&table) < 200);
-		assert_true(table.pieces.nr_bytes < bytes / 100);
+		assert_true(opd_jit_pieces_bytes(&table.pieces) < bytes / 100);
 	}
 	free_table(&table);
 }

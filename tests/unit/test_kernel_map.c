@@ -168,7 +168,7 @@ static void a_line_of_any_length(void **state)
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001ffe, 1)), "nf_tables");
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0010000, 1)), "xfs");
-	assert_int_equal(map.nr_ranges, 2);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 2);
 	opd_kernel_map_free(&map);
 }
 
@@ -217,7 +217,7 @@ static void run_time_code_comes_and_goes(void **state)
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0100010, 25)), "no-vmlinux");
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0100010, 35)), "bpf_prog_2");
 	opd_kernel_map_prune(&map, 21);
-	assert_int_equal(map.nr_ranges, 1);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 1);
 	opd_kernel_map_free(&map);
 }
 
@@ -229,7 +229,7 @@ static void modules_come_and_go(void **state)
 	write_file("modules", "old 4096 1 - Live 0xffffffffc0001000\n");
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_int_equal(opd_kernel_map_refresh(&map, 50), 0);
-	assert_int_equal(map.nr_ranges, 1);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 1);
 	write_file("modules", "new 8192 1 - Live 0xffffffffc0001000\n");
 	assert_int_equal(opd_kernel_map_refresh(&map, 100), 0);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001010, 40)), "old");
@@ -316,12 +316,12 @@ static void a_module_that_was_built_anew_is_another_image(void **state)
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_string_equal(counted_name(*state, &map, 0xffffffffc0001000), "mine");
 	assert_int_equal(opd_kernel_map_refresh(&map, 50), 0);
-	assert_int_equal(map.nr_ranges, 1);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 1);
 
 	shell("mv module/mine module/before && mkdir -p module/mine/notes");
 	write_notes("module/mine/notes/.note.gnu.build-id", 0xbb);
 	assert_int_equal(opd_kernel_map_refresh(&map, 100), 0);
-	assert_int_equal(map.nr_ranges, 2);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 2);
 	assert_string_equal(counted_name(*state, &map, 0xffffffffc0001000), "mine (build-id bb0000000000)");
 	assert_int_equal(op_dcookie_row(*state, opd_kernel_map_find(&map, 0xffffffffc0001000, 40).cookie)->id.build_id[0], 0xaa);
 	opd_kernel_map_free(&map);
@@ -337,7 +337,7 @@ static void run_time_code_that_was_there_before(void **state)
 			       "ffffffffc0400000 t module_function\t[ext4]\n0000000000000000 t bpf_prog_hidden\t[bpf]\n]\n[bpf]\n");
 	write_file("modules", "");
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
-	assert_int_equal(map.nr_ranges, 3);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 3);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc020003f, 5)), "bpf_prog_a_x");
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0200041, 5)), "bpf_prog_b");
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0300041, 5)), "ftrace_trampoline");
@@ -372,7 +372,7 @@ static void code_that_nobody_tells_of(void **state)
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0300fff, 5), "bpf_prog_c");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0301000, 5), "no-vmlinux");
 	opd_kernel_map_learn(&map, &code);
-	assert_int_equal(map.nr_ranges, 3);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 3);
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0200fff, 5), "bpf_prog_a");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc020107f, 5), "bpf_prog_b");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0201080, 5), "no-vmlinux");
@@ -390,7 +390,7 @@ static void listed_code_whose_record_comes_late(void **state)
 	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
 	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_int_equal(opd_kernel_map_ksymbol(&map, &record), 0);
-	assert_int_equal(map.nr_ranges, 1);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 1);
 	assert_string_equal(name_there(*state, &map, 0xffffffffc020007f, 20), "bpf_prog_a");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0200080, 20), "no-vmlinux");
 
@@ -433,9 +433,9 @@ static void code_is_looked_at_again_after_a_loss(void **state)
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0200010, 200), "no-vmlinux");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0301fff, 300), "bpf_prog_told");
 	assert_string_equal(name_there(*state, &map, 0xffffffffc0001000, 300), "ext4");
-	assert_int_equal(map.nr_ranges, 4);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 5);
 	assert_int_equal(opd_kernel_map_mend(&map, 300, 400), 0);
-	assert_int_equal(map.nr_ranges, 4);
+	assert_int_equal(map.ranges.now.nr + map.ranges.past.nr, 5);
 
 	/* The modules are another list. */
 	assert_int_equal(opd_kernel_map_refresh(&map, 500), 0);

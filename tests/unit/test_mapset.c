@@ -10,6 +10,8 @@
 #include "libop/base/compiler.h"
 #include "pipeline/jit/mapset.h"
 
+static struct opd_mapset_account whole; /* of sets whose account does not matter */
+
 static void add(struct opd_mapset **set, uint64_t start, uint64_t end, uint64_t key, uint64_t cookie, uint64_t from_ns)
 {
 	struct opd_mapping m = { .start = start, .end = end, .key = key, .cookie = cookie, .from_ns = from_ns };
@@ -26,7 +28,7 @@ static uint64_t cookie_at(const struct opd_mapset *set, uint64_t address, uint64
 
 static void finds_by_address(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 
 	assert_null(opd_mapset_find(set, 0x1000, 5));
 	assert_int_equal(opd_mapset_end(set), 0);
@@ -44,7 +46,7 @@ static void finds_by_address(void **state OP_UNUSED)
 
 static void a_later_mapping_cuts(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 
 	add(&set, 0x1000, 0x9000, 0, 1, 10);
 	add(&set, 0x4000, 0x5000, 0, 2, 20);
@@ -61,7 +63,7 @@ static void a_later_mapping_cuts(void **state OP_UNUSED)
 
 static void the_same_again_changes_nothing(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 
 	add(&set, 0x1000, 0x2000, 0, 1, 10);
 	add(&set, 0x1000, 0x2000, 0, 1, 20);
@@ -71,7 +73,7 @@ static void the_same_again_changes_nothing(void **state OP_UNUSED)
 
 static void a_child_keeps_its_own(void **state OP_UNUSED)
 {
-	struct opd_mapset *parent = opd_mapset_new(NULL), *child;
+	struct opd_mapset *parent = opd_mapset_new(&whole), *child;
 
 	add(&parent, 0x1000, 0x2000, 0, 1, 10);
 	child = opd_mapset_get(parent);
@@ -88,7 +90,7 @@ static void a_child_keeps_its_own(void **state OP_UNUSED)
 
 static void forgets_behind_the_horizon(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
 
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -103,7 +105,7 @@ static void forgets_behind_the_horizon(void **state OP_UNUSED)
 
 static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 	struct opd_mapping region = { .cookie = 2 };
 
 	add(&set, 0x1000, 0x2000, 0, 1, 1); /* a file */
@@ -137,7 +139,7 @@ static void agrees_with_a_painted_model(void **state OP_UNUSED)
 
 	srandom(20261121);
 	for (int round = 0; round < 20; round++) {
-		struct opd_mapset *set = opd_mapset_new(NULL);
+		struct opd_mapset *set = opd_mapset_new(&whole);
 
 		for (size_t page = 0; page < PAGES; page++)
 			painted[0][page] = 0;
@@ -164,12 +166,12 @@ static void what_a_set_cannot_keep_is_counted(void **state OP_UNUSED)
 	for (uint64_t i = 0; i < OPD_MAPSET_MAX + 10; i++)
 		add(&set, 0x1000 * (2 * i + 1), 0x1000 * (2 * i + 2), 0, i + 1, i + 1);
 	assert_true(opd_mapset_count(set) <= OPD_MAPSET_MAX);
-	assert_int_equal(opd_mapset_count(set) + account.nr_dropped, OPD_MAPSET_MAX + 10);
+	assert_int_equal(opd_mapset_count(set) + account.mappings.nr_dropped, OPD_MAPSET_MAX + 10);
 	/* The oldest went, the newest are there. */
 	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 0);
 	assert_int_equal(cookie_at(set, 0x1000 * (2 * (OPD_MAPSET_MAX + 9) + 1), UINT64_MAX), OPD_MAPSET_MAX + 10);
 	opd_mapset_put(set);
-	assert_int_equal(account.nr_mappings, 0);
+	assert_int_equal(account.mappings.nr_rows, 0);
 	assert_null(account.sets);
 }
 
@@ -180,7 +182,7 @@ static void fill(struct opd_mapset_account *account, struct opd_mapset **sets, s
 		sets[i] = opd_mapset_new(account);
 		for (uint64_t j = 0; j < 2 * nr_maps; j++) {
 			add(&sets[i], 0x1000 * (2 * (j / 2) + 1), 0x1000 * (2 * (j / 2) + 2), 0, j + 1, j + 1);
-			assert_true(account->nr_mappings <= OPD_MAPPINGS_MAX);
+			assert_true(account->mappings.nr_rows <= OPD_MAPPINGS_MAX);
 		}
 	}
 }
@@ -205,7 +207,7 @@ static void a_crowd_of_sets_stays_below_the_limit(void **state OP_UNUSED)
 		nr_kept += opd_mapset_count(sets[i]);
 	assert_in_range(nr_kept, op_array_size(sets) * 40, OPD_MAPPINGS_MAX);
 	/* Past mappings were dropped as well as present ones. */
-	assert_in_range(account.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX,
+	assert_in_range(account.mappings.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX,
 			2 * op_array_size(sets) * 600 - nr_kept);
 	/* A set with few mappings keeps them, and each set has its newest ones. */
 	assert_int_equal(opd_mapset_count(other), 20);
@@ -218,7 +220,7 @@ static void a_crowd_of_sets_stays_below_the_limit(void **state OP_UNUSED)
 	assert_int_equal(opd_mapset_count(sets[7]), OPD_MAPSET_MAX / 2);
 	put_all(sets, 8);
 	opd_mapset_put(other);
-	assert_int_equal(account.nr_mappings, 0);
+	assert_int_equal(account.mappings.nr_rows, 0);
 }
 
 static void the_limit_holds_for_any_number_of_sets(void **state OP_UNUSED)
@@ -235,11 +237,11 @@ static void the_limit_holds_for_any_number_of_sets(void **state OP_UNUSED)
 	put_all(sets, nr);
 	free(sets);
 	/* No set can give up a mapping. */
-	account = (struct opd_mapset_account){ .nr_mappings = OPD_MAPPINGS_MAX };
+	account = (struct opd_mapset_account){ .mappings.nr_rows = OPD_MAPPINGS_MAX };
 	late = opd_mapset_new(&account);
 	add(&late, 0x1000, 0x2000, 0, 1, 1);
 	assert_int_equal(opd_mapset_count(late), 0);
-	assert_int_equal(account.nr_dropped, 1);
+	assert_int_equal(account.mappings.nr_dropped, 1);
 	opd_mapset_put(late);
 }
 
@@ -251,7 +253,7 @@ static void the_past_goes_before_the_present(void **state OP_UNUSED)
 	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
 
 	fill(&account, sets, op_array_size(sets), 5000);
-	assert_int_equal(account.nr_dropped, 0);
+	assert_int_equal(account.mappings.nr_dropped, 0);
 	/* No sample is older than 10001: no set loses a mapping that still holds. */
 	for (m.from_ns = 10001; m.from_ns < 10001 + OPD_MAPSET_MAX / 2; m.from_ns++) {
 		m.start = m.from_ns << 13;
@@ -259,7 +261,7 @@ static void the_past_goes_before_the_present(void **state OP_UNUSED)
 		assert_int_equal(opd_mapset_add(&last, &m, 10001), 0);
 		assert_int_equal(opd_mapset_add(&sets[0], &m, 10001), 0);
 	}
-	assert_int_equal(account.nr_dropped, 0);
+	assert_int_equal(account.mappings.nr_dropped, 0);
 	put_all(sets, op_array_size(sets));
 	opd_mapset_put(last);
 }
@@ -271,7 +273,7 @@ static void add_up(uint64_t cookie, void *arg)
 
 static void cookies_are_visited_once_a_round(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new(NULL);
+	struct opd_mapset *set = opd_mapset_new(&whole);
 	uint64_t sum = 0;
 
 	add(&set, 0x1000, 0x4000, 0, 1, 10);

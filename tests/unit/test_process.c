@@ -262,7 +262,7 @@ static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
 	assert_false(is_doubtful(1));
 	assert_false(opd_process_may_map(&processes, process, 5000));
 	assert_false(opd_process_may_map(&processes, process, 6000));
-	assert_int_equal(processes.account.nr_dropped, 2);
+	assert_int_equal(processes.account.mappings.nr_dropped, 2);
 	assert_true(is_doubtful(1));
 	assert_int_equal(opd_process_doubtful_from_ns(&processes, process), 5000);
 	/* Its child is in doubt, too; other processes are not, and it is not after an exec. */

@@ -278,7 +278,7 @@ static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 	assert_non_null(mkdtemp(list_dir));
 	list_code("bpf_prog_first");
 	resolver.kernel.proc_path = list_dir;
-	resolver.kernel.nr_ranges = 0;
+	opd_spans_free(&resolver.kernel.ranges);
 	resolver.kernel.text_start = TEXT;
 	resolver.kernel.text_end = TEXT + 0x1000;
 	assert_string_equal(kernel_name(now_ns), "no-vmlinux");
@@ -306,7 +306,7 @@ static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
 /* While addresses are hidden, the whole kernel is no-vmlinux, and its samples belong there. */
 static void kernel_code_that_is_nowhere_is_counted(void **state OP_UNUSED)
 {
-	resolver.kernel.nr_ranges = 0;
+	opd_spans_free(&resolver.kernel.ranges);
 	resolver.kernel.text_start = TEXT;
 	resolver.kernel.text_end = TEXT + 0x1000;
 	assert_string_equal(kernel_name(lost_ns), "no-vmlinux");
