@@ -18,6 +18,16 @@ struct numbers {
 	size_t nr;
 };
 
+void op_perf_trouble_note(struct op_perf_trouble *trouble, const char *file, uint64_t offset, const char *what, int err)
+{
+	if (trouble->what) {
+		trouble->nr_more++;
+		return;
+	}
+	*trouble = (struct op_perf_trouble){ .what = what, .offset = offset, .err = err };
+	snprintf(trouble->file, sizeof(trouble->file), "%s", file);
+}
+
 static void close_part(struct op_perf_part *part)
 {
 	op_perf_input_close(&part->input);

@@ -7,10 +7,23 @@
 #define OP_PERF_PARTS_H
 
 #include "libop/perf/data_input.h"
-#include "libop/perf/data_trouble.h"
 #include "libop/perf/data_zstd.h"
 
-#define OP_PERF_PARTS_MAX 4096u
+#define OP_PERF_PARTS_MAX      4096u
+#define OP_PERF_FILE_NAME_BYTES 16
+
+/* The first error in the recording, for a message. */
+struct op_perf_trouble {
+	const char *what; /* in words; NULL: no error */
+	/* in the file; that of the compressed record when the error is inside one */
+	uint64_t offset;
+	int err;          /* -errno of reading; 0: the file is damaged */
+	uint64_t nr_more; /* further errors */
+	char file[OP_PERF_FILE_NAME_BYTES]; /* of a directory; empty: there is only one file */
+};
+
+/* Records an error, or counts it when there was one before. */
+void op_perf_trouble_note(struct op_perf_trouble *trouble, const char *file, uint64_t offset, const char *what, int err) OP_NONNULL;
 
 /*
  * Each file of a directory has records of its own, compressed or not; header and events are in the

@@ -8,10 +8,8 @@ libop_libop_a_SOURCES += \
 	libop/perf/data_open.c libop/perf/data_open.h \
 	libop/perf/data_parts.c libop/perf/data_parts.h \
 	libop/perf/data_raw.c libop/perf/data_raw.h \
-	libop/perf/data_reader.h \
 	libop/perf/data_record.c libop/perf/data_record.h \
 	libop/perf/data_shape.c libop/perf/data_shape.h \
-	libop/perf/data_trouble.c libop/perf/data_trouble.h \
 	libop/perf/data_zstd.c libop/perf/data_zstd.h \
 	libop/perf/record.c libop/perf/record.h \
 	libop/perf/stack_record.c libop/perf/stack_record.h
