@@ -6,7 +6,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/resolve/jit_lookup.c pipeline/resolve/jit_lookup.h \
 	pipeline/resolve/kernel_code.c pipeline/resolve/kernel_code.h \
 	pipeline/resolve/kernel_map.c pipeline/resolve/kernel_map.h \
-	pipeline/resolve/naming.c pipeline/resolve/naming.h \
 	pipeline/resolve/proc_scan.c pipeline/resolve/proc_scan.h \
 	pipeline/resolve/process.c pipeline/resolve/process.h \
 	pipeline/resolve/program.c pipeline/resolve/program.h \

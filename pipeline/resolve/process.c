@@ -6,6 +6,58 @@
 #include "libop/session/dcookie.h"
 #include "pipeline/jit/space.h"
 
+/* ---- names ---- */
+
+struct opd_name *opd_name_at(struct opd_name *newest, uint64_t time_ns)
+{
+	struct opd_name *name = newest;
+
+	while (name && name->from_ns > time_ns && name->older)
+		name = name->older;
+	return name;
+}
+
+int opd_name_add(struct opd_name **newest, const char *comm, uint64_t from_ns)
+{
+	struct opd_name *known = opd_name_at(*newest, from_ns), **at = newest, *name;
+
+	if (known && known->from_ns <= from_ns && !strcmp(known->comm, comm))
+		return 0;
+	name = calloc(1, sizeof(*name));
+	if (!name)
+		return -ENOMEM;
+	snprintf(name->comm, sizeof(name->comm), "%s", comm);
+	name->from_ns = from_ns;
+	while (*at && (*at)->from_ns > from_ns)
+		at = &(*at)->older;
+	name->older = *at;
+	*at = name;
+	return 0;
+}
+
+static void free_names(struct opd_name *newest)
+{
+	while (newest) {
+		struct opd_name *older = newest->older;
+
+		free(newest);
+		newest = older;
+	}
+}
+
+/* Frees the names that were replaced before horizon_ns. */
+static void prune_names(struct opd_name *newest, uint64_t horizon_ns)
+{
+	struct opd_name *name = opd_name_at(newest, horizon_ns ? horizon_ns - 1 : 0);
+
+	if (!name)
+		return;
+	free_names(name->older);
+	name->older = NULL;
+}
+
+/* ---- address spaces and processes ---- */
+
 /* Returns how many address spaces were freed, with the older ones. */
 static uint64_t free_mm(struct opd_mm *mm)
 {
@@ -30,7 +82,7 @@ static uint64_t free_process(struct opd_process *process)
 {
 	uint64_t nr_freed = free_mm(process->mm);
 
-	opd_names_free(process->name);
+	free_names(process->name);
 	free(process);
 	return nr_freed;
 }
@@ -447,7 +499,7 @@ static bool prune_process(struct opd_processes *processes, struct opd_process *p
 	if (ended_ns)
 		process->exit_ns = ended_ns;
 	processes->nr_freed += prune_mm(process, processes->horizon_ns);
-	opd_names_prune(process->name, processes->horizon_ns);
+	prune_names(process->name, processes->horizon_ns);
 	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older &&
 	       !(process->name && process->name->older);
 }

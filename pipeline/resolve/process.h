@@ -14,14 +14,28 @@
 #include "libop/base/htable.h"
 #include "pipeline/files/mount_view.h"
 #include "pipeline/files/owner.h"
+#include "pipeline/files/proc_maps.h"
 #include "pipeline/jit/mapset.h"
 #include "pipeline/resolve/image.h"
-#include "pipeline/resolve/naming.h"
 #include "pipeline/resolve/stat_cache.h"
 
 struct opd_jit;
 struct opd_jit_space;
 struct opd_jit_waiting;
+
+/*
+ * The names of a process over time. A process has the name of its main thread (its comm): exec sets
+ * it, fork copies it, and a program may change it (prctl(2), PR_SET_NAME). A sample has the name
+ * that its process had at its time, because the side band is read ahead of the samples.
+ */
+struct opd_name {
+	struct opd_name *older;
+	uint64_t from_ns;
+	char comm[OPD_COMM_BYTES];
+	/* of the last look-up by program.h: the program, the application and the user behind it */
+	uint64_t program_cookie, app_cookie;
+	uint32_t user;
+};
 
 struct opd_mm {
 	struct opd_mm *older;
@@ -238,5 +252,11 @@ void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, o
  * unknown.
  */
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_check gone_ns) OP_NONNULL;
+
+/* Adds a name that holds from then on. Nothing changes when it holds already. 0 or -ENOMEM. */
+int opd_name_add(struct opd_name **newest, const char *comm, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* The name at that time, or the oldest known one; NULL: none is known. */
+struct opd_name *opd_name_at(struct opd_name *newest, uint64_t time_ns) OP_MUST_CHECK;
 
 #endif

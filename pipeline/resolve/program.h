@@ -5,7 +5,7 @@
  * programs: a row of the table of images for each name and user, which the sample files have as
  * their application (op_image_id.program_of).
  *
- * The name is that of the process at the time of the sample, not of its threads (naming.h). The
+ * The name is that of the process at the time of the sample, not of its threads (process.h). The
  * user is the effective one. It is asked for at the first sample after each fork and exec, because
  * the kernel reports no change of it; a process that has ended by then counts as its parent did.
  *
