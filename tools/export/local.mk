@@ -7,6 +7,5 @@ tools_libreport_a_SOURCES += \
 	tools/export/numbers.c tools/export/numbers.h \
 	tools/export/perf_data.c \
 	tools/export/pprof.c \
-	tools/export/protobuf.c tools/export/protobuf.h \
 	tools/export/speedscope.c
 EXTRA_DIST += tools/export/README.md

@@ -12,7 +12,6 @@
 #include "tools/common/progress.h"
 #include "tools/export/export.h"
 #include "tools/export/numbers.h"
-#include "tools/export/protobuf.h"
 #include "tools/stacks/arrange.h"
 
 enum {
@@ -47,6 +46,53 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FI
 #define GZIP_WINDOW_BITS (MAX_WBITS + 16)
 #define GZIP_MEMORY	 8
 
+/* ---- messages ---- */
+
+/*
+ * Protocol Buffers (protobuf.dev, "Encoding"): a field is a tag, field number << 3 | wire type, and
+ * a varint (type 0) or a length with so many bytes (type 2). A field with the value 0 or "" is left
+ * out: readers take this as its default. The text may fail, see text.h.
+ */
+enum { VARINT, LENGTH = 2 };
+
+static void pb_varint(struct op_text *message, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		op_text_add_char(message, (char)(value | 0x80));
+	op_text_add_char(message, (char)value);
+}
+
+static void pb_number(struct op_text *message, unsigned int field, uint64_t value)
+{
+	if (!value)
+		return;
+	pb_varint(message, field << 3 | VARINT);
+	pb_varint(message, value);
+}
+
+static void pb_length(struct op_text *message, unsigned int field, const void *bytes, size_t nr_bytes)
+{
+	pb_varint(message, field << 3 | LENGTH);
+	pb_varint(message, nr_bytes);
+	op_text_add_bytes(message, bytes, nr_bytes);
+}
+
+static void pb_bytes(struct op_text *message, unsigned int field, const void *bytes, size_t nr_bytes)
+{
+	if (nr_bytes)
+		pb_length(message, field, bytes, nr_bytes);
+}
+
+/* Another message as a field, also when it is empty. Empties `part`. */
+static void pb_message(struct op_text *message, unsigned int field, struct op_text *part)
+{
+	pb_length(message, field, op_text_get(part), part->length);
+	message->failed |= part->failed;
+	op_text_truncate(part, 0);
+}
+
+/* ---- the profile ---- */
+
 struct function_key {
 	size_t name, file;
 };
@@ -79,11 +125,11 @@ static size_t number_function(struct pprof *pprof, const struct opr_call_functio
 	size_t id = opr_number_of(&pprof->functions, &key, sizeof(key), &is_new) + 1;
 
 	if (is_new) {
-		opr_pb_number(&pprof->inner, FUNCTION_ID, id);
-		opr_pb_number(&pprof->inner, FUNCTION_NAME, key.name);
-		opr_pb_number(&pprof->inner, FUNCTION_SYSTEM_NAME, key.name);
-		opr_pb_number(&pprof->inner, FUNCTION_FILE, key.file);
-		opr_pb_message(&pprof->message, PROFILE_FUNCTION, &pprof->inner);
+		pb_number(&pprof->inner, FUNCTION_ID, id);
+		pb_number(&pprof->inner, FUNCTION_NAME, key.name);
+		pb_number(&pprof->inner, FUNCTION_SYSTEM_NAME, key.name);
+		pb_number(&pprof->inner, FUNCTION_FILE, key.file);
+		pb_message(&pprof->message, PROFILE_FUNCTION, &pprof->inner);
 	}
 	return id;
 }
@@ -127,26 +173,26 @@ static size_t number_location(struct pprof *pprof, const struct opr_call_functio
 
 	if (!is_new)
 		return id;
-	opr_pb_number(&pprof->part, LOCATION_ID, id);
-	opr_pb_number(&pprof->part, LOCATION_MAPPING, number_mapping(pprof, path[0], nr));
-	opr_pb_number(&pprof->part, LOCATION_ADDRESS, path[0]->place.vma);
+	pb_number(&pprof->part, LOCATION_ID, id);
+	pb_number(&pprof->part, LOCATION_MAPPING, number_mapping(pprof, path[0], nr));
+	pb_number(&pprof->part, LOCATION_ADDRESS, path[0]->place.vma);
 	while (nr--) {
-		opr_pb_number(&line, LINE_FUNCTION, number_function(pprof, path[nr]));
-		opr_pb_number(&line, LINE_LINE, path[nr]->place.line);
-		opr_pb_message(&pprof->part, LOCATION_LINE, &line);
+		pb_number(&line, LINE_FUNCTION, number_function(pprof, path[nr]));
+		pb_number(&line, LINE_LINE, path[nr]->place.line);
+		pb_message(&pprof->part, LOCATION_LINE, &line);
 	}
 	op_text_free(&line);
-	opr_pb_message(&pprof->message, PROFILE_LOCATION, &pprof->part);
+	pb_message(&pprof->message, PROFILE_LOCATION, &pprof->part);
 	return id;
 }
 
 static void add_label(struct pprof *pprof, struct op_text *sample, const char *key, const char *value, uint64_t number)
 {
-	opr_pb_number(&pprof->inner, LABEL_KEY, string_of(pprof, key));
+	pb_number(&pprof->inner, LABEL_KEY, string_of(pprof, key));
 	if (value)
-		opr_pb_number(&pprof->inner, LABEL_STRING, string_of(pprof, value));
-	opr_pb_number(&pprof->inner, LABEL_NUMBER, number);
-	opr_pb_message(sample, SAMPLE_LABEL, &pprof->inner);
+		pb_number(&pprof->inner, LABEL_STRING, string_of(pprof, value));
+	pb_number(&pprof->inner, LABEL_NUMBER, number);
+	pb_message(sample, SAMPLE_LABEL, &pprof->inner);
 }
 
 static void add_labels(struct pprof *pprof, struct op_text *sample, const struct opr_call_function *group)
@@ -171,8 +217,8 @@ static void add_values(struct pprof *pprof, struct op_text *sample, const char *
 	const struct opr_words *events = &pprof->report->sums->events;
 
 	for (size_t i = 0; i < events->nr_words; i++)
-		opr_pb_varint(&pprof->inner, !strcmp(events->words[i], event) ? nr_samples : 0);
-	opr_pb_message(sample, SAMPLE_VALUE, &pprof->inner);
+		pb_varint(&pprof->inner, !strcmp(events->words[i], event) ? nr_samples : 0);
+	pb_message(sample, SAMPLE_VALUE, &pprof->inner);
 }
 
 /* The locations of a stack, the innermost one first, and its labels. */
@@ -189,10 +235,10 @@ static void add_sample(struct pprof *pprof, const struct opr_call_node *node)
 	for (size_t i = nr; i-- > nr_groups;) {
 		if (path[i]->kind == OPR_CALL_INLINED && i > nr_groups)
 			continue;
-		opr_pb_varint(&ids, number_location(pprof, path + i, end - i));
+		pb_varint(&ids, number_location(pprof, path + i, end - i));
 		end = i;
 	}
-	opr_pb_bytes(&sample, SAMPLE_LOCATION, op_text_get(&ids), ids.length);
+	pb_bytes(&sample, SAMPLE_LOCATION, op_text_get(&ids), ids.length);
 	for (size_t i = 0; i < nr_groups; i++) {
 		if (path[i]->place.label == OP_STACK_EVENT)
 			event = path[i]->name;
@@ -200,7 +246,7 @@ static void add_sample(struct pprof *pprof, const struct opr_call_node *node)
 	}
 	add_values(pprof, &sample, event, node->self);
 	sample.failed |= ids.failed;
-	opr_pb_message(&pprof->message, PROFILE_SAMPLE, &sample);
+	pb_message(&pprof->message, PROFILE_SAMPLE, &sample);
 	op_text_free(&sample);
 	op_text_free(&ids);
 }
@@ -210,15 +256,15 @@ static void add_mapping(struct pprof *pprof, size_t number)
 	const struct mapping *mapping = &pprof->mappings[number];
 	struct op_text *part = &pprof->part;
 
-	opr_pb_number(part, MAPPING_ID, number + 1);
-	opr_pb_number(part, MAPPING_LIMIT, mapping->limit);
-	opr_pb_number(part, MAPPING_FILE, string_of(pprof, mapping->image->name));
-	opr_pb_number(part, MAPPING_BUILD_ID, string_of(pprof, mapping->image->build_id));
-	opr_pb_number(part, MAPPING_HAS_FUNCTIONS, 1);
-	opr_pb_number(part, MAPPING_HAS_FILES, mapping->has_lines);
-	opr_pb_number(part, MAPPING_HAS_LINES, mapping->has_lines);
-	opr_pb_number(part, MAPPING_HAS_INLINED, mapping->has_inlined);
-	opr_pb_message(&pprof->message, PROFILE_MAPPING, part);
+	pb_number(part, MAPPING_ID, number + 1);
+	pb_number(part, MAPPING_LIMIT, mapping->limit);
+	pb_number(part, MAPPING_FILE, string_of(pprof, mapping->image->name));
+	pb_number(part, MAPPING_BUILD_ID, string_of(pprof, mapping->image->build_id));
+	pb_number(part, MAPPING_HAS_FUNCTIONS, 1);
+	pb_number(part, MAPPING_HAS_FILES, mapping->has_lines);
+	pb_number(part, MAPPING_HAS_LINES, mapping->has_lines);
+	pb_number(part, MAPPING_HAS_INLINED, mapping->has_inlined);
+	pb_message(&pprof->message, PROFILE_MAPPING, part);
 }
 
 static void add_comments(struct pprof *pprof)
@@ -228,7 +274,7 @@ static void add_comments(struct pprof *pprof)
 
 	opr_stacks_describe(pprof->report, &text);
 	for (char *line = text.failed ? NULL : strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		opr_pb_number(&pprof->message, PROFILE_COMMENT, string_of(pprof, line));
+		pb_number(&pprof->message, PROFILE_COMMENT, string_of(pprof, line));
 	pprof->message.failed |= text.failed;
 	op_text_free(&text);
 }
@@ -241,9 +287,9 @@ static void make(struct pprof *pprof)
 	for (size_t i = 0; i < report->sums->events.nr_words; i++) {
 		char *event = report->sums->events.words[i];
 
-		opr_pb_number(&pprof->part, TYPE_TYPE, string_of(pprof, event));
-		opr_pb_number(&pprof->part, TYPE_UNIT, string_of(pprof, "count"));
-		opr_pb_message(&pprof->message, PROFILE_SAMPLE_TYPE, &pprof->part);
+		pb_number(&pprof->part, TYPE_TYPE, string_of(pprof, event));
+		pb_number(&pprof->part, TYPE_UNIT, string_of(pprof, "count"));
+		pb_message(&pprof->message, PROFILE_SAMPLE_TYPE, &pprof->part);
 	}
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
 		if (node->self)
@@ -251,14 +297,14 @@ static void make(struct pprof *pprof)
 	for (size_t i = 0; i < pprof->nr_mappings; i++)
 		add_mapping(pprof, i);
 	add_comments(pprof);
-	opr_pb_number(&pprof->message, PROFILE_TIME_NS, report->recorded->begin_ns);
-	opr_pb_number(&pprof->message, PROFILE_DURATION_NS, report->recorded->recorded_ns);
+	pb_number(&pprof->message, PROFILE_TIME_NS, report->recorded->begin_ns);
+	pb_number(&pprof->message, PROFILE_DURATION_NS, report->recorded->recorded_ns);
 	for (size_t i = 0; i < pprof->strings.nr_items; i++) {
 		const struct opr_numbered *string = pprof->strings.items[i];
 
 		/* Strings are numbered by their place, so the empty one is written, too. */
 		op_text_add_bytes(&pprof->part, string->bytes, string->nr_bytes);
-		opr_pb_message(&pprof->message, PROFILE_STRING, &pprof->part);
+		pb_message(&pprof->message, PROFILE_STRING, &pprof->part);
 	}
 }
 

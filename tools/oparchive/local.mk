@@ -11,7 +11,6 @@ bin_oparchive_SOURCES = \
 	tools/oparchive/kernel.c tools/oparchive/kernel.h \
 	tools/oparchive/main.c tools/oparchive/run.h \
 	tools/oparchive/sessions.c tools/oparchive/stack_images.c \
-	tools/oparchive/copy_mode.c tools/oparchive/copy_mode.h \
 	tools/oparchive/store.c tools/oparchive/store.h \
 	tools/oparchive/left_out.c
 bin_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(MD_LIBS) $(POPT_LIBS) \

@@ -10,7 +10,7 @@
 #include "libop/process/stop.h"
 #include "libop/base/text.h"
 #include "tools/oparchive/earlier.h"
-#include "tools/oparchive/copy_mode.h"
+#include "tools/oparchive/copy.h"
 
 struct opr_archive_writer {
 	const char *dir; /* as the user named it; NULL: files are listed, not copied */

@@ -8,7 +8,6 @@ bin_operf_SOURCES = \
 	tools/operf/main.c \
 	tools/operf/options.c tools/operf/options.h \
 	tools/operf/profile.c tools/operf/profile.h \
-	tools/operf/report.c tools/operf/report.h \
 	tools/operf/session.c tools/operf/session.h
 bin_operf_LDADD = tools/libreport.a pipeline/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(PFM_LIBS) $(POPT_LIBS)
 
