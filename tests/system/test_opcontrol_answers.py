@@ -29,6 +29,22 @@ def told_by_the_daemon(box):
     require("is the oprofile daemon running?" in line, line)
 
 
+def at_another_socket(box):
+    """--dump names the daemon that --status finds by its lock."""
+    box.start_daemon()
+    pid = box.status()["pid"]
+    other = os.path.join(box.dir, "other.conf")
+    with open(other, "w", encoding="ascii") as stream:
+        stream.write("SessionDir=%s\nControlSocket=%s/nobody\n" % (box.session, box.dir))
+    for request in ("--status", "--dump"):
+        shown = box.run(opcontrol(box), request, env={"OPD_CONFIG": other})
+        require("opd (pid %d)" % pid in shown.err and box.dir + "/nobody" in shown.err and box.session in shown.err,
+                "%s does not name the daemon: %s" % (request, shown))
+    box.shutdown()
+    line = box.refused(opcontrol(box), "--dump", env={"OPD_CONFIG": other})
+    require("is the oprofile daemon running?" in line, line)
+
+
 def names_of_images(box):
     """Any user names the images in which walks of stacks end."""
     name = b"/tmp/a\x9b31m\xc2\x9b\x1b[2J\xe2\x80\xae\xe2\x80\xa8"
@@ -136,6 +152,7 @@ def mute_daemon(box):
 def test(box):
     box.opcontrol("--setup", "--event=TIMER:300000")
     told_by_the_daemon(box)
+    at_another_socket(box)
     names_of_images(box)
     asked_twice_to_end(box)
     another_version(box)

@@ -674,7 +674,8 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         for arguments, wanted in ((("-x",), "you must specify at least"), (("-a", "-o", "x"), "--output-dir"),
                                   (("-s", "-t", "200"), "illegal threshold"), (("-s", "--nonsense"), "--nonsense"),
-                                  (("-a", "--include-file=x"), "meaningless with --assembly"), (("-s", "/not/there"), "too strict"),
+                                  (("-a", "--include-file=x"), "meaningless with --assembly"),
+                                  (("-s", "/not/there"), "selects no samples"),
                                   (("-s", "{", "session:current", "}", "{}"), "opreport alone compares profiles")):
             self.assertEqual(self.run_tool(*arguments, rc=1), "")
             self.assertIn(wanted, self.errors)

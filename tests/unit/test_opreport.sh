@@ -106,11 +106,11 @@ leaves_out "$file" --session-dir=s -l
 printf '%0100d' 0 >"$file"
 leaves_out "bad magic number: $file" --session-dir=s
 leaves_out "at byte 0): it is left out: opcheck --repair repairs" --session-dir=s
-refuses 'too strict ?' --session-dir=s /y
+refuses 'selects no samples' --session-dir=s /y
 grep -q '?$' err || { echo 'FAIL: a hint at nothing'; failed=$((failed + 1)); }
-refuses 'too strict ? kept is an archive: archive:kept reads it.' --session-dir=s kept
-refuses 'too strict ? other is a session directory: --session-dir=other reads it.' --session-dir=s other
-refuses 'too strict ? tuesday is a session: session:tuesday reads it.' --session-dir=s tuesday
+refuses 'selects no samples: kept is an archive: archive:kept reads it.' --session-dir=s kept
+refuses 'selects no samples: other is a session directory: --session-dir=other reads it.' --session-dir=s other
+refuses 'selects no samples: tuesday is a session: session:tuesday reads it.' --session-dir=s tuesday
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 leaves_out "$current/{root}/notes.txt" --session-dir=s

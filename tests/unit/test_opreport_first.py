@@ -108,6 +108,17 @@ class First(unittest.TestCase):
         self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool(zone="CET-1"))
         self.assertNotIn("Host", self.run_tool("-l", "-n"))
 
+    def test_messages_name_their_option(self):
+        for words, wanted in ((["--stacks", "--depth=0"], "opreport: --depth=0: invalid number '0': 1 or more"),
+                              (["-t", "101"], "opreport: --threshold=101: illegal threshold"),
+                              (["--sort=x"], "opreport: --sort=x: invalid sort key 'x'"),
+                              (["--since="], "opreport: --since"),
+                              (["-D", "a\nb"], "opreport: --demangle=a\\x0ab: ")):
+            self.assertIn(wanted, self.refused(*words))
+        self.put(hot=60)
+        self.ledger(("TIMER", 1000000, 60, 0))
+        self.assertEqual(self.refused("tid:5"), "opreport: the profile specification selects no samples")
+
     # ---- what is said at the end ----
 
     def notes(self, *arguments):
@@ -133,7 +144,7 @@ class First(unittest.TestCase):
         self.ledger(("TIMER", 1000000, 795, 0))
         self.run_tool("-l")
         lines = [line for line in self.errors.splitlines() if "/gone/" in line]
-        self.assertEqual(lines, ["warning: 30 images could not be found, most samples are of /gone/29: 0 have the functions that "
+        self.assertEqual(lines, ["warning: 30 images could not be found, above all /gone/29: 0 have the functions that "
                                  "opd kept, 30 are one symbol each. --verbose lists them."])
         for verbose in ("--verbose", "--verbose=details", "-V"):
             self.run_tool("-l", verbose)
@@ -504,7 +515,7 @@ class First(unittest.TestCase):
         self.assertEqual(self.rows_of("prog", "else"), ["60", "40", "1"])
         self.assertEqual(self.rows_of("*two/bin/prog"), ["40"])
         os.unlink(os.path.join(self.dir, "samples", "current", "ledger"))
-        self.assertIn("profile specification too strict", self.refused("prog"))
+        self.assertIn("profile specification selects no samples", self.refused("prog"))
 
     def test_file_here(self):
         """A file of the working directory is meant before others of its name."""

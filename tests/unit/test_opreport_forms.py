@@ -124,7 +124,7 @@ class Forms(unittest.TestCase):
 
     def test_calls_alone(self):
         self.put_calls(("warm", "hot", 30))
-        self.assertIn("profile specification too strict", self.run_tool("-l", rc=1))
+        self.assertIn("profile specification selects no samples", self.run_tool("-l", rc=1))
         report = self.run_tool("-c", "-n")
         self.assertIn("0              0  hot\n", report)
         self.assertIn("  30       100.000  warm\n", report)

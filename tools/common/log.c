@@ -11,6 +11,7 @@
 
 static const char *program_name = "opreport";
 static bool enabled[OPR_NR_TOPICS];
+static const char *option_name, *option_value; /* of errors, now */
 
 static const char *const topic_names[] = {
 #define X(name, meaning) [OPR_TOPIC_##name] = #name,
@@ -90,13 +91,34 @@ static void print(const char *who, bool is_once, const char *format, va_list arg
 	free(text);
 }
 
+void opr_log_set_option(const char *name, const char *value)
+{
+	option_name = name;
+	option_value = value;
+}
+
+/* "PROGRAM: --NAME=VALUE", or as much of it as the error does not say itself. */
+static void add_subject(struct op_text *subject, const char *error)
+{
+	const char *name = option_name ? strstr(error, option_name) : NULL;
+
+	op_text_add(subject, program_name);
+	if (!option_name || (name && name >= error + 2 && name[-1] == '-' && name[-2] == '-'))
+		return;
+	op_text_printf(subject, ": --%s%s", option_name, *option_value ? "=" : "");
+	op_text_add_escaped(subject, option_value);
+}
+
 int opr_error(int err, const char *format, ...)
 {
+	struct op_text subject = { 0 };
 	va_list args;
 
+	add_subject(&subject, format);
 	va_start(args, format);
-	print(program_name, false, format, args);
+	print(subject.failed ? program_name : op_text_get(&subject), false, format, args);
 	va_end(args);
+	op_text_free(&subject);
 	return err;
 }
 

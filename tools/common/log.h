@@ -37,6 +37,12 @@ bool opr_log_shows(enum opr_topic topic);
 int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 
 /*
+ * While a value of an option is taken, errors begin with "--NAME=VALUE: ", unless they name the
+ * option themselves. The strings are used until the next call. NULL: none.
+ */
+void opr_log_set_option(const char *name, const char *value);
+
+/*
  * Prints `why`, which it frees, or without one the text of err. Prints nothing when err is 0.
  * Returns err.
  */

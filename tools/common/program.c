@@ -164,12 +164,14 @@ static int read_all(const struct opr_command *command, poptContext context, void
 		const struct opr_option *option = opr_command_row(command, (size_t)next - 1);
 		char *value = poptGetOptArg(context);
 
+		opr_log_set_option(option->name, value ? value : "");
 		if ((size_t)next > command->nr_rows) {
 			request = OPR_DONE;
 			err = take_common(command, options, option, value ? value : "");
 		} else {
 			err = (command->take ? command->take : opr_option_take)(options, option, value ? value : "");
 		}
+		opr_log_set_option(NULL, NULL);
 		free(value);
 	}
 	if (err)

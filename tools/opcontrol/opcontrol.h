@@ -114,6 +114,13 @@ int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
+/*
+ * The daemon that has the session directory of the configuration or of the setup, whatever its
+ * socket is; 0: there is none, or the caller may not look. *ret_dir: the directory, freed by the
+ * caller.
+ */
+pid_t ctl_daemon_of_session(const struct opcontrol *ctl, char **ret_dir) OP_MUST_CHECK;
+
 /* ---- holder.c ---- */
 
 /*

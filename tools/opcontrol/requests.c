@@ -127,6 +127,21 @@ int ctl_run_start(struct opcontrol *ctl)
 	return rc;
 }
 
+/* Nobody listens at the socket. --status would find a daemon that listens elsewhere by its lock. */
+static void fail_dump(const struct opcontrol *ctl)
+{
+	char *dir = NULL;
+	pid_t pid = ctl_daemon_of_session(ctl, &dir);
+
+	if (pid)
+		opr_error(1, "--dump: opd (pid %d) has the session directory %s, but does not answer at %s: is ControlSocket= in "
+			     "%s that of the daemon?",
+			  (int)pid, dir ? dir : "", ctl->config.control_socket, ctl->config_path);
+	else
+		opr_error(1, "--dump: Unable to complete dump of oprofile data: is the oprofile daemon running?");
+	free(dir);
+}
+
 int ctl_run_dump(struct opcontrol *ctl)
 {
 	char *message = NULL;
@@ -141,7 +156,7 @@ int ctl_run_dump(struct opcontrol *ctl)
 	if (unit != CTL_UNIT_SLEEPS)
 		err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
 	if (err == -ENOENT || err == -ECONNREFUSED)
-		opr_error(1, "Unable to complete dump of oprofile data: is the oprofile daemon running?");
+		fail_dump(ctl);
 	else if (err < 0)
 		opr_error(1, "--dump: %s", message ? message : strerror(-err));
 	free(payload);

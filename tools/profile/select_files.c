@@ -371,8 +371,8 @@ static int report_none_selected(const struct opr_profile *profile, const struct 
 		suggest_event(profile, &spec->event, &hint);
 	if (!hint.length)
 		op_text_add(&hint, op_text_get(unmatched));
-	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s",
-		  hint.length && *op_text_get(&hint) != ';' ? " " : "", op_text_get(&hint));
+	opr_error(-ENOENT, "the profile specification selects no samples%s%s",
+		  hint.length && *op_text_get(&hint) != ';' ? ": " : "", op_text_get(&hint));
 	op_text_free(&hint);
 	opr_losses_note_filtered(profile);
 	return -ENOENT;

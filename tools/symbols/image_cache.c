@@ -451,7 +451,7 @@ static void tell_gone(const struct opr_image_cache *cache)
 	if (nr_gone == 1)
 		warn_gone(cache, most);
 	else
-		opr_warn("%zu images could not be found, most samples are of %s: %zu have the functions that opd kept, %zu are one "
+		opr_warn("%zu images could not be found, above all %s: %zu have the functions that opd kept, %zu are one "
 			 "symbol each. --verbose lists them.",
 			 nr_gone, most->name, nr_kept, nr_gone - nr_kept);
 }
