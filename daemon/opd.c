@@ -25,19 +25,15 @@
 #include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "pipeline/count/image_filter.h"
-#include "pipeline/files/looker.h"
 #include "pipeline/jit/space.h"
 #include "pipeline/resolve/proc_scan.h"
-#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/helper_kinds.h"
 #include "pipeline/stacks/tables.h"
 
 #define LOCK_WATCH_USEC        5000000
 /* IN_ATTRIB: a link is removed */
 #define LOCK_CHANGES           (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 #define MAX_CLOSED_FILES       16384 /* closed files that are remembered, some hundred bytes each */
-
-/* The processes that the nursery can start. */
-enum { HELPER_LOOKER, HELPER_TABLER };
 
 /* ---- pipeline ---- */
 
@@ -232,10 +228,8 @@ static int init_privileges(struct opd *opd)
 	return err ? opd_fail("cannot give up capabilities: %s", strerror(-err)) : 0;
 }
 
-static const struct op_helper_kind helper_kinds[] = {
-	[HELPER_LOOKER] = { "opd-looker", opd_privileges_of_looker, opd_look_answer },
-	[HELPER_TABLER] = { OPD_TABLER_NAME, opd_privileges_of_tabler, opd_tabler_answer },
-};
+static const struct op_helper_kind helper_kinds[] =
+	OPD_HELPER_KINDS("opd-looker", opd_privileges_of_looker, opd_privileges_of_tabler);
 
 #define NURSERY_WORD "--nursery" /* the only argument of a program that is a nursery */
 
@@ -284,7 +278,7 @@ static int init_lookers(struct opd *opd)
 	op_nursery_set_last_resort(opd->nursery, start_nursery_again);
 	err = opd_privileges_leave_to_lookers();
 	if (!err)
-		err = opd_lookers_new(opd->nursery, HELPER_LOOKER, &opd->lookers);
+		err = opd_lookers_new(opd->nursery, OPD_HELPER_LOOKER, &opd->lookers);
 	if (!err)
 		return 0;
 	op_nursery_stop(opd->nursery);
@@ -301,7 +295,6 @@ static int init_tables(struct opd *opd)
 {
 	const struct opd_tables_config config = {
 		.nursery = opd->nursery,
-		.kind = HELPER_TABLER,
 		.lookers = opd->lookers,
 		.host_prefix = opd_host()->prefix,
 		.cache_dir = opd->config.table_dir,

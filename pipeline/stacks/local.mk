@@ -3,6 +3,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/stacks/cache.c pipeline/stacks/cache.h \
 	pipeline/stacks/disk.c pipeline/stacks/disk.h \
 	pipeline/stacks/frames.c pipeline/stacks/frames.h \
+	pipeline/stacks/helper_kinds.h \
 	pipeline/stacks/maker.c pipeline/stacks/maker.h \
 	pipeline/stacks/queue.c pipeline/stacks/queue.h \
 	pipeline/stacks/source.c pipeline/stacks/source.h \

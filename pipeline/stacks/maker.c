@@ -12,7 +12,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/process/pass.h"
-#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/helper_kinds.h"
 
 /* for a helper that was just ordered; later it is only asked whether it is there */
 #define START_NS   (20u * OP_NS_PER_MS)
@@ -21,7 +21,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers, uint64_t wait_ns,
+int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, struct opd_lookers *lookers, uint64_t wait_ns,
 		   bool is_awaited)
 {
 	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -30,7 +30,6 @@ int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t k
 		return -errno;
 	*maker = (struct opd_maker){
 		.nursery = nursery,
-		.kind = kind,
 		.lookers = lookers,
 		.table_fd = -1,
 		.wait_ns = wait_ns ? wait_ns : OPD_MAKER_WAIT_NS,
@@ -51,7 +50,7 @@ static int start_helper(struct opd_maker *maker)
 
 	if (maker->helper)
 		return 0;
-	err = op_helper_start(maker->nursery, maker->kind, maker->is_awaited ? OP_NS_PER_S : START_NS, &maker->helper);
+	err = op_helper_start(maker->nursery, OPD_HELPER_TABLER, maker->is_awaited ? OP_NS_PER_S : START_NS, &maker->helper);
 	if (!err && epoll_ctl(maker->epoll_fd, EPOLL_CTL_ADD, op_helper_fd(maker->helper), &event) < 0) {
 		err = -errno;
 		op_helper_leave(maker->helper);

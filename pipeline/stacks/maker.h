@@ -39,7 +39,6 @@ enum opd_make_result {
 
 struct opd_maker {
 	struct op_nursery *nursery;
-	size_t kind;
 	struct opd_lookers *lookers;
 	struct op_helper *helper; /* NULL: none runs */
 	bool is_making;
@@ -65,7 +64,7 @@ struct opd_maker {
  * The nursery and the lookers stay the caller's. wait_ns: for one table; 0: OPD_MAKER_WAIT_NS.
  * is_awaited: a program waits for the tables, and has nothing else to do. 0 or -errno.
  */
-int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, size_t kind, struct opd_lookers *lookers,
+int opd_maker_init(struct opd_maker *maker, struct op_nursery *nursery, struct opd_lookers *lookers,
 		   uint64_t wait_ns, bool is_awaited) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 void opd_maker_free(struct opd_maker *maker) OP_NONNULL;
 

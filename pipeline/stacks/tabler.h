@@ -10,8 +10,7 @@
 #include "libop/base/text.h"
 #include "pipeline/files/identity.h"
 
-#define OPD_TABLER_NAME "opd-tabler" /* of the process */
-#define OPD_TABLES_ENV  "OPD_TABLES" /* environment: another path of the program */
+#define OPD_TABLES_ENV "OPD_TABLES" /* environment: another path of the program */
 
 #define OPD_TABLER_NO_PROGRAM 127 /* exit code when opd-tables cannot be executed, as of sh(1) */
 

@@ -90,7 +90,7 @@ int opd_tables_new(const struct opd_tables_config *config, struct opd_tables **r
 	if (!config->unused_ns)
 		tables->config.unused_ns = UNUSED_NS;
 	tables->now_ns = op_now_ns();
-	err = opd_maker_init(&tables->maker, config->nursery, config->kind, config->lookers, config->wait_ns,
+	err = opd_maker_init(&tables->maker, config->nursery, config->lookers, config->wait_ns,
 			     config->is_recording);
 	if (err) {
 		free(tables);

@@ -22,9 +22,7 @@ struct opd_tables;
 struct opd_lookers;
 
 struct opd_tables_config {
-	/* one of its kinds is answered by opd_tabler_answer; NULL: no tables are made */
-	struct op_nursery *nursery;
-	size_t kind;
+	struct op_nursery *nursery;  /* of helper_kinds.h; NULL: no tables are made */
 	struct opd_lookers *lookers; /* NULL: this process opens the files, which may hang */
 	const char *host_prefix;     /* of paths of the host: "" or "/proc/1/root"; NULL: "" */
 	const char *cache_dir;       /* NULL: tables are kept in memory only */

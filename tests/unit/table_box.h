@@ -14,10 +14,9 @@
 
 #include "libop/base/clock.h"
 #include "libop/process/pass.h"
-#include "pipeline/files/looker.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/files/pass_file.h"
-#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/helper_kinds.h"
 #include "pipeline/stacks/tables.h"
 #include "tests/unit/test_box.h"
 
@@ -44,10 +43,7 @@ static inline int look(const char *question, size_t nr_bytes, int fd, struct op_
 	return op_pass_send(fd, &part, 1, other, 0) == 1 ? close(other) : -EIO;
 }
 
-static const struct op_helper_kind kinds[] = {
-	{ "opd-test", NULL, look },
-	{ OPD_TABLER_NAME, opd_tabler_begin, opd_tabler_answer },
-};
+static struct op_helper_kind kinds[] = OPD_HELPER_KINDS("opd-test", NULL, opd_tabler_begin);
 
 static char built_program[PATH_MAX]; /* opd-tables of this build */
 static struct op_nursery *nursery;
@@ -60,16 +56,17 @@ static uint64_t wait_ns, unused_ns; /* 0: as opd */
 
 static inline void start_with_cache(const char *program, bool with_lookers, const char *cache_dir, uint64_t max_use)
 {
-	struct opd_tables_config config = { .kind = 1, .cache_dir = cache_dir, .max_use = max_use };
+	struct opd_tables_config config = { .cache_dir = cache_dir, .max_use = max_use };
 
 	config.wait_ns = wait_ns;
 	config.unused_ns = unused_ns;
 	setenv(OPD_TABLES_ENV, program, 1);
 	opd_tabler_find_program();
+	kinds[OPD_HELPER_LOOKER].answer = look;
 	assert_int_equal(op_nursery_start(kinds, op_array_size(kinds), &nursery), 0);
 	lookers = NULL;
 	if (with_lookers)
-		assert_int_equal(opd_lookers_new(nursery, 0, &lookers), 0);
+		assert_int_equal(opd_lookers_new(nursery, OPD_HELPER_LOOKER, &lookers), 0);
 	images = op_dcookie_table_new();
 	assert_non_null(images);
 	config.nursery = nursery;

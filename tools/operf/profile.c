@@ -17,11 +17,10 @@
 #include "pipeline/capture/cpus.h"
 #include "pipeline/capture/kernel_source.h"
 #include "pipeline/drive/sources.h"
-#include "pipeline/files/looker.h"
 #include "pipeline/files/lookers.h"
 #include "pipeline/jit/space.h"
 #include "pipeline/resolve/proc_scan.h"
-#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/helper_kinds.h"
 #include "pipeline/stacks/tables.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
@@ -53,12 +52,7 @@ static void close_command(struct opf_profile *profile)
 	opr_workload_end(&profile->command);
 }
 
-enum { HELPER_LOOKER, HELPER_TABLER };
-
-static const struct op_helper_kind helper_kinds[] = {
-	[HELPER_LOOKER] = { "operf-looker", NULL, opd_look_answer },
-	[HELPER_TABLER] = { OPD_TABLER_NAME, opd_tabler_begin, opd_tabler_answer },
-};
+static const struct op_helper_kind helper_kinds[] = OPD_HELPER_KINDS("operf-looker", NULL, opd_tabler_begin);
 
 /*
  * Before there are threads and much memory: helpers inherit none of it. An ordinary user looks at
@@ -74,7 +68,7 @@ static int open_lookers(struct opf_profile *profile)
 	if (is_root || profile->options->stacks)
 		err = op_nursery_start(helper_kinds, op_array_size(helper_kinds), &profile->nursery);
 	if (!err && is_root)
-		err = opd_lookers_new(profile->nursery, HELPER_LOOKER, &profile->lookers);
+		err = opd_lookers_new(profile->nursery, OPD_HELPER_LOOKER, &profile->lookers);
 	return err ? opr_error(err, "cannot start a process: %s", strerror(-err)) : 0;
 }
 
@@ -83,7 +77,6 @@ static int open_tables(struct opf_profile *profile)
 {
 	const struct opd_tables_config config = {
 		.nursery = profile->nursery,
-		.kind = HELPER_TABLER,
 		.lookers = profile->lookers,
 		.host_prefix = opd_host()->prefix,
 	};

@@ -11,7 +11,7 @@
 #include "libop/control/config.h"
 #include "libop/perf/data_open.h"
 #include "libop/process/guard.h"
-#include "pipeline/stacks/tabler.h"
+#include "pipeline/stacks/helper_kinds.h"
 #include "tools/common/log.h"
 #include "tools/common/output.h"
 #include "tools/common/progress.h"
@@ -24,7 +24,7 @@
 #define MAX_IMAGES       100000u
 #define PROGRESS_RECORDS 65536u
 
-static const struct op_helper_kind helper_kinds[] = { { OPD_TABLER_NAME, opd_tabler_begin, opd_tabler_answer } };
+static const struct op_helper_kind helper_kinds[] = OPD_HELPER_KINDS("opimport-looker", NULL, opd_tabler_begin);
 
 static const struct op_stop *stop;
 

@@ -67,7 +67,6 @@ int opi_stacks_open(struct opd_pipeline *pipeline, const struct op_perf_events *
 {
 	const struct opd_tables_config tables_config = {
 		.nursery = config->nursery,
-		.kind = config->kind,
 		.is_recording = true,
 		.machine = machine_of(features, events),
 		.has_vdso = config->is_own_kernel,

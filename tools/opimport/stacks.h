@@ -20,7 +20,6 @@
  */
 struct opi_stacks_config {
 	struct op_nursery *nursery;
-	size_t kind; /* of its helpers: answered by opd_tabler_answer */
 	const struct op_stop *stop;
 	bool is_own_kernel;   /* the kernel of the recording runs here: it has this vdso */
 	/* says when the recording was made, if on this host; NULL: it was made elsewhere */
