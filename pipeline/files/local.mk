@@ -5,7 +5,7 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/files/identity.c pipeline/files/identity.h \
 	pipeline/files/locate.c pipeline/files/locate.h \
 	pipeline/files/locate_ask.c pipeline/files/locate_ask.h \
-	pipeline/files/looker.c pipeline/files/looker.h \
+	pipeline/files/looker.c \
 	pipeline/files/lookers.c pipeline/files/lookers.h \
 	pipeline/files/mount_view.c pipeline/files/mount_view.h \
 	pipeline/files/mounts.c pipeline/files/mounts.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "pipeline/files/looker.h"
+#include "pipeline/files/lookers.h"
 
 #include <errno.h>
 

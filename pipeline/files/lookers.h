@@ -41,6 +41,9 @@ enum opd_look {
 
 struct opd_lookers;
 
+/* The work of a looker, for struct op_helper_kind: the answers to all questions (looker.c). */
+int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer) OP_NONNULL;
+
 /* What a question is about: a process, or files of a user of the host. */
 struct opd_look_about {
 	uint32_t pid;

@@ -7,7 +7,7 @@
 #define OPD_HELPER_KINDS_H
 
 #include "libop/process/helper.h"
-#include "pipeline/files/looker.h"
+#include "pipeline/files/lookers.h"
 #include "pipeline/stacks/tabler.h"
 
 enum opd_helper_kind {

@@ -10,7 +10,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/process/helper.h"
-#include "pipeline/files/looker.h"
+#include "pipeline/files/lookers.h"
 #include "pipeline/jit/space.h"
 
 #define BASE     UINT64_C(0x7f0000000000)
