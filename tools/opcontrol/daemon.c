@@ -54,19 +54,6 @@ static pid_t find_holder(const char *session_dir)
 	return holder_of(lock_path(session_dir));
 }
 
-pid_t ctl_daemon_of_session(const struct opcontrol *ctl, char **ret_dir)
-{
-	struct op_setup setup;
-	bool has_setup = ctl_note_setup(ctl, &setup);
-	const char *dir = has_setup && setup.session_dir ? setup.session_dir : ctl->config.session_dir;
-	pid_t pid = find_holder(dir);
-
-	*ret_dir = pid ? strdup(dir) : NULL;
-	if (has_setup)
-		op_setup_free(&setup);
-	return pid;
-}
-
 /*
  * A daemon holds its lock with flock(2). If we get the lock, no daemon has it. Without the lock
  * file, a mark tells the next daemon that the last one was killed.

@@ -114,13 +114,6 @@ int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
-/*
- * The daemon that has the session directory of the configuration or of the setup, whatever its
- * socket is; 0: there is none, or the caller may not look. *ret_dir: the directory, freed by the
- * caller.
- */
-pid_t ctl_daemon_of_session(const struct opcontrol *ctl, char **ret_dir) OP_MUST_CHECK;
-
 /* ---- holder.c ---- */
 
 /*
@@ -184,6 +177,13 @@ int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
 /* Reads the setup for ctl_restore_setup; freed with op_setup_free. False: it is damaged. */
 bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup) OP_MUST_CHECK;
+
+/*
+ * The daemon that has the session directory of the configuration or of the setup, whatever its
+ * socket is; 0: there is none, or the caller may not look. *ret_dir: the directory, freed by the
+ * caller.
+ */
+pid_t ctl_daemon_of_session(const struct opcontrol *ctl, char **ret_dir) OP_MUST_CHECK;
 
 /* Puts a setup of ctl_note_setup in force again. */
 int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup) OP_MUST_CHECK;

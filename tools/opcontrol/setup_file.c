@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "libop/session/directory.h"
+#include "libop/session/layout.h"
 #include "tools/common/log.h"
 #include "tools/common/session_dir.h"
 #include "tools/opcontrol/opcontrol.h"
@@ -118,6 +119,23 @@ bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup)
 	if (err)
 		op_setup_free(ret_setup);
 	return !err;
+}
+
+pid_t ctl_daemon_of_session(const struct opcontrol *ctl, char **ret_dir)
+{
+	struct op_setup setup;
+	bool has_setup = ctl_note_setup(ctl, &setup);
+	const char *dir = has_setup && setup.session_dir ? setup.session_dir : ctl->config.session_dir;
+	struct op_text lock = { 0 };
+	pid_t pid;
+
+	op_text_printf(&lock, "%s/" OP_SESSION_LOCK, dir);
+	pid = lock.failed ? 0 : ctl_lock_holder(op_text_get(&lock));
+	op_text_free(&lock);
+	*ret_dir = pid ? strdup(dir) : NULL;
+	if (has_setup)
+		op_setup_free(&setup);
+	return pid;
 }
 
 /* Reads the setup of the last call, even if it waits. *why: it is damaged. */
