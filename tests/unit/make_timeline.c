@@ -6,7 +6,7 @@
  *   event NAME
  *   row EVENT NAME AMOUNT
  *   add AMOUNT KIND VALUE IMAGE [KIND VALUE IMAGE]...   =TEXT may stand for a VALUE
- *   block BEGIN END                                     ends a block of what came before
+ *   block BEGIN END [GAP]                               ends a block of what came before
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +45,7 @@ static int end_block(struct op_timeline_writer *writer, struct op_minute *minute
 
 	minute->begin = (struct op_timeline_clocks){ begin_ns, begin_ns, begin_ns };
 	minute->end = (struct op_timeline_clocks){ end_ns, end_ns, end_ns };
+	minute->gap = words[3] ? (uint32_t)number(words[3]) : OP_GAP_NONE;
 	err = op_timeline_append(writer, minute, &limits);
 	op_minute_clear(minute);
 	return err;
@@ -64,7 +65,8 @@ static int take_line(struct op_timeline_writer *writer, struct op_minute *minute
 		return op_minute_add_row(minute, (uint32_t)number(words[1]), words[2], (int64_t)number(words[3]));
 	if (nr_words > 4 && !strcmp(words[0], "add"))
 		return add(minute, words, nr_words);
-	if (nr_words == 3 && !strcmp(words[0], "block"))
+	words[nr_words < WORDS_MAX ? nr_words : 3] = NULL;
+	if ((nr_words == 3 || nr_words == 4) && !strcmp(words[0], "block"))
 		return end_block(writer, minute, words);
 	return -EINVAL;
 }

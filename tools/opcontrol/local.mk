@@ -4,6 +4,7 @@ bin_opcontrol_SOURCES = \
 	tools/events/pfm_names.c tools/events/pfm_names.h \
 	tools/events/user_events.c tools/events/user_events.h \
 	tools/opcontrol/daemon.c \
+	tools/opcontrol/history.c \
 	tools/opcontrol/holder.c \
 	tools/opcontrol/main.c tools/opcontrol/opcontrol.h \
 	tools/opcontrol/options.c tools/opcontrol/options.h \
@@ -15,5 +16,5 @@ bin_opcontrol_SOURCES = \
 	tools/opcontrol/status.c \
 	tools/opcontrol/summary.c \
 	tools/opcontrol/unit.c
-bin_opcontrol_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)
+bin_opcontrol_LDADD = tools/libreport.a libop/libop.a $(ZSTD_LIBS) $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)
 EXTRA_DIST += tools/opcontrol/README.md

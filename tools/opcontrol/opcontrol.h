@@ -65,6 +65,10 @@ struct ctl_option {
 ctl_run_fn ctl_run_init, ctl_run_start_daemon, ctl_run_start, ctl_run_dump, ctl_run_unpack, ctl_run_list_events;
 ctl_act_fn ctl_stop, ctl_shutdown, ctl_deinit, ctl_reset, ctl_save;
 
+/* ---- history.c ---- */
+
+ctl_run_fn ctl_run_history;
+
 /*
  * --apply: ends the daemon and starts another one with the setup that waits. If that fails, it
  * starts one with the setup before. The new daemon profiles if this one does.

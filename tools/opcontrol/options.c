@@ -28,6 +28,9 @@ static const struct ctl_option options[] = {
 	{ { "deinit", 0, 0, NULL, "for oprofile's scripts: as --shutdown, there is nothing to unload", NULL },
 	  .act = ctl_deinit,
 	  .without_setup = true },
+	{ { "history", 0, 0, NULL, "list what is kept: sessions, minutes, bytes, and gaps with their reason", NULL },
+	  .run = ctl_run_history,
+	  .any_user = true },
 	{ { "list-events", 'l', 0, NULL, "list the events", NULL }, .run = ctl_run_list_events, .any_user = true },
 
 	{ .row = { .help = "Setup, alone or with --start and --start-daemon:" } },
@@ -71,7 +74,7 @@ static const struct ctl_option options[] = {
 		   NULL } },
 	{ .row = { "status", 0, LINE(status), NULL, "show the state of the daemon, its setup and the ledger of all samples",
 		   NULL } },
-	{ .row = { "json", 0, LINE(json), NULL, "with --status: one JSON object", NULL } },
+	{ .row = { "json", 0, LINE(json), NULL, "with --status and --history: one JSON object", NULL } },
 	{ .row = { "config", 0, LINE(config), opr_take_string, "the opd.conf to use; also environment OPD_CONFIG", "FILE" } },
 	{ .row = { "verbose", 'V', LINE(verbose), NULL,
 		   "with --status: all numbers; with --start and --start-daemon: say what is done", "[LIST]" } },
@@ -129,8 +132,8 @@ static int check(const struct ctl_command_line *line)
 	const struct ctl_option *request = line->request;
 	bool may_have_setup = !request || request->run == ctl_run_start || request->run == ctl_run_start_daemon;
 
-	if (line->json && !line->status)
-		return opr_error(1, "--json is for --status only");
+	if (line->json && !line->status && !(request && request->run == ctl_run_history))
+		return opr_error(1, "--json is for --status and --history only");
 	if (line->status)
 		return 0;
 	if (!may_have_setup && (line->nr_edits || line->setup || line->verbose)) {
