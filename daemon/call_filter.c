@@ -8,7 +8,7 @@
 
 #include "pipeline/files/pass_file.h"
 
-/* Calls of lookers, and of the C library in them. A call that this architecture has not is none. */
+/* Calls of lookers and of their C library. Calls missing on this architecture are left out. */
 static const int allowed[] = {
 	/* looking */
 	SCMP_SYS(access),

@@ -37,7 +37,7 @@ struct opening {
 	int fd;	    /* the file with the header */
 	uint64_t file_bytes;
 	uint64_t words[NR_WORDS];
-	uint64_t nr_ids; /* identifiers that the attributes have, also the same ones again */
+	uint64_t nr_ids; /* identifiers in the attributes, duplicates included */
 	const char *why;
 };
 

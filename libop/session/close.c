@@ -77,7 +77,7 @@ static int make_new_current(int session_fd)
 {
 	int err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 
-	/* Somebody removed tmp/. */
+	/* Another program removed tmp/. */
 	if (err == -ENOENT && !op_file_make_dir_below(session_fd, OP_SESSION_TMP, DIR_MODE))
 		err = op_file_make_dir_below(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)

@@ -47,7 +47,7 @@ static int move_up(struct removal *removal, const struct op_walk_entry *entry)
 	return err;
 }
 
-/* By name in the open directory: nobody can lead this elsewhere with a link. */
+/* By name in the open directory: no link can lead this elsewhere. */
 static int remove_entry(struct op_walk *walk, const struct op_walk_entry *entry)
 {
 	int err = op_sys_unlinkat(entry->parent_fd, entry->name, entry->type == DT_DIR ? AT_REMOVEDIR : 0);

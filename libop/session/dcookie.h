@@ -61,7 +61,7 @@ struct op_image_file {
 	uint64_t device, inode, inode_generation; /* inode 0: no file was looked at */
 	uint64_t mtime_ns, ctime_ns, bytes;
 	uint32_t uid;
-	bool is_owners;   /* nobody but that user can have made the contents */
+	bool is_owners;   /* only that user can have made the contents */
 	const char *path; /* on the host; NULL: unknown */
 };
 

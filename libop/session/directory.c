@@ -17,7 +17,7 @@
 #include "libop/odb/abi.h"
 #include "libop/session/layout.h"
 
-/* What ran, in which container, and with which functions, is not for everybody. */
+/* Sessions are private: they say what ran, and in which container. Owner and group only. */
 #define DIR_MODE 0750
 
 static bool has_abi(int dir_fd, const char *text)
@@ -215,7 +215,7 @@ int op_session_take_lock(int session_fd, bool *ret_was_there)
 	err = op_lock_take_dir(session_fd);
 	if (!err)
 		return fd;
-	/* Somebody has removed the lock file of a daemon that still runs. */
+	/* The lock file of a running daemon was removed. */
 	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
 	close(fd);
 	return err;

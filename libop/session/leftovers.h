@@ -45,8 +45,8 @@ int op_jit_object_check(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 #define OP_DAMAGED_NAME_BYTES 64
 
 /*
- * Moves `path` below session_fd into damaged/, for somebody to examine; the new name is returned in
- * `aside`. 0 or -errno. One thread at a time.
+ * Moves `path` below session_fd into damaged/, where the user can examine it; the new name is
+ * returned in `aside`. 0 or -errno. One thread at a time.
  */
 int op_damaged_put_aside(int session_fd, const char *path, char aside[OP_DAMAGED_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
 

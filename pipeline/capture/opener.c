@@ -104,7 +104,7 @@ static int ask_now(struct op_event_request *request)
 	return result ? result : exchange(request);
 }
 
-/* Where nobody answers it is the kernel's EACCES. An event of this process becomes one of a CPU. */
+/* Without an answer: the kernel's EACCES. An event of this process becomes one of its CPU. */
 static int ask(const struct perf_event_attr *attr, pid_t pid, int cpu)
 {
 	struct op_event_request request = { .cpu = cpu >= 0 ? cpu : sched_getcpu(), .attr = *attr };

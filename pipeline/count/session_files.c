@@ -34,7 +34,7 @@ struct changed {
 
 enum state { THERE, REPLACED, GONE };
 
-/* A file that somebody has overwritten counts as replaced. */
+/* A file that another program has overwritten counts as replaced. */
 static enum state find_state(const struct opd_count *count, const struct opd_file *file)
 {
 	struct stat st;

@@ -179,7 +179,7 @@ int opd_count_stack(struct opd_count *count, const struct op_stack_path *path, c
 	struct opd_stack_file *file = &count->stacks;
 	int err = add(count, path, frames, nr_frames, amount);
 
-	/* Somebody has removed or overwritten it. */
+	/* Another program has removed or overwritten it. */
 	if (op_unlikely(err == -EIO && file->store)) {
 		opd_stack_file_close(count);
 		err = add(count, path, frames, nr_frames, amount);

@@ -63,7 +63,7 @@ int opd_locate_answer(const char *question, size_t nr_bytes, struct op_text *ans
 
 /* ---- in opd ---- */
 
-/* Nobody knows what the host has at the path. So the image does not get the plain name. */
+/* What the host has at the path is unknown. So the image does not get the plain name. */
 static int locate_by_record(const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
 	struct opd_mapped recorded = *mapped;

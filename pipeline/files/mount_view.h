@@ -75,7 +75,7 @@ struct opd_mount_views {
 	uint64_t host_read_ns;
 };
 
-/* Nobody may have a reference to a view any more. */
+/* No reference to a view may be left. */
 void opd_mount_views_free(struct opd_mount_views *views) OP_NONNULL;
 
 /* Adds a reference, drops one. Both accept NULL. */

@@ -72,7 +72,7 @@ void opd_jit_make_label(char label[OPD_JIT_LABEL_BYTES]) OP_NONNULL;
 struct opd_jit_waiting *opd_jit_waiting_new(struct opd_jit_waits *waits, uint32_t pid, uid_t uid,
 					    const char *label) OP_NONNULL OP_MUST_CHECK;
 
-/* Frees a table; what waits in it has waited in vain. NULL is allowed. */
+/* Frees a table; the samples in it stay unnamed. NULL is allowed. */
 void opd_jit_waiting_free(struct opd_jit_waiting *waiting);
 
 /*

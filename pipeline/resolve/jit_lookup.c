@@ -213,7 +213,7 @@ static bool place_in_region(const struct opd_jit_waiting *waiting, uint64_t addr
 	return true;
 }
 
-/* NULL: there is nobody whose files could name it later, or no memory. */
+/* NULL: no process has files that could name it later, or there is no memory. */
 static struct opd_jit_waiting *waiting_of(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm)
 {
 	char label[OPD_JIT_LABEL_BYTES];

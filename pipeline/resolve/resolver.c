@@ -108,8 +108,8 @@ void opd_resolver_free(struct opd_resolver *resolver)
 /* ---- what was found before ---- */
 
 /*
- * A process has a slot for each 256 KiB of addresses where it runs, and one for the kernel. It is
- * one of two, so that two busy results do not replace each other.
+ * A 2-way set-associative cache: a process has a set for each 256 KiB of addresses where it runs,
+ * and one for the kernel. Two busy results of a set do not replace each other.
  */
 static struct opd_found *slots_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {

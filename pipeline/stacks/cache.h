@@ -5,8 +5,8 @@
  * file with the same build-id. Each file ends with a seal (libop/base/seal.h). The tables that were
  * not used for the longest time are removed first.
  *
- * A file counts only when it belongs to root or to this user, and when nobody else may write to it.
- * Everything works without the cache, too.
+ * A file counts only when it belongs to root or to this user, and when no other user may write to
+ * it. Everything works without the cache, too.
  *
  * Sync thread only.
  */
@@ -38,7 +38,7 @@ int opd_cache_add(struct opd_cache *cache, const struct op_build_id *id, uint32_
 	OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Puts a table that nobody will look for into a file without a name, which is gone with its last
+ * Puts a table that is not looked for by name into a file without one, which is gone with its last
  * descriptor and mapping, and is not a part of `used`. A descriptor, or -errno.
  */
 int opd_cache_add_unnamed(struct opd_cache *cache, const void *table, uint64_t nr_bytes) OP_NONNULL OP_MUST_CHECK;

@@ -28,7 +28,7 @@
 enum opd_make_result {
 	OPD_MAKE_MADE,
 	OPD_MAKE_FAILED,    /* no table in this file */
-	OPD_MAKE_CHANGED,   /* it is another file, or somebody has written to it meanwhile */
+	OPD_MAKE_CHANGED,   /* it is another file, or was written to meanwhile */
 	OPD_MAKE_CRASHED,   /* by a signal */
 	OPD_MAKE_KILLED,    /* as where memory is short */
 	OPD_MAKE_HELPER_ENDED,
@@ -50,7 +50,7 @@ struct opd_maker {
 	uint64_t credit_ns; /* of CPU time at normal priority, at credit_at_ns */
 	uint64_t credit_at_ns;
 	uint64_t normal_ns; /* of the credit, for the table that is made */
-	uint64_t owner; /* of the image: who would let it hang */
+	uint64_t owner; /* of the image: the user who is to blame when it hangs */
 	uint64_t nr_ended; /* helpers that ended by themselves, or were killed */
 	struct {
 		struct op_helper *helper;

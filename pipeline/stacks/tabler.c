@@ -41,7 +41,7 @@ const char *opd_tabler_program(void)
 }
 
 /*
- * The nursery ignores SIGCHLD, and then nobody learns how a process ended. The program is opened
+ * The nursery ignores SIGCHLD, so the end of a process has no status. The program is opened
  * while this process may still look into every directory.
  */
 int opd_tabler_begin(void)
@@ -72,7 +72,7 @@ static bool await(int fd, int timeout_ms)
 	return !fds[1].revents;
 }
 
-/* A descriptor, or -EPIPE: nobody sends one. */
+/* A descriptor, or -EPIPE: the sender has ended. */
 static int receive_fd(int socket_fd)
 {
 	char byte;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The helper process that runs opd-tables (libop/process/helper.h). It passes two descriptors on:
- * the image, which somebody else sends, and the file for the table. It reads neither.
+ * the image, which a looker sends, and the file for the table. It reads neither.
  */
 #ifndef OPD_TABLER_H
 #define OPD_TABLER_H
@@ -26,7 +26,7 @@ struct opd_tabler_answer {
 	int32_t status; /* of waitpid(2); -1: opd-tables was not started */
 	uint64_t cpu_ns;
 	struct opd_file_identity image; /* the file that opd-tables read; its inode is 0: unknown */
-	uint8_t has_changed;            /* somebody wrote to it meanwhile */
+	uint8_t has_changed;            /* the image was written to meanwhile */
 };
 
 /* The program that will be run. Call it before the nursery starts. */

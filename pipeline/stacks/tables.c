@@ -50,7 +50,7 @@ struct image {
 	/* which file; 0 and NULL: unknown */
 	struct op_build_id build_id;
 	struct opd_file_identity file;
-	bool is_owners; /* nobody but its user can have made its contents: the cache may have it */
+	bool is_owners; /* only its user can have made its contents: the cache may have it */
 	char *path;
 	/* READY */
 	struct op_row_table table;
@@ -192,8 +192,8 @@ static void identify(struct opd_tables *tables, struct image *image)
 
 /*
  * Which file the image has now. The file was looked at when it was mapped; what a mapping or a path
- * leads to later counts only when it is the same file. Of a recording, and where nobody could look,
- * there is the record alone.
+ * leads to later counts only when it is the same file. For a recording, and for a file that was not
+ * looked at, there is the record alone.
  */
 static void note_file(const struct opd_tables *tables, struct image *image)
 {

@@ -5,9 +5,9 @@
  * those of all processes; other users read the programs of their own processes, and what is still
  * below /proc/PID/root.
  *
- * The file systems of a process may keep everybody waiting who looks there. So a child process
- * looks, with a deadline, and the file becomes a copy in memory. A hang costs one line, and all
- * hangs of a report together OPR_LIVING_MS_MAX.
+ * The file systems of a process may not answer. So a child process looks, with a deadline, and the
+ * file becomes a copy in memory. A hang costs one line, and all hangs of a report together
+ * OPR_LIVING_MS_MAX.
  */
 #ifndef OPR_LIVING_H
 #define OPR_LIVING_H

@@ -121,7 +121,7 @@ static enum opi_elf_kind kind_of(const struct opi_witness *witness, const struct
 
 /* ---- processes ---- */
 
-/* When the process began; 0: it is gone. Of another boot, also later than the recording. */
+/* When the process began; 0: it has ended. After a reboot this is later than the recording. */
 static time_t began_at(uint32_t pid)
 {
 	char path[64], line[1024] = "", *at;

@@ -257,7 +257,7 @@ static bool has_row(const struct opr_call_node *node)
 /* Functions on the same way share a row, with TOP_STEP between them. */
 static int add_paths(struct top_table *table, const struct opr_call_tree *tree)
 {
-	/* of a row, plus 1, by the depth of its last node */
+	/* index of the row + 1, by depth of its last node */
 	unsigned int indents[OPR_CALL_DEPTH_MAX + 2] = { 0 };
 	int err = 0;
 

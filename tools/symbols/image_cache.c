@@ -405,7 +405,7 @@ static bool is_the_one_found(const struct opr_image_cache *cache, const struct o
 	       !symbols->file.inode || symbols->file.inode == identity->inode;
 }
 
-/* Of the file that was read. */
+/* The modification time of the file that was read, in seconds. */
 static uint64_t mtime_of(const struct opr_image *image)
 {
 	struct stat st;
