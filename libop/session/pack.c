@@ -327,12 +327,13 @@ int op_session_write_pack(int dir_fd, char *const *paths, size_t nr_paths, int f
 
 	if (!err)
 		err = op_pack_check(&old);
-	if (!err || err == -ENOENT) {
-		op_text_add_bytes(&writer.buffer, &unfinished, sizeof(unfinished));
-		err = merge(&writer, &old, paths, nr_paths);
-	}
+	if (err && err != -ENOENT)
+		goto out;
+	op_text_add_bytes(&writer.buffer, &unfinished, sizeof(unfinished));
+	err = merge(&writer, &old, paths, nr_paths);
 	if (!err)
 		err = end(&writer);
+out:
 	if (old.fd >= 0)
 		op_pack_close(&old);
 	op_text_free(&writer.buffer);

@@ -22,12 +22,18 @@ static int write_new(int dir_fd, char *const *paths, size_t nr_paths)
 	if (!err)
 		err = op_session_write_pack(dir_fd, paths, nr_paths, fd);
 	close(fd);
-	if (!err)
-		err = op_sys_renameat(dir_fd, OP_SESSION_PACK_NEW, dir_fd, OP_SESSION_PACKED);
-	if (!err)
-		err = op_sys_fsync(dir_fd);
 	if (err)
-		op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
+		goto fail;
+	err = op_sys_renameat(dir_fd, OP_SESSION_PACK_NEW, dir_fd, OP_SESSION_PACKED);
+	if (err)
+		goto fail;
+	err = op_sys_fsync(dir_fd);
+	if (err)
+		goto fail;
+	return 0;
+
+fail:
+	op_file_unlink_below(dir_fd, OP_SESSION_PACK_NEW);
 	return err;
 }
 
@@ -66,17 +72,21 @@ int op_session_pack(int dir_fd)
 	if (err)
 		return err;
 	paths = calloc(list.nr_files + 1, sizeof(*paths));
-	for (size_t i = 0; paths && i < list.nr_files; i++)
+	if (!paths) {
+		err = -ENOMEM;
+		goto out;
+	}
+	for (size_t i = 0; i < list.nr_files; i++)
 		if (!list.files[i].is_packed)
 			paths[nr++] = list.files[i].path;
-	err = paths ? 0 : -ENOMEM;
-	if (!err && nr && list.nr_files >= OP_SESSION_PACK_MIN) {
-		err = op_sys_syncfs(dir_fd);
-		if (!err)
-			err = write_new(dir_fd, paths, nr);
-		if (!err)
-			err = remove_packed(dir_fd, paths, nr);
-	}
+	if (!nr || list.nr_files < OP_SESSION_PACK_MIN)
+		goto out;
+	err = op_sys_syncfs(dir_fd);
+	if (!err)
+		err = write_new(dir_fd, paths, nr);
+	if (!err)
+		err = remove_packed(dir_fd, paths, nr);
+out:
 	free(paths);
 	op_session_list_free(&list);
 	return err;
@@ -104,7 +114,7 @@ static int unpack_locked(int dir_fd)
 	struct op_pack pack;
 	int err;
 
-	/* Whoever closes the session may pack it. Nobody packs it later. */
+	/* The process that closes the session may pack it. No other one packs it later. */
 	if (!faccessat(dir_fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW))
 		return -EBUSY;
 	err = op_pack_open(dir_fd, OP_SESSION_PACKED, &pack);

@@ -80,8 +80,9 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 		}
 	}
 	op_session_list_free(&list);
-	if (!err)
-		err = add_parts(ledger, dir_fd, &nr_bad);
+	if (err)
+		return err;
+	err = add_parts(ledger, dir_fd, &nr_bad);
 	if (!err)
 		*ret_nr_bad = nr_bad;
 	return err;

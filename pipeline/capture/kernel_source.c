@@ -381,21 +381,31 @@ static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
 	return fd == -ENODEV || opd_cpu_online_id(cpu->cpu) != cpu->online_id;
 }
 
-int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+/* *ret_has_no_rings: the CPU has no rings, since it is not online. */
+static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, bool *ret_has_no_rings, char **ret_why)
 {
-	char *why = NULL;
-	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
-	bool has_no_rings;
+	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, ret_why);
 
 	cpu->online_id = opd_cpu_online_id(cpu->cpu);
-	if (!err)
-		err = open_rings(capture, cpu, &why);
+	if (err)
+		return err;
+	err = open_rings(capture, cpu, ret_why);
 	/* A CPU that comes has its files in /sys before it is online, and one that goes, after. */
-	has_no_rings = err == -ENODEV;
-	if (!err)
-		err = open_events(capture, cpu, &why);
-	if (!err && capture->enabled)
-		err = enable_cpu(capture, cpu, true);
+	*ret_has_no_rings = err == -ENODEV;
+	if (err)
+		return err;
+	err = open_events(capture, cpu, ret_why);
+	if (err || !capture->enabled)
+		return err;
+	return enable_cpu(capture, cpu, true);
+}
+
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
+{
+	bool has_no_rings = false;
+	char *why = NULL;
+	int err = open_cpu(capture, cpu, &has_no_rings, &why);
+
 	if (err) {
 		opd_cpu_close_rings(cpu, capture->nr_events);
 		if (has_no_rings || (err == -ENODEV && is_away(capture, cpu))) {
@@ -564,20 +574,26 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.has_format_lost = true,
 		.defers_chains = true,
 	};
-	if (!err && callgraph > capture->max_stack) {
+	if (err)
+		goto fail;
+	if (callgraph > capture->max_stack) {
 		explain(&why,
 			"--callgraph=%" PRIu32 ": this kernel records at most %" PRIu32 " callers: raise "
 			"kernel.perf_event_max_stack",
 			callgraph, capture->max_stack);
 		err = -EOVERFLOW;
+		goto fail;
 	}
-	if (!err)
-		err = opd_capture_make_cpus(capture, &opd_source_kernel, possible, nr_possible);
+	err = opd_capture_make_cpus(capture, &opd_source_kernel, possible, nr_possible);
 	if (!err)
 		err = open_online(capture, config, events, &why);
+	if (err)
+		goto fail;
 	free(possible);
-	if (!err)
-		return 0;
+	return 0;
+
+fail:
+	free(possible);
 	opd_capture_close(capture);
 	if (!why)
 		explain(&why, "cannot start capturing: %s", strerror(-err));

@@ -183,7 +183,7 @@ int opd_capture_open_tasks(struct opd_capture *capture, struct op_event *events,
 			   const struct opd_task_options *options, char **ret_why)
 {
 	char *why = NULL;
-	uint64_t limit = 0;
+	uint64_t limit = 0, need;
 	int err;
 
 	*capture = (struct opd_capture){
@@ -196,27 +196,29 @@ int opd_capture_open_tasks(struct opd_capture *capture, struct op_event *events,
 		.enabled = options->on_exec,
 	};
 	err = make_online(capture, options->nr_tasks * capture->nr_opened > OPD_TASK_SWAPPED_MAX);
-	if (!err) {
-		uint64_t need = capture->nr_cpus * (5 + options->nr_tasks * (1 + capture->nr_opened)) + SPARE_DESCRIPTORS;
-
-		err = opd_capture_raise_descriptors(need, &limit);
-		if (err == -EMFILE)
-			explain(&why,
-				"%zu threads on %zu CPUs need %" PRIu64 " file descriptors and the limit is %" PRIu64
-				": raise ulimit -n",
-				options->nr_tasks, capture->nr_cpus, need, limit);
-	}
-	if (!err) {
-		plan_rings(capture, events, options);
-		err = open_rings_that_fit(capture, &why);
-		if (!err)
-			plan_rings(capture, events, options);
-	}
-	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
+	if (err)
+		goto fail;
+	need = capture->nr_cpus * (5 + options->nr_tasks * (1 + capture->nr_opened)) + SPARE_DESCRIPTORS;
+	err = opd_capture_raise_descriptors(need, &limit);
+	if (err == -EMFILE)
+		explain(&why,
+			"%zu threads on %zu CPUs need %" PRIu64 " file descriptors and the limit is %" PRIu64
+			": raise ulimit -n",
+			options->nr_tasks, capture->nr_cpus, need, limit);
+	if (err)
+		goto fail;
+	plan_rings(capture, events, options);
+	err = open_rings_that_fit(capture, &why);
+	if (err)
+		goto fail;
+	plan_rings(capture, events, options);
+	for (size_t c = 0; c < capture->nr_cpus; c++)
 		capture->cpus[c].online = true;
 	capture->nr_online = capture->nr_cpus;
-	if (!err)
-		return 0;
+	return 0;
+
+fail:
+	capture->nr_online = capture->nr_cpus;
 	opd_capture_close(capture);
 	if (!why)
 		explain(&why, "cannot open the rings: %s", strerror(-err));

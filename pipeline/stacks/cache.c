@@ -132,26 +132,33 @@ static void make_room(struct opd_cache *cache, uint64_t nr_bytes)
 
 /* ---- open and close ---- */
 
+/* Opens the directory of the cache, which belongs to this user. */
+static int find_dir(struct opd_cache *cache, const char *path)
+{
+	struct stat st;
+	int err = op_file_make_dirs(path);
+
+	/* With these, what is there can be read. */
+	if (err && err != -EROFS && err != -EACCES && err != -EPERM && err != -EEXIST)
+		return err;
+	cache->dir_fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	if (cache->dir_fd < 0)
+		return cache->dir_fd;
+	err = op_sys_fstat(cache->dir_fd, &st);
+	if (err)
+		return err;
+	return is_ours(&st) ? 0 : -EPERM;
+}
+
 void opd_cache_open(struct opd_cache *cache, const char *path, uint64_t max_use)
 {
 	struct listing listing;
-	struct stat st;
 	int err;
 
 	*cache = (struct opd_cache){ .dir_fd = -1, .max_use = max_use };
 	if (!path)
 		return;
-	err = op_file_make_dirs(path);
-	if (err == -EROFS || err == -EACCES || err == -EPERM || err == -EEXIST)
-		err = 0; /* what is there can be read */
-	if (!err)
-		cache->dir_fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-	if (!err && cache->dir_fd < 0)
-		err = cache->dir_fd;
-	if (!err)
-		err = op_sys_fstat(cache->dir_fd, &st);
-	if (!err && !is_ours(&st))
-		err = -EPERM;
+	err = find_dir(cache, path);
 	if (err) {
 		op_log(OP_LOG_WARNING, "%s: %s: tables of images are kept in memory only", path,
 			err == -EPERM ? "it belongs to another user, or others may write to it" : strerror(-err));

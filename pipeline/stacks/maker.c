@@ -17,7 +17,7 @@
 /* for a helper that was just ordered; later it is only asked whether it is there */
 #define START_NS   (20u * OP_NS_PER_MS)
 #define STOPPED_NS (2u * (uint64_t)OP_NS_PER_S)
-#define NOBODY     UINT64_MAX /* is the owner of no file */
+#define NO_OWNER   UINT64_MAX /* owns no file */
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
@@ -167,26 +167,26 @@ static int start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, 
 		return -errno;
 	err = ask_helper(maker, only_header, ends);
 	close(ends[1]);
-	if (!err && wanted)
+	if (!err && wanted) {
 		err = opd_pass_file(maker->lookers, wanted, ends[0]);
-	if (!err && !wanted) {
+	} else if (!err) {
 		nr = op_pass_send(ends[0], &part, 1, image_fd, MSG_DONTWAIT);
 		err = nr < 0 ? (int)nr : 0;
 	}
 	close(ends[0]);
-	if (!err) {
-		maker->is_making = true;
-		maker->has_wanted = wanted;
-		if (wanted)
-			maker->wanted = *wanted;
-		maker->wanted.path = NULL;
-		maker->begin_ns = op_now_ns();
-		return 0;
+	if (err) {
+		close_table(maker);
+		if (err == -EBUSY && maker->helper) /* the looker hangs, and has the socket */
+			abandon(maker);
+		return err;
 	}
-	close_table(maker);
-	if (err == -EBUSY && maker->helper) /* the looker hangs, and has the socket */
-		abandon(maker);
-	return err;
+	maker->is_making = true;
+	maker->has_wanted = wanted;
+	if (wanted)
+		maker->wanted = *wanted;
+	maker->wanted.path = NULL;
+	maker->begin_ns = op_now_ns();
+	return 0;
 }
 
 int opd_maker_start(struct opd_maker *maker, const struct opd_pass_wanted *wanted, bool only_header)
@@ -238,7 +238,7 @@ int opd_maker_take(struct opd_maker *maker, enum opd_make_result *ret_result, in
 	uint64_t took_ns = op_now_ns() - maker->begin_ns;
 
 	if (err == -EAGAIN && took_ns > STOPPED_NS && op_helper_is_stopped(maker->helper)) {
-		maker->owner = NOBODY; /* no file system is to blame */
+		maker->owner = NO_OWNER; /* no file system is to blame */
 		maker->nr_ended++;
 		abandon(maker);
 	} else if (err == -EAGAIN) {
