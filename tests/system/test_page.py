@@ -15,6 +15,8 @@ import browser
 import opdtest
 from hot import compile_to
 from opdtest import Skip, require
+from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_names, check_table,
+                         check_verdict)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 SHOTS = next((word[8:] for word in sys.argv if word.startswith("--shots=")), None)
@@ -38,6 +40,15 @@ class Look:
 
     def run(self, script):
         return self.tab.run(script)
+
+    def unfold(self):
+        """Opens the common beginning of each program."""
+        self.run("boxes.forEach(box => { box.node.open = true; }); draw()")
+
+    def labels(self):
+        """What is written in the boxes."""
+        return self.run("(() => { const pen = CanvasRenderingContext2D.prototype, write = pen.fillText, all = [];"
+                        " pen.fillText = (...words) => all.push(words[0]); draw(); pen.fillText = write; draw(); return all; })()")
 
     def is_true(self, script, text):
         require(self.run(script), "%s: %s (%s)" % (self.name, text, script))
@@ -64,11 +75,6 @@ class Look:
 
     def quiet(self):
         require(not self.tab.complaints, "%s: %s" % (self.name, self.tab.complaints))
-
-
-def box_of(name):
-    """The widest box with that name."""
-    return "Object.values(rows).flat().sort((x, y) => y.w - x.w).find(box => nameOf(box.node.f) === %s)" % json.dumps(name)
 
 
 def check_heading(look, samples):
@@ -132,9 +138,12 @@ def check_real(look, totals, listed):
     look.is_true("rows[0][0].w === graphWidth && height > 3 * ROW", "the graph has rows")
     look.is_true("$('ledger').textContent.includes('all that were selected')", "the ledger says that all are there")
     look.is_true("$('ledger').textContent.includes('Kernel%s')" % os.uname().release, "the ledger names the kernel")
+    check_fold(look)
     check_zoom(look)
     check_touch(look)
     check_search(look)
+    check_ancestors(look)
+    check_table(look)
     check_sandwich(look)
     check_code(look, listed)
     check_keys(look)
@@ -150,6 +159,7 @@ def check_real(look, totals, listed):
 
 def check_zoom(look):
     look.open()
+    look.unfold()
     look.click_box(box_of("main"))
     look.is_true("nameOf(zoomed.f) === 'main' && location.hash.includes('zoom=')", "a click zooms")
     look.is_true("%s.w === graphWidth" % box_of("main"), "what is zoomed has the whole width")
@@ -167,6 +177,7 @@ def check_zoom(look):
 def check_touch(look):
     """A finger tells what a box is before it zooms."""
     look.open()
+    look.unfold()
     tap = "$('graph').dispatchEvent(new PointerEvent('click', { pointerType: 'touch', clientX: x, clientY: y }))"
     script = ("(() => { const box = %s, at = $('graph').getBoundingClientRect(), x = at.left + box.x + box.w / 2,"
               " y = at.top + box.y + 9; %s; })()" % (box_of("main"), tap))
@@ -223,6 +234,7 @@ def check_code(look, listed):
 
 def check_keys(look):
     look.open()
+    look.unfold()
     look.tab.key("/", "/")
     look.is_true("document.activeElement === $('q')", "/ searches")
     look.run("$('graph').focus()")
@@ -231,6 +243,8 @@ def check_keys(look):
     look.is_true("focus && focus.d > 0 && !$('tip').hidden && $('live').textContent.includes('samples')", "arrows move and tell")
     look.tab.key("Enter")
     look.is_true("zoomed.d > 0 && zoomed === focus", "Enter zooms")
+    look.run("reset()")
+    look.unfold()
     look.run("zoomTo(%s.node)" % box_of("main"))
     look.tab.key("s")
     look.is_true("S.fn !== '' && nameOf(root.f) === 'main'", "S shows callers and callees")
@@ -301,6 +315,7 @@ def check_copy(look):
     """C copies the name of the box with the focus."""
     look.tab.grant("clipboardReadWrite", "clipboardSanitizedWrite")
     look.open()
+    look.unfold()
     look.run("$('graph').focus()")
     look.run("setFocus(%s.node)" % box_of("main"))
     look.tab.key("c")
@@ -364,8 +379,11 @@ def check_difference(look):
     require(re.fullmatch(r"\w+: 100 → 500 samples of STACKS:99 in 30 minutes → 30 minutes · "
                          r"hot −70.0, cold \+61.0, f0 \+4.00 points · "
                          "94 % → 100 % of stacks whole, 0 → 0 lost", title), "the heading: " + title)
+    check_verdict(look)
+    look.open()
+    look.run("$('more').click()")
     texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
-    changes = [("hot", "gone"), ("cold", "+61.0"), ("f0", "new"), ("warm", "+5.00 ± 11.3 (noise)"), ("_start", "(noise)")]
+    changes = [("hot", "gone"), ("cold", "+61.0"), ("f0", "new"), ("warm", "total −65.0 ± "), ("_start", "(noise)")]
     require(len(texts) == 5 and all(name in text and how in text for (name, how), text in zip(changes, texts)),
             "sorted by change, noise last: %s" % texts)
     require("4.00 % → 65.0 %" in texts[1], "cold: %s" % texts[1])
@@ -399,7 +417,7 @@ def check_flat(look):
     rows = {name: (text, title) for name, text, title in look.run(cells)}
     require(rows["hot"] == ("+10.0 ± 0.77, ×1.14", "70,000 → 80,000 flat samples of TIMER"), "hot: %s" % (rows,))
     require(rows["cold"][1] == "0 → 20,000 flat samples of TIMER" and ", new" in rows["cold"][0], "cold: %s" % (rows,))
-    look.run("S.comm = 'prog'; changed()")
+    look.run("S.comm = 'prog'; changed(); $('more').click()")
     rows = {name: (text, title) for name, text, title in look.run(cells)}
     require(rows["hot"][1].endswith(" stack samples"), "a part: %s" % (rows,))
 
@@ -451,9 +469,11 @@ def check_large(look):
     look.is_true("boxes.some(b => b.node.f === NARROW && describe(b.node)[0].endsWith(' functions'))", "a box of narrow ones")
     share = look.run("rows[1].reduce((n, b) => n + b.w, 0) / graphWidth")
     require(0.998 < share < 1.002, "a row has %.4f of the samples" % share)
+    look.tab.size(1280, 500)
     look.run("openFunction(rows[1][0].node.f)")
     look.is_true("$('frame').scrollTop > 0 && boxOf(root).y >= $('frame').scrollTop &&"
                  " boxOf(root).y + ROW <= $('frame').scrollTop + $('frame').clientHeight", "the function itself is in sight")
+    look.tab.size(1280, 900)
     for rec in ("", "all"):
         look.run("S.rec = '%s'; changed()" % rec)
         look.is_true("describe(root)[1].join().includes('self ' + number(table.s0[root.f]))", "its own samples: " +
@@ -555,7 +575,7 @@ def made_pages(box):
     os.environ["OPD_BINDIR"] = box.bin
     import page_data  # pylint: disable=import-outside-toplevel
     sessions = page_data.Sessions(box.dir)
-    hostile, before, after, large, cgroups = (page_data.Store() for _ in range(5))
+    hostile, before, after, large, cgroups, paths, images = (page_data.Store() for _ in range(7))
     for name in page_data.HOSTILE:
         hostile.add(page_data.START("_start", "hot"), 1, cgroup="/" + name, comm=name[:9].replace("\0", ""))
     page_data.fill(before)
@@ -564,6 +584,12 @@ def made_pages(box):
     page_data.fill_many(large, 100000)
     for name, count in (("/m/app", 10), ("/m/app/a", 12), ("/m/app/b", 9), ("/m/apple", 8), ("/n", 16)):
         cgroups.add(page_data.START("_start", "hot"), count, cgroup=name)
+    paths.add(page_data.START("_start", "hot"), 12, cgroup="/system.slice/docker-6a7130f1d5c0/merged/usr/sbin/opd")
+    paths.add(page_data.START("_start", "hot"), 11, cgroup="/system.slice/other")
+    paths.add(page_data.START("_start", "hot"), 10, cgroup="/system.slice/third")
+    os.makedirs(os.path.join(box.dir, "second"))
+    images.add(page_data.START("_start", "hot"), 30)
+    images.add(page_data.START("_start", "hot", image=page_data.USERS), 20, app=page_data.USERS)
     days = []
     for i, count in enumerate((100, 70, 0, 500, 30, 200)):
         days.append("day-%d" % i)
@@ -573,8 +599,10 @@ def made_pages(box):
         sessions.write(store, days[-1], begin=1795230000 + 86400 * i)
     pages = {"days": os.path.join(box.dir, "days.html")}
     require(not sessions.opreport("--html=" + pages["days"], "session:" + ",".join(days)).returncode, "a page of six sessions")
-    for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large), ("cgroups", cgroups)):
-        sessions.write(store, name, flat=3 if name == "after" else 1)
+    for name, store in (("hostile", hostile), ("before", before), ("after", after), ("large", large), ("cgroups", cgroups),
+                        ("paths", paths), ("images", images)):
+        other = page_data.Sessions(os.path.join(box.dir, "second")).program if name == "images" else None
+        sessions.write(store, name, flat=3 if name == "after" else 1, other=other)
         words = ["{", "session:before", "}", "{", "session:after", "}"] if name == "after" else ["session:" + name]
         pages[name] = os.path.join(box.dir, name + ".html")
         done = sessions.opreport("--html=" + pages[name], *words)
@@ -599,6 +627,9 @@ def test(box):
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
         check_states(Look(tab, pages["before"]))
+        check_height(Look(tab, pages["before"]), Look(tab, pages["large"]))
+        check_names(Look(tab, pages["paths"]))
+        check_colours(Look(tab, pages["images"]), Look(tab, pages["before"]))
         check_large(Look(tab, pages["large"]))
         check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))

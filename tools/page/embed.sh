@@ -9,7 +9,7 @@ here=$1
 
 embed() {
 	printf '\nconst char %s[] =\n' "$1"
-	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/	"/' -e 's/$/\\n"/'
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/??/?\\?/g' -e 's/^/	"/' -e 's/$/\\n"/'
 	printf '	;\n'
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # usage: LC_ALL=C awk -v lang=js|css -f minify.awk FILE: the same script or style without comments
-# and without the blanks that separate nothing. Names of a function's own variables become short.
-# What is declared outside of functions keeps its name, so that errors and tests name it.
+# and without the blanks that separate nothing. Names that the script declares become short, but for
+# those in a comment that begins with `// kept:`.
 #
 # It knows strings, templates and regular expressions. A / behind a word, a number, ) or ] divides,
 # so a regular expression cannot be the body of an `if (...)`. A line that ends in what could end a
@@ -57,6 +57,8 @@ function split_text(at, next_at, c, two, blank, depth, braces) {
 		}
 		if (lang == "js" && two == "//") {
 			next_at = at + index(substr(text, at), "\n") - 1
+			if (substr(text, at, 9) == "// kept: ")
+				keep(substr(text, at + 9, next_at - at - 9))
 			continue
 		}
 		if (two == "/*") {
@@ -82,6 +84,11 @@ function split_text(at, next_at, c, two, blank, depth, braces) {
 	}
 }
 
+function keep(names, list, i) {
+	for (i = split(names, list, " "); i; i--)
+		kept[list[i]] = 1
+}
+
 function is_word(i) { return token[i] ~ /^[A-Za-z_$][A-Za-z0-9_$]*$/ }
 
 # The token that closes what token i opens.
@@ -100,20 +107,26 @@ function declare(from, to) {
 			declared[token[from]] = 1
 }
 
-# Finds which words are keys of objects, and which are variables of functions. is_key: 1, or 2 where
-# `{ word }` is both.
-function find_variables(i, depth, opened, last, next_one) {
+# Finds which words are keys of objects, and which the script declares, and where a declaration
+# follows another one: joins. is_key: 1, or 2 where `{ word }` is both.
+function find_names(i, depth, opened, declares, last, next_one) {
 	for (i = 1; i <= nr; i++) {
 		last = token[i - 1]
 		next_one = token[i + 1]
 		if (token[i] ~ /^[])}]/)
 			depth--
-		if (token[i] ~ /^([({[]|.*\$\{)$/)
-			opened[++depth] = token[i] != "{" ? "(" : last ~ /^([(,=:?&|.[]|return|let|const)$/ ? "object" : "block"
+		if (token[i] ~ /^([({[]|.*\$\{)$/) {
+			declares[++depth] = 0
+			opened[depth] = token[i] != "{" ? "(" : last ~ /^([(,=:?&|.[]|return|let|const)$/ ? "object" : "block"
+		}
 		if (token[i] == "(" && (token[close_of(i) + 1] token[close_of(i) + 2] == "=>" || token[i - 2] == "function"))
 			declare(i + 1, close_of(i))
 		if (last ~ /^(let|const)$/ && token[i] ~ /^[{[]$/)
 			declare(i + 1, close_of(i))
+		if (token[i] ~ /^(let|const)$/ && opened[depth] != "(")
+			declares[depth] = 1
+		else if (token[i] == ";")
+			declares[depth] = joins[i] = declares[depth] && next_one ~ /^(let|const)$/
 		if (!is_word(i))
 			continue
 		used[token[i]]++
@@ -121,21 +134,19 @@ function find_variables(i, depth, opened, last, next_one) {
 			is_key[i] = 1
 		else if (opened[depth] == "object" && last ~ /^[{,]$/)
 			is_key[i] = next_one == ":" ? 1 : 2
-		else if (!depth && last ~ /^(let|const|,)$/ || last == "function")
-			outside[token[i]] = 1
-		else if (last ~ /^(let|const)$/ || next_one token[i + 2] == "=>" ||
+		else if (last ~ /^(let|const|function)$/ || !depth && last == "," || next_one token[i + 2] == "=>" ||
 			 opened[depth] == "block" && last == "," && next_one == "=" && token[i + 2] != "=")
 			declared[token[i]] = 1
 	}
 }
 
-# The most frequent variables get the shortest names.
+# The most frequent names get the shortest names.
 function shorten(i, word, best, weight, name, nr_names, letters) {
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	outside["of"] = 1 # a word of the language, too
+	keep("of") # a word of the language, too
 	for (i = 1; i <= nr; i++)
-		if (is_word(i) && is_key[i] != 1 && token[i] in declared && !(token[i] in outside) && length(token[i]) > 1)
-			weight[token[i]] += length(token[i]) - 1
+		if (is_word(i) && is_key[i] != 1 && token[i] in declared && !(token[i] in kept) && length(token[i]) > 1)
+			weight[token[i]]++
 	for (;;) {
 		best = ""
 		for (word in weight)
@@ -154,7 +165,11 @@ function shorten(i, word, best, weight, name, nr_names, letters) {
 		delete weight[best]
 	}
 	for (i = 1; i <= nr; i++)
-		if (is_key[i] != 1 && token[i] in short)
+		if (joins[i - 1])
+			token[i] = ""
+		else if (joins[i])
+			token[i] = ","
+		else if (is_key[i] != 1 && token[i] in short)
 			token[i] = (is_key[i] == 2 ? token[i] ":" : "") short[token[i]]
 		else if (token[i] in same)
 			token[i] = same[token[i]]
@@ -169,6 +184,8 @@ BEGIN {
 
 # Appends token i. What was blank before it stays where it separates.
 function put(i, first) {
+	if (token[i] == "")
+		return
 	first = substr(token[i], 1, 1)
 	if (token[i] == "}" && last ~ /[;,]/)
 		out = substr(out, 1, length(out) - 1)
@@ -191,7 +208,7 @@ END {
 	if (!failed)
 		split_text()
 	if (!failed && lang == "js") {
-		find_variables()
+		find_names()
 		shorten()
 	}
 	for (i = 1; !failed && i <= nr; i++)

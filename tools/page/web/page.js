@@ -14,25 +14,37 @@
 //              root; then for each node: levels up from the node before to the parent, function
 //              from 1 (0: what was pruned), counts: how many, and for each context and samples
 // Names are text only: nothing here makes HTML of them.
+// The script on the page has short names, but for those that tests use:
+// kept: B D NARROW ROW S all boxOf boxes changeText changed colourOf context countOf counts
+// kept: describe draw drawLedger focus formsOf frame functions graphWidth height images imageOf
+// kept: inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction parents
+// kept: regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
 
 const { abs, max, min, round } = Math;
 const $ = id => document.getElementById(id);
 const say = (id, text) => { $(id).textContent = text; };
 const rectOf = x => x.getBoundingClientRect();
-const graph = $('graph'), frame = $('frame');
+const query = $('q'), bars = $('bars'), rowsOf = $('table'), graph = $('graph'), frame = $('frame');
 const on = (target, events, act) => events.split(' ').forEach(event => target.addEventListener(event, act));
 const D = JSON.parse($('data').textContent);
 const two = D.sides.length > 1;
 const GROUP = 0, END = 1, USER = 2, KERNEL = 3, INLINED = 4, LESS = 5, LIBRARY = 6, JIT = 7;
 const KINDS = [
-  ['application, group', 220, 12, 80, 40], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
-  ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 0, 0, 84, 36],
-  ['library', 50, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
+  ['application, group', 225, 50, 87, 34], ['callers are missing', 0, 0, 72, 40], ['program', 26, 88, 68, 60],
+  ['kernel', 208, 68, 72, 62], ['inlined', 322, 50, 76, 66], ['not shown: other', 275, 24, 84, 38],
+  ['library', 54, 82, 66, 56], ['JIT code', 158, 45, 62, 58]];
+// Why callers are missing, and what helps.
+const TABLES = 'build the code with -fasynchronous-unwind-tables';
 const ENDS = {
-  cut: 'the copy of the stack was too short', no_row: 'code without unwind tables', left_code: 'the walk left the code',
-  no_table_yet: 'the unwind table was not ready', too_deep: 'too many callers', no_room: 'the session had no room for more',
+  cut: ['the copy of the stack was too short', 'opcontrol --apply --stacks=99:16384 copies more'],
+  no_row: ['code without unwind tables', TABLES + '; Java: -XX:+PreserveFramePointer'],
+  left_code: ['the walk left the code', TABLES],
+  no_table_yet: ['the unwind table was not ready', 'the program had just begun: a longer session has few of these'],
+  too_deep: ['too many callers', 'opd walks 512 calls: look at the recursion'],
+  no_room: ['the session had no room for more', 'raise StackMaxUse in opd.conf'],
+  guessed: ['some were found by the frame pointer, and may be false', TABLES],
 };
-const why = end => ENDS[end] ? ': ' + ENDS[end] : '';
+const why = end => ENDS[end] ? ': ' + ENDS[end][0] : '';
 const DIMS = [
   ['event', 'Event', 3], ['app', 'Application', 4], ['comm', 'Process', 5], ['cgroup', 'Cgroup', 6],
   ['user', 'User', 7], ['thread', 'Thread', 8], ['cpu', 'CPU', 9]];
@@ -54,13 +66,15 @@ function label(kind, name) {
   return made.get(key);
 }
 const nrContexts = D.contexts.length / 10;
+const ofContexts = act => Array.from({ length: nrContexts }, (_, i) => act(i));
 const context = (i, field) => D.contexts[10 * i + field];
+const sideOf = i => context(countOf[i], 0);
 const text = (i, field) => D.strings[context(i, field)];
 
 // Sessions, the earliest first. A part of a session (of a cgroup) has no time and no stacks.
 const sessions = D.sides.flatMap((side, s) => side.sessions.map((x, i) => ({ ...x, s, at: s + ':' + i, sum: 0 })));
 {
-  const used = new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 0) + ':' + context(i, 1)));
+  const used = new Set(ofContexts(i => context(i, 0) + ':' + context(i, 1)));
   sessions.splice(0, Infinity, ...sessions.filter(x => x.begin || used.has(x.at))
     .sort((x, y) => (x.begin || 0) - (y.begin || 0) || x.s - y.s));
 }
@@ -69,7 +83,7 @@ for (let i = 0; i < nrContexts; i++) {
   for (const [, , field] of DIMS) label(GROUP, text(i, field));
   if (context(i, 2)) label(END, '[' + D.ends[context(i, 2)] + ']');
 }
-const sessionOf = Array.from({ length: nrContexts }, (_, i) =>
+const sessionOf = ofContexts(i =>
   sessions.findIndex(x => x.at === context(i, 0) + ':' + context(i, 1)));
 
 const parents = [0], functions = [0], countAt = [], countOf = [], counts = [];
@@ -129,7 +143,7 @@ function save(push) {
 
 let B, all, matched, regex, groupOf;
 const zeros = n => new Float64Array(n);
-const events = [...new Set(Array.from({ length: nrContexts }, (_, i) => context(i, 3)))]
+const events = [...new Set(ofContexts(i => context(i, 3)))]
   .sort((x, y) => D.strings[x] < D.strings[y] ? -1 : 1);
 const shownEvent = () => S.event || D.strings[events[0]] || '';
 
@@ -146,7 +160,7 @@ const span = () => [S.from, S.to].map((x, i) => x !== '' && sessions[+x] ? +x : 
 
 function build() {
   const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
-  const [from, to] = span(), accepted = Array.from({ length: nrContexts }, (_, i) => accepts(i));
+  const [from, to] = span(), accepted = ofContexts(i => accepts(i));
   groupOf = accepted.map((is, i) => {
     if (!is || sessionOf[i] < from || sessionOf[i] > to) return -1;
     const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
@@ -183,7 +197,7 @@ function build() {
         at[path[j]] = add(at[n], functions[path[j]]);
         stamp[n = path[j]] = g;
       }
-      (context(countOf[i], 0) ? s1 : s0)[at[n]] += counts[i];
+      (sideOf(i) ? s1 : s0)[at[n]] += counts[i];
     }
   });
   B = { p, f, s0, s1, first, next, t0: Float64Array.from(s0), t1: Float64Array.from(s1), n: p.length };
@@ -194,8 +208,10 @@ function build() {
 
 // Samples of each function: its own, and with what it calls. Recursion counts once.
 let table;
+const ownOf = f => [table.s0[f], table.s1[f]], totalOf = f => [table.t0[f], table.t1[f]];
 function sums() {
   const n = names.length, on = new Int32Array(n);
+  verdicts.clear();
   table = { s0: zeros(n), s1: zeros(n), t0: zeros(n), t1: zeros(n) };
   for (let i = B.first[0], down = true; i > 0;) {
     const f = B.f[i];
@@ -277,27 +293,29 @@ function sandwich(f) {
 
 const isFunction = f => kinds[f] !== GROUP && kinds[f] !== END;
 function search() {
-  regex = null; matched = null;
-  $('q').removeAttribute('aria-invalid');
-  if (S.q) {
-    try { regex = new RegExp(S.q, 'i'); } catch { $('q').setAttribute('aria-invalid', 'true'); }
-  }
+  regex = matched = null;
+  try { if (S.q) regex = new RegExp(S.q, 'i'); } catch { /* it is marked */ }
+  query.setAttribute('aria-invalid', String(!!S.q && !regex));
   if (!regex) { say('matched', S.q ? 'not a valid expression: nothing is searched' : ''); return; }
-  const is = names.map((name, f) => isFunction(f) && (regex.test(name) || images[f] !== '' && regex.test(images[f])));
+  const is = names.map((name, f) => isFunction(f) &&
+    (regex.test(name) || [images[f], imageOf(f)].some(image => image && regex.test(image))));
   const seen = new Set(), above = new Uint8Array(B.n);
-  matched = { a: 0, b: 0, is };
+  const has = new Uint8Array(B.n);
+  matched = { a: 0, b: 0, is, above, has };
+  for (let i = B.n - 1; i; i--) if (has[i] ||= +is[B.f[i]]) has[B.p[i]] = 1;
   for (let i = 1; i < B.n; i++) {
     above[i] = above[B.p[i]] || is[B.f[i]] ? 1 : 0;
     if (is[B.f[i]]) seen.add(B.f[i]);
     if (above[i] && !above[B.p[i]]) { matched.a += B.t0[i]; matched.b += B.t1[i]; }
   }
-  const nr = seen.size + (seen.size === 1 ? ' function, ' : ' functions, ');
-  say('matched', nr + (two ? '' : number(matched.a) + ' samples, ') + shares(matched.a, matched.b, all));
+  say('matched', functionsOf(seen.size) + ', ' + (two ? '' : samplesOf(matched.a) + ', ') + shares(matched.a, matched.b, all));
 }
 
 // ---- words ----
 
 const number = n => round(n).toLocaleString('en');
+const functionsOf = n => number(n) + (n === 1 ? ' function' : ' functions');
+const samplesOf = n => number(n) + ' samples';
 const few = x => x < 10 ? x.toPrecision(2) : number(x);
 const inPercent = x => (x >= 10 ? x.toFixed(1) : x >= 0.1 || !x ? x.toFixed(2) : x.toPrecision(1)) + ' %';
 const percent = (part, of) => inPercent(of ? 100 * part / of : 0);
@@ -309,17 +327,24 @@ function change(a, b, of = all) {
 }
 // 1: twice as much, -1: half.
 const ratioOf = (a, b, of = all) => Math.log2((b / (of.b || 1) + 1e-9) / (a / (of.a || 1) + 1e-9));
-// To sort by: what is no more than noise is less than all else.
+// To sort by: what is sure of a change. It is negative where that is no more than noise.
 function sureSize(a, b, of = all) {
-  const { by, noise } = change(a, b, of), size = S.diff === 'rel' ? abs(ratioOf(a, b, of)) : abs(by);
-  return abs(by) > noise ? size : size - 1000;
+  const { by, noise } = change(a, b, of), sure = abs(by) - noise;
+  return S.diff === 'rel' && sure > 0 ? abs(ratioOf(a, b, of)) : sure;
+}
+// The verdict on a function, in the table and in the graph: neither its own samples nor all of its
+// calls changed more than the noise.
+const verdicts = new Map();
+function isNoise(f) {
+  if (!verdicts.has(f)) verdicts.set(f, max(sureSize(...selfOf(f)), sureSize(...totalOf(f))) <= 0);
+  return verdicts.get(f);
 }
 const signed = x => (x < 0 ? '−' : '+') + inPercent(abs(x)).replace(' %', '');
-function changeText(a, b, of = all) {
+function changeText(a, b, of = all, isNoise = false) {
   const { by, noise } = change(a, b, of);
   const times = b / (of.b || 1) / (a / (of.a || 1)), ratio = !a ? ', new' : !b ? ', gone'
     : times < 1 ? ', ÷' + (1 / times).toPrecision(3) : ', ×' + times.toPrecision(3);
-  return signed(by) + ' ± ' + inPercent(noise).replace(' %', '') + ' points' + (abs(by) <= noise ? ' (noise)' : ratio);
+  return signed(by) + ' ± ' + inPercent(noise).replace(' %', '') + ' points' + (isNoise || abs(by) <= noise ? ' (noise)' : ratio);
 }
 // An image without what tells its build: a comparison has it once.
 const plain = image => two ? image.replace(/ \((build-id [0-9a-f]+|inode \d+)( #\d+)?\)$/, '') : image;
@@ -343,37 +368,61 @@ function mayBeFlat() {
     (event.startsWith('STACKS:') || event.startsWith(D.sides[0].flat.event + ':'));
 }
 // The samples that tell most of the change of a function: [before, after, of how many].
-function selfOf(f, t) {
-  const own = [t.s0[f], t.s1[f], all], key = flatKey(f);
+function selfOf(f) {
+  const own = [...ownOf(f), all], key = flatKey(f);
   if (!mayBeFlat() || nrOfKey.get(key) !== 1 || kinds[f] === INLINED) return own;
   const [a, b] = flats.map((sums, side) => sums.has(key) ? sums.get(key) : D.sides[side].flat.whole ? 0 : NaN);
   const flat = [a, b, { a: D.sides[0].flat.total, b: D.sides[1].flat.total, isFlat: true }];
   return a + b > 0 && change(...flat).noise < change(...own).noise ? flat : own;
 }
-const brief = name => name.length > 60 ? '…' + name.slice(-58) : name;
+// What a name loses, step by step, where there is no room: template arguments, parameters, both,
+// scopes. The middle of a very long one is not on the page.
+const forms = new Map(), inner = (name, what, mark) => {
+  for (let last; last !== name;) name = (last = name).replace(what, '\0');
+  return name.replace(/\0/g, mark);
+};
+function formsOf(name) {
+  if (!forms.has(name)) {
+    const short = inner(name.replace(/<.* \.\.\. .*[>)]/, '<>'), /<[^<>]*>/g, '<…>');
+    const least = inner(short, /\((?!anon)[^()]+\)/g, '(…)'), bare = least.replace(/<…>|\(…\)| \[clone .*/g, '') || name;
+    forms.set(name, [name, short, least, bare, bare.replace(/.*::(?=.)/, '')]);
+  }
+  return forms.get(name);
+}
+// Paths lose their beginning, others their end.
+const cut = (name, nr) => {
+  const end = name.slice(-nr);
+  return name.includes('/') ? '…' + end.slice(max(0, end.indexOf('/'))) : name.slice(0, nr) + '…';
+};
+const brief = (name, nr = 60) => formsOf(name).find(form => form.length <= nr) || cut(formsOf(name)[4], nr - 1);
 const groupName = name => /^(kallsyms|(no-)?vmlinux)\b/.test(name) ? 'kernel' : name;
+const imageOf = f => kinds[f] === KERNEL ? groupName(images[f]) : images[f];
 const NARROW = -2;
-const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all' : names[f] || '(no name)';
+const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all'
+  : (kinds[f] === GROUP ? groupName(names[f]) : names[f]) || '(no name)';
 function describe(node) {
   if (node.f === NARROW)
-    return [number(node.nr) + ' functions', ['each is too narrow to draw: a click on the box before them, or the table, shows them',
-      (two ? '' : number(node.a) + ' samples · ') + shares(node.a, node.b, all) + ' of all']];
-  const rows = [], parent = node.p, f = node.f;
-  if (f >= 0 && images[f]) rows.push(images[f] + (sources[f] ? ' · ' + sources[f] : ''));
+    return [functionsOf(node.nr), ['each is too narrow to draw: a click zooms, and the table has them',
+      (two ? '' : samplesOf(node.a) + ' · ') + shares(node.a, node.b, all) + ' of all']];
+  const rows = [], parent = node.p, f = node.f, chain = boxOf(node)?.chain || [];
+  if (chain[1]) rows.push(chain.length + ' calls in one row, to ' + nameOf(chain[chain.length - 1].f) + ': a click opens them');
+  if (f >= 0 && images[f]) rows.push(imageOf(f) + (sources[f] ? ' · ' + sources[f] : ''));
+  const end = kinds[f] === END && ENDS[names[f].slice(1, -1)];
   if (f >= 0)
     rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
       : 'calls that are too rare for this page: each has less than ' + D.threshold.toPrecision(2) + ' %');
+  if (end) rows.push('What helps: ' + end[1]);
   kidsOf(node);
   const isWhole = S.fn && node === root; // each call of the function
-  const [sa, sb] = isWhole ? [table.s0[f], table.s1[f]] : [node.sa, node.sb];
+  const [sa, sb] = isWhole ? ownOf(f) : [node.sa, node.sb];
   if (two) {
-    rows.push('before ' + number(node.a) + ' samples, ' + percent(node.a, all.a) +
+    rows.push('before ' + samplesOf(node.a) + ', ' + percent(node.a, all.a) +
       ' · after ' + number(node.b) + ', ' + percent(node.b, all.b));
-    rows.push('change ' + changeText(node.a, node.b));
+    rows.push('change ' + changeText(node.a, node.b, all, isFunction(f) && isNoise(f)));
     rows.push((parent && parent.p ? 'of parent ' + shares(node.a, node.b, parent) + (node.up ? '' : ' · ') : '') +
       (node.up ? '' : 'self ' + number(sa) + ' → ' + number(sb)));
   } else {
-    rows.push(number(node.a) + ' samples · ' + percent(node.a, all.a) + ' of all' +
+    rows.push(samplesOf(node.a) + ' · ' + percent(node.a, all.a) + ' of all' +
       (parent && parent.p ? ' · ' + percent(node.a, parent.a) + ' of parent' : '') +
       (node.up ? '' : ' · self ' + number(sa)));
   }
@@ -407,13 +456,15 @@ const rankOf = new Map();
 }
 const imageColour = f => {
   const rank = rankOf.get(images[f]) || 0;
-  return kindColour(kinds[f], f * 5 % 5 - rank * 4 % 9, (rank * 0.618 + 0.5) % 1 * 36 - 18);
+  return kindColour(kinds[f], f * 7 % 5 - rank * 4 % 9, (rank * 0.618 + 0.5) % 1 * 28 - 14);
 };
 const hues = new Map();
 function colourOf(node) {
   const f = node.f;
-  if (matched && !matched.is[f]) return tone('#e3e7ec', '#2d333b');
-  if (f < 0) return tone('#c5ccd6', '#5a6472');
+  if (matched && !(matched.is[f] || f < 0))
+    return node.its.some(i => (node.up ? matched.above : matched.has)[i]) ? tone('#b7cbea', '#3d5272') : tone('#f0f2f5', '#20252b');
+  if (f < 0) return two ? tint(0) : kindColour(GROUP);
+  if (two && isFunction(f) && isNoise(f)) return tint(0);
   if (two) {
     const { by, noise } = change(node.a, node.b);
     const fresh = !node.a && by > noise, strong = abs(by) > noise;
@@ -429,12 +480,21 @@ const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '
 
 // ---- the graph ----
 
-let root, focus, zoomed, rows, boxes, height, graphWidth, ROW;
+let deeper, root, focus, zoomed, rows, boxes, height, graphWidth, ROW;
 const ctx = graph.getContext('2d');
 
+// The beginning that all calls of a program have is one row, until a click opens it.
+function chainOf(node) {
+  const chain = [node], isCode = f => f > 0 && isFunction(f) && kinds[f] !== KERNEL && !(matched && matched.is[f]);
+  if (S.view === 'inverted' || S.fn || node.open || node === zoomed || !isCode(node.f) || isCode(node.p.f)) return chain;
+  for (let kid = node; (kid = kidsOf(kid)[0]) && kid.w > 0.98 * node.w && isCode(kid.f) && kidsOf(kid).length;) chain.push(kid);
+  return chain.length > 2 ? chain : [node];
+}
 function place(node, x, w, row, step, limit) {
-  (rows[row] ||= []).push({ node, x, w, row });
-  if (limit > 0) placeKids(node, node.w, x, w, row + step, step, limit - 1);
+  const chain = chainOf(node), last = chain[chain.length - 1];
+  (rows[row] ||= []).push({ node, x, w, row, chain });
+  if (limit > 0) placeKids(last, node.w, x, w, row + step, step, limit - 1);
+  else if (kidsOf(last).length) deeper = ', and calls below ' + LEVELS + ' levels: zoom in';
 }
 // What is too narrow comes last, and is one box together.
 function placeKids(node, of, x, w, row, step, limit) {
@@ -453,13 +513,15 @@ function placeKids(node, of, x, w, row, step, limit) {
 function layout() {
   const found = [];
   rows = {};
+  deeper = '';
   if (S.fn) {
     place(root, 0, graphWidth, 0, 1, LEVELS);
     placeKids(root.twin, root.w, 0, graphWidth, -1, -1, LEVELS);
   } else {
     for (let node = zoomed.p; node; node = node.p) found.unshift(node);
-    found.splice(1, max(0, found.length - 30));
-    found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: graphWidth, row: i, above: true }]; });
+    const chain = found.length > 6 && !found[2].open ? found.splice(2, found.length - 4) : [];
+    if (chain.length) found.splice(2, 0, chain[0]);
+    found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: graphWidth, row: i, above: true, chain: i === 2 ? chain : [] }]; });
     place(zoomed, 0, graphWidth, found.length, 1, LEVELS);
   }
   const numbers = Object.keys(rows).map(Number), least = min(...numbers), most = max(...numbers);
@@ -486,9 +548,13 @@ function paint() {
     ctx.fillStyle = colour;
     ctx.fillRect(box.x, box.y, w, ROW - 1);
     ctx.globalAlpha = 1;
+    if (matched && matched.is[box.node.f]) {
+      ctx.fillStyle = tone('#c2185b', '#ff8ab8');
+      ctx.fillRect(box.x, box.y + ROW - 4, w, 3);
+    }
     if (box.w > 26) {
       ctx.fillStyle = inkOf(colour);
-      ctx.fillText(fit(nameOf(box.node.f), box.w - 9), box.x + 4, box.y + ROW / 2);
+      ctx.fillText(labelOf(box), box.x + 4, box.y + ROW / 2);
     }
   }
   const box = focus && boxOf(focus);
@@ -499,13 +565,22 @@ function paint() {
   }
 }
 const widths = new Map();
-function fit(name, w) {
-  if (name.length * 3 > w * 4) name = name.slice(0, Math.ceil(w / 3));
+function widthOf(name) {
+  if (name.length > 300) return Infinity;
   if (!widths.has(name)) widths.set(name, ctx.measureText(name).width);
-  const is = widths.get(name);
-  if (is <= w) return name;
-  const nr = Math.floor(name.length * w / is) - 1;
-  return nr > 1 ? name.slice(0, nr) + '…' : '';
+  return widths.get(name);
+}
+function fit(name, w) {
+  const [least, fits] = [formsOf(name)[4], formsOf(name).find(form => widthOf(form) <= w)];
+  const nr = min(99, Math.floor(least.length * w / widthOf(least.slice(0, 300)))) - 1;
+  return fits ?? (nr > 1 ? cut(least, nr) : '');
+}
+// A row that is folded has the first and the last of its names, or the last.
+function labelOf({ node, chain, w }) {
+  const last = chain?.[1] && nameOf(chain[chain.length - 1].f);
+  if (!last) return fit(nameOf(node.f), w - 9);
+  const both = formsOf(nameOf(node.f))[3] + ' … ' + formsOf(last)[3] + ' (' + chain.length + ' calls)';
+  return widthOf(both) <= w - 9 ? both : '… ' + fit(last, w - 21);
 }
 const boxOf = node => boxes.find(box => box.node === node);
 // The node below the mouse.
@@ -541,6 +616,10 @@ function setFocus(node) {
   const [name, lines] = describe(node);
   say('live', name + ', ' + lines.join(', '));
 }
+// Opens what is folded, else zooms.
+function enter(node) {
+  if (boxOf(node)?.chain?.[1]) { node.open = true; draw(); setFocus(node); } else zoomTo(node);
+}
 function zoomTo(node) {
   if (node.f === NARROW) node = node.p;
   if (S.fn) return openFunction(node.f);
@@ -564,8 +643,8 @@ function copy(name) {
     say('said', words);
     setTimeout(() => { say('said', ''); }, 2000);
   };
-  if (navigator.clipboard) navigator.clipboard.writeText(name).then(() => told('copied'), () => told('the browser does not copy'));
-  else told('the browser does not copy');
+  (navigator.clipboard?.writeText(name) || Promise.reject())
+    .then(() => told('copied'), () => told('the browser does not copy'));
 }
 const step = (node, by) => {
   const box = boxOf(node), row = box && rows[box.row];
@@ -581,15 +660,15 @@ on(graph, 'keydown', event => {
   const acts = {
     ArrowDown: () => setFocus(below(node, up)), ArrowUp: () => setFocus(below(node, !up)),
     ArrowLeft: () => setFocus(step(node, -1)), ArrowRight: () => setFocus(step(node, 1)),
-    Enter: () => zoomTo(node), ' ': () => zoomTo(node), Home: () => reset(), Escape: () => back(),
+    Enter: () => enter(node), ' ': () => enter(node), Home: () => reset(), Escape: () => back(),
     s: () => openFunction(node.f), c: () => copy(nameOf(node.f)),
   };
   const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (act) { event.preventDefault(); act(); }
 });
 on(document, 'keydown', event => {
-  if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); $('q').focus(); }
-  if (event.key === 'Escape' && document.activeElement === $('q')) { S.q = $('q').value = ''; changed(); graph.focus(); }
+  if (event.key === '/' && !/INPUT|SELECT/.test(document.activeElement.tagName)) { event.preventDefault(); query.focus(); }
+  if (event.key === 'Escape' && document.activeElement === query) { S.q = query.value = ''; changed(); graph.focus(); }
 });
 function reset() { S.zoom = S.fn = ''; save(true); arrange(); }
 function back() {
@@ -605,7 +684,7 @@ on(graph, 'click', event => {
   const node = hit(event);
   if (!node) return;
   if (event.pointerType === 'touch' && node !== focus) setFocus(node);
-  else zoomTo(node);
+  else enter(node);
 });
 on(graph, 'contextmenu', event => {
   const node = hit(event);
@@ -645,8 +724,8 @@ function drawCrumbs() {
     for (let node = zoomed; node; node = node.p) path.unshift(node);
     path.forEach((node, i) => {
       if (path.length > 9 && i > 2 && i < path.length - 5) { if (i === 3) parts.push(el('i', '… ›')); return; }
-      if (node === zoomed) parts.push(el('b', nameOf(node.f)));
-      else parts.push(button(nameOf(node.f), () => zoomTo(node)), el('i', '›'));
+      const name = brief(nameOf(node.f), 40);
+      parts.push(...node === zoomed ? [el('b', name)] : [button(name, () => zoomTo(node)), el('i', '›')]);
     });
     if (zoomed.p) parts.push(button('Reset', reset));
     if (zoomed.f > 0 && kinds[zoomed.f] !== GROUP) parts.push(button('Callers and callees', () => openFunction(zoomed.f)));
@@ -663,7 +742,7 @@ function valuesOf(field, is) {
   counts.forEach((n, i) => {
     if (!is(i)) return;
     const key = context(countOf[i], field), sum = sums.get(key) || [0, 0];
-    sum[context(countOf[i], 0)] += n;
+    sum[sideOf(i)] += n;
     sums.set(key, sum);
   });
   return [...sums].map(([key, sum]) => [D.strings[key], ...sum]).sort((x, y) => y[1] + y[2] - x[1] - x[2]);
@@ -700,18 +779,27 @@ function drawLegend() {
     swatch(tint(1, 1), S.diff === 'new' ? 'new' : 'more than before');
     if (S.diff !== 'new') swatch(tint(-1, 1), 'less than before');
     swatch(tint(0), S.diff === 'new' ? 'known before, or no more than the noise' : 'no more than the noise of counting');
-    parts.push(el('span', 'A box is as wide as the mean of its two shares.'));
+    parts.push(el('span', 'A box is as wide as the mean of its two shares. ×2: twice the share of before, ÷2: half of it.'));
   } else {
-    const there = new Set();
-    for (let i = 1; i < B.n; i++) there.add(kinds[B.f[i]]);
-    KINDS.forEach(([words], kind) => { if (there.has(kind)) swatch(kindColour(kind), words); });
+    const there = new Map();
+    for (let i = 1; i < B.n; i++) {
+      const f = B.f[i], kind = kinds[f];
+      if (!there.has(kind)) there.set(kind, []);
+      if (images[f]) there.get(kind)[rankOf.get(images[f])] = f;
+    }
+    KINDS.forEach(([words], kind) => {
+      if (!there.has(kind)) return;
+      swatch(kindColour(kind), words);
+      const some = there.get(kind).filter(f => f);
+      if (some[1]) for (const f of some.slice(0, 3)) swatch(imageColour(f), brief(imageOf(f), 20));
+    });
   }
   $('legend').replaceChildren(...parts);
 }
 
-let shownRows = 50;
-const COLUMNS = [['self', 'Self', (f, t) => share(t.s0[f], t.s1[f])], ['total', 'Total', (f, t) => share(t.t0[f], t.t1[f])],
-  ['change', 'Change of self', (f, t) => sureSize(...selfOf(f, t))], ['name', 'Function'], ['image', 'Image']];
+let shownRows = 50, hasNoise = false;
+const COLUMNS = [['self', 'Self', f => share(...ownOf(f))], ['total', 'Total', f => share(...totalOf(f))],
+  ['change', 'Change of self', f => sureOf(f).size], ['name', 'Function'], ['image', 'Image']];
 // Each click takes the next order of a column. By change: the greatest, growth, loss.
 const ORDERS = { change: ['change', 'growth', 'loss'] };
 const ordersOf = key => ORDERS[key] || [key, '-' + key];
@@ -719,7 +807,8 @@ const ARROWS = { growth: ' ▴', loss: ' ▾', change: ' ±' };
 function drawTable() {
   const t = table, list = [], wanted = COLUMNS.find(c => ordersOf(c[0]).includes(S.sort)) || COLUMNS[0];
   const orders = ordersOf(wanted[0]), order = orders.includes(S.sort) ? S.sort : orders[0], turned = order[0] === '-' ? -1 : 1;
-  const points = f => change(...selfOf(f, t)).by;
+  const points = f => change(...selfOf(f)).by;
+  const few = f => !matched && (two ? isNoise(f) : t.t0[f] < 5);
   const by = order === 'growth' ? points : order === 'loss' ? f => -points(f) : wanted[2];
   for (let f = 0; f < names.length; f++)
     if (isFunction(f) && (two && S.diff === 'new' ? !t.t0[f] && t.t1[f] : t.t0[f] + t.t1[f]) && (!matched || matched.is[f]))
@@ -737,30 +826,49 @@ function drawTable() {
       () => { S.sort = next[(next.indexOf(order) + 1) % next.length]; save(); drawTable(); }));
     head.append(cell);
   }
-  const body = el('tbody');
-  for (const f of list.slice(0, shownRows)) {
+  const body = el('tbody'), main = list.filter(f => !few(f)), shown = hasNoise ? list : main;
+  const most = [max(...shown.map(f => share(...ownOf(f)))), max(...shown.map(f => share(...totalOf(f))))];
+  for (const f of shown.slice(0, shownRows)) {
     const row = el('tr'), name = el('td', undefined, { className: 'name' });
-    name.append(button(nameOf(f), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
-    for (const [a, b] of [[t.s0[f], t.s1[f]], [t.t0[f], t.t1[f]]])
-      row.append(el('td', shares(a, b, all),
-        { className: 'n', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' }));
+    name.append(button(brief(nameOf(f), 80), () => openFunction(f), { title: nameOf(f) + (sources[f] ? '\n' + sources[f] : '') }));
+    row.style.setProperty('--tint', two ? tint(isNoise(f) ? 0 : sureOf(f).by, 1) : imageColour(f));
+    [ownOf(f), totalOf(f)].forEach(([a, b], i) => {
+      const cell = el('td', shares(a, b, all),
+        { className: 'n part', title: number(a) + (two ? ' → ' + number(b) : '') + ' samples' });
+      cell.style.setProperty('--heat', 100 * share(a, b) / most[i] + '%');
+      row.append(cell);
+    });
     if (two) {
-      const [a, b, of] = selfOf(f, t), what = of.isFlat ? ' flat samples of ' + D.sides[0].flat.event : ' stack samples';
-      row.append(el('td', changeText(a, b, of).replace(' points', ''),
+      const { sum: [a, b, of], words } = sureOf(f);
+      const what = of.isFlat ? ' flat samples of ' + D.sides[0].flat.event : ' stack samples';
+      row.append(el('td', words + changeText(a, b, of, isNoise(f)).replace(' points', ''),
         { className: 'n', title: number(a) + ' → ' + number(b) + what }));
     }
-    row.append(name, el('td', images[f], { className: 'image', title: images[f] }));
+    row.append(name, el('td', imageOf(f), { className: 'image', title: images[f] }));
     if (S.fn === String(f)) row.setAttribute('aria-selected', 'true');
     body.append(row);
   }
   const top = el('thead');
   top.append(head);
-  $('table').className = two ? 'two' : '';
+  rowsOf.className = two ? 'two' : '';
   refill('table', [top, body]);
-  $('more').hidden = list.length <= shownRows;
-  say('more', 'Show ' + min(500, list.length - shownRows) + ' more of ' + number(list.length));
+  const nr = min(500, shown.length - shownRows), rest = list.length - shown.length;
+  $('more').hidden = nr <= 0 && !rest;
+  say('more', nr > 0 ? 'Show ' + nr + ' more of ' + number(shown.length) : 'Show ' + functionsOf(rest) + (two
+    ? ' that changed no more than the noise' : ' with less than 5 samples: noise'));
 }
-$('more').onclick = () => { shownRows += 500; drawTable(); };
+$('cut').onclick = () => { frame.className = 'all'; draw(); };
+$('more').onclick = () => {
+  if (rowsOf.tBodies[0].rows.length < shownRows) hasNoise = true;
+  shownRows += 500;
+  drawTable();
+};
+// The change of a function's own samples; of all its calls where only that is sure, and later.
+function sureOf(f) {
+  const own = selfOf(f), total = [...totalOf(f), all], size = sureSize(...own), other = sureSize(...total);
+  const isTotal = size <= 0 && other > 0, sum = isTotal ? total : own;
+  return { sum, by: change(...sum).by, words: isTotal ? 'total ' : '', size: size > 0 ? size + 1e4 : other };
+}
 
 // ---- source and code ----
 
@@ -853,7 +961,7 @@ function drawLedger() {
   const [first, last] = span(), is = x => x >= first && x <= last;
   const numberOf = (s, i) => sessions.findIndex(x => x.at === s + ':' + i);
   $('ledger').replaceChildren(...D.sides.map((side, s) => {
-    const events = new Map(), rows = [], chosen = side.sessions.filter((_, i) => numberOf(s, i) < 0 || is(numberOf(s, i)));
+    const events = new Map(), grid = el('table'), chosen = side.sessions.filter((_, i) => numberOf(s, i) < 0 || is(numberOf(s, i)));
     for (const session of chosen) {
       for (const event of session.events || []) {
         const key = event.event + ':' + event.count;
@@ -863,40 +971,39 @@ function drawLedger() {
         events.set(key, sum);
       }
     }
-    rows.push(['Host', side.hosts.join(', ') || 'not known']);
+    const row = (head, value) => grid.append(rowOf(head, value));
+    if (two) grid.append(el('caption', SIDES[s]));
+    row('Host', side.hosts.join(', ') || 'not known');
     const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
-    if (kernels.length) rows.push(['Kernel', kernels.join(', ')]);
+    if (kernels.length) row('Kernel', kernels.join(', '));
     const times = chosen.filter(lasted), part = times.length && chosen.length < side.sessions.length;
     const when = part ? { begin: min(...times.map(x => x.begin)), end: max(...times.map(x => x.end)),
       seconds: times.reduce((n, x) => n + lasted(x), 0) } : side;
-    if (when.begin) rows.push(['Time', timesOf(when)], ['Recorded', number(when.seconds) + ' s']);
-    rows.push(['Sessions', chosen.map(x => x.name).join(', ') || 'none']);
+    if (when.begin) { row('Time', timesOf(when)); row('Recorded', number(when.seconds) + ' s'); }
+    row('Sessions', chosen.map(x => x.name).join(', ') || 'none');
     if (chosen.some(x => x.open))
-      rows.push(['Still open', events.size ? 'the figures below are older than the stacks on this page'
-        : 'opd has not written a ledger yet: “opcontrol --dump” lets it']);
+      row('Still open', events.size ? 'the figures below are older than the stacks on this page'
+        : 'opd has not written a ledger yet: “opcontrol --dump” lets it');
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
-      rows.push([eventWords(key), '']);
-      rows.push(['received', number(sum.received)]);
+      row(eventWords(key), '');
+      row('received', number(sum.received));
       if (sum.counted < 0.99 * sum.enabled)
-        rows.push(['counted', percent(sum.counted, sum.enabled) + ' of the time: more events than counters']);
+        row('counted', percent(sum.counted, sum.enabled) + ' of the time: more events than counters');
       for (const reason in sum.lost)
         if (sum.lost[reason] || reason.startsWith('kernel'))
-          rows.push(['lost, ' + reason.replace(/_/g, ' '), number(sum.lost[reason])]);
-      if (sum.filtered) rows.push(['filtered by image', number(sum.filtered)]);
+          row('lost, ' + reason.replace(/_/g, ' '), number(sum.lost[reason]));
+      if (sum.filtered) row('filtered by image', number(sum.filtered));
       for (const end in sum.ends)
         if (sum.ends[end])
-          rows.push(['stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end)]);
+          row('stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end));
     }
     let shown = 0;
-    counts.forEach((n, i) => { if (context(countOf[i], 0) === s && is(sessionOf[countOf[i]])) shown += n; });
-    rows.push(['Stacks on this page' + (events.length > 1 ? ', of all events' : ''),
-      number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples))]);
-    if (side.unselected) rows.push(['not selected', number(side.unselected)]);
-    if (D.pruned) rows.push(['added up as “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %']);
-    const grid = el('table');
-    if (two) grid.append(el('caption', SIDES[s]));
-    grid.append(...rows.map(row => rowOf(...row)));
+    counts.forEach((n, i) => { if (sideOf(i) === s && is(sessionOf[countOf[i]])) shown += n; });
+    row('Stacks on this page' + (events.size > 1 ? ', of all events' : ''),
+      number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples)));
+    if (side.unselected) row('not selected', number(side.unselected));
+    if (D.pruned) row('added up as “(other)”', number(D.pruned) + ': calls below ' + D.threshold.toPrecision(2) + ' %');
     return grid;
   }));
 }
@@ -922,8 +1029,10 @@ function parentsOf(cgroups) {
   return [...nr.keys()].sort().filter(x => nr.get(x) > 1).map(x => [x + '/', x + ' and below']);
 }
 function drawChoices() {
-  for (const [view, words] of [['icicle', 'Icicle'], ['flame', 'Flame'], ['inverted', 'Inverted']])
-    $('views').append(button(words, () => { S.view = view; S.fn = S.zoom = ''; changed(true); }, { name: view }));
+  for (const words of ['Icicle', 'Flame', 'Inverted']) {
+    const name = words.toLowerCase();
+    $('views').append(button(words, () => { S.view = name; S.fn = S.zoom = ''; changed(true); }, { name }));
+  }
   const groups = [];
   for (const [key, words, field] of DIMS) {
     const values = valuesOf(field, () => true).map(([value]) => value);
@@ -940,7 +1049,7 @@ function drawChoices() {
   choose(two ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
   choose('choices', 'rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
   $('others').onclick = () => $('others').setAttribute('aria-expanded', String($('bar').classList.toggle('open')));
-  $('q').oninput = () => { S.q = $('q').value; save(); search(); paint(); drawTable(); };
+  query.oninput = () => { S.q = query.value; save(); search(); paint(); drawTable(); };
 }
 function showChoices() {
   for (const select of $('bar').querySelectorAll('select')) {
@@ -951,14 +1060,14 @@ function showChoices() {
   const nr = [...$('choices').querySelectorAll('select')].filter(select => select.value !== DEFAULTS[select.name]).length;
   say('others', 'More' + (nr ? ' (' + nr + ')' : ''));
   for (const view of $('views').children) view.setAttribute('aria-pressed', String(S.view === view.name && !S.fn));
-  if (document.activeElement !== $('q')) $('q').value = S.q;
+  if (document.activeElement !== query) query.value = S.q;
 }
 
 // ---- sessions by time ----
 
 const lasted = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
 // To the second where all sessions are of one hour.
-const fine = max(...sessions.map(x => x.end || 0)) - min(...sessions.map(x => x.begin || 0)) < 3600 ? 19 : 16;
+const fine = max(...sessions.map(x => x.end)) - min(...sessions.map(x => x.begin)) < 3600 ? 19 : 16;
 const shortTime = seconds => clock(seconds).slice(0, fine);
 const timed = sessions.every(lasted);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
@@ -970,13 +1079,13 @@ function drawTime() {
   const ends = [chosen[0], chosen.reduce((x, y) => y.end > x.end ? y : x)];
   $('time').hidden = false;
   sessions.forEach((x, i) => {
-    const bar = $('bars').children[i] || $('bars').appendChild(el('div'));
+    const bar = bars.children[i] || bars.appendChild(el('div'));
     const words = x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name;
     if (!bar.firstChild) bar.append(el('i'), el('small', words));
     bar.style.flexGrow = timed ? lasted(x) : 1;
     bar.firstChild.style.height = x.sum ? max(4, 100 * heights[i] / most) + '%' : 0;
     bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
-    bar.title = (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + number(x.sum) + ' samples' +
+    bar.title = (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + samplesOf(x.sum) +
       rate(x.sum, lasted(x));
   });
   [['from', from], ['to', to]].forEach(([id, value]) => {
@@ -986,7 +1095,7 @@ function drawTime() {
   });
   say('span', (ends[0].begin ? shortTime(ends[0].begin) + ' to ' + shortTime(ends[1].end) + ' UTC, '
     : '') + (chosen.length < sessions.length ? chosen.length + ' of ' : 'all ') + sessions.length + ' sessions, ' +
-    number(sum) + ' samples' + rate(sum, seconds));
+    samplesOf(sum) + rate(sum, seconds));
   $('whole').hidden = chosen.length === sessions.length;
 }
 function brush(from, to) {
@@ -999,19 +1108,19 @@ function brush(from, to) {
 {
   let anchor = -1;
   const at = event => {
-    const i = [...$('bars').children].findIndex(bar => event.clientX < rectOf(bar).right);
+    const i = [...bars.children].findIndex(bar => event.clientX < rectOf(bar).right);
     return i < 0 ? sessions.length - 1 : i;
   };
-  on($('bars'), 'pointerdown', event => {
+  on(bars, 'pointerdown', event => {
     anchor = at(event);
-    $('bars').setPointerCapture(event.pointerId);
+    bars.setPointerCapture(event.pointerId);
     brush(anchor, anchor);
   });
-  on($('bars'), 'pointermove', event => {
+  on(bars, 'pointermove', event => {
     const [from, to] = span(), i = at(event);
     if (anchor >= 0 && (from !== min(anchor, i) || to !== max(anchor, i))) brush(anchor, i);
   });
-  on($('bars'), 'pointerup pointercancel', () => { anchor = -1; });
+  on(bars, 'pointerup pointercancel', () => { anchor = -1; });
   $('from').oninput = () => brush(+$('from').value, max(span()[1], +$('from').value));
   $('to').oninput = () => brush(min(span()[0], +$('to').value), +$('to').value);
   $('whole').onclick = () => { S.from = S.to = ''; changed(true); $('from').focus(); };
@@ -1027,21 +1136,21 @@ function drawTitle() {
   const ns = nanoseconds(shownEvent()), [first, last] = span(), sums = [all.a, all.b], chosen = sessions.slice(first, last + 1);
   const seconds = s => chosen.reduce((n, x) => n + (x.s === s ? lasted(x) : 0), 0) || D.sides[s].seconds;
   let rows = valuesOf(4, i => groupOf[countOf[i]] >= 0).map(([name, a, b]) => [groupName(name), a, b, all]);
-  if (rows.length < 2) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f, table)]] : []);
+  if (rows.length < 2) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f)]] : []);
   const size = ([, ...sum]) => two ? sureSize(...sum) : sum[0];
   rows = rows.filter(row => two ? abs(change(...row.slice(1)).by) > change(...row.slice(1)).noise : row[1])
     .sort((x, y) => size(y) - size(x));
   const ends = [0, 0], lost = [0, 0];
-  counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[context(countOf[i], 0)] += n; });
+  counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[sideOf(i)] += n; });
   for (const { s, events } of chosen)
     for (const { event, count, lost: by } of events || [])
       if (shownEvent().startsWith(event + ':' + count + ':')) for (const reason in by) lost[s] += by[reason];
   const list = rows.slice(0, 3).map(([name, ...sum]) =>
-    brief(name) + ' ' + (two ? signed(change(...sum).by) : round(100 * sum[0] / all.a) + ' %'));
+    brief(name, 30) + ' ' + (two ? signed(change(...sum).by) : round(100 * sum[0] / all.a) + ' %'));
   say('title', [
     host + ': ' + eachSide(s => ns ? few(sums[s] * ns / 1e9) : number(sums[s])) +
       (ns ? ' CPU seconds' : ' samples of ' + eventWords(shownEvent())) + ' in ' + eachSide(s => duration(seconds(s))),
-    list.join(', ') + (rows[3] ? ', …' : '') + (!two ? '' : list.length ? ' points' : 'no change beyond the noise'),
+    list.join(', ') + (!two ? '' : list.length ? ' points' : 'no change beyond the noise') + (rows[3] ? ', …' : ''),
     eachSide(s => round(100 * ends[s] / sums[s] || 0) + ' %') + ' of stacks whole, ' +
       eachSide(s => number(lost[s])) + ' lost',
   ].filter(x => x).join(' · '));
@@ -1053,8 +1162,14 @@ function draw() {
   graphWidth = printing ? 1000 : max(frame.clientWidth, 240);
   ROW = graphWidth < 600 ? 24 : 20; // fingers need more than a mouse
   layout();
+  // As high as what is wide enough to be seen.
+  const seen = Object.values(rows).findLastIndex(row => row.reduce((n, box) => n + box.w, 0) > graphWidth / 50) + 1;
+  frame.style.maxHeight = S.fn || frame.className ? '' : `min(85vh, ${seen * ROW + 2}px)`;
   paint();
   tell();
+  const nr = round((height - frame.clientHeight) / ROW);
+  $('cut').hidden = nr < 1 && !deeper;
+  say('cut', (nr > 0 ? nr + ' of ' + height / ROW + ' rows are out of sight: show all' : 'All rows') + deeper);
   if (S.fn) frame.scrollTop = boxOf(root).y - frame.clientHeight / 3;
   else if (S.view === 'flame') frame.scrollTop = height;
   drawCrumbs();
@@ -1093,7 +1208,7 @@ function start() {
   $('about').append(...D.sides.map((side, s) => {
     const words = side.words.length ? side.words : two ? side.sessions.map(x => 'session:' + x.name) : [];
     const host = two && side.hosts.length && 'host ' + side.hosts.join(', ');
-    const stacks = events.map(e => number(counts.reduce((n, x, i) => context(countOf[i], 0) === s &&
+    const stacks = events.map(e => number(counts.reduce((n, x, i) => sideOf(i) === s &&
       context(countOf[i], 3) === e ? n + x : n, 0)) + ' samples of ' + eventWords(D.strings[e])).join(', ');
     const about = [words.join(' '), host, timesOf(side), stacks];
     return rowOf(two ? SIDES[s] : '', about.filter(x => x).join(' · '));

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What test_page.py asks of the graph and of the table: folded rows, heights, names, colours, and the
+verdict of a difference. `look` is a page in the browser.
+"""
+import json
+import re
+
+from opdtest import require
+
+
+def box_of(name):
+    """The widest box with that name."""
+    return "Object.values(rows).flat().sort((x, y) => y.w - x.w).find(box => nameOf(box.node.f) === %s)" % json.dumps(name)
+
+
+def check_fold(look):
+    """The beginning that all calls have is one row, which a click or Enter opens."""
+    folded = "boxes.filter(box => !box.above && box.chain[1]).sort((x, y) => y.w - x.w)[0]"
+    for opens in (lambda: look.click_box(folded), lambda: look.tab.key("Enter", "\r")):
+        look.open()
+        names = look.run("%s.chain.map(node => nameOf(node.f))" % folded)
+        require(names[0] == "_start" and names[-1] == "main", "folded: %s" % names)
+        require("_start … main (%d calls)" % len(names) in look.labels(), "the row tells its calls: %s" % look.labels())
+        look.is_true("describe(%s.node)[1][0] === '%d calls in one row, to main: a click opens them'" % (folded, len(names)),
+                     "the tip tells")
+        look.run("$('graph').focus()")
+        look.run("setFocus(%s.node)" % folded)
+        opens()
+        look.is_true("!boxOf(focus).chain[1] && zoomed === root", "it opens")
+        require(all(look.run("!!" + box_of(name)) for name in names), "all calls are there")
+        look.is_true("nameOf(focus.f) === '_start'", "and keeps the focus")
+    look.open("#q=^main$")
+    look.is_true("!!%s" % box_of("main"), "a match is in no fold")
+    look.open()
+    look.is_true("(root.kids[0].a - rows[3].reduce((n, box) => n + box.node.a, 0)) / root.kids[0].a < 0.02", "little is hidden")
+
+
+def check_height(look, large):
+    """A small graph has the height that it needs; where a large one is cut, a button says so and shows all."""
+    look.open()
+    look.is_true("$('frame').clientHeight >= height && $('cut').hidden", "a small graph is whole")
+    large.open()
+    hidden = "Math.round((height - $('frame').clientHeight) / ROW)"
+    large.is_true("%s > 3 && $('cut').textContent === %s + ' of ' + height / ROW + ' rows are out of sight: show all'" % (
+        hidden, hidden), "the cut: " + large.run("$('cut').textContent"))
+    large.is_true("rows[%s - 1] && $('frame').clientHeight <= 0.85 * innerHeight" % "Math.floor($('frame').clientHeight / ROW)",
+                  "no more than the window")
+    large.run("$('cut').click()")
+    large.is_true("%s <= 0 && $('cut').hidden" % hidden, "the whole graph")
+    path = large.run("(() => { const path = []; for (let n = root; path.length < 20; path.push(n.f)) n = kidsOf(n)[0];"
+                     " return path.join('.'); })()")
+    large.open("#zoom=" + path)
+    large.is_true("zoomed.d === 20 && boxOf(zoomed).row < 8", "what is above takes few rows: %s" % large.run("boxOf(zoomed).row"))
+    large.run("const enter = boxes.find(box => box.above && box.chain[1]).node; enter.open = true; draw()")
+    large.is_true("boxOf(zoomed).row === 20", "and opens, too")
+
+
+def check_names(look):
+    """Paths lose their beginning, names of C++ first what is in their templates, then parameters."""
+    look.tab.size(390, 844)
+    look.open("#by=cgroup")
+    labels = look.labels()
+    require(any(re.fullmatch("…(.*)/sbin/opd", label) for label in labels) and not any("6a71" in label for label in labels),
+            "a path: %s" % labels)
+    look.tab.size(1280, 900)
+    name = ("std::vector<std::pair<int, std::map<long, char> >, std::allocator<int> >::insert<int>"
+            "(std::vector<int> const&, void (*)(int))")
+    wanted = (name, "std::vector<…>::insert<…>(std::vector<…> const&, void (*)(int))", "std::vector<…>::insert<…>(…)",
+              "std::vector::insert", "insert")
+    forms = look.run("formsOf(%s)" % json.dumps(name))
+    require(forms == list(wanted), "what it loses: %s" % forms)
+    look.open("#by=none")
+    look.run("names[names.indexOf('hot')] = %s" % json.dumps(name))
+    for label in wanted[:3]:
+        width = look.run("(() => { const pen = $('graph').getContext('2d'); pen.font = '12px system-ui, sans-serif';"
+                         " return pen.measureText(%s).width; })()" % json.dumps(label))
+        look.run("$('frame').style.width = '%dpx'" % (width + 16))
+        require(label in look.labels(), "%d pixels: no %s in %s" % (width, label, look.labels()))
+        look.is_true("describe(%s.node)[0] === %s" % (box_of(name), json.dumps(name)), "the tip has the whole name")
+    for name, short in (("bool operator< <int>(A<int> const&, A<int> const&)", "bool operator< "), ("<", "<"), ("a<", "a<"),
+                        ("A<int>::operator->() const", "operator->() const"), ("(anonymous namespace)::f(int)", "f"),
+                        ("<alloc::vec::Vec<T> as Drop>::drop", "drop"), ("operator()", "operator()"), ("::", "::"),
+                        ("f(int) [clone .cold]", "f"), ("x<a ... b>(c>)", "x")):
+        forms = look.run("formsOf(%s)" % json.dumps(name))
+        require(all(forms) and forms[-1] == short, "%s: %s" % (name, forms))
+    look.tab.size(1280, 900)
+    look.open()
+    look.run("(f => { kinds[f] = 3; images[f] = 'kallsyms'; S.q = '^kernel$'; changed(); })(names.indexOf('hot'))")
+    look.is_true("$('table').tBodies[0].rows.length === 1 && $('table').tBodies[0].rows[0].textContent.endsWith('hotkernel')",
+                 "the kernel is called kernel: " + look.run("$('table').tBodies[0].textContent"))
+
+
+def check_colours(look, before):
+    """Images of a kind have colours of their own. Grey is what misses callers, and says why and what helps."""
+    for theme in ("light", "dark"):
+        look.tab.theme(theme)
+        look.open()
+        look.unfold()
+        hot = look.run("boxes.filter(box => nameOf(box.node.f) === 'hot').map(box => [imageOf(box.node.f), colourOf(box.node)])")
+        require(len(hot) == 2 and hot[0][0] != hot[1][0] and hot[0][1] != hot[1][1], "two images: %s" % hot)
+        look.is_true("[...$('legend').children].filter(x => x.textContent.endsWith('/prog')).length === 2", "the legend has both")
+        before.open()
+        grey = before.run("boxes.filter(box => / 0%/.test(colourOf(box.node))).map(box => nameOf(box.node.f))")
+        require(grey == ["[cut]"], "grey: %s" % grey)
+        tip = before.run("describe(%s.node)[1].join()" % box_of("[cut]"))
+        require("callers are missing: the copy of the stack was too short" in tip and
+                "What helps: opcontrol --apply --stacks=99:16384" in tip, "the tip of a cut stack: " + tip)
+    look.tab.theme("light")
+    ends = before.run("D.ends.filter(end => end !== 'complete')")
+    for end in ends:
+        before.run("names[%s.node.f] = '[%s]'" % (box_of("[%s]" % ("cut" if end == ends[0] else ends[ends.index(end) - 1])), end))
+        before.is_true("describe(%s.node)[1].some(line => line.startsWith('What helps: '))" % box_of("[%s]" % end),
+                       "%s: a remedy" % end)
+
+
+def check_ancestors(look):
+    """What calls a match is marked, and differs from the rest; a match keeps its colour."""
+    look.open()
+    look.unfold()
+    colour = look.run("colourOf(%s.node)" % box_of("leaf"))
+    look.open("#q=^leaf$")
+    look.is_true("colourOf(%s.node) === %s" % (box_of("leaf"), json.dumps(colour)), "a match")
+    above = look.run("[...new Set(boxes.filter(box => box.node.f > 0 && !matched.is[box.node.f] && kidsOf(box.node).some(kid =>"
+                     " matched.is[kid.f])).map(box => colourOf(box.node)))]")
+    rest = look.run("[...new Set(boxes.filter(box => box.node.f > 0 && !box.node.its.some(i => { for (; i; i = B.p[i])"
+                    " if (matched.is[B.f[i]]) return true; return B.f.some((f, j) => matched.is[f] && (() => { for (let k = j; k;"
+                    " k = B.p[k]) if (box.node.its.includes(k)) return true; })()); })).map(box => colourOf(box.node)))]")
+    require(len(above) == 1 and above[0] != colour and above[0] not in rest and len(rest) <= 1,
+            "ancestors %s, rest %s" % (above, rest))
+
+
+def check_table(look):
+    """Bars and colours of the graph; one line each on a phone; what is no more than noise comes with a click."""
+    look.open()
+    look.unfold()
+    rows = look.run("[...$('table').tBodies[0].rows].map(row => [row.querySelector('button').title.split('\\n')[0],"
+                    " row.style.getPropertyValue('--tint'), row.cells[0].style.getPropertyValue('--heat')])")
+    require(rows[0][2] == "100%" and all(heat.endswith("%") for _, _, heat in rows), "bars: %s" % rows[:4])
+    for name, tint, _ in rows:
+        look.is_true("(box => !box || colourOf(box.node) === %s)(%s)" % (json.dumps(tint), box_of(name)), name + " has its colour")
+    look.is_true("[...$('table').tBodies[0].rows].every(row => +row.cells[1].title.replace(/\\D/g, '') > 4)", "no noise")
+    nr, few = look.run("[$('table').tBodies[0].rows.length, names.filter((name, f) => isFunction(f) && table.t0[f] > 0 &&"
+                       " table.t0[f] < 5).length]")
+    if few:
+        look.is_true("$('more').textContent === 'Show %d function%s with less than 5 samples: noise'" % (few, "s" * (few > 1)),
+                     "the others are told: " + look.run("$('more').textContent"))
+        look.run("$('more').click()")
+        look.is_true("$('table').tBodies[0].rows.length === %d" % (nr + few), "and a click shows them")
+    look.tab.size(390, 844)
+    look.open()
+    check_lines(look)
+    look.tab.size(1280, 900)
+
+
+def check_lines(look):
+    """Each function has one line."""
+    look.is_true("[...$('table').tBodies[0].rows].every(row => row.offsetHeight < 40 && new Set([...row.cells]"
+                 ".filter(cell => cell.offsetWidth).map(cell => cell.offsetTop)).size === 1)", "one line for each function")
+
+
+def check_verdict(look):
+    """A difference has one verdict: what the table calls noise is grey in the graph."""
+    look.open()
+    look.unfold()
+    hidden = look.run("$('more').textContent")
+    require(hidden == "Show 1 function that changed no more than the noise", "the noise is collapsed: %s" % hidden)
+    look.run("$('more').click()")
+    look.unfold()
+    noise = look.run("[...$('table').tBodies[0].rows].filter(row => row.textContent.includes('(noise)'))"
+                     ".map(row => row.querySelector('td button').textContent)")
+    require(noise == ["_start"], "noise: %s" % noise)
+    grey = look.run("[...new Set(boxes.filter(box => colourOf(box.node) === '#d3d8de').map(box => nameOf(box.node.f)))]")
+    require(set(noise) <= set(grey), "grey: %s, noise: %s" % (grey, noise))
+    look.is_true("boxes.every(box => !%s.includes(nameOf(box.node.f)) || colourOf(box.node) === '#d3d8de' &&"
+                 " describe(box.node)[1].join().includes('(noise)'))" % json.dumps(noise), "all calls of these are grey")
+    look.is_true("$('legend').textContent.includes('÷2: half')", "÷ is explained")
+    look.tab.size(390, 844)
+    look.open()
+    check_lines(look)
+    look.tab.size(1280, 900)
