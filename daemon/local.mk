@@ -23,5 +23,5 @@ include $(srcdir)/daemon/jobs/local.mk
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
 daemon_opd_LDADD = daemon/libopd.a pipeline/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) \
-	$(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)
+	$(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += daemon/README.md

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "daemon/jobs/background.h"
+#include "daemon/jobs/minutes.h"
 #include "daemon/jobs/queue.h"
 #include "daemon/jobs/recording.h"
 #include "daemon/jobs/resume.h"
@@ -35,6 +36,8 @@ struct opd_sync {
 	struct opd_rotation rotation;
 	struct opd_turns turns;
 	struct opd_resume resume;
+	struct opd_minutes minutes;
+	struct opd_timeline timeline;
 };
 
 /*

@@ -9,5 +9,6 @@ include $(srcdir)/pipeline/jit/local.mk
 include $(srcdir)/pipeline/stacks/local.mk
 include $(srcdir)/pipeline/count/local.mk
 include $(srcdir)/pipeline/ledger/local.mk
+include $(srcdir)/pipeline/timeline/local.mk
 include $(srcdir)/pipeline/drive/local.mk
 EXTRA_DIST += pipeline/README.md

@@ -2,6 +2,7 @@
 daemon_libopd_a_SOURCES += \
 	daemon/jobs/background.c daemon/jobs/background.h \
 	daemon/jobs/dump.c daemon/jobs/dump.h \
+	daemon/jobs/minutes.c daemon/jobs/minutes.h \
 	daemon/jobs/queue.c daemon/jobs/queue.h \
 	daemon/jobs/recording.c daemon/jobs/recording.h \
 	daemon/jobs/resume.c daemon/jobs/resume.h \

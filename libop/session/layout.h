@@ -15,6 +15,7 @@
  *   SESSION-DIR/samples/<session>/packed   many sample files in one (pack.h)
  *   SESSION-DIR/samples/<session>/ledger   its time span and its losses (ledger_file.h)
  *   SESSION-DIR/samples/<session>/stacks   its call stacks (libop/stacks)
+ *   SESSION-DIR/samples/<session>/timeline what was added in each minute (libop/timeline)
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/odb/mangle.h)
  */
 #ifndef OP_SESSION_LAYOUT_H
@@ -35,6 +36,7 @@
 #define OP_SESSION_STACKS     "stacks" /* in a session */
 #define OP_SESSION_TIMELINE   "timeline" /* in a session (libop/timeline/format.h) */
 #define OP_SESSION_TMP_STACKS OP_SESSION_TMP "/stacks" /* the same, being made */
+#define OP_SESSION_TIMELINE   "timeline" /* in a session */
 
 /* A sample file or a JIT object that is being made; with suffixes the file that it replaces. */
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample"

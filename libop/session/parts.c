@@ -12,6 +12,7 @@
 #include "libop/session/pack.h"
 #include "libop/session/pack_all.h"
 #include "libop/session/stack_part.h"
+#include "libop/session/timeline_part.h"
 #include "libop/session/walk.h"
 
 /* Only an error that all files would have ends the walk. */
@@ -47,6 +48,8 @@ const struct op_session_part op_session_parts[] = {
 	  .compact = compact_samples },
 	{ .name = OP_SESSION_STACKS, .kind = OP_PART_FILE, .noun = "file of stacks", .record = "node",
 	  .archiving = OP_ARCHIVE_WHOLE, .read = op_stack_part_read, .recover = op_stack_part_recover },
+	{ .name = OP_SESSION_TIMELINE, .kind = OP_PART_FILE, .noun = "timeline", .record = "block",
+	  .archiving = OP_ARCHIVE_WHOLE, .read = op_timeline_part_read, .recover = op_timeline_part_recover },
 	{ .name = "stats", .kind = OP_PART_DIR, .noun = "directory", .archiving = OP_ARCHIVE_ALWAYS },
 	{ .name = OP_SESSION_LEDGER, .kind = OP_PART_FILE, .noun = "ledger", .archiving = OP_ARCHIVE_FIRST, .is_published = true,
 	  .is_dumped = true },

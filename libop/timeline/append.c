@@ -22,6 +22,7 @@ struct op_timeline_writer {
 	uint64_t end; /* of the last block */
 	struct op_block_place *places; /* of all blocks, for the index */
 	size_t nr_places, capacity;
+	bool is_synced_later;
 	struct op_timeline_clocks last; /* the end of the last block; all 0: there is none */
 };
 
@@ -136,7 +137,7 @@ static int write_block(struct op_timeline_writer *writer, const struct op_timeli
 	if (!op_grow(&writer->places, &writer->capacity, writer->nr_places + 1))
 		return -ENOMEM;
 	err = op_sys_pwrite_all(writer->fd, block->data, block->length, (off_t)writer->end);
-	if (!err)
+	if (!err && !writer->is_synced_later)
 		err = op_sys_fsync(writer->fd);
 	if (err) {
 		(void)!op_sys_ftruncate(writer->fd, (off_t)writer->end); /* else a torn end stays */
@@ -169,6 +170,23 @@ int op_timeline_append(struct op_timeline_writer *writer, const struct op_minute
 	op_bytes_free(&payload);
 	op_bytes_free(&block);
 	return err;
+}
+
+void op_timeline_append_together(struct op_timeline_writer *writer)
+{
+	writer->is_synced_later = true;
+}
+
+int op_timeline_append_sync(const struct op_timeline_writer *writer)
+{
+	return op_sys_fsync(writer->fd);
+}
+
+bool op_timeline_append_is_linked(const struct op_timeline_writer *writer)
+{
+	struct stat st;
+
+	return !op_sys_fstat(writer->fd, &st) && st.st_nlink;
 }
 
 uint64_t op_timeline_append_bytes(const struct op_timeline_writer *writer)

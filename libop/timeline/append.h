@@ -30,7 +30,17 @@ int op_timeline_append_open(int dir_fd, const char *path, struct op_timeline_wri
 int op_timeline_append(struct op_timeline_writer *writer, const struct op_minute *minute, const struct op_encode_limits *limits)
 	OP_NONNULL OP_MUST_CHECK;
 
-/* The bytes of the file; of its last block, 0 when there is none; and its blocks. */
+/*
+ * For a file that is made anew: from now on op_timeline_append leaves out fsync(2), and
+ * op_timeline_append_sync does it. 0 or -errno.
+ */
+void op_timeline_append_together(struct op_timeline_writer *writer) OP_NONNULL;
+int op_timeline_append_sync(const struct op_timeline_writer *writer) OP_NONNULL OP_MUST_CHECK;
+
+/* False: the file was removed from its directory, so what is appended is lost. */
+bool op_timeline_append_is_linked(const struct op_timeline_writer *writer) OP_NONNULL;
+
+/* The bytes of the file, and its blocks. */
 uint64_t op_timeline_append_bytes(const struct op_timeline_writer *writer) OP_NONNULL;
 uint32_t op_timeline_append_nr_blocks(const struct op_timeline_writer *writer) OP_NONNULL;
 

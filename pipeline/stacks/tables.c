@@ -240,19 +240,34 @@ static struct image *add(struct opd_tables *tables, uint64_t cookie)
 	return image;
 }
 
-static struct image *image_of(struct opd_tables *tables, uint64_t cookie)
+/* NULL: it was not asked about. */
+static struct image *find_image(struct opd_tables *tables, uint64_t cookie)
 {
-	struct op_hlink *link;
-
 	if (op_likely(tables->last && tables->last->cookie == cookie))
 		return tables->last;
-	for (link = op_htable_first(&tables->images, op_hash_u64(cookie)); link; link = op_htable_next(link)) {
+	for (struct op_hlink *link = op_htable_first(&tables->images, op_hash_u64(cookie)); link; link = op_htable_next(link)) {
 		struct image *image = op_container_of(link, struct image, link);
 
 		if (image->cookie == cookie)
 			return image;
 	}
-	return add(tables, cookie);
+	return NULL;
+}
+
+static struct image *image_of(struct opd_tables *tables, uint64_t cookie)
+{
+	struct image *image = find_image(tables, cookie);
+
+	return image ? image : add(tables, cookie);
+}
+
+const struct op_row_table *opd_tables_peek(struct opd_tables *tables, uint64_t cookie)
+{
+	struct image *image = find_image(tables, cookie);
+
+	if (image && image->is_vdso_region)
+		image = &tables->vdso;
+	return image && image->state == READY ? &image->table : NULL;
 }
 
 enum opd_walk_code opd_tables_find(struct opd_tables *tables, uint64_t cookie, const struct opd_table_source *source,

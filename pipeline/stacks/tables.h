@@ -73,6 +73,9 @@ void opd_tables_set_images(struct opd_tables *tables, const struct op_dcookie_ta
 enum opd_walk_code opd_tables_find(struct opd_tables *tables, uint64_t cookie, const struct opd_table_source *source,
 				   const struct op_row_table **ret_table) OP_NONNULL;
 
+/* The table of an image if it is in memory. It asks for nothing. NULL: there is none. */
+const struct op_row_table *opd_tables_peek(struct opd_tables *tables, uint64_t cookie) OP_NONNULL;
+
 /*
  * Takes finished tables and starts the next one. Does not wait. True: some image is not pending any
  * more, so waiting samples should be walked again. Call it in each turn, and when opd_tables_fd is

@@ -9,6 +9,7 @@
 #include "libop/session/parts.h"
 #include "libop/session/sum.h"
 #include "libop/stacks/store.h"
+#include "libop/timeline/append.h"
 #include "tests/unit/sample_writer.h"
 #include "tests/unit/test_box.h"
 
@@ -189,6 +190,62 @@ static void stacks_are_read_and_recovered(void **state)
 	assert_int_equal(reading.nr_damaged, 0);
 }
 
+/* A timeline: a torn end and a damaged block are dropped, and counted; its images are seen. */
+static void timelines_are_read_and_recovered(void **state)
+{
+	const struct box *box = *state;
+	const struct op_session_part *part = op_session_part_of("timeline");
+	const struct op_minute_step steps[] = {
+		{ OP_MINUTE_SAMPLES, 0, 0 }, { OP_MINUTE_APP, 0, 7 }, { OP_MINUTE_FUNCTION, 16, 8 }
+	};
+	const struct op_encode_limits no_limits = { 0 };
+	struct op_session_ledger sums = { 0 };
+	uint64_t cookies = 0, nr_dropped, nr_bytes;
+	struct op_part_reading reading = { .sums = &sums, .see_image = count_image, .arg = &cookies };
+	struct op_timeline_writer *writer;
+	struct op_minute minute;
+	uint32_t event;
+	int fd;
+
+	assert_int_equal(op_timeline_append_open(box->fd, part->name, &writer, NULL), 0);
+	assert_int_equal(op_minute_init(&minute, 0), 0);
+	assert_int_equal(op_minute_event(&minute, "TIMER:1000:0x0", OP_UNIT_SAMPLES, 0, &event), 0);
+	assert_true(op_minute_add(&minute, steps, op_array_size(steps), 3));
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(op_timeline_append(writer, &minute, &no_limits), 0);
+	nr_bytes = op_timeline_append_bytes(writer);
+	op_timeline_append_close(writer);
+	op_minute_free(&minute);
+	assert_int_equal(part->read(box->fd, part->name, &reading), 0);
+	assert_int_equal(reading.nr_whole, 5);
+	assert_int_equal(reading.nr_damaged, 0);
+	assert_int_equal(cookies, 5 * (7 + 8));
+	assert_int_equal(sums.nr_events, 0);
+
+	fd = openat(box->fd, part->name, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, (off_t)nr_bytes - 1), 0);
+	close(fd);
+	assert_int_equal(part->recover(box->fd, part->name, TMP_PATH, &nr_dropped), 0);
+	assert_int_equal(nr_dropped, 1);
+	assert_int_equal(part->recover(box->fd, part->name, TMP_PATH, &nr_dropped), 0);
+	assert_int_equal(nr_dropped, 0);
+
+	fd = openat(box->fd, part->name, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "damage", 6, 16 + 10), 6);
+	close(fd);
+	reading = (struct op_part_reading){ 0 };
+	assert_int_equal(part->read(box->fd, part->name, &reading), 0);
+	assert_int_equal(reading.nr_whole, 3);
+	assert_int_equal(reading.nr_damaged, 1);
+	assert_int_equal(reading.damaged_offset, 16);
+	assert_int_equal(part->recover(box->fd, part->name, TMP_PATH, &nr_dropped), 0);
+	assert_int_equal(nr_dropped, 1);
+	reading = (struct op_part_reading){ 0 };
+	assert_int_equal(part->read(box->fd, part->name, &reading), 0);
+	assert_int_equal(reading.nr_whole, 3);
+	assert_int_equal(reading.nr_damaged, 0);
+}
+
 /* doc/format.md lists the parts. */
 static void the_document_names_each(void **state OP_UNUSED)
 {
@@ -214,6 +271,7 @@ int main(void)
 		box_test(the_fingerprint_covers_its_parts),
 		box_test(readers_tell_what_is_no_part),
 		box_test(stacks_are_read_and_recovered),
+		box_test(timelines_are_read_and_recovered),
 		cmocka_unit_test(the_document_names_each),
 	};
 

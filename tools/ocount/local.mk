@@ -8,7 +8,7 @@ bin_ocount_SOURCES = \
 	tools/ocount/main.c \
 	tools/ocount/options.c tools/ocount/options.h \
 	tools/ocount/results.c tools/ocount/results.h
-bin_ocount_LDADD = tools/libreport.a pipeline/libpipeline.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS)
+bin_ocount_LDADD = tools/libreport.a pipeline/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(PFM_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/ocount.1
 EXTRA_DIST += tools/ocount/README.md

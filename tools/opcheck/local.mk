@@ -11,7 +11,7 @@ bin_opcheck_SOURCES = \
 	tools/opcheck/sample_file.c tools/opcheck/sample_file.h \
 	tools/opcheck/session.c tools/opcheck/session.h \
 	tools/opcheck/unnamed.c tools/opcheck/unnamed.h
-bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS)
+bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opcheck.1
 EXTRA_DIST += tools/opcheck/README.md

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jobs/minutes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/base/log.h"
+#include "libop/base/sys.h"
+#include "libop/session/dcookie.h"
+#include "libop/session/layout.h"
+
+/* Nodes of a minute. More are merged: a busy minute of a compile load then has about 8 KB. */
+#define MAX_SAMPLE_NODES 1408u
+#define MAX_STACK_NODES  1792u
+
+void opd_minutes_init(struct opd_minutes *minutes, struct opd_background *background)
+{
+	*minutes = (struct opd_minutes){
+		.background = background,
+		.limits = { .max_samples = MAX_SAMPLE_NODES, .max_stacks = MAX_STACK_NODES },
+	};
+	pthread_mutex_init(&minutes->lock, NULL);
+}
+
+static void free_waiting(struct opd_minute_waiting *waiting)
+{
+	op_minute_free(&waiting->minute);
+	close(waiting->dir_fd);
+}
+
+void opd_minutes_free(struct opd_minutes *minutes)
+{
+	for (size_t i = 0; i < minutes->nr_waiting; i++)
+		free_waiting(&minutes->waiting[i]);
+	op_timeline_append_close(minutes->writer);
+	pthread_mutex_destroy(&minutes->lock);
+}
+
+/* ---- in the background ---- */
+
+/* Another session, or its file was removed: it is opened anew. */
+static int use_file(struct opd_minutes *minutes, int dir_fd)
+{
+	struct stat st;
+	int err = op_sys_fstat(dir_fd, &st);
+
+	if (err)
+		return err;
+	if (minutes->writer && (st.st_dev != minutes->writer_device || st.st_ino != minutes->writer_inode ||
+				!op_timeline_append_is_linked(minutes->writer))) {
+		op_timeline_append_close(minutes->writer);
+		minutes->writer = NULL;
+	}
+	if (minutes->writer)
+		return 0;
+	minutes->writer_device = st.st_dev;
+	minutes->writer_inode = st.st_ino;
+	err = op_timeline_append_open(dir_fd, OP_SESSION_TIMELINE, &minutes->writer, NULL);
+	if (err)
+		minutes->writer = NULL;
+	return err;
+}
+
+/* The table of images is on the disk before a minute that names its rows. */
+static int sync_images(int dir_fd)
+{
+	int fd = op_file_open_below(dir_fd, OP_DCOOKIE_FILE, O_RDONLY | O_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+/* The host was off, or opd was, since the last minute in the file. */
+static void set_gap(const struct op_timeline_writer *writer, struct op_minute *minute)
+{
+	struct op_timeline_clocks last;
+
+	if (minute->gap != OP_GAP_FIRST || !op_timeline_append_last(writer, &last))
+		return;
+	minute->gap = last.boot_ns > minute->begin.boot_ns ? OP_GAP_BOOT : OP_GAP_OFF;
+}
+
+static int write_minute(struct opd_minutes *minutes, struct opd_minute_waiting *waiting, uint64_t *ret_nr_bytes)
+{
+	uint64_t before;
+	int err = sync_images(waiting->dir_fd);
+
+	if (!err)
+		err = use_file(minutes, waiting->dir_fd);
+	if (err)
+		return err;
+	set_gap(minutes->writer, &waiting->minute);
+	before = op_timeline_append_bytes(minutes->writer);
+	err = op_timeline_append(minutes->writer, &waiting->minute, &minutes->limits);
+	*ret_nr_bytes = op_timeline_append_bytes(minutes->writer) - before;
+	return err;
+}
+
+static void note_result(struct opd_minutes *minutes, int err, uint64_t nr_bytes)
+{
+	static struct op_rate rate;
+
+	minutes->state.last_error = err;
+	if (!err) {
+		minutes->state.nr_written++;
+		minutes->state.nr_bytes += nr_bytes;
+		minutes->growth += nr_bytes;
+		return;
+	}
+	minutes->state.nr_lost++;
+	op_log_failure(&rate, op_now_ns(), "cannot write a minute to " OP_SESSION_CURRENT "/" OP_SESSION_TIMELINE, err);
+}
+
+static void write_all(void *context, void *arg)
+{
+	struct opd_minutes *minutes = context;
+
+	(void)arg;
+	pthread_mutex_lock(&minutes->lock);
+	while (minutes->nr_waiting) {
+		struct opd_minute_waiting waiting = minutes->waiting[0];
+		uint64_t nr_bytes = 0;
+		int err;
+
+		minutes->nr_waiting--;
+		memmove(minutes->waiting, minutes->waiting + 1, minutes->nr_waiting * sizeof(waiting));
+		pthread_mutex_unlock(&minutes->lock);
+		err = write_minute(minutes, &waiting, &nr_bytes);
+		free_waiting(&waiting);
+		pthread_mutex_lock(&minutes->lock);
+		note_result(minutes, err, nr_bytes);
+	}
+	minutes->is_running = false;
+	pthread_mutex_unlock(&minutes->lock);
+}
+
+/* ---- for the collector ---- */
+
+static bool is_busy(void *host)
+{
+	struct opd_minutes *minutes = host;
+	bool busy;
+
+	pthread_mutex_lock(&minutes->lock);
+	busy = minutes->is_running;
+	pthread_mutex_unlock(&minutes->lock);
+	return busy;
+}
+
+/* The queue is full only when sessions end one after the other beside a slow disk. */
+static void take(void *host, struct op_minute *minute, int dir_fd)
+{
+	struct opd_minutes *minutes = host;
+	struct opd_minute_waiting waiting = { *minute, dir_fd };
+	bool starts;
+	int err = 0;
+
+	pthread_mutex_lock(&minutes->lock);
+	if (minutes->nr_waiting == OPD_MINUTES_WAITING_MAX) {
+		minutes->state.nr_lost++;
+		pthread_mutex_unlock(&minutes->lock);
+		free_waiting(&waiting);
+		return;
+	}
+	minutes->waiting[minutes->nr_waiting++] = waiting;
+	starts = !minutes->is_running;
+	minutes->is_running = true;
+	pthread_mutex_unlock(&minutes->lock);
+	if (starts)
+		err = opd_background_start(minutes->background, "opd-minutes", write_all, minutes, NULL);
+	if (!err)
+		return;
+	/* It waits for the next one. */
+	pthread_mutex_lock(&minutes->lock);
+	minutes->is_running = false;
+	minutes->state.last_error = err;
+	pthread_mutex_unlock(&minutes->lock);
+}
+
+static uint64_t take_growth(void *host)
+{
+	struct opd_minutes *minutes = host;
+	uint64_t growth;
+
+	pthread_mutex_lock(&minutes->lock);
+	growth = minutes->growth;
+	minutes->growth = 0;
+	pthread_mutex_unlock(&minutes->lock);
+	return growth;
+}
+
+struct opd_minute_host opd_minutes_host(struct opd_minutes *minutes)
+{
+	return (struct opd_minute_host){ .is_busy = is_busy, .take = take, .take_growth = take_growth, .host = minutes };
+}
+
+void opd_minutes_state(struct opd_minutes *minutes, struct opd_minutes_state *ret_state)
+{
+	pthread_mutex_lock(&minutes->lock);
+	*ret_state = minutes->state;
+	pthread_mutex_unlock(&minutes->lock);
+}

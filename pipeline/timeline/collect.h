@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Collects minutes: a sink (pipeline/count/sink.h) adds what is stored to the span of its time, and
+ * hands each span to the program when it is over and its last samples have come. Spans end at
+ * multiples of the interval of the wall clock; where sampling stops; where the session ends; and
+ * where the wall clock steps or the host was suspended.
+ *
+ * A sample belongs to the span of its time, a stack to that of its sample, unless it comes after
+ * the end of that: then to the next one. So the spans of a session add up to its sample files, its
+ * file of stacks, and its ledger.
+ *
+ * The program writes spans in a thread of its own. While it is busy, no span ends: the present one
+ * becomes longer and is marked. So nothing is lost for a slow disk, and memory stays bounded.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_TIMELINE_H
+#define OPD_TIMELINE_H
+
+#include "libop/timeline/minute.h"
+#include "pipeline/count/sink.h"
+#include "pipeline/timeline/host_state.h"
+
+struct opd_count;
+struct opd_ledger;
+struct opd_tables;
+
+/* What the program does with spans. */
+struct opd_minute_host {
+	/* True: a span waits for the disk. */
+	bool (*is_busy)(void *host);
+	/*
+	 * Takes a span that is over, with its memory, and a descriptor of the directory of its
+	 * session, to be closed.
+	 */
+	void (*take)(void *host, struct op_minute *minute, int dir_fd);
+	/* The bytes that files grew since the last call. */
+	uint64_t (*take_growth)(void *host);
+	void *host;
+};
+
+struct opd_timeline {
+	struct opd_count *count;        /* the caller's, like the next three */
+	struct opd_ledger *ledger;
+	struct opd_tables *tables;      /* NULL: function starts are not known */
+	const bool *is_sampling;
+	struct opd_minute_host host;
+	uint64_t interval_ns;           /* 0: off */
+	uint32_t max_nodes;             /* of a span */
+
+	struct op_minute present, next; /* next: samples after the end of the present one */
+	bool is_open;                   /* the present span has begun */
+	uint64_t end_mono_ns, end_wall_ns; /* of the present span */
+	struct op_timeline_clocks last_turn;
+	uint32_t gap;                   /* before the span that begins next */
+	int dir_fd;                     /* of the session's directory; -1: not open */
+	struct opd_host_state host_state;
+	/* for each event of the pipeline: its ledger when the span began, and what was stored */
+	struct op_ledger_event *before;
+	uint64_t *stored_before;
+	struct op_minute_step *steps;   /* of a stack */
+	uint64_t nr_no_memory;          /* spans that were lost for lack of it */
+	uint64_t nr_late;               /* spans that became longer */
+};
+
+/*
+ * Begins to collect: adds the sink to count->sinks. The fields before `present` are set. 0 or
+ * -ENOMEM.
+ */
+int opd_timeline_open(struct opd_timeline *timeline) OP_NONNULL OP_MUST_CHECK;
+
+/* The session is emptied: what was collected is dropped. */
+void opd_timeline_reset(struct opd_timeline *timeline) OP_NONNULL;
+
+/* The session ends: hands all spans over. Also done as a sink; twice is allowed. */
+void opd_timeline_end_session(struct opd_timeline *timeline) OP_NONNULL;
+
+/* Allowed on a zeroed one. What was not handed over is gone. */
+void opd_timeline_close(struct opd_timeline *timeline) OP_NONNULL;
+
+#endif
