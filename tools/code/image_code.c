@@ -171,29 +171,34 @@ static int write_row(FILE *out, struct opr_code_reader *reader, const struct req
 	return fflush(out) == EOF ? -EIO : 0;
 }
 
+static int open_code(const struct request *request, struct opr_code_reader **ret_reader)
+{
+	struct opr_lines *lines = NULL;
+	int err = 0;
+
+	if (request->is_core)
+		return opr_code_open_core(request->path, request->symbols, request->style, ret_reader);
+	if (request->with_lines)
+		err = opr_lines_open(request->path, request->name, request->root, &request->symbols->file, &lines);
+	return err ? err : opr_code_open(request->path, &request->symbols->file, lines, request->style, ret_reader);
+}
+
 static int list_rows(FILE *out, void *arg)
 {
 	const struct request *request = arg;
 	struct opr_code_reader *reader = NULL;
 	struct opr_code_section *list = NULL;
-	struct opr_lines *lines = NULL;
 	struct opr_code code = { 0 };
 	struct sections sections = { 0 };
-	int err = 0;
+	int err = open_code(request, &reader);
 
-	if (request->is_core) {
-		err = opr_code_open_core(request->path, request->symbols, request->style, &reader);
-	} else {
-		if (request->with_lines)
-			err = opr_lines_open(request->path, request->name, request->root, &request->symbols->file, &lines);
-		if (!err)
-			err = opr_code_open(request->path, &request->symbols->file, lines, request->style, &reader);
-	}
-	if (!err)
-		err = opr_code_sections(reader, &list, &sections.nr_sections);
+	if (err)
+		return err;
+	err = opr_code_sections(reader, &list, &sections.nr_sections);
+	if (err)
+		return err;
 	sections.sections = list;
-	if (!err)
-		err = write_preface(out, reader, &sections);
+	err = write_preface(out, reader, &sections);
 	for (size_t i = 0; i < request->nr_rows && !err; i++)
 		err = write_row(out, reader, request, request->rows[i], &sections, &code);
 	return err;

@@ -132,15 +132,16 @@ int opr_table_dir(const struct opr_archive *archives, char **ret_dir)
 	if (archives)
 		return asprintf(ret_dir, "%s/" OPR_ARCHIVE_TABLES, archives->dir) < 0 ? -ENOMEM : 0;
 	err = op_config_init(&config);
-	if (!err)
-		(void)!op_config_read(&config, op_config_path(NULL, &named), false, &warnings);
+	if (err)
+		goto out;
+	(void)!op_config_read(&config, op_config_path(NULL, &named), false, &warnings);
 	op_text_free(&warnings);
-	if (!err && !config.table_dir)
-		err = -ENOENT;
-	if (!err) {
+	if (config.table_dir)
 		*ret_dir = config.table_dir;
-		config.table_dir = NULL;
-	}
+	else
+		err = -ENOENT;
+	config.table_dir = NULL;
+out:
 	op_config_free(&config);
 	return err;
 }

@@ -158,13 +158,14 @@ static int parse_event(char *line, struct opr_event_row *row)
 		if (*word)
 			err = take_event_word(row, word, seen);
 	}
-	if (!err && (!seen[TAG_EVENT] || !seen[TAG_NAME]))
-		err = -EINVAL;
-	if (!err)
-		err = set_string(&row->description, rest ? strip(rest) : "");
-	if (!err && !row->masks)
-		err = set_string(&row->masks, "");
-	return err;
+	if (err)
+		return err;
+	if (!seen[TAG_EVENT] || !seen[TAG_NAME])
+		return -EINVAL;
+	err = set_string(&row->description, rest ? strip(rest) : "");
+	if (err || row->masks)
+		return err;
+	return set_string(&row->masks, "");
 }
 
 static int take_event_line(struct reader *reader, char *line)

@@ -42,10 +42,11 @@ int opr_take_debuginfod_time(void *field, const char *value)
 		err = -EINVAL;
 	for (size_t i = 0; i < words.nr_words && !err; i++)
 		err = op_parse_u64(words.words[i], 1, SECONDS_MAX, &seconds[i]);
-	if (!err && words.nr_words == 1 && seconds[1] < seconds[0])
-		seconds[1] = seconds[0];
-	if (!err)
+	if (!err) {
+		if (words.nr_words == 1)
+			seconds[1] = op_max_u64(seconds[0], seconds[1]);
 		*time = (struct opr_debuginfod_time){ (unsigned int)seconds[0], (unsigned int)seconds[1] };
+	}
 	opr_words_free(&words);
 	return err && err != -ENOMEM ? opr_error(err, "illegal time '%s': seconds for a file, or for a file and for all, as 60,180",
 						 value) :

@@ -167,21 +167,20 @@ static int try_file(struct opr_living *living, const struct opr_mapped_file *fil
 	int err = state && request.fd >= 0 ? 0 : -ENOMEM;
 
 	request.bytes_max = op_min_u64(request.bytes_max, OPR_LIVING_ALL_BYTES_MAX - living->copied_bytes);
-	if (!err) {
-		state->pid = file->mapping.pid;
-		err = look(living, opr_mapped_file_copy, &request, state, &result);
-	}
+	if (err)
+		goto out;
+	state->pid = file->mapping.pid;
+	err = look(living, opr_mapped_file_copy, &request, state, &result);
 	if (!err) /* the child's memory is not ours */
 		err = result.err == -ENOMEM ? -ENOENT : result.err;
 	snprintf(link, sizeof(link), COPY_PREFIX "%d", request.fd);
-	if (!err && !wanted->is_it(link, wanted->arg))
-		err = -ENOENT;
 	if (!err)
-		err = keep_copy(living, request.fd, result.bytes, ret_path);
+		err = wanted->is_it(link, wanted->arg) ? keep_copy(living, request.fd, result.bytes, ret_path) : -ENOENT;
 	if (err == -ETIME)
 		forget_process(living, file->mapping.pid);
 	if (err == -EFBIG)
 		opr_warn("%s of process %d is too large to be copied: its samples are one symbol", file->path, file->mapping.pid);
+out:
 	if (err && request.fd >= 0)
 		close(request.fd);
 	opr_child_result_free(&result);

@@ -93,14 +93,18 @@ static int begin(struct run *run)
 
 	if (options->mode == OCN_COMMAND)
 		err = opr_workload_start(&run->command, &options->command);
-	if (!err)
-		err = open_signals(run);
-	if (!err)
-		err = ocn_events_make(options, &run->events);
-	if (!err)
-		err = open_output(run);
-	if (!err)
-		err = ocn_counters_open(&run->counters, options, &run->events, run->command.pid);
+	if (err)
+		return err;
+	err = open_signals(run);
+	if (err)
+		return err;
+	err = ocn_events_make(options, &run->events);
+	if (err)
+		return err;
+	err = open_output(run);
+	if (err)
+		return err;
+	err = ocn_counters_open(&run->counters, options, &run->events, run->command.pid);
 	if (err)
 		return err;
 	if (run->events.user_only)
@@ -108,11 +112,12 @@ static int begin(struct run *run)
 	run->path = run->command.path ? full_path(run->command.path) : NULL;
 	run->results.command = run->path;
 	err = open_timer(run);
-	if (!err && options->mode == OCN_COMMAND)
+	if (err)
+		return err;
+	if (options->mode == OCN_COMMAND)
 		return opr_workload_go(&run->command, options->command.words[0]);
-	if (!err)
-		fprintf(stderr, "ocount: Press Ctrl-c or 'kill -SIGINT %d' to stop counting\n", (int)getpid());
-	return err;
+	fprintf(stderr, "ocount: Press Ctrl-c or 'kill -SIGINT %d' to stop counting\n", (int)getpid());
+	return 0;
 }
 
 /* ---- the loop ---- */

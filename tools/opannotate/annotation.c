@@ -133,13 +133,15 @@ int opr_annotation_make(struct opr_annotation *annotation, const struct opr_symb
 	annotation->nr_classes = report->nr_classes;
 	for (size_t i = 0; i < report->nr_rows && !err; i++)
 		err = add_row(&items, report, i);
-	if (!err && items.nr_items)
+	if (err)
+		goto out;
+	if (items.nr_items)
 		qsort(items.items, items.nr_items, sizeof(*items.items), compare_items);
-	if (!err)
-		err = add_sources(annotation, report, &items);
+	err = add_sources(annotation, report, &items);
 	if (!err && annotation->nr_sources)
 		qsort_r(annotation->sources, annotation->nr_sources, sizeof(*annotation->sources), compare_sources,
 			annotation->counts.values);
+out:
 	free(items.items);
 	return err;
 }

@@ -25,8 +25,9 @@ static int read_report(struct annotating *annotating)
 	struct opr_run *run = &annotating->run;
 	int err = opr_run_to(run, OPR_STEP_ROWS);
 
-	if (!err)
-		err = opr_symbol_report_check_names(&run->rows, &run->images, &run->query->include_symbols, &run->bases);
+	if (err)
+		return err;
+	err = opr_symbol_report_check_names(&run->rows, &run->images, &run->query->include_symbols, &run->bases);
 	if (!err && (options->html || !options->assembly))
 		err = opr_annotation_make(&annotating->annotation, &run->rows);
 	if (!err && options->inlined)
@@ -93,13 +94,16 @@ int main(int argc, const char **argv)
 
 	opr_log_init("opannotate");
 	err = opr_annotate_options_parse(&options, argc, argv, &request);
-	if (!err && options.query.naming.sources & OPR_FROM_DEBUGINFOD)
+	if (err || request != OPR_RUN)
+		goto out;
+	if (options.query.naming.sources & OPR_FROM_DEBUGINFOD)
 		opr_debuginfod_use(&options.debuginfod_time);
-	if (!err && request == OPR_RUN && options.html)
+	if (options.html)
 		err = opr_spec_check_file("html", options.html) ?:
 		      opr_output_check(options.html, opr_annotate_page_is, PAGE_NAME);
-	if (!err && request == OPR_RUN)
+	if (!err)
 		err = annotate_profile(&options);
+out:
 	opr_annotate_options_free(&options);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

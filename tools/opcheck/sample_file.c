@@ -119,13 +119,16 @@ static int load(int dir_fd, const char *path, struct opk_file *file, struct imag
 	if (fd < 0)
 		return fd;
 	err = op_sys_fstat(fd, &st);
-	if (!err && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAX_BYTES))
+	if (err)
+		goto out;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MAX_BYTES) {
 		note(file, OPK_LOST, S_ISREG(st.st_mode) ? "larger than any sample file" : "not a regular file", 0);
-	else if (!err) {
-		err = map_image(image, (size_t)st.st_size);
-		if (!err)
-			err = read_extents(fd, image);
+		goto out;
 	}
+	err = map_image(image, (size_t)st.st_size);
+	if (!err)
+		err = read_extents(fd, image);
+out:
 	close(fd);
 	return err;
 }

@@ -419,10 +419,12 @@ static int check_files(struct run *run)
 		if (!err)
 			err = run->unread;
 	}
-	if (!err)
-		err = check_pack(run);
-	if (!err)
-		err = move_unnamed(run);
+	if (err)
+		return err;
+	err = check_pack(run);
+	if (err)
+		return err;
+	err = move_unnamed(run);
 	return err ? err : check_misplaced(run);
 }
 
@@ -588,25 +590,34 @@ static int check_images(struct run *run)
 	return err == -ENOMEM ? err : 0;
 }
 
+static int check_all(struct run *run)
+{
+	char text[96];
+	int err = check_images(run);
+
+	if (err)
+		return err;
+	err = check_files(run);
+	if (err)
+		return err;
+	err = check_parts(run);
+	if (err)
+		return err;
+	if (run->nr_without_row && !run->check->live) {
+		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run->nr_without_row);
+		opk_note(run->check, OP_DCOOKIE_FILE, text);
+	}
+	run->found.has_images = run->images;
+	return run->has_foreign ? 0 : opk_ledger_check(run->check, &run->found);
+}
+
 int opk_session_check(struct opk_check *check)
 {
 	struct run run = { .check = check };
-	char text[96];
 	int err;
 
 	opk_check_leftovers(check);
-	err = check_images(&run);
-	if (!err)
-		err = check_files(&run);
-	if (!err)
-		err = check_parts(&run);
-	if (!err && run.nr_without_row && !check->live) {
-		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
-		opk_note(check, OP_DCOOKIE_FILE, text);
-	}
-	run.found.has_images = run.images;
-	if (!err && !run.has_foreign)
-		err = opk_ledger_check(check, &run.found);
+	err = check_all(&run);
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.found.sums);
 	op_htable_visit(&run.counted, free_counted, NULL);

@@ -60,18 +60,16 @@ static int request_pause(const struct opcontrol *ctl, int *ret_fd)
 	if (err)
 		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = fd < 0 ? -errno : 0;
-	if (!err)
-		op_session_adopt_mode(fd);
-	if (!err)
-		err = op_session_pause_once(fd);
-	if (!err) {
-		*ret_fd = fd;
-		return 0;
-	}
-	if (fd >= 0)
+	if (fd < 0)
+		return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, -errno);
+	op_session_adopt_mode(fd);
+	err = op_session_pause_once(fd);
+	if (err) {
 		close(fd);
-	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, err);
+		return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, err);
+	}
+	*ret_fd = fd;
+	return 0;
 }
 
 static int spawn_paused(const struct opcontrol *ctl)

@@ -128,15 +128,19 @@ static int close_current(int session_fd, int current_fd, const char *name)
 	if (err || !has)
 		return err ? err : -ENODATA;
 	err = mark_saved(current_fd, is_unclean);
-	if (!err)
-		err = op_session_close(session_fd, name);
-	if (!err && !is_unclean)
+	if (err)
+		return err;
+	err = op_session_close(session_fd, name);
+	if (err)
+		return err;
+	if (!is_unclean)
 		op_session_compact(current_fd);
-	if (!err)
-		err = op_sys_syncfs(session_fd);
-	if (!err && !is_unclean)
+	err = op_sys_syncfs(session_fd);
+	if (err)
+		return err;
+	if (!is_unclean)
 		op_session_mark_whole(current_fd);
-	return err ? err : op_session_sync_dirs(session_fd);
+	return op_session_sync_dirs(session_fd);
 }
 
 static int save_locked(const struct opcontrol *ctl, int session_fd, const char *name)

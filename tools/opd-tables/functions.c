@@ -227,12 +227,15 @@ int opt_functions_read(struct opt_functions *functions, const struct opt_image *
 {
 	int err = read_tables(functions, rows, image->elf);
 
-	if (!err)
-		err = read_debugdata(functions, image, rows);
-	if (!err)
-		err = read_go(functions, image, rows);
-	if (!err)
-		err = add_ranges(functions, rows);
+	if (err)
+		return err;
+	err = read_debugdata(functions, image, rows);
+	if (err)
+		return err;
+	err = read_go(functions, image, rows);
+	if (err)
+		return err;
+	err = add_ranges(functions, rows);
 	if (err)
 		return err;
 	make_disjoint(functions);

@@ -422,18 +422,20 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 	rows->nr_segments = image->nr_segments;
 	/* before the others: of two that begin at one place the first one stays */
 	err = read_signal_rows(image, rows);
+	if (err)
+		return err;
 	has_frames = find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames);
-	if (!err && has_frames)
+	if (has_frames)
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
 	if (!err && image->has_go)
 		err = opt_go_read_rows(&image->go, image->machine, rows, ret_is_whole);
+	if (err)
+		return err;
 	frames.is_eh_frame = false;
-	if (!err && find_frame_section(image, ".debug_frame", &frames))
+	if (find_frame_section(image, ".debug_frame", &frames))
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
 	if (!err && image->machine == EM_AARCH64)
-		err = read_plt_rows(image, rows);
-	if (!err && image->machine == EM_AARCH64 && !has_frames)
-		err = read_leaf_rows(image, rows);
+		err = read_plt_rows(image, rows) ?: (has_frames ? 0 : read_leaf_rows(image, rows));
 	return err ? err : read_entry_row(image, rows);
 }
 

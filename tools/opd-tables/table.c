@@ -136,25 +136,30 @@ static int read_image(struct table *table)
 
 	table->image.has_go = opr_go_find((const uint8_t *)table->image.bytes, table->image.nr_bytes, &table->image.go);
 	err = opt_image_read_rows(&table->image, &table->rows, &table->is_whole);
-	if (!err)
-		err = opt_functions_read(&table->functions, &table->image, &table->rows);
-	if (!err)
-		err = opt_rows_finish(&table->rows);
-	if (!err && !table->rows.nr_rows && !table->functions.nr_functions)
-		err = -ENODATA;
-	return err ? err : pack_names(table);
+	if (err)
+		return err;
+	err = opt_functions_read(&table->functions, &table->image, &table->rows);
+	if (err)
+		return err;
+	err = opt_rows_finish(&table->rows);
+	if (err)
+		return err;
+	return table->rows.nr_rows || table->functions.nr_functions ? pack_names(table) : -ENODATA;
 }
 
 static int write_table(struct table *table, int fd)
 {
 	int err = write_header(table, fd);
 
-	if (!err)
-		err = write_column(&table->rows, true, fd);
-	if (!err)
-		err = write_rules(&table->rows, fd);
-	if (!err)
-		err = write_functions(&table->functions, fd);
+	if (err)
+		return err;
+	err = write_column(&table->rows, true, fd);
+	if (err)
+		return err;
+	err = write_rules(&table->rows, fd);
+	if (err)
+		return err;
+	err = write_functions(&table->functions, fd);
 	if (!err)
 		err = write_column(&table->rows, false, fd);
 	return err ? err : op_sys_write_all(fd, table->packed_names.data, table->packed_names.length);

@@ -127,21 +127,25 @@ static int read_events(const struct opf_options *options, struct op_event **ret_
 		if (!err)
 			err = opr_event_check_new(events, i, &events[i], events[i].name);
 	}
-	if (!err && !options->events.nr_words)
+	if (err)
+		goto fail;
+	if (!options->events.nr_words)
 		op_event_default(&events[0], &has_pmu);
 	for (size_t i = 0; !err && i < nr; i++)
 		err = options->system_wide ? check_wide(&events[i]) : fit(&events[i], ret_user_only);
 	if (!err && options->stacks)
 		err = add_stacks(options, events, &nr, ret_user_only);
-	if (!err && options->callgraph)
+	if (err)
+		goto fail;
+	if (options->callgraph)
 		op_event_take_calls_of_stacks(events, nr);
-	if (err) {
-		free(events);
-		return err;
-	}
 	*ret_events = events;
 	*ret_nr = nr;
 	return 0;
+
+fail:
+	free(events);
+	return err;
 }
 
 int opf_events_make(const struct opf_options *options, struct op_event_list *ret_list, bool *ret_user_only)

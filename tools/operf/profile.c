@@ -233,9 +233,9 @@ static int open_pipeline(struct opf_profile *profile)
 		return err;
 	err = opd_pipeline_open(pipeline, &config);
 	profile->is_counting = !err;
-	if (!err && profile->tables)
-		opd_tables_set_images(profile->tables, pipeline->cookie_file.table);
 	if (!err) {
+		if (profile->tables)
+			opd_tables_set_images(profile->tables, pipeline->cookie_file.table);
 		pipeline->resolver.jit->max_fd = opd_capture_spare_descriptors(&pipeline->capture, OPD_JIT_DESCRIPTORS_MAX);
 		err = opd_visits_init(&profile->visits, pipeline, pipeline->capture.plan.nr_threads);
 	}

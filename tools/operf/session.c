@@ -254,14 +254,20 @@ int opf_session_open(struct opf_session *session, const char *dir, bool append)
 
 	*session = (struct opf_session){ .dir = dir, .fd = -1, .lock_fd = -1 };
 	err = open_dir(session);
-	if (!err)
-		err = check_directories(session);
-	if (!err)
-		err = lock(session);
+	if (err)
+		goto fail;
+	err = check_directories(session);
+	if (err)
+		goto fail;
+	err = lock(session);
 	if (!err && !append)
 		err = begin_anew(session);
 	if (err)
-		opf_session_close(session, true);
+		goto fail;
+	return 0;
+
+fail:
+	opf_session_close(session, true);
 	return err;
 }
 

@@ -165,18 +165,22 @@ static int read_profile(struct making *making)
 	struct opr_run *run = &making->run;
 	int err = opr_run_to(run, OPR_STEP_READ);
 
-	if (!err)
-		err = keep_one_image(&run->selection);
-	if (!err)
-		err = opr_run_to(run, OPR_STEP_ROWS);
-	if (!err)
-		err = check_image(run);
-	if (!err)
-		err = opr_run_to(run, OPR_STEP_CALLS);
-	if (!err) {
-		opr_symbol_report_limit(&run->rows, run->query->threshold);
-		err = add_samples(making);
-	}
+	if (err)
+		return err;
+	err = keep_one_image(&run->selection);
+	if (err)
+		return err;
+	err = opr_run_to(run, OPR_STEP_ROWS);
+	if (err)
+		return err;
+	err = check_image(run);
+	if (err)
+		return err;
+	err = opr_run_to(run, OPR_STEP_CALLS);
+	if (err)
+		return err;
+	opr_symbol_report_limit(&run->rows, run->query->threshold);
+	err = add_samples(making);
 	return err ? err : add_arcs(making);
 }
 

@@ -218,10 +218,12 @@ int opr_help_read_host(struct opr_help_events *events, bool name_only)
 	if (err || name_only)
 		return err;
 	err = add_own(events);
-	if (!err)
-		err = add_ibs(events);
-	if (!err)
-		err = visit(events, AT_FDCWD, DEVICES_DIR, "", add_pmu);
+	if (err)
+		return err;
+	err = add_ibs(events);
+	if (err)
+		return err;
+	err = visit(events, AT_FDCWD, DEVICES_DIR, "", add_pmu);
 	if (!err && op_host_has_pmu())
 		err = opr_help_add_pfm(events);
 	return err ? err : visit(events, AT_FDCWD, TRACE_DIR, "", add_system);

@@ -112,14 +112,15 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 		found = true;
 		err = open_cgroup(profile, parent, &list.cgroups[i]);
 	}
-	if (!err && !found && spec->optional)
-		err = 0;
-	else if (!err && !list.nr_cgroups)
+	if (err || found || spec->optional)
+		goto out;
+	if (!list.nr_cgroups)
 		err = opr_error(-ENOENT,
 				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on",
 				profile->sessions[parent].path);
-	else if (!err && !found)
+	else
 		err = report_no_cgroup(profile->sessions[parent].path, &list, &spec->cgroup);
+out:
 	op_session_cgroups_free(&list);
 	return err;
 }

@@ -435,10 +435,13 @@ int opr_files_select(struct opr_profile *profile, const struct opr_query *query,
 		err = resolve_spec(profile, spec, &unmatched);
 	if (!err)
 		err = keep_selected(profile, query, spec);
-	if (!err && !profile->nr_files && !query->optional)
+	if (err || query->optional)
+		goto out;
+	if (!profile->nr_files)
 		err = report_none_selected(profile, spec, session_dir, &unmatched);
-	else if (!err && unmatched.length && !query->optional)
+	else if (unmatched.length)
 		opr_warn("%s", op_text_get(&unmatched));
+out:
 	op_text_free(&unmatched);
 	return err ? err : opr_groups_check(profile, query->by);
 }

@@ -182,9 +182,10 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_query *
 	selection->query = query;
 	selection->profile.earlier = query->earlier;
 	err = parse_words(selection, words);
-	if (!err)
-		err = selection->spec.archive.nr_words ? open_archives(selection)
-						       : opr_session_dir_choose(query->session_dir, &selection->session_dir);
+	if (err)
+		return err;
+	err = selection->spec.archive.nr_words ? open_archives(selection)
+					       : opr_session_dir_choose(query->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, query->naming.root, &query->naming.image_path);
 	if (!err)
@@ -296,21 +297,21 @@ int opr_selection_read(struct opr_selection *selection)
 	selection->classes.any_axes = selection->query->any_axes;
 	selection->classes.may = may_merge(selection);
 	err = opr_samples_read(profile);
-	for (const struct opr_archive *archive = selection->archives; archive && !err; archive = archive->next)
+	if (err)
+		return err;
+	for (const struct opr_archive *archive = selection->archives; archive; archive = archive->next)
 		check_sums(profile, archive);
-	if (!err)
-		err = opr_archives_check(profile);
-	if (!err)
-		err = opr_classes_find(&selection->classes, profile, merge);
-	if (!err)
-		opr_losses_check(profile);
-	if (!err && profile->earlier)
+	err = opr_archives_check(profile);
+	if (err)
+		return err;
+	err = opr_classes_find(&selection->classes, profile, merge);
+	if (err)
+		return err;
+	opr_losses_check(profile);
+	if (profile->earlier)
 		opr_profile_drop_empty(profile);
-	if (!err)
-		err = opr_profile_arrange(profile, merge->lib || selection->spec.add_sessions);
-	if (!err)
-		err = opr_recorded_make(&selection->recorded, profile);
-	return err;
+	err = opr_profile_arrange(profile, merge->lib || selection->spec.add_sessions);
+	return err ? err : opr_recorded_make(&selection->recorded, profile);
 }
 
 void opr_selection_free(struct opr_selection *selection)

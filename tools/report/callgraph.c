@@ -267,28 +267,33 @@ static void free_end(struct op_hlink *link, void *arg OP_UNUSED)
 	free(op_container_of(link, struct end, link));
 }
 
+static int build(struct builder *builder, const struct opr_profile *profile)
+{
+	struct opr_symbol_report *report = builder->report;
+	int err = 0;
+
+	for (size_t i = 0; i < report->nr_rows && !err; i++)
+		err = insert_end(builder, i);
+	report->nr_limits = 1;
+	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+		builder->part = &profile->parts[i];
+		if (builder->part->callee)
+			err = read_part(builder, profile);
+	}
+	if (err)
+		return err;
+	err = add_up(builder);
+	if (!err && builder->query->lines)
+		err = opr_symbol_report_find_lines(report, builder->cache, false) ?: opr_symbol_report_set_lines(report);
+	return err ? err : keep_nodes(builder->graph, report);
+}
+
 int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *report, const struct opr_profile *profile,
 		       struct opr_image_cache *cache, const struct opr_query *query, const struct opr_words *bases)
 {
 	struct builder builder = { .graph = graph, .report = report, .cache = cache, .query = query, .bases = bases };
-	int err = 0;
+	int err = build(&builder, profile);
 
-	for (size_t i = 0; i < report->nr_rows && !err; i++)
-		err = insert_end(&builder, i);
-	report->nr_limits = 1;
-	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
-		builder.part = &profile->parts[i];
-		if (builder.part->callee)
-			err = read_part(&builder, profile);
-	}
-	if (!err)
-		err = add_up(&builder);
-	if (!err && query->lines)
-		err = opr_symbol_report_find_lines(report, cache, false);
-	if (!err && query->lines)
-		err = opr_symbol_report_set_lines(report);
-	if (!err)
-		err = keep_nodes(graph, report);
 	op_htable_visit(&builder.ends, free_end, NULL);
 	op_htable_free(&builder.ends);
 	free(builder.calls);

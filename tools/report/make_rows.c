@@ -397,16 +397,19 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 	for (size_t i = 0; i < profile->nr_parts && !err; i++)
 		if (!profile->parts[i].callee)
 			err = find_images(&making, &profile->parts[i], cache, &making.images[i]);
-	if (!err) {
-		op_run_threads(choose_nr_threads(profile), make_batches, &making);
-		err = making.err ? making.err : making.nr_parts == profile->nr_parts ? 0 : opr_no_memory();
-	}
-	if (!err && (query->lines || query->frames || query->inlined))
+	if (err)
+		goto out;
+	op_run_threads(choose_nr_threads(profile), make_batches, &making);
+	err = making.err ? making.err : making.nr_parts == profile->nr_parts ? 0 : opr_no_memory();
+	if (err)
+		goto out;
+	if (query->lines || query->frames || query->inlined)
 		err = opr_symbol_report_find_lines(report, cache, query->frames || query->inlined);
 	if (!err && query->inlined)
 		err = opr_split_inlined(report, query, bases);
 	if (!err && query->lines)
 		err = opr_symbol_report_set_lines(report);
+out:
 	if (query->inlined && !query->details)
 		drop_details(report);
 	free(making.images);
