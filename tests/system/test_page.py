@@ -293,6 +293,14 @@ CONTRAST = """(() => {
     const is = contrast(inkOf(colourOf(box.node)), colourOf(box.node));
     if (is < 4.5) low.push([nameOf(box.node.f), colourOf(box.node), is]);
   }
+  const before = [kinds[1], rankOf.get(images[1])];
+  for (let kind = 2; kind < 8; kind++)
+    for (let rank = 0; rank < 40; rank++) {
+      kinds[1] = kind; rankOf.set(images[1], rank);
+      const colour = imageColour(1), is = contrast(inkOf(colour), colour);
+      if (is < 4.5) low.push(['image ' + rank + ' of kind ' + kind, colour, is]);
+    }
+  kinds[1] = before[0]; rankOf.set(images[1], before[1]);
   for (const row of $('lines').rows) {
     const is = contrast(getComputedStyle(row.cells[2]).color, getComputedStyle(document.documentElement).getPropertyValue('--bar'));
     if (is < 4.5) low.push([row.textContent, is]);

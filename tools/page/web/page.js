@@ -16,9 +16,9 @@
 // Names are text only: nothing here makes HTML of them.
 // The script on the page has short names, but for those that tests use:
 // kept: B D NARROW ROW S all boxOf boxes changeText changed colourOf context countOf counts
-// kept: describe draw drawLedger focus formsOf frame functions graphWidth height images imageOf
-// kept: inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction parents
-// kept: regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
+// kept: describe draw drawLedger focus formsOf frame functions graphWidth height images imageColour
+// kept: imageOf inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction
+// kept: parents rankOf regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
 
 const { abs, max, min, round } = Math;
 const $ = id => document.getElementById(id);
@@ -456,7 +456,7 @@ const rankOf = new Map();
 }
 const imageColour = f => {
   const rank = rankOf.get(images[f]) || 0;
-  return kindColour(kinds[f], f * 7 % 5 - rank * 4 % 9, (rank * 0.618 + 0.5) % 1 * 28 - 14);
+  return kindColour(kinds[f], f * 7 % 5 - rank * 2 % 5, (rank * 0.618 + 0.5) % 1 * 28 - 14);
 };
 const hues = new Map();
 function colourOf(node) {
@@ -902,7 +902,7 @@ function drawCode() {
   $('code').hidden = f <= 0 || !isFunction(f);
   if (!known.length) {
     say('h-code', 'Source of ' + nameOf(f));
-    say('about-code', 'Not on this page: only the functions with most flat samples have it. opannotate shows all.');
+    say('about-code', 'Not on this page: only the hottest functions have it. opannotate shows all.');
     return $('lines').replaceChildren();
   }
   const files = linesOf(code), part = (n, s) => n / code[s].samples || 0;
