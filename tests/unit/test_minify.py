@@ -14,7 +14,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 ROOM = os.path.join(SOURCE, "tools", "page")
 AWKS = [words for words in (["mawk"], ["gawk"], ["busybox", "awk"], ["original-awk"]) if shutil.which(words[0])] or [["awk"]]
 SCRIPTS = (
-    ("let a = 1 + + 2 - -3;  // one\n\nlet b = a ++ + a;\n", "let a=1+ +2- -3;let b=a++ +a;"),
+    ("let a = 1 + + 2 - -3;  // one\n\nlet b = a ++ + a;\n", "let a=1+ +2- -3,b=a++ +a;"),
     ("const s = 'a  //  b' + \"c  /* d */  'e\\\"  f\" ;\n", "const s='a  //  b'+\"c  /* d */  'e\\\"  f\";"),
     ("const r = /a  \\/  [/]  '/g, q = 8 / 2 / 1;\n", "const r=/a  \\/  [/]  '/g,q=8/2/1;"),
     ("const f = x => { return /  x\"/.test(x) ; };\n", "const f=x=>{return/  x\"/.test(x);};"),

@@ -125,34 +125,37 @@ static int read_timeline(struct kept *kept, int dir_fd)
 	return err;
 }
 
-static int read_session(struct history *history, int samples_fd, const char *name)
+/* Fills in what is known of the session whose directory is open. */
+static int read_session(struct kept *kept, int dir_fd)
 {
-	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
-	struct weighing weighing = { .dir_fd = fd };
+	struct weighing weighing = { .dir_fd = dir_fd };
 	struct op_session_ledger ledger;
-	struct kept *kept;
 
-	if (fd < 0)
-		return 0;
-	err = op_grow(&history->kept, &history->capacity, history->nr_kept + 1) ? 0 : -ENOMEM;
-	if (!err) {
-		kept = &history->kept[history->nr_kept++];
-		*kept = (struct kept){ .name = strdup(name) };
-		err = kept->name ? 0 : -ENOMEM;
-	}
-	if (!err && !op_session_ledger_read(fd, &ledger, NULL)) {
+	if (!op_session_ledger_read(dir_fd, &ledger, NULL)) {
 		kept->begin_ns = ledger.begin_ns;
 		kept->end_ns = ledger.end_ns;
 		op_session_ledger_free(&ledger);
 	}
-	if (!err)
-		err = read_timeline(kept, fd);
-	if (!err)
-		err = op_session_walk(fd, ".", weigh, &weighing);
-	if (!err)
+	if (!op_session_walk(dir_fd, ".", weigh, &weighing))
 		kept->bytes = weighing.bytes;
+	return read_timeline(kept, dir_fd) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int add_session(struct history *history, int samples_fd, const char *name)
+{
+	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = -ENOMEM;
+
+	if (fd < 0)
+		return 0; /* it was removed, or is no directory */
+	if (op_grow(&history->kept, &history->capacity, history->nr_kept + 1)) {
+		struct kept *kept = &history->kept[history->nr_kept++];
+
+		*kept = (struct kept){ .name = strdup(name) };
+		if (kept->name)
+			err = read_session(kept, fd);
+	}
 	close(fd);
-	return err == -ENOMEM ? err : 0;
+	return err;
 }
 
 static int compare_kept(const void *left, const void *right)
@@ -176,7 +179,7 @@ static int read_history(const char *session_dir, struct history *history)
 	if (!dir)
 		err = opr_fail_open(-errno, op_text_get(&path));
 	while (!err && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && read_session(history, dirfd(dir), entry->d_name))
+		if (*entry->d_name != '.' && add_session(history, dirfd(dir), entry->d_name))
 			err = opr_no_memory();
 	if (dir)
 		closedir(dir);
