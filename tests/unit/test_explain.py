@@ -36,13 +36,13 @@ class Explain(StackCase):
         shutil.rmtree(os.path.join(self.session, "{root}"))
         self.put("current", BEGIN, **NOW)
 
-    def put(self, session, begin, lost=0, event=EVENT, **counts):
+    def put(self, session, begin, lost=0, event=EVENT, hours=1, **counts):
         put_image(self.dir, self.program, [(self.start[name], counts[name]) for name in counts], event=event, session=session)
         total, count = sum(counts.values()), int(event.split(".")[1])
         with open(os.path.join(self.dir, "samples", session, "ledger"), "w", encoding="ascii") as stream:
             stream.write("opd-ledger 1\nended\trotated\nbegin\t%d.000000000\nend\t%d.000000000\nhost\tdb1\nevent\tTIMER\t%d\t0\t"
                          "received=%d\tstored=%d\tunattributed=0\tlost_kernel=0\tlost_no_space=%d\n" % (
-                             begin, begin + HOUR, count, total + lost, total, lost))
+                             begin, begin + hours * HOUR, count, total + lost, total, lost))
 
     def page(self, *options):
         page = self.report("--explain", *options)
@@ -119,7 +119,10 @@ class Explain(StackCase):
         whole = ["--since=@%d" % BEGIN, "--until=@%d" % (BEGIN + HOUR)]
         self.assertEqual([row["state"] for row in self.facts(*whole)["comparisons"]], ["not-alike", "not-kept"])
         part = ["--since=@%d" % (BEGIN + 1200), "--until=@%d" % (BEGIN + 1800)]
-        self.assertEqual(self.facts(*part)["comparisons"][0]["state"], "not-apart")
+        self.assertEqual(self.facts(*part)["samples"], sum(NOW.values()))  # all of the session, and said to be so
+        self.assertIn("2026-11-21 03:00:00 UTC to 2026-11-21 04:00:00 UTC", self.page(*part))
+        self.put("current", BEGIN, hours=30, **NOW)
+        self.assertEqual(self.facts(*part)["comparisons"][1]["state"], "not-apart")
         self.assertIn("nothing finer is kept", self.page(*part))
         self.assertEqual(self.err.count("No "), 0, self.err)
 

@@ -462,10 +462,11 @@ class First(unittest.TestCase):
         self.assertEqual([(row["symbol"], row["samples"]) for row in rows["symbols"]], [("warm", [8000])])
         self.assertEqual(rows["before"]["classes"][0]["samples"], 15100)
         part = ["--since=@%d" % (BEGIN + 5400), "--until=@%d" % (BEGIN + 7200)]
-        self.assertEqual(self.run_tool("--top-changes", *part, rc=1), "")
-        self.assertIn("nothing finer is kept", self.errors)
+        rows = json.loads(self.run_tool("--top-changes", "--format=json", *part))  # of whole sessions, and said to be so
+        self.assertEqual([row["symbol"] for row in rows["symbols"]], ["warm"])
+        self.assertIn("from 2026-11-21 04:00:00 UTC to 2026-11-21 05:00:00 UTC", self.errors)
         self.run_tool("-l", "--diff", "@%d..@%d" % (BEGIN + 5, BEGIN + 9), "@%d..@%d" % (BEGIN + 9, BEGIN + 12), rc=1)
-        self.assertIn("nothing finer is kept", self.errors)
+        self.assertIn("have samples in common", self.errors)
         self.assertIn("needs a span of time", self.refused("--top-changes"))
 
     def test_words_of_time(self):

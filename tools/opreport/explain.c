@@ -354,19 +354,15 @@ static int find_span(struct opr_span *span, const struct opr_query *query)
 	return 0;
 }
 
-static int read_comparisons(struct opr_facts *facts, const struct pass *pass, const struct opr_words *words,
-			    const struct opr_span *given)
+static int read_comparisons(struct opr_facts *facts, const struct pass *pass, const struct opr_words *words)
 {
-	struct opr_span span = *given;
+	/* that of whole minutes */
+	struct opr_span span = { .since_us = facts->begin_ns / NS_PER_US, .until_us = facts->end_ns / NS_PER_US };
 	int err;
 
 	facts->comparisons[0].name = "before";
 	facts->comparisons[1].name = "yesterday";
-	if (!span.since_us)
-		span.since_us = facts->begin_ns / NS_PER_US;
-	if (!given->is_given)
-		span.until_us = facts->end_ns / NS_PER_US;
-	if (!span.since_us || span.until_us <= span.since_us)
+	if (span.until_us <= span.since_us)
 		return 0;
 	err = read_comparison(&facts->comparisons[0], pass, words, &span, span.until_us - span.since_us);
 	return err ? err : read_comparison(&facts->comparisons[1], pass, words, &span, DAY_NS / NS_PER_US);
@@ -393,7 +389,7 @@ int opr_facts_read(struct opr_facts *facts, const struct opr_query *query, const
 	if (!err)
 		err = read_stacks(facts, &pass, OPR_BY_NONE);
 	if (!err)
-		err = read_comparisons(facts, &pass, words, &span);
+		err = read_comparisons(facts, &pass, words);
 	free_pass(&pass);
 	return err;
 }

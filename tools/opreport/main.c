@@ -12,7 +12,6 @@
 #include <locale.h>
 
 #include "libop/base/clock.h"
-#include "libop/base/sys.h"
 #include "tools/common/log.h"
 #include "tools/common/output.h"
 #include "tools/common/progress.h"
@@ -529,15 +528,15 @@ static int report_page(struct report *reports, size_t nr_reports)
 
 /* ---- one profile, or two ---- */
 
-/* Samples of two spans of one session cannot be told apart where nothing finer is kept. */
+/* Samples of one block, or of one session without blocks, cannot be told apart. */
 static int check_apart(const struct report reports[2])
 {
 	const struct opr_recorded *before = &reports[0].run.selection.recorded, *after = &reports[1].run.selection.recorded;
 
 	if ((!reports[0].options->diff && !reports[0].options->top_changes) || before->end_ns <= after->begin_ns + OP_NS_PER_S)
 		return 0;
-	return opr_error(-EINVAL, "the two spans of time have samples in one session, of which nothing finer is kept: "
-				  "choose spans of different sessions, or set SessionInterval= in opd.conf");
+	return opr_error(-EINVAL, "the two spans of time have samples in common, since nothing finer is kept than what is said above: "
+				  "leave more time between them");
 }
 
 static int compare_symbols(struct report reports[2])
@@ -582,34 +581,35 @@ static struct report report_of(const struct opr_options *options, const struct o
 	return (struct report){ .options = options, .run = { .query = query, .words = words } };
 }
 
-/* --top-changes: the span before is as long. */
-static int add_span_before(struct opr_query *query, char range[OPR_SPAN_BYTES])
+/*
+ * --top-changes: the span before is as long as the time that was found, which is that of whole
+ * minutes, and ends where that begins.
+ */
+static int add_span_before(struct opr_query *query, const struct opr_profile *after, char range[OPR_SPAN_BYTES])
 {
+	struct opr_recorded recorded;
 	struct opr_span span;
-	int err = opr_span_parse(&span, &query->span);
+	int err = opr_recorded_make(&recorded, after);
 
+	span.since_us = recorded.begin_ns / NS_PER_US;
+	span.until_us = recorded.end_ns / NS_PER_US;
+	opr_recorded_free(&recorded);
+	if (!err && span.until_us <= span.since_us)
+		err = opr_error(-EINVAL, "--top-changes: when the samples were taken is not known");
 	if (err)
 		return err;
-	span.until_us = op_min_u64(span.until_us, op_sys_wall_ns() / NS_PER_US);
-	if (span.until_us <= span.since_us)
-		return opr_error(-EINVAL, "--top-changes: the span of time has not begun yet");
 	opr_span_move(&span, span.until_us - span.since_us, range);
 	query->span = (struct opr_span_words){ .range = range };
 	return 0;
 }
 
-/*
- * The queries of two profiles that are compared. Of two spans of time the earlier one is before.
- * `range` is used as long as the queries.
- */
-static int split_query(const struct opr_options *options, struct opr_query queries[2], char range[OPR_SPAN_BYTES])
+/* The queries of two profiles that are compared. Of two spans of time the earlier one is before. */
+static int split_query(const struct opr_options *options, struct opr_query queries[2])
 {
 	struct opr_span spans[2];
 	int err = 0;
 
 	queries[0] = queries[1] = options->query;
-	if (options->top_changes)
-		return add_span_before(&queries[0], range);
 	if (!options->diff)
 		return 0;
 	queries[0].span.range = options->diff;
@@ -630,15 +630,18 @@ static int report_change(const struct opr_options *options, const struct opr_wor
 	struct opr_query queries[2];
 	struct report reports[2] = { report_of(options, &queries[0], before), report_of(options, &queries[1], after) };
 	const struct opr_query *query = &options->query;
-	int err = split_query(options, queries, range);
+	int err = split_query(options, queries);
 
 	if (!options->html && (!query->symbols || query->details || query->callgraph || options->format == OPR_FORMAT_XML))
 		return opr_error(-EINVAL, "two profiles are compared by --html, or by --symbols as text, JSON or CSV without "
 					  "--details and --callgraph");
 	if (err)
 		return err;
-	for (size_t i = 0; i < 2 && !err; i++)
-		err = opr_run_to(&reports[i].run, OPR_STEP_SELECT);
+	err = opr_run_to(&reports[1].run, OPR_STEP_SELECT);
+	if (!err && options->top_changes)
+		err = add_span_before(&queries[0], &reports[1].run.selection.profile, range);
+	if (!err)
+		err = opr_run_to(&reports[0].run, OPR_STEP_SELECT);
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_run_to(&reports[i].run, OPR_STEP_READ);
 	if (!err)
