@@ -535,8 +535,8 @@ static int check_apart(const struct report reports[2])
 
 	if ((!reports[0].options->diff && !reports[0].options->top_changes) || before->end_ns <= after->begin_ns + OP_NS_PER_S)
 		return 0;
-	return opr_error(-EINVAL, "the two spans of time have samples in common, since nothing finer is kept than what is said above: "
-				  "leave more time between them");
+	return opr_error(-EINVAL, "the two spans of time have samples in common, since nothing finer is kept than what is "
+				  "said above: leave more time between them");
 }
 
 static int compare_symbols(struct report reports[2])
