@@ -167,10 +167,12 @@ int opr_elf_end(int fd, uint64_t file_bytes, uint64_t *ret_end)
 	struct elf elf = { .fd = fd, .file_bytes = op_min_u64(file_bytes, INT64_MAX) };
 	int err = read_header(&elf);
 
-	if (!err)
-		err = count_entries(&elf);
-	if (!err)
-		err = reach_table(&elf, &elf.programs);
+	if (err)
+		return err;
+	err = count_entries(&elf);
+	if (err)
+		return err;
+	err = reach_table(&elf, &elf.programs);
 	if (!err)
 		err = reach_table(&elf, &elf.sections);
 	if (!err)

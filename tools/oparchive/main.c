@@ -67,9 +67,11 @@ static int check_session(const struct opa_run *run, size_t session, struct opr_w
 {
 	const struct opr_profile *profile = &run->report.selection.profile;
 	char *name = opa_session_name(profile, session);
-	int err = name ? 0 : opr_no_memory();
+	int err = 0;
 
-	if (!err && opr_earlier_has_session(&run->writer.earlier, name))
+	if (!name)
+		return opr_no_memory();
+	if (opr_earlier_has_session(&run->writer.earlier, name))
 		err = opr_error(-EEXIST, "%s is an archive with a session %s: name another directory, or remove %s first",
 				run->options->output_dir, name, run->options->output_dir);
 	if (!err && profile->sessions[session].parent == session && opr_words_have(names, name))
@@ -97,16 +99,20 @@ static int fill(struct opa_run *run)
 {
 	int err = opr_run_to(&run->report, OPR_STEP_IMAGES);
 
-	if (!err)
-		err = opa_add_images(run);
+	if (err)
+		return err;
+	err = opa_add_images(run);
 	if (!err && run->options->output_dir)
 		err = opa_note_packages(run);
-	if (!err)
-		err = opa_add_stack_images(run);
-	if (!err)
-		err = opa_add_sessions(run);
-	if (!err)
-		err = opr_archive_finish(&run->writer);
+	if (err)
+		return err;
+	err = opa_add_stack_images(run);
+	if (err)
+		return err;
+	err = opa_add_sessions(run);
+	if (err)
+		return err;
+	err = opr_archive_finish(&run->writer);
 	if (!err && run->options->output_dir)
 		opr_verbose(OPR_TOPIC_stats, "%" PRIu64 " files, %" PRIu64 " bytes", run->writer.nr_files, run->writer.nr_bytes);
 	return err;
@@ -123,35 +129,46 @@ static int report_faults(const struct opa_run *run)
 			 nr_faults == 1 ? "file is" : "files are");
 }
 
+/* What can be refused before there is an archive. */
+static int prepare(struct opa_run *run)
+{
+	const struct opr_selection *selection = &run->report.selection;
+	const struct opa_options *options = run->options;
+	int err = opr_run_to(&run->report, OPR_STEP_SELECT);
+
+	if (err)
+		return err;
+	if (selection->archives && selection->archives->next)
+		return opr_error(-EINVAL, "archive: names several archives: archive each into a directory of its own");
+	err = opr_run_to(&run->report, OPR_STEP_READ);
+	if (err)
+		return err;
+	if (selection->spec.cgroup.nr_words)
+		return opr_error(-EINVAL, "cgroup: selects samples of reports only; an archive contains whole sessions: leave "
+					  "out cgroup:");
+	err = opr_archive_writer_init(&run->writer, options->list_files ? NULL : options->output_dir, stdout);
+	if (!err)
+		err = check_earlier(run);
+	if (err || !options->output_dir || options->list_files)
+		return err;
+	/* From here on a signal must not leave half an archive. */
+	err = opr_interrupt_catch(&run->writer.stop);
+	if (!err)
+		opr_child_stop_with(run->writer.stop);
+	return err;
+}
+
 static int make_archive(const struct opa_options *options)
 {
 	struct opa_run run = { .options = options,
 			       .report = { .query = &options->query, .words = &options->query.words },
 			       .writer = { .dir_fd = -1, .lock_fd = -1 } };
-	const struct opr_selection *selection = &run.report.selection;
 	int err;
 
 	/* Files that were downloaded are archived; none is downloaded here. */
 	opr_debuginfod_use(&(struct opr_debuginfod_time){ 0 });
 	umask(077); /* a copy may not open what the directories of the original close */
-	err = opr_run_to(&run.report, OPR_STEP_SELECT);
-	if (!err && selection->archives && selection->archives->next)
-		err = opr_error(-EINVAL, "archive: names several archives: archive each into a directory of its own");
-	if (!err)
-		err = opr_run_to(&run.report, OPR_STEP_READ);
-	if (!err && selection->spec.cgroup.nr_words)
-		err = opr_error(-EINVAL, "cgroup: selects samples of reports only; an archive contains whole sessions: leave "
-					 "out cgroup:");
-	if (!err)
-		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
-	if (!err)
-		err = check_earlier(&run);
-	/* From here on a signal must not leave half an archive. */
-	if (!err && options->output_dir && !options->list_files) {
-		err = opr_interrupt_catch(&run.writer.stop);
-		if (!err)
-			opr_child_stop_with(run.writer.stop);
-	}
+	err = prepare(&run);
 	if (!err)
 		err = fill(&run);
 	if (err)

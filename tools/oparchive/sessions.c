@@ -174,9 +174,7 @@ static int add_packed(const struct copying *copying, const struct op_pack *pack,
 	int fd = memfd_create("sample-file", MFD_CLOEXEC), err = fd < 0 ? -errno : op_pack_read(pack, index, &samples);
 
 	if (!err)
-		err = op_session_write_sample_file(fd, &samples);
-	if (!err && lseek(fd, 0, SEEK_SET) < 0)
-		err = -errno;
+		err = op_session_write_sample_file(fd, &samples) ?: (lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0);
 	op_odb_samples_free(&samples);
 	if (asprintf(&archived, OPR_ARCHIVE_SAMPLES "/%s/%s", copying->name, path) < 0 ||
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0) {
@@ -282,12 +280,14 @@ static int add_session(struct opa_run *run, size_t session)
 	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
 	copying.whole = opa_is_whole(profile, session);
-	if (!err && copying.whole)
+	if (err)
+		goto out;
+	if (copying.whole)
 		opr_archive_note(&run->writer, "whole", copying.name);
-	if (!err)
-		err = note_faults(run, copying.from);
+	err = note_faults(run, copying.from);
 	if (!err)
 		err = copy_session(&copying);
+out:
 	opr_words_free(&copying.selected);
 	free(copying.name);
 	return err;

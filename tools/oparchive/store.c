@@ -251,12 +251,13 @@ static int compare(struct opr_archive_writer *writer, struct opr_copy *copy, con
 	if (!err && is_other(writer, copy, st, entry, fd))
 		err = -EEXIST;
 	copy->is_unreadable = err && err != -EINTR; /* nothing was written */
-	if (!err && fd == -ENOENT) {
-		err = opr_copy_begin(copy, copy->fd, st, writer->stop);
-		copy->is_unreadable = err && err != -EINTR;
-		if (!err)
-			err = copy_to(writer, copy, st, entry);
-	}
+	if (err || fd != -ENOENT)
+		goto out;
+	err = opr_copy_begin(copy, copy->fd, st, writer->stop);
+	copy->is_unreadable = err && err != -EINTR;
+	if (!err)
+		err = copy_to(writer, copy, st, entry);
+out:
 	if (fd >= 0)
 		close(fd);
 	return err;

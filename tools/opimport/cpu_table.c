@@ -45,18 +45,21 @@ static int open_cpu(const struct opi_cpu_table *table, size_t sideband_bytes, st
 	err = op_mring_pair_create(ring_bytes(table), OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 	if (!err)
 		err = op_mring_create(sideband_bytes, 0, OP_MRING_OWN_WRITER, &cpu->sideband);
-	if (!err) {
-		op_mring_close_fds(&cpu->pair.rings[0]);
-		op_mring_close_fds(&cpu->pair.rings[1]);
-		op_mring_close_fds(&cpu->sideband);
-		err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
-	}
+	if (err)
+		goto fail;
+	op_mring_close_fds(&cpu->pair.rings[0]);
+	op_mring_close_fds(&cpu->pair.rings[1]);
+	op_mring_close_fds(&cpu->sideband);
+	err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
 	if (!err)
 		err = op_mring_writer_open(&cpu->sideband, &cpu->sideband_writer);
 	if (err)
-		free_cpu(cpu);
-	else
-		*ret_cpu = cpu;
+		goto fail;
+	*ret_cpu = cpu;
+	return 0;
+
+fail:
+	free_cpu(cpu);
 	return err;
 }
 

@@ -129,8 +129,9 @@ int opi_import_foreign(const struct opi_options *options)
 	if (is_jit_object(options->file))
 		return 0;
 	err = read_abi(options, &abi);
-	if (!err)
-		err = read_samples(options, &abi, &samples);
+	if (err)
+		return err;
+	err = read_samples(options, &abi, &samples);
 	if (!err && options->verbose) {
 		opr_write_escaped(stdout, options->file);
 		printf(": %u nodes, %s bytes first, header of %u bytes\n", samples.nr_nodes,
@@ -139,7 +140,5 @@ int opi_import_foreign(const struct opi_options *options)
 	if (!err)
 		err = write_samples(options, &samples);
 	op_odb_samples_free(&samples);
-	if (!err)
-		err = opr_stdout_flush();
-	return err;
+	return err ? err : opr_stdout_flush();
 }

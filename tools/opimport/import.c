@@ -103,20 +103,20 @@ static int open_events(struct opi_import *import, const struct op_perf_events *e
 		import->ids[i] = i + 1;
 		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
 	}
+	pipeline->count.events = import->events.events;
+	pipeline->count.nr_events = import->events.nr_events;
+	pipeline->count.limit.nr_last_max = import->events.nr_events;
 	err = opi_cpu_table_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opi_stacks_open(pipeline, events, import->config.features, &import->config.stacks, &import->tables);
 	if (!err)
-		err = opd_ledger_open(&import->pipeline.ledger, import->config.session_fd, &pipeline->capture, false);
-	if (!err) {
-		opd_ledger_begin(&import->pipeline.ledger);
-		pipeline->count.ledger = &import->pipeline.ledger;
-	}
-	pipeline->count.events = import->events.events;
-	pipeline->count.nr_events = import->events.nr_events;
-	pipeline->count.limit.nr_last_max = import->events.nr_events;
-	return err;
+		err = opd_ledger_open(&pipeline->ledger, import->config.session_fd, &pipeline->capture, false);
+	if (err)
+		return err;
+	opd_ledger_begin(&pipeline->ledger);
+	pipeline->count.ledger = &pipeline->ledger;
+	return 0;
 }
 
 /* The session may use all free bytes but keep_free_bytes. Others write there, too. */
@@ -177,19 +177,27 @@ static void end_turn(struct opi_import *import)
 	opd_count_end_turn(&import->pipeline.count, import->counted_ns, horizon_ns);
 }
 
-static int count_slice(struct opi_import *import, uint64_t until_ns)
+static int take_slice(struct opi_import *import, uint64_t until_ns)
 {
-	int err;
-
-	update_limit(import);
-	err = opi_backlog_take_sideband(&import->backlog, until_ns, put_sideband, import);
+	int err = opi_backlog_take_sideband(&import->backlog, until_ns, put_sideband, import);
 
 	if (!err)
 		err = opi_backlog_take(&import->backlog, until_ns, put, import);
 	if (!err)
 		err = opi_cpu_table_visit_all(&import->cpus);
-	if (!err && import->pipeline.stacks)
+	if (err)
+		return err;
+	if (import->pipeline.stacks)
 		opd_stack_records_block(&import->pipeline);
+	return 0;
+}
+
+static int count_slice(struct opi_import *import, uint64_t until_ns)
+{
+	int err;
+
+	update_limit(import);
+	err = take_slice(import, until_ns);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	end_turn(import);
 	prune(import);

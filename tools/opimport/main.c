@@ -197,6 +197,7 @@ static int import_data(const struct opi_options *options, int fd, struct op_perf
 	struct op_nursery *nursery = start_nursery(data);
 	struct opi_import *import = NULL;
 	struct opi_witness witness;
+	bool is_damaged;
 	int err;
 
 	opi_witness_init(&witness, op_perf_data_features(data), fd);
@@ -205,13 +206,13 @@ static int import_data(const struct opi_options *options, int fd, struct op_perf
 		err = read_records(options, data, import);
 	if (!err)
 		err = opi_session_publish(session);
-	if (!err && !options->quiet)
+	if (err)
+		goto out;
+	if (!options->quiet)
 		opi_report(data, import);
-	if (!err) {
-		bool is_damaged = opi_report_trouble(data, shown_name(options));
-
-		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
-	}
+	is_damaged = opi_report_trouble(data, shown_name(options));
+	err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
+out:
 	opi_import_close(import);
 	op_nursery_stop(nursery);
 	return err;
@@ -227,23 +228,25 @@ static int run(const struct opi_options *options)
 
 	if (!err)
 		err = op_guard_install();
-	for (enum op_ibs_kind kind = 0; !err && kind < OP_IBS_NR_KINDS; kind++)
+	if (err)
+		goto out;
+	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		if (options->assumed[kind])
 			op_perf_data_assume_ibs(data, kind, options->assumed[kind]);
-	if (!err)
-		err = opr_session_dir_choose(options->session_dir, &dir);
-	if (!err)
-		err = opi_session_begin(&session, dir, options->output);
-	if (!err)
-		err = import_data(options, fd, data, &session, max_open);
+	err = opr_session_dir_choose(options->session_dir, &dir);
+	if (err)
+		goto out;
+	err = opi_session_begin(&session, dir, options->output);
+	if (err)
+		goto out;
+	err = import_data(options, fd, data, &session, max_open);
+out:
 	opi_session_end(&session);
 	op_perf_data_close(data);
 	free(dir);
 	if (fd > STDIN_FILENO)
 		close(fd);
-	if (!err)
-		err = opr_stdout_flush();
-	return err;
+	return err ? err : opr_stdout_flush();
 }
 
 int main(int argc, const char **argv)

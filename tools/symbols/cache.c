@@ -200,10 +200,8 @@ static int read_kept(const struct opr_pack *pack, const char *key, const char *p
 
 	if (!err)
 		err = opr_symbols_deserialize(symbols, bytes, row->nr_bytes, path, false);
-	if (!err && opr_pack_is_broken(pack))
-		err = -EIO;
-	if (!err && !is_current(symbols, path, name, options))
-		err = -ENOENT;
+	if (!err)
+		err = opr_pack_is_broken(pack) ? -EIO : is_current(symbols, path, name, options) ? 0 : -ENOENT;
 	if (err)
 		opr_symbols_free(symbols);
 	return err;

@@ -131,17 +131,18 @@ static int read_files(const struct opr_image_cache *cache, struct opr_image *con
 							   .options = opr_image_options(cache, image),
 							   .symbols = &image->symbols };
 	}
-	if (!err && nr_jobs)
+	if (err)
+		goto out;
+	if (nr_jobs) {
 		opr_verbose(OPR_TOPIC_level1, "reading the symbols of %zu images", nr_jobs);
-	if (!err && nr_jobs)
 		opr_progress("reading the symbols of %zu images", nr_jobs);
-	if (!err) {
-		err = opr_symbol_jobs_run(jobs, nr_jobs);
-		if (err)
-			opr_error(err, "cannot read symbols: %s", strerror(-err));
 	}
+	err = opr_symbol_jobs_run(jobs, nr_jobs);
+	if (err)
+		opr_error(err, "cannot read symbols: %s", strerror(-err));
 	for (size_t i = 0; i < nr_jobs && !err; i++)
 		read[i]->read_err = jobs[i].err;
+out:
 	free(read);
 	free(jobs);
 	return err;

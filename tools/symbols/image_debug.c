@@ -108,15 +108,18 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 	struct opr_object object = { 0 };
 	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path), sources, true);
 
-	if (!err && !is_same_file(row, &object)) {
+	if (err)
+		goto out;
+	if (!is_same_file(row, &object)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
 		free(debug->path);
 		debug->path = NULL;
-	} else if (!err && !object.is_object) {
+	} else if (!object.is_object) {
 		debug->state = OPR_SYMBOLS_NOT_OBJECT;
-	} else if (!err) {
+	} else {
 		err = set_object_state(debug, &object, finder);
 	}
+out:
 	opr_object_free(&object);
 	return err;
 }

@@ -123,14 +123,20 @@ int opr_pack_open(struct opr_pack *pack, int fd)
 	if (!err)
 		err = map_file(pack, fd);
 	close(fd);
-	if (!err)
-		err = read_foot(pack, &foot);
-	if (!err)
-		err = read_rows(pack, &foot);
+	if (err)
+		goto fail;
+	err = read_foot(pack, &foot);
+	if (err)
+		goto fail;
+	err = read_rows(pack, &foot);
 	if (!err && opr_pack_is_broken(pack))
 		err = -EIO;
 	if (err)
-		opr_pack_close(pack);
+		goto fail;
+	return 0;
+
+fail:
+	opr_pack_close(pack);
 	return err;
 }
 

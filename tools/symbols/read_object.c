@@ -117,12 +117,10 @@ static int add_tables(struct opr_symbols *symbols, const struct opr_elf *elf, bo
 {
 	int err = opr_frame_ranges(elf, ranges); /* also for functions that have no size */
 
-	if (err == -EBADMSG) {
-		symbols->is_damaged = true;
-		err = 0;
-	}
-	if (!err && is_wanted(options, OPR_FROM_DYNSYM))
-		err = opr_symbols_add_exported(symbols, elf, ranges);
+	symbols->is_damaged |= err == -EBADMSG;
+	if (err && err != -EBADMSG)
+		return err;
+	err = is_wanted(options, OPR_FROM_DYNSYM) ? opr_symbols_add_exported(symbols, elf, ranges) : 0;
 	if (!err && is_wanted(options, OPR_FROM_DEBUGDATA) && !has_symtab)
 		err = opr_symbols_add_debugdata(symbols, elf, ranges);
 	if (!err && is_wanted(options, OPR_FROM_GO) && !has_symtab)
@@ -175,16 +173,20 @@ static int make_table(struct opr_symbols *symbols, bfd *image, asymbol **table, 
 	struct opr_ranges ranges = { 0 };
 	int err = add_sections(symbols, image, options);
 
-	if (!err)
-		err = add_symbols(symbols, image, table, nr_symbols, options);
-	if (!err)
-		err = add_others(symbols, image, table, nr_symbols, options, &ranges);
-	if (!err)
-		err = opr_symbols_finish(symbols, end_of_last(symbols, image, options));
+	if (err)
+		return err;
+	err = add_symbols(symbols, image, table, nr_symbols, options);
+	if (err)
+		return err;
+	err = add_others(symbols, image, table, nr_symbols, options, &ranges);
+	if (err)
+		goto out;
+	err = opr_symbols_finish(symbols, end_of_last(symbols, image, options));
 	if (!err && is_wanted(options, OPR_FROM_PLT))
 		err = opr_symbols_name_chosen(symbols);
 	if (!err && is_wanted(options, OPR_FROM_RANGES))
 		err = opr_symbols_add_ranges(symbols, &ranges);
+out:
 	opr_frame_ranges_free(&ranges);
 	return err || options->by_address ? err : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
@@ -242,6 +244,15 @@ static asymbol **read_symtab(struct opr_symbols *symbols, bfd *image, const char
 	return table ? table : opr_bfd_read_table(image, ret_nr_symbols, &symbols->is_damaged);
 }
 
+static int note_files(struct opr_symbols *symbols, bfd *image, bfd *debug)
+{
+	int err = debug ? note_debug_file(symbols, image, debug) : 0;
+
+	if (!err)
+		err = note_debug_link(symbols, image);
+	return err ? err : note_build_id(symbols, image);
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
@@ -253,12 +264,8 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 	symbols->has_debug_info = opr_bfd_has_debug_info(image);
 	symbols->has_table = table;
 	err = make_table(symbols, image, table, nr_symbols, options);
-	if (!err && debug)
-		err = note_debug_file(symbols, image, debug);
 	if (!err)
-		err = note_debug_link(symbols, image);
-	if (!err)
-		err = note_build_id(symbols, image);
+		err = note_files(symbols, image, debug);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);
