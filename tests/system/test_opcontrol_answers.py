@@ -8,6 +8,7 @@ import json
 import os
 import re
 import struct
+import time
 
 import opdtest
 from opcontroltest import DUMP, SHUTDOWN, STATUS, STOP, FakeDaemon, opcontrol, status_payload
@@ -62,6 +63,66 @@ def names_of_images(box):
         require(not re.search("[\x1b\x80-\x9f\u2028\u202e]", out), "raw: %r" % out)
         out = box.good(opcontrol(box), "--status", "--json")
         require(json.loads(out)["stack_stops"][0]["image"] == shown, out)
+
+
+METRIC = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\\\n]|\\\\[\\\\"n])*",?)*)\})? (-?[0-9][0-9.e+-]*)$')
+
+
+def metrics(text):
+    """{(name, labels): value} of Prometheus' text format; each metric has its HELP and TYPE first."""
+    found, types = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# "):
+            word, name, rest = line[2:].split(" ", 2)
+            require(word == "HELP" or (name not in types and rest in ("gauge", "counter")), line)
+            if word == "TYPE":
+                types[name] = rest
+            continue
+        match = METRIC.match(line)
+        require(match and match.group(1) in types, "no line of a metric: %r" % line)
+        name, labels, value = match.groups()
+        require((types[name] == "counter") == name.endswith("_total"), "name and type: " + line)
+        require((name, labels) not in found, "twice: " + line)
+        found[name, labels] = float(value)
+    return found
+
+
+def for_prometheus(box):
+    """The numbers of --json under names with units; labels are escaped; 0 without a daemon, which is no error. The
+    rules in doc/ use metrics that there are.
+    """
+    ask = (opcontrol(box), "--status", "--format=prometheus")
+    quoted = os.path.join(box.dir, 'a "b" \\ c\nd')
+    none = metrics(box.good(*ask))
+    require(none["opd_up", None] == 0 and ("opd_profiling", None) not in none, none)
+    box.configure(session=quoted)
+    text = box.good(*ask)
+    require('session_dir="%s/a \\"b\\" \\\\ c' % box.dir in text, text)
+    box.configure()
+    box.start_daemon("--event=page-faults:1", "--stacks=99")
+    box.good(box.work, "faults", "3000")
+    box.opcontrol("--dump")
+    status, found = box.status(), metrics(box.good(*ask))
+    event = 'event="page-faults",period="1",unit_mask="0"'
+    faults = [row for row in status["events"] if row["name"] == "page-faults"][0]
+    require(found["opd_up", None] == found["opd_profiling", None] == 1, found)
+    require(found["opd_samples_stored_total", event] >= faults["stored"] >= 3000, found)
+    reasons = {labels.rsplit("reason=", 1)[1].strip('"') for name, labels in found
+               if name == "opd_samples_lost_total" and labels.startswith(event)}
+    require(reasons == {name[5:] for name in faults if name.startswith("lost_")}, "reasons: %s" % reasons)
+    require(("opd_stacks_total", 'event="STACKS",period="10101010",unit_mask="0",end="complete"') in found, found)
+    require(found["opd_sessions_bytes", None] > 0 and found["opd_resident_memory_bytes", None] > 1e6, found)
+    require(0 <= time.time() - found["opd_oldest_session_timestamp_seconds", None] < opdtest.HANG_SECONDS, found)
+    box.opcontrol("--stop")
+    require(metrics(box.good(*ask))["opd_profiling", None] == 0, "paused")
+    box.shutdown()
+    with open(os.path.join(os.environ["OPD_SOURCE"], "doc", "opd-alerts.yml"), encoding="utf-8") as stream:
+        used = set(re.findall(r"\bopd_[a-z_]+", stream.read()))
+    require(used and used <= {name for name, _ in found}, "the rules use %s" % (used - {name for name, _ in found}))
+    for words, wanted in ((("--format=xml", "--status"), "--format=xml"), (("--format=json", "--dump"), "--status"),
+                          (("--status", "--json", "--format=json"), "--json")):
+        require(wanted in box.refused(opcontrol(box), *words), words)
+    require(json.loads(box.good(opcontrol(box), "--status", "--format=json")) == {"state": "not running"}, "json")
 
 
 def asked_twice_to_end(box):
@@ -153,6 +214,7 @@ def test(box):
     box.opcontrol("--setup", "--event=TIMER:300000")
     told_by_the_daemon(box)
     at_another_socket(box)
+    for_prometheus(box)
     names_of_images(box)
     asked_twice_to_end(box)
     another_version(box)

@@ -91,7 +91,7 @@ static void find_mute(const struct opcontrol *ctl, pid_t unit_pid, bool has_list
 		daemon->presence = CTL_NO_ANSWER;
 		return;
 	}
-	if (geteuid() == 0 && !ctl->json)
+	if (geteuid() == 0 && ctl->format == CTL_TEXT)
 		remove_stale_lock(ctl);
 }
 

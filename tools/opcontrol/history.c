@@ -301,7 +301,7 @@ int ctl_run_history(struct opcontrol *ctl)
 
 	if (has_setup)
 		op_setup_free(&setup);
-	if (!err && ctl->json)
+	if (!err && ctl->format == CTL_JSON)
 		show_json(&history);
 	else if (!err)
 		show_text(&history);

@@ -8,6 +8,7 @@ bin_opcontrol_SOURCES = \
 	tools/opcontrol/holder.c \
 	tools/opcontrol/main.c tools/opcontrol/opcontrol.h \
 	tools/opcontrol/options.c tools/opcontrol/options.h \
+	tools/opcontrol/prometheus.c \
 	tools/opcontrol/requests.c \
 	tools/opcontrol/save.c \
 	tools/opcontrol/setup.c \

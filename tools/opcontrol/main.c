@@ -59,7 +59,7 @@ static int work(struct opcontrol *ctl, const struct ctl_command_line *line)
 
 static int run(const struct ctl_command_line *line)
 {
-	struct opcontrol ctl = { .json = line->json, .verbose = line->verbose };
+	struct opcontrol ctl = { .format = line->json ? CTL_JSON : line->format, .verbose = line->verbose };
 	int rc;
 
 	op_setup_init(&ctl.setup);

@@ -18,11 +18,14 @@
 struct ctl_option;
 struct ctl_daemon;
 
+enum ctl_format { CTL_TEXT, CTL_JSON, CTL_PROMETHEUS };
+
 struct opcontrol {
 	struct op_config config;
 	const char *config_path;
 	bool config_explicit; /* --config or the environment names it */
-	bool verbose, json;
+	bool verbose;
+	enum ctl_format format; /* of --status */
 	bool changes_setup;      /* setup options are given: they may replace a damaged setup */
 	struct op_setup setup;   /* as ctl_load_setup read it */
 	bool setup_waits;        /* daemonrc_new waits for the end of the daemon */
@@ -213,10 +216,23 @@ void ctl_tell_replaced(const struct op_setup *before, const struct op_setup *aft
 
 /* ---- status.c ---- */
 
-/* Prints the state, the setup and the ledger, as text or JSON. */
+/* Prints the state, the setup and the ledger, in the format that is wanted. */
 int ctl_show_status(struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
 
+/* ---- prometheus.c ---- */
+
+int ctl_show_prometheus(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
 /* ---- summary.c ---- */
+
+struct ctl_history {
+	size_t nr_sessions; /* that are closed */
+	uint64_t begin_ns;  /* of the oldest; 0: not known */
+};
+
+/* Adds the sessions of a directory. 0, or -errno: it cannot be read. */
+int ctl_find_history(const char *session_dir, struct ctl_history *history) OP_MUST_CHECK;
+
 
 /* Prints what an administrator wants to know, below the line of the state. */
 void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daemon);

@@ -13,6 +13,17 @@
 #define LINE(name)    offsetof(struct ctl_command_line, name)
 #define NO_HYPERVISOR "opd profiles no hypervisor"
 
+static int take_format(void *field, const char *value)
+{
+	static const char *const words[] = { [CTL_TEXT] = "text", [CTL_JSON] = "json", [CTL_PROMETHEUS] = "prometheus" };
+	size_t index;
+
+	if (!opr_find_word(words, op_array_size(words), value, &index))
+		return opr_refuse_word("unknown format", value, words, op_array_size(words));
+	*(enum ctl_format *)field = (enum ctl_format)index;
+	return 0;
+}
+
 static const struct ctl_option options[] = {
 	{ .row = { .help = "Requests, one in a call:" } },
 	{ { "init", 0, 0, NULL, "for oprofile's scripts: there is nothing to load", NULL }, .run = ctl_run_init },
@@ -74,7 +85,8 @@ static const struct ctl_option options[] = {
 		   NULL } },
 	{ .row = { "status", 0, LINE(status), NULL, "show the state of the daemon, its setup and the ledger of all samples",
 		   NULL } },
-	{ .row = { "json", 0, LINE(json), NULL, "with --status and --history: one JSON object", NULL } },
+	{ .row = { "format", 0, LINE(format), take_format, "with --status: the form (default text)", "text|json|prometheus" } },
+	{ .row = { "json", 0, LINE(json), NULL, "with --status (as --format=json) and --history: one JSON object", NULL } },
 	{ .row = { "config", 0, LINE(config), opr_take_string, "the opd.conf to use; also environment OPD_CONFIG", "FILE" } },
 	{ .row = { "verbose", 'V', LINE(verbose), NULL,
 		   "with --status: all numbers; with --start and --start-daemon: say what is done", "[LIST]" } },
@@ -132,6 +144,10 @@ static int check(const struct ctl_command_line *line)
 	const struct ctl_option *request = line->request;
 	bool may_have_setup = !request || request->run == ctl_run_start || request->run == ctl_run_start_daemon;
 
+	if (line->format && !line->status)
+		return opr_error(1, "--format is for --status only");
+	if (line->json && line->format)
+		return opr_error(1, "--json is --format=json: leave out one of them");
 	if (line->json && !line->status && !(request && request->run == ctl_run_history))
 		return opr_error(1, "--json is for --status and --history only");
 	if (line->status)

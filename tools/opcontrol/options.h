@@ -12,6 +12,7 @@ struct ctl_command_line {
 	struct ctl_edit *edits;           /* the setup options in their order */
 	size_t nr_edits, edits_capacity;
 	int setup, apply, status, json, verbose; /* 0 or 1 */
+	enum ctl_format format;
 	char *config;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --status, as text and as JSON. */
+/* --status, as text and as JSON; prometheus.c has the third form. */
 #include <inttypes.h>
 
 #include "tools/common/formatting.h"
@@ -488,7 +488,9 @@ static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 
 int ctl_show_status(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	if (ctl->json)
+	if (ctl->format == CTL_PROMETHEUS)
+		return ctl_show_prometheus(ctl, daemon);
+	if (ctl->format == CTL_JSON)
 		return show_json(ctl, daemon);
 	show_text(ctl, daemon);
 	return 0;

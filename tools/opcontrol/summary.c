@@ -237,12 +237,7 @@ static void show_cost(const struct op_status *status)
 
 /* ---- what is kept ---- */
 
-struct history {
-	size_t nr_sessions;
-	uint64_t begin_ns; /* of the oldest; 0: not known */
-};
-
-static void look_at(struct history *history, int samples_fd, const char *name)
+static void look_at(struct ctl_history *history, int samples_fd, const char *name)
 {
 	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct op_session_ledger ledger;
@@ -258,8 +253,7 @@ static void look_at(struct history *history, int samples_fd, const char *name)
 	close(fd);
 }
 
-/* 0, or -errno: the directory cannot be read. */
-static int find_history(const char *session_dir, struct history *history)
+int ctl_find_history(const char *session_dir, struct ctl_history *history)
 {
 	struct op_text path = { 0 };
 	struct dirent *entry;
@@ -295,10 +289,10 @@ static void add_limits(const struct op_config *config, struct op_text *text)
 
 static void show_history(const struct opcontrol *ctl, const char *session_dir)
 {
-	struct history history = { 0 };
+	struct ctl_history history = { 0 };
 	struct op_text text = { 0 };
 	char since[OPR_WHEN_BYTES];
-	int err = find_history(session_dir, &history);
+	int err = ctl_find_history(session_dir, &history);
 
 	if (err && err != -ENOENT)
 		op_text_printf(&text, "%s", strerror(-err));
