@@ -207,6 +207,22 @@ class Page(unittest.TestCase):
         self.assertNotRegex(data, "[\u202a-\u202e\u2066-\u2069\0-\x1f\x7f]")
         self.assertLess(max(map(len, page.data["strings"])), 1001)
 
+    def test_long_names(self):
+        """Inner template arguments go first, then outer ones, then the middle; in a short time."""
+        pairs, some = ["std::pair<int const, std::less<long> >"] * 40, ["std::pair<int, long>"] * 60
+        names = {"/std::map<%s>::insert(a)" % ", ".join(pairs): "/std::map<%s>::insert(a)" % ", ".join(["std::pair<…>"] * 40),
+                 "/std::map<%s>::insert(a)" % ", ".join(some): "/std::map<%s>::insert(a)" % ", ".join(["std::pair<…>"] * 60),
+                 "/a<%s>::b<int>(c)" % ("x" * 1200): "/a<…>::b<…>(c)",
+                 "/operator<< <%s>(int)" % ("y" * 1200): "/operator<< <…>(int)",
+                 "/a->b<%s>" % ("z" * 1200): "/a->b<…>", "/" + "k" * 1200: "/" + "k" * 499 + " ... " + "k" * 495}
+        store = self.store()
+        for name in [*names, *("/" + c * 16000 for c in ("<", ">", "<>", "operator<", "a<b>"))]:
+            store.add(START("hot"), 1, cgroup=name)
+        self.sessions.write(store)
+        page = self.page()
+        self.assertLessEqual(set(names.values()), set(page.data["strings"]))
+        self.assertLess(max(len(string.encode()) for string in page.data["strings"]), 1001)
+
     def test_code(self):
         """Source with the samples of its lines, as text whatever stands in it; code when there is no source."""
         store, source = self.store(), self.sessions.program + ".c"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "libop/base/clock.h"
 #include "libop/session/ledger.h"
@@ -41,11 +42,66 @@ struct packing {
 
 /* ---- strings ---- */
 
+/* How many lists of template arguments are open behind a character of a name. */
+static size_t depth_behind(const char *name, size_t at, size_t depth)
+{
+	size_t start = at;
+	bool is_operator;
+
+	while (start && at - start < 2 && strchr("<>=-", name[start - 1]))
+		start--;
+	is_operator = start >= 8 && !memcmp(name + start - 8, "operator", 8);
+	if (name[at] == '<' && !is_operator)
+		return depth + 1;
+	return name[at] == '>' && depth && !is_operator && name[at - 1] != '-' ? depth - 1 : depth;
+}
+
+/* Leaves out the inner template arguments of a name that is too long, and outer ones if it must. */
+static void leave_out_arguments(struct op_text *shown)
+{
+	const char *name = op_text_get(shown);
+	size_t *bytes = calloc(shown->length + 2, sizeof(*bytes)); /* by depth */
+	size_t *lists = calloc(shown->length + 2, sizeof(*lists));
+	size_t depth = 0, most = 0, left = shown->length;
+	struct op_text shorter = { 0 };
+
+	for (size_t i = 0; bytes && lists && i < shown->length; i++) {
+		size_t behind = depth_behind(name, i, depth);
+
+		lists[behind] += behind > depth;
+		bytes[op_min_u64(depth, behind)]++;
+		depth = behind;
+		most = depth > most ? depth : most;
+	}
+	/* lists at the depth `most` become "<…>" */
+	while (most && left - bytes[most] + lists[most] * strlen("…") > OPR_SHOWN_BYTES)
+		left -= bytes[most--];
+	depth = 0;
+	for (size_t i = 0; most && i < shown->length; i++) {
+		size_t behind = depth_behind(name, i, depth);
+
+		if (depth < most || behind < most)
+			op_text_add_char(&shorter, name[i]);
+		if (behind == most && depth < most)
+			op_text_add(&shorter, "…");
+		depth = behind;
+	}
+	if (most && !shorter.failed) {
+		op_text_truncate(shown, 0);
+		op_text_add(shown, op_text_get(&shorter));
+	}
+	op_text_free(&shorter);
+	free(bytes);
+	free(lists);
+}
+
 void opr_page_add_string(struct op_text *json, const char *name)
 {
 	struct op_text shown = { 0 };
 
 	op_text_add_escaped(&shown, name);
+	if (shown.length > OPR_SHOWN_BYTES)
+		leave_out_arguments(&shown);
 	opr_shorten(&shown);
 	opr_page_add_text(json, op_text_get(&shown));
 	json->failed |= shown.failed;

@@ -17,8 +17,8 @@
 int opr_page_pack(const struct opr_page *page, double threshold, struct op_text *json) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds a name as a JSON string that can stand in HTML. It is escaped as on a terminal; the middle
- * of a very long one is left out.
+ * Adds a name as a JSON string that can stand in HTML. It is escaped as on a terminal. A very long
+ * one loses template arguments, the inner ones first, and its middle where that is not enough.
  */
 void opr_page_add_string(struct op_text *json, const char *name) OP_NONNULL;
 
