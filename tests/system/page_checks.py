@@ -158,8 +158,20 @@ def check_lines(look):
                  ".filter(cell => cell.offsetWidth).map(cell => cell.offsetTop)).size === 1)", "one line for each function")
 
 
-def check_verdict(look):
-    """A difference has one verdict: what the table calls noise is grey in the graph."""
+def check_verdict(look, moved):
+    """A difference has one verdict: what the table calls noise is grey in the graph, though calls moved from
+    one caller to another one.
+    """
+    moved.open()
+    moved.unfold()
+    moved.is_true("isNoise(names.indexOf('hot')) && !isNoise(names.indexOf('cold'))", "calls of hot moved, and are as many")
+    grey = "boxes.filter(box => nameOf(box.node.f) === '%s').map(box => colourOf(box.node) === '#d3d8de').join()"
+    moved.is_true(grey % "hot" + " === 'true,true'", "hot is grey")
+    moved.is_true(grey % "cold" + " === 'false'", "cold is not")
+    moved.run("$('more').click()")
+    texts = moved.run("[...$('table').tBodies[0].rows].map(row => row.textContent)")
+    wanted = ("total −66.7 ± 5.17, ÷5.00coldprog", "total +66.7 ± 5.17, ×5.00warmprog", "(noise)", "(noise)")
+    require(len(texts) == 4 and all(words in text for words, text in zip(wanted, texts)), "the table: %s" % texts)
     look.open()
     look.unfold()
     hidden = look.run("$('more').textContent")

@@ -387,7 +387,6 @@ def check_difference(look):
     require(re.fullmatch(r"\w+: 100 → 500 samples of STACKS:99 in 30 minutes → 30 minutes · "
                          r"hot −70.0, cold \+61.0, f0 \+4.00 points · "
                          "94 % → 100 % of stacks whole, 0 → 0 lost", title), "the heading: " + title)
-    check_verdict(look)
     look.open()
     look.run("$('more').click()")
     texts = look.run("[...$('table').tBodies[0].rows].map(r => r.textContent)")
@@ -615,6 +614,14 @@ def made_pages(box):
         pages[name] = os.path.join(box.dir, name + ".html")
         done = sessions.opreport("--html=" + pages[name], *words)
         require(not done.returncode, done.stderr)
+    for name, cold, warm in (("moved-before", 500, 100), ("moved-after", 100, 500)):
+        store = page_data.Store()
+        store.add(page_data.START("_start", "cold", "hot"), cold)
+        store.add(page_data.START("_start", "warm", "hot"), warm)
+        sessions.write(store, name)
+    pages["moved"] = os.path.join(box.dir, "moved.html")
+    done = sessions.opreport("--html=" + pages["moved"], "{", "session:moved-before", "}", "{", "session:moved-after", "}")
+    require(not done.returncode, done.stderr)
     clock = "TIMER.1000000.0.all.all.all"
     for name, counts in (("flat-before", {"hot": 70000, "warm": 30000}), ("flat-after", {"hot": 80000, "cold": 20000})):
         sessions.write(before, name, flat=counts, event=clock)
@@ -631,6 +638,7 @@ def test(box):
         check_real(Look(tab, page), totals, listed)
         check_hostile(Look(tab, pages["hostile"]), page_data)
         check_difference(Look(tab, pages["after"]))
+        check_verdict(Look(tab, pages["after"]), Look(tab, pages["moved"]))
         check_flat(Look(tab, pages["flat"]))
         check_contrast(Look(tab, pages["after"]), ["", "#diff=rel", "#diff=new"])
         check_where(Look(tab, pages["after"]), Look(tab, pages["before"]))
