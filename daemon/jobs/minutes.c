@@ -14,9 +14,9 @@
 #include "libop/session/dcookie.h"
 #include "libop/session/layout.h"
 
-/* Nodes of a minute. More are merged: a busy minute of a compile load then has about 8 KB. */
-#define MAX_SAMPLE_NODES 1408u
-#define MAX_STACK_NODES  1792u
+/* Nodes of a minute. More are merged: a busy minute of a compile load has less than 10 KB. */
+#define MAX_SAMPLE_NODES 1344u
+#define MAX_STACK_NODES  1664u
 
 void opd_minutes_init(struct opd_minutes *minutes, struct opd_background *background)
 {
@@ -78,14 +78,17 @@ static int sync_images(int dir_fd)
 	return err;
 }
 
-/* The host was off, or opd was, since the last minute in the file. */
+/* Since the last minute in the file the host was off, or opd, or a minute was not written. */
 static void set_gap(const struct op_timeline_writer *writer, struct op_minute *minute)
 {
 	struct op_timeline_clocks last;
 
-	if (minute->gap != OP_GAP_FIRST || !op_timeline_append_last(writer, &last))
+	if (!op_timeline_append_last(writer, &last))
 		return;
-	minute->gap = last.boot_ns > minute->begin.boot_ns ? OP_GAP_BOOT : OP_GAP_OFF;
+	if (minute->gap == OP_GAP_NONE && last.mono_ns != minute->begin.mono_ns)
+		minute->gap = OP_GAP_UNWRITTEN;
+	else if (minute->gap == OP_GAP_FIRST)
+		minute->gap = last.boot_ns > minute->begin.boot_ns ? OP_GAP_BOOT : OP_GAP_OFF;
 }
 
 static int write_minute(struct opd_minutes *minutes, struct opd_minute_waiting *waiting, uint64_t *ret_nr_bytes)

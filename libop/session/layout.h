@@ -36,7 +36,6 @@
 #define OP_SESSION_STACKS     "stacks" /* in a session */
 #define OP_SESSION_TIMELINE   "timeline" /* in a session (libop/timeline/format.h) */
 #define OP_SESSION_TMP_STACKS OP_SESSION_TMP "/stacks" /* the same, being made */
-#define OP_SESSION_TIMELINE   "timeline" /* in a session */
 
 /* A sample file or a JIT object that is being made; with suffixes the file that it replaces. */
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample"

@@ -65,11 +65,15 @@ static int cut_end(int dir_fd, const char *path, uint64_t *ret_nr_dropped)
 static int copy_blocks(struct op_timeline *timeline, struct op_timeline_writer *writer)
 {
 	static const struct op_encode_limits no_limits;
+	struct op_timeline_clocks last;
 	struct op_minute minute;
 	int err = op_minute_init(&minute, 0);
 
-	while (!err && !(err = op_timeline_next(timeline, &minute)))
+	while (!err && !(err = op_timeline_next(timeline, &minute))) {
+		if (op_timeline_append_last(writer, &last) && last.mono_ns != minute.begin.mono_ns && minute.gap == OP_GAP_NONE)
+			minute.gap = OP_GAP_UNWRITTEN;
 		err = op_timeline_append(writer, &minute, &no_limits);
+	}
 	op_minute_free(&minute);
 	return err == -ENODATA ? op_timeline_append_sync(writer) : err;
 }

@@ -34,7 +34,7 @@ struct op_minute_event {
 
 /*
  * A number of the ledger: how much it grew, and less than 0 if it shrank. The name is that of the
- * ledger of the session: "taken", "received", "stored", "filtered", "unattributed", "lost_kernel",
+ * ledger of the session: "received", "stored", "filtered", "unattributed", "lost_kernel",
  * "lost_no_space", "end_complete" and so on. "before" is no difference: what the session had
  * stored when the span began.
  */

@@ -150,13 +150,15 @@ static int add_row(struct op_minute *minute, uint32_t event, const char *name, u
 	return now == before ? 0 : op_minute_add_row(minute, event, name, (int64_t)(now - before));
 }
 
-static int add_numbers(struct opd_timeline *timeline, size_t event, const struct op_ledger_event *now)
+/* What was received is what became of it, so that each span adds up as a ledger does. */
+static int add_numbers(struct opd_timeline *timeline, size_t event, const struct op_ledger_event *now, uint64_t stored)
 {
 	struct op_ledger_event *before = &timeline->before[event];
 	struct op_minute *minute = &timeline->present;
 	uint32_t number = (uint32_t)event;
 	char name[64];
-	int err = add_row(minute, number, "received", now->received, before->received);
+	uint64_t others = now->filtered + op_ledger_lost(now) - before->filtered - op_ledger_lost(before);
+	int err = add_row(minute, number, "received", stored + others, 0);
 
 	for (size_t i = 0; i < OP_NR_LOSS && !err; i++) {
 		snprintf(name, sizeof(name), "lost_%s", op_loss_name((enum op_loss)i));
@@ -197,7 +199,7 @@ static int add_ledger(struct opd_timeline *timeline)
 		if (err)
 			return err;
 		timeline->stored_before[i] += stored;
-		err = add_numbers(timeline, i, &now);
+		err = add_numbers(timeline, i, &now, stored);
 		if (err)
 			return err;
 		timeline->before[i] = now;
@@ -241,10 +243,7 @@ static void set_end(struct opd_timeline *timeline, const struct op_timeline_cloc
 	timeline->end_mono_ns = now->mono_ns + (timeline->end_wall_ns - now->wall_ns);
 }
 
-/*
- * `samples` are stored already and are the first of the span. Others may be received and not stored
- * yet: they are received in the span, too.
- */
+/* `samples` are stored already and are the first of the span. */
 static void open_span(struct opd_timeline *timeline, const struct opd_keyed_sample *samples, size_t nr)
 {
 	struct op_timeline_clocks now = read_clocks();
@@ -267,14 +266,11 @@ static void open_span(struct opd_timeline *timeline, const struct opd_keyed_samp
 		if (!is_in_ledger(timeline, i))
 			continue;
 		opd_sum_event(timeline->ledger->capture, i, before);
-		before->received = before->stored + before->filtered + op_ledger_lost(before);
 		timeline->stored_before[i] = session_stored(timeline, i);
 	}
 	for (size_t i = 0; i < nr; i++)
-		if (samples[i].is_stored) {
+		if (samples[i].is_stored)
 			timeline->stored_before[samples[i].key.event] -= samples[i].amount;
-			timeline->before[samples[i].key.event].received -= samples[i].amount;
-		}
 	opd_host_state_read(&timeline->host_state, NULL);
 	timeline->last_turn = now;
 	timeline->is_open = true;

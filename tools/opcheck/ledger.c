@@ -11,6 +11,7 @@
 #include "libop/session/stats_files.h"
 #include "libop/session/sum.h"
 #include "tools/opcheck/findings.h"
+#include "tools/opcheck/timeline.h"
 
 struct comparison {
 	struct opk_check *check;
@@ -181,6 +182,7 @@ int opk_ledger_check(struct opk_check *check, const struct opk_found *found)
 		compare_ledger(&comparison);
 		check_stats(&comparison);
 	}
+	err = opk_timeline_check(check, ledger);
 	op_session_ledger_free(ledger);
-	return 0;
+	return err;
 }

@@ -10,6 +10,7 @@ bin_opcheck_SOURCES = \
 	tools/opcheck/ownership.c tools/opcheck/ownership.h \
 	tools/opcheck/sample_file.c tools/opcheck/sample_file.h \
 	tools/opcheck/session.c tools/opcheck/session.h \
+	tools/opcheck/timeline.c tools/opcheck/timeline.h \
 	tools/opcheck/unnamed.c tools/opcheck/unnamed.h
 bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
 

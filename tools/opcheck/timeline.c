@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opcheck/timeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libop/base/grow.h"
+#include "libop/session/layout.h"
+#include "libop/timeline/read.h"
+
+/* An event in the minutes so far. */
+struct sum {
+	char *name;
+	uint64_t end;    /* what the session had stored at the end of the last minute */
+	uint64_t stored; /* in minutes */
+};
+
+struct adding {
+	struct opk_check *check;
+	struct sum *sums;
+	size_t nr_sums, capacity;
+	uint64_t end_mono_ns; /* of the last minute */
+};
+
+static struct sum *sum_of(struct adding *adding, const char *name)
+{
+	for (size_t i = 0; i < adding->nr_sums; i++)
+		if (!strcmp(adding->sums[i].name, name))
+			return &adding->sums[i];
+	if (!op_grow(&adding->sums, &adding->capacity, adding->nr_sums + 1))
+		return NULL;
+	adding->sums[adding->nr_sums] = (struct sum){ .name = strdup(name) };
+	return adding->sums[adding->nr_sums].name ? &adding->sums[adding->nr_sums++] : NULL;
+}
+
+/* 0 where there is no such row. */
+static uint64_t row_of(const struct op_minute *minute, uint32_t event, const char *name, bool *ret_is_there)
+{
+	for (uint32_t i = 0; i < minute->nr_rows; i++)
+		if (minute->rows[i].event == event && !strcmp(minute->texts[minute->rows[i].text], name)) {
+			*ret_is_there = true;
+			return (uint64_t)minute->rows[i].amount;
+		}
+	*ret_is_there = false;
+	return 0;
+}
+
+static void report(const struct adding *adding, uint64_t number, const char *name, const char *fault, uint64_t is, uint64_t wanted)
+{
+	char detail[256];
+	struct opk_problem problem = { .path = OP_SESSION_TIMELINE, .fault = fault, .detail = detail };
+
+	snprintf(detail, sizeof(detail), "block %" PRIu64 ", %.100s: %" PRIu64 ", not %" PRIu64, number, name, is, wanted);
+	opk_report(adding->check, &problem, adding->check->repair ? -ENOTSUP : 0);
+}
+
+/* The event STACKS has stored its stacks, all others their samples. */
+static int add_event(struct adding *adding, uint64_t number, const struct op_minute *minute, uint32_t event)
+{
+	const char *name = minute->texts[minute->events[event].text];
+	uint32_t kind = minute->events[event].role == OP_EVENT_STACKS ? OP_MINUTE_STACKS : OP_MINUTE_SAMPLES;
+	struct sum *sum = sum_of(adding, name);
+	uint64_t weights, before, stored;
+	bool has_before, has_stored;
+	int err = sum ? op_minute_total(minute, kind, event, &weights) : -ENOMEM;
+
+	if (err)
+		return err;
+	before = row_of(minute, event, "before", &has_before);
+	stored = row_of(minute, event, "stored", &has_stored);
+	if (!has_before)
+		return 0; /* an event without a ledger */
+	if (stored != weights)
+		report(adding, number, name, "a minute does not add up", weights, stored);
+	if (number && minute->begin.mono_ns == adding->end_mono_ns && before != sum->end)
+		report(adding, number, name, "a minute does not go on where the last one ended", before, sum->end);
+	sum->stored += weights;
+	sum->end = before + stored;
+	return 0;
+}
+
+static int add_minutes(struct adding *adding, struct op_timeline *timeline)
+{
+	struct op_minute minute;
+	uint64_t number = 0;
+	int err = op_minute_init(&minute, 0);
+
+	while (!err && !(err = op_timeline_next(timeline, &minute))) {
+		for (uint32_t i = 0; i < minute.nr_events && !err; i++)
+			err = add_event(adding, number, &minute, i);
+		adding->end_mono_ns = minute.end.mono_ns;
+		number++;
+	}
+	op_minute_free(&minute);
+	return err == -ENODATA ? 0 : err;
+}
+
+/* Where no minute was lost, and none is missing at the end, all samples are in minutes. */
+static void compare(const struct adding *adding, const struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		const struct op_ledger_event *event = &ledger->events[i];
+		char name[OP_EVENT_NAME_BYTES + 64], text[256];
+
+		snprintf(name, sizeof(name), "%s:%" PRIu64 ":0x%x", event->name, event->count, event->unit_mask);
+		for (size_t k = 0; k < adding->nr_sums; k++) {
+			uint64_t in_minutes = adding->sums[k].stored;
+
+			if (strcmp(adding->sums[k].name, name) || in_minutes == event->stored)
+				continue;
+			snprintf(text, sizeof(text), "%.100s: %" PRIu64 " samples are in minutes, %" PRIu64 " in the session", name,
+				 in_minutes, event->stored);
+			opk_note(adding->check, OP_SESSION_TIMELINE, text);
+		}
+	}
+}
+
+int opk_timeline_check(struct opk_check *check, const struct op_session_ledger *ledger)
+{
+	struct adding adding = { .check = check };
+	struct op_timeline *timeline;
+	uint64_t offset;
+	int err = op_timeline_open(check->dir_fd, OP_SESSION_TIMELINE, &timeline);
+
+	if (err)
+		return err == -ENOMEM ? err : 0; /* what is no timeline was reported before */
+	err = op_timeline_select(timeline, 0, UINT64_MAX);
+	if (!err)
+		err = add_minutes(&adding, timeline);
+	/* Around damage the minutes do not go on. */
+	if (!err && !op_timeline_nr_damaged(timeline, &offset) && !check->live)
+		compare(&adding, ledger);
+	op_timeline_close(timeline);
+	for (size_t i = 0; i < adding.nr_sums; i++)
+		free(adding.sums[i].name);
+	free(adding.sums);
+	return err;
+}
