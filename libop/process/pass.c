@@ -36,10 +36,12 @@ ssize_t op_pass_receive(int socket_fd, void *bytes, size_t nr_bytes, int *ret_fd
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { bytes, nr_bytes };
+	/* Without the padding, in which the kernel would put a second descriptor. */
 	struct msghdr message = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))
 	};
 	const struct cmsghdr *head;
+	int fd = -1;
 	ssize_t nr;
 
 	do
@@ -48,10 +50,14 @@ ssize_t op_pass_receive(int socket_fd, void *bytes, size_t nr_bytes, int *ret_fd
 	if (nr < 0)
 		return -errno;
 	head = CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int))) {
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	if (fd >= 0 && (message.msg_flags & MSG_CTRUNC)) {
+		close(fd);
+	} else if (fd >= 0) {
 		if (*ret_fd >= 0)
 			close(*ret_fd);
-		memcpy(ret_fd, CMSG_DATA(head), sizeof(*ret_fd));
+		*ret_fd = fd;
 	}
 	return nr;
 }

@@ -13,7 +13,8 @@ ssize_t op_pass_send(int socket_fd, struct iovec *parts, size_t nr_parts, int fd
 
 /*
  * Receives up to nr_bytes. A descriptor that came along takes the place of *ret_fd, which is closed
- * unless it is -1; else *ret_fd is unchanged. Bytes, 0 at the end, or -errno.
+ * unless it is -1; else *ret_fd is unchanged. Of several descriptors none is taken. Bytes, 0 at the
+ * end, or -errno.
  */
 ssize_t op_pass_receive(int socket_fd, void *bytes, size_t nr_bytes, int *ret_fd) OP_MUST_CHECK;
 
