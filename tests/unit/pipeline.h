@@ -11,6 +11,7 @@
 
 #include "pipeline/count/file_sinks.h"
 #include "pipeline/drive/drain.h"
+#include "tests/unit/kernel_list.h"
 #include "tests/unit/test_box.h"
 
 /* Opens everything but the capture, whose events are set already. 0 or not. */

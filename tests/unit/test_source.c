@@ -5,6 +5,7 @@
  */
 #include "pipeline/capture/memory_source.h"
 #include "tests/unit/cmocka_all.h"
+#include "tests/unit/kernel_list.h"
 
 #include <errno.h>
 #include <poll.h>
