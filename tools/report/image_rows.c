@@ -168,10 +168,10 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	return err;
 }
 
-/* The path to search a package by: of the file, or of a file that is gone. NULL: none. */
+/* The path to search a package by: of the file, or of one that is gone. NULL: no hint names it. */
 static const char *packaged_path(const struct opr_image_row *row)
 {
-	if (!opr_debug_would_help(&row->debug))
+	if (!row->debug.debug_file || !opr_debug_would_help(&row->debug))
 		return NULL;
 	if (row->debug.path && !opr_living_is_copy(row->debug.path))
 		return row->debug.path;
