@@ -6,14 +6,18 @@
 
 # The builds. gcc has no sanitizer, has the flags and directories of the package, and is built from
 # the files of `make dist` alone; --quick optimizes less. clang has a prefix of its own and builds
-# the fuzz targets as they are used. asan (with UBSan) and tsan are gcc with a sanitizer.
+# the fuzz targets as they are used; only --long runs its unit tests, so only --long optimizes. asan
+# (with UBSan) and tsan are gcc with a sanitizer.
 set_options() {
 	case $1 in
 	gcc)
 		options=(CC=gcc --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run)
 		if [ "$mode" = quick ]; then options+=(CFLAGS=-O1); else options+=("${package_flags[@]}"); fi
 		;;
-	clang) options=(CC=clang CFLAGS=-O1 --enable-werror --enable-fuzzing --prefix=/opt/opd) ;;
+	clang)
+		options=(CC=clang --enable-werror --enable-fuzzing --prefix=/opt/opd)
+		if [ "$mode" = long ]; then options+=(CFLAGS=-O1); else options+=(CFLAGS=-O0); fi
+		;;
 	asan) options=(CC=gcc CFLAGS=-O1 --enable-werror --enable-sanitizers) ;;
 	tsan) options=(CC=gcc CFLAGS=-O1 --enable-werror --enable-tsan) ;;
 	esac
@@ -26,6 +30,12 @@ package_flags=()
 ! command -v dpkg-buildflags >/dev/null 2>&1 || for flags in CFLAGS CPPFLAGS LDFLAGS; do
 	package_flags+=("$flags=$(DEB_BUILD_MAINT_OPTIONS="hardening=+all reproducible=-fixfilepath" dpkg-buildflags --get $flags)")
 done
+
+# mold links the programs of the tests in a third of the time. What is installed has the linker of
+# the package.
+test_linker() {
+	! command -v mold >/dev/null 2>&1 || echo -fuse-ld=mold
+}
 
 # What each build is built from, and its tests run from.
 source_of() {
@@ -105,7 +115,7 @@ make_variant() {
 	[ "$1" != gcc ] || make_dist || return 1
 	build_tree "$(source_of "$1")" "$dir" "$(jobs_of "$1")" --cache-file="$build/$1.cache" "${options[@]}" || return 1
 	# shellcheck disable=SC2046
-	as_owner make -C "$dir" -j"$(jobs_of "$1")" --no-print-directory $(programs_of "$1")
+	as_owner make -C "$dir" -j"$(jobs_of "$1")" --no-print-directory TEST_LDFLAGS="$(test_linker)" $(programs_of "$1")
 }
 
 # The compilers of the other builds have -Werror.

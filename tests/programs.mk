@@ -43,13 +43,13 @@ bench_memory_objects = $(addprefix tests/bench/,bench_memory.o peer_lttng.o peer
 tests/bench/bench_memory: $(bench_memory_objects)
 $(bench_memory_objects): AM_CFLAGS += -falign-functions=64 -falign-loops=32
 
-# A function __wrap_NAME in an object takes the calls of NAME.
+# A function __wrap_NAME in an object takes the calls of NAME. TEST_LDFLAGS may choose a linker.
 test_libs = tools/libcode.a tools/opd-tables/libtables.a tools/opd-events/libevents.a tools/libimport.a tools/libreport.a \
 	daemon/libopd.a pipeline/libpipeline.a libop/libop.a
 $(test_programs): %: %.o
 $(test_programs) tests/system/fed_opcontrol: $(test_libs)
 	$(AM_V_CCLD)wraps=`$(NM) $(filter %.o,$^) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p'` && \
-	$(LINK) -Wl,--as-needed -Wl,--build-id $$wraps $(filter %.o,$^) $(filter %.a,$^) $(CMOCKA_LIBS) \
+	$(LINK) $(TEST_LDFLAGS) -Wl,--as-needed -Wl,--build-id $$wraps $(filter %.o,$^) $(filter %.a,$^) $(CMOCKA_LIBS) \
 		$(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS) $(PFM_LIBS) $(OPCODES_LIBS) $(BFD_LIBS) \
 		$(IBERTY_LIBS) $(DW_LIBS) $(ELF_LIBS) $(MD_LIBS) $(MODULE_LIBS) $(CK_LIBS) $(URCU_LIBS) $(LIBS)
 
