@@ -170,7 +170,7 @@ def check_verdict(look, moved):
     moved.is_true(grey % "cold" + " === 'false'", "cold is not")
     moved.run("$('more').click()")
     texts = moved.run("[...$('table').tBodies[0].rows].map(row => row.textContent)")
-    wanted = ("total −66.7 ± 5.17, ÷5.00coldprog", "total +66.7 ± 5.17, ×5.00warmprog", "(noise)", "(noise)")
+    wanted = ("total −66.7 ± 8.16, ÷5.00coldprog", "total +66.7 ± 8.16, ×5.00warmprog", "(noise)", "(noise)")
     require(len(texts) == 4 and all(words in text for words, text in zip(wanted, texts)), "the table: %s" % texts)
     look.open()
     look.unfold()
