@@ -222,7 +222,7 @@ def check_pending(copies, good):
                 os.rename(os.path.join(session, "samples", "current"), os.path.join(session, "samples", name))
                 write(os.path.join(session, "samples", name, "closing"), b"")
             found = copies.opcheck(session, REPAIRED, "--repair", name)[0]["problems"]
-            require(any("had grown" in p["fault"] and p["outcome"] == "repaired" for p in found),
+            require(any("being replaced" in p["fault"] and p["outcome"] == "repaired" for p in found),
                     "what was put back is not told: %s" % found)
             require(not os.listdir(os.path.join(session, "tmp")), "something is left in tmp/")
             after = {f.path: f.keys for f in reader.read_session(session, session=name, strict=True)}
