@@ -5,6 +5,8 @@ The timeline: spans of a real daemon add up to the ledger and the sample files; 
 spans of its time; a kill takes the span that was collected, and nothing of the sample files; a torn
 end is dropped; a session that is saved has all of its spans, and the next one begins anew.
 """
+import calendar
+import json
 import os
 import signal
 import sys
@@ -107,6 +109,25 @@ def check_burst(box):
     require(any(share_of(block, "/timeline-app", box, "current") for block in blocks(box)), "the burst is in no span")
 
 
+def check_reports(box):
+    """The reports find the burst: --over-time in its spans, --since and --until all of it, --top-changes names it."""
+    box.opcontrol("--dump")
+    course = json.loads(box.opreport("--over-time=timeline-app", "--format=json"))
+    shares = {block.begin[0] // 10**9: share_of(block, "/timeline-app", box, "current") for block in blocks(box)}
+    seen = {calendar.timegm(time.strptime(row["begin"], "%Y-%m-%dT%H:%M:%SZ")): row["samples"][0] for row in course["course"]}
+    require({second for second, samples in seen.items() if samples} == {second for second, share in shares.items() if share},
+            "--over-time has the burst at %s, the spans have it at %s" % (seen, shares))
+    inside = [second for second, samples in seen.items() if samples]
+    span = ["--since=@%d" % inside[0], "--until=@%d" % (inside[-1] + 1)]
+    rows = json.loads(box.opreport("-l", "--format=json", *span))["symbols"]
+    require(sum(row["samples"][0] for row in rows if row.get("application", "").endswith("/timeline-app")) == sum(seen.values()),
+            "the span of the burst has not all of it: %s" % rows[:3])
+    grown = json.loads(box.opreport("--top-changes", "--format=json", *span))["symbols"]
+    require(any(row.get("application", "").endswith("/timeline-app") for row in grown), "--top-changes: %s" % grown[:3])
+    facts = json.loads(box.opreport("--explain", "--format=json", *span))
+    require(facts["comparisons"][0]["state"] == "compared", "--explain: %s" % facts)
+
+
 def check_kill(box):
     """A killed daemon loses no closed span. What lies torn behind them is dropped."""
     before = blocks(box)
@@ -126,6 +147,7 @@ def test(box):
     box.configure(TimelineInterval="%ds" % INTERVAL_S, Stacks="yes")
     box.start_daemon("--event=default", "--stacks=99")
     check_burst(box)
+    check_reports(box)
     check_sums(blocks(box))
     require(blocks(box)[0].gap == GAP_FIRST, "the first gap is %d" % blocks(box)[0].gap)
     require(all(block.context for block in blocks(box)), "a span does not say what the host was like")
