@@ -190,3 +190,27 @@ def check_verdict(look, moved):
     look.open()
     check_lines(look)
     look.tab.size(1280, 900)
+
+
+def check_minutes(look, without):
+    """One session has a strip of what its timeline tells, which only shows; without a timeline it has none."""
+    without.open()
+    without.is_true("$('time').hidden", "no timeline, no strip")
+    for width in (1280, 390):
+        look.tab.size(width, 844)
+        look.open()
+        look.is_true("!$('time').hidden && $('time').getClientRects().length", "the strip")
+        bars = look.run("[...$('bars').children].map(bar => [bar.firstChild.offsetHeight, bar.offsetWidth, bar.title])")
+        require(len(bars) == 3 and bars[0][0] < bars[1][0] < bars[2][0] and bars[2][1] > 1.8 * bars[0][1], "three bars: %s" % bars)
+        require(bars[1][2].endswith("UTC\n20 samples"), "a bar tells its time and samples: %s" % bars[1][2])
+        words = look.run("$('span').textContent")
+        require(words.startswith("All samples by time, 2026-11-21 03:00:00 to 03:04:00 UTC"), "its time: " + words)
+        look.is_true("[...$('time').querySelectorAll('input, button')].every(x => !x.getClientRects().length)", "nothing to choose")
+        look.is_true("document.documentElement.scrollWidth <= innerWidth", "it fits")
+        look.is_true("innerWidth > 500 || $('frame').getBoundingClientRect().top <= innerHeight / 3", "a phone has it below")
+    look.tab.size(1280, 900)
+    look.open()
+    before = look.run("[all.a, location.hash]")
+    look.tab.drag(*look.run("[0, 2].map(i => { const at = $('bars').children[i].getBoundingClientRect();"
+                            " return [at.left + 2, at.top + 9]; })"))
+    require(look.run("[all.a, location.hash]") == before, "a drag does nothing")

@@ -9,14 +9,15 @@ the state in the hash work. --shots=DIR keeps pictures.
 import json
 import os
 import re
+import subprocess
 import sys
 
 import browser
 import opdtest
 from hot import compile_to
 from opdtest import Skip, require
-from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_names, check_table,
-                         check_verdict)
+from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_minutes, check_names,
+                         check_table, check_verdict)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 SHOTS = next((word[8:] for word in sys.argv if word.startswith("--shots=")), None)
@@ -135,7 +136,7 @@ def check_real(look, totals, listed):
         shown = look.run("names.map((n, f) => n === %s && images[f] === %s ? table.s0[f] : 0).reduce((x, y) => x + y, 0)" % (
             json.dumps(name), json.dumps(image)))
         require(shown == count, "%s: %s, opreport has %d" % (name, shown, count))
-    look.is_true("rows[0][0].w === graphWidth && height > 3 * ROW", "the graph has rows")
+    look.is_true("rows[0][0].w === wide && height > 3 * ROW", "the graph has rows")
     look.is_true("$('ledger').textContent.includes('all that were selected')", "the ledger says that all are there")
     look.is_true("$('ledger').textContent.includes('Kernel%s')" % os.uname().release, "the ledger names the kernel")
     check_fold(look)
@@ -162,7 +163,7 @@ def check_zoom(look):
     look.unfold()
     look.click_box(box_of("main"))
     look.is_true("nameOf(zoomed.f) === 'main' && location.hash.includes('zoom=')", "a click zooms")
-    look.is_true("%s.w === graphWidth" % box_of("main"), "what is zoomed has the whole width")
+    look.is_true("%s.w === wide" % box_of("main"), "what is zoomed has the whole width")
     look.is_true("$('crumbs').textContent.includes('_start')", "breadcrumb")
     fragment = look.run("location.hash")
     look.open(fragment)
@@ -372,7 +373,7 @@ def check_hostile(look, page_data):
         look.is_true("document.documentElement.scrollWidth <= innerWidth && $('h-code').clientHeight < 300", "its heading fits")
     for fragment in ("#q=%22%3Cscript%3E", "#fn=99999&zoom=1.2.x", "#view=<b>&by=__proto__&sort=constructor", "#%", "#q=%E0%A4%A"):
         look.open(fragment)
-        look.is_true("rows[0][0].w === graphWidth", "opens with " + fragment)
+        look.is_true("rows[0][0].w === wide", "opens with " + fragment)
 
 
 def check_difference(look):
@@ -400,7 +401,7 @@ def check_difference(look):
     look.run("S.sort = 'change'; changed()")
     for mode in ("abs", "rel", "new"):
         look.run("S.diff = '%s'; changed()" % mode)
-        look.is_true("rows[0][0].w === graphWidth", mode)
+        look.is_true("rows[0][0].w === wide", mode)
         listed = look.run("[...$('table').querySelectorAll('td button')].map(b => b.textContent)")
         first = {"abs": "hot", "rel": "hot", "new": "f0"}[mode]
         require(listed[0] == first and (listed == ["f0"]) == (mode == "new"), "%s: the table has %s" % (mode, listed))
@@ -474,7 +475,7 @@ def check_large(look):
     """What is too narrow to draw is a box, too, so that each row has all its samples."""
     look.open("#view=inverted")
     look.is_true("boxes.some(b => b.node.f === NARROW && describe(b.node)[0].endsWith(' functions'))", "a box of narrow ones")
-    share = look.run("rows[1].reduce((n, b) => n + b.w, 0) / graphWidth")
+    share = look.run("rows[1].reduce((n, b) => n + b.w, 0) / wide")
     require(0.998 < share < 1.002, "a row has %.4f of the samples" % share)
     look.tab.size(1280, 500)
     look.run("openFunction(rows[1][0].node.f)")
@@ -530,7 +531,7 @@ def check_time(look):
     look.is_true("all.a === 70 && S.to === '2'", "keys move the end")
     look.run("$('from').focus()")
     look.tab.key("ArrowRight")
-    look.is_true("all.a === 0 && S.from === '2' && rows[0][0].w === graphWidth", "a session without samples is shown as such")
+    look.is_true("all.a === 0 && S.from === '2' && rows[0][0].w === wide", "a session without samples is shown as such")
     look.is_true("$('from').getAttribute('aria-valuetext').includes('UTC')", "the ends have names")
     look.run("$('whole').click()")
     look.is_true("all.a === 900 && !location.hash.includes('from') && $('whole').hidden", "all times")
@@ -578,6 +579,26 @@ def samples_of_lines(box, path):
     return {text.strip(): int(count) for count, text in re.findall(r"^ *(\d+) +[\d.]+ :(.*?)(?: /\*.*\*/)?$", shown, re.M)}
 
 
+def made_minutes(box, page_data, sessions):
+    """The page of a session with a timeline of three spans, the last of which has two minutes."""
+    store, page = page_data.Store(), os.path.join(box.dir, "minutes.html")
+    store.add(page_data.START("_start", "hot"), 90)
+    sessions.write(store, "minutes")
+    lines, begin = [], 1795230000
+    for nr, seconds in ((10, 60), (20, 60), (60, 120)):
+        lines += ["event STACKS:99:0x0", "add %d 2 0 0 12 4096 1" % nr, "block %d000000000 %d000000000" % (begin, begin + seconds)]
+        begin += seconds
+    maker = os.path.join(os.environ.get("OPD_BUILD", ""), "tests", "unit", "make_timeline")
+    place = os.path.join(sessions.dir, "samples")
+    if not os.access(maker, os.X_OK):
+        print("the strip of one session is not looked at: there is no " + maker)
+        return None
+    subprocess.run([maker, os.path.join(place, "minutes")], input="\n".join(lines) + "\n", text=True, check=True)
+    done = sessions.opreport("--html=" + page, "session:minutes")
+    require(not done.returncode, done.stderr)
+    return page
+
+
 def made_pages(box):
     os.environ["OPD_BINDIR"] = box.bin
     import page_data  # pylint: disable=import-outside-toplevel
@@ -614,6 +635,7 @@ def made_pages(box):
         pages[name] = os.path.join(box.dir, name + ".html")
         done = sessions.opreport("--html=" + pages[name], *words)
         require(not done.returncode, done.stderr)
+    pages["minutes"] = made_minutes(box, page_data, sessions)
     for name, cold, warm in (("moved-before", 500, 100), ("moved-after", 100, 500)):
         store = page_data.Store()
         store.add(page_data.START("_start", "cold", "hot"), cold)
@@ -649,6 +671,8 @@ def test(box):
         check_large(Look(tab, pages["large"]))
         check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))
+        if pages["minutes"]:
+            check_minutes(Look(tab, pages["minutes"]), Look(tab, pages["before"]))
         measure(Look(tab, page), None)
         measure(Look(tab, pages["large"]), None)
         Look(tab, page).quiet()

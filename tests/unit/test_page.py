@@ -93,6 +93,34 @@ class Page(unittest.TestCase):
         ((event,),) = [session["events"] for session in self.page().data["sides"][0]["sessions"]]
         self.assertEqual((event["enabled"], event["counted"]), (4, 1.25))
 
+    def test_minutes(self):
+        """The stacks of each minute of the only session, in 240 spans at most; nothing of a part or of two sessions."""
+        store = self.store()
+        page_data.fill(store)
+        self.sessions.write(store)
+        self.assertEqual(self.page().data["minutes"], [])
+        place, maker = os.path.join(self.sessions.dir, "samples", "current"), os.path.abspath("tests/unit/make_timeline")
+        for nr_blocks, wanted in ((3, [1, 2, 3]), (500, None)):
+            lines, second, begin = [], 10**9, 1795230000 * 10**9
+            for i in range(nr_blocks):
+                lines += ["event STACKS:99:0x0", "add %d 1 0 0" % (i + 50), "add %d 2 0 0 12 4096 1" % (i + 1),
+                          "block %d %d" % (begin + 60 * i * second, begin + 60 * (i + 1) * second)]
+            subprocess.run([maker, place], input="\n".join(lines) + "\n", text=True, check=True)
+            minutes = self.page().data["minutes"]
+            self.assertLessEqual(len(minutes), 240)
+            self.assertEqual(sum(nr for _, _, nr in minutes), nr_blocks * (nr_blocks + 1) // 2)
+            self.assertEqual((minutes[0][0], minutes[-1][1]), (1795230000, 1795230000 + 60 * nr_blocks))
+            self.assertTrue(all(a[1] == b[0] for a, b in zip(minutes, minutes[1:])))
+            if wanted:
+                self.assertEqual([nr for _, _, nr in minutes], wanted)
+                self.assertEqual(self.page("cgroup:/a.slice").data["minutes"], [])
+                self.store("other")
+                self.sessions.write(store, "other")
+                self.assertEqual(self.page("session:current,other").data["minutes"], [])
+                os.unlink(os.path.join(place, "timeline"))
+        self.write(os.path.join(place, "timeline"), b"opdtime1" + bytes(400))
+        self.assertEqual(self.page().data["minutes"], [])
+
     def test_separated(self):
         """By CPU, and by user: an application is a program of that user then."""
         store = self.store()

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "libop/base/clock.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger.h"
+#include "libop/timeline/read.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
@@ -16,6 +18,7 @@
 #define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 #define FIRST_THRESHOLD 0.0005 /* percent, when a page without one is too large */
 #define THRESHOLD_STEP 1.5
+#define MINUTES_MAX 240 /* spans of the strip over one session */
 
 /* Strings of the page, each once. */
 struct strings {
@@ -38,6 +41,7 @@ struct packing {
 	uint64_t nr_pruned_samples;
 	size_t *numbers; /* of the functions on the page, by index, from 1; 0: not there yet */
 	size_t nr_functions;
+	struct op_text minutes; /* numbers of add_minutes */
 };
 
 /* ---- strings ---- */
@@ -387,6 +391,68 @@ static void add_ledger(struct op_text *json, const struct op_session_ledger *led
 	}
 }
 
+/* The stacks of a span: of its first event that has any. */
+static uint64_t stacks_of(const struct op_minute *minute)
+{
+	uint64_t total = 0;
+
+	for (uint32_t event = 0; event < minute->nr_events && !total; event++)
+		if (op_minute_total(minute, OP_MINUTE_STACKS, event, &total))
+			return 0;
+	return total;
+}
+
+static void add_span(struct op_text *minutes, uint64_t begin_ns, uint64_t end_ns, uint64_t sum)
+{
+	op_text_printf(minutes, "%s[%.3f,%.3f,%" PRIu64 "]", minutes->length ? "," : "", (double)begin_ns / OP_NS_PER_S,
+		       (double)end_ns / OP_NS_PER_S, sum);
+}
+
+static void add_blocks(struct op_text *minutes, struct op_timeline *timeline)
+{
+	size_t together = op_timeline_nr_selected(timeline) / MINUTES_MAX + 1, nr = 0;
+	uint64_t begin_ns = 0, end_ns = 0, sum = 0;
+	struct op_minute minute;
+
+	if (op_minute_init(&minute, 0)) {
+		minutes->failed = true;
+		return;
+	}
+	while (!op_timeline_next(timeline, &minute)) {
+		opr_progress_tick();
+		if (nr && nr % together == 0)
+			add_span(minutes, begin_ns, end_ns, sum);
+		begin_ns = nr % together ? begin_ns : minute.begin.wall_ns;
+		end_ns = minute.end.wall_ns;
+		sum = (nr % together ? sum : 0) + stacks_of(&minute);
+		nr++;
+	}
+	if (nr)
+		add_span(minutes, begin_ns, end_ns, sum);
+	op_minute_free(&minute);
+}
+
+/*
+ * Where a page has one session, and all of its stacks: begin, end and stacks of spans, from its
+ * timeline. Without a timeline that can be read there are none.
+ */
+static void add_minutes(struct op_text *minutes, const struct opr_page *page)
+{
+	const struct opr_profile *profile = &page->sides[0].run->selection.profile;
+	uint64_t until_ns = profile->until_ns ? profile->until_ns : UINT64_MAX;
+	struct op_timeline *timeline;
+	size_t nr_whole = 0;
+
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		nr_whole += profile->sessions[i].parent == i;
+	if (page->nr_sides != 1 || nr_whole != 1 || page->sides[0].sums.nr_unselected ||
+	    op_timeline_open(profile->sessions[0].dir_fd, OP_SESSION_TIMELINE, &timeline))
+		return;
+	if (!op_timeline_select(timeline, profile->since_ns, until_ns))
+		add_blocks(minutes, timeline);
+	op_timeline_close(timeline);
+}
+
 static void add_sessions(struct op_text *json, const struct opr_profile *profile)
 {
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
@@ -458,7 +524,9 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	memset(packing->numbers, 0, page->tree.functions.nr_entries * sizeof(*packing->numbers));
 	prune(packing, threshold);
 	number_string(&packing->strings, "");
-	op_text_add(json, "{\"version\":1,\"sides\":[");
+	op_text_add(json, "{\"version\":1,\"minutes\":[");
+	op_text_add(json, op_text_get(&packing->minutes));
+	op_text_add(json, "],\"sides\":[");
 	for (size_t i = 0; i < page->nr_sides; i++) {
 		op_text_add(json, i ? "," : "");
 		add_side(json, &page->sides[i]);
@@ -475,9 +543,9 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	op_text_add(json, "],\"nodes\":\"");
 	op_text_add(json, op_text_get(&packing->nodes));
 	op_text_add(json, "\"}");
-	failed = json->failed || packing->strings.failed || packing->strings.json.failed || packing->nodes.failed ||
-		 packing->functions.failed || page->sides[0].code.failed || page->sides[1].code.failed ||
-		 page->sides[0].flat.failed || page->sides[1].flat.failed;
+	failed = json->failed || packing->minutes.failed || packing->strings.failed || packing->strings.json.failed ||
+		 packing->nodes.failed || packing->functions.failed || page->sides[0].code.failed ||
+		 page->sides[1].code.failed || page->sides[0].flat.failed || page->sides[1].flat.failed;
 	free_strings(packing);
 	return failed ? -ENOMEM : 0;
 }
@@ -496,13 +564,16 @@ int opr_page_pack(const struct opr_page *page, double threshold, struct op_text 
 	bool has_memory = packing.weights && packing.depths && packing.shown && packing.pruned && packing.numbers;
 	int err = has_memory ? weigh(&packing) : -ENOMEM;
 
-	if (!err)
+	if (!err) {
+		add_minutes(&packing.minutes, page);
 		err = pack_once(&packing, threshold, json);
+	}
 	while (!err && json->length - start > OPR_PAGE_DATA_MAX && threshold < 100) {
 		threshold = threshold < FIRST_THRESHOLD ? FIRST_THRESHOLD : threshold * THRESHOLD_STEP;
 		op_text_truncate(json, start);
 		err = pack_once(&packing, threshold, json);
 	}
+	op_text_free(&packing.minutes);
 	free(packing.weights);
 	free(packing.depths);
 	free(packing.shown);

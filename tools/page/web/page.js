@@ -6,6 +6,7 @@
 //              where it begins, flat samples, and blocks of lines: number or address, samples,
 //              text; 0: lines are left out; flat: of a comparison the flat samples of functions,
 //              an event, the sum, and name, image, samples of each; whole: of all
+//   minutes    of the only session, where it has a timeline: begin, end and stacks of each span
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
@@ -16,9 +17,9 @@
 // Names are text only: nothing here makes HTML of them.
 // The script on the page has short names, but for those that tests use:
 // kept: B D NARROW ROW S all boxOf boxes changeText changed colourOf context countOf counts
-// kept: describe draw drawLedger focus formsOf frame functions graphWidth height images imageColour
+// kept: describe draw drawLedger focus formsOf wide height images imageColour
 // kept: imageOf inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction
-// kept: parents rankOf regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
+// kept: rankOf regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
 
 const { abs, max, min, round } = Math;
 const $ = id => document.getElementById(id);
@@ -39,8 +40,8 @@ const ENDS = {
   cut: ['the copy of the stack was too short', 'opcontrol --apply --stacks=99:16384 copies more'],
   no_row: ['code without unwind tables', TABLES + '; Java: -XX:+PreserveFramePointer'],
   left_code: ['the walk left the code', TABLES],
-  no_table_yet: ['the unwind table was not ready', 'the program had just begun: a longer session has few of these'],
-  too_deep: ['too many callers', 'opd walks 512 calls: look at the recursion'],
+  no_table_yet: ['the unwind table was not ready', 'a longer session: the program had just begun'],
+  too_deep: ['too many callers', 'look at the recursion'],
   no_room: ['the session had no room for more', 'raise StackMaxUse in opd.conf'],
   guessed: ['some were found by the frame pointer, and may be false', TABLES],
 };
@@ -296,7 +297,7 @@ function search() {
   regex = matched = null;
   try { if (S.q) regex = new RegExp(S.q, 'i'); } catch { /* it is marked */ }
   query.setAttribute('aria-invalid', String(!!S.q && !regex));
-  if (!regex) { say('matched', S.q ? 'not a valid expression: nothing is searched' : ''); return; }
+  if (!regex) { say('matched', S.q ? 'not a valid expression' : ''); return; }
   const is = names.map((name, f) => isFunction(f) &&
     (regex.test(name) || [images[f], imageOf(f)].some(image => image && regex.test(image))));
   const seen = new Set(), above = new Uint8Array(B.n);
@@ -402,7 +403,7 @@ const nameOf = f => f === NARROW ? '(narrow)' : f < 0 ? 'all'
   : (kinds[f] === GROUP ? groupName(names[f]) : names[f]) || '(no name)';
 function describe(node) {
   if (node.f === NARROW)
-    return [functionsOf(node.nr), ['each is too narrow to draw: a click zooms, and the table has them',
+    return [functionsOf(node.nr), ['too narrow to draw: a click zooms',
       (two ? '' : samplesOf(node.a) + ' · ') + shares(node.a, node.b, all) + ' of all']];
   const rows = [], parent = node.p, f = node.f, chain = boxOf(node)?.chain || [];
   if (chain[1]) rows.push(chain.length + ' calls in one row, to ' + nameOf(chain[chain.length - 1].f) + ': a click opens them');
@@ -410,7 +411,7 @@ function describe(node) {
   const end = kinds[f] === END && ENDS[names[f].slice(1, -1)];
   if (f >= 0)
     rows.push(f ? KINDS[kinds[f]][0] + (kinds[f] === END ? why(names[f].slice(1, -1)) : '')
-      : 'calls that are too rare for this page: each has less than ' + D.threshold.toPrecision(2) + ' %');
+      : 'rare calls: each has less than ' + D.threshold.toPrecision(2) + ' %');
   if (end) rows.push('What helps: ' + end[1]);
   kidsOf(node);
   const isWhole = S.fn && node === root; // each call of the function
@@ -480,7 +481,7 @@ const inkOf = colour => isDark() && !(parseFloat(colour.split(' ')[2]) > 50) ? '
 
 // ---- the graph ----
 
-let deeper, root, focus, zoomed, rows, boxes, height, graphWidth, ROW;
+let deeper, root, focus, zoomed, rows, boxes, height, wide, ROW;
 const ctx = graph.getContext('2d');
 
 // The beginning that all calls of a program have is one row, until a click opens it.
@@ -515,14 +516,14 @@ function layout() {
   rows = {};
   deeper = '';
   if (S.fn) {
-    place(root, 0, graphWidth, 0, 1, LEVELS);
-    placeKids(root.twin, root.w, 0, graphWidth, -1, -1, LEVELS);
+    place(root, 0, wide, 0, 1, LEVELS);
+    placeKids(root.twin, root.w, 0, wide, -1, -1, LEVELS);
   } else {
     for (let node = zoomed.p; node; node = node.p) found.unshift(node);
     const chain = found.length > 6 && !found[2].open ? found.splice(2, found.length - 4) : [];
     if (chain.length) found.splice(2, 0, chain[0]);
-    found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: graphWidth, row: i, above: true, chain: i === 2 ? chain : [] }]; });
-    place(zoomed, 0, graphWidth, found.length, 1, LEVELS);
+    found.forEach((node, i) => { rows[i] = [{ node, x: 0, w: wide, row: i, above: true, chain: i === 2 ? chain : [] }]; });
+    place(zoomed, 0, wide, found.length, 1, LEVELS);
   }
   const numbers = Object.keys(rows).map(Number), least = min(...numbers), most = max(...numbers);
   height = (most - least + 1) * ROW;
@@ -532,13 +533,13 @@ function layout() {
 
 function paint() {
   const ratio = min(devicePixelRatio || 1, 2);
-  if (graph.width !== round(graphWidth * ratio) || graph.height !== round(height * ratio)) {
-    graph.width = round(graphWidth * ratio);
+  if (graph.width !== round(wide * ratio) || graph.height !== round(height * ratio)) {
+    graph.width = round(wide * ratio);
     graph.height = round(height * ratio);
     graph.style.height = height + 'px';
   }
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, graphWidth, height);
+  ctx.clearRect(0, 0, wide, height);
   ctx.font = '12px system-ui, sans-serif';
   ctx.textBaseline = 'middle';
   ctx.direction = 'ltr';
@@ -586,7 +587,7 @@ const boxOf = node => boxes.find(box => box.node === node);
 // The node below the mouse.
 function hit(event) {
   const bounds = rectOf(graph), y = event.clientY - bounds.top;
-  const x = (event.clientX - bounds.left) * graphWidth / bounds.width;
+  const x = (event.clientX - bounds.left) * wide / bounds.width;
   return boxes.find(box => box.y <= y && y < box.y + ROW && box.x <= x && x < box.x + box.w)?.node;
 }
 
@@ -644,7 +645,7 @@ function copy(name) {
     setTimeout(() => { say('said', ''); }, 2000);
   };
   (navigator.clipboard?.writeText(name) || Promise.reject())
-    .then(() => told('copied'), () => told('the browser does not copy'));
+    .then(() => told('copied'), () => told('not copied'));
 }
 const step = (node, by) => {
   const box = boxOf(node), row = box && rows[box.row];
@@ -778,8 +779,8 @@ function drawLegend() {
   if (two) {
     swatch(tint(1, 1), S.diff === 'new' ? 'new' : 'more than before');
     if (S.diff !== 'new') swatch(tint(-1, 1), 'less than before');
-    swatch(tint(0), S.diff === 'new' ? 'known before, or no more than the noise' : 'no more than the noise of counting');
-    parts.push(el('span', 'A box is as wide as the mean of its two shares. ×2: twice the share of before, ÷2: half of it.'));
+    swatch(tint(0), S.diff === 'new' ? 'known before, or noise' : 'noise of counting');
+    parts.push(el('span', 'A box is as wide as the mean of its shares. ×2: twice the share of before, ÷2: half.'));
   } else {
     const there = new Map();
     for (let i = 1; i < B.n; i++) {
@@ -932,7 +933,7 @@ function drawCode() {
     const rest = c ? c.samples - files.reduce((n, [, lines]) => lines.reduce((m, line) => m + line.counts[s], n), 0) : 0;
     const taken = c ? number(c.samples) + (c.samples === 1 ? ' flat sample of ' : ' flat samples of ') + c.event : '';
     return (two ? s ? 'after: ' : 'before: ' : '') + (taken || 'not among the hottest') +
-      (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in lines that are not shown' : '');
+      (rest > 0 ? ', ' + percent(rest, c.samples) + ' of them in other lines' : '');
   });
   say('h-code', (known[0].blocks[0].code ? 'Machine code of ' : 'Source of ') + nameOf(f));
   say('about-code', about.join('; ') + '. The choices above do not change these lines.');
@@ -982,7 +983,7 @@ function drawLedger() {
     if (when.begin) { row('Time', timesOf(when)); row('Recorded', number(when.seconds) + ' s'); }
     row('Sessions', chosen.map(x => x.name).join(', ') || 'none');
     if (chosen.some(x => x.open))
-      row('Still open', events.size ? 'the figures below are older than the stacks on this page'
+      row('Still open', events.size ? 'these figures are older than the stacks'
         : 'opd has not written a ledger yet: “opcontrol --dump” lets it');
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
@@ -1071,22 +1072,35 @@ const fine = max(...sessions.map(x => x.end)) - min(...sessions.map(x => x.begin
 const shortTime = seconds => clock(seconds).slice(0, fine);
 const timed = sessions.every(lasted);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
+function drawBar(i, words, title, width, height, look) {
+  const bar = bars.children[i] || bars.appendChild(el('div'));
+  if (!bar.firstChild) bar.append(el('i'), el('small', words));
+  bar.style.flexGrow = width;
+  bar.firstChild.style.height = height + '%';
+  bar.className = look;
+  bar.title = title;
+}
+// One session: what its timeline tells. No part of it can be chosen.
+function drawMinutes() {
+  const spans = D.minutes, rates = spans.map(([begin, end, nr]) => nr / (end - begin) || 0), most = max(0, ...rates);
+  $('time').hidden = !most;
+  $('time').className = 'still';
+  spans.forEach(([begin, end, nr], i) =>
+    drawBar(i, '', timesOf({ begin, end }) + '\n' + samplesOf(nr), end - begin, 100 * rates[i] / most, 'in'));
+  say('span', 'All samples by time, ' + timesOf({ begin: spans[0]?.[0], end: spans.at(-1)?.[1] }));
+}
 function drawTime() {
-  if (sessions.length <= D.sides.length) return;
+  if (sessions.length <= D.sides.length) return drawMinutes();
   const [from, to] = span(), chosen = sessions.slice(from, to + 1);
   const heights = sessions.map(x => timed ? x.sum / lasted(x) : x.sum), most = max(...heights) || 1;
   const seconds = chosen.reduce((n, x) => n + lasted(x), 0), sum = chosen.reduce((n, x) => n + x.sum, 0);
   const ends = [chosen[0], chosen.reduce((x, y) => y.end > x.end ? y : x)];
   $('time').hidden = false;
   sessions.forEach((x, i) => {
-    const bar = bars.children[i] || bars.appendChild(el('div'));
-    const words = x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name;
-    if (!bar.firstChild) bar.append(el('i'), el('small', words));
-    bar.style.flexGrow = timed ? lasted(x) : 1;
-    bar.firstChild.style.height = x.sum ? max(4, 100 * heights[i] / most) + '%' : 0;
-    bar.className = (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : '');
-    bar.title = (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + samplesOf(x.sum) +
-      rate(x.sum, lasted(x));
+    drawBar(i, x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name,
+      (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + samplesOf(x.sum) + rate(x.sum, lasted(x)),
+      timed ? lasted(x) : 1, x.sum ? max(4, 100 * heights[i] / most) : 0,
+      (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : ''));
   });
   [['from', from], ['to', to]].forEach(([id, value]) => {
     $(id).max = sessions.length - 1;
@@ -1112,6 +1126,7 @@ function brush(from, to) {
     return i < 0 ? sessions.length - 1 : i;
   };
   on(bars, 'pointerdown', event => {
+    if ($('time').className) return;
     anchor = at(event);
     bars.setPointerCapture(event.pointerId);
     brush(anchor, anchor);
@@ -1159,11 +1174,11 @@ function drawTitle() {
 // ---- all of it ----
 
 function draw() {
-  graphWidth = printing ? 1000 : max(frame.clientWidth, 240);
-  ROW = graphWidth < 600 ? 24 : 20; // fingers need more than a mouse
+  wide = printing ? 1000 : max(frame.clientWidth, 240);
+  ROW = wide < 600 ? 24 : 20; // fingers need more than a mouse
   layout();
   // As high as what is wide enough to be seen.
-  const seen = Object.values(rows).findLastIndex(row => row.reduce((n, box) => n + box.w, 0) > graphWidth / 50) + 1;
+  const seen = Object.values(rows).findLastIndex(row => row.reduce((n, box) => n + box.w, 0) > wide / 50) + 1;
   frame.style.maxHeight = S.fn || frame.className ? '' : `min(85vh, ${seen * ROW + 2}px)`;
   paint();
   tell();
@@ -1216,7 +1231,7 @@ function start() {
   drawChoices();
   changed();
 }
-on(window, 'resize', () => { if (frame.clientWidth !== graphWidth) draw(); });
+on(window, 'resize', () => { if (frame.clientWidth !== wide) draw(); });
 on(window, 'hashchange popstate', () => { readHash(); changed(); });
 on(dark, 'change', () => { draw(); drawLegend(); });
 on(window, 'beforeprint afterprint', event => { printing = event.type === 'beforeprint'; draw(); drawLegend(); });
