@@ -69,11 +69,18 @@ static size_t level_of(uint64_t value, uint64_t most, size_t nr_levels)
 static void write_head(const struct opr_course *course, FILE *out)
 {
 	char begin[OPR_WHEN_BYTES], end[OPR_WHEN_BYTES];
+	struct op_text grain = { 0 };
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < course->nr_bins; i++)
+		longest_ns = op_max_u64(longest_ns, course->bins[i].end_ns - course->bins[i].begin_ns);
+	opr_add_span(&grain, longest_ns);
 
 	opr_when_format(course->bins[0].begin_ns / NS_PER_US, begin);
 	opr_when_format(course->bins[course->nr_bins - 1].end_ns / NS_PER_US, end);
-	fprintf(out, "Time: %s to %s, %zu %s\n", begin, end, course->nr_bins,
-		course->by_hour ? "hours" : "blocks of the timeline, as a rule minutes");
+	fprintf(out, "Time: %s to %s, %zu grain%s of %s\n", begin, end, course->nr_bins, course->nr_bins == 1 ? "" : "s",
+		op_text_get(&grain));
+	op_text_free(&grain);
 	fprintf(out, "Samples: %" PRIu64 " of %s\n", sum_all(course), course->event);
 }
 
@@ -96,7 +103,7 @@ static void write_chart(const struct opr_course *course, size_t nr_columns, bool
 		fputc('\n', out);
 	}
 	fprintf(out, "The highest column is %" PRIu64 " samples; a column is %zu %s%s.\n", most, nr_per_column,
-		course->by_hour ? "hour" : "block", nr_per_column == 1 ? "" : "s");
+		"grain", nr_per_column == 1 ? "" : "s");
 }
 
 static void write_bar(uint64_t value, uint64_t most, size_t width, bool is_ascii, FILE *out)
