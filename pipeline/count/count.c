@@ -543,16 +543,21 @@ static inline __attribute__((always_inline)) void wait_for_sinks(struct opd_coun
 	}
 	recent = opd_recent_index(key);
 	op_prefetch(&count->recent[recent]);
+	/* Each field is named: else gcc first clears all of it with a `rep stos`, which starts slowly. */
 	count->waiting[count->nr_waiting++] = (struct opd_keyed_sample){
 		.key = *key,
 		.offset = offset,
 		.time_ns = counted->time_ns,
 		.account = counted->account,
 		.amount = counted->amount,
-		.nr_calls = 1,
 		.cgroup_slot = slot,
 		.recent = (uint16_t)recent,
+		.error = 0,
+		.refused_kind = OPD_FILE_OF_LAST,
+		.nr_calls = 1,
 		.unattributed = counted->resolved->unattributed,
+		.is_stored = false,
+		.is_plain = false,
 	};
 	if (count->nr_waiting == OPD_WAITING_MAX)
 		opd_count_flush(count);
