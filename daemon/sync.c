@@ -58,7 +58,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	}
 	fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	opd_dump_note_reset(&recording->dumps);
-	opd_timeline_reset(&sync->timeline);
+	opd_timeline_reset(&sync->recording.timeline);
 	opd_count_close_files(&pipeline->count);
 	opd_sources_begin_session(pipeline, true);
 	if (pipeline->count.cookie_file)
@@ -111,7 +111,7 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 		count->limit.max = sync->config->max_sample_files;
 		opd_file_limit_give(&count->limit, sync->config->session_max_use);
 		count->stacks.max_bytes = sync->config->stack_max_use;
-		sync->timeline.interval_ns = sync->config->timeline_interval_us * NS_PER_US;
+		sync->recording.timeline.interval_ns = sync->config->timeline_interval_us * NS_PER_US;
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}
@@ -273,8 +273,8 @@ static void release(struct opd_sync *sync)
 	opd_retention_free(&sync->retention);
 	opd_dumps_free(&sync->recording.dumps);
 	opd_resume_free(&sync->resume);
-	opd_timeline_close(&sync->timeline);
-	opd_minutes_free(&sync->minutes);
+	opd_timeline_close(&sync->recording.timeline);
+	opd_minutes_free(&sync->recording.minutes);
 	opd_background_free(&sync->background);
 }
 
@@ -283,9 +283,9 @@ static void connect_parts(struct opd_sync *sync, struct opd_pipeline *pipeline)
 	int session_fd = pipeline->count.session_fd;
 
 	opd_background_init(&sync->background);
-	opd_minutes_init(&sync->minutes, &sync->background);
 	sync->recording = (struct opd_recording){ .pipeline = pipeline, .begin_ns = op_now_ns() };
 	opd_dumps_init(&sync->recording.dumps, pipeline, &sync->background, &sync->queue);
+	opd_minutes_init(&sync->recording.minutes, &sync->background);
 	opd_retention_init(&sync->retention, session_fd, sync->config, &pipeline->count.limit, &sync->background);
 	sync->rotation = (struct opd_rotation){
 		.recording = &sync->recording, .retention = &sync->retention, .config = sync->config
@@ -309,16 +309,16 @@ static void connect_parts(struct opd_sync *sync, struct opd_pipeline *pipeline)
 
 static int start_timeline(struct opd_sync *sync, struct opd_pipeline *pipeline)
 {
-	sync->timeline = (struct opd_timeline){
+	sync->recording.timeline = (struct opd_timeline){
 		.count = &pipeline->count,
 		.ledger = &pipeline->ledger,
 		.tables = pipeline->stacks ? pipeline->stacks->tables : NULL,
 		.is_sampling = &pipeline->capture.enabled,
-		.host = opd_minutes_host(&sync->minutes),
+		.host = opd_minutes_host(&sync->recording.minutes),
 		.interval_ns = sync->config->timeline_interval_us * NS_PER_US,
 		.max_nodes = TIMELINE_NODES,
 	};
-	return opd_timeline_open(&sync->timeline);
+	return opd_timeline_open(&sync->recording.timeline);
 }
 
 static int start_thread(struct opd_sync *sync, struct opd_pipeline *pipeline, bool was_unclean)
@@ -365,7 +365,7 @@ void opd_sync_stop(struct opd_sync *sync)
 	if (!sync->thread_runs)
 		return;
 	pthread_join(sync->thread, NULL);
-	opd_timeline_end_session(&sync->timeline);
+	opd_timeline_end_session(&sync->recording.timeline);
 	opd_retention_stop(&sync->retention);
 	opd_background_wait(&sync->background);
 	release(sync);

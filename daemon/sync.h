@@ -10,7 +10,6 @@
 #include <pthread.h>
 
 #include "daemon/jobs/background.h"
-#include "daemon/jobs/minutes.h"
 #include "daemon/jobs/queue.h"
 #include "daemon/jobs/recording.h"
 #include "daemon/jobs/resume.h"
@@ -36,8 +35,6 @@ struct opd_sync {
 	struct opd_rotation rotation;
 	struct opd_turns turns;
 	struct opd_resume resume;
-	struct opd_minutes minutes;
-	struct opd_timeline timeline;
 };
 
 /*

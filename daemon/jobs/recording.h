@@ -7,6 +7,7 @@
 #define OPD_RECORDING_H
 
 #include "daemon/jobs/dump.h"
+#include "daemon/jobs/minutes.h"
 #include "libop/base/compiler.h"
 #include "pipeline/drive/visit.h"
 
@@ -14,6 +15,8 @@ struct opd_recording {
 	struct opd_pipeline *pipeline;
 	struct opd_visits visits;
 	struct opd_dumps dumps;
+	struct opd_minutes minutes;
+	struct opd_timeline timeline;
 	uint64_t begin_ns;         /* of the daemon */
 	uint64_t running_since_ns; /* sampling was switched on; 0: never */
 	uint64_t running_ns;       /* before that */

@@ -140,6 +140,7 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 			struct op_status *status)
 {
 	struct opd_pipeline *pipeline = recording->pipeline;
+	struct opd_minutes_state minutes;
 	uint64_t now_ns = op_now_ns();
 
 	*status = *fixed;
@@ -158,6 +159,9 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = recording->dumps.nr_done;
 	fill_bounds(pipeline, status->bounds);
+	opd_minutes_state(&recording->minutes, &minutes);
+	status->bounds[OP_BOUND_minutes_lost] = minutes.nr_lost + recording->timeline.nr_no_memory;
+	status->bounds[OP_BOUND_minutes_lengthened] = recording->timeline.nr_late;
 	status->bounds[OP_BOUND_sessions_not_written] = opd_unwritten_count(&recording->dumps.unwritten);
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(status->ibs, &pipeline->ibs.counts[kind]);

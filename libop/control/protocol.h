@@ -22,7 +22,7 @@
 #include "libop/session/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 19 /* changes with any struct below */
+#define OP_CONTROL_VERSION 20 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*

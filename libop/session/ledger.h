@@ -75,7 +75,9 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(tables_uncached, "row tables that TableDir= did not take; they are made again after the next start") \
 	X(dcookie_errors, "times that the dcookie table could not be written; opd tries again") \
 	X(dcookie_lines_damaged, "damaged lines of the dcookie table, skipped at the start") \
-	X(sessions_not_written, "closed sessions that could not be written to the disk; opd tries again")
+	X(sessions_not_written, "closed sessions that could not be written to the disk; opd tries again") \
+	X(minutes_lost, "minutes of the timeline that could not be written; their samples are in the sample files") \
+	X(minutes_lengthened, "minutes of the timeline that became longer, because the disk was slow")
 
 enum op_bound {
 #define X(name, meaning) OP_BOUND_##name,

@@ -259,6 +259,22 @@ uint64_t op_timeline_bytes(const struct op_timeline *timeline)
 	return timeline->nr_bytes;
 }
 
+int op_timeline_ends(const struct op_timeline *timeline, struct op_block *ret_first, struct op_block *ret_last)
+{
+	uint64_t begin = sizeof(struct op_timeline_header);
+	struct op_block first;
+	int err;
+
+	if (timeline->nr_bytes <= begin)
+		return -ENODATA;
+	err = op_block_read(timeline->fd, begin, timeline->nr_bytes, &first);
+	if (!err)
+		err = op_block_read_back(timeline->fd, begin, timeline->nr_bytes, ret_last);
+	if (!err)
+		*ret_first = first;
+	return err;
+}
+
 void op_timeline_close(struct op_timeline *timeline)
 {
 	if (!timeline)

@@ -56,6 +56,13 @@ uint64_t op_timeline_nr_damaged(const struct op_timeline *timeline, uint64_t *re
 /* The bytes of the file when it was opened. */
 uint64_t op_timeline_bytes(const struct op_timeline *timeline) OP_NONNULL;
 
+/*
+ * The first and the last block, without a look at the others. 0; -ENODATA: there is none; -EBADMSG:
+ * they are damaged or torn; another -errno.
+ */
+int op_timeline_ends(const struct op_timeline *timeline, struct op_block *ret_first, struct op_block *ret_last)
+	OP_NONNULL OP_MUST_CHECK;
+
 /* NULL is allowed. */
 void op_timeline_close(struct op_timeline *timeline);
 

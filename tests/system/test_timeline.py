@@ -8,6 +8,7 @@ end is dropped; a session that is saved has all of its spans, and the next one b
 import calendar
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -166,6 +167,9 @@ def test(box):
     box.opcontrol("--reset")
     await_blocks(box, 1)
     require(row(blocks(box)[0], 0, "before") == 0 and blocks(box)[0].gap == GAP_FIRST, "spans go on after a reset")
+    summary = box.good(os.path.join(box.bin, "opcontrol"), "--status")
+    require(re.search(r"^Timeline: since \S+ \S+ UTC, [\d.]+ KiB, \d+ KiB\s+an hour$", summary, re.M), "--status: %s" % summary)
+    require(not box.status()["minutes_lost"], "minutes are lost")
     box.shutdown()
     check_whole(box, "current")
     print("%d spans in the saved session, %d in the current one" % (len(blocks(box, "one")), len(blocks(box))))

@@ -391,6 +391,19 @@ int __wrap_op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, s
 	return __real_op_file_read_at(fd, bytes, nr_bytes, offset, ret_nr_read);
 }
 
+static void check_ends(const struct box *box)
+{
+	struct op_timeline *timeline = open_reader(box, 0, 0);
+	struct op_block first, last;
+
+	nr_reads = 0;
+	assert_int_equal(op_timeline_ends(timeline, &first, &last), 0);
+	assert_true(nr_reads < 10);
+	assert_int_equal(first.tail.begin.wall_ns, BEGIN_NS);
+	assert_int_equal(last.tail.end.wall_ns, BEGIN_NS + NR_MINUTES * NS_PER_MIN);
+	op_timeline_close(timeline);
+}
+
 /* Any window has its minutes; the index leads to them with few reads. */
 static void test_windows(void **state)
 {
@@ -408,6 +421,7 @@ static void test_windows(void **state)
 		assert_int_equal(nr, end - first);
 		assert_true(nr_reads < 150 + 8 * (end - first));
 	}
+	check_ends(box);
 	/* a part of a minute is the whole minute */
 	assert_int_equal(check_minutes(box, BEGIN_NS + 5 * NS_PER_MIN - 1, BEGIN_NS + 6 * NS_PER_MIN + 1, 4), 3);
 	assert_int_equal(check_minutes(box, BEGIN_NS + NS_PER_MIN / 2, BEGIN_NS + NS_PER_MIN / 2 + 1, 0), 1);

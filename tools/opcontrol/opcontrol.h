@@ -228,6 +228,8 @@ int ctl_show_prometheus(const struct opcontrol *ctl, const struct ctl_daemon *da
 struct ctl_history {
 	size_t nr_sessions; /* that are closed */
 	uint64_t begin_ns;  /* of the oldest; 0: not known */
+	/* of their timelines: the oldest minute, bytes, and the time for which they are */
+	uint64_t minute_ns, timeline_bytes, timeline_ns;
 };
 
 /* Adds the sessions of a directory. 0, or -errno: it cannot be read. */

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
+#include "libop/timeline/read.h"
 #include "tools/common/formatting.h"
 #include "tools/common/when.h"
 #include "tools/opcontrol/opcontrol.h"
@@ -17,6 +19,7 @@
 #define STOPS_SHOWN 3u
 #define NAME_WIDTH 24
 #define NS_PER_US  1000u
+#define NS_PER_HOUR (3600.0 * OP_NS_PER_S)
 
 /* Writes a paragraph. A word that is too long, as a path, has a line of its own. */
 static void show_text(const char *title, const char *text)
@@ -237,6 +240,23 @@ static void show_cost(const struct op_status *status)
 
 /* ---- what is kept ---- */
 
+static void add_timeline(struct ctl_history *history, int session_fd)
+{
+	struct op_timeline *timeline;
+	struct op_block first, last;
+
+	if (op_timeline_open(session_fd, OP_SESSION_TIMELINE, &timeline))
+		return;
+	if (!op_timeline_ends(timeline, &first, &last)) {
+		uint64_t begin_ns = first.tail.begin.wall_ns, end_ns = last.tail.end.wall_ns;
+
+		history->minute_ns = history->minute_ns ? op_min_u64(history->minute_ns, begin_ns) : begin_ns;
+		history->timeline_bytes += op_timeline_bytes(timeline);
+		history->timeline_ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+	}
+	op_timeline_close(timeline);
+}
+
 static void look_at(struct ctl_history *history, int samples_fd, const char *name)
 {
 	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -250,6 +270,7 @@ static void look_at(struct ctl_history *history, int samples_fd, const char *nam
 			history->begin_ns = ledger.begin_ns;
 		op_session_ledger_free(&ledger);
 	}
+	add_timeline(history, fd);
 	close(fd);
 }
 
@@ -287,6 +308,21 @@ static void add_limits(const struct op_config *config, struct op_text *text)
 		op_text_printf(text, ", up to %" PRIu64 " MiB", config->session_max_use >> 20);
 }
 
+static void show_timeline(const struct ctl_history *history)
+{
+	struct op_text text = { 0 };
+	char since[OPR_WHEN_BYTES];
+	double nr_hours = (double)history->timeline_ns / NS_PER_HOUR;
+
+	if (!history->minute_ns)
+		return;
+	opr_when_format(history->minute_ns / NS_PER_US, since);
+	op_text_printf(&text, "since %s, %.1f KiB", since, (double)history->timeline_bytes / 1024);
+	if (nr_hours > 0)
+		op_text_printf(&text, ", %.0f KiB an hour", (double)history->timeline_bytes / 1024 / nr_hours);
+	show_built("Timeline: ", &text);
+}
+
 static void show_history(const struct opcontrol *ctl, const char *session_dir)
 {
 	struct ctl_history history = { 0 };
@@ -304,6 +340,7 @@ static void show_history(const struct opcontrol *ctl, const char *session_dir)
 	}
 	add_limits(&ctl->config, &text);
 	show_built("History: ", &text);
+	show_timeline(&history);
 	show_text("Session-dir: ", session_dir);
 }
 
