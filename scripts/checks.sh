@@ -466,9 +466,9 @@ CORE_SYSTEM="fault_kill fault_space control rotation restart mappings stack_shar
 # What reads bytes of strangers: records of the kernel, sample files, perf.data, ELF files, JIT
 # dumps, the control socket.
 ASAN_CORE=(test_record test_stack_record test_perf_data test_perf_stacks test_odb_read test_dcookie_file test_stacks test_symbols
-	test_symbol_pack test_object_look test_mangle test_jit test_jit_pieces test_kernel_map test_config test_control test_server
-	test_session test_ledger test_profile_spec test_module_file test_walk test_tables test_ibs test_ring_hostile test_build_ids
-	test_process test_text test_damaged_sessions.py test_bad_images.py test_corpus.sh)
+	test_symbol_pack test_object_look test_mangle test_jit test_jit_pieces test_spans test_kernel_map test_config test_control
+	test_server test_session test_ledger test_profile_spec test_module_file test_walk test_tables test_ibs test_ring_hostile
+	test_build_ids test_process test_text test_damaged_sessions.py test_bad_images.py test_corpus.sh)
 
 list_core() {
 	local name
