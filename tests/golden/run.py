@@ -43,6 +43,8 @@ def run(folder, case):
     """
     bindir = os.environ.get("OPD_BINDIR") or os.path.join(os.environ["OPD_BUILD"], "bin")
     command = [os.path.join(bindir, case["tool"]), "--session-dir=sessions/" + case["session"], "--root=root"] + case["args"]
+    if case["tool"] == "opreport" and "-X" not in case["args"]:  # what opreport of opd shortens for people
+        command[1:1] = ["--verbose=details", "--demangle=normal"]
     environment = dict(os.environ, LC_ALL="C", TZ="UTC", COLUMNS="80", OPREPORT_SYMBOLS_FROM="symtab", OPD_CACHE_DIR="")
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=HANG_SECONDS, check=False)
     out = done.stdout.decode("utf-8", "replace").replace(folder + "/", "").replace(bindir + "/", "")

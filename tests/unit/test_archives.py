@@ -104,7 +104,7 @@ class Archives(unittest.TestCase):
         for words in ((a, b), (b, a), (a + "," + b[len("archive:"):],)):
             self.assertEqual(self.rows(*words), {"hot": 65, "warm": 37})
             self.assertEqual(self.errors, "")
-            head = self.run_tool("opreport", *words)
+            head = self.run_tool("opreport", "--verbose=details", *words)
             self.assertRegex(head, "Hosts: host[01], host[01]\n")
             self.assertIn("Samples: 102 of TIMER:1000000", head)
             self.assertEqual(len(re.findall("prog", head)), 2)

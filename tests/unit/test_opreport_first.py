@@ -95,18 +95,72 @@ class First(unittest.TestCase):
     def test_header(self):
         self.put(hot=60, warm=40)
         self.ledger(("TIMER", 1000000, 100, 25))
-        head = self.run_tool("-l").splitlines()
+        head = self.run_tool("--verbose=details", "-l").splitlines()
         self.assertEqual(head[2:5], ["Host: db1", "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, 30 min",
                                      "Samples: 100 of TIMER:1000000, 0.10 CPU seconds, 20 % lost"])
-        self.assertEqual(self.run_tool().splitlines()[2:5], head[2:5])
+        self.assertEqual(self.run_tool("--verbose=details").splitlines()[2:5], head[2:5])
         self.ledger(("TIMER", 1000000, 100, 25), more="paused\t1764.250000000\nstopped\tyes\n")
-        self.assertEqual(self.run_tool().splitlines()[3], "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 36 s")
+        self.assertEqual(self.run_tool("--verbose=details").splitlines()[3],
+                         "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 36 s")
         self.ledger(("TIMER", 1000000, 100, 25), more="paused\t99999.000000000\n")  # nonsense is no long time
-        self.assertEqual(self.run_tool().splitlines()[3], "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 0 s")
+        self.assertEqual(self.run_tool("--verbose=details").splitlines()[3],
+                         "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, profiled 0 s")
         self.ledger(("TIMER", 1000000, 100, 25))
-        self.assertEqual(self.run_tool("--images").splitlines()[2:5], head[2:5])
-        self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool(zone="CET-1"))
-        self.assertNotIn("Host", self.run_tool("-l", "-n"))
+        self.assertEqual(self.run_tool("--verbose=details", "--images").splitlines()[2:5], head[2:5])
+        self.assertIn("Time: 2026-11-21 04:00:00 to 04:30:00 CET", self.run_tool("--verbose=details", zone="CET-1"))
+        self.assertNotIn("Host", self.run_tool("--verbose=details", "-l", "-n"))
+
+    def test_header_has_three_lines(self):
+        """At most, before the table; --verbose has all of it."""
+        self.put(hot=60, warm=40)
+        self.put(event="page-faults.1.0." + ALL, hot=7)
+        self.ledger(("TIMER", 1000000, 100, 25), ("page-faults", 1, 7, 0))
+        time = "Time: 2026-11-21 03:00:00 to 03:30:00 UTC, 30 min"
+        samples = "Samples: 100 of TIMER:1000000, 0.10 CPU seconds, 20 % lost; 7 of page-faults:1, 0 % lost"
+        for options in ([], ["-l"], ["--images"]):
+            lines = self.run_tool(*options).splitlines()
+            self.assertEqual(lines[:2], [time, samples])
+            self.assertNotIn("Profiling", "\n".join(lines))
+            whole = self.run_tool("--verbose=details", *options).splitlines()
+            self.assertEqual([line.split(" ")[0] for line in whole[:7]],
+                             ["CPU:", "Profiling", "Profiling", "Host:", "Time:", "Samples:", "Samples:"])
+            self.assertEqual(whole[7:], lines[2:])
+        self.put(session="old", hot=50)
+        self.ledger(("TIMER", 1000000, 50, 0), session="old")
+        lines = self.run_tool("-l", "event:TIMER", "{", "session:old", "}", "{", "session:current", "}").splitlines()
+        self.assertEqual(lines[0], "First profile: Samples: 50 of TIMER:1000000, 0.05 CPU seconds, 0 % lost")
+        self.assertTrue(lines[1].startswith("Second profile: Samples: 100 of") and lines[2].startswith("~: ")
+                        and lines[3].startswith("samples  %"), lines)
+
+    def test_names_that_fit(self):
+        """Text has short names of C++ unasked, and takes what is too long out of the arguments of templates; --wide
+        and JSON have the whole names, and -i takes both.
+        """
+        path = os.path.join(self.images, "cxx", "prog")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        mangled = "_ZNSt6vectorIiSaIiEE9push_backERKi"  # push_back of std::vector<int, std::allocator<int> >
+        long = "_ZN4shop3MapI" + "N4shop20ABCDEFGHIJKLMNOPQRSTE" * 8 + "E6lookupEv"
+        subprocess.run(["objcopy", "--redefine-sym", "hot=" + mangled, "--redefine-sym", "warm=" + long, self.program, path],
+                       check=True)
+        os.utime(path, (1, 1))
+        self.put(image=path, hot=60, warm=40)
+        self.ledger(("TIMER", 1000000, 100, 0))
+
+        def names(*options):
+            return [line.split(None, 2)[2] for line in self.run_tool("-l", "-n", *options).splitlines()]
+        full = "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        whole = names("--wide")
+        self.assertEqual(whole[0], full)
+        self.assertGreater(len(whole[1]), 180)
+        short = names()
+        self.assertEqual(short[0], "std::vector<int>::push_back(int const&)")
+        self.assertRegex(short[1], r"^shop::Map<shop::ABC.*\.\.\..*PQRST>::lookup\(\)$")
+        self.assertLessEqual(len(short[1]), 100)
+        self.assertEqual(names("-D", "normal"), whole)
+        rows = json.loads(self.run_tool("-l", "--format=json"))
+        self.assertEqual([row["symbol"] for row in rows["symbols"]], whole)
+        for word in (full, short[0]):
+            self.assertEqual(names("-i", word), short[:1], word)
 
     def test_messages_name_their_option(self):
         for words, wanted in ((["--stacks", "--depth=0"], "opreport: --depth=0: invalid number '0': 1 or more"),
@@ -199,14 +253,14 @@ class First(unittest.TestCase):
         """The ledger has the CPU of a host with a PMU; sessions of two kinds of host have none."""
         self.put(hot=60)
         self.ledger(("TIMER", 1000000, 60, 0), more="cpu\tarm/armv8-ca57\n")
-        self.assertEqual(self.run_tool("-l").splitlines()[0], "CPU: ARM Cortex-A57")
+        self.assertEqual(self.run_tool("--verbose=details", "-l").splitlines()[0], "CPU: ARM Cortex-A57")
         self.put(session="other", warm=40)
         self.ledger(("TIMER", 1000000, 40, 0), session="other", more="cpu\tarm/armv8-ca57\n")
         both = "session:current,other"
-        self.assertIn("CPU: ARM Cortex-A57\n", self.run_tool("-l", "--merge=lib", both))
+        self.assertIn("CPU: ARM Cortex-A57\n", self.run_tool("--verbose=details", "-l", "--merge=lib", both))
         self.ledger(("TIMER", 1000000, 40, 0), session="other", more="cpu\tnew_core\n")
-        self.assertIn("CPU: CPU with timer interrupt\n", self.run_tool("-l", "--merge=lib", both))
-        self.assertIn("CPU: new_core\n", self.run_tool("-l", "session:other"))
+        self.assertIn("CPU: CPU with timer interrupt\n", self.run_tool("--verbose=details", "-l", "--merge=lib", both))
+        self.assertIn("CPU: new_core\n", self.run_tool("--verbose=details", "-l", "session:other"))
 
     def test_no_ledger(self):
         """A session of the genuine tools has the header of the genuine tools."""
@@ -224,7 +278,7 @@ class First(unittest.TestCase):
         for i, session in enumerate(("one", "two")):
             self.put(session=session, hot=50)
             self.ledger(("TIMER", 1000000, 50, 0), session=session, begin=BEGIN + 86400 * i, host="db%d" % i)
-        head = self.run_tool("session:one,two", "-m", "lib").splitlines()
+        head = self.run_tool("--verbose=details", "session:one,two", "-m", "lib").splitlines()
         self.assertEqual(head[2:5], ["Hosts: db0, db1", "Time: 2026-11-21 03:00:00 to 2026-11-22 03:30:00 UTC, 1 h in 2 sessions",
                                      "Samples: 100 of TIMER:1000000, 0.10 CPU seconds, 0 % lost"])
 
@@ -232,7 +286,7 @@ class First(unittest.TestCase):
         """The time of an import is not the time of the samples."""
         self.put(hot=50)
         self.ledger(("TIMER", 1000000, 50, 0), more="imported\tyes\n")
-        self.assertIn("Host: db1\nSamples: 50 of", self.run_tool())
+        self.assertIn("Host: db1\nSamples: 50 of", self.run_tool("--verbose=details"))
 
     def test_cycles(self):
         self.put(event="page-faults.1.0." + ALL, hot=50)
@@ -409,7 +463,7 @@ class First(unittest.TestCase):
             self.put(session=session, **counts)
             self.ledger(("TIMER", 1000000, sum(counts.values()), 0), session=session)
         sides = ["-l", "{", "session:a", "}", "{", "session:b", "}", "--sort=change"]
-        lines = self.run_tool(*sides).splitlines()
+        lines = self.run_tool("--verbose=details", *sides).splitlines()
         self.assertEqual([line.split()[-1] for line in lines[-3:]], ["warm", "hot", "cold"])
         before, after = 15100, 18105
         changes = [100 * (new / after - old / before) / (old / before) for old, new in ((5000, 8000), (10000, 10000), (100, 105))]
@@ -418,11 +472,11 @@ class First(unittest.TestCase):
         self.assertIn("~: the change is within counting noise (two standard errors)", lines)
         self.assertEqual((lines.index("First profile:"), lines.index("Second profile:")), (2, 6))
         self.assertIn("Samples: 15100 of TIMER:1000000, 15.1 CPU seconds, 0 % lost", lines[3:6])
-        rows = json.loads(self.run_tool(*sides, "--format=json"))
+        rows = json.loads(self.run_tool("--verbose=details", *sides, "--format=json"))
         self.assertEqual([(row["symbol"], row["noise"]) for row in rows["symbols"]],
                          [("warm", [False]), ("hot", [False]), ("cold", [True])])
         self.assertEqual((rows["before"]["classes"][0]["samples"], rows["before"]["hosts"]), (15100, ["db1"]))
-        rows = list(csv.reader(io.StringIO(self.run_tool(*sides, "--format=csv"), newline="")))
+        rows = list(csv.reader(io.StringIO(self.run_tool("--verbose=details", *sides, "--format=csv"), newline="")))
         self.assertEqual({row[1]: row[-1] for row in rows if row[0] == "symbol"}, {"warm": "no", "hot": "no", "cold": "yes"})
         self.assertEqual({row[2] for row in rows if row[:2] == ["before", "samples TIMER:1000000"]}, {"15100"})
         self.assertEqual(len({len(row) for row in rows}), 1)

@@ -162,13 +162,16 @@ class Stacks(StackCase):
                     "%s=%d" % pair for pair in dict(received=1000, stored=1000, unattributed=0, lost_kernel=0, **ends).items()))
         wanted = "Stacks: 1000 of STACKS:10101010, 90 % complete, 9.5 % cut, 0.5 % no_room"
         for options in ((), ("-l",), ("-c",), ("--images",)):
-            lines = self.report(*options).splitlines()
+            lines = self.report("--verbose=details", *options).splitlines()
             self.assertEqual([line for line in lines if line.startswith("Stacks:")], [wanted], options)
+            short = self.report(*options).splitlines()
+            self.assertEqual("incl. %: with what it calls, in 100 stacks of STACKS:99:0" in short[:3], options == ("-c",), short)
+            self.assertEqual(wanted in short[:3], options != ("-c",), short)
         self.assertNotIn("Stacks:", self.report("-l", "-n"))
         self.store.add([(FRAME, OTHER, 16)], 7, app=OTHER)
         for options in ((self.program,), ("-l", self.program), ("-c", os.path.basename(self.program)),
                         ("--images", "image:" + self.program), ("-l", "image-exclude:/bin/other")):
-            lines = self.report(*options).splitlines()
+            lines = self.report("--verbose=details", *options).splitlines()
             self.assertEqual([line for line in lines if line.startswith("Stacks:")],
                              ["Stacks: 100 of STACKS:99, 94 % complete, 6 % cut"], options)
         put_image(self.dir, self.program, [(self.start["hot"], 50)], session="old")

@@ -14,6 +14,7 @@
 #include "libop/base/clock.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
+#include "tools/common/words.h"
 
 #define CPU_MS_MAX          20u  /* for a name; the longest names of LLVM take 0.1 ms */
 #define NR_SLOW_MAX         100u /* then this process demangles only what cannot be slow */
@@ -145,6 +146,80 @@ char *opr_demangle_simplify(const char *name)
 	free(spaces);
 	free(spelled);
 	return simple;
+}
+
+/* ---- names that fit ---- */
+
+#define ELIDED "..."
+
+/* The next arguments of a template from `c` on, without the brackets. NULL: there are none. */
+static const char *next_arguments(const char *name, const char *c, size_t *ret_length)
+{
+	const char *begin;
+	size_t depth = 1;
+
+	for (; *c; c++) {
+		size_t nr_operator = c == name || !opr_is_of_name(c[-1]) ? opr_operator_length(c) : 0;
+
+		if (nr_operator)
+			c += nr_operator - 1;
+		else if (*c == '<')
+			break;
+	}
+	if (!*c)
+		return NULL;
+	begin = ++c;
+	for (; *c && depth; c++) {
+		depth += *c == '<';
+		depth -= *c == '>' && c[-1] != '-';
+	}
+	*ret_length = depth ? (size_t)(c - begin) : (size_t)(c - 1 - begin);
+	return begin;
+}
+
+static bool is_inside_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Shortens the arguments by nr_excess bytes, or to the mark alone. */
+static void cut_middle(struct op_text *name, size_t begin, size_t length, size_t nr_excess)
+{
+	size_t kept = length > nr_excess + strlen(ELIDED) ? length - nr_excess - strlen(ELIDED) : 0;
+	size_t head = kept - kept / 2, tail = kept / 2;
+	char *arguments = name->data + begin, *rest;
+
+	while (head && is_inside_character(arguments[head]))
+		head--;
+	while (tail && is_inside_character(arguments[length - tail]))
+		tail--;
+	rest = arguments + length - tail;
+	memcpy(arguments + head, ELIDED, strlen(ELIDED));
+	memmove(arguments + head + strlen(ELIDED), rest, strlen(rest) + 1);
+	name->length = strlen(name->data);
+}
+
+char *opr_demangle_elide(const char *name, size_t max_bytes)
+{
+	struct op_text text = { 0 };
+
+	op_text_add(&text, name);
+	while (!text.failed && text.length > max_bytes) {
+		size_t longest = 0, at = 0, length;
+		const char *next = text.data;
+
+		while ((next = next_arguments(text.data, next, &length))) {
+			if (length > longest) {
+				longest = length;
+				at = (size_t)(next - text.data);
+			}
+			next += length;
+		}
+		if (longest <= strlen(ELIDED))
+			break;
+		cut_middle(&text, at, longest, text.length - max_bytes);
+	}
+	return op_text_steal(&text);
 }
 
 /* ---- limits ---- */

@@ -5,7 +5,7 @@
 
 #include "libop/base/text.h"
 
-enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
+enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART, OPR_NR_DEMANGLE };
 
 #define OPR_DEMANGLED_BYTES_MAX 16384u /* the longest name of libLLVM has 4,272 */
 
@@ -19,6 +19,13 @@ bool opr_demangle(struct op_text *text, const char *name, enum opr_demangle how)
 
 /* Shortens a demangled C++ name, as to std::vector<int>. Freed by the caller. */
 char *opr_demangle_simplify(const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Takes characters out of the arguments of templates, from their middle, until a name has
+ * max_bytes: "std::map<shop::K...>::find". What is outside of the arguments stays, so the result
+ * may still be longer. Freed by the caller; NULL: no memory.
+ */
+char *opr_demangle_elide(const char *name, size_t max_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* For option_table.h: the value of --demangle; `field` is an enum opr_demangle. */
 int opr_take_demangle(void *field, const char *value);

@@ -38,6 +38,7 @@
 #include "tools/stacks/write_stacks.h"
 
 #define NS_PER_US 1000u
+#define NAME_BYTES 100 /* where there is no terminal */
 #define RETRIES   100 /* each time a session fewer is left */
 
 /* A report of one profile. */
@@ -118,7 +119,8 @@ static struct opr_layout layout_of(const struct report *report, const uint64_t *
 		.symbols = query->symbols,
 		.callgraph = query->callgraph,
 		.colour = report->output.colour,
-		.nr_columns = report->output.nr_columns,
+		.nr_columns = query->wide ? 0 : report->output.nr_columns,
+		.name_bytes = report->options->shortens_names ? NAME_BYTES : 0,
 		.images = query->images,
 		.inlined = query->inlined,
 	};

@@ -84,7 +84,8 @@ static const struct opr_option rows[] = {
 	{ "color", 0, FIELD(colour), take_colour, "colours in the report (default auto: on a terminal)", "auto|always|never" },
 	{ "debug-info", 'g', QUERY(lines), NULL, "add source file and line number", NULL },
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
-	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
+	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle,
+	  "demangle names of C++, Rust and D (default smart in text, else normal)",
 	  "none|normal|smart" },
 	{ "depth", 0, QUERY(depth), opr_take_number, "show so many levels of --stacks", "number" },
 	{ "details", 'd', QUERY(details), NULL, "output detailed samples for each symbol", NULL },
@@ -128,6 +129,7 @@ static const struct opr_option rows[] = {
 	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
+	{ "wide", 0, QUERY(wide), NULL, "text has whole names: nothing is left out of them to fit", NULL },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
 
@@ -376,6 +378,10 @@ static void finish_query(struct opr_options *options)
 {
 	struct opr_query *query = &options->query;
 
+	if (query->naming.demangle == OPR_NR_DEMANGLE) {
+		options->shortens_names = options->format == OPR_FORMAT_TEXT && !options->html && !query->wide;
+		query->naming.demangle = options->shortens_names ? OPR_DEMANGLE_SMART : OPR_DEMANGLE_NORMAL;
+	}
 	if (options->cgroups)
 		query->by = OPR_BY_CGROUP;
 	query->symbols |= options->format == OPR_FORMAT_XML; /* XML is always of symbols */
@@ -409,7 +415,7 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	const char *bad_key;
 	int err;
 
-	options->query.naming.demangle = OPR_DEMANGLE_NORMAL;
+	options->query.naming.demangle = OPR_NR_DEMANGLE; /* not given */
 	options->colour = colour_words[0];
 	options->query.top = options->query.depth = SIZE_MAX;
 	options->title = opr_command_line(command.program, argc, argv);

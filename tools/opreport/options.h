@@ -33,6 +33,7 @@ static inline bool opr_format_has_places(enum opr_format format)
 }
 
 struct opr_options {
+	bool shortens_names; /* nothing was said of names, and they are text for people */
 	struct opr_query query;                    /* the rest says how it is written */
 	int xml, cgroups, no_debuginfod, no_pager; /* flags: 0 or 1 */
 	char *output_file;

@@ -127,7 +127,7 @@ static struct opr_query query_of(struct top *top, enum top_source source, uint32
 	query.stacks = query.sessions_only = source == TOP_STACKS;
 	query.totals_only = !(views & 1u << TOP_FUNCTIONS);
 	query.earlier = &top->bases[source];
-	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_NORMAL,
+	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_SMART,
 					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
 					    .kept = &top->kept,
 					    .time_ns = top->options->batch ? 0 : NAMES_NS };

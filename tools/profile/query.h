@@ -55,6 +55,7 @@ struct opr_query {
 	size_t depth;         /* levels of stacks; SIZE_MAX: all */
 	int invert;           /* the function where samples are comes first, its group last */
 	char *focus, *ignore; /* regular expressions for stacks; NULL: not given */
+	int wide; /* names are whole, also in text */
 	int show_address, accumulated, global_percent, long_names, no_header, reverse_sort;
 };
 

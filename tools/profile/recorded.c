@@ -151,6 +151,11 @@ void opr_recorded_describe(const struct opr_recorded *recorded, struct op_text *
 	if (nr_hosts > HOSTS_SHOWN)
 		op_text_printf(text, " and %zu more", nr_hosts - HOSTS_SHOWN);
 	op_text_add(text, nr_hosts ? "\n" : "");
+	opr_recorded_time_describe(recorded, text);
+}
+
+void opr_recorded_time_describe(const struct opr_recorded *recorded, struct op_text *text)
+{
 	if (!recorded->begin_ns)
 		return;
 	op_text_add(text, "Time: ");

@@ -33,6 +33,9 @@ double opr_lost_share(const struct opr_profile *profile, const struct opr_class 
 /* "Host: db1", "Time: 2026-11-21 03:00:00 to 04:00:00 CET, 1 h": lines, each with a newline. */
 void opr_recorded_describe(const struct opr_recorded *recorded, struct op_text *text) OP_NONNULL;
 
+/* The line of the time alone. */
+void opr_recorded_time_describe(const struct opr_recorded *recorded, struct op_text *text) OP_NONNULL;
+
 /* "Samples: 4750 of TIMER:1000000, 4.75 CPU seconds, 0.002 % lost": a line for each event. */
 void opr_samples_describe(const struct opr_profile *profile, const struct opr_classes *classes, const uint64_t *totals,
 			  struct op_text *text) OP_NONNULL;

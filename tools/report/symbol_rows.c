@@ -6,6 +6,7 @@
 #include "libop/base/grow.h"
 #include "libop/base/nearest.h"
 #include "tools/common/log.h"
+#include "tools/elf/demangle.h"
 #include "tools/elf/line_table.h"
 #include "tools/report/function_name.h"
 
@@ -46,6 +47,20 @@ static bool has_base_of(const struct opr_words *names, const struct opr_words *b
 	return false;
 }
 
+/* A name from --wide or JSON has all arguments; the report may show its smart form. */
+static bool has_simple(const struct opr_words *names, const char *shown)
+{
+	for (size_t i = 0; i < names->nr_words; i++) {
+		char *simple = strchr(names->words[i], '<') ? opr_demangle_simplify(names->words[i]) : NULL;
+		bool is_same = simple && !strcmp(simple, shown);
+
+		free(simple);
+		if (is_same)
+			return true;
+	}
+	return false;
+}
+
 bool opr_symbol_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_symbol *symbol,
 			 const char *image)
 {
@@ -54,13 +69,13 @@ bool opr_symbol_is_named(const struct opr_words *names, const struct opr_words *
 	for (const char *name = symbol->name; name; name = opr_symbol_next_name(symbol, name))
 		if (opr_words_have(names, name))
 			return true;
-	return opr_words_have(names, symbol->shown) || has_base_of(names, bases, symbol->shown);
+	return opr_words_have(names, symbol->shown) || has_simple(names, symbol->shown) || has_base_of(names, bases, symbol->shown);
 }
 
 bool opr_frame_is_named(const struct opr_words *names, const struct opr_words *bases, const struct opr_frame *frame)
 {
 	for (; frame; frame = frame->outer)
-		if (opr_words_have(names, frame->name) || opr_words_have(names, frame->shown) ||
+		if (opr_words_have(names, frame->name) || opr_words_have(names, frame->shown) || has_simple(names, frame->shown) ||
 		    has_base_of(names, bases, frame->shown))
 			return true;
 	return false;

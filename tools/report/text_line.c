@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/report/text_line.h"
 
+#include "tools/elf/demangle.h"
+
 #define MIN_NAME_COLUMNS 20 /* a name is never shorter */
 
 #define COLOUR_HOT   "\033[31m"
@@ -54,12 +56,17 @@ void opr_line_add_last(struct opr_line *line, const struct opr_layout *layout, c
 {
 	size_t used = line->written + line->pending, nr_columns = layout->nr_columns;
 	size_t room = nr_columns > used + MIN_NAME_COLUMNS ? nr_columns - used : MIN_NAME_COLUMNS;
+	size_t max = nr_columns ? room : layout->name_bytes;
 	struct op_text cut = { 0 };
+	char *elided = max && strlen(text) > max ? opr_demangle_elide(text, max) : NULL;
 
+	if (elided)
+		text = elided;
 	if (nr_columns && strlen(text) > room) {
 		op_text_add_bytes(&cut, text, room - 3);
 		op_text_add(&cut, "...");
 	}
 	opr_line_add(line, 0, cut.length ? op_text_get(&cut) : text);
 	op_text_free(&cut);
+	free(elided);
 }

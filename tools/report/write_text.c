@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "tools/common/formatting.h"
+#include "tools/common/log.h"
 #include "tools/report/columns.h"
 
 #define TITLE_WIDTH      17
@@ -33,11 +34,98 @@ static void write_described(FILE *out, const char *line)
 	fputc('\n', out);
 }
 
+/* ---- the short header: three lines at most ---- */
+
+#define SHORT_LINES 3u
+
+/* "Samples: A" and "Samples: B" become "Samples: A; B". */
+static void add_one_line(struct op_text *text, const struct op_text *lines)
+{
+	const char *line = op_text_get(lines);
+
+	for (bool is_first = true; *line; is_first = false) {
+		size_t length = strcspn(line, "\n"), title = strcspn(line, " ");
+
+		if (!is_first)
+			op_text_add(text, "; ");
+		if (!is_first && title < length)
+			op_text_add_bytes(text, line + title + 1, length - title - 1);
+		else
+			op_text_add_bytes(text, line, length);
+		line += length + (line[length] != '\0');
+	}
+	op_text_add(text, text->length ? "\n" : "");
+}
+
+static void add_samples(struct op_text *text, const struct opr_origin *origin)
+{
+	struct op_text lines = { 0 };
+
+	opr_samples_describe(origin->profile, origin->classes, origin->totals, &lines);
+	add_one_line(text, &lines);
+	op_text_free(&lines);
+}
+
+static void add_stacks(struct op_text *text, const struct opr_layout *layout)
+{
+	const struct opr_origin *origin = &layout->origin;
+	struct op_text lines = { 0 }, line = { 0 };
+
+	if (layout->nr_stacks) {
+		op_text_printf(&lines, "incl. %%: with what it calls, in %" PRIu64 " stacks of ", layout->nr_stacks);
+		op_text_add_escaped(&lines, layout->stack_event);
+	} else if (origin->stacks) {
+		op_text_add(&lines, origin->stacks);
+	} else {
+		opr_ledger_stacks_describe(origin->profile, &lines);
+	}
+	add_one_line(&line, &lines);
+	op_text_add(text, op_text_get(&line));
+	op_text_free(&lines);
+	op_text_free(&line);
+}
+
+static void write_short(struct opr_writer *writer)
+{
+	const struct opr_layout *layout = &writer->layout;
+	struct op_text text = { 0 };
+
+	if (layout->before.profile) {
+		op_text_add(&text, "First profile: ");
+		add_samples(&text, &layout->before);
+		op_text_add(&text, "Second profile: ");
+		add_samples(&text, &layout->origin);
+		if (layout->diff && layout->is_ours)
+			op_text_add(&text, OPR_NOISE_MARK ": the change is within counting noise (two standard errors)\n");
+	} else {
+		opr_recorded_time_describe(layout->origin.recorded, &text);
+		add_samples(&text, &layout->origin);
+		add_stacks(&text, layout);
+	}
+	fputs(op_text_get(&text), writer->out);
+	op_text_free(&text);
+}
+
+/* Sessions without a ledger have no more than these lines; opd's have what people ask for first. */
+static bool is_short(const struct opr_layout *layout)
+{
+	const struct opr_classes *classes = layout->classes;
+
+	if (opr_log_shows(OPR_TOPIC_details))
+		return false;
+	return layout->origin.recorded->nr_sessions ||
+	       1 + (classes->event_line != NULL) + classes->nr_classes > SHORT_LINES;
+}
+
 static void write_description(struct opr_writer *writer)
 {
 	const struct opr_classes *classes = writer->layout.classes;
 	const struct opr_layout *layout = &writer->layout;
 
+	if (is_short(layout)) {
+		write_short(writer);
+		return;
+	}
 	write_described(writer->out, classes->cpu_line);
 	if (classes->event_line)
 		write_described(writer->out, classes->event_line);

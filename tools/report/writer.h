@@ -47,6 +47,8 @@ struct opr_layout {
 	bool inlined;         /* inlined functions are rows */
 	bool colour;
 	size_t nr_columns;                             /* of the terminal; 0: not cut */
+	/* without nr_columns: arguments of templates are cut in longer names; 0: never */
+	size_t name_bytes;
 	size_t image_width, app_width;                 /* of the columns; 0: as in oprofile */
 	bool image_column, app_column, wide_addresses; /* set by the functions that write symbols */
 	const struct opr_short_names *short_names; /* set by opr_writer_init */
