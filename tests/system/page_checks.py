@@ -97,7 +97,8 @@ def check_colours(look, before):
         look.open()
         look.unfold()
         hot = look.run("boxes.filter(box => nameOf(box.node.f) === 'hot').map(box => [imageOf(box.node.f), colourOf(box.node)])")
-        require(len(hot) == 2 and hot[0][0] != hot[1][0] and hot[0][1] != hot[1][1], "two images: %s" % hot)
+        hues = [float(re.match(r"hsl\(([\d.]+)", colour).group(1)) for _, colour in hot]
+        require(len(hot) == 2 and hot[0][0] != hot[1][0] and abs(hues[0] - hues[1]) > 5, "two images: %s" % hot)
         look.is_true("[...$('legend').children].filter(x => x.textContent.endsWith('/prog')).length === 2", "the legend has both")
         before.open()
         grey = before.run("boxes.filter(box => / 0%/.test(colourOf(box.node))).map(box => nameOf(box.node.f))")
@@ -206,7 +207,9 @@ def check_minutes(look, without):
         words = look.run("$('span').textContent")
         require(words.startswith("All samples by time, 2026-11-21 03:00:00 to 03:04:00 UTC"), "its time: " + words)
         look.is_true("[...$('time').querySelectorAll('input, button')].every(x => !x.getClientRects().length)", "nothing to choose")
-        look.is_true("document.documentElement.scrollWidth <= innerWidth", "it fits")
+        look.run("D.minutes = Array.from({ length: 180 }, (_, i) => [60 * i, 60 * i + 60, i]); changed()")
+        look.is_true("$('bars').children.length === 180 && $('bars').scrollWidth <= $('bars').clientWidth &&"
+                     " document.documentElement.scrollWidth <= innerWidth", "as many as there are at most fit")
         look.is_true("innerWidth > 500 || $('frame').getBoundingClientRect().top <= innerHeight / 3", "a phone has it below")
     look.tab.size(1280, 900)
     look.open()

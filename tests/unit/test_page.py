@@ -94,7 +94,7 @@ class Page(unittest.TestCase):
         self.assertEqual((event["enabled"], event["counted"]), (4, 1.25))
 
     def test_minutes(self):
-        """The stacks of each minute of the only session, in 240 spans at most; nothing of a part or of two sessions."""
+        """The stacks of each minute of the only session, in 180 spans at most; nothing of a part or of two sessions."""
         store = self.store()
         page_data.fill(store)
         self.sessions.write(store)
@@ -107,7 +107,7 @@ class Page(unittest.TestCase):
                           "block %d %d" % (begin + 60 * i * second, begin + 60 * (i + 1) * second)]
             subprocess.run([maker, place], input="\n".join(lines) + "\n", text=True, check=True)
             minutes = self.page().data["minutes"]
-            self.assertLessEqual(len(minutes), 240)
+            self.assertLessEqual(len(minutes), 180)
             self.assertEqual(sum(nr for _, _, nr in minutes), nr_blocks * (nr_blocks + 1) // 2)
             self.assertEqual((minutes[0][0], minutes[-1][1]), (1795230000, 1795230000 + 60 * nr_blocks))
             self.assertTrue(all(a[1] == b[0] for a, b in zip(minutes, minutes[1:])))

@@ -18,7 +18,7 @@
 #define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 #define FIRST_THRESHOLD 0.0005 /* percent, when a page without one is too large */
 #define THRESHOLD_STEP 1.5
-#define MINUTES_MAX 240 /* spans of the strip over one session */
+#define MINUTES_MAX 180 /* spans of the strip over one session: a phone has room for them */
 
 /* Strings of the page, each once. */
 struct strings {
