@@ -14,8 +14,11 @@ import unittest
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
-sys.path[:0] = [os.path.join(SOURCE, "tests", "format")]
+sys.path[:0] = [os.path.join(SOURCE, "tests", "unit"), os.path.join(SOURCE, "tests", "format")]
+from sample_files import put_image, write_ledger  # noqa: E402
 import timeline  # noqa: E402
+
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 
 WRITER = os.path.abspath("tests/unit/test_timeline")
 TIMER, STACKS = "TIMER:1000000:0x0", "STACKS:10101010:0x0"
@@ -93,6 +96,36 @@ class TimelineFiles(unittest.TestCase):
                     self.assertTrue(timeline.Timeline(bytes(data)).fault)
                 except timeline.FormatError:
                     pass
+
+    def test_opcheck(self):
+        """Samples in minutes are compared with the ledger; a damaged block is reported, and repaired."""
+        session = os.path.join(self.dir, "session")
+        current = os.path.join(session, "samples", "current")
+        put_image(session, "/gone/a", [(1, 100 * NR_MINUTES)], event="TIMER.1000000.0.all.all.all")
+        write_ledger(current, 100 * NR_MINUTES, count=1000000)
+        shutil.copy(self.path, os.path.join(current, "timeline"))
+
+        def check(*arguments):
+            done = subprocess.run([os.path.join(TOOLS, "opcheck"), "--session-dir=" + session, *arguments], capture_output=True,
+                                  text=True, check=False)
+            return done.stdout + done.stderr
+
+        output = check()
+        self.assertNotIn("a minute", output)
+        self.assertNotIn("samples are in minutes", output)
+        put_image(session, "/gone/a", [(1, 7)], event="TIMER.1000000.0.all.all.all")
+        write_ledger(current, 7, count=1000000)
+        self.assertIn("%s: %d samples are in minutes, 7 in the session" % (TIMER, 100 * NR_MINUTES), check())
+        with open(os.path.join(current, "timeline"), "r+b") as stream:
+            stream.seek(len(self.data) // 2)
+            stream.write(b"damage")
+        self.assertRegex(check(), "current/timeline, byte [0-9]+: a block is damaged")
+        check("--repair")
+        self.assertNotIn("damaged", check())
+        found = timeline.read(os.path.join(current, "timeline"))
+        self.assertIsNone(found.fault)
+        self.assertEqual(len(found.blocks), NR_MINUTES - 1)
+        self.assertEqual([block.gap for block in found.blocks].count(6), 1)
 
 
 if __name__ == "__main__":
