@@ -10,6 +10,7 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
+os.environ["CCACHE_DISABLE"] = "1"  # with CCACHE_NOHASHDIR it gives a program with the paths of another directory
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
