@@ -7,6 +7,7 @@ usage: test_inline.py [COUNT]      compares so many addresses of each C++ progra
 is said; make check-long has 10,000
 """
 import csv
+import glob
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
+os.environ["CCACHE_DISABLE"] = "1"  # with CCACHE_NOHASHDIR it gives a program with the paths of another directory
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
@@ -169,12 +171,38 @@ def compiler(language):
     return next((name for name in names if shutil.which(name)), None)
 
 
+class Compiled:
+    """The directory of each test, which has the same path for all of them, since debugging information has paths. What
+    compilers made is kept beside it: several tests need the same program, and a compiler takes seconds for it.
+    """
+    place = session = None
+    kept = {}
+
+    @classmethod
+    def copy(cls, program, to):
+        """The program, its source and its .dwo file."""
+        for path in glob.glob(glob.escape(program) + "*"):
+            shutil.copy(path, to)
+
+
+def setUpModule():
+    Compiled.place = tempfile.mkdtemp()
+    unittest.addModuleCleanup(shutil.rmtree, Compiled.place)
+    Compiled.session = os.path.join(Compiled.place, "session")
+
+
 def build(directory, name, text, language, *options, by=None):
     """Compiles a program and returns its path, as the debugging information has that of its source."""
     source, program = os.path.join(directory, name + (".cc" if language == "c++" else ".c")), os.path.join(directory, name)
+    command = (by or compiler(language), *options, "-o", program, source)
+    if (command, text) in Compiled.kept:
+        Compiled.copy(os.path.join(Compiled.kept[command, text], name), directory)
+        return program
     with open(source, "w", encoding="utf-8") as stream:
         stream.write(text)
-    subprocess.run([by or compiler(language), *options, "-o", program, source], check=True, cwd=directory)
+    subprocess.run(command, check=True, cwd=directory)
+    Compiled.kept[command, text] = tempfile.mkdtemp(dir=Compiled.place)
+    Compiled.copy(program, Compiled.kept[command, text])
     return program
 
 
@@ -201,7 +229,8 @@ class Session(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.dir = tempfile.mkdtemp()
+        self.dir = Compiled.session
+        os.mkdir(self.dir)
         self.addCleanup(shutil.rmtree, self.dir)
 
     def run_tool(self, *words, rc=0):
@@ -371,7 +400,7 @@ class BesideLlvm(Session):
     @unittest.skipUnless(compiler("c++"), "no C++ compiler")
     def test_fifo_for_a_file(self):
         """What hostile debugging information names is not opened unless it is a regular file."""
-        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf")
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf", "-gdwarf-5")
         dwo, = (name for name in os.listdir(self.dir) if name.endswith(".dwo"))
         os.remove(os.path.join(self.dir, dwo))
         os.mkfifo(os.path.join(self.dir, dwo))
@@ -383,7 +412,7 @@ class BesideLlvm(Session):
     @unittest.skipIf(os.geteuid() or not compiler("c++"), "not root, or no C++ compiler")
     def test_files_of_strangers(self):
         """A .dwo file, a package or an alternate file counts if root, the caller or the owner of the program owns it."""
-        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf")
+        program = build(self.dir, "prog", PROGRAM, "c++", "-g", "-O2", "-gsplit-dwarf", "-gdwarf-5")
         dwo, = (os.path.join(self.dir, name) for name in os.listdir(self.dir) if name.endswith(".dwo"))
         named = [(dwo, os.path.basename(dwo) + " is missing")]
         packer = shutil.which("llvm-dwp") or shutil.which("dwp")
