@@ -543,7 +543,7 @@ static inline __attribute__((always_inline)) void wait_for_sinks(struct opd_coun
 	}
 	recent = opd_recent_index(key);
 	op_prefetch(&count->recent[recent]);
-	/* Each field is named: else gcc first clears all of it with a `rep stos`, which starts slowly. */
+	/* Each field is named: else gcc clears it all first, by a slow `rep stos`. */
 	count->waiting[count->nr_waiting++] = (struct opd_keyed_sample){
 		.key = *key,
 		.offset = offset,
