@@ -168,6 +168,9 @@ class Stacks(StackCase):
             self.assertEqual("incl. %: with what it calls, in 100 stacks of STACKS:99:0" in short[:3], options == ("-c",), short)
             self.assertEqual(wanted in short[:3], options != ("-c",), short)
         self.assertNotIn("Stacks:", self.report("-l", "-n"))
+        self.report("-l", "cgroup:/a.slice/b", rc=1)  # the answer is in the stacks, and the error says so
+        self.assertIn("opreport --stacks with the same words", self.err)
+        self.report("--stacks", "cgroup:/a.slice/b")
         self.store.add([(FRAME, OTHER, 16)], 7, app=OTHER)
         for options in ((self.program,), ("-l", self.program), ("-c", os.path.basename(self.program)),
                         ("--images", "image:" + self.program), ("-l", "image-exclude:/bin/other")):

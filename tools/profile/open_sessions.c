@@ -116,7 +116,8 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 		goto out;
 	if (!list.nr_cgroups)
 		err = opr_error(-ENOENT,
-				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on",
+				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on. "
+				"If it has stacks, these have cgroups: opreport --stacks with the same words",
 				profile->sessions[parent].path);
 	else
 		err = report_no_cgroup(profile->sessions[parent].path, &list, &spec->cgroup);

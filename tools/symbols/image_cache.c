@@ -484,8 +484,9 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	forget_symbols(image);
 	image->state = image->identity.is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
 	image->is_table = load_table(cache, image);
-	image->is_gone = false;
-	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+	image->is_gone = image->state == OPR_IMAGE_REPLACED;
+	if (!image->is_gone || opr_log_shows(OPR_TOPIC_details))
+		opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	return 0;
 }
 
