@@ -113,9 +113,9 @@ class TimelineFiles(unittest.TestCase):
         output = check()
         self.assertNotIn("a minute", output)
         self.assertNotIn("samples are in minutes", output)
-        put_image(session, "/gone/a", [(1, 7)], event="TIMER.1000000.0.all.all.all")
-        write_ledger(current, 7, count=1000000)
-        self.assertIn("%s: %d samples are in minutes, 7 in the session" % (TIMER, 100 * NR_MINUTES), check())
+        put_image(session, "/gone/a", [(1, 100 * NR_MINUTES + 7)], event="TIMER.1000000.0.all.all.all")
+        write_ledger(current, 100 * NR_MINUTES + 7, count=1000000)
+        self.assertIn("%s: %d samples are in minutes, %d in the session" % (TIMER, 100 * NR_MINUTES, 100 * NR_MINUTES + 7), check())
         with open(os.path.join(current, "timeline"), "r+b") as stream:
             stream.seek(len(self.data) // 2)
             stream.write(b"damage")

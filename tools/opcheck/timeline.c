@@ -97,7 +97,10 @@ static int add_minutes(struct adding *adding, struct op_timeline *timeline)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* Where no minute was lost, and none is missing at the end, all samples are in minutes. */
+/*
+ * Where no minute was lost, and none is missing at the end, all samples are in minutes. Minutes may
+ * have more: samples whose file was lost later, which the ledger and the other checks tell.
+ */
 static void compare(const struct adding *adding, const struct op_session_ledger *ledger)
 {
 	for (size_t i = 0; i < ledger->nr_events; i++) {
@@ -108,7 +111,7 @@ static void compare(const struct adding *adding, const struct op_session_ledger 
 		for (size_t k = 0; k < adding->nr_sums; k++) {
 			uint64_t in_minutes = adding->sums[k].stored;
 
-			if (strcmp(adding->sums[k].name, name) || in_minutes == event->stored)
+			if (strcmp(adding->sums[k].name, name) || in_minutes >= event->stored)
 				continue;
 			snprintf(text, sizeof(text), "%.100s: %" PRIu64 " samples are in minutes, %" PRIu64 " in the session", name,
 				 in_minutes, event->stored);
