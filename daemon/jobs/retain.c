@@ -14,10 +14,15 @@
 #include "libop/base/log.h"
 #include "libop/session/layout.h"
 #include "libop/session/walk.h"
+#include "libop/timeline/thin.h"
 #include "libop/base/sys.h"
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define NS_PER_US      1000u
+#define HOUR_NS        (3600 * (uint64_t)OP_NS_PER_S)
+/* nodes of an hour: three times those of a minute (minutes.c) */
+#define HOUR_SAMPLE_NODES 4032u
+#define HOUR_STACK_NODES  4992u
 /* a closed session still gets its table, its ledger and its mark: fewer files than this */
 #define REMOVE_TRIES   8
 /* the current session is weighed when it has grown by this part of SessionMaxUse */
@@ -216,6 +221,34 @@ static int remove_what_must_go(struct opd_retention *retention, const struct lim
 	return first_err;
 }
 
+/* ---- minutes into hours ---- */
+
+/*
+ * The age is taken from the clock that removes sessions, or from the newest closed session: a wrong
+ * clock must not merge what is new.
+ */
+static void merge_minutes(struct opd_retention *retention, const struct limits *limits)
+{
+	static const struct op_encode_limits of_hour = { .max_samples = HOUR_SAMPLE_NODES, .max_stacks = HOUR_STACK_NODES };
+	static struct op_rate rate;
+	uint64_t keep_us = limits->config->timeline_keep_us, now_ns = limits->now_ns ? limits->now_ns : newest_end_ns(retention);
+
+	for (size_t i = 0; i < retention->sizes.nr_sessions && keep_us && !retention->sizes.is_stopped; i++) {
+		struct opd_sized_session *session = &retention->sizes.sessions[i];
+		char path[sizeof("samples//" OP_SESSION_TIMELINE) + OP_SESSION_NAME_BYTES];
+		int err;
+
+		if (session->is_thin || !session->is_timed || !session->is_whole || session->end_ns >= now_ns ||
+		    (now_ns - session->end_ns) / NS_PER_US <= keep_us)
+			continue;
+		snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, session->name);
+		err = op_timeline_thin(limits->session_fd, path, OP_SESSION_TMP_TIMELINE, HOUR_NS, &of_hour);
+		session->is_thin = true; /* also after an error: the next start tries it again */
+		if (err && err != -EALREADY && err != -ENOENT)
+			op_log_failure(&rate, op_now_ns(), "cannot merge the minutes of an old session into hours", err);
+	}
+}
+
 int opd_retain(struct opd_retention *retention, const struct op_config *config)
 {
 	struct limits limits = { .config = config, .session_fd = retention->sizes.session_fd };
@@ -224,6 +257,8 @@ int opd_retain(struct opd_retention *retention, const struct op_config *config)
 	    err = opd_sizes_look(&retention->sizes, true), clock_err = err ? 0 : check_clock(retention, &limits),
 	    remove_err = err ? 0 : remove_what_must_go(retention, &limits, rest.bytes);
 
+	if (!err)
+		merge_minutes(retention, &limits);
 	return err ? err : tmp_err ? tmp_err : rest.err ? rest.err : clock_err ? clock_err : remove_err;
 }
 

@@ -110,6 +110,7 @@ static int find_closed(const struct opd_session_sizes *sizes, const struct opd_s
 		return 0;
 	}
 	session->is_reported = known && known->is_reported;
+	session->is_thin = known && known->is_thin;
 	make_path(session, path);
 	read_ledger(sizes->session_fd, path, session);
 	err = weigh(sizes, path, &session->disk_bytes);

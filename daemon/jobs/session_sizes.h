@@ -29,7 +29,8 @@ struct opd_sized_session {
 	uint64_t end_ns; /* 0: unknown */
 	/* of the directory (st_ctim) when the size was found; the time of the current one is 0 */
 	uint64_t inode, changed_ns;
-	bool is_reported; /* for the caller, kept from look to look */
+	bool is_reported; /* for the caller, kept from look to look, like the next one */
+	bool is_thin;     /* its minutes were merged, or cannot be */
 };
 
 struct opd_current_size {

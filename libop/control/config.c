@@ -163,6 +163,7 @@ static const struct row rows[] = {
 	{ "SessionMaxUse", "1G", parse_bytes, FIELD(session_max_use), 0, UINT64_MAX, AT_ONCE },
 	{ "SessionKeepFree", "256M", parse_bytes, FIELD(session_keep_free), 0, UINT64_MAX, AT_ONCE },
 	{ "TimelineInterval", "1min", parse_span, FIELD(timeline_interval_us), 10 * US_PER_S, 3600 * US_PER_S, AT_ONCE },
+	{ "TimelineKeep", "7d", parse_span, FIELD(timeline_keep_us), US_PER_S, US_MAX, AT_ONCE },
 	{ "StackMaxUse", "64M", parse_bytes, FIELD(stack_max_use), 64 * KIB, 1024 * MIB, AT_ONCE },
 	{ "BuildIds", "yes", parse_bool, FIELD(build_ids), 0, 1, AT_START },
 	{ "TableDir", OP_TABLE_DIR_DEFAULT, parse_optional_path, FIELD(table_dir), 1, 4000, AT_START },

@@ -36,6 +36,7 @@ struct op_config {
 	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: no limit */
 	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
 	uint64_t timeline_interval_us; /* TimelineInterval=, 0: no timeline */
+	uint64_t timeline_keep_us;     /* TimelineKeep=, 0: minutes stay minutes */
 	uint64_t stack_max_use;       /* StackMaxUse=, bytes of the stacks of a session */
 	uint64_t build_ids;	      /* BuildIds=, 0 or 1 */
 	char *table_dir;	      /* TableDir=, NULL: none */

@@ -7,5 +7,6 @@ libop_libop_a_SOURCES += \
 	libop/timeline/encode.c libop/timeline/encode.h \
 	libop/timeline/format.h \
 	libop/timeline/minute.c libop/timeline/minute.h \
-	libop/timeline/read.c libop/timeline/read.h
+	libop/timeline/read.c libop/timeline/read.h \
+	libop/timeline/thin.c libop/timeline/thin.h
 EXTRA_DIST += libop/timeline/README.md

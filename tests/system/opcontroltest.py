@@ -28,7 +28,7 @@ BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "ima
               "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images",
               "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
               "memory_dropped", "looks_unanswered", "helpers_ended", "programs_refused", "process_names_skipped",
-              "tables_crashed", "tables_timed_out", "tables_uncached",
+              "tables_crashed", "tables_timed_out", "tables_uncached", "minutes_lost", "minutes_lengthened",
               "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid",
                                     "old_fetch", "redacted", "short",

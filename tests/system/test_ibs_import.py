@@ -282,7 +282,7 @@ def check_assumed(box, rng, functions, image):
     result = opimport(box, "assumed", path, "--ibs-op=9", "--ibs-fetch=8")
     require(result.rc == 0 and "list of PMUs" not in result.out, result.out + result.err)
     line = box.refused(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "none", "--ibs-op=4", path)
-    require("--ibs-op=4: the type of a PMU is a number from 6 on" in line, line)
+    require("--ibs-op=4: the type of a PMU is a number of 6 or more" in line, line)
     compare_events(counts_of_report(report_of(box, "assumed"), numbers_of_names()), ibswork.expected(ZEN4, samples,
             functions)[0], "assumed")
 

@@ -100,8 +100,13 @@ def for_prometheus(box):
     require('session_dir="%s/a \\"b\\" \\\\ c' % box.dir in text, text)
     box.configure()
     box.start_daemon("--event=page-faults:1", "--stacks=99")
-    box.good(box.work, "faults", "3000")
-    box.opcontrol("--dump")
+
+    def has_stacks():
+        box.good(box.work, "faults", "3000")
+        box.opcontrol("--dump")
+        return any(name == "opd_stacks_total" for name, _ in metrics(box.good(*ask)))
+
+    opdtest.wait_until(has_stacks, opdtest.HANG_SECONDS, "there are no stacks")
     status, found = box.status(), metrics(box.good(*ask))
     event = 'event="page-faults",period="1",unit_mask="0"'
     faults = [row for row in status["events"] if row["name"] == "page-faults"][0]

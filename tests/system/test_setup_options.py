@@ -86,7 +86,7 @@ def test(box):
     known = re.findall(r"--([a-z0-9-]+)", " ".join(word for words in values.values() for word in words))
     listed = re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", usage, re.M)
     others = ("init start-daemon start dump stop shutdown reset save deinit list-events session-dir setup apply status json config "
-              "verbose help usage version completion unpack").split()
+                  "verbose help usage version completion unpack history format").split()
     untried = set(listed) - set(known) - set(others)
     require(not untried, "an option of --setup is not tried: %s" % untried)
     require(len(listed) > 20, "--help: %s" % usage)

@@ -54,7 +54,7 @@ def test(box):
     require(counted + event["lost_kernel"] >= RUNS and counted <= RUNS, "%d samples of %d exec" % (counted, RUNS))
     numbers = {f.header.event for f in box.files() if f.name.event == TRACEPOINT}
     require(numbers == {int(box.good(ophelp, TRACEPOINT))}, "ophelp has another number than the files, %s" % numbers)
-    report = box.opreport("event:" + TRACEPOINT, "image:" + app)
+    report = box.opreport("--verbose=details", "event:" + TRACEPOINT, "image:" + app)
     require("Counted %s events (Tracepoint of the kernel)" % TRACEPOINT in report and str(counted) in report,
             "opreport shows: %s" % report)
     box.check_agreement()

@@ -199,7 +199,7 @@ class First(unittest.TestCase):
         self.run_tool("-l")
         lines = [line for line in self.errors.splitlines() if "/gone/" in line]
         self.assertEqual(lines, ["warning: 30 images could not be found, above all /gone/29: 0 have the functions that "
-                                 "opd kept, 30 are one symbol each. --verbose lists them."])
+                                 "opd kept, 30 are one symbol each; at the paths of 0 are other files. --verbose lists them."])
         for verbose in ("--verbose", "--verbose=details", "-V"):
             self.run_tool("-l", verbose)
             self.assertEqual(self.errors.count("/gone/"), 30, self.errors)

@@ -17,6 +17,8 @@
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
+#include "libop/timeline/append.h"
+#include "libop/timeline/read.h"
 #include "tests/unit/sample_writer.h"
 #include "tests/unit/test_box.h"
 
@@ -465,6 +467,64 @@ static void test_session_that_is_replaced(void **state OP_UNUSED)
 	assert_int_equal(unlinkat(session_fd, "tmp", AT_REMOVEDIR), 0); /* it is empty */
 }
 
+/* Two minutes of one hour. */
+static void write_timeline(const char *name)
+{
+	const struct op_encode_limits no_limits = { 0 };
+	struct op_timeline_writer *writer;
+	struct op_minute minute;
+	char path[300];
+
+	snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, name);
+	assert_int_equal(op_minute_init(&minute, 0), 0);
+	assert_int_equal(op_timeline_append_open(session_fd, path, &writer, NULL), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t begin_ns = NOW + 60 * i * SECOND, end_ns = begin_ns + 60 * SECOND;
+
+		minute.begin = (struct op_timeline_clocks){ begin_ns, begin_ns, begin_ns };
+		minute.end = (struct op_timeline_clocks){ end_ns, end_ns, end_ns };
+		minute.gap = i ? OP_GAP_NONE : OP_GAP_FIRST;
+		assert_int_equal(op_timeline_append(writer, &minute, &no_limits), 0);
+	}
+	op_timeline_append_close(writer);
+	op_minute_free(&minute);
+}
+
+static size_t nr_blocks(const char *name)
+{
+	struct op_timeline *timeline;
+	size_t nr;
+	char path[300];
+
+	snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, name);
+	assert_int_equal(op_timeline_open(session_fd, path, &timeline), 0);
+	assert_int_equal(op_timeline_select(timeline, 0, UINT64_MAX), 0);
+	nr = op_timeline_nr_selected(timeline);
+	op_timeline_close(timeline);
+	return nr;
+}
+
+/* By TimelineKeep=, and only in sessions that SessionInterval= closed. */
+static void test_minutes_become_hours(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < op_array_size(days); i++)
+		write_timeline(days[i]);
+	write_timeline("mine");
+	write_timeline("current");
+	check(&(struct op_config){ 0 }, 0);
+	assert_int_equal(nr_blocks(days[0]), 2);
+	check(&(struct op_config){ .session_keep_us = 1000 * DAY / 1000, .timeline_keep_us = 2 * DAY / 1000 }, 0);
+	assert_int_equal(nr_blocks(days[0]), 1);
+	assert_int_equal(nr_blocks(days[1]), 1);
+	assert_int_equal(nr_blocks(days[2]), 2);
+	assert_int_equal(nr_blocks("mine"), 2);
+	assert_int_equal(nr_blocks("current"), 2);
+	/* without SessionKeep= the newest closed session is the clock */
+	check(&(struct op_config){ .timeline_keep_us = DAY / 2 / 1000 }, 0);
+	assert_int_equal(nr_blocks(days[2]), 1);
+	assert_int_equal(nr_blocks(days[3]), 2);
+}
+
 #define retain_test(name) cmocka_unit_test_setup_teardown(name, sessions_setup, sessions_teardown)
 
 int main(void)
@@ -484,6 +544,7 @@ int main(void)
 		retain_test(test_clock_without_a_file),
 		retain_test(test_clock_cannot_be_kept),
 		retain_test(test_session_that_is_replaced),
+		retain_test(test_minutes_become_hours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,7 +435,7 @@ static void warn_gone(const struct opr_image_cache *cache, const struct opr_imag
 static void tell_gone(const struct opr_image_cache *cache)
 {
 	const struct opr_image *most = NULL;
-	size_t nr_gone = 0, nr_kept = 0;
+	size_t nr_gone = 0, nr_kept = 0, nr_replaced = 0;
 
 	for (size_t i = 0; i < cache->nr_images; i++) {
 		const struct opr_image *image = &cache->images[i];
@@ -444,6 +444,7 @@ static void tell_gone(const struct opr_image_cache *cache)
 			continue;
 		nr_gone++;
 		nr_kept += image->is_table;
+		nr_replaced += image->state == OPR_IMAGE_REPLACED;
 		if (!most || image->nr_samples > most->nr_samples)
 			most = image;
 	}
@@ -453,8 +454,8 @@ static void tell_gone(const struct opr_image_cache *cache)
 		warn_gone(cache, most);
 	else
 		opr_warn("%zu images could not be found, above all %s: %zu have the functions that opd kept, %zu are one "
-			 "symbol each. --verbose lists them.",
-			 nr_gone, most->name, nr_kept, nr_gone - nr_kept);
+			 "symbol each; at the paths of %zu are other files. --verbose lists them.",
+			 nr_gone, most->name, nr_kept, nr_gone - nr_kept, nr_replaced);
 }
 
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
