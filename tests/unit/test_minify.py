@@ -15,15 +15,15 @@ ROOM = os.path.join(SOURCE, "tools", "page")
 AWKS = [words for words in (["mawk"], ["gawk"], ["busybox", "awk"], ["original-awk"]) if shutil.which(words[0])] or [["awk"]]
 SCRIPTS = (
     ("let a = 1 + + 2 - -3;  // one\n\nlet b = a ++ + a;\n", "let a=1+ +2- -3,b=a++ +a;"),
-    ("const s = 'a  //  b' + \"c  /* d */  'e\\\"  f\" ;\n", "const s='a  //  b'+\"c  /* d */  'e\\\"  f\";"),
-    ("const r = /a  \\/  [/]  '/g, q = 8 / 2 / 1;\n", "const r=/a  \\/  [/]  '/g,q=8/2/1;"),
-    ("const f = x => { return /  x\"/.test(x) ; };\n", "const f=x=>{return/  x\"/.test(x);};"),
+    ("const s = 'a  //  b' + \"c  /* d */  'e\\\"  f\" ;\n", "let s='a  //  b'+\"c  /* d */  'e\\\"  f\";"),
+    ("const r = /a  \\/  [/]  '/g, q = 8 / 2 / 1;\n", "let r=/a  \\/  [/]  '/g,q=8/2/1;"),
+    ("const f = x => { return /  x\"/.test(x) ; };\n", "let f=x=>{return/  x\"/.test(x)};"),
     ("const t = `a  ${ f( { b : `  c ${ 1 + 1 }  } ` } ) }  // d`;  const f = x => x.b\n",
-     "const t=`a  ${f({b:`  c ${1+1}  } `})}  // d`;const f=x=>x.b"),
+     "let t=`a  ${f({b:`  c ${1+1}  } `})}  // d`;let f=x=>x.b"),
     ("let n = 1\nlet m = n\n++m\n;[1, 2]\n  .map(x =>\n    x + 1) /* b */\n", "let n=1\nlet m=n\n++m;[1,2].map(x=>x+1)"),
     ("const g = function () { return 1 }\nif (g() in [1]) { g () } else g()\n{ }\n",
-     "const g=function(){return 1}\nif(g()in[1]){g()}else g()\n{}"),
-    ("const i = 1 .toFixed(1), j = i / 2 / 1;\n", "const i=1 .toFixed(1),j=i/2/1;"),
+     "let g=function(){return 1}\nif(g()in[1]){g()}else g()\n{}"),
+    ("const i = 1 .toFixed(1), j = i / 2 / 1;\n", "let i=1 .toFixed(1),j=i/2/1;"),
 )
 STYLES = (
     ("a :focus , b > c { color : red ; margin: 0 -1px calc(1px + 2px) }\n/* x */\n@media (min-width: 1px) {\n}\n",

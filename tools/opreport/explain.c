@@ -88,7 +88,7 @@ static int read_functions(struct opr_facts *facts, struct pass *pass)
 		uint64_t samples = rows->counts.values[row->counts];
 		const struct opr_fact fact = { .samples = samples, .percent = opr_percent(samples, rows->totals[0]) };
 
-		if (!row->symbol || row->symbol->is_unnamed)
+		if (!row->is_rest && (!row->symbol || row->symbol->is_unnamed))
 			nr_unnamed += samples;
 		if (samples)
 			add_fact(&facts->functions, row->name, short_name(pass, row->image), &fact);

@@ -18,7 +18,14 @@
 #include "libop/session/ledger_file.h"
 #include "libop/stacks/read.h"
 
-#define OPR_WINDOW_REST (UINT64_C(1) << 62) /* a position beyond all code */
+/* A position where no code is: user addresses end below 2^56, the kernel's begin far above. */
+#define OPR_WINDOW_REST (UINT64_C(1) << 62)
+
+/* Also when the begin of a region or of a section was added to it. */
+static inline bool opr_window_is_rest(uint64_t position)
+{
+	return position >> 57 == OPR_WINDOW_REST >> 57;
+}
 
 struct opr_window;
 

@@ -309,7 +309,7 @@ struct nameless {
 
 static bool is_nameless(const struct opr_symbol_row *row)
 {
-	return row->symbols && (!row->symbol || row->symbol->is_unnamed);
+	return row->symbols && !row->is_rest && (!row->symbol || row->symbol->is_unnamed);
 }
 
 static int compare_images(const void *left, const void *right)

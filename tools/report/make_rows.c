@@ -161,8 +161,10 @@ static int add_row(struct builder *builder, const struct opr_symbols *symbols, c
 		   const struct point *points, size_t nr_points)
 {
 	struct opr_symbol_report *report = &builder->batch;
+	bool is_rest = !symbol && opr_window_is_rest(points[0].position) && !builder->making->query->memory;
 	const struct opr_symbol_row row = {
-		.name = symbol ? symbol->shown : builder->part->image,
+		.name = symbol ? symbol->shown : is_rest ? OPR_REST_NAME : builder->part->image,
+		.is_rest = is_rest,
 		.app = builder->part->app,
 		.image = builder->part->image,
 		.app_shown = builder->app->shown,
@@ -208,11 +210,12 @@ static int add_wanted_row(struct builder *builder, const struct opr_symbols *sym
 
 /*
  * Adds a row for each symbol that has points, and one for the points outside of all symbols: those
- * of an image without symbols, or what its symbols do not have.
+ * of an image without symbols, or what its symbols do not have. What a minute does not keep apart
+ * has a row of its own.
  */
 static int add_rows(struct builder *builder, const struct opr_symbols *symbols, struct points *points)
 {
-	size_t next, nr_rest = 0;
+	size_t next, nr_rest = 0, first = 0, end;
 	int err = 0;
 
 	if (points->nr_points)
@@ -230,7 +233,15 @@ static int add_rows(struct builder *builder, const struct opr_symbols *symbols, 
 	}
 	if (err || (symbols->nr_symbols && builder->making->drops_rest))
 		return err;
-	return add_wanted_row(builder, symbols, NULL, points->points, nr_rest);
+	/* They are sorted: code, the rest of a window, addresses of a kernel that is not known. */
+	while (first < nr_rest && !opr_window_is_rest(points->points[first].position))
+		first++;
+	end = first;
+	while (end < nr_rest && opr_window_is_rest(points->points[end].position))
+		end++;
+	err = add_wanted_row(builder, symbols, NULL, points->points + first, end - first);
+	memmove(points->points + first, points->points + end, (nr_rest - end) * sizeof(*points->points));
+	return err ? err : add_wanted_row(builder, symbols, NULL, points->points, nr_rest - (end - first));
 }
 
 static int make_part(struct builder *builder, size_t index)

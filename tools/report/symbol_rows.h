@@ -31,6 +31,8 @@ struct opr_change {
 	bool is_noise; /* no more than two standard errors of the difference of the shares */
 };
 
+#define OPR_REST_NAME "(other functions)"
+
 struct opr_symbol_row {
 	const char *name;
 	const char *app, *image;             /* full names */
@@ -50,6 +52,7 @@ struct opr_symbol_row {
 	uint32_t line;
 	bool hidden;         /* the row is only an end of calls: opr_symbol_report_limit drops it */
 	bool is_self;        /* in a list of callees: the samples of the symbol itself */
+	bool is_rest;        /* of functions that a minute does not keep apart: OPR_REST_NAME */
 };
 
 struct opr_symbol_report {
