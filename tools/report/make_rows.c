@@ -240,7 +240,8 @@ static int add_rows(struct builder *builder, const struct opr_symbols *symbols, 
 	while (end < nr_rest && opr_window_is_rest(points->points[end].position))
 		end++;
 	err = add_wanted_row(builder, symbols, NULL, points->points + first, end - first);
-	memmove(points->points + first, points->points + end, (nr_rest - end) * sizeof(*points->points));
+	if (end > first)
+		memmove(points->points + first, points->points + end, (nr_rest - end) * sizeof(*points->points));
 	return err ? err : add_wanted_row(builder, symbols, NULL, points->points, nr_rest - (end - first));
 }
 
