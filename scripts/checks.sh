@@ -88,7 +88,8 @@ programs_of() {
 		# shellcheck disable=SC2086
 		printf 'tests/unit/%s\n' $THREADS
 		echo tests/ring/torture tests/ring/litmus fuzz-programs system-programs
-		echo tests/unit/test_stacks tests/unit/print_when # scripts use them
+		# scripts use them
+		echo tests/unit/test_stacks tests/unit/print_when tests/unit/test_timeline tests/unit/make_timeline
 		;;
 	*) echo check-programs ;;
 	esac
