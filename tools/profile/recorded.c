@@ -23,7 +23,7 @@ static uint64_t end_of(const struct opr_session *session)
 {
 	const struct op_session_ledger *ledger = &session->ledger;
 
-	if (!session->window && ledger->ended == OP_SESSION_open && !ledger->is_stopped && opr_session_has_daemon(session))
+	if (ledger->ended == OP_SESSION_open && !ledger->is_stopped && opr_session_has_daemon(session))
 		return op_max_u64(ledger->end_ns, op_sys_wall_ns());
 	return ledger->end_ns;
 }
