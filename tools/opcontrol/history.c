@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --history: the sessions that are kept, what their timelines have, and the gaps in them. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/grow.h"
 #include "libop/base/sys.h"
+#include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/walk.h"
@@ -41,6 +40,7 @@ struct kept {
 };
 
 struct history {
+	int samples_fd;
 	struct kept *kept;
 	size_t nr_kept, capacity;
 };
@@ -62,21 +62,6 @@ static const char *reason_word(uint32_t reason)
 }
 
 /* ---- reading ---- */
-
-struct weighing {
-	int dir_fd;
-	uint64_t bytes;
-};
-
-static int weigh(const char *path, unsigned char type OP_UNUSED, void *arg)
-{
-	struct weighing *weighing = arg;
-	struct stat st;
-
-	if (!fstatat(weighing->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW))
-		weighing->bytes += (uint64_t)st.st_blocks * 512;
-	return 0;
-}
 
 static int add_gap(struct kept *kept, const struct gap *gap)
 {
@@ -128,7 +113,6 @@ static int read_timeline(struct kept *kept, int dir_fd)
 /* Fills in what is known of the session whose directory is open. */
 static int read_session(struct kept *kept, int dir_fd)
 {
-	struct weighing weighing = { .dir_fd = dir_fd };
 	struct op_session_ledger ledger;
 
 	if (!op_session_ledger_read(dir_fd, &ledger, NULL)) {
@@ -136,15 +120,18 @@ static int read_session(struct kept *kept, int dir_fd)
 		kept->end_ns = ledger.end_ns;
 		op_session_ledger_free(&ledger);
 	}
-	if (!op_session_walk(dir_fd, ".", weigh, &weighing))
-		kept->bytes = weighing.bytes;
+	(void)!op_session_disk_bytes(dir_fd, ".", &kept->bytes);
 	return read_timeline(kept, dir_fd) == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int add_session(struct history *history, int samples_fd, const char *name)
+static int add_session(const char *name, void *arg)
 {
-	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = -ENOMEM;
+	struct history *history = arg;
+	int fd, err = -ENOMEM;
 
+	if (*name == '.')
+		return 0;
+	fd = openat(history->samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return 0; /* it was removed, or is no directory */
 	if (op_grow(&history->kept, &history->capacity, history->nr_kept + 1)) {
@@ -170,19 +157,15 @@ static int compare_kept(const void *left, const void *right)
 static int read_history(const char *session_dir, struct history *history)
 {
 	struct op_text path = { 0 };
-	struct dirent *entry;
-	DIR *dir;
-	int err = 0;
+	int err;
 
 	op_text_printf(&path, "%s/samples", session_dir);
-	dir = opendir(op_text_get(&path));
-	if (!dir)
-		err = opr_fail_open(-errno, op_text_get(&path));
-	while (!err && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && add_session(history, dirfd(dir), entry->d_name))
-			err = opr_no_memory();
-	if (dir)
-		closedir(dir);
+	history->samples_fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = history->samples_fd < 0 ? -errno : op_session_visit_dir(history->samples_fd, ".", add_session, history);
+	if (err)
+		opr_fail_open(err, op_text_get(&path));
+	if (history->samples_fd >= 0)
+		close(history->samples_fd);
 	op_text_free(&path);
 	if (history->nr_kept)
 		qsort(history->kept, history->nr_kept, sizeof(*history->kept), compare_kept);
