@@ -372,7 +372,7 @@ void op_event_format(const struct op_event *event, struct op_text *text)
 
 static bool is_of_ibs(const struct op_event *event)
 {
-	return event->role != OP_EVENT_PLAIN && event->role != OP_EVENT_STACKS;
+	return event->role != OP_EVENT_PLAIN && !op_event_is_stacks(event->role);
 }
 
 void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz)
@@ -389,6 +389,19 @@ void op_event_make_stacks(bool with_cycles, uint32_t rate_hz, uint32_t stack_byt
 	snprintf(event.name, sizeof(event.name), OP_STACKS_NAME);
 	op_event_set_stack_rate(&event, rate_hz);
 	*ret_event = event;
+}
+
+void op_event_make_waits(struct op_event *ret_event)
+{
+	*ret_event = (struct op_event){
+		.name = OP_WAITS_NAME,
+		.count = 1,
+		.kernel = true,
+		.user = true,
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.role = OP_EVENT_WAITS,
+	};
 }
 
 static bool counts_time(const struct op_event *event)

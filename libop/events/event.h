@@ -77,6 +77,9 @@ void op_event_default(struct op_event *ret_event, bool *ret_has_pmu) OP_NONNULL;
  */
 void op_event_make_stacks(bool with_cycles, uint32_t rate_hz, uint32_t stack_bytes, struct op_event *ret_event) OP_NONNULL;
 
+/* Makes the event WAIT. The caller sets stack_bytes. */
+void op_event_make_waits(struct op_event *ret_event) OP_NONNULL;
+
 /* Gives STACKS another rate, at least 1. */
 void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz) OP_NONNULL;
 
@@ -88,10 +91,25 @@ void op_event_set_stack_rate(struct op_event *event, uint32_t rate_hz) OP_NONNUL
  */
 void op_event_take_calls_of_stacks(struct op_event *events, size_t nr_events) OP_NONNULL;
 
+/*
+ * True for the events whose samples are stacks alone: they are in the file of stacks, and in no
+ * sample file.
+ */
+static inline bool op_event_is_stacks(uint32_t role)
+{
+	return role == OP_EVENT_STACKS || role == OP_EVENT_WAITS;
+}
+
+/* True for events whose counts are microseconds. */
+static inline bool op_event_is_time(uint32_t role)
+{
+	return role == OP_EVENT_WAITS;
+}
+
 /* True when samples of the event have a stack. */
 static inline bool op_event_has_stack(const struct op_event *event)
 {
-	return event->stack_bytes || event->has_stack || event->role == OP_EVENT_STACKS;
+	return event->stack_bytes || event->has_stack || op_event_is_stacks(event->role);
 }
 
 /* Fills size, type, config, period and exclude_* of a zeroed attr. The caller sets the rest. */

@@ -9,6 +9,7 @@
 #define OP_EVENT_NAME_BYTES 64
 #define OP_EVENTS_MAX 128 /* in one setup */
 #define OP_STACKS_NAME "STACKS"
+#define OP_WAITS_NAME "WAIT"
 
 /* How an event gets its samples. */
 enum op_event_role {
@@ -21,6 +22,11 @@ enum op_event_role {
 	OP_EVENT_MEMORY,
 	/* a stack with each sample and no sample files; the name is OP_STACKS_NAME */
 	OP_EVENT_STACKS,
+	/*
+	 * the same for threads that do not run, by a program in the kernel; the name is
+	 * OP_WAITS_NAME. It counts microseconds
+	 */
+	OP_EVENT_WAITS,
 	OP_NR_EVENT_ROLES,
 };
 

@@ -119,7 +119,7 @@ int op_event_list_make(const struct op_event *wanted, size_t nr_wanted, struct o
 	int err = 0;
 
 	for (size_t i = 0; !err && i < nr_wanted; i++)
-		if (wanted[i].role == OP_EVENT_PLAIN || wanted[i].role == OP_EVENT_STACKS)
+		if (wanted[i].role == OP_EVENT_PLAIN || op_event_is_stacks(wanted[i].role))
 			err = op_event_list_open(&list, &wanted[i]);
 	if (!err)
 		err = open_samplers(&list, wanted, nr_wanted, ret_why);
@@ -158,7 +158,7 @@ bool op_events_have_cgroup(const struct op_event *events, size_t nr_events)
 
 bool op_event_is_taken(enum op_event_role role)
 {
-	return role == OP_EVENT_PLAIN || role == OP_EVENT_SAMPLER || role == OP_EVENT_STACKS;
+	return role == OP_EVENT_PLAIN || role == OP_EVENT_SAMPLER || op_event_is_stacks(role);
 }
 
 bool op_event_has_files(enum op_event_role role)

@@ -87,7 +87,16 @@ static void add_time(struct op_text *text, const char *word, uint64_t ns)
 /* Readers skip rows of another word. */
 static const char *word_of(const struct op_ledger_event *event)
 {
-	return event->role == OP_EVENT_SAMPLER ? "sampler" : event->role == OP_EVENT_STACKS ? "stacks" : "event";
+	switch (event->role) {
+	case OP_EVENT_SAMPLER:
+		return "sampler";
+	case OP_EVENT_STACKS:
+		return "stacks";
+	case OP_EVENT_WAITS:
+		return "waits";
+	default:
+		return "event";
+	}
 }
 
 static void add_event(struct op_text *text, const struct op_ledger_event *event)
@@ -104,6 +113,19 @@ static void add_event(struct op_text *text, const struct op_ledger_event *event)
 	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++)
 		if (event->ends[i])
 			op_text_printf(text, "\tend_%s=%" PRIu64, op_stack_end_name((enum op_stack_end)i), event->ends[i]);
+	op_text_add_char(text, '\n');
+}
+
+#define SWITCH_NUMBERS(X) X(switches) X(idle) X(kernel) X(emitted) X(skipped) X(lost) X(records)
+
+static void add_switches(struct op_text *text, const struct op_wait_ledger *waits)
+{
+	op_text_add(text, "switches");
+#define X(name) op_text_printf(text, "\t" #name "=%" PRIu64, waits->name);
+	SWITCH_NUMBERS(X)
+#undef X
+	for (size_t i = 1; i < OP_NR_WAIT_STATES; i++)
+		op_text_printf(text, "\t%s_us=%" PRIu64, op_wait_state_name((enum op_wait_state)i), waits->total_us[i]);
 	op_text_add_char(text, '\n');
 }
 
@@ -146,6 +168,8 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.fingerprint);
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		add_event(text, &ledger->events[i]);
+	if (op_wait_ledger_is_used(&ledger->waits))
+		add_switches(text, &ledger->waits);
 }
 
 int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd)
@@ -256,17 +280,23 @@ static uint64_t *number_of(struct op_ledger_event *event, const char *name)
 	return NULL;
 }
 
-/* A later opd may have more numbers. */
-static int read_number(struct op_ledger_event *event, char *word)
+/* Takes NAME=NUMBER apart. */
+static int parse_number(char *word, uint64_t *ret_value)
 {
 	char *equals = strchr(word, '=');
-	uint64_t value, *number;
-	int err;
 
 	if (!equals)
 		return -EINVAL;
 	*equals = '\0';
-	err = op_parse_decimal(equals + 1, UINT64_MAX, &value);
+	return op_parse_decimal(equals + 1, UINT64_MAX, ret_value);
+}
+
+/* A later opd may have more numbers. */
+static int read_number(struct op_ledger_event *event, char *word)
+{
+	uint64_t value, *number;
+	int err = parse_number(word, &value);
+
 	number = err ? NULL : number_of(event, word);
 	if (number)
 		*number = value;
@@ -317,6 +347,45 @@ static int read_stacks(struct op_session_ledger *ledger, char *rest)
 	return read_row(ledger, rest, OP_EVENT_STACKS);
 }
 
+static int read_waits(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_WAITS);
+}
+
+static uint64_t *switch_number_of(struct op_wait_ledger *waits, const char *name)
+{
+	size_t length = strlen(name);
+
+#define X(field)                    \
+	if (!strcmp(name, #field))  \
+		return &waits->field;
+	SWITCH_NUMBERS(X)
+#undef X
+	for (size_t i = 1; i < OP_NR_WAIT_STATES; i++) {
+		const char *state = op_wait_state_name((enum op_wait_state)i);
+
+		if (length == strlen(state) + 3 && !strncmp(name, state, length - 3) && !strcmp(name + length - 3, "_us"))
+			return &waits->total_us[i];
+	}
+	return NULL;
+}
+
+static int read_switches(struct op_session_ledger *ledger, char *rest)
+{
+	int err = 0;
+	char *word;
+
+	while (!err && (word = strsep(&rest, "\t"))) {
+		uint64_t value, *number;
+
+		err = parse_number(word, &value);
+		number = err ? NULL : switch_number_of(&ledger->waits, word);
+		if (number)
+			*number = value;
+	}
+	return err;
+}
+
 static const struct {
 	const char *word;
 	int (*read)(struct op_session_ledger *ledger, char *rest);
@@ -326,6 +395,7 @@ static const struct {
 	{ "host", read_host },   { "kernel", read_kernel }, { "cpu", read_cpu },
 	{ "imported", read_imported }, { "files", read_files },
 	{ "event", read_event }, { "sampler", read_sampler }, { "stacks", read_stacks },
+	{ "waits", read_waits }, { "switches", read_switches },
 };
 
 static int read_line(struct op_session_ledger *ledger, char *line)

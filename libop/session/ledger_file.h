@@ -7,7 +7,8 @@
  *   stored   = the samples in the sample files
  *
  * once the session is closed. An IBS sampler has no sample files: the second line holds for its
- * derived events. STACKS has none either: its stacks are in the stack store. The file is text: the
+ * derived events. STACKS and WAIT have none either: they are in the stack store, and the numbers of
+ * WAIT are microseconds. The file is text: the
  * first line is "opd-ledger 1", the others are a word and its values, separated by tabs
  * (doc/format.md). Readers skip unknown words. Sessions of the genuine tools have none.
  */
@@ -16,6 +17,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/session/ledger.h"
+#include "libop/session/wait_states.h"
 #include "libop/base/text.h"
 
 #define OP_SESSION_LEDGER            "ledger"
@@ -70,6 +72,7 @@ struct op_session_ledger {
 	 */
 	struct op_ledger_event *events;
 	size_t nr_events;
+	struct op_wait_ledger waits; /* what became of switches; all 0: the session has no waits */
 };
 
 /*

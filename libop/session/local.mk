@@ -21,6 +21,7 @@ libop_libop_a_SOURCES += \
 	libop/session/parts.c libop/session/parts.h \
 	libop/session/stack_part.c libop/session/stack_part.h \
 	libop/session/stack_ends.c libop/session/stack_ends.h \
+	libop/session/wait_states.c libop/session/wait_states.h \
 	libop/session/timeline_part.c libop/session/timeline_part.h \
 	libop/session/stats_files.c libop/session/stats_files.h \
 	libop/session/memory_view.c libop/session/memory_view.h

@@ -6,21 +6,29 @@
 #include <sys/stat.h>
 
 #include "libop/base/parse.h"
+#include "libop/session/wait_states.h"
 #include "libop/stacks/store.h"
 
-static_assert(OP_STACK_NR_ENDS == OP_NR_STACK_ENDS, "opd-stacks(5)");
+static_assert(OP_STACK_NR_ENDS == OP_NR_STACK_ENDS && OP_STACK_NR_STATES == OP_NR_WAIT_STATES, "opd-stacks(5)");
 
-/* "STACKS:COUNT:UNIT-MASK"; false: another event. Takes `text` apart. */
+/* "STACKS:COUNT:UNIT-MASK", or WAIT; false: another event. Takes `text` apart. */
 static bool parse_event(char *text, struct op_ledger_event *ret_event)
 {
-	struct op_ledger_event event = { .name = OP_STACKS_NAME, .role = OP_EVENT_STACKS };
+	struct op_ledger_event event = { 0 };
 	char *count = strchr(text, ':'), *mask = count ? strchr(count + 1, ':') : NULL;
 	uint64_t unit_mask;
 
 	if (!mask)
 		return false;
 	*count++ = *mask++ = '\0';
-	if (strcmp(text, OP_STACKS_NAME) || op_parse_u64(count, 0, UINT64_MAX, &event.count) ||
+	if (!strcmp(text, OP_STACKS_NAME))
+		event.role = OP_EVENT_STACKS;
+	else if (!strcmp(text, OP_WAITS_NAME))
+		event.role = OP_EVENT_WAITS;
+	else
+		return false;
+	memcpy(event.name, text, strlen(text) + 1);
+	if (op_parse_u64(count, 0, UINT64_MAX, &event.count) ||
 	    op_parse_u64(mask, 0, UINT32_MAX, &unit_mask))
 		return false;
 	event.unit_mask = (uint32_t)unit_mask;
@@ -33,8 +41,8 @@ static int add_tree(struct op_session_ledger *ledger, const struct op_stack_tree
 {
 	char *text = op_stack_text(tree, node->value);
 	struct op_ledger_event event, *row;
-	uint64_t no_room = op_min_u64(tree->no_room, ends[OP_STACK_END_complete]);
 	bool is_ours = text && parse_event(text, &event);
+	uint64_t no_room;
 
 	free(text);
 	if (!is_ours)
@@ -42,6 +50,8 @@ static int add_tree(struct op_session_ledger *ledger, const struct op_stack_tree
 	row = op_session_ledger_row(ledger, &event);
 	if (!row)
 		return -ENOMEM;
+	no_room = op_event_is_time(event.role) ? tree->no_room_us : tree->no_room;
+	no_room = op_min_u64(no_room, ends[OP_STACK_END_complete]);
 	for (size_t i = 0; i < OP_NR_STACK_ENDS; i++) {
 		row->ends[i] += ends[i];
 		row->stored += ends[i];

@@ -12,7 +12,7 @@ int op_stack_part_read(int dir_fd, const char *path, struct op_part_reading *rea
 int op_stack_part_recover(int dir_fd, const char *path, const char *tmp_path, uint64_t *ret_nr_dropped) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds the stacks of a session to `stored` and `ends` of the event OP_STACKS_NAME. The samples of
+ * Adds the stacks of a session to `stored` and `ends` of the events STACKS and WAIT. The samples of
  * other events are in sample files, too. Stacks without room count as complete ones that have
  * become no_room, as far as there are any. 0 or -ENOMEM.
  */

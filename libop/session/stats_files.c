@@ -29,7 +29,7 @@ void op_stats_add(const struct op_session_ledger *ledger, uint64_t numbers[OP_ST
 		const struct op_ledger_event *event = &ledger->events[i];
 
 		/* The genuine tools know sample files alone. */
-		if (event->role == OP_EVENT_STACKS)
+		if (op_event_is_stacks(event->role))
 			continue;
 		if (op_event_is_taken((enum op_event_role)event->role))
 			numbers[OP_STATS_total_samples] += event->received + event->lost_kernel;

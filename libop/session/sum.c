@@ -108,7 +108,7 @@ int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_
 		const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
 		uint64_t stored = sum ? sum->stored : 0;
 
-		if (event->role == OP_EVENT_STACKS)
+		if (op_event_is_stacks(event->role))
 			memcpy(event->ends, sum ? sum->ends : (const uint64_t[OP_NR_STACK_ENDS]){ 0 }, sizeof(event->ends));
 		/* A sampler is in no file. */
 		correct_event(event, event->role == OP_EVENT_SAMPLER ? event->stored : stored);

@@ -8,8 +8,8 @@
  * A node is written once, behind all others, and then published by nr_nodes; only its count changes
  * later. So a child lies behind its parent, and every moment leaves a whole file.
  *
- * A stack is a path from the root: EVENT, APP, COMM, CGROUP, THREAD, END (not when complete), then
- * FRAMEs from the outermost caller on, and KERNEL_FRAMEs. Any thread.
+ * A stack is a path from the root: EVENT, APP, COMM, CGROUP, THREAD, END (not when complete), STATE
+ * (of a wait), then FRAMEs from the outermost caller on, and KERNEL_FRAMEs. Any thread.
  */
 #ifndef OP_STACKS_FORMAT_H
 #define OP_STACKS_FORMAT_H
@@ -22,6 +22,8 @@
 #define OP_STACK_PIECE_BYTES  16u        /* of a text, in a node */
 #define OP_STACK_TEXT_MAX     4096u      /* bytes of a text */
 #define OP_STACK_NR_ENDS      8u         /* enum op_stack_end (libop/session/stack_ends.h) */
+#define OP_STACK_NR_STATES    7u         /* enum op_wait_state (libop/session/wait_states.h) */
+#define OP_STACK_RECORDS_MAX  UINT16_MAX /* this many, or more */
 
 struct op_stacks_header {
 	char magic[OP_STACKS_MAGIC_BYTES];
@@ -29,7 +31,9 @@ struct op_stacks_header {
 	uint32_t nr_nodes;   /* with the root */
 	uint64_t no_room;    /* of the counts: samples whose stack had no room below this node */
 	uint32_t nr_cut;     /* damaged nodes that were dropped */
-	uint32_t spare[9];
+	uint32_t spare;
+	uint64_t no_room_us; /* the same for the event WAIT, in microseconds */
+	uint32_t spares[6];
 };
 
 /* Numbers of the file. The value and the image of a node are 0 where nothing else is said. */
@@ -44,19 +48,22 @@ enum op_stack_kind {
 	OP_STACK_FRAME,        /* image; value: position as in sample files */
 	OP_STACK_KERNEL_FRAME, /* the same */
 	OP_STACK_TEXT,         /* value, image: 16 bytes; a text is all pieces from the root on */
+	OP_STACK_STATE,        /* value: 1 to OP_STACK_NR_STATES - 1; only of waits */
 	OP_NR_STACK_KINDS,
 };
 
 struct op_stack_node {
 	uint32_t parent; /* less than the node's own index; of the root 0 */
 	uint16_t kind;
-	uint16_t spare;
+	uint16_t records; /* of waits: how many are in the count; OP_STACK_RECORDS_MAX: or more */
 	uint64_t value;
 	uint64_t image; /* dcookie */
-	uint64_t count; /* samples that end exactly here */
+	uint64_t count; /* samples that end exactly here; below the event WAIT microseconds */
 };
 
-static_assert(sizeof(struct op_stacks_header) == 64 && offsetof(struct op_stacks_header, no_room) == 16, "opd-stacks(5)");
+static_assert(sizeof(struct op_stacks_header) == 64 && offsetof(struct op_stacks_header, no_room) == 16 &&
+		      offsetof(struct op_stacks_header, no_room_us) == 32,
+	      "opd-stacks(5)");
 static_assert(sizeof(struct op_stack_node) == 32 && offsetof(struct op_stack_node, value) == 8, "opd-stacks(5)");
 
 /* Length in bytes of a file with so many nodes. */

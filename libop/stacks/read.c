@@ -23,6 +23,7 @@ static uint32_t check_nodes(struct op_stack_node *nodes, uint32_t nr_nodes)
 		nodes[i] = (struct op_stack_node){
 			.parent = le32toh(nodes[i].parent),
 			.kind = le16toh(nodes[i].kind),
+			.records = le16toh(nodes[i].records),
 			.value = le64toh(nodes[i].value),
 			.image = le64toh(nodes[i].image),
 			.count = le64toh(nodes[i].count),
@@ -73,6 +74,7 @@ static int read_fd(int fd, struct op_stack_tree *tree)
 	tree->nr_damaged += nr_missing;
 	tree->nr_cut = le32toh(header.nr_cut);
 	tree->no_room = le64toh(header.no_room);
+	tree->no_room_us = le64toh(header.no_room_us);
 	return err;
 }
 

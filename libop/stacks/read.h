@@ -14,6 +14,7 @@ struct op_stack_tree {
 	uint32_t nr_damaged;         /* nodes that were left out now */
 	uint32_t nr_cut;             /* nodes that the writer had to drop earlier */
 	uint64_t no_room;            /* samples that are counted at a caller, for lack of room */
+	uint64_t no_room_us;         /* of the event WAIT, in microseconds */
 };
 
 /*

@@ -41,6 +41,7 @@ struct op_stacks {
 	uint32_t nr_max;
 	uint32_t nr_cut;
 	uint32_t *events;   /* their nodes */
+	uint64_t *totals;   /* the sums of their counts */
 	size_t nr_events;
 	uint64_t total;
 	uint32_t last_node; /* to which was added last */
@@ -288,12 +289,23 @@ static int step_path(struct op_stacks *stacks, uint32_t *node, const struct op_s
 	err = step(stacks, node, OP_STACK_THREAD, thread, path->cpu);
 	if (err)
 		return err;
-	return path->end ? step(stacks, node, OP_STACK_END, path->end, 0) : 0;
+	err = path->end ? step(stacks, node, OP_STACK_END, path->end, 0) : 0;
+	if (!err && path->state)
+		err = step(stacks, node, OP_STACK_STATE, path->state, 0);
+	return err;
 }
 
 static void add_u64(uint64_t *number, uint64_t amount)
 {
 	op_store_relaxed(number, htole64(le64toh(*number) + amount));
+}
+
+static void add_record(struct op_stack_node *node)
+{
+	uint16_t nr = le16toh(node->records);
+
+	if (nr < OP_STACK_RECORDS_MAX)
+		op_store_relaxed(&node->records, htole16((uint16_t)(nr + 1)));
 }
 
 int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, const struct op_stack_frame *frames, size_t nr_frames,
@@ -318,13 +330,16 @@ int op_stacks_add(struct op_stacks *stacks, const struct op_stack_path *path, co
 	if (op_unlikely(err == -EIO))
 		return err;
 	add_u64(&stacks->nodes[node].count, amount);
+	if (path->state && !path->goes_on)
+		add_record(&stacks->nodes[node]);
 	stacks->last_node = node;
 	if (op_unlikely(err))
-		add_u64(&stacks->header->no_room, amount);
+		add_u64(path->state ? &stacks->header->no_room_us : &stacks->header->no_room, amount);
 	map_err = map_error(stacks);
 	if (op_unlikely(map_err))
 		return map_err;
 	stacks->total += amount;
+	stacks->totals[path->event] += amount;
 	return err;
 }
 
@@ -423,7 +438,8 @@ static int take_nodes(struct op_stacks *stacks, uint32_t nr_nodes)
 static int make_events(struct op_stacks *stacks, const struct op_stacks_setup *setup)
 {
 	stacks->events = calloc(setup->nr_events + 1, sizeof(*stacks->events));
-	if (!stacks->events)
+	stacks->totals = calloc(setup->nr_events + 1, sizeof(*stacks->totals));
+	if (!stacks->events || !stacks->totals)
 		return -ENOMEM;
 	for (size_t i = 0; i < setup->nr_events; i++) {
 		uint32_t text;
@@ -436,6 +452,26 @@ static int make_events(struct op_stacks *stacks, const struct op_stacks_setup *s
 	}
 	stacks->nr_events = setup->nr_events;
 	return 0;
+}
+
+/* The sums of the events, of the nodes that were in the file. */
+static int sum_events(struct op_stacks *stacks, uint32_t nr_nodes)
+{
+	uint32_t *places = calloc(nr_nodes, sizeof(*places)); /* index of the event + 1 */
+
+	for (uint32_t i = 0; places && i < stacks->nr_events; i++)
+		if (stacks->events[i] < nr_nodes)
+			places[stacks->events[i]] = i + 1;
+	for (uint32_t i = 1; places && i < nr_nodes; i++) {
+		const struct op_stack_node *node = &stacks->nodes[i];
+
+		if (le16toh(node->kind) != OP_STACK_EVENT)
+			places[i] = places[le32toh(node->parent)];
+		if (places[i])
+			stacks->totals[places[i] - 1] += le64toh(node->count);
+	}
+	free(places);
+	return places ? map_error(stacks) : -ENOMEM;
 }
 
 /* `stacks` has the descriptor of a regular file, and is closed by the caller after an error. */
@@ -464,7 +500,11 @@ static int load(struct op_stacks *stacks, const struct op_stacks_setup *setup)
 	if (err)
 		return err;
 	err = take_nodes(stacks, nr_nodes);
-	return err ? err : make_events(stacks, setup);
+	if (err)
+		return err;
+	nr_nodes = stacks->nr_nodes;
+	err = make_events(stacks, setup);
+	return err ? err : sum_events(stacks, nr_nodes);
 }
 
 int op_stacks_open(int dir_fd, const char *path, const char *tmp_path, const struct op_stacks_setup *setup,
@@ -513,6 +553,11 @@ uint64_t op_stacks_total(const struct op_stacks *stacks)
 	return stacks->total;
 }
 
+uint64_t op_stacks_event_total(const struct op_stacks *stacks, uint32_t event)
+{
+	return stacks->totals[event];
+}
+
 bool op_stacks_is_broken(const struct op_stacks *stacks)
 {
 	struct stat st;
@@ -538,6 +583,7 @@ void op_stacks_close(struct op_stacks *stacks)
 	if (stacks->fd >= 0)
 		close(stacks->fd);
 	free(stacks->events);
+	free(stacks->totals);
 	free(stacks->slots);
 	free(stacks);
 }

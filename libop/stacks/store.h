@@ -36,6 +36,9 @@ struct op_stack_path {
 	uint32_t tgid, tid; /* 0: threads are not separated */
 	uint64_t cpu;       /* its number + 1; 0: CPUs are not separated */
 	uint32_t end; /* enum op_stack_end (libop/session/stack_ends.h); 0: complete */
+	/* enum op_wait_state (libop/session/wait_states.h); 0: no wait. The amount is in us then */
+	uint32_t state;
+	bool goes_on; /* of a wait that was added before: this is no new record */
 	/* where the function of the last frame starts; 0: unknown. See op_stacks_add */
 	uint64_t leaf_start;
 };
@@ -73,8 +76,9 @@ uint32_t op_stacks_last_node(const struct op_stacks *stacks) OP_NONNULL;
 uint32_t op_stacks_nr_nodes(const struct op_stacks *stacks) OP_NONNULL;
 uint32_t op_stacks_nr_cut(const struct op_stacks *stacks) OP_NONNULL;
 
-/* The sum of all counts in the file. */
+/* The sum of all counts in the file; of those of one event, by its index in the setup. */
 uint64_t op_stacks_total(const struct op_stacks *stacks) OP_NONNULL;
+uint64_t op_stacks_event_total(const struct op_stacks *stacks, uint32_t event) OP_NONNULL;
 
 /* Whether the file went away under the map, was overwritten, or was removed from its directory. */
 bool op_stacks_is_broken(const struct op_stacks *stacks) OP_NONNULL;

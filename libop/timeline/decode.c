@@ -8,7 +8,7 @@
 #include "libop/base/grow.h"
 #include "libop/timeline/bytes.h"
 
-#define NR_SECTIONS (OP_SECTION_CONTEXT + 1)
+#define NR_SECTIONS (OP_SECTION_RECORDS + 1)
 #define TOTAL_MAX   ((uint64_t)1 << 63)
 
 struct code {
@@ -154,7 +154,7 @@ static int read_kinds(struct op_minute *minute, struct op_bytes_input *input, ui
 	for (uint32_t i = 1; i <= nr; i++) {
 		struct op_minute_node *node = &minute->nodes[i];
 
-		node->kind = (uint32_t)op_bytes_u64_to(input, OP_MINUTE_NR_KINDS - 1);
+		node->kind = (uint16_t)op_bytes_u64_to(input, OP_MINUTE_NR_KINDS - 1);
 		if (!op_minute_may_lie_below(node->kind, minute->nodes[node->parent].kind))
 			return -EBADMSG;
 	}
@@ -204,6 +204,7 @@ static void read_key(const struct op_minute *minute, const struct tables *tables
 		node->image = op_bytes_u64_to(input, (uint64_t)UINT32_MAX + 1);
 		return;
 	case OP_MINUTE_END:
+	case OP_MINUTE_STATE:
 		node->value = op_bytes_u64_to(input, UINT32_MAX);
 		return;
 	case OP_MINUTE_FUNCTION:
@@ -296,6 +297,12 @@ static int read_context(struct op_minute *minute, struct op_bytes_input *input)
 	return 0;
 }
 
+static void read_records(struct op_minute *minute, struct op_bytes_input *input)
+{
+	for (uint32_t i = 1; i < minute->nr_nodes; i++)
+		minute->nodes[i].records = (uint16_t)op_bytes_u64_to(input, UINT16_MAX);
+}
+
 /* Each section at most once; unknown ones are skipped, and so is what a section has behind. */
 static int find_sections(const uint8_t *payload, size_t nr_bytes, struct op_bytes_input sections[NR_SECTIONS])
 {
@@ -320,6 +327,8 @@ static int decode(struct op_minute *minute, struct op_bytes_input sections[NR_SE
 	for (size_t i = OP_SECTION_TEXTS; !err && i < NR_SECTIONS; i++) {
 		struct op_bytes_input *input = &sections[i];
 
+		if (!input->at && i == OP_SECTION_RECORDS)
+			continue;
 		if (!input->at)
 			return -EBADMSG;
 		switch ((enum op_timeline_section)i) {
@@ -343,6 +352,9 @@ static int decode(struct op_minute *minute, struct op_bytes_input sections[NR_SE
 			break;
 		case OP_SECTION_CONTEXT:
 			err = read_context(minute, input);
+			break;
+		case OP_SECTION_RECORDS:
+			read_records(minute, input);
 			break;
 		}
 		if (!err && input->failed)

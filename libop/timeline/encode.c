@@ -15,6 +15,7 @@ struct sent {
 	uint32_t node;   /* in the span */
 	uint32_t parent; /* the same */
 	uint32_t key;    /* number of its event, image, text or code */
+	uint16_t records;
 	uint8_t kind;
 	bool is_stack;   /* below a node of kind STACKS */
 	bool is_kept;
@@ -78,8 +79,8 @@ static int weigh(struct plan *plan)
 	for (uint32_t i = 0; sums && events && i < minute->nr_nodes; i++) {
 		const struct op_minute_node *node = &minute->nodes[i];
 
-		plan->sent[i] = (struct sent){ .self = node->self, .rest = node->rest, .node = i, .parent = node->parent,
-					       .kind = (uint8_t)node->kind };
+		plan->sent[i] = (struct sent){ .self = node->self, .rest = node->rest, .records = node->records, .node = i,
+					       .parent = node->parent, .kind = (uint8_t)node->kind };
 		plan->sent[i].is_stack = node->kind == OP_MINUTE_STACKS || (i && plan->sent[node->parent].is_stack);
 		sums[i] = (double)node->self + (double)node->rest;
 		events[i] = node->parent ? events[node->parent] : i;
@@ -102,10 +103,13 @@ static int choose(struct plan *plan, const struct op_encode_limits *limits)
 	if (!err)
 		err = keep_largest(plan, true, limits->max_stacks);
 	for (uint32_t i = plan->minute->nr_nodes; i-- > 1;) {
-		struct sent *sent = &plan->sent[i];
+		struct sent *sent = &plan->sent[i], *parent;
 
-		if (!sent->is_kept)
-			plan->sent[sent->parent].rest += sent->self + sent->rest;
+		if (sent->is_kept)
+			continue;
+		parent = &plan->sent[sent->parent];
+		parent->rest += sent->self + sent->rest;
+		parent->records = (uint16_t)op_min_u64((uint64_t)parent->records + sent->records, UINT16_MAX);
 	}
 	return err;
 }
@@ -210,6 +214,7 @@ static uint32_t key_of(const struct plan *plan, const struct op_minute_node *nod
 		return (uint32_t)op_nr_leading(plan->code, plan->nr_code, row, compare_code(row, &code) < 0);
 	case OP_MINUTE_THREAD:
 	case OP_MINUTE_END:
+	case OP_MINUTE_STATE:
 	case OP_MINUTE_ROOT:
 	case OP_MINUTE_NR_KINDS:
 		break;
@@ -368,7 +373,7 @@ static void add_keys(const struct plan *plan, struct op_bytes *content, uint32_t
 			op_bytes_add_u64(content, node->value >> 32);
 			op_bytes_add_u64(content, node->value & UINT32_MAX);
 			op_bytes_add_u64(content, node->image);
-		} else if (node->kind == OP_MINUTE_END) {
+		} else if (node->kind == OP_MINUTE_END || node->kind == OP_MINUTE_STATE) {
 			op_bytes_add_u64(content, node->value);
 		} else if (op_minute_is_code(node->kind)) {
 			op_bytes_add_u64(content, sent->key - last_codes[sent->parent]);
@@ -432,6 +437,22 @@ static void add_context(const struct plan *plan, struct op_bytes *bytes)
 	add_section(bytes, OP_SECTION_CONTEXT, &content);
 }
 
+/* A number for each node, if one has records. */
+static void add_records(const struct plan *plan, struct op_bytes *bytes)
+{
+	struct op_bytes content = { 0 };
+	bool has_some = false;
+
+	for (uint32_t i = 0; i < plan->nr_kept; i++) {
+		op_bytes_add_u64(&content, plan->sent[i].records);
+		has_some |= plan->sent[i].records;
+	}
+	if (has_some)
+		add_section(bytes, OP_SECTION_RECORDS, &content);
+	else
+		op_bytes_free(&content);
+}
+
 /* The kept nodes, in their order in the payload. Needs the numbers of the texts. */
 static int arrange(struct plan *plan)
 {
@@ -467,6 +488,7 @@ int op_minute_encode(const struct op_minute *minute, const struct op_encode_limi
 	add_nodes(&plan, bytes);
 	add_ledger(&plan, bytes);
 	add_context(&plan, bytes);
+	add_records(&plan, bytes);
 	err = bytes->failed ? -ENOMEM : bytes->length > OP_TIMELINE_RAW_MAX ? -E2BIG : 0;
 out:
 	free(plan.sent);

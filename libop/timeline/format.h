@@ -8,7 +8,7 @@
  *
  * A change that an old reader would misread changes the magic number of the file. A new section, a
  * new kind of context, or a new reason of a gap changes nothing: readers skip those that they do
- * not know.
+ * not know. Nor does a new kind of node: an old reader leaves out the blocks that have one.
  */
 #ifndef OP_TIMELINE_FORMAT_H
 #define OP_TIMELINE_FORMAT_H
@@ -100,6 +100,7 @@ enum op_timeline_section {
 	OP_SECTION_NODES,
 	OP_SECTION_LEDGER,
 	OP_SECTION_CONTEXT,
+	OP_SECTION_RECORDS, /* left out when the block has no waits */
 };
 
 /* What the weights of an event count. Readers show a number that they do not know as it is. */
@@ -111,8 +112,9 @@ enum op_timeline_unit {
 
 /*
  * The kinds of nodes. A child has a higher kind than its parent, and any level may be left out; but
- * code may lie below all code. Code is (image, value): where its function starts, or a place in a
- * function of unknown start, the first that was sampled in its 64 bytes.
+ * code may lie below all code and below STATE, and STATE not below code. Code is (image,
+ * value): where its function starts, or a place in a function of unknown start, the first that was
+ * sampled in its 64 bytes.
  */
 enum op_minute_kind {
 	OP_MINUTE_ROOT,
@@ -128,6 +130,7 @@ enum op_minute_kind {
 	OP_MINUTE_PLACE,
 	OP_MINUTE_KERNEL_FUNCTION,
 	OP_MINUTE_KERNEL_PLACE,
+	OP_MINUTE_STATE,   /* value: enum op_wait_state; comes before the frames */
 	OP_MINUTE_NR_KINDS,
 };
 
@@ -135,7 +138,7 @@ enum op_minute_kind {
 
 static inline bool op_minute_is_code(uint32_t kind)
 {
-	return kind >= OP_MINUTE_FUNCTION && kind < OP_MINUTE_NR_KINDS;
+	return kind >= OP_MINUTE_FUNCTION && kind <= OP_MINUTE_KERNEL_PLACE;
 }
 
 static inline bool op_minute_is_place(uint32_t kind)
@@ -149,6 +152,8 @@ static inline bool op_minute_may_lie_below(uint32_t kind, uint32_t parent)
 		return parent == OP_MINUTE_ROOT;
 	if (parent == OP_MINUTE_ROOT || kind >= OP_MINUTE_NR_KINDS)
 		return false;
+	if (kind == OP_MINUTE_STATE)
+		return parent < OP_MINUTE_IMAGE;
 	return op_minute_is_code(kind) || kind > parent;
 }
 

@@ -232,7 +232,18 @@ int op_minute_event(struct op_minute *minute, const char *name, uint32_t unit, u
 	return 0;
 }
 
+static void add_records(struct op_minute_node *node, uint16_t nr)
+{
+	node->records = (uint16_t)op_min_u64((uint64_t)node->records + nr, UINT16_MAX);
+}
+
 bool op_minute_add(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount)
+{
+	return op_minute_add_waits(minute, steps, nr_steps, amount, 0);
+}
+
+bool op_minute_add_waits(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount,
+			 uint16_t nr_records)
 {
 	uint32_t node = 0;
 
@@ -241,11 +252,13 @@ bool op_minute_add(struct op_minute *minute, const struct op_minute_step *steps,
 
 		if (op_unlikely(!child)) {
 			minute->nodes[node].rest += amount;
+			add_records(&minute->nodes[node], nr_records);
 			return false;
 		}
 		node = child;
 	}
 	minute->nodes[node].self += amount;
+	add_records(&minute->nodes[node], nr_records);
 	return true;
 }
 
@@ -316,6 +329,7 @@ static int merge_nodes(struct op_minute *minute, const struct op_minute *other, 
 		places[i] = child ? child : places[node->parent];
 		minute->nodes[places[i]].self += is_whole[i] ? node->self : 0;
 		minute->nodes[places[i]].rest += node->rest + (is_whole[i] ? 0 : node->self);
+		add_records(&minute->nodes[places[i]], node->records);
 	}
 	free(is_whole);
 	free(places);

@@ -20,7 +20,8 @@
 
 struct op_minute_node {
 	uint32_t parent;
-	uint32_t kind;  /* enum op_minute_kind */
+	uint16_t kind;  /* enum op_minute_kind */
+	uint16_t records; /* of waits: how many are in self and rest; UINT16_MAX: or more */
 	uint64_t value; /* format.h says what value and image are; else 0 */
 	uint64_t image; /* a dcookie of the session */
 	uint64_t self, rest;
@@ -73,7 +74,7 @@ struct op_minute {
 
 /* A step from the root to a node. */
 struct op_minute_step {
-	uint32_t kind;
+	uint16_t kind;
 	uint64_t value, image;
 };
 
@@ -105,6 +106,10 @@ int op_minute_event(struct op_minute *minute, const char *name, uint32_t unit, u
  * node above.
  */
 bool op_minute_add(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount) OP_NONNULL;
+
+/* The same for nr_records waits that last `amount` microseconds together. */
+bool op_minute_add_waits(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount,
+			 uint16_t nr_records) OP_NONNULL;
 
 /* Adds a row of the ledger to the row of the same event and name. 0 or -ENOMEM. */
 int op_minute_add_row(struct op_minute *minute, uint32_t event, const char *name, int64_t amount) OP_NONNULL OP_MUST_CHECK;

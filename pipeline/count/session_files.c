@@ -161,7 +161,7 @@ void opd_count_mark_changed(struct opd_count *count)
 {
 	opd_count_flush(count);
 	op_htable_visit(&count->files, mark_changed, NULL);
-	count->stacks.changed |= count->stacks.total || count->stacks.store;
+	count->stacks.changed |= count->stacks.totals[0] || count->stacks.totals[1] || count->stacks.store;
 }
 
 /* ---- new copies of all files ---- */

@@ -103,18 +103,29 @@ static int open_named(struct opd_count *count, struct op_stacks **ret_store)
 	return err;
 }
 
-/* What the file must have had and has not. */
-static void book_lost(struct opd_count *count, uint64_t nr_gone, const char *why)
+/* What the file must have had and has not: samples, or microseconds of waits. */
+static void book_lost(struct opd_count *count, bool is_time, uint64_t nr_gone, const char *why)
 {
 	static struct op_rate rate;
 	uint64_t suppressed;
 
+	if (!nr_gone)
+		return;
 	if (op_rate_allows(&rate, count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "%llu stacks are gone from " OPD_STACKS_PATH ": %s", (unsigned long long)nr_gone, why);
+		op_log(OP_LOG_WARNING, "%llu %s are gone from " OPD_STACKS_PATH ": %s", (unsigned long long)nr_gone,
+		       is_time ? "microseconds of waits" : "stacks", why);
 	/* Other events have stored their samples in sample files. */
 	for (size_t i = 0; count->ledger && i < count->nr_events; i++)
-		if (count->events[i].role == OP_EVENT_STACKS)
+		if (op_event_is_stacks(count->events[i].role) && op_event_is_time(count->events[i].role) == is_time)
 			opd_ledger_lose(count->ledger, (uint32_t)i, nr_gone);
+}
+
+/* The counts of the store. */
+static void sum_totals(const struct opd_count *count, uint64_t totals[2])
+{
+	totals[0] = totals[1] = 0;
+	for (uint32_t i = 0; i < count->nr_events; i++)
+		totals[op_event_is_time(count->events[i].role)] += op_stacks_event_total(count->stacks.store, i);
 }
 
 static void report_error(const struct opd_count *count, int err)
@@ -129,6 +140,7 @@ static void report_error(const struct opd_count *count, int err)
 static int open_store(struct opd_count *count)
 {
 	struct opd_stack_file *file = &count->stacks;
+	uint64_t totals[2];
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
@@ -139,9 +151,11 @@ static int open_store(struct opd_count *count)
 		return file->error;
 	}
 	count->dropped_nodes += op_stacks_nr_cut(file->store);
-	if (op_stacks_total(file->store) < file->total)
-		book_lost(count, file->total - op_stacks_total(file->store), "another program wrote to it, or the disk failed");
-	file->total = op_stacks_total(file->store);
+	sum_totals(count, totals);
+	for (size_t i = 0; i < 2; i++)
+		book_lost(count, i, file->totals[i] - op_min_u64(totals[i], file->totals[i]),
+			  "another program wrote to it, or the disk failed");
+	memcpy(file->totals, totals, sizeof(totals));
 	return 0;
 }
 
@@ -151,7 +165,7 @@ void opd_stack_file_close(struct opd_count *count)
 
 	if (!file->store)
 		return;
-	file->total = op_stacks_total(file->store);
+	sum_totals(count, file->totals);
 	op_stacks_close(file->store);
 	file->store = NULL;
 }
@@ -206,6 +220,8 @@ void opd_stack_file_take(void *host, struct opd_stack *stack)
 		.tid = count->separate_thread ? sample->tid : 0,
 		.cpu = count->separate_cpu ? sample->cpu + 1ull : 0,
 		.end = stack->end,
+		.state = stack->state,
+		.goes_on = stack->goes_on,
 		.leaf_start = stack->leaf_start,
 	};
 
@@ -243,12 +259,15 @@ bool opd_stack_file_check(struct opd_count *count)
 {
 	struct opd_stack_file *file = &count->stacks;
 
-	if (file->store ? !op_stacks_is_broken(file->store) : !file->total || is_there(count))
+	if (file->store ? !op_stacks_is_broken(file->store) : !(file->totals[0] || file->totals[1]) || is_there(count))
 		return false;
 	opd_stack_file_close(count);
 	if (!is_there(count)) {
-		book_lost(count, file->total, "it was removed; use opcontrol --reset to empty a session, --save=NAME to keep it");
-		file->total = 0;
+		for (size_t i = 0; i < 2; i++) {
+			book_lost(count, i, file->totals[i],
+				  "it was removed; use opcontrol --reset to empty a session, --save=NAME to keep it");
+			file->totals[i] = 0;
+		}
 	} else {
 		(void)!open_store(count); /* after an error the next stack tries again */
 	}

@@ -67,7 +67,8 @@ struct opd_file_list {
 struct opd_stack_file {
 	struct op_stacks *store; /* NULL: not open */
 	uint64_t max_bytes;      /* 0: no limit */
-	uint64_t total;          /* its counts when it was closed last */
+	/* its counts when it was closed last: [0] samples, [1] microseconds */
+	uint64_t totals[2];
 	uint64_t last_ns;        /* of the last stack; 0: its pages were dropped since */
 	uint64_t retry_ns;
 	int error; /* of the last attempt to open */

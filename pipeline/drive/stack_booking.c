@@ -71,7 +71,7 @@ static bool is_wanted(const struct opd_pipeline *pipeline, const struct opd_reso
 /* The samples of other events are booked without their stacks. */
 static bool is_only(const struct opd_pipeline *pipeline, const struct opd_stack_sample *taken)
 {
-	return pipeline->capture.events[taken->event].role == OP_EVENT_STACKS;
+	return op_event_is_stacks(pipeline->capture.events[taken->event].role);
 }
 
 void opd_stack_lose(const struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, int err)
@@ -82,8 +82,8 @@ void opd_stack_lose(const struct opd_pipeline *pipeline, const struct opd_stack_
 		account->ends[OP_STACK_END_no_room]++;
 		return;
 	}
-	account->received++;
-	opd_lose_unattributed(account, err);
+	account->received += taken->weight;
+	account->lost[err == -EBADMSG ? OP_LOSS_undecodable : OP_LOSS_no_memory] += taken->weight;
 }
 
 void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample *taken, const struct opd_resolved *of,
@@ -91,29 +91,32 @@ void opd_stack_book(struct opd_pipeline *pipeline, const struct opd_stack_sample
 {
 	struct opd_event *account = taken->account;
 	bool only = is_only(pipeline, taken);
+	uint64_t amount = only ? taken->weight : 0;
 
-	account->received += only;
+	account->received += amount;
 	if (!is_wanted(pipeline, of)) {
-		account->filtered += only;
+		account->filtered += amount;
 		return;
 	}
 	stack->event = taken->event;
 	stack->weight = taken->weight;
+	stack->state = taken->state;
+	stack->goes_on = taken->goes_on;
 	stack->app_cookie = of->app_cookie;
 	stack->comm = comm_of(pipeline, &taken->sample);
 	stack->cgroup = cgroup_of(pipeline, taken);
 	opd_sinks_stack(&pipeline->count.sinks, stack);
 	if (stack->error) {
 		pipeline->stacks->counts.nr_not_stored++;
-		account->lost[opd_loss_of(stack->error)] += only;
+		account->lost[opd_loss_of(stack->error)] += amount;
 		account->ends[OP_STACK_END_no_room] += !only;
 		return;
 	}
 	if (stack->has_room && stack->end != OP_STACK_END_complete)
 		note_stop(pipeline->stacks, stack);
-	account->ends[stack->has_room ? stack->end : OP_STACK_END_no_room]++;
-	account->stored += only;
-	account->unattributed += only && of->unattributed;
+	account->ends[stack->has_room ? stack->end : OP_STACK_END_no_room] += only ? amount : 1;
+	account->stored += amount;
+	account->unattributed += of->unattributed ? amount : 0;
 }
 
 /* The calls of the last stack. */

@@ -78,7 +78,7 @@ void opd_stack_records_take_record(void *host, const struct opd_record *record)
 	if (op_unlikely(pipeline->capture.callgraph)) {
 		if (pipeline->capture.events[record->event].role == OP_EVENT_STACKS) {
 			add_calls_of_stacks(pipeline, record->cpu, &taken);
-		} else {
+		} else if (!op_event_is_time(pipeline->capture.events[record->event].role)) {
 			taken.nr_calls = 1;
 			taken.calls_event = record->event;
 			taken.calls_account = record->account;

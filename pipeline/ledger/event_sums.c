@@ -67,6 +67,8 @@ void opd_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_lo
 		struct op_ledger_event sum;
 
 		opd_sum_event(capture, e, &sum);
+		if (op_event_is_time(sum.role))
+			continue; /* its numbers are no samples */
 		*(sum.role == OP_EVENT_STACKS ? &losses.stacks : &losses.kernel) += sum.lost_kernel;
 		for (size_t i = 0; i < OP_NR_LOSS; i++)
 			losses.lost[i] += sum.lost[i];
@@ -107,7 +109,7 @@ void opd_sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, s
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct op_ledger_event event = { 0 };
 
-		if (!op_event_is_taken(capture->events[e].role))
+		if (!op_event_is_taken(capture->events[e].role) || op_event_is_time(capture->events[e].role))
 			continue;
 		add_event(capture, &cpu->events[e], &event);
 		ret_sums->received += event.received;

@@ -10,7 +10,7 @@
 #include "libop/control/protocol.h"
 #include "pipeline/capture/cpu_rings.h"
 
-/* Losses of all events and CPUs. */
+/* Losses of all events and CPUs, in samples: without those of WAIT. */
 struct opd_losses {
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t kernel; /* of flat samples */

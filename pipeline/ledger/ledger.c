@@ -229,6 +229,18 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 		row->ends[i] += since(now->ends[i], before->ends[i]);
 }
 
+void opd_ledger_set_waits(struct opd_ledger *ledger, const struct op_wait_ledger *waits)
+{
+	ledger->waits = *waits;
+}
+
+static void add_waits(struct opd_ledger *ledger, struct op_session_ledger *sums)
+{
+	sums->waits = ledger->base.waits;
+	ledger->waits_latest = ledger->waits;
+	op_wait_ledger_add(&sums->waits, &ledger->waits, &ledger->waits_before);
+}
+
 static int add_capture(struct opd_ledger *ledger, struct op_session_ledger *sums)
 {
 	for (size_t i = 0; i < ledger->capture->nr_events; i++) {
@@ -301,6 +313,7 @@ int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct 
 		else
 			err = -ENOMEM;
 	}
+	add_waits(ledger, &sums);
 	if (!err)
 		err = add_capture(ledger, &sums);
 	if (!err && ended == OP_SESSION_stopped)
@@ -348,7 +361,7 @@ static void lose_base(struct opd_ledger *ledger, const struct op_ledger_event *e
 	row->stored -= amount;
 	row->unattributed = op_min_u64(row->unattributed, row->stored);
 	row->lost[OP_LOSS_io_error] += amount;
-	if (row->role == OP_EVENT_STACKS)
+	if (op_event_is_stacks(row->role))
 		lose_ends(row->ends, amount);
 }
 
@@ -363,7 +376,7 @@ void opd_ledger_lose(struct opd_ledger *ledger, uint32_t event, uint64_t amount)
 	nr_ours = op_min_u64(amount, since(sum.stored, ledger->before[event].stored));
 	amount -= nr_ours;
 	for (size_t i = 0; i < capture->nr_cpus; i++)
-		nr_ours = take_back(&capture->cpus[i].events[event], sum.role == OP_EVENT_STACKS, nr_ours);
+		nr_ours = take_back(&capture->cpus[i].events[event], op_event_is_stacks(sum.role), nr_ours);
 	lose_base(ledger, &sum, amount);
 }
 
@@ -501,6 +514,7 @@ void opd_ledger_begin_next(struct opd_ledger *ledger)
 	bool was_stopped = ledger->is_stopped;
 
 	memcpy(ledger->before, ledger->latest, ledger->capture->nr_events * sizeof(*ledger->before));
+	ledger->waits_before = ledger->waits_latest;
 	forget_base(ledger);
 	opd_ledger_begin(ledger);
 	ledger->begin_boot_ns = ledger->latest_boot_ns;
@@ -511,6 +525,7 @@ void opd_ledger_begin_next(struct opd_ledger *ledger)
 void opd_ledger_reset(struct opd_ledger *ledger)
 {
 	memset(ledger->before, 0, ledger->capture->nr_events * sizeof(*ledger->before));
+	ledger->waits_before = ledger->waits_latest = ledger->waits;
 	forget_base(ledger);
 	if (ledger->capture->enabled)
 		opd_ledger_begin(ledger);

@@ -32,6 +32,8 @@ struct opd_ledger {
 	struct op_ledger_event *before;
 	struct op_ledger_event *latest; /* at the last opd_ledger_sum */
 	int64_t latest_boot_ns;         /* when that was; as begin_boot_ns */
+	/* switches of this daemon: now, when the session began, at the last opd_ledger_sum */
+	struct op_wait_ledger waits, waits_before, waits_latest;
 	/* of the session; the caller's; NULL: opd_ledger_sum looks for them */
 	const struct op_session_files *files;
 	bool hides_kernel;              /* for stats/ */
@@ -64,6 +66,12 @@ void opd_ledger_stop(struct opd_ledger *ledger) OP_NONNULL;
 
 /* The begin of the session by the present wall clock, ns since 1970. */
 uint64_t opd_ledger_begin_ns(const struct opd_ledger *ledger) OP_NONNULL;
+
+/*
+ * What became of switches since this daemon began: numbers that never restart, also not with
+ * opd_ledger_reset. The next opd_ledger_sum takes them.
+ */
+void opd_ledger_set_waits(struct opd_ledger *ledger, const struct op_wait_ledger *waits) OP_NONNULL;
 
 /* The present sums of the session, to be freed with op_session_ledger_free. 0 or -ENOMEM. */
 int opd_ledger_sum(struct opd_ledger *ledger, enum op_session_end ended, struct op_session_ledger *ret_sums)

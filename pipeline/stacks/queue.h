@@ -12,6 +12,7 @@
 #include <linux/perf_event.h>
 
 #include "libop/base/compiler.h"
+#include "libop/session/wait_states.h"
 #include "libop/perf/record.h"
 #include "pipeline/capture/cpu_rings.h"
 #include "pipeline/stacks/tables.h"
@@ -26,6 +27,8 @@ struct opd_stack_sample {
 	struct opd_event *account;
 	uint32_t event;
 	uint64_t weight; /* of its stack, in the unit of the event */
+	enum op_wait_state state; /* of a wait */
+	bool goes_on; /* as in struct opd_stack */
 	/* For --callgraph: the calls are so many of this event. 0: there are none. */
 	uint32_t nr_calls, calls_event;
 	struct opd_event *calls_account;

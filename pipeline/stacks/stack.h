@@ -10,6 +10,7 @@
 
 #include "libop/base/compiler.h"
 #include "libop/session/stack_ends.h"
+#include "libop/session/wait_states.h"
 #include "pipeline/resolve/resolver.h"
 #include "pipeline/stacks/walk.h"
 
@@ -23,6 +24,8 @@ struct opd_stack {
 	size_t nr_frames;    /* at least 1: the sample itself */
 	uint64_t leaf_start; /* offset of the function of the leaf; 0: unknown */
 	enum op_stack_end end;
+	enum op_wait_state state; /* of a wait; its weight is in microseconds */
+	bool goes_on; /* a wait that was taken before: more of its time, and no new record */
 	uint64_t weight;     /* in the unit of its event: 1 where it counts samples */
 	uint32_t event;      /* its index */
 	uint64_t app_cookie; /* of the application; OP_DCOOKIE_NONE: the kernel's */

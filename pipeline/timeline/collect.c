@@ -116,6 +116,8 @@ static void add_stack(struct opd_timeline *timeline, const struct opd_stack *sta
 		*step++ = stack_thread_step(timeline->count, stack->sample);
 	if (stack->end != OP_STACK_END_complete)
 		*step++ = (struct op_minute_step){ OP_MINUTE_END, stack->end, 0 };
+	if (stack->state)
+		*step++ = (struct op_minute_step){ OP_MINUTE_STATE, stack->state, 0 };
 	for (size_t i = stack->nr_frames; i-- > 0;) {
 		const struct opd_resolved *frame = &stack->frames[i];
 		uint64_t image = filed_image(table, frame->location.cookie);
@@ -123,7 +125,8 @@ static void add_stack(struct opd_timeline *timeline, const struct opd_stack *sta
 
 		*step++ = code_step(timeline, image, is_filed ? frame->location.offset : 0, frame->is_kernel, i);
 	}
-	(void)op_minute_add(minute, timeline->steps, (size_t)(step - timeline->steps), stack->weight);
+	(void)op_minute_add_waits(minute, timeline->steps, (size_t)(step - timeline->steps), stack->weight,
+				  stack->state && !stack->goes_on);
 }
 
 /* ---- the ledger ---- */
@@ -183,7 +186,7 @@ static int add_numbers(struct opd_timeline *timeline, size_t event, const struct
 static int add_ledger(struct opd_timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->count->nr_events; i++) {
-		bool is_stacks = timeline->count->events[i].role == OP_EVENT_STACKS;
+		bool is_stacks = op_event_is_stacks(timeline->count->events[i].role);
 		struct op_ledger_event now;
 		uint64_t stored;
 		int err;
@@ -219,7 +222,8 @@ static int add_events(const struct opd_timeline *timeline, struct op_minute *min
 		int err;
 
 		snprintf(name, sizeof(name), "%s:%llu:0x%x", event->name, (unsigned long long)event->count, event->unit_mask);
-		err = op_minute_event(minute, name, OP_UNIT_SAMPLES, (uint32_t)event->role, &number);
+		err = op_minute_event(minute, name, op_event_is_time(event->role) ? OP_UNIT_MICROSECONDS : OP_UNIT_SAMPLES,
+				      (uint32_t)event->role, &number);
 		if (err || number != i)
 			return err ? err : -EEXIST; /* the same event twice */
 	}

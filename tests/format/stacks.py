@@ -5,22 +5,24 @@
 usage: stacks.py FILE
 
 Prints one line for each stack with a count: event; application; process name; cgroup;
-process:thread, with @CPU where CPUs are separated; end; frames as image+position, with k for the
-kernel; the count. Every rule of the format is checked on the way: a file that breaks one ends the
+process:thread, with @CPU where CPUs are separated; end; state of a wait; frames as image+position,
+with k for the kernel; the count. Every rule of the format is checked on the way: a file that breaks one ends the
 program with exit code 1 and a line that says which.
 """
 import collections
 import struct
 import sys
 
-HEADER = struct.Struct("<8sIIQI36s")
+HEADER = struct.Struct("<8sIIQI4sQ24s")
 NODE = struct.Struct("<IHHQQQ")
-ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT = range(10)
+ROOT, EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE = range(11)
 BELOW = {EVENT: {ROOT}, APP: {EVENT}, COMM: {APP}, CGROUP: {COMM}, THREAD: {CGROUP}, END: {THREAD},
-         FRAME: {THREAD, END, FRAME, KERNEL}, KERNEL: {THREAD, END, FRAME, KERNEL}, TEXT: {ROOT, TEXT}}
+         FRAME: {THREAD, END, STATE, FRAME, KERNEL}, KERNEL: {THREAD, END, STATE, FRAME, KERNEL}, TEXT: {ROOT, TEXT},
+         STATE: {THREAD, END}}
 ENDS = ("complete", "cut", "no_row", "left_code", "no_table_yet", "too_deep", "no_room", "guessed")
+STATES = (None, "blocked", "disk", "uninterruptible", "runnable", "preempted", "frozen")
 
-Node = collections.namedtuple("Node", "parent kind spare value image count")
+Node = collections.namedtuple("Node", "parent kind records value image count")
 
 
 class FormatError(Exception):
@@ -37,7 +39,7 @@ class Stacks:
 
     def __init__(self, data):
         require(len(data) >= HEADER.size, "shorter than a header")
-        magic, node_bytes, nr_nodes, self.no_room, self.nr_cut, _ = HEADER.unpack_from(data)
+        magic, node_bytes, nr_nodes, self.no_room, self.nr_cut, _, self.no_room_us, _ = HEADER.unpack_from(data)
         require(magic == b"opdstck1", "bad magic %r" % magic)
         require(node_bytes == NODE.size and 1 <= nr_nodes <= 1 << 25, "nodes of %d bytes, %d of them" % (node_bytes, nr_nodes))
         self.nodes, self.fault, self.nr_published = [], None, nr_nodes
@@ -65,6 +67,9 @@ class Stacks:
         if node.kind == END:
             require(1 <= node.value < len(ENDS), where + "end %d" % node.value)
 
+        if node.kind == STATE:
+            require(1 <= node.value < len(STATES), where + "state %d" % node.value)
+
     def path(self, number):
         nodes = []
         while number:
@@ -90,7 +95,17 @@ class Stacks:
             return "%d:%d%s" % (node.value >> 32, node.value & 0xffffffff, "@%d" % (node.image - 1) if node.image else "")
         if node.kind == END:
             return "[%s]" % ENDS[node.value]
+        if node.kind == STATE:
+            return "[%s]" % STATES[node.value]
         return "%d+0x%x%s" % (node.image, node.value, "k" if node.kind == KERNEL else "")
+
+    def records(self):
+        """{line of a stack: how many waits are in its count}"""
+        found = collections.Counter()
+        for number, node in enumerate(self.nodes):
+            if node.records:
+                found[";".join(self.shown(step) for step in self.path(number))] += node.records
+        return found
 
     def stacks(self):
         """{line of a stack: count}"""

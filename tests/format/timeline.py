@@ -16,10 +16,11 @@ HEADER = struct.Struct("<8sQ")
 HEAD = struct.Struct("<II")
 LEVEL = struct.Struct("<QQQ")
 TAIL = struct.Struct("<6QQIIIIHHI8sQ")
-TEXTS, EVENTS, IMAGES, CODE, NODES, LEDGER, CONTEXT = range(1, 8)
-(ROOT, SAMPLES, STACKS, APP, COMM, CGROUP, THREAD, END, IMAGE, FUNCTION, PLACE, KERNEL_FUNCTION, KERNEL_PLACE) = range(13)
+TEXTS, EVENTS, IMAGES, CODE, NODES, LEDGER, CONTEXT, RECORDS = range(1, 9)
+(ROOT, SAMPLES, STACKS, APP, COMM, CGROUP, THREAD, END, IMAGE, FUNCTION, PLACE, KERNEL_FUNCTION, KERNEL_PLACE,
+ STATE) = range(14)
 KINDS = ("root", "samples", "stacks", "app", "comm", "cgroup", "thread", "end", "image", "function", "place", "kernel-function",
-         "kernel-place")
+         "kernel-place", "state")
 RAW_MAX, RATIO_MAX, RATIO_FREE, NODES_MAX, DEPTH_MAX = 8 << 20, 128, 4096, 1 << 18, 2048
 MASK = (1 << 64) - 1
 
@@ -90,12 +91,14 @@ class Numbers:
 class Node:
     def __init__(self, parent):
         self.parent, self.depth = parent, parent.depth + 1 if parent else 0
-        self.kind, self.value, self.image, self.own, self.rest, self.last_code = ROOT, 0, 0, 0, 0, 0
+        self.kind, self.value, self.image, self.own, self.rest, self.records, self.last_code = ROOT, 0, 0, 0, 0, 0, 0
 
 
 def may_lie_below(kind, parent):
     if kind in (SAMPLES, STACKS):
         return parent == ROOT
+    if kind == STATE:
+        return STACKS <= parent <= END
     return parent != ROOT and (kind > parent or kind >= FUNCTION)
 
 
@@ -138,6 +141,8 @@ class Block:
         self.images = images
         self.code = self.read_code(sections[CODE])
         self.nodes = self.read_nodes(sections[NODES])
+        for node in self.nodes if RECORDS in sections else ():
+            node.records = sections[RECORDS].unsigned(0xffff)
         part = sections[LEDGER]
         self.ledger = [(part.unsigned(len(self.events) - 1), self.texts[part.unsigned(len(self.texts) - 1)], part.signed())
                        for _ in range(part.unsigned(1 << 16))]
@@ -173,7 +178,7 @@ class Block:
             require(before.depth <= DEPTH_MAX, "too deep")
             nodes.append(before)
         for node, kind in zip(nodes, part.column(nr)):
-            require(ROOT < kind <= KERNEL_PLACE and may_lie_below(kind, node.parent.kind),
+            require(ROOT < kind <= STATE and may_lie_below(kind, node.parent.kind),
                     "kind %d below %d" % (kind, node.parent.kind))
             node.kind = kind
         for node in nodes:
@@ -195,7 +200,7 @@ class Block:
         elif node.kind == THREAD:
             node.value = part.unsigned(0xffffffff) << 32 | part.unsigned(0xffffffff)
             node.image = part.unsigned(1 << 32)
-        elif node.kind == END:
+        elif node.kind in (END, STATE):
             node.value = part.unsigned(0xffffffff)
         else:
             node.parent.last_code += part.unsigned(len(self.code) - 1 - node.parent.last_code)
@@ -212,8 +217,8 @@ class Block:
             return "%d:%d@%d" % (node.value >> 32, node.value & 0xffffffff, node.image)
         if node.kind in (APP, IMAGE):
             return "%s %d" % (KINDS[node.kind], node.image)
-        if node.kind == END:
-            return "[%d]" % node.value
+        if node.kind in (END, STATE):
+            return "[%s%d]" % ("state " if node.kind == STATE else "", node.value)
         return "%d+0x%x%s%s" % (node.image, node.value, "~" if node.kind in (PLACE, KERNEL_PLACE) else "",
                                 "k" if node.kind >= KERNEL_FUNCTION else "")
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "libop/events/event.h"
+#include "libop/events/event_list.h"
 #include "libop/base/sys.h"
 
 /* The result of the next perf_event_open: an errno, or 0 and a descriptor that can be read. */
@@ -290,6 +291,13 @@ static void test_attr_of_stacks(void **state)
 	assert_true(attr.exclude_idle);
 	assert_int_equal(attr.sample_period, 10101010);
 	memset(&attr, 0, sizeof(attr));
+	op_event_make_waits(&event);
+	assert_string_equal(event.name, OP_WAITS_NAME);
+	assert_int_equal(event.role, OP_EVENT_WAITS);
+	assert_int_equal(event.count, 1);
+	assert_false(op_event_is_clock(&event));
+	assert_true(op_event_is_time(event.role) && op_event_is_stacks(event.role) && op_event_is_taken(event.role));
+	assert_false(op_event_has_files(event.role));
 	op_event_make_stacks(true, 99, 8192, &event);
 	op_event_set_stack_rate(&event, 50);
 	assert_int_equal(event.count, 20000000);

@@ -289,6 +289,11 @@ static void test_ledger(void **state)
 		  .lost_kernel = 7 },
 		{ .name = "CPU_CLK_UNHALTED", .count = 100000, .unit_mask = 255, .received = UINT64_MAX },
 		{ .name = OP_STACKS_NAME, .count = 10101010, .received = 9, .stored = 9, .role = OP_EVENT_STACKS },
+		{ .name = OP_WAITS_NAME, .count = 1, .received = 7000000, .stored = 7000000, .role = OP_EVENT_WAITS },
+	};
+	static const struct op_wait_ledger waits = {
+		.switches = 31, .idle = 1, .kernel = 2, .emitted = 5, .skipped = 16, .lost = 7, .records = 4,
+		.total_us = { [OP_WAIT_blocked] = 6000000, [OP_WAIT_frozen] = UINT64_MAX },
 	};
 	struct op_session_ledger ledger = { .ended = OP_SESSION_rotated, .begin_ns = 5 * SECOND + 7, .end_ns = 9 * SECOND }, back;
 	struct op_text text = { 0 };
@@ -297,6 +302,7 @@ static void test_ledger(void **state)
 	rows[2].ends[OP_STACK_END_complete] = 8;
 	rows[2].ends[OP_STACK_END_no_room] = 1;
 	ledger.is_imported = true;
+	ledger.waits = waits;
 	op_session_ledger_set_host(&ledger, "db1.example.org");
 	op_session_ledger_set_kernel(&ledger, "6.1.0-49-amd64");
 	op_session_ledger_set_cpu(&ledger, "i386/skylake");
@@ -305,6 +311,8 @@ static void test_ledger(void **state)
 	assert_ptr_equal(op_session_ledger_row(&ledger, &rows[1]), &ledger.events[1]);
 	op_session_ledger_format(&ledger, &text);
 	assert_non_null(strstr(op_text_get(&text), "\nstacks\tSTACKS\t10101010\t0\t"));
+	assert_non_null(strstr(op_text_get(&text), "\nwaits\tWAIT\t1\t0\treceived=7000000\t"));
+	assert_non_null(strstr(op_text_get(&text), "\nswitches\tswitches=31\tidle=1\t"));
 	op_text_add(&text, "later\tword\n");
 	sample_write_bytes(box->fd, "ledger", text.data, text.length);
 	assert_int_equal(op_session_ledger_read(box->fd, &back, NULL), 0);
@@ -317,6 +325,7 @@ static void test_ledger(void **state)
 	assert_true(back.is_imported);
 	assert_int_equal(back.nr_events, op_array_size(rows));
 	assert_memory_equal(back.events, rows, sizeof(rows));
+	assert_memory_equal(&back.waits, &waits, sizeof(waits));
 	op_session_ledger_free(&back);
 	op_session_ledger_free(&ledger);
 	op_text_free(&text);

@@ -367,7 +367,7 @@ static void a_stack_has_the_weight_of_its_source(void **state OP_UNUSED)
 	opd_stack_records_take(&pipeline, &taken);
 	code = OPD_CODE_TABLE;
 	opd_stack_records_turn(&pipeline);
-	expect_booked(2, 2, OP_STACK_END_complete, 2);
+	expect_booked((1ull << 40) + 8, (1ull << 40) + 8, OP_STACK_END_complete, (1ull << 40) + 8);
 	expect_stack("1240 1140 1040", (1ull << 40) + 8);
 }
 

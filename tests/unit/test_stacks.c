@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "libop/process/guard.h"
+#include "libop/session/stack_part.h"
 #include "libop/base/sys.h"
+#include "libop/session/wait_states.h"
 #include "tests/unit/stack_box.h"
 #include "tests/unit/still_clock.h"
 #include "tests/unit/disk.h"
@@ -162,6 +164,90 @@ static void test_count_image(void **state)
 	tree = read_stacks(box);
 	assert_int_equal(tree.nodes[tree.nr_nodes - 1].image, 1000);
 	assert_int_equal(tree.nodes[tree.nr_nodes - 1].count, 2);
+	op_stack_tree_free(&tree);
+}
+
+/* ---- waits ---- */
+
+static void add_wait(struct op_stacks *stacks, enum op_wait_state wait, bool goes_on, uint64_t us)
+{
+	struct op_stack_path path = some_path;
+
+	path.state = wait;
+	path.goes_on = goes_on;
+	assert_int_equal(op_stacks_add(stacks, &path, some_frames, 2, us), 0);
+}
+
+static void test_waits(void **state)
+{
+	struct op_stacks *stacks = open_stacks(*state);
+	struct op_stack_tree tree;
+	uint32_t blocked, disk, at;
+
+	add_wait(stacks, OP_WAIT_blocked, false, 1000);
+	blocked = op_stacks_last_node(stacks);
+	add_wait(stacks, OP_WAIT_blocked, false, 500);
+	add_wait(stacks, OP_WAIT_blocked, true, 70);
+	add_wait(stacks, OP_WAIT_disk, false, 30);
+	disk = op_stacks_last_node(stacks);
+	add_some(stacks, 2, 1);
+	assert_true(blocked != disk && disk != op_stacks_last_node(stacks));
+	op_stacks_close(stacks);
+	tree = read_stacks(*state);
+	assert_int_equal(tree.nodes[blocked].count, 1570);
+	assert_int_equal(tree.nodes[blocked].records, 2);
+	assert_int_equal(tree.nodes[disk].records, 1);
+	assert_int_equal(tree.nodes[tree.nr_nodes - 1].records, 0);
+	at = tree.nodes[tree.nodes[disk].parent].parent;
+	assert_int_equal(tree.nodes[at].kind, OP_STACK_STATE);
+	assert_int_equal(tree.nodes[at].value, OP_WAIT_disk);
+	assert_int_equal(tree.nodes[tree.nodes[at].parent].kind, OP_STACK_END);
+	op_stack_tree_free(&tree);
+	stacks = open_stacks(*state);
+	assert_int_equal(op_stacks_event_total(stacks, 0), 0);
+	assert_int_equal(op_stacks_event_total(stacks, 1), 1601);
+	for (uint32_t i = 0; i < OP_STACK_RECORDS_MAX + 5u; i++)
+		add_wait(stacks, OP_WAIT_disk, false, 1);
+	assert_int_equal(op_stacks_event_total(stacks, 1), 1601 + OP_STACK_RECORDS_MAX + 5u);
+	op_stacks_close(stacks);
+	tree = read_stacks(*state);
+	assert_int_equal(tree.nodes[disk].records, OP_STACK_RECORDS_MAX);
+	op_stack_tree_free(&tree);
+}
+
+/* Samples and microseconds without room are counted apart. */
+static void test_waits_without_room(void **state)
+{
+	static const char *const names[] = { "STACKS:1:0x0", "WAIT:1:0x0" };
+	struct op_stacks_setup setup = { .events = names, .nr_events = 2, .max_bytes = op_stacks_file_bytes(19) };
+	struct op_session_ledger ledger = { 0 };
+	struct op_stack_path path = { .event = 0, .app = 1, .comm = "a" };
+	struct op_stack_tree tree;
+	struct op_stacks *stacks;
+	const struct box *box = *state;
+
+	assert_int_equal(op_stacks_open(box->fd, STACKS, STACKS_TMP, &setup, &stacks), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		const struct op_stack_frame frames[] = { { 1, i, false }, { 2, i, false } };
+
+		path.event = i != 0;
+		path.state = i ? OP_WAIT_blocked : OP_WAIT_NONE;
+		(void)!op_stacks_add(stacks, &path, frames, 2, i ? 1000 : 1);
+	}
+	op_stacks_close(stacks);
+	tree = read_stacks(box);
+	assert_int_equal(tree.no_room, 0);
+	assert_int_equal(tree.no_room_us, 1000);
+	assert_int_equal(op_session_ledger_add_stacks(&ledger, &tree), 0);
+	assert_int_equal(ledger.nr_events, 2);
+	assert_string_equal(ledger.events[1].name, OP_WAITS_NAME);
+	assert_int_equal(ledger.events[0].role, OP_EVENT_STACKS);
+	assert_int_equal(ledger.events[1].role, OP_EVENT_WAITS);
+	assert_int_equal(ledger.events[0].ends[OP_STACK_END_complete], 1);
+	assert_int_equal(ledger.events[1].stored, 2000);
+	assert_int_equal(ledger.events[1].ends[OP_STACK_END_complete], 1000);
+	assert_int_equal(ledger.events[1].ends[OP_STACK_END_no_room], 1000);
+	op_session_ledger_free(&ledger);
 	op_stack_tree_free(&tree);
 }
 
@@ -532,6 +618,8 @@ int main(int argc, char **argv)
 		box_test(test_path),
 		box_test(test_same_nodes),
 		box_test(test_many),
+		box_test(test_waits),
+		box_test(test_waits_without_room),
 		box_test(test_count_image),
 		box_test(test_max_bytes),
 		box_test(test_session_space),

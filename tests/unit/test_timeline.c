@@ -62,6 +62,23 @@ static void add_stack(struct op_minute *minute, uint32_t event, uint64_t salt, u
 	assert_true(op_minute_add(minute, steps, nr, amount));
 }
 
+/* The event WAIT: microseconds by state, with the number of records. */
+static void add_waits(struct op_minute *minute)
+{
+	struct op_minute_step steps[] = {
+		{ OP_MINUTE_STACKS, 0, 0 }, { OP_MINUTE_APP, 0, 2 },             { OP_MINUTE_END, 1, 0 },
+		{ OP_MINUTE_STATE, 0, 0 },  { OP_MINUTE_FUNCTION, 0x400, 8 }, { OP_MINUTE_KERNEL_PLACE, 0x1000, 9 },
+	};
+	uint32_t waits;
+
+	assert_int_equal(op_minute_event(minute, "WAIT:1:0x0", OP_UNIT_MICROSECONDS, 5, &waits), 0);
+	steps[0].value = waits;
+	for (uint32_t state = 1; state < 4; state++) {
+		steps[3].value = state;
+		assert_true(op_minute_add_waits(minute, steps, op_array_size(steps), 1000 * state, (uint16_t)state));
+	}
+}
+
 /* The i-th minute: known sums, and functions that come and go. */
 static void fill(struct op_minute *minute, uint32_t i)
 {
@@ -74,6 +91,8 @@ static void fill(struct op_minute *minute, uint32_t i)
 		add(minute, timer, 1 + k % 3, 7 + k % 5, 0x400 + 16ull * (k * (i + 1) % 97), 1 + k % 4);
 	for (uint32_t k = 0; k < 30; k++)
 		add_stack(minute, stacks, k * (i + 1) % 53, 1);
+	if (i % 2)
+		add_waits(minute);
 	assert_int_equal(op_minute_add_row(minute, timer, "before", 100 * (int64_t)i), 0);
 	assert_int_equal(op_minute_add_row(minute, timer, "stored", 100), 0);
 	assert_int_equal(op_minute_add_row(minute, stacks, "stored", 30), 0);
@@ -137,7 +156,8 @@ static uint32_t check_minutes(const struct box *box, uint64_t since_ns, uint64_t
 	assert_int_equal(op_minute_init(&minute, 0), 0);
 	while (!(err = op_timeline_next(timeline, &minute))) {
 		assert_int_equal(minute.begin.wall_ns, BEGIN_NS + (first + nr) * NS_PER_MIN);
-		assert_int_equal(minute.nr_events, 2);
+		assert_int_equal(minute.nr_events, 2 + (first + nr) % 2);
+		assert_int_equal(total(&minute, OP_MINUTE_STACKS, 2), (first + nr) % 2 * 6000);
 		assert_int_equal(total(&minute, OP_MINUTE_SAMPLES, 0), 100);
 		assert_int_equal(total(&minute, OP_MINUTE_STACKS, 1), 30);
 		assert_int_equal(total(&minute, OP_MINUTE_STACKS, 0), 0);

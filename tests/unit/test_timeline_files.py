@@ -44,6 +44,8 @@ def expected(i):
         for frame in range(2 + salt % 11):
             steps.append("%d+0x%x%s" % (7 + frame % 3, 0x1000 + salt * frame % 37 * 64, "~k" if frame > 7 else ""))
         add(steps, 1)
+    for state in (1, 2, 3) if i % 2 else ():
+        add(["stacks WAIT:1:0x0", "app 2", "[1]", "[state %d]" % state, "8+0x400", "9+0x1000~k"], 1000 * state)
     return found
 
 
@@ -65,10 +67,11 @@ class TimelineFiles(unittest.TestCase):
         self.assertEqual(len(found.blocks), NR_MINUTES)
         for i, block in enumerate(found.blocks):
             self.assertEqual(block.weights(), expected(i))
+            self.assertEqual([node.records for node in block.nodes if node.records], [1, 2, 3] if i % 2 else [])
             self.assertEqual(block.begin, (BEGIN_NS + i * NS_PER_MIN, (i + 9) * NS_PER_MIN, (i + 5) * NS_PER_MIN))
             self.assertEqual(block.end, (BEGIN_NS + (i + 1) * NS_PER_MIN, (i + 10) * NS_PER_MIN, (i + 6) * NS_PER_MIN))
             self.assertEqual((block.gap, block.flags), (int(not i), 0))
-            self.assertEqual(block.events, [(TIMER, 0, 0), (STACKS, 0, 3)])
+            self.assertEqual(block.events, [(TIMER, 0, 0), (STACKS, 0, 3)] + [("WAIT:1:0x0", 1, 5)] * (i % 2))
             self.assertEqual(block.ledger, [(0, "before", 100 * i), (0, "stored", 100), (1, "stored", 30), (1, "lost_kernel", -2)])
             self.assertEqual(block.context, [(1, 0, 250), (1, 1, i % 1001), (3, 2, 17), (4, 1, 1 << 20)])
 

@@ -56,11 +56,11 @@ static void report(const struct adding *adding, uint64_t number, const char *nam
 	opk_report(adding->check, &problem, adding->check->repair ? -ENOTSUP : 0);
 }
 
-/* The event STACKS has stored its stacks, all others their samples. */
+/* STACKS and WAIT have stored their stacks, all others their samples. */
 static int add_event(struct adding *adding, uint64_t number, const struct op_minute *minute, uint32_t event)
 {
 	const char *name = minute->texts[minute->events[event].text];
-	uint32_t kind = minute->events[event].role == OP_EVENT_STACKS ? OP_MINUTE_STACKS : OP_MINUTE_SAMPLES;
+	uint32_t kind = op_event_is_stacks(minute->events[event].role) ? OP_MINUTE_STACKS : OP_MINUTE_SAMPLES;
 	struct sum *sum = sum_of(adding, name);
 	uint64_t weights, before, stored;
 	bool has_before, has_stored;
