@@ -98,14 +98,20 @@ static bool take_chain(struct rest *rest, enum op_cpumode mode, struct op_chain 
 }
 
 /* 32 bits of length, the bytes, and padding to a whole number of words. */
-static bool take_raw(struct rest *rest)
+static bool take_raw(struct rest *rest, struct op_stack_record *record)
 {
+	const uint8_t *bytes;
 	uint32_t nr_bytes;
 
 	if (rest->nr_bytes < sizeof(nr_bytes))
 		return false;
 	memcpy(&nr_bytes, rest->at, sizeof(nr_bytes));
-	return take_bytes(rest, (sizeof(nr_bytes) + (uint64_t)nr_bytes + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES);
+	bytes = take_bytes(rest, (sizeof(nr_bytes) + (uint64_t)nr_bytes + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES);
+	if (!bytes)
+		return false;
+	record->raw = bytes + sizeof(nr_bytes);
+	record->nr_raw_bytes = nr_bytes;
+	return true;
 }
 
 static bool take_registers(struct rest *rest, const struct op_stack_layout *layout, struct op_stack_record *record)
@@ -169,7 +175,7 @@ int op_stack_record(const struct perf_event_header *header, enum op_cpumode mode
 	rest = (struct rest){ .at = (const uint8_t *)header + OP_SAMPLE_RECORD_BYTES,
 			      .nr_bytes = header->size - OP_SAMPLE_RECORD_BYTES };
 	record.has_chain = type & PERF_SAMPLE_CALLCHAIN;
-	if ((record.has_chain && !take_chain(&rest, mode, &record.chain)) || (type & PERF_SAMPLE_RAW && !take_raw(&rest)) ||
+	if ((record.has_chain && !take_chain(&rest, mode, &record.chain)) || (type & PERF_SAMPLE_RAW && !take_raw(&rest, &record)) ||
 	    (type & PERF_SAMPLE_REGS_USER && !take_registers(&rest, layout, &record)) ||
 	    (type & PERF_SAMPLE_STACK_USER && !take_stack(&rest, &record)))
 		return -EBADMSG;

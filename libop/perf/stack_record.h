@@ -38,6 +38,8 @@ struct op_stack_layout {
 struct op_stack_record {
 	bool has_chain;
 	struct op_chain chain;
+	const uint8_t *raw; /* of PERF_SAMPLE_RAW; NULL: none */
+	size_t nr_raw_bytes;
 	bool is_user;       /* the thread has user code; false also where nothing says so */
 	bool has_registers; /* of a 64-bit program; a thread of the kernel has none */
 	uint64_t pc;
