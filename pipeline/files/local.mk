@@ -13,5 +13,6 @@ pipeline_libpipeline_a_SOURCES += \
 	pipeline/files/owner_ask.c pipeline/files/owner_ask.h \
 	pipeline/files/pass_file.c pipeline/files/pass_file.h \
 	pipeline/files/proc_maps.c pipeline/files/proc_maps.h \
+	pipeline/files/stack_copy.c pipeline/files/stack_copy.h \
 	pipeline/files/unchanged.c pipeline/files/unchanged.h
 EXTRA_DIST += pipeline/files/README.md

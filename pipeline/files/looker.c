@@ -9,6 +9,7 @@
 #include "pipeline/files/owner_ask.h"
 #include "pipeline/files/pass_file.h"
 #include "pipeline/files/proc_maps.h"
+#include "pipeline/files/stack_copy.h"
 #include "pipeline/files/unchanged.h"
 
 typedef int (*answerer)(const char *question, size_t nr_bytes, int fd, struct op_text *answer);
@@ -67,6 +68,11 @@ static int answer_pass(const char *question, size_t nr_bytes, int fd, struct op_
 	return opd_pass_file_answer(question, nr_bytes, fd);
 }
 
+static int answer_stack(const char *question, size_t nr_bytes, int fd OP_UNUSED, struct op_text *answer)
+{
+	return opd_stack_copy_answer(question, nr_bytes, answer);
+}
+
 static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_VIEW] = answer_view,
 	[OPD_LOOK_MAPS] = answer_maps,
@@ -78,6 +84,7 @@ static const answerer answerers[OPD_NR_LOOKS] = {
 	[OPD_LOOK_READ] = answer_read,
 	[OPD_LOOK_CLOSE] = answer_close,
 	[OPD_LOOK_PASS] = answer_pass,
+	[OPD_LOOK_STACK] = answer_stack,
 };
 
 int opd_look_answer(const char *question, size_t nr_bytes, int fd, struct op_text *answer)
