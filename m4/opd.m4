@@ -42,6 +42,31 @@ AC_DEFUN([OPD_FILTER], [
   AM_CONDITIONAL([HAVE_SECCOMP], [test "x$opd_filter" = xyes])
 ])
 
+dnl OPD_BPF: the program in the kernel that samples waits. clang compiles it and libbpf loads it; the
+dnl object is inside opd-waits, so that a host needs neither clang nor headers.
+AC_DEFUN([OPD_BPF], [
+  opd_bpf=no
+  AC_ARG_ENABLE([bpf], [AS_HELP_STRING([--disable-bpf], [no program in the kernel: opd samples no waits])])
+  AC_ARG_VAR([CLANG], [the clang that compiles for BPF])
+  AC_CHECK_PROGS([CLANG], [clang clang-19 clang-16 clang-15 clang-14])
+  opd_bpf_target=
+  AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#ifndef __x86_64__
+    #error
+    #endif]])], [opd_bpf_target=x86])
+  AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#ifndef __aarch64__
+    #error
+    #endif]])], [opd_bpf_target=arm64])
+  BPF_CPPFLAGS="-D__TARGET_ARCH_$opd_bpf_target"
+  opd_multiarch=`$CC -print-multiarch 2>/dev/null`
+  AS_IF([test -n "$opd_multiarch"], [BPF_CPPFLAGS="$BPF_CPPFLAGS -I/usr/include/$opd_multiarch"])
+  AC_SUBST([BPF_CPPFLAGS])
+  AS_IF([test "x$enable_bpf" != xno && test -n "$opd_bpf_target" && test -n "$CLANG"],
+    [PKG_CHECK_MODULES([BPF], [libbpf >= 1.0], [opd_bpf=yes], [opd_bpf=no])])
+  AS_IF([test "x$opd_bpf" = xno],
+    [AC_MSG_NOTICE([opd samples no waits: it needs the Debian packages clang and libbpf-dev, on x86-64 or arm64])])
+  AM_CONDITIONAL([HAVE_BPF], [test "x$opd_bpf" = xyes])
+])
+
 dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses.
 AC_DEFUN([OPD_PEER], [
   PKG_CHECK_MODULES([$1], [$2], [],

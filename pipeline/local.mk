@@ -10,5 +10,6 @@ include $(srcdir)/pipeline/stacks/local.mk
 include $(srcdir)/pipeline/count/local.mk
 include $(srcdir)/pipeline/ledger/local.mk
 include $(srcdir)/pipeline/timeline/local.mk
+include $(srcdir)/pipeline/waits/local.mk
 include $(srcdir)/pipeline/drive/local.mk
 EXTRA_DIST += pipeline/README.md

@@ -25,6 +25,7 @@ include $(srcdir)/tools/ophelp/local.mk
 include $(srcdir)/tools/opimport/local.mk
 include $(srcdir)/tools/opd-tables/local.mk
 include $(srcdir)/tools/opd-events/local.mk
+include $(srcdir)/tools/opd-waits/local.mk
 include $(srcdir)/tools/optop/local.mk
 
 # Completion for bash and zsh. Each tool writes its own from its table of options.

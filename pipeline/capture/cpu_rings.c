@@ -13,6 +13,8 @@ uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct
 
 	if (event->role == OP_EVENT_SAMPLER)
 		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
+	if (event->role == OP_EVENT_WAITS)
+		sample_type |= PERF_SAMPLE_RAW;
 	if (event->stack_bytes || event->has_stack)
 		sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	return op_event_has_stack(event) || opd_capture_has_chain(capture, event) ? sample_type | PERF_SAMPLE_CALLCHAIN

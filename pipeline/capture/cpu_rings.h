@@ -185,7 +185,7 @@ static inline bool opd_cpu_has_stack_pair(const struct opd_cpu *cpu)
 /* The pair that an event of this CPU writes to. */
 static inline struct op_ring_pair *opd_cpu_pair_of(struct opd_cpu *cpu, const struct op_event *event)
 {
-	return event->role == OP_EVENT_STACKS && opd_cpu_has_stack_pair(cpu) ? &cpu->stack_pair : &cpu->pair;
+	return op_event_is_stacks(event->role) && opd_cpu_has_stack_pair(cpu) ? &cpu->stack_pair : &cpu->pair;
 }
 
 /* The bytes of records of STACKS that were not read. */

@@ -20,6 +20,7 @@
 #define MEASURED_SWAPS  3u
 #define STACK_CHAIN_WORDS 64u /* the kernel's part of a stack, on average less */
 #define USER_REGISTERS    33u /* the most of all machines */
+#define WAITS_HZ 100u /* of a CPU: what WaitBudget= lets through is less on all together */
 #define RATE_MAX_HZ     1000000u /* the largest rate that a kernel accepts */
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
@@ -31,6 +32,8 @@ static uint64_t rate_hz(const struct op_event *event)
 {
 	if (event->role == OP_EVENT_STACKS)
 		return op_max_u64(OP_NS_PER_S / event->count, 1);
+	if (event->role == OP_EVENT_WAITS)
+		return WAITS_HZ;
 	if (!op_event_is_clock(event))
 		return OPD_PLAN_EVENT_RATE_HZ;
 	return event->count ? op_min_u64(divide_up(OP_NS_PER_S, event->count), RATE_MAX_HZ) : RATE_MAX_HZ;

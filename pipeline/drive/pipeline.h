@@ -40,6 +40,7 @@ struct opd_repeat {
 
 struct opd_stacks;
 struct opd_tables;
+struct opd_waits;
 
 struct opd_ibs {
 	struct op_ibs_cpu cpu; /* the CPU model that took the samples */
@@ -57,6 +58,7 @@ struct opd_pipeline {
 	struct opd_ibs ibs;
 	struct opd_arcs arcs; /* callers of the last sample */
 	struct opd_stacks *stacks; /* NULL: no event has stacks */
+	struct opd_waits *waits; /* the caller's, one of the sources; NULL: waits are not sampled */
 	struct opd_record_sources sources; /* beside those that every pipeline has */
 };
 

@@ -29,6 +29,7 @@ struct opd_stack_sample {
 	uint64_t weight; /* of its stack, in the unit of the event */
 	enum op_wait_state state; /* of a wait */
 	bool goes_on; /* as in struct opd_stack */
+	uint32_t nr_skipped; /* words of the chain that stand in front of the sample */
 	/* For --callgraph: the calls are so many of this event. 0: there are none. */
 	uint32_t nr_calls, calls_event;
 	struct opd_event *calls_account;

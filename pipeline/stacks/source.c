@@ -16,6 +16,10 @@ int opd_stack_decode(const struct opd_stacks *stacks, const struct opd_capture *
 	};
 	int err = op_stack_record(taken->header, taken->sample.mode, &layout, ret_record);
 
+	if (!err && ret_record->has_chain && taken->nr_skipped <= ret_record->chain.nr_words) {
+		ret_record->chain.words += taken->nr_skipped;
+		ret_record->chain.nr_words -= taken->nr_skipped;
+	}
 	return err ? err : opd_resolve(resolver, &taken->sample, ret_of);
 }
 

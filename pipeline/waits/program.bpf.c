@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The program in the kernel that samples waits. It runs at each switch of threads, which is why it
+ * does little: it looks up what the two threads do, and adds up.
+ *
+ * A wait is decided upon when it is over, since its length is known then. Each thread has, for each
+ * state, points on the axis of its waiting time, `quantum_ns` apart on average with some chance. A
+ * wait in which a point lies is recorded, and weighs as much as the time between the last two
+ * points. So the records of a thread add up to its waiting time, each site has its share of them,
+ * and a thread that waits 5,000 times a second makes no more of them than one that waits twice. A
+ * wait of at least a quantum is always recorded, with its exact time.
+ *
+ * The copy of the stack must be that of the thread that waited, so it is made when that thread runs
+ * again. No place of the kernel calls a program there: sched_switch is the last one before it, and
+ * functions cannot be traced everywhere. So the program kicks: it wakes nobody on a ring buffer,
+ * which the kernel does with an interrupt to its own CPU (irq_work) as soon as interrupts are on.
+ * That is at the end of the switch, in the thread that comes, with its whole stack below. There the
+ * program writes the record to the event WAIT, and the kernel copies registers and stack. A switch
+ * that comes before the interrupt finds the record still due, and counts it as lost.
+ *
+ * A wait that lasts is told by the iterator, part by part; the record at its end has the rest.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "pipeline/waits/shared.h"
+
+char license_name[] SEC("license") = "GPL";
+
+/* ---- of the kernel: the loader finds the places by name (CO-RE) ---- */
+
+#define PF_KTHREAD     0x00200000u
+#define STATE_D	       0x0002u
+#define STATE_STOPPED  (0x0004u | 0x0008u) /* by a signal, or by a debugger */
+#define STATE_DEAD     (0x0010u | 0x0020u | 0x0080u)
+#define STATE_FROZEN   0x8000u
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, ip, sp;
+};
+#else
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc;
+};
+struct pt_regs {
+	struct user_pt_regs user_regs;
+};
+#endif
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+enum cgroup_subsys_id {
+	perf_event_cgrp_id,
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int pid, tgid;
+	struct css_set *cgroups;
+	unsigned int in_iowait : 1;
+	unsigned int frozen : 1;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* ---- maps ---- */
+
+struct share {
+	__u32 passed_ns; /* since the last point */
+	__u32 left_ns;	 /* to the next one */
+};
+
+struct thread {
+	__u64 begin_ns; /* of the wait */
+	__u64 from_ns;	/* opd was told of the wait up to here; 0: it is over */
+	__u64 woken_ns; /* 0: it is not */
+	__u32 state;
+	__u32 waker;
+	__u32 epoch; /* it is known since */
+	__u32 spare;
+	struct share shares[OPD_WAIT_STATES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct opd_wait_control);
+} control SEC(".maps");
+
+/* The loader sets the number of CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct opd_wait_cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} output SEC(".maps");
+
+struct kick {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, OPD_WAIT_KICK_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct kick);
+} kicks SEC(".maps");
+
+/* ---- which waits are recorded ---- */
+
+static __always_inline struct opd_wait_control *get_control(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&control, &zero);
+}
+
+static __always_inline struct opd_wait_cpu *get_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* As if there had been points before the thread: a short one then has its fair chance. */
+static __always_inline void begin_shares(struct thread *thread, const struct opd_wait_control *wanted)
+{
+	for (int i = 1; i < OPD_WAIT_STATES; i++) {
+		__u32 quantum = (__u32)wanted->quantum_ns[i];
+
+		thread->shares[i].passed_ns = quantum ? bpf_get_prandom_u32() % quantum : 0;
+		thread->shares[i].left_ns = quantum - thread->shares[i].passed_ns;
+	}
+}
+
+/* What a wait weighs; 0: it is skipped. */
+static __always_inline __u64 weigh(struct thread *thread, const struct opd_wait_control *wanted, __u32 state, __u64 ns)
+{
+	struct share *share = &thread->shares[state % OPD_WAIT_STATES];
+	__u64 quantum = wanted->quantum_ns[state % OPD_WAIT_STATES];
+	__u64 weight, over, gap;
+
+	if (!ns || ns >= quantum)
+		return ns;
+	share->passed_ns += ns;
+	if (ns < share->left_ns) {
+		share->left_ns -= ns;
+		return 0;
+	}
+	over = ns - share->left_ns;
+	gap = quantum / 2 + bpf_get_prandom_u32() % (__u32)quantum;
+	if (over >= gap) { /* there are two points in it */
+		over -= gap;
+		gap = quantum / 2 + bpf_get_prandom_u32() % (__u32)quantum;
+	}
+	weight = share->passed_ns - over;
+	share->passed_ns = over;
+	share->left_ns = gap > over ? gap - over : 1;
+	return weight;
+}
+
+/* ---- switches ---- */
+
+static __always_inline __u32 state_of(struct task_struct *task, unsigned int kernel_state, bool is_preempted)
+{
+	if (is_preempted || !kernel_state)
+		return OPD_WAIT_PREEMPTED;
+	if (kernel_state & (STATE_FROZEN | STATE_STOPPED) || (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD_PROBED(task, frozen)))
+		return OPD_WAIT_FROZEN;
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
+		return OPD_WAIT_DISK;
+	return kernel_state & STATE_D ? OPD_WAIT_UNINTERRUPTIBLE : OPD_WAIT_BLOCKED;
+}
+
+static __always_inline void leave(struct task_struct *task, unsigned int kernel_state, bool is_preempted, __u32 epoch,
+				  __u64 now_ns)
+{
+	struct thread *thread;
+
+	if (task->flags & PF_KTHREAD || (kernel_state & STATE_DEAD && !is_preempted))
+		return;
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!thread)
+		return;
+	thread->state = state_of(task, kernel_state, is_preempted);
+	thread->woken_ns = 0;
+	thread->waker = 0;
+	thread->epoch = epoch;
+	thread->begin_ns = now_ns;
+	thread->from_ns = now_ns;
+}
+
+static __always_inline void kick(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), word = 0;
+	void *ring = bpf_map_lookup_elem(&kicks, &cpu);
+
+	if (ring)
+		bpf_ringbuf_output(ring, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The thread runs again: its wait is over. */
+static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wait_control *wanted, struct task_struct *task,
+				  __u64 now_ns)
+{
+	struct opd_wait_record *record = &cpu->record;
+	struct thread *thread;
+	__u64 from_ns, woken_ns;
+
+	if (task->flags & PF_KTHREAD) {
+		if (task->pid)
+			cpu->kernel++;
+		else
+			cpu->idle++;
+		return;
+	}
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	/* in one step: the iterator may look at the same time */
+	from_ns = thread ? __sync_lock_test_and_set(&thread->from_ns, 0) : 0;
+	if (!from_ns || thread->epoch != wanted->epoch) {
+		cpu->lost++;
+		return;
+	}
+	woken_ns = thread->woken_ns && thread->woken_ns < now_ns ? thread->woken_ns : now_ns;
+	if (thread->state == OPD_WAIT_PREEMPTED || thread->state == OPD_WAIT_RUNNABLE)
+		woken_ns = now_ns;
+	else if (woken_ns < from_ns)
+		woken_ns = from_ns;
+	cpu->total_ns[thread->state % OPD_WAIT_STATES] += woken_ns - from_ns;
+	cpu->total_ns[OPD_WAIT_RUNNABLE] += now_ns - woken_ns;
+	record->is_long = thread->begin_ns != from_ns;
+	record->weight_ns[0] = record->is_long ? woken_ns - from_ns :
+						 weigh(thread, wanted, thread->state, woken_ns - from_ns);
+	record->weight_ns[1] = weigh(thread, wanted, OPD_WAIT_RUNNABLE, now_ns - woken_ns);
+	record->state[0] = thread->state;
+	record->state[1] = OPD_WAIT_RUNNABLE;
+	record->begin_ns = thread->begin_ns;
+	record->waker = thread->waker;
+	if (!record->weight_ns[0] && !record->weight_ns[1] && !record->is_long) {
+		cpu->skipped++;
+		return;
+	}
+	cpu->due = task->pid;
+	kick();
+}
+
+static __always_inline void lose(struct opd_wait_cpu *cpu)
+{
+	cpu->lost++;
+	cpu->lost_ns += cpu->record.weight_ns[0] + cpu->record.weight_ns[1];
+	cpu->due = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool is_preempted, struct task_struct *previous, struct task_struct *next, unsigned int kernel_state)
+{
+	struct opd_wait_control *wanted = get_control();
+	struct opd_wait_cpu *cpu = get_cpu();
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (!cpu || !wanted || !wanted->epoch)
+		return 0;
+	if (cpu->due)
+		lose(cpu);
+	cpu->switches++;
+	leave(previous, kernel_state, is_preempted, wanted->epoch, now_ns);
+	enter(cpu, wanted, next, now_ns);
+	return 0;
+}
+
+/* The interrupt of a kick, or any other one of its kind. */
+static __always_inline void write_due(void *context)
+{
+	struct opd_wait_cpu *cpu = get_cpu();
+
+	if (!cpu || !cpu->due)
+		return;
+	if (cpu->due != (__u32)bpf_get_current_pid_tgid() ||
+	    bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
+		lose(cpu);
+		return;
+	}
+	cpu->emitted++;
+	cpu->due = 0;
+}
+
+#if defined(__TARGET_ARCH_x86)
+SEC("tp_btf/irq_work_entry")
+#else
+SEC("tp_btf/ipi_entry")
+#endif
+int BPF_PROG(on_kick)
+{
+	write_due(ctx);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct thread *thread;
+
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!thread || !thread->from_ns || thread->woken_ns)
+		return 0;
+	thread->woken_ns = bpf_ktime_get_ns();
+	thread->waker = (__u32)bpf_get_current_pid_tgid();
+	return 0;
+}
+
+/* ---- threads ---- */
+
+/* A thread that opd did not see leave its CPU waits from now on. */
+static __always_inline struct thread *begin(struct task_struct *task, __u32 state)
+{
+	struct opd_wait_control *wanted = get_control();
+	struct thread *thread;
+
+	if (task->flags & PF_KTHREAD || !wanted)
+		return NULL;
+	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread)
+		return NULL;
+	begin_shares(thread, wanted);
+	thread->state = state;
+	thread->epoch = wanted->epoch;
+	thread->begin_ns = state ? bpf_ktime_get_ns() : 0;
+	thread->from_ns = thread->begin_ns;
+	return thread;
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(on_new_task, struct task_struct *task)
+{
+	begin(task, OPD_WAIT_RUNNABLE);
+	return 0;
+}
+
+/* The cgroup that perf records of a sample. */
+static __always_inline __u64 cgroup_of(struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup_subsys_state *state = NULL;
+
+	if (!set || !bpf_core_enum_value_exists(enum cgroup_subsys_id, perf_event_cgrp_id))
+		return 0;
+	bpf_core_read(&state, sizeof(state), &set->subsys[bpf_core_enum_value(enum cgroup_subsys_id, perf_event_cgrp_id)]);
+	return state ? BPF_CORE_READ(state, cgroup, kn, id) : 0;
+}
+
+static __always_inline void read_registers(struct task_struct *task, __u64 *to)
+{
+	struct pt_regs *from = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	to[0] = BPF_CORE_READ(from, ip);
+	to[1] = BPF_CORE_READ(from, sp);
+	to[2] = BPF_CORE_READ(from, bp);
+	to[3] = BPF_CORE_READ(from, bx);
+	to[4] = BPF_CORE_READ(from, r12);
+	to[5] = BPF_CORE_READ(from, r13);
+	to[6] = BPF_CORE_READ(from, r14);
+	to[7] = BPF_CORE_READ(from, r15);
+#else
+	to[0] = BPF_CORE_READ(from, user_regs.pc);
+	to[1] = BPF_CORE_READ(from, user_regs.sp);
+	to[2] = BPF_CORE_READ(from, user_regs.regs[29]);
+	for (int i = 0; i < 10; i++)
+		to[3 + i] = BPF_CORE_READ(from, user_regs.regs[19 + i]);
+	to[13] = BPF_CORE_READ(from, user_regs.regs[30]);
+#endif
+}
+
+static __always_inline void tell(struct seq_file *out, struct task_struct *task, struct thread *thread, __u64 from_ns)
+{
+	struct opd_wait_open open = { .begin_ns = thread->begin_ns, .state = thread->state, .pid = task->tgid, .tid = task->pid };
+	long nr_bytes = bpf_get_task_stack(task, open.ips, sizeof(open.ips), 0);
+
+	open.nr_ips = nr_bytes > 0 ? nr_bytes / sizeof(open.ips[0]) : 0;
+	open.cgroup = cgroup_of(task);
+	read_registers(task, open.registers);
+	open.now_ns = bpf_ktime_get_ns();
+	open.weight_ns = open.now_ns - from_ns;
+	/* unless it was over meanwhile */
+	if (__sync_val_compare_and_swap(&thread->from_ns, from_ns, open.now_ns) == from_ns)
+		bpf_seq_write(out, &open, sizeof(open));
+}
+
+/*
+ * Threads that have waited for some time. The first reading of an epoch finds all threads that were
+ * there before it.
+ */
+SEC("iter/task")
+int waiting(struct bpf_iter__task *context)
+{
+	struct opd_wait_control *wanted = get_control();
+	struct task_struct *task = context->task;
+	__u64 from_ns, now_ns = bpf_ktime_get_ns();
+	struct thread *thread;
+
+	if (!task || task->flags & PF_KTHREAD || !wanted)
+		return 0;
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!thread || thread->epoch != wanted->epoch) {
+		begin(task, task->on_cpu ? 0 : state_of(task, task->__state, false));
+		return 0;
+	}
+	from_ns = thread->from_ns;
+	if (from_ns && from_ns + wanted->open_ns < now_ns && !thread->woken_ns)
+		tell(context->meta->seq, task, thread, from_ns);
+	return 0;
+}

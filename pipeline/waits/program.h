@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The program in the kernel that samples waits (program.bpf.c), as opd sees it: the maps and links
+ * that opd-waits loaded. The program runs as long as the links are open.
+ *
+ * Loading: the main thread, before there are others. Then the sync thread only.
+ */
+#ifndef OPD_WAITS_PROGRAM_H
+#define OPD_WAITS_PROGRAM_H
+
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
+#include "pipeline/waits/shared.h"
+
+#define OPD_WAITS_ENV "OPD_WAITS" /* environment: another program than opd-waits */
+
+struct opd_wait_program;
+
+/*
+ * Starts opd-waits and takes what it loads, within 20 seconds. The caller has CAP_BPF and
+ * CAP_PERFMON, and may give up CAP_BPF afterwards. 0; -errno, and `why` has the reason.
+ */
+int opd_wait_program_load(struct opd_wait_program **ret_program, struct op_text *why) OP_NONNULL OP_MUST_CHECK;
+
+/* Ends the program in the kernel. NULL is allowed. */
+void opd_wait_program_free(struct opd_wait_program *program);
+
+/* Its map `control`. */
+struct opd_wait_control *opd_wait_program_control(struct opd_wait_program *program) OP_NONNULL;
+
+/* The counters of a CPU; NULL: it has none. */
+const struct opd_wait_cpu *opd_wait_program_cpu(const struct opd_wait_program *program, uint32_t cpu) OP_NONNULL;
+
+/* From now on the records of this CPU go to this event. 0 or -errno. */
+int opd_wait_program_direct(struct opd_wait_program *program, uint32_t cpu, int event_fd) OP_NONNULL OP_MUST_CHECK;
+
+/* Empties the rings of kicks. In each turn. */
+void opd_wait_program_take_kicks(struct opd_wait_program *program) OP_NONNULL;
+
+/*
+ * A new reading of the threads that wait: a descriptor, from which struct opd_wait_open are read
+ * until the end. Or -errno.
+ */
+int opd_wait_program_read(const struct opd_wait_program *program) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the program in the kernel (program.bpf.c) and opd share: the layouts of its maps and of its
+ * records. Numbers have the byte order of the machine.
+ *
+ *   map               kind               key         value
+ *   threads           task storage       thread      what the thread waits for; the program's alone
+ *   control           array, mapped      0           struct opd_wait_control, which opd writes
+ *   cpus              array, mapped      CPU         struct opd_wait_cpu, which that CPU writes
+ *   output            perf event array   CPU         the event WAIT of that CPU
+ *   kicks             array of rings     CPU         a BPF ring buffer: program.bpf.c says why
+ *
+ * opd may read a value while its CPU writes it: each number is whole, and its sums agree to within
+ * one switch.
+ */
+#ifndef OPD_WAITS_SHARED_H
+#define OPD_WAITS_SHARED_H
+
+#include <linux/types.h>
+
+/* States of a thread that does not run: enum op_wait_state (libop/stacks/wait_state.h). */
+#define OPD_WAIT_BLOCKED	 1
+#define OPD_WAIT_DISK		 2
+#define OPD_WAIT_UNINTERRUPTIBLE 3
+#define OPD_WAIT_RUNNABLE	 4
+#define OPD_WAIT_PREEMPTED	 5
+#define OPD_WAIT_FROZEN		 6
+#define OPD_WAIT_STATES		 8 /* with 0, which is none, and one to spare */
+
+#define OPD_WAIT_QUANTUM_MAX 1000000000u
+#define OPD_WAIT_KICK_BYTES 16384u /* of the ring buffer of one CPU: some 1,000 kicks */
+
+struct opd_wait_control {
+	__u64 quantum_ns[OPD_WAIT_STATES]; /* OPD_WAIT_QUANTUM_MAX at most; 0: all are recorded */
+	__u64 open_ns; /* a wait of which opd was not told for so long is told */
+	__u32 epoch;   /* another number each time that opd begins to sample; 0: it does not */
+	__u32 spare;
+};
+
+/* The parts of a wait that are recorded: in the state, and after the wake-up for a CPU. */
+#define OPD_WAIT_PARTS 2
+
+/* PERF_SAMPLE_RAW of a record of the event WAIT. */
+struct opd_wait_record {
+	__u64 weight_ns[OPD_WAIT_PARTS]; /* 0: the part is not recorded */
+	__u64 begin_ns;                  /* of the wait: names it, together with the thread */
+	__u32 state[OPD_WAIT_PARTS];
+	__u32 waker;   /* the thread that ended the wait; 0: unknown */
+	__u32 is_long; /* opd was told of the wait while it lasted */
+};
+
+struct opd_wait_cpu {
+	/* switches = idle + kernel + emitted + skipped + lost */
+	__u64 switches, idle, kernel, emitted, skipped, lost;
+	__u64 lost_ns; /* the weights of the lost ones */
+	/* of waits that are over, without the parts that opd was told of while they lasted */
+	__u64 total_ns[OPD_WAIT_STATES];
+	struct opd_wait_record record; /* the one that is due */
+	__u32 due;                     /* its thread; 0: none is */
+	__u32 spare;
+};
+
+/*
+ * Registers of user space in struct opd_wait_open: those that a called function keeps.
+ * x86-64: ip, sp, bp, bx, r12 to r15; arm64: pc, sp, x29, x19 to x28, x30.
+ */
+#define OPD_WAIT_REGISTERS   14
+#define OPD_WAIT_KERNEL_IPS  24
+
+/* An element of the iterator `waiting`: a thread that waits now. */
+struct opd_wait_open {
+	__u64 weight_ns; /* since opd was last told */
+	__u64 begin_ns;
+	__u64 now_ns;
+	__u64 cgroup;	 /* as PERF_SAMPLE_CGROUP; 0: unknown */
+	__u32 pid, tid;
+	__u32 state;
+	__u32 nr_ips;	 /* of the kernel, the innermost first */
+	__u64 registers[OPD_WAIT_REGISTERS];
+	__u64 ips[OPD_WAIT_KERNEL_IPS];
+};
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * opd-waits: loads the program that samples waits (pipeline/waits/program.bpf.c), gives opd the
+ * descriptors and ends. So opd needs neither libbpf nor, after its start, CAP_BPF, and the memory
+ * that loading takes is free again.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "libop/base/compiler.h"
+#include "libop/process/pass.h"
+#include "pipeline/waits/loading.h"
+#include "pipeline/waits/shared.h"
+
+/* the object file that clang made */
+__asm__(".section .rodata\n"
+	".balign 8\n"
+	".global opw_object, opw_object_end\n"
+	"opw_object:\n"
+	".incbin \"" OPD_WAITS_OBJECT "\"\n"
+	"opw_object_end:\n"
+	".previous\n"
+	".section .note.GNU-stack,\"\",%progbits\n"
+	".previous\n");
+extern const char opw_object[], opw_object_end[];
+
+static const char usage[] =
+	"usage: opd-waits, with a socket as descriptor 3\n"
+	"\n"
+	"Loads the BPF program that samples waits for opd, passes its descriptors to opd, and ends. opd starts it; people do\n"
+	"not. It needs CAP_BPF and CAP_PERFMON, a kernel with BTF, and Linux 6.1. doc/security.md says what it may do.\n";
+
+static char last_words[120];
+
+/* The first line of libbpf that is a warning says most. */
+static int note_words(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level == LIBBPF_WARN && !*last_words) {
+		vsnprintf(last_words, sizeof(last_words), format, args);
+		last_words[strcspn(last_words, "\n")] = '\0';
+	}
+	return 0;
+}
+
+static int send_piece(enum opd_waits_piece piece, uint32_t index, const char *words, int fd)
+{
+	struct opd_waits_message message = { .piece = piece, .index = index };
+	struct iovec part = { &message, sizeof(message) };
+	ssize_t nr;
+
+	snprintf(message.words, sizeof(message.words), "%s", words);
+	nr = op_pass_send(OPD_WAITS_SOCKET_FD, &part, 1, fd, 0);
+	return nr == sizeof(message) ? 0 : nr < 0 ? (int)nr : -EPIPE;
+}
+
+static bool is_too_old(void)
+{
+	struct utsname host;
+	unsigned int major = 0, minor = 0;
+
+	return !uname(&host) && sscanf(host.release, "%u.%u", &major, &minor) == 2 &&
+	       (major < OPD_WAITS_LINUX_MAJOR || (major == OPD_WAITS_LINUX_MAJOR && minor < OPD_WAITS_LINUX_MINOR));
+}
+
+static int fail(int err)
+{
+	struct utsname host = { .release = "?" };
+	char words[OPD_WAITS_WORDS_MAX];
+
+	uname(&host);
+	if (is_too_old())
+		snprintf(words, sizeof(words), "Linux %d.%d is needed, and this is %.60s", OPD_WAITS_LINUX_MAJOR,
+			 OPD_WAITS_LINUX_MINOR, host.release);
+	else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		snprintf(words, sizeof(words), "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): %s", strerror(-err));
+	else if (err == -EPERM || err == -EACCES)
+		snprintf(words, sizeof(words), "CAP_BPF and CAP_PERFMON are needed, or lockdown forbids it: %s%s%s", strerror(-err),
+			 *last_words ? ": " : "", last_words);
+	else
+		snprintf(words, sizeof(words), "%s%s%s", strerror(-err), *last_words ? ": " : "", last_words);
+	send_piece(OPD_WAITS_FAILED, 0, words, -1);
+	return 1;
+}
+
+/* ---- loading ---- */
+
+static int set_sizes(struct bpf_object *object, uint32_t nr_cpus)
+{
+	static const char *const of_cpus[] = { "cpus", "output", "kicks" };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(of_cpus) && !err; i++)
+		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(object, of_cpus[i]), nr_cpus);
+	return err;
+}
+
+static int send_map(struct bpf_object *object, const char *name, enum opd_waits_piece piece)
+{
+	return send_piece(piece, 0, "", bpf_object__find_map_fd_by_name(object, name));
+}
+
+static int make_kick(struct bpf_object *object, uint32_t cpu)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "opd_kick", 0, 0, OPD_WAIT_KICK_BYTES, NULL), err;
+
+	if (fd < 0)
+		return fd;
+	err = bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "kicks"), &cpu, &fd, BPF_ANY);
+	if (!err)
+		err = send_piece(OPD_WAITS_KICK, cpu, "", fd);
+	close(fd);
+	return err;
+}
+
+static int attach(struct bpf_object *object)
+{
+	struct bpf_program *program;
+	int err = 0;
+
+	bpf_object__for_each_program(program, object) {
+		bool is_iterator = bpf_program__expected_attach_type(program) == BPF_TRACE_ITER;
+		struct bpf_link *link = bpf_program__attach(program);
+
+		if (!link)
+			return -errno;
+		err = send_piece(is_iterator ? OPD_WAITS_ITERATOR : OPD_WAITS_LINK, 0, "", bpf_link__fd(link));
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static int load(void)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), err;
+	struct bpf_object *object;
+
+	if (nr_cpus < 0)
+		return nr_cpus;
+	object = bpf_object__open_mem(opw_object, (size_t)(opw_object_end - opw_object), NULL);
+	if (!object)
+		return -errno;
+	err = set_sizes(object, (uint32_t)nr_cpus);
+	if (!err)
+		err = bpf_object__load(object);
+	for (int cpu = 0; cpu < nr_cpus && !err; cpu++)
+		err = make_kick(object, (uint32_t)cpu);
+	if (!err)
+		err = send_map(object, "control", OPD_WAITS_CONTROL);
+	if (!err)
+		err = send_map(object, "cpus", OPD_WAITS_CPUS);
+	if (!err)
+		err = send_map(object, "output", OPD_WAITS_OUTPUT);
+	if (!err)
+		err = attach(object);
+	return err ? err : send_piece(OPD_WAITS_DONE, (uint32_t)nr_cpus, "", -1);
+}
+
+int main(int argc, char **argv)
+{
+	int err;
+
+	if (argc > 1) {
+		bool is_help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
+
+		fputs(usage, is_help ? stdout : stderr);
+		return is_help ? 0 : 2;
+	}
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	libbpf_set_print(note_words);
+	err = load();
+	return err ? fail(err) : 0;
+}
