@@ -19,6 +19,7 @@
 #include "libop/control/daemonrc.h"
 #include "libop/events/event_list.h"
 #include "pipeline/files/lookers.h"
+#include "pipeline/waits/program.h"
 
 struct opd {
 	/* command line */
@@ -41,6 +42,7 @@ struct opd {
 	struct op_nursery *nursery;
 	struct opd_lookers *lookers;
 	struct opd_tables *tables;
+	struct opd_wait_program *wait_program; /* NULL: no waits are sampled */
 	struct opd_syncer *syncer;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;

@@ -29,6 +29,7 @@
 #include "pipeline/resolve/proc_scan.h"
 #include "pipeline/stacks/helper_kinds.h"
 #include "pipeline/stacks/tables.h"
+#include "pipeline/waits/source.h"
 
 #define LOCK_WATCH_USEC        5000000
 /* IN_ATTRIB: a link is removed */
@@ -75,10 +76,69 @@ static int init_opener(struct opd *opd)
 	return 0;
 }
 
+static void note_no_waits(struct opd *opd, const char *why)
+{
+	snprintf(opd->status.no_waits, sizeof(opd->status.no_waits), "%s", why);
+	op_log(OP_LOG_INFO, "no waits are sampled: %s", why);
+}
+
+static bool wants_stacks(const struct opd *opd)
+{
+	enum op_stack_mode mode = opd->setup.stacks.mode;
+
+	return mode == OP_STACKS_CONFIGURED ? opd->config.stacks : mode != OP_STACKS_OFF;
+}
+
+/* While opd has CAP_BPF. What cannot be is said, and opd profiles all the same. */
+static int init_wait_program(struct opd *opd)
+{
+	struct op_text why = { 0 };
+	int err = 0;
+
+	if (!opd->config.waits)
+		note_no_waits(opd, "Waits=no");
+	else if (!opd->config.bpf)
+		note_no_waits(opd, "Bpf=no");
+	else if (!wants_stacks(opd))
+		note_no_waits(opd, "no stacks are taken");
+	else
+		err = opd_wait_program_load(&opd->wait_program, &why);
+	if (err)
+		note_no_waits(opd, why.data ? why.data : "no memory");
+	op_text_free(&why);
+	return 0;
+}
+
+static void fini_wait_program(struct opd *opd)
+{
+	opd_wait_program_free(opd->wait_program);
+	opd->wait_program = NULL;
+}
+
+/* Waits have stacks as STACKS has. */
+static void add_waits(struct opd *opd, struct op_event *events, size_t *nr_events)
+{
+	uint32_t stack_bytes = 0;
+	struct op_event event;
+
+	for (size_t i = 0; i < *nr_events; i++)
+		stack_bytes = (uint32_t)op_max_u64(stack_bytes, events[i].stack_bytes);
+	if (opd->wait_program && !stack_bytes) {
+		note_no_waits(opd, "no stacks are copied");
+		fini_wait_program(opd);
+	}
+	if (!opd->wait_program)
+		return;
+	op_event_make_waits(&event);
+	event.stack_bytes = stack_bytes;
+	event.with_cgroup = opd_stack_event_knows_cgroups();
+	events[(*nr_events)++] = event;
+}
+
 static int init_events(struct opd *opd)
 {
 	size_t nr_events = op_max_u64(opd->setup.nr_events, 1);
-	struct op_event *events = calloc(nr_events + 1, sizeof(*events));
+	struct op_event *events = calloc(nr_events + 2, sizeof(*events));
 	char *why = NULL;
 	bool has_pmu;
 	int err = -ENOMEM;
@@ -91,6 +151,7 @@ static int init_events(struct opd *opd)
 	err = add_stacks(opd, events, &nr_events, has_pmu, &why);
 	if (err)
 		goto out;
+	add_waits(opd, events, &nr_events);
 	if (opd->setup.callgraph)
 		op_event_take_calls_of_stacks(events, nr_events);
 	err = op_event_list_make(events, nr_events, &opd->events, &why);
@@ -196,6 +257,21 @@ static int init_pipeline(struct opd *opd)
 static void fini_pipeline(struct opd *opd)
 {
 	opd_pipeline_close(&opd->pipeline);
+}
+
+static int init_waits(struct opd *opd)
+{
+	int err = 0;
+
+	if (opd->wait_program)
+		err = opd_waits_new(&opd->pipeline, opd->wait_program, opd->config.wait_budget, &opd->pipeline.waits);
+	return err ? opd_fail("no memory") : 0;
+}
+
+static void fini_waits(struct opd *opd)
+{
+	opd_waits_free(opd->pipeline.waits);
+	opd->pipeline.waits = NULL;
 }
 
 /* The side band is open and reports changes from now on. What was there before is in /proc. */
@@ -504,6 +580,7 @@ static const struct {
 	{ "config", opd_init_config, opd_fini_config },
 	{ "setup", opd_init_setup, opd_fini_setup },
 	{ "opener", init_opener, NULL }, /* before events are opened */
+	{ "wait-program", init_wait_program, fini_wait_program }, /* with CAP_BPF */
 	{ "events", init_events, fini_events },
 	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },
@@ -518,6 +595,7 @@ static const struct {
 	{ "filter", init_filter, fini_filter },
 	{ "tables", init_tables, fini_tables },
 	{ "pipeline", init_pipeline, fini_pipeline },
+	{ "waits", init_waits, fini_waits },
 	{ "processes", init_processes, NULL },
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },

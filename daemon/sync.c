@@ -13,6 +13,7 @@
 #include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/sources.h"
 #include "pipeline/stacks/state.h"
+#include "pipeline/waits/source.h"
 
 #define NS_PER_US      1000u
 /* A span that is being collected: a few MB. */
@@ -145,6 +146,8 @@ static bool dump(struct opd_sync *sync, struct opd_job *job)
 		fail(job, opd_recording_stop(recording), "cannot disable sampling");
 	else
 		opd_visit_all(&recording->visits);
+	if (!is_last && recording->pipeline->waits)
+		opd_waits_tell(recording->pipeline->waits);
 	opd_visits_write_objects(&recording->visits);
 	sync->loop.quit = is_last;
 	opd_recording_check_files(recording, is_last);

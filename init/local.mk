@@ -15,7 +15,7 @@ tmpfiles_DATA = init/tmpfiles.d/opd.conf
 noinst_DATA = init/opd.conf
 
 # The table in daemon/privileges.c, but for CAP_IPC_LOCK.
-opd_capabilities = CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG
+opd_capabilities = CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG
 
 fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \
 	-e 's|@sbindir[@]|$(sbindir)|g' \

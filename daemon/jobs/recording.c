@@ -10,6 +10,7 @@
 #include "pipeline/count/jit_objects.h"
 #include "pipeline/drive/sources.h"
 #include "pipeline/resolve/jit_lookup.h"
+#include "pipeline/waits/source.h"
 
 /* after the end of sampling: for row tables that are being made */
 #define TABLES_WAIT_NS ((uint64_t)OP_NS_PER_S)
@@ -26,6 +27,8 @@ int opd_recording_switch(struct opd_recording *recording, bool on)
 		opd_ledger_begin(&recording->pipeline->ledger);
 	err = opd_capture_enable(capture, on);
 	now_ns = op_now_ns();
+	if (capture->enabled && recording->pipeline->waits)
+		opd_waits_begin(recording->pipeline->waits);
 	if (capture->enabled)
 		recording->running_since_ns = now_ns;
 	else if (!on)
@@ -73,6 +76,7 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 	static struct op_rate rate;
 	struct opd_pipeline *pipeline = recording->pipeline;
 	struct op_session_ledger ledger;
+	struct op_wait_ledger waits;
 	char text[256];
 	int err;
 
@@ -80,6 +84,10 @@ int opd_recording_write_ledger(struct opd_recording *recording, enum op_session_
 		return 0;
 	opd_count_flush(&pipeline->count);
 	pipeline->ledger.hides_kernel = !pipeline->resolver.kernel.text_start;
+	if (pipeline->waits) {
+		opd_waits_sum(pipeline->waits, &waits);
+		opd_ledger_set_waits(&pipeline->ledger, &waits);
+	}
 	err = opd_ledger_sum(&pipeline->ledger, ended, &ledger);
 	if (!err) {
 		err = opd_ledger_write(&pipeline->ledger, &ledger);

@@ -10,6 +10,7 @@
 #include "pipeline/ledger/event_sums.h"
 #include "pipeline/stacks/state.h"
 #include "pipeline/stacks/tables.h"
+#include "pipeline/waits/source.h"
 
 static uint64_t rss_bytes(void)
 {
@@ -175,6 +176,8 @@ static void fill_status(struct opd_recording *recording, const struct op_config 
 	memcpy(status->arcs, pipeline->count.arcs, sizeof(status->arcs));
 	fill_stacks(pipeline, status);
 	fill_tables(pipeline, status);
+	if (pipeline->waits)
+		status->wait_quantum_ns = opd_waits_sum(pipeline->waits, &status->waits);
 	fill_rings(recording, config, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }
@@ -217,6 +220,8 @@ int opd_pulse_make(const struct opd_capture *capture, struct opd_job *job)
 		struct op_ledger_event sum;
 
 		opd_sum_event(capture, i, &sum);
+		if (op_event_is_time(sum.role))
+			continue; /* no samples */
 		pulse->taken += sum.taken;
 		pulse->stored += sum.stored;
 		pulse->filtered += sum.filtered;

@@ -45,6 +45,9 @@ struct op_config {
 	uint64_t stack_rate_hz;	      /* StackRate= */
 	uint64_t stack_bytes;	      /* StackBytes=, 0: no copy */
 	uint64_t stack_ring_max_use;  /* StackRingMaxUse=, bytes of the rings of all CPUs */
+	uint64_t bpf;		      /* Bpf=, 0 or 1 */
+	uint64_t waits;		      /* Waits=, 0 or 1 */
+	uint64_t wait_budget;	      /* WaitBudget=, bytes of records in a second */
 	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
 };
 

@@ -20,9 +20,10 @@
 #include "libop/control/ibs_stats.h"
 #include "libop/control/jit_stats.h"
 #include "libop/session/ledger.h"
+#include "libop/session/wait_states.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 20 /* changes with any struct below */
+#define OP_CONTROL_VERSION 21 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
@@ -130,6 +131,9 @@ struct op_status {
 	struct op_stack_stop stack_stops[OP_STACK_STOPS]; /* the most walks first, about */
 	uint64_t tables_made, tables_from_cache, tables_failed; /* row tables of images */
 	uint64_t tables_waiting; /* images whose table will come */
+	struct op_wait_ledger waits; /* since opd was started */
+	uint64_t wait_quantum_ns; /* of a thread's waiting time one record stands for so much */
+	char no_waits[256];	  /* why none are sampled; "": they are */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
 	char image_filter[4096]; /* "" : none; what is longer is cut */

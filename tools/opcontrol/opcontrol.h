@@ -242,4 +242,7 @@ void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daem
 /* The line about stacks: their rate, and how many are complete. */
 void ctl_show_stacks(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
+/* Shows how long threads waited; is_verbose: what became of all switches as well. */
+void ctl_show_waits(const struct op_status *status, bool is_verbose);
+
 #endif

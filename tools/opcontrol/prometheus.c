@@ -86,6 +86,8 @@ static void add_event_counters(struct op_text *text, const struct ctl_daemon *da
 	for (size_t i = 0; i < op_array_size(event_counters); i++) {
 		begin(text, event_counters[i].name, "counter", event_counters[i].help);
 		for (uint32_t j = 0; j < daemon->status->nr_events; j++) {
+			if (op_event_is_time(daemon->events[j].role))
+				continue; /* opd_wait_seconds_total */
 			const char *field = (const char *)&daemon->events[j] + event_counters[i].offset;
 
 			begin_of_event(text, event_counters[i].name, &daemon->events[j]);
@@ -110,6 +112,8 @@ static void add_losses(struct op_text *text, const struct ctl_daemon *daemon)
 	for (uint32_t i = 0; i < daemon->status->nr_events; i++) {
 		const struct op_ledger_event *event = &daemon->events[i];
 
+		if (op_event_is_time(event->role))
+			continue;
 		add_loss(text, event, "kernel", event->lost_kernel);
 		for (size_t j = 0; j < OP_NR_LOSS; j++)
 			add_loss(text, event, op_loss_name((enum op_loss)j), event->lost[j]);
@@ -123,7 +127,7 @@ static void add_stacks(struct op_text *text, const struct ctl_daemon *daemon)
 		const struct op_ledger_event *event = &daemon->events[i];
 		uint64_t nr_complete;
 
-		if (!op_ledger_stacks(event, &nr_complete))
+		if (op_event_is_time(event->role) || !op_ledger_stacks(event, &nr_complete))
 			continue;
 		for (size_t j = 0; j < OP_NR_STACK_ENDS; j++) {
 			begin_of_event(text, "opd_stacks_total", event);
@@ -131,6 +135,30 @@ static void add_stacks(struct op_text *text, const struct ctl_daemon *daemon)
 			add_label(text, "end", op_stack_end_name((enum op_stack_end)j));
 			op_text_printf(text, "} %" PRIu64 "\n", event->ends[j]);
 		}
+	}
+}
+
+static void add_waits(struct op_text *text, const struct op_wait_ledger *waits)
+{
+	const struct {
+		const char *name;
+		uint64_t nr;
+	} kinds[] = { { "idle", waits->idle }, { "kernel", waits->kernel }, { "emitted", waits->emitted },
+		      { "skipped", waits->skipped }, { "lost", waits->lost } };
+
+	if (!op_wait_ledger_is_used(waits))
+		return;
+	begin(text, "opd_wait_seconds_total", "counter", "Time that threads waited, of all threads, exact.");
+	for (size_t i = 1; i < OP_NR_WAIT_STATES; i++) {
+		op_text_add(text, "opd_wait_seconds_total{");
+		add_label(text, "state", op_wait_state_name((enum op_wait_state)i));
+		op_text_printf(text, "} %.15g\n", (double)waits->total_us[i] / 1e6);
+	}
+	begin(text, "opd_switches_total", "counter", "Switches of threads, by what became of the wait that ended.");
+	for (size_t i = 0; i < op_array_size(kinds); i++) {
+		op_text_add(text, "opd_switches_total{");
+		add_label(text, "wait", kinds[i].name);
+		op_text_printf(text, "} %" PRIu64 "\n", kinds[i].nr);
 	}
 }
 
@@ -165,6 +193,7 @@ static void add_status(struct op_text *text, const struct ctl_daemon *daemon)
 	add_event_counters(text, daemon);
 	add_losses(text, daemon);
 	add_stacks(text, daemon);
+	add_waits(text, &status->waits);
 	add_limits(text, status);
 }
 

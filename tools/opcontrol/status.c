@@ -83,6 +83,8 @@ static void show_setup(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	}
 	show_separation(ctl, status);
 	ctl_show_stacks(ctl, daemon);
+	if (status)
+		ctl_show_waits(status, true);
 	show_name("vmlinux file", *vmlinux ? vmlinux : "none");
 	show_name("Image filter", *filter ? filter : "none");
 	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
@@ -145,7 +147,13 @@ static void show_events(const struct ctl_daemon *daemon)
 	printf("\nLedger, in samples:\n  %-26s %13s %13s %13s %13s %12s %10s %12s\n", "event", "taken", "received", "stored",
 	       "unattributed", "lost_kernel", "lost", "throttled");
 	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
-		show_event(&daemon->events[i]);
+		if (!op_event_is_time(daemon->events[i].role))
+			show_event(&daemon->events[i]);
+	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
+		if (op_event_is_time(daemon->events[i].role)) {
+			puts("\nLedger of waits, in microseconds:");
+			show_event(&daemon->events[i]);
+		}
 }
 
 static double milliseconds(uint64_t ns)
@@ -260,6 +268,7 @@ struct field {
 	enum kind kind;
 };
 
+#define WAIT_ROW(name) { "wait_" #name, offsetof(struct op_status, waits.name), U64 }
 #define ROW(type, field, kind)                                                                                                     \
 	{                                                                                                                          \
 #field, offsetof(struct type, field), kind                                                                         \
@@ -335,6 +344,19 @@ static const struct field status_fields[] = {
 	ROW(op_status, tables_failed, U64),
 	ROW(op_status, tables_waiting, U64),
 	ROW(op_status, has_pmu, BOOL32),
+	ROW(op_status, wait_quantum_ns, U64),
+	ROW(op_status, no_waits, STRING),
+	WAIT_ROW(switches),
+	WAIT_ROW(idle),
+	WAIT_ROW(kernel),
+	WAIT_ROW(emitted),
+	WAIT_ROW(skipped),
+	WAIT_ROW(lost),
+	WAIT_ROW(records),
+#define X(name, number, meaning) \
+	{ "wait_" #name "_us", offsetof(struct op_status, waits.total_us) + (number) * sizeof(uint64_t), U64 },
+	OP_WAIT_STATES(X)
+#undef X
 	ROW(op_status, session_dir, STRING),
 	ROW(op_status, vmlinux, STRING),
 	ROW(op_status, image_filter, STRING),

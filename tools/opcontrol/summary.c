@@ -68,7 +68,7 @@ static void show_events(const struct opcontrol *ctl, const struct ctl_daemon *da
 	struct op_text text = { 0 };
 
 	for (uint32_t i = 0; status && i < status->nr_events; i++)
-		if (daemon->events[i].role != OP_EVENT_STACKS)
+		if (!op_event_is_stacks(daemon->events[i].role))
 			op_text_printf(&text, "%s%s:%" PRIu64, i ? ", " : "", daemon->events[i].name, daemon->events[i].count);
 	for (size_t i = 0; !status && i < setup->nr_events; i++)
 		op_text_printf(&text, "%s%s:%" PRIu64, i ? ", " : "", setup->events[i].name, setup->events[i].count);
@@ -95,6 +95,8 @@ static void add_stacks(const struct ctl_daemon *daemon, struct op_text *text)
 	for (uint32_t i = 0; i < status->nr_events; i++) {
 		uint64_t nr_more;
 
+		if (op_event_is_time(daemon->events[i].role))
+			continue;
 		nr += op_ledger_stacks(&daemon->events[i], &nr_more);
 		nr_complete += nr_more;
 	}
@@ -227,7 +229,8 @@ static void show_ledger(const struct ctl_daemon *daemon)
 	printf("Ledger, in samples:\n  %-*s %14s %12s %9s %14s\n", NAME_WIDTH, "event", "stored", "lost", "lost %",
 	       "unattributed %");
 	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
-		show_event(&daemon->events[i]);
+		if (!op_event_is_time(daemon->events[i].role))
+			show_event(&daemon->events[i]);
 	show_warnings(daemon);
 }
 
@@ -357,6 +360,45 @@ static void show_times(const struct op_status *status)
 	show_built("", &text);
 }
 
+/* Shares of the exact time of all states. */
+static void add_wait_states(const struct op_wait_ledger *waits, struct op_text *text)
+{
+	uint64_t total_us = op_wait_ledger_total_us(waits);
+	const char *between = "";
+
+	for (size_t i = 1; i < OP_NR_WAIT_STATES && total_us; i++) {
+		if (!waits->total_us[i])
+			continue;
+		op_text_printf(text, "%s%s %.1f %%", between, op_wait_state_name((enum op_wait_state)i),
+			       100.0 * (double)waits->total_us[i] / (double)total_us);
+		between = ", ";
+	}
+}
+
+void ctl_show_waits(const struct op_status *status, bool is_verbose)
+{
+	const struct op_wait_ledger *waits = &status->waits;
+	struct op_text text = { 0 };
+
+	if (*status->no_waits) {
+		show_text("Waits: not sampled: ", status->no_waits);
+		return;
+	}
+	opr_add_span(&text, op_wait_ledger_total_us(waits) * 1000);
+	op_text_printf(&text, " of all threads in %" PRIu64 " records", waits->records);
+	if (waits->total_us[OP_WAIT_blocked]) {
+		op_text_add(&text, ": ");
+		add_wait_states(waits, &text);
+	}
+	show_built("Waits: ", &text);
+	if (!is_verbose)
+		return;
+	printf("  one record stands for %.0f ms of a thread's waiting\n", (double)status->wait_quantum_ns / 1e6);
+	printf("  switches: %" PRIu64 " = idle %" PRIu64 " + kernel %" PRIu64 " + emitted %" PRIu64 " + skipped %" PRIu64
+	       " + lost %" PRIu64 "\n",
+	       waits->switches, waits->idle, waits->kernel, waits->emitted, waits->skipped, waits->lost);
+}
+
 void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	const struct op_status *status = daemon->status;
@@ -367,6 +409,7 @@ void ctl_show_summary(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_separation(ctl, status);
 	ctl_show_stacks(ctl, daemon);
 	if (status) {
+		ctl_show_waits(status, false);
 		show_ledger(daemon);
 		show_cost(status);
 	}

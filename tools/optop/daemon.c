@@ -42,7 +42,8 @@ static int take(struct top_daemon *daemon, const void *payload, size_t nr_bytes)
 	daemon->stack_rate_hz = status->stack_rate_hz;
 	daemon->counted_share = 1;
 	for (uint32_t i = 0; i < status->nr_events; i++)
-		add_event(daemon, &events[i]);
+		if (!op_event_is_time(events[i].role))
+			add_event(daemon, &events[i]);
 	daemon->session_dir = strdup(status->session_dir);
 	return daemon->session_dir ? 0 : opr_no_memory();
 }
