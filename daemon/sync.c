@@ -65,6 +65,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_jit_forget_changed(pipeline->resolver.jit);
+	opd_minutes_reset(&recording->minutes);
 	err = current_fd < 0 ? 0 : op_session_clear(current_fd, &path);
 	if (current_fd >= 0)
 		close(current_fd);

@@ -24,6 +24,7 @@ void opd_minutes_init(struct opd_minutes *minutes, struct opd_background *backgr
 		.background = background,
 		.limits = { .max_samples = MAX_SAMPLE_NODES, .max_stacks = MAX_STACK_NODES },
 	};
+	pthread_mutex_init(&minutes->opening, NULL);
 	pthread_mutex_init(&minutes->lock, NULL);
 }
 
@@ -33,37 +34,38 @@ static void free_waiting(struct opd_minute_waiting *waiting)
 	close(waiting->dir_fd);
 }
 
-void opd_minutes_free(struct opd_minutes *minutes)
-{
-	for (size_t i = 0; i < minutes->nr_waiting; i++)
-		free_waiting(&minutes->waiting[i]);
-	op_timeline_append_close(minutes->writer);
-	pthread_mutex_destroy(&minutes->lock);
-}
-
 /* ---- in the background ---- */
 
+/* A file may be made only in a session that was not emptied meanwhile. */
+static int open_file(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting)
+{
+	int err = -ECANCELED;
+
+	pthread_mutex_lock(&minutes->opening);
+	if (waiting->nr_resets == minutes->nr_resets)
+		err = op_timeline_append_open(waiting->dir_fd, OP_SESSION_TIMELINE, &minutes->writer, NULL);
+	pthread_mutex_unlock(&minutes->opening);
+	return err;
+}
+
 /* Another session, or its file was removed: it is opened anew. */
-static int use_file(struct opd_minutes *minutes, int dir_fd)
+static int use_file(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting)
 {
 	struct stat st;
-	int err = op_sys_fstat(dir_fd, &st);
+	int err = op_sys_fstat(waiting->dir_fd, &st);
+	bool is_same;
 
 	if (err)
 		return err;
-	if (minutes->writer && (st.st_dev != minutes->writer_device || st.st_ino != minutes->writer_inode ||
-				!op_timeline_append_is_linked(minutes->writer))) {
+	is_same = st.st_dev == minutes->writer_device && st.st_ino == minutes->writer_inode;
+	minutes->has_lost &= is_same;
+	if (minutes->writer && (!is_same || !op_timeline_append_is_linked(minutes->writer))) {
 		op_timeline_append_close(minutes->writer);
 		minutes->writer = NULL;
 	}
-	if (minutes->writer)
-		return 0;
 	minutes->writer_device = st.st_dev;
 	minutes->writer_inode = st.st_ino;
-	err = op_timeline_append_open(dir_fd, OP_SESSION_TIMELINE, &minutes->writer, NULL);
-	if (err)
-		minutes->writer = NULL;
-	return err;
+	return minutes->writer ? 0 : open_file(minutes, waiting);
 }
 
 /* The table of images is on the disk before a minute that names its rows. */
@@ -78,16 +80,19 @@ static int sync_images(int dir_fd)
 	return err;
 }
 
-/* Since the last minute in the file the host was off, or opd, or a minute was not written. */
-static void set_gap(const struct op_timeline_writer *writer, struct op_minute *minute)
+/*
+ * Since the last minute in the file the host was off, or opd, or a minute was not written. That one
+ * has more to say than a stop or a suspend beside it.
+ */
+static void set_gap(const struct opd_minutes *minutes, struct op_minute *minute)
 {
 	struct op_timeline_clocks last;
+	bool has_last = op_timeline_append_last(minutes->writer, &last);
 
-	if (!op_timeline_append_last(writer, &last))
-		return;
-	if (minute->gap == OP_GAP_NONE && last.mono_ns != minute->begin.mono_ns)
+	if ((minutes->has_lost && minute->gap != OP_GAP_FIRST) ||
+	    (minute->gap == OP_GAP_NONE && (!has_last || last.mono_ns != minute->begin.mono_ns)))
 		minute->gap = OP_GAP_UNWRITTEN;
-	else if (minute->gap == OP_GAP_FIRST)
+	else if (has_last && minute->gap == OP_GAP_FIRST)
 		minute->gap = last.boot_ns > minute->begin.boot_ns ? OP_GAP_BOOT : OP_GAP_OFF;
 }
 
@@ -97,21 +102,25 @@ static int write_minute(struct opd_minutes *minutes, struct opd_minute_waiting *
 	int err = sync_images(waiting->dir_fd);
 
 	if (!err)
-		err = use_file(minutes, waiting->dir_fd);
+		err = use_file(minutes, waiting);
 	if (err)
 		return err;
-	set_gap(minutes->writer, &waiting->minute);
+	set_gap(minutes, &waiting->minute);
 	before = op_timeline_append_bytes(minutes->writer);
 	err = op_timeline_append(minutes->writer, &waiting->minute, &minutes->limits);
 	*ret_nr_bytes = op_timeline_append_bytes(minutes->writer) - before;
 	return err;
 }
 
-static void note_result(struct opd_minutes *minutes, int err, uint64_t nr_bytes)
+/* The minute of a session that was emptied meanwhile is neither written nor lost. */
+static void note_result(struct opd_minutes *minutes, const struct opd_minute_waiting *waiting, int err, uint64_t nr_bytes)
 {
 	static struct op_rate rate;
 
+	if (waiting->nr_resets != minutes->nr_resets)
+		return;
 	minutes->state.last_error = err;
+	minutes->has_lost = err;
 	if (!err) {
 		minutes->state.nr_written++;
 		minutes->state.nr_bytes += nr_bytes;
@@ -139,10 +148,19 @@ static void write_all(void *context, void *arg)
 		err = write_minute(minutes, &waiting, &nr_bytes);
 		free_waiting(&waiting);
 		pthread_mutex_lock(&minutes->lock);
-		note_result(minutes, err, nr_bytes);
+		note_result(minutes, &waiting, err, nr_bytes);
 	}
 	minutes->is_running = false;
 	pthread_mutex_unlock(&minutes->lock);
+}
+
+/* The thread is not started, so it is this thread's. */
+void opd_minutes_free(struct opd_minutes *minutes)
+{
+	write_all(minutes, NULL);
+	op_timeline_append_close(minutes->writer);
+	pthread_mutex_destroy(&minutes->opening);
+	pthread_mutex_destroy(&minutes->lock);
 }
 
 /* ---- for the collector ---- */
@@ -162,7 +180,7 @@ static bool is_busy(void *host)
 static void take(void *host, struct op_minute *minute, int dir_fd)
 {
 	struct opd_minutes *minutes = host;
-	struct opd_minute_waiting waiting = { *minute, dir_fd };
+	struct opd_minute_waiting waiting = { .minute = *minute, .dir_fd = dir_fd };
 	bool starts;
 	int err = 0;
 
@@ -173,6 +191,7 @@ static void take(void *host, struct op_minute *minute, int dir_fd)
 		free_waiting(&waiting);
 		return;
 	}
+	waiting.nr_resets = minutes->nr_resets;
 	minutes->waiting[minutes->nr_waiting++] = waiting;
 	starts = !minutes->is_running;
 	minutes->is_running = true;
@@ -203,6 +222,18 @@ static uint64_t take_growth(void *host)
 struct opd_minute_host opd_minutes_host(struct opd_minutes *minutes)
 {
 	return (struct opd_minute_host){ .is_busy = is_busy, .take = take, .take_growth = take_growth, .host = minutes };
+}
+
+void opd_minutes_reset(struct opd_minutes *minutes)
+{
+	pthread_mutex_lock(&minutes->opening);
+	pthread_mutex_lock(&minutes->lock);
+	while (minutes->nr_waiting)
+		free_waiting(&minutes->waiting[--minutes->nr_waiting]);
+	minutes->nr_resets++;
+	minutes->growth = 0;
+	pthread_mutex_unlock(&minutes->lock);
+	pthread_mutex_unlock(&minutes->opening);
 }
 
 void opd_minutes_state(struct opd_minutes *minutes, struct opd_minutes_state *ret_state)

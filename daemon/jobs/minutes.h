@@ -29,29 +29,40 @@ struct opd_minutes_state {
 struct opd_minute_waiting {
 	struct op_minute minute;
 	int dir_fd;
+	uint64_t nr_resets; /* of struct opd_minutes when it came */
 };
 
 struct opd_minutes {
 	struct opd_background *background;
 	struct op_encode_limits limits;
-	pthread_mutex_t lock; /* protects everything below but `writer` */
+	pthread_mutex_t opening; /* held while a file is opened; taken before `lock` */
+	pthread_mutex_t lock; /* protects everything below, up to the thread's */
 	struct opd_minute_waiting waiting[OPD_MINUTES_WAITING_MAX]; /* the oldest first */
 	size_t nr_waiting;
 	bool is_running;      /* a thread writes */
 	uint64_t growth;      /* bytes that opd_minutes_host()->take_growth has not taken */
+	uint64_t nr_resets;   /* protected by both locks */
 	struct opd_minutes_state state;
 	/* the thread's, or nobody's: of the last session */
 	struct op_timeline_writer *writer;
 	uint64_t writer_device, writer_inode; /* of its directory */
+	bool has_lost;        /* of that session, since the last minute that was written */
 };
 
 void opd_minutes_init(struct opd_minutes *minutes, struct opd_background *background) OP_NONNULL;
 
-/* No thread is in the background any more. */
+/* No thread is in the background any more. Writes what no thread could be started for. */
 void opd_minutes_free(struct opd_minutes *minutes) OP_NONNULL;
 
 /* What the collector of minutes is given. */
 struct opd_minute_host opd_minutes_host(struct opd_minutes *minutes) OP_NONNULL;
+
+/*
+ * The current session is about to be emptied: drops its minutes. One that is being written makes no
+ * file from now on; what it writes is in the file that will be removed. Waits only while a file is
+ * opened.
+ */
+void opd_minutes_reset(struct opd_minutes *minutes) OP_NONNULL;
 
 void opd_minutes_state(struct opd_minutes *minutes, struct opd_minutes_state *ret_state) OP_NONNULL;
 

@@ -3,7 +3,8 @@
 """
 The timeline: spans of a real daemon add up to the ledger and the sample files; a burst is in the
 spans of its time; a kill takes the span that was collected, and nothing of the sample files; a torn
-end is dropped; a session that is saved has all of its spans, and the next one begins anew.
+end is dropped; a session that is saved has all of its spans, and the next one begins anew; a reset
+beside a slow disk leaves no span of what it removed.
 """
 import calendar
 import json
@@ -13,6 +14,7 @@ import signal
 import sys
 import time
 
+import faultload
 import opdtest
 from opdtest import require, wait_until
 
@@ -129,14 +131,26 @@ def check_reports(box):
     require(facts["comparisons"][0]["state"] == "compared", "--explain: %s" % facts)
 
 
-def check_kill(box):
+def check_reset(box, shim):
+    """A span that waits for the disk while the session is emptied does not come back into it."""
+    shim.say("hold")
+    wait_until(lambda: any(comm.strip() == "opd-minutes" for _, comm in opdtest.each_thread(box.daemon.pid, "comm")),
+               opdtest.HANG_SECONDS, "no span is written")
+    box.opcontrol("--reset")
+    shim.say()
+    await_blocks(box, 1)
+    require(row(blocks(box)[0], 0, "before") == 0 and blocks(box)[0].gap == GAP_FIRST, "spans go on after a reset")
+    require(not box.status()["minutes_lost"], "minutes are lost")
+
+
+def check_kill(box, shim):
     """A killed daemon loses no closed span. What lies torn behind them is dropped."""
     before = blocks(box)
     box.daemon.send_signal(signal.SIGKILL)
     box.daemon.wait()
     with open(path_of(box), "ab") as stream:
         stream.write(b"torn" * 10)
-    box.start_daemon()
+    box.start_daemon(env=shim.env)
     await_blocks(box, len(before) + 1)
     after = blocks(box)
     require([block.weights() for block in after[:len(before)]] == [block.weights() for block in before], "spans have changed")
@@ -145,6 +159,7 @@ def check_kill(box):
 
 
 def test(box):
+    shim = faultload.Shim(box)
     box.configure(TimelineInterval="%ds" % INTERVAL_S, Stacks="yes")
     box.start_daemon("--event=default", "--stacks=99")
     check_burst(box)
@@ -163,13 +178,10 @@ def test(box):
     require(blocks(box)[0].gap == GAP_FIRST and blocks(box)[0].number == 0, "the next session does not begin anew")
     check_whole(box, "one")
     require(row(blocks(box, "one")[0], 0, "before") == 0, "the session had samples before its first span")
-    check_kill(box)
-    box.opcontrol("--reset")
-    await_blocks(box, 1)
-    require(row(blocks(box)[0], 0, "before") == 0 and blocks(box)[0].gap == GAP_FIRST, "spans go on after a reset")
+    check_kill(box, shim)
+    check_reset(box, shim)
     summary = box.good(os.path.join(box.bin, "opcontrol"), "--status")
     require(re.search(r"^Timeline: since \S+ \S+ UTC, [\d.]+ KiB, \d+ KiB\s+an hour$", summary, re.M), "--status: %s" % summary)
-    require(not box.status()["minutes_lost"], "minutes are lost")
     box.shutdown()
     check_whole(box, "current")
     print("%d spans in the saved session, %d in the current one" % (len(blocks(box, "one")), len(blocks(box))))
