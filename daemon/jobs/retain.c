@@ -23,6 +23,10 @@
 /* nodes of an hour: three times those of a minute (minutes.c) */
 #define HOUR_SAMPLE_NODES 4032u
 #define HOUR_STACK_NODES  4992u
+/* the hours of a session go when it is older */
+#define HOURS_KEEP_US  (90ull * 24 * HOUR_NS / NS_PER_US)
+#define MERGE_RETRY_NS HOUR_NS
+#define TIMELINE_PATH_BYTES (sizeof("samples//" OP_SESSION_TIMELINE) + OP_SESSION_NAME_BYTES)
 /* a closed session still gets its table, its ledger and its mark: fewer files than this */
 #define REMOVE_TRIES   8
 /* the current session is weighed when it has grown by this part of SessionMaxUse */
@@ -223,29 +227,60 @@ static int remove_what_must_go(struct opd_retention *retention, const struct lim
 
 /* ---- minutes into hours ---- */
 
+/* Whether a closed session ended longer ago. Into one that is not whole minutes may come. */
+static bool is_older(const struct opd_sized_session *session, uint64_t now_ns, uint64_t us)
+{
+	return session->is_timed && session->is_whole && session->end_ns < now_ns && (now_ns - session->end_ns) / NS_PER_US > us;
+}
+
+/* The disk may have room, and the host memory, later; a file that is damaged stays so. */
+static bool is_passing(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT || err == -EROFS || err == -EIO || err == -ENOMEM || err == -EMFILE ||
+	       err == -ENFILE || err == -EAGAIN;
+}
+
+static void merge_session(struct opd_retention *retention, int session_fd, struct opd_sized_session *session)
+{
+	static const struct op_encode_limits of_hour = { .max_samples = HOUR_SAMPLE_NODES, .max_stacks = HOUR_STACK_NODES };
+	static struct op_rate rate;
+	char path[TIMELINE_PATH_BYTES];
+	int err;
+
+	snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, session->name);
+	err = op_timeline_thin(session_fd, path, OP_SESSION_TMP_TIMELINE, HOUR_NS, &of_hour);
+	if (is_passing(err))
+		retention->merge_due_ns = op_now_ns() + MERGE_RETRY_NS;
+	else
+		session->is_thin = true; /* also of a damaged file */
+	if (err && err != -EALREADY && err != -ENOENT)
+		op_log_failure(&rate, op_now_ns(), "cannot merge the minutes of an old session into hours", err);
+}
+
+static void remove_hours(int session_fd, struct opd_sized_session *session)
+{
+	char path[TIMELINE_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, session->name);
+	op_file_unlink_below(session_fd, path);
+	session->is_hourless = session->is_thin = true;
+}
+
 /*
  * The age is taken from the clock that removes sessions, or from the newest closed session: a wrong
  * clock must not merge what is new.
  */
 static void merge_minutes(struct opd_retention *retention, const struct limits *limits)
 {
-	static const struct op_encode_limits of_hour = { .max_samples = HOUR_SAMPLE_NODES, .max_stacks = HOUR_STACK_NODES };
-	static struct op_rate rate;
 	uint64_t keep_us = limits->config->timeline_keep_us, now_ns = limits->now_ns ? limits->now_ns : newest_end_ns(retention);
 
 	for (size_t i = 0; i < retention->sizes.nr_sessions && keep_us && !retention->sizes.is_stopped; i++) {
 		struct opd_sized_session *session = &retention->sizes.sessions[i];
-		char path[sizeof("samples//" OP_SESSION_TIMELINE) + OP_SESSION_NAME_BYTES];
-		int err;
 
-		if (session->is_thin || !session->is_timed || !session->is_whole || session->end_ns >= now_ns ||
-		    (now_ns - session->end_ns) / NS_PER_US <= keep_us)
-			continue;
-		snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_TIMELINE, session->name);
-		err = op_timeline_thin(limits->session_fd, path, OP_SESSION_TMP_TIMELINE, HOUR_NS, &of_hour);
-		session->is_thin = true; /* also after an error: the next start tries it again */
-		if (err && err != -EALREADY && err != -ENOENT)
-			op_log_failure(&rate, op_now_ns(), "cannot merge the minutes of an old session into hours", err);
+		if (!session->is_hourless && is_older(session, now_ns, op_max_u64(keep_us, HOURS_KEEP_US)))
+			remove_hours(limits->session_fd, session);
+		else if (!session->is_thin && is_older(session, now_ns, keep_us) && op_now_ns() >= retention->merge_due_ns)
+			merge_session(retention, limits->session_fd, session);
 	}
 }
 

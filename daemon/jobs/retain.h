@@ -5,6 +5,9 @@
  * that a user saved, nor one of another program. A thread in the background does it, since it may
  * take long. The age goes by a clock that no step can fool (daemon/jobs/trusted_clock.h).
  *
+ * A session that TimelineKeep= is over for gets hours in place of its minutes; after 90 days it
+ * loses these, too. The hours go with their session: they say nothing without its table of images.
+ *
  * Retention also limits the current session. A session above a quarter of SessionMaxUse is closed
  * early, so that it can be removed in its turn. But closing may be faster than removing, or
  * removing may fail. While all sessions together take more than SessionMaxUse, none is closed for
@@ -48,6 +51,7 @@ struct opd_retention {
 	bool has_looked;     /* kept_bytes is new to the sync thread */
 	uint64_t nr_removed;
 	struct opd_trusted_clock age;
+	uint64_t merge_due_ns; /* op_now_ns(): the disk refused hours, they are tried again then */
 };
 
 void opd_retention_init(struct opd_retention *retention, int session_fd, const struct op_config *config,

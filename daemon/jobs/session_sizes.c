@@ -111,6 +111,7 @@ static int find_closed(const struct opd_session_sizes *sizes, const struct opd_s
 	}
 	session->is_reported = known && known->is_reported;
 	session->is_thin = known && known->is_thin;
+	session->is_hourless = known && known->is_hourless;
 	make_path(session, path);
 	read_ledger(sizes->session_fd, path, session);
 	err = weigh(sizes, path, &session->disk_bytes);

@@ -31,6 +31,7 @@ struct opd_sized_session {
 	uint64_t inode, changed_ns;
 	bool is_reported; /* for the caller, kept from look to look, like the next one */
 	bool is_thin;     /* its minutes were merged, or cannot be */
+	bool is_hourless; /* the hours, too, were removed */
 };
 
 struct opd_current_size {

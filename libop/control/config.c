@@ -159,7 +159,7 @@ static const struct row rows[] = {
 	{ "MaxSampleFiles", "50000", parse_number, FIELD(max_sample_files), 0, 100000000, AT_ONCE },
 	{ "MaxImages", "20000", parse_number, FIELD(max_images), 1, 10000000, AT_START },
 	{ "SessionInterval", "1d", parse_span, FIELD(session_interval_us), US_PER_S, US_MAX, AT_ONCE },
-	{ "SessionKeep", "4weeks", parse_span, FIELD(session_keep_us), US_PER_S, US_MAX, AT_ONCE },
+	{ "SessionKeep", "90d", parse_span, FIELD(session_keep_us), US_PER_S, US_MAX, AT_ONCE },
 	{ "SessionMaxUse", "1G", parse_bytes, FIELD(session_max_use), 0, UINT64_MAX, AT_ONCE },
 	{ "SessionKeepFree", "256M", parse_bytes, FIELD(session_keep_free), 0, UINT64_MAX, AT_ONCE },
 	{ "TimelineInterval", "1min", parse_span, FIELD(timeline_interval_us), 10 * US_PER_S, 3600 * US_PER_S, AT_ONCE },

@@ -95,10 +95,24 @@ static int make_file(struct op_timeline *timeline, int dir_fd, const char *tmp_p
 	return err;
 }
 
+/* A file that got another block meanwhile keeps its minutes: the hours have not all of them. */
+static int publish(const struct op_timeline *timeline, int dir_fd, const char *path, const char *tmp_path)
+{
+	struct op_timeline *now;
+	uint64_t dir_bytes;
+	bool has_grown;
+	int err = op_timeline_open(dir_fd, path, &now);
+
+	if (err)
+		return err;
+	has_grown = op_timeline_bytes(now) != op_timeline_bytes(timeline);
+	op_timeline_close(now);
+	return has_grown ? -EAGAIN : op_file_publish_below(dir_fd, tmp_path, path, &dir_bytes);
+}
+
 int op_timeline_thin(int dir_fd, const char *path, const char *tmp_path, uint64_t grain_ns, const struct op_encode_limits *limits)
 {
 	struct op_timeline *timeline;
-	uint64_t dir_bytes;
 	int err = op_timeline_open(dir_fd, path, &timeline);
 
 	if (err)
@@ -107,9 +121,9 @@ int op_timeline_thin(int dir_fd, const char *path, const char *tmp_path, uint64_
 	err = op_timeline_select(timeline, 0, UINT64_MAX);
 	if (!err)
 		err = make_file(timeline, dir_fd, tmp_path, grain_ns, limits);
-	op_timeline_close(timeline);
 	if (!err)
-		err = op_file_publish_below(dir_fd, tmp_path, path, &dir_bytes);
+		err = publish(timeline, dir_fd, path, tmp_path);
+	op_timeline_close(timeline);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
 	return err;

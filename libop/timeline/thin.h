@@ -17,7 +17,8 @@
  * old or the new file, and perhaps a file at tmp_path, which the next call replaces.
  *
  * 0; -EALREADY: the first block was merged before; -ENOENT: there is no timeline; -EBADMSG: it is
- * none, or of a later version; -E2BIG: too many names for one span; -ENOSPC, -ENOMEM and others.
+ * none, or of a later version; -E2BIG: too many names for one span; -EAGAIN: the file got another
+ * block meanwhile; -ENOSPC, -ENOMEM and others.
  * After an error the file is as before.
  */
 int op_timeline_thin(int dir_fd, const char *path, const char *tmp_path, uint64_t grain_ns,

@@ -26,12 +26,19 @@
 static const struct op_encode_limits no_limits;
 static char dir[BOX_PATH_BYTES];
 static int dir_fd, sync_err;
+static bool grows; /* a block is added while hours are made */
+
+static void write_minutes(uint32_t first, uint32_t last, uint32_t missing);
 
 int __real_op_sys_fsync(int fd);
 int __wrap_op_sys_fsync(int fd);
 
 int __wrap_op_sys_fsync(int fd)
 {
+	if (grows) {
+		grows = false;
+		write_minutes(30, 31, UINT32_MAX - 1);
+	}
 	return sync_err ? sync_err : __real_op_sys_fsync(fd);
 }
 
@@ -169,6 +176,18 @@ static void test_clock_step(void **state OP_UNUSED)
 	assert_int_equal(read_all().nr_blocks, 2);
 }
 
+/* The last minute of a session comes when the disk is slow. */
+static void test_late_minute(void **state OP_UNUSED)
+{
+	write_minutes(0, 30, UINT32_MAX - 1);
+	grows = true;
+	assert_int_equal(thin(), -EAGAIN);
+	assert_int_equal(read_all().nr_blocks, 31);
+	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
+	assert_int_equal(thin(), 0);
+	assert_int_equal(read_all().nr_blocks, 2);
+}
+
 static void test_errors(void **state OP_UNUSED)
 {
 	const char garbage[64] = "nonsense";
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hours, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gaps_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock_step, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late_minute, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
 	};
 
