@@ -175,7 +175,7 @@ THREADS="test_arcs test_capture_loss test_child test_cookie_file test_drain test
 	test_perf_stacks test_put_off test_replaced_files test_report test_retain test_ring_loss
 	test_rotate test_session test_session_close test_session_sizes test_sinks test_source test_sources
 	test_stack_samples test_stack_session test_symbols test_syncer test_table_files test_tables
-	test_threads test_timeline_days test_timeline_sink test_unwritten test_visit"
+	test_threads test_timeline_days test_timeline_kill test_timeline_sink test_unwritten test_visit"
 
 # Those that ThreadSanitizer does not run. Of what they run nothing that matters has threads: the
 # mapping of row tables, files of other tools, lists of names. The file server of test_living forks
