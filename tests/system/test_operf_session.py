@@ -18,6 +18,7 @@ from opdtest import require
 OTHER = 65533
 MS = 300
 SITES = 20000
+NR_PACKED = 1100  # sessions with 1,024 files and more are packed
 
 
 def total(home, session="current", directory=None):
@@ -96,6 +97,44 @@ def killed(home):
     result = home.profile("--append", home.work, "spin", MS)
     row = home.ledger()[0][operftest.DEFAULT]
     require(row["stored"] == total(home) > kept, "--append after a kill: %s, %d" % (row, total(home)))
+
+
+def check_packed(home, session, wanted):
+    """The session is packed and closed, and every reader finds its samples."""
+    directory = os.path.join(home.session, "samples", session)
+    left = opdtest.reader.list_files(directory)
+    require(not left and os.path.exists(os.path.join(directory, "packed")), "%d files beside the pack" % len(left))
+    require(not os.path.exists(os.path.join(directory, "closing")), "the session is not closed")
+    require(total(home, session) == wanted, "%s has %d samples, not %d" % (session, total(home, session), wanted))
+    require(home.ledger(session)[0]["page-faults:1"]["stored"] == wanted, "the ledger of %s: %s" % (session, home.ledger(session)))
+    rows = home.opreport("-n", "-f", "--merge=all", "session:" + session).splitlines()
+    require(sum(int(row.split()[0]) for row in rows if row.lstrip()[:1].isdigit() and row[0] != "\t") == wanted, "%s" % rows)
+    result = home.run(os.path.join(home.box.bin, "opcheck"), "--session-dir=oprofile_data")
+    require(result.rc == 0, "opcheck: %s" % (result,))
+
+
+def killed_packs(home):
+    """operf is killed while it has many files, and its successor while it packs them."""
+    current, previous = (os.path.join(home.session, "samples", name) for name in ("current", "previous"))
+    storm = (home.box.copy_work("storm", "storm"), "threads", 1000, 60000, 3)
+    child = home.start("--separate-thread", "--events=page-faults:1", *storm)
+    before = os.stat(current).st_ino
+    opdtest.wait_until(lambda: os.stat(current).st_ino != before, opdtest.HANG_SECONDS, "no new session")
+    opdtest.wait_until(lambda: len(opdtest.reader.list_files(current)) > NR_PACKED, opdtest.HANG_SECONDS, "too few files")
+    kill_group(child)
+    wanted = total(home)
+    packer = home.start("true")
+    opdtest.wait_until(lambda: os.path.exists(os.path.join(previous, "packed")), opdtest.HANG_SECONDS, "it does not pack")
+    kill_group(packer)
+    print("killed with %d files beside the pack" % len(opdtest.reader.list_files(previous)))
+    require(total(home, "previous") == wanted, "%d samples after the kill, not %d" % (total(home, "previous"), wanted))
+    home.profile("true")
+    check_packed(home, "previous", wanted)
+
+
+def kill_group(child):
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
 
 
 def is_counted(home):
@@ -244,6 +283,7 @@ def test(box):
     append(home)
     elsewhere(home)
     killed(home)
+    killed_packs(home)
     one_at_a_time(home)
     full_disk(home)
     unwritable(home)

@@ -150,7 +150,10 @@ static int close_ledger(int dir_fd, bool was_unclean)
 	return err;
 }
 
-/* The files of the last run are complete: they need no room to grow. After a kill they stay. */
+/*
+ * The files of the last run are complete: they need no room to grow, and many become a pack. After
+ * a kill opd_recover has repaired them.
+ */
 static void finish_previous(const struct opf_session *session)
 {
 	int fd = op_sys_openat(session->fd, PREVIOUS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
@@ -160,8 +163,7 @@ static void finish_previous(const struct opf_session *session)
 	err = close_ledger(fd, session->was_unclean);
 	if (err && err != -ENOENT)
 		opr_warn("the ledger of session:previous is not complete: %s", strerror(-err));
-	if (!session->was_unclean)
-		op_session_compact(fd);
+	op_session_compact(fd);
 	op_session_mark_whole(fd);
 	close(fd);
 }
