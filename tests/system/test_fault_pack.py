@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 opd is killed while it packs a session that it closed, at a random moment, beside a dump and a
-report. The report beside it, the next daemon, opcheck and all readers find each sample once.
+report. The report beside it, the next daemon, opcheck and all readers find each sample once. Then
+the power is cut at such moments: what a dump had promised is in the session afterwards.
 
-usage: test_fault_pack.py [ROUNDS]
+usage: test_fault_pack.py [ROUNDS [CUTS]]
 """
 import os
 import random
@@ -13,12 +14,16 @@ import signal
 import sys
 import time
 
+import faultload
 import opdtest
 from opdtest import reader, require
+from test_fault_rotate import close_session, counts, start_after_the_cut
 
 NR_FILES = 1100  # opd packs 1,024 and more
 RATE, MS, PAGES = 1000, 1000, 3
 POLL_S = 0.0005
+SETUP = ("--event=page-faults:1", "--separate=library,kernel,thread")
+CUTS = "removal", "packed.new"  # the moments
 
 
 def total_of(box, session):
@@ -101,12 +106,45 @@ def one_round(box, name, moment, span_s, rng):
     return took_s
 
 
-def rounds(nr_rounds):
+def one_cut(box, shim, path, number, rng):
+    """The disk keeps the order of names, as a journal does, and the contents that were synced."""
+    name = "cut-%d" % number
+    session, after = os.path.join(box.session, "samples", name), os.path.join(os.path.dirname(box.session), "after-" + name)
+    fill(box, path)
+    box.opcontrol("--stop")
+    promised = counts(box.session, ["current"])
+    box.opcontrol("--dump")
+    saving = close_session(box, name)
+    await_moment(session, CUTS[number % len(CUTS)], 0, rng)
+    box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), opdtest.HANG_SECONDS, "the daemon does not stop")
+    print("%s: cut at %s; %d counts promised" % (name, where(session), len(promised)), flush=True)
+    shim.cut_power_of_data(box.session, after)
+    start_after_the_cut(after, [name, "current"], promised)
+    shutil.rmtree(after)
+    box.daemon.send_signal(signal.SIGCONT)
+    require(saving.wait(opdtest.HANG_SECONDS) == 0, "--save failed")
+    opdtest.wait_until(lambda: not os.path.exists(os.path.join(session, "closing")), opdtest.HANG_SECONDS, "it stays open")
+    shutil.rmtree(session)
+    box.opcontrol("--start")
+
+
+def cut_power(box, path, nr_cuts, rng):
+    shim = faultload.Shim(box)
+    box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")  # tmpfs uses no inode twice
+    box.configure(RingSize="8M", SidebandSize="8M")
+    box.start_daemon(*SETUP, "--image=" + path, env=shim.env)
+    for number in range(nr_cuts):
+        one_cut(box, shim, path, number, rng)
+    box.shutdown()
+
+
+def rounds(nr_rounds, nr_cuts):
     def test(box):
         rng = random.Random(nr_rounds)
         path = box.copy_work("threads-app", "storm")
         box.configure(RingSize="8M", SidebandSize="8M")
-        box.start_daemon("--event=page-faults:1", "--separate=library,kernel,thread", "--image=" + path)
+        box.start_daemon(*SETUP, "--image=" + path)
         moments, span_s = ("packed.new", "removal", "time", "packed"), 0
         for i in range(nr_rounds + 1):
             fill(box, path)
@@ -115,8 +153,9 @@ def rounds(nr_rounds):
             shutil.rmtree(os.path.join(box.session, "samples", "round-%d" % i))
             box.opcontrol("--start")
         box.shutdown()
+        cut_power(box, path, nr_cuts, rng)
     return test
 
 
 if __name__ == "__main__":
-    opdtest.run(rounds(int(sys.argv[1]) if len(sys.argv) > 1 else 4))
+    opdtest.run(rounds(int(sys.argv[1]) if len(sys.argv) > 1 else 4, int(sys.argv[2]) if len(sys.argv) > 2 else 2))
