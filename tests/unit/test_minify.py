@@ -24,6 +24,10 @@ SCRIPTS = (
     ("const g = function () { return 1 }\nif (g() in [1]) { g () } else g()\n{ }\n",
      "let g=function(){return 1}\nif(g()in[1]){g()}else g()\n{}"),
     ("const i = 1 .toFixed(1), j = i / 2 / 1;\n", "let i=1 .toFixed(1),j=i/2/1;"),
+    # names that no statement has together may be the same one; a name for all is hidden nowhere
+    ("const total = [2], one = x => { const inner = x + 1; return inner + total[0]; };\n"
+     "function two(first) { const own = first * 2; return own + one(own); }\nconst s = two(1) + total[0];\n",
+     "let a=[2],c=x=>{let b=x+1;return b+a[0]};function d(b){let a=b*2;return a+c(a)}\nlet s=d(1)+a[0];"),
 )
 STYLES = (
     ("a :focus , b > c { color : red ; margin: 0 -1px calc(1px + 2px) }\n/* x */\n@media (min-width: 1px) {\n}\n",

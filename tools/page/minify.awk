@@ -107,14 +107,28 @@ function declare(from, to) {
 			declared[token[from]] = 1
 }
 
+# The words that a declaration outside of all blocks has: every statement can use them.
+function declare_for_all(i, last) {
+	last = token[i + 1] ~ /^[{[]$/ ? close_of(i + 1) : i + 1
+	for (; i <= last; i++)
+		if (is_word(i))
+			for_all[token[i]] = 1
+}
+
 # Finds which words are keys of objects, and which the script declares, and where a declaration
-# follows another one: joins. is_key: 1, or 2 where `{ word }` is both.
-function find_names(i, depth, opened, declares, last, next_one) {
+# follows another one: joins. is_key: 1, or 2 where `{ word }` is both. part: the statement, of those
+# outside of all blocks, that a token belongs to.
+function find_names(i, depth, opened, declares, last, next_one, nr_parts) {
 	for (i = 1; i <= nr; i++) {
 		last = token[i - 1]
 		next_one = token[i + 1]
+		if (!depth && (last == ";" || last == "}" && gap[i] == 2))
+			nr_parts++
+		part[i] = nr_parts + 0
 		if (token[i] ~ /^[])}]/)
 			depth--
+		if (!depth && (token[i] ~ /^(let|const|function)$/ || token[i] == "," && declares[0]))
+			declare_for_all(i)
 		if (token[i] ~ /^([({[]|.*\$\{)$/) {
 			declares[++depth] = 0
 			opened[depth] = token[i] != "{" ? "(" : last ~ /^([(,=:?&|.[]|return|let|const)$/ ? "object" : "block"
@@ -129,7 +143,6 @@ function find_names(i, depth, opened, declares, last, next_one) {
 			declares[depth] = joins[i] = declares[depth] && next_one ~ /^(let|const)$/
 		if (!is_word(i))
 			continue
-		used[token[i]]++
 		if (last == "." && token[i - 2] != ".")
 			is_key[i] = 1
 		else if (opened[depth] == "object" && last ~ /^[{,]$/)
@@ -140,13 +153,37 @@ function find_names(i, depth, opened, declares, last, next_one) {
 	}
 }
 
-# The most frequent names get the shortest names.
-function shorten(i, word, best, weight, name, nr_names, letters) {
+# Gives a name to a word in all of its statements. False: another word has it in one of them.
+function take(name, word, i, list, nr_list) {
+	nr_list = split(parts[word] (word in for_all ? " all" : ""), list, " ")
+	for (i = 1; i <= nr_list; i++)
+		if ((name, list[i]) in taken)
+			return 0
+	for (i = 1; i <= nr_list; i++)
+		taken[name, list[i]] = 1
+	return 1
+}
+
+# The most frequent names get the shortest names. Two words may get the same one where no statement
+# has both.
+function shorten(i, word, best, weight, name, nr_names, letters, undeclared) {
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	keep("of") # a word of the language, too
-	for (i = 1; i <= nr; i++)
-		if (is_word(i) && is_key[i] != 1 && token[i] in declared && !(token[i] in kept) && length(token[i]) > 1)
+	for (i = 1; i <= nr; i++) {
+		if (!is_word(i) || is_key[i] == 1)
+			continue
+		if (!(token[i] in declared))
+			undeclared[token[i]] = 1
+		else if (!((token[i], part[i]) in seen)) {
+			seen[token[i], part[i]] = 1
+			parts[token[i]] = parts[token[i]] " " part[i]
+		}
+		if (token[i] in declared && !(token[i] in kept) && length(token[i]) > 1)
 			weight[token[i]]++
+	}
+	for (word in parts)
+		if (!(word in weight))
+			take(word, word)
 	for (;;) {
 		best = ""
 		for (word in weight)
@@ -154,13 +191,12 @@ function shorten(i, word, best, weight, name, nr_names, letters) {
 				best = word
 		if (best == "")
 			break
-		do {
-			name = substr(letters, nr_names % 52 + 1, 1)
-			if (nr_names >= 52)
-				name = name int(nr_names / 52)
-			nr_names++
-		} while (name in used)
-		if (length(name) < length(best))
+		for (nr_names = 0; nr_names < 520; nr_names++) {
+			name = substr(letters, nr_names % 52 + 1, 1) (nr_names < 52 ? "" : int(nr_names / 52))
+			if (!(name in undeclared) && take(name, best))
+				break
+		}
+		if (nr_names < 520 && length(name) < length(best))
 			short[best] = name
 		delete weight[best]
 	}
