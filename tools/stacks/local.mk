@@ -8,5 +8,6 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
 	tools/stacks/select_stacks.c tools/stacks/select_stacks.h \
 	tools/stacks/short_images.c tools/stacks/short_images.h \
+	tools/stacks/stores.c tools/stacks/stores.h \
 	tools/stacks/write_stacks.c tools/stacks/write_stacks.h
 EXTRA_DIST += tools/stacks/README.md

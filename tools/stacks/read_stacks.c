@@ -15,31 +15,9 @@
 #include "tools/profile/select_files.h"
 #include "tools/report/make_rows.h"
 #include "tools/stacks/select_stacks.h"
+#include "tools/stacks/stores.h"
 
 #define PADDING "__pfx_"
-
-/* An image of a session that stacks refer to. */
-struct named {
-	uint64_t cookie;
-	char *name; /* full */
-	struct op_image_name image_name;
-	const struct op_dcookie_row *row;
-	bool is_of_frames; /* else it is an application only, and needs no symbols */
-	bool is_in_tree;
-	struct opr_image *image;                 /* NULL until symbols are read */
-	uint64_t offset;                         /* opr_position_offset */
-	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
-};
-
-struct store {
-	size_t session;
-	struct op_stack_tree tree;
-	struct named *images; /* sorted by cookie */
-	size_t nr_images, capacity;
-	struct opr_call_node **nodes; /* of the report, by index; NULL: not selected */
-	uint8_t *ends;                /* enum op_stack_end, by index */
-	uint8_t *flags;               /* select_stacks.h, by index */
-};
 
 struct reading {
 	struct opr_selection *selection;
@@ -48,96 +26,12 @@ struct reading {
 	struct opr_call_tree *tree;
 	struct opr_stack_sums *sums;
 	struct opr_image_cache cache;
-	struct store *stores;
-	size_t nr_stores, capacity;
-	bool has_events;            /* several events: a node for each */
-	uint64_t nr_done, nr_nodes; /* of the stores */
+	struct opr_stores stores;
+	bool has_events;  /* several events: a node for each */
+	uint64_t nr_done; /* nodes of the stores */
 };
 
-/* ---- the stores ---- */
-
-static int compare_cookies(const void *left, const void *right)
-{
-	const struct named *a = left, *b = right;
-
-	return (a->cookie > b->cookie) - (a->cookie < b->cookie);
-}
-
-static struct named *find_named(const struct store *store, uint64_t cookie)
-{
-	const struct named key = { .cookie = cookie };
-
-	return store->nr_images ? bsearch(&key, store->images, store->nr_images, sizeof(key), compare_cookies) : NULL;
-}
-
-struct naming {
-	struct reading *reading;
-	struct store *store;
-	int err;
-};
-
-/* A store may be damaged, so its cookies are looked up in a list of those that exist. */
-static void name_row(struct op_dcookie_row *row, void *arg)
-{
-	struct naming *naming = arg;
-	struct store *store = naming->store;
-	struct named *named;
-
-	if (!row->name || naming->err)
-		return;
-	if (!op_grow(&store->images, &store->capacity, store->nr_images + 1)) {
-		naming->err = opr_no_memory();
-		return;
-	}
-	named = &store->images[store->nr_images];
-	*named = (struct named){ .cookie = row->cookie, .image_name = op_dcookie_name(row), .row = row };
-	named->name = opr_stack_image_name(&naming->reading->selection->profile, store->session, &named->image_name);
-	if (!named->name) {
-		naming->err = opr_no_memory();
-		return;
-	}
-	store->nr_images++;
-}
-
-static int add_store(struct reading *reading, size_t session_index)
-{
-	const struct opr_session *session = &reading->selection->profile.sessions[session_index];
-	struct naming naming = { .reading = reading };
-	struct store *store;
-	int err;
-
-	if (!op_grow(&reading->stores, &reading->capacity, reading->nr_stores + 1))
-		return opr_no_memory();
-	store = &reading->stores[reading->nr_stores];
-	*store = (struct store){ .session = session_index };
-	err = session->window ? opr_window_stacks(session->window, &store->tree) :
-				op_stacks_read(session->dir_fd, OP_SESSION_STACKS, &store->tree);
-	if (err == -ENOENT)
-		return 0;
-	if (err == -EBADMSG) {
-		opr_warn("%s/" OP_SESSION_STACKS " is damaged or of a later version and is left out", session->path);
-		return opr_stacks_keep(reading->selection->profile.earlier, session->dir_fd);
-	}
-	if (err)
-		return opr_error(err, "%s/" OP_SESSION_STACKS ": %s", session->path, strerror(-err));
-	reading->nr_stores++;
-	reading->nr_nodes += store->tree.nr_nodes;
-	if (store->tree.nr_damaged || store->tree.nr_cut)
-		opr_warn("%s/" OP_SESSION_STACKS ": %" PRIu32 " damaged nodes are left out", session->path,
-			 store->tree.nr_damaged + store->tree.nr_cut);
-	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
-	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
-	store->flags = calloc(store->tree.nr_nodes, sizeof(*store->flags));
-	if (!store->nodes || !store->ends || !store->flags)
-		return opr_no_memory();
-	naming.store = store;
-	naming.err = opr_stacks_subtract(&store->tree, reading->selection->profile.earlier, session->dir_fd);
-	if (session->images)
-		op_dcookie_visit(session->images, name_row, &naming);
-	if (store->nr_images)
-		qsort(store->images, store->nr_images, sizeof(*store->images), compare_cookies);
-	return naming.err;
-}
+/* ---- the ledgers ---- */
 
 /* Stack samples by the ledger. Other events with stacks have sample files, too. */
 static void add_ledger(struct opr_stack_sums *sums, const struct op_session_ledger *ledger)
@@ -155,24 +49,6 @@ static void add_ledger(struct opr_stack_sums *sums, const struct op_session_ledg
 	}
 }
 
-static int open_stores(struct reading *reading)
-{
-	const struct opr_profile *profile = &reading->selection->profile;
-	int err = 0;
-
-	for (size_t i = 0; i < profile->nr_sessions && !err; i++) {
-		opr_progress_count("reading the stacks of sessions", i, profile->nr_sessions);
-		if (profile->sessions[i].parent != i)
-			continue;
-		err = add_store(reading, i);
-		if (profile->sessions[i].has_ledger)
-			add_ledger(reading->sums, &profile->sessions[i].ledger);
-	}
-	if (!err && !reading->nr_stores && !reading->query->optional)
-		err = opr_error(-ENOENT, "there are no stacks: opcontrol --setup --stacks=on and operf --stacks take them");
-	return err;
-}
-
 /* ---- symbols ---- */
 
 static bool is_frame(const struct op_stack_node *node)
@@ -181,7 +57,7 @@ static bool is_frame(const struct op_stack_node *node)
 }
 
 /* Sessions share images: the same file has the same cache entry and build-id. */
-static int add_call_image(struct reading *reading, struct named *named)
+static int add_call_image(struct reading *reading, struct opr_named *named)
 {
 	const struct op_image_id *id = &named->row->id;
 	struct opr_call_image *image;
@@ -211,13 +87,13 @@ static int read_images(struct reading *reading)
 	size_t nr_list = 0, capacity = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
-		const struct store *store = &reading->stores[i];
+	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++) {
+		const struct opr_store *store = &reading->stores.list[i];
 
 		for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 			const struct op_stack_node *node = &store->tree.nodes[n];
 			bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
-			struct named *named = is_shown ? find_named(store, node->image) : NULL;
+			struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
 			if (!named || named->is_of_frames) /* in the list already */
 				continue;
@@ -234,9 +110,9 @@ static int read_images(struct reading *reading)
 	if (!err)
 		err = opr_image_cache_read(&reading->cache);
 	reading->sums->nr_put_off = reading->cache.nr_put_off;
-	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
-		for (size_t n = 0; n < reading->stores[i].nr_images && !err; n++) {
-			struct named *named = &reading->stores[i].images[n];
+	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++) {
+		for (size_t n = 0; n < reading->stores.list[i].nr_images && !err; n++) {
+			struct opr_named *named = &reading->stores.list[i].images[n];
 
 			if (!named->is_of_frames)
 				continue;
@@ -274,7 +150,7 @@ static uint8_t *find_roles(const struct op_stack_tree *tree)
 }
 
 /* No call is in the padding that the kernel has before functions: an interrupt was behind it. */
-static uint64_t position_of(const struct named *named, const struct op_stack_node *node, bool is_caller)
+static uint64_t position_of(const struct opr_named *named, const struct op_stack_node *node, bool is_caller)
 {
 	uint64_t position = node->value + named->offset;
 	const struct opr_symbol *symbol;
@@ -296,7 +172,7 @@ struct vmas {
 };
 
 /* Notes the places of the frames of a store, each with its image. */
-static int note_frames(const struct reading *reading, const struct store *store, struct vmas *by_image)
+static int note_frames(const struct reading *reading, const struct opr_store *store, struct vmas *by_image)
 {
 	uint8_t *roles = find_roles(&store->tree);
 	int err = roles ? 0 : opr_no_memory();
@@ -304,7 +180,7 @@ static int note_frames(const struct reading *reading, const struct store *store,
 	for (uint32_t n = 0; n < store->tree.nr_nodes && !err; n++) {
 		const struct op_stack_node *node = &store->tree.nodes[n];
 		bool is_shown = is_frame(node) && store->flags[n] & OPR_STACK_NEEDED;
-		const struct named *named = is_shown ? find_named(store, node->image) : NULL;
+		const struct opr_named *named = is_shown ? opr_store_named(store, node->image) : NULL;
 
 		for (enum role role = CALLER; role <= LEAF && named && named->image && !err; role++) {
 			uint64_t position = position_of(named, node, role == CALLER);
@@ -332,8 +208,8 @@ static int find_lines(struct reading *reading)
 	struct opr_image_lines *list = calloc(cache->nr_images + 1, sizeof(*list));
 	int err = by_image && list ? 0 : opr_no_memory();
 
-	for (size_t i = 0; i < reading->nr_stores && !err; i++)
-		err = note_frames(reading, &reading->stores[i], by_image);
+	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++)
+		err = note_frames(reading, &reading->stores.list[i], by_image);
 	for (size_t i = 0; i < cache->nr_images && !err; i++)
 		list[i] = (struct opr_image_lines){ &cache->images[i], by_image[i].vmas, by_image[i].nr_vmas };
 	if (!err)
@@ -362,7 +238,7 @@ static struct opr_call_node *add_child(struct reading *reading, struct opr_call_
 }
 
 /* Where an address is in its innermost function. */
-static void find_line(const struct reading *reading, const struct named *named, struct opr_call_place *place)
+static void find_line(const struct reading *reading, const struct opr_named *named, struct opr_call_place *place)
 {
 	if (reading->query->places && !opr_symbols_line(&named->image->symbols, place->vma, &place->source, &place->line))
 		place->source = NULL;
@@ -390,11 +266,11 @@ static struct opr_call_node *add_inlined(struct reading *reading, struct opr_cal
 	return parent ? add_child_at(reading, parent, OPR_CALL_INLINED, frame->shown, image, place) : NULL;
 }
 
-static struct opr_call_node *add_frame(struct reading *reading, const struct store *store, struct opr_call_node *parent,
+static struct opr_call_node *add_frame(struct reading *reading, const struct opr_store *store, struct opr_call_node *parent,
 				       const struct op_stack_node *node, bool is_caller)
 {
 	enum opr_call_kind kind = node->kind == OP_STACK_KERNEL_FRAME ? OPR_CALL_KERNEL : OPR_CALL_USER;
-	struct named *named = find_named(store, node->image);
+	struct opr_named *named = opr_store_named(store, node->image);
 	const struct opr_symbol *symbol;
 	const struct opr_frame *frame = NULL, *outermost;
 	struct opr_call_place place = { 0 }, outer = { 0 };
@@ -451,17 +327,18 @@ static char *text_or(const struct op_stack_tree *tree, const struct op_stack_nod
 	return node && node->value ? op_stack_text(tree, node->value) : strdup(otherwise);
 }
 
-static char *name_of_app(const struct store *store, const struct op_stack_node *app)
+static char *name_of_app(const struct opr_store *store, const struct op_stack_node *app)
 {
-	const struct named *named = app ? find_named(store, app->image) : NULL;
+	const struct opr_named *named = app ? opr_store_named(store, app->image) : NULL;
 
 	return strdup(named ? named->name : "(no process)");
 }
 
-static char *name_of_group(const struct reading *reading, const struct store *store, const struct context *context, enum opr_by by)
+static char *name_of_group(const struct reading *reading, const struct opr_store *store, const struct context *context,
+			   enum opr_by by)
 {
 	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
-	const struct named *app = context->of[OP_STACK_APP] ? find_named(store, context->of[OP_STACK_APP]->image) : NULL;
+	const struct opr_named *app = context->of[OP_STACK_APP] ? opr_store_named(store, context->of[OP_STACK_APP]->image) : NULL;
 	char name[OP_STACK_PIECE_BYTES] = "", *text = NULL;
 
 	if (comm)
@@ -500,10 +377,10 @@ static char *name_of_cpu(const struct op_stack_node *thread)
 
 static const char *name_of(const void *arg, uint64_t cookie, const char **ret_application)
 {
-	const struct named *named = find_named(arg, cookie), *application = NULL;
+	const struct opr_named *named = opr_store_named(arg, cookie), *application = NULL;
 
 	if (named && op_dcookie_is_program(&named->row->id))
-		application = find_named(arg, named->row->id.program_of);
+		application = opr_store_named(arg, named->row->id.program_of);
 	*ret_application = application ? application->name : NULL;
 	return named ? named->name : "";
 }
@@ -517,14 +394,14 @@ static int resolve_words(struct reading *reading, struct op_text *ret_hint)
 
 	if (!opr_spec_has_images(&reading->selection->spec))
 		return 0;
-	for (size_t i = 0; i < reading->nr_stores; i++)
-		nr_images += reading->stores[i].nr_images;
+	for (size_t i = 0; i < reading->stores.nr_stores; i++)
+		nr_images += reading->stores.list[i].nr_images;
 	names.names = calloc(nr_images + 1, sizeof(*names.names));
 	if (!names.names)
 		return opr_no_memory();
-	for (size_t i = 0; i < reading->nr_stores; i++)
-		for (size_t n = 0; n < reading->stores[i].nr_images; n++)
-			names.names[names.nr_names++] = reading->stores[i].images[n].name;
+	for (size_t i = 0; i < reading->stores.nr_stores; i++)
+		for (size_t n = 0; n < reading->stores.list[i].nr_images; n++)
+			names.names[names.nr_names++] = reading->stores.list[i].images[n].name;
 	err = opr_spec_resolve(&reading->selection->spec, &names, true, ret_hint);
 	free(names.names);
 	return err;
@@ -538,7 +415,7 @@ static int note_event(struct reading *reading, const char *event)
 }
 
 /* The group for a context that was selected, which becomes one of the list. NULL: no memory. */
-static struct opr_call_node *add_context(struct reading *reading, const struct store *store, const struct context *context)
+static struct opr_call_node *add_context(struct reading *reading, const struct opr_store *store, const struct context *context)
 {
 	struct opr_stack_contexts *contexts = reading->contexts;
 	const struct op_stack_node *end = context->of[OP_STACK_END];
@@ -587,7 +464,7 @@ static struct opr_call_node *add_label(struct reading *reading, struct opr_call_
 }
 
 /* The node below all labels of a stack. NULL: no memory. */
-static struct opr_call_node *add_labels(struct reading *reading, const struct store *store, const struct context *context)
+static struct opr_call_node *add_labels(struct reading *reading, const struct opr_store *store, const struct context *context)
 {
 	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
 	const struct op_stack_node *cgroup = context->of[OP_STACK_CGROUP];
@@ -608,11 +485,11 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct st
 }
 
 /* The node for the group of a stack, and for its end. 0 or -ENOMEM. */
-static int add_group(struct reading *reading, const struct store *store, uint32_t index, struct opr_call_node **ret_node)
+static int add_group(struct reading *reading, const struct opr_store *store, uint32_t index, struct opr_call_node **ret_node)
 {
 	struct context context = context_of(&store->tree, index);
 	const struct op_stack_node *end = context.of[OP_STACK_END], *app = context.of[OP_STACK_APP];
-	struct named *program = app ? find_named(store, app->image) : NULL;
+	struct opr_named *program = app ? opr_store_named(store, app->image) : NULL;
 	struct opr_call_node *node = &reading->tree->root;
 	char *name = name_of_group(reading, store, &context, reading->query->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
@@ -639,7 +516,7 @@ static int add_group(struct reading *reading, const struct store *store, uint32_
 	return err;
 }
 
-static int add_samples(struct reading *reading, const struct store *store, uint32_t index, unsigned int roles)
+static int add_samples(struct reading *reading, const struct opr_store *store, uint32_t index, unsigned int roles)
 {
 	const struct op_stack_node *node = &store->tree.nodes[index];
 	struct opr_call_node *to = store->nodes[index];
@@ -658,7 +535,7 @@ static int add_samples(struct reading *reading, const struct store *store, uint3
 	return 0;
 }
 
-static int add_nodes(struct reading *reading, const struct store *store)
+static int add_nodes(struct reading *reading, const struct opr_store *store)
 {
 	uint8_t *roles = find_roles(&store->tree);
 	int err = roles ? 0 : opr_no_memory();
@@ -667,7 +544,7 @@ static int add_nodes(struct reading *reading, const struct store *store)
 		const struct op_stack_node *node = &store->tree.nodes[i];
 		struct opr_call_node *parent = store->nodes[node->parent];
 
-		opr_progress_count("naming functions", reading->nr_done++, reading->nr_nodes);
+		opr_progress_count("naming functions", reading->nr_done++, reading->stores.nr_nodes);
 		if (node->kind == OP_STACK_TEXT)
 			continue;
 		store->ends[i] = node->kind == OP_STACK_END ? (uint8_t)node->value : store->ends[node->parent];
@@ -695,8 +572,8 @@ static int find_events(struct reading *reading)
 	struct opr_words words = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; i < reading->nr_stores; i++) {
-		const struct op_stack_tree *tree = &reading->stores[i].tree;
+	for (size_t i = 0; i < reading->stores.nr_stores; i++) {
+		const struct op_stack_tree *tree = &reading->stores.list[i].tree;
 
 		for (uint32_t n = 1; n < tree->nr_nodes && !err; n++) {
 			const struct op_stack_node *event = &tree->nodes[tree->nodes[n].parent];
@@ -721,30 +598,14 @@ static int note_images(struct reading *reading)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < reading->nr_stores && !err; i++) {
-		const struct store *store = &reading->stores[i];
+	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++) {
+		const struct opr_store *store = &reading->stores.list[i];
 
 		for (size_t n = 0; n < store->nr_images && !err; n++)
 			if (store->images[n].is_in_tree)
 				err = opr_words_add(&reading->sums->images, store->images[n].name);
 	}
 	return err ? opr_no_memory() : 0;
-}
-
-static void free_stores(struct reading *reading)
-{
-	for (size_t i = 0; i < reading->nr_stores; i++) {
-		struct store *store = &reading->stores[i];
-
-		for (size_t n = 0; n < store->nr_images; n++)
-			free(store->images[n].name);
-		free(store->images);
-		free(store->nodes);
-		free(store->ends);
-		free(store->flags);
-		op_stack_tree_free(&store->tree);
-	}
-	free(reading->stores);
 }
 
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
@@ -761,14 +622,17 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	if (!is_kept_apart)
 		err = opr_error(-EINVAL, "stacks are not kept apart by count: and unit-mask:");
 	if (!err)
-		err = open_stores(&reading);
+		err = opr_stores_open(&reading.stores, selection, query->optional);
+	for (size_t i = 0; i < selection->profile.nr_sessions && !err; i++)
+		if (selection->profile.sessions[i].parent == i && selection->profile.sessions[i].has_ledger)
+			add_ledger(sums, &selection->profile.sessions[i].ledger);
 	if (!err)
 		err = resolve_words(&reading, &unmatched);
-	for (size_t i = 0; i < reading.nr_stores && !err; i++) {
-		const struct opr_stack_names names = { name_of, &reading.stores[i] };
+	for (size_t i = 0; i < reading.stores.nr_stores && !err; i++) {
+		const struct opr_stack_names names = { name_of, &reading.stores.list[i] };
 
-		err = opr_stacks_select(&reading.stores[i].tree, &selection->spec, query->optional, &names,
-					reading.stores[i].flags);
+		err = opr_stacks_select(&reading.stores.list[i].tree, &selection->spec, query->optional, &names,
+					reading.stores.list[i].flags);
 	}
 	if (!err)
 		err = read_images(&reading);
@@ -776,8 +640,8 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = find_lines(&reading);
 	if (!err)
 		err = find_events(&reading);
-	for (size_t i = 0; i < reading.nr_stores && !err; i++)
-		err = add_nodes(&reading, &reading.stores[i]);
+	for (size_t i = 0; i < reading.stores.nr_stores && !err; i++)
+		err = add_nodes(&reading, &reading.stores.list[i]);
 	if (!err)
 		err = note_images(&reading);
 	if (!err && !sums->nr_samples && !query->optional && !(selection->profile.earlier && sums->events.nr_words))
@@ -788,7 +652,7 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		opr_warn("%s", op_text_get(&unmatched));
 	op_text_free(&unmatched);
 	opr_image_cache_free(&reading.cache);
-	free_stores(&reading);
+	opr_stores_free(&reading.stores);
 	return err;
 }
 
