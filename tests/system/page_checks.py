@@ -193,27 +193,73 @@ def check_verdict(look, moved):
     look.tab.size(1280, 900)
 
 
-def check_minutes(look, without):
-    """One session has a strip of what its timeline tells, which only shows; without a timeline it has none."""
+# The middle of each column of the map of time, in its upper row.
+COLUMNS = ("(at => edges.slice(1).map((x, i) => [at.left + (edges[i] + x) / 2, at.top + 20]))"
+           "($('bars').getBoundingClientRect())")
+
+
+def check_map(look, without):
+    """What burned when: a burst from minute 3 to minute 5 of ten. The brush filters graph, table and heading to the
+    chosen minutes, with the mouse, with a finger and with keys. Without a timeline there is no map.
+    """
     without.open()
-    without.is_true("$('time').hidden", "no timeline, no strip")
-    for width in (1280, 390):
-        look.tab.size(width, 844)
-        look.open()
-        look.is_true("!$('time').hidden && $('time').getClientRects().length", "the strip")
-        bars = look.run("[...$('bars').children].map(bar => [bar.firstChild.offsetHeight, bar.offsetWidth, bar.title])")
-        require(len(bars) == 3 and bars[0][0] < bars[1][0] < bars[2][0] and bars[2][1] > 1.8 * bars[0][1], "three bars: %s" % bars)
-        require(bars[1][2].endswith("UTC\n20 samples"), "a bar tells its time and samples: %s" % bars[1][2])
-        words = look.run("$('span').textContent")
-        require(words.startswith("All samples by time, 2026-11-21 03:00:00 to 03:04:00 UTC"), "its time: " + words)
-        look.is_true("[...$('time').querySelectorAll('input, button')].every(x => !x.getClientRects().length)", "nothing to choose")
-        look.run("D.minutes = Array.from({ length: 180 }, (_, i) => [60 * i, 60 * i + 60, i]); changed()")
-        look.is_true("$('bars').children.length === 180 && $('bars').scrollWidth <= $('bars').clientWidth &&"
-                     " document.documentElement.scrollWidth <= innerWidth", "as many as there are at most fit")
-        look.is_true("innerWidth > 500 || $('frame').getBoundingClientRect().top <= innerHeight / 3", "a phone has it below")
+    without.is_true("$('time').hidden", "no timeline, no map")
+    for theme in ("light", "dark"):
+        for width in (1280, 390):
+            look.tab.theme(theme)
+            look.tab.size(width, 844)
+            look.open("#by=comm")
+            look.is_true("!$('time').hidden && $('time').getClientRects().length && slots.length === 10", "the map")
+            look.is_true("document.documentElement.scrollWidth <= innerWidth", "the map fits")
+            rows = look.run("timeRows.map(row => [row.name, row.n])")
+            burst = [160 if 3 <= i < 5 else 0 for i in range(10)]
+            require(rows == [["all", [40 + n for n in burst]], ["steady", [40] * 10], ["burst", burst]], "the rows: %s" % rows)
+            look.is_true("innerWidth > 500 || $('frame').getBoundingClientRect().top <= innerHeight / 3", "a phone has it below")
+            dots = look.run("(() => { const canvas = $('bars'), k = canvas.width / canvas.clientWidth,"
+                            " all = canvas.getContext('2d').getImageData(0, Math.round(62 * k), canvas.width, 1).data;"
+                            " return slots.map((_, i) => { const at = 4 * Math.round((edges[i] + 2) * k);"
+                            " return all.slice(at, at + 4).join(); }); })()")
+            require(len(set(dots)) == 2 and dots[3] == dots[4] != dots[2] == dots[5], "the burst is seen: %s" % dots)
+    look.tab.theme("light")
     look.tab.size(1280, 900)
+    look.open("#by=comm")
+    samples = look.run("all.a")
+    require(samples == 720 and look.run("$('whole').hidden"), "all: %s" % samples)
+    places = look.run(COLUMNS)
+    look.tab.drag(places[3], places[4])
+    look.is_true("location.hash.includes('from=3') && location.hash.includes('to=4')", "the hash keeps what is brushed")
+    look.is_true("all.a === 400 && root.a === 400 && table.s0.reduce((x, y) => x + y, 0) === 400", "the brush filters")
+    look.is_true("table.s0[names.indexOf('warm')] === 320", "the function of the burst")
+    look.is_true("$('table').tBodies[0].rows[0].textContent.includes('warm')", "leads the table")
+    look.is_true("$('title').textContent.includes('400 samples of STACKS:99 in 2 minutes')", look.run("$('title').textContent"))
+    words = look.run("$('span').textContent")
+    require(words == "2026-11-21 03:03:00 to 03:05:00 UTC, 2 minutes, 400 samples, 3.33 per second", "the span: " + words)
+    look.is_true("$('ledger').textContent.includes('Recorded120 s') && $('ledger').textContent.includes('400 of 720')",
+                 "the ledger: " + look.run("$('ledger').textContent"))
+    look.open(look.run("location.hash"))
+    look.is_true("all.a === 400", "the hash brings it back")
+    look.run("$('to').focus()")
+    look.tab.key("ArrowRight")
+    look.is_true("all.a === 440 && S.to === '5'", "keys move the end")
+    look.run("$('from').focus()")
+    look.tab.key("ArrowRight")
+    look.is_true("all.a === 240 && $('from').getAttribute('aria-valuetext').includes('03:04:00')", "and the begin")
+    look.run("$('whole').focus()")
+    look.tab.key("Enter", "\r")
+    look.is_true("all.a === 720 && S.from === '' && S.to === '' && $('whole').hidden", "the button shows the whole time")
+    look.run("openFunction(names.indexOf('warm'))")
+    look.is_true("timeRows[0].name === 'warm' && timeRows[0].n.join() === '0,0,0,160,160,0,0,0,0,0'", "when a function burned")
+    look.open("#q=^hot$")
+    look.is_true("timeRows[0].n.join() === Array(10).fill(40).join()", "when what matches burned")
     look.open()
-    before = look.run("[all.a, location.hash]")
-    look.tab.drag(*look.run("[0, 2].map(i => { const at = $('bars').children[i].getBoundingClientRect();"
-                            " return [at.left + 2, at.top + 9]; })"))
-    require(look.run("[all.a, location.hash]") == before, "a drag does nothing")
+    touch = ("$('bars').dispatchEvent(new PointerEvent('pointer%s', { pointerId: 1, pointerType: 'touch', clientX: %f,"
+             " clientY: %f }))")
+    look.run("$('bars').setPointerCapture = () => {}")
+    look.run(touch % ("down", *places[4]))
+    look.run(touch % ("move", *places[6]))
+    look.run(touch % ("up", *places[6]))
+    look.run(touch % ("move", *places[9]))
+    look.is_true("S.from === '4' && S.to === '6' && all.a === 280", "a finger chooses")
+    look.is_true("!$('tip').hidden && $('tip').textContent.includes('40 samples')", "and is told: " +
+                 look.run("$('tip').textContent"))
+    look.is_true("getComputedStyle($('bars')).touchAction === 'pan-y'", "and still scrolls the page")

@@ -16,8 +16,8 @@ import browser
 import opdtest
 from hot import compile_to
 from opdtest import Skip, require
-from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_minutes, check_names,
-                         check_table, check_verdict)
+from page_checks import (box_of, check_ancestors, check_colours, check_fold, check_height, check_names, check_table,
+                         check_verdict, COLUMNS, check_map)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 SHOTS = next((word[8:] for word in sys.argv if word.startswith("--shots=")), None)
@@ -505,11 +505,10 @@ def check_time(look):
     """Six sessions, of which one is chosen, then some, with the mouse and with keys."""
     look.all_looks()
     sums = [100, 70, 0, 500, 30, 200]
-    look.is_true("!$('time').hidden && $('bars').children.length === 6", "a bar for each session")
+    look.is_true("!$('time').hidden && slots === sessions && slots.length === 6", "a column for each session")
     require(look.run("sessions.map(x => x.sum)") == sums, "sessions: %s" % look.run("sessions.map(x => x.sum)"))
     look.is_true("all.a === 900 && $('span').textContent.includes('all 6 sessions, 900 samples')", "all of them")
-    places = look.run("[...$('bars').children].map(bar => { const at = bar.getBoundingClientRect();"
-                      " return [at.left + at.width / 2, at.top + 20]; })")
+    places = look.run(COLUMNS)
     look.tab.drag(places[3], places[1])
     look.is_true("location.hash.includes('from=1') && location.hash.includes('to=3')", "the hash keeps what is brushed")
     look.is_true("all.a === 570 && root.a === 570 && table.s0.reduce((x, y) => x + y, 0) === 570", "the brush filters")
@@ -525,7 +524,7 @@ def check_time(look):
         look.is_true("$('ledger').textContent.includes('counted25.0 %% of the time') === %s" % str(said).lower(),
                      "the ledger tells how long an event was counted: " + look.run("$('ledger').textContent"))
     look.all_looks(look.run("location.hash"), "-brushed")
-    look.is_true("all.a === 570 && $('bars').querySelectorAll('.in').length === 3", "the hash brings it back")
+    look.is_true("all.a === 570 && slots.length === 6", "the hash brings it back")
     look.run("$('to').focus()")
     look.tab.key("ArrowLeft")
     look.is_true("all.a === 70 && S.to === '2'", "keys move the end")
@@ -580,18 +579,21 @@ def samples_of_lines(box, path):
 
 
 def made_minutes(box, page_data, sessions):
-    """The page of a session with a timeline of three spans, the last of which has two minutes."""
+    """The page of a session with a timeline of ten minutes: `burst` runs from minute 3 to minute 5."""
     store, page = page_data.Store(), os.path.join(box.dir, "minutes.html")
-    store.add(page_data.START("_start", "hot"), 90)
-    sessions.write(store, "minutes")
-    lines, begin = [], 1795230000
-    for nr, seconds in ((10, 60), (20, 60), (60, 120)):
-        lines += ["event STACKS:99:0x0", "add %d 2 0 0 12 4096 1" % nr, "block %d000000000 %d000000000" % (begin, begin + seconds)]
-        begin += seconds
+    where, lines, begin = page_data.positions, [], 1795230000
+    for minute in range(10):
+        lines.append("event STACKS:99:0")
+        for comm, name, nr in (("steady", "hot", 40), ("burst", "warm", 160 if 3 <= minute < 5 else 0)):
+            if nr:
+                lines.append("add %d 2 0 0 3 0 1 4 =%s 0 9 %d 1 9 %d 1" % (nr, comm, where["_start"], where[name]))
+                store.add(page_data.START("_start", name), nr, comm=comm)
+        lines.append("block %d000000000 %d000000000" % (begin + 60 * minute, begin + 60 * minute + 60))
+    sessions.write(store, "minutes", begin=begin)
     maker = os.path.join(os.environ.get("OPD_BUILD", ""), "tests", "unit", "make_timeline")
     place = os.path.join(sessions.dir, "samples")
     if not os.access(maker, os.X_OK):
-        print("the strip of one session is not looked at: there is no " + maker)
+        print("the map of time is not looked at: there is no " + maker)
         return None
     subprocess.run([maker, os.path.join(place, "minutes")], input="\n".join(lines) + "\n", text=True, check=True)
     done = sessions.opreport("--html=" + page, "session:minutes")
@@ -672,7 +674,7 @@ def test(box):
         check_cgroups(Look(tab, pages["cgroups"]))
         check_time(Look(tab, pages["days"]))
         if pages["minutes"]:
-            check_minutes(Look(tab, pages["minutes"]), Look(tab, pages["before"]))
+            check_map(Look(tab, pages["minutes"]), Look(tab, pages["before"]))
         measure(Look(tab, page), None)
         measure(Look(tab, pages["large"]), None)
         Look(tab, page).quiet()

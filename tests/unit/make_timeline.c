@@ -3,7 +3,7 @@
  * Appends blocks to a timeline, for test_report_window.py. Argument: a directory. Standard input
  * has lines of words; times are nanoseconds since 1970, and the other clocks run with them.
  *
- *   event NAME
+ *   event NAME [ROLE]
  *   row EVENT NAME AMOUNT
  *   add AMOUNT KIND VALUE IMAGE [KIND VALUE IMAGE]...   =TEXT may stand for a VALUE
  *   block BEGIN END [GAP]                               ends a block of what came before
@@ -59,8 +59,8 @@ static int take_line(struct op_timeline_writer *writer, struct op_minute *minute
 
 	while (nr_words < WORDS_MAX && (words[nr_words] = strsep(&rest, " \n")) && *words[nr_words])
 		nr_words++;
-	if (nr_words == 2 && !strcmp(words[0], "event"))
-		return op_minute_event(minute, words[1], OP_UNIT_SAMPLES, 0, &event);
+	if ((nr_words == 2 || nr_words == 3) && !strcmp(words[0], "event"))
+		return op_minute_event(minute, words[1], OP_UNIT_SAMPLES, nr_words == 3 ? (uint32_t)number(words[2]) : 0, &event);
 	if (nr_words == 4 && !strcmp(words[0], "row"))
 		return op_minute_add_row(minute, (uint32_t)number(words[1]), words[2], (int64_t)number(words[3]));
 	if (nr_words > 4 && !strcmp(words[0], "add"))

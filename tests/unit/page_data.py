@@ -121,17 +121,27 @@ class Page:
         self.functions = [flat[i:i + 4] for i in range(0, len(flat), 4)]
         flat = self.data["contexts"]
         self.contexts = [flat[i:i + 10] for i in range(0, len(flat), 10)]
-        self.at, depth, path = 0, 0, [()]
+        self.text, self.at, depth, path = self.data["nodes"], 0, 0, [()]
         self.counts = [((), *pair) for pair in self.take()]  # (path of functions, context, samples)
-        while self.at < len(self.data["nodes"]):
+        paths = [()]
+        while self.at < len(self.text):
             depth += 1 - self.number()
             path[depth:] = [path[depth - 1] + (self.number(),)]
+            paths.append(path[depth])
             self.counts += [(path[depth], *pair) for pair in self.take()]
+        self.times = []  # (path of functions, context, span, samples)
+        self.text, self.at, node = self.data["times"], 0, 0
+        while self.at < len(self.text):
+            node += self.number()
+            context, span = self.number(), 0
+            for _ in range(self.number()):
+                span += self.number()
+                self.times.append((paths[node], context, span, self.number()))
 
     def number(self):
         value, shift = 0, 0
         while True:
-            digit = DIGITS[self.data["nodes"][self.at]]
+            digit = DIGITS[self.text[self.at]]
             self.at += 1
             value |= (digit & 31) << shift
             shift += 5
@@ -146,6 +156,14 @@ class Page:
 
     def name(self, function):
         return self.string(self.functions[function][1])
+
+    def of_span(self, span=None):
+        """What a span has, or all of them: samples by the path of names and the process name."""
+        folded = collections.Counter()
+        for path, context, its, count in self.times:
+            if span in (None, its):
+                folded[tuple(self.name(f - 1) for f in path if f), self.string(self.contexts[context][5])] += count
+        return folded
 
     def samples(self, side=None):
         return sum(count for _, context, count in self.counts if side in (None, self.contexts[context][0]))

@@ -93,33 +93,71 @@ class Page(unittest.TestCase):
         ((event,),) = [session["events"] for session in self.page().data["sides"][0]["sessions"]]
         self.assertEqual((event["enabled"], event["counted"]), (4, 1.25))
 
-    def test_minutes(self):
-        """The stacks of each minute of the only session, in 180 spans at most; nothing of a part or of two sessions."""
-        store = self.store()
-        page_data.fill(store)
-        self.sessions.write(store)
-        self.assertEqual(self.page().data["minutes"], [])
-        place, maker = os.path.join(self.sessions.dir, "samples", "current"), os.path.abspath("tests/unit/make_timeline")
-        for nr_blocks, wanted in ((3, [1, 2, 3]), (500, None)):
-            lines, second, begin = [], 10**9, 1795230000 * 10**9
-            for i in range(nr_blocks):
-                lines += ["event STACKS:99:0x0", "add %d 1 0 0" % (i + 50), "add %d 2 0 0 12 4096 1" % (i + 1),
-                          "block %d %d" % (begin + 60 * i * second, begin + 60 * (i + 1) * second)]
-            subprocess.run([maker, place], input="\n".join(lines) + "\n", text=True, check=True)
-            minutes = self.page().data["minutes"]
-            self.assertLessEqual(len(minutes), 180)
-            self.assertEqual(sum(nr for _, _, nr in minutes), nr_blocks * (nr_blocks + 1) // 2)
-            self.assertEqual((minutes[0][0], minutes[-1][1]), (1795230000, 1795230000 + 60 * nr_blocks))
-            self.assertTrue(all(a[1] == b[0] for a, b in zip(minutes, minutes[1:])))
-            if wanted:
-                self.assertEqual([nr for _, _, nr in minutes], wanted)
-                self.assertEqual(self.page("cgroup:/a.slice").data["minutes"], [])
-                self.store("other")
-                self.sessions.write(store, "other")
-                self.assertEqual(self.page("session:current,other").data["minutes"], [])
-                os.unlink(os.path.join(place, "timeline"))
-        self.write(os.path.join(place, "timeline"), b"opdtime1" + bytes(400))
-        self.assertEqual(self.page().data["minutes"], [])
+    def make_timeline(self, session, blocks, begin=1795230000):
+        """Blocks of a minute; each is a list of (samples, process name, functions)."""
+        place, maker = os.path.join(self.sessions.dir, "samples", session), os.path.abspath("tests/unit/make_timeline")
+        lines = []
+        for i, stacks in enumerate(blocks):
+            lines += ["event STACKS:99:0 4", "row 0 lost_no_space %d" % i, "row 0 lost_kernel 1"]
+            for nr, comm, names in stacks:
+                calls = " ".join("9 %d %d" % (page_data.positions[name], PROG) for name in names)
+                lines.append("add %d 2 0 0 3 0 %d 4 =%s 0 5 =/%s 0 %s" % (nr, PROG, comm, comm, calls))
+            lines.append("block %d000000000 %d000000000" % (begin + 60 * i, begin + 60 * i + 60))
+        os.makedirs(place, exist_ok=True)
+        if os.path.exists(os.path.join(place, "timeline")):
+            os.unlink(os.path.join(place, "timeline"))
+        subprocess.run([maker, place], input="\n".join(lines) + "\n", text=True, check=True)
+        store = page_data.Store()
+        for nr, comm, names in [stack for stacks in blocks for stack in stacks]:
+            store.add(START(*names), nr, comm=comm, cgroup="/" + comm)
+        self.sessions.write(store, session, begin=begin)
+
+    def test_spans(self):
+        """What each minute added, at the nodes of the whole tree; nothing of a difference or without minutes."""
+        self.store()
+        self.sessions.write(self.store(), "current")
+        self.make_timeline("current", [[(3, "a", ("_start", "hot")), (4, "b", ("_start", "cold"))], [],
+                                       [(5, "a", ("_start", "hot"))]])
+        page = self.page()
+        self.assertEqual(page.data["spans"], [[1795230000 + 60 * i, 1795230060 + 60 * i, i + 1] for i in range(3)])
+        self.assertEqual([page.of_span(i) for i in range(3)], [{(("_start", "hot"), "a"): 3, (("_start", "cold"), "b"): 4}, {},
+                                                               {(("_start", "hot"), "a"): 5}])
+        self.assertEqual(page.samples(), 12)
+        self.assertEqual({path for path, *_ in page.times}, {path for path, *_ in page.counts})
+        self.assertEqual(self.page("cgroup:/b").of_span(), {(("_start", "cold"), "b"): 4})
+        window = self.page("--since=@1795230120", "--until=@1795230180")
+        self.assertEqual((window.data["spans"], window.of_span(), window.samples()),
+                         ([[1795230120, 1795230180, 3]], {(("_start", "hot"), "a"): 5}, 5))
+        self.store("before")
+        self.make_timeline("before", [[(7, "a", ("_start", "warm"))]], 1795220000)
+        page = self.page("session:current,before")
+        self.assertEqual([begin for begin, _, _ in page.data["spans"]], [1795220000, 1795230000, 1795230060, 1795230120])
+        self.assertEqual((page.of_span(0), sum(page.of_span().values())), ({(("_start", "warm"), "a"): 7}, 19))
+        page = self.page("{", "session:before", "}", "{", "session:current", "}")
+        self.assertEqual((page.data["spans"], page.times), ([], []))
+        for change in (lambda path: self.write(path, b"opdtime1" + bytes(400)), os.unlink):
+            change(os.path.join(self.sessions.dir, "samples", "before", "timeline"))
+            page = self.page("session:current,before")
+            self.assertEqual((page.data["spans"], page.times, page.samples()), ([], [], 19))
+
+    def test_spans_are_bounded(self):
+        """120 spans at most, and fewer where they have much; their sums stay."""
+        self.store()
+        self.sessions.write(self.store(), "current")
+        self.make_timeline("current", [[(i + 1, "a", ("hot",))] for i in range(500)])
+        page = self.page()
+        spans = page.data["spans"]
+        self.assertTrue(60 < len(spans) <= 120, len(spans))
+        self.assertEqual(page.of_span(), {(("hot",), "a"): 500 * 501 // 2})
+        self.assertEqual((spans[0][0], spans[-1][1]), (1795230000, 1795230000 + 60 * 500))
+        self.assertTrue(all(a[1] == b[0] for a, b in zip(spans, spans[1:])))
+        self.assertEqual(sum(lost for _, _, lost in spans), 500 * 501 // 2)  # one by the kernel, each minute one more
+        self.make_timeline("current", [[(9, comm, ("f%d" % f,)) for f in range(page_data.MANY) for comm in "abc"]] * 100)
+        page = self.page()
+        self.assertLessEqual(len(page.data["times"]), 600000)
+        self.assertTrue(20 < len(page.data["spans"]) < 100, len(page.data["spans"]))
+        self.assertEqual(sum(page.of_span().values()), 9 * 3 * page_data.MANY * 100)
+        self.assertLess(len(self.html), 2000000)
 
     def test_separated(self):
         """By CPU, and by user: an application is a program of that user then."""

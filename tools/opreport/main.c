@@ -503,6 +503,7 @@ static int report_page(struct report *reports, size_t nr_reports)
 		struct opr_page_side *side = &page.sides[i];
 
 		side->run = &reports[i].run;
+		side->contexts.max_spans = nr_reports == 1 ? OPR_PAGE_SPANS_MAX : 0;
 		err = opr_stacks_read(&side->tree, &side->sums, &side->run->selection, query, &side->contexts);
 	}
 	if (!err && names)

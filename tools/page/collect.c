@@ -164,8 +164,6 @@ static struct opr_call_node *copy_node(struct opr_page *page, struct opr_call_no
 
 static int add_count(struct opr_page *page, struct opr_call_node *node, size_t context, uint64_t count)
 {
-	if (!count)
-		return 0;
 	if (!op_grow(&page->counts, &page->capacity, page->nr_counts + 1))
 		return -ENOMEM;
 	page->counts[page->nr_counts++] = (struct opr_page_count){ node, context, count };
@@ -177,7 +175,7 @@ static int add_count(struct opr_page *page, struct opr_call_node *node, size_t c
 static int copy_group(struct opr_page *page, const struct opr_call_node *group, size_t context, struct opr_call_node **copies)
 {
 	const struct opr_call_node *node = group;
-	int err = add_count(page, &page->tree.root, context, group->self);
+	int err = group->self ? add_count(page, &page->tree.root, context, group->self) : 0;
 
 	copies[group->index] = &page->tree.root;
 	while (!err) {
@@ -187,7 +185,25 @@ static int copy_group(struct opr_page *page, const struct opr_call_node *group, 
 		if (!node || node->parent == group->parent)
 			return 0;
 		copies[node->index] = copy_node(page, copies[node->parent->index], node->function);
-		err = copies[node->index] ? add_count(page, copies[node->index], context, node->self) : -ENOMEM;
+		err = !copies[node->index] ? -ENOMEM : node->self ? add_count(page, copies[node->index], context, node->self) : 0;
+	}
+	return err;
+}
+
+/* Where a span has samples of a node, the node has a count, so that it is not left out. */
+static int add_times(struct opr_page *page, const struct opr_stack_contexts *contexts, const size_t *numbers,
+		     struct opr_call_node **copies)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < contexts->nr_times && !err; i++) {
+		const struct opr_stack_time *time = &contexts->times[i];
+
+		if (!op_grow(&page->times, &page->times_capacity, page->nr_times + 1))
+			return -ENOMEM;
+		page->times[page->nr_times++] =
+			(struct opr_page_time){ copies[time->node->index], numbers[time->context], time->span, time->count };
+		err = add_count(page, copies[time->node->index], numbers[time->context], 0);
 	}
 	return err;
 }
@@ -226,6 +242,8 @@ static int add_side(struct opr_page *page, struct opr_page_side *side, size_t nr
 	}
 	for (const struct opr_call_node *group = side->tree.root.children; group && !err; group = group->next)
 		err = copy_group(page, group, nr_before + numbers[strtoul(group->function->name, NULL, 10)], copies);
+	if (!err)
+		err = add_times(page, &side->contexts, numbers, copies);
 	free(copies);
 	free(weighed);
 	free(is_kept);
@@ -277,6 +295,7 @@ void opr_page_free(struct opr_page *page)
 	}
 	opr_call_tree_free(&page->tree);
 	free(page->counts);
+	free(page->times);
 	free(page->places);
 	*page = (struct opr_page){ 0 };
 }

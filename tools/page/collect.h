@@ -26,12 +26,23 @@ struct opr_page_count {
 	uint64_t count;
 };
 
+/* What a span of time added at a node. */
+struct opr_page_time {
+	const struct opr_call_node *node; /* in the tree of the page */
+	size_t context, span;
+	uint64_t count;
+};
+
+#define OPR_PAGE_SPANS_MAX 120u /* opr_stack_contexts.max_spans: columns of the heat map */
+
 struct opr_page {
 	struct opr_page_side sides[2];
 	size_t nr_sides;
 	struct opr_call_tree tree; /* the calls, without groups */
 	struct opr_page_count *counts; /* sorted by the index of the node, then by context */
 	size_t nr_counts, capacity;
+	struct opr_page_time *times; /* of the only side; at each of them is a count, or one of 0 */
+	size_t nr_times, times_capacity;
 	/* where a function begins, by its index: of the last side that has it */
 	const struct opr_call_place **places;
 	size_t places_capacity;

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "libop/base/clock.h"
-#include "libop/session/layout.h"
 #include "libop/session/ledger.h"
-#include "libop/timeline/read.h"
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
@@ -18,7 +16,7 @@
 #define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 #define FIRST_THRESHOLD 0.0005 /* percent, when a page without one is too large */
 #define THRESHOLD_STEP 1.5
-#define MINUTES_MAX 180 /* spans of the strip over one session: a phone has room for them */
+#define TIMES_BYTES_MAX 600000u /* with more, neighbours of spans become one */
 
 /* Strings of the page, each once. */
 struct strings {
@@ -41,7 +39,17 @@ struct packing {
 	uint64_t nr_pruned_samples;
 	size_t *numbers; /* of the functions on the page, by index, from 1; 0: not there yet */
 	size_t nr_functions;
-	struct op_text minutes; /* numbers of add_minutes */
+	/* by index of nodes: the node on the page, and the one for what is not shown below it */
+	size_t *places, *rests;
+	size_t nr_places;
+	struct packed_time *packed;
+	struct op_text times;
+	size_t nr_merged; /* spans of the tree that are one of the page */
+};
+
+struct packed_time {
+	size_t node, context, span;
+	uint64_t count;
 };
 
 /* ---- strings ---- */
@@ -324,6 +332,7 @@ static void add_nodes(struct packing *packing)
 	const struct opr_page *page = packing->page;
 	size_t last_depth = 0;
 
+	packing->nr_places = 0;
 	add_counts(&packing->nodes, page->counts, page->nr_counts, 0);
 	for (const struct opr_call_node *node = &page->tree.root; node; node = opr_call_next(node)) {
 		size_t depth = packing->depths[node->index];
@@ -331,6 +340,7 @@ static void add_nodes(struct packing *packing)
 		opr_progress_tick();
 		if (packing->shown[node->index] != node)
 			continue;
+		packing->places[node->index] = packing->nr_places++;
 		if (node->parent) {
 			add_number(&packing->nodes, last_depth + 1 - depth);
 			add_number(&packing->nodes, number_function(packing, node->function) + 1);
@@ -339,12 +349,96 @@ static void add_nodes(struct packing *packing)
 		}
 		if (!has_pruned(packing, node))
 			continue;
+		packing->rests[node->index] = packing->nr_places++;
 		add_number(&packing->nodes, last_depth - depth);
 		add_number(&packing->nodes, 0);
 		add_counts(&packing->nodes, packing->pruned, packing->nr_pruned, node->index);
 		last_depth = depth + 1;
 	}
 }
+
+/* ---- times ---- */
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct packed_time *a = left, *b = right;
+
+	if (a->node != b->node)
+		return a->node < b->node ? -1 : 1;
+	if (a->context != b->context)
+		return a->context < b->context ? -1 : 1;
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+/* Puts the times at the nodes of the page. Returns how many there are then. */
+static size_t place_times(struct packing *packing)
+{
+	const struct opr_page *page = packing->page;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < page->nr_times; i++) {
+		const struct opr_page_time *time = &page->times[i];
+		const struct opr_call_node *shown = packing->shown[time->node->index];
+
+		packing->packed[i] = (struct packed_time){
+			(shown == time->node ? packing->places : packing->rests)[shown->index], time->context,
+			time->span / packing->nr_merged, time->count
+		};
+	}
+	if (page->nr_times)
+		qsort(packing->packed, page->nr_times, sizeof(*packing->packed), compare_times);
+	for (size_t i = 0; i < page->nr_times; i++) {
+		if (nr && !compare_times(&packing->packed[nr - 1], &packing->packed[i]))
+			packing->packed[nr - 1].count += packing->packed[i].count;
+		else
+			packing->packed[nr++] = packing->packed[i];
+	}
+	return nr;
+}
+
+/* web/page.js tells the format. */
+static void add_times(struct packing *packing)
+{
+	size_t nr = place_times(packing), node = 0;
+
+	op_text_truncate(&packing->times, 0);
+	for (size_t i = 0, next; i < nr; i = next) {
+		const struct packed_time *first = &packing->packed[i];
+		size_t span = 0;
+
+		for (next = i + 1; next < nr && packing->packed[next].node == first->node; next++)
+			if (packing->packed[next].context != first->context)
+				break;
+		add_number(&packing->times, first->node - node);
+		add_number(&packing->times, first->context);
+		add_number(&packing->times, next - i);
+		for (size_t j = i; j < next; j++) {
+			add_number(&packing->times, packing->packed[j].span - span);
+			add_number(&packing->times, packing->packed[j].count);
+			span = packing->packed[j].span;
+		}
+		node = first->node;
+	}
+}
+
+/* Begin, end and lost stacks of each. */
+static void add_spans(const struct packing *packing, struct op_text *json)
+{
+	const struct opr_stack_contexts *contexts = &packing->page->sides[0].contexts;
+
+	for (size_t i = 0; i < contexts->nr_spans; i += packing->nr_merged) {
+		struct opr_stack_span sum = contexts->spans[i];
+
+		for (size_t j = i + 1; j < contexts->nr_spans && j < i + packing->nr_merged; j++) {
+			sum.end_ns = op_max_u64(sum.end_ns, contexts->spans[j].end_ns);
+			sum.nr_lost += contexts->spans[j].nr_lost;
+		}
+		op_text_printf(json, "%s[%.3f,%.3f,%" PRIu64 "]", i ? "," : "", (double)sum.begin_ns / OP_NS_PER_S,
+			       (double)sum.end_ns / OP_NS_PER_S, sum.nr_lost);
+	}
+}
+
+/* ---- contexts ---- */
 
 static void add_contexts(struct packing *packing, struct op_text *text)
 {
@@ -389,68 +483,6 @@ static void add_ledger(struct op_text *json, const struct op_session_ledger *led
 		op_text_add(json, "}}");
 		any = true;
 	}
-}
-
-/* The stacks of a span: of its first event that has any. */
-static uint64_t stacks_of(const struct op_minute *minute)
-{
-	uint64_t total = 0;
-
-	for (uint32_t event = 0; event < minute->nr_events && !total; event++)
-		if (op_minute_total(minute, OP_MINUTE_STACKS, event, &total))
-			return 0;
-	return total;
-}
-
-static void add_span(struct op_text *minutes, uint64_t begin_ns, uint64_t end_ns, uint64_t sum)
-{
-	op_text_printf(minutes, "%s[%.3f,%.3f,%" PRIu64 "]", minutes->length ? "," : "", (double)begin_ns / OP_NS_PER_S,
-		       (double)end_ns / OP_NS_PER_S, sum);
-}
-
-static void add_blocks(struct op_text *minutes, struct op_timeline *timeline)
-{
-	size_t together = op_timeline_nr_selected(timeline) / MINUTES_MAX + 1, nr = 0;
-	uint64_t begin_ns = 0, end_ns = 0, sum = 0;
-	struct op_minute minute;
-
-	if (op_minute_init(&minute, 0)) {
-		minutes->failed = true;
-		return;
-	}
-	while (!op_timeline_next(timeline, &minute)) {
-		opr_progress_tick();
-		if (nr && nr % together == 0)
-			add_span(minutes, begin_ns, end_ns, sum);
-		begin_ns = nr % together ? begin_ns : minute.begin.wall_ns;
-		end_ns = minute.end.wall_ns;
-		sum = (nr % together ? sum : 0) + stacks_of(&minute);
-		nr++;
-	}
-	if (nr)
-		add_span(minutes, begin_ns, end_ns, sum);
-	op_minute_free(&minute);
-}
-
-/*
- * Where a page has one session, and all of its stacks: begin, end and stacks of spans, from its
- * timeline. Without a timeline that can be read there are none.
- */
-static void add_minutes(struct op_text *minutes, const struct opr_page *page)
-{
-	const struct opr_profile *profile = &page->sides[0].run->selection.profile;
-	uint64_t until_ns = profile->until_ns ? profile->until_ns : UINT64_MAX;
-	struct op_timeline *timeline;
-	size_t nr_whole = 0;
-
-	for (size_t i = 0; i < profile->nr_sessions; i++)
-		nr_whole += profile->sessions[i].parent == i;
-	if (page->nr_sides != 1 || nr_whole != 1 || page->sides[0].sums.nr_unselected ||
-	    op_timeline_open(profile->sessions[0].dir_fd, OP_SESSION_TIMELINE, &timeline))
-		return;
-	if (!op_timeline_select(timeline, profile->since_ns, until_ns))
-		add_blocks(minutes, timeline);
-	op_timeline_close(timeline);
 }
 
 static void add_sessions(struct op_text *json, const struct opr_profile *profile)
@@ -512,6 +544,7 @@ static void free_strings(struct packing *packing)
 	op_text_free(&packing->strings.json);
 	op_text_free(&packing->nodes);
 	op_text_free(&packing->functions);
+	op_text_free(&packing->times);
 	packing->strings = (struct strings){ 0 };
 	packing->nr_functions = 0;
 }
@@ -524,9 +557,7 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	memset(packing->numbers, 0, page->tree.functions.nr_entries * sizeof(*packing->numbers));
 	prune(packing, threshold);
 	number_string(&packing->strings, "");
-	op_text_add(json, "{\"version\":1,\"minutes\":[");
-	op_text_add(json, op_text_get(&packing->minutes));
-	op_text_add(json, "],\"sides\":[");
+	op_text_add(json, "{\"version\":1,\"sides\":[");
 	for (size_t i = 0; i < page->nr_sides; i++) {
 		op_text_add(json, i ? "," : "");
 		add_side(json, &page->sides[i]);
@@ -542,8 +573,15 @@ static int pack_once(struct packing *packing, double threshold, struct op_text *
 	op_text_add(json, op_text_get(&packing->strings.json));
 	op_text_add(json, "],\"nodes\":\"");
 	op_text_add(json, op_text_get(&packing->nodes));
+	add_times(packing);
+	for (; packing->times.length > TIMES_BYTES_MAX && packing->nr_merged < OPR_PAGE_SPANS_MAX; add_times(packing))
+		packing->nr_merged *= 2;
+	op_text_add(json, "\",\"spans\":[");
+	add_spans(packing, json);
+	op_text_add(json, "],\"times\":\"");
+	op_text_add(json, op_text_get(&packing->times));
 	op_text_add(json, "\"}");
-	failed = json->failed || packing->minutes.failed || packing->strings.failed || packing->strings.json.failed ||
+	failed = json->failed || packing->times.failed || packing->strings.failed || packing->strings.json.failed ||
 		 packing->nodes.failed || packing->functions.failed || page->sides[0].code.failed ||
 		 page->sides[1].code.failed || page->sides[0].flat.failed || page->sides[1].flat.failed;
 	free_strings(packing);
@@ -559,21 +597,26 @@ int opr_page_pack(const struct opr_page *page, double threshold, struct op_text 
 		.depths = calloc(nr_nodes, sizeof(*packing.depths)),
 		.shown = calloc(nr_nodes, sizeof(*packing.shown)),
 		.pruned = calloc(page->nr_counts + 1, sizeof(*packing.pruned)),
+		.places = calloc(nr_nodes, sizeof(*packing.places)),
+		.rests = calloc(nr_nodes, sizeof(*packing.rests)),
+		.packed = calloc(page->nr_times + 1, sizeof(*packing.packed)),
+		.nr_merged = 1,
 		.numbers = calloc(page->tree.functions.nr_entries + 1, sizeof(*packing.numbers)),
 	};
-	bool has_memory = packing.weights && packing.depths && packing.shown && packing.pruned && packing.numbers;
+	bool has_memory = packing.weights && packing.depths && packing.shown && packing.pruned && packing.numbers &&
+			  packing.places && packing.rests && packing.packed;
 	int err = has_memory ? weigh(&packing) : -ENOMEM;
 
-	if (!err) {
-		add_minutes(&packing.minutes, page);
+	if (!err)
 		err = pack_once(&packing, threshold, json);
-	}
 	while (!err && json->length - start > OPR_PAGE_DATA_MAX && threshold < 100) {
 		threshold = threshold < FIRST_THRESHOLD ? FIRST_THRESHOLD : threshold * THRESHOLD_STEP;
 		op_text_truncate(json, start);
 		err = pack_once(&packing, threshold, json);
 	}
-	op_text_free(&packing.minutes);
+	free(packing.places);
+	free(packing.rests);
+	free(packing.packed);
 	free(packing.weights);
 	free(packing.depths);
 	free(packing.shown);

@@ -18,6 +18,7 @@ tools_libreport_a_SOURCES += \
 	tools/profile/session_hint.c tools/profile/session_hint.h \
 	tools/profile/session_read.c tools/profile/session_read.h \
 	tools/profile/session_span.c tools/profile/session_span.h \
+	tools/profile/spans.c tools/profile/spans.h \
 	tools/profile/spec.c tools/profile/spec.h \
 	tools/profile/window.c tools/profile/window.h
 EXTRA_DIST += tools/profile/README.md

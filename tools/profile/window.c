@@ -371,9 +371,8 @@ static void add_rest(struct building *building, const struct op_minute_node *nod
 	building->tree.no_room += node->rest;
 }
 
-int opr_window_stacks(const struct opr_window *window, struct op_stack_tree *ret_tree)
+int opr_minute_stacks(const struct op_minute *minute, struct op_stack_tree *ret_tree)
 {
-	const struct op_minute *minute = &window->minute;
 	struct building building = { .minute = minute, .texts = calloc(minute->nr_texts + 1u, sizeof(*building.texts)) };
 	uint32_t *made = calloc(minute->nr_nodes + 1u, sizeof(*made));
 	bool *is_stack = calloc(minute->nr_nodes + 1u, sizeof(*is_stack));
@@ -398,6 +397,11 @@ int opr_window_stacks(const struct opr_window *window, struct op_stack_tree *ret
 	}
 	*ret_tree = building.tree;
 	return 0;
+}
+
+int opr_window_stacks(const struct opr_window *window, struct op_stack_tree *ret_tree)
+{
+	return opr_minute_stacks(&window->minute, ret_tree);
 }
 
 /* ---- the ledger ---- */

@@ -17,6 +17,7 @@
 #include "libop/session/dcookie.h"
 #include "libop/session/ledger_file.h"
 #include "libop/stacks/read.h"
+#include "libop/timeline/minute.h"
 
 /* A position where no code is: user addresses end below 2^56, the kernel's begin far above. */
 #define OPR_WINDOW_REST (UINT64_C(1) << 62)
@@ -63,6 +64,9 @@ int opr_window_samples(const struct opr_window *window, const char *path, struct
  * node but the root. 0 or -ENOMEM.
  */
 int opr_window_stacks(const struct opr_window *window, struct op_stack_tree *ret_tree) OP_NONNULL OP_MUST_CHECK;
+
+/* The same of a span that was read. */
+int opr_minute_stacks(const struct op_minute *minute, struct op_stack_tree *ret_tree) OP_NONNULL OP_MUST_CHECK;
 
 /* Makes the ledger of the session that of the window. */
 void opr_window_set_ledger(const struct opr_window *window, struct op_session_ledger *ledger) OP_NONNULL;

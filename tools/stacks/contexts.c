@@ -19,5 +19,7 @@ void opr_stack_contexts_free(struct opr_stack_contexts *contexts)
 	for (size_t i = 0; i < contexts->nr_rows; i++)
 		opr_stack_context_free(&contexts->rows[i]);
 	free(contexts->rows);
+	free(contexts->spans);
+	free(contexts->times);
 	*contexts = (struct opr_stack_contexts){ 0 };
 }

@@ -4,6 +4,7 @@
 #define OPR_CONTEXTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "libop/base/compiler.h"
 #include "libop/session/stack_ends.h"
@@ -15,10 +16,33 @@ struct opr_stack_context {
 	enum op_stack_end end;
 };
 
-/* Zeroed at first; opr_stack_contexts_free in any case. */
+struct opr_call_node;
+
+/* A span of time, of the timelines of the sessions. */
+struct opr_stack_span {
+	uint64_t begin_ns, end_ns; /* since 1970 */
+	uint64_t nr_lost;
+};
+
+/* What a span added at a node of the tree, in a context. */
+struct opr_stack_time {
+	const struct opr_call_node *node;
+	size_t context, span;
+	uint64_t count;
+};
+
+/*
+ * Zeroed at first; opr_stack_contexts_free in any case. The caller sets max_spans; 0: the time is
+ * not kept apart. Spans are there only if all sessions with stacks have some; they are sorted.
+ */
 struct opr_stack_contexts {
 	struct opr_stack_context *rows;
 	size_t nr_rows, capacity;
+	size_t max_spans;
+	struct opr_stack_span *spans;
+	size_t nr_spans;
+	struct opr_stack_time *times;
+	size_t nr_times, times_capacity;
 };
 
 /* Frees the names of one. */

@@ -27,6 +27,7 @@ struct reading {
 	struct opr_stack_sums *sums;
 	struct opr_image_cache cache;
 	struct opr_stores stores;
+	struct opr_call_tree keys; /* of contexts, by number: spans have those of their session */
 	bool has_events;  /* several events: a node for each */
 	uint64_t nr_done; /* nodes of the stores */
 };
@@ -114,7 +115,7 @@ static int read_images(struct reading *reading)
 		for (size_t n = 0; n < reading->stores.list[i].nr_images && !err; n++) {
 			struct opr_named *named = &reading->stores.list[i].images[n];
 
-			if (!named->is_of_frames)
+			if (!named->is_of_frames || reading->stores.list[i].is_span)
 				continue;
 			named->image = opr_image_cache_find(&reading->cache, named->name);
 			err = named->image ? opr_image_load(&reading->cache, named->image) : -ENOMEM;
@@ -395,12 +396,12 @@ static int resolve_words(struct reading *reading, struct op_text *ret_hint)
 	if (!opr_spec_has_images(&reading->selection->spec))
 		return 0;
 	for (size_t i = 0; i < reading->stores.nr_stores; i++)
-		nr_images += reading->stores.list[i].nr_images;
+		nr_images += reading->stores.list[i].is_span ? 0 : reading->stores.list[i].nr_images;
 	names.names = calloc(nr_images + 1, sizeof(*names.names));
 	if (!names.names)
 		return opr_no_memory();
 	for (size_t i = 0; i < reading->stores.nr_stores; i++)
-		for (size_t n = 0; n < reading->stores.list[i].nr_images; n++)
+		for (size_t n = 0; n < reading->stores.list[i].nr_images && !reading->stores.list[i].is_span; n++)
 			names.names[names.nr_names++] = reading->stores.list[i].images[n].name;
 	err = opr_spec_resolve(&reading->selection->spec, &names, true, ret_hint);
 	free(names.names);
@@ -414,19 +415,29 @@ static int note_event(struct reading *reading, const char *event)
 	return opr_words_add(&reading->sums->events, event) < 0 ? opr_no_memory() : 0;
 }
 
+/* Whether a context is there already; else it gets the next number. 0 or -ENOMEM. */
+static int number_context(struct reading *reading, const struct opr_stack_context *row, size_t *ret_number)
+{
+	const char *const texts[] = { row->event, row->app, row->comm, row->cgroup, row->user, row->thread, row->cpu };
+	const struct opr_call_function *function;
+	struct op_text key = { 0 };
+
+	op_text_printf(&key, "%zu %d", row->session, (int)row->end);
+	for (size_t i = 0; i < op_array_size(texts); i++)
+		op_text_printf(&key, "\n%zu %s", strlen(texts[i] ?: ""), texts[i] ?: "");
+	function = key.failed ? NULL : opr_call_function(&reading->keys, OPR_CALL_GROUP, op_text_get(&key), "");
+	op_text_free(&key);
+	if (function)
+		*ret_number = function->index;
+	return function ? 0 : -ENOMEM;
+}
+
 /* The group for a context that was selected, which becomes one of the list. NULL: no memory. */
 static struct opr_call_node *add_context(struct reading *reading, const struct opr_store *store, const struct context *context)
 {
 	struct opr_stack_contexts *contexts = reading->contexts;
 	const struct op_stack_node *end = context->of[OP_STACK_END];
-	struct opr_stack_context *row;
-	char number[32];
-
-	if (!op_grow(&contexts->rows, &contexts->capacity, contexts->nr_rows + 1))
-		return NULL;
-	snprintf(number, sizeof(number), "%zu", contexts->nr_rows);
-	row = &contexts->rows[contexts->nr_rows++];
-	*row = (struct opr_stack_context){
+	struct opr_stack_context row = {
 		.session = store->session,
 		.event = text_or(&store->tree, context->of[OP_STACK_EVENT], ""),
 		.app = name_of_group(reading, store, context, OPR_BY_NONE),
@@ -437,9 +448,21 @@ static struct opr_call_node *add_context(struct reading *reading, const struct o
 		.cpu = name_of_cpu(context->of[OP_STACK_THREAD]),
 		.end = end ? (enum op_stack_end)end->value : OP_STACK_END_complete,
 	};
-	if (!row->event || !row->app || !row->comm || !row->cgroup || !row->user || !row->thread || !row->cpu)
+	bool has_all = row.event && row.app && row.comm && row.cgroup && row.user && row.thread && row.cpu;
+	size_t number = contexts->nr_rows;
+	char name[32];
+
+	if (!has_all || number_context(reading, &row, &number) ||
+	    !op_grow(&contexts->rows, &contexts->capacity, contexts->nr_rows + 1)) {
+		opr_stack_context_free(&row);
 		return NULL;
-	return add_child(reading, &reading->tree->root, OPR_CALL_GROUP, number, "");
+	}
+	if (number < contexts->nr_rows)
+		opr_stack_context_free(&row);
+	else
+		contexts->rows[contexts->nr_rows++] = row;
+	snprintf(name, sizeof(name), "%zu", number);
+	return add_child(reading, &reading->tree->root, OPR_CALL_GROUP, name, "");
 }
 
 /* The node of the group. NULL: no memory. */
@@ -494,7 +517,7 @@ static int add_group(struct reading *reading, const struct opr_store *store, uin
 	char *name = name_of_group(reading, store, &context, reading->query->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
 	char text[64];
-	int err = name && event ? note_event(reading, event) : opr_no_memory();
+	int err = !name || !event ? opr_no_memory() : store->is_span ? 0 : note_event(reading, event);
 
 	if (program)
 		program->is_in_tree = true;
@@ -516,10 +539,27 @@ static int add_group(struct reading *reading, const struct opr_store *store, uin
 	return err;
 }
 
+static int add_time(struct reading *reading, const struct opr_store *store, const struct opr_call_node *node, uint64_t count)
+{
+	struct opr_stack_contexts *contexts = reading->contexts;
+	const struct opr_call_node *group = node;
+
+	if (!op_grow(&contexts->times, &contexts->times_capacity, contexts->nr_times + 1))
+		return opr_no_memory();
+	while (group->parent->parent)
+		group = group->parent;
+	contexts->times[contexts->nr_times++] =
+		(struct opr_stack_time){ node, strtoul(group->function->name, NULL, 10), store->span_index, count };
+	return 0;
+}
+
 static int add_samples(struct reading *reading, const struct opr_store *store, uint32_t index, unsigned int roles)
 {
 	const struct op_stack_node *node = &store->tree.nodes[index];
 	struct opr_call_node *to = store->nodes[index];
+
+	if (store->is_span && !(store->flags[index] & OPR_STACK_COUNTED))
+		return 0;
 
 	if (!(store->flags[index] & OPR_STACK_COUNTED)) {
 		reading->sums->nr_unselected += node->count;
@@ -529,6 +569,8 @@ static int add_samples(struct reading *reading, const struct opr_store *store, u
 		to = add_frame(reading, store, store->nodes[node->parent], node, false);
 	if (!to)
 		return opr_no_memory();
+	if (store->is_span)
+		return add_time(reading, store, to, node->count);
 	to->self += node->count;
 	reading->sums->nr_samples += node->count;
 	reading->sums->ends[store->ends[index]] += node->count;
@@ -601,11 +643,26 @@ static int note_images(struct reading *reading)
 	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++) {
 		const struct opr_store *store = &reading->stores.list[i];
 
-		for (size_t n = 0; n < store->nr_images && !err; n++)
+		for (size_t n = 0; n < store->nr_images && !store->is_span && !err; n++)
 			if (store->images[n].is_in_tree)
 				err = opr_words_add(&reading->sums->images, store->images[n].name);
 	}
 	return err ? opr_no_memory() : 0;
+}
+
+static int add_spans(struct reading *reading)
+{
+	struct opr_stack_contexts *contexts = reading->contexts;
+	int err = opr_stores_add_spans(&reading->stores, &reading->selection->profile, contexts->max_spans);
+
+	contexts->spans = calloc(reading->stores.nr_spans + 1, sizeof(*contexts->spans));
+	if (!contexts->spans)
+		return opr_no_memory();
+	contexts->nr_spans = reading->stores.nr_spans;
+	for (size_t i = 0; i < reading->stores.nr_stores && !err; i++)
+		if (reading->stores.list[i].is_span)
+			contexts->spans[reading->stores.list[i].span_index] = reading->stores.list[i].span;
+	return err;
 }
 
 int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, struct opr_selection *selection,
@@ -626,6 +683,8 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	for (size_t i = 0; i < selection->profile.nr_sessions && !err; i++)
 		if (selection->profile.sessions[i].parent == i && selection->profile.sessions[i].has_ledger)
 			add_ledger(sums, &selection->profile.sessions[i].ledger);
+	if (!err && contexts && contexts->max_spans)
+		err = add_spans(&reading);
 	if (!err)
 		err = resolve_words(&reading, &unmatched);
 	for (size_t i = 0; i < reading.stores.nr_stores && !err; i++) {
@@ -652,6 +711,7 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		opr_warn("%s", op_text_get(&unmatched));
 	op_text_free(&unmatched);
 	opr_image_cache_free(&reading.cache);
+	opr_call_tree_free(&reading.keys);
 	opr_stores_free(&reading.stores);
 	return err;
 }

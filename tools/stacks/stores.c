@@ -10,6 +10,7 @@
 #include "tools/common/progress.h"
 #include "tools/profile/image_name.h"
 #include "tools/profile/select_files.h"
+#include "tools/profile/spans.h"
 #include "tools/stacks/select_stacks.h"
 
 static int compare_cookies(const void *left, const void *right)
@@ -55,6 +56,14 @@ static void name_row(struct op_dcookie_row *row, void *arg)
 	store->nr_images++;
 }
 
+static bool make_room(struct opr_store *store)
+{
+	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
+	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
+	store->flags = calloc(store->tree.nr_nodes, sizeof(*store->flags));
+	return store->nodes && store->ends && store->flags;
+}
+
 static int add_store(struct opr_stores *stores, struct opr_profile *profile, size_t session_index)
 {
 	const struct opr_session *session = &profile->sessions[session_index];
@@ -81,10 +90,7 @@ static int add_store(struct opr_stores *stores, struct opr_profile *profile, siz
 	if (store->tree.nr_damaged || store->tree.nr_cut)
 		opr_warn("%s/" OP_SESSION_STACKS ": %" PRIu32 " damaged nodes are left out", session->path,
 			 store->tree.nr_damaged + store->tree.nr_cut);
-	store->nodes = calloc(store->tree.nr_nodes, sizeof(struct opr_call_node *));
-	store->ends = calloc(store->tree.nr_nodes, sizeof(*store->ends));
-	store->flags = calloc(store->tree.nr_nodes, sizeof(*store->flags));
-	if (!store->nodes || !store->ends || !store->flags)
+	if (!make_room(store))
 		return opr_no_memory();
 	naming.store = store;
 	naming.err = opr_stacks_subtract(&store->tree, profile->earlier, session->dir_fd);
@@ -111,18 +117,97 @@ int opr_stores_open(struct opr_stores *stores, struct opr_selection *selection, 
 	return err;
 }
 
+static void free_store(struct opr_store *store)
+{
+	for (size_t n = 0; n < store->nr_images && !store->is_span; n++)
+		free(store->images[n].name);
+	if (!store->is_span)
+		free(store->images);
+	free(store->nodes);
+	free(store->ends);
+	free(store->flags);
+	op_stack_tree_free(&store->tree);
+}
+
+/* ---- spans ---- */
+
+#define SPAN_NODES_MAX 1000000u /* of all spans: about 60 MB */
+
+/* The trees of the spans become those of the stores. 0 or -ENOMEM. */
+static int add_span_stores(struct opr_stores *stores, size_t of, struct opr_time_spans *spans)
+{
+	for (size_t i = 0; i < spans->nr_spans; i++) {
+		struct opr_time_span *span = &spans->spans[i];
+		struct opr_store *store;
+
+		if (!op_grow(&stores->list, &stores->capacity, stores->nr_stores + 1))
+			return -ENOMEM;
+		store = &stores->list[stores->nr_stores++];
+		*store = (struct opr_store){ .session = stores->list[of].session,
+					     .is_span = true,
+					     .span = { span->begin_ns, span->end_ns, span->nr_lost },
+					     .tree = span->stacks,
+					     .images = stores->list[of].images,
+					     .nr_images = stores->list[of].nr_images };
+		span->stacks = (struct op_stack_tree){ 0 };
+		if (!make_room(store))
+			return -ENOMEM;
+		stores->nr_spans++;
+		stores->nr_nodes += store->tree.nr_nodes;
+	}
+	return 0;
+}
+
+/* Gives the spans of all sessions their places in time: few sessions have spans between others. */
+static void number_spans(struct opr_stores *stores, size_t nr_whole)
+{
+	for (size_t i = nr_whole; i < stores->nr_stores; i++)
+		for (size_t j = nr_whole; j < i; j++) {
+			bool is_later = stores->list[j].span.begin_ns > stores->list[i].span.begin_ns;
+
+			stores->list[is_later ? j : i].span_index++;
+		}
+}
+
+static void drop_spans(struct opr_stores *stores, size_t nr_whole)
+{
+	while (stores->nr_stores > nr_whole) {
+		struct opr_store *store = &stores->list[--stores->nr_stores];
+
+		stores->nr_nodes -= store->tree.nr_nodes;
+		free_store(store);
+	}
+	stores->nr_spans = 0;
+}
+
+int opr_stores_add_spans(struct opr_stores *stores, const struct opr_profile *profile, size_t max_spans)
+{
+	uint64_t until_ns = profile->until_ns ? profile->until_ns : UINT64_MAX;
+	size_t nr_whole = stores->nr_stores;
+	bool has_all = nr_whole;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_whole && has_all && !err; i++) {
+		const struct opr_session *session = &profile->sessions[stores->list[i].session];
+		struct opr_time_spans spans = { 0 };
+
+		opr_progress_count("reading the stacks by time", i, nr_whole);
+		err = opr_time_spans_read(session->dir_fd, profile->since_ns, until_ns, op_max_u64(max_spans / nr_whole, 1),
+				     SPAN_NODES_MAX / nr_whole, &spans);
+		has_all = spans.nr_spans;
+		if (!err)
+			err = add_span_stores(stores, i, &spans);
+		opr_time_spans_free(&spans);
+	}
+	if (!has_all)
+		drop_spans(stores, nr_whole);
+	number_spans(stores, nr_whole);
+	return err ? opr_no_memory() : 0;
+}
+
 void opr_stores_free(struct opr_stores *stores)
 {
-	for (size_t i = 0; i < stores->nr_stores; i++) {
-		struct opr_store *store = &stores->list[i];
-
-		for (size_t n = 0; n < store->nr_images; n++)
-			free(store->images[n].name);
-		free(store->images);
-		free(store->nodes);
-		free(store->ends);
-		free(store->flags);
-		op_stack_tree_free(&store->tree);
-	}
+	for (size_t i = 0; i < stores->nr_stores; i++)
+		free_store(&stores->list[i]);
 	free(stores->list);
 }

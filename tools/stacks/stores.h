@@ -7,6 +7,7 @@
 #include "tools/elf/line_table.h"
 #include "tools/profile/selection.h"
 #include "tools/stacks/call_tree.h"
+#include "tools/stacks/contexts.h"
 #include "tools/symbols/symbols.h"
 
 /* An image of a session that stacks refer to. */
@@ -22,8 +23,12 @@ struct opr_named {
 	const struct opr_call_image *call_image; /* of the tree; NULL: a tree without places */
 };
 
+/* The stacks of a session, or of a span of its time: such a store shares the images. */
 struct opr_store {
 	size_t session;
+	bool is_span;
+	struct opr_stack_span span;
+	size_t span_index; /* in the order of time */
 	struct op_stack_tree tree;
 	struct opr_named *images; /* sorted by cookie */
 	size_t nr_images, capacity;
@@ -37,10 +42,17 @@ struct opr_stores {
 	struct opr_store *list;
 	size_t nr_stores, capacity;
 	uint64_t nr_nodes; /* of all trees */
+	size_t nr_spans;
 };
 
 /* Reads the stores of the sessions. 0; -ENOENT with a message: there is none; -errno after one. */
 int opr_stores_open(struct opr_stores *stores, struct opr_selection *selection, bool is_optional) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Adds stores of spans of time, at most max_spans, behind those of the sessions. Where a session
+ * has stacks and no timeline there are none. 0 or -ENOMEM after a message.
+ */
+int opr_stores_add_spans(struct opr_stores *stores, const struct opr_profile *profile, size_t max_spans) OP_NONNULL OP_MUST_CHECK;
 
 /* NULL: the table has no such image. */
 struct opr_named *opr_store_named(const struct opr_store *store, uint64_t cookie) OP_NONNULL;

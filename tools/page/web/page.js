@@ -6,7 +6,7 @@
 //              where it begins, flat samples, and blocks of lines: number or address, samples,
 //              text; 0: lines are left out; flat: of a comparison the flat samples of functions,
 //              an event, the sum, and name, image, samples of each; whole: of all
-//   minutes    of the only session, where it has a timeline: begin, end and stacks of each span
+//   spans      of the only side, where its sessions have timelines: begin, end, lost stacks of each
 //   strings    every name once
 //   functions  four numbers each: kind, and the strings of name, image, source
 //   contexts   ten numbers each: side, session, end, and the strings of event, application,
@@ -14,12 +14,15 @@
 //   nodes      numbers in digits of five bits (the sixth: more follow). First the counts of the
 //              root; then for each node: levels up from the node before to the parent, function
 //              from 1 (0: what was pruned), counts: how many, and for each context and samples
+//   times      in the same digits, what the spans added: for a node and a context how far the node
+//              is from the one before, the context, how many spans; how far each is, and samples
 // Names are text only: nothing here makes HTML of them.
 // The script on the page has short names, but for those that tests use:
 // kept: B D NARROW ROW S all boxOf boxes changeText changed colourOf context countOf counts
-// kept: describe draw drawLedger focus formsOf wide height images imageColour
+// kept: describe draw drawLedger edges focus formsOf wide height images imageColour
 // kept: imageOf inkOf isFunction isNoise kidsOf kinds matched nameOf names number openFunction
-// kept: rankOf regex reset root rows sessions setFocus shownEvent table two zoomTo zoomed
+// kept: rankOf regex reset root rows sessions setFocus shownEvent slots table timeRows two zoomTo
+// kept: zoomed
 
 const { abs, max, min, round } = Math;
 const $ = id => document.getElementById(id);
@@ -87,31 +90,45 @@ for (let i = 0; i < nrContexts; i++) {
 const sessionOf = ofContexts(i =>
   sessions.findIndex(x => x.at === context(i, 0) + ':' + context(i, 1)));
 
-const parents = [0], functions = [0], countAt = [], countOf = [], counts = [];
+// What the brush chooses: spans, or sessions.
+const spans = D.spans[1] && D.spans.map(([begin, end, lost]) => ({ begin, end, lost, s: 0, name: '' }));
+const slots = spans || sessions;
+
+// Counts: nodes, contexts, samples; and slots.
+const parents = [0], functions = [0], inAll = [[], [], [], []], byTime = spans ? [[], [], [], []] : inAll;
+let [countAt, countOf, counts] = inAll;
 {
   const digits = new Uint8Array(128), path = [0];
   [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => { digits[c.charCodeAt(0)] = i; });
-  let at = 0, depth = 0;
-  const number = () => {
+  let at, numbers, depth = 0;
+  const next = () => {
     for (let value = 0, unit = 1; ; unit *= 32) {
-      const digit = digits[D.nodes.charCodeAt(at++)];
+      const digit = digits[numbers.charCodeAt(at++)];
       value += (digit & 31) * unit;
       if (digit < 32) return value;
     }
   };
-  const take = node => {
-    for (let n = number(); n; n--) { countAt.push(node); countOf.push(number()); counts.push(number()); }
+  const read = (text, act) => { for (at = 0, numbers = text; at < text.length;) act(); };
+  const put = ([nodes, contexts, samples, slots], node, context, slot) => {
+    nodes.push(node); contexts.push(context); samples.push(next()); slots.push(slot ?? sessionOf[context]);
   };
-  take(0);
-  while (at < D.nodes.length) {
-    depth += 1 - number();
+  const take = node => { for (let n = next(); n; n--) put(inAll, node, next()); };
+  let node = 0, isRoot = true;
+  read(D.nodes, () => {
+    if (isRoot) { isRoot = false; return take(0); }
+    depth += 1 - next();
     parents.push(path[depth - 1]);
-    functions.push(number());
+    functions.push(next());
     path[depth] = parents.length - 1;
     take(parents.length - 1);
-  }
+  });
+  read(spans ? D.times : '', () => {
+    node += next();
+    const context = next();
+    for (let n = next(), slot = 0; n; n--) put(byTime, node, context, slot += next());
+  });
 }
-D.nodes = '';
+D.nodes = D.times = '';
 
 // ---- the state, in the hash ----
 
@@ -142,7 +159,7 @@ function save(push) {
 
 // ---- what is selected: a tree with a total for each side ----
 
-let B, all, matched, regex, groupOf;
+let B, all, matched, regex, groupOf, accepted;
 const zeros = n => new Float64Array(n);
 const events = [...new Set(ofContexts(i => context(i, 3)))]
   .sort((x, y) => D.strings[x] < D.strings[y] ? -1 : 1);
@@ -156,24 +173,24 @@ function accepts(i) {
       return false;
   return text(i, 3) === shownEvent();
 }
-// The first and the last session that are chosen.
-const span = () => [S.from, S.to].map((x, i) => x !== '' && sessions[+x] ? +x : i && sessions.length - 1).sort((x, y) => x - y);
+// The first and the last slot that are chosen.
+const span = () => [S.from, S.to].map((x, i) => x !== '' && slots[+x] ? +x : i && slots.length - 1).sort((x, y) => x - y);
+const isPart = () => span()[1] - span()[0] < slots.length - 1;
+const picked = () => spans && !isPart() ? sessions : slots.slice(span()[0], span()[1] + 1);
 
 function build() {
   const dim = DIMS.find(d => d[0] === S.by), groups = new Map(), byGroup = [];
-  const [from, to] = span(), accepted = ofContexts(i => accepts(i));
+  const [from, to] = span(), its = [];
+  accepted = ofContexts(i => accepts(i));
+  if (isPart()) byTime[3].forEach((slot, i) => { if (slot >= from && slot <= to) its.push(i); });
+  [countAt, countOf, counts] = isPart() ? byTime.map(list => its.map(i => list[i])) : inAll;
   groupOf = accepted.map((is, i) => {
-    if (!is || sessionOf[i] < from || sessionOf[i] > to) return -1;
+    if (!is) return -1;
     const key = (dim ? context(i, dim[2]) : 0) * 16 + context(i, 2);
     if (!groups.has(key)) { groups.set(key, byGroup.length); byGroup.push({ context: i, counts: [] }); }
     return groups.get(key);
   });
-  for (const x of sessions) x.sum = 0;
-  counts.forEach((n, i) => {
-    const c = countOf[i];
-    if (accepted[c]) sessions[sessionOf[c]].sum += n;
-    if (groupOf[c] >= 0) byGroup[groupOf[c]].counts.push(i);
-  });
+  counts.forEach((n, i) => { if (accepted[countOf[i]]) byGroup[groupOf[countOf[i]]].counts.push(i); });
   const p = [-1], f = [-1], s0 = [0], s1 = [0], first = [0], next = [0], tops = new Map();
   const add = (parent, fn) => {
     p.push(parent); f.push(fn); s0.push(0); s1.push(0); first.push(0); next.push(first[parent]);
@@ -187,6 +204,7 @@ function build() {
   const at = new Int32Array(parents.length), stamp = new Int32Array(parents.length).fill(-1);
   byGroup.forEach((group, g) => {
     const end = context(group.context, 2);
+    if (!(0 in group.counts)) return;
     let start = dim ? top(0, label(GROUP, text(group.context, dim[2]))) : 0;
     if (end) start = top(start, label(END, '[' + D.ends[end] + ']'));
     stamp[0] = g; at[0] = start;
@@ -365,7 +383,7 @@ for (let f = 1; f < names.length; f++) nrOfKey.set(flatKey(f), (nrOfKey.get(flat
 // Flat samples are of whole profiles, and belong to stacks of the clock or of their own event.
 function mayBeFlat() {
   const event = shownEvent();
-  return flats && DIMS.every(([key]) => key === 'event' || S[key] === '') && span().join() === [0, sessions.length - 1].join() &&
+  return flats && DIMS.every(([key]) => key === 'event' || S[key] === '') && !isPart() &&
     (event.startsWith('STACKS:') || event.startsWith(D.sides[0].flat.event + ':'));
 }
 // The samples that tell most of the change of a function: [before, after, of how many].
@@ -531,18 +549,22 @@ function layout() {
   for (const box of boxes) box.y = (S.view === 'flame' && !S.fn ? most - box.row : box.row - least) * ROW;
 }
 
-function paint() {
-  const ratio = min(devicePixelRatio || 1, 2);
-  if (graph.width !== round(wide * ratio) || graph.height !== round(height * ratio)) {
-    graph.width = round(wide * ratio);
-    graph.height = round(height * ratio);
-    graph.style.height = height + 'px';
+// An empty canvas of that size.
+function clear(pen, width, height) {
+  const ratio = min(devicePixelRatio || 1, 2), canvas = pen.canvas, w = round(width * ratio), h = round(height * ratio);
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.height = height + 'px';
   }
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, wide, height);
-  ctx.font = '12px system-ui, sans-serif';
-  ctx.textBaseline = 'middle';
-  ctx.direction = 'ltr';
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = '12px system-ui, sans-serif';
+  pen.textBaseline = 'middle';
+  pen.direction = 'ltr';
+}
+function paint() {
+  clear(ctx, wide, height);
   for (const box of boxes) {
     const w = max(box.w - (box.w > 3 ? 1 : 0), 0.6), colour = colourOf(box.node);
     ctx.globalAlpha = box.above ? 0.62 : 1;
@@ -593,13 +615,13 @@ function hit(event) {
 
 // ---- what the user does in the graph ----
 
-function tell(node, x, y) {
+const tell = (node, x, y) => showTip(node && describe(node), x, y);
+function showTip(words, x, y) {
   const tip = $('tip');
-  tip.hidden = !node;
-  if (!node) return;
-  const [name, lines] = describe(node);
-  const head = el('b', name);
-  tip.replaceChildren(head, ...lines.map(line => el('span', line)));
+  tip.hidden = !words;
+  if (!words) return;
+  const [name, lines] = words;
+  tip.replaceChildren(el('b', name), ...lines.map(line => el('span', line)));
   const box = rectOf(tip);
   tip.style.left = max(8, min(x + 14, innerWidth - box.width - 8)) + 'px';
   tip.style.top = (y + 18 + box.height > innerHeight ? max(8, y - box.height - 12) : y + 18) + 'px';
@@ -959,10 +981,11 @@ function timesOf({ begin, end, name }) {
   return from + ' to ' + (to.startsWith(from.slice(0, 11)) ? to.slice(11) : to) + ' UTC';
 }
 function drawLedger() {
-  const [first, last] = span(), is = x => x >= first && x <= last;
-  const numberOf = (s, i) => sessions.findIndex(x => x.at === s + ':' + i);
+  const ofTime = picked(), isSpan = spans && isPart();
+  const is = x => !x || (isSpan ? x.begin < ofTime.at(-1).end && x.end > ofTime[0].begin : ofTime.includes(x));
   $('ledger').replaceChildren(...D.sides.map((side, s) => {
-    const events = new Map(), grid = el('table'), chosen = side.sessions.filter((_, i) => numberOf(s, i) < 0 || is(numberOf(s, i)));
+    const events = new Map(), grid = el('table');
+    const chosen = side.sessions.filter((_, i) => is(sessions.find(x => x.at === s + ':' + i)));
     for (const session of chosen) {
       for (const event of session.events || []) {
         const key = event.event + ':' + event.count;
@@ -977,7 +1000,8 @@ function drawLedger() {
     row('Host', side.hosts.join(', ') || 'not known');
     const kernels = [...new Set(side.sessions.map(x => x.kernel))].filter(x => x);
     if (kernels.length) row('Kernel', kernels.join(', '));
-    const times = chosen.filter(lasted), part = times.length && chosen.length < side.sessions.length;
+    const times = isSpan ? ofTime : chosen.filter(lasted);
+    const part = isSpan || times.length && chosen.length < side.sessions.length;
     const when = part ? { begin: min(...times.map(x => x.begin)), end: max(...times.map(x => x.end)),
       seconds: times.reduce((n, x) => n + lasted(x), 0) } : side;
     if (when.begin) { row('Time', timesOf(when)); row('Recorded', number(when.seconds) + ' s'); }
@@ -985,6 +1009,7 @@ function drawLedger() {
     if (chosen.some(x => x.open))
       row('Still open', events.size ? 'these figures are older than the stacks'
         : 'opd has not written a ledger yet: “opcontrol --dump” lets it');
+    if (isSpan) row('', 'Below are the counts of these sessions as a whole.');
     for (const [key, sum] of events) {
       const walked = Object.values(sum.ends).reduce((x, y) => x + y, 0);
       row(eventWords(key), '');
@@ -1000,7 +1025,7 @@ function drawLedger() {
           row('stacks ' + end.replace(/_/g, ' '), number(sum.ends[end]) + ', ' + percent(sum.ends[end], walked) + why(end));
     }
     let shown = 0;
-    counts.forEach((n, i) => { if (sideOf(i) === s && is(sessionOf[countOf[i]])) shown += n; });
+    counts.forEach((n, i) => { if (sideOf(i) === s) shown += n; });
     row('Stacks on this page' + (events.size > 1 ? ', of all events' : ''),
       number(shown) + (shown === side.samples ? ', all that were selected' : ' of ' + number(side.samples)));
     if (side.unselected) row('not selected', number(side.unselected));
@@ -1050,7 +1075,7 @@ function drawChoices() {
   choose(two ? 'choices' : 'first', 'by', 'Group by', [...groups, ['none', 'nothing']]);
   choose('choices', 'rec', 'Recursion', [['', 'as one call'], ['all', 'each call']]);
   $('others').onclick = () => $('others').setAttribute('aria-expanded', String($('bar').classList.toggle('open')));
-  query.oninput = () => { S.q = query.value; save(); search(); paint(); drawTable(); };
+  query.oninput = () => { S.q = query.value; save(); search(); paint(); drawTable(); drawTime(); };
 }
 function showChoices() {
   for (const select of $('bar').querySelectorAll('select')) {
@@ -1064,77 +1089,105 @@ function showChoices() {
   if (document.activeElement !== query) query.value = S.q;
 }
 
-// ---- sessions by time ----
+// ---- the map of time ----
 
 const lasted = x => x.begin && x.end > x.begin ? x.end - x.begin : 0;
-// To the second where all sessions are of one hour.
-const fine = max(...sessions.map(x => x.end)) - min(...sessions.map(x => x.begin)) < 3600 ? 19 : 16;
-const shortTime = seconds => clock(seconds).slice(0, fine);
-const timed = sessions.every(lasted);
+const timed = slots.every(lasted), lastOf = slots => slots.reduce((x, y) => y.end > x.end ? y : x);
+// To the second where all is of one hour, and with the day where it is of several.
+const wholeTime = lastOf(slots).end - slots[0].begin;
+const shortTime = seconds => clock(seconds).slice(wholeTime < 86400 ? 11 : 5, wholeTime < 3600 ? 19 : 16);
 const rate = (sum, seconds) => timed ? ', ' + (sum / seconds).toPrecision(3) + ' per second' : '';
-function drawBar(i, words, title, width, height, look) {
-  const bar = bars.children[i] || bars.appendChild(el('div'));
-  if (!bar.firstChild) bar.append(el('i'), el('small', words));
-  bar.style.flexGrow = width;
-  bar.firstChild.style.height = height + '%';
-  bar.className = look;
-  bar.title = title;
-}
-// One session: what its timeline tells. No part of it can be chosen.
-function drawMinutes() {
-  const spans = D.minutes, rates = spans.map(([begin, end, nr]) => nr / (end - begin) || 0), most = max(0, ...rates);
-  $('time').hidden = !most;
-  $('time').className = 'still';
-  spans.forEach(([begin, end, nr], i) =>
-    drawBar(i, '', timesOf({ begin, end }) + '\n' + samplesOf(nr), end - begin, 100 * rates[i] / most, 'in'));
-  say('span', 'All samples by time, ' + timesOf({ begin: spans[0]?.[0], end: spans.at(-1)?.[1] }));
-}
+const perSecond = (n, i) => timed ? n / lasted(slots[i]) : n;
+const pen = bars.getContext('2d'), TOP = 36, HIGH = 17;
+let timeRows, edges;
+// What burned when, by what the graph is grouped by; of the function or of what matches, where one
+// of these is chosen.
 function drawTime() {
-  if (sessions.length <= D.sides.length) return drawMinutes();
-  const [from, to] = span(), chosen = sessions.slice(from, to + 1);
-  const heights = sessions.map(x => timed ? x.sum / lasted(x) : x.sum), most = max(...heights) || 1;
+  if ($('time').hidden = slots.length <= D.sides.length) return;
+  const dim = DIMS.find(d => d[0] === S.by) || DIMS[1], is = S.fn ? f => f === +S.fn : matched ? f => matched.is[f] : null;
+  const hit = new Uint8Array(parents.length), sums = new Map(), empty = () => slots.map(() => 0), total = empty();
+  parents.forEach((parent, i) => { hit[i] = !is || i && (hit[parent] || is(functions[i])) ? 1 : 0; });
+  byTime[2].forEach((n, i) => {
+    const c = byTime[1][i], slot = byTime[3][i], key = context(c, dim[2]);
+    if (!accepted[c] || !hit[byTime[0][i]]) return;
+    if (!sums.has(key)) sums.set(key, { name: groupName(D.strings[key]), n: empty(), sum: 0 });
+    sums.get(key).n[slot] += n;
+    sums.get(key).sum += n;
+    total[slot] += n;
+  });
+  const list = [...sums.values()].sort((x, y) => y.sum - x.sum), others = list.splice(list.length > 6 ? 5 : 6);
+  if (others[0]) list.push({ name: 'other', n: total.map((_, i) => others.reduce((sum, x) => sum + x.n[i], 0)) });
+  timeRows = [{ name: S.fn ? nameOf(+S.fn) : matched ? S.q : 'all', n: total }, ...list[1] ? list : []];
+  slots.forEach((x, i) => { x.sum = total[i]; });
+  const [from, to] = span(), chosen = slots.slice(from, to + 1);
   const seconds = chosen.reduce((n, x) => n + lasted(x), 0), sum = chosen.reduce((n, x) => n + x.sum, 0);
-  const ends = [chosen[0], chosen.reduce((x, y) => y.end > x.end ? y : x)];
-  $('time').hidden = false;
-  sessions.forEach((x, i) => {
-    drawBar(i, x.begin && /^\d/.test(x.name) ? shortTime(x.begin).slice(5) : x.name,
-      (two ? SIDES[x.s] + ': ' : '') + x.name + '\n' + timesOf(x) + '\n' + samplesOf(x.sum) + rate(x.sum, lasted(x)),
-      timed ? lasted(x) : 1, x.sum ? max(4, 100 * heights[i] / most) : 0,
-      (i >= from && i <= to ? 'in' : '') + (two && !x.s ? ' before' : ''));
-  });
   [['from', from], ['to', to]].forEach(([id, value]) => {
-    $(id).max = sessions.length - 1;
+    $(id).max = slots.length - 1;
     $(id).value = value;
-    $(id).setAttribute('aria-valuetext', timesOf(sessions[value]));
+    $(id).setAttribute('aria-valuetext', timesOf(slots[value]));
   });
-  say('span', (ends[0].begin ? shortTime(ends[0].begin) + ' to ' + shortTime(ends[1].end) + ' UTC, '
-    : '') + (chosen.length < sessions.length ? chosen.length + ' of ' : 'all ') + sessions.length + ' sessions, ' +
+  say('span', (chosen[0].begin ? timesOf({ begin: chosen[0].begin, end: lastOf(chosen).end }) + ', ' : '') +
+    (spans ? duration(seconds) : (isPart() ? chosen.length + ' of ' : 'all ') + slots.length + ' sessions') + ', ' +
     samplesOf(sum) + rate(sum, seconds));
-  $('whole').hidden = chosen.length === sessions.length;
+  $('whole').hidden = !isPart();
+  paintTime();
+}
+function paintTime() {
+  if (!timeRows) return;
+  const [from, to] = span(), width = bars.clientWidth;
+  const left = min(150, width * 0.26), rest = width - left;
+  const high = TOP + HIGH * (timeRows.length - 1), long = x => timed ? lasted(x) : 1;
+  const whole = slots.reduce((n, x) => n + long(x), 0);
+  const most = timeRows.map(({ n }) => max(...n.map(perSecond))), hottest = max(...most.slice(1));
+  let at = left, free = 0;
+  edges = [left, ...slots.map(x => at += rest * long(x) / whole)];
+  clear(pen, width, high + 18);
+  const fill = (colour, alpha, x, y, w, h) => { pen.globalAlpha = alpha; pen.fillStyle = colour; pen.fillRect(x, y, w, h); };
+  const write = (words, x, y) => { pen.globalAlpha = 1; pen.fillStyle = tone('#59636e', '#a3acb7'); pen.fillText(words, x, y); };
+  slots.forEach((x, i) => {
+    const isIn = i >= from && i <= to, colour = isIn ? tone('#0b63ce', '#78b3ff') : tone('#59636e', '#a3acb7');
+    const w = edges[i + 1] - edges[i], gap = w > 4 ? 1 : 0;
+    const label = x.begin && (spans || /^\d/.test(x.name)) ? shortTime(x.begin) : x.name;
+    timeRows.forEach(({ n }, row) => {
+      const part = perSecond(n[i], i) / (row ? hottest : most[0]) || 0;
+      const y = row ? TOP + HIGH * (row - 1) : 0, h = row ? HIGH - 1 : TOP - 3;
+      fill(tone('#f4f6f8', '#1e2328'), 1, edges[i], y, w, h);
+      if (row) fill(colour, Math.sqrt(part), edges[i], y, w - gap, h);
+      else fill(colour, (isIn ? 1 : 0.45) * (two && !x.s ? 0.55 : 1), edges[i], h, w - gap, -max(part && 2, h * part));
+    });
+    if (edges[i] < free || edges[i] + widthOf(label) > width) return;
+    write(label, edges[i], high + 9);
+    free = edges[i] + widthOf(label) + 12;
+  });
+  timeRows.forEach(({ name }, row) => write(fit(name, left - 8), 0, row ? TOP + HIGH * (row - 0.5) : TOP / 2));
+  pen.lineWidth = 2;
+  pen.strokeStyle = tone('#0b3d91', '#ffd54a');
+  if (isPart()) pen.strokeRect(edges[from], 1, edges[to + 1] - edges[from], high - 2);
 }
 function brush(from, to) {
-  S.from = String(min(from, to));
-  S.to = String(max(from, to));
-  if (S.from === '0') S.from = '';
-  if (+S.to === sessions.length - 1) S.to = '';
+  S.from = min(from, to) ? String(min(from, to)) : '';
+  S.to = max(from, to) < slots.length - 1 ? String(max(from, to)) : '';
   changed();
 }
 {
   let anchor = -1;
   const at = event => {
-    const i = [...bars.children].findIndex(bar => event.clientX < rectOf(bar).right);
-    return i < 0 ? sessions.length - 1 : i;
+    const i = edges.findIndex(x => event.clientX - rectOf(bars).left < x);
+    return i < 0 ? slots.length - 1 : max(0, i - 1);
   };
   on(bars, 'pointerdown', event => {
-    if ($('time').className) return;
     anchor = at(event);
     bars.setPointerCapture(event.pointerId);
     brush(anchor, anchor);
   });
   on(bars, 'pointermove', event => {
-    const [from, to] = span(), i = at(event);
+    const [from, to] = span(), i = at(event), y = event.clientY - rectOf(bars).top;
     if (anchor >= 0 && (from !== min(anchor, i) || to !== max(anchor, i))) brush(anchor, i);
+    const { name, n } = timeRows[max(0, Math.floor((y - TOP) / HIGH) + 1)] || timeRows[0];
+    showTip([name, [(two ? SIDES[slots[i].s] + ': ' : '') + slots[i].name, timesOf(slots[i]),
+      samplesOf(n[i]) + rate(n[i], lasted(slots[i]))].filter(x => x)], event.clientX, event.clientY);
   });
+  on(bars, 'pointerleave', () => showTip());
   on(bars, 'pointerup pointercancel', () => { anchor = -1; });
   $('from').oninput = () => brush(+$('from').value, max(span()[1], +$('from').value));
   $('to').oninput = () => brush(min(span()[0], +$('to').value), +$('to').value);
@@ -1148,7 +1201,7 @@ const host = two && hosts[0] !== hosts[1] ? hosts.join(' → ') : hosts[hosts.le
 // In words: of each side, or of the only one.
 const eachSide = words => D.sides.map((_, s) => words(s)).join(' → ');
 function drawTitle() {
-  const ns = nanoseconds(shownEvent()), [first, last] = span(), sums = [all.a, all.b], chosen = sessions.slice(first, last + 1);
+  const ns = nanoseconds(shownEvent()), sums = [all.a, all.b], chosen = picked();
   const seconds = s => chosen.reduce((n, x) => n + (x.s === s ? lasted(x) : 0), 0) || D.sides[s].seconds;
   let rows = valuesOf(4, i => groupOf[countOf[i]] >= 0).map(([name, a, b]) => [groupName(name), a, b, all]);
   if (rows.length < 2) rows = names.flatMap((name, f) => isFunction(f) ? [[name, ...selfOf(f)]] : []);
@@ -1157,9 +1210,11 @@ function drawTitle() {
     .sort((x, y) => size(y) - size(x));
   const ends = [0, 0], lost = [0, 0];
   counts.forEach((n, i) => { if (groupOf[countOf[i]] >= 0 && !context(countOf[i], 2)) ends[sideOf(i)] += n; });
-  for (const { s, events } of chosen)
+  for (const { s, events, lost: n } of chosen) {
+    lost[s] += n || 0;
     for (const { event, count, lost: by } of events || [])
       if (shownEvent().startsWith(event + ':' + count + ':')) for (const reason in by) lost[s] += by[reason];
+  }
   const list = rows.slice(0, 3).map(([name, ...sum]) =>
     brief(name, 30) + ' ' + (two ? signed(change(...sum).by) : round(100 * sum[0] / all.a) + ' %'));
   say('title', [
@@ -1181,6 +1236,7 @@ function draw() {
   const seen = Object.values(rows).findLastIndex(row => row.reduce((n, box) => n + box.w, 0) > wide / 50) + 1;
   frame.style.maxHeight = S.fn || frame.className ? '' : `min(85vh, ${seen * ROW + 2}px)`;
   paint();
+  paintTime();
   tell();
   const nr = round((height - frame.clientHeight) / ROW);
   $('cut').hidden = nr < 1 && !deeper;
@@ -1202,6 +1258,7 @@ function arrange() {
     zoomed = kid;
   }
   showChoices();
+  drawTime();
   draw();
   drawWhere();
   drawCode();
@@ -1213,7 +1270,6 @@ function changed(push) {
   search();
   arrange();
   drawLegend();
-  drawTime();
   drawLedger();
   drawTitle();
 }
