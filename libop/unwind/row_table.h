@@ -25,6 +25,8 @@
 #define OP_ROW_RULES_MAX         UINT16_MAX
 #define OP_ROW_SLICES            512u
 
+#define OP_ROW_TABLE_NO_SANDBOX 126 /* exit code of opd-tables: it read nothing */
+
 /* DWARF numbers of registers are below this on x86-64 and on arm64. */
 #define OP_UNWIND_REGISTERS 33u
 

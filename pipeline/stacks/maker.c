@@ -12,6 +12,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/process/pass.h"
+#include "libop/unwind/row_table.h"
 #include "pipeline/stacks/helper_kinds.h"
 
 /* for a helper that was just ordered; later it is only asked whether it is there */
@@ -227,6 +228,8 @@ static enum opd_make_result result_of(struct opd_maker *maker, const struct op_t
 		return OPD_MAKE_KILLED;
 	if (!WIFEXITED(answer.status))
 		return WIFSIGNALED(answer.status) && WTERMSIG(answer.status) == SIGXCPU ? OPD_MAKE_TIMED_OUT : OPD_MAKE_CRASHED;
+	if (WEXITSTATUS(answer.status) == OP_ROW_TABLE_NO_SANDBOX)
+		return OPD_MAKE_NO_SANDBOX;
 	return WEXITSTATUS(answer.status) ? OPD_MAKE_FAILED : OPD_MAKE_MADE;
 }
 

@@ -27,13 +27,14 @@
 
 enum opd_make_result {
 	OPD_MAKE_MADE,
-	OPD_MAKE_FAILED,    /* no table in this file */
-	OPD_MAKE_CHANGED,   /* it is another file, or was written to meanwhile */
-	OPD_MAKE_CRASHED,   /* by a signal */
-	OPD_MAKE_KILLED,    /* as where memory is short */
+	OPD_MAKE_FAILED,     /* no table in this file */
+	OPD_MAKE_NO_SANDBOX, /* opd-tables cannot set its limits or its filter */
+	OPD_MAKE_CHANGED,    /* it is another file, or was written to meanwhile */
+	OPD_MAKE_CRASHED,    /* by a signal */
+	OPD_MAKE_KILLED,     /* as where memory is short */
 	OPD_MAKE_HELPER_ENDED,
-	OPD_MAKE_TIMED_OUT, /* it had its CPU time */
-	OPD_MAKE_NO_ANSWER, /* it got no CPU, or a file system does not answer */
+	OPD_MAKE_TIMED_OUT,  /* it had its CPU time */
+	OPD_MAKE_NO_ANSWER,  /* it got no CPU, or a file system does not answer */
 	OPD_MAKE_NOT_STARTED,
 };
 

@@ -540,8 +540,7 @@ static void report(const char *program, const struct image *image, const char *w
 	uint64_t suppressed;
 
 	if (op_rate_allows(&rate, op_now_ns(), OP_LOG_INTERVAL_NS, &suppressed))
-		op_log(OP_LOG_WARNING, "%s %s: stacks of samples end in %s", program, what,
-			image->path ? image->path : "the vdso");
+		op_log(OP_LOG_WARNING, "%s %s: stacks of samples end in %s", program, what, image->path ? image->path : "the vdso");
 }
 
 static int take_table(struct opd_tables *tables, struct image *image, int fd, const struct opd_file_identity *read)
@@ -594,6 +593,10 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 	case OPD_MAKE_FAILED:
 		give_up(tables, image, 0);
 		break;
+	case OPD_MAKE_NO_SANDBOX:
+		report("opd-tables", image, "may not set its limits, or its filter of system calls (seccomp)");
+		give_up(tables, image, LATER_NS);
+		break;
 	case OPD_MAKE_CRASHED:
 		tables->counts.crashed++;
 		report("opd-tables", image, "crashed, or wrote what is no table");
@@ -620,8 +623,7 @@ static void finish(struct opd_tables *tables, struct image *image, enum opd_make
 		give_up(tables, image, LATER_NS);
 		break;
 	case OPD_MAKE_NOT_STARTED:
-		report(opd_tabler_program(), image,
-		       "cannot be executed; 'make install' puts it there, and " OPD_TABLES_ENV "= names another");
+		report(opd_tabler_program(), image, "cannot be executed: 'make install', or " OPD_TABLES_ENV "= names another");
 		give_up(tables, image, RETRY_MIN_NS);
 		break;
 	}

@@ -203,6 +203,15 @@ def await_symbols(container, program, *names):
     wait_until(are_there, HANG_SECONDS, "%s has no samples in %s" % (program, names))
 
 
+def check_stacks(container):
+    """opd-tables works in the sandbox of the unit: stacks are whole, from the start of the program."""
+    def are_there():
+        container.good("work", "shares", "500")
+        container.good("opcontrol", "--dump")
+        return ";_start;" in container.run("opreport", "--format=folded", "/usr/local/bin/work").out
+    wait_until(are_there, HANG_SECONDS, "no stack of the work is whole; %s" % journal(container))
+
+
 def check_sandbox(container):
     """Profiling of other users' programs in closed directories, of JIT code and of the kernel, from
     within the sandbox.
@@ -670,6 +679,7 @@ def check_all(container):
     container.good("systemctl", "start", "opd")
     check_opener(container)
     check_sandbox(container)
+    check_stacks(container)
     check_reach(container)
     check_group(container)
     check_readers(container)

@@ -4,6 +4,7 @@
 
 usage: test_row_tables.py [MUTANTS]. Run from the build directory by `make check`.
 """
+import ctypes
 import lzma
 import os
 import random
@@ -20,6 +21,8 @@ ROWS = "4000"  # rows of each image that are compared
 HEADER = struct.Struct("<8sIHBB20sIIIII")
 RULE = struct.Struct("<8B5i")
 HANG_SECONDS = 60
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
+NO_SANDBOX = 126  # OP_ROW_TABLE_NO_SANDBOX
 BAD_TABLE = 2  # exit code of the oracle: the table is damaged
 
 PROGRAM = r"""
@@ -34,12 +37,25 @@ int main(int argc, char **argv) { (void)argv; return large(argc) & 1; }
 """
 
 
-def make_table(image, table):
-    """The exit code of opd-tables and what it said."""
+def make_table(image, table, first=None):
+    """The exit code of opd-tables and what it said. first() is called in its process."""
     with open(image, "rb") as source, open(table, "wb") as target:
         done = subprocess.run([TABLES], stdin=source, stdout=target, stderr=subprocess.PIPE, timeout=HANG_SECONDS,
-                              check=False)
+                              check=False, preexec_fn=first)
     return done.returncode, done.stderr.decode()
+
+
+def refuse_seccomp(and_prctl):
+    """From here on seccomp(2) of this process says EPERM, and so does prctl(PR_SET_SECCOMP)."""
+    load, equal, ret, allow, refuse = 0x20, 0x15, 0x06, 0x7fff0000, 0x50001
+    calls = {"x86_64": (317, 157), "aarch64": (277, 167)}.get(os.uname().machine, (354, 172))
+    code = [(load, 0, 0, 0), (equal, 4, 0, calls[0]), (equal, 0, 2, calls[1]), (load, 0, 0, 16),
+            (equal, 1, 0, PR_SET_SECCOMP if and_prctl else 0xffffffff), (ret, 0, 0, allow), (ret, 0, 0, refuse)]
+    rows = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in code))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(code), ctypes.addressof(rows)))
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
+        os._exit(99)
 
 
 def sections_of(image):
@@ -260,6 +276,16 @@ class RowTables(unittest.TestCase):
             stream.write(data + data[at:at + nr_bytes])
             stream.truncate(len(data) + size)
         self.assertEqual(make_table(image, self.table)[0], 0)
+
+    def test_seccomp_is_refused(self):
+        """As by the SystemCallFilter= of opd.service: prctl(2) sets the filter then. Where that is
+        refused, too, no file is read without a filter.
+        """
+        self.assertEqual(make_table(self.program, self.table, lambda: refuse_seccomp(False))[0], 0)
+        self.assertTrue(os.path.getsize(self.table))
+        code, said = make_table(self.program, self.table, lambda: refuse_seccomp(True))
+        if code or said:  # else it was built without libseccomp
+            self.assertEqual((code, os.path.getsize(self.table)), (NO_SANDBOX, 0), said)
 
     def test_mutants_end(self):
         """A damaged .eh_frame makes a table that opd accepts, or none."""

@@ -141,6 +141,7 @@ static const struct {
 	{ "cat /proc/self/exe", 1, 0 },
 	{ "cat; kill -SEGV $$", 1, 0 },
 	{ "exit 1", 0, 0 },
+	{ "exit 126", 0, 0 },      /* OP_ROW_TABLE_NO_SANDBOX */
 	{ "kill -9 $PPID", 1, 0 }, /* the process that waits for it */
 	{ "exec sleep 1000", 0, 1 },
 };

@@ -10,6 +10,9 @@
  * What reading, writing, malloc, libelf, zstd, xz and qsort need. No memory becomes code. Nor may
  * another process of this user take the descriptor of the image, as a debugger could. The last line
  * of the list is for machines of 32 bits; a call that an architecture does not have is ignored.
+ *
+ * Where seccomp(2) is refused, as by the SystemCallFilter= of a unit, libseccomp uses prctl(2), and
+ * can kill the thread only. This program has one.
  */
 int opt_filter_apply(void)
 {
@@ -21,8 +24,11 @@ int opt_filter_apply(void)
 	};
 	static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int err = filter ? 0 : -ENOMEM;
+	int err;
 
+	if (!filter)
+		filter = seccomp_init(SCMP_ACT_KILL_THREAD);
+	err = filter ? 0 : -ENOMEM;
 	if (!err && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		err = -errno;
 	for (size_t i = 0; i < op_array_size(allowed) && !err; i++)

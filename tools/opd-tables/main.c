@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libop/unwind/row_table.h"
 #include "tools/opd-tables/filter.h"
 #include "tools/opd-tables/table.h"
 
@@ -67,8 +68,11 @@ int main(int argc, char **argv)
 		return is_help ? 0 : 2;
 	}
 	err = enter_sandbox();
-	if (!err)
-		err = opt_table_make(STDIN_FILENO, STDOUT_FILENO, only_header);
+	if (err) {
+		fprintf(stderr, "opd-tables: the sandbox cannot be entered: %s\n", strerror(-err));
+		return OP_ROW_TABLE_NO_SANDBOX;
+	}
+	err = opt_table_make(STDIN_FILENO, STDOUT_FILENO, only_header);
 	if (err)
 		fprintf(stderr, "opd-tables: %s\n",
 			err == -ENOEXEC   ? "not an ELF file of x86-64 or arm64"
