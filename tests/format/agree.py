@@ -17,6 +17,7 @@ import reader
 
 LINE = re.compile(r"^(\t?)((?: *\d+ +[0-9.e+-]+ )+)(.*)$")
 CELL = re.compile(r" *(\d+) +([0-9.e+-]+) ")
+UNSAFE = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff"
 
 
 class Disagreement(Exception):
@@ -24,13 +25,13 @@ class Disagreement(Exception):
 
 
 def escaped(name):
-    """What cannot be shown by its bytes in hexadecimal."""
+    """What cannot be shown, or would reorder or end a line, by its bytes in hexadecimal."""
     text = ""
     for char in os.fsencode(name).decode("utf-8", "surrogateescape"):
         code = ord(char)
         if 0xdc80 <= code <= 0xdcff:
             text += "\\x%02x" % (code - 0xdc00)
-        elif code < 0x20 or 0x7f <= code < 0xa0 or code in (0xfffe, 0xffff):
+        elif code < 0x20 or 0x7f <= code < 0xa0 or char in UNSAFE:
             text += "".join("\\x%02x" % byte for byte in char.encode("utf-8"))
         else:
             text += char

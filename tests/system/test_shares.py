@@ -24,6 +24,7 @@ EARLY_S, GONE_S = 0.5, 0.1
 POINTS = 3.0
 TRIES = 4
 PSEUDO_IMAGES = ("no-mapping", "no-process", "no-vmlinux", "no-mode")
+STRANGE = "\u202e\u061c"  # opreport escapes what reorders a line
 NAMES = ("early", "storm", "forks", "exec-old", "exec-new", "gone", "kernel", "shares")
 
 
@@ -117,15 +118,14 @@ def symbol_lines(text):
 
 
 def end_of_shares(children):
-    """The CPU seconds of programs with three quarters of them in hot_a."""
-    spent = [sum(column) for column in zip(*(map(int, child.communicate()[0].split()) for child in children))]
+    """The CPU seconds of programs in hot_a and in hot_b, about three times as many in hot_a."""
+    spent = [sum(column) / 1e9 for column in zip(*(map(int, child.communicate()[0].split()) for child in children))]
     require(not any(child.returncode for child in children), "the work failed")
-    share = 100.0 * spent[0] / sum(spent)
-    require(abs(share - 75) < 0.5, "the work itself spent %.2f %% in hot_a" % share)
-    return sum(spent) / 1e9
+    require(2.5 < spent[0] / spent[1] < 3.5, "the work itself spent %.2f s in hot_a and %.2f s in hot_b" % tuple(spent))
+    return spent
 
 
-def check_functions(box, files, path, period_ns, cpu_s, part):
+def check_functions(box, files, path, period_ns, spent, part):
     """The functions of TIMER: their shares of all that is listed, where the program has the share
     `own` (the time of interrupts is in the same list, as kernel symbols); how many samples they
     have; and the same number in the sample file.
@@ -137,18 +137,18 @@ def check_functions(box, files, path, period_ns, cpu_s, part):
     for f in files:
         if f.name.image[1] == path and f.name.event == "TIMER":
             keys.update(f.keys)
-    for name, wanted in (("hot_a", 75), ("hot_b", 25)):
+    for name, wanted in zip(("hot_a", "hot_b"), (100.0 * cpu_s / sum(spent) for cpu_s in spent)):
         require(name in symbols, "opreport -l does not list %s: %s" % (name, symbols))
         samples, percent = symbols[name]
-        text = "%s has %.2f %%, wanted are %d of %.2f %%" % (name, percent, wanted, 100 * own)
+        text = "%s has %.2f %%, wanted are %.2f of %.2f %%" % (name, percent, wanted, 100 * own)
         print(text)
         require(abs(percent - wanted * own) <= POINTS, text)
         start, end = ranges[name]
         count = sum(n for key, n in keys.items() if start <= key < end)
         require(count == samples, "%s: opreport -l says %d, the sample file %d" % (name, samples, count))
-    nr_samples, expected = symbols["hot_a"][0] + symbols["hot_b"][0], cpu_s * 1e9 / period_ns
+    nr_samples, expected = symbols["hot_a"][0] + symbols["hot_b"][0], sum(spent) * 1e9 / period_ns
     require(0.8 * part * expected <= nr_samples <= 1.1 * expected,
-            "%d samples in %.2f s of CPU time, one each %d ns" % (nr_samples, cpu_s, period_ns))
+            "%d samples in %.2f s of CPU time, one each %d ns" % (nr_samples, sum(spent), period_ns))
 
 
 # ---- opreport and the independent reader ----
@@ -208,7 +208,7 @@ def one_event(box, path):
              "gone": deleted(box, path["gone"]), "kernel": end_of(box.start(path["kernel"], "kernel", 500))}
     spent["exec-old"], spent["exec-new"] = executed(box, path)
     box.good("sh", "-c", "gzip -9 <%s | sha256sum" % os.path.join(box.sbin, "opd"))
-    shares_s = end_of_shares([shares])
+    of_functions = end_of_shares([shares])
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     part = clock.part()
@@ -222,11 +222,11 @@ def one_event(box, path):
     check_unattributed(files, status["events"][0], path.values())
     shown = box.opreport("-n", "-f")
     for name in NAMES:
-        require(path[name] in shown, "opreport does not show %s" % path[name])
+        require(agree.shown(path[name]) in shown, "opreport does not show %s" % path[name])
     agree.compare_summary(files, shown)
     check_parts(box, files, path["shares"])
     check_symbols(box, files, path["shares"])
-    check_functions(box, files, path["shares"], PERIOD_NS, shares_s, part)
+    check_functions(box, files, path["shares"], PERIOD_NS, of_functions, part)
     box.shutdown()
     box.check_agreement()
     box.opcontrol("--reset")
@@ -237,14 +237,14 @@ def two_events(box, path):
     clock = Clock()
     children = [box.start(path, "shares", SHARES_MS // 2, stdout=subprocess.PIPE) for _ in range(2)]
     box.good(path, "faults", 20000)
-    cpu_s = end_of_shares(children)
+    spent = end_of_shares(children)
     box.opcontrol("--stop")
     part = clock.part()
     box.check_ledger()
     files = box.files()
     require(len({f.name.event for f in files}) == 2, "not two events in the session")
     agree.compare_summary(files, box.opreport("-n", "-f"))
-    check_functions(box, files, path, LONG_PERIOD_NS, cpu_s, part)
+    check_functions(box, files, path, LONG_PERIOD_NS, spent, part)
     box.shutdown()
 
 
@@ -253,7 +253,7 @@ def test(box):
     and this is counted (doc/limits.md). Then a wrong name is no verdict, and the load runs again.
     """
     for number in range(1, TRIES + 1):
-        path = {name: box.copy_work("%s-app-%d" % (name, number)) for name in NAMES}
+        path = {name: box.copy_work("%s-app-%d%s" % (name, number, STRANGE if name == "forks" else "")) for name in NAMES}
         try:
             one_event(box, path)
             break

@@ -2,8 +2,8 @@
 /*
  * Work with a known profile, for the system tests:
  *
- *   work shares MS          three quarters of MS of CPU time in hot_a, one quarter in hot_b; prints
- *                           the nanoseconds of both
+ *   work shares MS          about three quarters of MS of CPU time in hot_a, one quarter in hot_b;
+ *                           prints the nanoseconds of both
  *   work spin MS            MS of CPU time in spin_here
  *   work busy MS CPU        keeps one CPU busy for MS of real time
  *   work faults N           touches N new pages, one page fault each, in touch_pages; prints N
@@ -82,9 +82,10 @@ __attribute__((noinline)) static uint64_t spin_here(uint64_t steps, uint64_t x)
 }
 
 /*
- * Slices of changing length, each given to the function that is behind its share of the CPU time
- * measured so far. So the shares come out right on any machine, and no slice can be in step with a
- * sampling period.
+ * Slices of changing length, each given to one of the functions by chance: a balance by the time
+ * measured so far would answer to each interrupt. Then a sample that comes at a fixed time after an
+ * interrupt, as with another profiler of the same period, finds one of the functions too often. The
+ * caller knows the shares by the numbers that are printed.
  */
 static int do_shares(char **args)
 {
@@ -92,7 +93,7 @@ static int do_shares(char **args)
 
 	while (a + b < end) {
 		uint64_t steps = SLICE_STEPS + (x >> 48);
-		bool turn_a = a <= 3 * b;
+		bool turn_a = x >> 46 & 3;
 
 		x = turn_a ? hot_a(steps, x) : hot_b(steps, x);
 		after = cpu_ns();
