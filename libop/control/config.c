@@ -174,7 +174,7 @@ static const struct row rows[] = {
 	{ "StackRingMaxUse", "64M", parse_bytes, FIELD(stack_ring_max_use), 0, UINT64_MAX, AT_START },
 	{ "Bpf", "yes", parse_bool, FIELD(bpf), 0, 1, AT_START },
 	{ "Waits", "yes", parse_bool, FIELD(waits), 0, 1, AT_START },
-	{ "WaitBudget", "2M", parse_bytes, FIELD(wait_budget), 16 * KIB, 1024 * MIB, AT_START },
+	{ "WaitBudget", "1M", parse_bytes, FIELD(wait_budget), 16 * KIB, 1024 * MIB, AT_START },
 	{ "ProfileOnStart", "yes", parse_bool, FIELD(profile_on_start), 0, 1, AT_START },
 };
 

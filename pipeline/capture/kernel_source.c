@@ -460,6 +460,9 @@ static void make_load(const struct opd_capture *capture, const struct op_config 
 		.ring_bytes = config->ring_bytes,
 		.stack_ring_max_use = config->stack_ring_max_use,
 	};
+	for (size_t i = 0; i < capture->nr_opened; i++)
+		if (capture->events[i].role == OP_EVENT_WAITS)
+			ret_load->wait_bytes = opd_plan_wait_bytes(config->wait_budget, nr_online);
 	/*
 	 * Where the wait cannot be measured, opening the rings fails as well and reports the
 	 * reason.

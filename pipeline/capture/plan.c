@@ -20,7 +20,8 @@
 #define MEASURED_SWAPS  3u
 #define STACK_CHAIN_WORDS 64u /* the kernel's part of a stack, on average less */
 #define USER_REGISTERS    33u /* the most of all machines */
-#define WAITS_HZ 100u /* of a CPU: what WaitBudget= lets through is less on all together */
+#define WAIT_BYTES_MIN 65536u /* some 7 records in a second */
+#define WAITS_HZ 100u /* of a CPU; the ring has room for WaitBudget= */
 #define RATE_MAX_HZ     1000000u /* the largest rate that a kernel accepts */
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
@@ -53,6 +54,11 @@ static uint64_t record_bytes(const struct op_event *event, uint32_t callgraph)
 	if (op_event_has_stack(event))
 		return nr_bytes;
 	return callgraph && !event->without_chain ? nr_bytes + OP_CHAIN_WORDS(callgraph) * sizeof(uint64_t) : nr_bytes;
+}
+
+uint64_t opd_plan_wait_bytes(uint64_t budget, size_t nr_cpus)
+{
+	return op_min_u64(op_max_u64(2 * budget / op_max_u64(nr_cpus, 1), WAIT_BYTES_MIN), budget);
 }
 
 static uint64_t round_up_to_ring(uint64_t nr_bytes)
@@ -119,14 +125,23 @@ static uint64_t bytes_per_second(const struct opd_load *load, bool with_stacks)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < load->nr_events; i++)
-		if (load->events[i].role != OP_EVENT_STACKS && op_event_has_stack(&load->events[i]) == with_stacks)
+		if (!op_event_is_stacks(load->events[i].role) && op_event_has_stack(&load->events[i]) == with_stacks)
 			sum += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
 	return sum;
 }
 
+static bool has_stack_ring(const struct opd_load *load)
+{
+	for (size_t i = 0; i < load->nr_events; i++)
+		if (load->events[i].role == OP_EVENT_STACKS)
+			return true;
+	return false;
+}
+
 static void plan_ring(const struct opd_load *load, struct opd_plan *plan)
 {
-	uint64_t stack_bytes = bytes_per_second(load, true), watermark_bytes = WATERMARK_SHARE * load->watermark_bytes;
+	uint64_t stack_bytes = bytes_per_second(load, true) + (has_stack_ring(load) ? 0 : load->wait_bytes);
+	uint64_t watermark_bytes = WATERMARK_SHARE * load->watermark_bytes;
 	uint64_t flat_bytes = op_max_u64(need_for(load, plan, bytes_per_second(load, false)), watermark_bytes);
 	uint64_t flat_ring = round_up_to_ring(flat_bytes), largest = largest_with_stacks(load, flat_ring, flat_ring);
 
@@ -138,19 +153,21 @@ static void plan_ring(const struct opd_load *load, struct opd_plan *plan)
 		plan->ring_bytes = plan->spare_ring_bytes = load->ring_bytes;
 }
 
-/* The ring of STACKS. Lowers its rate until the ring holds its samples. */
+/* The ring of STACKS and WAIT. Lowers the rate of STACKS until the ring holds its samples. */
 static void plan_stack_ring(const struct opd_load *load, const struct op_event *event, struct opd_plan *plan)
 {
 	uint64_t nr_bytes = record_bytes(event, load->callgraph), hz = rate_hz(event);
+	uint64_t wait_bytes = need_for(load, plan, load->wait_bytes);
 	uint64_t largest = largest_with_stacks(load, OPD_PLAN_RING_MIN, 0);
 
-	plan->stack_ring_bytes = op_min_u64(round_up_to_ring(need_for(load, plan, hz * nr_bytes)), largest);
+	plan->stack_ring_bytes = op_min_u64(round_up_to_ring(need_for(load, plan, hz * nr_bytes) + wait_bytes), largest);
 	plan->spare_stack_ring_bytes = op_min_u64(with_spare(load, plan->stack_ring_bytes, STACK_SPARE), largest);
 	if (load->stack_ring_bytes)
 		plan->stack_ring_bytes = plan->spare_stack_ring_bytes = load->stack_ring_bytes;
 	plan->stack_wanted_hz = (uint32_t)hz;
-	if (need_for(load, plan, hz * nr_bytes) > plan->stack_ring_bytes)
-		hz = op_min_u64(plan->stack_ring_bytes / op_max_u64(need_for(load, plan, nr_bytes), 1), hz);
+	wait_bytes = op_min_u64(wait_bytes, plan->stack_ring_bytes / 2);
+	if (need_for(load, plan, hz * nr_bytes) > plan->stack_ring_bytes - wait_bytes)
+		hz = op_min_u64((plan->stack_ring_bytes - wait_bytes) / op_max_u64(need_for(load, plan, nr_bytes), 1), hz);
 	plan->stack_rate_hz = (uint32_t)op_max_u64(hz, 1);
 }
 

@@ -45,6 +45,7 @@ struct opd_load {
 	uint32_t callgraph; /* callers in a sample's call chain, at most; 0: samples have none */
 	uint64_t ring_bytes; /* RingSize=; 0: auto */
 	uint64_t stack_ring_bytes; /* what the memory allows; 0: auto */
+	uint64_t wait_bytes; /* WaitBudget= for a CPU: bytes in a second of records of WAIT; 0: there are none */
 	uint64_t stack_ring_max_use; /* StackRingMaxUse= */
 };
 
@@ -66,6 +67,9 @@ struct opd_plan {
 	uint32_t stack_wanted_hz, stack_rate_hz;
 	uint64_t sideband_bytes; /* from OPD_PLAN_SIDEBAND_MIN to OPD_PLAN_SIDEBAND_MAX */
 };
+
+/* What a CPU may have of WaitBudget=: twice its share, since CPUs are not busy alike. */
+uint64_t opd_plan_wait_bytes(uint64_t budget, size_t nr_cpus);
 
 /* Makes the plan; calls nothing of the system. There is at least one CPU and one event. */
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan) OP_NONNULL;

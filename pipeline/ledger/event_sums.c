@@ -20,7 +20,8 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 
 	opd_capture_counts(capture, event, &counts);
 	sum->taken += counts.taken;
-	sum->lost_kernel += counts.lost;
+	/* The time of a lost record of WAIT is in the next one, until the thread ends. */
+	sum->lost_kernel += op_event_is_time(sum->role) ? event->lost_samples : counts.lost;
 	/* The event of a task is enabled on all CPUs while the task runs on one. */
 	if (!capture->has_tasks) {
 		sum->enabled_ns += counts.enabled_ns;

@@ -8,7 +8,8 @@
  * wait in which a point lies is recorded, and weighs as much as the time between the last two
  * points. So the records of a thread add up to its waiting time, each site has its share of them,
  * and a thread that waits 5,000 times a second makes no more of them than one that waits twice. A
- * wait of at least a quantum is always recorded, with its exact time.
+ * wait of at least a quantum is always recorded, with its exact time. What finds no room, in the
+ * budget or in the ring, is owed: the next record of the same thread and state has its time as well.
  *
  * The copy of the stack must be that of the thread that waited, so it is made when that thread runs
  * again. No place of the kernel calls a program there: sched_switch is the last one before it, and
@@ -103,6 +104,7 @@ struct bpf_iter__task {
 struct share {
 	__u32 passed_ns; /* since the last point */
 	__u32 left_ns;	 /* to the next one */
+	__u64 owed_ns;	 /* what should have been recorded, and had no room */
 };
 
 struct thread {
@@ -112,7 +114,7 @@ struct thread {
 	__u32 state;
 	__u32 waker;
 	__u32 epoch; /* it is known since */
-	__u32 spare;
+	__u32 owes;
 	struct share shares[OPD_WAIT_STATES];
 };
 
@@ -193,8 +195,13 @@ static __always_inline __u64 weigh(struct thread *thread, const struct opd_wait_
 	__u64 quantum = wanted->quantum_ns[state % OPD_WAIT_STATES];
 	__u64 weight, over, gap;
 
-	if (!ns || ns >= quantum)
-		return ns;
+	if (ns && (share->owed_ns || ns >= quantum)) {
+		weight = ns + share->owed_ns;
+		share->owed_ns = 0;
+		return weight;
+	}
+	if (!ns)
+		return 0;
 	share->passed_ns += ns;
 	if (ns < share->left_ns) {
 		share->left_ns -= ns;
@@ -225,13 +232,28 @@ static __always_inline __u32 state_of(struct task_struct *task, unsigned int ker
 	return kernel_state & STATE_D ? OPD_WAIT_UNINTERRUPTIBLE : OPD_WAIT_BLOCKED;
 }
 
-static __always_inline void leave(struct task_struct *task, unsigned int kernel_state, bool is_preempted, __u32 epoch,
+/* What a thread owes when it ends is lost. */
+static __always_inline void end(struct opd_wait_cpu *cpu, struct task_struct *task)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (!thread || !thread->owes)
+		return;
+	for (int i = 1; i < OPD_WAIT_STATES; i++)
+		cpu->lost_ns += thread->shares[i].owed_ns;
+}
+
+static __always_inline void leave(struct opd_wait_cpu *cpu, struct task_struct *task, unsigned int kernel_state, bool is_preempted, __u32 epoch,
 				  __u64 now_ns)
 {
 	struct thread *thread;
 
-	if (task->flags & PF_KTHREAD || (kernel_state & STATE_DEAD && !is_preempted))
+	if (task->flags & PF_KTHREAD)
 		return;
+	if (kernel_state & STATE_DEAD && !is_preempted) {
+		end(cpu, task);
+		return;
+	}
 	thread = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!thread)
 		return;
@@ -243,6 +265,13 @@ static __always_inline void leave(struct task_struct *task, unsigned int kernel_
 	thread->from_ns = now_ns;
 }
 
+static __always_inline void owe(struct thread *thread, const struct opd_wait_record *record)
+{
+	for (int i = 0; i < OPD_WAIT_PARTS; i++)
+		thread->shares[record->state[i] % OPD_WAIT_STATES].owed_ns += record->weight_ns[i];
+	thread->owes = 1;
+}
+
 static __always_inline void kick(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), word = 0;
@@ -250,6 +279,18 @@ static __always_inline void kick(void)
 
 	if (ring)
 		bpf_ringbuf_output(ring, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline bool take_grant(struct opd_wait_cpu *cpu, const struct opd_wait_control *wanted)
+{
+	if (cpu->round != wanted->round) {
+		cpu->round = wanted->round;
+		cpu->nr_left = wanted->grant;
+	}
+	if (!cpu->nr_left)
+		return false;
+	cpu->nr_left--;
+	return true;
 }
 
 /* The thread runs again: its wait is over. */
@@ -272,6 +313,7 @@ static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wai
 	from_ns = thread ? __sync_lock_test_and_set(&thread->from_ns, 0) : 0;
 	if (!from_ns || thread->epoch != wanted->epoch) {
 		cpu->lost++;
+		cpu->lost_unknown++;
 		return;
 	}
 	woken_ns = thread->woken_ns && thread->woken_ns < now_ns ? thread->woken_ns : now_ns;
@@ -285,22 +327,32 @@ static __always_inline void enter(struct opd_wait_cpu *cpu, const struct opd_wai
 	record->weight_ns[0] = record->is_long ? woken_ns - from_ns :
 						 weigh(thread, wanted, thread->state, woken_ns - from_ns);
 	record->weight_ns[1] = weigh(thread, wanted, OPD_WAIT_RUNNABLE, now_ns - woken_ns);
+	cpu->asked += !thread->owes && (record->weight_ns[0] || record->weight_ns[1]);
+	thread->owes = 0;
 	record->state[0] = thread->state;
 	record->state[1] = OPD_WAIT_RUNNABLE;
 	record->begin_ns = thread->begin_ns;
 	record->waker = thread->waker;
 	if (!record->weight_ns[0] && !record->weight_ns[1] && !record->is_long) {
 		cpu->skipped++;
-		return;
+	} else if (!take_grant(cpu, wanted)) {
+		owe(thread, record);
+		cpu->deferred++;
+		cpu->skipped++;
+	} else {
+		cpu->due = task->pid;
+		kick();
 	}
-	cpu->due = task->pid;
-	kick();
 }
 
-static __always_inline void lose(struct opd_wait_cpu *cpu)
+/* The thread that the record is about is the one that leaves, or runs. */
+static __always_inline void lose(struct opd_wait_cpu *cpu, struct task_struct *task)
 {
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (thread && cpu->due == (__u32)task->pid)
+		owe(thread, &cpu->record);
 	cpu->lost++;
-	cpu->lost_ns += cpu->record.weight_ns[0] + cpu->record.weight_ns[1];
 	cpu->due = 0;
 }
 
@@ -313,10 +365,12 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *previous, struct 
 
 	if (!cpu || !wanted || !wanted->epoch)
 		return 0;
-	if (cpu->due)
-		lose(cpu);
+	if (cpu->due) {
+		cpu->lost_late++;
+		lose(cpu, previous);
+	}
 	cpu->switches++;
-	leave(previous, kernel_state, is_preempted, wanted->epoch, now_ns);
+	leave(cpu, previous, kernel_state, is_preempted, wanted->epoch, now_ns);
 	enter(cpu, wanted, next, now_ns);
 	return 0;
 }
@@ -325,16 +379,21 @@ int BPF_PROG(on_switch, bool is_preempted, struct task_struct *previous, struct 
 static __always_inline void write_due(void *context)
 {
 	struct opd_wait_cpu *cpu = get_cpu();
+	struct task_struct *task;
 
 	if (!cpu || !cpu->due)
 		return;
-	if (cpu->due != (__u32)bpf_get_current_pid_tgid() ||
-	    bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
-		lose(cpu);
-		return;
+	task = bpf_get_current_task_btf();
+	if (cpu->due != (__u32)task->pid) {
+		cpu->lost_late++;
+		lose(cpu, task);
+	} else if (bpf_perf_event_output(context, &output, BPF_F_CURRENT_CPU, &cpu->record, sizeof(cpu->record))) {
+		cpu->lost_full++;
+		lose(cpu, task);
+	} else {
+		cpu->emitted++;
+		cpu->due = 0;
 	}
-	cpu->emitted++;
-	cpu->due = 0;
 }
 
 #if defined(__TARGET_ARCH_x86)

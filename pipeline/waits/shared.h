@@ -34,6 +34,11 @@ struct opd_wait_control {
 	__u64 quantum_ns[OPD_WAIT_STATES]; /* OPD_WAIT_QUANTUM_MAX at most; 0: all are recorded */
 	__u64 open_ns; /* a wait of which opd was not told for so long is told */
 	__u32 epoch;   /* another number each time that opd begins to sample; 0: it does not */
+	/*
+	 * A CPU may write so many records in a round, which ends when opd has read the rings: so waits
+	 * leave room for others when opd comes late.
+	 */
+	__u32 round, grant;
 	__u32 spare;
 };
 
@@ -52,7 +57,12 @@ struct opd_wait_record {
 struct opd_wait_cpu {
 	/* switches = idle + kernel + emitted + skipped + lost */
 	__u64 switches, idle, kernel, emitted, skipped, lost;
-	__u64 lost_ns; /* the weights of the lost ones */
+	/* of the lost ones: the begin was not seen; the interrupt came late; there was no room in the ring */
+	__u64 lost_unknown, lost_late, lost_full;
+	__u64 lost_ns;	/* owed to threads that have ended */
+	__u64 asked;	/* records that the quantum has asked for */
+	__u64 deferred; /* of the skipped ones: the grant was used up */
+	__u32 round, nr_left;
 	/* of waits that are over, without the parts that opd was told of while they lasted */
 	__u64 total_ns[OPD_WAIT_STATES];
 	struct opd_wait_record record; /* the one that is due */

@@ -18,10 +18,13 @@
 #include "pipeline/stacks/state.h"
 #include "pipeline/waits/open.h"
 
-#define QUANTUM_FIRST_NS  (20ull * OP_NS_PER_MS)
-#define QUANTUM_MIN_NS    (1ull * OP_NS_PER_MS)
+#define QUANTUM_MIN_NS    (20ull * OP_NS_PER_MS)
+#define QUANTUM_FIRST_NS  (200ull * OP_NS_PER_MS) /* until the load is known */
 #define RUNNABLE_FACTOR   4u /* of the quantum: a CPU that is full makes many short waits */
-#define STEER_NS          (1ull * OP_NS_PER_S)
+#define STEER_NS          (250ull * OP_NS_PER_MS)
+#define TURN_NS           (500ull * OP_NS_PER_MS) /* twice the usual one */
+#define RING_SHARE        4u /* of a ring, which others use as well */
+#define RECORD_MORE_BYTES 1024u /* of a record, beside the copy of the stack */
 #define FRAMES_OF_KICK    24u /* of the interrupt and of our program, at most */
 
 /* The scheduler's own functions, which every wait ends in. */
@@ -37,7 +40,9 @@ struct opd_waits {
 	struct { uint64_t start, end; } functions[NR_FUNCTIONS];
 	uint64_t rest_ns[OP_NR_WAIT_STATES]; /* less than a microsecond, for the next record */
 	uint32_t last_epoch;
-	uint64_t budget, quantum_ns, bytes, steer_ns; /* bytes of records since steer_ns */
+	uint64_t budget, record_bytes, quantum_ns;
+	uint64_t nr_asked, steer_ns; /* records until then */
+	uint64_t lost_us;
 	uint64_t tell_ns;
 	uint64_t nr_records;
 	uint64_t told_ns[OP_NR_WAIT_STATES]; /* of waits that the iterator told */
@@ -95,6 +100,12 @@ static size_t words_of_scheduler(const struct opd_waits *waits, const struct op_
 	if (skipped && skipped < chain->nr_words && is_in(waits, SCHEDULE, chain->words[skipped]))
 		skipped++;
 	return skipped < chain->nr_words ? skipped : 0;
+}
+
+/* For what is of no CPU. */
+static struct opd_event *any_account(const struct opd_waits *waits)
+{
+	return &waits->pipeline->capture.cpus[0].events[waits->event];
 }
 
 /* ---- records ---- */
@@ -162,7 +173,6 @@ static void take(void *host, const struct opd_record *record)
 	struct op_stack_record stack;
 	struct opd_wait_record wait;
 
-	waits->bytes += record->header->size;
 	if (!begin_sample(waits, &taken, &stack) || stack.nr_raw_bytes < sizeof(wait)) {
 		record->account->received++;
 		record->account->lost[OP_LOSS_undecodable]++;
@@ -182,12 +192,6 @@ static void take(void *host, const struct opd_record *record)
 }
 
 /* ---- threads that wait now ---- */
-
-/* Where it is asked: any CPU. */
-static struct opd_event *any_account(const struct opd_waits *waits)
-{
-	return &waits->pipeline->capture.cpus[0].events[waits->event];
-}
 
 static void book_open(void *host, const struct opd_wait_open *open, const struct perf_event_header *header, uint64_t ns,
 		      bool goes_on)
@@ -241,20 +245,44 @@ static void set_quantum(struct opd_waits *waits, uint64_t quantum_ns)
 						 waits->quantum_ns;
 }
 
-/* Twice the bytes need twice the quantum. It falls slowly: a burst comes again. */
+/* Records that the quantum has asked for, whether there was room for them or not. */
+static uint64_t nr_asked(const struct opd_waits *waits)
+{
+	const struct opd_wait_cpu *cpu;
+	uint64_t nr = 0;
+
+	for (uint32_t i = 0; (cpu = opd_wait_program_cpu(waits->program, i)); i++)
+		nr += cpu->asked;
+	return nr;
+}
+
+/* Time that no record has. */
+static void book_lost(struct opd_waits *waits)
+{
+	const struct opd_wait_cpu *cpu;
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; (cpu = opd_wait_program_cpu(waits->program, i)); i++)
+		ns += cpu->lost_ns;
+	any_account(waits)->lost_samples += ns / 1000u - waits->lost_us;
+	waits->lost_us = ns / 1000u;
+}
+
+/* Twice the records need twice the quantum. It falls slowly: a burst comes again. */
 static void steer(struct opd_waits *waits, uint64_t now_ns)
 {
-	uint64_t ns = now_ns - waits->steer_ns, rate, wanted_ns;
+	uint64_t ns = now_ns - waits->steer_ns, nr, rate, wanted_ns;
 
 	if (ns < STEER_NS)
 		return;
-	rate = waits->bytes * OP_NS_PER_S / ns;
+	nr = nr_asked(waits);
+	rate = (nr - waits->nr_asked) * waits->record_bytes * OP_NS_PER_MS / (ns / 1000);
 	wanted_ns = waits->quantum_ns * (rate + 1) / (waits->budget + 1);
 	if (wanted_ns > waits->quantum_ns)
 		set_quantum(waits, op_min_u64(wanted_ns, 4 * waits->quantum_ns));
-	else if (rate < waits->budget / 2 && waits->quantum_ns > QUANTUM_FIRST_NS)
-		set_quantum(waits, op_max_u64(waits->quantum_ns * 3 / 4, QUANTUM_FIRST_NS));
-	waits->bytes = 0;
+	else if (rate < waits->budget / 2 && waits->quantum_ns > QUANTUM_MIN_NS)
+		set_quantum(waits, waits->quantum_ns * 7 / 8);
+	waits->nr_asked = nr;
 	waits->steer_ns = now_ns;
 }
 
@@ -293,7 +321,9 @@ static void turn(void *host)
 
 	direct(waits);
 	opd_wait_program_take_kicks(waits->program);
+	opd_wait_program_control(waits->program)->round++;
 	steer(waits, now_ns);
+	book_lost(waits);
 	if (opd_wait_program_control(waits->program)->epoch && now_ns >= waits->tell_ns)
 		read_open(waits, OP_NS_PER_S);
 }
@@ -349,6 +379,18 @@ static uint32_t find_event(const struct opd_capture *capture)
 	return index;
 }
 
+/* As many records in a turn as the budget has for one CPU, and no more than a quarter of a ring. */
+static void set_grant(struct opd_waits *waits)
+{
+	const struct opd_capture *capture = &waits->pipeline->capture;
+	uint64_t ring_bytes = capture->stack_ring_bytes ? capture->stack_ring_bytes : capture->ring_bytes;
+	uint64_t nr_bytes = opd_plan_wait_bytes(waits->budget, capture->nr_online) * TURN_NS / OP_NS_PER_S;
+
+	waits->record_bytes = capture->events[waits->event].stack_bytes + RECORD_MORE_BYTES;
+	nr_bytes = op_min_u64(nr_bytes, ring_bytes / RING_SHARE);
+	opd_wait_program_control(waits->program)->grant = (uint32_t)op_max_u64(nr_bytes / waits->record_bytes, 1);
+}
+
 static int open_waits(struct opd_waits *waits)
 {
 	const struct opd_pipeline *pipeline = waits->pipeline;
@@ -390,6 +432,7 @@ int opd_waits_new(struct opd_pipeline *pipeline, struct opd_wait_program *progra
 	}
 	read_functions(waits);
 	set_quantum(waits, QUANTUM_FIRST_NS);
+	set_grant(waits);
 	opd_record_source_add(&pipeline->sources, &source);
 	*ret_waits = waits;
 	return 0;
