@@ -7,7 +7,7 @@ unit_programs = $(filter-out $(if $(SECCOMP_LIBS),,tests/unit/test_call_filter),
 fuzz_programs = $(filter-out tests/fuzz/fuzz_dir tests/fuzz/fuzz_log, \
 	$(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/tests/fuzz/fuzz_*.c)))
 test_programs = $(unit_programs) $(fuzz_programs) \
-	$(addprefix tests/bench/bench_,files memory ring sim stacks swap tick) \
+	$(addprefix tests/bench/bench_,files memory ring sim stacks swap tick) tests/bench/make_days \
 	$(addprefix tests/ring/,torture litmus kernel_overwrite) \
 	$(addprefix tests/system/,fault_oracle fed_opd jit_storm jit_work perf_data) \
 	$(if $(DW_LIBS),tests/unwind/cfi_oracle tests/unwind/walk_oracle) \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What opd costs, beside others.
 .PHONY: bench bench-disk bench-operf bench-report bench-retention bench-names bench-stacks bench-libdwfl bench-bolt \
-	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files
+	bench-optop bench-stack-store bench-tick bench-ring bench-sim bench-files bench-timeline
 
 bench-stack-store: all check-programs
 	@tests/bench/bench_stacks $(BENCH_STACKS_FLAGS)
@@ -34,6 +34,10 @@ bench-operf: all check-programs
 # 300 s beside perf record: BENCH_REPORT_FLAGS=300.
 bench-report: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_report.py $(BENCH_REPORT_FLAGS)
+
+# Neither privileges nor events: questions about a time, out of 30 days.
+bench-timeline: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_timeline.py
 
 # In a container of Debian: BENCH_NAMES_FLAGS="SECONDS --keep=DIR" or "--root=DIR".
 bench-names: all
@@ -70,4 +74,5 @@ bench: all check-programs
 		$(MAKE) --no-print-directory bench-operf || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-report || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-optop || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-timeline || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc
