@@ -350,8 +350,8 @@ static bool is_first_word(uint64_t word)
 	uint32_t magic = (uint32_t)word;
 	uint8_t quantum = (uint8_t)(word >> 48);
 
-	return (magic == GO_1_2 || magic == GO_1_16 || magic == GO_1_18 || magic == GO_1_20) && !(uint16_t)(word >> 32) &&
-	       (quantum == 1 || quantum == 4) && word >> 56 == WORD_BYTES;
+	return word >> 56 == WORD_BYTES && !(uint16_t)(word >> 32) && (quantum == 1 || quantum == 4) &&
+	       (magic == GO_1_2 || magic == GO_1_16 || magic == GO_1_18 || magic == GO_1_20);
 }
 
 /* Linkers of Go leave a note. Its name is "Go" in four bytes. */
@@ -376,15 +376,15 @@ static bool find_in(const struct search *search, const Elf64_Phdr *segment, stru
 	unsigned int nr_candidates = 0;
 
 	for (uint64_t at = begin; at + WORD_BYTES <= end && nr_candidates < CANDIDATES_MAX; at += WORD_BYTES) {
-		struct opr_go_table table = { .bytes = search->file + at, .nr_bytes = end - at };
+		struct opr_go_table table;
 
-		memcpy(&word, table.bytes, sizeof(word));
+		memcpy(&word, search->file + at, sizeof(word));
 		word = le64toh(word);
 		if (op_likely(!is_first_word(word)))
 			continue;
 		nr_candidates++;
-		table.magic = (uint32_t)word;
-		table.quantum = (uint8_t)(word >> 48);
+		table = (struct opr_go_table){ .bytes = search->file + at, .nr_bytes = end - at, .magic = (uint32_t)word,
+					       .quantum = (uint8_t)(word >> 48) };
 		if (read_header(search, &table, segment->p_vaddr + (at - segment->p_offset))) {
 			*ret_table = table;
 			return true;

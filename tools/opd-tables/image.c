@@ -186,57 +186,36 @@ static const struct signal_code {
 #undef RULE
 };
 
-/* memchr for the last byte of the code takes a third of the time of memmem. */
-static const uint8_t *find_code(const uint8_t *bytes, const uint8_t *end, const struct signal_code *code)
+/* Adds a row where the code ends at `last`. 0, also when that is other code, or -ENOMEM. */
+static int add_signal_row(const struct opt_segment *segment, const uint8_t *bytes, uint64_t nr_bytes, const uint8_t *last,
+			  const struct signal_code *code, struct opt_rows *rows)
 {
-	size_t last = code->nr_bytes - 1u;
-	const uint8_t *at = bytes;
-
-	while ((size_t)(end - at) > last && (at = memchr(at + last, code->code[last], (size_t)(end - at) - last))) {
-		at -= last;
-		if (at[last - 1] == code->code[last - 1] && !memcmp(at, code->code, last))
-			return at;
-		at++;
-	}
-	return NULL;
-}
-
-/* 0 or -ENOMEM. */
-static int add_signal_rows(const struct opt_segment *segment, const uint8_t *bytes, uint64_t nr_bytes,
-			   const struct signal_code *code, struct opt_rows *rows)
-{
-	const uint8_t *at = bytes, *found;
+	uint64_t offset = (uint64_t)(last - bytes) + 1 - code->nr_bytes, start = segment->address + offset;
+	uint64_t end = segment->address + op_min_u64(offset + code->nr_bytes + code->step, nr_bytes);
 	bool is_code;
-	int err = 0;
+	int err;
 
-	while (!err && (found = find_code(at, bytes + nr_bytes, code))) {
-		uint64_t offset = (uint64_t)(found - bytes), start = segment->address + offset;
-		uint64_t end = segment->address + op_min_u64(offset + code->nr_bytes + code->step, nr_bytes);
-
-		at = found + 1;
-		if (offset % code->step)
-			continue;
-		err = opt_rows_begin(rows, start, end, &is_code);
-		if (!err && is_code)
-			err = opt_rows_add(rows, start, &code->rule);
-	}
-	return err;
+	if (last - bytes < code->nr_bytes - 1 || last[-1] != code->code[code->nr_bytes - 2] ||
+	    memcmp(bytes + offset, code->code, code->nr_bytes) != 0 || offset % code->step)
+		return 0;
+	err = opt_rows_begin(rows, start, end, &is_code);
+	return err || !is_code ? err : opt_rows_add(rows, start, &code->rule);
 }
 
-static int read_signal_rows(const struct opt_image *image, struct opt_rows *rows)
+/*
+ * All codes of a machine end with the same byte. memchr for it takes a third of the time of memmem.
+ */
+static int read_signal_rows(const struct opt_image *image, const struct opt_segment *segment, struct opt_rows *rows)
 {
-	int err = 0;
+	uint64_t position = op_min_u64(segment->position, image->nr_bytes);
+	uint64_t nr_bytes = op_min_u64(segment->nr_bytes, image->nr_bytes - position);
+	const uint8_t *bytes = (const uint8_t *)image->bytes + position, *end = bytes + nr_bytes, *last = bytes;
+	int last_byte = image->machine == EM_X86_64 ? 0x05 : 0xd4, err = 0;
 
-	for (size_t i = 0; i < image->nr_segments; i++) {
-		const struct opt_segment *segment = &image->segments[i];
-		uint64_t position = op_min_u64(segment->position, image->nr_bytes);
-		uint64_t nr_bytes = op_min_u64(segment->nr_bytes, image->nr_bytes - position);
-		const uint8_t *bytes = (const uint8_t *)image->bytes + position;
-
-		for (size_t j = 0; j < op_array_size(signal_codes) && !err; j++)
-			if (signal_codes[j].machine == image->machine)
-				err = add_signal_rows(segment, bytes, nr_bytes, &signal_codes[j], rows);
-	}
+	for (; !err && (last = memchr(last, last_byte, (size_t)(end - last))); last++)
+		for (size_t i = 0; i < op_array_size(signal_codes) && !err; i++)
+			if (signal_codes[i].machine == image->machine)
+				err = add_signal_row(segment, bytes, nr_bytes, last, &signal_codes[i], rows);
 	return err;
 }
 
@@ -421,9 +400,11 @@ int opt_image_read_rows(const struct opt_image *image, struct opt_rows *rows, bo
 	rows->segments = image->segments;
 	rows->nr_segments = image->nr_segments;
 	/* before the others: of two that begin at one place the first one stays */
-	err = read_signal_rows(image, rows);
-	if (err)
-		return err;
+	for (size_t i = 0; i < image->nr_segments; i++) {
+		err = read_signal_rows(image, &image->segments[i], rows);
+		if (err)
+			return err;
+	}
 	has_frames = find_frame_section(image, ".eh_frame", &frames) || find_by_segment(image, &frames);
 	if (has_frames)
 		err = opt_cfi_read(&frames, image->machine, rows, ret_is_whole);
