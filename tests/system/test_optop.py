@@ -11,12 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 import opdtest
 from hot import compile_to
 from opdtest import Skip, require
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit"))
 
 LINE = re.compile(r"^ *(\d+) +(\d+\.\d\d)  (.*)$")
 STACK_RATE = 199  # not the default: the help shows what opd does
@@ -197,6 +200,61 @@ def check_screen(box):
         screen.close()
 
 
+def check_past(box):
+    """Keys go back through the minutes of the timelines and forward again, to what is new."""
+    if not os.access(os.path.join(os.environ.get("OPD_BUILD", ""), "tests", "unit", "make_timeline"), os.X_OK):
+        print("the keys for the past are not looked at: there is no make_timeline")
+        return
+    os.environ["OPD_BINDIR"] = box.bin
+    os.chdir(os.environ["OPD_BUILD"])
+    import test_report_window  # pylint: disable=import-outside-toplevel
+    test_report_window.Window.setUpClass()
+    case = test_report_window.Window("test_functions")
+    case.setUp()
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.1", "--session-dir=" + case.dir, env={"TZ": "UTC"})
+    try:
+        screen.await_text("0 samples of TIMER")
+        for key, minute in (("<", 9), ("<", 8), (">", 9), ("<", 8), ("<", 7), ("<", 6), ("<", 5), ("<", 4)):
+            screen.keys(key)
+            wanted = test_report_window.MINUTES[minute]
+            screen.await_text("2026-11-21 03:%02d:00 to 03:%02d:00" % (minute, minute + 1), "hot", "warm",
+                              "%d samples of TIMER:1000000 in 60.0 s" % sum(wanted.values()))
+            lines = filter(None, map(LINE.match, screen.text().splitlines()))
+            found = {line.group(3).split()[-1]: int(line.group(1)) for line in lines}
+            require(found == wanted, "minute %d: %s, the timeline has %s" % (minute, found, wanted))
+        screen.keys("c")
+        screen.await_text("/a.slice/b4", "10 samples of STACKS in 60.0 s")
+        screen.keys("f")
+        screen.keys(*["<"] * 9)
+        screen.await_text("03:00:00 to 03:01:00", "250 samples")
+        screen.keys("h")
+        screen.await_text("a minute back in time", "live again")
+        screen.keys("h", "l")
+        screen.await_text("0 samples of TIMER", absent="(< earlier")
+        screen.keys("<")
+        screen.await_text("03:09:00 to 03:10:00", "250 samples")
+        screen.keys(">")
+        screen.await_text("0 samples of TIMER", absent="(< earlier")
+        screen.keys("q")
+        screen.await_text("ended with 0")
+    finally:
+        screen.close()
+        case.doCleanups()
+        test_report_window.Window.tearDownClass()
+    nothing = os.path.join(box.dir, "none")
+    os.makedirs(os.path.join(nothing, "samples", "current"))
+    screen = Screen(box, os.path.join(box.bin, "optop"), "-d", "0.1", "--session-dir=" + nothing)
+    try:
+        screen.await_text("no samples")
+        screen.keys("<")
+        screen.keys("h")
+        screen.await_text("a minute back in time")
+        screen.keys("q")
+        screen.await_text("ended with 0")
+    finally:
+        screen.close()
+
+
 class MuteDaemon:
     """Takes requests for the status and never answers, so a step of optop waits until its time limit."""
 
@@ -335,6 +393,7 @@ def test(box):
         check_now(box, load)
         check_rotation(box)
         check_screen(box)
+        check_past(box)
         check_keys_in_step(box)
         check_hostile(box, load)
         check_event_with_samples(box, load)

@@ -6,6 +6,7 @@ endif
 bin_optop_SOURCES = \
 	tools/optop/daemon.c tools/optop/daemon.h \
 	tools/optop/main.c \
+	tools/optop/past.c tools/optop/past.h \
 	tools/optop/reading.c tools/optop/reading.h \
 	tools/optop/screen.c \
 	tools/optop/top.c tools/optop/top.h

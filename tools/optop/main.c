@@ -92,7 +92,7 @@ static int write_display(const struct top *top)
 static int step(struct top *top)
 {
 	struct top_display display = { 0 };
-	int err = top_step(top, top->accumulates, &display);
+	int err = top_step(top, top->accumulates, &(struct top_move){ 0 }, &display);
 
 	top_take(top, &display);
 	return err ? err : top_found(top)->err;

@@ -215,7 +215,7 @@ static int read_samples(struct top_reading *reading, const struct top_query *que
 {
 	int err = opr_run_to(run, OPR_STEP_READ);
 
-	if (err || !run->selection.profile.earlier->is_set)
+	if (err || (run->selection.profile.earlier && !run->selection.profile.earlier->is_set))
 		return err;
 	if (wants(query, TOP_FUNCTIONS))
 		err = opr_run_to(run, OPR_STEP_ROWS);
@@ -362,12 +362,13 @@ static int read_stacks(struct top_reading *reading, const struct top_query *quer
 	struct opr_stack_contexts contexts = { 0 };
 	struct opr_call_tree all = { 0 };
 	struct opr_stack_sums sums = { 0 };
+	const struct opr_before *earlier = query->report.earlier;
 	int err = opr_run_to(run, OPR_STEP_READ);
 
 	if (!err)
 		err = opr_stacks_read(&all, &sums, &run->selection, run->query, &contexts);
 	reading->nr_put_off = sums.nr_put_off;
-	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && run->selection.profile.earlier->is_set; view++) {
+	for (enum top_view view = TOP_NAMES; view <= TOP_PATHS && !err && (!earlier || earlier->is_set); view++) {
 		struct opr_call_tree tree = { 0 };
 		struct top_table *table;
 
@@ -403,7 +404,8 @@ static int read_once(struct top_reading *reading, const struct top_query *query)
 	if (!err)
 		err = run.query->stacks ? read_stacks(reading, query, &run) : read_samples(reading, query, &run);
 	opr_run_free(&run);
-	opr_before_end(base, !err && !(base->is_set && query->keep_base));
+	if (base)
+		opr_before_end(base, !err && !(base->is_set && query->keep_base));
 	if (err)
 		top_reading_free(reading);
 	return err;

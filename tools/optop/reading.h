@@ -58,7 +58,7 @@ enum top_source { TOP_SAMPLES, TOP_STACKS, TOP_NR_SOURCES };
 enum top_source top_source_of(enum top_view view);
 
 struct top_query {
-	struct opr_query report; /* of samples, or of stacks; `earlier`: the base */
+	struct opr_query report; /* of samples, or of stacks; `earlier`: the base, or NULL */
 	uint32_t views; /* bit v: view v is wanted; those of the source are read */
 	bool keep_base; /* counts go on from the same base */
 };

@@ -25,6 +25,7 @@ struct step {
 	struct top *top;
 	pthread_t thread;
 	bool runs, keep_base;
+	struct top_move move;
 	int done; /* an eventfd that becomes readable at the end; -1: none */
 	struct top_display display;
 	int err;
@@ -42,6 +43,7 @@ struct screen {
 	size_t first;      /* rows above the screen */
 	bool helps;
 	uint64_t due_ns;   /* time of the next reading */
+	struct top_move move; /* of the next reading */
 	uint64_t nr_shown;
 	bool step_ended, quits;
 };
@@ -96,19 +98,21 @@ static void *run_step(void *arg)
 {
 	struct step *step = arg;
 
-	step->err = top_step(step->top, step->keep_base, &step->display);
+	step->err = top_step(step->top, step->keep_base, &step->move, &step->display);
 	(void)!eventfd_write(step->done, 1);
 	return NULL;
 }
 
 /* Signals that end or resize a screen go to its thread, which waits for them. */
-static int begin_step(struct step *step)
+static int begin_step(struct step *step, struct top_move *move)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
 	sigset_t set, before;
 	int err;
 
 	step->keep_base = top_keeps_base(step->top);
+	step->move = *move;
+	*move = (struct top_move){ 0 };
 	sigemptyset(&set);
 	for (size_t i = 0; i < op_array_size(signals); i++)
 		sigaddset(&set, signals[i]);
@@ -132,7 +136,8 @@ static int end_step(struct screen *screen)
 	(void)!eventfd_read(step->done, &nr);
 	top_take(screen->top, &step->display);
 	memcpy(screen->messages, step->messages, sizeof(screen->messages));
-	screen->due_ns = op_now_ns() + (uint64_t)top_wait_ms(screen->top) * OP_NS_PER_MS;
+	if (!screen->move.blocks && !screen->move.to_live)
+		screen->due_ns = op_now_ns() + (uint64_t)top_wait_ms(screen->top) * OP_NS_PER_MS;
 	return step->err;
 }
 
@@ -258,6 +263,8 @@ static const char *const help[] = {
 	"p  paths: who called whom, from the root; less than 1 % is added up",
 	"",
 	"e  the next event        a  count from now on, or from one display to the next",
+	"<  a minute back in time, of those that opd keeps",
+	">  a minute forward      l  live again",
 	"/  only rows with a text; ENTER alone shows all rows",
 	"+  a longer time from one display to the next     -  a shorter one",
 	"SPACE  stop and go on    arrows, Page Up and Down, Home  scroll",
@@ -345,6 +352,18 @@ static void change_delay(struct screen *screen, double factor)
 	screen->due_ns = op_now_ns() + (uint64_t)(*delay * OP_NS_PER_S);
 }
 
+/* The next reading goes there, and begins at once. */
+static void move_in_time(struct screen *screen, int key)
+{
+	if (key == 'l')
+		screen->move = (struct top_move){ .to_live = true };
+	else
+		screen->move.blocks += key == '<' ? -1 : 1;
+	screen->top->is_paused = false;
+	screen->due_ns = 0;
+	screen->first = 0;
+}
+
 static void scroll_rows(struct screen *screen, int key)
 {
 	size_t page = nr_visible(screen), up = key == KEY_UP ? 1 : key == KEY_PPAGE ? page : key == KEY_HOME ? SIZE_MAX : 0;
@@ -405,6 +424,11 @@ static void take_key(struct screen *screen, int key)
 	case '/':
 		ask_filter(screen);
 		break;
+	case '<':
+	case '>':
+	case 'l':
+		move_in_time(screen, key);
+		break;
 	default:
 		scroll_rows(screen, key);
 		break;
@@ -448,7 +472,7 @@ static int show(struct screen *screen)
 				return 0;
 		}
 		if (!err && !screen->step.runs && !top->is_paused && op_now_ns() >= screen->due_ns)
-			err = begin_step(&screen->step);
+			err = begin_step(&screen->step, &screen->move);
 		draw(screen);
 		wait_for_key(screen);
 	}

@@ -16,6 +16,8 @@
 #define NAMES_NS   (300u * (uint64_t)OP_NS_PER_MS) /* for symbols; the rest comes with next steps */
 #define COST_SHARE 4    /* at most one part in 4 of a CPU is spent on reading */
 
+#define STILL_MS   3600000 /* the past does not change */
+
 /* ---- steps ---- */
 
 static const char *why_not(const struct top_daemon *daemon)
@@ -70,6 +72,18 @@ static bool writes_session(const struct top *top, const struct top_daemon *daemo
 	return daemon->answers && !strcmp(daemon->session_dir, top->session_dir);
 }
 
+/* "2026-11-21 03:16:00 to 03:17:00", in local time. */
+static void add_span(const struct top_span *span, struct op_text *text)
+{
+	time_t begin = (time_t)(span->begin_ns / OP_NS_PER_S), end = (time_t)(span->end_ns / OP_NS_PER_S);
+	char from[32], to[32];
+	struct tm local;
+
+	strftime(from, sizeof(from), "%Y-%m-%d %H:%M:%S", localtime_r(&begin, &local));
+	strftime(to, sizeof(to), "%H:%M:%S", localtime_r(&end, &local));
+	op_text_printf(text, "  %s to %s  (< earlier, > later, l live)", from, to);
+}
+
 static int make_state(const struct top *top, const struct top_daemon *daemon, struct top_display *display)
 {
 	struct op_text text = { 0 };
@@ -80,8 +94,13 @@ static int make_state(const struct top *top, const struct top_daemon *daemon, st
 	if (!gethostname(host, sizeof(host) - 1))
 		op_text_add_clean(&text, host);
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&now, &local));
-	op_text_printf(&text, "  %s  ", clock);
-	if (daemon->answers && !writes_session(top, daemon)) {
+	if (top->is_past)
+		add_span(&top->span, &text);
+	else
+		op_text_printf(&text, "  %s  ", clock);
+	if (top->is_past) {
+		/* what opd does now is not of that time */
+	} else if (daemon->answers && !writes_session(top, daemon)) {
 		op_text_add(&text, "session directory ");
 		op_text_add_escaped(&text, top->session_dir);
 	} else if (!daemon->answers) {
@@ -107,7 +126,9 @@ static void compare_daemon(const struct top *top, const struct top_daemon *now, 
 	const struct top_daemon *before = &top->before;
 
 	display->stack_rate_hz = now->stack_rate_hz;
-	if (!writes_session(top, now) || !before->answers || now->pid != before->pid || now->when_ns <= before->when_ns)
+	if (top->is_past || !writes_session(top, now) || !before->answers || now->pid != before->pid)
+		return;
+	if (now->when_ns <= before->when_ns)
 		return;
 	display->has_daemon = true;
 	display->lost = since(now->lost, before->lost);
@@ -126,12 +147,28 @@ static struct opr_query query_of(struct top *top, enum top_source source, uint32
 	query.merge.merge = (struct opr_merge){ .lib = true, .cpu = true, .tid = true, .tgid = true };
 	query.stacks = query.sessions_only = source == TOP_STACKS;
 	query.totals_only = !(views & 1u << TOP_FUNCTIONS);
-	query.earlier = &top->bases[source];
+	query.earlier = top->is_past ? NULL : &top->bases[source];
 	query.naming = (struct opr_naming){ .demangle = OPR_DEMANGLE_SMART,
 					    .sources = OPR_FROM_ALL & ~(uint32_t)OPR_FROM_DEBUGINFOD,
 					    .kept = &top->kept,
 					    .time_ns = top->options->batch ? 0 : NAMES_NS };
 	return query;
+}
+
+/* Nothing of the past ends optop: a message tells what is wrong. */
+static void read_past(struct top *top, enum top_source source, uint32_t views, struct top_found *found)
+{
+	struct top_query query = { .report = query_of(top, source, views), .views = views };
+	char since[32], until[32];
+
+	/* all of the block, and nothing of its neighbours, whose times have parts of a second */
+	snprintf(since, sizeof(since), "@%" PRIu64 ".%06" PRIu64, top->span.begin_ns / OP_NS_PER_S,
+		 top->span.begin_ns % OP_NS_PER_S / 1000 + 1);
+	snprintf(until, sizeof(until), "@%" PRIu64 ".%06" PRIu64, top->span.end_ns / OP_NS_PER_S,
+		 top->span.end_ns % OP_NS_PER_S / 1000);
+	query.report.span = (struct opr_span_words){ .since = since, .until = until };
+	found->err = top_read(&found->reading, &query);
+	found->seconds = (double)(top->span.end_ns - top->span.begin_ns) / OP_NS_PER_S;
 }
 
 static int read_source(struct top *top, enum top_source source, uint32_t views, bool keep_base, struct top_found *found)
@@ -141,8 +178,6 @@ static int read_source(struct top *top, enum top_source source, uint32_t views, 
 
 	found->is_new = !top->base_ns[source];
 	found->err = top_read(&found->reading, &query);
-	if (top->take_message)
-		top->take_message(top->take_message_arg, source);
 	if (found->err)
 		return found->err == -ENOENT ? 0 : found->err;
 	if (!found->is_new)
@@ -196,12 +231,49 @@ static void end_step(struct top *top, bool keep_base, struct top_daemon *daemon,
 	top->before_cpu_ns = begin_cpu_ns;
 }
 
-int top_step(struct top *top, bool keep_base, struct top_display *display)
+/* What was counted before is old when the past has been looked at: counts begin anew. */
+static void go_live(struct top *top)
+{
+	if (!top->is_past)
+		return;
+	for (enum top_source source = 0; source < TOP_NR_SOURCES; source++) {
+		opr_before_free(&top->bases[source]);
+		opr_before_init(&top->bases[source]);
+		top->base_ns[source] = 0;
+	}
+	top_daemon_free(&top->before);
+	top->before_ns = 0;
+	top->is_past = false;
+}
+
+/* Before the first block one stays where one is. */
+static int go(struct top *top, const struct top_move *move)
+{
+	int err = 0;
+
+	if (move->to_live)
+		go_live(top);
+	for (int i = move->blocks; i < 0 && !err; i++) {
+		err = top_past_before(top->session_dir, top->is_past ? top->span.begin_ns : UINT64_MAX, &top->span);
+		top->is_past |= !err;
+	}
+	for (int i = 0; i < move->blocks && top->is_past && !err; i++) {
+		err = top_past_after(top->session_dir, top->span.begin_ns, &top->span);
+		if (err == -ENOENT)
+			go_live(top);
+	}
+	return err == -ENOMEM ? opr_no_memory() : 0;
+}
+
+int top_step(struct top *top, bool keep_base, const struct top_move *move, struct top_display *display)
 {
 	uint64_t begin_ns = op_now_ns(), begin_cpu_ns = cpu_time_ns();
 	struct top_daemon daemon = { 0 };
-	int err = top_daemon_ask(&daemon, top->socket);
+	int err = go(top, move);
 
+	if (!err)
+		err = top_daemon_ask(&daemon, top->socket);
+	display->is_past = top->is_past;
 	if (!err) {
 		compare_daemon(top, &daemon, display);
 		err = make_state(top, &daemon, display);
@@ -209,8 +281,12 @@ int top_step(struct top *top, bool keep_base, struct top_display *display)
 	for (enum top_source source = 0; source < TOP_NR_SOURCES && !err; source++) {
 		uint32_t views = views_of(top, source);
 
-		if (views)
+		if (views && top->is_past)
+			read_past(top, source, views, &display->of[source]);
+		else if (views)
 			err = read_source(top, source, views, keep_base, &display->of[source]);
+		if (views && top->take_message)
+			top->take_message(top->take_message_arg, source);
 	}
 	end_step(top, keep_base, &daemon, begin_ns, begin_cpu_ns, display);
 	return err;
@@ -272,6 +348,8 @@ int top_wait_ms(const struct top *top)
 
 	if (top_found(top)->is_new || nr_put_off(top)) /* the user waits for rows, or for names */
 		return (int)(wanted_ms < NEW_MS ? wanted_ms : NEW_MS);
+	if (top->display.is_past)
+		return STILL_MS;
 	if (wanted_ms < cost_ms * (COST_SHARE - 1))
 		wanted_ms = cost_ms * (COST_SHARE - 1);
 	return (int)wanted_ms;

@@ -12,6 +12,7 @@
 #include "libop/base/text.h"
 #include "libop/process/stop.h"
 #include "tools/optop/daemon.h"
+#include "tools/optop/past.h"
 #include "tools/optop/reading.h"
 #include "tools/symbols/kept.h"
 
@@ -35,6 +36,7 @@ struct top_display {
 		bool is_new;    /* the base was just read: there are no rows yet */
 		int err;        /* -ENOENT: nothing to show now */
 	} of[TOP_NR_SOURCES];
+	bool is_past;        /* a block of a timeline, not what is new */
 	char *state;         /* host, time, and what opd does */
 	bool has_daemon;     /* these are known: of the time that is shown */
 	uint64_t lost, stacks, complete;
@@ -57,6 +59,8 @@ struct top {
 	struct top_display display; /* of the last step that has ended */
 
 	/* for steps */
+	bool is_past;
+	struct top_span span; /* that is shown */
 	char *socket, *session_dir;
 	struct opr_before bases[TOP_NR_SOURCES];
 	struct opr_kept_symbols kept;
@@ -71,12 +75,18 @@ struct top {
 /* Finds opd, or the session that the options name. 0 or -errno after a message. */
 int top_open(struct top *top, const struct top_options *options) OP_NONNULL OP_MUST_CHECK;
 
+/* Where to go in time. */
+struct top_move {
+	int blocks;   /* of the timelines: less than 0, back; more, forward, at the end to now */
+	bool to_live; /* before that: to now */
+};
+
 /*
  * Asks opd and reads the session: all views, or with --batch the one that is wanted. keep_base:
  * counts go on from the base of the step before. 0 or -errno after a message. It is no error that
- * there is nothing to show now.
+ * there is nothing to show now, nor that a block of the past cannot be read.
  */
-int top_step(struct top *top, bool keep_base, struct top_display *display) OP_NONNULL OP_MUST_CHECK;
+int top_step(struct top *top, bool keep_base, const struct top_move *move, struct top_display *display) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Whether the next step goes on with the same base: counts are to be added up, or names are missing
