@@ -139,6 +139,34 @@ class Stacks(StackCase):
         self.assertIn("no image matches progg; did you mean 'prog'?", (self.report("--stacks", "progg", rc=1), self.err)[1])
         self.assertIn("no image matches progg; did you mean 'prog'?", (self.report("--stacks", "other", "progg"), self.err)[1])
 
+    def test_flat_by_cgroup(self):
+        """Nothing was prepared: the samples have no cgroups, so flat reports are of the stacks, and say
+        so. --stacks has the same numbers.
+        """
+        self.fill()
+        self.store.add(self.frames("_start", "hot"), 9, cgroup="/shop.slice/web.service")
+        self.store.add(self.frames("_start", "hot"), 2, cgroup="/shop.slice/web.service", event="page-faults:100:0")
+        said = "note: counted from the stacks"
+        out = self.report("--by=cgroup")
+        rows = [line.split() for line in out.splitlines() if line.endswith(("/b", "web.service", "(no cgroup)"))]
+        self.assertEqual([[row[0], row[2], " ".join(row[4:])] for row in rows],
+                         [["96", "0", "(no cgroup)"], ["9", "2", "/shop.slice/web.service"], ["4", "0", "/a.slice/b"]])
+        self.assertIn(said, self.err)
+        self.assertIn("Samples: 109 of STACKS:99", out)
+        for words, wanted in ((("cgroup:/a.slice",), {"cold": [4]}), (("cgroup:web.service", "event:STACKS"), {"hot": [9]}),
+                              (("cgroup:web.service",), {"hot": [9, 2]}), (("cgroup:/?*",), {"hot": [9, 2], "cold": [4, 0]})):
+            table = json.loads(self.report("-l", "--format=json", *words))
+            self.assertEqual({row["symbol"]: row["samples"] for row in table["symbols"]}, wanted, words)
+            self.assertNotIn("address", str(table["symbols"]))
+            self.assertEqual(self.err.count(said), 1, self.err)
+            self.assertEqual(sum(sum(samples) for samples in wanted.values()), sum(self.folded(*words).values()))
+        csv = self.report("-l", "--format=csv", "--by=cgroup", "--top=1").splitlines()[-1]
+        self.assertTrue(csv.startswith('"symbol","hot","%s","(no cgroup)","",' % self.program), csv)
+        self.report("-d", "cgroup:/a.slice", rc=1)
+        self.assertIn("holds no samples by cgroup", self.err)
+        self.report("cgroup:/b.slice", rc=1)
+        self.assertIn("no stack matches", self.err)
+
     def test_names_cannot_make_stacks(self):
         self.store.add(self.frames("hot"), 5, comm="a;b\n1")
         self.assertEqual(self.folded("--by=comm"), {"a:b\\x0a1;hot": 5})
@@ -168,7 +196,7 @@ class Stacks(StackCase):
             self.assertEqual("incl. %: with what it calls, in 100 stacks of STACKS:99:0" in short[:3], options == ("-c",), short)
             self.assertEqual(wanted in short[:3], options != ("-c",), short)
         self.assertNotIn("Stacks:", self.report("-l", "-n"))
-        self.report("-l", "cgroup:/a.slice/b", rc=1)  # the answer is in the stacks, and the error says so
+        self.report("-c", "cgroup:/a.slice/b", rc=1)  # the answer is in the stacks, and the error says so
         self.assertIn("opreport --stacks with the same words", self.err)
         self.report("--stacks", "cgroup:/a.slice/b")
         self.store.add([(FRAME, OTHER, 16)], 7, app=OTHER)

@@ -86,8 +86,10 @@ static int choose_configured(char **ret_dir)
 	return err;
 }
 
+/* Where the choice depends on the current directory, it is told once. */
 int opr_session_dir_choose(const char *option, char **ret_dir)
 {
+	static bool is_told;
 	struct stat st;
 	int err = 0;
 
@@ -99,8 +101,9 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 		*ret_dir = strdup(option ? option : LOCAL_DIR);
 		err = *ret_dir ? 0 : opr_no_memory();
 	}
-	if (err || option)
+	if (err || option || is_told || (strcmp(*ret_dir, LOCAL_DIR) != 0 && !opr_log_shows(OPR_TOPIC_details)))
 		return err;
+	is_told = true;
 	fputs("Using ", stderr);
 	opr_write_escaped(stderr, *ret_dir);
 	fputs("/samples/ for samples directory.\n", stderr);

@@ -19,6 +19,7 @@
 #include "tools/export/export.h"
 #include "tools/fetch/debuginfod.h"
 #include "tools/opreport/explain.h"
+#include "tools/opreport/notes.h"
 #include "tools/opreport/options.h"
 #include "tools/opreport/over_time.h"
 #include "tools/page/code.h"
@@ -29,11 +30,11 @@
 #include "tools/report/memory_rows.h"
 #include "tools/report/image_rows.h"
 #include "tools/report/run.h"
-#include "tools/report/unnamed_code.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/count_stacks.h"
 #include "tools/stacks/inclusive.h"
+#include "tools/stacks/leaf_rows.h"
 #include "tools/stacks/short_images.h"
 #include "tools/stacks/write_stacks.h"
 
@@ -149,47 +150,6 @@ static bool has_several_applications(const struct opr_profile *profile, size_t n
 	return several;
 }
 
-/* ---- what is said below a report of code without names ---- */
-
-static int note_unnamed_files(const struct opr_profile *profile)
-{
-	struct opr_unnamed_code code = { 0 };
-
-	for (size_t i = 0; i < profile->nr_files; i++)
-		if (!profile->files[i].class_index && !profile->files[i].callee && !profile->files[i].is_group)
-			opr_unnamed_add(&code, profile->files[i].app, profile->files[i].image, NULL, profile->files[i].total);
-	return opr_unnamed_tell(&code);
-}
-
-static int note_unnamed_rows(const struct opr_symbol_report *rows)
-{
-	struct opr_unnamed_code code = { 0 };
-
-	for (size_t i = 0; i < rows->nr_made; i++) {
-		const struct opr_symbol_row *row = &rows->rows[i];
-
-		opr_unnamed_add(&code, row->app, row->image, row->symbol ? row->name : NULL, rows->counts.values[row->counts]);
-	}
-	return opr_unnamed_tell(&code);
-}
-
-static int note_unnamed_calls(const struct opr_call_tree *tree)
-{
-	struct opr_unnamed_code code = { 0 };
-	const char *group = "";
-
-	for (const struct opr_call_node *node = opr_call_next(&tree->root); node; node = opr_call_next(node)) {
-		const struct opr_call_function *function = node->function;
-
-		if (function->kind == OPR_CALL_GROUP)
-			group = function->name;
-		else
-			opr_unnamed_add(&code, group, function->image,
-					strcmp(function->name, OPR_CALL_NO_SYMBOLS) ? function->name : NULL, node->self);
-	}
-	return opr_unnamed_tell(&code);
-}
-
 /* ---- the reports ---- */
 
 static int write_summary(struct report *report, const struct opr_summary *summary)
@@ -219,7 +179,7 @@ static int report_summary(struct report *report)
 	if (!err)
 		err = opr_output_close(&report->output);
 	if (!err)
-		err = note_unnamed_files(&selection->profile);
+		err = opr_note_unnamed_files(&selection->profile);
 	opr_summary_free(&summary);
 	return err;
 }
@@ -236,6 +196,7 @@ static int write_rows(struct report *report, const struct opr_symbol_report *row
 	layout.before = report->before;
 	layout.app_column = layout.by || has_several_applications(&selection->profile, selection->classes.nr_classes);
 	layout.diff = rows->nr_rows && rows->rows[0].changes;
+	layout.no_addresses = rows->no_addresses;
 	layout.nr_stacks = graph->nr_stacks;
 	layout.stack_event = layout.callgraph ? graph->stack_event : NULL;
 	err = opr_writer_init(&writer, writer_of(report), &layout, report->output.out);
@@ -326,6 +287,12 @@ static int write_symbols(struct report *report, struct opr_symbol_report *rows)
 	return err ? err : opr_output_close(&report->output);
 }
 
+static int report_rows(struct report *report)
+{
+	opr_symbol_report_limit(&report->run.rows, report->run.query->threshold);
+	return write_symbols(report, &report->run.rows);
+}
+
 static int report_symbols(struct report *report)
 {
 	struct opr_run *run = &report->run;
@@ -340,14 +307,13 @@ static int report_symbols(struct report *report)
 	if (!err) {
 		if (query->memory)
 			run->rows.nr_limits = OPR_MEM_NR_LIMITS;
-		opr_symbol_report_limit(&run->rows, query->threshold);
-		err = write_symbols(report, &run->rows);
+		err = report_rows(report);
 	}
 	if (!err && !query->memory)
 		err = opr_missing_symbols_warn(&selection->profile, &selection->classes, &selection->finder, &run->rows,
 					       query->naming.sources);
 	if (!err && !query->memory)
-		err = note_unnamed_rows(&run->rows);
+		err = opr_note_unnamed_rows(&run->rows);
 	return err;
 }
 
@@ -476,7 +442,7 @@ static int report_stacks(struct report *report)
 	if (!err)
 		err = write_stacks(report, &tree, &sums, &patterns);
 	if (!err)
-		err = note_unnamed_calls(&tree);
+		err = opr_note_unnamed_calls(&tree);
 	if (patterns.focus)
 		regfree(&focus);
 	if (patterns.ignore)
@@ -664,14 +630,47 @@ static int report_change(const struct opr_options *options, const struct opr_wor
 	return err;
 }
 
+/* Sample files know cgroups only with --separate=cgroup, which keeps them twice. Stacks know them. */
+static int report_leaves(const struct opr_options *options, const struct opr_words *words)
+{
+	struct opr_query query = options->query;
+	struct report report = report_of(options, &query, words);
+	struct opr_leaves leaves = { 0 };
+	int err;
+
+	query.sessions_only = query.stacks = 1;
+	err = opr_run_to(&report.run, OPR_STEP_READ);
+	if (!err)
+		err = describe_stacks(&report);
+	if (!err)
+		err = opr_leaves_read(&leaves, &report.run);
+	if (!err && !query.symbols)
+		err = report_summary(&report);
+	else if (!err)
+		err = report_rows(&report);
+	if (!err)
+		opr_note("counted from the stacks, which know their cgroups; the samples do not. For these: opcontrol --apply "
+			 "--separate=library,kernel,cgroup keeps them by cgroup from then on.");
+	err = opr_run_end(&report.run, err);
+	opr_leaves_free(&leaves);
+	op_text_free(&report.stacks);
+	return err;
+}
+
 static int report_profile(const struct opr_options *options, const struct opr_words *words)
 {
-	struct report report = report_of(options, &options->query, words);
+	struct opr_query query = options->query;
+	struct report report = report_of(options, &query, words);
 	int err;
 
 	if (opr_words_have(&options->sort, opr_sort_words[OPR_SORT_change]))
 		return opr_error(-EINVAL, "--sort=change needs two profiles: { session:A } { session:B }, or --diff");
+	query.or_stacks = opr_options_fit_leaves(options);
 	err = opr_run_to(&report.run, OPR_STEP_READ);
+	if (err == -ENODATA) {
+		opr_run_free(&report.run);
+		return report_leaves(options, words);
+	}
 	if (!err)
 		err = describe_stacks(&report);
 	if (!err)

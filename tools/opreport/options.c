@@ -446,6 +446,17 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv, 
 	return imply_order(options);
 }
 
+bool opr_options_fit_leaves(const struct opr_options *options)
+{
+	const struct opr_query *query = &options->query;
+	enum opr_format format = options->format;
+	bool is_table = format == OPR_FORMAT_TEXT || format == OPR_FORMAT_JSON || format == OPR_FORMAT_CSV;
+
+	return is_table && !options->html && !query->stacks && !query->images && !query->details && !query->lines &&
+	       !query->inlined && !query->callgraph && !query->memory && !query->show_address && !query->exclude_dependent &&
+	       !query->include_symbols.nr_words && !query->exclude_symbols.nr_words && !query->merge.merge.lib;
+}
+
 void opr_options_free(struct opr_options *options)
 {
 	if (!options)

@@ -59,6 +59,9 @@ struct opr_options {
 int opr_options_parse(struct opr_options *options, int argc, const char **argv,
 		      enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether a flat report of stacks (tools/stacks/leaf_rows.h) has all that is asked for. */
+bool opr_options_fit_leaves(const struct opr_options *options) OP_NONNULL;
+
 void opr_options_free(struct opr_options *options);
 
 #define OPR_NR_XML_OPTIONS 9 /* at most */

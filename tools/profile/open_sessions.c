@@ -8,6 +8,7 @@
 
 #include "libop/base/nearest.h"
 #include "libop/session/memory_view.h"
+#include "libop/session/layout.h"
 #include "tools/common/log.h"
 #include "tools/common/progress.h"
 #include "tools/common/session_dir.h"
@@ -114,7 +115,9 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 	}
 	if (err || found || spec->optional)
 		goto out;
-	if (!list.nr_cgroups)
+	if (!list.nr_cgroups && spec->or_stacks && !faccessat(profile->sessions[parent].dir_fd, OP_SESSION_STACKS, F_OK, 0))
+		err = -ENODATA;
+	else if (!list.nr_cgroups)
 		err = opr_error(-ENOENT,
 				"%s holds no samples by cgroup: opcontrol --apply --separate=cgroup keeps them from then on. "
 				"If it has stacks, these have cgroups: opreport --stacks with the same words",

@@ -28,6 +28,7 @@ struct opr_query {
 	int totals_only;            /* only the sums of files are needed */
 	int sessions_only;          /* the sample files are neither selected nor read */
 	int optional;               /* beside another report: no samples are no error */
+	int or_stacks;              /* cgroups that only stacks know: -ENODATA, no message */
 	int any_axes;               /* classes may differ in more than one way */
 	struct opr_before *earlier; /* only newer samples are counted; NULL: all */
 

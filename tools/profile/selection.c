@@ -60,6 +60,7 @@ static int parse_words(struct opr_selection *selection, const struct opr_words *
 
 	spec->by_cgroup = selection->query->by == OPR_BY_CGROUP && !selection->query->sessions_only;
 	spec->optional = selection->query->optional;
+	spec->or_stacks = selection->query->or_stacks;
 	spec->arcs = selection->query->callgraph;
 	spec->memory = selection->query->memory;
 	return err ? err : check_memory(spec);

@@ -139,16 +139,23 @@ static int check_numbers(const struct tag *tag, const struct opr_words *words, c
 	return 0;
 }
 
-/* Makes cgroups what the kernel writes: absolute, without a slash at the end. */
-static int check_cgroups(struct opr_words *words, const char *word)
+/*
+ * Makes cgroups what the kernel writes: absolute, without a slash at the end. Without one at the
+ * begin the word is the last part of a path, as the name of a service.
+ */
+static int complete_cgroups(struct opr_words *words)
 {
 	for (size_t i = 0; i < words->nr_words; i++) {
-		char *path = words->words[i];
-		size_t length = strlen(path);
+		char *path = words->words[i], *whole = NULL;
+		size_t length;
 
-		if (*path != '/' && *path != '*' && *path != '?' && *path != '[')
-			return opr_error(-EINVAL, "%s: '%s' is not a path of a cgroup: such a path begins with a slash", word,
-					 path);
+		if (*path != '/' && *path != '*' && *path != '?' && *path != '[') {
+			if (asprintf(&whole, "*/%s", path) < 0)
+				return opr_no_memory();
+			free(path);
+			words->words[i] = path = whole;
+		}
+		length = strlen(path);
 		while (length > 1 && path[length - 1] == '/')
 			path[--length] = '\0';
 	}
@@ -168,7 +175,7 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 	if (words->nr_words == nr_before)
 		return opr_error(-EINVAL, "%s: a value is missing", word);
 	if (tag->kind == VALUE_CGROUPS)
-		return check_cgroups(words, word);
+		return complete_cgroups(words);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
 }
 

@@ -19,6 +19,7 @@ struct opr_spec {
 	struct opr_words image, image_exclude, lib_image;
 	struct opr_words cgroup; /* paths or patterns; cgroups below them match, too */
 	bool by_cgroup; /* the report is by cgroup, not by image */
+	bool or_stacks; /* no sample files by cgroup, but stacks: -ENODATA without a message */
 	bool optional; /* no such cgroup, and no sample files, are no error */
 	bool memory; /* the memory view instead of samples (libop/session/memory_view.h) */
 	bool arcs; /* callgraph files, too */

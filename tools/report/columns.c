@@ -156,12 +156,16 @@ static void text_address(const struct opr_cell *cell, struct opr_line *line, siz
 
 static void csv_address(const struct opr_cell *cell, FILE *out)
 {
-	fprintf(out, "\"0x%" PRIx64 "\"", cell->vma);
+	if (cell->writer->layout.no_addresses)
+		fputs("\"\"", out);
+	else
+		fprintf(out, "\"0x%" PRIx64 "\"", cell->vma);
 }
 
 static void json_address(const struct opr_cell *cell, FILE *out)
 {
-	fprintf(out, "\"address\": \"0x%" PRIx64 "\", ", cell->vma);
+	if (!cell->writer->layout.no_addresses)
+		fprintf(out, "\"address\": \"0x%" PRIx64 "\", ", cell->vma);
 }
 
 static void csv_file(const struct opr_cell *cell, FILE *out)

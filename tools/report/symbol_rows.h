@@ -65,6 +65,7 @@ struct opr_symbol_report {
 	size_t nr_details, details_capacity;
 	struct opr_counts counts, detail_counts;
 	uint64_t *totals; /* of all rows that were made, for each class */
+	bool no_addresses; /* the rows have no vma */
 };
 
 #define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)

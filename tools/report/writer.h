@@ -45,6 +45,7 @@ struct opr_layout {
 	const char *stack_event;
 	bool diff;            /* symbols have a change since another profile */
 	bool inlined;         /* inlined functions are rows */
+	bool no_addresses;    /* symbols have no vma */
 	bool colour;
 	size_t nr_columns;                             /* of the terminal; 0: not cut */
 	/* without nr_columns: arguments of templates are cut in longer names; 0: never */

@@ -5,6 +5,7 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/contexts.c tools/stacks/contexts.h \
 	tools/stacks/count_stacks.c tools/stacks/count_stacks.h \
 	tools/stacks/inclusive.c tools/stacks/inclusive.h \
+	tools/stacks/leaf_rows.c tools/stacks/leaf_rows.h \
 	tools/stacks/read_stacks.c tools/stacks/read_stacks.h \
 	tools/stacks/select_stacks.c tools/stacks/select_stacks.h \
 	tools/stacks/short_images.c tools/stacks/short_images.h \
