@@ -20,7 +20,12 @@ def what_goes_with_what(box):
              (("--verbose", "--stop"), 'Option "--verbose" not valid with "--stop".'),
              (("--setup",), "No options specified"), (("--apply",), "--apply"),
              (("--start", "--apply", "-e", "default"), "--apply"),
-             (("--json",), "--json"), (("word",), "word"), (("--event",), "--event"), (("-x",), "-x")]
+             (("--json",), "--json"), (("word",), "word"), (("--event",), "--event"), (("-x",), "-x"),
+             (("--event=nonsense:100",), "--event=nonsense:100: there is no such event"),
+             (("--event=TIMER:1",), "--event=TIMER:1: "),
+             (("--event=page-faults:9", "--event=page-faults:9"), "--event=page-faults:9: given twice"),
+             (("--event=page-faults:9", "--event=default"), "--event=default: 'default' goes"),
+             (("--event=page-faults:9", "--callgraph=4"), "--event=page-faults: with --callgraph")]
     for words, text in cases:
         line = box.refused(opcontrol(box), *words)
         require(text in line, "%r, but expected %r" % (line, text))

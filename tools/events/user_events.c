@@ -46,11 +46,12 @@ static bool is_same(const struct op_event *a, const struct op_event *b)
 	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
 }
 
-int opr_event_check_new(const struct op_event *events, size_t nr_events, const struct op_event *event, const char *shown)
+int opr_event_check_new(const struct op_event *events, size_t nr_events, const struct op_event *event, const char *title,
+			const char *shown)
 {
 	for (size_t i = 0; i < nr_events; i++)
 		if (is_same(&events[i], event))
-			return opr_error(-EINVAL, "event %s: given twice, the samples of both would be in one file", shown);
+			return opr_error(-EINVAL, "%s%s: given twice, the samples of both would be in one file", title, shown);
 	return 0;
 }
 

@@ -10,9 +10,12 @@
 /* Like op_event_parse. A name that opd does not know may be one of libpfm4 for this CPU. */
 int opr_event_parse(const char *spec, struct op_event *ret_event, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
-/* -EINVAL after a message when one of the events would have the same sample files. */
-int opr_event_check_new(const struct op_event *events, size_t nr_events, const struct op_event *event,
-			const char *shown) OP_NONNULL_ARGS(3, 4) OP_MUST_CHECK;
+/*
+ * -EINVAL after a message when one of the events would have the same sample files. The message
+ * begins with `title`, as "--event=", and `shown`.
+ */
+int opr_event_check_new(const struct op_event *events, size_t nr_events, const struct op_event *event, const char *title,
+			const char *shown) OP_NONNULL_ARGS(3, 4, 5) OP_MUST_CHECK;
 
 /* Opens an event on this process for a moment; `attr` becomes disabled. 0 or -errno. */
 int opr_event_try(struct perf_event_attr *attr) OP_NONNULL OP_MUST_CHECK;

@@ -16,6 +16,18 @@
 
 #define EVENT_DEFAULT "default"
 
+/* "event NAME: ..." of libop begins with the option here. Frees `why`. 1 after a message. */
+static int refuse_event(int err, char *why)
+{
+	static const char title[] = "event ";
+
+	if (!err || !why || strncmp(why, title, strlen(title)) != 0)
+		return opr_error_why(err, why) ? 1 : 0;
+	opr_error(err, "--event=%s", why + strlen(title));
+	free(why);
+	return 1;
+}
+
 /* Derived events of IBS come from the same samples, so they must agree about them. */
 static int check_together(const struct op_setup *setup)
 {
@@ -25,7 +37,7 @@ static int check_together(const struct op_setup *setup)
 
 	if (!err)
 		op_event_list_free(&list);
-	return opr_error_why(err, why) ? 1 : 0;
+	return refuse_event(err, why);
 }
 
 static int add_event(struct op_setup *setup, const char *spec)
@@ -35,11 +47,11 @@ static int add_event(struct op_setup *setup, const char *spec)
 	int err;
 
 	if (setup->nr_events == OP_EVENTS_MAX)
-		return opr_error(1, "event %s: no more than %d events", spec, OP_EVENTS_MAX);
+		return opr_error(1, "--event=%s: no more than %d events", spec, OP_EVENTS_MAX);
 	err = opr_event_parse(spec, &event, &why);
 	if (!err)
 		err = op_event_check(&event, &why);
-	if (opr_error_why(err, why) || opr_event_check_new(setup->events, setup->nr_events, &event, spec))
+	if (refuse_event(err, why) || opr_event_check_new(setup->events, setup->nr_events, &event, "--event=", spec))
 		return 1;
 	setup->events[setup->nr_events++] = event;
 	return check_together(setup);
@@ -72,7 +84,7 @@ static int add_to_events(struct op_setup *setup, const char *spec)
 	if (!strcmp(spec, EVENT_DEFAULT))
 		return check_together(setup);
 	err = opr_event_parse(spec, &event, &why);
-	if (opr_error_why(err, why))
+	if (refuse_event(err, why))
 		return 1;
 	if (!has_event(setup, &event))
 		return add_event(setup, spec);
@@ -93,7 +105,7 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 	if (editing->adds_events)
 		return opr_error(1, "--event=%s: replaces all events, and the option before it adds one: begin both with a +", arg);
 	if (editing->has_events && (is_default || editing->has_default))
-		return opr_error(1, "event %s: 'default' goes with no other event", arg);
+		return opr_error(1, "--event=%s: 'default' goes with no other event", arg);
 	if (!editing->has_events)
 		editing->setup->nr_events = 0;
 	editing->has_events = true;
@@ -253,7 +265,7 @@ int ctl_check_counts(const struct op_setup *setup)
 		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
 
 		if (event->count < min)
-			return opr_error(1, "event %s: with %s the count must be %ju or more, %d times the usual minimum",
+			return opr_error(1, "--event=%s: with %s the count must be %ju or more, %d times the usual minimum",
 					 event->name, option, (uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
 	}
 	return 0;

@@ -125,7 +125,7 @@ static int read_events(const struct opf_options *options, struct op_event **ret_
 	for (size_t i = 0; !err && i < options->events.nr_words; i++) {
 		err = parse(options, options->events.words[i], &events[i]);
 		if (!err)
-			err = opr_event_check_new(events, i, &events[i], events[i].name);
+			err = opr_event_check_new(events, i, &events[i], "event ", events[i].name);
 	}
 	if (err)
 		goto fail;
