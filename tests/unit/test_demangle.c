@@ -179,11 +179,54 @@ static void test_after_slow_names(void **state OP_UNUSED)
 	op_text_free(&shown);
 }
 
+/*
+ * Names are cut in work that is a multiple of their length, whatever stands in them: many short
+ * lists of arguments, lists in lists, brackets that do not close.
+ */
+static void test_elided_names(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *unit;
+		bool is_cut;
+	} hostile[] = {
+		{ "a<bcdef>", true }, { "a<bcd", true }, { "<", true }, { ">", false }, { "f(a<bcde>,", true }, { "<>", false },
+		{ "operator<<abcd>", false }, { "\xc3\xa4<\xc3\xa4\xc3\xa4\xc3\xa4>", true }, { "x->", false },
+	};
+	char *elided = opr_demangle_elide("std::map<shop::Key, std::vector<int> >::find(shop::Key)", 40);
+
+	assert_string_equal(elided, "std::map<shop:...int> >::find(shop::Key)");
+	free(elided);
+	elided = opr_demangle_elide("f<abcdefgh>(g<ijklmn>)", 12);
+	assert_string_equal(elided, "f<...>(g<...>)");
+	free(elided);
+	for (size_t i = 0; i < op_array_size(hostile); i++) {
+		uint64_t steps[2];
+
+		for (size_t size = 0; size < op_array_size(steps); size++) {
+			struct op_text name = { 0 };
+			size_t nr_bytes = size ? 65536 : 16384;
+
+			while (name.length < nr_bytes)
+				op_text_add(&name, hostile[i].unit);
+			opr_demangle_elide_steps = 0;
+			elided = opr_demangle_elide(op_text_get(&name), 100);
+			assert_non_null(elided);
+			assert_int_equal(strlen(elided) < name.length, hostile[i].is_cut);
+			steps[size] = opr_demangle_elide_steps;
+			assert_in_range(steps[size], name.length, 8 * name.length);
+			free(elided);
+			op_text_free(&name);
+		}
+		assert_in_range(steps[1], steps[0], 5 * steps[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_languages),      cmocka_unit_test(test_simple_names), cmocka_unit_test(test_doublings),
 		cmocka_unit_test(test_rust_lifetimes), cmocka_unit_test(test_deep_names),   cmocka_unit_test(test_after_slow_names),
+		cmocka_unit_test(test_elided_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,25 @@ class Stacks(StackCase):
         self.assertIn("damaged", self.err)
 
 
+class LongNames(StackCase):
+    """Text has no room for all arguments of templates; other forms and --wide have the whole name."""
+    functions = ("_Z4hotlIJ%sEEvv" % (60 * "i"), "_start")
+    source = 'void hot(void) __asm__("%s");\nvoid hot(void) { }\nvoid _start(void) { hot(); }\n' % functions[0]
+
+    def setUp(self):
+        self.start["hot"] = self.start[self.functions[0]]
+        super().setUp()
+
+    def test_long_names(self):
+        self.store.add(self.frames("_start", "hot"), 5)
+        whole = "void hotl<%s>()" % ", ".join(60 * ["int"])
+        short = [line.split(None, 4)[4] for line in self.report("--stacks").splitlines() if "hotl" in line]
+        self.assertEqual([(len(name), name[:14], "..." in name, name[-8:]) for name in short],
+                         [(100, "void hotl<int,", True, ", int>()")])
+        for options in (("--stacks", "--wide"), ("--stacks", "--format=json"), ("--format=folded",)):
+            self.assertIn(whole, self.report(*options))
+
+
 class Inlined(StackCase):
     """The inlined function that a sample was in is a frame of its stack, as in a flat report."""
     source = """volatile int sink;

@@ -12,6 +12,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/base/clock.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 #include "tools/common/option_values.h"
 #include "tools/common/words.h"
@@ -182,43 +183,103 @@ static bool is_inside_character(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Shortens the arguments by nr_excess bytes, or to the mark alone. */
-static void cut_middle(struct op_text *name, size_t begin, size_t length, size_t nr_excess)
+/* The arguments of a template that is not itself an argument. */
+struct arguments {
+	size_t begin, length;
+	size_t nr_kept; /* of them, without the mark; their length: all */
+};
+
+struct argument_lists {
+	struct arguments *all;
+	size_t nr, capacity;
+};
+
+_Thread_local uint64_t opr_demangle_elide_steps;
+
+static int longest_first(const void *left, const void *right)
 {
-	size_t kept = length > nr_excess + strlen(ELIDED) ? length - nr_excess - strlen(ELIDED) : 0;
-	size_t head = kept - kept / 2, tail = kept / 2;
-	char *arguments = name->data + begin, *rest;
+	const struct arguments *a = left, *b = right;
+
+	if (a->length != b->length)
+		return a->length > b->length ? -1 : 1;
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static int first_first(const void *left, const void *right)
+{
+	const struct arguments *a = left, *b = right;
+
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+static bool find_arguments(const char *name, struct argument_lists *lists)
+{
+	const char *next = name;
+	size_t length;
+
+	while ((next = next_arguments(name, next, &length))) {
+		if (!op_grow(&lists->all, &lists->capacity, lists->nr + 1))
+			return false;
+		lists->all[lists->nr++] = (struct arguments){ (size_t)(next - name), length, length };
+		next += length;
+	}
+	opr_demangle_elide_steps += strlen(name);
+	return true;
+}
+
+/* The longest ones become the mark alone, until the next one need not be cut as a whole. */
+static void choose_cuts(const struct argument_lists *lists, size_t nr_excess)
+{
+	struct arguments *all = lists->all;
+
+	if (!lists->nr)
+		return;
+	qsort(all, lists->nr, sizeof(*all), longest_first);
+	for (size_t i = 0; i < lists->nr && nr_excess && all[i].length > strlen(ELIDED); i++) {
+		size_t nr_cut = op_min_u64(nr_excess, all[i].length - strlen(ELIDED));
+
+		all[i].nr_kept = all[i].length - strlen(ELIDED) - nr_cut;
+		nr_excess -= nr_cut;
+	}
+	qsort(all, lists->nr, sizeof(*all), first_first);
+}
+
+static void add_cut(struct op_text *text, const char *arguments, size_t length, size_t nr_kept)
+{
+	size_t head = nr_kept - nr_kept / 2, tail = nr_kept / 2;
 
 	while (head && is_inside_character(arguments[head]))
 		head--;
 	while (tail && is_inside_character(arguments[length - tail]))
 		tail--;
-	rest = arguments + length - tail;
-	memcpy(arguments + head, ELIDED, strlen(ELIDED));
-	memmove(arguments + head + strlen(ELIDED), rest, strlen(rest) + 1);
-	name->length = strlen(name->data);
+	op_text_add_bytes(text, arguments, head);
+	op_text_add(text, ELIDED);
+	op_text_add_bytes(text, arguments + length - tail, tail);
 }
 
 char *opr_demangle_elide(const char *name, size_t max_bytes)
 {
+	size_t nr_bytes = strlen(name), at = 0;
+	struct argument_lists lists = { 0 };
 	struct op_text text = { 0 };
 
-	op_text_add(&text, name);
-	while (!text.failed && text.length > max_bytes) {
-		size_t longest = 0, at = 0, length;
-		const char *next = text.data;
-
-		while ((next = next_arguments(text.data, next, &length))) {
-			if (length > longest) {
-				longest = length;
-				at = (size_t)(next - text.data);
-			}
-			next += length;
-		}
-		if (longest <= strlen(ELIDED))
-			break;
-		cut_middle(&text, at, longest, text.length - max_bytes);
+	if (nr_bytes > max_bytes && !find_arguments(name, &lists)) {
+		free(lists.all);
+		return NULL;
 	}
+	choose_cuts(&lists, nr_bytes > max_bytes ? nr_bytes - max_bytes : 0);
+	for (size_t i = 0; i < lists.nr; i++) {
+		const struct arguments *list = &lists.all[i];
+
+		if (list->nr_kept == list->length)
+			continue;
+		op_text_add_bytes(&text, name + at, list->begin - at);
+		add_cut(&text, name + list->begin, list->length, list->nr_kept);
+		at = list->begin + list->length;
+	}
+	op_text_add(&text, name + at);
+	opr_demangle_elide_steps += nr_bytes;
+	free(lists.all);
 	return op_text_steal(&text);
 }
 

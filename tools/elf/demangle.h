@@ -27,6 +27,9 @@ char *opr_demangle_simplify(const char *name) OP_NONNULL OP_MUST_CHECK;
  */
 char *opr_demangle_elide(const char *name, size_t max_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* Bytes that opr_demangle_elide went over in this thread, for the test of its bound. */
+extern _Thread_local uint64_t opr_demangle_elide_steps;
+
 /* For option_table.h: the value of --demangle; `field` is an enum opr_demangle. */
 int opr_take_demangle(void *field, const char *value);
 

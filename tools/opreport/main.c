@@ -401,7 +401,8 @@ static int write_stacks(struct report *report, struct opr_call_tree *all, const 
 					   .sums = sums,
 					   .recorded = &report->run.selection.recorded,
 					   .invert = query->invert,
-					   .no_header = query->no_header };
+					   .no_header = query->no_header,
+					   .name_bytes = report->options->shortens_names ? NAME_BYTES : 0 };
 	int err = opr_call_tree_arrange(&tree, all, query, patterns, &stacks.nr_left_out);
 
 	if (err)
@@ -630,7 +631,7 @@ static int report_change(const struct opr_options *options, const struct opr_wor
 	return err;
 }
 
-/* Sample files know cgroups only with --separate=cgroup, which keeps them twice. Stacks know them. */
+/* Sample files know cgroups only with --separate=cgroup. Stacks always know them. */
 static int report_leaves(const struct opr_options *options, const struct opr_words *words)
 {
 	struct opr_query query = options->query;

@@ -5,6 +5,7 @@
 
 #include "tools/common/formatting.h"
 #include "tools/common/progress.h"
+#include "tools/elf/demangle.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 
@@ -53,13 +54,23 @@ static void write_header(const struct opr_stack_report *report, FILE *out)
 	fputs(report->invert ? "function, called by\n" : "application, function, called function\n", out);
 }
 
-static void write_line(const struct opr_call_tree *tree, const struct opr_call_node *node, size_t depth, FILE *out)
+static void write_name(const struct opr_stack_report *report, const char *name, FILE *out)
 {
+	size_t max = report->name_bytes;
+	char *elided = max && strlen(name) > max ? opr_demangle_elide(name, max) : NULL;
+
+	opr_write_escaped(out, elided ? elided : name);
+	free(elided);
+}
+
+static void write_line(const struct opr_stack_report *report, const struct opr_call_node *node, size_t depth, FILE *out)
+{
+	const struct opr_call_tree *tree = report->tree;
 	const struct opr_call_function *function = node->function, *above = node->parent->function;
 
 	fprintf(out, "%8" PRIu64 " %8.4f %8.4f %8" PRIu64 "  %*s", node->total, opr_percent(node->total, tree->root.total),
 		opr_percent(node->total, node->parent->total), node->self, (int)(2 * (depth - 1)), "");
-	opr_write_escaped(out, function->name);
+	write_name(report, function->name, out);
 	if (function->kind == OPR_CALL_INLINED)
 		fputs("  (inlined)", out);
 	else if (function->image[0] && (!above || strcmp(above->image, function->image) != 0)) {
@@ -75,7 +86,7 @@ static void write_text(const struct opr_stack_report *report, FILE *out)
 	if (!report->no_header)
 		write_header(report, out);
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))
-		write_line(report->tree, node, opr_call_depth(node), out);
+		write_line(report, node, opr_call_depth(node), out);
 }
 
 /* ---- folded ---- */
