@@ -16,7 +16,8 @@ static const struct opr_option rows[] = {
 	{ "base-dirs", 'b', FIELD(base_dirs), opr_take_words, "comma separated prefixes to cut from names of source files",
 	  "path" },
 	{ "debuginfod-time", 0, FIELD(debuginfod_time), opr_take_debuginfod_time, OPR_DEBUGINFOD_TIME_HELP, "seconds" },
-	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
+	{ "demangle", 'D', QUERY(naming.demangle), opr_take_demangle,
+	  "demangle names of C++, Rust and D (default smart, in --html normal)",
 	  "none|normal|smart" },
 	{ "exclude-dependent", 'x', QUERY(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
 	  NULL },
@@ -188,13 +189,15 @@ int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, c
 {
 	int err;
 
-	options->query.naming.demangle = OPR_DEMANGLE_NORMAL;
+	options->query.naming.demangle = OPR_NR_DEMANGLE; /* not given */
 	options->command_line = opr_command_line(command.program, argc, argv);
 	if (!options->command_line)
 		return opr_no_memory();
 	err = opr_command_read(&command, argc, argv, options, &options->query.words, ret_request);
 	if (err < 0 || *ret_request == OPR_DONE)
 		return err;
+	if (options->query.naming.demangle == OPR_NR_DEMANGLE)
+		options->query.naming.demangle = options->html ? OPR_DEMANGLE_NORMAL : OPR_DEMANGLE_SMART;
 	options->query.merge.merge.lib = true;
 	options->code_style.inlined = options->inlined;
 	options->code_style.inlined_names = options->query.naming.demangle;
