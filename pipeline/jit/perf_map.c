@@ -199,10 +199,10 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, const struct opd_far_file *
 	perf_map->inode = st->st_ino;
 	perf_map->bytes = (uint64_t)st->st_size;
 	perf_map->mtime = st->st_mtim;
-	perf_map->more = allowance->is_spent && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
+	perf_map->more = (allowance->is_spent || err) && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
 	perf_map->has_open_line = !perf_map->more && !perf_map->in_long_line && perf_map->offset < perf_map->bytes &&
 				  perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
-	if (!err && perf_map->has_open_line && is_settled)
+	if (perf_map->has_open_line && is_settled)
 		err = take_open_line(&reading, perf_map, file);
 	if (!perf_map->more)
 		perf_map->read_ns = times->now_ns;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "pipeline/files/lookers.h"
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
@@ -242,10 +243,16 @@ static void read_files(struct opd_jit_space *space, const struct opd_jit_times *
 	jit->counters[OP_JIT_cpu_longest_ns] = op_max_u64(jit->counters[OP_JIT_cpu_longest_ns], jit->budget.spent_ns);
 }
 
+static uint64_t nr_unanswered(const struct opd_jit *jit)
+{
+	return jit->lookers ? opd_lookers_nr_unanswered(jit->lookers) : 0;
+}
+
 void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_times *times)
 {
 	struct opd_jit *jit = space->jit;
 	struct opd_jit_allowance allowance = { .is_spent = true };
+	uint64_t before = nr_unanswered(jit);
 
 	if (space->visit_ns == times->now_ns)
 		return;
@@ -253,8 +260,9 @@ void opd_jit_space_refresh(struct opd_jit_space *space, const struct opd_jit_tim
 	opd_jit_budget_begin(&jit->budget, times->now_ns);
 	if (opd_jit_budget_grant(&jit->budget, space->owner.uid, &space->round, &allowance))
 		read_files(space, times, &allowance);
-	space->put_off = allowance.is_spent;
-	jit->counters[OP_JIT_put_off] += space->put_off;
+	/* On a busy machine the answer may come too late, and a later visit asks again. */
+	space->put_off = allowance.is_spent || nr_unanswered(jit) != before;
+	jit->counters[OP_JIT_put_off] += allowance.is_spent;
 }
 
 /* ---- the end of a process ---- */

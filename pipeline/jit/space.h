@@ -64,7 +64,7 @@ struct opd_jit_space {
 	struct opd_jitdump dump;
 	uint64_t visit_ns;               /* of the last reading of its files */
 	uint32_t round;                  /* of the budget, in which it had its turn last */
-	bool put_off;                    /* there may be more in its files than was read */
+	bool put_off; /* there may be more in its files than was read, or no answer came */
 	uint64_t cookie;                 /* of the range; OP_DCOOKIE_NONE: no samples there */
 	char label[OPD_JIT_LABEL_BYTES]; /* of its images; "" until it has one */
 	struct opd_jit_waiting *waiting; /* samples without a name; owned; NULL: none */
@@ -105,11 +105,13 @@ static inline bool opd_jit_space_has_read(const struct opd_jit_space *space)
 
 /*
  * True when the process describes its code, or may still do so: a map that is empty so far is
- * written when a buffer is full, or at the end.
+ * written when a buffer is full, or at the end. Files of a process that has ended are read later,
+ * too.
  */
 static inline bool opd_jit_space_is_useful(const struct opd_jit_space *space)
 {
-	return opd_jit_space_has_read(space) || space->perf_map.more || space->map_file.fd >= 0;
+	return opd_jit_space_has_read(space) || space->perf_map.more || space->map_file.fd >= 0 ||
+	       (space->ends_ns && space->put_off);
 }
 
 static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)

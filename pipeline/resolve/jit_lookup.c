@@ -321,11 +321,15 @@ static void look_at_end(struct opd_processes *processes, const struct opd_proces
 {
 	const struct opd_jit_times times = times_at(processes, now_ns);
 	struct opd_mm *mm = process->mm;
+	struct opd_jit_space *space = mm->jit;
 
-	if (!mm->jit && mm->jit_waiting && mm->jit_waiting->lines.nr_entries)
-		look_for_files(processes, process, mm, &times);
-	if (mm->jit)
-		opd_jit_space_ends(mm->jit, &times);
+	if (!space && mm->jit_waiting && mm->jit_waiting->lines.nr_entries)
+		space = new_space(processes->jit, process, mm);
+	if (!space)
+		return;
+	opd_jit_space_ends(space, &times);
+	if (!mm->jit)
+		keep_if_useful(mm, space);
 }
 
 /* The number of threads is unknown for a process that opd found in /proc. */

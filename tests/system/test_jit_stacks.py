@@ -60,7 +60,9 @@ def await_names(box, works):
     while left := unnamed(box, works):
         status = box.status()
         limit = PUT_OFF_SECONDS if status["jit_put_off"] + status["looks_unanswered"] else opdtest.HANG_SECONDS
-        require(time.monotonic() - begin < limit, "names of JIT code do not come: %s" % left)
+        require(time.monotonic() - begin < limit, "names of JIT code do not come: %s; %s" % (
+            {app: (jit_functions(box, app, live=True), dict(leaves(box, app))) for app in left},
+            {name: number for name, number in status.items() if name.startswith("jit_") and number}))
         time.sleep(0.5)
 
 

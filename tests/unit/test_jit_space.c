@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* JIT code whose files a looker has open: a looker that ends, and what asking costs. */
+/*
+ * JIT code whose files a looker has open: a looker that ends, answers that do not come, and what
+ * asking costs.
+ */
 #include "tests/unit/pair.h"
 #include "tests/unit/test_box.h"
 
@@ -128,6 +131,73 @@ static void a_dump_is_opened_again_when_its_looker_ended(void **state)
 	end(&world);
 }
 
+/* A map with one function, and a sample there that waits for its name. */
+static void put_map(struct world *world, char path[64])
+{
+	const char *line = "7f0000000000 40 function\n";
+	int fd;
+
+	snprintf(path, 64, "/tmp/perf-%d.map", (int)getpid());
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_int_equal(op_sys_write_all(fd, line, strlen(line)), 0);
+	close(fd);
+	world->space->waiting = opd_jit_waiting_new(&world->jit.waits, world->space->owner.pid, world->space->owner.uid,
+						    opd_jit_space_label(world->space));
+	assert_true(opd_jit_waiting_add(world->space->waiting, BASE + 1, 1, false));
+}
+
+static void a_map_without_an_answer_is_read_in_the_next_visit(void **state OP_UNUSED)
+{
+	struct world world;
+	char path[64];
+
+	begin(&world);
+	put_map(&world, path);
+	*looker_ends = true;
+	for (int i = 0; i < NR_TRIES && *looker_ends; i++) {
+		world.now_ns += OP_NS_PER_MS / 10;
+		opd_jit_space_refresh(world.space, &(struct opd_jit_times){ .now_ns = world.now_ns });
+		usleep(100);
+	}
+	assert_false(*looker_ends);
+	assert_int_equal(opd_jit_map_count(&world.space->map), 0);
+	assert_true(world.space->put_off);
+	for (int i = 0; i < NR_TRIES && !opd_jit_map_count(&world.space->map); i++) {
+		world.now_ns += OP_NS_PER_MS / 10;
+		opd_jit_space_refresh(world.space, &(struct opd_jit_times){ .now_ns = world.now_ns });
+		usleep(100);
+	}
+	assert_int_equal(world.jit.counters[OP_JIT_named_late], 1);
+	unlink(path);
+	end(&world);
+}
+
+/* The samples of a process that has ended get their names when the answer comes. */
+static void an_ended_process_is_asked_until_it_answers(void **state OP_UNUSED)
+{
+	struct world world;
+	char path[64];
+
+	begin(&world);
+	put_map(&world, path);
+	opd_lookers_wait_until(world.lookers, op_now_ns() - 1);
+	world.now_ns += OP_NS_PER_S; /* there is time for a reading */
+	opd_jit_space_ends(world.space, &(struct opd_jit_times){ .now_ns = world.now_ns });
+	assert_int_equal(world.jit.counters[OP_JIT_put_off], 0);
+	opd_lookers_wait_until(world.lookers, 0);
+	assert_true(opd_jit_space_is_useful(world.space));
+	opd_jit_space_put(world.space);
+	world.space = NULL;
+	for (int i = 0; i < NR_TRIES && world.jit.spaces; i++) {
+		world.now_ns += OP_NS_PER_MS / 10;
+		opd_jit_read_ended(&world.jit, &(struct opd_jit_times){ .now_ns = world.now_ns });
+		usleep(100);
+	}
+	assert_int_equal(world.jit.counters[OP_JIT_named_late], 1);
+	unlink(path);
+	end(&world);
+}
+
 static void another_file_in_its_place_is_no_dump(void **state)
 {
 	const struct box *box = *state;
@@ -166,6 +236,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		box_test(a_dump_is_opened_again_when_its_looker_ended),
+		cmocka_unit_test(a_map_without_an_answer_is_read_in_the_next_visit),
+		cmocka_unit_test(an_ended_process_is_asked_until_it_answers),
 		box_test(another_file_in_its_place_is_no_dump),
 		cmocka_unit_test(the_first_question_is_charged),
 	};
