@@ -35,6 +35,7 @@ import unit_daemon  # noqa: E402
 HANG_SECONDS = 240  # ends a test that would wait for ever, and is no measure of anything
 START_SECONDS = HANG_SECONDS
 CALL_SECONDS = 300
+BUSY_SECONDS = 1500  # of a program that the test ends: as long as a case of scripts/test may take
 CAPABILITIES = ("perfmon", "sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog", "ipc_lock")
 DAEMON_UID = 54320  # nobody's
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
@@ -564,7 +565,7 @@ class Box:
 
     def busy_until_ended(self, path, cpu=None):
         """Starts a busy process of a program on the first CPU. end_busy ends it."""
-        return self.start(path, "busy", 1000 * CALL_SECONDS, min(os.sched_getaffinity(0)) if cpu is None else cpu)
+        return self.start(path, "busy", 1000 * BUSY_SECONDS, min(os.sched_getaffinity(0)) if cpu is None else cpu)
 
     def end_busy(self, child):
         require(child.poll() is None, "a busy process ended with %s" % child.returncode)

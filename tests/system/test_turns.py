@@ -170,7 +170,6 @@ def run_busy(box, workers):
             require(time.monotonic() < end, "swaps %s" % ("are too few" if overlap else "do not overlap"))
             make_calls(CALLS)
             nr_calls += CALLS
-            oracle.look()
             for _ in range(LOOKS_AT_THREADS):
                 overlap = overlap or swaps_overlap(box.daemon.pid)
                 time.sleep(0.002)
