@@ -32,9 +32,15 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 /* ---- what is added ---- */
 
-static struct op_minute *span_of(struct opd_timeline *timeline, uint64_t time_ns)
+/* The span of a time; it gets `amount` of an event. */
+static struct op_minute *span_of(struct opd_timeline *timeline, uint64_t time_ns, size_t event, uint64_t amount)
 {
-	return time_ns >= timeline->end_mono_ns ? &timeline->next : &timeline->present;
+	if (time_ns >= timeline->end_mono_ns) {
+		timeline->events[event].next += amount;
+		return &timeline->next;
+	}
+	timeline->events[event].present += amount;
+	return &timeline->present;
 }
 
 /* A caller's position is behind its call, which may be the end of its function. */
@@ -61,7 +67,7 @@ static struct op_minute_step thread_step(int64_t tgid, int64_t tid, int64_t cpu)
 static void add_sample(struct opd_timeline *timeline, const struct opd_keyed_sample *sample)
 {
 	const struct opd_file_key *key = &sample->key;
-	struct op_minute *minute = span_of(timeline, sample->time_ns);
+	struct op_minute *minute = span_of(timeline, sample->time_ns, key->event, sample->amount);
 	bool is_kernel = op_dcookie_row(timeline->count->table, key->image_cookie)->id.is_kernel;
 	struct op_minute_step steps[6];
 	uint32_t cgroup = 0;
@@ -102,7 +108,7 @@ static struct op_minute_step stack_thread_step(const struct opd_count *count, co
 static void add_stack(struct opd_timeline *timeline, const struct opd_stack *stack)
 {
 	const struct op_dcookie_table *table = timeline->count->table;
-	struct op_minute *minute = span_of(timeline, stack->sample->time_ns);
+	struct op_minute *minute = span_of(timeline, stack->sample->time_ns, stack->event, stack->weight);
 	struct op_minute_step *step = timeline->steps;
 	uint32_t comm = op_minute_text(minute, stack->comm), cgroup = op_minute_text(minute, stack->cgroup);
 
@@ -154,15 +160,26 @@ static int add_row(struct op_minute *minute, uint32_t event, const char *name, u
 }
 
 /* What was received is what became of it, so that each span adds up as a ledger does. */
-static int add_numbers(struct opd_timeline *timeline, size_t event, const struct op_ledger_event *now, uint64_t stored)
+static int add_numbers(struct op_minute *minute, uint32_t number, const struct opd_timeline_event *event,
+		       const struct op_ledger_event *now)
 {
-	struct op_ledger_event *before = &timeline->before[event];
-	struct op_minute *minute = &timeline->present;
-	uint32_t number = (uint32_t)event;
-	char name[64];
+	const struct op_ledger_event *before = &event->before;
 	uint64_t others = now->filtered + op_ledger_lost(now) - before->filtered - op_ledger_lost(before);
-	int err = add_row(minute, number, "received", stored + others, 0);
+	const struct {
+		const char *name;
+		uint64_t now, before;
+	} rows[] = {
+		{ "stored", event->present, 0 },
+		{ "received", event->present + others, 0 },
+		{ "filtered", now->filtered, before->filtered },
+		{ "unattributed", now->unattributed, before->unattributed },
+		{ "lost_kernel", now->lost_kernel, before->lost_kernel },
+	};
+	char name[64];
+	int err = op_minute_add_row(minute, number, "before", (int64_t)event->stored_before);
 
+	for (size_t i = 0; i < op_array_size(rows) && !err; i++)
+		err = add_row(minute, number, rows[i].name, rows[i].now, rows[i].before);
 	for (size_t i = 0; i < OP_NR_LOSS && !err; i++) {
 		snprintf(name, sizeof(name), "lost_%s", op_loss_name((enum op_loss)i));
 		err = add_row(minute, number, name, now->lost[i], before->lost[i]);
@@ -171,43 +188,33 @@ static int add_numbers(struct opd_timeline *timeline, size_t event, const struct
 		snprintf(name, sizeof(name), "end_%s", op_stack_end_name((enum op_stack_end)i));
 		err = add_row(minute, number, name, now->ends[i], before->ends[i]);
 	}
-	if (err)
-		return err;
-	err = add_row(minute, number, "filtered", now->filtered, before->filtered);
-	if (err)
-		return err;
-	err = add_row(minute, number, "unattributed", now->unattributed, before->unattributed);
-	if (err)
-		return err;
-	return add_row(minute, number, "lost_kernel", now->lost_kernel, before->lost_kernel);
+	return err;
 }
 
-/* What was stored is what the span has: samples that belong to the next one are counted already. */
+/*
+ * Adds the ledger to the present span, and begins to count for the next one: also after an error,
+ * or the next span would count from where the lost one began. What was stored is what the span has:
+ * samples that belong to the next one are in the ledger already.
+ */
 static int add_ledger(struct opd_timeline *timeline)
 {
+	int err = 0;
+
 	for (size_t i = 0; i < timeline->count->nr_events; i++) {
-		bool is_stacks = op_event_is_stacks(timeline->count->events[i].role);
+		struct opd_timeline_event *event = &timeline->events[i];
 		struct op_ledger_event now;
-		uint64_t stored;
-		int err;
 
 		if (!is_in_ledger(timeline, i))
 			continue;
 		opd_sum_event(timeline->ledger->capture, i, &now);
-		err = op_minute_total(&timeline->present, is_stacks ? OP_MINUTE_STACKS : OP_MINUTE_SAMPLES, (uint32_t)i, &stored);
 		if (!err)
-			err = op_minute_add_row(&timeline->present, (uint32_t)i, "before", (int64_t)timeline->stored_before[i]);
-		if (!err)
-			err = add_row(&timeline->present, (uint32_t)i, "stored", stored, 0);
-		if (err)
-			return err;
-		timeline->stored_before[i] += stored;
-		err = add_numbers(timeline, i, &now, stored);
-		if (err)
-			return err;
-		timeline->before[i] = now;
+			err = add_numbers(&timeline->present, (uint32_t)i, event, &now);
+		event->before = now;
+		event->stored_before += event->present;
+		event->present = event->next;
+		event->next = 0;
 	}
-	return 0;
+	return err;
 }
 
 /* ---- the life of a span ---- */
@@ -247,34 +254,61 @@ static void set_end(struct opd_timeline *timeline, const struct op_timeline_cloc
 	timeline->end_mono_ns = now->mono_ns + (timeline->end_wall_ns - now->wall_ns);
 }
 
+/* A span that cannot begin is tried again and again, and is one span that is lost. */
+static void note_unopened(struct opd_timeline *timeline, uint64_t wall_ns)
+{
+	uint64_t begin_ns = wall_ns / timeline->interval_ns * timeline->interval_ns;
+
+	if (timeline->unopened_wall_ns != begin_ns)
+		timeline->nr_no_memory++;
+	timeline->unopened_wall_ns = begin_ns;
+	if (timeline->gap == OP_GAP_NONE)
+		timeline->gap = OP_GAP_UNWRITTEN;
+}
+
+static int make_spans(struct opd_timeline *timeline)
+{
+	int err;
+
+	if (timeline->dir_fd < 0)
+		timeline->dir_fd = op_session_open_current(timeline->count->session_fd);
+	err = timeline->dir_fd < 0 ? timeline->dir_fd : make_span(timeline, &timeline->present);
+	if (err)
+		return err;
+	err = make_span(timeline, &timeline->next);
+	if (err)
+		op_minute_free(&timeline->present);
+	return err;
+}
+
 /* `samples` are stored already and are the first of the span. */
 static void open_span(struct opd_timeline *timeline, const struct opd_keyed_sample *samples, size_t nr)
 {
 	struct op_timeline_clocks now = read_clocks();
+	int err = make_spans(timeline);
 
-	if (timeline->dir_fd < 0)
-		timeline->dir_fd = op_session_open_current(timeline->count->session_fd);
-	if (timeline->dir_fd < 0 || make_span(timeline, &timeline->present))
-		return;
-	if (make_span(timeline, &timeline->next)) {
-		op_minute_free(&timeline->present);
+	if (err) {
+		if (err != -ENOENT) /* there is no session before its first sample */
+			note_unopened(timeline, now.wall_ns);
 		return;
 	}
+	timeline->unopened_wall_ns = 0;
 	timeline->present.begin = now;
 	timeline->present.gap = timeline->gap;
 	timeline->gap = OP_GAP_NONE;
 	set_end(timeline, &now);
 	for (size_t i = 0; i < timeline->count->nr_events; i++) {
-		struct op_ledger_event *before = &timeline->before[i];
+		struct opd_timeline_event *event = &timeline->events[i];
 
+		event->present = event->next = 0;
 		if (!is_in_ledger(timeline, i))
 			continue;
-		opd_sum_event(timeline->ledger->capture, i, before);
-		timeline->stored_before[i] = session_stored(timeline, i);
+		opd_sum_event(timeline->ledger->capture, i, &event->before);
+		event->stored_before = session_stored(timeline, i);
 	}
 	for (size_t i = 0; i < nr; i++)
 		if (samples[i].is_stored)
-			timeline->stored_before[samples[i].key.event] -= samples[i].amount;
+			timeline->events[samples[i].key.event].stored_before -= samples[i].amount;
 	opd_host_state_read(&timeline->host_state, NULL);
 	timeline->last_turn = now;
 	timeline->is_open = true;
@@ -292,11 +326,12 @@ static void drop_spans(struct opd_timeline *timeline)
 /* The present span is over: the program takes it. */
 static void hand_over(struct opd_timeline *timeline, const struct op_timeline_clocks *end)
 {
-	int fd = fcntl(timeline->dir_fd, F_DUPFD_CLOEXEC, 0);
+	int fd = fcntl(timeline->dir_fd, F_DUPFD_CLOEXEC, 0), err;
 
 	timeline->present.end = *end;
 	opd_host_state_read(&timeline->host_state, &timeline->present);
-	if (fd < 0 || add_ledger(timeline)) {
+	err = add_ledger(timeline);
+	if (fd < 0 || err) {
 		timeline->nr_no_memory++;
 		op_minute_free(&timeline->present);
 		if (fd >= 0)
@@ -319,6 +354,10 @@ static bool join_next(struct opd_timeline *timeline)
 		return false;
 	}
 	timeline->present.end = end;
+	for (size_t i = 0; i < timeline->count->nr_events; i++) {
+		timeline->events[i].present += timeline->events[i].next;
+		timeline->events[i].next = 0;
+	}
 	return true;
 }
 
@@ -368,6 +407,7 @@ static void lengthen(struct opd_timeline *timeline, const struct op_timeline_clo
 	op_minute_clear(&timeline->next);
 	if (add_events(timeline, &timeline->next)) {
 		timeline->nr_no_memory++;
+		timeline->gap = OP_GAP_UNWRITTEN;
 		drop_spans(timeline);
 		return;
 	}
@@ -460,10 +500,9 @@ int opd_timeline_open(struct opd_timeline *timeline)
 	timeline->dir_fd = -1;
 	timeline->is_open = false;
 	timeline->gap = OP_GAP_FIRST;
-	timeline->before = calloc(nr_events + 1, sizeof(*timeline->before));
-	timeline->stored_before = calloc(nr_events + 1, sizeof(*timeline->stored_before));
+	timeline->events = calloc(nr_events + 1, sizeof(*timeline->events));
 	timeline->steps = calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(*timeline->steps));
-	if (!timeline->before || !timeline->stored_before || !timeline->steps) {
+	if (!timeline->events || !timeline->steps) {
 		opd_timeline_close(timeline);
 		return -ENOMEM;
 	}
@@ -481,10 +520,8 @@ void opd_timeline_close(struct opd_timeline *timeline)
 {
 	drop_spans(timeline);
 	opd_host_state_free(&timeline->host_state);
-	free(timeline->before);
-	free(timeline->stored_before);
+	free(timeline->events);
 	free(timeline->steps);
-	timeline->before = NULL;
-	timeline->stored_before = NULL;
+	timeline->events = NULL;
 	timeline->steps = NULL;
 }

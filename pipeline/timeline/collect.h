@@ -17,6 +17,7 @@
 #ifndef OPD_TIMELINE_H
 #define OPD_TIMELINE_H
 
+#include "libop/session/ledger.h"
 #include "libop/timeline/minute.h"
 #include "pipeline/count/sink.h"
 #include "pipeline/timeline/host_state.h"
@@ -39,6 +40,13 @@ struct opd_minute_host {
 	void *host;
 };
 
+/* An event of the pipeline: what its ledger and the session had when the present span began. */
+struct opd_timeline_event {
+	struct op_ledger_event before;
+	uint64_t stored_before;
+	uint64_t present, next; /* what these spans have got */
+};
+
 struct opd_timeline {
 	struct opd_count *count;        /* the caller's, like the next three */
 	struct opd_ledger *ledger;
@@ -55,11 +63,10 @@ struct opd_timeline {
 	uint32_t gap;                   /* before the span that begins next */
 	int dir_fd;                     /* of the session's directory; -1: not open */
 	struct opd_host_state host_state;
-	/* for each event of the pipeline: its ledger when the span began, and what was stored */
-	struct op_ledger_event *before;
-	uint64_t *stored_before;
+	struct opd_timeline_event *events; /* as many as the pipeline has */
 	struct op_minute_step *steps;   /* of a stack */
-	uint64_t nr_no_memory;          /* spans that were lost for lack of it */
+	uint64_t nr_no_memory;          /* spans that were lost for lack of it, or of descriptors */
+	uint64_t unopened_wall_ns;      /* the last span of these that could not begin; 0: none */
 	uint64_t nr_late;               /* spans that became longer */
 };
 

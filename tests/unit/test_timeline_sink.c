@@ -19,6 +19,23 @@ static size_t nr_spans;
 static bool is_busy, is_sampling;
 static uint64_t wall_ns, boot_ns; /* at passed_ns 0, beside the monotonic clock */
 static uint64_t growth;
+static bool no_rows, no_spans; /* there is no memory for them */
+
+int __real_op_minute_add_row(struct op_minute *minute, uint32_t event_of, const char *name, int64_t amount);
+int __wrap_op_minute_add_row(struct op_minute *minute, uint32_t event_of, const char *name, int64_t amount);
+int __real_op_minute_init(struct op_minute *minute, uint32_t max_nodes);
+int __wrap_op_minute_init(struct op_minute *minute, uint32_t max_nodes);
+
+int __wrap_op_minute_add_row(struct op_minute *minute, uint32_t event_of, const char *name, int64_t amount)
+{
+	return no_rows ? -ENOMEM : __real_op_minute_add_row(minute, event_of, name, amount);
+}
+
+int __wrap_op_minute_init(struct op_minute *minute, uint32_t max_nodes)
+{
+	*minute = (struct op_minute){ 0 };
+	return no_spans ? -ENOMEM : __real_op_minute_init(minute, max_nodes);
+}
 
 uint64_t __wrap_op_sys_wall_ns(void);
 uint64_t __wrap_op_sys_boot_ns(void);
@@ -70,7 +87,7 @@ static int sink_setup(void **state)
 	if (opd_ledger_open(&pipeline.ledger, pipeline.count.session_fd, &pipeline.capture, false))
 		return -1;
 	opd_ledger_begin(&pipeline.ledger);
-	is_busy = false;
+	is_busy = no_rows = no_spans = false;
 	is_sampling = true;
 	nr_spans = 0;
 	wall_ns = 1700000000ull * OP_NS_PER_S - op_now_ns();
@@ -313,6 +330,75 @@ static void no_span_without_sampling(void **state OP_UNUSED)
 	assert_int_equal(row(&spans[1], 0, "before") + row(&spans[1], 0, "stored"), both[0].stored - 5);
 }
 
+/*
+ * A minute that is lost for lack of memory takes what it has. The next one begins where it ended:
+ * it has its own samples and losses, and nothing of the lost one.
+ */
+static void no_memory_for_a_minute(void **state OP_UNUSED)
+{
+	uint64_t of_lost;
+
+	end_turn();
+	send_some(10);
+	pass(INTERVAL_NS);
+	assert_int_equal(nr_spans, 1);
+	send_some(20);
+	both[0].lost[OP_LOSS_no_memory] += 3;
+	both[0].received += 3;
+	sampled_ns = timeline.end_mono_ns; /* these are of the next minute */
+	send_some(5);
+	no_rows = true;
+	pass(INTERVAL_NS);
+	no_rows = false;
+	assert_int_equal(nr_spans, 1);
+	assert_int_equal(timeline.nr_no_memory, 1);
+	send_some(4);
+	opd_timeline_end_session(&timeline);
+	assert_int_equal(nr_spans, 2);
+	assert_int_equal(spans[1].gap, OP_GAP_UNWRITTEN);
+	assert_int_equal(total(&spans[1], OP_MINUTE_SAMPLES, 0), 9);
+	assert_int_equal(row(&spans[1], 0, "stored"), 9);
+	assert_int_equal(row(&spans[1], 0, "received"), 9);
+	assert_int_equal(row(&spans[1], 0, "lost_no_memory"), 0);
+	of_lost = (uint64_t)(row(&spans[1], 0, "before") - row(&spans[0], 0, "before") - row(&spans[0], 0, "stored"));
+	assert_int_equal(of_lost, 20);
+	assert_int_equal(row(&spans[1], 0, "before") + 9, both[0].stored);
+	both[0].lost[OP_LOSS_no_memory] -= 3;
+	both[0].received -= 3;
+}
+
+/* No memory where a minute begins: it is one that is lost, however often it is tried. */
+static void no_memory_to_begin(void **state OP_UNUSED)
+{
+	end_turn();
+	send_some(10);
+	is_sampling = false;
+	end_turn();
+	is_sampling = no_spans = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		send_some(7);
+		end_turn();
+	}
+	assert_int_equal(timeline.nr_no_memory, 1);
+	no_spans = false;
+	send_some(5);
+	no_spans = true; /* for the span behind the next one */
+	pass(INTERVAL_NS);
+	assert_int_equal(nr_spans, 2);
+	assert_int_equal(timeline.nr_no_memory, 2);
+	no_spans = false;
+	send_some(6);
+	opd_timeline_end_session(&timeline);
+	assert_int_equal(nr_spans, 3);
+	assert_int_equal(spans[1].gap, OP_GAP_PAUSED);
+	assert_int_equal(spans[2].gap, OP_GAP_UNWRITTEN);
+	assert_int_equal(row(&spans[0], 0, "stored"), 10);
+	assert_int_equal(row(&spans[1], 0, "stored"), 5);
+	assert_int_equal(row(&spans[2], 0, "stored"), 6);
+	assert_int_equal(row(&spans[1], 0, "before"), 10 + 21);
+	assert_int_equal(row(&spans[2], 0, "before"), 10 + 21 + 5);
+}
+
 static void a_reset_drops_what_was_collected(void **state OP_UNUSED)
 {
 	send_some(3);
@@ -350,6 +436,8 @@ int main(void)
 		TEST(a_slow_disk_makes_a_span_longer),
 		TEST(clocks_that_step),
 		TEST(no_span_without_sampling),
+		TEST(no_memory_for_a_minute),
+		TEST(no_memory_to_begin),
 		TEST(a_reset_drops_what_was_collected),
 		TEST(bounded),
 	};
