@@ -56,7 +56,7 @@ def fill_many(store, nr_stacks, seed=1):
         for step in range(2 if depth < 60 else 1):
             parent = len(store.nodes)
             start = starts[((seed >> 20) + 7 * i + step) % MANY]
-            store.nodes.append([parent - 1 if step else made[place], FRAME, start + 5, PROG, 0])
+            store.nodes.append([parent - 1 if step else made[place], FRAME, start + 5, PROG, 0, 0])
             made.append(parent)
             depths.append(depth + 1 + step)
         store.nodes[parent][4] = 1 + (1 << 14) // (i + 1) + (seed >> 60)

@@ -18,7 +18,7 @@ from sample_files import put_image, write_ledger  # noqa: E402
 TOOLS = os.path.abspath(os.environ.get("OPD_BINDIR", "bin"))
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold", "_start")
-EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT = range(1, 10)
+EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE = range(1, 11)
 CUT = 1
 PROG, OTHER = 1, 2  # cookies
 
@@ -27,13 +27,13 @@ class Store:
     """Writes a store; a stack is found or added as the daemon does it."""
 
     def __init__(self):
-        self.nodes, self.index = [[0, 0, 0, 0, 0]], {}
+        self.nodes, self.index = [[0, 0, 0, 0, 0, 0]], {}
 
     def child(self, parent, kind, value=0, image=0):
         key = (parent, kind, value, image)
         if key not in self.index:
             self.index[key] = len(self.nodes)
-            self.nodes.append([parent, kind, value, image, 0])
+            self.nodes.append([parent, kind, value, image, 0, 0])
         return self.index[key]
 
     def text(self, text):
@@ -42,7 +42,9 @@ class Store:
             node = self.child(node, TEXT, *struct.unpack("<QQ", data[at:at + 16].ljust(16, b"\0")))
         return node
 
-    def add(self, frames, count=1, app=PROG, comm="prog", cgroup="", thread=0, end=0, event="STACKS:99:0", cpu=None):
+    def add(self, frames, count=1, app=PROG, comm="prog", cgroup="", thread=0, end=0, event="STACKS:99:0", cpu=None,
+            state=0, records=1):
+        """With a state it is a wait: `count` is microseconds, of so many records."""
         node = self.child(0, EVENT, self.text(event))
         node = self.child(node, APP, 0, app)
         node = self.child(node, COMM, *struct.unpack("<QQ", comm.encode().ljust(16, b"\0")))
@@ -50,15 +52,18 @@ class Store:
         node = self.child(node, THREAD, thread, 0 if cpu is None else cpu + 1)
         if end:
             node = self.child(node, END, end)
+        if state:
+            node = self.child(node, STATE, state)
         for kind, image, value in frames:
             node = self.child(node, kind, value, image)
         self.nodes[node][4] += count
+        self.nodes[node][5] += records if state else 0
 
     def write(self, path):
         with open(path, "wb") as stream:
             stream.write(struct.pack("<8sIIQI36x", b"opdstck1", 32, len(self.nodes), 0, 0))
-            for parent, kind, value, image, count in self.nodes:
-                stream.write(struct.pack("<IHHQQQ", parent, kind, 0, value, image, count))
+            for parent, kind, value, image, count, records in self.nodes:
+                stream.write(struct.pack("<IHHQQQ", parent, kind, records, value, image, count))
 
 
 class StackCase(unittest.TestCase):
@@ -84,7 +89,7 @@ class StackCase(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir)
         self.session = os.path.join(self.dir, "samples", "current")
-        put_image(self.dir, self.program, [(self.start["hot"], 50)])
+        put_image(self.dir, self.program, [(self.start[self.functions[0]], 50)])
         write_ledger(self.session, 50)
         with open(os.path.join(self.session, "dcookies"), "w", encoding="ascii") as stream:
             stream.write("opd-dcookies 1\nnext\t3\n")

@@ -53,7 +53,8 @@ static bool has_events(const struct opr_command *command)
 static void write_words(FILE *out, const char *words)
 {
 	for (; *words; words++)
-		fputc(strchr("|,", *words) ? ' ' : *words, out);
+		if (!strchr("[]", *words)) /* the value is optional */
+			fputc(strchr("|,", *words) ? ' ' : *words, out);
 }
 
 /* Writes the tags of a kind with `between` between them. */

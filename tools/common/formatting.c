@@ -99,6 +99,22 @@ struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total)
 	return text;
 }
 
+struct opr_time_text opr_format_us(uint64_t us)
+{
+	static const struct {
+		double us;
+		const char *unit;
+	} units[] = { { 1, "us" }, { 1e3, "ms" }, { 1e6, "s" }, { 3.6e9, "h" } };
+	struct opr_time_text text;
+	size_t i = us < 1000 ? 0 : us < 999500 ? 1 : us < 99999500000 ? 2 : 3;
+	double value = (double)us / units[i].us;
+	int nr_digits = !i || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+	int nr_columns = OPR_TIME_WIDTH - 1 - (int)strlen(units[i].unit);
+
+	snprintf(text.text, sizeof(text.text), "%*.*f %s", nr_columns, nr_digits, value, units[i].unit);
+	return text;
+}
+
 void opr_add_span(struct op_text *text, uint64_t ns)
 {
 	static const struct {

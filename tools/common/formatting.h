@@ -44,6 +44,18 @@ static inline double opr_percent(uint64_t count, uint64_t total)
 /* As oprofile writes it, in seven columns: "12.3456", "1.2e-05", or "0". */
 struct opr_percent_text opr_format_percent(uint64_t count, uint64_t total);
 
+/*
+ * A length of time in at most eight columns, with three digits or more: "  12.3 s", "  450 ms",
+ * "   12 us".
+ */
+#define OPR_TIME_WIDTH 8
+
+struct opr_time_text {
+	char text[32];
+};
+
+struct opr_time_text opr_format_us(uint64_t us);
+
 /* Adds a length of time in its two largest units: "3 d 4 h", "12 min 5 s", "0.25 s". */
 void opr_add_span(struct op_text *text, uint64_t ns) OP_NONNULL;
 

@@ -104,6 +104,7 @@ static size_t category_of(const struct thread *thread, size_t frame)
 		return KERNEL;
 	case OPR_CALL_GROUP:
 	case OPR_CALL_END:
+	case OPR_CALL_STATE:
 	case OPR_CALL_LESS:
 		break;
 	}
@@ -178,14 +179,29 @@ static size_t sample_weight(const struct thread *thread, size_t index)
 
 /* ---- tables ---- */
 
+/* The weights in ms. */
+static void write_ms(FILE *out, const struct thread *thread)
+{
+	fputs(", \"weight\": [", out);
+	for (size_t i = 0; i < thread->nr_samples; i++)
+		fprintf(out, "%s%" PRIu64 ".%03u", i ? "," : "", thread->samples[i].weight / 1000,
+			(unsigned int)(thread->samples[i].weight % 1000));
+	fputc(']', out);
+}
+
 static void write_samples(const struct firefox *firefox, const struct thread *thread)
 {
+	bool is_time = firefox->report->view != OPR_VIEW_CPU;
 	FILE *out = firefox->out;
 	uint64_t nr_before = 0;
 
-	fprintf(out, ",\n      \"samples\": { \"length\": %zu, \"weightType\": \"samples\"", thread->nr_samples);
+	fprintf(out, ",\n      \"samples\": { \"length\": %zu, \"weightType\": \"%s\"", thread->nr_samples,
+		is_time ? "tracing-ms" : "samples");
 	write_numbers(out, "stack", thread->nr_samples, sample_stack, thread, "null");
-	write_numbers(out, "weight", thread->nr_samples, sample_weight, thread, "null");
+	if (is_time)
+		write_ms(out, thread);
+	else
+		write_numbers(out, "weight", thread->nr_samples, sample_weight, thread, "null");
 	fputs(", \"time\": [", out);
 	for (size_t i = 0; i < thread->nr_samples; i++) {
 		fprintf(out, "%s%.6g", i ? "," : "", firefox->interval_ms * (double)nr_before);
@@ -401,6 +417,8 @@ static double interval_of(const struct opr_stack_report *report)
 	const struct opr_words *events = &report->sums->events;
 	unsigned long ns = 0;
 
+	if (report->view != OPR_VIEW_CPU)
+		return 0.001; /* a weight is a microsecond */
 	if (events->nr_words && !strncmp(events->words[0], stacks, strlen(stacks)))
 		ns = strtoul(events->words[0] + strlen(stacks), NULL, 10);
 	return ns ? (double)ns / OP_NS_PER_MS : 1;

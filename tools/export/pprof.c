@@ -211,11 +211,21 @@ static void add_labels(struct pprof *pprof, struct op_text *sample, const struct
 	}
 }
 
+static bool is_time(const struct pprof *pprof)
+{
+	return pprof->report->view != OPR_VIEW_CPU;
+}
+
 /* The values of a sample: one for each event, all but one 0. */
 static void add_values(struct pprof *pprof, struct op_text *sample, const char *event, uint64_t nr_samples)
 {
 	const struct opr_words *events = &pprof->report->sums->events;
 
+	/* A line of the report that has no event, as waits for work, is of the only one. */
+	if (!*event && events->nr_words == 1)
+		event = events->words[0];
+	if (is_time(pprof))
+		nr_samples = op_min_u64(nr_samples, INT64_MAX / 1000) * 1000;
 	for (size_t i = 0; i < events->nr_words; i++)
 		pb_varint(&pprof->inner, !strcmp(events->words[i], event) ? nr_samples : 0);
 	pb_message(sample, SAMPLE_VALUE, &pprof->inner);
@@ -288,7 +298,7 @@ static void make(struct pprof *pprof)
 		char *event = report->sums->events.words[i];
 
 		pb_number(&pprof->part, TYPE_TYPE, string_of(pprof, event));
-		pb_number(&pprof->part, TYPE_UNIT, string_of(pprof, "count"));
+		pb_number(&pprof->part, TYPE_UNIT, string_of(pprof, is_time(pprof) ? "nanoseconds" : "count"));
 		pb_message(&pprof->message, PROFILE_SAMPLE_TYPE, &pprof->part);
 	}
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node))

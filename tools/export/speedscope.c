@@ -51,14 +51,15 @@ static bool is_of_event(const struct opr_call_node *node, const struct opr_call_
 }
 
 /* `event`: the root, or the node of an event. */
-static void write_profile(const struct opr_call_node *event, const char *name, struct opr_numbers *frames, FILE *out)
+static void write_profile(const struct opr_call_node *event, const char *name, const char *unit, struct opr_numbers *frames,
+			  FILE *out)
 {
 	const struct opr_call_function *path[OPR_CALL_DEPTH_MAX + 1];
 	size_t nr_above = event->parent ? 1 : 0, nr_written = 0;
 
 	fputs("    { \"type\": \"sampled\", \"name\": ", out);
 	opr_write_json(out, name);
-	fprintf(out, ", \"unit\": \"none\", \"startValue\": 0, \"endValue\": %" PRIu64 ",\n      \"samples\": [", event->total);
+	fprintf(out, ", \"unit\": \"%s\", \"startValue\": 0, \"endValue\": %" PRIu64 ",\n      \"samples\": [", unit, event->total);
 	for (const struct opr_call_node *node = event; node && is_of_event(node, event); node = opr_call_next(node)) {
 		size_t nr;
 
@@ -82,14 +83,15 @@ static void write_profile(const struct opr_call_node *event, const char *name, s
 static void write_profiles(const struct opr_stack_report *report, struct opr_numbers *frames, FILE *out)
 {
 	const struct opr_call_node *root = &report->tree->root;
+	const char *unit = report->view == OPR_VIEW_CPU ? "none" : "microseconds";
 
 	fputs("  \"profiles\": [\n", out);
 	if (report->sums->events.nr_words < 2) {
-		write_profile(root, report->sums->events.words[0], frames, out);
+		write_profile(root, report->sums->events.words[0], unit, frames, out);
 	} else {
 		for (const struct opr_call_node *event = root->children; event; event = event->next) {
 			fputs(event == root->children ? "" : ",\n", out);
-			write_profile(event, event->function->name, frames, out);
+			write_profile(event, event->function->name, unit, frames, out);
 		}
 	}
 	fputs("\n  ],\n", out);

@@ -400,6 +400,7 @@ static int write_stacks(struct report *report, struct opr_call_tree *all, const 
 	struct opr_stack_report stacks = { .tree = &tree,
 					   .sums = sums,
 					   .recorded = &report->run.selection.recorded,
+					   .view = query->view,
 					   .invert = query->invert,
 					   .no_header = query->no_header,
 					   .name_bytes = report->options->shortens_names ? NAME_BYTES : 0 };

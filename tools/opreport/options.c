@@ -63,6 +63,34 @@ static int take_colour(void *field, const char *value)
 	return 0;
 }
 
+/*
+ * `field` is stacks of the query; without a value the stacks are those of CPUs. popt takes the next
+ * word for the value: any other word is one of the profile specification.
+ */
+static int take_stacks(void *field, const char *value)
+{
+	static const char *const words[] = { [OPR_VIEW_CPU] = "cpu", [OPR_VIEW_WAIT] = "wait", [OPR_VIEW_WALL] = "wall" };
+	struct opr_query *query = op_container_of(field, struct opr_query, stacks);
+	size_t index = OPR_VIEW_CPU;
+
+	query->stacks = 1;
+	if (*value && !opr_find_word(words, op_array_size(words), value, &index))
+		return opr_words_add(&query->words, value) < 0 ? opr_no_memory() : 0;
+	query->view = (enum opr_view)index;
+	return 0;
+}
+
+static int take_idle(void *field, const char *value)
+{
+	static const char *const words[] = { "hide", "show" };
+	size_t index;
+
+	if (!opr_find_word(words, op_array_size(words), value, &index))
+		return opr_refuse_word("unknown word for --idle", value, words, op_array_size(words));
+	*(int *)field = (int)index;
+	return 0;
+}
+
 /* `field` is over_time; the value, if there is one, goes to course_of behind it. */
 static int take_over_time(void *field, const char *value)
 {
@@ -98,6 +126,7 @@ static const struct opr_option rows[] = {
 	{ "focus", 0, QUERY(focus), opr_take_string, "only stacks with a name that matches (--stacks)", "regex" },
 	{ "global-percent", '%', QUERY(global_percent), NULL, "make percentage relative to total samples", NULL },
 	{ "html", 0, FIELD(html), opr_take_string, "write stacks as a page for a browser", "file" },
+	{ "idle", 0, QUERY(show_idle), take_idle, "stacks of waits for work: one line, or all (default hide)", "hide|show" },
 	{ "ignore", 0, QUERY(ignore), opr_take_string, "no stacks with a name that matches (--stacks)", "regex" },
 	{ "image-path", 'p', QUERY(naming.image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
 	{ "images", 0, QUERY(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
@@ -120,7 +149,8 @@ static const struct opr_option rows[] = {
 	{ "show-address", 'w', QUERY(show_address), NULL, "show VMA address of each symbol", NULL },
 	OPR_SPAN_SINCE(QUERY),
 	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma,change" },
-	{ "stacks", 0, QUERY(stacks), NULL, "show a tree of calls, from the root (opcontrol --stacks)", NULL },
+	{ "stacks", 0, QUERY(stacks), take_stacks, "show a tree of calls: of CPUs, of waits, or of both in time",
+	  "[cpu|wait|wall]" },
 	{ "symbols", 'l', QUERY(symbols), NULL, "list all the symbols", NULL },
 	{ "symbols-from", 0, QUERY(naming.sources), opr_take_sources, "sources of symbols (default all)", OPR_SOURCE_NAMES },
 	{ "threshold", 't', QUERY(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
@@ -272,6 +302,10 @@ static int check(const struct opr_options *options)
 			  (query->stacks || query->images || query->callgraph || query->memory || query->by || query->inlined ||
 			   options->cgroups || query->details || query->accumulated || query->lines),
 		  "--format=bolt goes together with options that select samples only" },
+		{ query->view != OPR_VIEW_CPU && options->format == OPR_FORMAT_PERF,
+		  "--format=perf has samples, and waits are times: --format=pprof has them" },
+		{ query->show_idle && query->view == OPR_VIEW_CPU,
+		  "--idle is meaningless without --stacks=wait and --stacks=wall" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ query->images && query->by, "--images and --by do not go together" },

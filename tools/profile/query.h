@@ -13,6 +13,9 @@
 #include "tools/profile/session_span.h"
 #include "tools/symbols/symbols.h"
 
+/* Which stacks: of CPUs, in samples; waits, or both, in microseconds (tools/stacks/view.h). */
+enum opr_view { OPR_VIEW_CPU, OPR_VIEW_WAIT, OPR_VIEW_WALL };
+
 struct opr_query {
 	/* ---- which samples ---- */
 
@@ -39,6 +42,7 @@ struct opr_query {
 	/* names of symbols, also aliases and demangled names; empty: no filter */
 	struct opr_words include_symbols, exclude_symbols;
 	int symbols, images, stacks; /* what the rows are; none: applications */
+	enum opr_view view;          /* of stacks */
 	int details;                 /* addresses of symbols */
 	int lines;                   /* source lines; of stacks: where functions begin */
 	int inlined;                 /* inlined functions are rows of their own */
@@ -56,6 +60,7 @@ struct opr_query {
 	size_t depth;         /* levels of stacks; SIZE_MAX: all */
 	int invert;           /* the function where samples are comes first, its group last */
 	char *focus, *ignore; /* regular expressions for stacks; NULL: not given */
+	int show_idle; /* waits for work are shown as all others (tools/stacks/idle.h) */
 	int wide; /* names are whole, also in text */
 	int show_address, accumulated, global_percent, long_names, no_header, reverse_sort;
 };

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tools/common/progress.h"
+#include "tools/stacks/idle.h"
 
 struct opr_call_node *opr_call_next(const struct opr_call_node *node)
 {
@@ -41,10 +42,12 @@ static struct opr_call_node *copy_path(struct opr_call_tree *to, const struct op
 	return copy;
 }
 
-/* Levels that --depth counts: a group and an end are none, unless they come last. */
+/* Levels that --depth counts: a group, an end and a state are none, unless they come last. */
 static bool is_level(const struct opr_call_node *node, bool invert)
 {
-	return invert || (node->function->kind != OPR_CALL_GROUP && node->function->kind != OPR_CALL_END);
+	enum opr_call_kind kind = node->function->kind;
+
+	return invert || (kind != OPR_CALL_GROUP && kind != OPR_CALL_END && kind != OPR_CALL_STATE);
 }
 
 static size_t nr_levels(const struct opr_call_node *node, bool invert)
@@ -63,7 +66,7 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 	double least = query->threshold / 100 * (double)tree->root.total;
 	bool is_last = query->depth != SIZE_MAX && nr_levels(node, query->invert) >= query->depth;
 	struct opr_call_node **next = &node->children, *rest;
-	uint64_t nr_less = 0;
+	uint64_t nr_less = 0, nr_records = 0;
 	size_t nr = 0;
 
 	while (*next) {
@@ -75,6 +78,7 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 			continue;
 		}
 		nr_less += child->total;
+		nr_records += child->records;
 		*next = child->next;
 	}
 	if (!nr_less)
@@ -83,6 +87,7 @@ static int prune(struct opr_call_tree *tree, struct opr_call_node *node, const s
 	if (!rest)
 		return -ENOMEM;
 	rest->self = rest->total = nr_less;
+	rest->self_records = rest->records = nr_records;
 	if (nr) { /* it is the first one now, and shall be the last */
 		node->children = rest->next;
 		*next = rest;
@@ -95,8 +100,10 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 			  const struct opr_stack_patterns *patterns, uint64_t *ret_nr_left_out)
 {
 	const struct opr_call_function *less = opr_call_function(to, OPR_CALL_LESS, "(other)", "");
+	const struct opr_call_function *idle = opr_call_function(to, OPR_CALL_LESS, OPR_CALL_IDLE, "");
+	bool hides_idle = query->view != OPR_VIEW_CPU && !query->show_idle;
 	size_t nr_done = 0;
-	int err = less ? 0 : -ENOMEM;
+	int err = less && idle ? 0 : -ENOMEM;
 
 	*ret_nr_left_out = 0;
 	for (struct opr_call_node *node = &from->root; node && !err; node = opr_call_next(node)) {
@@ -110,15 +117,17 @@ int opr_call_tree_arrange(struct opr_call_tree *to, struct opr_call_tree *from, 
 			*ret_nr_left_out += node->self;
 			continue;
 		}
-		copy = copy_path(to, node, query->invert);
+		copy = hides_idle && opr_idle_wait(node) ? opr_call_child(to, &to->root, idle) : copy_path(to, node, query->invert);
 		if (!copy)
 			err = -ENOMEM;
-		else
+		if (!err) {
 			copy->self += node->self;
+			copy->self_records += node->self_records;
+		}
 	}
 	if (!err)
 		err = opr_call_tree_sum(to);
 	for (struct opr_call_node *node = &to->root; node && !err; node = opr_call_next(node))
-		err = node->function == less ? 0 : prune(to, node, query, less);
+		err = node->function == less || node->function == idle ? 0 : prune(to, node, query, less);
 	return err;
 }

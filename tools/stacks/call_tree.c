@@ -186,10 +186,15 @@ int opr_call_tree_sum(struct opr_call_tree *tree)
 	int err;
 
 	tree->root.total = tree->root.self;
-	for (struct opr_call_node *node = tree->made_last; node; node = node->made_before)
+	tree->root.records = tree->root.self_records;
+	for (struct opr_call_node *node = tree->made_last; node; node = node->made_before) {
 		node->total = node->self;
-	for (struct opr_call_node *node = tree->made_last; node; node = node->made_before)
+		node->records = node->self_records;
+	}
+	for (struct opr_call_node *node = tree->made_last; node; node = node->made_before) {
 		node->parent->total += node->total;
+		node->parent->records += node->records;
+	}
 	err = sort_children(&tree->root);
 	for (struct opr_call_node *node = tree->made_last; node && !err; node = node->made_before)
 		err = sort_children(node);

@@ -18,6 +18,7 @@
 enum opr_call_kind {
 	OPR_CALL_GROUP, /* an event, an application, or what --by says */
 	OPR_CALL_END,   /* why callers are missing: "[cut]" */
+	OPR_CALL_STATE, /* what a thread waits for, or that it runs: "[blocked]", "[running]" */
 	OPR_CALL_USER,
 	OPR_CALL_KERNEL,
 	OPR_CALL_INLINED, /* a function that was inlined into its parent */
@@ -77,6 +78,8 @@ struct opr_call_node {
 	uint32_t depth; /* of the root 0, of a group 1 */
 	uint64_t self; /* samples that end here */
 	uint64_t total; /* and those of all children; set by opr_call_tree_sum */
+	/* of waits: how many are behind self, and behind total */
+	uint64_t self_records, records;
 	/* this node or one above it matches (arrange.h) */
 	bool is_focused, is_ignored;
 	struct opr_call_node *made_before;

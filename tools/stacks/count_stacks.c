@@ -10,6 +10,7 @@
 #include "tools/profile/recorded.h"
 #include "tools/profile/select_files.h"
 #include "tools/stacks/select_stacks.h"
+#include "tools/stacks/view.h"
 
 #define NAMES_AT_ONCE 4u /* of application and image, and of what they are programs of */
 
@@ -110,7 +111,9 @@ static int add_session(struct sums *sums, struct opr_selection *selection, size_
 	if (err)
 		return err == -ENOMEM ? opr_no_memory() : 0;
 	flags = calloc(tree.nr_nodes, sizeof(*flags));
-	err = flags ? opr_stacks_select(&tree, &selection->spec, true, &of_images, flags) : opr_no_memory();
+	err = opr_view_take(OPR_VIEW_CPU, &tree, NULL);
+	if (!err)
+		err = flags ? opr_stacks_select(&tree, &selection->spec, true, &of_images, flags) : opr_no_memory();
 	if (!err)
 		err = add_nodes(sums, &tree, flags);
 	for (size_t i = 0; i < NAMES_AT_ONCE; i++)

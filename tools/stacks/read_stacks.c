@@ -16,6 +16,7 @@
 #include "tools/report/make_rows.h"
 #include "tools/stacks/select_stacks.h"
 #include "tools/stacks/stores.h"
+#include "tools/stacks/view.h"
 
 #define PADDING "__pfx_"
 
@@ -31,24 +32,6 @@ struct reading {
 	bool has_events;  /* several events: a node for each */
 	uint64_t nr_done; /* nodes of the stores */
 };
-
-/* ---- the ledgers ---- */
-
-/* Stack samples by the ledger. Other events with stacks have sample files, too. */
-static void add_ledger(struct opr_stack_sums *sums, const struct op_session_ledger *ledger)
-{
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		const struct op_ledger_event *event = &ledger->events[i];
-		uint64_t nr_ends = 0;
-
-		for (size_t end = 0; end < OP_NR_STACK_ENDS; end++)
-			nr_ends += event->ends[end];
-		if (!nr_ends)
-			continue;
-		sums->nr_received += event->received;
-		sums->nr_lost += event->lost_kernel + op_ledger_lost(event);
-	}
-}
 
 /* ---- symbols ---- */
 
@@ -145,7 +128,7 @@ static uint8_t *find_roles(const struct op_stack_tree *tree)
 		if (is_frame(&tree->nodes[i]) && tree->nodes[i].kind == tree->nodes[tree->nodes[i].parent].kind)
 			roles[tree->nodes[i].parent] = CALLER;
 	for (uint32_t i = 1; roles && i < tree->nr_nodes; i++)
-		if (!roles[i] || (tree->nodes[i].count && !tree->no_room))
+		if (!roles[i] || (tree->nodes[i].count && !tree->no_room && !tree->no_room_us))
 			roles[i] |= LEAF;
 	return roles;
 }
@@ -487,7 +470,8 @@ static struct opr_call_node *add_label(struct reading *reading, struct opr_call_
 }
 
 /* The node below all labels of a stack. NULL: no memory. */
-static struct opr_call_node *add_labels(struct reading *reading, const struct opr_store *store, const struct context *context)
+static struct opr_call_node *add_labels(struct reading *reading, const struct opr_store *store, const struct context *context,
+					const char *event)
 {
 	const struct op_stack_node *comm = context->of[OP_STACK_COMM], *thread = context->of[OP_STACK_THREAD];
 	const struct op_stack_node *cgroup = context->of[OP_STACK_CGROUP];
@@ -496,7 +480,7 @@ static struct opr_call_node *add_labels(struct reading *reading, const struct op
 
 	if (comm)
 		op_stack_comm(comm, name);
-	node = add_label(reading, node, OP_STACK_EVENT, text_or(&store->tree, context->of[OP_STACK_EVENT], ""), 0);
+	node = add_label(reading, node, OP_STACK_EVENT, strdup(opr_view_event(reading->query->view, event)), 0);
 	node = add_label(reading, node, OP_STACK_APP, name_of_app(store, context->of[OP_STACK_APP]), 0);
 	if (name[0])
 		node = add_label(reading, node, OP_STACK_COMM, strdup(name), 0);
@@ -512,21 +496,27 @@ static int add_group(struct reading *reading, const struct opr_store *store, uin
 {
 	struct context context = context_of(&store->tree, index);
 	const struct op_stack_node *end = context.of[OP_STACK_END], *app = context.of[OP_STACK_APP];
+	const struct op_stack_node *state = context.of[OP_STACK_STATE];
+	enum opr_view view = reading->query->view;
 	struct opr_named *program = app ? opr_store_named(store, app->image) : NULL;
 	struct opr_call_node *node = &reading->tree->root;
 	char *name = name_of_group(reading, store, &context, reading->query->by);
 	char *event = text_or(&store->tree, context.of[OP_STACK_EVENT], "");
 	char text[64];
-	int err = !name || !event ? opr_no_memory() : store->is_span ? 0 : note_event(reading, event);
+	int err = !name || !event ? opr_no_memory() : store->is_span ? 0 : note_event(reading, opr_view_event(view, event));
 
 	if (program)
 		program->is_in_tree = true;
 	if (!err && reading->contexts)
 		node = add_context(reading, store, &context);
 	else if (!err && reading->query->places)
-		node = add_labels(reading, store, &context);
+		node = add_labels(reading, store, &context, event);
 	else if (!err)
 		node = add_names(reading, event, name);
+	if (!err && node && view != OPR_VIEW_CPU && !reading->contexts) {
+		snprintf(text, sizeof(text), "[%s]", op_wait_state_name((enum op_wait_state)(state ? state->value : OP_WAIT_NONE)));
+		node = add_child(reading, node, OPR_CALL_STATE, text, "");
+	}
 	if (!err && node && end && !reading->contexts) {
 		snprintf(text, sizeof(text), "[%s]", op_stack_end_name((enum op_stack_end)end->value));
 		node = add_child(reading, node, OPR_CALL_END, text, "");
@@ -572,6 +562,9 @@ static int add_samples(struct reading *reading, const struct opr_store *store, u
 	if (store->is_span)
 		return add_time(reading, store, to, node->count);
 	to->self += node->count;
+	to->self_records += node->records;
+	reading->sums->nr_records += node->records;
+	reading->sums->selected_us += node->records ? node->count : 0;
 	reading->sums->nr_samples += node->count;
 	reading->sums->ends[store->ends[index]] += node->count;
 	return 0;
@@ -619,18 +612,21 @@ static int find_events(struct reading *reading)
 
 		for (uint32_t n = 1; n < tree->nr_nodes && !err; n++) {
 			const struct op_stack_node *event = &tree->nodes[tree->nodes[n].parent];
+			bool is_there, is_new;
 			char *text;
 
 			if (tree->nodes[n].kind != OP_STACK_APP)
 				continue;
 			text = op_stack_text(tree, event->value);
-			err = !text || (!opr_words_have(&words, text) && opr_words_add(&words, text) < 0) ? opr_no_memory() : 0;
-			if (!err && reading->selection->profile.earlier)
+			is_there = text && opr_view_has(reading->query->view, text);
+			is_new = is_there && !opr_words_have(&words, text);
+			err = !text || (is_new && opr_words_add(&words, text) < 0) ? opr_no_memory() : 0;
+			if (!err && is_there && reading->selection->profile.earlier)
 				err = note_event(reading, text);
 			free(text);
 		}
 	}
-	reading->has_events = words.nr_words > 1;
+	reading->has_events = words.nr_words > 1 && reading->query->view != OPR_VIEW_WALL;
 	opr_words_free(&words);
 	return err;
 }
@@ -682,9 +678,11 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 		err = opr_stores_open(&reading.stores, selection, query->optional);
 	for (size_t i = 0; i < selection->profile.nr_sessions && !err; i++)
 		if (selection->profile.sessions[i].parent == i && selection->profile.sessions[i].has_ledger)
-			add_ledger(sums, &selection->profile.sessions[i].ledger);
+			opr_view_add_ledger(query->view, sums, &selection->profile.sessions[i].ledger);
 	if (!err && contexts && contexts->max_spans)
 		err = add_spans(&reading);
+	for (size_t i = 0; i < reading.stores.nr_stores && !err; i++)
+		err = opr_view_take(query->view, &reading.stores.list[i].tree, reading.stores.list[i].is_span ? NULL : sums);
 	if (!err)
 		err = resolve_words(&reading, &unmatched);
 	for (size_t i = 0; i < reading.stores.nr_stores && !err; i++) {

@@ -7,23 +7,11 @@
 #ifndef OPR_READ_STACKS_H
 #define OPR_READ_STACKS_H
 
-#include "libop/session/stack_ends.h"
 #include "tools/profile/selection.h"
 #include "tools/stacks/call_tree.h"
 #include "tools/stacks/contexts.h"
+#include "tools/stacks/view.h"
 #include "tools/symbols/symbols.h"
-
-/* What became of the stack samples that are in the tree. */
-struct opr_stack_sums {
-	uint64_t nr_samples; /* in the tree */
-	uint64_t ends[OP_NR_STACK_ENDS];
-	/* of the sessions as a whole, by their ledgers; 0: they have none */
-	uint64_t nr_received, nr_lost;
-	uint64_t nr_unselected;  /* in the stores, but not in the tree */
-	struct opr_words events; /* in the tree, "STACKS:99:0" */
-	struct opr_words images; /* names of those in the tree, some more than once */
-	size_t nr_put_off;       /* images whose symbols there was no time to read */
-};
 
 /*
  * Reads the stores of the selected sessions. 0; -ENOENT with a message: they have no stacks, or the

@@ -8,10 +8,12 @@
 #include "tools/elf/demangle.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
+#include "tools/stacks/view.h"
 
 static const char *const kind_names[] = {
 	[OPR_CALL_GROUP] = "group",   [OPR_CALL_END] = "end",         [OPR_CALL_USER] = "user",
 	[OPR_CALL_KERNEL] = "kernel", [OPR_CALL_INLINED] = "inlined", [OPR_CALL_LESS] = "other",
+	[OPR_CALL_STATE] = "state",
 };
 
 /* ---- text ---- */
@@ -21,6 +23,13 @@ void opr_stacks_describe(const struct opr_stack_report *report, struct op_text *
 	const struct opr_stack_sums *sums = report->sums;
 
 	opr_recorded_describe(report->recorded, text);
+	if (report->view != OPR_VIEW_CPU) {
+		opr_view_describe(report->view, sums, text);
+		if (sums->nr_unselected || report->nr_left_out)
+			op_text_printf(text, "Left out: %s that the selection excludes\n",
+				       opr_format_us(sums->nr_unselected + report->nr_left_out).text);
+		return;
+	}
 	op_text_printf(text, "Stacks: %" PRIu64 " samples of ", sums->nr_samples);
 	for (size_t i = 0; i < sums->events.nr_words; i++) {
 		op_text_add(text, i ? ", " : "");
@@ -50,7 +59,9 @@ static void write_header(const struct opr_stack_report *report, FILE *out)
 	opr_stacks_describe(report, &text);
 	fputs(op_text_get(&text), out);
 	op_text_free(&text);
-	fputs(" samples    % all  % above     self  ", out);
+	fputs(report->view == OPR_VIEW_CPU ? " samples    % all  % above     self  "
+					   : "    time    % all  % above     self  records  ",
+	      out);
 	fputs(report->invert ? "function, called by\n" : "application, function, called function\n", out);
 }
 
@@ -65,11 +76,16 @@ static void write_name(const struct opr_stack_report *report, const char *name, 
 
 static void write_line(const struct opr_stack_report *report, const struct opr_call_node *node, size_t depth, FILE *out)
 {
-	const struct opr_call_tree *tree = report->tree;
+	uint64_t all = report->tree->root.total, above_total = node->parent->total;
 	const struct opr_call_function *function = node->function, *above = node->parent->function;
 
-	fprintf(out, "%8" PRIu64 " %8.4f %8.4f %8" PRIu64 "  %*s", node->total, opr_percent(node->total, tree->root.total),
-		opr_percent(node->total, node->parent->total), node->self, (int)(2 * (depth - 1)), "");
+	if (report->view == OPR_VIEW_CPU)
+		fprintf(out, "%8" PRIu64 " %8.4f %8.4f %8" PRIu64 "  %*s", node->total, opr_percent(node->total, all),
+			opr_percent(node->total, above_total), node->self, (int)(2 * (depth - 1)), "");
+	else
+		fprintf(out, "%s %8.4f %8.4f %s %8" PRIu64 "  %*s", opr_format_us(node->total).text, opr_percent(node->total, all),
+			opr_percent(node->total, above_total), opr_format_us(node->self).text, node->records,
+			(int)(2 * (depth - 1)), "");
 	write_name(report, function->name, out);
 	if (function->kind == OPR_CALL_INLINED)
 		fputs("  (inlined)", out);
@@ -147,8 +163,16 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 		fputs(i ? ", " : "", out);
 		opr_write_json(out, sums->events.words[i]);
 	}
-	fprintf(out, "],\n    \"samples\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"left-out\": %" PRIu64 ",\n    \"ends\": { ",
-		sums->nr_samples, sums->nr_lost, sums->nr_unselected + report->nr_left_out);
+	if (report->view != OPR_VIEW_CPU)
+		fprintf(out, "],\n    \"unit\": \"microseconds\", \"records\": %" PRIu64 ", \"total\": %" PRIu64 ",",
+			sums->nr_records, sums->nr_samples);
+	else
+		fprintf(out, "],\n    \"samples\": %" PRIu64 ",", sums->nr_samples);
+	fprintf(out, " \"lost\": %" PRIu64 ", \"left-out\": %" PRIu64 ",\n", sums->nr_lost,
+		sums->nr_unselected + report->nr_left_out);
+	if (report->view != OPR_VIEW_CPU)
+		opr_view_write_json(sums, out);
+	fputs("    \"ends\": { ", out);
 	for (enum op_stack_end end = 0; end < OP_NR_STACK_ENDS; end++)
 		fprintf(out, "%s\"%s\": %" PRIu64, end ? ", " : "", op_stack_end_name(end), sums->ends[end]);
 	fputs(" },\n    \"nodes\": [", out);
@@ -162,7 +186,10 @@ static void write_json(const struct opr_stack_report *report, FILE *out)
 		opr_write_json(out, node->function->name);
 		fputs(", \"image\": ", out);
 		opr_write_json(out, node->function->image);
-		fprintf(out, ", \"self\": %" PRIu64 ", \"total\": %" PRIu64 " }", node->self, node->total);
+		fprintf(out, ", \"self\": %" PRIu64 ", \"total\": %" PRIu64, node->self, node->total);
+		if (report->view != OPR_VIEW_CPU)
+			fprintf(out, ", \"records\": %" PRIu64, node->records);
+		fputs(" }", out);
 	}
 	fputs("\n    ]\n  }\n}\n", out);
 }
@@ -172,7 +199,7 @@ static void write_csv(const struct opr_stack_report *report, FILE *out)
 	struct numbers numbers = { 0 };
 
 	if (!report->no_header)
-		fputs("node,parent,kind,total,percent,self,name,image\n", out);
+		fprintf(out, "node,parent,kind,total,percent,self,name,image%s\n", report->view != OPR_VIEW_CPU ? ",records" : "");
 	for (const struct opr_call_node *node = opr_call_next(&report->tree->root); node; node = opr_call_next(node)) {
 		size_t parent = number_node(&numbers, opr_call_depth(node));
 
@@ -182,6 +209,8 @@ static void write_csv(const struct opr_stack_report *report, FILE *out)
 		opr_write_csv(out, node->function->name);
 		fputc(',', out);
 		opr_write_csv(out, node->function->image);
+		if (report->view != OPR_VIEW_CPU)
+			fprintf(out, ",%" PRIu64, node->records);
 		fputc('\n', out);
 	}
 }

@@ -12,6 +12,7 @@ struct opr_stack_report {
 	const struct opr_stack_sums *sums;
 	const struct opr_recorded *recorded;
 	uint64_t nr_left_out; /* by --focus and --ignore */
+	enum opr_view view;
 	bool invert, no_header;
 	size_t name_bytes; /* longer names lose arguments of templates in text; 0: never */
 };

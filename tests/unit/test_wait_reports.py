@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opreport --stacks=wait and --stacks=wall, --idle and --waits: reports of the event WAIT from stores that
+this test writes (opd-stacks(5)). All figures are known.
+
+Run from the build directory by `make check`.
+"""
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+import unittest
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+sys.dont_write_bytecode = True
+from stack_session import CUT, StackCase  # noqa: E402
+
+NAMES = ("epoll_wait", "nanosleep", "pthread_mutex_lock", "fsync", "lock_cache", "backoff", "serve", "pool", "tick", "_start")
+BLOCKED, DISK, UNINTERRUPTIBLE, RUNNABLE, PREEMPTED, FROZEN = range(1, 7)
+WAIT = "WAIT:1:0"
+STACKS = "STACKS:10000000:0"  # a sample is 10 ms
+SWITCHES = {"switches": 36426, "idle": 1, "kernel": 284, "emitted": 126, "skipped": 34854, "lost": 1161, "records": 40}
+EXACT = {"blocked": 8000000, "disk": 500000, "uninterruptible": 0, "runnable": 250000, "preempted": 0, "frozen": 0}
+
+
+class Waits(StackCase):
+    maxDiff = None
+    source = "".join("void %s(void) { }\n" % name for name in NAMES)
+    functions = NAMES
+
+    def wait(self, names, seconds, state=BLOCKED, records=1, **options):
+        self.store.add(self.frames(*names), round(seconds * 1e6), state=state, records=records, event=WAIT, **options)
+
+    def fill(self, ledger=True):
+        """8 s of waits, and 2 s of a CPU."""
+        self.wait(("_start", "serve", "lock_cache", "pthread_mutex_lock"), 3, records=12)
+        self.wait(("_start", "serve", "lock_cache", "pthread_mutex_lock"), 0.25, RUNNABLE, records=2)
+        self.wait(("_start", "serve", "fsync"), 0.5, DISK, records=3)
+        self.wait(("_start", "serve", "backoff", "nanosleep"), 0.25, records=4)
+        self.wait(("_start", "pool", "epoll_wait"), 3, records=5)
+        self.wait(("_start", "tick", "nanosleep"), 1, records=1, comm="tick")
+        self.store.add(self.frames("_start", "serve"), 200, event=STACKS)
+        if ledger:
+            with open(os.path.join(self.session, "ledger"), "a", encoding="ascii") as stream:
+                stream.write("waits\tWAIT\t1\t0\treceived=8010000\tstored=8000000\tlost_no_space=10000\tend_complete=8000000\n")
+                stream.write("switches\t%s\t%s\n" % ("\t".join("%s=%d" % item for item in SWITCHES.items()),
+                                                     "\t".join("%s_us=%d" % item for item in EXACT.items())))
+
+    def folded(self, *options):
+        text = self.report("--format=folded", *options)
+        return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in text.splitlines()}
+
+    def test_waits_are_apart_from_samples(self):
+        self.fill()
+        cpu = {"prog;_start;serve": 200}
+        self.assertEqual(self.folded(), cpu)
+        self.assertEqual(self.folded("--stacks"), cpu)
+        self.assertEqual(self.folded("--stacks=cpu"), cpu)
+        self.assertIn("Stacks: 200 samples of STACKS:10000000:0", self.report("--stacks"))
+        self.assertNotIn("WAIT", self.report("--stacks"))
+        self.assertEqual(self.folded("--stacks", "prog"), cpu)
+        self.report("--stacks=both", rc=1)
+        self.assertIn("no image matches both", self.err)
+
+    def test_states_are_below_the_application(self):
+        self.fill()
+        everything = {
+            "prog;[blocked];_start;serve;lock_cache;pthread_mutex_lock": 3000000,
+            "prog;[runnable];_start;serve;lock_cache;pthread_mutex_lock": 250000,
+            "prog;[disk];_start;serve;fsync": 500000,
+            "prog;[blocked];_start;serve;backoff;nanosleep": 250000,
+            "prog;[blocked];_start;pool;epoll_wait": 3000000,
+            "prog;[blocked];_start;tick;nanosleep": 1000000}
+        self.assertEqual(self.folded("--stacks=wait", "--idle=show"), everything)
+        wall = dict(everything)
+        wall["prog;[running];_start;serve"] = 2000000
+        self.assertEqual(self.folded("--stacks=wall", "--idle=show"), wall)
+        self.assertEqual(self.folded("--stacks=wait", "--idle=show", "--by=comm", "--focus=tick"),
+                         {"tick;[blocked];_start;tick;nanosleep": 1000000})
+
+    def test_idle(self):
+        """The loop of a daemon and the pool are one line; a sleep inside of the work is not."""
+        self.fill()
+        found = self.folded("--stacks=wait")
+        self.assertEqual(found, {
+            "(waits for work: --idle=show has their stacks)": 4000000,
+            "prog;[blocked];_start;serve;lock_cache;pthread_mutex_lock": 3000000,
+            "prog;[runnable];_start;serve;lock_cache;pthread_mutex_lock": 250000,
+            "prog;[disk];_start;serve;fsync": 500000,
+            "prog;[blocked];_start;serve;backoff;nanosleep": 250000})
+        self.assertEqual(sum(found.values()), 8000000)
+        self.wait(("_start", "pool", "epoll_wait"), 7, RUNNABLE)
+        self.assertEqual(self.folded("--stacks=wait")["prog;[runnable];_start;pool;epoll_wait"], 7000000)
+        self.report("--stacks", "--idle=show", rc=1)
+        self.assertIn("meaningless without --stacks=wait", self.err)
+
+    def test_text(self):
+        self.fill()
+        self.wait(("serve", "fsync"), 2, DISK, end=CUT)
+        lines = self.report("--stacks=wait").splitlines()
+        for wanted in ("Waits:  10.0 s, from 28 records of waits, 80 % complete, 20 % cut",
+                       "Found:  10.0 s of the 8.75 s that threads waited, 114.3 %: blocked 8.00 s, disk 500 ms, runnable 250 ms",
+                       "Switches: 36426 = 1 idle + 284 kernel + 126 emitted + 34854 skipped + 1161 lost",
+                       "Lost:   10.0 ms"):
+            self.assertIn(wanted, lines)
+        at = next(i for i, line in enumerate(lines) if line.startswith("    time "))
+        rows = [line.split() for line in lines[at + 1:]]
+        self.assertEqual(rows[0], ["6.00", "s", "60.0000", "60.0000", "0", "us", "22", "prog"])
+        self.assertEqual(rows[1][:8], ["3.25", "s", "32.5000", "54.1667", "0", "us", "16", "[blocked]"])
+        self.assertIn(["4.00", "s", "40.0000", "40.0000", "4.00", "s", "6", "(waits", "for", "work:", "--idle=show", "has", "their",
+                       "stacks)"], rows)
+        wall = self.report("--stacks=wall")
+        self.assertIn("Wall:   12.0 s, of that 2.00 s on a CPU and 10.0 s of waits, from 28 records of waits", wall)
+
+    def test_json_and_csv(self):
+        self.fill()
+        stacks = json.loads(self.report("--stacks=wait", "--format=json"))["stacks"]
+        self.assertEqual((stacks["unit"], stacks["total"], stacks["records"], stacks["lost"]), ("microseconds", 8000000, 27, 10000))
+        self.assertEqual((stacks["found-us"], stacks["exact-us"]), (8000000, EXACT))
+        self.assertEqual(stacks["switches"], {name if name != "switches" else "all": nr for name, nr in SWITCHES.items()
+                                              if name != "records"})
+        self.assertEqual(sum(node["self"] for node in stacks["nodes"]), 8000000)
+        lock = next(node for node in stacks["nodes"] if node["name"] == "lock_cache")
+        self.assertEqual((lock["total"], lock["records"]), (3000000, 12))
+        self.assertEqual([node["name"] for node in stacks["nodes"] if node["kind"] == "state"],
+                         ["[blocked]", "[disk]", "[runnable]"])
+        rows = list(csv.DictReader(io.StringIO(self.report("--stacks=wait", "--format=csv"))))
+        self.assertEqual([(row["name"], row["records"]) for row in rows],
+                         [(node["name"], str(node["records"])) for node in stacks["nodes"]])
+        cpu = json.loads(self.report("--stacks", "--format=json"))["stacks"]
+        self.assertEqual(cpu["samples"], 200)
+        self.assertNotIn("records", cpu["nodes"][0])
+
+    def test_other_tools(self):
+        self.fill()
+        profile = gzip.decompress(self.report("--stacks=wait", "--format=pprof", text=False))
+        self.assertIn(b"nanoseconds", profile)
+        self.assertIn(b"lock_cache", profile)
+        for view, total in (("wait", 8000000), ("wall", 10000000)):
+            scope = json.loads(self.report("--stacks=" + view, "--format=speedscope"))
+            self.assertEqual([(one["unit"], one["endValue"], sum(one["weights"])) for one in scope["profiles"]],
+                             [("microseconds", total, total)])
+            firefox = json.loads(self.report("--stacks=" + view, "--format=firefox"))
+            samples = [thread["samples"] for thread in firefox["threads"]]
+            self.assertEqual({one["weightType"] for one in samples}, {"tracing-ms"})
+            self.assertAlmostEqual(sum(sum(one["weight"]) for one in samples), total / 1000)
+        self.report("--stacks=wait", "--format=perf", "--output-file=" + os.path.join(self.dir, "out"), rc=1)
+        self.assertIn("waits are times", self.err)
+
+    def test_only_waits(self):
+        """A session without samples of CPUs, and one without waits."""
+        self.wait(("_start", "serve", "fsync"), 1, DISK)
+        self.assertEqual(self.folded("--stacks=wall"), {"prog;[disk];_start;serve;fsync": 1000000})
+        self.report("--stacks", rc=1)
+        self.assertIn("no stack samples yet", self.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
