@@ -142,7 +142,7 @@ uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < ledger->nr_events; i++)
-		sum += ledger->events[i].lost[reason];
+		sum += op_event_is_time(ledger->events[i].role) ? 0 : ledger->events[i].lost[reason];
 	return sum;
 }
 

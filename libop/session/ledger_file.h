@@ -97,7 +97,7 @@ void op_session_ledger_set_cpu(struct op_session_ledger *ledger, const char *typ
 /* Whether the session has no samples and no losses: it is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
-/* The losses of all events by one reason. */
+/* The losses of all events that count samples, by one reason. */
 uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_loss reason) OP_NONNULL OP_MUST_CHECK;
 
 /* Adds the text of the file. */

@@ -16,7 +16,7 @@ import unittest
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
-from stack_session import CUT, StackCase  # noqa: E402
+from stack_session import CUT, FRAME, OTHER, StackCase  # noqa: E402
 
 NAMES = ("epoll_wait", "nanosleep", "pthread_mutex_lock", "fsync", "lock_cache", "backoff", "serve", "pool", "tick", "_start")
 BLOCKED, DISK, UNINTERRUPTIBLE, RUNNABLE, PREEMPTED, FROZEN = range(1, 7)
@@ -149,6 +149,53 @@ class Waits(StackCase):
             self.assertAlmostEqual(sum(sum(one["weight"]) for one in samples), total / 1000)
         self.report("--stacks=wait", "--format=perf", "--output-file=" + os.path.join(self.dir, "out"), rc=1)
         self.assertIn("waits are times", self.err)
+
+    def test_functions_that_waited(self):
+        self.fill()
+        self.wait(("_start", "serve", "serve", "fsync"), 0.125, UNINTERRUPTIBLE)  # calls itself
+        waits = json.loads(self.report("-l", "--waits", "--format=json"))["waits"]
+        rows = {row["symbol"]: row for row in waits["symbols"]}
+        self.assertEqual(sum(row["self"] for row in rows.values()) + waits["idle"], 8125000)
+        self.assertEqual((waits["total"], waits["idle"], waits["records"]), (8125000, 4000000, 28))
+        # no C library here: the innermost function of the program waited
+        self.assertEqual({name: (row["self"], row["total"], row["records"]) for name, row in rows.items()}, {
+            "pthread_mutex_lock": (3250000, 3250000, 14), "fsync": (625000, 625000, 4), "nanosleep": (250000, 250000, 4)})
+        self.assertEqual(rows["pthread_mutex_lock"]["states"], dict.fromkeys(EXACT, 0) | {"blocked": 3000000, "runnable": 250000})
+        self.assertEqual(waits["exact-us"], EXACT)
+        everything = json.loads(self.report("-l", "--waits", "--idle=show", "--format=json"))["waits"]
+        self.assertEqual({row["symbol"]: row["self"] for row in everything["symbols"]},
+                         {"pthread_mutex_lock": 3250000, "epoll_wait": 3000000, "nanosleep": 1250000, "fsync": 625000})
+        self.assertEqual(everything["idle"], 0)
+        table = list(csv.DictReader(io.StringIO(self.report("-l", "--waits", "--format=csv", "--top=1"))))
+        self.assertEqual([(row["symbol"], row["self"], row["runnable"], row["records"]) for row in table],
+                         [("pthread_mutex_lock", "3250000", "250000", "14")])
+        text = self.report("-l", "--waits")
+        self.assertIn("  3.25 s  40.0000   3.25 s       14  pthread_mutex_lock  (prog)  blocked 92.3 %, runnable 7.69 %\n", text)
+        self.assertIn("  4.00 s  49.2308   4.00 s        6  (waits for work: --idle=show has their stacks)\n", text)
+        self.report("--waits", rc=1)
+        self.assertIn("--waits goes together with --symbols", self.err)
+        for option in ("--by=cgroup", "--format=xml", "--callgraph", "--stacks"):
+            self.report("-l", "--waits", option, rc=1)
+
+    def test_the_c_library_does_not_wait(self):
+        """The function that called it does."""
+        with open(os.path.join(self.session, "dcookies"), "r+", encoding="ascii") as stream:
+            text = stream.read().replace("/bin/other", "/lib/libc.so.6")
+            stream.seek(0)
+            stream.write(text)
+        frames = [*self.frames("_start", "serve", "lock_cache", "fsync")[:-1], (FRAME, OTHER, 64)]
+        self.store.add(frames, 500000, state=BLOCKED, event=WAIT)
+        rows = json.loads(self.report("-l", "--waits", "--format=json"))["waits"]["symbols"]
+        self.assertEqual([(row["symbol"], row["self"]) for row in rows], [("lock_cache", 500000)])
+
+    def test_losses_are_told_in_time(self):
+        self.fill()
+        lines = self.report("-l").splitlines()
+        self.assertIn("Waits: 8 s, 100 % complete", lines)
+        self.assertFalse(any("Stacks" in line and "WAIT" in line for line in lines), lines)
+        self.assertIn("Lost waits detected! 1161 of 1287 records", self.err)
+        self.assertIn("Lost waits detected! 0.01 of 8.01 s", self.err)
+        self.assertNotIn("Lost samples", self.err)
 
     def test_only_waits(self):
         """A session without samples of CPUs, and one without waits."""

@@ -159,6 +159,7 @@ static const struct opr_option rows[] = {
 	OPR_SPAN_UNTIL(QUERY),
 	{ "verbose", 'V', 0, opr_take_verbose, "print details to stderr", "all,details,debug,bfd,level1,sfile,stats,xml" },
 	OPR_SPAN_WINDOW(QUERY),
+	{ "waits", 0, FIELD(waits), NULL, "with --symbols: the functions that waited, instead of samples", NULL },
 	{ "wide", 0, QUERY(wide), NULL, "text has whole names: nothing is left out of them to fit", NULL },
 	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
 };
@@ -304,8 +305,18 @@ static int check(const struct opr_options *options)
 		  "--format=bolt goes together with options that select samples only" },
 		{ query->view != OPR_VIEW_CPU && options->format == OPR_FORMAT_PERF,
 		  "--format=perf has samples, and waits are times: --format=pprof has them" },
-		{ query->show_idle && query->view == OPR_VIEW_CPU,
-		  "--idle is meaningless without --stacks=wait and --stacks=wall" },
+		{ query->show_idle && query->view == OPR_VIEW_CPU && !options->waits,
+		  "--idle is meaningless without --stacks=wait, --stacks=wall and --waits" },
+		{ options->waits && (!query->symbols || query->stacks),
+		  "--waits goes together with --symbols: opreport -l --waits" },
+		{ options->waits && (query->details || query->callgraph || query->memory || query->by || query->lines ||
+				     query->accumulated || query->show_address || query->images || options->html ||
+				     options->sort.nr_words || query->include_symbols.nr_words || query->exclude_symbols.nr_words),
+		  "--waits goes together with options that select, --idle, --top and --threshold" },
+		{ options->waits && options->format != OPR_FORMAT_TEXT && options->format != OPR_FORMAT_JSON &&
+			  options->format != OPR_FORMAT_CSV,
+		  "--waits is written as text, --format=csv or --format=json" },
+		{ options->waits && (options->diff || options->top_changes), "--waits is of one profile" },
 		{ query->images && options->cgroups,
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ query->images && query->by, "--images and --by do not go together" },
@@ -424,7 +435,9 @@ static void finish_query(struct opr_options *options)
 	query->places = opr_format_has_places(options->format);
 	query->any_axes = options->format == OPR_FORMAT_XML;
 	query->totals_only = query->images || !query->symbols;
-	query->sessions_only = query->stacks;
+	query->sessions_only = query->stacks || options->waits;
+	if (options->waits)
+		query->view = OPR_VIEW_WAIT;
 	query->naming.fetch_lines = query->lines || query->inlined;
 	/* A caller below the threshold stands beside a callee above it. */
 	query->naming.fetch_percent = query->callgraph || query->stacks ? 0 : query->threshold;

@@ -47,6 +47,7 @@ struct opr_options {
 	struct opr_sort_order order;
 	struct opr_debuginfod_time debuginfod_time;
 	enum opr_format format; /* OPR_FORMAT_XML also for --xml */
+	int waits;              /* functions that waited, with --symbols: 0 or 1 */
 	int explain;            /* one page instead of a report: 0 or 1 */
 	const char *colour;     /* "auto", "always" or "never" */
 	char *title;            /* the command line */

@@ -11,7 +11,8 @@
 
 static void add_event(struct top_daemon *daemon, const struct op_ledger_event *event)
 {
-	if (event->role == OP_EVENT_DERIVED)
+	/* WAIT counts microseconds, not samples. */
+	if (event->role == OP_EVENT_DERIVED || op_event_is_time(event->role))
 		return;
 	if (op_ledger_counted_share(event) < daemon->counted_share)
 		daemon->counted_share = op_ledger_counted_share(event);

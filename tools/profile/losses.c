@@ -95,6 +95,26 @@ static void name_losses(const struct op_session_ledger *ledger, uint64_t lost_ke
 	}
 }
 
+/* Waits are lost as switches without a record, and as records that could not be stored. */
+static void check_waits(const struct opr_session *session)
+{
+	const struct op_wait_ledger *waits = &session->ledger.waits;
+
+	if (waits->switches && (double)waits->lost > OP_LOSS_TOLERATED * (double)waits->switches)
+		opr_warn("Lost waits detected! %" PRIu64 " of %" PRIu64 " records: %s/" OP_SESSION_LEDGER " has the details.",
+			 waits->lost, waits->emitted + waits->lost, session->path);
+	for (size_t i = 0; i < session->ledger.nr_events; i++) {
+		const struct op_ledger_event *event = &session->ledger.events[i];
+		uint64_t lost = op_ledger_lost(event);
+
+		if (op_event_is_time(event->role) &&
+		    op_ledger_loss_share(event->received, event->filtered, event->lost_kernel, lost) > OP_LOSS_TOLERATED)
+			opr_warn("Lost waits detected! %.3g of %.3g s: %s/" OP_SESSION_LEDGER " has the details.",
+				 (double)(lost + event->lost_kernel) / 1e6, (double)(event->received + event->lost_kernel) / 1e6,
+				 session->path);
+	}
+}
+
 /* True after a warning. */
 static bool check_ledger_losses(const struct opr_session *session)
 {
@@ -104,6 +124,8 @@ static bool check_ledger_losses(const struct opr_session *session)
 	for (size_t i = 0; i < session->ledger.nr_events; i++) {
 		const struct op_ledger_event *event = &session->ledger.events[i];
 
+		if (op_event_is_time(event->role))
+			continue;
 		if (op_event_is_taken((enum op_event_role)event->role)) {
 			received += event->received;
 			filtered += event->filtered;
@@ -304,6 +326,7 @@ static void check_session(const struct opr_profile *profile, size_t index)
 	if (session->has_ledger) {
 		trace_ledger(session);
 		warned_of_losses = check_ledger_losses(session);
+		check_waits(session);
 		check_counted(session);
 		check_ledger(profile, index);
 	}

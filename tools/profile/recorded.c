@@ -263,9 +263,14 @@ void opr_ledger_stacks_describe(const struct opr_profile *profile, struct op_tex
 				total += ends[end];
 			if (!total)
 				continue;
-			op_text_printf(text, "Stacks: %" PRIu64 " of ", total);
-			op_text_add_escaped(text, event->name);
-			op_text_printf(text, ":%" PRIu64, event->count);
+			if (op_event_is_time(event->role)) {
+				op_text_add(text, "Waits: ");
+				opr_add_span(text, total * 1000);
+			} else {
+				op_text_printf(text, "Stacks: %" PRIu64 " of ", total);
+				op_text_add_escaped(text, event->name);
+				op_text_printf(text, ":%" PRIu64, event->count);
+			}
 			opr_stack_ends_describe(ends, text);
 			op_text_add_char(text, '\n');
 		}

@@ -236,6 +236,8 @@ static void write_ledger_row(FILE *out, const struct opr_session *session, const
 		event->count, event->unit_mask, event->received, event->stored);
 	fprintf(out, ", \"unattributed\": %" PRIu64 ", \"filtered\": %" PRIu64 ", \"lost_kernel\": %" PRIu64, event->unattributed,
 		event->filtered, event->lost_kernel);
+	if (op_event_is_time(event->role))
+		fputs(", \"unit\": \"microseconds\"", out);
 	if (event->enabled_ns)
 		fprintf(out, ", \"enabled_ns\": %" PRIu64 ", \"counted_ns\": %" PRIu64, event->enabled_ns, event->counted_ns);
 	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)

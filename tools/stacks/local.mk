@@ -12,5 +12,6 @@ tools_libreport_a_SOURCES += \
 	tools/stacks/short_images.c tools/stacks/short_images.h \
 	tools/stacks/stores.c tools/stacks/stores.h \
 	tools/stacks/view.c tools/stacks/view.h \
+	tools/stacks/wait_list.c tools/stacks/wait_list.h \
 	tools/stacks/write_stacks.c tools/stacks/write_stacks.h
 EXTRA_DIST += tools/stacks/README.md
