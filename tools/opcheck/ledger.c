@@ -182,7 +182,7 @@ int opk_ledger_check(struct opk_check *check, const struct opk_found *found)
 		compare_ledger(&comparison);
 		check_stats(&comparison);
 	}
-	err = opk_timeline_check(check, ledger);
+	err = opk_timeline_check(check, found, ledger);
 	op_session_ledger_free(ledger);
 	return err;
 }

@@ -4,13 +4,7 @@
 #define OPK_LEDGER_H
 
 #include "tools/opcheck/findings.h"
-
-/* What the check of the sample files found. */
-struct opk_found {
-	struct op_session_ledger sums; /* samples by event */
-	bool has_images; /* the session has a table of images */
-	bool changed; /* a repair added or removed samples: the ledger must follow */
-};
+#include "tools/opcheck/found.h"
 
 /* Reports and repairs what differs. 0 or -errno. */
 int opk_ledger_check(struct opk_check *check, const struct opk_found *found) OP_NONNULL OP_MUST_CHECK;

@@ -36,6 +36,7 @@ struct run {
 	int unread;     /* why a directory could not be read; 0: all were */
 	struct opk_misplaced_list misplaced;
 	struct opk_unnamed unnamed;
+	struct opk_shares shares;
 	struct op_htable counted; /* files of a closed session, which may be packed meanwhile */
 };
 
@@ -85,6 +86,31 @@ static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t 
 	return 0;
 }
 
+static uint64_t cookie_of(const struct run *run, const struct op_image_name *image)
+{
+	const struct op_dcookie_row *row = opk_row_of(run->images, image);
+
+	return row ? row->cookie : OP_DCOOKIE_NONE;
+}
+
+static int add_share(struct run *run, const struct op_sample_name *name, uint64_t total)
+{
+	char event[OP_EVENT_NAME_BYTES + 64];
+	struct opk_share *share;
+	uint32_t number;
+	int err;
+
+	snprintf(event, sizeof(event), "%s:%" PRIu64 ":0x%x", name->event, name->count, (uint32_t)name->unit_mask);
+	err = opk_shares_event(&run->shares, event, &number);
+	if (err)
+		return err;
+	share = opk_share(&run->shares, OPK_OF_SAMPLES, number, cookie_of(run, &name->app), cookie_of(run, &name->image));
+	if (!share)
+		return -ENOMEM;
+	share->in_files += total;
+	return 0;
+}
+
 static void mend(struct opk_file *file, const char *fault, uint64_t offset)
 {
 	if (!file->fault) {
@@ -97,6 +123,7 @@ static void mend(struct opk_file *file, const char *fault, uint64_t offset)
 static int count_file(struct run *run, const struct op_sample_name *name, const struct opk_file *file)
 {
 	struct opk_check *check = run->check;
+	int err;
 
 	check->nr_dropped += file->nr_dropped;
 	if (file->verdict >= OPK_LOST || run->is_beside || name->has_callee)
@@ -105,7 +132,8 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	if (!op_ibs_event_of_session(name->event))
 		check->nr_samples += file->total;
 	run->nr_without_row += run->images && !opk_row_of(run->images, &name->image);
-	return add_sum(run, name, file->total);
+	err = add_sum(run, name, file->total);
+	return err ? err : add_share(run, name, file->total);
 }
 
 /* Adds faults of the header, and whether the daemon can write the file. */
@@ -608,6 +636,8 @@ static int check_all(struct run *run)
 		opk_note(run->check, OP_DCOOKIE_FILE, text);
 	}
 	run->found.has_images = run->images;
+	run->found.images = run->images;
+	run->found.shares = &run->shares;
 	return run->has_foreign ? 0 : opk_ledger_check(run->check, &run->found);
 }
 
@@ -620,6 +650,7 @@ int opk_session_check(struct opk_check *check)
 	err = check_all(&run);
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.found.sums);
+	opk_shares_free(&run.shares);
 	op_htable_visit(&run.counted, free_counted, NULL);
 	op_htable_free(&run.counted);
 	opk_misplaced_free(&run.misplaced);

@@ -8,7 +8,9 @@
 
 #include "libop/base/grow.h"
 #include "libop/session/layout.h"
+#include "libop/stacks/read.h"
 #include "libop/timeline/read.h"
+#include "tools/opcheck/header.h"
 
 /* An event in the minutes so far. */
 struct sum {
@@ -19,6 +21,7 @@ struct sum {
 
 struct adding {
 	struct opk_check *check;
+	const struct opk_found *found;
 	struct sum *sums;
 	size_t nr_sums, capacity;
 	uint64_t end_mono_ns; /* of the last minute */
@@ -81,6 +84,129 @@ static int add_event(struct adding *adding, uint64_t number, const struct op_min
 	return 0;
 }
 
+/* ---- shares of applications and images ---- */
+
+/* What a node and those above it say of the samples at it. */
+struct place {
+	enum opk_share_kind kind;
+	uint32_t event;
+	uint64_t app, image;
+};
+
+/* Several cookies may have one name, and so one sample file. */
+static uint64_t cookie_of(const struct adding *adding, uint64_t cookie)
+{
+	const struct op_dcookie_table *images = adding->found->images;
+	const struct op_dcookie_row *row;
+	struct op_image_name name;
+
+	if (!op_dcookie_has(images, cookie))
+		return OP_DCOOKIE_NONE;
+	name = op_dcookie_name(op_dcookie_row(images, cookie));
+	row = opk_row_of(images, &name);
+	return row ? row->cookie : OP_DCOOKIE_NONE;
+}
+
+static struct place place_of(const struct adding *adding, const struct op_minute_node *node, struct place place,
+			     const uint32_t *events)
+{
+	if (node->kind == OP_MINUTE_SAMPLES || node->kind == OP_MINUTE_STACKS)
+		place = (struct place){ .kind = node->kind == OP_MINUTE_STACKS ? OPK_OF_STACKS : OPK_OF_SAMPLES,
+					.event = events[node->value],
+					.app = OP_DCOOKIE_NONE,
+					.image = OP_DCOOKIE_NONE };
+	else if (node->kind == OP_MINUTE_APP)
+		place.app = cookie_of(adding, node->image);
+	else if (place.kind == OPK_OF_SAMPLES && place.image == OP_DCOOKIE_NONE &&
+		 (node->kind == OP_MINUTE_IMAGE || op_minute_is_code(node->kind)))
+		place.image = cookie_of(adding, node->image);
+	return place;
+}
+
+static int add_nodes(const struct adding *adding, const struct op_minute *minute, struct place *places, uint32_t *events)
+{
+	struct opk_shares *shares = adding->found->shares;
+	int err = 0;
+
+	for (uint32_t i = 0; i < minute->nr_events && !err; i++)
+		err = opk_shares_event(shares, minute->texts[minute->events[i].text], &events[i]);
+	for (uint32_t i = 1; i < minute->nr_nodes && !err; i++) {
+		const struct op_minute_node *node = &minute->nodes[i];
+		const struct place *place = &places[i];
+		struct opk_share *share;
+
+		places[i] = place_of(adding, node, places[node->parent], events);
+		if (!(node->self | node->rest))
+			continue;
+		share = opk_share(shares, place->kind, place->event, place->app, place->image);
+		if (!share)
+			return -ENOMEM;
+		share->in_minutes += node->self + node->rest;
+	}
+	return err;
+}
+
+static int add_shares(const struct adding *adding, const struct op_minute *minute)
+{
+	struct place *places = calloc(minute->nr_nodes + 1u, sizeof(*places));
+	uint32_t *events = calloc(minute->nr_events + 1u, sizeof(*events));
+	int err = !adding->found->images ? 0 : places && events ? add_nodes(adding, minute, places, events) : -ENOMEM;
+
+	free(places);
+	free(events);
+	return err;
+}
+
+/* What the file of stacks has, by application. Without a whole file there is nothing to compare. */
+static int add_stacks(const struct adding *adding)
+{
+	struct opk_shares *shares = adding->found->shares;
+	struct op_stack_tree tree;
+	struct place *places;
+	int err = op_stacks_read(adding->check->dir_fd, OP_SESSION_STACKS, &tree);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	places = calloc(tree.nr_nodes + 1u, sizeof(*places));
+	err = places ? 0 : -ENOMEM;
+	for (uint32_t i = 1; i < tree.nr_nodes && !err; i++) {
+		const struct op_stack_node *node = &tree.nodes[i];
+		struct opk_share *share = NULL;
+		char *event;
+
+		places[i] = places[node->parent];
+		if (node->kind == OP_STACK_EVENT) {
+			event = op_stack_text(&tree, node->value);
+			err = event ? opk_shares_event(shares, event, &places[i].event) : -ENOMEM;
+			places[i].app = OP_DCOOKIE_NONE;
+			free(event);
+		} else if (node->kind == OP_STACK_APP) {
+			places[i].app = cookie_of(adding, node->image);
+		}
+		if (err || !node->count)
+			continue;
+		share = opk_share(shares, OPK_OF_STACKS, places[i].event, places[i].app, OP_DCOOKIE_NONE);
+		if (share)
+			share->in_files += node->count;
+		err = share ? 0 : -ENOMEM;
+	}
+	free(places);
+	op_stack_tree_free(&tree);
+	return err;
+}
+
+static int compare_shares(const struct adding *adding)
+{
+	int err;
+
+	if (!adding->found->images || adding->found->changed)
+		return 0;
+	err = add_stacks(adding);
+	return err ? err : opk_shares_compare(adding->found->shares, adding->check, adding->found->images);
+}
+
+/* ---- all ---- */
+
 static int add_minutes(struct adding *adding, struct op_timeline *timeline)
 {
 	struct op_minute minute;
@@ -90,6 +216,8 @@ static int add_minutes(struct adding *adding, struct op_timeline *timeline)
 	while (!err && !(err = op_timeline_next(timeline, &minute))) {
 		for (uint32_t i = 0; i < minute.nr_events && !err; i++)
 			err = add_event(adding, number, &minute, i);
+		if (!err)
+			err = add_shares(adding, &minute);
 		adding->end_mono_ns = minute.end.mono_ns;
 		number++;
 	}
@@ -120,9 +248,9 @@ static void compare(const struct adding *adding, const struct op_session_ledger 
 	}
 }
 
-int opk_timeline_check(struct opk_check *check, const struct op_session_ledger *ledger)
+int opk_timeline_check(struct opk_check *check, const struct opk_found *found, const struct op_session_ledger *ledger)
 {
-	struct adding adding = { .check = check };
+	struct adding adding = { .check = check, .found = found };
 	struct op_timeline *timeline;
 	uint64_t offset;
 	int err = op_timeline_open(check->dir_fd, OP_SESSION_TIMELINE, &timeline);
@@ -133,8 +261,10 @@ int opk_timeline_check(struct opk_check *check, const struct op_session_ledger *
 	if (!err)
 		err = add_minutes(&adding, timeline);
 	/* Around damage the minutes do not go on. */
-	if (!err && !op_timeline_nr_damaged(timeline, &offset) && !check->live)
+	if (!err && !op_timeline_nr_damaged(timeline, &offset) && !check->live) {
 		compare(&adding, ledger);
+		err = compare_shares(&adding);
+	}
 	op_timeline_close(timeline);
 	for (size_t i = 0; i < adding.nr_sums; i++)
 		free(adding.sums[i].name);
