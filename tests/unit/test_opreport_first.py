@@ -211,6 +211,16 @@ class First(unittest.TestCase):
         self.run_tool("-l")
         self.assertIn("warning: /gone/one could not be found.\n", self.errors)
 
+    def test_processes_that_are_not_seen(self):
+        """As in a container: what they are, and where to run opd."""
+        for unseen, is_told in ((40, True), (2, False)):
+            self.put(image="/no-process", app="/no-process", hot=unseen)
+            self.put(image="/usr/bin/other", hot=60)
+            for words in ((), ("-l",)):
+                self.run_tool(*words)
+                self.assertEqual("note: 40 % of the samples are of processes that opd does not see (no-process)" in self.errors,
+                                 is_told, self.errors)
+
     def test_code_of_runtimes(self):
         """Samples in memory without a file are followed once by what they are and what helps, as the images of the
         application say.

@@ -18,7 +18,9 @@
 #define WIDTH      80u
 #define STOPS_SHOWN 3u
 #define NAME_WIDTH 24
+#define UNATTRIBUTED_TOLD 0.05
 #define NS_PER_US  1000u
+#define START_NS   (30u * OP_NS_PER_S)
 #define NS_PER_HOUR (3600.0 * OP_NS_PER_S)
 
 /* Writes a paragraph. A word that is too long, as a path, has a line of its own. */
@@ -111,22 +113,22 @@ static void add_stacks(const struct ctl_daemon *daemon, struct op_text *text)
 		op_text_printf(text, ", %.1f %% complete", 100.0 * (double)nr_complete / (double)nr);
 }
 
-/* Where most of the walks end that are not complete. */
+/* Where callers are missing most often, and why. */
 static void show_stops(const struct op_status *status)
 {
-	struct op_text text = { 0 };
-
 	for (size_t i = 0; i < STOPS_SHOWN && status->stack_stops[i].nr; i++) {
 		const struct op_stack_stop *stop = &status->stack_stops[i];
+		enum op_stack_end end = stop->end < OP_NR_STACK_ENDS ? (enum op_stack_end)stop->end : OP_STACK_END_no_row;
+		struct op_text image = { 0 }, why = { 0 };
 
-		op_text_add(&text, i ? ", " : "");
-		op_text_add_escaped(&text, stop->image);
-		op_text_printf(&text, " (%" PRIu64 " %s)", stop->nr,
-			       stop->end < OP_NR_STACK_ENDS ? op_stack_end_name((enum op_stack_end)stop->end) : "?");
+		if (!i)
+			puts("Callers are missing, most often above:");
+		op_text_add_escaped(&image, stop->image);
+		printf("  %s (%" PRIu64 ")\n", op_text_get(&image), stop->nr);
+		op_text_printf(&why, "%s: %s", op_stack_end_name(end), op_stack_end_meaning(end));
+		show_built("      ", &why);
+		op_text_free(&image);
 	}
-	if (text.length)
-		show_text("Walks that are not complete end in: ", op_text_get(&text));
-	op_text_free(&text);
 }
 
 void ctl_show_stacks(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -184,6 +186,9 @@ static void show_event(const struct op_ledger_event *event)
 	if (event->stored)
 		snprintf(percent, sizeof(percent), "%.4f", 100.0 * (double)event->unattributed / (double)event->stored);
 	printf(" %14" PRIu64 " %12" PRIu64 " %9.4f %14s\n", event->stored, lost, 100 * share, percent);
+	if (event->role != OP_EVENT_STACKS && (double)event->unattributed > UNATTRIBUTED_TOLD * (double)event->stored)
+		puts("    unattributed: of processes or code that opd does not see. In a container\n"
+		     "    it sees only those of the container: run opd on the host");
 	if (event->filtered)
 		printf("    filtered: %" PRIu64 " (--image does not name their images)\n", event->filtered);
 }
@@ -236,9 +241,9 @@ static void show_ledger(const struct ctl_daemon *daemon)
 
 static void show_cost(const struct op_status *status)
 {
-	printf("Cost: %.2f %% of one CPU, %.1f MiB of memory\n",
+	printf("Cost: %.2f %% of one CPU, %.1f MiB of memory%s\n",
 	       status->uptime_ns ? 100.0 * (double)status->cpu_ns / (double)status->uptime_ns : 0.0,
-	       (double)status->rss_bytes / (1024 * 1024));
+	       (double)status->rss_bytes / (1024 * 1024), status->uptime_ns < START_NS ? " (the start costs more)" : "");
 }
 
 /* ---- what is kept ---- */

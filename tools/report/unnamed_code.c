@@ -12,6 +12,8 @@
 #define MIN_PERCENT 1.0 /* as doc/opreport.1 says */
 #define REGION      "anon"
 #define OBJECT      ".jo" /* JIT code with names: TGID.jo */
+#define NO_PROCESS  "/no-process" /* opd had no answer about the process */
+#define UNSEEN_MIN_PERCENT 5.0
 #define PYTHON_PERF 12    /* python3.12 has -X perf */
 
 /* Images are known by the begin of their base name, and functions by the begin of their name. */
@@ -108,6 +110,8 @@ void opr_unnamed_add(struct opr_unnamed_code *code, const char *app, const char 
 	const struct runtime *runtime = runtime_of(image);
 
 	code->total += count;
+	if (!strcmp(image, NO_PROCESS))
+		code->unseen += count;
 	if (runtime)
 		note_app(code, app, runtime, false);
 	if (runtime && function)
@@ -237,6 +241,14 @@ static void tell_loops(const struct opr_unnamed_code *code)
 	}
 }
 
+static void tell_unseen(const struct opr_unnamed_code *code)
+{
+	if (percent_of(code, code->unseen) >= UNSEEN_MIN_PERCENT)
+		opr_note("%.0f %% of the samples are of processes that opd does not see (no-process): an opd in a container sees "
+			 "those of the container only, so run opd on the host; others ended at once.",
+			 percent_of(code, code->unseen));
+}
+
 int opr_unnamed_tell(struct opr_unnamed_code *code)
 {
 	bool failed = code->failed;
@@ -246,6 +258,7 @@ int opr_unnamed_tell(struct opr_unnamed_code *code)
 	if (code->nr_sums)
 		qsort(code->sums, code->nr_sums, sizeof(*code->sums), compare_sums);
 	if (!failed) {
+		tell_unseen(code);
 		tell_sums(code);
 		tell_loops(code);
 	}
