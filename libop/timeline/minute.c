@@ -237,6 +237,32 @@ static void add_records(struct op_minute_node *node, uint16_t nr)
 	node->records = (uint16_t)op_min_u64((uint64_t)node->records + nr, UINT16_MAX);
 }
 
+uint32_t op_minute_way(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, bool *ret_is_whole)
+{
+	uint32_t node = 0;
+
+	*ret_is_whole = false;
+	for (size_t i = 0; i < nr_steps; i++) {
+		uint32_t child = i < OP_TIMELINE_DEPTH_MAX ? child_of(minute, node, &steps[i]) : 0;
+
+		if (op_unlikely(!child))
+			return node;
+		node = child;
+	}
+	*ret_is_whole = true;
+	return node;
+}
+
+void op_minute_add_below(struct op_minute *minute, uint32_t node, const struct op_minute_step *step, uint64_t amount)
+{
+	uint32_t child = child_of(minute, node, step);
+
+	if (op_likely(child))
+		minute->nodes[child].self += amount;
+	else
+		minute->nodes[node].rest += amount;
+}
+
 bool op_minute_add(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount)
 {
 	return op_minute_add_waits(minute, steps, nr_steps, amount, 0);
@@ -245,21 +271,13 @@ bool op_minute_add(struct op_minute *minute, const struct op_minute_step *steps,
 bool op_minute_add_waits(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, uint64_t amount,
 			 uint16_t nr_records)
 {
-	uint32_t node = 0;
+	bool is_whole;
+	uint32_t number = op_minute_way(minute, steps, nr_steps, &is_whole);
+	struct op_minute_node *node = &minute->nodes[number]; /* the way may move the nodes */
 
-	for (size_t i = 0; i < nr_steps; i++) {
-		uint32_t child = i < OP_TIMELINE_DEPTH_MAX ? child_of(minute, node, &steps[i]) : 0;
-
-		if (op_unlikely(!child)) {
-			minute->nodes[node].rest += amount;
-			add_records(&minute->nodes[node], nr_records);
-			return false;
-		}
-		node = child;
-	}
-	minute->nodes[node].self += amount;
-	add_records(&minute->nodes[node], nr_records);
-	return true;
+	*(is_whole ? &node->self : &node->rest) += amount;
+	add_records(node, nr_records);
+	return is_whole;
 }
 
 int op_minute_add_row(struct op_minute *minute, uint32_t event, const char *name, int64_t amount)

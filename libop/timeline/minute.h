@@ -101,6 +101,17 @@ int op_minute_event(struct op_minute *minute, const char *name, uint32_t unit, u
 	OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The node where the steps lead. It is made if it is missing, and is valid until the span is
+ * cleared or freed. With *ret_is_whole false there was no room for the whole way, and it is the
+ * last node that there is.
+ */
+uint32_t op_minute_way(struct op_minute *minute, const struct op_minute_step *steps, size_t nr_steps, bool *ret_is_whole)
+	OP_NONNULL;
+
+/* Adds `amount` to the child of such a node, or to its rest when there is no room for the child. */
+void op_minute_add_below(struct op_minute *minute, uint32_t node, const struct op_minute_step *step, uint64_t amount) OP_NONNULL;
+
+/*
  * Adds `amount` to the node where the steps lead. The first one is SAMPLES or STACKS with the
  * number of an event. False: there was no room for the whole way, and the amount is the rest of a
  * node above.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/base/htable.h"
 #include "libop/base/sys.h"
 #include "libop/session/directory.h"
 #include "libop/unwind/row_table.h"
@@ -16,6 +17,16 @@
 #include "pipeline/ledger/ledger.h"
 #include "pipeline/stacks/stack.h"
 #include "pipeline/stacks/tables.h"
+
+#define PLACES 1024u /* power of two */
+
+/* The node of an image in a span: for samples like these only their code is looked up below it. */
+struct opd_timeline_place {
+	struct opd_file_key key;
+	uint32_t node, span;
+	uint16_t cgroup_slot;
+	bool is_kernel;
+};
 
 /* a smaller difference of two clocks is one that is slewed */
 #define STEP_NS ((uint64_t)OP_NS_PER_S)
@@ -64,12 +75,11 @@ static struct op_minute_step thread_step(int64_t tgid, int64_t tid, int64_t cpu)
 	return (struct op_minute_step){ OP_MINUTE_THREAD, process << 32 | (thread & UINT32_MAX), (uint64_t)(cpu + 1) };
 }
 
-static void add_sample(struct opd_timeline *timeline, const struct opd_keyed_sample *sample)
+/* The way to the image of a sample. Returns the number of steps. */
+static size_t make_steps(const struct opd_timeline *timeline, struct op_minute *minute, const struct opd_keyed_sample *sample,
+			 struct op_minute_step steps[5])
 {
 	const struct opd_file_key *key = &sample->key;
-	struct op_minute *minute = span_of(timeline, sample->time_ns, key->event, sample->amount);
-	bool is_kernel = op_dcookie_row(timeline->count->table, key->image_cookie)->id.is_kernel;
-	struct op_minute_step steps[6];
 	uint32_t cgroup = 0;
 	size_t nr = 0;
 
@@ -82,8 +92,48 @@ static void add_sample(struct opd_timeline *timeline, const struct opd_keyed_sam
 	if ((key->tgid & key->tid & key->cpu) != OP_CLASS_ALL)
 		steps[nr++] = thread_step(key->tgid, key->tid, key->cpu);
 	steps[nr++] = (struct op_minute_step){ OP_MINUTE_IMAGE, 0, key->image_cookie };
-	steps[nr++] = code_step(timeline, key->image_cookie, sample->offset, is_kernel, false);
-	(void)op_minute_add(minute, steps, nr, sample->amount);
+	return nr;
+}
+
+/* The place of the image of a sample in a span. NULL: there was no room; the sample is counted. */
+static const struct opd_timeline_place *find_place(struct opd_timeline *timeline, struct op_minute *minute,
+						   const struct opd_keyed_sample *sample)
+{
+	const struct opd_file_key *key = &sample->key;
+	uint64_t class = ((uint64_t)(uint32_t)key->tid << 40) + key->event;
+	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 24) + class);
+	uint32_t span = minute == &timeline->next ? timeline->next_number : timeline->present_number, node;
+	struct opd_timeline_place *place = &timeline->places[hash & (PLACES - 1)];
+	struct op_minute_step steps[5];
+	bool is_whole;
+
+	if (op_likely(place->span == span && place->cgroup_slot == sample->cgroup_slot && !memcmp(&place->key, key, sizeof(*key))))
+		return place;
+	node = op_minute_way(minute, steps, make_steps(timeline, minute, sample, steps), &is_whole);
+	if (!is_whole) {
+		minute->nodes[node].rest += sample->amount;
+		return NULL;
+	}
+	*place = (struct opd_timeline_place){
+		.key = *key,
+		.node = node,
+		.span = span,
+		.cgroup_slot = sample->cgroup_slot,
+		.is_kernel = op_dcookie_row(timeline->count->table, key->image_cookie)->id.is_kernel,
+	};
+	return place;
+}
+
+static void add_sample(struct opd_timeline *timeline, const struct opd_keyed_sample *sample)
+{
+	struct op_minute *minute = span_of(timeline, sample->time_ns, sample->key.event, sample->amount);
+	const struct opd_timeline_place *place = find_place(timeline, minute, sample);
+	struct op_minute_step step;
+
+	if (op_unlikely(!place))
+		return;
+	step = code_step(timeline, sample->key.image_cookie, sample->offset, place->is_kernel, false);
+	op_minute_add_below(minute, place->node, &step, sample->amount);
 }
 
 /* The image as the file of stacks names it; images beyond the limit of the session share a name. */
@@ -296,6 +346,8 @@ static void open_span(struct opd_timeline *timeline, const struct opd_keyed_samp
 	timeline->present.begin = now;
 	timeline->present.gap = timeline->gap;
 	timeline->gap = OP_GAP_NONE;
+	timeline->present_number = ++timeline->nr_spans;
+	timeline->next_number = ++timeline->nr_spans;
 	set_end(timeline, &now);
 	for (size_t i = 0; i < timeline->count->nr_events; i++) {
 		struct opd_timeline_event *event = &timeline->events[i];
@@ -385,6 +437,8 @@ static void go_on(struct opd_timeline *timeline, const struct op_timeline_clocks
 
 	hand_over(timeline, &end);
 	timeline->present = timeline->next;
+	timeline->present_number = timeline->next_number;
+	timeline->next_number = ++timeline->nr_spans;
 	timeline->present.begin = end;
 	timeline->present.gap = timeline->gap;
 	timeline->gap = OP_GAP_NONE;
@@ -405,6 +459,7 @@ static void lengthen(struct opd_timeline *timeline, const struct op_timeline_clo
 	timeline->present.flags |= OP_TIMELINE_IS_LATE;
 	timeline->nr_late++;
 	op_minute_clear(&timeline->next);
+	timeline->next_number = ++timeline->nr_spans;
 	if (add_events(timeline, &timeline->next)) {
 		timeline->nr_no_memory++;
 		timeline->gap = OP_GAP_UNWRITTEN;
@@ -416,6 +471,17 @@ static void lengthen(struct opd_timeline *timeline, const struct op_timeline_clo
 
 /* ---- the sink ---- */
 
+/* A slot that was taken back may be another cgroup's now. */
+static void check_slots(struct opd_timeline *timeline)
+{
+	const struct opd_cgroups *cgroups = timeline->count->cgroups;
+
+	if (op_likely(!cgroups || cgroups->nr_taken_back == timeline->nr_taken_back))
+		return;
+	memset(timeline->places, 0, PLACES * sizeof(*timeline->places));
+	timeline->nr_taken_back = cgroups->nr_taken_back;
+}
+
 static void take_samples(void *host, struct opd_keyed_sample *samples, size_t nr)
 {
 	struct opd_timeline *timeline = host;
@@ -425,6 +491,7 @@ static void take_samples(void *host, struct opd_keyed_sample *samples, size_t nr
 			return;
 		open_span(timeline, samples, nr);
 	}
+	check_slots(timeline);
 	for (size_t i = 0; i < nr && timeline->is_open; i++)
 		if (samples[i].is_stored)
 			add_sample(timeline, &samples[i]);
@@ -501,8 +568,9 @@ int opd_timeline_open(struct opd_timeline *timeline)
 	timeline->is_open = false;
 	timeline->gap = OP_GAP_FIRST;
 	timeline->events = calloc(nr_events + 1, sizeof(*timeline->events));
+	timeline->places = calloc(PLACES, sizeof(*timeline->places));
 	timeline->steps = calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(*timeline->steps));
-	if (!timeline->events || !timeline->steps) {
+	if (!timeline->events || !timeline->places || !timeline->steps) {
 		opd_timeline_close(timeline);
 		return -ENOMEM;
 	}
@@ -521,7 +589,9 @@ void opd_timeline_close(struct opd_timeline *timeline)
 	drop_spans(timeline);
 	opd_host_state_free(&timeline->host_state);
 	free(timeline->events);
+	free(timeline->places);
 	free(timeline->steps);
 	timeline->events = NULL;
+	timeline->places = NULL;
 	timeline->steps = NULL;
 }

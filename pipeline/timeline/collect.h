@@ -57,6 +57,10 @@ struct opd_timeline {
 	uint32_t max_nodes;             /* of a span */
 
 	struct op_minute present, next; /* next: samples after the end of the present one */
+	uint32_t present_number, next_number; /* of these spans, from 1 on */
+	uint32_t nr_spans;              /* the last number */
+	struct opd_timeline_place *places; /* where images of samples are, by their hash */
+	uint64_t nr_taken_back;         /* of the cgroups, when places were looked at */
 	bool is_open;                   /* the present span has begun */
 	uint64_t end_mono_ns, end_wall_ns; /* of the present span */
 	struct op_timeline_clocks last_turn;

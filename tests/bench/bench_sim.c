@@ -19,11 +19,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "libop/base/clock.h"
 #include "libop/base/parse.h"
 #include "libop/session/contents.h"
 #include "pipeline/resolve/sideband.h"
+#include "pipeline/timeline/collect.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 #include "tests/bench/sim_stacks.h"
@@ -303,7 +305,51 @@ static uint64_t read_all(struct sim *sim, struct op_ring *ring)
 	return 0;
 }
 
-enum { STAGE_MEMCPY, STAGE_DECODE, STAGE_RESOLVE, STAGE_ALL, NR_STAGES };
+/* ---- the timeline ---- */
+
+static struct opd_timeline timeline;
+static struct opd_ledger ledger;
+static const bool is_sampling = true;
+
+static bool is_never_busy(void *arg OP_UNUSED)
+{
+	return false;
+}
+
+/* Another thread would write it. */
+static void drop_minute(void *arg OP_UNUSED, struct op_minute *minute, int dir_fd)
+{
+	op_minute_free(minute);
+	close(dir_fd);
+}
+
+static uint64_t no_growth(void *arg OP_UNUSED)
+{
+	return 0;
+}
+
+static void open_timeline(struct sim *sim)
+{
+	timeline = (struct opd_timeline){
+		.count = &sim->pipeline.count,
+		.ledger = &ledger,
+		.is_sampling = &is_sampling,
+		.host = { .is_busy = is_never_busy, .take = drop_minute, .take_growth = no_growth },
+		.interval_ns = 60 * BENCH_NS_PER_S,
+		.max_nodes = 65536,
+	};
+	sim->pipeline.count.nr_events = 1;
+	end_on(opd_ledger_open(&ledger, sim->dir_fd, &sim->pipeline.capture, false), "the ledger");
+	end_on(opd_timeline_open(&timeline), "the timeline");
+}
+
+static void close_timeline(void)
+{
+	opd_timeline_close(&timeline);
+	opd_ledger_close(&ledger);
+}
+
+enum { STAGE_MEMCPY, STAGE_DECODE, STAGE_RESOLVE, STAGE_ALL, STAGE_TIMELINE, NR_STAGES };
 
 static const struct {
 	const char *name;
@@ -313,6 +359,7 @@ static const struct {
 	[STAGE_DECODE] = { "decode", read_decode },
 	[STAGE_RESOLVE] = { "decode, resolve", read_resolve },
 	[STAGE_ALL] = { "decode, resolve, count", read_all },
+	[STAGE_TIMELINE] = { "the same, and the timeline", read_all },
 };
 
 struct pair_figures {
@@ -352,7 +399,7 @@ static void visit(struct sim *sim, reader read, uint64_t now_ns, struct pair_fig
 
 static void run_pair(struct sim *sim, reader read, uint64_t nr_samples, struct pair_figures *figures)
 {
-	uint64_t batch = single.ring_bytes / SAMPLE_BYTES - 1, time_ns = 10 * PRUNE_NS;
+	uint64_t batch = single.ring_bytes / SAMPLE_BYTES - 1, time_ns = 10 * PRUNE_NS, minute_ns = time_ns;
 
 	end_on(load_begin(sim->load, 1), "the first processes");
 	while (load_samples(sim->load) < nr_samples) {
@@ -363,6 +410,13 @@ static void run_pair(struct sim *sim, reader read, uint64_t nr_samples, struct p
 			end_on(load_sample(sim->load, 0, ring, time_ns += PAIR_STEP_NS), "writing a sample");
 		op_mring_pair_leave(&sim->cpus[0].writer);
 		visit(sim, read, time_ns, figures);
+		if (timeline.count == &sim->pipeline.count && time_ns - minute_ns >= timeline.interval_ns) {
+			uint64_t begin_ns = bench_cpu_ns();
+
+			opd_timeline_end_session(&timeline);
+			figures->read_ns += bench_cpu_ns() - begin_ns;
+			minute_ns = time_ns;
+		}
 	}
 }
 
@@ -398,11 +452,15 @@ static bool measure_stage(size_t stage, uint64_t nr_samples, struct pair_figures
 	bool good = true;
 
 	end_on(sim_open(&single, &sim), "opening the simulation");
+	if (stage == STAGE_TIMELINE)
+		open_timeline(&sim);
 	run_pair(&sim, stages[stage].read, nr_samples, &figures);
 	figures.nr_sideband = load_sideband_records(sim.load);
-	if (stage == STAGE_ALL)
+	if (stage >= STAGE_ALL)
 		good = all_right(&sim);
 	sim_close(&sim);
+	if (stage == STAGE_TIMELINE)
+		close_timeline();
 	keep_better(best, &figures);
 	return good;
 }

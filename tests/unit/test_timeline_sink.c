@@ -271,6 +271,26 @@ static void a_slow_disk_makes_a_span_longer(void **state OP_UNUSED)
 	check_sums();
 }
 
+/* Samples like those before find their place, also where a span was emptied between. */
+static void places_are_of_their_span(void **state OP_UNUSED)
+{
+	end_turn();
+	for (uint32_t i = 0; i < 3; i++) {
+		if (i < 2)
+			send_some(20);
+		sampled_ns = timeline.end_mono_ns; /* these are of the next span */
+		send_some(20);
+		is_busy = i == 1;
+		pass(INTERVAL_NS);
+	}
+	send_some(20);
+	opd_timeline_end_session(&timeline);
+	assert_int_equal(nr_spans, 3);
+	check_sums();
+	for (size_t i = 0; i < nr_spans; i++)
+		assert_int_equal(spans[i].nr_nodes, spans[0].nr_nodes);
+}
+
 /* Clocks that step, a host that sleeps: no minute is lost or double, and the gap has its reason. */
 static void clocks_that_step(void **state OP_UNUSED)
 {
@@ -434,6 +454,7 @@ int main(void)
 		TEST(code_has_its_function),
 		TEST(samples_belong_to_their_time),
 		TEST(a_slow_disk_makes_a_span_longer),
+		TEST(places_are_of_their_span),
 		TEST(clocks_that_step),
 		TEST(no_span_without_sampling),
 		TEST(no_memory_for_a_minute),
