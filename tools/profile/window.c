@@ -17,14 +17,6 @@ struct entry {
 	size_t nr_nodes, capacity;
 };
 
-struct opr_window {
-	struct opr_window_span span;
-	struct op_minute minute; /* all blocks added up */
-	struct op_htable entries;
-};
-
-/* ---- samples ---- */
-
 /* What the nodes above say of a node. */
 struct above {
 	uint32_t kind; /* SAMPLES or STACKS */
@@ -33,6 +25,24 @@ struct above {
 	uint64_t app, image, thread, cpu;
 	uint64_t callee; /* of a call; else OP_DCOOKIE_NONE */
 };
+
+#define PLACES 1024u
+
+/* Where samples with this above them go; file is NULL: nowhere. */
+struct place {
+	struct above above;
+	struct entry *file, *of_cgroup;
+	bool is_set;
+};
+
+struct opr_window {
+	struct opr_window_span span;
+	struct op_minute minute; /* all blocks added up */
+	struct op_htable entries;
+	struct place places[PLACES]; /* the last ones, by their hash */
+};
+
+/* ---- samples ---- */
 
 static struct above step_down(struct above above, const struct op_minute_node *node)
 {
@@ -111,22 +121,26 @@ static struct entry *get_entry(struct opr_window *window, const char *path)
 	return entry;
 }
 
-static int add_samples(struct opr_window *window, const char *path, uint64_t key, uint64_t amount)
+static int add_samples(struct entry *entry, uint64_t key, uint64_t amount)
 {
-	struct entry *entry = get_entry(window, path);
-
 	for (; entry && amount; amount -= op_min_u64(amount, UINT32_MAX)) {
 		if (!op_grow(&entry->nodes, &entry->capacity, entry->nr_nodes + 1))
 			return -ENOMEM;
 		entry->nodes[entry->nr_nodes++] =
 			(struct op_odb_node){ .key = key, .value = (uint32_t)op_min_u64(amount, UINT32_MAX) };
 	}
-	return entry ? 0 : -ENOMEM;
+	return 0;
 }
 
-/* Adds to the sample file, and to that of the cgroup, as opd does. */
-static int add_to_files(struct opr_window *window, const struct op_dcookie_table *images, const struct above *above, uint64_t key,
-			uint64_t amount)
+static bool is_same(const struct above *a, const struct above *b)
+{
+	return a->kind == b->kind && a->event == b->event && a->cgroup == b->cgroup && a->app == b->app && a->image == b->image &&
+	       a->thread == b->thread && a->cpu == b->cpu && a->callee == b->callee;
+}
+
+/* Makes the sample file of what is above, and that of the cgroup, as opd does. 0 or -ENOMEM. */
+static int make_place(struct opr_window *window, const struct op_dcookie_table *images, const struct above *above,
+		      struct place *place)
 {
 	const struct op_minute *minute = &window->minute;
 	char *event = strdup(minute->texts[minute->events[above->event].text]);
@@ -140,23 +154,40 @@ static int add_to_files(struct opr_window *window, const struct op_dcookie_table
 		.callee = op_dcookie_name(op_dcookie_row(images, above->callee)),
 	};
 	struct op_text path = { 0 };
-	int err = event ? 0 : -ENOMEM;
+	bool failed = !event;
 
-	if (!err && (!split_event(event, &name) || !op_dcookie_has(images, above->app) || !op_dcookie_has(images, above->image))) {
-		window->span.nr_nowhere += amount;
-	} else if (!err) {
+	*place = (struct place){ .above = *above };
+	if (event && split_event(event, &name) && op_dcookie_has(images, above->app) && op_dcookie_has(images, above->image)) {
 		op_mangle(&name, &path);
-		err = path.failed ? -ENOMEM : add_samples(window, op_text_get(&path), key, amount);
+		place->file = path.failed ? NULL : get_entry(window, op_text_get(&path));
 		op_text_truncate(&path, 0);
-		if (!err && above->cgroup) {
+		if (above->cgroup) {
 			op_mangle_cgroup(minute->texts[above->cgroup], &path);
 			op_mangle(&name, &path);
-			err = path.failed ? -ENOMEM : add_samples(window, op_text_get(&path), key, amount);
+			place->of_cgroup = path.failed ? NULL : get_entry(window, op_text_get(&path));
 		}
+		failed = !place->file || (above->cgroup && !place->of_cgroup);
 	}
+	place->is_set = !failed;
 	op_text_free(&path);
 	free(event);
-	return err;
+	return failed ? -ENOMEM : 0;
+}
+
+/* Adds to the sample file, and to that of the cgroup. Most nodes are below one that was there. */
+static int add_to_files(struct opr_window *window, const struct op_dcookie_table *images, const struct above *above, uint64_t key,
+			uint64_t amount)
+{
+	uint64_t hash = op_hash_u64(above->image + (above->app << 20) + (above->callee << 40) + above->thread + above->event);
+	struct place *place = &window->places[hash % PLACES];
+	int err = place->is_set && is_same(&place->above, above) ? 0 : make_place(window, images, above, place);
+
+	if (err)
+		return err;
+	if (!place->file)
+		window->span.nr_nowhere += amount;
+	err = add_samples(place->file, key, amount);
+	return err ? err : add_samples(place->of_cgroup, key, amount);
 }
 
 /* ---- calls ---- */
