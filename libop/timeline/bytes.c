@@ -61,7 +61,7 @@ static int read_u64(struct op_bytes_input *input, uint64_t *ret_value)
 	return -1;
 }
 
-uint64_t op_bytes_u64_to(struct op_bytes_input *input, uint64_t most)
+uint64_t op_bytes_long_u64_to(struct op_bytes_input *input, uint64_t most)
 {
 	uint64_t value = 0;
 

@@ -31,7 +31,15 @@ uint64_t op_bytes_u64(struct op_bytes_input *input) OP_NONNULL;
 int64_t op_bytes_s64(struct op_bytes_input *input) OP_NONNULL;
 
 /* The same for a number of at most `most`; a larger one is bad. */
-uint64_t op_bytes_u64_to(struct op_bytes_input *input, uint64_t most) OP_NONNULL;
+uint64_t op_bytes_long_u64_to(struct op_bytes_input *input, uint64_t most) OP_NONNULL;
+
+static inline uint64_t op_bytes_u64_to(struct op_bytes_input *input, uint64_t most)
+{
+	/* most numbers of a timeline have one byte */
+	if (op_likely(!input->failed && input->at < input->end && *input->at < 0x80 && *input->at <= most))
+		return *input->at++;
+	return op_bytes_long_u64_to(input, most);
+}
 
 /* The next nr_bytes, in place. NULL when there are fewer. */
 const uint8_t *op_bytes_take(struct op_bytes_input *input, uint64_t nr_bytes) OP_NONNULL;

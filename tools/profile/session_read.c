@@ -95,7 +95,8 @@ int opr_session_read_window(struct opr_session *session, uint64_t since_ns, uint
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err == -ENOENT)
-		opr_warn("%s keeps no minutes (TimelineInterval=0): all of it is counted", session->path);
+		opr_warn("%s keeps no minutes (TimelineInterval=0, or they are older than 90 days): all of it is counted",
+			 session->path);
 	else if (err)
 		opr_warn("%s/" OP_SESSION_TIMELINE ": %s: all of the session is counted" OPR_REPAIR_HINT, session->path,
 			 err == -EBADMSG ? "it is damaged, or of a later version" : strerror(-err));
