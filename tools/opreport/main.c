@@ -74,22 +74,12 @@ static int open_output(struct report *report)
 
 static const struct opr_writer_ops *writer_of(const struct report *report)
 {
-	switch (report->options->format) {
-	case OPR_FORMAT_JSON:
+	enum opr_format format = report->options->format;
+
+	if (format == OPR_FORMAT_JSON)
 		return &opr_json_writer;
-	case OPR_FORMAT_CSV:
+	if (format == OPR_FORMAT_CSV)
 		return &opr_csv_writer;
-	case OPR_FORMAT_TEXT:
-	case OPR_FORMAT_XML:
-	case OPR_FORMAT_BOLT:
-	case OPR_FORMAT_FOLDED:
-	case OPR_FORMAT_PPROF:
-	case OPR_FORMAT_PERF:
-	case OPR_FORMAT_SPEEDSCOPE:
-	case OPR_FORMAT_FIREFOX:
-	case OPR_FORMAT_CALLGRIND:
-		break;
-	}
 	return &opr_text_writer;
 }
 
@@ -273,17 +263,20 @@ static int write_symbols(struct report *report, struct opr_symbol_report *rows)
 	enum opr_format format = report->options->format;
 	int err = format == OPR_FORMAT_BOLT ? opr_export_bolt_check(rows) : 0;
 
-	if (!err)
-		err = open_output(report);
-	if (err < 0)
+	if (err)
+		return err;
+	err = open_output(report);
+	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", rows->nr_rows);
 	err = sort_rows(report->options, rows);
-	if (!err && report->run.query->memory)
+	if (err)
+		return err;
+	if (report->run.query->memory)
 		err = write_memory(report);
-	else if (!err && format == OPR_FORMAT_BOLT)
+	else if (format == OPR_FORMAT_BOLT)
 		opr_export_bolt(rows, report->run.selection.classes.classes[0].event, report->output.out);
-	else if (!err)
+	else
 		err = format == OPR_FORMAT_XML ? write_xml(report) : write_rows(report, rows);
 	return err ? err : opr_output_close(&report->output);
 }
@@ -318,38 +311,36 @@ static int report_symbols(struct report *report)
 	return err;
 }
 
-static int write_images(struct report *report, const struct opr_image_report *images)
-{
-	const struct opr_layout layout = layout_of(report, images->totals);
-	struct opr_writer writer = { 0 };
-	int err = opr_writer_init(&writer, writer_of(report), &layout, report->output.out);
-
-	if (!err)
-		err = opr_report_images(&writer, images);
-	opr_writer_free(&writer);
-	return err;
-}
-
 static int report_images(struct report *report)
 {
 	const struct opr_query *query = report->run.query;
 	struct opr_selection *selection = &report->run.selection;
 	struct opr_image_report images = { .sources = query->naming.sources };
+	struct opr_writer writer = { 0 };
+	struct opr_layout layout;
 	size_t nr_rows;
 	int err = opr_image_report_make(&images, &selection->profile, selection->classes.nr_classes, &selection->finder,
 					query->threshold, query->reverse_sort);
 
 	nr_rows = images.nr_rows;
-	if (nr_rows > query->top)
-		images.nr_rows = query->top;
-	if (!err)
-		err = open_output(report);
-	if (!err)
-		err = write_images(report, &images);
-	if (!err)
-		err = opr_output_close(&report->output);
+	images.nr_rows = op_min_u64(nr_rows, query->top);
+	if (err)
+		goto out;
+	err = open_output(report);
+	if (err)
+		goto out;
+	layout = layout_of(report, images.totals);
+	err = opr_writer_init(&writer, writer_of(report), &layout, report->output.out);
+	if (err)
+		goto out;
+	err = opr_report_images(&writer, &images);
+	if (err)
+		goto out;
+	err = opr_output_close(&report->output);
 	for (size_t i = 0; i < images.nr_rows && !err; i++)
 		opr_image_row_note_archive(&images.rows[i], &selection->finder);
+out:
+	opr_writer_free(&writer);
 	images.nr_rows = nr_rows;
 	opr_image_report_free(&images);
 	return err;
@@ -519,18 +510,21 @@ static int compare_symbols(struct report reports[2])
 
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = opr_run_to(&reports[i].run, OPR_STEP_ROWS);
-	if (!err)
-		err = opr_diff_make(&diff, &after->run.selection.classes, &reports[0].run.rows, &after->run.rows);
-	if (!err)
-		err = opr_symbol_report_check_names(&diff.report, &after->run.images, &after->run.query->include_symbols,
-						    &after->run.bases);
-	if (!err) {
-		opr_diff_limit(&diff, after->run.query->threshold);
-		if (after->options->top_changes)
-			opr_diff_keep_grown(&diff);
-		after->before = origin_of(&reports[0], reports[0].run.rows.totals);
-		err = write_symbols(after, &diff.report);
-	}
+	if (err)
+		return err;
+	err = opr_diff_make(&diff, &after->run.selection.classes, &reports[0].run.rows, &after->run.rows);
+	if (err)
+		goto out;
+	err = opr_symbol_report_check_names(&diff.report, &after->run.images, &after->run.query->include_symbols,
+					    &after->run.bases);
+	if (err)
+		goto out;
+	opr_diff_limit(&diff, after->run.query->threshold);
+	if (after->options->top_changes)
+		opr_diff_keep_grown(&diff);
+	after->before = origin_of(&reports[0], reports[0].run.rows.totals);
+	err = write_symbols(after, &diff.report);
+out:
 	opr_diff_free(&diff);
 	return err;
 }
@@ -575,24 +569,34 @@ static int add_span_before(struct opr_query *query, const struct opr_profile *af
 	return 0;
 }
 
-/* The queries of two profiles that are compared. Of two spans of time the earlier one is before. */
-static int split_query(const struct opr_options *options, struct opr_query queries[2])
+/* Selects, reads and describes both profiles. `range`: of the one before, for --top-changes. */
+static int read_both(struct report reports[2], struct opr_query *before, char range[OPR_SPAN_BYTES])
 {
-	struct opr_span spans[2];
-	int err = 0;
+	int err = opr_run_to(&reports[1].run, OPR_STEP_SELECT);
 
-	queries[0] = queries[1] = options->query;
-	if (!options->diff)
-		return 0;
-	queries[0].span.range = options->diff;
-	queries[1].span.range = options->diff_with;
-	for (int i = 0; i < 2 && !err; i++)
-		err = opr_span_parse(&spans[i], &queries[i].span);
-	if (!err && spans[0].since_us > spans[1].since_us) {
-		queries[0].span.range = options->diff_with;
-		queries[1].span.range = options->diff;
-	}
+	if (err)
+		return err;
+	err = reports[1].options->top_changes ? add_span_before(before, &reports[1].run.selection.profile, range) : 0;
+	if (err)
+		return err;
+	err = opr_run_to(&reports[0].run, OPR_STEP_SELECT);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = opr_run_to(&reports[i].run, OPR_STEP_READ);
+	if (!err)
+		err = check_apart(reports);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = describe_stacks(&reports[i]);
 	return err;
+}
+
+static int write_change(struct report reports[2])
+{
+	int err;
+
+	if (reports[0].options->html)
+		return report_page(reports, 2);
+	err = opr_diff_check(&reports[0].run.selection.classes, &reports[1].run.selection.classes);
+	return err ? err : compare_symbols(reports);
 }
 
 /* `before`, `after`: the profile specifications. */
@@ -602,30 +606,16 @@ static int report_change(const struct opr_options *options, const struct opr_wor
 	struct opr_query queries[2];
 	struct report reports[2] = { report_of(options, &queries[0], before), report_of(options, &queries[1], after) };
 	const struct opr_query *query = &options->query;
-	int err = split_query(options, queries);
+	int err = opr_options_split_diff(options, queries);
 
 	if (!options->html && (!query->symbols || query->details || query->callgraph || options->format == OPR_FORMAT_XML))
 		return opr_error(-EINVAL, "two profiles are compared by --html, or by --symbols as text, JSON or CSV without "
 					  "--details and --callgraph");
 	if (err)
 		return err;
-	err = opr_run_to(&reports[1].run, OPR_STEP_SELECT);
-	if (!err && options->top_changes)
-		err = add_span_before(&queries[0], &reports[1].run.selection.profile, range);
+	err = read_both(reports, &queries[0], range);
 	if (!err)
-		err = opr_run_to(&reports[0].run, OPR_STEP_SELECT);
-	for (size_t i = 0; i < 2 && !err; i++)
-		err = opr_run_to(&reports[i].run, OPR_STEP_READ);
-	if (!err)
-		err = check_apart(reports);
-	for (size_t i = 0; i < 2 && !err; i++)
-		err = describe_stacks(&reports[i]);
-	if (!err && options->html)
-		err = report_page(reports, 2);
-	else if (!err)
-		err = opr_diff_check(&reports[0].run.selection.classes, &reports[1].run.selection.classes);
-	if (!err && !options->html)
-		err = compare_symbols(reports);
+		err = write_change(reports);
 	for (size_t i = 0; i < 2; i++) {
 		err = opr_run_end(&reports[i].run, err);
 		op_text_free(&reports[i].stacks);
@@ -695,18 +685,16 @@ static int report_explanation(const struct opr_options *options, const struct op
 	struct op_text page = { 0 };
 	int err = opr_facts_read(&facts, &options->query, words);
 
-	if (!err && options->format == OPR_FORMAT_JSON)
-		opr_explain_json(&facts, &page);
-	else if (!err)
-		opr_explain_text(&facts, &page);
-	if (!err && page.failed)
-		err = opr_no_memory();
-	if (!err)
-		err = opr_output_open(&output, options->output_file, options->no_pager, options->colour);
-	if (!err) {
-		fputs(op_text_get(&page), output.out);
-		err = opr_output_close(&output);
-	}
+	if (err)
+		goto out;
+	(options->format == OPR_FORMAT_JSON ? opr_explain_json : opr_explain_text)(&facts, &page);
+	err = page.failed ? opr_no_memory()
+			  : opr_output_open(&output, options->output_file, options->no_pager, options->colour);
+	if (err)
+		goto out;
+	fputs(op_text_get(&page), output.out);
+	err = opr_output_close(&output);
+out:
 	op_text_free(&page);
 	opr_facts_free(&facts);
 	return err;
@@ -728,21 +716,47 @@ static int report_over_time(const struct opr_options *options, const struct opr_
 	query.symbols = 1;
 	query.totals_only = 0;
 	err = opr_run_to(&report.run, OPR_STEP_READ);
-	if (!err)
-		err = opr_course_read(&course, &report.run, options->course_of);
-	if (!err)
-		err = open_output(&report);
-	if (!err) {
-		if (options->format == OPR_FORMAT_CSV)
-			opr_course_csv(&course, report.output.out);
-		else if (options->format == OPR_FORMAT_JSON)
-			opr_course_json(&course, report.output.out);
-		else
-			opr_course_text(&course, report.output.nr_columns, is_ascii(), report.output.out);
-		err = opr_output_close(&report.output);
-	}
+	if (err)
+		goto out;
+	err = opr_course_read(&course, &report.run, options->course_of);
+	if (err)
+		goto out;
+	err = open_output(&report);
+	if (err)
+		goto out;
+	if (options->format == OPR_FORMAT_CSV)
+		opr_course_csv(&course, report.output.out);
+	else if (options->format == OPR_FORMAT_JSON)
+		opr_course_json(&course, report.output.out);
+	else
+		opr_course_text(&course, report.output.nr_columns, is_ascii(), report.output.out);
+	err = opr_output_close(&report.output);
+out:
 	opr_course_free(&course);
 	return opr_run_end(&report.run, err);
+}
+
+/* { } { }: two profiles. */
+static int report_two(const struct opr_options *options, const struct opr_words sides[2])
+{
+	if (options->over_time)
+		return opr_error(-EINVAL, "--over-time is of one profile");
+	if (options->explain)
+		return opr_error(-EINVAL, "--explain is of one profile: it finds what it compares with by itself");
+	if (options->diff || options->top_changes)
+		return opr_error(-EINVAL, "--diff or --top-changes and { } { } both choose what is compared: use only one of them");
+	return report_change(options, &sides[0], &sides[1]);
+}
+
+static int report_one(const struct opr_options *options, const struct opr_words *words)
+{
+	if (options->over_time)
+		return report_over_time(options, words);
+	if (options->explain)
+		return report_explanation(options, words);
+	if (options->diff || options->top_changes)
+		return report_change(options, words, words);
+	return report_profile(options, words);
 }
 
 static int report_once(const struct opr_options *options)
@@ -750,21 +764,8 @@ static int report_once(const struct opr_options *options)
 	struct opr_spec_words words = { 0 };
 	int err = opr_spec_words_split(&words, &options->query.words);
 
-	if (!err && words.differential && options->over_time)
-		err = opr_error(-EINVAL, "--over-time is of one profile");
-	else if (!err && options->over_time)
-		err = report_over_time(options, &words.sides[0]);
-	else if (!err && words.differential && options->explain)
-		err = opr_error(-EINVAL, "--explain is of one profile: it finds what it compares with by itself");
-	else if (!err && options->explain)
-		err = report_explanation(options, &words.sides[0]);
-	else if (!err && words.differential && (options->diff || options->top_changes))
-		err = opr_error(-EINVAL, "--diff or --top-changes and { } { } both choose what is compared: use only one of them");
-	else if (!err && (options->diff || options->top_changes))
-		err = report_change(options, &words.sides[0], &words.sides[0]);
-	else if (!err)
-		err = words.differential ? report_change(options, &words.sides[0], &words.sides[1])
-					 : report_profile(options, &words.sides[0]);
+	if (!err)
+		err = words.differential ? report_two(options, words.sides) : report_one(options, &words.sides[0]);
 	opr_spec_words_free(&words);
 	return err;
 }

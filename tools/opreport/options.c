@@ -517,6 +517,25 @@ void opr_options_free(struct opr_options *options)
 	free(options->title);
 }
 
+int opr_options_split_diff(const struct opr_options *options, struct opr_query ret_queries[2])
+{
+	struct opr_span spans[2];
+	int err = 0;
+
+	ret_queries[0] = ret_queries[1] = options->query;
+	if (!options->diff)
+		return 0;
+	ret_queries[0].span.range = options->diff;
+	ret_queries[1].span.range = options->diff_with;
+	for (int i = 0; i < 2 && !err; i++)
+		err = opr_span_parse(&spans[i], &ret_queries[i].span);
+	if (!err && spans[0].since_us > spans[1].since_us) {
+		ret_queries[0].span.range = options->diff_with;
+		ret_queries[1].span.range = options->diff;
+	}
+	return err;
+}
+
 /* ---- the <options> element of XML ---- */
 
 static const char *join_words(struct opr_xml_values *values, const struct opr_words *words)

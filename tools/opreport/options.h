@@ -65,6 +65,12 @@ bool opr_options_fit_leaves(const struct opr_options *options) OP_NONNULL;
 
 void opr_options_free(struct opr_options *options);
 
+/*
+ * The queries of two profiles that are compared. Of two spans of time (--diff) the earlier one is
+ * before. 0 or -errno after a message.
+ */
+int opr_options_split_diff(const struct opr_options *options, struct opr_query ret_queries[2]) OP_NONNULL OP_MUST_CHECK;
+
 #define OPR_NR_XML_OPTIONS 9 /* at most */
 
 /* Lists as text, joined by commas. */
