@@ -26,8 +26,8 @@ void opd_resume_free(struct opd_resume *resume)
 }
 
 /*
- * Two may run at once: both write the latest wish, one after the other. What the file says already
- * is not written again, unless it may not have reached the disk.
+ * Two may run at once: both write the latest request, one after the other. What the file says
+ * already is not written again, unless it may not have reached the disk.
  */
 static int write_latest(struct opd_resume *resume)
 {

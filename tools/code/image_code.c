@@ -340,18 +340,18 @@ static int run_child(struct opr_image_code *listing, struct request *request)
 	return 0;
 }
 
-static int list_code(struct opr_image_code *listing, const struct opr_code_wish *wish, struct opr_image *image,
+static int list_code(struct opr_image_code *listing, const struct opr_code_query *query, struct opr_image *image,
 		     const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
 	struct request request = {
 		.path = image->path,
 		.name = image->name,
-		.root = opr_image_options(wish->images, image).root,
+		.root = opr_image_options(query->images, image).root,
 		.symbols = &image->symbols,
-		.style = wish->style,
-		.report = wish->report,
+		.style = query->style,
+		.report = query->report,
 		.is_core = !image->is_object,
-		.with_lines = wish->lines,
+		.with_lines = query->lines,
 		.rows = rows,
 		.nr_rows = nr_rows,
 	};
@@ -508,22 +508,22 @@ static int warn_unlisted(const struct opr_image_code *listing, const struct opr_
 	return 0;
 }
 
-int opr_image_code_list(struct opr_image_code *listing, const struct opr_code_wish *wish,
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_code_query *query,
 			const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
-	struct opr_image *image = opr_image_cache_find(wish->images, rows[0]->image);
+	struct opr_image *image = opr_image_cache_find(query->images, rows[0]->image);
 	int err = 0;
 
 	if (!image)
 		return -ENOMEM;
-	listing->report = wish->report;
+	listing->report = query->report;
 	listing->codes = calloc(nr_rows + 1, sizeof(*listing->codes));
 	if (!listing->codes)
 		return opr_no_memory();
 	listing->nr_codes = nr_rows;
 	if (image->path && (image->is_object || opr_identity_is_kallsyms(&image->identity)))
-		err = list_code(listing, wish, image, rows, nr_rows);
-	return err || wish->quiet ? err : warn_unlisted(listing, image, rows, nr_rows);
+		err = list_code(listing, query, image, rows, nr_rows);
+	return err || query->quiet ? err : warn_unlisted(listing, image, rows, nr_rows);
 }
 
 void opr_image_code_free(struct opr_image_code *listing)

@@ -7,7 +7,7 @@
 #include "tools/report/symbol_rows.h"
 
 /* What is listed, and how. */
-struct opr_code_wish {
+struct opr_code_query {
 	struct opr_image_cache *images;
 	const struct opr_symbol_report *report; /* with details */
 	const struct opr_code_style *style;
@@ -28,11 +28,11 @@ struct opr_image_code {
 
 /*
  * Lists the code of rows of one image: from its file, or for /proc/kallsyms from the memory of the
- * running kernel. Warns the user, unless the wish is quiet, how many samples are in code that is
+ * running kernel. Warns the user, unless the query is quiet, how many samples are in code that is
  * not listed, and why. Fills a zeroed structure, to be freed with opr_image_code_free in any case.
  * 0 or -errno.
  */
-int opr_image_code_list(struct opr_image_code *listing, const struct opr_code_wish *wish,
+int opr_image_code_list(struct opr_image_code *listing, const struct opr_code_query *query,
 			const struct opr_symbol_row *const *rows, size_t nr_rows) OP_NONNULL OP_MUST_CHECK;
 
 /*

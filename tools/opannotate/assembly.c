@@ -226,14 +226,14 @@ static int write_symbol(struct listing *listing, const struct opr_symbol_row *ro
 static int write_image(struct listing *listing)
 {
 	const struct opr_symbol_row **rows = calloc(listing->nr_rows + 1, sizeof(*rows));
-	const struct opr_code_wish wish = opr_annotate_code(listing->annotate);
+	const struct opr_code_query query = opr_annotate_code(listing->annotate);
 	int err = rows ? 0 : opr_no_memory();
 
 	listing->headed = false;
 	for (size_t i = 0; i < listing->nr_rows && !err; i++)
 		rows[i] = &listing->rows[i];
 	if (!err)
-		err = opr_image_code_list(&listing->codes, &wish, rows, listing->nr_rows);
+		err = opr_image_code_list(&listing->codes, &query, rows, listing->nr_rows);
 	for (size_t i = 0; i < listing->nr_rows && !err; i++) {
 		listing->code = &listing->codes.codes[i];
 		err = write_symbol(listing, &listing->rows[i]);

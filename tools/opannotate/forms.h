@@ -26,11 +26,11 @@ struct opr_annotate {
 };
 
 /* The code that the forms list. */
-static inline struct opr_code_wish opr_annotate_code(const struct opr_annotate *annotate)
+static inline struct opr_code_query opr_annotate_code(const struct opr_annotate *annotate)
 {
 	const struct opr_annotate_options *options = annotate->options;
 
-	return (struct opr_code_wish){ .images = annotate->images,
+	return (struct opr_code_query){ .images = annotate->images,
 				       .report = annotate->report,
 				       .style = &options->code_style,
 				       .lines = options->source || options->html || options->inlined };

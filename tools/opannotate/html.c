@@ -271,7 +271,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 {
 	const struct opr_symbol_report *report = page->annotate->report;
 	const char *name = page->annotate->images->images[index].name;
-	const struct opr_code_wish wish = opr_annotate_code(page->annotate);
+	const struct opr_code_query query = opr_annotate_code(page->annotate);
 	struct opr_image_code *listing = &page->listings[index];
 	size_t nr_rows = 0;
 	int err;
@@ -281,7 +281,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
-	err = opr_image_code_list(listing, &wish, rows, nr_rows);
+	err = opr_image_code_list(listing, &query, rows, nr_rows);
 	for (size_t i = 0; i < nr_rows && !err; i++)
 		page->codes[rows[i] - report->rows] = (struct row_code){ listing, &listing->codes[i] };
 	return err;

@@ -263,9 +263,8 @@ static int write_symbols(struct report *report, struct opr_symbol_report *rows)
 	enum opr_format format = report->options->format;
 	int err = format == OPR_FORMAT_BOLT ? opr_export_bolt_check(rows) : 0;
 
-	if (err)
-		return err;
-	err = open_output(report);
+	if (!err)
+		err = open_output(report);
 	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", rows->nr_rows);

@@ -220,12 +220,12 @@ static int add_source(struct listing *listing, const struct opr_symbol_row *row,
 static int add_code(struct listing *listing, const struct opr_symbol_row *row, bool *any)
 {
 	const struct opr_code_style style = { 0 };
-	const struct opr_code_wish wish = { &listing->run.images, &listing->run.rows, &style, false, true };
+	const struct opr_code_query query = { &listing->run.images, &listing->run.rows, &style, false, true };
 	uint64_t *counts = calloc(listing->run.rows.nr_classes, sizeof(*counts));
 	struct opr_image_code image_code = { 0 };
 	struct lines lines = { 0 };
 	size_t detail = 0;
-	int err = counts ? opr_image_code_list(&image_code, &wish, &row, 1) : opr_no_memory();
+	int err = counts ? opr_image_code_list(&image_code, &query, &row, 1) : opr_no_memory();
 
 	for (size_t i = 0; !err && i < image_code.codes[0].nr_lines; i++) {
 		const struct opr_code *code = &image_code.codes[0];
