@@ -116,16 +116,15 @@ static void add_event(struct op_text *text, const struct op_ledger_event *event)
 	op_text_add_char(text, '\n');
 }
 
-#define SWITCH_NUMBERS(X) X(switches) X(idle) X(kernel) X(emitted) X(skipped) X(lost) X(records)
-
 static void add_switches(struct op_text *text, const struct op_wait_ledger *waits)
 {
+	struct op_wait_ledger copy = *waits;
+	char name[OP_WAIT_NUMBER_BYTES];
+	const uint64_t *number;
+
 	op_text_add(text, "switches");
-#define X(name) op_text_printf(text, "\t" #name "=%" PRIu64, waits->name);
-	SWITCH_NUMBERS(X)
-#undef X
-	for (size_t i = 1; i < OP_NR_WAIT_STATES; i++)
-		op_text_printf(text, "\t%s_us=%" PRIu64, op_wait_state_name((enum op_wait_state)i), waits->total_us[i]);
+	for (size_t i = 0; (number = op_wait_ledger_number(&copy, i, name)); i++)
+		op_text_printf(text, "\t%s=%" PRIu64, name, *number);
 	op_text_add_char(text, '\n');
 }
 
@@ -352,22 +351,15 @@ static int read_waits(struct op_session_ledger *ledger, char *rest)
 	return read_row(ledger, rest, OP_EVENT_WAITS);
 }
 
-static uint64_t *switch_number_of(struct op_wait_ledger *waits, const char *name)
+/* A later opd may have more numbers. */
+static void set_switches(struct op_wait_ledger *waits, const char *word, uint64_t value)
 {
-	size_t length = strlen(name);
+	char name[OP_WAIT_NUMBER_BYTES];
+	uint64_t *number;
 
-#define X(field)                    \
-	if (!strcmp(name, #field))  \
-		return &waits->field;
-	SWITCH_NUMBERS(X)
-#undef X
-	for (size_t i = 1; i < OP_NR_WAIT_STATES; i++) {
-		const char *state = op_wait_state_name((enum op_wait_state)i);
-
-		if (length == strlen(state) + 3 && !strncmp(name, state, length - 3) && !strcmp(name + length - 3, "_us"))
-			return &waits->total_us[i];
-	}
-	return NULL;
+	for (size_t i = 0; (number = op_wait_ledger_number(waits, i, name)); i++)
+		if (!strcmp(name, word))
+			*number = value;
 }
 
 static int read_switches(struct op_session_ledger *ledger, char *rest)
@@ -376,12 +368,11 @@ static int read_switches(struct op_session_ledger *ledger, char *rest)
 	char *word;
 
 	while (!err && (word = strsep(&rest, "\t"))) {
-		uint64_t value, *number;
+		uint64_t value;
 
 		err = parse_number(word, &value);
-		number = err ? NULL : switch_number_of(&ledger->waits, word);
-		if (number)
-			*number = value;
+		if (!err)
+			set_switches(&ledger->waits, word, value);
 	}
 	return err;
 }

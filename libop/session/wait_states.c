@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "libop/session/wait_states.h"
 
+#include <stdio.h>
+
 static const struct {
 	const char *name, *meaning;
 } states[OP_NR_WAIT_STATES] = {
@@ -18,6 +20,28 @@ const char *op_wait_state_name(enum op_wait_state state)
 const char *op_wait_state_meaning(enum op_wait_state state)
 {
 	return states[state].meaning;
+}
+
+uint64_t *op_wait_ledger_number(struct op_wait_ledger *waits, size_t index, char name[OP_WAIT_NUMBER_BYTES])
+{
+	const struct {
+		const char *name;
+		uint64_t *number;
+	} numbers[] = {
+		{ "switches", &waits->switches }, { "idle", &waits->idle },	    { "kernel", &waits->kernel },
+		{ "emitted", &waits->emitted },	  { "skipped", &waits->skipped }, { "lost", &waits->lost },
+		{ "records", &waits->records },
+	};
+	size_t state = index + 1 - op_min_u64(index, op_array_size(numbers));
+
+	if (index < op_array_size(numbers)) {
+		snprintf(name, OP_WAIT_NUMBER_BYTES, "%s", numbers[index].name);
+		return numbers[index].number;
+	}
+	if (state >= OP_NR_WAIT_STATES)
+		return NULL;
+	snprintf(name, OP_WAIT_NUMBER_BYTES, "%s_us", states[state].name);
+	return &waits->total_us[state];
 }
 
 uint64_t op_wait_ledger_total_us(const struct op_wait_ledger *waits)
@@ -38,14 +62,10 @@ void op_wait_ledger_add(struct op_wait_ledger *waits, const struct op_wait_ledge
 {
 	static const struct op_wait_ledger none;
 
-	before = before ? before : &none;
-	waits->switches += since(more->switches, before->switches);
-	waits->idle += since(more->idle, before->idle);
-	waits->kernel += since(more->kernel, before->kernel);
-	waits->emitted += since(more->emitted, before->emitted);
-	waits->skipped += since(more->skipped, before->skipped);
-	waits->lost += since(more->lost, before->lost);
-	waits->records += since(more->records, before->records);
-	for (size_t i = 0; i < OP_NR_WAIT_STATES; i++)
-		waits->total_us[i] += since(more->total_us[i], before->total_us[i]);
+	struct op_wait_ledger add = *more, subtract = before ? *before : none;
+	char name[OP_WAIT_NUMBER_BYTES];
+	uint64_t *number;
+
+	for (size_t i = 0; (number = op_wait_ledger_number(waits, i, name)); i++)
+		*number += since(*op_wait_ledger_number(&add, i, name), *op_wait_ledger_number(&subtract, i, name));
 }

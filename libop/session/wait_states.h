@@ -55,6 +55,13 @@ static inline bool op_wait_ledger_is_used(const struct op_wait_ledger *waits)
 	return waits->switches || waits->records;
 }
 
+/*
+ * The number of an index, from 0 on, and its name: "switches", "lost", "blocked_us". NULL: there
+ * are no more.
+ */
+#define OP_WAIT_NUMBER_BYTES 32
+uint64_t *op_wait_ledger_number(struct op_wait_ledger *waits, size_t index, char name[OP_WAIT_NUMBER_BYTES]) OP_NONNULL;
+
 /* The exact time of all states. */
 uint64_t op_wait_ledger_total_us(const struct op_wait_ledger *waits) OP_NONNULL;
 

@@ -241,6 +241,19 @@ static int add_numbers(struct op_minute *minute, uint32_t number, const struct o
 	return err;
 }
 
+/* What became of switches. */
+static int add_switches(struct opd_timeline *timeline, uint32_t event)
+{
+	struct op_wait_ledger now = timeline->ledger->waits;
+	char name[OP_WAIT_NUMBER_BYTES];
+	const uint64_t *number;
+	int err = 0;
+
+	for (size_t i = 0; !err && (number = op_wait_ledger_number(&now, i, name)); i++)
+		err = add_row(&timeline->present, event, name, *number, *op_wait_ledger_number(&timeline->waits_before, i, name));
+	return err;
+}
+
 /*
  * Adds the ledger to the present span, and begins to count for the next one: also after an error,
  * or the next span would count from where the lost one began. What was stored is what the span has:
@@ -259,11 +272,14 @@ static int add_ledger(struct opd_timeline *timeline)
 		opd_sum_event(timeline->ledger->capture, i, &now);
 		if (!err)
 			err = add_numbers(&timeline->present, (uint32_t)i, event, &now);
+		if (!err && op_event_is_time(now.role))
+			err = add_switches(timeline, (uint32_t)i);
 		event->before = now;
 		event->stored_before += event->present;
 		event->present = event->next;
 		event->next = 0;
 	}
+	timeline->waits_before = timeline->ledger->waits;
 	return err;
 }
 
@@ -358,6 +374,7 @@ static void open_span(struct opd_timeline *timeline, const struct opd_keyed_samp
 		opd_sum_event(timeline->ledger->capture, i, &event->before);
 		event->stored_before = session_stored(timeline, i);
 	}
+	timeline->waits_before = timeline->ledger->waits;
 	for (size_t i = 0; i < nr; i++)
 		if (samples[i].is_stored)
 			timeline->events[samples[i].key.event].stored_before -= samples[i].amount;

@@ -17,6 +17,7 @@
 #ifndef OPD_TIMELINE_H
 #define OPD_TIMELINE_H
 
+#include "libop/session/wait_states.h"
 #include "libop/session/ledger.h"
 #include "libop/timeline/minute.h"
 #include "pipeline/count/sink.h"
@@ -69,6 +70,7 @@ struct opd_timeline {
 	struct opd_host_state host_state;
 	struct opd_timeline_event *events; /* as many as the pipeline has */
 	struct op_minute_step *steps;   /* of a stack */
+	struct op_wait_ledger waits_before; /* when the present span began */
 	uint64_t nr_no_memory;          /* spans that were lost for lack of it, or of descriptors */
 	uint64_t unopened_wall_ns;      /* the last span of these that could not begin; 0: none */
 	uint64_t nr_late;               /* spans that became longer */

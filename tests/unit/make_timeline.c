@@ -3,8 +3,9 @@
  * Appends blocks to a timeline, for test_report_window.py. Argument: a directory. Standard input
  * has lines of words; times are nanoseconds since 1970, and the other clocks run with them.
  *
- *   event NAME [ROLE]
+ *   event NAME [ROLE [UNIT]]
  *   row EVENT NAME AMOUNT
+ *   records NUMBER                                      of each "add" behind, until the next one
  *   add AMOUNT KIND VALUE IMAGE [KIND VALUE IMAGE]...   =TEXT may stand for a VALUE
  *   block BEGIN END [GAP]                               ends a block of what came before
  */
@@ -23,6 +24,8 @@ static uint64_t number(const char *word)
 	return strtoull(word, NULL, 0);
 }
 
+static uint16_t nr_records;
+
 static int add(struct op_minute *minute, char **words, size_t nr_words)
 {
 	struct op_minute_step steps[WORDS_MAX / 3];
@@ -30,11 +33,11 @@ static int add(struct op_minute *minute, char **words, size_t nr_words)
 
 	for (size_t i = 2; i + 2 < nr_words; i += 3)
 		steps[nr_steps++] = (struct op_minute_step){
-			.kind = (uint32_t)number(words[i]),
+			.kind = (uint16_t)number(words[i]),
 			.value = words[i + 1][0] == '=' ? op_minute_text(minute, words[i + 1] + 1) : number(words[i + 1]),
 			.image = number(words[i + 2]),
 		};
-	return op_minute_add(minute, steps, nr_steps, number(words[1])) ? 0 : -ENOSPC;
+	return op_minute_add_waits(minute, steps, nr_steps, number(words[1]), nr_records) ? 0 : -ENOSPC;
 }
 
 static int end_block(struct op_timeline_writer *writer, struct op_minute *minute, char **words)
@@ -59,8 +62,13 @@ static int take_line(struct op_timeline_writer *writer, struct op_minute *minute
 
 	while (nr_words < WORDS_MAX && (words[nr_words] = strsep(&rest, " \n")) && *words[nr_words])
 		nr_words++;
-	if ((nr_words == 2 || nr_words == 3) && !strcmp(words[0], "event"))
-		return op_minute_event(minute, words[1], OP_UNIT_SAMPLES, nr_words == 3 ? (uint32_t)number(words[2]) : 0, &event);
+	if (nr_words >= 2 && nr_words <= 4 && !strcmp(words[0], "event"))
+		return op_minute_event(minute, words[1], nr_words == 4 ? (uint32_t)number(words[3]) : OP_UNIT_SAMPLES,
+				       nr_words >= 3 ? (uint32_t)number(words[2]) : 0, &event);
+	if (nr_words == 2 && !strcmp(words[0], "records")) {
+		nr_records = (uint16_t)number(words[1]);
+		return 0;
+	}
 	if (nr_words == 4 && !strcmp(words[0], "row"))
 		return op_minute_add_row(minute, (uint32_t)number(words[1]), words[2], (int64_t)number(words[3]));
 	if (nr_words > 4 && !strcmp(words[0], "add"))

@@ -10,15 +10,20 @@ import gzip
 import io
 import json
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
-from stack_session import CUT, FRAME, OTHER, StackCase  # noqa: E402
+from sample_files import ALL, put_image  # noqa: E402
+from stack_session import CUT, FRAME, OTHER, PROG, StackCase  # noqa: E402
 
 NAMES = ("epoll_wait", "nanosleep", "pthread_mutex_lock", "fsync", "lock_cache", "backoff", "serve", "pool", "tick", "_start")
+MAKER = os.path.abspath(os.path.join("tests", "unit", "make_timeline"))
+BEGIN = 1795230000  # 2026-11-21 03:00:00 UTC
 BLOCKED, DISK, UNINTERRUPTIBLE, RUNNABLE, PREEMPTED, FROZEN = range(1, 7)
 WAIT = "WAIT:1:0"
 STACKS = "STACKS:10000000:0"  # a sample is 10 ms
@@ -187,6 +192,63 @@ class Waits(StackCase):
         self.store.add(frames, 500000, state=BLOCKED, event=WAIT)
         rows = json.loads(self.report("-l", "--waits", "--format=json"))["waits"]["symbols"]
         self.assertEqual([(row["symbol"], row["self"]) for row in rows], [("lock_cache", 500000)])
+
+    def write_minutes(self):
+        """Three minutes: in the second a lock has four times the waits."""
+        lines = []
+        shutil.rmtree(os.path.join(self.session, "{root}"))
+        put_image(self.dir, self.program, [(self.start["serve"], 3000)], event="TIMER.1000000.0." + ALL)
+        for minute in range(3):
+            lines += ["event TIMER:1000000:0x0", "event STACKS:10000000:0x0 4", "event WAIT:1:0x0 5 1"]
+            for nr_records, us, names in ((3, 1000000 * (4 if minute == 1 else 1), ("_start", "serve", "lock_cache")),
+                                          (1, 500000, ("_start", "pool", "epoll_wait"))):
+                way = " ".join("9 %d %d" % (self.start[name], PROG) for name in names)  # kind 9: a function
+                lines += ["records %d" % nr_records, "add %d 2 2 0 3 0 %d 13 %d 0 %s" % (us, PROG, BLOCKED, way)]
+            lines += ["records 0", "add 100 2 1 0 3 0 %d 9 %d %d" % (PROG, self.start["serve"], PROG),
+                      "add 1000 1 0 0 3 0 %d 8 0 %d 9 %d %d" % (PROG, PROG, self.start["serve"], PROG)]
+            for name, amount in (("stored", 4500000), ("received", 4500000), ("end_complete", 4500000), ("switches", 100),
+                                 ("skipped", 96), ("emitted", 4), ("blocked_us", 4600000)):
+                lines.append("row 2 %s %d" % (name, amount))
+            lines.append("block %d %d" % tuple((BEGIN + 60 * (minute + i)) * 10 ** 9 for i in (0, 1)))
+        subprocess.run([MAKER, self.session], input="".join(line + "\n" for line in lines), text=True, check=True)
+        with open(os.path.join(self.session, "ledger"), "w", encoding="ascii") as stream:
+            stream.write("opd-ledger 1\nended\trotated\nbegin\t%d.000000000\nend\t%d.000000000\nevent\tTIMER\t1000000\t0\t"
+                         "received=3000\tstored=3000\nwaits\tWAIT\t1\t0\treceived=13500000\tstored=13500000\n" % (
+                             BEGIN, BEGIN + 180))
+
+    def test_minutes(self):
+        self.fill(ledger=False)
+        self.write_minutes()
+        span = ["--since=@%d" % (BEGIN + 60), "--until=@%d" % (BEGIN + 120)]
+        self.assertEqual(self.folded("--stacks=wait", "--idle=show", *span), {
+            "prog;[blocked];_start;serve;lock_cache": 4000000, "prog;[blocked];_start;pool;epoll_wait": 500000})
+        self.assertEqual(self.folded("--stacks=wall", *span), {
+            "prog;[blocked];_start;serve;lock_cache": 4000000, "(waits for work: --idle=show has their stacks)": 500000,
+            "prog;[running];serve": 1000000})
+        self.assertEqual(self.folded("--stacks", *span), {"prog;serve": 100})
+        stacks = json.loads(self.report("--stacks=wait", "--format=json", *span))["stacks"]
+        self.assertEqual((stacks["total"], stacks["records"], stacks["exact-us"]["blocked"]), (4500000, 4, 4600000))
+        self.assertEqual((stacks["switches"]["all"], stacks["switches"]["skipped"]), (100, 96))
+        rows = json.loads(self.report("-l", "--waits", "--format=json", *span))["waits"]["symbols"]
+        self.assertEqual([(row["symbol"], row["self"], row["records"]) for row in rows], [("lock_cache", 4000000, 3)])
+        # calls are those of samples: waits make none
+        self.assertIn("serve", self.report("-c", *span))
+        self.assertNotIn("epoll_wait", self.report("-c", *span))
+
+    def test_explain(self):
+        """What waited, with the figures of the report that it names."""
+        self.fill()
+        page = self.report("--explain")
+        rows = json.loads(self.report("-l", "--waits", "--format=json"))["waits"]["symbols"]
+        self.assertIn("## Waits\n\nThreads waited 8.00 s. In 4.00 s of it they had no work.\n\n"
+                      "- `pthread_mutex_lock` of `prog` waited 3.25 s, 40.62 % (from 14 records): blocked 92.3 %, "
+                      "runnable 7.69 %.\n", page)
+        self.assertIn("More: `opreport -l --waits ", page)
+        facts = json.loads(self.report("--explain", "--format=json"))
+        self.assertEqual((facts["waited-us"], facts["idle-us"]), (8000000, 4000000))
+        self.assertEqual([(fact["name"], fact["us"], fact["records"]) for fact in facts["waits"]],
+                         [(row["symbol"], row["self"], row["records"]) for row in rows])
+        self.assertEqual(facts["stacks"], 200)
 
     def test_losses_are_told_in_time(self):
         self.fill()

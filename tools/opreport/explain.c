@@ -16,6 +16,7 @@
 #include "tools/report/symbol_sort.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/short_images.h"
+#include "tools/stacks/wait_list.h"
 
 #define DAY_NS     (86400ull * OP_NS_PER_S)
 #define NS_PER_US  1000u
@@ -192,6 +193,48 @@ static int read_stacks(struct opr_facts *facts, struct pass *pass, enum opr_by b
 		facts->complete_percent = opr_percent(sums.ends[OP_STACK_END_complete], sums.nr_samples);
 	}
 	opr_call_tree_free(&arranged);
+	opr_call_tree_free(&tree);
+	opr_stack_sums_free(&sums);
+	return err;
+}
+
+static int add_wait(struct opr_facts *facts, const struct opr_wait_list *list, const struct opr_wait_row *row)
+{
+	struct opr_wait_fact *fact = &facts->waits[facts->nr_waits++];
+	struct op_text states = { 0 };
+
+	opr_wait_states_describe(row, &states);
+	fact->name = strdup(row->function->name);
+	fact->image = strdup(row->function->image);
+	fact->states = op_text_steal(&states);
+	fact->us = row->self_us;
+	fact->nr_records = row->nr_records;
+	fact->percent = opr_percent(row->self_us, list->all_us);
+	return fact->name && fact->image && fact->states ? 0 : opr_no_memory();
+}
+
+/* Reads what waited. No waits are no error. */
+static int read_waits(struct opr_facts *facts, struct pass *pass)
+{
+	struct opr_call_tree tree = { 0 };
+	struct opr_stack_sums sums = { 0 };
+	struct opr_wait_list list = { 0 };
+	struct opr_query query = pass->query;
+	int err;
+
+	query.stacks = query.optional = 1;
+	query.symbols = 0;
+	query.view = OPR_VIEW_WAIT;
+	err = opr_stacks_read(&tree, &sums, &pass->run.selection, &query, NULL);
+	if (!err)
+		opr_short_images_set(&pass->names, &tree, NULL);
+	if (!err)
+		err = opr_wait_list_make(&list, &tree, false);
+	facts->waited_us = list.all_us;
+	facts->idle_us = list.idle_us;
+	for (size_t i = 0; i < list.nr_rows && i < OPR_EXPLAIN_ROWS && !err; i++)
+		err = add_wait(facts, &list, &list.rows[i]);
+	opr_wait_list_free(&list);
 	opr_call_tree_free(&tree);
 	opr_stack_sums_free(&sums);
 	return err;
@@ -389,6 +432,8 @@ int opr_facts_read(struct opr_facts *facts, const struct opr_query *query, const
 	if (!err)
 		err = read_stacks(facts, &pass, OPR_BY_NONE);
 	if (!err)
+		err = read_waits(facts, &pass);
+	if (!err)
 		err = read_comparisons(facts, &pass, words);
 	free_pass(&pass);
 	return err;
@@ -413,6 +458,11 @@ void opr_facts_free(struct opr_facts *facts)
 	for (size_t i = 0; i < facts->nr_paths; i++) {
 		free(facts->paths[i].program);
 		opr_words_free(&facts->paths[i].frames);
+	}
+	for (size_t i = 0; i < facts->nr_waits; i++) {
+		free(facts->waits[i].name);
+		free(facts->waits[i].image);
+		free(facts->waits[i].states);
 	}
 	for (size_t i = 0; i < op_array_size(facts->comparisons); i++)
 		free_list(&facts->comparisons[i].functions);

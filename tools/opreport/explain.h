@@ -35,6 +35,14 @@ struct opr_hot_path {
 	double percent;          /* of all stack samples */
 };
 
+/* A function that waited (tools/stacks/wait_list.h). */
+struct opr_wait_fact {
+	char *name, *image;
+	char *states; /* "blocked 92.3 %, runnable 7.69 %" */
+	uint64_t us, nr_records;
+	double percent; /* of all waits */
+};
+
 enum opr_compared {
 	OPR_NOT_KEPT,  /* there are no samples of that time */
 	OPR_NOT_APART, /* the same session has both times, and nothing finer is kept */
@@ -66,6 +74,9 @@ struct opr_facts {
 	double complete_percent; /* of the stacks */
 	struct opr_hot_path paths[OPR_EXPLAIN_PATHS];
 	size_t nr_paths;
+	struct opr_wait_fact waits[OPR_EXPLAIN_ROWS];
+	size_t nr_waits;
+	uint64_t waited_us, idle_us; /* idle: waits for work */
 	struct opr_comparison comparisons[2];
 	/* of the reports: session directory, span, words; each with a blank before it */
 	char *options;

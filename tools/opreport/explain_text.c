@@ -153,6 +153,37 @@ static void add_paths(const struct opr_facts *facts, const struct room *room, st
 	op_text_printf(text, "\nMore: `opreport --stacks%s`\n", facts->options);
 }
 
+static void add_us(struct op_text *text, uint64_t us)
+{
+	struct opr_time_text time = opr_format_us(us);
+
+	op_text_add(text, time.text + strspn(time.text, " "));
+}
+
+static void add_waits(const struct opr_facts *facts, const struct room *room, struct op_text *text)
+{
+	if (!facts->waited_us)
+		return;
+	op_text_add(text, "\n## Waits\n\nThreads waited ");
+	add_us(text, facts->waited_us);
+	op_text_add(text, ". In ");
+	add_us(text, facts->idle_us);
+	op_text_add(text, " of it they had no work.\n\n");
+	for (size_t i = 0; i < facts->nr_waits && i < room->nr_rows; i++) {
+		const struct opr_wait_fact *fact = &facts->waits[i];
+
+		op_text_add(text, "- ");
+		add_name(text, fact->name, room->name_bytes);
+		op_text_add(text, " of ");
+		add_name(text, fact->image, room->name_bytes);
+		op_text_add(text, " waited ");
+		add_us(text, fact->us);
+		op_text_printf(text, ", %.2f %% (from %" PRIu64 " record%s): %s.\n", fact->percent, fact->nr_records,
+			       plural(fact->nr_records), fact->states);
+	}
+	op_text_printf(text, "\nMore: `opreport -l --waits%s`\n", facts->options);
+}
+
 static void add_change(const struct opr_fact *fact, const struct room *room, struct op_text *text)
 {
 	op_text_add(text, "- ");
@@ -224,6 +255,7 @@ static void write_page(const struct opr_facts *facts, const struct room *room, s
 	add_list(&facts->services, "Services", op_text_get(&command), "stack", room, text);
 	op_text_free(&command);
 	add_paths(facts, room, text);
+	add_waits(facts, room, text);
 	for (size_t i = 0; i < op_array_size(facts->comparisons); i++)
 		add_comparison(&facts->comparisons[i], room, text);
 	add_gaps(facts, text);
@@ -345,6 +377,18 @@ void opr_explain_json(const struct opr_facts *facts, struct op_text *text)
 	for (size_t i = 0; i < facts->nr_paths; i++) {
 		op_text_add(text, i ? "," : "");
 		add_json_path(text, &facts->paths[i]);
+	}
+	op_text_printf(text, "],\n  \"waited-us\": %" PRIu64 ", \"idle-us\": %" PRIu64 ", \"waits\": [",
+		       facts->waited_us, facts->idle_us);
+	for (size_t i = 0; i < facts->nr_waits; i++) {
+		op_text_add(text, i ? ",\n    { " : "\n    { ");
+		add_member(text, "name", facts->waits[i].name);
+		op_text_add(text, ", ");
+		add_member(text, "image", facts->waits[i].image);
+		op_text_printf(text, ", \"us\": %" PRIu64 ", \"percent\": %.6g, \"records\": %" PRIu64 ", ", facts->waits[i].us,
+			       facts->waits[i].percent, facts->waits[i].nr_records);
+		add_member(text, "states", facts->waits[i].states);
+		op_text_add(text, " }");
 	}
 	op_text_add(text, "],\n  \"comparisons\": [");
 	for (size_t i = 0; i < op_array_size(facts->comparisons); i++) {

@@ -192,6 +192,12 @@ static int add_to_files(struct opr_window *window, const struct op_dcookie_table
 
 /* ---- calls ---- */
 
+/* Waits are times: they stand for no samples and make no calls. */
+static bool is_of_samples(const struct op_minute *minute, const struct above *above)
+{
+	return above->kind == OP_MINUTE_STACKS && minute->events[above->event].unit != OP_UNIT_MICROSECONDS;
+}
+
 /* Sets how many stacks go through each node. Returns how many there are. */
 static uint64_t sum_stacks(const struct op_minute *minute, const struct above *above, uint64_t *sums)
 {
@@ -202,7 +208,7 @@ static uint64_t sum_stacks(const struct op_minute *minute, const struct above *a
 
 		sums[i] += node->self + node->rest;
 		sums[node->parent] += sums[i];
-		if (above[i].kind == OP_MINUTE_STACKS && node->kind == OP_MINUTE_STACKS)
+		if (is_of_samples(minute, &above[i]) && node->kind == OP_MINUTE_STACKS)
 			nr_stacks += sums[i];
 	}
 	return nr_stacks;
@@ -247,7 +253,7 @@ static int make_calls(struct opr_window *window, const struct op_dcookie_table *
 		const struct op_minute_node *node = &minute->nodes[i], *caller = &minute->nodes[node->parent];
 		struct above call = above[node->parent];
 
-		if (above[i].kind != OP_MINUTE_STACKS || !op_minute_is_code(node->kind) || !op_minute_is_code(caller->kind))
+		if (!is_of_samples(minute, &above[i]) || !op_minute_is_code(node->kind) || !op_minute_is_code(caller->kind))
 			continue;
 		call.event = event;
 		call.callee = node->image;
@@ -360,8 +366,10 @@ static uint32_t add_code(struct building *building, const struct op_minute_node 
 	if (node->self) {
 		uint32_t leaf = add_node(building, parent, kind, node->value, node->image);
 
-		if (leaf)
+		if (leaf) {
 			building->tree.nodes[leaf].count = node->self;
+			building->tree.nodes[leaf].records = node->records;
+		}
 	}
 	return add_node(building, parent, kind, node->value + 1, node->image);
 }
@@ -386,20 +394,28 @@ static uint32_t add_stack_node(struct building *building, const struct op_minute
 		return add_node(building, parent, OP_STACK_THREAD, node->value, node->image);
 	case OP_MINUTE_END:
 		return node->value ? add_node(building, parent, OP_STACK_END, node->value, 0) : parent;
+	case OP_MINUTE_STATE:
+		/* of a later opd: the time is below the node above */
+		if (!node->value || node->value >= OP_NR_WAIT_STATES)
+			return parent;
+		return add_node(building, parent, OP_STACK_STATE, node->value, 0);
 	default:
 		return op_minute_is_code(node->kind) ? add_code(building, node, parent) : parent;
 	}
 }
 
 /* Samples that belong below the node, where no room was left. */
-static void add_rest(struct building *building, const struct op_minute_node *node, uint32_t made)
+static void add_rest(struct building *building, const struct op_minute_node *node, uint32_t made, bool is_time)
 {
 	uint64_t rest = node->rest + (op_minute_is_code(node->kind) ? 0 : node->self);
 
 	if (!made || !rest)
 		return;
 	building->tree.nodes[made].count += rest;
-	building->tree.no_room += node->rest;
+	if (!op_minute_is_code(node->kind) || !node->self)
+		building->tree.nodes[made].records = (uint16_t)op_min_u64(
+			(uint64_t)building->tree.nodes[made].records + node->records, OP_STACK_RECORDS_MAX);
+	*(is_time ? &building->tree.no_room_us : &building->tree.no_room) += node->rest;
 }
 
 int opr_minute_stacks(const struct op_minute *minute, struct op_stack_tree *ret_tree)
@@ -417,7 +433,7 @@ int opr_minute_stacks(const struct op_minute *minute, struct op_stack_tree *ret_
 		if (!is_stack[i])
 			continue;
 		made[i] = add_stack_node(&building, node, made[node->parent]);
-		add_rest(&building, node, made[i]);
+		add_rest(&building, node, made[i], node->records);
 	}
 	free(building.texts);
 	free(made);
@@ -476,6 +492,18 @@ static void set_event(const struct op_minute *minute, uint32_t index, struct op_
 	event->enabled_ns = event->counted_ns = 0;
 }
 
+static void set_waits(const struct op_minute *minute, struct op_session_ledger *ledger)
+{
+	char name[OP_WAIT_NUMBER_BYTES];
+	uint64_t *number;
+	uint32_t index = 0;
+
+	while (index < minute->nr_events && minute->events[index].role != OP_EVENT_WAITS)
+		index++;
+	for (size_t i = 0; (number = op_wait_ledger_number(&ledger->waits, i, name)); i++)
+		*number = amount_of(minute, index, "", name);
+}
+
 void opr_window_set_ledger(const struct opr_window *window, struct op_session_ledger *ledger)
 {
 	const struct op_minute *minute = &window->minute;
@@ -488,6 +516,7 @@ void opr_window_set_ledger(const struct opr_window *window, struct op_session_le
 			index++;
 		set_event(minute, index, event);
 	}
+	set_waits(minute, ledger);
 	ledger->begin_ns = window->span.begin_ns;
 	ledger->end_ns = window->span.end_ns;
 	ledger->paused_ns = ledger->end_ns - ledger->begin_ns - window->span.covered_ns;
