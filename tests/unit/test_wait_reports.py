@@ -18,6 +18,7 @@ import unittest
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 sys.dont_write_bytecode = True
+import page_data  # noqa: E402
 from sample_files import ALL, put_image  # noqa: E402
 from stack_session import CUT, FRAME, OTHER, PROG, StackCase  # noqa: E402
 
@@ -258,6 +259,22 @@ class Waits(StackCase):
         self.assertIn("Lost waits detected! 1161 of 1287 records", self.err)
         self.assertIn("Lost waits detected! 0.01 of 8.01 s", self.err)
         self.assertNotIn("Lost samples", self.err)
+
+    def test_page(self):
+        """The page has samples, and no microseconds among them."""
+        self.fill()
+        path = os.path.join(self.dir, "page.html")
+        self.report("--html=" + path)
+        with open(path, encoding="utf-8") as stream:
+            page = page_data.Page(stream.read())
+        self.assertEqual(page.samples(), 200)
+        self.assertNotIn("WAIT", json.dumps(page.data))
+
+    def test_no_waits(self):
+        self.store.add(self.frames("_start", "serve"), 200, event=STACKS)
+        self.report("--stacks=wait", rc=1)
+        self.assertIn("the sessions have no waits: opcontrol --status says why", self.err)
+        self.assertEqual(self.folded("--stacks=wall"), {"prog;[running];_start;serve": 2000000})
 
     def test_only_waits(self):
         """A session without samples of CPUs, and one without waits."""

@@ -466,7 +466,8 @@ static void add_ledger(struct op_text *json, const struct op_session_ledger *led
 		const struct op_ledger_event *event = &ledger->events[i];
 		uint64_t nr_complete;
 
-		if (event->role != OP_EVENT_STACKS && !op_ledger_stacks(event, &nr_complete))
+		/* The page has samples, and WAIT counts microseconds. */
+		if (op_event_is_time(event->role) || (event->role != OP_EVENT_STACKS && !op_ledger_stacks(event, &nr_complete)))
 			continue;
 		op_text_add(json, any ? ",{\"event\":" : "{\"event\":");
 		opr_page_add_string(json, event->name);

@@ -702,8 +702,10 @@ int opr_stacks_read(struct opr_call_tree *tree, struct opr_stack_sums *sums, str
 	if (!err)
 		err = note_images(&reading);
 	if (!err && !sums->nr_samples && !query->optional && !(selection->profile.earlier && sums->events.nr_words))
-		err = opr_error(-ENOENT, "%s%s%s", sums->nr_unselected ? "no stack matches the profile specification"
-								      : "the sessions have no stack samples yet",
+		err = opr_error(-ENOENT, "%s%s%s",
+				sums->nr_unselected            ? "no stack matches the profile specification"
+				: query->view == OPR_VIEW_WAIT ? "the sessions have no waits: opcontrol --status says why"
+							       : "the sessions have no stack samples yet",
 				unmatched.length ? ": " : "", op_text_get(&unmatched));
 	else if (!err && unmatched.length && !query->optional)
 		opr_warn("%s", op_text_get(&unmatched));
