@@ -259,6 +259,9 @@ class Waits(StackCase):
         self.assertIn("Lost waits detected! 1161 of 1287 records", self.err)
         self.assertIn("Lost waits detected! 0.01 of 8.01 s", self.err)
         self.assertNotIn("Lost samples", self.err)
+        self.report("-l", "--verbose=stats")
+        self.assertIn(": switches 36426, idle 1, kernel 284, emitted 126, skipped 34854, lost 1161, records 40, "
+                      "blocked_us 8000000, disk_us 500000, ", self.err)
 
     def test_page(self):
         """The page has samples, and no microseconds among them."""

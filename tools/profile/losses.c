@@ -66,6 +66,20 @@ static void check_losses(int stats_fd, const char *path)
 
 /* ---- the ledger ---- */
 
+static void trace_switches(const struct opr_session *session)
+{
+	struct op_wait_ledger waits = session->ledger.waits;
+	char name[OP_WAIT_NUMBER_BYTES];
+	struct op_text text = { 0 };
+	const uint64_t *number;
+
+	for (size_t i = 0; (number = op_wait_ledger_number(&waits, i, name)); i++)
+		op_text_printf(&text, "%s %s %" PRIu64, i ? "," : "", name, *number);
+	if (op_wait_ledger_is_used(&waits))
+		opr_verbose(OPR_TOPIC_stats, "switches of %s:%s", session->path, op_text_get(&text));
+	op_text_free(&text);
+}
+
 static void trace_ledger(const struct opr_session *session)
 {
 	for (size_t i = 0; i < session->ledger.nr_events; i++) {
@@ -81,6 +95,7 @@ static void trace_ledger(const struct opr_session *session)
 			    event->unattributed, event->filtered, event->lost_kernel, op_text_get(&text));
 		op_text_free(&text);
 	}
+	trace_switches(session);
 }
 
 static void name_losses(const struct op_session_ledger *ledger, uint64_t lost_kernel, struct op_text *text)
