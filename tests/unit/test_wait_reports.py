@@ -103,6 +103,33 @@ class Waits(StackCase):
         self.report("--stacks", "--idle=show", rc=1)
         self.assertIn("meaningless without --stacks=wait", self.err)
 
+    def test_what_is_not_idle(self):
+        """A lock, a child, a socket and a file that is read are shown; hostile names of functions are no states."""
+        for names in (("_start", "serve", "pthread_mutex_lock"), ("_start", "serve", "fsync"), ("_start", "serve")):
+            self.wait(names, 1)
+        for state in (DISK, UNINTERRUPTIBLE, RUNNABLE, PREEMPTED, FROZEN):
+            self.wait(("_start", "pool", "epoll_wait"), 1, state)
+        found = self.folded("--stacks=wait")
+        self.assertEqual(sum(found.values()), 8000000)
+        self.assertFalse(any("waits for work" in path for path in found), found)
+        self.assertEqual({path.split(";")[1] for path in found if path.endswith("epoll_wait")},
+                         {"[disk]", "[uninterruptible]", "[runnable]", "[preempted]", "[frozen]"})
+        # a sleep that a function of the work calls is work, however it is called
+        self.wait(("_start", "pool", "serve", "tick", "nanosleep"), 1)
+        self.assertEqual(self.folded("--stacks=wait")["prog;[blocked];_start;pool;serve;tick;nanosleep"], 1000000)
+        inverted = self.folded("--stacks=wait", "--invert")
+        self.assertEqual(inverted["nanosleep;tick;serve;pool;_start;[blocked];prog"], 1000000)
+        self.assertEqual(sum(inverted.values()), 9000000)
+
+    def test_largest_numbers(self):
+        """Counts of a hostile file stay numbers of a report."""
+        self.store.add(self.frames("_start", "serve"), (1 << 64) - 1, state=BLOCKED, event=WAIT, records=65535)
+        self.store.add(self.frames("_start", "serve"), (1 << 64) - 1, event="STACKS:18446744073709551615:0")
+        for form in ("folded", "json", "csv", "text", "speedscope", "firefox"):
+            self.assertTrue(self.report("--stacks=wall", "--format=" + form))
+        self.assertTrue(self.report("-l", "--waits"))
+        self.assertTrue(self.report("--stacks=wait", "--format=pprof", text=False))
+
     def test_text(self):
         self.fill()
         self.wait(("serve", "fsync"), 2, DISK, end=CUT)
