@@ -136,7 +136,15 @@ static void no_other_bit_is_allowed(void **state OP_UNUSED)
 
 /* ---- the filter ---- */
 
-enum { OPEN, TASK, GROUP, OTHER_FLAGS, READ_IT, MAP_IT, WRITE, FORK, SEND_ELSEWHERE, NR_DEEDS };
+enum { OPEN, TASK, GROUP, OTHER_FLAGS, READ_IT, MAP_IT, WRITE, FORK, SEND_ELSEWHERE, NR_DEEDS, FOREIGN };
+
+#ifdef __x86_64__
+/* exit(2) of i386, whose number is that of write(2) here. */
+static void call_as_i386(void)
+{
+	__asm__ volatile("int $0x80" : : "a"(1), "b"(0) : "memory");
+}
+#endif
 
 static void do_it(int deed, int other)
 {
@@ -160,6 +168,11 @@ static void do_it(int deed, int other)
 	case FORK:
 		fork();
 		break;
+#ifdef __x86_64__
+	case FOREIGN:
+		call_as_i386();
+		break;
+#endif
 	case SEND_ELSEWHERE:
 		(void)!op_pass_send(other, &part, 1, -1, 0);
 		break;
@@ -190,6 +203,27 @@ static int ended_by(int deed)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Calls of another architecture have other numbers: none of them is allowed. */
+static void foreign_calls_are_killed(void **state OP_UNUSED)
+{
+#ifdef __x86_64__
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		call_as_i386();
+		_exit(77);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status)) /* a kernel without CONFIG_IA32_EMULATION */
+		skip();
+	assert_int_equal(ended_by(FOREIGN), SIGSYS);
+#else
+	skip();
+#endif
+}
+
 static void filter_allows_nothing_else(void **state OP_UNUSED)
 {
 	assert_int_equal(ended_by(OPEN), 0);
@@ -212,6 +246,7 @@ int main(void)
 		cmocka_unit_test(samplers_are_allowed),
 		cmocka_unit_test(no_other_bit_is_allowed),
 		cmocka_unit_test(filter_allows_nothing_else),
+		cmocka_unit_test(foreign_calls_are_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
