@@ -410,9 +410,11 @@ class Box:
             os.chmod(ready, 0o777)
             notify.settimeout(0.1)
             with open(self.log, "ab") as log:
+                # The scheduler divides the CPUs among sessions first (sched(7), autogroup), as
+                # systemd does among units. Else opd would have one part together with all busy
+                # programs of its test.
                 self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**env, "NOTIFY_SOCKET": ready}, cwd="/",
-                                               stdin=subprocess.DEVNULL,
-                                               stdout=log, stderr=log)
+                                               stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             self.known_pids.add(self.daemon.pid)
             self.await_ready(notify)
 
