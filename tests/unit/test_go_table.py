@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -27,6 +28,8 @@ TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 TEXT, DATA = 0x401000, 0x500000  # addresses
 LAYOUTS = {"1.2": 0xfffffffb, "1.16": 0xfffffffa, "1.18": 0xfffffff0, "1.20": 0xfffffff1}
 MUTANTS = 300
+CPU_SECONDS = 60  # of a report: what a hostile table costs has a limit
+HANG_SECONDS = 900  # ends one that hangs, and is no measure of anything
 PROGRAM = """
 package main
 import ("fmt"; "os"; "strconv")
@@ -186,7 +189,8 @@ class Box(unittest.TestCase):
         put_image(session, image, [(position, 1) for position in positions], session="s")
         done = subprocess.run([os.path.join(TOOLS, "opreport"), "--session-dir=" + session, "-l", "-d", "-g", "--format=json",
                                "session:s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              env={**os.environ, "OPD_CACHE_DIR": ""}, timeout=60)
+                              env={**os.environ, "OPD_CACHE_DIR": ""}, timeout=HANG_SECONDS,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         found = {}
         for row in json.loads(done.stdout)["symbols"]:
