@@ -281,7 +281,7 @@ static void steer(struct opd_waits *waits, uint64_t now_ns)
 	if (wanted_ns > waits->quantum_ns)
 		set_quantum(waits, op_min_u64(wanted_ns, 4 * waits->quantum_ns));
 	else if (rate < waits->budget / 2 && waits->quantum_ns > QUANTUM_MIN_NS)
-		set_quantum(waits, waits->quantum_ns * 7 / 8);
+		set_quantum(waits, waits->quantum_ns * 3 / 4);
 	waits->nr_asked = nr;
 	waits->steer_ns = now_ns;
 }

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Waits: where threads spend the time that they do not run. The truth is the clock of the program that
+waits (waits.c). A wait of at least a quantum is recorded with its exact time; of shorter ones, what
+a thread waits in a state is known to within two quanta. This is how far a sum may be away.
+Switches add up: idle + kernel + emitted + skipped + lost. A kill -9 leaves a session that is sound.
+Without the program in the kernel opd profiles as before, and says why there are no waits.
+"""
+import collections
+import math
+import os
+import re
+import signal
+import struct
+import subprocess
+
+import opdtest
+from opdtest import require
+
+EVENT, APP, COMM, CGROUP, THREAD, END, FRAME, KERNEL, TEXT, STATE = range(1, 11)
+STATES = ("running", "blocked", "disk", "uninterruptible", "runnable", "preempted", "frozen")
+US = 1000000
+RUNNABLE_FACTOR = 4  # the quantum of a thread that wants a CPU is so many times that of others
+
+
+class Waits:
+    """The waits of the processes of a name, from the file of stacks."""
+
+    def __init__(self, session, comm):
+        with open(os.path.join(session, "samples", "current", "stacks"), "rb") as stream:
+            data = stream.read()
+        nr_nodes, = struct.unpack_from("<I", data, 12)
+        nodes = [struct.unpack_from("<IHHQQQ", data, 64 + 32 * i) for i in range(nr_nodes)]
+        self.states, self.nr_records, self.complete = collections.Counter(), 0, 0
+        for node in nodes:
+            count, nr_records, path = node[5], node[2], []
+            while count and node[1]:
+                path.append(node)
+                node = nodes[node[0]]
+            fields = {kind: (value, image) for _, kind, _, value, image, _ in path if kind not in (FRAME, KERNEL)}
+            if STATE not in fields or struct.pack("<QQ", *fields[COMM]).rstrip(b"\0") != comm.encode():
+                continue
+            self.states[STATES[fields[STATE][0]]] += count
+            self.nr_records += nr_records
+            self.complete += 0 if END in fields else count
+
+    def total(self, *states):
+        return sum(self.states[state] for state in states)
+
+
+def use_waits(box, **keys):
+    """opd with the program in the kernel. Skips where this kernel or this build has none."""
+    helper = os.path.abspath(os.path.join(os.environ.get("OPD_BUILD", ""), "tools", "opd-waits", "opd-waits"))
+    if not os.path.exists(helper):
+        raise opdtest.Skip("opd was built without clang or libbpf")
+    box.env["OPD_WAITS"] = helper
+    box.configure(Stacks="yes", **keys)
+    box.start_daemon("--event=default")
+    why = box.status()["no_waits"]
+    if why:
+        raise opdtest.Skip("this kernel has no waits: " + why)
+
+
+def program_of(box, name):
+    return box.copy_work(name, "waits")
+
+
+def run(box, path, *arguments):
+    """Runs the program beside opd. What it says: microseconds of waiting, of long and short sleeps."""
+    settle(box)
+    out = box.good(path, *arguments).split("\n")
+    box.opcontrol("--dump")
+    return [int(word) for word in out[1].split()]
+
+
+def folded(box, comm):
+    """{function names: microseconds} of the waits of a name."""
+    sums = collections.Counter()
+    for line in box.opreport("--stacks=wait", "--idle=show", "--format=folded").splitlines():
+        if line.split(";")[0].split("/")[-1] == comm:
+            sums[line.rsplit(" ", 1)[0]] += int(line.rsplit(" ", 1)[1])
+    return sums
+
+
+def quantum_us(box, factor=1):
+    return min(box.status()["wait_quantum_ns"] / 1000 * factor, US)
+
+
+def settle(box):
+    """opd begins with a quantum that is large, and takes what the host allows."""
+    before = [0]
+
+    def is_settled():
+        last, before[0] = before[0], quantum_us(box)
+        return last and before[0] >= last
+    opdtest.wait_until(is_settled, opdtest.HANG_SECONDS, "the quantum only falls")
+
+
+def bound(box, nr_threads, factor=1):
+    """How far the sum of some threads may be away: two quanta for each."""
+    return 2 * nr_threads * quantum_us(box, factor)
+
+
+def check_close(what, found, truth, allowed):
+    require(abs(found - truth) <= allowed + 0.03 * truth, "%s: %.3f s found, %.3f s by its clock, %.3f s allowed" %
+            (what, found / US, truth / US, (allowed + 0.03 * truth) / US))
+
+
+def check_switches(box):
+    status = box.status()
+    parts = {name: status["wait_" + name] for name in ("idle", "kernel", "emitted", "skipped", "lost")}
+    require(status["wait_switches"] == sum(parts.values()), "switches: %d, and %s" % (status["wait_switches"], parts))
+    require(status["wait_emitted"], "no wait was recorded")
+
+
+def test_sleeps(box):
+    use_waits(box)
+    path = program_of(box, "sleepy")
+    waited, long_us, short_us = run(box, path, "sleep", "1", "8")
+    found = Waits(box.session, "sleepy")
+    # main() waits for the thread, all of the time
+    check_close("sleeps", found.total(*STATES) - 8 * US, waited, bound(box, 2))
+    sums = folded(box, "sleepy")
+    long_found = sum(us for names, us in sums.items() if "long_sleep" in names)
+    short_found = sum(us for names, us in sums.items() if "short_sleep" in names)
+    # longer than a quantum: each is recorded. Else the sites of a thread share its points by chance.
+    chance = 0 if quantum_us(box) < 0.5 * US else 4 * math.sqrt(quantum_us(box) * waited / 4)
+    check_close("long sleeps", long_found, long_us, bound(box, 1) + chance)
+    check_close("short sleeps", short_found, short_us, bound(box, 2) + chance)
+    require(found.nr_records <= 500, "%d records" % found.nr_records)
+    check_switches(box)
+    box.check_ledger(with_files=False)
+
+
+def test_states(box):
+    use_waits(box)
+    truth = {}
+    for mode, nr in (("mutex", 8), ("spin", 10), ("poll", 20)):
+        truth[mode] = run(box, program_of(box, mode), mode, str(nr), "4")[0]
+    lock, spin, poll = (Waits(box.session, mode) for mode in ("mutex", "spin", "poll"))
+    check_close("mutex", lock.total(*STATES) - 4 * US, truth["mutex"], bound(box, 9, RUNNABLE_FACTOR))
+    require(lock.states["blocked"] - 4 * US > truth["mutex"] / 3, "mutex: %s" % lock.states)
+    check_close("spin", spin.total("runnable", "preempted"), truth["spin"], bound(box, 11, RUNNABLE_FACTOR))
+    check_close("poll", poll.states["blocked"] - 4 * US, truth["poll"], 20 * US / 100)
+    require(poll.complete > 0.9 * poll.states["blocked"], "poll: %d us of %s are complete" % (poll.complete, poll.states))
+    check_switches(box)
+    box.check_ledger(with_files=False)
+
+
+def test_waits_before_opd(box):
+    """Threads that wait since before opd, and still wait, are found, with their stacks."""
+    box.configure(Stacks="yes")
+    path = program_of(box, "early")
+    program = box.start(path, "poll", "20", "3600", stdout=subprocess.PIPE, text=True)
+    require(program.stdout.readline() == "ready\n", "the program does not begin")
+    tasks = "/proc/%d/task" % program.pid
+    opdtest.wait_until(lambda: all(opdtest.state_of("%d/task/%s" % (program.pid, task)) == "S" for task in os.listdir(tasks)),
+                       opdtest.HANG_SECONDS, "not all threads wait")
+    use_waits(box)
+    begin = box.status()["uptime_ns"]
+    opdtest.wait_until(lambda: box.status()["uptime_ns"] - begin > 3e9, opdtest.HANG_SECONDS, "opd's clock stands still")
+    box.opcontrol("--dump")
+    found = Waits(box.session, "early")
+    require(found.states["blocked"] >= 20 * 3 * US, "blocked: %s" % found.states)
+    require(found.complete > 0.9 * found.states["blocked"], "%d us of %s are complete" % (found.complete, found.states))
+    names = max(folded(box, "early").items(), key=lambda row: row[1])[0]
+    require("await_nothing" in names and "epoll_wait" in names, names)
+    # a kill ends the waits
+    program.kill()
+    program.wait()
+    box.opcontrol("--dump")
+    after = Waits(box.session, "early")
+    require(after.states["blocked"] >= found.states["blocked"], "a part was taken away")
+    check_switches(box)
+
+
+def test_frozen(box):
+    """A stopped thread does not wait for anything: its time is frozen."""
+    use_waits(box)
+    path = program_of(box, "stopped")
+    program = box.start(path, "spin", "1", "3600", stdout=subprocess.PIPE, text=True)
+    program.stdout.readline()
+    program.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(program.pid), opdtest.HANG_SECONDS, "it is not stopped")
+    begin = box.status()["uptime_ns"]
+    opdtest.wait_until(lambda: box.status()["uptime_ns"] - begin > 2e9, opdtest.HANG_SECONDS, "opd's clock stands still")
+    box.opcontrol("--dump")
+    found = Waits(box.session, "stopped")
+    require(found.states["frozen"] >= 2 * 2 * US, "two threads for two seconds: %s" % found.states)
+    program.kill()
+
+
+def test_kill(box):
+    use_waits(box)
+    run(box, program_of(box, "sleepy"), "sleep", "2", "2")
+    before = Waits(box.session, "sleepy").total(*STATES)
+    box.daemon.kill()
+    box.daemon.wait()
+    box.start_daemon()
+    run(box, program_of(box, "sleepy2"), "sleep", "1", "2")
+    require(Waits(box.session, "sleepy").total(*STATES) >= before, "waits are gone after kill -9")
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
+    check_switches(box)
+
+
+def test_without(box):
+    """Each reason is said, and opd profiles all the same."""
+    missing = os.path.join(box.dir, "missing")
+    for keys, env, why in (({"Bpf": "no"}, {}, "Bpf=no"), ({"Waits": "no"}, {}, "Waits=no"),
+                           ({"Stacks": "no"}, {}, "no stacks"), ({}, {"OPD_WAITS": missing}, missing)):
+        box.configure(**{"Stacks": "yes", **keys})
+        box.env.update(env)
+        box.start_daemon("--event=default")
+        status = box.status()
+        require(why in status["no_waits"], "%s: %s" % (why, status["no_waits"]))
+        require("WAIT" not in [event["name"] for event in status["events"]], "there are waits")
+        require(re.search("Waits: +not sampled: .*" + re.escape(why)[:20], box.opcontrol("--status")), "the status does not say it")
+        box.shutdown()
+
+
+def test(box):
+    for case in (test_without, test_sleeps, test_states, test_waits_before_opd, test_frozen, test_kill):
+        case(box)
+        box.shutdown()
+        box.opcontrol("--reset")
+
+
+if __name__ == "__main__":
+    opdtest.run(test)
