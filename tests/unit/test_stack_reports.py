@@ -167,6 +167,33 @@ class Stacks(StackCase):
         self.report("cgroup:/b.slice", rc=1)
         self.assertIn("no stack matches", self.err)
 
+    def test_containers(self):
+        """Text has the runtime and the short identifier; --wide and the other forms have the path."""
+        number, pod = "3f2a1b4c5d6e" + 52 * "7", "1234abcd_0011_4455_8899_aabbccddeeff"
+        cases = {"/system.slice/docker-%s.scope" % number: "docker 3f2a1b4c5d6e",
+                 "/docker/%s/inner" % number: "docker 3f2a1b4c5d6e/inner",
+                 "/machine.slice/libpod-%s.scope/container" % number: "podman 3f2a1b4c5d6e/container",
+                 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod%s.slice/cri-containerd-%s.scope" % (pod, number):
+                 "pod 1234abcd/containerd 3f2a1b4c5d6e",
+                 "/kubepods.slice/kubepods-pod%s.slice/crio-%s.scope" % (pod, number): "pod 1234abcd/crio 3f2a1b4c5d6e",
+                 "/kubepods/besteffort/pod%s/%s" % (pod.replace("_", "-"), number): "pod 1234abcd/3f2a1b4c5d6e",
+                 "/lxc.payload.web": "lxc web", "/machine.slice/machine-build.scope": "machine build",
+                 "/system.slice/cron.service": "/system.slice/cron.service", "/a/" + number: "/a/" + number,
+                 "/docker-xyz.scope": "/docker-xyz.scope", "/podium/pod1": "/podium/pod1", "/docker-.scope": "/docker-.scope",
+                 "/kubepods-pod": "/kubepods-pod", "/machine-.scope": "/machine-.scope", "/\x1b[2J": "/\\x1b[2J"}
+        for i, cgroup in enumerate(cases):
+            self.store.add(self.frames("_start", "hot"), 1000 + i, cgroup=cgroup)
+        wanted = {1000 + i: shown for i, shown in enumerate(cases.values())}
+        for options, rest in ((("--by=cgroup", "-n"), 2), (("--stacks", "--by=cgroup", "-n", "--depth=1"), 4)):
+            rows = [line.split(None, rest) for line in self.report(*options).splitlines()]
+            self.assertEqual({int(row[0]): row[rest] for row in rows if row[rest] not in ("(other)", "_start  (prog)")
+                              and row[rest][-4:] != "prog"}, wanted, options)
+        whole = {path.replace("\x1b", "\\x1b") for path in cases}
+        self.assertEqual({row.split(None, 2)[2] for row in self.report("--by=cgroup", "-n", "--wide").splitlines()
+                          if row[0] != "\t"}, whole)
+        table = json.loads(self.report("--by=cgroup", "--format=json"))["applications"]
+        self.assertEqual({row["name"] for row in table}, whole)
+
     def test_names_cannot_make_stacks(self):
         self.store.add(self.frames("hot"), 5, comm="a;b\n1")
         self.assertEqual(self.folded("--by=comm"), {"a:b\\x0a1;hot": 5})

@@ -104,6 +104,7 @@ static struct opr_layout layout_of(const struct report *report, const uint64_t *
 		.no_header = query->no_header,
 		.long_names = query->long_names || (query->by && !query->symbols),
 		.by = query->by,
+		.short_cgroups = query->by == OPR_BY_CGROUP && !query->wide,
 		.accumulated = query->accumulated,
 		.debug_info = query->lines,
 		.show_address = query->show_address,
@@ -394,6 +395,7 @@ static int write_stacks(struct report *report, struct opr_call_tree *all, const 
 					   .view = query->view,
 					   .invert = query->invert,
 					   .no_header = query->no_header,
+					   .short_cgroups = query->by == OPR_BY_CGROUP && !query->wide,
 					   .name_bytes = report->options->shortens_names ? NAME_BYTES : 0 };
 	int err = opr_call_tree_arrange(&tree, all, query, patterns, &stacks.nr_left_out);
 

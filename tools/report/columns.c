@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "tools/profile/container_name.h"
 #include "tools/report/inlined.h"
 #include "tools/report/quote.h"
 
@@ -121,7 +122,12 @@ static size_t image_width(const struct opr_layout *layout)
 
 static void text_app(const struct opr_cell *cell, struct opr_line *line, size_t width)
 {
-	opr_line_add(line, width, opr_show_app(cell->writer, cell->row));
+	struct op_text text = { 0 };
+
+	if (cell->writer->layout.short_cgroups)
+		opr_container_name_add(&text, cell->row->app);
+	opr_line_add(line, width, text.length ? op_text_get(&text) : opr_show_app(cell->writer, cell->row));
+	op_text_free(&text);
 }
 
 static void csv_app(const struct opr_cell *cell, FILE *out)

@@ -4,6 +4,7 @@
 
 #include "tools/common/formatting.h"
 #include "tools/common/log.h"
+#include "tools/profile/container_name.h"
 #include "tools/report/columns.h"
 
 #define TITLE_WIDTH      17
@@ -180,6 +181,17 @@ static void write_summary_header(struct opr_writer *writer, const char *indent)
 	fputc('\n', writer->out);
 }
 
+/* A group is shown whole, but for the long identifiers of containers. */
+static void write_shown(struct opr_writer *writer, const char *name, bool is_application)
+{
+	struct op_text text = { 0 };
+
+	if (is_application && writer->layout.short_cgroups)
+		opr_container_name_add(&text, name);
+	opr_write_escaped(writer->out, text.length ? op_text_get(&text) : opr_show_name(writer, name));
+	op_text_free(&text);
+}
+
 static void write_count_row(struct opr_writer *writer, const char *indent, const struct opr_count_row *row, const uint64_t *totals)
 {
 	fputs(indent, writer->out);
@@ -189,7 +201,7 @@ static void write_count_row(struct opr_writer *writer, const char *indent, const
 		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour,
 			opr_format_percent(row->counts[i], totals[i]).text, opr_colour_end(colour));
 	}
-	opr_write_escaped(writer->out, opr_show_name(writer, row->name));
+	write_shown(writer, row->name, !*indent);
 	fputc('\n', writer->out);
 }
 

@@ -46,6 +46,7 @@ struct opr_layout {
 	bool diff;            /* symbols have a change since another profile */
 	bool inlined;         /* inlined functions are rows */
 	bool no_addresses;    /* symbols have no vma */
+	bool short_cgroups;   /* in text: names of groups as container_name.h makes them */
 	bool colour;
 	size_t nr_columns;                             /* of the terminal; 0: not cut */
 	/* without nr_columns: arguments of templates are cut in longer names; 0: never */

@@ -6,6 +6,7 @@
 #include "tools/common/formatting.h"
 #include "tools/common/progress.h"
 #include "tools/elf/demangle.h"
+#include "tools/profile/container_name.h"
 #include "tools/report/writer.h"
 #include "tools/stacks/arrange.h"
 #include "tools/stacks/view.h"
@@ -74,6 +75,15 @@ static void write_name(const struct opr_stack_report *report, const char *name, 
 	free(elided);
 }
 
+static void write_container(const char *cgroup, FILE *out)
+{
+	struct op_text text = { 0 };
+
+	opr_container_name_add(&text, cgroup);
+	opr_write_escaped(out, op_text_get(&text));
+	op_text_free(&text);
+}
+
 static void write_line(const struct opr_stack_report *report, const struct opr_call_node *node, size_t depth, FILE *out)
 {
 	uint64_t all = report->tree->root.total, above_total = node->parent->total;
@@ -86,7 +96,10 @@ static void write_line(const struct opr_stack_report *report, const struct opr_c
 		fprintf(out, "%s %8.4f %8.4f %s %8" PRIu64 "  %*s", opr_format_us(node->total).text, opr_percent(node->total, all),
 			opr_percent(node->total, above_total), opr_format_us(node->self).text, node->records,
 			(int)(2 * (depth - 1)), "");
-	write_name(report, function->name, out);
+	if (function->kind == OPR_CALL_GROUP && report->short_cgroups)
+		write_container(function->name, out);
+	else
+		write_name(report, function->name, out);
 	if (function->kind == OPR_CALL_INLINED)
 		fputs("  (inlined)", out);
 	else if (function->image[0] && (!above || strcmp(above->image, function->image) != 0)) {

@@ -14,6 +14,7 @@ struct opr_stack_report {
 	uint64_t nr_left_out; /* by --focus and --ignore */
 	enum opr_view view;
 	bool invert, no_header;
+	bool short_cgroups; /* in text: groups as container_name.h makes them */
 	size_t name_bytes; /* longer names lose arguments of templates in text; 0: never */
 };
 
