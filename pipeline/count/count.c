@@ -536,7 +536,8 @@ static inline __attribute__((always_inline)) void wait_for_sinks(struct opd_coun
 	last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	/* Equal samples of a hot loop are one entry. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
-	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
+	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount &&
+	    opd_count_is_near(count, last->time_ns, counted->time_ns)) {
 		last->amount += counted->amount;
 		last->nr_calls++;
 		return;

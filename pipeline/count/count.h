@@ -57,13 +57,19 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 /* Counts one call, from the return address in `counted` to `callee`, the frame inside it. */
 void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee) OP_NONNULL;
 
+/* Whether two times are near enough for samples of one entry. */
+static inline bool opd_count_is_near(const struct opd_count *count, uint64_t first_ns, uint64_t time_ns)
+{
+	return op_likely(!count->apart_ns) || time_ns - first_ns < count->apart_ns;
+}
+
 /*
  * Counts the last sample again, for one that differs in its time alone. False: the last sample is
- * in its file already, and this one must be counted as any other.
+ * in its file already, or of another time, and this one must be counted as any other.
  */
-static inline bool opd_count_again(struct opd_count *count)
+static inline bool opd_count_again(struct opd_count *count, uint64_t time_ns)
 {
-	if (!count->nr_waiting)
+	if (!count->nr_waiting || !opd_count_is_near(count, count->waiting[count->nr_waiting - 1].time_ns, time_ns))
 		return false;
 	count->waiting[count->nr_waiting - 1].amount++;
 	return true;

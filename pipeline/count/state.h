@@ -88,6 +88,7 @@ struct opd_sync_hook {
 };
 
 struct opd_count {
+	uint64_t apart_ns; /* equal samples so far apart in time are two entries; 0: none are */
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
 	struct opd_cookie_file *cookie_file; /* the caller's; NULL: the table is not kept */

@@ -204,7 +204,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		lose_undecodable(pipeline, cpu, header);
 		return;
 	}
-	if (!is_repeated(&pipeline->repeat, &sample) || !opd_count_again(&pipeline->count)) {
+	if (!is_repeated(&pipeline->repeat, &sample) || !opd_count_again(&pipeline->count, sample.time_ns)) {
 		take_new(pipeline, cpu, header, &sample);
 		return;
 	}

@@ -77,7 +77,7 @@ static struct op_minute_step thread_step(int64_t tgid, int64_t tid, int64_t cpu)
 
 /* The way to the image of a sample. Returns the number of steps. */
 static size_t make_steps(const struct opd_timeline *timeline, struct op_minute *minute, const struct opd_keyed_sample *sample,
-			 struct op_minute_step steps[5])
+			 struct op_minute_step *steps)
 {
 	const struct opd_file_key *key = &sample->key;
 	uint32_t cgroup = 0;
@@ -136,6 +136,16 @@ static void add_sample(struct opd_timeline *timeline, const struct opd_keyed_sam
 	op_minute_add_below(minute, place->node, &step, sample->amount);
 }
 
+void opd_timeline_add_sample(const struct opd_timeline *timeline, struct op_minute *minute, const struct opd_keyed_sample *sample)
+{
+	bool is_kernel = op_dcookie_row(timeline->count->table, sample->key.image_cookie)->id.is_kernel;
+	struct op_minute_step steps[6];
+	size_t nr = make_steps(timeline, minute, sample, steps);
+
+	steps[nr++] = code_step(timeline, sample->key.image_cookie, sample->offset, is_kernel, false);
+	(void)op_minute_add(minute, steps, nr, sample->amount);
+}
+
 /* The image as the file of stacks names it; images beyond the limit of the session share a name. */
 static uint64_t filed_image(const struct op_dcookie_table *table, uint64_t image)
 {
@@ -155,10 +165,14 @@ static struct op_minute_step stack_thread_step(const struct opd_count *count, co
 	return thread_step(tgid, tid, cpu);
 }
 
-static void add_stack(struct opd_timeline *timeline, const struct opd_stack *stack)
+struct op_minute_step *opd_timeline_new_steps(void)
+{
+	return calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(struct op_minute_step));
+}
+
+void opd_timeline_add_stack(const struct opd_timeline *timeline, struct op_minute *minute, const struct opd_stack *stack)
 {
 	const struct op_dcookie_table *table = timeline->count->table;
-	struct op_minute *minute = span_of(timeline, stack->sample->time_ns, stack->event, stack->weight);
 	struct op_minute_step *step = timeline->steps;
 	uint32_t comm = op_minute_text(minute, stack->comm), cgroup = op_minute_text(minute, stack->cgroup);
 
@@ -285,7 +299,7 @@ static int add_ledger(struct opd_timeline *timeline)
 
 /* ---- the life of a span ---- */
 
-static int add_events(const struct opd_timeline *timeline, struct op_minute *minute)
+int opd_timeline_add_events(const struct opd_timeline *timeline, struct op_minute *minute)
 {
 	char name[OP_EVENT_NAME_BYTES + 64];
 	uint32_t number;
@@ -308,7 +322,7 @@ static int make_span(const struct opd_timeline *timeline, struct op_minute *minu
 	int err = op_minute_init(minute, timeline->max_nodes);
 
 	if (!err)
-		err = add_events(timeline, minute);
+		err = opd_timeline_add_events(timeline, minute);
 	if (err)
 		op_minute_free(minute);
 	return err;
@@ -477,7 +491,7 @@ static void lengthen(struct opd_timeline *timeline, const struct op_timeline_clo
 	timeline->nr_late++;
 	op_minute_clear(&timeline->next);
 	timeline->next_number = ++timeline->nr_spans;
-	if (add_events(timeline, &timeline->next)) {
+	if (opd_timeline_add_events(timeline, &timeline->next)) {
 		timeline->nr_no_memory++;
 		timeline->gap = OP_GAP_UNWRITTEN;
 		drop_spans(timeline);
@@ -521,7 +535,7 @@ static void take_stack(void *host, struct opd_stack *stack)
 	if (op_unlikely(!timeline->is_open) && timeline->interval_ns)
 		open_span(timeline, NULL, 0);
 	if (timeline->is_open)
-		add_stack(timeline, stack);
+		opd_timeline_add_stack(timeline, span_of(timeline, stack->sample->time_ns, stack->event, stack->weight), stack);
 }
 
 /* Where a clock stepped or the host slept, the span ends at the turn before. */
@@ -586,7 +600,7 @@ int opd_timeline_open(struct opd_timeline *timeline)
 	timeline->gap = OP_GAP_FIRST;
 	timeline->events = calloc(nr_events + 1, sizeof(*timeline->events));
 	timeline->places = calloc(PLACES, sizeof(*timeline->places));
-	timeline->steps = calloc(OPD_STACK_FRAMES_MAX + OP_MINUTE_NR_KINDS, sizeof(*timeline->steps));
+	timeline->steps = opd_timeline_new_steps();
 	if (!timeline->events || !timeline->places || !timeline->steps) {
 		opd_timeline_close(timeline);
 		return -ENOMEM;

@@ -82,6 +82,17 @@ struct opd_timeline {
  */
 int opd_timeline_open(struct opd_timeline *timeline) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * For by_time.h: what a sample and a stack are in a span, which opd_timeline_add_events has begun.
+ * Of the timeline they use count and tables, and `steps`, which is made here and freed with free.
+ */
+struct op_minute_step *opd_timeline_new_steps(void);
+int opd_timeline_add_events(const struct opd_timeline *timeline, struct op_minute *minute) OP_NONNULL OP_MUST_CHECK;
+void opd_timeline_add_sample(const struct opd_timeline *timeline, struct op_minute *minute,
+			     const struct opd_keyed_sample *sample) OP_NONNULL;
+void opd_timeline_add_stack(const struct opd_timeline *timeline, struct op_minute *minute,
+			    const struct opd_stack *stack) OP_NONNULL;
+
 /* The session is emptied: what was collected is dropped. */
 void opd_timeline_reset(struct opd_timeline *timeline) OP_NONNULL;
 

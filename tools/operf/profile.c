@@ -205,6 +205,15 @@ static bool samples_kernel(const struct op_event_list *events)
 	return false;
 }
 
+/* And the timeline, which begins with what the ledger has. */
+static int open_ledger(struct opf_profile *profile)
+{
+	struct opd_pipeline *pipeline = &profile->pipeline;
+	int err = opd_ledger_open(&pipeline->ledger, profile->session.fd, &pipeline->capture, profile->session.was_unclean);
+
+	return err ? err : opd_by_time_open(&profile->by_time, &pipeline->count, profile->tables, &pipeline->ledger);
+}
+
 static int open_pipeline(struct opf_profile *profile)
 {
 	const struct opf_options *options = profile->options;
@@ -240,7 +249,7 @@ static int open_pipeline(struct opf_profile *profile)
 		err = opd_visits_init(&profile->visits, pipeline, pipeline->capture.plan.nr_threads);
 	}
 	if (!err)
-		err = opd_ledger_open(&pipeline->ledger, profile->session.fd, &pipeline->capture, profile->session.was_unclean);
+		err = open_ledger(profile);
 	pipeline->count.ledger = err ? NULL : &pipeline->ledger;
 	return err ? opr_error(err, "cannot count in %s: %s", profile->session.dir, strerror(-err)) : 0;
 }
@@ -253,6 +262,7 @@ static void close_pipeline(struct opf_profile *profile)
 	profile->pipeline.count.ledger = NULL;
 	opd_ledger_close(&profile->pipeline.ledger);
 	opd_pipeline_close(&profile->pipeline);
+	opd_by_time_close(&profile->by_time); /* the last samples are handed over */
 }
 
 /* The side band is open and reports changes from now on. What was there before is in /proc. */
@@ -493,6 +503,16 @@ static int write_cookies(struct opd_pipeline *pipeline)
 	return opd_cookie_file_publish(&pipeline->cookie_file, opd_cookie_file_begin(&pipeline->cookie_file));
 }
 
+/* The samples are complete without it. */
+static void write_timeline(struct opf_profile *profile)
+{
+	uint64_t ago_ns = op_now_ns() - profile->by_time.newest_ns;
+	int err = opd_by_time_write(&profile->by_time, profile->session.fd, op_sys_wall_ns() - ago_ns);
+
+	if (err)
+		opr_warn("%s/samples/current has no timeline of this run: %s", profile->session.dir, strerror(-err));
+}
+
 void opf_profile_finish(struct opf_profile *profile)
 {
 	struct opd_pipeline *pipeline = &profile->pipeline;
@@ -505,6 +525,7 @@ void opf_profile_finish(struct opf_profile *profile)
 	opd_sources_finish(pipeline, TABLES_WAIT_NS);
 	opd_visits_write_objects(&profile->visits);
 	opd_count_flush(&pipeline->count);
+	write_timeline(profile);
 	if (!opd_count_note_files(&pipeline->count, &files))
 		pipeline->ledger.files = &files;
 	opd_count_close_files(&pipeline->count);

@@ -8,6 +8,7 @@
 
 #include "libop/events/event_list.h"
 #include "pipeline/drive/loop.h"
+#include "pipeline/timeline/by_time.h"
 #include "tools/common/workload.h"
 #include "tools/operf/options.h"
 #include "tools/operf/session.h"
@@ -23,6 +24,7 @@ struct opf_profile {
 	bool user_only; /* the kernel is left out */
 	struct opf_session session;
 	struct opd_pipeline pipeline;
+	struct opd_by_time by_time;
 	bool is_counting; /* the pipeline is open */
 	struct opd_visits visits;
 	struct opd_loop loop;

@@ -8,6 +8,7 @@
 #include "pipeline/drive/sources.h"
 #include "pipeline/drive/stack_records.h"
 #include "pipeline/ledger/event_sums.h"
+#include "pipeline/timeline/by_time.h"
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/cpu_table.h"
 #include "tools/opimport/event_match.h"
@@ -22,6 +23,8 @@ struct opi_import {
 	struct op_session_files files; /* set when they are complete */
 	struct op_event_list events;   /* empty before the first sample */
 	struct opd_tables *tables;     /* for stacks; NULL: no event has them */
+	struct opd_by_time by_time;
+	int timeline_error;            /* why there is no timeline */
 	uint64_t *ids;
 	struct opi_cpu_table cpus;
 	struct opi_backlog backlog;
@@ -116,7 +119,7 @@ static int open_events(struct opi_import *import, const struct op_perf_events *e
 		return err;
 	opd_ledger_begin(&pipeline->ledger);
 	pipeline->count.ledger = &pipeline->ledger;
-	return 0;
+	return opd_by_time_open(&import->by_time, &pipeline->count, import->tables, &pipeline->ledger);
 }
 
 /* The session may use all free bytes but keep_free_bytes. Others write there, too. */
@@ -380,6 +383,8 @@ int opi_import_finish(struct opi_import *import, const struct op_perf_events *ev
 	if (!err)
 		err = count_until(import, events, UINT64_MAX);
 	opd_count_flush(&import->pipeline.count);
+	if (!err && import->events.nr_events)
+		import->timeline_error = opd_by_time_write(&import->by_time, import->config.session_fd, import->config.recorded_ns);
 	if (!opd_count_note_files(&import->pipeline.count, &import->files))
 		import->pipeline.ledger.files = &import->files;
 	opd_count_close_files(&import->pipeline.count);
@@ -430,6 +435,7 @@ void opi_import_counts(const struct opi_import *import, struct opi_import_counts
 		opd_tables_get_counts(import->tables, &tables);
 	*ret_counts = (struct opi_import_counts){
 		.nr_late = import->nr_late,
+		.timeline_error = import->timeline_error,
 		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
 		.nr_unknown = import->nr_unknown,
@@ -459,6 +465,7 @@ void opi_import_close(struct opi_import *import)
 	if (!import)
 		return;
 	opd_pipeline_close(&import->pipeline);
+	opd_by_time_close(&import->by_time);
 	opd_tables_free(import->tables);
 	opd_ledger_close(&import->pipeline.ledger);
 	opd_capture_close(&import->pipeline.capture);

@@ -43,6 +43,7 @@ struct opi_import_config {
 	uint64_t max_files;       /* of sample files (pipeline/count/file_limit.h); 0: no limit */
 	uint64_t keep_free_bytes; /* of the file system; 0: none */
 	uint64_t max_stack_bytes; /* of the stacks; 0: no limit */
+	uint64_t recorded_ns;     /* wall clock at the last sample, about: for the timeline */
 	size_t round_records;     /* for rings; they end a round. 0: the file marks the ends */
 	/* for waiting records, and again for their side band; more goes to a file. 0: 64 MiB */
 	size_t memory_bytes;
@@ -58,6 +59,7 @@ struct opi_import_config {
 #define OPI_IMPORT_LATE_NS 100000000u
 
 struct opi_import_counts {
+	int timeline_error;       /* why the session has no timeline; 0: it has one */
 	uint64_t nr_late;         /* records that came after younger ones were counted */
 	/* those of them that came too late: samples may be on wrong images */
 	uint64_t nr_unordered;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libop/base/clock.h"
 #include "libop/base/sys.h"
 #include "libop/control/config.h"
 #include "libop/perf/data_open.h"
@@ -175,6 +176,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.separate_name = separation->separate_name,
 		.max_open = max_open,
 		.max_images = MAX_IMAGES,
+		.recorded_ns = witness->recorded_at > 0 ? (uint64_t)witness->recorded_at * OP_NS_PER_S : op_sys_wall_ns(),
 		.round_records = op_perf_data_nr_files(data) > 1 ? OPI_IMPORT_ROUND_RECORDS : 0,
 		.stacks = { .nursery = nursery,
 			    .is_own_kernel = opi_kernel_of_file(op_perf_data_features(data)),

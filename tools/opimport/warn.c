@@ -123,5 +123,7 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opi_import 
 		warn_of(counts.nr_lost_calls, file,
 			"calls are not in the session: there was no file or no room for them (MaxSampleFiles, SessionKeepFree)");
 	is_wrong |= warn_of_losses(import, file);
+	if (counts.timeline_error)
+		opr_warn("%s: the session has no timeline: %s", file, strerror(-counts.timeline_error));
 	return is_wrong;
 }
