@@ -3,7 +3,7 @@
 """
 opimport and operf write a timeline: a burst of a made-up recording is in its seconds, whatever order
 the samples come in; a recording of any length has 120 spans at most; all samples are in spans, and
-opcheck finds them sound.
+opcheck finds them sound; oparchive takes them along.
 """
 import json
 import os
@@ -54,6 +54,15 @@ def check_bounds(box):
     require(len(found) <= 120 and sum(found) == 4, "wild times: %s" % found)
 
 
+def check_archive(box):
+    """oparchive takes the timeline along."""
+    archive = os.path.join(box.dir, "archive")
+    box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session, "-o", archive, "session:burst")
+    report = box.good(os.path.join(box.bin, "opreport"), "archive:" + archive, "session:burst", "--over-time", "--format=json")
+    found = [bin_["all"] for bin_ in json.loads(report)["course"]]
+    require(found == [nr for _, nr in course(box, "burst")], "the archive: %s" % found)
+
+
 def check_operf(box):
     """Its run is a session; with --append the spans of the second run come behind those of the first."""
     home = os.path.join(box.dir, "run")
@@ -69,6 +78,7 @@ def check_operf(box):
 
 def test(box):
     check_burst(box)
+    check_archive(box)
     check_bounds(box)
     check_operf(box)
 

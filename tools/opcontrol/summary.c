@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --status without --verbose: what an administrator wants to know, in lines of 80 columns. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +9,7 @@
 #include "libop/base/clock.h"
 #include "libop/session/layout.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/walk.h"
 #include "libop/timeline/read.h"
 #include "tools/common/formatting.h"
 #include "tools/common/when.h"
@@ -265,13 +265,20 @@ static void add_timeline(struct ctl_history *history, int session_fd)
 	op_timeline_close(timeline);
 }
 
-static void look_at(struct ctl_history *history, int samples_fd, const char *name)
+struct looking {
+	struct ctl_history *history;
+	int samples_fd;
+};
+
+static int look_at(const char *name, void *arg)
 {
-	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct looking *looking = arg;
+	struct ctl_history *history = looking->history;
+	int fd = *name == '.' ? -1 : openat(looking->samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct op_session_ledger ledger;
 
 	if (fd < 0)
-		return;
+		return 0; /* hidden, removed, or no directory */
 	history->nr_sessions += strcmp(name, "current") != 0;
 	if (!op_session_ledger_read(fd, &ledger, NULL)) {
 		if (ledger.begin_ns && (!history->begin_ns || ledger.begin_ns < history->begin_ns))
@@ -280,24 +287,20 @@ static void look_at(struct ctl_history *history, int samples_fd, const char *nam
 	}
 	add_timeline(history, fd);
 	close(fd);
+	return 0;
 }
 
 int ctl_find_history(const char *session_dir, struct ctl_history *history)
 {
+	struct looking looking = { .history = history };
 	struct op_text path = { 0 };
-	struct dirent *entry;
-	DIR *dir;
-	int err = 0;
+	int err;
 
 	op_text_printf(&path, "%s/samples", session_dir);
-	dir = opendir(op_text_get(&path));
-	if (!dir)
-		err = -errno;
-	while (dir && (entry = readdir(dir)))
-		if (*entry->d_name != '.')
-			look_at(history, dirfd(dir), entry->d_name);
-	if (dir)
-		closedir(dir);
+	looking.samples_fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = looking.samples_fd < 0 ? -errno : op_session_visit_dir(looking.samples_fd, ".", look_at, &looking);
+	if (looking.samples_fd >= 0)
+		close(looking.samples_fd);
 	op_text_free(&path);
 	return err;
 }
