@@ -91,14 +91,21 @@ int opd_pipeline_open(struct opd_pipeline *pipeline, const struct opd_pipeline_c
 {
 	int err = open_cookies(pipeline, config->session_fd);
 
-	if (!err)
-		err = open_resolver(pipeline, config);
-	if (!err)
-		err = open_count(pipeline, config);
-	if (!err && has_stacks(config))
-		err = opd_stacks_new(config->tables, &pipeline->stacks);
 	if (err)
-		opd_pipeline_close(pipeline);
+		goto fail;
+	err = open_resolver(pipeline, config);
+	if (err)
+		goto fail;
+	err = open_count(pipeline, config);
+	if (err)
+		goto fail;
+	err = has_stacks(config) ? opd_stacks_new(config->tables, &pipeline->stacks) : 0;
+	if (err)
+		goto fail;
+	return 0;
+
+fail:
+	opd_pipeline_close(pipeline);
 	return err;
 }
 

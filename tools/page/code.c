@@ -286,16 +286,19 @@ static int read_rows(struct listing *listing, struct op_text *flat)
 	const char *bad_key;
 	int err = opr_run_to(&listing->run, OPR_STEP_ROWS);
 
-	if (!err)
-		err = opr_sort_order_make(&order, &(struct opr_words){ 0 }, &bad_key);
-	if (!err)
-		err = opr_symbol_sort(rows, &order);
-	if (!err && flat)
+	if (err)
+		return err;
+	err = opr_sort_order_make(&order, &(struct opr_words){ 0 }, &bad_key);
+	if (err)
+		return err;
+	err = opr_symbol_sort(rows, &order);
+	if (err)
+		return err;
+	if (flat)
 		add_flat(listing, flat);
 	/* Lines are searched for what is shown only. */
 	rows->nr_rows = (size_t)op_min_u64(rows->nr_rows, FUNCTIONS_MAX);
-	if (!err)
-		err = opr_symbol_report_find_lines(rows, &listing->run.images, false);
+	err = opr_symbol_report_find_lines(rows, &listing->run.images, false);
 	return err ? err : opr_symbol_report_set_lines(rows);
 }
 

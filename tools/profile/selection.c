@@ -187,10 +187,12 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_query *
 		return err;
 	err = selection->spec.archive.nr_words ? open_archives(selection)
 					       : opr_session_dir_choose(query->session_dir, &selection->session_dir);
-	if (!err)
-		err = opr_finder_init(&selection->finder, query->naming.root, &query->naming.image_path);
-	if (!err)
-		err = choose_sessions(selection);
+	if (err)
+		return err;
+	err = opr_finder_init(&selection->finder, query->naming.root, &query->naming.image_path);
+	if (err)
+		return err;
+	err = choose_sessions(selection);
 	if (err)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
@@ -199,8 +201,9 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_query *
 		return err ? err : report_span(selection);
 	}
 	err = opr_sessions_open(&selection->profile, selection->session_dir, &selection->spec);
-	if (!err)
-		err = report_span(selection);
+	if (err)
+		return err;
+	err = report_span(selection);
 	return err ? err : opr_files_select(&selection->profile, query, &selection->spec, selection->session_dir);
 }
 

@@ -564,23 +564,31 @@ int opr_window_read(int dir_fd, const struct op_dcookie_table *images, uint64_t 
 {
 	struct op_timeline *timeline = NULL;
 	struct opr_window *window = calloc(1, sizeof(*window));
-	int err = window ? op_timeline_open(dir_fd, OP_SESSION_TIMELINE, &timeline) : -ENOMEM;
+	int err;
 
-	if (!err)
-		err = op_minute_init(&window->minute, 0);
-	if (!err)
-		err = op_timeline_select(timeline, since_ns, until_ns);
-	if (!err)
-		err = read_blocks(window, timeline);
-	if (!err)
-		err = make_files(window, images);
-	op_timeline_close(timeline);
-	if (err) {
-		opr_window_free(window);
-		return err;
-	}
+	if (!window)
+		return -ENOMEM;
+	err = op_timeline_open(dir_fd, OP_SESSION_TIMELINE, &timeline);
+	if (err)
+		goto out;
+	err = op_minute_init(&window->minute, 0);
+	if (err)
+		goto out;
+	err = op_timeline_select(timeline, since_ns, until_ns);
+	if (err)
+		goto out;
+	err = read_blocks(window, timeline);
+	if (err)
+		goto out;
+	err = make_files(window, images);
+	if (err)
+		goto out;
 	*ret_window = window;
-	return 0;
+	window = NULL;
+out:
+	op_timeline_close(timeline);
+	opr_window_free(window);
+	return err;
 }
 
 static void free_entry(struct op_hlink *link, void *arg)

@@ -42,14 +42,18 @@ int opr_short_images_find(struct opr_short_names *names, const struct opr_stack_
 	if (!second)
 		return find_in_one(names, &first->images);
 	err = find_in_one(&of_one[0], &first->images);
-	if (!err)
-		err = find_in_one(&of_one[1], &second->images);
-	if (!err)
-		err = add_ambiguous(names, &first->images, of_one);
-	if (!err)
-		err = add_ambiguous(names, &second->images, of_one);
+	if (err)
+		goto out;
+	err = find_in_one(&of_one[1], &second->images);
+	if (err)
+		goto out;
+	err = add_ambiguous(names, &first->images, of_one);
+	if (err)
+		goto out;
+	err = add_ambiguous(names, &second->images, of_one);
 	if (!err)
 		opr_short_names_end(names);
+out:
 	opr_short_names_free(&of_one[0]);
 	opr_short_names_free(&of_one[1]);
 	return err;
