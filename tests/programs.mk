@@ -33,9 +33,9 @@ tests/fuzz/fuzz_archive tests/fuzz/fuzz_abi tests/fuzz/fuzz_events: tests/fuzz/f
 tests/fuzz/fuzz_archive: $(addprefix tools/oparchive/,check.o copy.o earlier.o elf_extent.o)
 tests/fuzz/fuzz_abi: tools/opimport/foreign.o
 tests/unit/test_pack: $(addprefix tools/oparchive/,copy.o earlier.o elf_extent.o lock.o store.o) \
-	$(addprefix tools/opcheck/,findings.o header.o ledger.o misplaced.o ownership.o sample_file.o session.o timeline.o \
-		unnamed.o)
-tests/unit/test_timeline_days: $(addprefix tools/opcheck/,findings.o timeline.o)
+	$(addprefix tools/opcheck/,findings.o header.o ledger.o misplaced.o ownership.o sample_file.o session.o shares.o \
+		timeline.o unnamed.o)
+tests/unit/test_timeline_days: $(addprefix tools/opcheck/,findings.o header.o shares.o timeline.o)
 
 # All peers alike: where a loop of some bytes begins must not decide (the same code, 16 bytes
 # further on, took 24 ns for a record instead of 15).

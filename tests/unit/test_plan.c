@@ -39,7 +39,7 @@ static const struct op_event too_fast[] = { TIMER(1), TIMER(0) };
 #define DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, callgraph)                                                               \
 	{                                                                                                                          \
 		nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark,     \
-			callgraph, 0, 0, 0                                                                         \
+			callgraph, 0, 0, 0, 0                                                                      \
 	}
 #define ROW(nr, which, wait_ms, visit_ms, watermark) DEEP_ROW(nr, which, wait_ms, visit_ms, watermark, 0)
 
@@ -289,7 +289,7 @@ static void holds_for_every_machine(void **state OP_UNUSED)
 	for (size_t cpus = 1; cpus <= 8192; cpus = cpus * 3 / 2 + 1)
 		for (size_t events = 1; events <= op_array_size(eight); events++)
 			for (size_t i = 0; i < op_array_size(waits_ns); i++)
-				check_sane(&(struct opd_load){ cpus, eight, events, waits_ns[i], 250 * MS, 0, 0, 0, 0, 0 });
+				check_sane(&(struct opd_load){ cpus, eight, events, waits_ns[i], 250 * MS, 0, 0, 0, 0, 0, 0 });
 }
 
 /* Halves rings until they take `bytes`, and says how large they are then, in KiB. */

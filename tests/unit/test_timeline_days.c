@@ -241,6 +241,7 @@ static void fail_on_problem(const struct opk_problem *problem, void *arg)
 static size_t check_timeline(size_t day, bool is_thin)
 {
 	struct opk_check check = { .top_fd = -1, .report = fail_on_problem, .arg = &day };
+	const struct opk_found found = { 0 }; /* without a table of images no shares are compared */
 	struct op_session_ledger ledger;
 	struct op_timeline *timeline;
 	struct op_block block = { 0 };
@@ -252,7 +253,7 @@ static size_t check_timeline(size_t day, bool is_thin)
 	check.dir_fd = openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(op_session_ledger_read(check.dir_fd, &ledger, NULL), 0);
 	assert_int_equal(ledger.events[0].stored, days[day].stored[0]);
-	assert_int_equal(opk_timeline_check(&check, &ledger), 0);
+	assert_int_equal(opk_timeline_check(&check, &found, &ledger), 0);
 	op_session_ledger_free(&ledger);
 	assert_int_equal(op_timeline_open(check.dir_fd, OP_SESSION_TIMELINE, &timeline), 0);
 	assert_int_equal(op_timeline_select(timeline, 0, UINT64_MAX), 0);
